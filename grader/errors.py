@@ -1,0 +1,9 @@
+"""The one error that a user sees as a sentence instead of a traceback."""
+
+
+class UserError(Exception):
+    """Bad input or a broken set-up: one sentence naming it and the cure."""
+
+    def __init__(self, sentence: str, exit_status: int = 2):
+        super().__init__(sentence)
+        self.exit_status = exit_status
