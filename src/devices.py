@@ -1,0 +1,61 @@
+"""Which device a process computes on, and which backend its ranks talk through.
+
+One accelerator per process where there are accelerators, else the CPU. To stay on
+the CPU of a machine with NVIDIA GPUs, hide them: ``CUDA_VISIBLE_DEVICES= python ...``
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.distributed as dist
+
+from command_line import BadInput
+
+
+def choose_device(local_rank: int = 0) -> torch.device:
+    """The accelerator number ``local_rank`` of this machine, else the CPU.
+
+    The local rank counts the processes on one machine, as device numbers do; the
+    rank counts them over all machines and soon exceeds the number of devices.
+
+    Raises:
+        BadInput: there are accelerators, but fewer than processes.
+    """
+    if not torch.accelerator.is_available():
+        return torch.device("cpu")
+    accelerator = torch.accelerator.current_accelerator()
+    # Apple's MPS has one device, no float64, and no backend of its own
+    if accelerator is None or accelerator.type == "mps":
+        return torch.device("cpu")
+    count = torch.accelerator.device_count()
+    if local_rank >= count:
+        raise BadInput(
+            f"local rank {local_rank} has no {accelerator.type} device: this machine "
+            f"has {count}, so start at most {count} processes on it, or hide them all "
+            "(CUDA_VISIBLE_DEVICES= on NVIDIA) to compute on the CPU"
+        )
+    # collectives and "cuda" without a number go to the current device
+    torch.accelerator.set_device_index(local_rank)
+    return torch.device(accelerator.type, local_rank)
+
+
+def choose_backend(device: torch.device) -> str:
+    """The backend whose collectives move tensors of ``device``.
+
+    ``nccl`` for NVIDIA and AMD GPUs, ``xccl`` for Intel's, ``gloo`` for the CPU.
+    """
+    return dist.get_default_backend_for_device(device.type)
+
+
+def device_label(device: torch.device) -> str:
+    """A short name for the lines of a log: ``CPU0``, ``CUDA3``."""
+    return f"{device.type.upper()}{device.index or 0}"
+
+
+def describe(device: torch.device) -> str:
+    """A sentence part on the device, for the line that shows the configuration."""
+    if device.type == "cpu":
+        threads = torch.get_num_threads()
+        return f"CPU, {threads} thread{'s' if threads > 1 else ''}"
+    name = getattr(torch, device.type).get_device_name(device.index)
+    return f"{device} ({name})"
