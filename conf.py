@@ -1,0 +1,90 @@
+"""Sphinx configuration: the root of the site is index.rst beside this file.
+
+The build needs neither torch nor the network: ``make site`` writes ``_build/html``.
+"""
+
+import os
+import sys
+from pathlib import Path
+from urllib.parse import urlparse
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE / "docs" / "_ext"), str(HERE)]
+
+import inventories  # noqa: E402
+
+project = "Distributed PyTorch"
+author = "the authors of the workshop"
+copyright = "2026, the authors of the workshop"
+language = "en"
+
+extensions = [
+    "sphinx.ext.intersphinx",
+    "notfound.extension",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinxext.opengraph",
+    # our own, in docs/_ext
+    "accessible",
+    "exercise",
+    "listings",
+    "mathml",
+    "transcript",
+]
+
+# Everything else in the folder (README.md, .venv, src) is no page.
+include_patterns = ["index.rst", "404.rst", "docs/**.rst"]
+root_doc = "index"
+nitpicky = True
+numfig = True
+highlight_language = "python"
+
+# Links into other documentation, from local lists: no network, unknown names fail.
+_inventory = inventories.write(HERE / "_build" / "inventories")
+intersphinx_mapping = {
+    "python": ("https://docs.python.org/3", _inventory["python"]),
+    "torch": ("https://docs.pytorch.org/docs/stable", _inventory["torch"]),
+}
+intersphinx_disabled_reftypes = ["std:doc"]
+
+_address = os.environ.get("READTHEDOCS_CANONICAL_URL", "")
+
+html_theme = "sphinx_rtd_theme"
+html_theme_options = {
+    "collapse_navigation": False,
+    "navigation_depth": 3,
+    # the links at both ends would share their access keys
+    "prev_next_buttons_location": "bottom",
+    "style_external_links": False,
+}
+html_title = project
+html_baseurl = _address
+html_static_path = ["docs/_static"]
+html_css_files = ["css/workshop.css"]
+html_js_files = ["js/keyboard.js"]
+templates_path = ["docs/_templates"]
+html_favicon = "docs/_static/mark.svg"
+html_math_renderer = "mathml"
+html_permalinks_icon = "#"
+html_show_sphinx = False
+html_show_sourcelink = False
+html_copy_source = False
+html_domain_indices = False
+html_use_index = False
+pygments_style = "listings.Light"
+
+# The copy button takes the commands of a console block, never prompts or output.
+copybutton_prompt_text = r"\$ |>>> |\.\.\. "
+copybutton_prompt_is_regexp = True
+copybutton_only_copy_prompt_lines = True
+copybutton_remove_prompts = True
+copybutton_line_continuation_character = "\\"
+copybutton_exclude = ".linenos, .gp, .go"
+copybutton_selector = "div:not(.output) > div.highlight > pre"
+
+# The page for a wrong address is shown at any depth, so its links need the prefix.
+notfound_urls_prefix = urlparse(_address).path or "/"
+
+ogp_site_url = _address or "https://docs.invalid/"
+ogp_social_cards = {"enable": False}
+ogp_enable_meta_description = True
