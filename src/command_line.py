@@ -17,7 +17,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
+from tqdm import tqdm
+
 Result = TypeVar("Result")
+
+
+def say(line: str) -> None:
+    """Print a line at once, above a progress bar if there is one.
+
+    Line and line end go out together: ranks that share a terminal or a file then
+    do not write into each other's lines.
+    """
+    tqdm.write(line + "\n", end="")
+    sys.stdout.flush()
 
 
 class BadInput(Exception):

@@ -24,6 +24,7 @@ from command_line import (
     BadInput,
     check_output_file,
     one_line_errors,
+    say,
     training_parser,
     write_metrics,
 )
@@ -115,7 +116,7 @@ class Trainer:
     def run_epoch(self, epoch: int) -> None:
         """One pass over the training set."""
         batch_size, steps = self.train_loader.batch_size, len(self.train_loader)
-        tqdm.write(
+        say(
             f"[{device_label(self.device)}] Epoch {epoch} | "
             f"Batch size {batch_size} | Steps {steps}"
         )
@@ -142,7 +143,7 @@ class Trainer:
             device_module = torch.get_device_module(self.device)
             snapshot["device_rng"] = device_module.get_rng_state(self.device)
         write_snapshot(snapshot, self.snapshot_path)
-        tqdm.write(f"Snapshot of {self.epochs_run} epochs in {self.snapshot_path}")
+        say(f"Snapshot of {self.epochs_run} epochs in {self.snapshot_path}")
 
     def load_snapshot(self) -> None:
         """Go on as if the run that saved the snapshot had never stopped."""
@@ -161,7 +162,7 @@ class Trainer:
                 f"{self.snapshot_path} is not a snapshot of this training: "
                 "move it away or choose another --snapshot"
             ) from error
-        print(f"Resuming from {self.snapshot_path} after {self.epochs_run} epochs")
+        say(f"Resuming from {self.snapshot_path} after {self.epochs_run} epochs")
 
     def train(self, total_epochs: int) -> None:
         """Train until ``total_epochs`` are run, those of earlier runs included."""
@@ -182,12 +183,12 @@ def report(trainer: Trainer, test_set: Dataset, args: argparse.Namespace) -> Non
         # the median: the first epoch of a process also pays for what starts lazily
         epoch_seconds = statistics.median(trainer.epoch_seconds)
         samples_per_s = len(trainer.train_loader.dataset) / epoch_seconds
-        print(f"Loss {first:.4f} -> {last:.4f} | {samples_per_s:,.0f} samples/s")
+        say(f"Loss {first:.4f} -> {last:.4f} | {samples_per_s:,.0f} samples/s")
     else:
-        print(f"Nothing to train: {trainer.epochs_run} epochs are already run")
-    print(f"Test accuracy {correct / total:.2%} ({correct} of {total})")
+        say(f"Nothing to train: {trainer.epochs_run} epochs are already run")
+    say(f"Test accuracy {correct / total:.2%} ({correct} of {total})")
     if args.profile and trainer.losses:
-        print(trainer.timer.table())
+        say(trainer.timer.table())
     if args.metrics:
         write_metrics(
             args.metrics,
@@ -222,7 +223,7 @@ def main() -> None:
     train_loader = make_loader(train_set, args.batch_size)
     model = make_model(DROPOUT).to(device)
     optimizer = torch.optim.SGD(model.parameters(), args.learning_rate, momentum=0.9)
-    print(
+    say(
         f"{len(train_set)} training images on {describe(device)}, "
         f"learning rate {args.learning_rate}, snapshot {args.snapshot}"
     )
