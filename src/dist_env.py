@@ -169,9 +169,7 @@ def _refuse_contradictions(
     found = []
     for what, number in numbers.items():
         source = VARIABLES[launcher].get(what, "SLURM_STEP_TASKS_PER_NODE")
-        copies = COPIES[what] + (SRUN_COPIES if launcher == "srun" else {}).get(
-            what, []
-        )
+        more = SRUN_COPIES.get(what, []) if launcher == "srun" else []
         found += [
             f"{copy}={environ[copy]} contradicts {source}={environ[source]}"
             for copy in COPIES[what] + more

@@ -43,7 +43,7 @@ def meet(env: DistEnv, master: Master, backend: str, timeout_s: int) -> None:
             world_size=env.world_size,
             timeout=timedelta(seconds=timeout_s),
         )
-    except dist.DistError as error:
+    except RuntimeError as error:
         raise BadInput(why_not_met(env, master, timeout_s, error)) from error
 
 
@@ -52,6 +52,9 @@ def meet(env: DistEnv, master: Master, backend: str, timeout_s: int) -> None:
 
 def why_not_met(env: DistEnv, master: Master, timeout_s: int, error: Exception) -> str:
     """One sentence for the ways in which a rendezvous fails."""
+    lines = str(error).splitlines() or [""]
+    if not isinstance(error, dist.DistError):  # the backend, not the meeting point
+        return f"rank {env.rank} cannot start its backend: {lines[0]}"
     place = f"{master.address}:{master.port} ({master.chosen_by})"
     if "EADDRINUSE" in str(error):
         return f"{place} is taken by another program: set MASTER_PORT to another port"
