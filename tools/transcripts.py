@@ -1,0 +1,380 @@
+"""Record what the commands on the pages really print, and check that they still do.
+
+    python tools/transcripts.py record            # all of docs/transcripts/catalog.toml
+    python tools/transcripts.py record NAME...
+    python tools/transcripts.py check NAME...     # run again and compare
+
+A command runs in a fresh copy of the working tree, as a learner's clone would be,
+so it may alter files. Where it ran is not shown: the folder becomes ``~/workshop``,
+the machine's name ``laptop``. What else differs from run to run is declared in the
+catalog, one pattern at a time, and applied to both sides of a comparison.
+
+Exit status: 0 all recorded or alike, 1 something differs, 2 bad input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import difflib
+import importlib.metadata
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib  # pyright: ignore[reportMissingImports]
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "docs" / "transcripts"
+NAME = re.compile(r"[A-Za-z0-9_]+")
+NOT_COPIED = (".git", ".venv", "_build", ".workshop", "__pycache__")
+
+
+class TranscriptError(Exception):
+    """One sentence: what is wrong with a name, the catalog, a file or a command."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One ``[[transcript]]`` of the catalog.
+
+    ``command`` is one command or several, a line each (a backslash at the end of a
+    line goes on). ``normalise`` holds pairs of a regular expression and what stands
+    for it in comparisons (``re.MULTILINE``). ``setup`` runs first and is not shown.
+    ``needs`` names programs without which the command cannot run at all.
+    """
+
+    name: str
+    command: str
+    normalise: tuple[tuple[str, str], ...] = ()
+    sort_lines: bool = False
+    status: int = 0
+    setup: str = ""
+    limit: int = 120
+    needs: tuple[str, ...] = ()
+
+    @property
+    def path(self) -> Path:
+        return FOLDER / f"{self.name}.txt"
+
+    @property
+    def commands(self) -> list[str]:
+        """The command lines; continued lines belong to one command."""
+        return re.findall(r"(?:.*\\\n)*.+", self.command.strip())
+
+    def missing_programs(self) -> list[str]:
+        return [program for program in self.needs if not shutil.which(program)]
+
+
+def load_catalog(path: Path | None = None) -> dict[str, Entry]:
+    """The entries of the catalog by name, in its order.
+
+    Raises:
+        TranscriptError: it cannot be read, or an entry has a wrong or unknown field.
+    """
+    path = path or FOLDER / "catalog.toml"
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8")).get("transcript", [])
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise TranscriptError(f"cannot read {path}: {error}") from error
+    entries: dict[str, Entry] = {}
+    for table in tables:
+        entry = _entry(path, table)
+        if entry.name in entries:
+            raise TranscriptError(f"{path.name}: {entry.name} appears twice")
+        entries[entry.name] = entry
+    return entries
+
+
+def _entry(path: Path, table: dict) -> Entry:
+    name = str(table.get("name", ""))
+    if not NAME.fullmatch(name) or not str(table.get("command", "")).strip():
+        raise TranscriptError(
+            f"{path.name}: each [[transcript]] needs a command and a name of letters, "
+            f"digits and underscores, not {name!r}"
+        )
+    if unknown := set(table) - {field.name for field in fields(Entry)}:
+        raise TranscriptError(
+            f"{path.name}: {name} has unknown fields {', '.join(sorted(unknown))}"
+        )
+    try:
+        pairs = tuple((str(a), str(b)) for a, b in table.get("normalise", ()))
+        for pattern, replacement in pairs:
+            re.sub(pattern, replacement, "")
+    except (re.error, ValueError, TypeError) as error:
+        raise TranscriptError(
+            f"{path.name}: {name}: normalise holds pairs "
+            f'["regular expression", "replacement"]: {error}'
+        ) from error
+    needs = tuple(table.get("needs", ()))
+    return Entry(**{**table, "normalise": pairs, "needs": needs})
+
+
+def select(catalog: dict[str, Entry], names: list[str]) -> list[Entry]:
+    """The named entries, or all of them.
+
+    Raises:
+        TranscriptError: a name is not in the catalog; near names are offered.
+    """
+    for name in names:
+        if name not in catalog:
+            near = difflib.get_close_matches(name, catalog, n=3, cutoff=0.4)
+            hint = f": did you mean {' or '.join(near)}?" if near else ""
+            raise TranscriptError(
+                f"{name!r} is not in docs/transcripts/catalog.toml{hint}"
+            )
+    return [catalog[name] for name in names or catalog]
+
+
+# Running
+
+
+def run(entry: Entry) -> str:
+    """Run the entry's commands in a fresh copy: commands, output, exit status.
+
+    Raises:
+        TranscriptError: the set-up failed, the exit status was not the expected one,
+            or the command ran past its limit.
+    """
+    lines: list[str] = []
+    status = 0
+    with fresh_copy() as tree:
+        if entry.setup:
+            status, output = _shell(entry, entry.setup, tree)
+            if status:
+                raise TranscriptError(
+                    f"{entry.name}: the set-up ended with status {status}: "
+                    f"{_last_line(output)}"
+                )
+        for command in entry.commands:
+            status, output = _shell(entry, command, tree)
+            lines.append(f"$ {command}")
+            lines.extend(_clean(output, tree))
+    if status != entry.status:
+        raise TranscriptError(
+            f"{entry.name}: the command ended with status {status}, "
+            f"expected {entry.status}; it printed:\n" + "\n".join(lines[-25:])
+        )
+    if status:
+        lines.append(f"[exit status {status}]")
+    return "\n".join(lines) + "\n"
+
+
+def _shell(entry: Entry, command: str, tree: Path) -> tuple[int, str]:
+    environment = {
+        **os.environ,
+        "PATH": f"{ROOT / '.venv' / 'bin'}{os.pathsep}{os.environ.get('PATH', '')}",
+        "COLUMNS": "88",
+        "LINES": "40",
+        "NO_COLOR": "1",
+        "TERM": "dumb",
+        "LC_ALL": "C.UTF-8",
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "OMP_NUM_THREADS": "1",
+        "TMPDIR": str(tree.parent / "tmp"),
+    }
+    # What a test run or another launcher has set must not reach the command.
+    foreign = re.compile(
+        r"PYTEST_|PYTHONPATH|FORCE_COLOR|RANK$|LOCAL_|WORLD_SIZE|MASTER_|SLURM_|PBS_"
+    )
+    for name in [name for name in environment if foreign.match(name)]:
+        del environment[name]
+    process = subprocess.Popen(
+        ["bash", "-c", command],
+        cwd=tree,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    try:
+        output, _ = process.communicate(timeout=entry.limit)
+    except subprocess.TimeoutExpired:
+        raise TranscriptError(
+            f"{entry.name}: {command!r} was still running after {entry.limit} s"
+        ) from None
+    finally:
+        # The whole session: ranks of a command that hung or was interrupted, too.
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    return process.returncode, output.decode("utf-8", "replace")
+
+
+@contextmanager
+def fresh_copy() -> Iterator[Path]:
+    """A copy of the working tree without what git ignores; gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="transcript-") as folder:
+        tree = Path(folder).resolve() / "workshop"
+        (tree.parent / "tmp").mkdir()
+        for name in tree_files():
+            target = tree / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, target)
+        yield tree
+
+
+def tree_files() -> list[str]:
+    """The files that a clone of the working tree as it is now would have."""
+    listing = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    if listing.returncode == 0:
+        names = sorted(set(filter(None, listing.stdout.split("\0"))))
+    else:  # a downloaded archive has no history
+        names = [
+            str(path.relative_to(ROOT))
+            for path in sorted(ROOT.rglob("*"))
+            if not set(path.relative_to(ROOT).parts) & set(NOT_COPIED)
+        ]
+    return [name for name in names if (ROOT / name).is_file()]
+
+
+def _clean(output: str, tree: Path) -> list[str]:
+    """The lines of an output as any reader's machine would show them."""
+    places = [
+        (str(tree.parent / "tmp"), "/tmp"),
+        (f"{tree}/", ""),
+        (str(tree), "~/workshop"),
+        (f"{ROOT}/", ""),
+        (str(ROOT), "~/workshop"),
+        (sys.base_prefix if sys.base_prefix != "/usr" else "", "/usr"),
+        (str(Path.home()), "~"),
+    ]
+    for place, shown in places:
+        if len(place) > 1:
+            output = output.replace(place, shown)
+    for name in {socket.gethostname(), socket.getfqdn()} - {"localhost", ""}:
+        output = re.sub(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", "laptop", output)
+    # Of a line that was redrawn with carriage returns, a reader sees the last state.
+    lines = [line.rstrip("\r").split("\r")[-1].rstrip() for line in output.split("\n")]
+    while lines and not lines[-1]:
+        lines.pop()
+    return lines
+
+
+def _last_line(output: str) -> str:
+    return (output.strip().splitlines() or ["no output"])[-1]
+
+
+# Recording and comparing
+
+
+def record(entry: Entry) -> None:
+    """Write the entry's file; an interrupted recording leaves the old one."""
+    text = run(entry)
+    torch = importlib.metadata.version("torch")
+    today = datetime.date.today().isoformat()
+    text += f"Recorded with torch {torch} on {today}\n"
+    partial = entry.path.with_suffix(".txt.tmp")
+    try:
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(entry.path)
+    except OSError as error:
+        raise TranscriptError(f"cannot write {entry.path}: {error}") from error
+
+
+def check(entry: Entry) -> str:
+    """Run again and compare; returns a readable difference, empty if alike.
+
+    Raises:
+        TranscriptError: nothing is recorded, or the command fails otherwise.
+    """
+    recorded = body(entry)
+    now = run(entry)
+    left, right = comparable(entry, recorded), comparable(entry, now)
+    if left == right:
+        return ""
+    difference = difflib.unified_diff(left, right, "recorded", "now", lineterm="", n=2)
+    return "\n".join(difference)
+
+
+def body(entry: Entry) -> str:
+    """The recorded text without its footer."""
+    try:
+        text = entry.path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise TranscriptError(
+            f"{entry.name} is not recorded ({error}): "
+            f"python tools/transcripts.py record {entry.name}"
+        ) from error
+    lines = text.rstrip("\n").split("\n")
+    if not lines[-1].startswith("Recorded with torch "):
+        raise TranscriptError(
+            f"{entry.path.name} was not written by this tool, it has no last line "
+            f"'Recorded with ...': python tools/transcripts.py record {entry.name}"
+        )
+    return "\n".join(lines[:-1]) + "\n"
+
+
+def comparable(entry: Entry, text: str) -> list[str]:
+    """The lines of a transcript with what may differ put out of sight."""
+    for pattern, replacement in entry.normalise:
+        text = re.sub(pattern, replacement, text, flags=re.MULTILINE)
+    lines = text.splitlines()
+    return sorted(lines) if entry.sort_lines else lines
+
+
+# The command
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("action", choices=("record", "check", "list"))
+    parser.add_argument("names", nargs="*", metavar="NAME", help="default: all")
+    options = parser.parse_args(arguments)
+    entries = select(load_catalog(), options.names)
+    if options.action == "list":
+        print("\n".join(entry.name for entry in entries))
+        return 0
+    failures = 0
+    for number, entry in enumerate(entries, start=1):
+        outcome = _one(options.action, entry)
+        failures += outcome.startswith("FAILED")
+        print(f"[{number}/{len(entries)}] {entry.name}: {outcome}", flush=True)
+    if failures:
+        print(f"{failures} of {len(entries)} transcripts failed", file=sys.stderr)
+    return 1 if failures else 0
+
+
+def _one(action: str, entry: Entry) -> str:
+    """Record or check one entry; one failure does not stop the others."""
+    if missing := entry.missing_programs():
+        return f"skipped, this machine has no {', '.join(missing)}"
+    try:
+        if action == "record":
+            record(entry)
+            return "recorded"
+        difference = check(entry)
+    except TranscriptError as error:
+        return f"FAILED: {error}"
+    return f"FAILED: the output differs\n{difference}" if difference else "alike"
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except TranscriptError as error:
+        print(f"transcripts: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)
