@@ -52,9 +52,12 @@ def meet(env: DistEnv, master: Master, backend: str, timeout_s: int) -> None:
 
 def why_not_met(env: DistEnv, master: Master, timeout_s: int, error: Exception) -> str:
     """One sentence for the ways in which a rendezvous fails."""
-    lines = str(error).splitlines() or [""]
     if not isinstance(error, dist.DistError):  # the backend, not the meeting point
-        return f"rank {env.rank} cannot start its backend: {lines[0]}"
+        reason = str(error).partition("\n")[0].rpartition("] ")[2]
+        return (
+            f"rank {env.rank} cannot start its backend ({reason}): "
+            "is every NCCL_* and GLOO_* variable right?"
+        )
     place = f"{master.address}:{master.port} ({master.chosen_by})"
     if "EADDRINUSE" in str(error):
         return f"{place} is taken by another program: set MASTER_PORT to another port"
