@@ -1,0 +1,73 @@
+# Every command a person types here; `make` alone prints them.
+#
+#   make tour PYTHON=python3.12    another Python than python3 (3.10 or newer)
+#   make serve PORT=8080           another port than 8000
+#
+# Nothing is installed outside .venv, and every target first brings .venv into the
+# state it needs (tools/environment.py), which takes no time once that is done.
+
+PYTHON ?= python3
+PORT ?= 8000
+JOBS ?= 2
+
+BIN := .venv/bin
+SHELL_FILES = $(shell git ls-files '*.sh' '*.sbatch' '*.pbs' .ci/run)
+# In CI a test that skips for want of a system package is a failure.
+STRICT := $(if $(WORKSHOP_CI),-p tools.strict_skips)
+PYTEST := $(BIN)/python -m pytest
+
+.DEFAULT_GOAL := help
+.PHONY: help env tour test site serve figures transcripts lint bench clean distclean
+
+help: ## print these commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' \
+	    $(firstword $(MAKEFILE_LIST))
+
+tour: env ## train on one device, then as 2 nodes x 2 ranks, compare, build the site
+	@$(BIN)/python tools/tour.py
+
+test: env ## check the exercises, the solutions and everything else here
+	@echo "== 1 of 3: the exercises as a learner finds them: not started"
+	$(PYTEST) -q
+	@echo "== 2 of 3: the solutions pass"
+	$(PYTEST) -q --solutions -n $(JOBS)
+	@echo "== 3 of 3: grader, scripts, pages and jobs"
+	$(PYTEST) $(STRICT) -q -rs -n $(JOBS) --dist loadfile \
+	    tests/grader tests/scripts tests/docs tests/jobs
+
+site: env ## build the pages into _build/html
+	@$(BIN)/python tools/site.py
+
+serve: site ## build the pages and show them on http://127.0.0.1:8000
+	@$(BIN)/python tools/serve.py $(PORT)
+
+figures: env ## draw docs/figures/*.svg again
+	@$(BIN)/python tools/figures.py
+
+transcripts: env ## record again what the commands on the pages print
+	@$(BIN)/python tools/transcripts.py record
+
+lint: env ## check style, types, spelling, shell scripts and pages
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/pyright
+	$(BIN)/shellcheck --shell=bash $(SHELL_FILES)
+	$(BIN)/codespell
+	$(BIN)/sphinx-lint index.rst docs
+	$(BIN)/check-jsonschema --builtin-schema vendor.readthedocs .readthedocs.yaml
+
+bench: env ## measure how fast the grader is
+	@$(BIN)/python tools/bench.py
+
+clean: ## remove what was built; the environment and your progress stay
+	rm -rf _build .pytest_cache .ruff_cache
+	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
+
+distclean: clean ## remove the environment, too
+	rm -rf .venv
+
+env:
+	@command -v $(PYTHON) > /dev/null || { echo "make: there is no $(PYTHON) on \
+	this machine: install Python 3.10 or newer, or name another: \
+	make PYTHON=python3.11 tour" >&2; exit 2; }
+	@$(PYTHON) tools/environment.py
