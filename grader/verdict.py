@@ -23,6 +23,7 @@ class Kind(str, Enum):
     LEFT_EARLY = "left early"
     LEDGER = "ranks disagree"
     WRONG_VALUE = "wrong value"
+    LEFT_RUNNING = "left running"
     WRONG_WAY = "wrong way"
     RIGHT = "right"
 

@@ -1,0 +1,236 @@
+"""What checks say: each function raises :class:`Mismatch` with a diagnosis.
+
+A check is run in every rank, so each function compares *this* rank's value; the
+grader gathers the failures of all ranks into one message. Values are compared
+with ``torch`` functions taken when the grader was imported, before the learner's
+file could replace them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from grader import suspicion
+
+_allclose, _equal, _sort = torch.allclose, torch.equal, torch.sort
+_is_initialized, _get_world_size = dist.is_initialized, dist.get_world_size
+_all_gather_object = dist.all_gather_object
+
+passed = 0  # comparisons that were right so far, in this rank
+
+
+def _pass() -> None:
+    global passed
+    passed += 1
+
+
+class Mismatch(AssertionError):
+    """A value or a way that is not what the exercise asks for.
+
+    ``what`` is the thing compared, ``problem`` one sentence about this rank,
+    ``suspicion`` the key of a classic mistake in :mod:`grader.suspicion` or "",
+    ``way`` true if the values are right but the way is not.
+    """
+
+    def __init__(self, what: str, problem: str, suspicion: str = "", way: bool = False):
+        super().__init__(f"{what}: {problem}" if what else problem)
+        self.what, self.problem = what, problem
+        self.suspicion, self.way = suspicion, way
+
+
+def that(condition: Any, sentence: str) -> None:
+    """Fail with ``sentence`` unless ``condition`` is true."""
+    if not condition:
+        raise Mismatch("", sentence)
+    _pass()
+
+
+def right_way(condition: Any, sentence: str) -> None:
+    """Fail with verdict *wrong way*: the values were right, the way is not."""
+    if not condition:
+        raise Mismatch("", sentence, way=True)
+    _pass()
+
+
+def close(
+    actual: Any,
+    expected: Any,
+    what: str,
+    *,
+    atol: float = 1e-10,
+    rtol: float = 1e-10,
+    local: Any = None,
+) -> None:
+    """Compare a tensor or number with the expected one and say how it differs.
+
+    Args:
+        what: the name of the value, as in "the gradient of the weight".
+        local: this rank's value before any communication, if there is one; a
+            result equal to it was never communicated.
+    """
+    if actual is None:
+        raise Mismatch(what, "is None: is a `return` missing?", "returns_none")
+    a, e = _tensor(actual, what), torch.as_tensor(expected)
+    if a.shape != e.shape:
+        shapes = f"has shape {_shape(a)}, expected {_shape(e)}"
+        raise Mismatch(what, shapes, suspicion.of_shapes(a.shape, e.shape, _world()))
+    if torch.is_tensor(expected) and a.dtype != e.dtype:
+        raise Mismatch(what, f"has dtype {_dtype(a)}, expected {_dtype(e)}")
+    a, e = a.detach(), e.detach()
+    wide = torch.complex128 if a.is_complex() or e.is_complex() else torch.float64
+    a, e = a.to(wide), e.to(wide)
+    if _allclose(a, e, atol=atol, rtol=rtol):
+        return _pass()
+    own = None if local is None else torch.as_tensor(local).detach().to(wide)
+    raise Mismatch(what, *_difference(a, e, own, atol, rtol))
+
+
+def equal(actual: Any, expected: Any, what: str) -> None:
+    """Compare exactly: tensors bit for bit, anything else with ``==``."""
+    if actual is None and expected is not None:
+        raise Mismatch(what, "is None: is a `return` missing?", "returns_none")
+    if torch.is_tensor(expected):
+        a = _tensor(actual, what)
+        if a.shape != expected.shape or a.dtype != expected.dtype:
+            seen = f"{_dtype(a)}{_shape(a)}"
+            raise Mismatch(
+                what, f"is {seen}, expected {_dtype(expected)}{_shape(expected)}"
+            )
+        if not _equal(a.detach(), expected.detach()):
+            wide = a.detach().double(), expected.detach().double()
+            problem, guess = _difference(*wide, None, 0.0, 0.0)
+            raise Mismatch(what, problem, guess)
+        return _pass()
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        return _equal_dicts(actual, expected, what)
+    if isinstance(expected, (list, tuple)) and isinstance(actual, (list, tuple)):
+        return _equal_lists(actual, expected, what)
+    if torch.is_tensor(actual) and actual.numel() == 1:
+        actual = actual.item()
+    if actual != expected:
+        raise Mismatch(what, f"is {_short(actual)}, expected {_short(expected)}")
+    return _pass()
+
+
+def raises(
+    error: type[BaseException],
+    function: Callable[..., Any],
+    *args: Any,
+    words: Sequence[str] = (),
+    what: str = "bad input",
+    **kwargs: Any,
+) -> None:
+    """Expect ``function(*args)`` to raise ``error`` with each of ``words`` in it."""
+    try:
+        returned = function(*args, **kwargs)
+    except NotImplementedError:
+        raise
+    except error as caught:
+        missing = [word for word in words if word not in str(caught)]
+        if missing:
+            raise Mismatch(
+                what,
+                f"the error must name {', '.join(missing)}; it says {_short(caught)}",
+            ) from None
+        return _pass()
+    raise Mismatch(
+        what, f"must raise {error.__name__}, but returned {_short(returned)}"
+    )
+
+
+def same_on_all_ranks(value: torch.Tensor, what: str) -> None:
+    """Expect every rank to hold the same bits as rank 0 (a collective check)."""
+    everyone: list[Any] = [None] * _get_world_size()
+    _all_gather_object(everyone, value.detach())
+    if not _equal(value.detach(), everyone[0]):
+        raise Mismatch(what, "differs from what rank 0 holds", "ranks_differ")
+    _pass()
+
+
+# -- how values differ ---------------------------------------------------------
+def _difference(a, e, own, atol: float, rtol: float) -> tuple[str, str]:
+    """(one sentence, key of the suspicion) for two tensors of the same shape."""
+    if bool(torch.isnan(a).any()) and not bool(torch.isnan(e).any()):
+        return f"holds {int(torch.isnan(a).sum())} NaN of {a.numel()} elements", "nan"
+    wrong = ~torch.isclose(a, e, atol=atol, rtol=rtol)
+    index = tuple(int(i) for i in wrong.nonzero()[0]) if a.dim() else ()
+    place = f" at {list(index)}" if a.dim() else ""
+    first = f"got {_number(a[index])}, expected {_number(e[index])}{place}"
+    if a.dim() and a.numel() > 1:
+        first += f" ({int(wrong.sum())} of {a.numel()} elements differ)"
+    scale = _scale(a, e)
+    problem, guess = suspicion.of_values(a, e, own, wrong, scale, _world())
+    return (f"{problem}; {first}" if problem else first), guess
+
+
+def _scale(a: torch.Tensor, e: torch.Tensor) -> float | None:
+    """k with a = k e everywhere, if there is one."""
+    if a.is_complex() or not bool(torch.isfinite(a).all()):
+        return None
+    norm = float((e * e).sum())
+    if norm == 0.0:
+        return None
+    k = float((a * e).sum()) / norm
+    size = float(e.abs().max())
+    return k if _allclose(a, k * e, rtol=1e-6, atol=1e-9 * size) else None
+
+
+def _equal_dicts(actual: dict, expected: dict, what: str) -> None:
+    if missing := [key for key in expected if key not in actual]:
+        raise Mismatch(what, f"lacks {_short(missing)}")
+    if extra := [key for key in actual if key not in expected]:
+        raise Mismatch(what, f"has {_short(extra)}, which should not be there")
+    for key, value in expected.items():
+        equal(actual[key], value, f"{what}, {key!r}")
+
+
+def _equal_lists(actual: Sequence, expected: Sequence, what: str) -> None:
+    if len(actual) != len(expected):
+        raise Mismatch(what, f"has {len(actual)} items, expected {len(expected)}")
+    if not any(map(torch.is_tensor, [*actual, *expected])) and sorted(
+        map(repr, actual)
+    ) == sorted(map(repr, expected)):
+        if list(actual) == list(expected):
+            return
+        problem = f"is {_short(actual)}, expected {_short(expected)}"
+        raise Mismatch(what, f"has the right items in another order: {problem}")
+    for index, (a, e) in enumerate(zip(actual, expected, strict=True)):
+        equal(a, e, f"{what}, item {index}")
+
+
+def _tensor(value: Any, what: str) -> torch.Tensor:
+    if isinstance(value, torch.Tensor):
+        full = getattr(value, "full_tensor", None)
+        return full() if callable(full) else value
+    try:
+        return torch.as_tensor(value)
+    except (TypeError, ValueError, RuntimeError):
+        raise Mismatch(
+            what, f"is a {type(value).__name__}, expected a tensor or a number"
+        ) from None
+
+
+def _world() -> int:
+    return _get_world_size() if _is_initialized() else 1
+
+
+def _shape(tensor: torch.Tensor) -> str:
+    return str(list(tensor.shape))
+
+
+def _dtype(tensor: torch.Tensor) -> str:
+    return str(tensor.dtype).removeprefix("torch.")
+
+
+def _number(value: torch.Tensor) -> str:
+    number = value.item()
+    return f"{number:.6g}" if isinstance(number, (int, float)) else str(number)
+
+
+def _short(value: Any, length: int = 160) -> str:
+    text = str(value) if isinstance(value, BaseException) else repr(value)
+    return text if len(text) <= length else text[: length - 3] + "..."

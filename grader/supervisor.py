@@ -1,0 +1,404 @@
+"""One run of one check: forks the ranks, watches them, ends them, says how it went.
+
+The supervisor is itself forked from the warm server. It computes nothing and runs
+no code of the learner; whatever the ranks leave behind becomes its child (it is a
+"subreaper"), so that nothing survives it. If the process that asked for the run
+goes away, the run ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import json
+import mmap
+import os
+import re
+import selectors
+import shutil
+import signal
+import socket
+import tempfile
+import time
+from pathlib import Path
+
+from grader import rank as rank_module
+from grader.forkserver import receive_line
+from grader.rank import BEAT, CALLS, CPU, FIELDS, IN_COMM, PHASE
+
+TICK = 0.02  # seconds between two looks at the ranks
+QUIET = 1.0  # seconds without any sign of life that make a deadlock
+GRACE = 0.4  # seconds that the other ranks get after the first failure
+SIGN_OF_LIFE = 0.015  # seconds of CPU time; idle gloo threads use about 0.001 per s
+PATIENCE = 4  # on a busy machine wall time counts at most this many limits
+KEPT = 32_000  # bytes of output kept from each end, per rank
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+class RankProcess:
+    """The supervisor's side of one rank."""
+
+    def __init__(self, number: int, pid: int, channel: socket.socket, output: int):
+        self.number, self.pid = number, pid
+        self.channel, self.output = channel, output
+        self.buffer = b""
+        self.report: dict | None = None  # its final word
+        self.leaving: dict | None = None  # "I am calling os._exit"
+        self.stuck: dict | None = None  # its answer to "where are you?"
+        self.ended: int | None = None  # exit status, negative for a signal
+        self.head, self.tail, self.printed = b"", b"", 0
+        self.active_at = time.monotonic()
+        self.mark = (-1.0, -1.0)  # CPU seconds and calls when last active
+
+    @property
+    def live(self) -> bool:
+        return self.report is None and self.ended is None
+
+    def read_messages(self) -> None:
+        try:
+            data = self.channel.recv(1 << 20)
+        except (BlockingIOError, ConnectionResetError):
+            return
+        self.buffer += data
+        *lines, self.buffer = self.buffer.split(b"\n")
+        for line in lines:
+            try:
+                message = json.loads(line)
+            except ValueError:
+                continue
+            status = message.get("status")
+            if status == "leaving":
+                self.leaving = message
+            elif status == "stuck":
+                self.stuck = message
+            elif self.report is None:
+                self.report = message
+
+    def read_output(self) -> bool:
+        """Take what it printed; False at the end of the pipe."""
+        try:
+            data = os.read(self.output, 1 << 18)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        self.printed += len(data)
+        room = KEPT - len(self.head)
+        self.head += data[:room] if room > 0 else b""
+        self.tail = (self.tail + data[max(room, 0) :])[-KEPT:]
+        return bool(data)
+
+    def text(self) -> str:
+        """What it printed, undecodable bytes replaced, the middle left out."""
+        dropped = self.printed - len(self.head) - len(self.tail)
+        gap = f"\n... {dropped:,} bytes left out ...\n".encode() if dropped > 0 else b""
+        return (self.head + gap + self.tail).decode("utf-8", "replace")
+
+
+class Run:
+    """All ranks of one check, from fork to the last waitpid."""
+
+    def __init__(self, job: dict, client: socket.socket):
+        self.job, self.client = job, client
+        self.ranks: list[RankProcess] = []
+        self.selector = selectors.DefaultSelector()
+        self.started = time.monotonic()
+        self.failed_at: float | None = None
+        self.left_running: list[str] = []
+        self.shared = mmap.mmap(-1, 8 * FIELDS * job["world_size"])
+        self.state = memoryview(self.shared).cast("d")
+
+    def start(self) -> None:
+        self.client.setblocking(False)
+        self.selector.register(self.client, selectors.EVENT_READ, None)
+        for number in range(self.job["world_size"]):
+            self._fork(number)
+        self.started = time.monotonic()
+
+    def _fork(self, number: int) -> None:
+        ours, theirs = socket.socketpair()
+        read_end, write_end = os.pipe()
+        row = self.state[number * FIELDS : (number + 1) * FIELDS]
+        pid = os.fork()
+        if pid == 0:
+            self.selector.close()
+            self.client.close()
+            ours.close()
+            os.close(read_end)
+            for other in self.ranks:
+                other.channel.close()
+                os.close(other.output)
+            rank_module.main(self.job, number, theirs, write_end, row)
+            os._exit(70)
+        theirs.close()
+        os.close(write_end)
+        ours.setblocking(False)
+        os.set_blocking(read_end, False)
+        process = RankProcess(number, pid, ours, read_end)
+        self.ranks.append(process)
+        self.selector.register(ours, selectors.EVENT_READ, process.read_messages)
+        self.selector.register(read_end, selectors.EVENT_READ, process)
+
+    # -- watching ----------------------------------------------------------------
+    def watch(self) -> str:
+        """Wait until the run is over; returns why it is."""
+        while True:
+            if not self._read(TICK):
+                return "cancelled"
+            self._reap()
+            live = [rank for rank in self.ranks if rank.live]
+            if not live:
+                return "done"
+            now = time.monotonic()
+            if any(rank.printed > self.job["output_bytes"] for rank in self.ranks):
+                return "output"
+            if any(self._resident(rank) > self.job["memory_bytes"] for rank in live):
+                return "memory"
+            if self._quiet_since(live, now) >= QUIET:
+                return "deadlock"
+            if self._any_failed():
+                self.failed_at = self.failed_at or now
+                if now - self.failed_at > GRACE:
+                    return "failed"
+            wall = now - self.started
+            waited = max(self._waited_for_a_core(rank.pid) for rank in live)
+            limit = self.job["limit"]
+            if wall - waited > limit or wall > PATIENCE * limit:
+                return "deadline"
+
+    def _read(self, timeout: float) -> bool:
+        """Serve what arrives; False if the client is gone."""
+        for key, _ in self.selector.select(timeout):
+            if key.data is None:
+                try:
+                    if not self.client.recv(64):
+                        return False
+                except BlockingIOError:
+                    continue
+            elif isinstance(key.data, RankProcess):
+                if not key.data.read_output():
+                    self.selector.unregister(key.fileobj)
+            else:
+                key.data()
+        return True
+
+    def _reap(self) -> None:
+        for rank in self.ranks:
+            if rank.ended is None:
+                pid, status = os.waitpid(rank.pid, os.WNOHANG)
+                if pid:
+                    rank.ended = os.waitstatus_to_exitcode(status)
+                    rank.read_messages()
+                    rank.read_output()
+
+    def _any_failed(self) -> bool:
+        return any(
+            rank.ended is not None or (rank.report and rank.report["status"] != "ok")
+            for rank in self.ranks
+        )
+
+    def _quiet_since(self, live: list[RankProcess], now: float) -> float:
+        """Seconds for which every live rank has waited in a communication.
+
+        A sign of life is CPU time, a new row of the ledger, a main thread that
+        is ready to run, or code outside torch.distributed. A rank whose watching
+        thread has not run lately is unknown, hence alive.
+        """
+        for rank in live:
+            row = rank.number * FIELDS
+            cpu, calls = self.state[row + CPU], self.state[row + CALLS]
+            waiting = (
+                self.state[row + IN_COMM] == 1.0
+                and now - self.state[row + BEAT] < 0.3
+                and calls == rank.mark[1]
+                and cpu - rank.mark[0] < SIGN_OF_LIFE
+                and _process_state(rank.pid) in ("S", "I")
+            )
+            if not waiting:
+                rank.active_at, rank.mark = now, (cpu, calls)
+        return now - max(rank.active_at for rank in live)
+
+    @staticmethod
+    def _resident(rank: RankProcess) -> int:
+        try:
+            pages = Path(f"/proc/{rank.pid}/statm").read_text().split()[1]
+        except (OSError, IndexError):
+            return 0
+        return int(pages) * mmap.PAGESIZE - 400_000_000  # torch itself, shared
+
+    @staticmethod
+    def _waited_for_a_core(pid: int) -> float:
+        """Seconds for which the main thread was ready but another one ran."""
+        try:
+            text = Path(f"/proc/{pid}/task/{pid}/schedstat").read_text()
+            return int(text.split()[1]) / 1e9
+        except (OSError, IndexError, ValueError):
+            return 0.0
+
+    # -- ending ------------------------------------------------------------------
+    def ask_where_they_are(self) -> None:
+        """Have each live rank say where it is; half a second is given."""
+        live = [rank for rank in self.ranks if rank.live]
+        for rank in live:
+            with contextlib.suppress(OSError):
+                rank.channel.send(b"where\n")
+        end = time.monotonic() + 0.5
+        while time.monotonic() < end and any(r.live and not r.stuck for r in live):
+            self._read(TICK)
+            self._reap()
+        silent = [rank for rank in live if rank.live and not rank.stuck]
+        for rank in silent:  # a thread holds the GIL: read the stack from outside
+            os.kill(rank.pid, signal.SIGUSR1)
+        if silent:
+            time.sleep(0.1)
+
+    def note_what_still_runs(self) -> None:
+        """Commands of processes that the learner's code started and left."""
+        ours = {rank.pid for rank in self.ranks}
+        found = [p for p in _descendants(os.getpid()) if p not in ours]
+        commands = [_command(pid) for pid in found]
+        self.left_running = [c for c in commands if "resource_tracker" not in c]
+
+    def end_everything(self) -> None:
+        """Kill the ranks and all they started; nothing is left afterwards."""
+        for rank in self.ranks:
+            for kill in (os.killpg, os.kill):
+                with contextlib.suppress(OSError):
+                    kill(rank.pid, signal.SIGKILL)
+        deadline = time.monotonic() + 5
+        while time.monotonic() < deadline:
+            try:
+                pid, _status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid:
+                continue
+            for child in _descendants(os.getpid()):
+                with contextlib.suppress(OSError):
+                    os.kill(child, signal.SIGKILL)
+            time.sleep(0.005)
+
+    def outcome(self, why: str) -> dict:
+        """What :mod:`grader.diagnosis` makes a verdict of; plain data."""
+        return {
+            "why": why,
+            "seconds": time.monotonic() - self.started,
+            "left_running": self.left_running,
+            "ranks": [
+                {
+                    "rank": rank.number,
+                    "report": rank.report,
+                    "leaving": rank.leaving,
+                    "stuck": rank.stuck or self._stack_from_outside(rank),
+                    "ended": rank.ended,
+                    "crash_line": self._line_in(f"crash{rank.number}"),
+                    "phase": self.state[rank.number * FIELDS + PHASE],
+                    "printed": rank.printed,
+                    "output": rank.text(),
+                    "resident": self._resident(rank) if rank.live else 0,
+                }
+                for rank in self.ranks
+            ],
+        }
+
+    def _stack_from_outside(self, rank: RankProcess) -> dict | None:
+        if not rank.live:
+            return None
+        return {
+            "status": "stuck",
+            "silent": True,
+            "in_comm": False,
+            "ledger": [],
+            "calls": int(self.state[rank.number * FIELDS + CALLS]),
+            "line": self._line_in(f"stack{rank.number}"),
+            "text": "",
+            "stack": [],
+        }
+
+    def _line_in(self, name: str) -> int | None:
+        """The innermost line of the learner's file in a faulthandler dump."""
+        try:
+            dump = Path(self.job["private"], name).read_text(errors="replace")
+        except OSError:
+            return None
+        path = re.escape(self.job["exercise_path"])
+        found = re.search(rf'File "{path}", line (\d+)', dump)
+        return int(found[1]) if found else None
+
+
+def supervise(client: socket.socket) -> None:
+    """Read one job from ``client``, run it, answer with its outcome."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.setpgid(0, 0)
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    job = json.loads(receive_line(client))
+    with_folders = _make_folders(job)
+    gc.disable()
+    try:
+        run = Run(with_folders, client)
+        try:
+            run.start()
+            why = run.watch()
+            if why != "done" and why != "cancelled":
+                run.ask_where_they_are()
+            run.note_what_still_runs()
+            outcome = run.outcome(why)
+        finally:
+            run.end_everything()
+    finally:
+        shutil.rmtree(with_folders["private"], ignore_errors=True)
+    if why != "cancelled":
+        client.setblocking(True)
+        client.sendall(json.dumps(outcome).encode() + b"\n")
+
+
+def _make_folders(job: dict) -> dict:
+    """A private folder for the grader, and in it the ranks' common folder."""
+    base = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    private = tempfile.mkdtemp(prefix="workshop-", dir=base)
+    folder = os.path.join(private, "run")
+    os.mkdir(folder)
+    copy = os.path.join(folder, os.path.basename(job["exercise_path"]))
+    Path(copy).write_text(job["source"], encoding="utf-8")
+    os.chmod(copy, 0o755)
+    store = os.path.join(private, "store")
+    return job | {"private": private, "folder": folder, "store": store}
+
+
+def _process_state(pid: int) -> str:
+    """S sleeping, R ready to run, D on disk, ...: of the main thread."""
+    try:
+        stat = Path(f"/proc/{pid}/task/{pid}/stat").read_text()
+        return stat.rsplit(") ", 1)[1][0]
+    except (OSError, IndexError):
+        return "?"
+
+
+def _descendants(root: int) -> list[int]:
+    """All processes below ``root`` (the kernel may lack lists of children)."""
+    parents: dict[int, int] = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                stat = Path(f"/proc/{entry}/stat").read_text()
+            except OSError:
+                continue
+            state, parent = stat.rsplit(") ", 1)[1].split()[:2]
+            if state != "Z":
+                parents[int(entry)] = int(parent)
+    below, found = {root}, []
+    while more := [p for p, up in parents.items() if up in below and p not in below]:
+        below.update(more)
+        found.extend(more)
+    return found
+
+
+def _command(pid: int) -> str:
+    try:
+        raw = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return ""
+    text = raw.replace(b"\0", b" ").decode("utf-8", "replace").strip()
+    return text[:80]

@@ -1,0 +1,133 @@
+"""The checks are themselves checked: right answers pass, known mistakes fail.
+
+Every file of ``tests/exercises/right`` must pass, every file of
+``tests/exercises/mistakes`` must get the verdict and the words that its first
+line promises, every solution must pass with two pairs of seeds, and every
+skeleton must be "not started" and differ from its solution in the holes alone.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from grader.catalog import Exercise, load_catalog
+from grader.engine import Engine
+from grader.skeleton import holes, parse, skeleton_text, with_answers
+from grader.verdict import Kind
+
+ROOT = Path(__file__).resolve().parents[2]
+CATALOG = load_catalog(ROOT)
+ANSWERS = ROOT / "tests" / "exercises"
+BY_NAME = {exercise.name: exercise for exercise in CATALOG}
+HEADING = re.compile(r"^# \[answer (\d+)\]\s*$", re.MULTILINE)
+
+
+def files(folder: str) -> list[Path]:
+    """All answers in ``tests/exercises/FOLDER``, by exercise."""
+    return sorted(
+        path
+        for path in (ANSWERS / folder).glob("*/*")
+        if path.suffix in (".py", ".sbatch", ".pbs")
+    )
+
+
+def ids(path: Path) -> str:
+    return f"{path.parent.name}/{path.stem}"
+
+
+def split_answer(path: Path) -> tuple[str, dict[int, str]]:
+    """(the first line's text, answers by hole number) of an answer file."""
+    first, _, body = path.read_text(encoding="utf-8").partition("\n")
+    pieces = HEADING.split(body)
+    if len(pieces) == 1:
+        return first.removeprefix("#").strip(), {1: body}
+    numbers, codes = pieces[1::2], pieces[2::2]
+    answers = {int(n): code for n, code in zip(numbers, codes, strict=True)}
+    return first.removeprefix("#").strip(), answers
+
+
+def grade_answer(engine: Engine, path: Path, tmp_path: Path):
+    exercise = BY_NAME[path.parent.name]
+    promise, answers = split_answer(path)
+    text = with_answers(exercise.solution.read_text(), answers)
+    file = tmp_path / exercise.file
+    file.write_text(text)
+    return promise, engine.grade(exercise, file)
+
+
+@pytest.mark.parametrize("path", files("right"), ids=ids)
+def test_differently_written_right_answer_passes(engine, path, tmp_path):
+    _, result = grade_answer(engine, path, tmp_path)
+    assert result.passed, result.verdict.message
+
+
+@pytest.mark.parametrize("path", files("mistakes"), ids=ids)
+def test_known_mistake_gets_the_verdict_it_promises(engine, path, tmp_path):
+    promise, result = grade_answer(engine, path, tmp_path)
+    kind, _, words = promise.partition(":")
+    message = result.verdict.message
+    assert Kind(kind.strip()) is not Kind.RIGHT, "a mistake must promise a failure"
+    assert result.verdict.kind is Kind(kind.strip()), f"{promise}\n{message}"
+    wanted = [word.strip().lower() for word in words.split("|") if word.strip()]
+    assert wanted, f"{ids(path)} promises no words"
+    missing = [word for word in wanted if word not in message.lower()]
+    assert not missing, f"the message lacks {missing}:\n{message}"
+
+
+@pytest.mark.parametrize("seeds", [(1, 2), (1234, 77)], ids=str)
+@pytest.mark.parametrize("exercise", CATALOG, ids=lambda e: e.name)
+def test_solution_passes_at_two_pairs_of_seeds(exercise: Exercise, seeds, engine):
+    engine.seeds, before = seeds, engine.seeds
+    try:
+        result = engine.grade(exercise, exercise.solution)
+    finally:
+        engine.seeds = before
+    assert result.passed, result.verdict.message
+
+
+@pytest.mark.parametrize("exercise", CATALOG, ids=lambda e: e.name)
+def test_skeleton_is_not_started(exercise: Exercise, engine, tmp_path):
+    file = tmp_path / exercise.file
+    solution = exercise.solution.read_text()
+    file.write_text(skeleton_text(solution, exercise.suffix))
+    assert engine.grade(exercise, file).status == "not started"
+    assert engine.grade(exercise, exercise.solution).status != "not started"
+
+
+@pytest.mark.parametrize("exercise", CATALOG, ids=lambda e: e.name)
+def test_exercise_in_the_repository_is_the_skeleton(exercise: Exercise):
+    expected = skeleton_text(exercise.solution.read_text(), exercise.suffix)
+    assert exercise.path.read_text() == expected, (
+        f"{exercise.path.name} differs from its solution outside the holes: "
+        "write it anew with `make skeletons`"
+    )
+
+
+@pytest.mark.parametrize("exercise", CATALOG, ids=lambda e: e.name)
+def test_exercise_has_the_promised_form(exercise: Exercise):
+    marked = holes(parse(exercise.solution.read_text()))
+    assert 1 <= len(marked) <= 3
+    assert all(1 <= len(hole.answer) <= 14 for hole in marked)
+    assert len(exercise.hints) == 3
+    assert (ROOT / exercise.page).is_file()
+    skeleton = exercise.path.read_text()
+    assert f"workshop check {exercise.name}" in skeleton
+    assert exercise.lesson in skeleton
+    for hole in marked:
+        assert f"TODO {hole.number} of {len(marked)}" in skeleton
+
+
+@pytest.mark.parametrize("exercise", CATALOG, ids=lambda e: e.name)
+def test_exercise_has_one_right_and_five_wrong_answers(exercise: Exercise):
+    right = [p for p in files("right") if p.parent.name == exercise.name]
+    wrong = [p for p in files("mistakes") if p.parent.name == exercise.name]
+    assert len(right) >= 1
+    assert len(wrong) >= 5
+
+
+def test_every_answer_belongs_to_an_exercise():
+    names = {path.parent.name for path in files("right") + files("mistakes")}
+    assert names <= set(BY_NAME)
