@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
+from docutils import nodes
 from pygments.style import Style
 from pygments.token import (
     Comment,
@@ -92,6 +96,20 @@ def add_dark_style(app) -> None:
     )
 
 
+def shorten_paths(app, doctree: nodes.document) -> None:
+    """Let a difference name its files as the repository does, not this machine."""
+    for listing in doctree.findall(nodes.literal_block):
+        if listing.get("language") != "udiff":
+            continue
+        root = f"{Path(app.srcdir)}/"
+        text = re.sub(
+            rf"^(---|\+\+\+) {re.escape(root)}", r"\1 ", listing.astext(), flags=re.M
+        )
+        listing.children = [nodes.Text(text)]
+        listing.rawsource = text
+
+
 def setup(app) -> dict:
     app.connect("builder-inited", add_dark_style)
+    app.connect("doctree-read", shorten_paths)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

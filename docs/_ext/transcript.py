@@ -17,39 +17,44 @@ from pathlib import Path
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
+from tools.transcripts import TranscriptError, load_catalog, select
+
 FOOTER = re.compile(r"^Recorded with torch (?P<torch>\S+) on (?P<date>\d{4}-\d\d-\d\d)")
 
 
 @dataclass(frozen=True)
 class Transcript:
-    """A recorded file: the commands, their output, and the last line."""
+    """A recorded file: each command with its output, and the last line."""
 
-    commands: str
-    output: str
+    steps: list[tuple[str, str]]
     footer: str
 
 
-def parse(text: str) -> Transcript:
-    """Split a recorded file; a command goes on while its lines end with a backslash.
+def parse(text: str, commands: list[str]) -> Transcript:
+    """Split a recorded file at the commands which the catalog says it has.
 
     Raises:
-        ValueError: there is no command at the top, or no footer at the end.
+        ValueError: it was recorded with other commands, or has no last line.
     """
-    lines = text.rstrip("\n").split("\n")
-    if not lines[0].startswith("$ "):
-        raise ValueError("its first line is not a command ('$ ...')")
-    if not FOOTER.match(lines[-1]):
+    body, _, footer = text.rstrip("\n").rpartition("\n")
+    if not FOOTER.match(footer):
         raise ValueError("its last line is not 'Recorded with torch X on DATE'")
-    end = 0
-    while end < len(lines) and (
-        lines[end].startswith("$ ") or (end and lines[end - 1].endswith("\\"))
+    starts = []
+    for command in commands:
+        after = starts[-1] + 1 if starts else 0
+        start = f"\n{body}\n".find(f"\n$ {command}\n", after)
+        if start < 0 or (not starts and start > 0):
+            raise ValueError(
+                f"it does not show {command!r}, as the catalog says: record it again"
+            )
+        starts.append(start)
+    steps = []
+    for command, start, end in zip(
+        commands, starts, [*starts[1:], len(body)], strict=True
     ):
-        end += 1
-    return Transcript(
-        commands="\n".join(lines[:end]),
-        output="\n".join(lines[end:-1]).strip("\n"),
-        footer=lines[-1],
-    )
+        output = body[start:end].strip("\n").removeprefix(f"$ {command}")
+        steps.append((f"$ {command}", output.strip("\n")))
+    return Transcript(steps, footer)
 
 
 class TranscriptDirective(SphinxDirective):
@@ -59,15 +64,17 @@ class TranscriptDirective(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         name = self.arguments[0]
-        path = Path(self.env.srcdir) / "docs" / "transcripts" / f"{name}.txt"
+        folder = Path(self.env.srcdir) / "docs" / "transcripts"
+        path = folder / f"{name}.txt"
         self.env.note_dependency(str(path))
         try:
-            transcript = parse(path.read_text(encoding="utf-8"))
+            entry = select(load_catalog(folder / "catalog.toml"), [name])[0]
+            transcript = parse(path.read_text(encoding="utf-8"), entry.commands)
+        except TranscriptError as error:
+            raise self.error(str(error)) from None
         except FileNotFoundError:
             raise self.error(
-                f"no transcript docs/transcripts/{name}.txt: add {name!r} to "
-                f"docs/transcripts/catalog.toml and record it with "
-                f"'python tools/transcripts.py record {name}'"
+                f"{name} is not recorded: python tools/transcripts.py record {name}"
             ) from None
         except (ValueError, OSError) as error:
             raise self.error(f"docs/transcripts/{name}.txt: {error}") from None
@@ -79,19 +86,18 @@ class TranscriptDirective(SphinxDirective):
     def _block(self, transcript: Transcript) -> nodes.container:
         block = nodes.container(classes=["transcript"])
         self.set_source_info(block)
-        command = nodes.literal_block(
-            transcript.commands, transcript.commands, language="console"
-        )
-        command["classes"].append("command")
-        block += command
-        if transcript.output:
-            output = nodes.literal_block(
-                transcript.output, transcript.output, language="text"
-            )
-            output["classes"].append("output")
-            block += output
+        for command, output in transcript.steps:
+            block += _listing(command, "console", "command")
+            if output:
+                block += _listing(output, "text", "output")
         block += nodes.paragraph("", transcript.footer, classes=["recorded"])
         return block
+
+
+def _listing(text: str, language: str, kind: str) -> nodes.literal_block:
+    listing = nodes.literal_block(text, text, language=language)
+    listing["classes"].append(kind)
+    return listing
 
 
 def add_last_verified(app, doctree: nodes.document) -> None:
