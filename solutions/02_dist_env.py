@@ -1,0 +1,79 @@
+"""Who am I? One function for four launchers.
+
+Every launcher tells its processes their numbers in environment variables, each under
+names of its own:
+
+=========  ==========================  ==========================  ====================
+launcher   rank                        local rank                  world size
+=========  ==========================  ==========================  ====================
+torchrun   RANK                        LOCAL_RANK                  WORLD_SIZE
+mpirun     OMPI_COMM_WORLD_RANK        OMPI_COMM_WORLD_LOCAL_RANK  OMPI_COMM_WORLD_SIZE
+srun       SLURM_PROCID                SLURM_LOCALID               SLURM_NTASKS
+python     0                           0                           1
+=========  ==========================  ==========================  ====================
+
+Launchers are started inside each other, and then the variables of both are there:
+
+* ``srun`` starts one torchrun per node, torchrun starts the processes. They have the
+  ``SLURM_*`` variables of their torchrun beside their own.
+* ``mpirun`` inside a Slurm job: likewise.
+* A batch script is run by Slurm itself, once, with ``SLURM_PROCID=0`` and the
+  ``SLURM_NTASKS`` of the whole job. What it starts without ``srun`` is a single
+  process. Only processes started by ``srun`` have ``SLURM_STEP_ID``.
+
+torchrun can be told by ``TORCHELASTIC_RUN_ID``, which nothing else sets.
+
+Check your answer with: workshop check 02_dist_env
+
+The page is docs/lessons/02_ranks.rst
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class DistEnv:
+    """The place of a process in its world."""
+
+    launcher: str
+    rank: int
+    local_rank: int
+    world_size: int
+
+
+def find_launcher(environ: Mapping[str, str]) -> str:
+    """``"torchrun"``, ``"mpirun"``, ``"srun"`` or ``"python"``."""
+    # TODO 1 of 2: tell who started this process, the innermost launcher first.
+    # Look only at the names that `environ` contains.
+    # [start answer 1]
+    if "TORCHELASTIC_RUN_ID" in environ:
+        return "torchrun"
+    if "OMPI_COMM_WORLD_RANK" in environ:
+        return "mpirun"
+    if "SLURM_STEP_ID" in environ:
+        return "srun"
+    return "python"
+    # [end answer 1]
+
+
+def get_dist_env(environ: Mapping[str, str]) -> DistEnv:
+    """The numbers that the launcher gave to this process, as ``int``."""
+    launcher = find_launcher(environ)
+    # TODO 2 of 2: read the three numbers under the names that this launcher uses,
+    # turn the texts into numbers, and return a DistEnv. Plain python sets nothing.
+    # [start answer 2]
+    if launcher == "torchrun":
+        names = ("RANK", "LOCAL_RANK", "WORLD_SIZE")
+    elif launcher == "mpirun":
+        mpi = "OMPI_COMM_WORLD_"
+        names = (mpi + "RANK", mpi + "LOCAL_RANK", mpi + "SIZE")
+    elif launcher == "srun":
+        names = ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS")
+    else:
+        return DistEnv(launcher, rank=0, local_rank=0, world_size=1)
+    rank, local_rank, world_size = (int(environ[name]) for name in names)
+    return DistEnv(launcher, rank, local_rank, world_size)
+    # [end answer 2]

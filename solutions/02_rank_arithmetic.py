@@ -1,0 +1,68 @@
+"""From (node, local rank) to the rank, and back.
+
+Two nodes with four processes each have the ranks 0 to 3 and 4 to 7: all processes of
+node 0 come first, then those of node 1. A process that knows its place on its node
+can work out its rank, and the other way round. Nodes need not have equally many
+processes: ``processes_per_node`` lists them, ``[4, 4]`` here.
+
+The third function is for launchers that do not tell the node rank, such as mpirun.
+The processes then tell each other the names of their hosts. Ranks need not be in
+blocks: with ``srun --distribution=cyclic`` neighbouring ranks are on different nodes.
+
+Check your answer with: workshop check 02_rank_arithmetic
+
+The page is docs/lessons/02_ranks.rst
+"""
+
+from __future__ import annotations
+
+import torch.distributed as dist
+
+
+def global_rank(node_rank: int, local_rank: int, processes_per_node: list[int]) -> int:
+    """The rank of process ``local_rank`` on node ``node_rank``, blocks of ranks."""
+    # TODO 1 of 3: how many processes come before this one? Those of all nodes
+    # before this node, and those before it on its own node.
+    # [start answer 1]
+    before = 0
+    for count in processes_per_node[:node_rank]:
+        before += count
+    return before + local_rank
+    # [end answer 1]
+
+
+def place(rank: int, processes_per_node: list[int]) -> tuple[int, int]:
+    """``(node_rank, local_rank)`` of a rank: the inverse of :func:`global_rank`."""
+    # TODO 2 of 3: walk over the nodes until the rank falls into one.
+    # [start answer 2]
+    local_rank = rank
+    for node_rank, count in enumerate(processes_per_node):
+        if local_rank < count:
+            return node_rank, local_rank
+        local_rank -= count
+    raise ValueError(f"rank {rank} of {sum(processes_per_node)} processes")
+    # [end answer 2]
+
+
+def place_by_host(rank: int, hosts: list[str]) -> tuple[int, int]:
+    """``(node_rank, local_rank)`` of a rank, where ``hosts[r]`` is the host of rank r.
+
+    Hosts are numbered in the order in which they first appear in ``hosts``; on a
+    host the ranks are numbered in their order.
+    """
+    # TODO 3 of 3: count the different hosts that appear before the first process of
+    # this host, and the processes on this host with a smaller rank.
+    # [start answer 3]
+    in_order = list(dict.fromkeys(hosts))
+    node_rank = in_order.index(hosts[rank])
+    local_rank = hosts[:rank].count(hosts[rank])
+    return node_rank, local_rank
+    # [end answer 3]
+
+
+def ask_everybody(host: str) -> tuple[int, int]:
+    """My ``(node_rank, local_rank)``, although the launcher did not tell me."""
+    hosts: list[str] = [""] * dist.get_world_size()
+    # every rank; afterwards each has the hosts of all, in the order of the ranks
+    dist.all_gather_object(hosts, host)
+    return place_by_host(dist.get_rank(), hosts)

@@ -1,0 +1,3 @@
+# wrong value: get_dist_env returned None | `return`
+# [answer 2]
+DistEnv(launcher, 0, 0, 1)

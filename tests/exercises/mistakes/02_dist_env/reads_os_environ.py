@@ -1,0 +1,12 @@
+# exception: KeyError | RANK | torchrun
+# [answer 2]
+import os
+
+if launcher == "python":
+    return DistEnv(launcher, 0, 0, 1)
+return DistEnv(
+    launcher,
+    int(os.environ["RANK"]),
+    int(os.environ["LOCAL_RANK"]),
+    int(os.environ["WORLD_SIZE"]),
+)

@@ -1,0 +1,150 @@
+"""Checks of exercises/02_dist_env.py."""
+
+import os
+import random
+
+import pytest
+import torch.distributed as dist
+
+from grader import expect
+
+FIELDS = ("launcher", "rank", "local_rank", "world_size")
+ASIDE = ("LOCAL_WORLD_SIZE", "GROUP_RANK", "MASTER_ADDR", "MASTER_PORT", "SLURM_JOB_ID")
+
+
+def compare(exercise, environ, expected):
+    """What get_dist_env makes of ``environ``, and of nothing else."""
+    shown = [f"{k}={v}" for k, v in environ.items() if k not in ASIDE]
+    what = ", ".join(shown) or "an environment without a launcher"
+    saved = dict(os.environ)
+    os.environ.clear()  # an answer that reads os.environ instead must not succeed
+    try:
+        env = exercise.get_dist_env({"HOME": "/home/ada", **environ})
+    finally:
+        os.environ.update(saved)
+    expect.that(env is not None, "get_dist_env returned None: is a `return` missing?")
+    for field, value in zip(FIELDS, expected, strict=True):
+        found = getattr(env, field, f"a {type(env).__name__} without {field}")
+        expect.equal(found, value, f"{field} for {what}")
+        if field != "launcher":
+            expect.that(isinstance(found, int), f"{field} must be int, not {found!r}")
+
+
+def world(seed):
+    """A process on a node other than the first: rank, local rank, both sizes."""
+    draw = random.Random(seed)
+    per_node, nodes = draw.randint(3, 8), draw.randint(2, 5)
+    node, local_rank = draw.randint(1, nodes - 1), draw.randint(1, per_node - 1)
+    return node * per_node + local_rank, local_rank, per_node * nodes, per_node
+
+
+def torchrun(rank, local_rank, world_size, per_node):
+    return {
+        "TORCHELASTIC_RUN_ID": "none",
+        "RANK": str(rank),
+        "LOCAL_RANK": str(local_rank),
+        "WORLD_SIZE": str(world_size),
+        "LOCAL_WORLD_SIZE": str(per_node),
+        "GROUP_RANK": str(rank // per_node),
+        "MASTER_ADDR": "node1",
+        "MASTER_PORT": "29500",
+    }
+
+
+def open_mpi(rank, local_rank, world_size, _per_node):
+    return {
+        "OMPI_COMM_WORLD_RANK": str(rank),
+        "OMPI_COMM_WORLD_LOCAL_RANK": str(local_rank),
+        "OMPI_COMM_WORLD_SIZE": str(world_size),
+    }
+
+
+def batch_script(rank, local_rank, world_size, per_node):
+    return {
+        "SLURM_JOB_ID": "4711",
+        "SLURM_PROCID": str(rank),
+        "SLURM_LOCALID": str(local_rank),
+        "SLURM_NTASKS": str(world_size),
+        "SLURM_NNODES": str(world_size // per_node),
+    }
+
+
+def srun(*numbers):
+    return {**batch_script(*numbers), "SLURM_STEP_ID": "0"}
+
+
+@pytest.mark.ranks(1)
+def test_plain_python_is_a_world_of_one(exercise):
+    """Without a launcher a process is rank 0 of 1."""
+    compare(exercise, {}, ("python", 0, 0, 1))
+
+
+@pytest.mark.ranks(1)
+def test_torchrun(exercise, seed):
+    """Under torchrun: RANK, LOCAL_RANK, WORLD_SIZE, each of which means something."""
+    rank, local_rank, size, per_node = world(seed)
+    environ = torchrun(rank, local_rank, size, per_node)
+    compare(exercise, environ, ("torchrun", rank, local_rank, size))
+
+
+@pytest.mark.ranks(1)
+def test_mpirun(exercise, seed):
+    """Under mpirun of Open MPI: the OMPI_COMM_WORLD variables."""
+    rank, local_rank, size, per_node = world(seed)
+    environ = open_mpi(rank, local_rank, size, per_node)
+    compare(exercise, environ, ("mpirun", rank, local_rank, size))
+
+
+@pytest.mark.ranks(1)
+def test_srun(exercise, seed):
+    """Under srun: SLURM_PROCID, SLURM_LOCALID and SLURM_NTASKS."""
+    rank, local_rank, size, per_node = world(seed)
+    environ = srun(rank, local_rank, size, per_node)
+    compare(exercise, environ, ("srun", rank, local_rank, size))
+
+
+@pytest.mark.ranks(1)
+def test_torchrun_inside_srun(exercise, seed):
+    """srun started one torchrun per node: torchrun's numbers count, not Slurm's."""
+    rank, local_rank, size, per_node = world(seed)
+    environ = srun(rank // per_node, 0, size // per_node, 1)
+    environ |= torchrun(rank, local_rank, size, per_node)
+    compare(exercise, environ, ("torchrun", rank, local_rank, size))
+
+
+@pytest.mark.ranks(1)
+def test_mpirun_inside_a_slurm_job(exercise, seed):
+    """mpirun inside a Slurm job: its own numbers count, Slurm's are its daemon's."""
+    rank, local_rank, size, per_node = world(seed)
+    environ = srun(0, 0, 1, 1) | open_mpi(rank, local_rank, size, per_node)
+    compare(exercise, environ, ("mpirun", rank, local_rank, size))
+
+
+@pytest.mark.ranks(1)
+def test_torchrun_inside_mpirun(exercise, seed):
+    """mpirun started one torchrun per node: torchrun's numbers count."""
+    rank, local_rank, size, per_node = world(seed)
+    environ = open_mpi(rank // per_node, 0, size // per_node, 1)
+    environ |= torchrun(rank, local_rank, size, per_node)
+    compare(exercise, environ, ("torchrun", rank, local_rank, size))
+
+
+@pytest.mark.ranks(1)
+def test_a_batch_script_is_one_process(exercise, seed):
+    """In a batch script, without srun, a process is alone whatever SLURM_NTASKS is."""
+    _, _, size, per_node = world(seed)
+    compare(exercise, batch_script(0, 0, size, per_node), ("python", 0, 0, 1))
+
+
+@pytest.mark.ranks(3, 4, init=False)
+def test_real_ranks_meet(exercise, rank, world_size, shared_dir):
+    """Ranks that know who they are can meet: each is where its launcher put it."""
+    env = exercise.get_dist_env({**os.environ, "TORCHELASTIC_RUN_ID": "check"})
+    dist.init_process_group(
+        "gloo",
+        init_method=f"file://{shared_dir}/meet",
+        rank=env.rank,
+        world_size=env.world_size,
+    )
+    expect.equal(dist.get_rank(), rank, "the rank in the process group")
+    expect.equal(dist.get_world_size(), world_size, "the size of the process group")
