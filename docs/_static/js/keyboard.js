@@ -1,6 +1,6 @@
 /* What the theme leaves to the mouse: sideways scrolling, and the menu on phones. */
 document.addEventListener("DOMContentLoaded", () => {
-  const wide = ".highlight pre, .wy-table-responsive, .math-block";
+  const wide = ".highlight pre, .wy-table-responsive, .math-block, figure";
 
   // Only what really scrolls is a stop of the Tab key.
   const markScrolling = () => {
