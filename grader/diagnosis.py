@@ -138,9 +138,8 @@ class Diagnosis:
                 ]
             if report.get("folder_gone"):
                 return Kind.TAMPERED, [
-                    f"rank {rank['rank']} removed the folder it runs in",
-                    "other ranks work in the same folder: remove only files that "
-                    "you made",
+                    "your code removed the folder that all ranks work in",
+                    "remove only files that you made",
                 ]
         return None
 
@@ -219,15 +218,17 @@ class Diagnosis:
             if code is None or code >= 0:
                 continue
             name = SIGNALS.get(code, f"signal {-code}")
-            lines = [f"rank {rank['rank']} was killed by {name}{_meaning(code)}"]
+            same = [r["rank"] for r in self.ranks if r["ended"] == code]
+            were = "was" if len(same) == 1 else "were"
+            lines = [f"{_ranks(same)} {were} killed by {name}{_meaning(code)}"]
             leaving = rank["leaving"] or {}
             if leaving.get("line"):
                 lines += self._at(leaving)
             elif rank["crash_line"]:
                 lines += self._at(self._place(rank["crash_line"]))
             lines += self._last_output(rank)
-            lines += self._first_difference(any_shapes=True)
-            return Kind.CRASH, lines + self._others(rank)
+            lines += self._first_difference()
+            return Kind.CRASH, lines + self._others(rank, same)
         return None
 
     def _exception(self):
@@ -238,9 +239,11 @@ class Diagnosis:
         first, report = own[0], own[0]["report"]
         same = [r["rank"] for r in own if _same_error(r["report"], report)]
         frame = self._my_frame(report)
-        message = report["message"].strip() or "(without a message)"
-        lines = [f"{_ranks(same)} raised {report['type']}: {message.splitlines()[0]}"]
-        lines += [f"    {line}" for line in message.splitlines()[1:4]]
+        told = (report["message"].strip() or "(without a message)").splitlines()
+        if len(told[0]) > 2 * WIDTH:
+            told[0] = f"{told[0][:WIDTH]}... ({report['length']:,} characters)"
+        lines = [f"{_ranks(same)} raised {report['type']}: {told[0]}"]
+        lines += [f"    {line}" for line in told[1:4]]
         if frame:
             lines += self._at(frame)
         elif report["type"] == "AssertionError":
@@ -250,7 +253,7 @@ class Diagnosis:
             lines.append("not in your code, but while the check used what it returned:")
             lines.append(f"    {inner.get('text', '')}")
         self.suspicion = report.get("suspicion") or ""
-        lines += self._first_difference(any_shapes=True)
+        lines += self._first_difference()
         return Kind.EXCEPTION, lines + self._others(first, same)
 
     def _hang(self):
@@ -374,7 +377,11 @@ class Diagnosis:
         if right and len(self.ranks) > 1 and not way:
             lines.append(f"  {_ranks(right)}: right")
         if kind is Kind.WRONG_VALUE and not self.suspicion:
-            self.suspicion = self._not_contiguous()
+            ops = {row["op"] for row in self._all_rows() if row["line"]}
+            if len(right) == 1 and ops & {"reduce", "gather"}:
+                self.suspicion = "only_the_root"
+            else:
+                self.suspicion = self._not_contiguous()
         return kind, lines
 
     def _as_mismatch(self, report: dict | None) -> dict | None:
@@ -396,7 +403,7 @@ class Diagnosis:
         return ""
 
     # -- ledgers -----------------------------------------------------------------
-    def _first_difference(self, any_shapes: bool = False) -> list[str]:
+    def _first_difference(self) -> list[str]:
         """Where the collectives of a group first differ; [] if they never do.
 
         Ranks that still wait, or ended early, have called less, which is told by
@@ -461,9 +468,6 @@ class Diagnosis:
     def _why_it_hangs(self, blocked: list[dict]) -> str:
         last = [self._ledger(r)[-1] for r in blocked if self._ledger(r)]
         ops = {row["op"] for row in last}
-        functions = {f["function"] for r in blocked for f in r["stuck"]["stack"]}
-        if "new_group" in functions:
-            return "new_group"
         if len(last) == len(blocked) == len(self.ranks) and len(ops) == 1:
             if ops == {"send"}:
                 return "all_send"
@@ -499,15 +503,16 @@ class Diagnosis:
         name = f"rank {rank['rank']}"
         report, stuck = rank["report"], rank["stuck"]
         if report:
-            calls = f"{report['calls']} collective{'s' * (report['calls'] != 1)}"
+            count = sum(row["line"] is not None for row in self._ledger(rank))
+            calls = f"{count} call{'s' * (count != 1)} of torch.distributed"
             if report["status"] == "ok":
-                return f"  {name}: done after {calls}, waits for nobody"
+                return f"  {name}: done after {calls} in your code"
             if report["status"] == "raised" and self._is_consequence(report):
                 place = self._inline(self._my_frame(report))
                 return f"  {name}: then lost the connection to it{place}"
             if report["status"] == "raised":
                 return f"  {name}: raised {report['type']}: {report['message'][:60]}"
-            return f"  {name}: ended its check after {calls}"
+            return f"  {name}: went past it with a wrong value, after {calls}"
         if rank["ended"] is not None:
             return f"  {name}: is gone (status {rank['ended']})"
         if not stuck:

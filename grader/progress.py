@@ -27,7 +27,7 @@ CHANGED = "changed"
 NOT_STARTED = "not started"
 MISSING = "missing"
 
-MAX_BYTES = 256 * 1024  # an exercise is a few KB; more is an accident or an attack
+MAX_BYTES = 1_000_000  # an exercise is a few KB; more is an accident or an attack
 
 
 def read_bytes(path: Path) -> bytes:

@@ -49,6 +49,7 @@ MAX_FRAMES = 12
 _exit = os._exit
 _DISTRIBUTED = os.path.join(ledger.TORCH, "distributed") + os.sep
 _WAITS = re.compile(r"\b(wait|synchronize|value|get)\(")
+_ADDRESS = re.compile(r" (object )?at 0x[0-9a-f]+")
 _PR_SET_PDEATHSIG = 1
 
 
@@ -224,13 +225,12 @@ class Session:
             message = "(its message cannot be shown)"
         if isinstance(error, SyntaxError) and error.filename == self.path:
             message = f"{error.msg} (line {error.lineno})"
-        cut = message[:MAX_MESSAGE]
-        if len(message) > MAX_MESSAGE:
-            cut += f"... ({len(message):,} characters in all)"
+        cut = _ADDRESS.sub("", message[:MAX_MESSAGE])
         kind = type(error).__name__
         return {
             "type": kind,
             "message": cut,
+            "length": len(message),
             "suspicion": suspicion.of_exception(kind, cut),
             **self._where(error),
         }

@@ -61,6 +61,11 @@ CLASSICS = {
     "opposite": Classic("the sign is reversed", ""),
     "zero": Classic("everything is zero: was the result ever written?", ""),
     "nan": Classic("a division by zero, or an uninitialised buffer", ""),
+    "only_the_root": Classic(
+        "only one rank holds the result: `reduce` and `gather` give it to the root "
+        "alone, and `reduce` leaves rubbish in the tensors of the others (C06)",
+        _COLLECTIVES,
+    ),
     "ranks_differ": Classic(
         "the ranks do not hold the same value afterwards: one of them missed the "
         "exchange, or started from its own random numbers (P01, Z01)",
@@ -102,11 +107,6 @@ CLASSICS = {
     "unequal_iterations": Classic(
         "some ranks call it more often than others, for instance because their "
         "loops have different lengths (C29, C30)",
-        _DEADLOCKS,
-    ),
-    "new_group": Classic(
-        "`new_group` must be called by all ranks, also by those that will not be "
-        "members (C22)",
         _DEADLOCKS,
     ),
     "partner_missing": Classic(

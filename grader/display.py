@@ -1,0 +1,331 @@
+"""How the ``workshop`` command looks: verdicts, tables, progress bars.
+
+Everything that comes from a learner (messages, file names, output) is shown as
+text: no markup is read from it and no control character reaches the terminal.
+Only ASCII is written here, and colours say nothing that words do not say.
+"""
+
+from __future__ import annotations
+
+import sys
+import unicodedata
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich import box
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+)
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from grader.catalog import Exercise
+from grader.verdict import MAX_LINES, Kind, Result, Verdict
+
+STYLES = {
+    "right": "green",
+    "wrong": "red",
+    "changed": "yellow",
+    "missing": "yellow",
+    "not started": "dim",
+    "environment": "magenta",
+    "unreadable": "magenta",
+    "not graded": "magenta",
+}
+BAR_WIDTH = 30
+
+
+def make_console(stderr: bool = False) -> Console:
+    """A console that writes what the terminal cannot encode as an escape."""
+    stream = sys.stderr if stderr else sys.stdout
+    reconfigure = getattr(stream, "reconfigure", None)
+    if reconfigure:
+        reconfigure(errors="backslashreplace")
+    return Console(
+        stderr=stderr, markup=False, highlight=False, emoji=False, soft_wrap=False
+    )
+
+
+def printable(text: str) -> str:
+    """The text without what would move the cursor, ring, or colour the terminal."""
+    return "".join(
+        char if char == "\n" or unicodedata.category(char)[0] != "C" else "?"
+        for char in text.expandtabs(4)
+    )
+
+
+def shown_path(path: Path) -> str:
+    """The path as one would type it here."""
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except (ValueError, OSError):
+        return str(path)
+
+
+class Screen:
+    """Everything the commands print. ``console`` decides on colours and width."""
+
+    def __init__(self, console: Console | None = None):
+        self.console = console or make_console()
+
+    @property
+    def interactive(self) -> bool:
+        return self.console.is_terminal and not self.console.is_dumb_terminal
+
+    def say(self, text: str = "", style: str | None = None) -> None:
+        """One sentence or more, wrapped at words on a terminal, never elsewhere."""
+        self.console.print(
+            Text(printable(text), style=style or ""),
+            soft_wrap=not self.console.is_terminal,
+        )
+
+    def clear(self) -> None:
+        if self.interactive:
+            self.console.clear()
+
+    def line(self, *parts: tuple[str, str] | str) -> None:
+        """One line made of pieces, each plain or with its style."""
+        text = Text()
+        for part in parts:
+            plain, style = (part, "") if isinstance(part, str) else part
+            text.append(printable(plain), style)
+        self.console.print(text, soft_wrap=not self.console.is_terminal)
+
+    @contextmanager
+    def waiting(self, text: str) -> Iterator[Waiting]:
+        """A moving sign on a terminal while something runs; elsewhere nothing."""
+        if not self.interactive:
+            yield Waiting(None)
+            return
+        with self.console.status(Text(text), spinner="line") as status:
+            yield Waiting(status)
+
+    # -- verdicts ----------------------------------------------------------------
+    def result(self, exercise: Exercise, result: Result, verbose: bool = False) -> None:
+        """The headline of an exercise and, unless it is right, its verdict."""
+        status = result.status
+        label = {"environment": "environment broken"}.get(status, status)
+        self.line(
+            (f"{exercise.name}: ", "bold"),
+            (label, f"bold {STYLES[status]}"),
+            (f"  ({_checks(result)})", "dim"),
+        )
+        if status != "right":
+            self.verdict(result.verdict)
+        if verbose:
+            for verdict in result.verdicts:
+                self.details(verdict)
+
+    def verdict(self, verdict: Verdict) -> None:
+        """At most 15 lines, longer ones wrapped at words with their indent kept."""
+        for line in verdict.lines[:MAX_LINES]:
+            self._hanging(line)
+
+    def _hanging(self, line: str) -> None:
+        line = printable(line).replace("\n", " ")
+        style = "dim" if line.startswith(("check: ", "read: ")) else ""
+        body = line.lstrip()
+        indent = 2 + len(line) - len(body)
+        width = self.console.width
+        if not self.console.is_terminal or width - indent < 20:
+            self.console.print(Text(" " * indent + body, style=style), soft_wrap=True)
+            return
+        for piece in Text(body, style=style).wrap(self.console, width - indent - 1):
+            piece.rstrip()
+            self.console.print(Text(" " * indent).append_text(piece), soft_wrap=True)
+
+    def details(self, verdict: Verdict) -> None:
+        """What ``-v`` adds: everything that was seen, uncut."""
+        ranks = f"{verdict.world_size} rank{'s' * (verdict.world_size != 1)}"
+        head = f"{verdict.check or 'the exercise'}: {verdict.kind.value}"
+        if verdict.world_size:
+            head += f" ({ranks}, seed {verdict.seed}, {verdict.seconds:.2f} s)"
+        self.line(("  " + head, STYLES.get(verdict.kind.status, "")))
+        for line in verdict.details:
+            for part in line.splitlines() or [""]:
+                self.console.print(Text("    " + printable(part)), soft_wrap=True)
+
+    def not_started(self, exercise: Exercise) -> None:
+        self.say(f"  Open {shown_path(exercise.path)} and fill its TODOs.")
+        self.say(f"  What to read first: {exercise.page}", "dim")
+
+    # -- tables ------------------------------------------------------------------
+    def catalog(self, catalog: list[Exercise], states: dict[str, str]) -> None:
+        """Every exercise in order with its state, then the progress bar."""
+        table = self._table()
+        table.add_column("#", justify="right", no_wrap=True)
+        table.add_column("name", no_wrap=True)
+        table.add_column("title", overflow="fold", ratio=1)
+        if self.console.width >= 100:
+            table.add_column("lesson", no_wrap=True)
+        else:
+            table.add_column("lesson", no_wrap=True, overflow="ellipsis", max_width=6)
+        table.add_column("min", justify="right", no_wrap=True)
+        table.add_column("state", no_wrap=True)
+        for number, exercise in enumerate(catalog, start=1):
+            state = states[exercise.name]
+            lesson = exercise.lesson
+            if self.console.width < 100:
+                lesson = lesson.split("_")[0]
+            table.add_row(
+                str(number),
+                Text(printable(exercise.name)),
+                Text(printable(exercise.title)),
+                Text(printable(lesson)),
+                str(exercise.minutes),
+                Text(state, STYLES.get(state, "")),
+            )
+        self.console.print(table)
+        if "changed" in states.values():
+            self.say("changed: not checked since the last change (workshop check NAME)")
+        if "missing" in states.values():
+            self.say("missing: the file is gone (workshop reset NAME brings it back)")
+        self.progress(states)
+
+    def progress(self, states: dict[str, str]) -> None:
+        """``[------    ] 3 of 9 right``"""
+        right = sum(state == "right" for state in states.values())
+        total = len(states)
+        if self.console.is_terminal:
+            grid = Table.grid(padding=(0, 1))
+            bar = ProgressBar(total=max(total, 1), completed=right, width=BAR_WIDTH)
+            grid.add_row(bar, Text(f"{right} of {total} right"))
+            self.console.print(grid)
+        else:
+            done = BAR_WIDTH * right // max(total, 1)
+            bar = "#" * done + "-" * (BAR_WIDTH - done)
+            self.console.print(f"[{bar}] {right} of {total} right", soft_wrap=True)
+
+    def next(self, exercise: Exercise | None) -> None:
+        """Where to go on: the file, its minutes, its page."""
+        if exercise is None:
+            self.say("Every exercise is right.", "bold green")
+            return
+        minutes = f"about {exercise.minutes} minutes"
+        self.line("Next:  ", (shown_path(exercise.path), "bold"), f"  ({minutes})")
+        self.line(f"       {exercise.title}; the page is {exercise.page}")
+
+    def hints(self, exercise: Exercise, shown: int) -> None:
+        """The first ``shown`` hints; the newest stands last."""
+        total = len(exercise.hints)
+        for number, hint in enumerate(exercise.hints[:shown], start=1):
+            head = f"Hint {number} of {total}: "
+            self.line((head, "bold" if number == shown else "dim"), hint)
+        if shown < total:
+            self.say(f"(one more: workshop hint {exercise.name})", "dim")
+        else:
+            self.say(f"(no more hints; the page: {exercise.page})", "dim")
+
+    def diff(self, lines: Iterable[str]) -> None:
+        styles = {"+": "green", "-": "red", "@": "cyan"}
+        for line in lines:
+            style = styles.get(line[:1], "")
+            text = Text(printable(line.rstrip("\n")), style=style)
+            self.console.print(text, soft_wrap=True)
+
+    def doctor(self, checks: Iterable) -> None:
+        """What works on this machine, and the cure for what does not."""
+        words = {
+            True: ("works", "green"),
+            False: ("broken", "red"),
+            None: ("absent", "dim"),
+        }
+        table = self._table()
+        table.add_column("part", no_wrap=True)
+        table.add_column("state", no_wrap=True)
+        table.add_column("what was seen; what to do", overflow="fold", ratio=1)
+        for check in checks:
+            word, style = words[check.ok]
+            told = Text(printable(check.detail))
+            if check.cure and not check.ok:
+                told.append("\n" + printable(check.cure), "dim")
+            table.add_row(Text(printable(check.name)), Text(word, style), told)
+        self.console.print(table)
+
+    def _table(self) -> Table:
+        return Table(
+            box=box.ASCII_DOUBLE_HEAD if not self.console.is_terminal else box.SIMPLE,
+            show_edge=False,
+            pad_edge=False,
+            expand=self.console.is_terminal and self.console.width <= 120,
+        )
+
+    # -- the instructor's table --------------------------------------------------
+    def grading(self, total: int) -> Progress:
+        """A progress bar over submissions times exercises (terminal only)."""
+        progress = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=BAR_WIDTH),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=self.console,
+            disable=not self.interactive,
+            transient=True,
+        )
+        progress.add_task("grading", total=total)
+        return progress
+
+    def gradebook(self, book) -> None:
+        """A row per learner, then a row per exercise (which one is hard?)."""
+        learners = self._table()
+        learners.add_column("learner", overflow="fold", ratio=1)
+        for head in ("right", "wrong", "not started", "other", "points"):
+            learners.add_column(head, justify="right", no_wrap=True)
+        for row in book.rows:
+            counts = row.counts()
+            learners.add_row(
+                Text(printable(row.learner)),
+                str(counts["right"]),
+                str(counts["wrong"]),
+                str(counts["not started"]),
+                str(counts["other"]),
+                f"{row.points} / {row.possible}",
+            )
+        self.console.print(learners)
+        if len(book.rows) > 1:
+            self.console.print()
+            self._by_exercise(book)
+        for row in book.rows:
+            for note in row.notes():
+                self.line((f"{row.learner}: ", "bold"), note)
+
+    def _by_exercise(self, book) -> None:
+        table = self._table()
+        table.add_column("exercise", overflow="fold", ratio=1)
+        for head in ("right", "wrong", "not started", "other"):
+            table.add_column(head, justify="right", no_wrap=True)
+        table.add_column("most common verdict", no_wrap=True)
+        for name, counts, common in book.by_exercise():
+            cells = [str(counts[k]) for k in ("right", "wrong", "not started", "other")]
+            table.add_row(Text(name), *cells, Text(common))
+        self.console.print(table)
+
+
+class Waiting:
+    """The text beside the moving sign; nothing happens without a terminal."""
+
+    def __init__(self, status) -> None:
+        self._status = status
+
+    def update(self, text: str) -> None:
+        if self._status is not None:
+            self._status.update(Text(printable(text)))
+
+
+def _checks(result: Result) -> str:
+    """``5 checks, 0.4 s`` or ``check 2 of 5, 0.1 s`` (without torch's import)."""
+    ran = [verdict for verdict in result.verdicts if verdict.world_size]
+    if not ran:
+        return "nothing was run"
+    seconds = sum(verdict.seconds for verdict in ran)
+    wrong = [n for n, one in enumerate(ran, start=1) if one.kind is not Kind.RIGHT]
+    if wrong:
+        return f"check {wrong[0]} of {max(result.planned, len(ran))}, {seconds:.1f} s"
+    return f"{len(ran)} check{'s' * (len(ran) != 1)}, {seconds:.1f} s"

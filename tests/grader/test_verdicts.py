@@ -1,0 +1,342 @@
+"""Each classic mistake gets its verdict, each rank's line, and the right name."""
+
+from __future__ import annotations
+
+import pytest
+
+from grader.verdict import MAX_LINES, Kind
+from tests.grader.support import RIGHT
+
+HEAD = """
+import time
+import torch
+import torch.distributed as dist
+
+def answer(t):
+    rank, world_size = dist.get_rank(), dist.get_world_size()
+    right, left = (rank + 1) % world_size, (rank - 1) % world_size
+"""
+
+
+def body(text: str) -> str:
+    return HEAD + "".join(f"    {line}\n" for line in text.strip().splitlines())
+
+
+SUM = "dist.all_reduce(t)\n"
+# name -> (code, verdict, suspicion, words of the message)
+CASES = {
+    # exceptions
+    "uses what all_reduce returns": (
+        "return dist.all_reduce(t) / 2",
+        Kind.EXCEPTION,
+        "none_result",
+        ["ranks 0, 1 and 2 raised TypeError", "line 9", "in place"],
+    ),
+    "exception on one rank, others wait": (
+        "if rank == 1:\n    raise ValueError('no')\n" + SUM + "return t",
+        Kind.EXCEPTION,
+        "",
+        ["rank 1 raised ValueError: no", "rank 0: waits in all_reduce", "line 11"],
+    ),
+    "hole still open": (
+        SUM + "raise NotImplementedError('TODO 2 of 3')",
+        Kind.UNFINISHED,
+        "",
+        ["TODO 2 of 3 is still open, at line 10"],
+    ),
+    # hangs
+    "only rank 0 enters": (
+        "if rank == 0:\n    dist.all_reduce(t)\nreturn t",
+        Kind.HANG,
+        "not_everybody",
+        ["rank 0: waits in all_reduce", "line 10", "only some ranks"],
+    ),
+    "all send first": (
+        "dist.send(t, right)\ndist.recv(t, left)\nreturn t",
+        Kind.HANG,
+        "all_send",
+        ["rank 2: waits in send(float64[3], to rank 0) at line 9", "nobody receives"],
+    ),
+    "all receive first": (
+        "dist.recv(t, left)\ndist.send(t, right)\nreturn t",
+        Kind.HANG,
+        "all_receive",
+        ["rank 2: waits in recv", "nobody has sent"],
+    ),
+    "waits for an irecv nobody sends": (
+        "work = dist.irecv(t, left)\nwork.wait()\nreturn t",
+        Kind.HANG,
+        "all_receive",
+        ["line 10: work.wait()"],
+    ),
+    "tags differ": (
+        "if rank == 0:\n    dist.send(t, 1, tag=1)\nif rank == 1:\n"
+        "    dist.recv(t, 0, tag=2)\nreturn t",
+        Kind.HANG,
+        "tags_differ",
+        ["tag 1", "tag 2"],
+    ),
+    "every rank is the root": (
+        "dist.broadcast(t, src=rank)\nreturn t",
+        Kind.HANG,
+        "own_root",
+        ["root 0", "root 1", "root 2", "first difference"],
+    ),
+    "one more iteration on rank 0": (
+        "for _ in range(3 if rank else 4):\n    dist.all_reduce(t)\nreturn t",
+        Kind.HANG,
+        "unequal_iterations",
+        ["rank 0: waits in all_reduce", "different lengths"],
+    ),
+    "group rank where the global rank is meant": (
+        "g = dist.new_group([1, 2])\nif rank:\n"
+        "    dist.broadcast(t, src=0, group=g)\nreturn t",
+        Kind.EXCEPTION,
+        "group_rank",
+        ["ranks 1 and 2 raised ValueError", "rank within the group"],
+    ),
+    "exception swallowed on one rank": (
+        "try:\n    if rank == 1:\n        raise OSError\n    dist.all_reduce(t)\n"
+        "except OSError:\n    pass\nreturn t",
+        Kind.HANG,
+        "not_everybody",
+        ["rank 0: waits in all_reduce", "rank 1: went past it"],
+    ),
+    "second wait on an isend": (
+        "if rank == 0:\n    work = dist.isend(t, 1)\n    work.wait()\n    work.wait()\n"
+        "if rank == 1:\n    dist.recv(t, 0)\nreturn t",
+        Kind.HANG,
+        "partner_missing",
+        ["rank 0: waits in send", "line 12: work.wait()"],
+    ),
+    # ledgers
+    "the reduction differs": (
+        "op = dist.ReduceOp.MAX if rank else dist.ReduceOp.SUM\n"
+        "dist.all_reduce(t, op=op)\nreturn t",
+        Kind.LEDGER,
+        "reduce_op_differs",
+        ["rank 0: all_reduce(float64[3], SUM)", "ranks 1 and 2", "MAX"],
+    ),
+    "the order differs, silently": (
+        "a, b = t.clone(), t * 2\nfor x in (a, b) if rank else (b, a):\n"
+        "    dist.all_reduce(x)\nreturn a",
+        Kind.WRONG_VALUE,
+        "",
+        ["the sum"],
+    ),
+    "the dtype differs": (
+        "if rank == 1:\n    t = t.view(torch.int64)\ndist.all_reduce(t)\n"
+        "return t.view(torch.float64)",
+        Kind.LEDGER,
+        "dtype_differs",
+        ["int64[3]", "float64[3]"],
+    ),
+    # values
+    "not averaged": (
+        "dist.all_reduce(t)\nreturn t * world_size",
+        Kind.WRONG_VALUE,
+        "not_averaged",
+        ["ranks 0, 1 and 2: is 3 times too big", "never divided"],
+    ),
+    "averaged twice": (
+        "dist.all_reduce(t, op=dist.ReduceOp.AVG)\nreturn t",
+        Kind.WRONG_VALUE,
+        "averaged_twice",
+        ["is 1/3 of the expected value"],
+    ),
+    "not communicated": (
+        "return t",
+        Kind.WRONG_VALUE,
+        "not_communicated",
+        ["own value"],
+    ),
+    "not waited for": (
+        "time.sleep(0.3 * (rank == 2))\nwork = dist.all_reduce(t, async_op=True)\n"
+        "early = t.clone()\nwork.wait()\nreturn early",
+        Kind.WRONG_VALUE,
+        "not_communicated",
+        ["own value", "not waited for"],
+    ),
+    "reduce instead of all_reduce": (
+        "dist.reduce(t, dst=0)\nreturn t",
+        Kind.WRONG_VALUE,
+        "only_the_root",
+        ["rank 1: got", "rank 0: right", "give it to the root alone"],
+    ),
+    "other order": (
+        SUM + "return t.flip(0)",
+        Kind.WRONG_VALUE,
+        "other_order",
+        ["right numbers in another order"],
+    ),
+    "wrong shape": (
+        SUM + "return t[:2]",
+        Kind.WRONG_VALUE,
+        "remainder",
+        ["has shape [2], expected [3]"],
+    ),
+    "NaN": (SUM + "return t / 0 * 0", Kind.WRONG_VALUE, "nan", ["3 NaN of 3"]),
+    "not a tensor": (
+        SUM + "return 'three'",
+        Kind.WRONG_VALUE,
+        "",
+        ["is a str, expected a tensor"],
+    ),
+    "nothing returned": (
+        "dist.all_reduce(t)",
+        Kind.WRONG_VALUE,
+        "returns_none",
+        ["is None", "return"],
+    ),
+    # one rank off
+    "one rank is off": (
+        SUM + "return t + (rank == 1)",
+        Kind.WRONG_VALUE,
+        "",
+        ["rank 1: got", "ranks 0 and 2: right"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_mistake_gets_its_verdict(name, run):
+    code, kind, suspicion, words = CASES[name]
+    verdict = run(body(code))
+    assert verdict.kind is kind, verdict.message
+    assert verdict.suspicion == suspicion, verdict.message
+    for word in words:
+        assert word in verdict.message, verdict.message
+    assert len(verdict.lines) <= MAX_LINES
+
+
+def test_right_answer_is_right_at_many_world_sizes(run):
+    for ranks in (1, 2, 3, 4, 8):
+        assert run(RIGHT, ranks=ranks).kind is Kind.RIGHT
+
+
+def test_sleeping_ranks_are_not_a_deadlock(run):
+    verdict = run(body("time.sleep(1.8)\n" + SUM + "return t"))
+    assert verdict.kind is Kind.RIGHT, verdict.message
+
+
+def test_late_rank_is_not_a_deadlock(run):
+    verdict = run(body("time.sleep(2.2 * (rank == 1))\n" + SUM + "return t"))
+    assert verdict.kind is Kind.RIGHT, verdict.message
+
+
+def test_large_transfer_is_not_a_deadlock(run):
+    code = "x = torch.ones(40_000_000)\n" + "dist.all_reduce(x)\n" * 2 + SUM
+    verdict = run(body(code + "return t"))
+    assert verdict.kind is Kind.RIGHT, verdict.message
+
+
+def test_deadlock_is_named_within_two_and_a_half_seconds_of_the_start(run):
+    seconds = sorted(run(body("dist.recv(t, left)")).seconds for _ in range(3))
+    assert seconds[1] < 2.5
+
+
+PLAIN_ASSERT = '''
+import pytest
+
+@pytest.mark.ranks(2)
+def test_answer(exercise, rank):
+    """The answer is 42."""
+    value = exercise.answer()
+    assert value == 42
+'''
+
+
+def test_plain_assert_shows_the_values(run):
+    verdict = run("def answer():\n    return 41\n", check=PLAIN_ASSERT)
+    assert verdict.kind is Kind.WRONG_VALUE
+    assert "assert 41 == 42" in verdict.message
+    assert "The answer is 42." in verdict.message
+
+
+def test_check_that_fails_on_a_missing_function_names_it(run):
+    verdict = run("x = 1\n", check=PLAIN_ASSERT)
+    assert verdict.kind is Kind.EXCEPTION
+    assert "no attribute 'answer'" in verdict.message
+
+
+WRONG_WAY = '''
+import pytest, torch
+import torch.distributed as dist
+from grader import expect
+
+@pytest.mark.ranks(3)
+def test_answer(exercise, rank, ledger):
+    """One collective is enough."""
+    t = torch.full((2,), float(rank), dtype=torch.float64)
+    expect.close(exercise.answer(t), torch.full((2,), 3.0).double(), "the sum")
+    expect.right_way(ledger.count("all_reduce") == 1, "call all_reduce once")
+'''
+
+
+def test_right_value_in_a_wrong_way_has_a_verdict_of_its_own(run):
+    assert run(RIGHT, check=WRONG_WAY).kind is Kind.RIGHT
+    twice = body("dist.all_reduce(torch.ones(1))\ndist.all_reduce(t)\nreturn t")
+    verdict = run(twice, check=WRONG_WAY)
+    assert verdict.kind is Kind.WRONG_WAY
+    assert "call all_reduce once" in verdict.message
+
+
+OWN_INIT = '''
+import os
+import pytest, torch
+import torch.distributed as dist
+from grader import expect
+
+@pytest.mark.ranks(3, init=False)
+def test_answer(exercise, rank, world_size):
+    """The ranks meet."""
+    expect.equal(int(os.environ["RANK"]), rank, "RANK")
+    expect.equal(exercise.answer(), world_size, "the world size")
+'''
+
+
+def test_exercise_may_initialise_the_group_itself(run):
+    code = """
+    import torch.distributed as dist
+    def answer():
+        dist.init_process_group("gloo")
+        n = dist.get_world_size()
+        dist.destroy_process_group()
+        dist.init_process_group("gloo")
+        return n
+    """
+    assert run(code, check=OWN_INIT).kind is Kind.RIGHT
+    verdict = run(code.replace("dist.destroy_process_group()", ""), check=OWN_INIT)
+    assert verdict.kind is Kind.EXCEPTION
+    assert verdict.suspicion == "init_twice"
+
+
+DDP = '''
+import pytest, torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+from grader import expect
+
+@pytest.mark.ranks(3)
+def test_answer(exercise, rank, world_size, ledger):
+    """Gradients are averaged in the backward pass."""
+    torch.manual_seed(0)
+    model = exercise.wrap(torch.nn.Linear(3, 2).double())
+    ledger.clear()
+    model(torch.full((1, 3), rank + 1.0).double()).sum().backward()
+    expect.equal(ledger.ops(), ["all_reduce"], "the collectives of backward")
+    weight = next(iter(model.parameters()))
+    expect.close(weight.grad, torch.full((2, 3), 2.0).double(), "the gradient")
+'''
+
+
+def test_ledger_sees_what_ddp_calls(run):
+    code = """
+    from torch.nn.parallel import DistributedDataParallel as DDP
+    def wrap(m):
+        return DDP(m)
+    """
+    verdict = run(code, check=DDP)
+    assert verdict.kind is Kind.RIGHT, verdict.message
+    alone = run("def wrap(m):\n    return m\n", check=DDP)
+    assert alone.kind is Kind.WRONG_VALUE

@@ -1,0 +1,180 @@
+"""Measure what the grader promises; prints ratios of one run, asserts nothing.
+
+    python tools/bench.py            everything
+    python tools/bench.py grader     only the parts whose name begins so
+
+Times on a shared machine are noise: compare the ratios, which come from one run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+DDP_CHECK = '''
+import pytest, torch
+import torch.distributed as dist
+from grader import expect
+
+@pytest.mark.ranks(4)
+def test_answer(exercise, rank, seed):
+    """One step of DDP leaves the same weights on all ranks."""
+    torch.manual_seed(seed)
+    model = exercise.step(torch.nn.Linear(8, 3), torch.randn(6, 8) + rank)
+    expect.same_on_all_ranks(model.weight, "the weight")
+'''
+DDP_ANSWER = """
+import torch
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+def step(model, x):
+    ddp_model = DDP(model)
+    optimizer = torch.optim.AdamW(model.parameters())
+    ddp_model(x).square().mean().backward()
+    optimizer.step()
+    return model
+"""
+DEADLOCK = """
+import torch, torch.distributed as dist
+
+def step(model, x):
+    dist.recv(torch.zeros(1), (dist.get_rank() + 1) % dist.get_world_size())
+"""
+# The same check through torch.multiprocessing.spawn, as most courses grade it.
+SPAWN = """
+import sys, torch, torch.distributed as dist, torch.multiprocessing as mp
+sys.path.insert(0, sys.argv[1])
+import answer
+
+def check(rank, path):
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method="file://" + path, rank=rank,
+                            world_size=4)
+    torch.manual_seed(1)
+    model = answer.step(torch.nn.Linear(8, 3), torch.randn(6, 8) + rank)
+    weight = model.weight.detach().clone()
+    dist.broadcast(weight, 0)
+    assert torch.equal(weight, model.weight)
+    dist.destroy_process_group()
+
+if __name__ == "__main__":
+    import time
+    start = time.perf_counter()
+    mp.spawn(check, (sys.argv[2],), nprocs=4)
+    print(time.perf_counter() - start)
+"""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("only", nargs="?", default="", help="beginning of a part")
+    wanted = parser.parse_args().only
+    parts: dict[str, Callable[[Path], None]] = {
+        "grader-warm": bench_warm,
+        "grader-cold": bench_cold,
+    }
+    chosen = {name: part for name, part in parts.items() if name.startswith(wanted)}
+    if not chosen:
+        print(f"no part begins with {wanted!r}: choose from {', '.join(parts)}")
+        return 2
+    for name, part in chosen.items():
+        print(f"== {name}", flush=True)
+        with tempfile.TemporaryDirectory() as folder:
+            part(Path(folder))
+    return 0
+
+
+def bench_warm(folder: Path) -> None:
+    """A four-rank DDP check, warm, against the same through mp.spawn."""
+    from grader.checks import checks_in
+    from grader.engine import Engine
+
+    checks, answer = folder / "test_answer.py", folder / "answer.py"
+    checks.write_text(DDP_CHECK)
+    answer.write_text(DDP_ANSWER)
+    (folder / "spawn.py").write_text(SPAWN)
+    check = checks_in(checks)[0]
+    with Engine() as engine:
+
+        def grade(code: str) -> tuple[float, str]:
+            start = time.perf_counter()
+            verdict = engine.run_check(check, code, answer)
+            return time.perf_counter() - start, verdict.kind.value
+
+        grade(DDP_ANSWER)
+        warm, spawned = [], []
+        for number in range(15):
+            seconds, kind = grade(DDP_ANSWER)
+            assert kind == "right", kind
+            warm.append(seconds)
+            if number % 5 == 0:
+                spawned.append(_spawn(folder, number))
+        hang = [grade(DEADLOCK) for _ in range(3)]
+    ours, theirs = statistics.median(warm), statistics.median(spawned)
+    print(f"four ranks, one DDP step, warm: median {ours:.3f} s of {len(warm)}")
+    print(f"the same through torch.multiprocessing.spawn: median {theirs:.2f} s")
+    print(f"ratio: {theirs / ours:.0f}")
+    print(f"deadlock: {', '.join(f'{kind} after {s:.2f} s' for s, kind in hang)}")
+
+
+def _spawn(folder: Path, number: int) -> float:
+    store = str(folder / f"store{number}")
+    done = subprocess.run(
+        [sys.executable, str(folder / "spawn.py"), str(folder), store],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return float(done.stdout.split()[-1])
+
+
+def bench_cold(folder: Path) -> None:
+    """A cold `workshop check` against `python -c "import torch"`."""
+    solved = folder / "workshop"
+    for name in ("exercises", "tests/exercises", "solutions"):
+        (solved / name).mkdir(parents=True)
+    name = _first_exercise(solved)
+    workshop = Path(sys.executable).parent / "workshop"
+    imports, checks = [], []
+    for _ in range(5):
+        imports.append(_time([sys.executable, "-c", "import torch"], folder))
+        checks.append(_time([str(workshop), "check", name], solved))
+    ours, torch = statistics.median(checks), statistics.median(imports)
+    print(f'python -c "import torch": median {torch:.2f} s')
+    print(f"workshop check {name}, cold: median {ours:.2f} s, all checks")
+    print(f"ratio: {ours / torch:.2f}")
+
+
+def _first_exercise(folder: Path) -> str:
+    """Put a solved copy of the first exercise with collectives into ``folder``."""
+    from grader.catalog import load_catalog
+    from grader.skeleton import plain_solution
+
+    catalog = load_catalog(ROOT)
+    exercise = next((e for e in catalog if e.name.startswith("03")), catalog[0])
+    catalog_file = ROOT / "exercises" / "catalog.toml"
+    (folder / "exercises/catalog.toml").write_text(catalog_file.read_text())
+    solution = exercise.solution.read_text()
+    (folder / "solutions" / exercise.file).write_text(solution)
+    (folder / "exercises" / exercise.file).write_text(plain_solution(solution))
+    checks = folder / "tests/exercises" / exercise.checks.name
+    checks.write_text(exercise.checks.read_text())
+    return exercise.name
+
+
+def _time(command: list[str], folder: Path) -> float:
+    start = time.perf_counter()
+    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    return time.perf_counter() - start
+
+
+if __name__ == "__main__":
+    sys.exit(main())
