@@ -1,0 +1,42 @@
+"""Repair a program in which every rank waits for ever.
+
+A long field of cells is cut into strips, one per rank; the last strip borders on the
+first. To compute its next state a rank needs the edges of its neighbours: the *last*
+row of the strip on its left and the *first* row of the strip on its right.
+
+The program sends both edges and then receives both. It looks right, and it hangs on
+its first line: ``dist.send`` returns when the receiver has taken the data, and all
+ranks are still sending. Run the check to see that said of each rank, then repair it.
+It must work with any number of ranks from 2 on, odd numbers too.
+
+Check your answer with: workshop check 03_deadlock
+
+The page is docs/lessons/03_collectives.rst
+"""
+
+import torch
+import torch.distributed as dist
+
+
+def exchange_edges(strip: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The row left of this rank's strip, and the row right of it.
+
+    Args:
+        strip: [rows, width], contiguous. The caller will overwrite it as soon as this
+            function has returned.
+
+    Returns:
+        ([width], [width]): the last row of the left neighbour, the first row of the
+        right neighbour.
+    """
+    rank, world_size = dist.get_rank(), dist.get_world_size()
+    left, right = (rank - 1) % world_size, (rank + 1) % world_size
+    from_left, from_right = torch.empty_like(strip[0]), torch.empty_like(strip[0])
+    # TODO 1 of 1: the lines below are what hangs. Delete the `raise`, see what the
+    # check says, and repair them.
+    raise NotImplementedError("TODO 1 of 1")
+    dist.send(strip[-1], right)
+    dist.send(strip[0], left)
+    dist.recv(from_left, left)
+    dist.recv(from_right, right)
+    return from_left, from_right

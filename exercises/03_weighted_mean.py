@@ -1,0 +1,31 @@
+"""The mean over all samples, when ranks hold unequal numbers of them.
+
+Each rank has measured a loss for each of its own samples. One rank has the last,
+smaller batch; another one may have no sample at all. Wanted on every rank is the mean
+over *all samples*, as if one process had held them all. The mean of the ranks' means
+is another number: in it a sample counts for more where there are few.
+
+The samples themselves need not travel: two numbers of each rank are enough.
+
+Check your answer with: workshop check 03_weighted_mean
+
+The page is docs/lessons/03_collectives.rst
+"""
+
+import torch
+import torch.distributed as dist
+
+
+def mean_over_ranks(values: torch.Tensor) -> torch.Tensor:
+    """The mean of the values of all ranks together; the same on every rank.
+
+    Args:
+        values: [n] float64, this rank's values. n differs from rank to rank and may
+            be 0, but not on all ranks. They must be unchanged afterwards.
+
+    Returns:
+        [] float64.
+    """
+    # TODO 1 of 1: get the sum of all values and their number over all ranks, and
+    # divide. Every rank must reach each collective, also the one without values.
+    raise NotImplementedError("TODO 1 of 1")

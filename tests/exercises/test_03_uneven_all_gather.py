@@ -1,0 +1,97 @@
+"""Checks of exercises/03_uneven_all_gather.py."""
+
+import time
+
+import pytest
+import torch
+import torch.distributed as dist
+
+from grader import expect
+
+
+def all_rows(lengths, seed, width=3, dtype=torch.float64):
+    """One tensor per rank, [lengths[r], width], no element like another."""
+    generator = torch.Generator().manual_seed(seed)
+    total = sum(lengths)
+    numbers = torch.randperm(total * width, generator=generator) + 1
+    return list(numbers.to(dtype).view(total, width).split(lengths))
+
+
+def check_gather(exercise, rank, rows, what):
+    mine = rows[rank].clone()
+    gathered = exercise.all_gather_uneven(mine)
+    expect.that(
+        isinstance(gathered, (list, tuple)) and len(gathered) == len(rows),
+        f"all_gather_uneven must return a list of {len(rows)} tensors, one per rank",
+    )
+    for source, (actual, expected) in enumerate(zip(gathered, rows, strict=True)):
+        expect.equal(actual, expected, f"the rows of rank {source}, {what}")
+    expect.equal(mine, rows[rank], f"this rank's own rows afterwards, {what}")
+
+
+@pytest.mark.ranks(3, 4)
+def test_lengths(exercise, rank, world_size, seed):
+    """gather_lengths: the length of each rank, in the order of the ranks."""
+    expected = [(7 * r + seed) % 5 + r for r in range(world_size)]
+    found = list(exercise.gather_lengths(expected[rank]))
+    expect.equal(found, expected, "gather_lengths")
+
+
+@pytest.mark.ranks(3, 4)
+def test_equal_lengths(exercise, rank, world_size, seed):
+    """With equal lengths, the rows of each rank at its place."""
+    rows = all_rows([2] * world_size, seed)
+    check_gather(exercise, rank, rows, "equal lengths")
+
+
+@pytest.mark.ranks(3, 4)
+def test_unequal_lengths(exercise, rank, world_size, seed):
+    """With unequal lengths, exactly the rows of each rank and no padding."""
+    for lengths in ([3, 1, 4, 2], [1, 5, 2, 7]):
+        rows = all_rows(lengths[:world_size], seed)
+        check_gather(exercise, rank, rows, f"lengths {lengths[:world_size]}")
+
+
+@pytest.mark.ranks(4)
+def test_empty_ranks_and_whole_numbers(exercise, rank, world_size, seed):
+    """Ranks without rows, ranks with few, int64 and float32."""
+    for lengths, dtype in (
+        ([0, 2, 0, 5], torch.int64),
+        ([4, 0, 1, 0], torch.float32),
+        ([0, 0, 0, 0], torch.float64),
+    ):
+        rows = all_rows(lengths, seed, width=2, dtype=dtype)
+        check_gather(exercise, rank, rows, f"lengths {lengths}, {dtype}")
+
+
+@pytest.mark.ranks(3)
+def test_a_late_rank(exercise, rank, world_size, seed):
+    """The rows are there when the function returns, even those of a late rank."""
+    rows = all_rows([2, 4, 1], seed)
+    if rank == 1:
+        time.sleep(0.3)
+    check_gather(exercise, rank, rows, "with a late rank")
+
+
+@pytest.mark.ranks(4)
+def test_little_more_than_the_rows_travels(exercise, rank, world_size, seed, ledger):
+    """No pickled objects, and no more padding than to the longest rank."""
+    lengths, width = [40, 5, 60, 21], 3
+    rows = all_rows(lengths, seed, width)
+    ledger.clear()
+    gathered = exercise.all_gather_uneven(rows[rank].clone())
+    calls = list(ledger.rows)
+    expect.equal(list(gathered), rows, "the rows of all ranks")
+    expect.right_way(
+        not any("uint8" in row.dtypes for row in calls),
+        "objects were pickled to bytes: gather the tensors themselves",
+    )
+    # What a rank passes to a broadcast of another one is only room to receive.
+    sent = sum(c.numel for c in calls if c.op != "broadcast" or c.root == rank)
+    most = max(lengths) * width + 2 * world_size
+    expect.right_way(
+        sent <= most,
+        f"this rank passed {sent} elements, at most {most} are needed: "
+        "pad to the longest length, no further",
+    )
+    dist.barrier()

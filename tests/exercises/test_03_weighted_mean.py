@@ -1,0 +1,70 @@
+"""Checks of exercises/03_weighted_mean.py."""
+
+import time
+
+import pytest
+import torch
+import torch.distributed as dist
+
+from grader import expect
+
+
+def samples(counts, seed, rank):
+    """(this rank's values, the mean of all): counts[r] values on rank r."""
+    generator = torch.Generator().manual_seed(seed)
+    everything = torch.randn(sum(counts), generator=generator, dtype=torch.float64)
+    everything += 3.0
+    return everything.split(counts)[rank].clone(), everything.mean()
+
+
+@pytest.mark.ranks(3, 4)
+def test_equal_counts(exercise, rank, world_size, seed):
+    """With equally many values on every rank, the mean of all of them."""
+    values, expected = samples([4] * world_size, seed, rank)
+    mean = exercise.mean_over_ranks(values)
+    expect.close(mean, expected, "the mean over all ranks", local=values.mean())
+
+
+@pytest.mark.ranks(3, 4)
+def test_unequal_counts(exercise, rank, world_size, seed):
+    """With unequal counts every value counts the same, wherever it is."""
+    counts = [2 + 3 * r * r for r in range(world_size)]
+    values, expected = samples(counts, seed, rank)
+    kept = values.clone()
+    mean = exercise.mean_over_ranks(values)
+    expect.close(mean, expected, "the mean over all samples", local=kept.mean())
+    expect.equal(values, kept, "this rank's values after the call")
+
+
+@pytest.mark.ranks(4)
+def test_a_rank_without_values(exercise, rank, world_size, seed):
+    """A rank without values takes part, and does not spoil the mean of the others."""
+    counts = [5, 0, 1, 3]
+    values, expected = samples(counts, seed, rank)
+    expect.close(exercise.mean_over_ranks(values), expected, "the mean of 5+0+1+3")
+
+
+@pytest.mark.ranks(3, 4)
+def test_a_late_rank(exercise, rank, world_size, seed):
+    """The mean is right although one rank comes 0.3 s late."""
+    values, expected = samples([r + 1 for r in range(world_size)], seed, rank)
+    if rank == 1:
+        time.sleep(0.3)
+    mean = exercise.mean_over_ranks(values).clone()
+    expect.close(mean, expected, "the mean with a late rank", local=values.mean())
+
+
+@pytest.mark.ranks(4)
+def test_many_values_stay_where_they_are(exercise, rank, world_size, seed, ledger):
+    """Two numbers per rank travel, not the samples."""
+    values, expected = samples([500 + 100 * r for r in range(world_size)], seed, rank)
+    ledger.clear()
+    mean = exercise.mean_over_ranks(values)
+    passed = sum(row.numel for row in ledger.rows)
+    expect.close(mean, expected, "the mean of some thousand samples")
+    expect.right_way(
+        passed <= 2,
+        f"this rank passed {passed} elements to torch.distributed: "
+        "its sum and its count are enough, which is 2",
+    )
+    dist.barrier()
