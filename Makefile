@@ -36,7 +36,7 @@ test: env ## check the exercises, the solutions and everything else here
 	    tests/grader tests/scripts tests/docs tests/jobs
 
 site: env ## build the pages into _build/html
-	@$(BIN)/python tools/site.py
+	@$(BIN)/python tools/site_builder.py
 
 serve: site ## build the pages and show them on http://127.0.0.1:8000
 	@$(BIN)/python tools/serve.py $(PORT)
@@ -50,7 +50,7 @@ transcripts: env ## record again what the commands on the pages print
 lint: env ## check style, types, spelling, shell scripts and pages
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/pyright
+	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/shellcheck --shell=bash $(SHELL_FILES)
 	$(BIN)/codespell
 	$(BIN)/sphinx-lint index.rst docs

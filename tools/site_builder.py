@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+SITE = ROOT / "_build" / "html" / "index.html"
 NEEDS_PYTHON = (
     "the site needs Python 3.11 or newer (its Sphinx does), everything else here "
     "works with this one; to build it: make PYTHON=python3.11 site"
@@ -23,7 +24,7 @@ def why_not() -> str:
     return ""
 
 
-def command() -> list[str]:
+def build_command() -> list[str]:
     """What builds the site: nitpicky, offline, all warnings shown before it fails."""
     build = ["-m", "sphinx", "-W", "-n", "--keep-going", "-q", "-b", "html"]
     doctrees = ["-d", "_build/doctrees"]
@@ -34,9 +35,9 @@ def main() -> int:
     if sentence := why_not():
         print(f"site: {sentence}", file=sys.stderr)
         return 2
-    status = subprocess.run(command(), cwd=ROOT).returncode
+    status = subprocess.run(build_command(), cwd=ROOT).returncode
     if status == 0:
-        print("The site is in _build/html/index.html; make serve shows it")
+        print(f"The site is in {SITE.relative_to(ROOT)}; make serve shows it")
     return status
 
 
