@@ -1,0 +1,47 @@
+"""Save a training and continue it as if it had never stopped.
+
+A job is stopped at its time limit and started again. The continued run must give
+the same weights, bit for bit, as a run that was never stopped. For that the
+snapshot must hold everything that the next epoch depends on: not the weights alone.
+
+The training uses dropout, which draws from torch's global random numbers, and a
+loader that draws its order from a ``torch.Generator`` of its own. The file must be
+readable with ``weights_only=True``: it holds tensors, numbers, strings, lists and
+dicts, so that reading it runs no code.
+
+    workshop check 01_resume
+
+The page is docs/lessons/01_one_device.rst.
+"""
+
+from pathlib import Path
+
+import torch
+from torch import nn
+
+
+def save_snapshot(
+    path: Path,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    loader_generator: torch.Generator,
+    epochs_run: int,
+) -> None:
+    """Write what the next epoch depends on into the file ``path``."""
+    # TODO 1 of 2: put all of it into one dict and write that with torch.save.
+    raise NotImplementedError("TODO 1 of 2")
+
+
+def load_snapshot(
+    path: Path,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    loader_generator: torch.Generator,
+) -> int:
+    """Restore everything from ``path``; how many epochs were run when it was saved.
+
+    The model, the optimizer and the generator are new ones of a new process: built
+    in the same way, but with other weights, no history, and other random numbers.
+    """
+    # TODO 2 of 2: read the dict, restore each thing from it, return the epochs.
+    raise NotImplementedError("TODO 2 of 2")

@@ -1,0 +1,3 @@
+# wrong value: the sizes for
+# [answer 1]
+return min(accumulate, total - index)

@@ -1,0 +1,112 @@
+"""Checks of exercises/01_exact_accuracy.py."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+from grader import expect
+
+
+class Watched(nn.Module):
+    """A linear network that notes whether gradients were recorded in forward."""
+
+    def __init__(self, layers):
+        super().__init__()
+        self.layers = layers
+        self.recorded = []
+
+    def forward(self, x):
+        self.recorded.append(torch.is_grad_enabled() and not torch.is_inference(x))
+        return self.layers(x)
+
+
+def model_and_data(seed, *extra):
+    """A float64 network that uses ``extra`` layers, and 11 images with labels."""
+    torch.manual_seed(seed)
+    layers = nn.Sequential(nn.Linear(6, 5), nn.Tanh(), *extra, nn.Linear(5, 3))
+    images = torch.randn(11, 6, dtype=torch.float64)
+    labels = torch.randint(3, (11,))
+    return Watched(layers.double()), images, labels
+
+
+def truth(model, images, labels):
+    """Loss and number recognised of the whole set as one batch."""
+    was_training = model.training
+    model.eval()
+    with torch.no_grad():
+        scores = model(images)
+    model.train(was_training)
+    model.recorded.clear()
+    correct = int((scores.argmax(dim=1) == labels).sum())
+    return F.cross_entropy(scores, labels).item(), correct
+
+
+def compare(exercise, model, images, labels, batch_size):
+    loss, correct = truth(model, images, labels)
+    loader = DataLoader(TensorDataset(images, labels), batch_size)
+    result = exercise.evaluate(model, loader)
+    expect.that(
+        isinstance(result, tuple) and len(result) == 3,
+        "evaluate must return a tuple of three: mean loss, images recognised, images",
+    )
+    label = f"of 11 images in batches of {batch_size}"
+    expect.equal(result[2], len(images), f"the number {label}")
+    expect.equal(result[1], correct, f"the number recognised {label}")
+    expect.close(result[0], loss, f"the mean loss {label}")
+
+
+@pytest.mark.ranks(1, init=False)
+def test_one_batch(exercise, seed):
+    """All images in one batch: loss, number recognised, number of images."""
+    compare(exercise, *model_and_data(seed), 11)
+
+
+@pytest.mark.ranks(1, init=False)
+def test_smaller_last_batch(exercise, seed):
+    """Each image counts once, also when the last batch is smaller."""
+    for batch_size in (4, 5, 10):
+        compare(exercise, *model_and_data(seed), batch_size)
+
+
+@pytest.mark.ranks(1, init=False)
+def test_dropout_is_off(exercise, seed):
+    """Dropout must be off while measuring."""
+    compare(exercise, *model_and_data(seed, nn.Dropout(0.5)), 4)
+
+
+@pytest.mark.ranks(1, init=False)
+def test_batch_norm_learns_nothing(exercise, seed):
+    """Measuring must not change the running statistics of batch norm."""
+    model, images, labels = model_and_data(seed, nn.BatchNorm1d(5))
+    before = {key: value.clone() for key, value in model.state_dict().items()}
+    compare(exercise, model, images, labels, 4)
+    for key, value in before.items():
+        expect.equal(model.state_dict()[key], value, f"{key} after measuring")
+
+
+@pytest.mark.ranks(1, init=False)
+def test_mode_is_put_back(exercise, seed):
+    """A model found in training mode is left in it, one found in evaluation, too."""
+    model, images, labels = model_and_data(seed, nn.Dropout(0.5))
+    for training in (True, False):
+        model.train(training)
+        exercise.evaluate(model, DataLoader(TensorDataset(images, labels), 4))
+        expect.equal(
+            [module.training for module in model.modules()],
+            [training] * len(list(model.modules())),
+            f"model.training of all modules, found as {training}, after measuring",
+        )
+
+
+@pytest.mark.ranks(1, init=False)
+def test_no_gradients_are_recorded(exercise, seed):
+    """Recording gradients keeps all activations in memory for nothing."""
+    model, images, labels = model_and_data(seed)
+    exercise.evaluate(model, DataLoader(TensorDataset(images, labels), 4))
+    expect.right_way(
+        not any(model.recorded),
+        "the model was called with gradients recorded: use torch.no_grad()",
+    )
+    expect.that(torch.is_grad_enabled(), "gradients must be on again after measuring")

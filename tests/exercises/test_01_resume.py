@@ -1,0 +1,134 @@
+"""Checks of exercises/01_resume.py."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+from grader import expect
+
+OPTIMIZERS = {
+    "SGD": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9),
+    "AdamW": lambda p: torch.optim.AdamW(p, lr=0.01),
+}
+
+
+class Training:
+    """A float64 network with its optimizer, loader and order of images."""
+
+    def __init__(self, seed, optimizer="SGD", dropout=0.0, shuffle=False):
+        torch.manual_seed(seed)
+        self.model = nn.Sequential(
+            nn.Linear(5, 8), nn.Tanh(), nn.Dropout(dropout), nn.Linear(8, 3)
+        ).double()
+        self.optimizer = OPTIMIZERS[optimizer](self.model.parameters())
+        self.generator = torch.Generator().manual_seed(seed)
+        data = torch.Generator().manual_seed(5)
+        images = torch.randn(22, 5, dtype=torch.float64, generator=data)
+        labels = torch.randint(3, (22,), generator=data)
+        self.loader = DataLoader(
+            TensorDataset(images, labels), 4, shuffle=shuffle, generator=self.generator
+        )
+
+    def train(self, epochs):
+        for _ in range(epochs):
+            for images, labels in self.loader:
+                self.optimizer.zero_grad()
+                F.cross_entropy(self.model(images), labels).backward()
+                self.optimizer.step()
+        return self
+
+    def parts(self):
+        return self.model, self.optimizer, self.generator
+
+
+def stop_and_resume(exercise, path, seed, **settings):
+    """Train 2 epochs, save, train on to 4; and continue the same from the file.
+
+    Returns the run that was never stopped, the continued one, and the epochs that
+    the continued one was told.
+    """
+    whole = Training(seed, **settings).train(2)
+    exercise.save_snapshot(path, *whole.parts(), 2)
+    whole.train(2)
+    continued = Training(seed + 1000, **settings)  # a new process: all is different
+    epochs_run = exercise.load_snapshot(path, *continued.parts())
+    continued.train(2)
+    return whole, continued, epochs_run
+
+
+def same_weights(whole, continued, what):
+    for key, expected in whole.model.state_dict().items():
+        expect.equal(continued.model.state_dict()[key], expected, f"{key}, {what}")
+
+
+@pytest.mark.ranks(1, init=False)
+def test_weights_and_epoch_come_back(exercise, shared_dir, seed):
+    """The loaded model has the saved weights, and the number of epochs returns."""
+    saved, loaded = Training(seed).train(1), Training(seed + 1000)
+    exercise.save_snapshot(shared_dir / "snapshot.pt", *saved.parts(), 7)
+    expect.that(
+        (shared_dir / "snapshot.pt").is_file(), "save_snapshot must write the file path"
+    )
+    epochs_run = exercise.load_snapshot(shared_dir / "snapshot.pt", *loaded.parts())
+    same_weights(saved, loaded, "after loading")
+    expect.equal(epochs_run, 7, "the number of epochs that load_snapshot returns")
+
+
+@pytest.mark.ranks(1, init=False)
+def test_file_is_read_without_running_code(exercise, shared_dir, seed):
+    """torch.load(path, weights_only=True) reads the file."""
+    exercise.save_snapshot(shared_dir / "snapshot.pt", *Training(seed).parts(), 1)
+    try:
+        torch.load(shared_dir / "snapshot.pt", weights_only=True)
+    except Exception:
+        expect.that(
+            False,
+            "torch.load(path, weights_only=True) refuses the file: it holds an object "
+            "that is not a tensor, number, string, list or dict (whole modules, say)",
+        )
+
+
+@pytest.mark.ranks(1, init=False)
+def test_optimizer_goes_on(exercise, shared_dir, seed):
+    """Without dropout or shuffling, the continued run equals the uninterrupted one."""
+    for name in OPTIMIZERS:
+        whole, continued, _ = stop_and_resume(
+            exercise, shared_dir / f"{name}.pt", seed, optimizer=name
+        )
+        same_weights(whole, continued, f"2 epochs after the snapshot, {name}")
+
+
+@pytest.mark.ranks(1, init=False)
+def test_order_of_images_goes_on(exercise, shared_dir, seed):
+    """With a loader that shuffles, the continued run sees the same order of images."""
+    whole, continued, _ = stop_and_resume(
+        exercise, shared_dir / "snapshot.pt", seed, shuffle=True
+    )
+    same_weights(whole, continued, "2 shuffled epochs after the snapshot")
+
+
+@pytest.mark.ranks(1, init=False)
+def test_dropout_goes_on(exercise, shared_dir, seed):
+    """With dropout, shuffling and AdamW, the continued run still equals every bit."""
+    whole, continued, _ = stop_and_resume(
+        exercise,
+        shared_dir / "snapshot.pt",
+        seed,
+        optimizer="AdamW",
+        dropout=0.3,
+        shuffle=True,
+    )
+    same_weights(whole, continued, "2 epochs with dropout after the snapshot")
+
+
+@pytest.mark.ranks(1, init=False)
+def test_saving_changes_nothing(exercise, shared_dir, seed):
+    """A run that saves every epoch equals one that never saves."""
+    plain = Training(seed, dropout=0.3, shuffle=True).train(3)
+    saving = Training(seed, dropout=0.3, shuffle=True)
+    for epoch in range(3):
+        saving.train(1)
+        exercise.save_snapshot(shared_dir / "snapshot.pt", *saving.parts(), epoch + 1)
+    same_weights(plain, saving, "in a run that saves every epoch")

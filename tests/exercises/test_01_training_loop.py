@@ -1,0 +1,115 @@
+"""Checks of exercises/01_training_loop.py."""
+
+import copy
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from grader import expect
+
+OPTIMIZERS = {
+    "SGD": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9),
+    "AdamW": lambda p: torch.optim.AdamW(p, lr=0.01),
+}
+
+
+def model_and_batches(seed, count):
+    """A small float64 network and ``count`` micro-batches of 4 images."""
+    torch.manual_seed(seed)
+    model = nn.Sequential(nn.Linear(5, 7), nn.Tanh(), nn.Linear(7, 3)).double()
+    batches = [
+        (torch.randn(4, 5, dtype=torch.float64), torch.randint(3, (4,)))
+        for _ in range(count)
+    ]
+    return model, batches
+
+
+def reference(model, optimizer, batches, accumulate):
+    """Each group as one batch."""
+    for first in range(0, len(batches), accumulate):
+        inputs, targets = zip(*batches[first : first + accumulate], strict=True)
+        optimizer.zero_grad()
+        F.cross_entropy(model(torch.cat(inputs)), torch.cat(targets)).backward()
+        optimizer.step()
+
+
+def bitwise_reference(model, optimizer, batches, accumulate):
+    """Each group micro-batch by micro-batch, as the exercise asks for."""
+    for first in range(0, len(batches), accumulate):
+        group = batches[first : first + accumulate]
+        optimizer.zero_grad()
+        for inputs, targets in group:
+            (F.cross_entropy(model(inputs), targets) / len(group)).backward()
+        optimizer.step()
+
+
+def train_both(exercise, way, count, accumulate, seed, compare):
+    """Two epochs in the learner's loop and in the reference; compare all weights."""
+    for name, make_optimizer in OPTIMIZERS.items():
+        model, batches = model_and_batches(seed, count)
+        expected = copy.deepcopy(model)
+        mine, theirs = (make_optimizer(m.parameters()) for m in (model, expected))
+        for _ in range(2):
+            exercise.train_epoch(model, mine, batches, accumulate)
+            way(expected, theirs, batches, accumulate)
+        for (key, a), b in zip(
+            model.named_parameters(), expected.parameters(), strict=True
+        ):
+            label = f"{key} after {count} micro-batches in groups of {accumulate}"
+            compare(a, b, f"{label}, {name}")
+
+
+@pytest.mark.ranks(1, init=False)
+def test_size_of_each_group(exercise):
+    """group_size is accumulate, but the rest in the last group."""
+    for total, accumulate in [(6, 3), (7, 3), (8, 3), (2, 5), (5, 1), (9, 4)]:
+        whole, rest = divmod(total, accumulate)
+        expected = [accumulate] * (whole * accumulate) + [rest] * rest
+        sizes = [exercise.group_size(i, total, accumulate) for i in range(total)]
+        expect.equal(
+            sizes, expected, f"the sizes for {total} in groups of {accumulate}"
+        )
+
+
+@pytest.mark.ranks(1, init=False)
+def test_one_step_for_each_micro_batch(exercise, seed):
+    """With accumulate=1 it is the plain loop: zero_grad, backward, step."""
+    train_both(exercise, bitwise_reference, 4, 1, seed, expect.equal)
+
+
+@pytest.mark.ranks(1, init=False)
+def test_group_trains_like_one_large_batch(exercise, seed):
+    """A group of 3 micro-batches gives the step of one batch three times as large."""
+    train_both(exercise, reference, 6, 3, seed, expect.close)
+
+
+@pytest.mark.ranks(1, init=False)
+def test_incomplete_last_group_counts(exercise, seed):
+    """The last group holds fewer micro-batches; it is divided by its own size."""
+    train_both(exercise, reference, 7, 3, seed, expect.close)
+    train_both(exercise, reference, 8, 3, seed, expect.close)
+    train_both(exercise, reference, 2, 5, seed, expect.close)
+
+
+@pytest.mark.ranks(1, init=False)
+def test_bit_for_bit(exercise, seed):
+    """Groups of 2 equal the reference in every bit."""
+    train_both(exercise, bitwise_reference, 7, 2, seed, expect.equal)
+
+
+@pytest.mark.ranks(1, init=False)
+def test_leftover_gradient_does_not_count(exercise, seed):
+    """What .grad holds at the call must not change the result."""
+    model, batches = model_and_batches(seed, 5)
+    expected = copy.deepcopy(model)
+    for parameter in model.parameters():
+        parameter.grad = torch.full_like(parameter, 3.0)
+    mine, theirs = (OPTIMIZERS["SGD"](m.parameters()) for m in (model, expected))
+    exercise.train_epoch(model, mine, batches, 2)
+    reference(expected, theirs, batches, 2)
+    for (key, a), b in zip(
+        model.named_parameters(), expected.parameters(), strict=True
+    ):
+        expect.close(a, b, f"{key} when .grad held leftovers")
