@@ -115,7 +115,7 @@ class Screen:
         self.line(
             (f"{exercise.name}: ", "bold"),
             (label, f"bold {STYLES[status]}"),
-            (f"  ({_checks(result)})", "dim"),
+            (_checks(result), "dim"),
         )
         if status != "right":
             self.verdict(result.verdict)
@@ -154,7 +154,6 @@ class Screen:
 
     def not_started(self, exercise: Exercise) -> None:
         self.say(f"  Open {shown_path(exercise.path)} and fill its TODOs.")
-        self.say(f"  What to read first: {exercise.page}", "dim")
 
     # -- tables ------------------------------------------------------------------
     def catalog(self, catalog: list[Exercise], states: dict[str, str]) -> None:
@@ -320,12 +319,13 @@ class Waiting:
 
 
 def _checks(result: Result) -> str:
-    """``5 checks, 0.4 s`` or ``check 2 of 5, 0.1 s`` (without torch's import)."""
+    """``(5 checks, 0.4 s)`` or ``(check 2 of 5, 0.1 s)``, torch's import excluded."""
     ran = [verdict for verdict in result.verdicts if verdict.world_size]
     if not ran:
-        return "nothing was run"
+        return ""
     seconds = sum(verdict.seconds for verdict in ran)
     wrong = [n for n, one in enumerate(ran, start=1) if one.kind is not Kind.RIGHT]
     if wrong:
-        return f"check {wrong[0]} of {max(result.planned, len(ran))}, {seconds:.1f} s"
-    return f"{len(ran)} check{'s' * (len(ran) != 1)}, {seconds:.1f} s"
+        planned = max(result.planned, len(ran))
+        return f"  (check {wrong[0]} of {planned}, {seconds:.1f} s)"
+    return f"  ({len(ran)} check{'s' * (len(ran) != 1)}, {seconds:.1f} s)"

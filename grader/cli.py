@@ -1,0 +1,439 @@
+"""The ``workshop`` command: progress, checks, hints, and grading of many learners.
+
+It must answer at once: torch is never imported here (the engine's server does
+that, while this process imports what it draws with), and rich and watchfiles are
+imported only by the commands that use them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from grader.catalog import Exercise, find_exercise, find_root, load_catalog
+from grader.errors import UserError
+
+if TYPE_CHECKING:
+    from grader.display import Screen
+    from grader.engine import Engine
+    from grader.progress import Progress
+    from grader.verdict import Result
+
+STOPPED = 130  # exit status after Ctrl-C, as shells have it
+
+
+def complain(sentence: str) -> None:
+    """One line on stderr, whatever the terminal can encode."""
+    encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
+    safe = sentence.encode(encoding, "backslashreplace").decode(encoding)
+    click.echo(f"workshop: {' '.join(safe.split())}", err=True)
+
+
+class Workshop(click.Group):
+    """Bad input and broken set-ups become one sentence and an exit status."""
+
+    def main(self, *args, standalone_mode: bool = True, **extra):
+        try:
+            status = super().main(*args, standalone_mode=False, **extra)
+        except click.exceptions.NoArgsIsHelpError as error:
+            click.echo(error.ctx.get_help() if error.ctx else "")
+            status = 0
+        except click.ClickException as error:
+            command = error.ctx.command_path if getattr(error, "ctx", None) else ""
+            sentence = error.format_message().rstrip(".")
+            complain(
+                f"{sentence}: `{command or 'workshop'} --help` shows what it takes"
+            )
+            status = 2
+        except UserError as error:
+            complain(str(error))
+            status = error.exit_status
+        except (click.Abort, KeyboardInterrupt):
+            complain("stopped")
+            status = STOPPED
+        if standalone_mode:
+            sys.exit(status or 0)
+        return status
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)  # in the order of this file, not of the alphabet
+
+
+def complete_name(ctx, param, incomplete: str) -> list[str]:
+    """Names of exercises, for the shell's completion."""
+    try:
+        return [e.name for e in load_catalog(find_root()) if incomplete in e.name]
+    except UserError:
+        return []
+
+
+class House:
+    """What most commands need: the folder, its catalog, the learner's progress."""
+
+    def __init__(self) -> None:
+        from grader.progress import Progress
+
+        self.root = find_root()
+        self.catalog = load_catalog(self.root)
+        self.progress: Progress = Progress(self.root, say=complain)
+
+    def find(self, name: str) -> Exercise:
+        """The exercise of that name, part of a name, or path of a file to edit.
+
+        Raises:
+            UserError: unknown, ambiguous, or the path of some other file.
+        """
+        exercise = find_exercise(self.catalog, name)
+        if os.sep in name and Path(name).resolve() != exercise.path.resolve():
+            raise UserError(
+                f"{name} is not {shown(exercise.path)}, the file that is meant by "
+                f"{exercise.name}: use the name alone"
+            )
+        return exercise
+
+    def current(self, name: str | None) -> Exercise | None:
+        """The named exercise, else the next that is not right, else None."""
+        return self.find(name) if name else self.progress.next(self.catalog)
+
+
+def shown(path: Path) -> str:
+    with contextlib.suppress(ValueError, OSError):
+        return str(path.relative_to(Path.cwd()))
+    return str(path)
+
+
+def make_screen() -> Screen:
+    from grader.display import Screen
+
+    return Screen()
+
+
+@contextlib.contextmanager
+def warm_engine(needed: bool = True, seeds: tuple[int, ...] = ()) -> Iterator[Engine]:
+    """An engine whose server already imports torch, before anything else is done."""
+    from grader.engine import Engine
+
+    with Engine(seeds=seeds) if seeds else Engine() as engine:
+        if needed:
+            engine.warm()
+        yield engine
+
+
+NAME = {"shell_complete": complete_name}
+
+
+@click.group(cls=Workshop, context_settings={"help_option_names": ["-h", "--help"]})
+def cli() -> None:
+    """Check your exercises, see what comes next, ask for hints.
+
+    NAME is the name of an exercise or a part that only one of them has: "ring"
+    is enough for 03_ring_all_reduce.
+    """
+
+
+@cli.command("list")
+def list_command() -> None:
+    """Every exercise in order, and how far you are."""
+    house = House()
+    screen = make_screen()
+    screen.catalog(house.catalog, house.progress.states(house.catalog))
+    screen.next(house.progress.next(house.catalog))
+
+
+@cli.command()
+@click.argument("names", nargs=-1, metavar="[NAME]...", **NAME)
+@click.option("--all", "everything", is_flag=True, help="Every exercise you started.")
+@click.option("--solutions", is_flag=True, help="Check the solutions, not your files.")
+@click.option("-v", "--verbose", is_flag=True, help="Show all that was seen.")
+@click.option(
+    "--seed",
+    "seeds",
+    type=click.IntRange(0, 2**31),
+    multiple=True,
+    help="Seed of the inputs, instead of 1 and 2; may be repeated.",
+)
+def check(names, everything, solutions, verbose, seeds) -> int:
+    """Check exercises: 0 right, 1 wrong, 2 not started, 3 set-up broken.
+
+    Without NAME the next one that is not right is checked. Several are all
+    checked; the exit status is then 0 only if all are right.
+    """
+    from grader.progress import MISSING, NOT_STARTED
+
+    house = House()
+    if names and everything:
+        raise UserError("--all and names exclude each other: give one of them")
+    states = {} if solutions else house.progress.states(house.catalog)
+    if names:
+        chosen = list(dict.fromkeys(house.find(name) for name in names))
+    elif solutions:
+        chosen = house.catalog
+    elif everything:
+        idle = (NOT_STARTED, MISSING)
+        chosen = [e for e in house.catalog if states[e.name] not in idle]
+        if not chosen:
+            raise UserError("no exercise is started yet: `workshop next` names one")
+    else:
+        first = house.progress.next(house.catalog)
+        chosen = [first] if first else []
+    busy = any(states.get(e.name) not in (NOT_STARTED, MISSING) for e in chosen)
+    with warm_engine(busy, seeds) as engine:
+        screen = make_screen()
+        if not chosen:
+            screen.next(None)
+        elif not names and not solutions and not everything:
+            screen.say(f"The next one that is not right: {chosen[0].name}", "dim")
+        one = OneCheck(house, engine, screen, verbose)
+        results = []
+        for exercise in chosen:
+            results.append(one.run(exercise, solutions, keep=not seeds))
+        if len(chosen) > 1:
+            right = sum(result.passed for result in results)
+            screen.say(f"{right} of {len(chosen)} right")
+    return overall_status([result.status for result in results])
+
+
+def overall_status(statuses: list[str]) -> int:
+    """The exit status for several: the set-up first, then wrong, then not started."""
+    from grader.verdict import EXIT_STATUS
+
+    for status in ("environment", "wrong", "not started"):
+        if status in statuses:
+            return EXIT_STATUS[status]
+    return EXIT_STATUS["right"]
+
+
+class OneCheck:
+    """Checks one exercise, shows the verdict, keeps it in the progress."""
+
+    def __init__(self, house: House, engine: Engine, screen: Screen, verbose: bool):
+        self.house, self.engine, self.screen = house, engine, screen
+        self.verbose = verbose
+
+    def run(self, exercise: Exercise, solutions: bool, keep: bool) -> Result:
+        from grader.progress import content_of, digest_of
+
+        before = None if solutions else content_of(exercise)
+        result = self._grade(exercise, exercise.solution if solutions else None)
+        self.screen.result(exercise, result, self.verbose)
+        if solutions:
+            return result
+        if result.status == "not started":
+            self.screen.not_started(exercise)
+        if before is not None and before == content_of(exercise) and keep:
+            digest = digest_of(exercise, before)
+            try:
+                kind = result.verdict.kind.value
+                self.house.progress.record(exercise, digest, result.status, kind)
+            except UserError as error:
+                complain(f"{error} (the verdict above holds)")
+        if result.status == "wrong":
+            self.screen.say(f"  A hint: workshop hint {exercise.name}", "dim")
+        return result
+
+    def _grade(self, exercise: Exercise, path: Path | None) -> Result:
+        with self.screen.waiting(f"Checking {exercise.name} ...") as sign:
+            done = 0
+
+            def on_check(check, verdict) -> None:
+                nonlocal done
+                done += 1
+                sign.update(f"Checking {exercise.name}: {done} done ...")
+
+            return self.engine.grade(exercise, path=path, on_check=on_check)
+
+
+@cli.command()
+@click.argument("name", required=False, **NAME)
+def watch(name: str | None) -> int:
+    """Check on every save; go on when it is right.
+
+    Keys: h hint, n next, c check again, l list, q quit.
+    """
+    house = House()
+    exercise = house.current(name)
+    if exercise is None:
+        make_screen().next(None)
+        return 0
+    with warm_engine() as engine:
+        from grader.watch import Watch
+
+        return Watch(house, engine, make_screen(), exercise).run()
+
+
+@cli.command()
+@click.argument("name", required=False, **NAME)
+@click.option("--again", is_flag=True, help="Show the same hints, no new one.")
+def hint(name: str | None, again: bool) -> None:
+    """One more hint for NAME (three in all), or for the next exercise."""
+    house = House()
+    exercise = house.current(name)
+    screen = make_screen()
+    if exercise is None:
+        screen.next(None)
+        return
+    if again:
+        number = house.progress.hints_shown(exercise)
+        if not number:
+            raise UserError(f"no hint for {exercise.name} was shown yet: omit --again")
+    else:
+        number = house.progress.show_hint(exercise)
+    screen.line((f"{exercise.name}: {exercise.title}", "bold"))
+    screen.hints(exercise, number)
+
+
+@cli.command("next")
+def next_command() -> None:
+    """The path of the next exercise, its page, and how long it takes."""
+    house = House()
+    make_screen().next(house.progress.next(house.catalog))
+
+
+@cli.command()
+@click.argument("name", **NAME)
+def reset(name: str) -> None:
+    """Start NAME again; your version is kept in .workshop/backup/."""
+    from grader.progress import content_of, is_untouched, write_atomically
+    from grader.skeleton import read_solution, skeleton_text
+
+    house = House()
+    exercise = house.find(name)
+    fresh = skeleton_text(read_solution(exercise.solution), exercise.suffix)
+    content = content_of(exercise)
+    path = shown(exercise.path)
+    if content == fresh.encode():
+        click.echo(f"{path} is as it came: nothing to reset")
+        house.progress.forget(exercise)
+        return
+    if content is not None and not is_untouched(exercise, content):
+        backup = house.progress.back_up(exercise, content)
+        click.echo(f"Your version is kept as {shown(backup)}")
+    try:
+        write_atomically(exercise.path, fresh)
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror}") from error
+    house.progress.forget(exercise)
+    click.echo(f"{path} is as it came, its hints begin with the first")
+
+
+@cli.command()
+@click.argument("name", **NAME)
+@click.option("--anyway", is_flag=True, help="Show it though yours is not right yet.")
+def diff(name: str, anyway: bool) -> None:
+    """Your file beside the solution, once yours is right."""
+    import difflib
+
+    from grader.progress import MISSING, RIGHT, content_of
+    from grader.skeleton import plain_solution, read_solution
+
+    house = House()
+    exercise = house.find(name)
+    state = house.progress.state(exercise)
+    if state == MISSING:
+        raise UserError(
+            f"{shown(exercise.path)} is missing: `workshop reset {exercise.name}` "
+            "brings it back"
+        )
+    if state != RIGHT and not anyway:
+        raise UserError(
+            f"{exercise.name} is {refusal(state)}; the solution is shown once yours is "
+            f"right (`workshop check {exercise.name}`), or now with --anyway"
+        )
+    mine = (content_of(exercise) or b"").decode("utf-8", "replace")
+    solved = plain_solution(read_solution(exercise.solution))
+    lines = difflib.unified_diff(
+        mine.splitlines(),
+        solved.splitlines(),
+        f"yours: {shown(exercise.path)}",
+        f"solution: {shown(exercise.solution)}",
+        lineterm="",
+    )
+    shown_lines = list(lines)
+    if not shown_lines:
+        click.echo("Your file is the solution, line for line.")
+    make_screen().diff(shown_lines)
+
+
+def refusal(state: str) -> str:
+    return {"changed": "not checked since its last change"}.get(state, state)
+
+
+@cli.command()
+@click.argument("folders", nargs=-1, required=True, metavar="DIR...", type=Path)
+@click.option("--each", is_flag=True, help="Every folder inside DIR is one learner.")
+@click.option(
+    "-e",
+    "--exercise",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="Grade only this exercise; may be repeated.",
+    **NAME,
+)
+@click.option("--csv", "csv_path", type=Path, metavar="FILE", help="A row per learner.")
+@click.option("--json", "json_path", type=Path, metavar="FILE", help="Everything.")
+@click.option("--junit", "junit_path", type=Path, metavar="FILE", help="For CI.")
+@click.option(
+    "--jobs",
+    type=click.IntRange(1, 64),
+    default=1,
+    metavar="N",
+    help="Exercises graded at the same time (each uses about 4 cores; default 1).",
+)
+def grade(folders, each, names, csv_path, json_path, junit_path, jobs) -> int:
+    """Grade the folders of many learners.
+
+    Each DIR is one learner's: the exercise files lie in it or in its exercises/
+    folder. A file that is missing counts as not started. Results are written
+    while grading goes on, so that nothing is lost if it is interrupted.
+    """
+    from grader.gradebook import Gradebook, Outputs, collect, grade_all
+
+    house = House()
+    catalog = house.catalog
+    if names:
+        wanted = {house.find(name).name for name in names}
+        catalog = [e for e in catalog if e.name in wanted]
+    book = Gradebook(catalog, collect(folders, catalog, each))
+    outputs = Outputs(csv=csv_path, json=json_path, junit=junit_path)
+    outputs.try_out()
+    from grader.engine import Engine
+
+    finished = grade_all(book, Engine, jobs, outputs, make_screen)
+    if outputs.problem:
+        complain(outputs.problem)
+        return 2
+    if not finished:
+        complain(f"stopped: {book.graded} of {book.total} were graded{outputs.where()}")
+        return STOPPED
+    return 3 if book.environment_broken else 0
+
+
+@cli.command()
+def doctor() -> int:
+    """What works on this machine; 3 if a part that is needed does not."""
+    from grader.doctor import broken, checks
+
+    screen = make_screen()
+    with screen.waiting("Looking at this machine (some seconds) ..."):
+        found = checks()
+    screen.doctor(found)
+    faults = broken(found)
+    for fault in faults:
+        complain(f"{fault.name} does not work: {fault.cure or fault.detail}")
+    return 3 if faults else 0
+
+
+def main() -> None:
+    """The entry point of the ``workshop`` command."""
+    cli(prog_name="workshop")
+
+
+if __name__ == "__main__":
+    main()
