@@ -29,6 +29,7 @@ extensions = [
     "exercise",
     "listings",
     "mathml",
+    "page_not_found",
     "transcript",
 ]
 

@@ -18,13 +18,10 @@ document.addEventListener("DOMContentLoaded", () => {
       }
     }
   };
-  markScrolling();
-  addEventListener("resize", markScrolling);
-  for (const part of document.querySelectorAll("details")) {
-    part.addEventListener("toggle", markScrolling);
-  }
-  for (const part of document.querySelectorAll(".sd-tab-set > input")) {
-    part.addEventListener("change", markScrolling);
+  // Also when a box is unfolded, a tab chosen, the screen turned.
+  const watch = new ResizeObserver(markScrolling);
+  for (const part of document.querySelectorAll(wide)) {
+    watch.observe(part);
   }
 
   const burger = document.querySelector("[data-toggle='wy-nav-top']");

@@ -1,0 +1,80 @@
+"""What the tests of the pages share: where the sources are, and how to read them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+FIGURES = ROOT / "docs" / "figures"
+
+DIRECTIVE = re.compile(
+    r"^(?P<indent>[ ]*)\.\. (?P<name>[\w-]+)::(?:[ ]+(?P<argument>\S.*?))?[ ]*$"
+)
+OPTION = re.compile(r"^\s+:(?P<name>[\w-]+):\s*(?P<value>.*?)\s*$")
+
+
+@dataclass
+class Directive:
+    """A directive of a page: its name, argument, options and body lines."""
+
+    page: Path
+    line: int
+    name: str
+    argument: str
+    options: dict[str, str] = field(default_factory=dict)
+    body: list[str] = field(default_factory=list)
+
+    @property
+    def place(self) -> str:
+        return f"{self.page.relative_to(ROOT)}:{self.line}"
+
+    @property
+    def file(self) -> Path:
+        """The file that the argument names, from the page or from the root."""
+        if self.argument.startswith("/"):
+            return ROOT / self.argument.lstrip("/")
+        return (self.page.parent / self.argument).resolve()
+
+
+def sources() -> list[Path]:
+    """Every page's source."""
+    return [
+        ROOT / "index.rst",
+        ROOT / "404.rst",
+        *sorted((ROOT / "docs").rglob("*.rst")),
+    ]
+
+
+def directives(page: Path) -> list[Directive]:
+    """The directives of a page in order, nested ones as well."""
+    lines = page.read_text(encoding="utf-8").splitlines()
+    found = []
+    for number, line in enumerate(lines, start=1):
+        match = DIRECTIVE.match(line)
+        if not match:
+            continue
+        directive = Directive(page, number, match["name"], match["argument"] or "")
+        inside = _indented(lines[number:], len(match["indent"]))
+        while inside and (option := OPTION.match(inside[0])):
+            directive.options[option["name"]] = option["value"]
+            inside.pop(0)
+        directive.body = [line for line in inside if line.strip()]
+        found.append(directive)
+    return found
+
+
+def _indented(lines: list[str], indent: int) -> list[str]:
+    """The lines at the top that are indented deeper than ``indent``, or empty."""
+    inside = []
+    for line in lines:
+        if line.strip() and len(line) - len(line.lstrip()) <= indent:
+            break
+        inside.append(line)
+    return inside
+
+
+def all_directives(*names: str) -> list[Directive]:
+    """The directives of these names on every page."""
+    return [d for page in sources() for d in directives(page) if d.name in names]

@@ -1,0 +1,118 @@
+"""Figures are drawn by committed scripts, and the drawing helper refuses bad ones."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+
+from tests.docs.pages import FIGURES, ROOT, all_directives
+
+sys.path.insert(0, str(FIGURES))
+import svg
+from svg import Drawing, DrawingError
+
+
+def figure_scripts():
+    return sorted(path for path in FIGURES.glob("*.py") if path.name != "svg.py")
+
+
+def drawing(width=200, height=100) -> Drawing:
+    return Drawing(width, height, "A title", "A description of what is shown.")
+
+
+def test_every_figure_is_drawn_again_byte_for_byte(tmp_path):
+    """In a copy of the tree, as some figures are drawn from recorded numbers."""
+    tree = tmp_path / "tree"
+    for name in ("docs", "src"):
+        shutil.copytree(
+            ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__")
+        )
+    for path in (tree / "docs" / "figures").glob("*.svg"):
+        path.unlink()
+    for script in figure_scripts():
+        done = subprocess.run(
+            [sys.executable, script.name],
+            cwd=tree / "docs" / "figures",
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, f"{script.name}: {done.stderr}"
+        new = (tree / "docs" / "figures" / script.with_suffix(".svg").name).read_bytes()
+        old = script.with_suffix(".svg").read_bytes()
+        assert new == old, f"{script.name} draws something else: run make figures"
+
+
+def test_every_figure_has_its_script_and_a_page():
+    scripts = {script.stem for script in figure_scripts()}
+    shown = {d.file for d in all_directives("figure", "image")}
+    for figure in FIGURES.glob("*.svg"):
+        stem = figure.stem
+        owners = [name for name in scripts if stem == name or stem.startswith(name)]
+        assert owners, f"no script docs/figures/{stem}.py draws {figure.name}"
+        assert figure in shown, f"no page shows docs/figures/{figure.name}"
+
+
+def test_figures_name_and_describe_themselves():
+    for figure in FIGURES.glob("*.svg"):
+        root = ElementTree.parse(figure).getroot()
+        space = "{http://www.w3.org/2000/svg}"
+        assert root.get("viewBox"), figure.name
+        assert len(root.findtext(f"{space}desc", "").split()) >= 8, figure.name
+        assert root.findtext(f"{space}title"), figure.name
+
+
+# The helper
+
+
+def test_the_same_drawing_gives_the_same_bytes(tmp_path):
+    def draw(name):
+        d = drawing(300, 200)
+        d.box(20, 20, 100, 40, "rank 0", fill="blue")
+        d.arrow(120, 40, 200, 41.3333, "send", bend=7)
+        d.legend(20, 190, [("blue", "rank 0")])
+        return d.save(tmp_path / name).read_bytes()
+
+    assert draw("one.py") == draw("two.svg")
+
+
+def test_text_is_escaped():
+    d = drawing()
+    d.text(10, 50, "a < b & c")
+    assert "a &lt; b &amp; c" in d.svg()
+    ElementTree.fromstring(d.svg())
+
+
+@pytest.mark.parametrize("name", svg.PALETTE)
+def test_the_palette_can_be_read(name):
+    """Ink on each fill, and each outline as a text on paper and on its fill."""
+    fill, outline = svg.PALETTE[name]
+    assert svg.contrast(svg.INK, fill) >= 4.5
+    assert svg.contrast(outline, svg.PAPER) >= 4.5
+    assert svg.contrast(outline, fill) >= 4.5
+
+
+def test_contrast_of_black_on_white_is_21():
+    assert round(svg.contrast("#000000", "#ffffff"), 1) == 21
+
+
+@pytest.mark.parametrize(
+    ("draw", "words"),
+    [
+        (lambda d: d.text(10, 50, "pale", colour="#c0c8d0"), "contrast"),
+        (lambda d: d.text(10, 50, "tiny", size=7), "too small"),
+        (lambda d: d.text(150, 50, "a text too long for here"), "leaves the canvas"),
+        (lambda d: d.box(10, 10, 60, 40, "a long label here"), "widen it"),
+        (lambda d: d.box(10, 10, 180, 20, "two\nlines"), "higher than its box"),
+        (lambda d: d.box(150, 10, 100, 20), "leaves the canvas"),
+        (lambda d: d.arrow(10, 10, 12, 10), "shorter than its head"),
+        (lambda d: d.box(10, 10, 60, 40, fill="pink"), "#rrggbb"),
+        (lambda d: Drawing(10, 10, "", "x"), "needs a title"),
+    ],
+)
+def test_what_a_reader_could_not_make_out_is_refused(draw, words):
+    with pytest.raises(DrawingError, match=words):
+        draw(drawing())

@@ -1,0 +1,204 @@
+"""What pages may contain: code and output only from files, and every file's parts."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from grader.catalog import load_catalog
+from grader.skeleton import skeleton_text
+from tests.docs.pages import ROOT, all_directives, directives, sources
+from tools.transcripts import load_catalog as load_transcripts
+
+MARKER = re.compile(r"^\s*# \[(?P<kind>start|end) (?P<name>[^\]]+)\]\s*$", re.M)
+ANSWER = re.compile(r"^answer \d+$")
+ONE_COLON = re.compile(r"^\s*\.\. (?!_)(?P<name>[A-Za-z][A-Za-z-]*):(\s|$)")
+
+
+def code_files():
+    """The files whose named parts pages may show."""
+    for folder in ("src", "solutions", "job_scripts", "docs/examples"):
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.is_file() and path.suffix in (".py", ".sh", ".sbatch", ".pbs"):
+                yield path
+
+
+def markers(path) -> Counter:
+    """(kind, name) of each marker of a file, without those of the grader."""
+    text = path.read_text(encoding="utf-8")
+    return Counter(
+        (match["kind"], match["name"])
+        for match in MARKER.finditer(text)
+        if not ANSWER.match(match["name"])
+    )
+
+
+def shown_markers() -> set[tuple[str, str, str]]:
+    """(file, kind, name) of each marker that a page names."""
+    shown = set()
+    for listing in all_directives("literalinclude"):
+        name = listing.file.relative_to(ROOT).as_posix()
+        for option, kind in (("start-after", "start"), ("end-before", "end")):
+            if option in listing.options:
+                marker = re.fullmatch(rf"\[{kind} (.+)\]", listing.options[option])
+                assert marker, (
+                    f"{listing.place}: write :{option}: [{kind} NAME], "
+                    f"not {listing.options[option]!r}"
+                )
+                shown.add((name, kind, marker[1]))
+    return shown
+
+
+# Code comes from files
+
+
+def test_every_marker_that_a_page_names_exists():
+    exists = {
+        (path.relative_to(ROOT).as_posix(), kind, name)
+        for path in code_files()
+        for kind, name in markers(path)
+    }
+    missing = shown_markers() - exists
+    assert not missing, f"pages show parts that no file has: {sorted(missing)}"
+
+
+def test_every_marker_of_a_file_is_shown_by_a_page():
+    exists = {
+        (path.relative_to(ROOT).as_posix(), kind, name)
+        for path in code_files()
+        for kind, name in markers(path)
+    }
+    unused = exists - shown_markers()
+    assert not unused, f"no page shows these parts, remove them: {sorted(unused)}"
+
+
+def test_each_part_of_a_file_starts_once_and_ends_once():
+    for path in code_files():
+        for (kind, name), count in markers(path).items():
+            assert count == 1, f"{path.name}: [{kind} {name}] is there {count} times"
+            other = ("end" if kind == "start" else "start", name)
+            assert other in markers(path), f"{path.name}: [{name}] has no {other[0]}"
+
+
+def test_listings_are_chosen_by_name_never_by_line_number():
+    for listing in all_directives("literalinclude"):
+        numbered = {"lines", "lineno-start"} & set(listing.options)
+        assert not numbered, f"{listing.place}: use :pyobject: or markers"
+        assert listing.file.is_file(), f"{listing.place}: no file {listing.argument}"
+
+
+def test_no_code_or_output_is_typed_into_a_page():
+    typed = ("code", "sourcecode", "parsed-literal", "highlight", "code-block")
+    for block in all_directives(*typed):
+        console = block.name == "code-block" and block.argument == "console"
+        assert console, (
+            f"{block.place}: show code with literalinclude and output with "
+            "transcript; only commands are typed, in 'code-block:: console'"
+        )
+
+
+def test_a_console_block_holds_commands_only():
+    for block in all_directives("code-block"):
+        continued = False
+        for line in block.body:
+            assert continued or line.strip().startswith("$ "), (
+                f"{block.place}: {line.strip()!r} is output: record a transcript"
+            )
+            continued = line.endswith("\\")
+
+
+def test_no_literal_block_hides_after_two_colons():
+    for page in sources():
+        lines = page.read_text(encoding="utf-8").splitlines()
+        for number, line in enumerate(lines, start=1):
+            place = f"{page.relative_to(ROOT)}:{number}"
+            text = line.strip()
+            paragraph = text.endswith("::") and not text.startswith("..")
+            assert not paragraph, f"{place}: a literal block: {text!r}"
+            assert not text.startswith(">>>"), f"{place}: a typed session: {text!r}"
+
+
+def test_a_directive_has_two_colons():
+    """With one colon it is a comment, which no reader sees and no build reports."""
+    for page in sources():
+        lines = page.read_text(encoding="utf-8").splitlines()
+        for number, line in enumerate(lines, start=1):
+            assert not ONE_COLON.match(line), (
+                f"{page.relative_to(ROOT)}:{number}: {line.strip()!r} is a comment: "
+                "write two colons"
+            )
+
+
+def test_the_rule_about_colons_finds_what_it_should():
+    assert ONE_COLON.match("   .. warning: dask on HPC")
+    assert not ONE_COLON.match(".. warning:: dask on HPC")
+    assert not ONE_COLON.match(".. _label:")
+    assert not ONE_COLON.match(".. a comment: with a colon")
+
+
+# Exercises and transcripts
+
+
+def test_every_exercise_stands_on_the_page_of_its_lesson():
+    shown = {
+        (directive.argument, directive.page.stem)
+        for directive in all_directives("exercise")
+    }
+    for exercise in load_catalog(ROOT):
+        assert (exercise.name, exercise.lesson) in shown, (
+            f"docs/lessons/{exercise.lesson}.rst does not show {exercise.name}"
+        )
+    counts = Counter(directive.argument for directive in all_directives("exercise"))
+    assert all(count == 1 for count in counts.values()), counts
+
+
+def test_skeletons_equal_their_solutions_but_for_the_holes():
+    for exercise in load_catalog(ROOT):
+        expected = skeleton_text(exercise.solution.read_text(), exercise.suffix)
+        assert exercise.path.read_text() == expected, (
+            f"exercises/{exercise.file} differs from what its solution gives"
+        )
+
+
+def test_every_transcript_is_shown_and_every_shown_one_is_in_the_catalog():
+    recorded = set(load_transcripts())
+    shown = {directive.argument for directive in all_directives("transcript")}
+    readme = ROOT / "README.md"
+    text = readme.read_text(encoding="utf-8") if readme.is_file() else ""
+    shown_by_readme = {name for name in recorded if f"transcripts/{name}.txt" in text}
+    assert shown <= recorded, f"not in the catalog: {sorted(shown - recorded)}"
+    unused = recorded - shown - shown_by_readme
+    assert not unused, f"no page shows these transcripts: {sorted(unused)}"
+
+
+def test_no_transcript_file_is_left_over():
+    recorded = set(load_transcripts())
+    files = {path.stem for path in (ROOT / "docs" / "transcripts").glob("*.txt")}
+    assert files <= recorded, f"not in the catalog: {sorted(files - recorded)}"
+
+
+def test_lessons_begin_with_a_label_and_an_overview_and_end_with_key_points():
+    for page in sorted((ROOT / "docs" / "lessons").glob("*.rst")):
+        text = page.read_text(encoding="utf-8")
+        number = page.stem.split("_")[0]
+        assert f".. _lesson-{number}:" in text, f"{page.name} has no label"
+        boxes = [d for d in directives(page) if d.name == "admonition"]
+        titles = [box.argument for box in boxes]
+        assert titles and titles[0] == "Overview", f"{page.name} has no Overview first"
+        assert "Key Points" in [t.title() for t in titles], f"{page.name}: Key Points"
+        kinds = {
+            "Overview": "Overview",
+            "Explanation": "attention",
+            "Key Points": "hint",
+        }
+        for box in boxes:
+            kind = kinds.get(box.argument.title())
+            assert kind is None or box.options.get("class") == kind, (
+                f"{box.place}: {box.argument} has :class: {kind}"
+            )
+
+
+def test_folded_answers_say_so():
+    for box in all_directives("admonition"):
+        if box.argument in ("Answer", "Solution"):
+            assert box.options.get("collapsible") == "closed", f"{box.place} is open"
