@@ -1,0 +1,5 @@
+# hang: deadlock | rank
+if place < distance:
+    dist.send(tensor, (rank + distance) % world_size)
+else:
+    dist.recv(tensor, (rank - distance) % world_size)

@@ -1,0 +1,5 @@
+# wrong value: root
+if place < distance and place + distance < world_size:
+    dist.isend(tensor, (rank + distance) % world_size)
+elif distance <= place < 2 * distance:
+    dist.irecv(tensor, (rank - distance) % world_size)

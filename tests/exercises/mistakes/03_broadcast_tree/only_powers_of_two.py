@@ -1,0 +1,5 @@
+# hang: deadlock | 3 ranks
+if place < distance:
+    dist.send(tensor, (rank + distance) % world_size)
+elif place < 2 * distance:
+    dist.recv(tensor, (rank - distance) % world_size)

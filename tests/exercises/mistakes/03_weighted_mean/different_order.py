@@ -1,0 +1,9 @@
+# ranks disagree: first difference | all_reduce
+total, count = values.sum(), torch.tensor(len(values))
+if dist.get_rank() == 0:
+    dist.all_reduce(total)
+    dist.all_reduce(count)
+else:
+    dist.all_reduce(count)
+    dist.all_reduce(total)
+return total / count

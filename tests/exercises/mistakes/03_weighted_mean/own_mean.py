@@ -1,0 +1,2 @@
+# wrong value: own value | nothing was communicated
+return values.mean()
