@@ -25,7 +25,6 @@ from dist_env import DistEnv, get_dist_env
 from rendezvous import Master, find_master
 
 
-# [start meet]
 def meet(env: DistEnv, master: Master, backend: str, timeout_s: int) -> None:
     """Wait until all ranks have arrived; from here on collectives work.
 
@@ -47,9 +46,6 @@ def meet(env: DistEnv, master: Master, backend: str, timeout_s: int) -> None:
         raise BadInput(why_not_met(env, master, timeout_s, error)) from error
 
 
-# [end meet]
-
-
 def why_not_met(env: DistEnv, master: Master, timeout_s: int, error: Exception) -> str:
     """One sentence for the ways in which a rendezvous fails."""
     if not isinstance(error, dist.DistError):  # the backend, not the meeting point
@@ -68,17 +64,12 @@ def why_not_met(env: DistEnv, master: Master, timeout_s: int, error: Exception) 
     )
 
 
-# [start settings]
 def backend_settings() -> dict[str, str]:
     """The environment variables that steer NCCL and gloo."""
     prefixes = ("NCCL_", "TORCH_NCCL_", "GLOO_")
     return {k: v for k, v in sorted(os.environ.items()) if k.startswith(prefixes)}
 
 
-# [end settings]
-
-
-# [start report]
 def my_line(env: DistEnv, device: torch.device) -> str:
     """What this process knows about itself."""
     node = "?" if env.node_rank is None else env.node_rank
@@ -102,9 +93,6 @@ def print_in_rank_order(env: DistEnv, device: torch.device) -> None:
     print_settings([settings for _, settings in everyone])
 
 
-# [end report]
-
-
 def print_settings(settings: list[dict[str, str]]) -> None:
     """Each setting once; with its ranks if not all of them have it."""
     if not any(settings):
@@ -115,7 +103,6 @@ def print_settings(settings: list[dict[str, str]]) -> None:
         print(f"{pair[0]}={pair[1]}{only}")
 
 
-# [start check]
 def check_sum(env: DistEnv, device: torch.device) -> None:
     """One all_reduce whose result everybody knows: 0 + 1 + ... + (W - 1)."""
     total = torch.tensor([env.rank], device=device)
@@ -125,9 +112,6 @@ def check_sum(env: DistEnv, device: torch.device) -> None:
         print(f"sum of all ranks: {total.item()}, expected: {expected}")
     if total.item() != expected:
         sys.exit(1)
-
-
-# [end check]
 
 
 @one_line_errors
