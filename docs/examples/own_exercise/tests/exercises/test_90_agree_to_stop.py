@@ -10,7 +10,7 @@ from grader import expect
 def test_all_below(exercise, rank, seed):
     """When every loss is below the target, every rank stops."""
     loss = 0.1 + 0.01 * rank + 0.01 * (seed % 10)
-    expect.equal(exercise.should_stop(loss, 0.5), True, "should_stop")
+    expect.equal(exercise.should_stop(loss, 2.0), True, "should_stop")
     # [end first check]
 
 
