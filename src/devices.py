@@ -9,6 +9,13 @@ from __future__ import annotations
 import torch
 import torch.distributed as dist
 
+# Imported only so that it comes before init_process_group: its functions take the
+# default group of that moment as a default argument. Imported later, as optimizers
+# and DDP do on their first use, it keeps the group and its threads alive after
+# destroy_process_group, and a rank now and then aborts when Python ends ("terminate
+# called without an active exception", torch 2.13 with gloo).
+import torch.distributed.nn.functional
+
 from command_line import BadInput
 
 
