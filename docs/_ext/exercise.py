@@ -5,6 +5,8 @@ from the docstring of ``exercises/NAME.py``, the folded solution from the answer
 ``solutions/NAME.py``. What the page's author writes in the directive's body stands
 before the statement. Nothing is typed twice, so nothing can drift.
 
+Boxes whose title begins with "Predict" are marked as questions.
+
 ``.. lesson-map::`` is the table of all lessons with their minutes.
 """
 
@@ -174,7 +176,16 @@ class LessonMapDirective(SphinxDirective):
         ]
 
 
+def mark_questions(app, doctree: nodes.document) -> None:
+    """Let every "Predict first" box look the same, whatever class its author chose."""
+    for box in doctree.findall(nodes.admonition):
+        title = box.next_node(nodes.title)
+        if title is not None and title.astext().lower().startswith("predict"):
+            box["classes"].append("predict")
+
+
 def setup(app) -> dict:
     app.add_directive("exercise", ExerciseDirective)
     app.add_directive("lesson-map", LessonMapDirective)
+    app.connect("doctree-read", mark_questions)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

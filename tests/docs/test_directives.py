@@ -1,0 +1,223 @@
+"""The directives of docs/_ext: what they show, and what they refuse."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.docs.conftest import build
+from tests.docs.pages import ROOT
+
+sys.path[:0] = [str(ROOT / "docs" / "_ext"), str(ROOT)]
+pytest.importorskip("sphinx", reason="the site needs Sphinx: make site brings it")
+exercise = pytest.importorskip("exercise")
+transcript = pytest.importorskip("transcript")
+
+FOOTER = "Recorded with torch 2.13.0 on 2026-07-14"
+SOLUTION = '''"""Average a tensor over the ranks.
+
+Every rank calls ``mean`` with its own tensor.
+
+Check your answer with: workshop check 99_mean
+
+The page is docs/lessons/99_mean.rst
+"""
+
+
+def mean(x):
+    # TODO 1 of 1: sum, then divide.
+    # [start answer 1]
+    dist.all_reduce(x)
+    return x / world_size
+    # [end answer 1]
+'''
+ENTRY = """
+[[exercise]]
+name = "99_mean"
+title = "A mean"
+lesson = "99_mean"
+minutes = 15
+points = 2
+hints = ["first", "second", "third"]
+"""
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    """A site of one page, with the real configuration and one exercise."""
+    from grader.skeleton import skeleton_text
+
+    for name in ("conf.py", "docs/_ext", "docs/_static", "docs/_inventories"):
+        source = ROOT / name
+        target = tmp_path / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if source.is_dir():
+            shutil.copytree(source, target)
+        else:
+            shutil.copy(source, target)
+    for package in ("grader", "tools"):
+        shutil.copytree(ROOT / package, tmp_path / package)
+    for name, text in {
+        "exercises/catalog.toml": ENTRY,
+        "solutions/99_mean.py": SOLUTION,
+        "exercises/99_mean.py": skeleton_text(SOLUTION),
+        "docs/transcripts/catalog.toml": (
+            '[[transcript]]\nname = "hello"\ncommand = "echo hi"\n'
+        ),
+        "docs/transcripts/hello.txt": f"$ echo hi\nhi\n{FOOTER}\n",
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def page(small: Path, text: str) -> str:
+    """The HTML of a page with ``text``; an AssertionError with what Sphinx says."""
+    (small / "index.rst").write_text(f"Page\n====\n\n{text}\n")
+    done = build(small, small / "html")
+    assert done.returncode == 0, done.stderr
+    return (small / "html" / "index.html").read_text(encoding="utf-8")
+
+
+# Transcripts
+
+
+def test_a_transcript_shows_command_output_and_date(small):
+    html = page(small, ".. transcript:: hello")
+    assert 'class="command highlight-console' in html
+    assert FOOTER in html
+    assert 'class="output highlight-text' in html
+    assert "last verified with torch 2.13.0 on 2026-07-14" in html
+
+
+def test_the_page_ends_with_its_oldest_recording(small):
+    folder = small / "docs" / "transcripts"
+    with (folder / "catalog.toml").open("a") as catalog:
+        catalog.write('[[transcript]]\nname = "old"\ncommand = "echo ho"\n')
+    old = FOOTER.replace("2026-07-14", "2025-01-02")
+    (folder / "old.txt").write_text(f"$ echo ho\nho\n{old}\n")
+    html = page(small, ".. transcript:: hello\n\n.. transcript:: old\n")
+    assert "the oldest was recorded with torch 2.13.0 on 2025-01-02" in html
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("hello", None, "hello is not recorded"),
+        ("other", "", "is not in docs/transcripts/catalog.toml"),
+        ("hello", "$ echo hi\nhi\n", "its last line is not"),
+        ("hello", f"$ echo ho\nho\n{FOOTER}\n", "does not show 'echo hi'"),
+    ],
+)
+def test_a_transcript_that_was_not_recorded_stops_the_build(small, name, text, words):
+    path = small / "docs" / "transcripts" / "hello.txt"
+    if text is None:
+        path.unlink()
+    elif text:
+        path.write_text(text)
+    with pytest.raises(AssertionError, match=words):
+        page(small, f".. transcript:: {name}")
+
+
+def test_commands_are_told_from_output_that_looks_like_them():
+    found = transcript.parse(
+        f"$ make tour\n$ torchrun x\nhi\n$ echo a \\\n    b\na b\n{FOOTER}\n",
+        ["make tour", "echo a \\\n    b"],
+    )
+    assert found.steps == [
+        ("$ make tour", "$ torchrun x\nhi"),
+        ("$ echo a \\\n    b", "a b"),
+    ]
+
+
+# Exercises
+
+
+def test_an_exercise_shows_statement_command_hints_and_answer(small):
+    html = page(small, ".. exercise:: 99_mean\n\n   Said by the page.\n")
+    for words in (
+        "Exercise: A mean",
+        "15 min",
+        "2 points",
+        "Said by the page.",
+        "Average a tensor over the ranks.",
+        "workshop check 99_mean",
+        "Hint 1",
+        "Hint 3",
+        "Solution",
+    ):
+        assert words in html, words
+    assert "[start answer" not in html
+    assert html.count("<details") == 5
+    assert 'id="exercise-99-mean"' in html
+
+
+def test_the_statement_leaves_out_what_the_page_says_anyway(small):
+    statement = exercise.statement(small / "exercises" / "99_mean.py")
+    assert statement.startswith("Average a tensor")
+    assert "workshop check" not in statement
+    assert "docs/lessons" not in statement
+
+
+def test_a_page_can_refer_to_an_exercise(small):
+    html = page(small, "See :ref:`exercise-99_mean`.\n\n.. exercise:: 99_mean\n")
+    assert 'href="#exercise-99-mean"' in html
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("98_none", "is not an exercise"), ("mean", "is not the whole name")],
+)
+def test_an_unknown_exercise_stops_the_build(small, name, words):
+    with pytest.raises(AssertionError, match=words):
+        page(small, f".. exercise:: {name}")
+
+
+def test_a_solution_with_a_broken_marker_stops_the_build(small):
+    path = small / "solutions" / "99_mean.py"
+    path.write_text(path.read_text().replace("# [end answer 1]", ""))
+    with pytest.raises(AssertionError, match=r"no \[end answer\]"):
+        page(small, ".. exercise:: 99_mean")
+
+
+# The rest
+
+
+def test_a_picture_without_alternative_text_stops_the_build(small):
+    (small / "x.svg").write_text('<svg xmlns="http://www.w3.org/2000/svg"/>')
+    with pytest.raises(AssertionError, match="has no :alt: text"):
+        page(small, ".. figure:: x.svg\n\n   Caption.\n")
+
+
+def test_a_formula_becomes_mathml_and_a_broken_one_stops_the_build(small):
+    html = page(small, r":math:`\frac{1}{p} \sum_r x_r`")
+    assert "<math" in html and "<mfrac>" in html
+    with pytest.raises(AssertionError, match="cannot convert the formula"):
+        page(small, r":math:`\fraq{1}{2}`")
+
+
+def test_an_unknown_name_stops_the_build(small):
+    assert "docs.pytorch.org" in page(small, ":func:`torch.distributed.all_reduce`")
+    with pytest.raises(AssertionError, match="reference target not found"):
+        page(small, ":func:`torch.distributed.all_redduce`")
+
+
+def test_a_difference_names_its_files_without_the_folder(small):
+    (small / "src").mkdir()
+    (small / "src" / "one.py").write_text("a = 1\n")
+    (small / "src" / "two.py").write_text("a = 2\n")
+    html = page(small, ".. literalinclude:: src/two.py\n   :diff: src/one.py\n")
+    assert "+++ src/two.py" in html
+    assert str(small) not in html
+
+
+def test_boxes_that_ask_for_a_prediction_look_alike(small):
+    html = page(
+        small,
+        ".. admonition:: Predict first\n   :class: tip\n\n   What?\n\n"
+        ".. admonition:: Predict the order\n\n   Which?\n",
+    )
+    assert html.count("predict") >= 2
