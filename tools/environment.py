@@ -292,8 +292,10 @@ def install_installer(step):
 
 
 def install_everything(step):
-    command = pip("install", "--progress-bar", "raw", "--no-compile")
-    status, tail = run(command + what(), step)
+    command = pip("install", "--no-compile") + what()
+    if "raw" in run(pip("install", "--help"))[1]:  # pip 24.1 and newer
+        command += ["--progress-bar", "raw"]
+    status, tail = run(command, step)
     if status:
         raise Stop(explain(tail, "pip", status))
 

@@ -324,12 +324,18 @@ def compare(outcomes: list[Outcome]) -> None:
             f"{numbers['samples_per_s']:,.0f}",
         )
     console.print(table)
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
     console.print(
-        f"      Both took {GLOBAL_BATCH} images per step and all images in each epoch, "
-        "with the images and\n      the dropout in another order. Each process computed "
-        f"on one thread; this machine\n      has {cores or os.cpu_count()} cores."
+        f"      Both took {GLOBAL_BATCH} images per step and all images once an epoch, "
+        "in another\n      order and with other random numbers for the dropout. Each "
+        f"process computed on\n      one thread; this machine has {cores()} cores."
     )
+
+
+def cores() -> int:
+    """Cores that this process may use: a batch job often has fewer than the machine."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def build_site(log: Path) -> str:

@@ -1,0 +1,188 @@
+"""Every recorded transcript still holds, and the tool that records them is sound."""
+
+import re
+import socket
+from pathlib import Path
+
+import pytest
+
+from tools import transcripts
+from tools.transcripts import Entry, TranscriptError
+
+CATALOG = transcripts.load_catalog()
+
+
+@pytest.mark.parametrize("name", CATALOG)
+def test_command_still_prints_what_the_page_shows(name):
+    entry = CATALOG[name]
+    if missing := entry.missing_programs():
+        pytest.skip(f"needs {', '.join(missing)}: sudo apt-get install the package")
+    difference = transcripts.check(entry)
+    assert not difference, (
+        f"record it again (python tools/transcripts.py record {name}) if the new "
+        f"output is right:\n{difference}"
+    )
+
+
+def test_every_recorded_file_is_in_the_catalog():
+    files = {path.stem for path in transcripts.FOLDER.glob("*.txt")}
+    assert files - set(CATALOG) == set()
+
+
+def test_no_recorded_file_shows_the_machine_it_was_recorded_on():
+    for path in transcripts.FOLDER.glob("*.txt"):
+        text = path.read_text(encoding="utf-8")
+        for private in (str(transcripts.ROOT), str(Path.home()), socket.gethostname()):
+            assert private not in text, f"{path.name} shows {private}"
+
+
+# The tool itself
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Recordings go to a folder of the test's own."""
+    monkeypatch.setattr(transcripts, "FOLDER", tmp_path)
+    return tmp_path
+
+
+def test_recording_holds_command_output_and_footer(folder):
+    transcripts.record(Entry("hello", "echo one\necho two >&2"))
+    lines = (folder / "hello.txt").read_text().splitlines()
+    assert lines[:4] == ["$ echo one", "one", "$ echo two >&2", "two"]
+    assert re.fullmatch(r"Recorded with torch 2\S+ on \d{4}-\d\d-\d\d", lines[4])
+    assert transcripts.check(Entry("hello", "echo one\necho two >&2")) == ""
+
+
+def test_changed_output_is_shown_as_a_difference(folder):
+    transcripts.record(Entry("hello", "cat pyproject.toml | head -1; echo right"))
+    path = folder / "hello.txt"
+    path.write_text(path.read_text().replace("right", "wrong"))
+    difference = transcripts.check(
+        Entry("hello", "cat pyproject.toml | head -1; echo right")
+    )
+    # the command line itself was altered as well as the output
+    assert "-wrong" in difference and "+right" in difference
+
+
+def test_declared_differences_count_on_both_sides_and_are_not_shown(folder):
+    entry = Entry("pid", "echo pid $$ of 4", normalise=((r"pid \d+", "pid N"),))
+    transcripts.record(entry)
+    shown = (folder / "pid.txt").read_text()
+    assert re.search(r"^pid \d+ of 4$", shown, re.MULTILINE)
+    assert transcripts.check(entry) == ""
+    (folder / "pid.txt").write_text(shown.replace("of 4", "of 5"))
+    assert "+pid N of 4" in transcripts.check(entry)
+
+
+def test_lines_of_ranks_may_come_in_any_order(folder):
+    forward = Entry("order", "echo a; echo b", sort_lines=True)
+    transcripts.record(forward)
+    path = folder / "order.txt"
+    path.write_text(path.read_text().replace("\na\nb\n", "\nb\na\n"))
+    assert transcripts.check(forward) == ""
+    assert transcripts.check(Entry("order", "echo a; echo b")) != ""
+
+
+def test_failing_command_is_recorded_only_where_it_was_announced(folder):
+    with pytest.raises(TranscriptError, match="status 3, expected 0"):
+        transcripts.record(Entry("fails", "echo so; exit 3"))
+    assert not (folder / "fails.txt").exists()
+    transcripts.record(Entry("fails", "echo so; exit 3", status=3))
+    assert "\n[exit status 3]\n" in (folder / "fails.txt").read_text()
+
+
+def test_failed_recording_leaves_the_old_one(folder):
+    transcripts.record(Entry("kept", "echo old"))
+    before = (folder / "kept.txt").read_text()
+    with pytest.raises(TranscriptError):
+        transcripts.record(Entry("kept", "exit 1"))
+    assert (folder / "kept.txt").read_text() == before
+    assert [path.name for path in folder.iterdir()] == ["kept.txt"]
+
+
+def test_hanging_command_is_ended_with_all_its_children(folder, tmp_path):
+    mark = tmp_path / "still-alive"
+    command = f"(sleep 4; touch {mark}) & sleep 100"
+    with pytest.raises(TranscriptError, match="still running after 1 s"):
+        transcripts.run(Entry("hangs", command, limit=1))
+    import time
+
+    time.sleep(4.5)
+    assert not mark.exists()
+
+
+def test_set_up_alters_only_the_copy_and_is_not_shown(folder):
+    entry = Entry("setup", "cat README.md", setup="echo altered > README.md")
+    assert transcripts.run(entry) == "$ cat README.md\naltered\n"
+    text = (transcripts.ROOT / "README.md").read_text(encoding="utf-8")
+    assert text != "altered\n"
+
+
+def test_places_of_the_machine_are_hidden(folder):
+    command = f"pwd; echo {transcripts.ROOT}/src/x.py; hostname; echo $PWD/src/y.py"
+    shown = transcripts.run(Entry("places", f'bash -c "{command}"')).splitlines()[1:]
+    assert shown == ["~/workshop", "src/x.py", "laptop", "src/y.py"]
+
+
+def test_command_sees_no_launcher_and_no_terminal(folder, monkeypatch):
+    monkeypatch.setenv("RANK", "7")
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-x")
+    shown = transcripts.run(
+        Entry("env", "echo ${RANK:-none} $COLUMNS; [ -t 1 ] || echo pipe")
+    )
+    assert shown.splitlines()[1:] == ["none 88", "pipe"]
+
+
+def test_continued_line_is_one_command():
+    entry = Entry("long", "echo one \\\n  two\necho three")
+    assert entry.commands == ["echo one \\\n  two", "echo three"]
+
+
+GOOD = '[[transcript]]\nname = "a"\ncommand = "x"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[[transcript]", "cannot read"),
+        ('[[transcript]]\nname = "a"', "needs a command"),
+        ('[[transcript]]\nname = "../a"\ncommand = "x"', "letters"),
+        (
+            '[[transcript]]\nname = "a"\ncommand = "x"\nstatsu = 1',
+            "unknown fields statsu",
+        ),
+        ('[[transcript]]\nname = "a"\ncommand = "x"\nnormalise = [["(", ""]]', "pairs"),
+        ('[[transcript]]\nname = "a"\ncommand = "x"\n' * 2, "twice"),
+    ],
+)
+def test_mistakes_in_the_catalog_get_a_sentence(tmp_path, text, words):
+    path = tmp_path / "catalog.toml"
+    path.write_text(text)
+    with pytest.raises(TranscriptError, match=words):
+        transcripts.load_catalog(path)
+
+
+def test_unknown_name_offers_near_ones():
+    with pytest.raises(TranscriptError, match="did you mean hello_ranks"):
+        transcripts.select({"hello_ranks": Entry("hello_ranks", "x")}, ["hello_rank"])
+
+
+def test_missing_recording_names_the_command_that_makes_it(folder):
+    with pytest.raises(TranscriptError, match=r"transcripts.py record nothing"):
+        transcripts.check(Entry("nothing", "echo"))
+
+
+def test_file_that_was_typed_by_hand_is_refused(folder):
+    (folder / "typed.txt").write_text("$ echo\n\n")
+    with pytest.raises(TranscriptError, match="not written by this tool"):
+        transcripts.check(Entry("typed", "echo"))
+
+
+def test_one_failure_does_not_stop_the_others(folder, capsys):
+    (folder / "catalog.toml").write_text(
+        '[[transcript]]\nname = "bad"\ncommand = "exit 1"\n'
+        '[[transcript]]\nname = "good"\ncommand = "true"\n'
+    )
+    assert transcripts.main(["record"]) == 1
+    assert "[2/2] good: recorded" in capsys.readouterr().out

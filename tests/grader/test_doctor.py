@@ -1,0 +1,167 @@
+"""grader/doctor.py: a report on this machine that never hangs and never breaks."""
+
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from grader import doctor
+from grader.doctor import Check
+
+
+def find(results: list[Check], name: str) -> Check:
+    (check,) = [check for check in results if check.name == name]
+    return check
+
+
+def program(folder: Path, name: str, script: str) -> None:
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+
+
+@pytest.fixture
+def only(tmp_path, monkeypatch):
+    """A PATH with nothing but what the test puts there."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", str(folder))
+    return folder
+
+
+def test_this_machine_can_check_exercises():
+    results = doctor.checks()
+    assert doctor.broken(results) == []
+    for name in ("Python", "torch", "gloo"):
+        assert find(results, name).ok is True
+    names = [check.name for check in results]
+    assert len(names) == len(set(names))
+    assert names[:2] == ["Python", "torch"]
+
+
+def test_nothing_of_torch_is_imported_by_the_report_itself():
+    code = "import sys, grader.doctor; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_absent_optional_parts_are_no_failure(only):
+    for check in (*doctor._mpi(), *doctor._slurm(), *doctor._pbs()):
+        assert check.ok is None
+    (containers,) = doctor._containers()
+    (chromium,) = doctor._chromium()
+    assert (containers.ok, chromium.ok) == (None, None)
+
+
+def test_absent_package_comes_with_its_command(only):
+    program(only, "apt-get", "")
+    assert doctor._mpi()[0].cure == "sudo apt-get install openmpi-bin"
+    assert doctor._slurm()[0].cure == "sudo apt-get install slurm-wlm"
+    assert doctor._chromium()[0].cure == "sudo apt-get install chromium"
+
+
+def test_versions_are_the_programs_own_words(only):
+    program(
+        only, "mpirun", "echo warning >&2; echo 'mpirun (Open MPI) 4.1.4'; echo more"
+    )
+    assert doctor._mpi() == [Check("MPI", True, "mpirun (Open MPI) 4.1.4")]
+
+
+def test_answering_controller_is_told_from_a_silent_one(only, monkeypatch):
+    monkeypatch.setattr(doctor, "COMMAND_LIMIT", 1)
+    program(only, "sbatch", "echo slurm-wlm 22.05.8")
+    program(only, "sinfo", "echo 2; echo 3")
+    assert doctor._slurm() == [Check("Slurm", True, "slurm-wlm 22.05.8, 5 nodes")]
+    program(only, "sinfo", "exec /bin/sleep 60")
+    (silent,) = doctor._slurm()
+    assert silent.ok is None
+    assert "no controller answers" in silent.detail
+
+
+def test_hanging_program_is_killed_with_its_children(only, monkeypatch, tmp_path):
+    monkeypatch.setattr(doctor, "COMMAND_LIMIT", 1)
+    pid = tmp_path / "pid"
+    program(only, "qsub", f"/bin/sleep 60 & echo $! > {pid}; wait")
+    program(only, "pbsdsh", "")
+    (check,) = doctor._pbs()
+    assert check.ok is None
+    assert "no answer within 1 s" in check.detail
+    child = Path(f"/proc/{pid.read_text().strip()}/stat")
+    assert not child.exists() or child.read_text().rsplit(")", 1)[1].split()[0] == "Z"
+
+
+def test_docker_without_its_daemon_is_not_ready(only):
+    program(only, "docker", '[ "$1" = --version ] && echo Docker version 28.2')
+    (check,) = doctor._containers()
+    assert check.ok is None
+    assert "no daemon answers" in check.detail
+    program(only, "podman", "echo podman version 4.3.1")
+    assert doctor._containers() == [Check("containers", True, "podman version 4.3.1")]
+
+
+def test_torch_that_does_not_import_is_a_broken_part(tmp_path, monkeypatch):
+    (tmp_path / "torch.py").write_text("raise ImportError('libgomp.so.1 is missing')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    results = doctor.checks()
+    torch = find(results, "torch")
+    assert torch.ok is False and "libgomp.so.1 is missing" in torch.detail
+    assert torch.cure == "make tour repairs the environment"
+    assert [check.name for check in doctor.broken(results)] == ["torch", "gloo"]
+
+
+def test_missing_torch_is_a_broken_part(monkeypatch):
+    def absent(name):
+        raise doctor.importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(doctor.importlib.metadata, "version", absent)
+    (check,) = doctor.broken(doctor._torch_and_devices())
+    assert "not installed" in check.detail
+
+
+def test_another_torch_works_but_is_named(monkeypatch):
+    monkeypatch.setattr(doctor, "TESTED_TORCH", "1.0")
+    check = find(doctor._torch_and_devices(), "torch")
+    assert check.ok is True
+    assert "tested is 1.0" in check.detail
+
+
+def test_ranks_that_never_meet_are_a_broken_part(monkeypatch):
+    monkeypatch.setattr(doctor, "GLOO_PROBE", "import time; time.sleep(60)")
+    monkeypatch.setattr(doctor, "TORCH_LIMIT", 0.5)
+    monkeypatch.setattr(doctor, "GLOO_LIMIT", 0.5)
+    (check,) = doctor.broken(doctor._gloo())
+    assert "two ranks cannot meet: no answer within 1 s" in check.detail
+    assert "GLOO_SOCKET_IFNAME" in check.cure
+
+
+def test_wrong_sum_is_a_broken_part(monkeypatch):
+    wrong = doctor.GLOO_PROBE.replace("rank + 1.0", "rank + 2.0")
+    monkeypatch.setattr(doctor, "GLOO_PROBE", wrong)
+    assert doctor.broken(doctor._gloo())
+
+
+def test_surrounding_launcher_does_not_mislead_the_ranks(monkeypatch):
+    for name, value in {"RANK": "3", "WORLD_SIZE": "9", "MASTER_PORT": "1"}.items():
+        monkeypatch.setenv(name, value)
+    (check,) = doctor._gloo()
+    assert check.ok is True
+
+
+def test_check_that_raises_becomes_a_line(monkeypatch):
+    def broken():
+        raise OSError("the disk vanished")
+
+    monkeypatch.setattr(doctor, "_disk", broken)
+    monkeypatch.setattr(doctor, "_gloo", broken)
+    results = doctor.checks()
+    assert "the disk vanished" in find(results, "disk").detail
+    assert [check.name for check in doctor.broken(results)] == ["gloo"]
+
+
+def test_full_disk_is_named(monkeypatch):
+    full = SimpleNamespace(total=10, used=10, free=0)
+    monkeypatch.setattr(doctor.shutil, "disk_usage", lambda place: full)
+    results = doctor._disk()
+    assert [check.ok for check in results] == [False, False]
+    assert all("make room" in check.cure for check in results)
