@@ -61,10 +61,11 @@ def find_launcher(environ: Mapping[str, str]) -> str:
 
 def get_dist_env(environ: Mapping[str, str]) -> DistEnv:
     """The numbers that the launcher gave to this process, as ``int``."""
-    launcher = find_launcher(environ)
-    # TODO 2 of 2: read the three numbers under the names that this launcher uses,
-    # turn the texts into numbers, and return a DistEnv. Plain python sets nothing.
+    # TODO 2 of 2: ask find_launcher, read the three numbers under the names that this
+    # launcher uses, turn the texts into numbers, and return a DistEnv. Plain python
+    # sets nothing.
     # [start answer 2]
+    launcher = find_launcher(environ)
     if launcher == "torchrun":
         names = ("RANK", "LOCAL_RANK", "WORLD_SIZE")
     elif launcher == "mpirun":

@@ -11,10 +11,12 @@ told each process, the settings of the backend, and the result of one all_reduce
 
 from __future__ import annotations
 
+import argparse
 import os
 import socket
 import sys
 from datetime import timedelta
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -83,7 +85,7 @@ def my_line(env: DistEnv, device: torch.device) -> str:
 def print_in_rank_order(env: DistEnv, device: torch.device) -> None:
     """Rank 0 prints for all: lines of several processes would come in any order."""
     mine = (my_line(env, device), backend_settings())
-    everyone = [None] * env.world_size if env.rank == 0 else None
+    everyone: list[Any] | None = [None] * env.world_size if env.rank == 0 else None
     # every rank -> rank 0, one pickled object of some hundred bytes each
     dist.gather_object(mine, everyone, dst=0)
     if everyone is None:
@@ -116,7 +118,9 @@ def check_sum(env: DistEnv, device: torch.device) -> None:
 
 @one_line_errors
 def main() -> None:
-    parser = OneLineParser(description=__doc__.splitlines()[0])
+    parser = OneLineParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument(
         "--timeout",
         metavar="SECONDS",

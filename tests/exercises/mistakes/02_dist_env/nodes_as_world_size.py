@@ -1,5 +1,6 @@
 # wrong value: world_size for SLURM_PROCID | SLURM_NTASKS
 # [answer 2]
+launcher = find_launcher(environ)
 if launcher == "python":
     return DistEnv(launcher, 0, 0, 1)
 names = {

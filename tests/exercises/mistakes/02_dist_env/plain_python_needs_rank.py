@@ -1,5 +1,6 @@
 # exception: KeyError | RANK
 # [answer 2]
+launcher = find_launcher(environ)
 prefix = {"mpirun": "OMPI_COMM_WORLD_"}.get(launcher, "")
 if launcher == "srun":
     names = ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS")

@@ -1,5 +1,6 @@
 # wrong value: local_rank for TORCHELASTIC_RUN_ID | RANK=
 # [answer 2]
+launcher = find_launcher(environ)
 if launcher == "python":
     return DistEnv(launcher, 0, 0, 1)
 names = {

@@ -1,5 +1,6 @@
 # exception: KeyError | RANK | torchrun
 # [answer 2]
+launcher = find_launcher(environ)
 import os
 
 if launcher == "python":

@@ -1,5 +1,6 @@
 # wrong value: rank for | is '5', expected 5
 # [answer 2]
+launcher = find_launcher(environ)
 if launcher == "python":
     return DistEnv(launcher, 0, 0, 1)
 names = {

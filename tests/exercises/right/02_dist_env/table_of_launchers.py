@@ -9,6 +9,7 @@ for launcher, marker in (
         return launcher
 return "python"
 # [answer 2]
+launcher = find_launcher(environ)
 rank, local_rank, world_size = {
     "torchrun": ("RANK", "LOCAL_RANK", "WORLD_SIZE"),
     "mpirun": (
