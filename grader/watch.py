@@ -13,6 +13,7 @@ import atexit
 import contextlib
 import os
 import queue
+import re
 import select
 import signal
 import sys
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 QUIET = 0.15  # seconds without a change before a check starts
 LOOK = 0.5  # seconds between two looks at the files: network drives tell no events
 GONE = "gone"  # stands for the digest of a file that is not there
+# What arrow and function keys send: the letters in it are no keys.
+ARROWS = re.compile(rb"\x1b(?:\[[0-9;?]*[ -~]|O[ -~])?")
 KEYS = "h hint, n next, c check again, l list, q quit"
 
 
@@ -103,6 +106,7 @@ class Watch:
         if kind == "key":
             self._key(value)
         elif kind == "finished":
+            self.worker.take()
             self._finished(value)
         elif kind == "checked" and self.worker.busy:
             self.keys.draw(f"{self.exercise.name}: {value} done ...")
@@ -269,7 +273,11 @@ class Watch:
 
 
 class Worker:
-    """One thread that runs one check at a time and can be told to drop it."""
+    """One thread that runs one check at a time and can be told to drop it.
+
+    It counts as busy until the main loop has taken its result (``take``): else the
+    same content could be started again before its verdict was seen.
+    """
 
     def __init__(self, engine: Engine, events: queue.SimpleQueue):
         self.engine, self.events = engine, events
@@ -303,6 +311,10 @@ class Worker:
         self.current = (exercise, digest)
         self._orders.put(self.current)
 
+    def take(self) -> None:
+        """The result has arrived: ready for the next."""
+        self.current = None
+
     def cancel(self) -> None:
         """Drop what runs. Calling it again and again does no harm, and is needed:
         between two checks there is nothing that the engine could end."""
@@ -313,9 +325,6 @@ class Worker:
     def _work(self) -> None:
         while (order := self._orders.get()) is not None:
             self.events.put(("finished", self._grade(*order)))
-            # Only now: the main loop must not find the worker idle and start the
-            # same check again before it has seen this result.
-            self.current = None
 
     def _grade(self, exercise: Exercise, digest: str) -> Finished:
         number = 0
@@ -497,9 +506,8 @@ class Keys:
                 if not pressed or b"\x04" in pressed:  # the terminal ended, Ctrl-D
                     self.events.put(("key", "q"))
                     return
-                if pressed.startswith(b"\x1b"):
-                    continue  # an arrow or function key, not the letters in it
-                for char in pressed.decode("ascii", "ignore").lower():
+                letters = ARROWS.sub(b"", pressed).decode("ascii", "ignore")
+                for char in letters.lower():
                     self.events.put(("key", char))
 
 
