@@ -195,7 +195,7 @@ def _equal_lists(actual: Sequence, expected: Sequence, what: str) -> None:
         map(repr, actual)
     ) == sorted(map(repr, expected)):
         if list(actual) == list(expected):
-            return
+            return _pass()
         problem = f"is {_short(actual)}, expected {_short(expected)}"
         raise Mismatch(what, f"has the right items in another order: {problem}")
     for index, (a, e) in enumerate(zip(actual, expected, strict=True)):

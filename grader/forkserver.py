@@ -166,6 +166,8 @@ class ForkServer:
     def close(self) -> None:
         """End the server; runs in progress end because their client is gone."""
         self._control.close()
+        if self.info is None:  # still importing: it would not listen for seconds
+            self._process.kill()
         try:
             self._process.wait(timeout=3)
         except subprocess.TimeoutExpired:
