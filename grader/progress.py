@@ -205,7 +205,7 @@ class Progress:
             data = json.loads(self.path.read_text(encoding="utf-8"))
             if _is_sound(data):
                 return data
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return _empty()
         except OSError as error:
             raise UserError(f"cannot read {self.path}: {error.strerror}") from error
