@@ -225,6 +225,7 @@ class Outputs:
         self.paths = {kind: path for kind, path in wanted.items() if path is not None}
         self.problem = ""
         self._written = 0.0
+        self._told = -1  # number of grades in what was written last
 
     def try_out(self) -> None:
         """Raises a UserError if one of the files could not be written later."""
@@ -263,7 +264,8 @@ class Outputs:
     def write(self, book: Gradebook, now: bool = False) -> None:
         """Write all of them, at most every WRITE_EVERY seconds unless ``now``."""
         clock = time.monotonic()
-        if not now and clock - self._written < WRITE_EVERY:
+        graded = book.graded
+        if not now and (graded == self._told or clock - self._written < WRITE_EVERY):
             return
         texts = {"csv": book.to_csv, "json": book.to_json, "junit": book.to_junit}
         self.problem = ""
@@ -272,7 +274,7 @@ class Outputs:
                 write_atomically(path, texts[kind]())
             except OSError as error:
                 self.problem = f"--{kind} {path} was not written: {error.strerror}"
-        self._written = time.monotonic()
+        self._written, self._told = time.monotonic(), graded
 
     def where(self) -> str:
         """``; their results are in a.csv`` for the last sentence."""
@@ -529,7 +531,11 @@ def _follow(book: Gradebook, pool: Pool, outputs: Outputs, screen: Screen) -> No
         task = progress.task_ids[0]
         progress.update(task, completed=book.graded)
         while live:
-            cell = pool.done.get()
+            try:
+                cell = pool.done.get(timeout=WRITE_EVERY)
+            except queue.Empty:
+                outputs.write(book)  # what came since the last writing
+                continue
             if cell is None:
                 live -= 1
                 continue
