@@ -29,7 +29,9 @@ from pathlib import Path
 from typing import TextIO
 
 try:
+    from rich import box
     from rich.console import Console
+    from rich.padding import Padding
     from rich.table import Table
 except ImportError:
     sys.exit("tour: the environment is not there yet: run make tour")
@@ -113,8 +115,9 @@ class Processes:
     What they print on stdout appears at once, everything goes to the log as well.
     """
 
-    def __init__(self, log: Path):
+    def __init__(self, log: Path, show: bool = True):
         self.log = log
+        self.show = show
         self.mark = uuid.uuid4().hex
         self.running: list[subprocess.Popen[str]] = []
         self.readers: list[threading.Thread] = []
@@ -139,7 +142,7 @@ class Processes:
             start_new_session=True,
         )
         self.running.append(process)
-        for stream, show in ((process.stdout, True), (process.stderr, False)):
+        for stream, show in ((process.stdout, self.show), (process.stderr, False)):
             reader = threading.Thread(target=self._read, args=(stream, show))
             reader.daemon = True
             reader.start()
@@ -179,12 +182,13 @@ class Processes:
             reader.join(timeout=5)
 
     def _reason(self) -> str:
-        """The last line in the log that looks like an error, as part of a sentence."""
+        """The log's last error, else its last line, as part of a sentence."""
         self.file.flush()
         text = self.log.read_text(encoding="utf-8", errors="replace")
-        lines = re.findall(r"^.*(?:Error|error:).*$", text, re.MULTILINE)
-        own = [line for line in lines if "ChildFailedError" not in line]
-        return f" ({own[-1].strip()[:150]})" if own else ""
+        errors = re.findall(r"^.*(?:Error|error:).*$", text, re.MULTILINE)
+        own = [line for line in errors if "ChildFailedError" not in line]
+        last = (own or text.strip().splitlines() or [""])[-1].strip()
+        return f" ({last.replace(f'{ROOT}/', '')[:150]})" if last else ""
 
     def __exit__(self, *_: object) -> None:
         self.end()
@@ -308,9 +312,9 @@ def outcome(title: str, log: Path, folder: Path) -> Outcome:
 
 
 def compare(outcomes: list[Outcome]) -> None:
-    table = Table(title_justify="left", pad_edge=False)
-    table.add_column("training")
-    names = ("world size", "steps", "loss", "test accuracy", "samples/s")
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("training", no_wrap=True)
+    names = ("world size", "steps", "loss", "accuracy", "samples/s")
     for name in names:
         table.add_column(name, justify="right")
     for one in outcomes:
@@ -323,12 +327,20 @@ def compare(outcomes: list[Outcome]) -> None:
             f"{numbers['accuracy']:.2%}",
             f"{numbers['samples_per_s']:,.0f}",
         )
-    console.print(table)
-    console.print(
-        f"      Both took {GLOBAL_BATCH} images per step and all images once an epoch, "
-        "in another\n      order and with other random numbers for the dropout. Each "
-        f"process computed on\n      one thread; this machine has {cores()} cores."
+    one, many = (outcome.metrics["samples_per_s"] for outcome in outcomes)
+    explanation = (
+        f"Both took {GLOBAL_BATCH} images per step and all images once an epoch, in "
+        "another order and with other random numbers for the dropout. Each process "
+        f"computed on one thread; this machine has {cores()} cores. The two nodes "
+        f"reached {many / one:.2f} times the throughput of one device"
+        + (
+            ": the model is tiny and all ranks share these cores."
+            if many < one
+            else "."
+        )
     )
+    for part in (table, explanation):
+        console.print(Padding(part, (0, 0, 0, 6)))
 
 
 def cores() -> int:
@@ -342,7 +354,7 @@ def build_site(log: Path) -> str:
     """Build the pages; returns where they are, or why there are none."""
     if sentence := why_not():
         return sentence
-    with Processes(log) as processes:
+    with Processes(log, show=False) as processes:
         processes.start(build_command())
         processes.wait()
     return ""

@@ -1,0 +1,206 @@
+"""The Makefile and the small tools behind it: each says what it does, or why not."""
+
+import os
+import re
+import socket
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from tools import figures, serve, transcripts
+
+ROOT = transcripts.ROOT
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+
+
+def make(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
+    return subprocess.run(
+        ["make", *arguments], cwd=ROOT, capture_output=True, text=True, env=kept
+    )
+
+
+# make
+
+
+def test_make_alone_prints_every_command():
+    done = make()
+    assert done.returncode == 0
+    shown = re.findall(r"^  make (\w+) +\S", done.stdout, re.MULTILINE)
+    phony = re.search(r"^\.PHONY: (.*)$", MAKEFILE, re.MULTILINE)[1].split()
+    assert sorted(shown) == sorted(set(phony) - {"env"})
+
+
+def test_every_target_that_runs_something_brings_its_environment():
+    for line in re.findall(r"^[a-z]+:.*$", MAKEFILE, re.MULTILINE):
+        target, needed = line.split("##")[0].split(":")
+        if target in ("help", "env", "clean", "distclean"):
+            continue
+        assert set(needed.split()) & {"env", "site"}, f"make {target} lacks env"
+
+
+def test_python_that_is_not_there_is_one_sentence():
+    done = make("env", "PYTHON=python-of-tomorrow")
+    assert done.returncode == 2
+    first, *rest = done.stderr.splitlines()
+    assert first.startswith("make: there is no python-of-tomorrow on this machine: ")
+    assert all(line.startswith("make") for line in rest)  # make's own last word
+
+
+def test_every_file_that_make_runs_exists():
+    for path in re.findall(r"(?:tools|tests)/[\w/]+(?:\.py)?", MAKEFILE):
+        assert (ROOT / path).exists(), path
+
+
+def test_readme_names_only_commands_that_exist():
+    for name in ("README.md", "CONTRIBUTING.md"):
+        text = (ROOT / name).read_text(encoding="utf-8")
+        for target in re.findall(r"`make ([a-z]+)", text):
+            assert re.search(rf"^{target}:", MAKEFILE, re.MULTILINE), (
+                f"{name}: {target}"
+            )
+
+
+def test_links_of_readme_and_contributing_lead_somewhere():
+    for name in ("README.md", "CONTRIBUTING.md"):
+        text = (ROOT / name).read_text(encoding="utf-8")
+        for target in re.findall(r"\]\(([^)#]+)", text):
+            assert (ROOT / target).exists(), f"{name} links {target}"
+
+
+# CI
+
+
+def skipping_test(folder: Path, reason: str) -> Path:
+    path = folder / "test_skips.py"
+    path.write_text(f"import pytest\ndef test_it():\n    pytest.skip({reason!r})\n")
+    return path
+
+
+def run_strictly(path: Path) -> "subprocess.CompletedProcess[str]":
+    plugins = ["-p", "tools.strict_skips", "-p", "no:cacheprovider"]
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-rA", *plugins, str(path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_ci_fails_where_a_package_is_missing(tmp_path):
+    reason = "no chromium: sudo apt-get install chromium"
+    done = run_strictly(skipping_test(tmp_path, reason))
+    assert done.returncode == 1
+    assert f"CI must not skip this: Skipped: {reason}" in done.stdout
+
+
+def test_ci_fails_where_a_whole_file_skips_for_a_package(tmp_path):
+    path = tmp_path / "test_module.py"
+    path.write_text(
+        "import pytest\n"
+        "pytest.skip('sudo apt-get install slurm-wlm', allow_module_level=True)\n"
+    )
+    assert run_strictly(path).returncode != 0
+
+
+def test_ci_accepts_a_skip_for_want_of_hardware(tmp_path):
+    done = run_strictly(skipping_test(tmp_path, "this machine has no GPU"))
+    assert done.returncode == 0
+    assert "1 skipped" in done.stdout
+
+
+def test_ci_runs_the_readmes_test_command_strictly():
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert os.access(ROOT / ".ci" / "run", os.X_OK)
+    assert script.rstrip().endswith("export WORKSHOP_CI=1\nexec make test")
+    assert "-p tools.strict_skips" in make("-n", "test", "WORKSHOP_CI=1").stdout
+    assert "-p tools.strict_skips" not in make("-n", "test", "WORKSHOP_CI=").stdout
+
+
+# serve
+
+
+@pytest.mark.parametrize("text", ["0", "65536", "http", "-1", ""])
+def test_impossible_port_is_one_sentence(text, capsys):
+    assert serve.main([text]) == 2
+    assert capsys.readouterr().err.startswith("serve: PORT must be a number")
+
+
+@pytest.fixture
+def pages(tmp_path, monkeypatch):
+    (tmp_path / "index.html").write_text("<p>here</p>")
+    monkeypatch.setattr(serve, "PAGES", tmp_path)
+    return tmp_path
+
+
+def test_taken_port_names_another(pages, capsys):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert serve.main([str(port)]) == 2
+    assert f"make serve PORT={port + 1}" in capsys.readouterr().err
+
+
+def test_missing_site_names_the_command_that_builds_it(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(serve, "PAGES", tmp_path)
+    assert serve.main([]) == 2
+    assert "make site builds it" in capsys.readouterr().err
+
+
+def test_pages_are_served_to_this_machine_only(pages):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    code = (
+        "import pathlib, sys; from tools import serve;"
+        "serve.PAGES = pathlib.Path(sys.argv[1]); sys.exit(serve.main(sys.argv[2:]))"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, str(pages), str(port)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert f"http://127.0.0.1:{port}" in process.stdout.readline()
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=20) as answer:
+            assert answer.read() == b"<p>here</p>"
+        process.send_signal(2)
+        assert process.wait(timeout=20) == 0
+    finally:
+        process.kill()
+
+
+# figures
+
+
+def test_figure_that_cannot_be_drawn_is_named(tmp_path, monkeypatch, capsys):
+    (tmp_path / "good.py").write_text(
+        "from pathlib import Path\nPath('good.svg').write_text('<svg/>')\n"
+    )
+    (tmp_path / "bad.py").write_text("raise ValueError('text leaves its box')\n")
+    (tmp_path / "svg.py").write_text("raise SystemExit(1)  # the helper is no figure\n")
+    monkeypatch.setattr(figures, "FOLDER", tmp_path)
+    assert figures.main() == 1
+    shown = capsys.readouterr()
+    assert shown.out == "good.svg\n"
+    assert "bad.py failed: ValueError: text leaves its box" in shown.err
+
+
+# constraints and settings
+
+
+def test_no_file_names_a_registry():
+    """Where packages come from is the reader's own setting of pip."""
+    hosts = re.compile(r"pypi\.org|files\.pythonhosted|download\.pytorch\.org/whl")
+    for name in transcripts.tree_files():
+        path = ROOT / name
+        if path.suffix in (".py", ".md", ".toml", ".txt", ".rst", ".yaml", "") and (
+            path != Path(__file__)
+        ):
+            text = path.read_text(encoding="utf-8", errors="replace")
+            assert not hosts.search(text), f"{name} names a package registry"
