@@ -71,6 +71,21 @@ def test_links_of_readme_and_contributing_lead_somewhere():
             assert (ROOT / target).exists(), f"{name} links {target}"
 
 
+def test_every_lesson_is_on_the_map_of_the_readme():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for page in (ROOT / "docs" / "lessons").glob("*.rst"):
+        assert f"(docs/lessons/{page.name})" in text, f"README.md lacks {page.name}"
+
+
+def test_verdict_in_the_readme_is_the_recorded_one():
+    recorded = transcripts.FOLDER / "using_check_deadlock.txt"
+    *lines, _footer = recorded.read_text(encoding="utf-8").splitlines()
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "\n".join(["```text", *lines, "```"]) in text, (
+        "copy docs/transcripts/using_check_deadlock.txt into README.md again"
+    )
+
+
 # CI
 
 

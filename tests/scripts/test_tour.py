@@ -105,6 +105,15 @@ def test_tour_trains_both_ways_compares_and_leaves_nothing_behind(clone):
     new = files(clone) - before
     assert {name for name in new if not name.startswith("_build/")} == set()
     assert processes_of(clone) == []
+    readme = (clone / "README.md").read_text(encoding="utf-8")
+    excerpt = re.search(r"```text\n(\[1/4\].*?)```", readme, re.DOTALL)[1]
+    missing = stable(excerpt) - stable(done.stdout)
+    assert missing == set(), "README.md shows what make tour does not print"
+
+
+def stable(text: str) -> set[str]:
+    """The lines of an output without what differs from run to run."""
+    return {re.sub(r"[\d.,]+|\s+", "#", line.strip()) for line in text.splitlines()}
 
 
 def test_failing_training_is_one_sentence_with_its_log(clone):
