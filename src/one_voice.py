@@ -1,0 +1,78 @@
+"""Many ranks, one voice: what is printed, and how errors end, in a world of ranks.
+
+    from one_voice import is_rank_0, no_bar, one_line_errors, say
+
+The functions have the names of those in command_line.py and do for all ranks
+together what those do for one process.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+import torch.distributed as dist
+import torch.multiprocessing as mp
+
+import command_line
+from command_line import BadInput
+
+Result = TypeVar("Result")
+
+PATIENCE = 3  # seconds; whoever started the ranks ends the others far sooner
+
+
+def is_rank_0() -> bool:
+    """Whether this process is the one that speaks, of all ranks on all nodes."""
+    return dist.get_rank() == 0
+
+
+def say(line: str) -> None:
+    """Print a line at once, on rank 0 only."""
+    if is_rank_0():
+        command_line.say(line)
+
+
+def no_bar() -> bool | None:
+    """The ``disable`` of a tqdm bar: shown on rank 0's terminal, if it has one."""
+    return None if is_rank_0() else True
+
+
+def one_line_errors(main: Callable[..., Result]) -> Callable[..., Result]:
+    """Decorate what starts ranks, and what a rank does: one line, status 2.
+
+    An error that all ranks find is said by rank 0. The others wait until they are
+    ended because of it; only one that is still there after a while had an error of
+    its own, and says it.
+    """
+
+    @functools.wraps(main)
+    def guarded(*args, **kwargs) -> Result:
+        try:
+            return main(*args, **kwargs)
+        except mp.ProcessExitedException as error:
+            if error.exit_code != 2:  # with 2, the rank itself has said why
+                name = error.signal_name or f"exit status {error.exit_code}"
+                _complain(f"rank {error.error_index} ended by {name}, so all end")
+            sys.exit(error.exit_code if error.exit_code > 0 else 1)
+        except BadInput as error:
+            if not dist.is_initialized():
+                _complain(str(error))
+                sys.exit(2)
+            if not is_rank_0():
+                time.sleep(PATIENCE)
+            _complain(str(error))
+            # at once: ranks that are still inside a collective would hold up an
+            # orderly end of the process group
+            os._exit(2)
+
+    return guarded
+
+
+def _complain(sentence: str) -> None:
+    program = os.path.basename(sys.argv[0])
+    print(f"{program}: error: {sentence}", file=sys.stderr, flush=True)

@@ -1,0 +1,105 @@
+"""Starting ranks by ``mp.spawn``: how many, and where they meet.
+
+A launcher answers both questions from outside; a script that starts its own ranks
+has to answer them itself, before there is a second process to disagree with.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import socket
+
+import torch
+
+from command_line import BadInput, positive_int
+
+# torch reports each rank that it ends because another one failed. The failed rank has
+# said why by then, and that one line is what the reader should see.
+logging.getLogger("torch.multiprocessing.spawn").setLevel(logging.ERROR)
+
+
+def add_spawn_options(parser: argparse.ArgumentParser) -> None:
+    """The options that :func:`choose_nprocs` and :func:`choose_port` take."""
+    parser.add_argument(
+        "--nprocs",
+        type=positive_int,
+        help="ranks to start (default: one for each accelerator, else 2)",
+    )
+    parser.add_argument(
+        "--master-port",
+        metavar="PORT",
+        type=positive_int,
+        help="port where the ranks meet (default: one that is free now)",
+    )
+
+
+def count_accelerators() -> int:
+    """Accelerators that processes of this machine can share out; 0: use the CPU."""
+    if not torch.accelerator.is_available():
+        return 0
+    accelerator = torch.accelerator.current_accelerator()
+    if accelerator is None or accelerator.type == "mps":  # see devices.py
+        return 0
+    return torch.accelerator.device_count()
+
+
+def choose_nprocs(wanted: int | None) -> int:
+    """How many ranks to start on this machine.
+
+    Raises:
+        BadInput: more than there are accelerators, or the environment shows that a
+            launcher has started several processes, each of which would spawn again.
+    """
+    accelerators = count_accelerators()
+    nprocs = wanted or accelerators or 2
+    for name in ("WORLD_SIZE", "RANK"):
+        text = os.environ.get(name)
+        if text is not None and (name == "RANK" or text != str(nprocs)):
+            raise BadInput(
+                f"{name}={text} is set, but this script starts its {nprocs} ranks "
+                f"itself: unset {name} and run it with plain python, without a launcher"
+            )
+    if accelerators and nprocs > accelerators:
+        raise BadInput(
+            f"--nprocs {nprocs} is more than the {accelerators} accelerator(s) of this "
+            f"machine: use at most {accelerators}, or hide them all "
+            "(CUDA_VISIBLE_DEVICES= on NVIDIA) to compute on the CPU"
+        )
+    return nprocs
+
+
+def choose_port(wanted: int | None) -> int:
+    """The port that rank 0 will listen on: ``wanted``, else one that is free now.
+
+    Raises:
+        BadInput: ``wanted`` is no port, or somebody else listens on it.
+    """
+    if wanted is not None and wanted > 65535:
+        raise BadInput(f"--master-port {wanted} is not a port: 1 to 65535")
+    with socket.socket() as listener:
+        # what rank 0 will do, too: a port that has only just been released is free
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind(("", wanted or 0))
+            listener.listen()
+        except OSError as error:
+            raise BadInput(
+                f"--master-port {wanted} cannot be used ({error.strerror}): choose "
+                "another, or leave the option out and any free one is taken"
+            ) from error
+        return listener.getsockname()[1]
+
+
+def share_cores(nprocs: int) -> None:
+    """Let each rank compute on its share of the cores, unless the reader has chosen.
+
+    Without this every rank starts a thread per core, and they hinder each other.
+    Must be called before the ranks start: they read it when they import torch.
+    """
+    if hasattr(os, "sched_getaffinity"):  # a batch job has fewer than the machine
+        cores = len(os.sched_getaffinity(0))
+    else:
+        cores = os.cpu_count() or 1
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, cores // nprocs)))
