@@ -75,11 +75,6 @@ html_use_index = False
 pygments_style = "listings.Light"
 
 # The copy button takes the commands of a console block, never prompts or output.
-copybutton_prompt_text = r"\$ |>>> |\.\.\. "
-copybutton_prompt_is_regexp = True
-copybutton_only_copy_prompt_lines = True
-copybutton_remove_prompts = True
-copybutton_line_continuation_character = "\\"
 copybutton_exclude = ".linenos, .gp, .go"
 copybutton_selector = "div:not(.output) > div.highlight > pre"
 
