@@ -64,6 +64,7 @@ def close(
     atol: float = 1e-10,
     rtol: float = 1e-10,
     local: Any = None,
+    mistaken: dict[str, Any] | None = None,
 ) -> None:
     """Compare a tensor or number with the expected one and say how it differs.
 
@@ -71,6 +72,8 @@ def close(
         what: the name of the value, as in "the gradient of the weight".
         local: this rank's value before any communication, if there is one; a
             result equal to it was never communicated.
+        mistaken: the values of classic mistakes by their names, as in ``{"the mean
+            of the ranks' means": 2.5}``; a result equal to one is called that.
     """
     if actual is None:
         raise Mismatch(what, "is None: is a `return` missing?", "returns_none")
@@ -85,6 +88,10 @@ def close(
     a, e = a.to(wide), e.to(wide)
     if _allclose(a, e, atol=atol, rtol=rtol):
         return _pass()
+    for name, value in (mistaken or {}).items():
+        other = torch.as_tensor(value).detach().to(wide)
+        if other.shape == a.shape and _allclose(a, other, atol=atol, rtol=rtol):
+            raise Mismatch(what, f"is {name}; {_first(a, e, atol, rtol)}")
     own = None if local is None else torch.as_tensor(local).detach().to(wide)
     raise Mismatch(what, *_difference(a, e, own, atol, rtol))
 
@@ -157,14 +164,21 @@ def _difference(a, e, own, atol: float, rtol: float) -> tuple[str, str]:
     if bool(torch.isnan(a).any()) and not bool(torch.isnan(e).any()):
         return f"holds {int(torch.isnan(a).sum())} NaN of {a.numel()} elements", "nan"
     wrong = ~torch.isclose(a, e, atol=atol, rtol=rtol)
+    first = _first(a, e, atol, rtol)
+    scale = _scale(a, e)
+    problem, guess = suspicion.of_values(a, e, own, wrong, scale, _world())
+    return (f"{problem}; {first}" if problem else first), guess
+
+
+def _first(a, e, atol: float, rtol: float) -> str:
+    """``got 3, expected 4 at [0, 2] (5 of 6 elements differ)``."""
+    wrong = ~torch.isclose(a, e, atol=atol, rtol=rtol)
     index = tuple(int(i) for i in wrong.nonzero()[0]) if a.dim() else ()
     place = f" at {list(index)}" if a.dim() else ""
     first = f"got {_number(a[index])}, expected {_number(e[index])}{place}"
     if a.dim() and a.numel() > 1:
         first += f" ({int(wrong.sum())} of {a.numel()} elements differ)"
-    scale = _scale(a, e)
-    problem, guess = suspicion.of_values(a, e, own, wrong, scale, _world())
-    return (f"{problem}; {first}" if problem else first), guess
+    return first
 
 
 def _scale(a: torch.Tensor, e: torch.Tensor) -> float | None:

@@ -179,7 +179,7 @@ def of_values(a, e, own, wrong, scale: float | None, world: int) -> tuple[str, s
     if own is not None and own.shape == a.shape and torch.allclose(a, own, rtol=1e-9):
         return "is this rank's own value", "not_communicated"
     if scale is not None:
-        return _of_scale(scale, world)
+        return _of_scale(scale, world, single=a.numel() == 1)
     if a.numel() > 1 and torch.allclose(
         a.flatten().sort().values, e.flatten().sort().values, rtol=1e-9
     ):
@@ -193,7 +193,7 @@ def of_values(a, e, own, wrong, scale: float | None, world: int) -> tuple[str, s
     return "", ""
 
 
-def _of_scale(scale: float, world: int) -> tuple[str, str]:
+def _of_scale(scale: float, world: int, single: bool) -> tuple[str, str]:
     def near(value: float) -> bool:
         return abs(scale - value) <= 1e-6 * max(1.0, abs(value))
 
@@ -205,6 +205,8 @@ def _of_scale(scale: float, world: int) -> tuple[str, str]:
         return f"is {world} times too big", "not_averaged"
     if world > 1 and near(1 / world):
         return f"is 1/{world} of the expected value", "averaged_twice"
+    if single:  # any number is a multiple of any other
+        return "", ""
     return f"is {scale:.4g} times the expected value", ""
 
 

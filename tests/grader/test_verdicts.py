@@ -340,3 +340,23 @@ def test_ledger_sees_what_ddp_calls(run):
     assert verdict.kind is Kind.RIGHT, verdict.message
     alone = run("def wrap(m):\n    return m\n", check=DDP)
     assert alone.kind is Kind.WRONG_VALUE
+
+
+MEAN_OF_MEANS = '''
+import pytest
+from grader import expect
+
+@pytest.mark.ranks(1)
+def test_answer(exercise):
+    """The mean of all."""
+    named = {"the mean of the means": 5.5, "the sum": 12.0}
+    expect.close(exercise.answer(), 4.0, "the mean", mistaken=named)
+'''
+
+
+def test_value_of_a_known_mistake_is_called_by_its_name(run):
+    verdict = run("def answer():\n    return 5.5\n", check=MEAN_OF_MEANS)
+    assert verdict.kind is Kind.WRONG_VALUE
+    assert "is the mean of the means; got 5.5, expected 4" in verdict.message
+    other = run("def answer():\n    return 6.5\n", check=MEAN_OF_MEANS)
+    assert "rank 0: got 6.5, expected 4" in other.message
