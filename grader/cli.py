@@ -54,6 +54,12 @@ class Workshop(click.Group):
         except UserError as error:
             complain(str(error))
             status = error.exit_status
+        except ImportError as error:
+            complain(
+                f"the environment is broken ({error}): run `make tour` once, then use "
+                "the `workshop` of .venv/bin"
+            )
+            status = 3
         except (click.Abort, KeyboardInterrupt):
             complain("stopped")
             status = STOPPED

@@ -124,22 +124,44 @@ class Screen:
                 self.details(verdict)
 
     def verdict(self, verdict: Verdict) -> None:
-        """At most 15 lines, longer ones wrapped at words with their indent kept."""
-        for line in verdict.lines[:MAX_LINES]:
-            self._hanging(line)
+        """At most 15 lines, longer ones wrapped at words with their indent kept.
 
-    def _hanging(self, line: str) -> None:
-        line = printable(line).replace("\n", " ")
+        If wrapping makes too many of them, the indented ones (a line per rank, the
+        learner's code) are cut at the width instead: ``-v`` has them whole.
+        """
+        lines = [printable(one).replace("\n", " ") for one in verdict.lines]
+        lines = lines[:MAX_LINES]
+        shown = [piece for line in lines for piece in self._hanging(line)]
+        if len(shown) > MAX_LINES:
+            shown = [
+                piece
+                for line in lines
+                for piece in self._hanging(line, cut=line.startswith("  "))
+            ]
+        for piece in shown:
+            self.console.print(piece, soft_wrap=True)
+
+    def _hanging(self, line: str, cut: bool = False) -> list[Text]:
+        """The line as it is printed: whole without a terminal, else wrapped or cut."""
         style = "dim" if line.startswith(("check: ", "read: ")) else ""
         body = line.lstrip()
         indent = 2 + len(line) - len(body)
-        width = self.console.width
-        if not self.console.is_terminal or width - indent < 20:
-            self.console.print(Text(" " * indent + body, style=style), soft_wrap=True)
-            return
-        for piece in Text(body, style=style).wrap(self.console, width - indent - 1):
+        room = self.console.width - indent
+        text = Text(body, style=style)
+        if not self.console.is_terminal or room < 20:
+            return [Text(" " * indent) + text]
+        if cut:
+            text.truncate(room, overflow="ellipsis")
+            return [Text(" " * indent) + text]
+        first, *more = text.wrap(self.console, room)
+        if more:  # continued lines stand two columns further in
+            rest = Text(body[len(first.plain) :].lstrip(), style=style)
+            more = rest.wrap(self.console, room - 2)
+        pieces = [Text(" " * indent) + first]
+        pieces += [Text(" " * (indent + 2)) + piece for piece in more]
+        for piece in pieces:
             piece.rstrip()
-            self.console.print(Text(" " * indent).append_text(piece), soft_wrap=True)
+        return pieces
 
     def details(self, verdict: Verdict) -> None:
         """What ``-v`` adds: everything that was seen, uncut."""
@@ -209,7 +231,8 @@ class Screen:
             return
         minutes = f"about {exercise.minutes} minutes"
         self.line("Next:  ", (shown_path(exercise.path), "bold"), f"  ({minutes})")
-        self.line(f"       {exercise.title}; the page is {exercise.page}")
+        self.line(f"       {exercise.title}")
+        self.line(f"       The page: {exercise.page}")
 
     def hints(self, exercise: Exercise, shown: int) -> None:
         """The first ``shown`` hints; the newest stands last."""
@@ -249,12 +272,12 @@ class Screen:
         self.console.print(table)
 
     def _table(self) -> Table:
-        return Table(
-            box=box.ASCII_DOUBLE_HEAD if not self.console.is_terminal else box.SIMPLE,
-            show_edge=False,
-            pad_edge=False,
-            expand=self.console.is_terminal and self.console.width <= 120,
-        )
+        if not self.console.is_terminal:
+            return Table(box=box.ASCII_DOUBLE_HEAD, show_edge=False, pad_edge=False)
+        wide = self.console.width > 120
+        table = Table(box=box.SIMPLE, show_edge=False, expand=not wide)
+        table.padding = (0, 1, 0, 0)
+        return table
 
     # -- the instructor's table --------------------------------------------------
     def grading(self, total: int) -> Progress:

@@ -260,6 +260,13 @@ def test_outside_a_workshop_is_one_sentence(tmp_path):
     assert "inside a clone of the workshop" in sentence(result, status=3)
 
 
+def test_a_package_that_is_missing_is_one_sentence(house, tmp_path):
+    (tmp_path / "rich.py").write_text("raise ImportError(\"No module named 'rich'\")")
+    result = workshop(house, "list", PYTHONPATH=str(tmp_path))
+    told = sentence(result, status=3)
+    assert "No module named 'rich'" in told and "make tour" in told
+
+
 def test_the_command_alone_shows_its_help(house):
     result = workshop(house)
     assert result.returncode == 0
