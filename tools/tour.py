@@ -20,6 +20,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import textwrap
 import threading
 import time
 import uuid
@@ -283,12 +284,14 @@ def show(program: str, arguments: list[str]) -> None:
         if argument in ("--snapshot", "--metrics"):
             break
         shown.append(argument.replace(f"{ROOT}/", ""))
-    console.print(
-        f"      $ {program} {' '.join(shown)}",
-        style="cyan",
-        markup=False,
-        soft_wrap=True,
+    lines = textwrap.wrap(
+        " ".join(["$", program, *shown]),
+        70,
+        break_long_words=False,
+        break_on_hyphens=False,
     )
+    text = " \\\n          ".join(lines)
+    console.print(f"      {text}", style="cyan", markup=False, soft_wrap=True)
 
 
 def outcome(title: str, log: Path, folder: Path) -> Outcome:
