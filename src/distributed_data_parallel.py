@@ -143,7 +143,7 @@ class Trainer:
         )
         start = time.perf_counter()
         self.train_loader.sampler.set_epoch(epoch)
-        # from epoch and rank: no two ranks drop the same, and a resumed run goes on alike
+        # from epoch and rank: ranks drop other features, a resumed run the same again
         torch.manual_seed(SEED + epoch * self.world_size + self.rank)
         # summed on the device: .item() in every step would make Python wait for it
         loss_sum = torch.zeros((), device=self.device)

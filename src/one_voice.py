@@ -11,17 +11,23 @@ from __future__ import annotations
 import functools
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable
 from typing import TypeVar
 
 import torch.distributed as dist
-import torch.multiprocessing as mp
+from torch.multiprocessing.spawn import ProcessExitedException
+from tqdm import tqdm
 
 import command_line
 from command_line import BadInput
 
 Result = TypeVar("Result")
+
+# By default tqdm makes a lock between processes, about which Python warns at the end
+# when a rank was killed. A line goes out in one piece anyhow: see command_line.say.
+tqdm.set_lock(threading.RLock())
 
 PATIENCE = 3  # seconds; whoever started the ranks ends the others far sooner
 
@@ -54,7 +60,7 @@ def one_line_errors(main: Callable[..., Result]) -> Callable[..., Result]:
     def guarded(*args, **kwargs) -> Result:
         try:
             return main(*args, **kwargs)
-        except mp.ProcessExitedException as error:
+        except ProcessExitedException as error:
             if error.exit_code != 2:  # with 2, the rank itself has said why
                 name = error.signal_name or f"exit status {error.exit_code}"
                 _complain(f"rank {error.error_index} ended by {name}, so all end")
