@@ -11,6 +11,7 @@ PORT ?= 8000
 JOBS ?= 2
 
 BIN := .venv/bin
+PAGES = $(shell git ls-files '*.rst')
 SHELL_FILES = $(shell git ls-files '*.sh' '*.sbatch' '*.pbs' .ci/run)
 # In CI a test that skips for want of a system package is a failure.
 STRICT := $(if $(WORKSHOP_CI),-p tools.strict_skips)
@@ -53,7 +54,7 @@ lint: env ## check style, types, spelling, shell scripts and pages
 	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/shellcheck --shell=bash $(SHELL_FILES)
 	$(BIN)/codespell
-	$(BIN)/sphinx-lint index.rst docs
+	$(BIN)/sphinx-lint $(PAGES)
 	$(BIN)/check-jsonschema --builtin-schema vendor.readthedocs .readthedocs.yaml
 
 bench: env ## measure how fast the grader is
