@@ -24,7 +24,6 @@ EMPTY = -1  # drawn as a dot
 LATE = 0.25  # seconds that rank r comes later than rank r - 1 in barrier()
 
 
-# [start values]
 def own_values(device):
     """[W]: 10r, 10r + 1, ... on rank r."""
     world_size = dist.get_world_size()
@@ -34,9 +33,6 @@ def own_values(device):
 def empty(device):
     """[W]: room for what will arrive."""
     return torch.full((dist.get_world_size(),), EMPTY, device=device)
-
-
-# [end values]
 
 
 def broadcast(device):
@@ -159,7 +155,6 @@ COLLECTIVES = {
 }
 
 
-# [start drawing]
 def cells(tensor):
     """The numbers of one rank as text, a dot for each that is still empty."""
     numbers = tensor.tolist()
@@ -181,10 +176,6 @@ def draw(name, device):
             print(f"  rank {rank:<2}  {left:<{width}}   {right}", flush=True)
 
 
-# [end drawing]
-
-
-# [start meeting]
 def meet_others(script, timeout_s=60):
     """Start the backend as hello_ranks.py does; return this rank's device.
 
@@ -203,9 +194,6 @@ def meet_others(script, timeout_s=60):
     if env.rank == 0:
         print(f"{env.world_size} ranks on {device.type} through {backend}", flush=True)
     return device
-
-
-# [end meeting]
 
 
 @one_line_errors

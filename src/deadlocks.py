@@ -23,17 +23,12 @@ from collectives import meet_others
 from command_line import BadInput, OneLineParser, one_line_errors, positive_int, say
 
 
-# [start only-rank-0]
 def only_rank_0(values, group):
     """a collective that only one rank reaches"""
     if dist.get_rank() == 0:
         dist.all_reduce(values, group=group)
 
 
-# [end only-rank-0]
-
-
-# [start another-order]
 def another_order(values, group):
     """the same two collectives, in another order on one rank"""
     if dist.get_rank() == 0:
@@ -44,10 +39,6 @@ def another_order(values, group):
         dist.broadcast(values, src=1, group=group)
 
 
-# [end another-order]
-
-
-# [start all-send]
 def all_send(values, group):
     """everybody sends first, so nobody receives"""
     rank, world_size = dist.get_rank(), dist.get_world_size()
@@ -55,10 +46,6 @@ def all_send(values, group):
     dist.recv(values, (rank - 1) % world_size, group=group)
 
 
-# [end all-send]
-
-
-# [start all-receive]
 def all_receive(values, group):
     """everybody receives first, and nobody has sent"""
     rank, world_size = dist.get_rank(), dist.get_world_size()
@@ -67,10 +54,6 @@ def all_receive(values, group):
     dist.send(values, (rank + 1) % world_size, group=group)
 
 
-# [end all-receive]
-
-
-# [start unequal-iterations]
 def unequal_iterations(values, group):
     """rank 0 has one batch more than the others"""
     batches = 3 if dist.get_rank() == 0 else 2
@@ -78,18 +61,11 @@ def unequal_iterations(values, group):
         dist.all_reduce(values, group=group)
 
 
-# [end unequal-iterations]
-
-
-# [start left-early]
 def left_early(values, group):
     """rank 1 has seen enough and leaves, without an error"""
     if dist.get_rank() == 1:
         sys.exit(0)
     dist.all_reduce(values, group=group)
-
-
-# [end left-early]
 
 
 CASES = {
@@ -105,7 +81,6 @@ CASES = {
 }
 
 
-# [start what-a-rank-sees]
 def what_this_rank_sees(case, values, group):
     """Run one case; the line that this rank can say about it."""
     start = time.monotonic()
@@ -118,9 +93,6 @@ def what_this_rank_sees(case, values, group):
         seen = f"{type(error).__name__}: {reason[0]}"
     waited = f"rank {dist.get_rank()} after {time.monotonic() - start:.0f} s"
     return textwrap.fill(f"{waited}: {seen}", 88, subsequent_indent="    ")
-
-
-# [end what-a-rank-sees]
 
 
 @one_line_errors

@@ -19,7 +19,6 @@ from collectives import meet_others
 from command_line import OneLineParser, one_line_errors, positive_int
 
 
-# [start exchange]
 def exchange(outgoing, incoming):
     """Send to the right neighbour while receiving from the left; bytes sent."""
     rank, world_size = dist.get_rank(), dist.get_world_size()
@@ -38,10 +37,6 @@ def exchange(outgoing, incoming):
     return outgoing.numel() * outgoing.element_size()
 
 
-# [end exchange]
-
-
-# [start reduce-scatter]
 def ring_reduce_scatter(chunks):
     """Add up chunk r + 1 of all ranks on rank r; return the bytes sent."""
     rank, world_size = dist.get_rank(), dist.get_world_size()
@@ -55,10 +50,6 @@ def ring_reduce_scatter(chunks):
     return sent
 
 
-# [end reduce-scatter]
-
-
-# [start all-gather]
 def ring_all_gather(chunks):
     """Hand the finished chunk r + 1 of rank r to all ranks; return the bytes sent."""
     rank, world_size = dist.get_rank(), dist.get_world_size()
@@ -70,10 +61,6 @@ def ring_all_gather(chunks):
     return sent
 
 
-# [end all-gather]
-
-
-# [start ring]
 def ring_all_reduce(tensor):
     """Sum a contiguous tensor over all ranks, in place; return the bytes sent.
 
@@ -88,10 +75,6 @@ def ring_all_reduce(tensor):
     return ring_reduce_scatter(chunks) + ring_all_gather(chunks)
 
 
-# [end ring]
-
-
-# [start measuring]
 def seconds(function, tensor, repeats):
     """The quickest of several calls, as seen by the slowest rank."""
     best = float("inf")
@@ -130,9 +113,6 @@ def measure(numel, repeats, device):
         f"{formula:>12,.1f} {1e3 * ring:>9.2f} {1e3 * library:>9.2f} "
         f"{ring / library:>6.2f}"
     )
-
-
-# [end measuring]
 
 
 @one_line_errors
