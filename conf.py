@@ -81,6 +81,6 @@ copybutton_selector = "div:not(.output) > div.highlight > pre"
 # The page for a wrong address is shown at any depth, so its links need the prefix.
 notfound_urls_prefix = urlparse(_address).path or "/"
 
-ogp_site_url = _address or "https://docs.invalid/"
+ogp_site_url = _address
 ogp_social_cards = {"enable": False}
 ogp_enable_meta_description = True

@@ -20,6 +20,8 @@ from pygments.token import (
 )
 from sphinx.highlighting import PygmentsBridge
 
+LONGEST_UNBROKEN = 40  # characters
+
 
 def colours(ink, quiet, keyword, name, string, number, cut, added) -> dict:
     """The few kinds of words which a reader tells apart, everything else in ink."""
@@ -109,7 +111,15 @@ def shorten_paths(app, doctree: nodes.document) -> None:
         listing.rawsource = text
 
 
+def mark_long_code(app, doctree: nodes.document) -> None:
+    """Short code in a sentence is not broken at its hyphens; long code has to be."""
+    for code in doctree.findall(nodes.literal):
+        if len(code.astext()) > LONGEST_UNBROKEN:
+            code["classes"].append("long")
+
+
 def setup(app) -> dict:
     app.connect("builder-inited", add_dark_style)
     app.connect("doctree-read", shorten_paths)
+    app.connect("doctree-read", mark_long_code)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

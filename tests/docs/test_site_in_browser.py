@@ -40,6 +40,15 @@ AXE = """async () => {
 OVERFLOW = """() => document.documentElement.scrollWidth
   - document.documentElement.clientWidth"""
 
+# Short code in a sentence is not broken: it must still stay in its column.
+ESCAPED_CODE = """() => {
+  const right = document.querySelector(".rst-content").getBoundingClientRect().right;
+  return [...document.querySelectorAll("p code, li code")]
+    .filter((code) => !code.closest("table"))
+    .filter((code) => code.getBoundingClientRect().right > right + 1)
+    .map((code) => code.innerText);
+}"""
+
 
 @pytest.fixture(scope="session")
 def axe() -> str:
@@ -89,6 +98,8 @@ def test_every_page_is_accessible_fits_and_loads_nothing_foreign(
         problems += [f"{name}: {found}" for found in page.evaluate(AXE)]
         if (pixels := page.evaluate(OVERFLOW)) > 0:
             problems.append(f"{name}: {pixels} px wider than the screen")
+        for code in page.evaluate(ESCAPED_CODE):
+            problems.append(f"{name}: leaves its column: {code}")
         page.close()
     context.close()
     assert not problems, "\n".join(problems[:20])
