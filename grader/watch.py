@@ -488,6 +488,7 @@ class Keys:
         self.restore()
         signal.signal(signal.SIGTSTP, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTSTP)
+        self._go_on(number, frame)  # a process without a shell is not stopped
 
     def _go_on(self, number, frame) -> None:
         signal.signal(signal.SIGTSTP, self._suspend)

@@ -270,7 +270,7 @@ def test_an_interruption_keeps_what_was_graded(house, hand_in, number):
 
 def test_results_are_written_while_grading_goes_on(house, hand_in):
     """Even a grader that is killed outright leaves what it had."""
-    alice = hand_in("alice", "right", "right", "sleep 1000")
+    alice = hand_in("alice", "right", "sleep 1", "sleep 1000")
     process = subprocess.Popen(
         command("grade", alice, "--json", "out.json"),
         cwd=house,
