@@ -1,10 +1,13 @@
 """Which device a process computes on, and which backend its ranks talk through.
 
-One accelerator per process where there are accelerators, else the CPU. To stay on
-the CPU of a machine with NVIDIA GPUs, hide them: ``CUDA_VISIBLE_DEVICES= python ...``
+One accelerator per process where there are accelerators, else one core of the CPU. To
+stay on the CPU of a machine with NVIDIA GPUs, hide them: ``CUDA_VISIBLE_DEVICES=``
+before the command. For more cores per process set ``OMP_NUM_THREADS``.
 """
 
 from __future__ import annotations
+
+import os
 
 import torch
 import torch.distributed as dist
@@ -20,7 +23,7 @@ from command_line import BadInput
 
 
 def choose_device(local_rank: int = 0) -> torch.device:
-    """The accelerator number ``local_rank`` of this machine, else the CPU.
+    """The accelerator number ``local_rank`` of this machine, else one core of the CPU.
 
     The local rank counts the processes on one machine, as device numbers do; the
     rank counts them over all machines and soon exceeds the number of devices.
@@ -29,11 +32,11 @@ def choose_device(local_rank: int = 0) -> torch.device:
         BadInput: there are accelerators, but fewer than processes.
     """
     if not torch.accelerator.is_available():
-        return torch.device("cpu")
+        return _one_core()
     accelerator = torch.accelerator.current_accelerator()
     # Apple's MPS has one device, no float64, and no backend of its own
     if accelerator is None or accelerator.type == "mps":
-        return torch.device("cpu")
+        return _one_core()
     count = torch.accelerator.device_count()
     if local_rank >= count:
         raise BadInput(
@@ -44,6 +47,15 @@ def choose_device(local_rank: int = 0) -> torch.device:
     # collectives and "cuda" without a number go to the current device
     torch.accelerator.set_device_index(local_rank)
     return torch.device(accelerator.type, local_rank)
+
+
+def _one_core() -> torch.device:
+    # The processes of a node share its cores. Without a limit each starts a thread
+    # for every core, and threads that wait for a core make small layers very slow.
+    # torchrun sets the limit for the processes it starts; here, the others get it.
+    if "OMP_NUM_THREADS" not in os.environ:
+        torch.set_num_threads(1)
+    return torch.device("cpu")
 
 
 def choose_backend(device: torch.device) -> str:

@@ -388,6 +388,22 @@ def test_without_accelerators_the_cpu_is_used(monkeypatch):
     assert "CPU" in devices.describe(device)
 
 
+def test_a_process_on_the_cpu_takes_one_core(monkeypatch):
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        monkeypatch.setenv("OMP_NUM_THREADS", "2")
+        devices.choose_device()
+        assert torch.get_num_threads() == 2
+        monkeypatch.delenv("OMP_NUM_THREADS")
+        devices.choose_device()
+        assert torch.get_num_threads() == 1
+        assert devices.describe(torch.device("cpu")) == "CPU, 1 thread"
+    finally:
+        torch.set_num_threads(threads)
+
+
 def test_timer_counts_only_the_wait_for_items(monkeypatch):
     clock = iter(range(100))
     monkeypatch.setattr(step_timer.time, "perf_counter", lambda: next(clock))
