@@ -13,6 +13,7 @@ import math
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn, TypeVar
@@ -20,6 +21,8 @@ from typing import NoReturn, TypeVar
 from tqdm import tqdm
 
 Result = TypeVar("Result")
+
+PATIENCE = 3  # seconds
 
 
 def say(line: str) -> None:
@@ -30,6 +33,15 @@ def say(line: str) -> None:
     """
     tqdm.write(line + "\n", end="")
     sys.stdout.flush()
+
+
+def speaks_first() -> bool:
+    """Whether this rank is the one that says what all ranks find wrong.
+
+    The others wait for :data:`PATIENCE` seconds: whoever started the ranks ends them
+    as soon as the first has failed. Who is still there then has an error of its own.
+    """
+    return os.environ.get("RANK", "0") == "0"
 
 
 class BadInput(Exception):
@@ -55,6 +67,8 @@ class OneLineParser(argparse.ArgumentParser):
     """An ``ArgumentParser`` whose errors are one line, without the usage above."""
 
     def error(self, message: str) -> NoReturn:
+        if not speaks_first():
+            time.sleep(PATIENCE)
         self.exit(2, f"{self.prog}: error: {message} (--help shows the usage)\n")
 
 

@@ -121,14 +121,14 @@ class Trainer:
         return loss.detach()
 
     def run_epoch(self, epoch: int) -> None:
-        """One pass over the training set, all ranks together."""
+        """One pass over the training set, or the rest of it, all ranks together."""
+        self.train_loader.sampler.set_position(epoch, self.images_done)
         batch_size, steps = self.train_loader.batch_size, len(self.train_loader)
         say(
             f"[rank {self.rank} of {self.world_size}] Epoch {epoch} | "
             f"Batch size {batch_size} | Steps {steps}"
         )
         start, done_before = time.perf_counter(), self.images_done
-        self.train_loader.sampler.set_position(epoch, self.images_done)
         if self.images_done == 0:  # else the snapshot has set both
             torch.manual_seed(SEED + epoch * self.world_size + self.rank)
             self.loss_sum.zero_()

@@ -21,15 +21,13 @@ from torch.multiprocessing.spawn import ProcessExitedException
 from tqdm import tqdm
 
 import command_line
-from command_line import BadInput
+from command_line import PATIENCE, BadInput, speaks_first
 
 Result = TypeVar("Result")
 
 # By default tqdm makes a lock between processes, about which Python warns at the end
 # when a rank was killed. A line goes out in one piece anyhow: see command_line.say.
 tqdm.set_lock(threading.RLock())
-
-PATIENCE = 3  # seconds; whoever started the ranks ends the others far sooner
 
 
 def is_rank_0() -> bool:
@@ -66,15 +64,15 @@ def one_line_errors(main: Callable[..., Result]) -> Callable[..., Result]:
                 _complain(f"rank {error.error_index} ended by {name}, so all end")
             sys.exit(error.exit_code if error.exit_code > 0 else 1)
         except BadInput as error:
-            if not dist.is_initialized():
-                _complain(str(error))
-                sys.exit(2)
-            if not is_rank_0():
+            met = dist.is_initialized()  # a spawned rank knows its number only then
+            if not (is_rank_0() if met else speaks_first()):
                 time.sleep(PATIENCE)
             _complain(str(error))
-            # at once: ranks that are still inside a collective would hold up an
-            # orderly end of the process group
-            os._exit(2)
+            if met:
+                # at once: ranks that are still inside a collective would hold up an
+                # orderly end of the process group
+                os._exit(2)
+            sys.exit(2)
 
     return guarded
 
