@@ -24,8 +24,8 @@ def exchange(outgoing, incoming):
     rank, world_size = dist.get_rank(), dist.get_world_size()
     right, left = (rank + 1) % world_size, (rank - 1) % world_size
     # Every rank. Both transfers are started before either is waited for: if all
-    # ranks waited in a send, nobody would receive. In one batch, because NCCL
-    # may have to build its connections in both directions at the same time.
+    # ranks waited in a send, nobody would receive. As one batch, which is how
+    # PyTorch wants several messages at once on NCCL.
     transfers = dist.batch_isend_irecv(
         [
             dist.P2POp(dist.isend, outgoing, right),

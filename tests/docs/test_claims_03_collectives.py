@@ -1,0 +1,352 @@
+"""What docs/lessons/03_collectives.rst says about torch.distributed, tried out.
+
+Each test quotes its sentence on the page. The mistakes that the exercises teach are
+tried again, in the grader, by tests/exercises/mistakes/03_*.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+import torch.distributed as dist
+
+# One process imports torch and forks the ranks, which costs far less than W imports.
+# argv: number of ranks, seconds to wait. stdin: the code of each rank. stdout: JSON,
+# for each rank ["value", v], ["raised", type, text], ["signal", n] or ["hangs"].
+DRIVER = """
+import json, os, signal, sys, tempfile, time
+from datetime import timedelta
+import torch, torch.distributed as dist
+
+world_size, patience = int(sys.argv[1]), float(sys.argv[2])
+code = sys.stdin.read()
+folder = tempfile.mkdtemp()
+
+
+def one_rank(rank):
+    torch.set_num_threads(1)
+    dist.init_process_group(
+        "gloo",
+        init_method=f"file://{folder}/meet",
+        rank=rank,
+        world_size=world_size,
+        timeout=timedelta(seconds=60),
+    )
+    names = {"rank": rank, "world_size": world_size, "torch": torch, "dist": dist}
+    dist.barrier()
+    open(f"{folder}/{rank}.begun", "w").close()
+    try:
+        exec(code, names)
+        said = ["value", names.get("result")]
+    except Exception as error:
+        said = ["raised", type(error).__name__, str(error)]
+    with open(f"{folder}/{rank}.part", "w") as file:
+        json.dump(said, file)
+    os.rename(f"{folder}/{rank}.part", f"{folder}/{rank}.json")
+    time.sleep(600)  # nobody leaves before all have said what they saw
+
+
+children = {}
+for rank in range(world_size):
+    pid = os.fork()
+    if pid == 0:
+        try:
+            one_rank(rank)
+        finally:
+            os._exit(1)
+    children[rank] = pid
+
+said = {}
+end = time.monotonic() + 40  # to start
+begun = False
+while len(said) < world_size and time.monotonic() < end:
+    if not begun and all(os.path.exists(f"{folder}/{r}.begun") for r in children):
+        begun, end = True, time.monotonic() + patience
+    for rank, pid in children.items():
+        if rank in said:
+            continue
+        if os.path.exists(f"{folder}/{rank}.json"):
+            said[rank] = json.load(open(f"{folder}/{rank}.json"))
+        elif (status := os.waitpid(pid, os.WNOHANG))[0]:
+            said[rank] = ["signal", os.waitstatus_to_exitcode(status[1])]
+    time.sleep(0.02)
+assert begun, "the ranks did not meet"
+for pid in children.values():
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+print(json.dumps([said.get(rank, ["hangs"]) for rank in range(world_size)]))
+"""
+
+
+def ranks(world_size, code, patience=2.0, **variables):
+    """What became of the code on each rank."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("TORCH_DIST")}
+    done = subprocess.run(
+        [sys.executable, "-c", DRIVER, str(world_size), str(patience)],
+        input=textwrap.dedent(code),
+        env=kept | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""} | variables,
+        capture_output=True,
+        text=True,
+        timeout=90,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def values(world_size, code, **variables):
+    found = ranks(world_size, code, patience=20, **variables)
+    assert all(said[0] == "value" for said in found), found
+    return [said[1] for said in found]
+
+
+HANGS = ["hangs"]
+OWN = "t = torch.arange(3.0) + 10 * rank\n"
+
+
+# -- calls -------------------------------------------------------------------------
+def test_collectives_write_in_place_and_return_none():
+    """Collectives write into the tensors that you pass and return ``None``."""
+    code = OWN + "result = [dist.all_reduce(t), dist.broadcast(t, 0), t.tolist()]"
+    assert values(3, code) == [[None, None, [30.0, 33.0, 36.0]]] * 3
+
+
+def test_nothing_is_promised_of_reduce_outside_the_root():
+    """Gloo leaves partial sums behind on the ranks that are not the root."""
+    found = values(3, OWN + "dist.reduce(t, dst=0); result = t.tolist()")
+    assert found[0] == [30.0, 33.0, 36.0]
+    own = [[10.0, 11.0, 12.0], [20.0, 21.0, 22.0]]
+    assert found[1:] != own, "gloo no longer touches the others: change the page"
+
+
+def test_reduce_scatter_then_all_gather_is_all_reduce():
+    """A reduce_scatter followed by an all_gather is an all_reduce."""
+    code = (
+        OWN
+        + """if True:
+        piece, whole = torch.empty(1), torch.empty(3)
+        dist.reduce_scatter_single(piece, t)
+        dist.all_gather_single(whole, piece)
+        dist.all_reduce(t)
+        result = torch.equal(whole, t)"""
+    )
+    assert values(3, code) == [True] * 3
+
+
+def test_older_names_are_beside_the_new_ones():
+    """Before torch 2.13 they were called ..., and still are beside the new names."""
+    for name in ("all_gather_single", "reduce_scatter_single"):
+        assert hasattr(dist, name)
+    for name in ("all_gather_into_tensor", "reduce_scatter_tensor"):
+        assert hasattr(dist, name)
+
+
+def test_an_asynchronous_call_may_be_read_only_after_wait():
+    """With ``async_op=True`` they return at once, with a Work."""
+    code = (
+        OWN
+        + """if True:
+        import time
+        if rank == 2:
+            time.sleep(0.5)
+        work = dist.all_reduce(t, async_op=True)
+        early = t.clone()
+        work.wait()
+        result = [early.tolist() == t.tolist(), t.tolist()]"""
+    )
+    found = values(3, code)
+    assert [said[1] for said in found] == [[30.0, 33.0, 36.0]] * 3
+    assert found[0][0] is False  # rank 2 had not come when rank 0 looked
+
+
+# -- deadlocks -----------------------------------------------------------------------
+def test_send_waits_even_for_four_bytes():
+    """``dist.send`` returns only when the receiver has taken the data."""
+    code = "dist.send(torch.zeros(1), (rank + 1) % world_size)"
+    assert ranks(3, code) == [HANGS] * 3
+    code += " if rank == 0 else dist.recv(torch.zeros(1), 0) if rank == 1 else None"
+    assert ranks(3, code, patience=20) == [["value", None]] * 3
+
+
+def test_another_order_gives_wrong_numbers_if_the_shapes_fit():
+    """Or wrong numbers and no error at all, if the shapes happen to fit."""
+    code = """if True:
+        small, large = torch.ones(2), torch.full((2,), 100.0)
+        for t in ([small, large] if rank else [large, small]):
+            dist.all_reduce(t)
+        result = [small.tolist(), large.tolist()]"""
+    right = [[3.0, 3.0], [300.0, 300.0]]
+    assert all(found != right for found in values(3, code))
+
+
+def test_detail_says_nothing_of_send_and_receive():
+    """``all_send`` leaves the same time-outs with DETAIL as without."""
+    code = """if True:
+        from datetime import timedelta
+        group = dist.new_group(timeout=timedelta(seconds=1))
+        dist.send(torch.zeros(1), (rank + 1) % world_size, group=group)"""
+    found = ranks(3, code, patience=20, TORCH_DISTRIBUTED_DEBUG="DETAIL")
+    told = [said[2] for said in found]
+    assert any("Timed out waiting 1000ms for send" in text for text in told)
+    assert not any("rank" in text.lower() for text in told)
+
+
+def test_monitored_barrier_names_the_missing_ranks():
+    """monitored_barrier names the missing ranks without the variable."""
+    code = """if True:
+        from datetime import timedelta
+        if rank != 1:
+            dist.monitored_barrier(timeout=timedelta(seconds=1))"""
+    found = ranks(3, code, patience=20)
+    assert found[0][0] == "raised" and "Rank 1 failed to pass" in found[0][2]
+
+
+# -- common mistakes -----------------------------------------------------------------
+def test_assigning_the_result_gives_a_none():
+    """``t = dist.all_reduce(t)``: 'NoneType' object ... on all ranks."""
+    found = ranks(3, OWN + "t = dist.all_reduce(t)\nt = t / world_size")
+    assert all("NoneType" in said[2] for said in found)
+    found = ranks(3, OWN + "t = dist.all_reduce(t)\nt.item()")
+    assert all("'NoneType' object" in said[2] for said in found)
+
+
+def test_average_divided_again_is_too_small():
+    """Averaged by ``ReduceOp.AVG`` and divided again."""
+    code = OWN + "dist.all_reduce(t, op=dist.ReduceOp.AVG); result = t.tolist()"
+    assert values(3, code) == [[10.0, 11.0, 12.0]] * 3
+
+
+def test_one_tensor_many_times_makes_all_parts_equal():
+    """``[t] * world_size`` is one tensor many times."""
+    code = (
+        OWN
+        + """if True:
+        slots = [torch.empty(3)] * world_size
+        dist.all_gather(slots, t)
+        result = [slot.tolist() for slot in slots]"""
+    )
+    for found in values(3, code):
+        assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize("start", ["isend", "irecv"])
+def test_second_wait_on_a_message_hangs(start):
+    """With gloo a finished message is waited for only once."""
+    other = "recv" if start == "isend" else "send"
+    code = (
+        OWN
+        + f"""if True:
+        if rank == 0:
+            work = dist.{start}(t, 1)
+            work.wait()
+            work.wait()
+        elif rank == 1:
+            dist.{other}(t, 0)"""
+    )
+    assert ranks(3, code) == [HANGS, ["value", None], ["value", None]]
+
+
+def test_second_wait_on_a_collective_is_harmless():
+    """The page speaks of send and receive only."""
+    code = OWN + "w = dist.all_reduce(t, async_op=True); w.wait(); w.wait()"
+    assert values(3, code) == [None] * 3
+
+
+def test_a_view_that_is_not_contiguous_overwrites_neighbours():
+    """The right numbers at the wrong places, and neighbours overwritten."""
+    code = """if True:
+        whole = torch.arange(6.0).view(3, 2)
+        column = whole[:, 0]
+        dist.all_reduce(column)
+        result = whole.tolist()"""
+    wanted = [[0.0, 1.0], [6.0, 3.0], [12.0, 5.0]]
+    for found in values(3, code):
+        assert found != wanted
+        assert [row[1] for row in found] != [1.0, 3.0, 5.0]
+
+
+def test_gloo_does_not_notice_different_reductions():
+    """All ranks agree, and all are wrong: ``SUM`` on one rank, ``MAX`` on another."""
+    code = (
+        OWN
+        + """if True:
+        op = dist.ReduceOp.MAX if rank == 1 else dist.ReduceOp.SUM
+        dist.all_reduce(t, op=op)
+        result = t.tolist()"""
+    )
+    found = values(3, code)
+    assert found[0] == found[1] == found[2] != [30.0, 33.0, 36.0]
+
+
+@pytest.mark.parametrize(
+    "tensor",
+    [
+        "torch.ones(1000, dtype=torch.float64 if rank == 1 else torch.float32)",
+        "torch.ones(1500 if rank == 1 else 1000)",
+    ],
+    ids=["dtype", "shape"],
+)
+def test_another_dtype_or_shape_on_one_rank_aborts(tensor):
+    """SIGABRT on one rank, *Connection closed by peer* on others."""
+    found = ranks(3, f"dist.all_reduce({tensor})", patience=5)
+    assert ["signal", -6] in found
+    others = [said for said in found if said != ["signal", -6]]
+    assert any("onnection" in said[-1] for said in others)
+
+
+def test_own_rank_as_root_hangs():
+    """Hangs in ``broadcast``, each rank in the same line."""
+    assert ranks(3, OWN + "dist.broadcast(t, src=rank)") == [HANGS] * 3
+
+
+def test_after_new_group_by_members_only_the_next_group_hangs():
+    """Hangs at a new group, although an earlier one works."""
+    code = """if True:
+        first = dist.new_group([0, 1]) if {} else None
+        if rank < 2:
+            dist.barrier(group=first)
+        second = dist.new_group([0, 1, 2])
+        dist.barrier(group=second)"""
+    only_first, _, _ = code.partition("        second")
+    assert values(3, only_first.format("rank < 2")) == [None] * 3
+    assert ranks(3, code.format("rank < 2")) == [HANGS] * 3
+    assert values(3, code.format("True")) == [None] * 3
+
+
+def test_src_is_a_global_rank_and_group_src_is_not():
+    """ValueError: *Global rank 0 is not part of group*."""
+    code = """if True:
+        group = dist.new_group([1, 2])
+        t = torch.tensor([float(rank)])
+        if rank > 0:
+            dist.broadcast(t, {}=0, group=group)
+        result = t.item()"""
+    found = ranks(3, code.format("src"), patience=20)
+    for said in found[1:]:
+        assert said[:2] == ["raised", "ValueError"]
+        assert "Global rank 0 is not part of group" in said[2]
+    assert values(3, code.format("group_src")) == [0.0, 1.0, 1.0]
+
+
+def test_a_ring_the_wrong_way_round_is_right_with_two_ranks_only():
+    """A ring is right with 2 ranks and wrong with 4."""
+    code = """if True:
+        got = torch.zeros(1)
+        sending = dist.isend(torch.tensor([float(rank)]), (rank - 1) % world_size)
+        dist.recv(got, (rank + 1) % world_size)
+        sending.wait()
+        result = got.item() == (rank - 1) % world_size"""
+    assert values(2, code) == [True, True]
+    assert values(4, code) == [False] * 4
+
+
+def test_two_ways_to_reduce_may_differ_in_the_last_bits():
+    """A sum of floating-point numbers depends on the order in which it is taken."""
+    numbers = [0.1, 0.2, 0.3]
+    assert (numbers[0] + numbers[1]) + numbers[2] != numbers[0] + (
+        numbers[1] + numbers[2]
+    )
