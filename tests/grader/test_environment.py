@@ -137,7 +137,7 @@ class House:
     def run(self, setup: str = "", **more: str) -> "subprocess.CompletedProcess[str]":
         process = self.start(setup, **more)
         try:
-            out, err = process.communicate(timeout=100)
+            out, err = process.communicate(timeout=300)
         finally:
             process.kill()
         return subprocess.CompletedProcess([], process.returncode, out, err)
@@ -249,7 +249,7 @@ def test_interrupted_installation_is_repaired_by_the_next_run(furnished):
             break
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does on Ctrl-C
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=300)
     assert process.returncode == 130
     assert "interrupted; the next run repairs" in err
     assert "Traceback" not in err
@@ -260,7 +260,7 @@ def test_interrupted_installation_is_repaired_by_the_next_run(furnished):
 
 def test_two_at_once_wait_for_each_other(furnished):
     first, second = furnished.start(SLOW="1"), furnished.start(SLOW="1")
-    outputs = [process.communicate(timeout=100)[0] for process in (first, second)]
+    outputs = [process.communicate(timeout=300)[0] for process in (first, second)]
     assert [first.returncode, second.returncode] == [0, 0]
     waited = [out for out in outputs if "waiting for it to finish" in out]
     assert len(waited) == 1
