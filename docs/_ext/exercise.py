@@ -149,13 +149,13 @@ class LessonMapDirective(SphinxDirective):
             catalog = load_catalog(root)
         except UserError as error:
             raise self.error(str(error)) from None
-        rows = [["Lesson", "Reading", "Exercises"]]
+        rows = [["No.", "Lesson", "Reading", "Exercises"]]
         for page in sorted((root / "docs" / "lessons").glob("[0-9]*.rst")):
             self.env.note_dependency(str(page))
             rows.append(self._row(page, catalog))
         if len(rows) == 1:
             return []
-        lines = [".. list-table::", "   :header-rows: 1", "   :widths: 60 15 25"]
+        lines = [".. list-table::", "   :header-rows: 1", "   :widths: 8 54 14 24"]
         lines += ["   :class: lesson-map", ""]
         for row in rows:
             lines += [
@@ -170,6 +170,7 @@ class LessonMapDirective(SphinxDirective):
         practice = sum(exercise.minutes for exercise in mine)
         number = "exercise" if len(mine) == 1 else "exercises"
         return [
+            page.stem.split("_")[0],
             f":doc:`/docs/lessons/{page.stem}`",
             f"{reading['minutes']} min" if reading else "",
             f"{practice} min, {len(mine)} {number}" if mine else "",

@@ -152,6 +152,17 @@ def test_every_exercise_stands_on_the_page_of_its_lesson():
     assert all(count == 1 for count in counts.values()), counts
 
 
+def test_the_overview_counts_the_minutes_of_the_exercises():
+    catalog = load_catalog(ROOT)
+    for page in sorted((ROOT / "docs" / "lessons").glob("*.rst")):
+        text = page.read_text(encoding="utf-8")
+        said = re.search(r"\*\*Exercises:\*\* (\d+) min", text)
+        assert said, f"{page.name}: write '**Exercises:** N min' in the Overview"
+        minutes = sum(e.minutes for e in catalog if e.lesson == page.stem)
+        assert int(said[1]) == minutes, f"{page.name}: the catalog has {minutes} min"
+        assert re.search(r"\*\*Tutorial:\*\* \d+ min", text), page.name
+
+
 def test_skeletons_equal_their_solutions_but_for_the_holes():
     for exercise in load_catalog(ROOT):
         expected = skeleton_text(exercise.solution.read_text(), exercise.suffix)
