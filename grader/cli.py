@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -38,18 +38,17 @@ def complain(sentence: str) -> None:
 class Workshop(click.Group):
     """Bad input and broken set-ups become one sentence and an exit status."""
 
-    def main(self, *args, standalone_mode: bool = True, **extra):
+    def main(self, *args, standalone_mode: bool = True, **extra) -> Any:
         try:
             status = super().main(*args, standalone_mode=False, **extra)
         except click.exceptions.NoArgsIsHelpError as error:
-            click.echo(error.ctx.get_help() if error.ctx else "")
+            click.echo(error.format_message())
             status = 0
         except click.ClickException as error:
-            command = error.ctx.command_path if getattr(error, "ctx", None) else ""
+            context = getattr(error, "ctx", None)
+            command = context.command_path if context else "workshop"
             sentence = error.format_message().rstrip(".")
-            complain(
-                f"{sentence}: `{command or 'workshop'} --help` shows what it takes"
-            )
+            complain(f"{sentence}: `{command} --help` shows what it takes")
             status = 2
         except UserError as error:
             complain(str(error))
@@ -131,9 +130,6 @@ def warm_engine(needed: bool = True, seeds: tuple[int, ...] = ()) -> Iterator[En
         yield engine
 
 
-NAME = {"shell_complete": complete_name}
-
-
 @click.group(cls=Workshop, context_settings={"help_option_names": ["-h", "--help"]})
 def cli() -> None:
     """Check your exercises, see what comes next, ask for hints.
@@ -153,7 +149,7 @@ def list_command() -> None:
 
 
 @cli.command()
-@click.argument("names", nargs=-1, metavar="[NAME]...", **NAME)
+@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete_name)
 @click.option("--all", "everything", is_flag=True, help="Every exercise you started.")
 @click.option("--solutions", is_flag=True, help="Check the solutions, not your files.")
 @click.option("-v", "--verbose", is_flag=True, help="Show all that was seen.")
@@ -256,7 +252,7 @@ class OneCheck:
 
 
 @cli.command()
-@click.argument("name", required=False, **NAME)
+@click.argument("name", required=False, shell_complete=complete_name)
 def watch(name: str | None) -> int:
     """Check on every save; go on when it is right.
 
@@ -270,11 +266,14 @@ def watch(name: str | None) -> int:
     with warm_engine() as engine:
         from grader.watch import Watch
 
-        return Watch(house, engine, make_screen(), exercise).run()
+        status = Watch(house, engine, make_screen(), exercise).run()
+    if status == STOPPED:
+        raise KeyboardInterrupt
+    return status
 
 
 @cli.command()
-@click.argument("name", required=False, **NAME)
+@click.argument("name", required=False, shell_complete=complete_name)
 @click.option("--again", is_flag=True, help="Show the same hints, no new one.")
 def hint(name: str | None, again: bool) -> None:
     """One more hint for NAME (three in all), or for the next exercise."""
@@ -302,7 +301,7 @@ def next_command() -> None:
 
 
 @cli.command()
-@click.argument("name", **NAME)
+@click.argument("name", shell_complete=complete_name)
 def reset(name: str) -> None:
     """Start NAME again; your version is kept in .workshop/backup/."""
     from grader.progress import content_of, is_untouched, write_atomically
@@ -329,7 +328,7 @@ def reset(name: str) -> None:
 
 
 @cli.command()
-@click.argument("name", **NAME)
+@click.argument("name", shell_complete=complete_name)
 @click.option("--anyway", is_flag=True, help="Show it though yours is not right yet.")
 def diff(name: str, anyway: bool) -> None:
     """Your file beside the solution, once yours is right."""
@@ -380,7 +379,7 @@ def refusal(state: str) -> str:
     multiple=True,
     metavar="NAME",
     help="Grade only this exercise; may be repeated.",
-    **NAME,
+    shell_complete=complete_name,
 )
 @click.option("--csv", "csv_path", type=Path, metavar="FILE", help="A row per learner.")
 @click.option("--json", "json_path", type=Path, metavar="FILE", help="Everything.")

@@ -23,7 +23,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 from grader.catalog import Exercise
@@ -38,6 +38,7 @@ WRITE_EVERY = 2.0  # seconds between two writings of the results
 NOT_GRADED = "not graded"
 UNREADABLE = "unreadable"
 ENVIRONMENT = "environment"
+ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 STARTED = ("right", "wrong", "not started")
 
 
@@ -418,6 +419,9 @@ def _read_inside(folder: Path, path: Path) -> bytes:
 
 
 # -- grading -----------------------------------------------------------------------
+STOP: Any = object()  # in the queue of graded cells: a signal asked to stop
+
+
 class Pool:
     """``jobs`` threads, each with an engine of its own, take cells from a queue.
 
@@ -500,17 +504,15 @@ def grade_all(
     are written and shown.
     """
     waiting = [cell for cell in book.cells if cell.content is not None]
-    with (
-        _signals_interrupt(),
-        tempfile.TemporaryDirectory(prefix="workshop-grade-") as folder,
-    ):
-        pool = Pool(make_engine, min(jobs, max(1, len(waiting))), Path(folder))
+    jobs = min(jobs, max(1, len(waiting)))
+    with tempfile.TemporaryDirectory(prefix="workshop-grade-") as folder:
+        pool = Pool(make_engine, jobs, Path(folder))
         screen = None
         try:
-            pool.start(waiting)
-            screen = make_screen()
-            _follow(book, pool, outputs, screen)
-            finished = True
+            with _signals_stop(pool):
+                pool.start(waiting)
+                screen = make_screen()
+                finished = _follow(book, pool, outputs, screen)
         except KeyboardInterrupt:
             finished = False
         finally:
@@ -522,8 +524,8 @@ def grade_all(
     return finished
 
 
-def _follow(book: Gradebook, pool: Pool, outputs: Outputs, screen: Screen) -> None:
-    """Wait for all threads; show and write what arrives."""
+def _follow(book: Gradebook, pool: Pool, outputs: Outputs, screen: Screen) -> bool:
+    """Wait for all threads; show and write what arrives; False if told to stop."""
     owner = {id(cell): row for row in book.rows for cell in row.cells}
     open_cells = Counter(id(owner[id(c)]) for c in book.cells if c.content is not None)
     live = len(pool.threads)
@@ -536,6 +538,8 @@ def _follow(book: Gradebook, pool: Pool, outputs: Outputs, screen: Screen) -> No
             except queue.Empty:
                 outputs.write(book)  # what came since the last writing
                 continue
+            if cell is STOP:
+                return False
             if cell is None:
                 live -= 1
                 continue
@@ -551,19 +555,29 @@ def _follow(book: Gradebook, pool: Pool, outputs: Outputs, screen: Screen) -> No
             "a grading thread ended before its work was done: grade again",
             exit_status=3,
         )
+    return True
 
 
 @contextlib.contextmanager
-def _signals_interrupt():
-    """SIGTERM and SIGHUP raise KeyboardInterrupt in the main thread meanwhile."""
+def _signals_stop(pool: Pool):
+    """SIGINT, SIGTERM and SIGHUP ask the main loop to stop; a second one raises.
 
-    def interrupt(number, frame):
-        raise KeyboardInterrupt
+    An exception raised from a handler is lost if it arrives in the wrong moment
+    (while Python imports, for one); what is put into the queue is not.
+    """
+    asked = False
+
+    def ask(number, frame):
+        nonlocal asked
+        if asked:
+            raise KeyboardInterrupt
+        asked = True
+        pool.done.put(STOP)
 
     before = {}
     if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            before[number] = signal.signal(number, interrupt)
+        for number in ENDING_SIGNALS:
+            before[number] = signal.signal(number, ask)
     try:
         yield
     finally:
@@ -576,7 +590,7 @@ def _no_more_signals():
     """A second, impatient Ctrl-C must not lose the results that are being written."""
     before = {}
     if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for number in ENDING_SIGNALS:
             before[number] = signal.signal(number, signal.SIG_IGN)
     try:
         yield

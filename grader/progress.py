@@ -9,6 +9,7 @@ what it was is right again at once.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import json
@@ -57,8 +58,15 @@ def read_bytes(path: Path) -> bytes:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Replace ``path``; a reader sees the old text or the new, never half of one."""
+    """Replace ``path``; a reader sees the old text or the new, never half of one.
+
+    Raises:
+        OSError: it cannot be written, or is a device, a pipe, or a folder.
+    """
     target = Path(os.path.realpath(path))  # keep a link to a file a link
+    # Renaming a file onto /dev/null or a pipe takes it away from every program.
+    if target.exists() and not target.is_file():
+        raise OSError(errno.EINVAL, "not a plain file", str(target))
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         with open(temporary, "w", encoding="utf-8", newline="") as file:

@@ -78,20 +78,23 @@ class Watch:
         self.judged = ""  # digest that the shown verdict belongs to
         self.changed_at = 0.0
         self.leaving = False
+        self.status = 0
 
     def run(self) -> int:
         """Until q, Ctrl-C, or the last exercise is right."""
         with contextlib.ExitStack() as stack:
-            stack.enter_context(signals_end_the_program())
+            stack.enter_context(signals_ask_to_leave(self.events))
             stack.enter_context(self.worker)
             stack.enter_context(self.files)
             stack.enter_context(self.keys)
             self.turn_to(self.exercise)
             while not self.leaving:
                 self._handle(self._wait())
-                self._look()
-        self.screen.progress(self.progress.states(self.catalog))
-        return 0
+                if not self.leaving:
+                    self._look()
+        if self.status == 0:
+            self.screen.progress(self.progress.states(self.catalog))
+        return self.status
 
     def _wait(self) -> tuple:
         """The next event, or a tick when it is time to look or to check."""
@@ -108,6 +111,8 @@ class Watch:
         elif kind == "finished":
             self.worker.take()
             self._finished(value)
+        elif kind == "signal":
+            self.leaving, self.status = True, 128 + value
         elif kind == "checked" and self.worker.busy:
             self.keys.draw(f"{self.exercise.name}: {value} done ...")
 
@@ -513,15 +518,25 @@ class Keys:
 
 
 @contextlib.contextmanager
-def signals_end_the_program():
-    """SIGTERM and SIGHUP leave by SystemExit, so that everything is put back."""
+def signals_ask_to_leave(events: queue.SimpleQueue):
+    """SIGINT, SIGTERM and SIGHUP become an event; a second one raises SystemExit.
 
-    def leave(number, frame):
-        raise SystemExit(128 + number)
+    An exception raised from a handler is lost if it arrives in the wrong moment
+    (while Python imports, for one); what is put into the queue is not. Either way
+    the terminal is put back.
+    """
+    asked = False
+
+    def ask(number, frame):
+        nonlocal asked
+        if asked:
+            raise SystemExit(128 + number)
+        asked = True
+        events.put(("signal", number))
 
     before: dict[int, Callable | int | None] = {
-        number: signal.signal(number, leave)
-        for number in (signal.SIGTERM, signal.SIGHUP)
+        number: signal.signal(number, ask)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     }
     try:
         yield

@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from grader.progress import write_atomically
 from tests.grader.small_house import (
     NAMES,
     PATIENCE,
@@ -26,6 +27,31 @@ from tests.grader.small_house import (
 @pytest.fixture
 def house(tmp_path):
     return make_house(tmp_path / "house")
+
+
+@pytest.fixture
+def start(house):
+    """``start("grade", ...)`` in the background; ended whatever the test does."""
+    running = []
+
+    def start(*words):
+        process = subprocess.Popen(
+            command(*words),
+            cwd=house,
+            env=quiet_environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        running.append(process)
+        return process
+
+    yield start
+    for process in running:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
 
 
 @pytest.fixture
@@ -179,14 +205,14 @@ def test_a_failure_of_the_grader_is_told_in_its_row(house, hand_in):
 
 
 def test_odd_names_of_learners_survive_every_format(house, tmp_path):
-    names = ["=1+2", "a b,c;d", "Zo\u00eb", "x\x07y", os.fsdecode(b"caf\xe9")]
+    names = ["=1+2", "a b,c;d", "Zo\u00eb", "x\x07y", os.fsdecode(b"Ren\xe9")]
     for name in names:
         folder = tmp_path / "class" / name
         folder.mkdir(parents=True)
         (folder / "01_one.py").write_text("# play: right\n")
     _, told, rows = grade(house, str(tmp_path / "class"), "--each")
     assert len(told) == len(rows) == 5
-    assert {"=1+2", "a b,c;d", "Zo\u00eb", "x?y", "caf?"} == set(told)
+    assert {"=1+2", "a b,c;d", "Zo\u00eb", "x?y", "Ren?"} == set(told)
     assert "'=1+2" in rows  # a spreadsheet must not compute it
     assert all(one["points"] == 1 for one in told.values())
     suites = ElementTree.parse(house / "out.xml").getroot().findall("testsuite")
@@ -225,32 +251,37 @@ def test_folders_that_are_refused(house, hand_in, tmp_path):
 
 def test_outputs_that_are_refused(house, hand_in, tmp_path):
     alice = hand_in("alice", "right")
+    pipe = tmp_path / "pipe"  # never a real device here: a bug would replace it
+    os.mkfifo(pipe)
     for words, told in [
         (["--csv", str(tmp_path)], "is a folder"),
         (["--json", "no/such/out.json"], "there is no folder no/such"),
-        (["--junit", "/dev/null"], "is not a plain file"),
+        (["--junit", str(pipe)], "is not a plain file"),
         (["--csv", "a", "--json", "./a"], "both name"),
         (["--csv", "/proc/out.csv"], "cannot be written"),
     ]:
         assert told in refused(workshop(house, "grade", alice, *words))
     assert graded(house) == []
     assert not list(house.glob(".workshop-*"))
+    assert pipe.is_fifo()
+
+
+def test_a_pipe_or_a_device_is_never_replaced_by_a_file(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(OSError, match="not a plain file"):
+        write_atomically(pipe, "text")
+    assert pipe.is_fifo()
+    assert os.listdir(tmp_path) == ["pipe"]
 
 
 # -- interruption ----------------------------------------------------------------------
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_an_interruption_keeps_what_was_graded(house, hand_in, number):
+def test_an_interruption_keeps_what_was_graded(house, hand_in, start, number):
     alice = hand_in("alice", "right", "wrong")
     bob = hand_in("bob", "right", "sleep 1000", "right")
     files = ["--json", "out.json", "--csv", "out.csv", "--junit", "out.xml"]
-    process = subprocess.Popen(
-        command("grade", alice, bob, *files),
-        cwd=house,
-        env=quiet_environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = start("grade", alice, bob, *files)
     end = time.monotonic() + PATIENCE
     while "begin sleep 1000" not in graded(house):
         assert time.monotonic() < end
@@ -268,15 +299,10 @@ def test_an_interruption_keeps_what_was_graded(house, hand_in, number):
     assert "1 / 6" in output
 
 
-def test_results_are_written_while_grading_goes_on(house, hand_in):
+def test_results_are_written_while_grading_goes_on(house, hand_in, start):
     """Even a grader that is killed outright leaves what it had."""
     alice = hand_in("alice", "right", "sleep 1", "sleep 1000")
-    process = subprocess.Popen(
-        command("grade", alice, "--json", "out.json"),
-        cwd=house,
-        env=quiet_environment(),
-        stdout=subprocess.DEVNULL,
-    )
+    start("grade", alice, "--json", "out.json")
     end = time.monotonic() + PATIENCE
     while "begin sleep 1000" not in graded(house):
         assert time.monotonic() < end
@@ -288,22 +314,13 @@ def test_results_are_written_while_grading_goes_on(house, hand_in):
         if (house / "out.json").exists():
             told = json.loads((house / "out.json").read_text())["learners"][0]
             done = statuses(told)
-    process.kill()
-    process.wait()
 
 
-def test_an_output_that_fails_later_is_said_and_the_table_shown(house, hand_in):
+def test_an_output_that_fails_later_is_said_and_the_table_shown(house, hand_in, start):
     out = house / "results"
     out.mkdir()
     alice = hand_in("alice", "sleep 1")
-    process = subprocess.Popen(
-        command("grade", alice, "--json", "results/out.json"),
-        cwd=house,
-        env=quiet_environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = start("grade", alice, "--json", "results/out.json")
     end = time.monotonic() + PATIENCE
     while "begin sleep 1" not in graded(house):
         assert time.monotonic() < end
@@ -324,7 +341,7 @@ def test_hostile_submissions_do_not_change_the_others_grades(house, tmp_path):
         "grace": "def add(a):\n    while True:\n        pass\n",
         "mallory": "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n",
         "oscar": "def add(a:\n",
-        "peggy": b"# caf\xe9\n",
+        "peggy": b"# Ren\xe9\n",
         "victor": (house / "exercises" / "01_one.py").read_text(),
     }
     for name, text in code.items():
