@@ -72,9 +72,11 @@ def read_snapshot(path: Path) -> dict:
     try:
         return torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # a damaged file raises nearly anything
+        damaged = not isinstance(error, PermissionError)
+        reason = "damaged, or not a snapshot" if damaged else error.strerror
         raise BadInput(
-            f"cannot read the snapshot {path} ({type(error).__name__}): it is damaged "
-            "or not a snapshot; move it away or choose another --snapshot"
+            f"cannot read the snapshot {path} ({reason}): "
+            "move it away or choose another --snapshot"
         ) from error
 
 

@@ -237,7 +237,7 @@ def test_reading_a_snapshot_runs_no_code(tmp_path):
             return os.mkdir, (str(tmp_path / "exploded"),)
 
     (tmp_path / "snapshot.pt").write_bytes(pickle.dumps(Bomb(), protocol=2))
-    with pytest.raises(command_line.BadInput, match="not a snapshot"):
+    with pytest.raises(command_line.BadInput, match="damaged, or not a snapshot"):
         single_device.read_snapshot(tmp_path / "snapshot.pt")
     assert not (tmp_path / "exploded").exists()
 

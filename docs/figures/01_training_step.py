@@ -1,0 +1,51 @@
+"""One training step of lesson 01, and what a snapshot holds."""
+
+from svg import Drawing
+
+DESCRIPTION = (
+    "Upper row, from left to right: the training set of 1,438 images; an arrow "
+    "'data' to the batch, 32 images and their labels; an arrow 'forward' to the "
+    "model with 9,930 weights; an arrow 'forward' to the loss, one number. Lower "
+    "row, from right to left: an arrow 'backward' leads down from the loss to the "
+    "gradient, 9,930 numbers in .grad; from there an arrow 'step' to the optimizer "
+    "with 9,930 numbers of momentum, and from it an arrow 'step' up to the model's "
+    "weights. At the lower left a frame lists what a snapshot holds: model, the "
+    "weights; optimizer, the momentum; epochs_run, how far it came; rng, what "
+    "dropout draws next; loader_rng, the order of images."
+)
+
+drawing = Drawing(760, 340, "One training step", DESCRIPTION)
+TOP, BOTTOM, HEIGHT = 40, 200, 72
+
+drawing.box(20, TOP, 130, HEIGHT, "training set\n1,438 images", fill="grey")
+drawing.box(225, TOP, 130, HEIGHT, "batch\n32 images", fill="blue")
+drawing.box(430, TOP, 130, HEIGHT, "model\n9,930 weights", fill="green")
+drawing.box(635, TOP, 105, HEIGHT, "loss\n1 number", fill="orange")
+drawing.box(600, BOTTOM, 140, HEIGHT, "gradient\n9,930 numbers", fill="violet")
+drawing.box(
+    395, BOTTOM, 140, HEIGHT, "optimizer\nmomentum:\n9,930 numbers", fill="teal"
+)
+
+middle = TOP + HEIGHT / 2
+drawing.arrow(150, middle, 225, middle, label="data")
+drawing.arrow(355, middle, 430, middle, label="forward")
+drawing.arrow(560, middle, 635, middle, label="forward")
+drawing.arrow(665, TOP + HEIGHT, 665, BOTTOM, label="backward")
+drawing.arrow(600, BOTTOM + HEIGHT / 2, 535, BOTTOM + HEIGHT / 2, label="step")
+drawing.arrow(495, BOTTOM, 495, TOP + HEIGHT, label="step")
+
+drawing.group(20, 170, 330, 150, "What a snapshot holds", colour="yellow")
+for number, (name, meaning) in enumerate(
+    [
+        ("model", "the weights"),
+        ("optimizer", "the momentum"),
+        ("epochs_run", "how far it came"),
+        ("rng", "what dropout draws next"),
+        ("loader_rng", "the order of images"),
+    ]
+):
+    y = 217 + 22 * number
+    drawing.text(34, y, name, size=14, mono=True, behind="#ffffff")
+    drawing.text(134, y, meaning, size=14, behind="#ffffff")
+
+drawing.save(__file__)
