@@ -1,0 +1,71 @@
+"""Collect the numbers of an epoch over all ranks, without slowing the training.
+
+The loss that rank 0 sees is that of its own images. What belongs on the screen is the
+loss over the images of all ranks; a rank whose batches are smaller counts for less.
+Asking the others after every batch would make everybody wait once more per step. So a
+``Meter`` adds up on its own rank, and the ranks meet only when somebody reads it::
+
+    meter = Meter()
+    for images, labels in loader:
+        ...
+        meter.update(loss, len(labels))
+    meter.read()   # in the middle of an epoch, or at its end
+
+``read()`` may be called more than once; what is already counted stays counted, once.
+Its throughput is that of all ranks together: all images by the seconds of the slowest
+rank, for the others wait for it.
+
+    workshop check 05_metrics
+
+The page is docs/lessons/05_ddp_spawn.rst.
+"""
+
+import torch
+import torch.distributed as dist
+
+
+class Meter:
+    """Adds up on one rank; ``read`` adds up over the ranks."""
+
+    def __init__(self):
+        # [sum of the losses of all images, number of images]
+        self.sums = torch.zeros(2, dtype=torch.float64)
+
+    def update(self, mean_loss: torch.Tensor, images: int) -> None:
+        """Count a batch of this rank: no communication, and no graph is kept.
+
+        Args:
+            mean_loss: [], the mean over the images of the batch, as the loss functions
+                give it; part of a graph.
+            images: how many the batch has.
+        """
+        # TODO 1 of 2: add to self.sums.
+        # [start answer 1]
+        loss = mean_loss.detach().double()
+        self.sums += torch.stack([loss * images, loss.new_tensor(images)])
+        # [end answer 1]
+
+    def read(self, seconds: float) -> dict[str, float]:
+        """The numbers of all ranks so far; every rank must call it.
+
+        Args:
+            seconds: how long this rank has trained.
+
+        Returns:
+            The same dict on every rank: ``loss``, the mean over all images;
+            ``images``, how many; ``images_per_s``.
+        """
+        # TODO 2 of 2: the sums over the ranks, and the seconds of the slowest.
+        # [start answer 2]
+        sums = self.sums.clone()  # all_reduce works in place; we go on counting
+        slowest = torch.tensor(seconds, dtype=torch.float64)
+        # Every rank; [2] -> [2] and [] -> [], 24 bytes together.
+        dist.all_reduce(sums)
+        dist.all_reduce(slowest, dist.ReduceOp.MAX)
+        loss_sum, images, slowest_s = *sums.tolist(), slowest.item()
+        return {
+            "loss": loss_sum / images,
+            "images": images,
+            "images_per_s": images / slowest_s,
+        }
+        # [end answer 2]

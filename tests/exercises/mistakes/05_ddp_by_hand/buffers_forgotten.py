@@ -1,0 +1,4 @@
+# wrong value: shift at the beginning | this rank's own value
+# [answer 1]
+for parameter in module.parameters():
+    dist.broadcast(parameter.detach(), src=0)

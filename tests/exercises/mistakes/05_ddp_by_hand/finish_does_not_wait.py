@@ -1,0 +1,3 @@
+# wrong value: .grad
+# [answer 3]
+self.works.clear()

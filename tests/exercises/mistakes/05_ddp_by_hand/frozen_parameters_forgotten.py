@@ -1,0 +1,5 @@
+# wrong value: scale | this rank's own value
+# [answer 1]
+for tensor in chain(module.parameters(), module.buffers()):
+    if tensor.requires_grad or not isinstance(tensor, nn.Parameter):
+        dist.broadcast(tensor.detach(), src=0)

@@ -1,0 +1,4 @@
+# hang: broadcast | root
+# [answer 1]
+for tensor in chain(module.parameters(), module.buffers()):
+    dist.broadcast(tensor.detach(), src=dist.get_rank())

@@ -1,0 +1,3 @@
+# hang: rank 1 | rank 0
+# [answer 1]
+dist.init_process_group("gloo", rank=0, world_size=world_size)

@@ -1,0 +1,12 @@
+# wrong value: after 2 epochs, SGD
+# [answer 3]
+ddp_model = DDP(model)
+optimizer = make_optimizer(model.parameters())
+for group in optimizer.param_groups:
+    group["lr"] *= dist.get_world_size()
+for epoch in range(epochs):
+    loader.sampler.set_epoch(epoch)
+    for images, labels in loader:
+        optimizer.zero_grad()
+        F.cross_entropy(ddp_model(images), labels).backward()
+        optimizer.step()

@@ -1,0 +1,104 @@
+"""Checks of exercises/05_exact_evaluation.py."""
+
+import pytest
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.utils.data import Dataset
+
+from grader import expect
+
+SIZE = 22  # neither 3 nor 4 ranks divide it
+
+
+class Images(Dataset):
+    """Vectors with labels, the same on all ranks; notes which ones are read."""
+
+    def __init__(self, seed, size=SIZE):
+        generator = torch.Generator().manual_seed(seed)
+        self.images = torch.randn(size, 6, generator=generator, dtype=torch.float64)
+        self.labels = torch.randint(3, (size,), generator=generator)
+        self.read = []
+
+    def __len__(self):
+        return len(self.labels)
+
+    def __getitem__(self, index):
+        self.read.append(int(index))
+        return self.images[index], self.labels[index]
+
+
+def make_model(seed):
+    """A network with BatchNorm, whose running statistics are buffers."""
+    torch.manual_seed(seed)
+    model = nn.Sequential(nn.Linear(6, 5), nn.BatchNorm1d(5), nn.Linear(5, 3)).double()
+    with torch.no_grad():
+        model(3 * torch.randn(50, 6, dtype=torch.float64))
+    return model
+
+
+def truth(seed, dataset):
+    """(recognised, all) in one process."""
+    predicted = make_model(seed).eval()(dataset.images).argmax(dim=1)
+    return int((predicted == dataset.labels).sum()), len(dataset)
+
+
+def compare(exercise, seed, dataset, batch_size):
+    """What evaluate counts, and the truth; returns what this rank has read."""
+    correct, total = truth(seed, dataset)
+    result = exercise.evaluate(DDP(make_model(seed)), dataset, batch_size)
+    expect.that(
+        isinstance(result, tuple) and len(result) == 2,
+        f"evaluate must return (images recognised, images), not {result!r}",
+    )
+    label = f"of {total} on {dist.get_world_size()} ranks"
+    expect.equal(result[1], total, f"the number of images {label}")
+    expect.equal(result[0], correct, f"the number recognised {label}")
+
+
+@pytest.mark.ranks(3, 4)
+def test_shares(exercise, rank, world_size, seed):
+    """Every image is in one share, and in no other."""
+    share = exercise.my_share(Images(seed))
+    expect.that(share is not None, "my_share returned None: is a `return` missing?")
+    everyone = [None] * world_size
+    dist.all_gather_object(everyone, [int(i) for i in share.indices])
+    everything = sorted(i for indices in everyone for i in indices)
+    repeated = sorted({i for i in everything if everything.count(i) > 1})
+    expect.equal(repeated, [], "images in more than one share")
+    missing = sorted(set(range(SIZE)) - set(everything))
+    expect.equal(missing, [], "images in no share")
+    sizes = [len(indices) for indices in everyone]
+    expect.that(max(sizes) - min(sizes) <= 1, f"unequal shares: {sizes} images")
+
+
+@pytest.mark.ranks(3, 4)
+def test_whole_batches(exercise, rank, world_size, seed):
+    """One batch on every rank: the numbers of one process."""
+    compare(exercise, seed, Images(seed), SIZE)
+
+
+@pytest.mark.ranks(3, 4)
+def test_unequal_numbers_of_batches(exercise, rank, world_size, seed):
+    """With 2 batches on some ranks and 1 on others: the numbers of one process."""
+    compare(exercise, seed, Images(seed), SIZE // world_size)
+
+
+@pytest.mark.ranks(4)
+def test_fewer_images_than_ranks(exercise, rank, world_size, seed):
+    """A rank without images takes part, too."""
+    compare(exercise, seed, Images(seed, size=2), 4)
+
+
+@pytest.mark.ranks(4)
+def test_work_is_shared(exercise, rank, world_size, seed):
+    """No rank looks at more images than its share."""
+    dataset = Images(seed)
+    compare(exercise, seed, dataset, 3)
+    share = -(-SIZE // world_size)
+    expect.right_way(
+        len(dataset.read) <= share,
+        f"this rank read {len(dataset.read)} images of {SIZE}: its share is at most "
+        f"{share}, the others count the rest",
+    )

@@ -1,0 +1,140 @@
+"""Checks of exercises/05_metrics.py."""
+
+import gc
+import weakref
+from itertools import chain
+
+import pytest
+import torch
+
+from grader import expect
+
+KEYS = ["images", "images_per_s", "loss"]
+
+
+def batches(seed, counts):
+    """(mean loss, images) of one batch for each of ``counts``."""
+    generator = torch.Generator().manual_seed(seed)
+    losses = 1 + torch.rand(len(counts), generator=generator, dtype=torch.float64)
+    return list(zip(losses, counts, strict=True))
+
+
+def fill(meter, some):
+    for mean_loss, images in some:
+        meter.update(mean_loss.clone().requires_grad_() * 1, images)
+
+
+def flat(by_rank):
+    return list(chain.from_iterable(by_rank))
+
+
+def mean_of(some):
+    return sum(loss.item() * images for loss, images in some) / images_of(some)
+
+
+def images_of(some):
+    return sum(images for _, images in some)
+
+
+def compare(found, everything, slowest_s, local, label):
+    expect.that(found is not None, "read returned None: is a `return` missing?")
+    expect.equal(sorted(found), KEYS, "the keys of what read returns")
+    images = images_of(everything)
+    own = mean_of(local) if local else None
+    expect.equal(found["images"], images, f"images {label}")
+    expect.close(found["loss"], mean_of(everything), f"loss {label}", local=own)
+    expect.close(found["images_per_s"], images / slowest_s, f"images_per_s {label}")
+
+
+@pytest.mark.ranks(3, 4)
+def test_equal_batches(exercise, rank, world_size, seed):
+    """With equal batches on all ranks: the mean over all images."""
+    by_rank = [batches(seed + r, [4, 4]) for r in range(world_size)]
+    meter = exercise.Meter()
+    fill(meter, by_rank[rank])
+    found = meter.read(2.0)
+    compare(found, flat(by_rank), 2.0, by_rank[rank], "of equal batches")
+
+
+@pytest.mark.ranks(3, 4)
+def test_unequal_batches(exercise, rank, world_size, seed):
+    """Unequal batches: every image counts the same, wherever it is."""
+    by_rank = [batches(seed + r, [8, 8, 2 * r + 1]) for r in range(world_size)]
+    meter = exercise.Meter()
+    fill(meter, by_rank[rank])
+    found = meter.read(0.5)
+    compare(found, flat(by_rank), 0.5, by_rank[rank], "of unequal batches")
+
+
+@pytest.mark.ranks(3, 4)
+def test_slowest_rank(exercise, rank, world_size, seed):
+    """The throughput is all images by the seconds of the slowest rank."""
+    by_rank = [batches(seed + r, [5, 5]) for r in range(world_size)]
+    meter = exercise.Meter()
+    fill(meter, by_rank[rank])
+    seconds = [1.5, 4.0, 2.0, 3.0]
+    found = meter.read(seconds[rank])
+    compare(found, flat(by_rank), 4.0, by_rank[rank], "when rank 1 is slow")
+
+
+@pytest.mark.ranks(3)
+def test_ranks_meet_only_in_read(exercise, rank, world_size, seed, ledger):
+    """update sends nothing; read needs no more than two collectives."""
+    by_rank = [batches(seed + r, [4, 4, 2]) for r in range(world_size)]
+    meter = exercise.Meter()
+    fill(meter, by_rank[rank])
+    by_update = len(ledger.rows)
+    found = meter.read(1.0)
+    by_read = len(ledger.rows) - by_update
+    compare(found, flat(by_rank), 1.0, by_rank[rank], "of three batches")
+    expect.right_way(
+        by_update == 0, f"update called torch.distributed {by_update} times"
+    )
+    expect.right_way(
+        by_read <= 2, f"read called torch.distributed {by_read} times: two are enough"
+    )
+
+
+@pytest.mark.ranks(3)
+def test_a_rank_without_batches(exercise, rank, world_size, seed):
+    """A rank that had no batch takes part, and does not spoil the mean."""
+    by_rank = [batches(seed, [3]), [], batches(seed + 2, [2, 7])]
+    meter = exercise.Meter()
+    fill(meter, by_rank[rank])
+    found = meter.read(1.0)
+    compare(found, flat(by_rank), 1.0, by_rank[rank], "when rank 1 had no batch")
+
+
+@pytest.mark.ranks(3, 4)
+def test_read_in_the_middle(exercise, rank, world_size, seed):
+    """Read in the middle and at the end: everything is counted once."""
+    early = [batches(seed + r, [4, r + 1]) for r in range(world_size)]
+    late = [batches(seed + 50 + r, [6]) for r in range(world_size)]
+    meter = exercise.Meter()
+    fill(meter, early[rank])
+    compare(meter.read(1.0), flat(early), 1.0, early[rank], "in the middle")
+    fill(meter, late[rank])
+    everything = flat(early) + flat(late)
+    mine = early[rank] + late[rank]
+    compare(meter.read(3.0), everything, 3.0, mine, "at the end, read before")
+
+
+@pytest.mark.ranks(3)
+def test_update_keeps_no_graph(exercise, rank, world_size, seed):
+    """A batch's graph is freed: else the memory of all batches adds up."""
+    meter = exercise.Meter()
+    weight = torch.ones((), dtype=torch.float64, requires_grad=True)
+    activation = weight * 2.0
+    meter.update(activation.square(), 4)
+    alive = weakref.ref(activation)
+    del activation
+    gc.collect()
+    kept = alive() is not None or any(
+        torch.is_tensor(value) and value.requires_grad for value in vars(meter).values()
+    )
+    expect.close(meter.read(1.0)["loss"], 4.0, "the loss")
+    expect.right_way(
+        not kept,
+        "the graph of the batch is still there after update: detach the loss, or all "
+        "activations of an epoch stay in memory",
+    )
