@@ -4,7 +4,7 @@ export TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1    # restarts with gloo need it
 torchrun --standalone --nproc-per-node=2 --max-restarts=3 src/elastic_ddp.py
 """
 
-import os
+import time
 from pathlib import Path
 
 import torch
@@ -15,9 +15,11 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 from devices import choose_backend, choose_device
 from one_voice import is_rank_0, one_line_errors, say
 from snapshots import read_snapshot, write_snapshot
+from torchrun_env import get_torchrun_env
 
 SNAPSHOT = Path("elastic.pt")
-STEPS = 300
+STEPS = 100
+PAUSE = 0.05  # seconds in each step: time to kill a rank by hand
 WEIGHTS = torch.tensor([[1.0, -2.0, 3.0, 0.5]])  # what the model has to find out
 
 
@@ -50,6 +52,7 @@ def train(model: nn.Module, rank: int, device: torch.device) -> None:
         optimizer.zero_grad()
         loss.backward()  # gradients become the mean over the ranks in here
         optimizer.step()
+        time.sleep(PAUSE)
         if (step + 1) % 20 == 0:
             if is_rank_0():
                 snapshot = {"model": model.state_dict(), "steps_run": step + 1}
@@ -59,7 +62,7 @@ def train(model: nn.Module, rank: int, device: torch.device) -> None:
 
 @one_line_errors
 def main() -> None:
-    device = choose_device(int(os.environ.get("LOCAL_RANK", "0")))
+    device = choose_device(get_torchrun_env().local_rank)
     dist.init_process_group(choose_backend(device))
     model = ToyModel().to(device)
     train(model, dist.get_rank(), device)  # DDP is gone when it returns

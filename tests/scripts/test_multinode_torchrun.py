@@ -39,11 +39,12 @@ def report(trainer, test_set, args):
     everyone = [None] * dist.get_world_size()
     dist.all_gather_object(everyone, (weights, trainer.losses))
     same = all(torch.equal(weights, w) and trainer.losses == l for w, l in everyone)
-    script.say(f"rank {{dist.get_rank()}} same={{same}} threads={{threads()}}")
+    line = f"rank {{dist.get_rank()}} same={{same}} threads={{threads()}}"
+    script.command_line.say(line)
 
 script.report = report
 script.main()
-script.say(f"after the end threads={{threads()}}")
+script.command_line.say(f"after the end threads={{threads()}}")
 """
 
 
@@ -130,10 +131,12 @@ def test_accuracy_is_exact_in_spite_of_padding(run):
 
 def test_only_rank_0_writes_the_snapshot(run):
     _, folder, process = run
-    assert sorted(p.name for p in folder.iterdir()) == ["metrics.json", "snapshot.pt"]
-    assert re.findall(r"Snapshot of (\d) epochs", process.stdout) == ["4", "8"]
+    snapshots = ["snapshot.pt", "snapshot.pt.previous"]
+    assert sorted(p.name for p in folder.iterdir()) == ["metrics.json", *snapshots]
+    assert process.stdout.count("Snapshot of") == 2
+    assert [read(folder / name)["epochs_run"] for name in snapshots] == [8, 4]
     snapshot = read(folder / "snapshot.pt")
-    assert snapshot.keys() == {"model", "optimizer", "epochs_run"}
+    assert len(snapshot["ranks"]) == run[0]
     assert not [key for key in snapshot["model"] if key.startswith("module.")]
 
 
@@ -152,20 +155,14 @@ def test_ranks_hold_equal_weights_and_the_process_group_ends(ranks, tmp_path):
     assert after == ["0"] * ranks
 
 
-@pytest.mark.parametrize("run", [2], indirect=True)
+@pytest.mark.parametrize("run", [3], indirect=True)
 def test_resumed_run_equals_uninterrupted_run(run, tmp_path):
-    """To the bit; with 3 ranks or more it would be so only up to rounding.
-
-    In its first step of a process DDP sends the gradients in another layout than in
-    all later ones, and so adds the ranks' numbers in another order. That changes
-    the sum of three rounded numbers, but not that of two.
-    """
     ranks, folder, _ = run
     options = ["--batch-size", 16]
     assert torchrun(tmp_path, ranks, SCRIPT, 4, 4, *options).returncode == 0
     process = torchrun(tmp_path, ranks, SCRIPT, 8, 4, *options)
     assert process.returncode == 0, process.stderr
-    assert process.stdout.count("Resuming from snapshot.pt after 4 epochs") == 1
+    assert process.stdout.count("Resuming from snapshot.pt") == 1
     whole, resumed = read(folder / "snapshot.pt"), read(tmp_path / "snapshot.pt")
     for key, value in whole["model"].items():
         assert torch.equal(resumed["model"][key], value), key
@@ -190,7 +187,8 @@ def test_two_nodes_on_one_machine(tmp_path):
     assert places == {(0, 0, 0), (0, 1, 1), (1, 0, 2), (1, 1, 3)}
     assert {steps for *_, steps in lines} == {"12"}
     written = [path.name for folder in folders for path in folder.iterdir()]
-    assert written == ["snapshot.pt"]
+    assert sorted(written) == ["snapshot.pt", "snapshot.pt.previous"]
+    assert not all(list(folder.iterdir()) for folder in folders)
 
 
 # -- bad input -----------------------------------------------------------------
@@ -198,15 +196,17 @@ def test_without_torchrun_it_says_how_to_start_it(tmp_path):
     process = finish(start(tmp_path, [sys.executable, SCRIPT, 10, 5]))
     assert process.returncode == 2
     assert process.stderr.count("\n") == 1
-    assert "torchrun --standalone" in process.stderr and "RANK" in process.stderr
+    assert "torchrun --standalone" in process.stderr
 
 
 @pytest.mark.parametrize("variable", ["GROUP_RANK", "LOCAL_RANK"])
 def test_half_an_environment_is_refused(variable, tmp_path):
-    names = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "GROUP_RANK": "0"}
+    names = dict.fromkeys(["RANK", "LOCAL_RANK", "GROUP_RANK"], "0")
+    names |= dict.fromkeys(["WORLD_SIZE", "LOCAL_WORLD_SIZE"], "1")
+    names["TORCHELASTIC_RUN_ID"] = "test"
     del names[variable]
     process = finish(start(tmp_path, [sys.executable, SCRIPT, 10, 5], **names))
-    assert process.returncode == 2 and "GROUP_RANK must be set" in process.stderr
+    assert process.returncode == 2 and f"{variable} not set" in process.stderr
 
 
 def test_damaged_snapshot_is_named_and_left_alone(tmp_path):
@@ -214,5 +214,5 @@ def test_damaged_snapshot_is_named_and_left_alone(tmp_path):
     process = torchrun(tmp_path, 2, SCRIPT, 2, 1)
     assert process.returncode != 0
     said = [s for s in process.stderr.splitlines() if s.startswith("multinode_")]
-    assert len(said) == 1 and "cannot read the snapshot snapshot.pt" in said[0]
+    assert len(said) == 1 and "the snapshot snapshot.pt is damaged" in said[0]
     assert (tmp_path / "snapshot.pt").read_bytes() == b"damaged"
