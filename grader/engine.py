@@ -45,6 +45,7 @@ class Engine:
         self._lock = threading.Lock()
         self._running: set[socket.socket] = set()
         self._cancelled: set[socket.socket] = set()
+        self._generation = 0  # counts the calls of cancel()
 
     def __enter__(self) -> Engine:
         return self
@@ -59,8 +60,9 @@ class Engine:
                 self._server = ForkServer()
 
     def cancel(self) -> None:
-        """End the checks that run now; their :meth:`grade` raises Cancelled."""
+        """End what is graded now; the :meth:`grade` of it raises Cancelled."""
         with self._lock:
+            self._generation += 1
             for client in self._running:
                 self._cancelled.add(client)
                 client.shutdown(socket.SHUT_RDWR)
@@ -100,7 +102,10 @@ class Engine:
         if early is not None:
             verdicts = [early]
         else:
+            generation = self._generation
             for check in checks:
+                if self._generation != generation:
+                    raise Cancelled
                 verdict = self.run_check(check, source, path, exercise.page)
                 verdicts.append(verdict)
                 if on_check is not None:
@@ -179,6 +184,8 @@ class Engine:
 def _read_source(path: Path, exercise: Exercise) -> tuple[str, list[str]]:
     """(text, what is wrong with the file: lines of a message, or [])."""
     try:
+        if path.exists() and not path.is_file():
+            return "", [f"{path.name} is not a file with a program in it"]
         if path.is_file() and path.stat().st_size > SOURCE_BYTES:
             return "", [f"{path.name} is larger than {SOURCE_BYTES // 1_000_000} MB"]
         raw = path.read_bytes()

@@ -16,6 +16,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
 
 from grader.errors import UserError
@@ -105,6 +106,7 @@ class ForkServer:
 
     def __init__(self) -> None:
         self.info: dict | None = None
+        self._reading = threading.Lock()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115, until close()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         package = str(Path(__file__).resolve().parent.parent)
@@ -127,12 +129,13 @@ class ForkServer:
         Raises:
             UserError: the import failed; the sentence ends with Python's own.
         """
-        if self.info is not None:
-            return
-        message = self._control.recv(4096)
-        if message:
-            self.info = json.loads(message)
-            return
+        with self._reading:
+            if self.info is not None:
+                return
+            message = self._control.recv(4096)
+            if message:
+                self.info = json.loads(message)
+                return
         self._process.wait()
         self._log.seek(0)
         lines = self._log.read().decode("utf-8", "replace").strip().splitlines()

@@ -7,8 +7,10 @@ a right and as a wrong program before it was written down here.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import torch
+if TYPE_CHECKING:
+    import torch
 
 
 @dataclass(frozen=True)
@@ -176,6 +178,8 @@ def of_values(a, e, own, wrong, scale: float | None, world: int) -> tuple[str, s
     ``a``, ``e``: actual and expected, same shape; ``own``: the rank's value before
     communication or None; ``wrong``: where they differ; ``scale``: k if a = k e.
     """
+    import torch  # here, for the command line reads this module, too
+
     if own is not None and own.shape == a.shape and torch.allclose(a, own, rtol=1e-9):
         return "is this rank's own value", "not_communicated"
     if scale is not None:
@@ -211,7 +215,7 @@ def _of_scale(scale: float, world: int, single: bool) -> tuple[str, str]:
 
 
 def _rows_equal(tensor: torch.Tensor) -> bool:
-    return all(torch.equal(tensor[0], row) for row in tensor[1:])
+    return all(bool((tensor[0] == row).all()) for row in tensor[1:])
 
 
 def of_exception(kind: str, message: str) -> str:

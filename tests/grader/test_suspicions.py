@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -67,3 +69,8 @@ def test_exceptions_give_the_mistake_away():
         "group_rank"
     )
     assert of_exception("ValueError", "bad") == ""
+
+
+def test_reading_verdicts_needs_no_torch():
+    code = "import sys, grader.engine, grader.cli; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
