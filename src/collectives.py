@@ -9,6 +9,7 @@ born, the units at which place. A dot is memory that nothing was written to yet.
 In the comments W is the number of ranks and S the bytes of the tensor named.
 """
 
+import argparse
 import time
 
 import torch
@@ -21,21 +22,22 @@ from hello_ranks import meet
 from rendezvous import find_master
 
 EMPTY = -1  # drawn as a dot
+Held = tuple[torch.Tensor, torch.Tensor]  # what a rank holds before and after
 LATE = 0.25  # seconds that rank r comes later than rank r - 1 in barrier()
 
 
-def own_values(device):
+def own_values(device: torch.device) -> torch.Tensor:
     """[W]: 10r, 10r + 1, ... on rank r."""
     world_size = dist.get_world_size()
     return 10 * dist.get_rank() + torch.arange(world_size, device=device)
 
 
-def empty(device):
+def empty(device: torch.device) -> torch.Tensor:
     """[W]: room for what will arrive."""
     return torch.full((dist.get_world_size(),), EMPTY, device=device)
 
 
-def broadcast(device):
+def broadcast(device: torch.device) -> Held:
     """rank 0's values replace everybody's"""
     values = own_values(device)
     before = values.clone()
@@ -44,7 +46,7 @@ def broadcast(device):
     return before, values
 
 
-def scatter(device):
+def scatter(device: torch.device) -> Held:
     """rank 0 deals out its values, one piece to each rank"""
     values = own_values(device)
     piece = empty(device)[:1]
@@ -56,7 +58,7 @@ def scatter(device):
     return before, piece
 
 
-def gather(device):
+def gather(device: torch.device) -> Held:
     """rank 0 collects one piece from each rank"""
     piece = own_values(device)[:1]
     # W separate tensors: a list of W times the same one would keep only the last.
@@ -66,7 +68,7 @@ def gather(device):
     return piece, torch.cat(slots) if slots else piece
 
 
-def reduce(device):
+def reduce(device: torch.device) -> Held:
     """rank 0 gets the sum; what the others then hold is of no use"""
     values = own_values(device)
     before = values.clone()
@@ -75,7 +77,7 @@ def reduce(device):
     return before, values
 
 
-def all_reduce(device):
+def all_reduce(device: torch.device) -> Held:
     """everybody gets the sum over the ranks"""
     values = own_values(device)
     before = values.clone()
@@ -84,7 +86,7 @@ def all_reduce(device):
     return before, values
 
 
-def all_gather(device):
+def all_gather(device: torch.device) -> Held:
     """everybody collects one piece from each rank, in rank order"""
     piece = own_values(device)[:1]
     slots = list(empty(device).split(1))
@@ -93,7 +95,7 @@ def all_gather(device):
     return piece, torch.cat(slots)
 
 
-def reduce_scatter(device):
+def reduce_scatter(device: torch.device) -> Held:
     """rank r gets the sum of everybody's piece r"""
     values = own_values(device)
     piece = empty(device)[:1]
@@ -102,7 +104,7 @@ def reduce_scatter(device):
     return values, piece
 
 
-def all_to_all(device):
+def all_to_all(device: torch.device) -> Held:
     """piece j of rank i becomes piece i of rank j: a transposed table"""
     values = own_values(device)
     slots = list(empty(device).split(1))
@@ -111,7 +113,7 @@ def all_to_all(device):
     return values, torch.cat(slots)
 
 
-def barrier(device):
+def barrier(device: torch.device) -> Held:
     """how many ranks had come when this one came, and when it went on"""
     dist.barrier()
     time.sleep(LATE * dist.get_rank())
@@ -125,7 +127,7 @@ def barrier(device):
     return torch.tensor(counts[:1]), torch.tensor(counts[1:])
 
 
-def send_recv(device):
+def send_recv(device: torch.device) -> Held:
     """rank 0 sends its values to the last rank; the others are not involved"""
     last = dist.get_world_size() - 1
     values = own_values(device) if dist.get_rank() == 0 else empty(device)
@@ -155,17 +157,17 @@ COLLECTIVES = {
 }
 
 
-def cells(tensor):
+def cells(tensor: torch.Tensor) -> str:
     """The numbers of one rank as text, a dot for each that is still empty."""
     numbers = tensor.tolist()
     return " ".join(f"{'.' if n == EMPTY else n:>3}" for n in numbers)
 
 
-def draw(name, device):
+def draw(name: str, device: torch.device) -> None:
     """Run one collective on every rank; rank 0 prints the table of all of them."""
     before, after = COLLECTIVES[name](device)
     row = (cells(before), cells(after))
-    rows = [None] * dist.get_world_size() if dist.get_rank() == 0 else None
+    rows = [("", "")] * dist.get_world_size() if dist.get_rank() == 0 else None
     # Every rank sends its row to rank 0: printing from each rank would mix lines.
     dist.gather_object(row, rows, dst=0)
     if rows:
@@ -176,7 +178,7 @@ def draw(name, device):
             print(f"  rank {rank:<2}  {left:<{width}}   {right}", flush=True)
 
 
-def meet_others(script, timeout_s=60):
+def meet_others(script: str, timeout_s: int = 60) -> torch.device:
     """Start the backend as hello_ranks.py does; return this rank's device.
 
     Raises:
@@ -197,8 +199,10 @@ def meet_others(script, timeout_s=60):
 
 
 @one_line_errors
-def main():
-    parser = OneLineParser(description=__doc__.splitlines()[0])
+def main() -> None:
+    parser = OneLineParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument(
         "names",
         nargs="*",

@@ -9,6 +9,7 @@ A rank waits for half an hour with gloo, ten minutes with NCCL, before it gives 
 here it is 4 seconds. Each rank prints what a user would find in its log.
 """
 
+import argparse
 import os
 import re
 import sys
@@ -18,18 +19,19 @@ from datetime import timedelta
 
 import torch
 import torch.distributed as dist
+from torch import Tensor
 
 from collectives import meet_others
 from command_line import BadInput, OneLineParser, one_line_errors, positive_int, say
 
 
-def only_rank_0(values, group):
+def only_rank_0(values: Tensor, group: dist.ProcessGroup) -> None:
     """a collective that only one rank reaches"""
     if dist.get_rank() == 0:
         dist.all_reduce(values, group=group)
 
 
-def another_order(values, group):
+def another_order(values: Tensor, group: dist.ProcessGroup) -> None:
     """the same two collectives, in another order on one rank"""
     if dist.get_rank() == 0:
         dist.broadcast(values, src=1, group=group)
@@ -39,14 +41,14 @@ def another_order(values, group):
         dist.broadcast(values, src=1, group=group)
 
 
-def all_send(values, group):
+def all_send(values: Tensor, group: dist.ProcessGroup) -> None:
     """everybody sends first, so nobody receives"""
     rank, world_size = dist.get_rank(), dist.get_world_size()
     dist.send(values, (rank + 1) % world_size, group=group)
     dist.recv(values, (rank - 1) % world_size, group=group)
 
 
-def all_receive(values, group):
+def all_receive(values: Tensor, group: dist.ProcessGroup) -> None:
     """everybody receives first, and nobody has sent"""
     rank, world_size = dist.get_rank(), dist.get_world_size()
     received = torch.empty_like(values)
@@ -54,14 +56,14 @@ def all_receive(values, group):
     dist.send(values, (rank + 1) % world_size, group=group)
 
 
-def unequal_iterations(values, group):
+def unequal_iterations(values: Tensor, group: dist.ProcessGroup) -> None:
     """rank 0 has one batch more than the others"""
     batches = 3 if dist.get_rank() == 0 else 2
     for _ in range(batches):
         dist.all_reduce(values, group=group)
 
 
-def left_early(values, group):
+def left_early(values: Tensor, group: dist.ProcessGroup) -> None:
     """rank 1 has seen enough and leaves, without an error"""
     if dist.get_rank() == 1:
         sys.exit(0)
@@ -81,7 +83,7 @@ CASES = {
 }
 
 
-def what_this_rank_sees(case, values, group):
+def what_this_rank_sees(case: str, values: Tensor, group: dist.ProcessGroup) -> str:
     """Run one case; the line that this rank can say about it."""
     start = time.monotonic()
     try:
@@ -96,8 +98,10 @@ def what_this_rank_sees(case, values, group):
 
 
 @one_line_errors
-def main():
-    parser = OneLineParser(description=__doc__.splitlines()[0])
+def main() -> None:
+    parser = OneLineParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("case", metavar="CASE", help=f"one of {', '.join(CASES)}")
     parser.add_argument(
         "--timeout",
@@ -112,6 +116,7 @@ def main():
     device = meet_others("deadlocks.py all_send")
     # A group of all ranks that is less patient than the one in which they have met.
     group = dist.new_group(timeout=timedelta(seconds=args.timeout))
+    assert isinstance(group, dist.ProcessGroup)  # every rank is a member
     say(what_this_rank_sees(args.case, torch.ones(3, device=device), group))
     # Whoever went on has other work for now. If it left instead, the others would
     # not see a time-out, but a closed connection.

@@ -10,16 +10,19 @@ however many ranks there are. Patarasuk and Yuan (2009), "Bandwidth optimal
 all-reduce algorithms for clusters of workstations".
 """
 
+import argparse
 import time
+from collections.abc import Callable, Sequence
 
 import torch
 import torch.distributed as dist
+from torch import Tensor
 
 from collectives import meet_others
 from command_line import OneLineParser, one_line_errors, positive_int
 
 
-def exchange(outgoing, incoming):
+def exchange(outgoing: Tensor, incoming: Tensor) -> int:
     """Send to the right neighbour while receiving from the left; bytes sent."""
     rank, world_size = dist.get_rank(), dist.get_world_size()
     right, left = (rank + 1) % world_size, (rank - 1) % world_size
@@ -37,7 +40,7 @@ def exchange(outgoing, incoming):
     return outgoing.numel() * outgoing.element_size()
 
 
-def ring_reduce_scatter(chunks):
+def ring_reduce_scatter(chunks: Sequence[Tensor]) -> int:
     """Add up chunk r + 1 of all ranks on rank r; return the bytes sent."""
     rank, world_size = dist.get_rank(), dist.get_world_size()
     sent = 0
@@ -50,7 +53,7 @@ def ring_reduce_scatter(chunks):
     return sent
 
 
-def ring_all_gather(chunks):
+def ring_all_gather(chunks: Sequence[Tensor]) -> int:
     """Hand the finished chunk r + 1 of rank r to all ranks; return the bytes sent."""
     rank, world_size = dist.get_rank(), dist.get_world_size()
     sent = 0
@@ -61,7 +64,7 @@ def ring_all_gather(chunks):
     return sent
 
 
-def ring_all_reduce(tensor):
+def ring_all_reduce(tensor: Tensor) -> int:
     """Sum a contiguous tensor over all ranks, in place; return the bytes sent.
 
     Raises:
@@ -75,7 +78,7 @@ def ring_all_reduce(tensor):
     return ring_reduce_scatter(chunks) + ring_all_gather(chunks)
 
 
-def seconds(function, tensor, repeats):
+def seconds(function: Callable, tensor: Tensor, repeats: int) -> float:
     """The quickest of several calls, as seen by the slowest rank."""
     best = float("inf")
     for _ in range(repeats):
@@ -92,7 +95,7 @@ def seconds(function, tensor, repeats):
     return slowest.item()
 
 
-def measure(numel, repeats, device):
+def measure(numel: int, repeats: int, device: torch.device) -> str:
     """One line of the table: bytes sent against the formula, and both times."""
     rank, world_size = dist.get_rank(), dist.get_world_size()
     generator = torch.Generator().manual_seed(rank)
@@ -116,8 +119,10 @@ def measure(numel, repeats, device):
 
 
 @one_line_errors
-def main():
-    parser = OneLineParser(description=__doc__.splitlines()[0])
+def main() -> None:
+    parser = OneLineParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument(
         "--sizes",
         type=positive_int,

@@ -10,6 +10,8 @@ shared one the traffic of all other programs is counted as well.
 
 from __future__ import annotations
 
+import argparse
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -23,7 +25,7 @@ REPEATS = 5
 COUNTERS = Path("/proc/net/dev")  # one line per network device of this namespace
 
 
-def loopback():
+def loopback() -> tuple[int, bool]:
     """(bytes sent over the loopback device so far, whether it is the only device)"""
     lines = COUNTERS.read_text(encoding="ascii").splitlines()[2:]
     devices = dict(line.split(":", 1) for line in lines)
@@ -31,7 +33,7 @@ def loopback():
     return int(numbers["lo"][8]), len(numbers) == 1
 
 
-def calls(device):
+def calls(device: torch.device) -> list[tuple[str, Callable, float]]:
     """Name, what to call on every rank, and the least total that can do (in S)."""
     rank, world_size = dist.get_rank(), dist.get_world_size()
     whole = torch.zeros(NUMEL, device=device)  # S bytes
@@ -52,7 +54,7 @@ def calls(device):
     ]
 
 
-def bytes_of(call):
+def bytes_of(call: Callable) -> int:
     """The bytes that all ranks together send during one call."""
     counts = []
     for _ in range(REPEATS):
@@ -69,8 +71,11 @@ def bytes_of(call):
 
 
 @one_line_errors
-def main():
-    OneLineParser(description=__doc__.splitlines()[0]).parse_args()
+def main() -> None:
+    parser = OneLineParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.parse_args()
     if not COUNTERS.exists():
         raise BadInput(f"there is no {COUNTERS}: this script needs Linux")
     device = meet_others("wire_bytes.py")
