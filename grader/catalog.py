@@ -11,7 +11,7 @@ from grader.errors import UserError
 if sys.version_info >= (3, 11):
     import tomllib
 else:
-    import tomli as tomllib
+    import tomli as tomllib  # pyright: ignore[reportMissingImports]
 
 SUFFIXES = (".py", ".sbatch", ".pbs")
 

@@ -239,7 +239,8 @@ class Diagnosis:
         first, report = own[0], own[0]["report"]
         same = [r["rank"] for r in own if _same_error(r["report"], report)]
         frame = self._my_frame(report)
-        told = (report["message"].strip() or "(without a message)").splitlines()
+        text: str = report["message"].strip() or "(without a message)"
+        told: list[str] = text.splitlines()
         if len(told[0]) > 2 * WIDTH:
             told[0] = f"{told[0][:WIDTH]}... ({report['length']:,} characters)"
         lines = [f"{_ranks(same)} raised {report['type']}: {told[0]}"]
@@ -352,11 +353,11 @@ class Diagnosis:
     # -- wrong values ------------------------------------------------------------
     def _mismatch(self, kind: Kind, way: bool):
         failed = {
-            rank["rank"]: self._as_mismatch(rank["report"])
+            rank["rank"]: mismatch
             for rank in self.ranks
-            if self._as_mismatch(rank["report"])
+            if (mismatch := self._as_mismatch(rank["report"]))
+            and bool(mismatch.get("way")) is way
         }
-        failed = {r: m for r, m in failed.items() if bool(m.get("way")) is way}
         if not failed:
             return None
         first = next(iter(failed.values()))

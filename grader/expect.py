@@ -218,8 +218,8 @@ def _equal_lists(actual: Sequence, expected: Sequence, what: str) -> None:
 
 def _tensor(value: Any, what: str) -> torch.Tensor:
     if isinstance(value, torch.Tensor):
-        full = getattr(value, "full_tensor", None)
-        return full() if callable(full) else value
+        full: Callable[[], torch.Tensor] | None = getattr(value, "full_tensor", None)
+        return value if full is None else full()  # a DTensor holds only its shard
     try:
         return torch.as_tensor(value)
     except (TypeError, ValueError, RuntimeError):

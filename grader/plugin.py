@@ -58,7 +58,7 @@ def pytest_configure(config: pytest.Config) -> None:
     except UserError:
         catalog = []
     config.stash[CATALOG] = {e.checks.resolve(): e for e in catalog}
-    config.stash[ENGINE] = Engine(seeds=config.getoption("--seeds"))
+    config.stash[ENGINE] = Engine(seeds=config.getoption("--seeds") or SEEDS)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -86,7 +86,7 @@ class CheckFile(pytest.File):
         if not config.getoption("collectonly") and not _is_controller(config):
             config.stash[ENGINE].warm()
         try:
-            checks = checks_in(self.path, config.getoption("--seeds"))
+            checks = checks_in(self.path, config.stash[ENGINE].seeds)
         except UserError as error:
             raise self.CollectError(str(error)) from None
         for check in checks:

@@ -99,7 +99,7 @@ class Session:
         self.job, self.rank, self.state, self.reporter = job, rank, state, reporter
         self.path = job["exercise_path"]
         self.ledger = ledger.Ledger(self.path)
-        self.main_thread = threading.main_thread().ident
+        self.main_thread = threading.main_thread().ident or 0
         self.originals: dict[str, int] = {}
         self.cpu_of_watch = 0.0
 

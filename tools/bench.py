@@ -74,7 +74,7 @@ if __name__ == "__main__":
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("only", nargs="?", default="", help="beginning of a part")
     wanted = parser.parse_args().only
     parts: dict[str, Callable[[Path], None]] = {
