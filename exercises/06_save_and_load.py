@@ -1,0 +1,41 @@
+"""Save a DDP training from one rank, load it on all.
+
+All ranks hold the same weights, so one file is enough. Rank 0 writes it. The others
+must not look for it before it is there, and nobody may be left waiting. The file is
+to be of use everywhere: to a program without DDP, whose model's keys do not begin
+with ``module.``, and on a machine that has not the devices it was written on. It is
+read with ``weights_only=True``, so that a file from elsewhere cannot run its code.
+
+    workshop check 06_save_and_load
+
+The page is docs/lessons/06_checkpoints.rst.
+"""
+
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+
+def save_snapshot(
+    path: Path, ddp_model: DDP, optimizer: torch.optim.Optimizer, epochs_run: int
+) -> None:
+    """Write one file with the keys ``model``, ``optimizer`` and ``epochs_run``.
+
+    Every rank calls this. When it returns, on any rank, the file is complete.
+    """
+    # TODO 1 of 2: rank 0 writes, with the plain model's keys; the others wait for it.
+    raise NotImplementedError("TODO 1 of 2")
+
+
+def load_snapshot(
+    path: Path, model: nn.Module, optimizer: torch.optim.Optimizer
+) -> int:
+    """Restore a plain model (not yet wrapped in DDP) and its optimizer from ``path``.
+
+    Every rank calls this. Returns how many epochs were run when it was saved.
+    """
+    # TODO 2 of 2: read the file to the CPU, running no code, and restore both.
+    raise NotImplementedError("TODO 2 of 2")

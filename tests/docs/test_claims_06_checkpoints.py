@@ -1,0 +1,440 @@
+"""What docs/lessons/06_checkpoints.rst says about PyTorch and files, tried out.
+
+Each test is named after its sentence on the page. What ddp_checkpoint.py itself does
+is tested in tests/scripts/test_ddp_checkpoint.py and by the transcripts.
+"""
+
+import os
+import random
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from pickle import UnpicklingError
+
+import pytest
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "src"))
+
+import snapshots  # noqa: E402
+from digits import make_model  # noqa: E402
+from resumable_sampler import ResumableSampler  # noqa: E402
+from snapshots import SnapshotError, read_snapshot, write_snapshot  # noqa: E402
+
+# One process imports torch and forks the ranks before it computes anything.
+RANKS = """
+import os, sys, tempfile
+import torch, torch._dynamo
+import torch.distributed as dist
+import torch.nn.functional as F
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+torch.set_num_threads(1)
+
+def run(world_size, program):
+    with tempfile.TemporaryDirectory() as folder:
+        children = []
+        for rank in range(world_size):
+            child = os.fork()
+            if child == 0:
+                try:
+                    store = dist.FileStore(folder + "/meet", world_size)
+                    dist.init_process_group(
+                        "gloo", store=store, rank=rank, world_size=world_size
+                    )
+                    program(rank, world_size)
+                    dist.barrier()
+                    sys.stdout.flush()
+                    os._exit(0)
+                finally:
+                    os._exit(1)
+            children.append(child)
+        statuses = [os.waitpid(child, 0)[1] for child in children]
+        assert statuses == [0] * world_size, statuses
+"""
+
+
+def ranks(code, limit=90):
+    """What ``code``, which calls ``run(world_size, program)``, prints, by line."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", RANKS + code],
+        env={**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=limit,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split("\n")[:-1]
+
+
+# Save what the next step depends on
+
+
+def test_the_model_has_9930_parameters_and_a_random_state_has_5056_bytes():
+    assert sum(p.numel() for p in make_model().parameters()) == 9930
+    assert torch.get_rng_state().numel() == 5056
+    assert torch.get_rng_state().dtype == torch.uint8
+
+
+def test_ddp_keys_begin_with_module_and_do_not_fit_a_plain_model():
+    wrapped = {f"module.{key}": v for key, v in nn.Linear(2, 2).state_dict().items()}
+    code = """
+def program(rank, world_size):
+    model = nn.Linear(2, 2)
+    if rank == 0:
+        print(list(DDP(model).state_dict()), list(DDP(model).module.state_dict()))
+    else:
+        DDP(model), DDP(model)
+run(2, program)
+"""
+    assert ranks(code) == [f"{list(wrapped)} {['weight', 'bias']}"]
+    with pytest.raises(RuntimeError) as error:
+        make_model().load_state_dict({f"module.{k}": 0 for k in ("0.weight",)})
+    assert 'Missing key(s) in state_dict: "0.weight"' in str(error.value)
+    assert 'Unexpected key(s) in state_dict: "module.0.weight"' in str(error.value)
+
+
+def test_strict_false_makes_keys_that_do_not_fit_no_error():
+    model = nn.Linear(2, 2)
+    before = model.weight.clone()
+    model.load_state_dict({"module.weight": torch.zeros(2, 2)}, strict=False)
+    assert torch.equal(model.weight, before)
+
+
+def test_without_its_state_the_momentum_starts_from_zero():
+    weight = nn.Parameter(torch.ones(1))
+    new = torch.optim.SGD([weight], lr=0.1, momentum=0.9)
+    assert new.state_dict()["state"] == {}
+
+
+def test_a_barrier_inside_the_if_is_a_deadlock():
+    code = """
+import threading
+def program(rank, world_size):
+    def meet():
+        dist.barrier() if rank == 0 else dist.all_reduce(torch.ones(4))
+    threading.Thread(target=meet, daemon=True).start()
+    threading.Event().wait(1.5)
+    waiting = threading.active_count() > 1
+    print(f"rank {rank} waits: {waiting}", flush=True)
+    os._exit(0)
+run(3, program)
+"""
+    assert sorted(ranks(code)) == [f"rank {rank} waits: True" for rank in range(3)]
+
+
+# Write it wholly, or not at all
+
+
+def test_torch_save_empties_the_file_first(tmp_path):
+    path = tmp_path / "snapshot.pt"
+    path.write_bytes(b"old" * 1000)
+
+    class Stop:
+        def __reduce__(self):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        torch.save({"a": Stop()}, path)
+    assert b"old" not in path.read_bytes()
+
+
+def number_in(path):
+    """The step of a snapshot, "part of 200" if it cannot be read, "" if not there."""
+    if not path.exists():
+        return ""
+    try:
+        return str(torch.load(path, weights_only=True)["step"])
+    except Exception:
+        return "part of 200"
+
+
+def test_the_names_are_those_of_the_figure(tmp_path, monkeypatch):
+    """After each call of write_snapshot, each name holds what the figure shows."""
+    path = tmp_path / "snapshot.pt"
+    names = [path, tmp_path / "snapshot.pt.tmp", tmp_path / "snapshot.pt.previous"]
+    weights = torch.randn(50_000)
+    write_snapshot({"step": 100, "weights": weights}, path)
+    seen = {"before": [number_in(name) for name in names]}
+
+    def watched(module, function, call):
+        original = getattr(module, function)
+
+        def watching(*arguments, **options):
+            returned = original(*arguments, **options)
+            seen[call(arguments)] = [number_in(name) for name in names]
+            return returned
+
+        monkeypatch.setattr(module, function, watching)
+
+    class Stopping:
+        """A file like the one that torch.save gets, seen in the middle of writing."""
+
+        def __init__(self, file):
+            self.file = file
+
+        def __getattr__(self, name):
+            return getattr(self.file, name)
+
+        def write(self, data):
+            written = self.file.write(data)
+            self.file.flush()
+            if len(data) > 10_000:
+                seen["torch.save"] = [number_in(name) for name in names]
+            return written
+
+    save = torch.save
+    monkeypatch.setattr(torch, "save", lambda obj, file: save(obj, Stopping(file)))
+    folders = []
+
+    def name_of_sync(arguments):
+        folders.append(os.path.isdir(f"/proc/self/fd/{arguments[0]}"))
+        return "fsync folder" if folders[-1] else "flush, fsync"
+
+    def name_of_replace(arguments):
+        return "link" if str(arguments[1]).endswith("previous") else "replace"
+
+    watched(snapshots.os, "fsync", name_of_sync)
+    watched(snapshots.os, "replace", name_of_replace)
+    write_snapshot({"step": 200, "weights": weights}, path)
+
+    figure = (ROOT / "docs" / "figures" / "06_atomic_save.py").read_text()
+    rows = re.findall(r'\("([^"]+)", \("([^"]*)", "([^"]*)", "([^"]*)"\)', figure)
+    assert [row[0] for row in rows] == list(seen)
+    assert {row[0]: list(row[1:]) for row in rows} == seen
+
+
+def test_replace_between_two_disks_is_an_error(tmp_path):
+    other = Path("/dev/shm")
+    if not other.is_dir() or other.stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("this machine has no second file system to try it on")
+    with (
+        tempfile.NamedTemporaryFile(dir=other) as there,
+        pytest.raises(OSError, match=r"\[Errno 18\] Invalid cross-device link"),
+    ):
+        os.replace(there.name, tmp_path / "snapshot.pt")
+
+
+def test_the_one_before_is_kept_without_copying_a_byte(tmp_path):
+    path = tmp_path / "snapshot.pt"
+    write_snapshot({"step": 1}, path)
+    inode = path.stat().st_ino
+    write_snapshot({"step": 2}, path)
+    assert (tmp_path / "snapshot.pt.previous").stat().st_ino == inode
+    assert read_snapshot(path)["step"] == 2
+
+
+# Read it on every rank
+
+
+def test_a_file_remembers_the_device_and_needs_map_location(tmp_path):
+    code = """
+import torch
+home = ["cuda:0"]
+torch.serialization.register_package(5, lambda _: home[0], lambda *_: None)
+torch.save({"a": torch.ones(3)}, "gpu.pt")
+home[0] = None
+print(torch.load("gpu.pt", map_location="cpu")["a"].tolist())
+if torch.cuda.is_available():
+    print("CUDA", torch.load("gpu.pt")["a"].device)
+else:
+    try:
+        torch.load("gpu.pt")
+    except RuntimeError as error:
+        print(error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    values, complaint = done.stdout.split("\n")[:2]
+    assert values == "[1.0, 1.0, 1.0]"
+    assert "CUDA" in complaint
+
+
+class Bomb:
+    def __init__(self, target):
+        self.target = target
+
+    def __reduce__(self):
+        return (exec, (f"open({str(self.target)!r}, 'w').close()",))
+
+
+def test_weights_only_is_the_default_and_keeps_code_from_running(tmp_path):
+    path, target = tmp_path / "gift.pt", tmp_path / "exploded"
+    torch.save({"format": 1, "model": Bomb(target)}, path)
+    for options in ({}, {"weights_only": True}):
+        with pytest.raises(Exception, match="Weights only load failed"):
+            torch.load(path, **options)
+    with pytest.raises(SnapshotError):
+        read_snapshot(path)
+    assert not target.exists()
+    torch.load(path, weights_only=False)  # the bomb is a real one
+    assert target.exists()
+
+
+def test_a_file_that_is_cut_off_anywhere_cannot_be_opened(tmp_path):
+    path = tmp_path / "snapshot.pt"
+    torch.save({"model": make_model().state_dict()}, path)
+    whole = path.read_bytes()
+    for length in [0, 1, *random.Random(0).sample(range(2, len(whole)), 50)]:
+        path.write_bytes(whole[:length])
+        with pytest.raises((OSError, RuntimeError, EOFError, UnpicklingError)):
+            torch.load(path, weights_only=True)
+
+
+def test_a_flipped_bit_in_a_weight_is_loaded_without_a_word(tmp_path):
+    path = tmp_path / "snapshot.pt"
+    weights = torch.randn(10_000)
+    torch.save({"weights": weights}, path)
+    whole = bytearray(path.read_bytes())
+    whole[len(whole) // 2] ^= 1  # the weights are all but a few hundred bytes of it
+    path.write_bytes(whole)
+    found = torch.load(path, weights_only=True)["weights"]
+    assert int((found != weights).sum()) == 1
+
+
+# Begin in the middle of an epoch
+
+
+def test_a_loader_draws_one_global_number_unless_it_has_a_generator():
+    data = TensorDataset(torch.zeros(4))
+
+    def state_after_loop(**options):
+        torch.manual_seed(0)
+        loader = DataLoader(data, sampler=[0, 1, 2, 3], **options)
+        for _ in loader:
+            pass
+        return torch.get_rng_state()
+
+    torch.manual_seed(0)
+    untouched = torch.get_rng_state()
+    assert not torch.equal(state_after_loop(), untouched)
+    own = state_after_loop(generator=torch.Generator())
+    assert torch.equal(own, untouched)
+
+
+# Mind the last bit
+
+
+def test_the_order_of_a_sum_changes_its_last_bit_and_a_plus_b_is_b_plus_a():
+    a, b, c = torch.randn(3, 1000, generator=torch.Generator().manual_seed(0))
+    assert not torch.equal((a + b) + c, a + (b + c))
+    assert torch.equal(a + b, b + a)
+
+
+def test_the_order_of_the_ranks_depends_on_the_place_in_the_tensor():
+    code = """
+def program(rank, world_size):
+    mine = torch.randn(50, generator=torch.Generator().manual_seed(rank))
+    everywhere = mine.repeat(999)  # each of the 50 numbers at 999 places
+    dist.all_reduce(everywhere)
+    sums = everywhere.view(999, 50)
+    if rank == 0:
+        print(world_size, int((sums != sums[0]).any(dim=0).sum()))
+run(2, program)
+run(3, program)
+"""
+    two, three = (line.split() for line in ranks(code))
+    assert two == ["2", "0"], "two ranks: the same sums at every place"
+    assert three[0] == "3" and int(three[1]) > 0
+
+
+LAST_BIT = """
+import copy
+sys.path.insert(0, SRC)
+from digits import make_model
+
+def train(model, optimizer, ddp, rank, steps):
+    for step in steps:
+        data = torch.Generator().manual_seed(1000 + step * 10 + rank)
+        images = torch.randn(8, 1, 8, 8, generator=data)
+        labels = torch.randint(10, (8,), generator=data)
+        optimizer.zero_grad()
+        F.cross_entropy(ddp(images), labels).backward()
+        optimizer.step()
+
+def build(state, settle, **options):
+    torch.manual_seed(0)
+    model = make_model()
+    optimizer = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9)
+    if state:
+        model.load_state_dict(state[0])
+        optimizer.load_state_dict(state[1])
+    ddp = DDP(model, **options)
+    if settle:
+        ddp(torch.zeros(1, 1, 8, 8)).sum().backward()
+    return model, optimizer, ddp
+
+def program(rank, world_size):
+    for name, settle, options in (
+        ("plain", False, {}),
+        ("settled", True, {}),
+        ("unused", False, {"find_unused_parameters": True}),
+    ):
+        whole = build(None, settle, **options)
+        train(*whole, rank, range(4))
+        state = copy.deepcopy([whole[0].state_dict(), whole[1].state_dict()])
+        train(*whole, rank, range(4, 9))
+        resumed = build(state, settle, **options)
+        train(*resumed, rank, range(4, 9))
+        pairs = zip(whole[0].parameters(), resumed[0].parameters())
+        apart = max((a - b).abs().max().item() for a, b in pairs)
+        if rank == 0:
+            print(world_size, name, apart == 0, apart < 1e-5)
+run(2, program)
+run(3, program)
+"""
+
+
+def test_a_resumed_ddp_run_is_bit_equal_on_three_ranks_only_with_settled_buckets():
+    found = ranks(LAST_BIT.replace("SRC", repr(str(ROOT / "src"))))
+    assert found == [
+        "2 plain True True",
+        "2 settled True True",
+        "2 unused True True",
+        "3 plain False True",
+        "3 settled True True",
+        "3 unused True True",
+    ]
+
+
+# Go on with another number of ranks
+
+
+def test_the_images_to_come_are_the_same_on_another_number_of_ranks():
+    def share(rank, world_size, done):
+        sampler = ResumableSampler(range(41), world_size, rank, seed=0)
+        sampler.set_position(3, done)
+        return list(sampler)
+
+    done = 4 * 3 * 2  # four steps of three ranks with two images each
+    used = [i for rank in range(3) for i in share(rank, 3, 0)[: 4 * 2]]
+    for world_size in (1, 2, 3, 4):
+        to_come = [share(rank, world_size, done) for rank in range(world_size)]
+        assert len({len(part) for part in to_come}) == 1
+        dealt = [i for part in to_come for i in part]
+        assert set(dealt) | set(used) == set(range(41))
+        again = len(dealt) - (41 - done)
+        assert 0 <= again < world_size, "only the padding repeats images"
+
+
+def test_a_next_epoch_has_the_same_order_on_any_number_of_ranks():
+    def order(world_size):
+        shares = []
+        for rank in range(world_size):
+            sampler = ResumableSampler(range(24), world_size, rank, seed=0)
+            sampler.set_position(5, 0)
+            shares.append(list(sampler))
+        return [share[i] for i in range(len(shares[0])) for share in shares]
+
+    assert order(1) == order(2) == order(3)

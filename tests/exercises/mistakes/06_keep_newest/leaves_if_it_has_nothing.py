@@ -1,0 +1,7 @@
+# hang: all_gather
+# [answer 2]
+if not mine:
+    return None
+everyone = [None] * dist.get_world_size()
+dist.all_gather_object(everyone, mine)
+return max(set(everyone[0]).intersection(*everyone[1:]), default=None)

@@ -1,0 +1,5 @@
+# wrong value: the epoch that all ranks go on from | expected 8
+# [answer 2]
+newest = [mine[0] if mine else None]
+dist.broadcast_object_list(newest, src=0)
+return newest[0]

@@ -1,0 +1,8 @@
+# wrong value: steps with dropout after the snapshot
+# [answer 1]
+sampler.set_epoch(training.epoch)
+batches = list(BatchSampler(sampler, training.batch_size, drop_last=False))
+return DataLoader(
+    training.dataset,
+    batch_sampler=batches[training.steps_run :],
+)

@@ -1,0 +1,139 @@
+"""Checks of exercises/06_keep_newest.py."""
+
+import random
+import time
+
+import pytest
+import torch
+import torch.distributed as dist
+
+from grader import expect
+
+
+def write(folder, *epochs):
+    """Complete snapshots of these epochs."""
+    folder.mkdir(exist_ok=True)
+    for epoch in epochs:
+        snapshot = {"epoch": epoch, "model": {"weight": torch.full((50,), epoch)}}
+        torch.save(snapshot, folder / f"snapshot_{epoch}.pt")
+    return folder
+
+
+def cut(folder, epoch, seed=0):
+    """Leave of a snapshot what a kill in the middle of writing it leaves."""
+    path = folder / f"snapshot_{epoch}.pt"
+    whole = path.read_bytes()
+    path.write_bytes(whole[: random.Random(seed).randrange(len(whole))])
+
+
+def names_in(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def numbered(*epochs):
+    return sorted(f"snapshot_{epoch}.pt" for epoch in epochs)
+
+
+@pytest.mark.ranks(1, init=False)
+def test_newest_first_by_number(exercise, shared_dir):
+    """Snapshots come newest first: 10 is newer than 9, whatever the alphabet says."""
+    folder = write(shared_dir / "folder", 8, 10, 9, 100)
+    found = list(exercise.complete_epochs(folder))
+    expect.equal(found, [100, 10, 9, 8], "the epochs of four complete snapshots")
+    empty = shared_dir / "empty"
+    empty.mkdir()
+    expect.equal(list(exercise.complete_epochs(empty)), [], "those of an empty folder")
+
+
+@pytest.mark.ranks(1, init=False)
+def test_damaged_ones_do_not_count(exercise, shared_dir, seed):
+    """A snapshot that is cut off, empty, a folder or something else is left out."""
+    folder = write(shared_dir / "folder", 3, 5, 7, 8, 9, 11)
+    cut(folder, 7, seed)
+    (folder / "snapshot_8.pt").write_bytes(b"")
+    torch.save(torch.ones(3), folder / "snapshot_9.pt")  # somebody else's tensor
+    (folder / "snapshot_10.pt").mkdir()
+    cut(folder, 11, seed + 1)
+    found = list(exercise.complete_epochs(folder))
+    expect.equal(found, [5, 3], "the epochs that can be read, of 3, 5 and five others")
+
+
+@pytest.mark.ranks(1, init=False)
+def test_other_files_are_no_snapshots(exercise, shared_dir):
+    """Only files whose whole name is snapshot_NUMBER.pt count."""
+    folder = write(shared_dir / "folder", 1, 2)
+    newest = (folder / "snapshot_2.pt").read_bytes()
+    for name in ("snapshot_4.pt.tmp", "old_snapshot_5.pt", "snapshot_best.pt"):
+        (folder / name).write_bytes(newest)
+    (folder / "notes.txt").write_text("learning rate 0.05 was better")
+    found = list(exercise.complete_epochs(folder))
+    expect.equal(found, [2, 1], "the epochs, beside four other files")
+
+
+@pytest.mark.ranks(3, 4, limit=15)
+def test_all_ranks_agree(exercise, rank, world_size, seed, shared_dir):
+    """All ranks name the newest epoch that every one of them has complete."""
+    folder = write(shared_dir / f"disk_{rank}", *range(1, 13))
+    cut(folder, 12, seed)
+    if rank == 1:  # killed while it wrote 11, and once before that
+        cut(folder, 11, seed)
+        cut(folder, 7, seed)
+    if rank == world_size - 1:  # its disk was full from 9 to 11
+        for epoch in (9, 10, 11):
+            cut(folder, epoch, seed + epoch)
+    found = exercise.agree_on_newest(folder)
+    expect.equal(found, 8, "the epoch that all ranks go on from")
+
+
+@pytest.mark.ranks(3, 4, limit=15)
+def test_not_the_smallest_of_the_newest(exercise, rank, seed, shared_dir):
+    """The oldest of the ranks' newest epochs may be missing on another rank."""
+    folder = write(shared_dir / f"disk_{rank}", 2, 3, 4, 5)
+    if rank == 0:
+        cut(folder, 4, seed)  # has 5, 3, 2
+    if rank == 2:
+        cut(folder, 5, seed)  # has 4, 3, 2
+    found = exercise.agree_on_newest(folder)
+    expect.equal(found, 3, "the epoch that all ranks go on from")
+
+
+@pytest.mark.ranks(3, 4, limit=15)
+def test_nothing_in_common(exercise, rank, seed, shared_dir):
+    """None on every rank, if one of them, late here, has nothing."""
+    folder = write(shared_dir / f"disk_{rank}", 1, 2)
+    if rank == 1:
+        cut(folder, 1, seed)
+        cut(folder, 2, seed)
+        time.sleep(0.3)
+    found = exercise.agree_on_newest(folder)
+    expect.that(found is None, f"agree_on_newest must return None here, not {found!r}")
+    dist.barrier()
+
+
+@pytest.mark.ranks(1, init=False)
+def test_old_ones_are_removed(exercise, shared_dir):
+    """Of six complete snapshots the newest two stay; with few, nothing is removed."""
+    folder = write(shared_dir / "folder", 6, 7, 8, 9, 10, 11)
+    exercise.remove_old(folder, 2)
+    expect.equal(names_in(folder), numbered(10, 11), "the files left, of 6 to 11")
+    exercise.remove_old(folder, 5)
+    expect.equal(names_in(folder), numbered(10, 11), "the files left, keeping 5 of 2")
+
+
+@pytest.mark.ranks(1, init=False)
+def test_what_cannot_be_read_does_not_count_as_kept(exercise, shared_dir, seed):
+    """Two complete ones stay, although the newest files are damaged."""
+    folder = write(shared_dir / "folder", 1, 2, 3, 4, 5, 6)
+    cut(folder, 3, seed)
+    cut(folder, 5, seed)
+    cut(folder, 6, seed)
+    (folder / "notes.txt").write_text("keep me")
+    exercise.remove_old(folder, 2)
+    left = names_in(folder)
+    for name in numbered(2, 4):
+        expect.that(
+            name in left,
+            f"{name}, one of the two newest that are complete, was removed",
+        )
+    expect.that("snapshot_1.pt" not in left, "snapshot_1.pt is old and was not removed")
+    expect.equal(left, ["notes.txt", *numbered(2, 3, 4, 5, 6)], "the files left")

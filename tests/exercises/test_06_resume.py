@@ -1,0 +1,190 @@
+"""Checks of exercises/06_resume.py."""
+
+import time
+
+import pytest
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from torch import nn
+from torch.utils.data import Dataset, DistributedSampler
+
+from grader import expect
+
+SAMPLES, BATCH_SIZE = 41, 3  # no world size divides them
+
+
+class CountedDataset(Dataset):
+    """Vectors with a label; counts how many were read."""
+
+    def __init__(self):
+        data = torch.Generator().manual_seed(5)
+        self.x = torch.randn(SAMPLES, 6, dtype=torch.float64, generator=data)
+        self.labels = torch.randint(3, (SAMPLES,), generator=data)
+        self.read = 0
+
+    def __len__(self):
+        return SAMPLES
+
+    def __getitem__(self, index):
+        self.read += 1
+        return self.x[index], self.labels[index], index
+
+
+def new_training(exercise, seed, rank, optimizer="SGD", dropout=0.4, gamma=0.7):
+    """A training as a new process builds it; ``seed`` decides all it begins with."""
+    torch.manual_seed(seed)
+    model = nn.Sequential(
+        nn.Linear(6, 7), nn.Tanh(), nn.Dropout(dropout), nn.Linear(7, 3)
+    ).double()
+    if optimizer == "SGD":
+        chosen = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    else:
+        chosen = torch.optim.AdamW(model.parameters(), lr=0.01)
+    scheduler = torch.optim.lr_scheduler.StepLR(chosen, step_size=4, gamma=gamma)
+    torch.manual_seed(seed * 100 + rank)  # each rank drops other features
+    return exercise.Training(model, chosen, scheduler, CountedDataset(), BATCH_SIZE)
+
+
+def train(exercise, training, steps, save_after=(), path=None):
+    """Take so many steps, into the next epochs where one is at its end.
+
+    The gradients are averaged parameter by parameter, not by DDP: a new DDP object
+    adds up its first step in another order than its later ones, which alone would
+    change the last bit.
+    """
+    taken = 0
+    while taken < steps:
+        at_start = taken
+        for x, labels, _ in exercise.batches_to_come(training):
+            training.optimizer.zero_grad()
+            F.cross_entropy(training.model(x), labels).backward()
+            for parameter in training.model.parameters():
+                dist.all_reduce(parameter.grad, dist.ReduceOp.AVG)
+            training.optimizer.step()
+            training.scheduler.step()
+            training.steps_run += 1
+            taken += 1
+            if taken in save_after:
+                exercise.save_snapshot(path, training)
+            if taken == steps:
+                return training
+        given = taken > at_start or training.steps_run > 0
+        expect.that(given, "batches_to_come gave no batch at all")
+        training.epoch, training.steps_run = training.epoch + 1, 0
+    return training
+
+
+def stop_and_resume(exercise, path, seed, rank, before, after, **settings):
+    """(the run that was never stopped, the one continued from its snapshot)."""
+    whole = new_training(exercise, seed, rank, **settings)
+    train(exercise, whole, before + after, {before}, path)
+    continued = new_training(exercise, seed + 1000, rank, **settings)
+    exercise.load_snapshot(path, continued)
+    train(exercise, continued, after)
+    return whole, continued
+
+
+def same_training(whole, continued, what):
+    for key, expected in whole.model.state_dict().items():
+        expect.equal(continued.model.state_dict()[key], expected, f"{key}, {what}")
+    for name in ("epoch", "steps_run"):
+        expect.equal(getattr(continued, name), getattr(whole, name), f"{name}, {what}")
+    expect.equal(
+        continued.scheduler.get_last_lr(),
+        whole.scheduler.get_last_lr(),
+        f"the learning rate, {what}",
+    )
+
+
+def expected_batches(rank, world_size, epoch, steps_run):
+    """The indices of each batch to come, as DistributedSampler orders them."""
+    sampler = DistributedSampler(range(SAMPLES), world_size, rank, seed=0)
+    sampler.set_epoch(epoch)
+    indices = list(sampler)
+    batches = [indices[i : i + BATCH_SIZE] for i in range(0, len(indices), BATCH_SIZE)]
+    return batches[steps_run:]
+
+
+@pytest.mark.ranks(3, 4, limit=15)
+def test_batches_to_come(exercise, rank, world_size, seed):
+    """The batches of the epoch under way that are not yet trained on, in order."""
+    training = new_training(exercise, seed, rank)
+    for epoch, steps_run in ((0, 0), (3, 0), (3, 2), (seed, 4)):
+        training.epoch, training.steps_run = epoch, steps_run
+        found = [batch[-1].tolist() for batch in exercise.batches_to_come(training)]
+        expected = expected_batches(rank, world_size, epoch, steps_run)
+        what = f"the batches of epoch {epoch} after {steps_run} steps"
+        expect.equal(found, expected, what)
+
+
+@pytest.mark.ranks(3, 4, limit=15)
+def test_rank_0_writes_and_the_others_wait(exercise, rank, seed, shared_dir):
+    """Rank 0 alone writes, and nobody goes on before its file is there."""
+    training = new_training(exercise, seed, rank)
+    if rank == 0:  # slow: its weights take a moment to collect
+        training.model.register_state_dict_pre_hook(lambda *_: time.sleep(0.3))
+    # each rank is told a place of its own, so a rank that writes leaves a file there
+    exercise.save_snapshot(shared_dir / f"written_by_rank_{rank}.pt", training)
+    writers = [path.name for path in sorted(shared_dir.glob("written_by_*"))]
+    expect.that(
+        "written_by_rank_0.pt" in writers,
+        "save_snapshot returned here before rank 0 had written the file",
+    )
+    dist.barrier()
+    writers = [path.name for path in sorted(shared_dir.glob("written_by_*"))]
+    expect.that(
+        len(writers) == 1, f"{len(writers)} ranks wrote a file: only rank 0 should"
+    )
+
+
+@pytest.mark.ranks(3, 4, limit=15)
+def test_resume_between_epochs(exercise, rank, world_size, seed, shared_dir):
+    """Stopped at the end of an epoch, without dropout, each bit is as if it had not."""
+    steps = len(expected_batches(rank, world_size, 0, 0))
+    for name in ("SGD", "AdamW"):
+        path = shared_dir / f"{name}.pt"
+        both = stop_and_resume(
+            exercise, path, seed, rank, steps, 3, optimizer=name, dropout=0, gamma=1
+        )
+        same_training(*both, f"3 steps after the snapshot, {name}")
+
+
+@pytest.mark.ranks(3, 4, limit=15)
+def test_learning_rate_goes_on(exercise, rank, seed, shared_dir):
+    """A learning rate that falls with the steps goes on falling where it was."""
+    both = stop_and_resume(exercise, shared_dir / "a.pt", seed, rank, 7, 6, dropout=0)
+    same_training(*both, "6 steps after the snapshot, with a scheduler")
+
+
+@pytest.mark.ranks(3, 4, limit=15)
+def test_dropout_goes_on_on_every_rank(exercise, rank, seed, shared_dir):
+    """With dropout, in the middle of an epoch, each rank draws its own next numbers."""
+    both = stop_and_resume(exercise, shared_dir / "a.pt", seed, rank, 6, 9)
+    same_training(*both, "9 steps with dropout after the snapshot")
+
+
+@pytest.mark.ranks(3, limit=15)
+def test_saving_changes_nothing(exercise, rank, seed, shared_dir):
+    """A run that saves after every step equals one that never saves."""
+    plain = train(exercise, new_training(exercise, seed, rank), 8)
+    numbers = torch.rand(3)
+    saving = new_training(exercise, seed, rank)
+    train(exercise, saving, 8, range(1, 9), shared_dir / "snapshot.pt")
+    same_training(plain, saving, "in a run that saves after every step")
+    expect.equal(torch.rand(3), numbers, "the random numbers after 8 steps")
+
+
+@pytest.mark.ranks(3, limit=15)
+def test_nothing_is_read_to_be_left_out(exercise, rank, world_size, seed):
+    """What was already trained on is skipped without reading it again."""
+    training = new_training(exercise, seed, rank)
+    training.steps_run = 3
+    left = sum(len(b) for b in expected_batches(rank, world_size, 0, 3))
+    found = sum(len(batch[-1]) for batch in exercise.batches_to_come(training))
+    expect.equal(found, left, "the number of samples to come after 3 steps")
+    expect.right_way(
+        training.dataset.read == left,
+        f"{training.dataset.read} samples were read for the {left} to come: "
+        "leave out indices, not data",
+    )
