@@ -110,7 +110,7 @@ def run_rank(rank: int, world_size: int, args: argparse.Namespace) -> None:
     dist.init_process_group(choose_backend(device), rank=rank, world_size=world_size)
     events = run_steps(args.bucket_mb, device)
     say(
-        f"{LAYERS} layers, buckets of at most {args.bucket_mb:g} MB, {world_size} ranks"
+        f"{LAYERS} layers, buckets of {args.bucket_mb:g} MiB, {world_size} ranks"
         f"\n      ms  what rank 0 sees, from the start of backward on"
     )
     for milliseconds, what in events:
@@ -142,7 +142,7 @@ def main() -> None:
         "--bucket-mb",
         type=positive_float,
         default=2.0,
-        help="DDP's bucket_cap_mb, in units of 1,048,576 bytes (default: %(default)s)",
+        help="DDP's bucket_cap_mb, in MiB of 1,048,576 bytes (default: %(default)s)",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the events")
     add_spawn_options(parser)

@@ -72,16 +72,16 @@ drawing = Drawing(
     330,
     "When DDP's buckets travel",
     "Two timelines of one backward pass on rank 0, from layer 6 down to layer 1. With "
-    "buckets of 2 MB there are three buckets of two layers each: bucket 0 begins when "
+    "buckets of 2 MiB there are three buckets of two layers each: bucket 0 begins when "
     "layers 6 and 5 are complete and travels while layers 4 and 3 are computed, bucket "
     "1 begins after layers 4 and 3, bucket 2 after layers 2 and 1. With buckets of 25 "
-    "MB there is one bucket: it begins when all six layers are complete, and nothing "
+    "MiB there is one bucket: it begins when all six layers are complete, and nothing "
     "is computed meanwhile. Backward ends when the last bucket is averaged, and "
     "the step of the optimizer follows without any communication.",
 )
-scale = (RIGHT - LEFT - 50) / longest
-panel(24, "Buckets of 2 MB", small, scale)
-panel(168, "One bucket of 25 MB", large, scale)
+scale = (RIGHT - LEFT - 70) / longest
+panel(24, "Buckets of 2 MiB", small, scale)
+panel(168, "One bucket of 25 MiB", large, scale)
 drawing.legend(
     15,
     316,

@@ -1,0 +1,130 @@
+"""What docs/lessons/05_ddp_spawn.rst says about PyTorch, tried out.
+
+What happens inside ranks is in ranks_05_ddp_spawn.py; the grader's engine runs it.
+"""
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch.distributed as dist
+from torch.utils.data import DistributedSampler
+
+from grader.checks import checks_in
+from grader.engine import Engine
+from grader.verdict import Kind
+
+HERE = Path(__file__).resolve().parent
+CLAIMS = checks_in(HERE / "ranks_05_ddp_spawn.py")
+FOREIGN = ("RANK", "LOCAL_", "WORLD_SIZE", "GROUP_", "MASTER_", "TORCH")
+
+
+@pytest.fixture(scope="module")
+def engine():
+    with Engine() as engine:
+        engine.warm()
+        yield engine
+
+
+@pytest.mark.parametrize(
+    "claim", CLAIMS, ids=lambda c: f"{c.function[5:]}-{c.world_size}-seed-{c.seed}"
+)
+def test_claim(claim, engine, tmp_path):
+    nobody = tmp_path / "nobody.py"
+    nobody.write_text("")
+    verdict = engine.run_check(claim, "", nobody)
+    assert verdict.kind is Kind.RIGHT, verdict.message
+
+
+def share(size, world_size, rank=0):
+    return list(DistributedSampler(range(size), world_size, rank))
+
+
+def test_sampler_takes_every_w_th_of_one_shuffled_list():
+    whole = share(12, 1)
+    assert sorted(whole) == list(range(12)) != whole
+    assert [share(12, 4, rank) for rank in range(4)] == [whole[r::4] for r in range(4)]
+
+
+def test_two_training_images_are_read_twice_on_four_ranks():
+    read = [index for rank in range(4) for index in share(1438, 4, rank)]
+    assert len(read) == 4 * 360
+    assert len(read) - len(set(read)) == 2
+    assert read[-1] == share(1438, 1)[1], "padded from the beginning of the list"
+
+
+def test_test_images_are_padded_to_360_on_two_and_on_four_ranks():
+    for world_size in (2, 4):
+        assert sum(len(share(359, world_size, r)) for r in range(world_size)) == 360
+
+
+@pytest.mark.parametrize(("ranks", "images", "steps"), [(1, 1438, 45), (2, 719, 23)])
+def test_steps_of_an_epoch(ranks, images, steps):
+    assert len(share(1438, ranks)) == images
+    assert -(-images // 32) == steps
+
+
+def test_steps_of_an_epoch_on_four_ranks():
+    assert len(share(1438, 4)) == 360
+    assert -(-360 // 32) == 12
+
+
+def test_a_taken_port_is_eaddrinuse():
+    with socket.socket() as somebody:
+        somebody.bind(("", 0))
+        somebody.listen()
+        port = somebody.getsockname()[1]
+        with pytest.raises(dist.DistNetworkError, match="EADDRINUSE"):
+            dist.TCPStore("127.0.0.1", port, 1, is_master=True)
+
+
+def run(tmp_path, text):
+    script = tmp_path / "script.py"
+    script.write_text(text)
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(FOREIGN)}
+    return subprocess.run(
+        [sys.executable, str(script)],
+        env=kept | {"OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=200,
+    )
+
+
+SPAWN = """
+import os, sys, time
+import torch.multiprocessing as mp
+print("imported by", __name__, flush=True)
+
+def work(rank, word):
+    assert "RANK" not in os.environ and "WORLD_SIZE" not in os.environ
+    print("rank", rank, word, flush=True)
+    if rank == 1:
+        raise RuntimeError("out of luck")
+    time.sleep(150)
+
+if __name__ == "__main__":
+    mp.spawn(work, args=("works",), nprocs=2)
+"""
+
+
+def test_spawn_gives_the_rank_first_and_ends_all_when_one_fails(tmp_path):
+    """The other rank would sleep far longer than the test waits."""
+    done = run(tmp_path, SPAWN)
+    lines = done.stdout.splitlines()
+    assert lines.count("imported by __main__") == 1
+    assert lines.count("imported by __mp_main__") == 2, "each process imports the file"
+    assert "rank 1 works" in lines
+    assert done.returncode != 0
+    assert "Process 1 terminated with the following error" in done.stderr
+    assert "out of luck" in done.stderr
+
+
+def test_spawn_outside_of_the_guard_is_refused(tmp_path):
+    done = run(tmp_path, SPAWN.replace('if __name__ == "__main__"', "if True"))
+    assert done.returncode != 0
+    words = "An attempt has been made to start a new process before"
+    assert words in " ".join(done.stderr.split())
