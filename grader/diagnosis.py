@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from grader import hangs
 from grader.suspicion import CLASSICS
 from grader.verdict import MAX_LINES, Kind, Verdict
 
@@ -21,19 +22,6 @@ CONSEQUENCES = (
     "Timed out waiting",
     "Socket closed",
 )
-# What must agree between the ranks of a group, per collective. The others may
-# differ in shape: lists exist on the root only, splits may be uneven.
-SAME_SHAPES = {
-    "all_reduce",
-    "all_reduce_coalesced",
-    "broadcast",
-    "reduce",
-    "all_gather",
-    "all_gather_single",
-    "gather",
-    "reduce_scatter",
-    "reduce_scatter_single",
-}
 WIDTH = 100
 SIGNALS = {
     -4: "SIGILL",
@@ -240,7 +228,7 @@ class Diagnosis:
         same = [r["rank"] for r in own if _same_error(r["report"], report)]
         frame = self._my_frame(report)
         text: str = report["message"].strip() or "(without a message)"
-        told: list[str] = text.splitlines()
+        told = list(map(str, text.splitlines()))
         if len(told[0]) > 2 * WIDTH:
             told[0] = f"{told[0][:WIDTH]}... ({report['length']:,} characters)"
         lines = [f"{_ranks(same)} raised {report['type']}: {told[0]}"]
@@ -422,11 +410,11 @@ class Diagnosis:
                 present = [row for row in here.values() if row]
                 if len(present) < len(here) and whole and not self._all_ended_well():
                     break
-                if _agree(present) and (len(present) == len(here) or not whole):
+                if hangs.agree(present) and (len(present) == len(here) or not whole):
                     if len(present) < len(here):
                         break
                     continue
-                self.suspicion = self.suspicion or _difference_kind(present)
+                self.suspicion = self.suspicion or hangs.kind_of_difference(present)
                 return self._tell_difference(group, index, here)
         return []
 
@@ -467,37 +455,9 @@ class Diagnosis:
 
     # -- hangs -------------------------------------------------------------------
     def _why_it_hangs(self, blocked: list[dict]) -> str:
-        last = [self._ledger(r)[-1] for r in blocked if self._ledger(r)]
-        ops = {row["op"] for row in last}
-        if len(last) == len(blocked) == len(self.ranks) and len(ops) == 1:
-            if ops == {"send"}:
-                return "all_send"
-            if ops == {"recv"}:
-                return "all_receive"
-        if ops <= {"send", "recv"} and last:
-            return _why_messages_hang(last, self._all_rows())
-        columns = self._columns()
-        for group_columns in columns.values():
-            counts = {rank: len(rows) for rank, rows in group_columns.items()}
-            most = max(counts.values())
-            at = [
-                rows[most - 1] for rows in group_columns.values() if len(rows) == most
-            ]
-            common = min(counts.values())
-            for index in range(common):
-                present = [rows[index] for rows in group_columns.values()]
-                if not _agree(present):
-                    return _difference_kind(present)
-            if min(counts.values()) < most:
-                lines = {row["line"] for row in at}
-                before = [
-                    row["line"]
-                    for rows in group_columns.values()
-                    for row in rows[: most - 1]
-                ]
-                again = bool(lines & set(before) - {None})
-                return "unequal_iterations" if again else "not_everybody"
-        return self.suspicion
+        where = {rank["rank"]: rank["stuck"] for rank in blocked}
+        rows = {rank["rank"]: self._ledger(rank) for rank in self.ranks}
+        return hangs.why(where, rows, self._columns()) or self.suspicion
 
     def _state_line(self, rank: dict) -> str:
         """Where one rank is: a line of the hang verdict."""
@@ -641,45 +601,6 @@ def _call(row: dict, place: str | None = None) -> str:
         inside.append(f"tag {row['tag']}")
     where = f" at {row['where']}" if place is None and row["where"] else place or ""
     return f"{row['op']}({', '.join(inside)}){where}"
-
-
-def _agree(rows: list[dict]) -> bool:
-    """Whether calls of several ranks belong together."""
-    return len({_signature(row) for row in rows}) <= 1
-
-
-def _signature(row: dict) -> str:
-    parts = [row["op"], str(row["reduce_op"]), str(row["root"])]
-    if row["op"] in SAME_SHAPES:
-        parts += [str(row["dtypes"]), str(row["shapes"])]
-    return " ".join(parts)
-
-
-def _difference_kind(rows: list[dict]) -> str:
-    if len({row["op"] for row in rows}) > 1:
-        return "another_order"
-    if len({row["root"] for row in rows}) > 1:
-        return "own_root"
-    if len({str(row["dtypes"]) for row in rows}) > 1:
-        return "dtype_differs"
-    if len({str(row["shapes"]) for row in rows}) > 1:
-        return "shape_differs"
-    if len({row["reduce_op"] for row in rows}) > 1:
-        return "reduce_op_differs"
-    return ""
-
-
-def _why_messages_hang(last: list[dict], rows: list[dict]) -> str:
-    """The suspicion when every blocked rank waits in a send or a receive."""
-    sends = [row for row in last if row["op"] == "send"]
-    receives = [row for row in last if row["op"] == "recv"]
-    if sends and receives and {r["tag"] for r in sends} != {r["tag"] for r in receives}:
-        return "tags_differ"
-    if not receives:
-        return "all_send" if len(sends) > 1 else "partner_missing"
-    if not sends and not any(row["op"] == "send" for row in rows):
-        return "all_receive"
-    return "partner_missing"
 
 
 def _progress(report: dict, frames: list[dict]) -> tuple[int, int]:

@@ -91,7 +91,9 @@ class Ledger(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         namespace, _, name = func._schema.name.partition("::")
         if namespace in ("c10d", "_c10d_functional") and name in NAMES:
-            self.rows.append(self._row(NAMES[name], func, args, kwargs or {}))
+            row = self._row(NAMES[name], func, args, kwargs or {})
+            _refuse_a_rank_that_is_not_there(row)
+            self.rows.append(row)
         return func(*args, **(kwargs or {}))
 
     # -- what checks ask -------------------------------------------------------
@@ -159,6 +161,17 @@ class Ledger(TorchDispatchMode):
                 caller = linecache.getline(name, frame.f_lineno).strip()
             frame = frame.f_back
         return None, where, caller
+
+
+def _refuse_a_rank_that_is_not_there(row: Row) -> None:
+    """Say what gloo does not: a message to rank W ends there as a crash or a loop."""
+    if row.op not in POINT_TO_POINT or row.peer is None or row.group is None:
+        return
+    if row.peer not in row.group:
+        raise ValueError(
+            f"{row.op} names rank {row.peer}, but the ranks are "
+            f"{row.group[0]} to {row.group[-1]}"
+        )
 
 
 def _tensors(value: Any) -> list[torch.Tensor]:

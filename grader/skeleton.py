@@ -9,8 +9,8 @@ A solution marks each hole under its TODO comment::
     # [end answer 1]
 
 The skeleton has ``raise NotImplementedError("TODO 1 of 2")`` in its place. Lines
-that begin with ``#~`` inside an answer are what the skeleton shows after that
-line (for exercises that repair broken code); the solution does not have them.
+that begin with ``#~`` or ``# ~`` inside an answer are what the skeleton shows after
+that line (for exercises that repair broken code); the solution does not have them.
 In shell scripts the hole stops the script with status 64 instead.
 """
 
@@ -26,7 +26,7 @@ from grader.errors import UserError
 
 _START = re.compile(r"^(?P<indent>[ \t]*)# \[start answer (?P<number>\d+)\]\s*$")
 _END = re.compile(r"^[ \t]*# \[end answer (?P<number>\d+)\]\s*$")
-_BROKEN = re.compile(r"^[ \t]*#~ ?(?P<code>.*)$")
+_BROKEN = re.compile(r"^[ \t]*# ?~ ?(?P<code>.*)$")  # formatters write "# ~"
 
 
 @dataclass

@@ -190,7 +190,8 @@ def of_values(a, e, own, wrong, scale: float | None, world: int) -> tuple[str, s
         return "has the right numbers in another order", "other_order"
     first_wrong = int(wrong.flatten().nonzero()[0]) if a.numel() > 1 else 0
     tail = bool(wrong.flatten()[first_wrong:].all())
-    if tail and 0 < a.numel() - first_wrong < world and a.numel() % world:
+    short = 0 < a.numel() - first_wrong < world and first_wrong > 0
+    if tail and short and a.numel() % world:
         return f"is wrong only from element {first_wrong} on", "remainder"
     if a.dim() and a.shape[0] == world > 1 and _rows_equal(a) and not _rows_equal(e):
         return "holds the same part in every slot", "all_slots_equal"
@@ -209,6 +210,8 @@ def _of_scale(scale: float, world: int, single: bool) -> tuple[str, str]:
         return f"is {world} times too big", "not_averaged"
     if world > 1 and near(1 / world):
         return f"is 1/{world} of the expected value", "averaged_twice"
+    if near(1.0):
+        return "is slightly off, as if computed in a shorter dtype", ""
     if single:  # any number is a multiple of any other
         return "", ""
     return f"is {scale:.4g} times the expected value", ""

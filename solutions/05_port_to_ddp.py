@@ -46,8 +46,8 @@ def make_loader(dataset: Dataset, batch_size: int) -> DataLoader:
     """Batches of this rank's share of the images; called once per training."""
     # TODO 2 of 3: let a DistributedSampler with seed=SEED choose share and order.
     # [start answer 2]
-    #~ generator = torch.Generator().manual_seed(SEED)
-    #~ return DataLoader(dataset, batch_size, shuffle=True, generator=generator)
+    # ~ generator = torch.Generator().manual_seed(SEED)
+    # ~ return DataLoader(dataset, batch_size, shuffle=True, generator=generator)
     sampler = DistributedSampler(dataset, shuffle=True, seed=SEED)
     return DataLoader(dataset, batch_size, sampler=sampler)
     # [end answer 2]
@@ -65,12 +65,12 @@ def train(
     # TODO 3 of 3: wrap the model, give every epoch its order, compute the loss so
     # that the gradients are averaged.
     # [start answer 3]
-    #~ optimizer = make_optimizer(model.parameters())
-    #~ for epoch in range(epochs):
-    #~     for images, labels in loader:
-    #~         optimizer.zero_grad()
-    #~         F.cross_entropy(model(images), labels).backward()
-    #~         optimizer.step()
+    # ~ optimizer = make_optimizer(model.parameters())
+    # ~ for epoch in range(epochs):
+    # ~     for images, labels in loader:
+    # ~         optimizer.zero_grad()
+    # ~         F.cross_entropy(model(images), labels).backward()
+    # ~         optimizer.step()
     ddp_model = DDP(model)
     optimizer = make_optimizer(model.parameters())
     for epoch in range(epochs):

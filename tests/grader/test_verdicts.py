@@ -76,6 +76,26 @@ CASES = {
         "tags_differ",
         ["tag 1", "tag 2"],
     ),
+    "a rank that does not exist": (
+        "if rank == 2:\n    dist.send(t, 3)\nreturn t",
+        Kind.EXCEPTION,
+        "",
+        ["rank 2 raised ValueError: send names rank 3, but the ranks are 0 to 2"],
+    ),
+    "one message is never taken": (
+        "dist.isend(t.clone(), right)\ndist.recv(t, left)\nif rank == 1:\n"
+        "    dist.send(t, 0)\ndist.all_reduce(t)\nreturn t",
+        Kind.HANG,
+        "partner_missing",
+        ["rank 1: waits in send(float64[3], to rank 0) at line 12"],
+    ),
+    "tags differ on all ranks": (
+        "work = dist.isend(t.clone(), right, tag=1)\ndist.recv(t, left, tag=2)\n"
+        "return t",
+        Kind.HANG,
+        "tags_differ",
+        ["never meet"],
+    ),
     "every rank is the root": (
         "dist.broadcast(t, src=rank)\nreturn t",
         Kind.HANG,
@@ -106,8 +126,8 @@ CASES = {
         "if rank == 0:\n    work = dist.isend(t, 1)\n    work.wait()\n    work.wait()\n"
         "if rank == 1:\n    dist.recv(t, 0)\nreturn t",
         Kind.HANG,
-        "partner_missing",
-        ["rank 0: waits in send", "line 12: work.wait()"],
+        "waited_twice",
+        ["rank 0: waits in send", "line 12: work.wait()", "second one"],
     ),
     # ledgers
     "the reduction differs": (
