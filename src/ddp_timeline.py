@@ -72,6 +72,7 @@ def watch_buckets(ddp_model: DDP, timeline: Timeline) -> None:
         timeline.note(f"bucket {name} begins: all_reduce of {megabytes:.2f} MB")
         # every rank, in the order of the buckets; backward goes on at once
         work = dist.all_reduce(gradients, async_op=True)
+        assert work is not None  # it is only on a rank outside of the group
 
         def done(future):
             timeline.note(f"bucket {name} averaged")
