@@ -8,7 +8,7 @@
 
 PYTHON ?= python3
 PORT ?= 8000
-JOBS ?= 2
+JOBS ?= 4
 
 BIN := .venv/bin
 PAGES = $(shell git ls-files '*.rst')

@@ -48,6 +48,7 @@ MAX_FRAMES = 12
 
 _exit = os._exit
 _DISTRIBUTED = os.path.join(ledger.TORCH, "distributed") + os.sep
+_DDP = os.path.join(ledger.TORCH, "nn", "parallel", "distributed.py")
 _WAITS = re.compile(r"\b(wait|synchronize|value|get)\(")
 _ADDRESS = re.compile(r" (object )?at 0x[0-9a-f]+")
 _PR_SET_PDEATHSIG = 1
@@ -456,6 +457,8 @@ def _communicates(frame) -> bool:
             return True
         if not name.startswith(ledger.TORCH):
             return first and bool(_WAITS.search(linecache.getline(name, number)))
+        if first and name == _DDP:  # it broadcasts buffers by C++ alone
+            return True
         first = False
     return False
 

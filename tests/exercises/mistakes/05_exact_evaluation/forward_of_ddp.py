@@ -1,4 +1,4 @@
-# over the limit: a rank without images | ddp_model(images)
+# hang: a rank without images | ddp_model(images)
 # [answer 2]
 counts = torch.zeros(2, dtype=torch.int64)
 for images, labels in loader:
