@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -113,12 +114,16 @@ def read_snapshot(path: Path) -> dict:
             the file is not run: ``weights_only=True`` accepts tensors and plain data.
     """
     try:
-        snapshot = torch.load(path, map_location="cpu", weights_only=True)
+        file = open(path, "rb")  # noqa: SIM115  the errors of what follows are others
     except OSError as error:
         raise SnapshotError(
             f"cannot read the snapshot {path} ({error.strerror}): change that or "
             "choose another --snapshot"
         ) from error
+    try:
+        with file, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # one sentence is enough, see below
+            snapshot = torch.load(file, map_location="cpu", weights_only=True)
     except Exception as error:  # a damaged file raises nearly anything
         raise SnapshotError(
             f"the snapshot {path} is damaged or is no snapshot "
