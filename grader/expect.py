@@ -204,7 +204,9 @@ def _equal_dicts(actual: dict, expected: dict, what: str) -> None:
 
 def _equal_lists(actual: Sequence, expected: Sequence, what: str) -> None:
     if len(actual) != len(expected):
-        raise Mismatch(what, f"has {len(actual)} items, expected {len(expected)}")
+        items = f"has {len(actual)} items, expected {len(expected)}"
+        shown = f"{_short(actual, 80)}, expected {_short(expected, 80)}"
+        raise Mismatch(what, f"{items}: is {shown}")
     if not any(map(torch.is_tensor, [*actual, *expected])) and sorted(
         map(repr, actual)
     ) == sorted(map(repr, expected)):

@@ -154,11 +154,11 @@ class Ledger(TorchDispatchMode):
         while frame is not None:
             name = frame.f_code.co_filename
             if name == self._exercise_path:
-                text = linecache.getline(name, frame.f_lineno).strip()
+                text = linecache.getline(name, frame.f_lineno or 0).strip()
                 return frame.f_lineno, f"line {frame.f_lineno}", text
             if not where and not name.startswith((TORCH, GRADER)):
                 where = f"{os.path.basename(name)}:{frame.f_lineno}"
-                caller = linecache.getline(name, frame.f_lineno).strip()
+                caller = linecache.getline(name, frame.f_lineno or 0).strip()
             frame = frame.f_back
         return None, where, caller
 

@@ -331,7 +331,7 @@ class Session:
         """Line and text of the innermost frame in the learner's file."""
         for f, number in traceback.walk_stack(frame):
             if f.f_code.co_filename == self.path:
-                text = linecache.getline(self.path, number).strip()
+                text = linecache.getline(self.path, number or 0).strip()
                 return {"line": number, "text": text[:200]}
         return {"line": None, "text": ""}
 
@@ -450,13 +450,14 @@ def _communicates(frame) -> bool:
     """
     if frame is None:
         return False
+    # a frame seen from another thread may be between two lines: its number is None
     first = True
     for f, number in traceback.walk_stack(frame):
         name = f.f_code.co_filename
         if name.startswith(_DISTRIBUTED) or f.f_code.co_name == "_engine_run_backward":
             return True
         if not name.startswith(ledger.TORCH):
-            return first and bool(_WAITS.search(linecache.getline(name, number)))
+            return first and bool(_WAITS.search(linecache.getline(name, number or 0)))
         if first and name == _DDP:  # it broadcasts buffers by C++ alone
             return True
         first = False

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+import traceback
+
 import pytest
 
+from grader import rank
 from grader.verdict import MAX_LINES, Kind
 from tests.grader.support import RIGHT
 
@@ -258,6 +262,7 @@ def test_deadlock_is_named_within_two_and_a_half_seconds_of_the_start(run):
 PLAIN_ASSERT = '''
 import pytest
 
+
 @pytest.mark.ranks(2)
 def test_answer(exercise, rank):
     """The answer is 42."""
@@ -364,6 +369,7 @@ def test_ledger_sees_what_ddp_calls(run):
 
 MEAN_OF_MEANS = '''
 import pytest
+
 from grader import expect
 
 @pytest.mark.ranks(1)
@@ -380,3 +386,8 @@ def test_value_of_a_known_mistake_is_called_by_its_name(run):
     assert "is the mean of the means; got 5.5, expected 4" in verdict.message
     other = run("def answer():\n    return 6.5\n", check=MEAN_OF_MEANS)
     assert "rank 0: got 6.5, expected 4" in other.message
+
+
+def test_watch_survives_a_frame_without_a_line_number(monkeypatch):
+    monkeypatch.setattr(traceback, "walk_stack", lambda f: iter([(f, None)]))
+    assert rank._communicates(sys._getframe()) is False
