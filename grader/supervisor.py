@@ -258,7 +258,8 @@ class Run:
         ours = {rank.pid for rank in self.ranks}
         found = [p for p in _descendants(os.getpid()) if p not in ours]
         commands = [_command(pid) for pid in found]
-        self.left_running = [c for c in commands if "resource_tracker" not in c]
+        # without a command line: it is just ending
+        self.left_running = [c for c in commands if c and "resource_tracker" not in c]
 
     def end_everything(self) -> None:
         """Kill the ranks and all they started; nothing is left afterwards."""

@@ -189,6 +189,8 @@ def test_interrupted_run_leaves_no_process(small_workshop, number):
     assert len(processes_with(token)) >= 7
     run.send_signal(number)
     run.wait(30)
+    if number == signal.SIGINT:
+        assert run.returncode == pytest.ExitCode.INTERRUPTED
     end = time.monotonic() + 15
     while processes_with(token) and time.monotonic() < end:
         time.sleep(0.05)
