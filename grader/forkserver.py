@@ -2,8 +2,8 @@
 
 ``python -c BOOT FD`` runs :func:`serve` in it; :class:`ForkServer` is the other
 side. Forking after the import makes four fresh ranks in about 0.1 s where a new
-interpreter needs seconds. ``torch._dynamo`` is imported, too, because DDP and
-torch.optim import it on first use, a second per rank.
+interpreter needs seconds. ``torch._dynamo``, which DDP and torch.optim import on first
+use (a second per rank), is imported before the first check that may need it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from __future__ import annotations
 import gc
 import json
 import os
+import re
+import select
 import signal
 import socket
 import subprocess
@@ -23,16 +25,8 @@ from grader.errors import UserError
 
 PRELOAD = (
     "torch",
-    "torch._dynamo",
     "torch.distributed",
-    "torch.distributed.fsdp",
-    "torch.distributed.nn.functional",
-    "torch.distributed.tensor",
-    "torch.nn.parallel",
-    "torch.optim",
     "torch.testing",
-    "torch.utils.data",
-    "torch.utils.data.distributed",
     "pytest",
     "_pytest.assertion.rewrite",
     "grader.expect",
@@ -40,6 +34,22 @@ PRELOAD = (
     "grader.rank",
     "grader.supervisor",
 )
+# Another second, for checks that need it; else when nothing has been asked for a while.
+PRELOAD_LATER = (
+    "torch._dynamo",
+    "torch.distributed.fsdp",
+    "torch.distributed.nn.functional",
+    "torch.distributed.tensor",
+    "torch.nn.parallel",
+    "torch.optim",
+    "torch.utils.data",
+    "torch.utils.data.distributed",
+)
+NEEDS_LATER = re.compile(
+    r"optim|parallel|DDP|fsdp|fully_shard|DTensor|compile|utils\.data|"
+    r"distributed\.(tensor|nn|checkpoint)"
+)
+IDLE = 2.0  # seconds without a request; a check may take that long
 # The current folder is taken off the path: a learner's random.py must not be found.
 BOOT = (
     "import sys; sys.path[:] = [p for p in sys.path if p] + [sys.argv[2]]; "
@@ -78,13 +88,21 @@ def serve(descriptor: int) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps supervisors
     gc.collect()
     gc.freeze()
+    later = list(PRELOAD_LATER)
     threads = len(os.listdir("/proc/self/task"))
     ready = {"ready": True, "torch": torch.__version__, "threads": threads}
     control.send(json.dumps(ready).encode())
     while True:
+        ready, _, _ = select.select([control], [], [], IDLE if later else None)
+        if not ready:
+            importlib.import_module(later.pop(0))
+            gc.freeze()
+            continue
         message, descriptors, _, _ = socket.recv_fds(control, 64, 1)
         if not message:
             os._exit(0)
+        while later and message == b"later":
+            importlib.import_module(later.pop(0))
         if os.fork() == 0:
             status = 1
             try:
@@ -152,7 +170,9 @@ class ForkServer:
         ours, theirs = socket.socketpair()
         with theirs:
             try:
-                socket.send_fds(self._control, [b"run"], [theirs.fileno()])
+                code = job["source"] + Path(job["check_path"]).read_text("utf-8")
+                message = b"later" if NEEDS_LATER.search(code) else b"run"
+                socket.send_fds(self._control, [message], [theirs.fileno()])
             except OSError as error:
                 ours.close()
                 raise UserError(

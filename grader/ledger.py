@@ -88,6 +88,10 @@ class Ledger(TorchDispatchMode):
         self.rows: list[Row] = []
         self._exercise_path = exercise_path
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # else the first call would import torch._dynamo, a second
+
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         namespace, _, name = func._schema.name.partition("::")
         if namespace in ("c10d", "_c10d_functional") and name in NAMES:

@@ -105,6 +105,8 @@ class Run:
         self.selector = selectors.DefaultSelector()
         self.started = time.monotonic()
         self.failed_at: float | None = None
+        self.live_count = job["world_size"]
+        self.changed_at = self.started  # when a rank last reported or ended
         self.left_running: list[str] = []
         self.shared = mmap.mmap(-1, 8 * FIELDS * job["world_size"])
         self.state = memoryview(self.shared).cast("d")
@@ -201,6 +203,7 @@ class Run:
     def _quiet_since(self, live: list[RankProcess], now: float) -> float:
         """Seconds for which every live rank has waited in a communication.
 
+        A rank that has just ended may have let the others go: they get their time.
         A sign of life is CPU time, a new row of the ledger, a main thread that
         is ready to run, or code outside torch.distributed. A rank whose watching
         thread has not run lately is unknown, hence alive.
@@ -217,7 +220,9 @@ class Run:
             )
             if not waiting:
                 rank.active_at, rank.mark = now, (cpu, calls)
-        return now - max(rank.active_at for rank in live)
+        if len(live) != self.live_count:
+            self.live_count, self.changed_at = len(live), now
+        return now - max(self.changed_at, *(rank.active_at for rank in live))
 
     @staticmethod
     def _resident(rank: RankProcess) -> int:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
+import time
 import traceback
+from types import SimpleNamespace
 
 import pytest
 
-from grader import rank
+from grader import rank, supervisor
+from grader.engine import Engine
 from grader.verdict import MAX_LINES, Kind
-from tests.grader.support import RIGHT
+from tests.grader.support import RIGHT, grade_code
 
 HEAD = """
 import time
@@ -87,7 +90,7 @@ CASES = {
         ["rank 2 raised ValueError: send names rank 3, but the ranks are 0 to 2"],
     ),
     "one message is never taken": (
-        "dist.isend(t.clone(), right)\ndist.recv(t, left)\nif rank == 1:\n"
+        "work = dist.isend(t.clone(), right)\ndist.recv(t, left)\nif rank == 1:\n"
         "    dist.send(t, 0)\ndist.all_reduce(t)\nreturn t",
         Kind.HANG,
         "partner_missing",
@@ -248,6 +251,22 @@ def test_late_rank_is_not_a_deadlock(run):
     assert verdict.kind is Kind.RIGHT, verdict.message
 
 
+def test_ranks_that_a_late_rank_lets_go_get_their_time(monkeypatch):
+    """The late rank reports; at that moment the others have waited for long."""
+    monkeypatch.setattr(supervisor, "_process_state", lambda pid: "S")
+    now, fields = time.monotonic(), rank.FIELDS
+    run = object.__new__(supervisor.Run)
+    run.live_count, run.changed_at, run.state = 3, now - 9, [0.0] * 3 * fields
+    ranks = []
+    for number in range(3):
+        run.state[number * fields + rank.IN_COMM] = 1.0
+        run.state[number * fields + rank.BEAT] = now
+        seen = SimpleNamespace(number=number, pid=0, active_at=now - 9, mark=(0.0, 0.0))
+        ranks.append(seen)
+    assert run._quiet_since(ranks, now) == pytest.approx(9)
+    assert run._quiet_since(ranks[:2], now) == 0
+
+
 def test_large_transfer_is_not_a_deadlock(run):
     code = "x = torch.ones(40_000_000)\n" + "dist.all_reduce(x)\n" * 2 + SUM
     verdict = run(body(code + "return t"))
@@ -391,3 +410,22 @@ def test_value_of_a_known_mistake_is_called_by_its_name(run):
 def test_watch_survives_a_frame_without_a_line_number(monkeypatch):
     monkeypatch.setattr(traceback, "walk_stack", lambda f: iter([(f, None)]))
     assert rank._communicates(sys._getframe()) is False
+
+
+LATE_IMPORT = '''
+import pytest
+from grader import expect
+
+@pytest.mark.ranks(1)
+def test_answer(exercise):
+    """Any number will do."""
+    expect.equal(exercise.answer(), 3, "the number")
+'''
+
+
+def test_what_torch_replaces_itself_is_no_tampering(tmp_path):
+    code = "import importlib\n\ndef answer():\n"
+    code += "    importlib.import_module('torch._' + 'dynamo')\n    return 3\n"
+    with Engine() as fresh:  # has not imported torch._dynamo yet
+        verdict = grade_code(fresh, tmp_path, code, check=LATE_IMPORT)
+    assert verdict.kind is Kind.RIGHT, verdict.message
