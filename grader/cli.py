@@ -18,6 +18,7 @@ import click
 
 from grader.catalog import Exercise, find_exercise, find_root, load_catalog
 from grader.errors import UserError
+from practice_cluster.cli import cluster
 
 if TYPE_CHECKING:
     from grader.display import Screen
@@ -433,6 +434,9 @@ def doctor() -> int:
     for fault in faults:
         complain(f"{fault.name} does not work: {fault.cure or fault.detail}")
     return 3 if faults else 0
+
+
+cli.add_command(cluster)
 
 
 def main() -> None:

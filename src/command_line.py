@@ -41,7 +41,10 @@ def speaks_first() -> bool:
     The others wait for :data:`PATIENCE` seconds: whoever started the ranks ends them
     as soon as the first has failed. Who is still there then has an error of its own.
     """
-    return os.environ.get("RANK", "0") == "0"
+    for name in ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"):
+        if name in os.environ:
+            return os.environ[name] == "0"
+    return True
 
 
 class BadInput(Exception):
@@ -145,6 +148,29 @@ def training_parser(
         help="write the final numbers to this file as JSON",
     )
     return parser
+
+
+def parse_training(
+    description: str | None,
+    *add_options: Callable[[argparse.ArgumentParser], None],
+) -> argparse.Namespace:
+    """The command line of a training script; each of ``add_options`` adds its own.
+
+    Where results go is tried before anything is computed, by the rank that writes
+    them: another node may not even see the folder.
+    """
+    parser = training_parser(description)
+    parser.add_argument(
+        "--profile", action="store_true", help="show where the time of a step goes"
+    )
+    for add in add_options:
+        add(parser)
+    args = parser.parse_args()
+    if speaks_first():
+        check_output_file(args.snapshot, "--snapshot")
+        if args.metrics:
+            check_output_file(args.metrics, "--metrics")
+    return args
 
 
 def check_output_file(path: Path, option: str) -> None:

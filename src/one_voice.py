@@ -1,9 +1,9 @@
 """Many ranks, one voice: what is printed, and how errors end, in a world of ranks.
 
-    from one_voice import is_rank_0, no_bar, one_line_errors, say
+    from one_voice import is_rank_0, no_bar, one_line_errors, say, short_name
 
-The functions have the names of those in command_line.py and do for all ranks
-together what those do for one process.
+A process that has not joined others is a world of one, and its rank is 0. So these
+functions serve it, too. Those of the same names in command_line.py know of no others.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+import torch
 import torch.distributed as dist
 from torch.multiprocessing.spawn import ProcessExitedException
 from tqdm import tqdm
 
 import command_line
 from command_line import PATIENCE, BadInput, speaks_first
+from devices import describe, device_label
 
 Result = TypeVar("Result")
 
@@ -32,7 +34,29 @@ tqdm.set_lock(threading.RLock())
 
 def is_rank_0() -> bool:
     """Whether this process is the one that speaks, of all ranks on all nodes."""
-    return dist.get_rank() == 0
+    return not dist.is_initialized() or dist.get_rank() == 0
+
+
+def world_size() -> int:
+    """How many ranks there are; 1 for a process that has not joined others."""
+    return dist.get_world_size() if dist.is_initialized() else 1
+
+
+def short_name(device: torch.device) -> str:
+    """Who speaks in a line of a log: ``CPU0``, or ``rank 0 of 2``."""
+    if not dist.is_initialized():
+        return device_label(device)
+    return f"rank {dist.get_rank()} of {dist.get_world_size()}"
+
+
+def describe_world(device: torch.device) -> str:
+    """A sentence part on what computes, for the line that shows the configuration."""
+    if not dist.is_initialized():
+        return describe(device)
+    return (
+        f"{dist.get_world_size()} ranks, each on {describe(device)}, "
+        f"backend {dist.get_backend()}"
+    )
 
 
 def say(line: str) -> None:

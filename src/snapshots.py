@@ -17,8 +17,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import torch
+import torch.distributed as dist
 
 from command_line import BadInput
+from one_voice import is_rank_0, say
 
 FORMAT = 1  # one more whenever older programs could no longer read what is written
 
@@ -67,6 +69,36 @@ def write_snapshot(snapshot: dict, path: Path) -> None:
             f"cannot write the snapshot {path} ({reason}): what was there before is "
             "unharmed; free some space or choose another --snapshot"
         ) from error
+
+
+def save_or_go_on(snapshot: dict, path: Path) -> str:
+    """Write a snapshot; if that fails, say so and let the training go on.
+
+    Returns why it is not saved, to be said again at the end; "" if it is.
+    """
+    try:
+        write_snapshot(snapshot, path)
+    except SnapshotError as error:  # no reason to lose the training, too
+        say(f"Going on without a snapshot: {error}")
+        return str(error)
+    say(f"Snapshot of {progress(snapshot)} in {path}")
+    return ""
+
+
+def check_saved(not_saved: str) -> None:
+    """Let the program end with an error if its last snapshot is not on the disk.
+
+    Raises:
+        SnapshotError: ``not_saved``, which :func:`save_or_go_on` returned, is not "".
+    """
+    if not_saved:
+        raise SnapshotError(not_saved)
+
+
+def progress(snapshot: dict) -> str:
+    """How far the training had come: ``5 epochs``, or ``7 steps``."""
+    unit = "steps" if "steps_run" in snapshot else "epochs"
+    return f"{snapshot[unit + '_run']} {unit}"
 
 
 def keep_previous(path: Path) -> None:
@@ -137,6 +169,26 @@ def read_snapshot(path: Path) -> dict:
             f"the snapshot {path} has the newer format {number}, and this program "
             f"reads up to {FORMAT}: update the program or choose another --snapshot"
         )
+    return snapshot
+
+
+def read_for_all(path: Path) -> dict | None:
+    """The snapshot, read by rank 0 and sent to all; None where there is none.
+
+    Raises:
+        SnapshotError: on every rank, whatever was wrong on rank 0.
+    """
+    box: list = [None, None]  # the snapshot and an error, of which one or none is there
+    if is_rank_0() and path.exists():
+        try:
+            box[0] = read_snapshot(path)
+        except SnapshotError as error:
+            box[1] = str(error)
+    # every rank must reach this line; as many bytes as the file to each rank
+    dist.broadcast_object_list(box, src=0)
+    snapshot, error = box
+    if error:
+        raise SnapshotError(error)
     return snapshot
 
 

@@ -70,6 +70,18 @@ def choose_nprocs(wanted: int | None) -> int:
     return nprocs
 
 
+def choose_world(args: argparse.Namespace) -> int:
+    """How many ranks to start; where they will meet goes into the environment.
+
+    The ranks inherit the environment from this process.
+    """
+    nprocs = choose_nprocs(args.nprocs)
+    os.environ["MASTER_ADDR"] = "127.0.0.1"  # all of them are on this machine
+    os.environ["MASTER_PORT"] = str(choose_port(args.master_port))
+    share_cores(nprocs)
+    return nprocs
+
+
 def choose_port(wanted: int | None) -> int:
     """The port that rank 0 will listen on: ``wanted``, else one that is free now.
 

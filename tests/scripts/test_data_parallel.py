@@ -1,6 +1,7 @@
 """src/data_parallel.py: nn.DataParallel, and its algorithm by hand."""
 
 import json
+import re
 
 import pytest
 import torch
@@ -34,6 +35,37 @@ def test_gradient_by_hand_is_that_of_the_whole_batch(images):
 def test_wrapper_has_the_weights_of_the_model_and_no_more():
     model = make_model()
     assert len(list(DataParallelByHand(model, 4).parameters())) == 4
+
+
+def test_no_grad_and_evaluation_reach_the_threads():
+    model = torch.nn.Sequential(make_model(), torch.nn.Dropout(0.9))
+    parallel = DataParallelByHand(model, 4)
+    batch = torch.randn(10, 5, dtype=torch.float64)
+    parallel.eval()
+    with torch.no_grad():
+        scores = parallel(batch)
+        torch.testing.assert_close(scores, model(batch))
+    assert not scores.requires_grad
+    assert parallel.train()(batch).requires_grad
+
+
+def test_buffers_are_those_that_the_first_part_leaves():
+    """As with nn.DataParallel, whose replica on device 0 shares them."""
+    batch = torch.randn(12, 5, dtype=torch.float64)
+    first, whole = (torch.nn.BatchNorm1d(5).double() for _ in range(2))
+    DataParallelByHand(first, 4)(batch)
+    whole(batch[:3])
+    torch.testing.assert_close(first.running_mean, whole.running_mean)
+    assert first.num_batches_tracked == 1
+
+
+def test_step_by_step_says_what_each_thread_gets(tmp_path):
+    done = script(tmp_path, "data_parallel_by_hand.py")
+    assert done.returncode == 0, done.stderr
+    shown = re.findall(r"images \[(\d+), 1, 8, 8\] .*, thread (\w+)", done.stdout)
+    split = {("8", "0"), ("8", "1"), ("8", "2"), ("6", "3")}
+    assert shown[0] == ("30", "MainThread") and set(shown[1:]) == split
+    assert "The two gradients are equal to 1e-10" in done.stdout
 
 
 def test_script_without_gpus_says_that_nothing_is_parallel(tmp_path):

@@ -60,7 +60,7 @@ def test_accuracy_is_exact_in_spite_of_padding(trained):
 def test_only_rank_0_writes_and_keys_are_those_of_the_plain_model(trained):
     folder, process = trained
     names = sorted(path.name for path in folder.iterdir())
-    assert names == ["metrics.json", "snapshot.pt"]
+    assert names == ["metrics.json", "snapshot.pt", "snapshot.pt.previous"]
     assert process.stdout.count("Snapshot of") == 2
     keys = read(folder / "snapshot.pt")["model"].keys()
     assert keys == digits.make_model().state_dict().keys()
@@ -122,5 +122,5 @@ def test_more_ranks_than_accelerators_are_refused(monkeypatch):
 def test_damaged_snapshot_is_named_once_by_all_ranks(tmp_path):
     (tmp_path / "snapshot.pt").write_bytes(b"damaged")
     said = sentence(script(tmp_path, NAME, 1, 1, "--nprocs", 3))
-    assert "cannot read the snapshot snapshot.pt" in said
+    assert "the snapshot snapshot.pt is damaged" in said
     assert (tmp_path / "snapshot.pt").read_bytes() == b"damaged"

@@ -1,0 +1,39 @@
+"""Split a batch that does not divide, and put the loss together again.
+
+``nn.DataParallel`` splits a batch as ``Tensor.chunk`` does: 10 images on 4 devices are
+3, 3, 3 and 1, so one device mostly waits; 6 images are 2, 2 and 2, and the
+fourth has nothing. Split more evenly here.
+
+To save the first device work and memory, many programs let each device compute the
+mean loss of its own part; what is gathered is then one loss for each part. The mean of
+these is *not* the mean loss of the batch if the parts are unequal, and its gradient is
+another one.
+
+    workshop check 04_scatter_batch
+
+The page is docs/lessons/04_data_parallel.rst.
+"""
+
+import torch
+
+
+def scatter(
+    images: torch.Tensor, labels: torch.Tensor, parts: int
+) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """At most ``parts`` pairs (images, labels) that joined in order are the batch.
+
+    Their sizes differ by one at most, and none is empty: a batch that is smaller than
+    ``parts`` gives fewer pairs. The batch has at least one image.
+    """
+    # TODO 1 of 2: split images and labels at the same places.
+    raise NotImplementedError("TODO 1 of 2")
+
+
+def mean_loss(losses: list[torch.Tensor], sizes: list[int]) -> torch.Tensor:
+    """The mean loss of the whole batch, ready for ``backward()``.
+
+    ``losses[i]`` is the mean loss of part ``i``, a tensor without dimensions, and
+    ``sizes[i]`` the number of images it is a mean of.
+    """
+    # TODO 2 of 2: every image counts the same, in the value and in the gradient.
+    raise NotImplementedError("TODO 2 of 2")

@@ -1,0 +1,50 @@
+# What a node needs before it can train here. Every job script reads this file, in the
+# folder of the workshop, on each node where the environment is not passed on:
+#
+#     source job_scripts/site_environment.sh
+#
+# What differs between sites is in one small file of job_scripts/sites. `workshop site`
+# writes job_scripts/site.sh, which says which one; without it, it is the plain one of
+# the scheduler that runs this job.
+# shellcheck shell=bash
+
+if [ -e job_scripts/site.sh ]; then
+  source job_scripts/site.sh # WORKSHOP_SITE, and SITE_... as set for this user
+fi
+if [ -z "${WORKSHOP_SITE:-}" ]; then
+  if [ -n "${PBS_JOBID:-}" ]; then WORKSHOP_SITE=plain_pbs; else WORKSHOP_SITE=plain_slurm; fi
+fi
+if [ ! -e "job_scripts/sites/$WORKSHOP_SITE.sh" ]; then
+  echo "$(hostname): there is no job_scripts/sites/$WORKSHOP_SITE.sh: choose a site with \`workshop site\`" >&2
+  exit 2
+fi
+
+# For site files: use the Python environment in the folder SITE_ENVIRONMENT. Where there
+# is none, whatever the job was submitted with may have a torchrun of its own.
+activate_environment() {
+  local folder=${SITE_ENVIRONMENT:-.venv} # .venv is what `make tour` creates
+  if [ -e "$folder/bin/activate" ]; then
+    source "$folder/bin/activate"
+  elif [ -n "${SITE_ENVIRONMENT:-}" ] || ! command -v torchrun > /dev/null; then
+    echo "$(hostname): there is no Python environment in $folder (from $PWD): run \`make tour\` once, or name another: workshop site $WORKSHOP_SITE --set ENVIRONMENT=FOLDER" >&2
+    exit 2
+  fi
+}
+
+source "job_scripts/sites/$WORKSHOP_SITE.sh"
+# `module` and `activate` are not written for set -e and set -u
+site_shell_options=$(set +o)
+set +eu
+site_environment
+eval "$site_shell_options"
+if ! command -v torchrun > /dev/null; then
+  echo "$(hostname): there is no torchrun after site_environment of job_scripts/sites/$WORKSHOP_SITE.sh" >&2
+  exit 2
+fi
+
+# By which network the ranks talk; without it, by the one that the host's name leads to.
+if [ -n "${SITE_INTERFACE:-}" ]; then
+  export GLOO_SOCKET_IFNAME=$SITE_INTERFACE NCCL_SOCKET_IFNAME=$SITE_INTERFACE
+fi
+# What was set here reaches the tasks of srun even if sbatch was told --export=NONE.
+export SLURM_EXPORT_ENV=ALL

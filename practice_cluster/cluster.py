@@ -1,0 +1,398 @@
+"""The cluster as its users see it, from outside: up, run, off, on, link, down ..."""
+
+import json
+import os
+import re
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from practice_cluster import config, machine
+from practice_cluster.errors import ClusterError
+from practice_cluster.state import State, has_ended, identity
+
+PATIENCE = 60.0  # seconds for any answer of the cluster, on a busy machine
+
+
+class NodeStatus(NamedTuple):
+    """A node: is it on, is its cable plugged, and what does Slurm call it?"""
+
+    name: str
+    address: str
+    power: bool
+    link: bool
+    slurm: str
+
+
+class Status(NamedTuple):
+    """The nodes, and the network between them (delay in seconds, one way)."""
+
+    nodes: list[NodeStatus]
+    rate: str | None
+    delay: float
+
+
+# The cluster
+
+
+class Cluster:
+    """One practice cluster; several live side by side in different directories.
+
+    ``state_dir``: where it keeps its files, at most 70 letters long; by default
+    $WORKSHOP_CLUSTER, else a place of the user's own in /tmp. Every method raises
+    ClusterError, one sentence with the cure.
+    """
+
+    def __init__(self, state_dir: str | Path | None = None) -> None:
+        place = state_dir or os.environ.get("WORKSHOP_CLUSTER")
+        place = place or f"/tmp/workshop-cluster-{os.geteuid()}"
+        self.state = Path(place).resolve()
+        self._files = State(self.state)
+        self._launcher: subprocess.Popen | None = None
+
+    def __enter__(self) -> "Cluster":
+        return self
+
+    def __exit__(self, *exception) -> None:
+        if self._files.living():
+            self.down()
+
+    # Up and down
+
+    def up(
+        self, nodes: int = 2, cpus: int = 4, gpus: int = 0, memory_mb: int = 8000
+    ) -> None:
+        """Start the cluster; returns when Slurm calls all its nodes idle.
+
+        The nodes claim that many CPUs, GPUs and that much memory each, whatever this
+        machine has. The GPUs exist for Slurm only.
+        """
+        size = {"nodes": nodes, "cpus": cpus, "gpus": gpus, "memory_mb": memory_mb}
+        _check_size(size)
+        self._files.must_be_usable()
+        if reasons := machine.missing():
+            raise ClusterError("; ".join(reasons))
+        with self._files.locked(create=True):
+            if facts := self._files.living():
+                raise ClusterError(
+                    f"a practice cluster of {facts['nodes']} nodes is already up in "
+                    f"{self.state}: use it, or end it with `workshop cluster down`"
+                )
+            self._files.clear()
+            try:
+                self._files.write(size)
+                config.write_files(self.state, **size)
+                self._start(size)
+            except ClusterError:
+                raise  # it names a log that tells why
+            except BaseException:  # Ctrl-C: leave nothing
+                self._files.remove()
+                raise
+
+    def _start(self, size: dict[str, int]) -> None:
+        """Start PID 1 of the cluster; it ends with this process until all is up."""
+        mine, theirs = socket.socketpair()
+        log = (self.state / "log" / "login.log").open("ab")
+        inside = ["-S", "-s", "-E", "-m", "practice_cluster.inside"]
+        arguments = [str(self.state), str(size["nodes"])]
+        launcher = subprocess.Popen(
+            [*machine.own_world(), sys.executable, *inside, *arguments],
+            cwd=Path(__file__).resolve().parent.parent,
+            env=self.environment(),
+            stdin=theirs.fileno(),
+            stdout=log,
+            stderr=log,
+            start_new_session=True,  # Ctrl-C is for this process, which cleans up
+        )
+        try:
+            theirs.close()
+            log.close()
+            mine.settimeout(PATIENCE)
+            said = mine.makefile("r").readline().strip()
+            if said != "ready":
+                raise ClusterError(self._why_not_up(said))
+            pid = self._pid_of_listener()
+            self._files.write({**size, **identity(pid), "launcher": launcher.pid})
+            mine.sendall(b"stay")
+        except BaseException as error:
+            launcher.kill()  # and with it PID 1 of the cluster
+            launcher.wait()
+            if isinstance(error, TimeoutError):
+                raise ClusterError(f"no node was up after {PATIENCE:.0f} s") from None
+            raise
+        finally:
+            mine.close()
+        self._launcher = launcher
+
+    def _why_not_up(self, said: str) -> str:
+        """One sentence from what the cluster's PID 1 or the daemons' logs say."""
+        lines = []
+        for name in ("login.log", "slurmctld.out", "slurmctld.log", "munged.log"):
+            with suppress(OSError):
+                text = (self.state / "log" / name).read_text(errors="replace")
+                lines += [line for line in text.splitlines() if line.strip()]
+        telling = [
+            line for line in lines if re.search("error|fatal|denied", line, re.I)
+        ]
+        last = (telling or lines or ["no reason given"])[-1]
+        reason = f"{said} ({last})" if said else last
+        return f"the practice cluster did not start: {reason}; see {self.state}/log"
+
+    def down(self) -> bool:
+        """End the cluster and all its jobs, remove its files.
+
+        Returns False if it had ended before and only its files were left.
+        """
+        with self._files.locked():
+            if not self._files.facts():
+                raise ClusterError(self._files.no_cluster())
+            if facts := self._files.living():
+                self._kill(facts)
+            self._files.remove()
+        return bool(facts)
+
+    def _kill(self, facts: dict[str, Any]) -> None:
+        """The kernel ends everything in the namespaces with their PID 1."""
+        os.kill(facts["pid"], signal.SIGKILL)
+        for pid in (facts["pid"], facts["launcher"]):
+            end = time.monotonic() + PATIENCE
+            while not has_ended(pid):
+                if time.monotonic() > end:
+                    raise ClusterError(f"process {pid} of the cluster does not end")
+                time.sleep(0.005)
+        if self._launcher:
+            self._launcher.wait()
+            self._launcher = None
+        else:  # started by another object of this process, or not by it
+            with suppress(ChildProcessError):
+                os.waitpid(facts["launcher"], 0)
+
+    # Commands in it
+
+    @property
+    def hosts(self) -> list[str]:
+        """The names of the nodes: n1, n2 ...; the host you log in to is "login"."""
+        return config.node_names(self._files.must_be_up()["nodes"])
+
+    def command(
+        self,
+        args: Sequence[str | Path],
+        node: str | None = None,
+        cwd: str | Path | None = None,
+    ) -> list[str]:
+        """The words that run `args` on the login host or on a node, from outside."""
+        pid = self._files.must_be_up()["pid"] if node in (None, config.LOGIN) else None
+        pid = pid or self._pid_of_node(str(node))
+        user = ["--user", "--preserve-credentials"] if os.geteuid() else []
+        return [
+            *("nsenter", "-t", str(pid), *user),
+            *("--mount", "--net", "--uts", "--ipc", "--pid", "--"),
+            # nsenter stays outside and waits; it does not die without its command.
+            *("setpriv", "--pdeathsig", "TERM"),
+            *("env", "--default-signal=INT,QUIT", "-C", os.path.abspath(cwd or ".")),
+            *map(str, args),
+        ]
+
+    def popen(
+        self,
+        args: Sequence[str | Path],
+        node: str | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: str | Path | None = None,
+        **options: Any,
+    ) -> subprocess.Popen:
+        """Start a command in the cluster; `options` are those of subprocess.Popen.
+
+        `env` is added to the environment of this process.
+        """
+        command = self.command(args, node, cwd)
+        return subprocess.Popen(command, env=self.environment(env), **options)
+
+    def run(
+        self,
+        args: Sequence[str | Path],
+        node: str | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: str | Path | None = None,
+        timeout: float | None = None,
+        check: bool = False,
+        input: str | None = None,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command in the cluster and wait for it; its output is captured.
+
+        Raises:
+            ClusterError: `check`, and it ended with another status than 0.
+            subprocess.TimeoutExpired: it was killed after `timeout` seconds.
+        """
+        process = self.popen(
+            args,
+            node,
+            env,
+            cwd,
+            stdin=subprocess.DEVNULL if input is None else subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            out, err = process.communicate(input, timeout)
+        except BaseException:  # its children, too
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+            raise
+        if check and process.returncode:
+            words = " ".join(map(str, args))
+            raise ClusterError(
+                f"`{words}` ended with status {process.returncode} on "
+                f"{node or config.LOGIN}: {(err or out).strip()[-2000:]}"
+            )
+        return subprocess.CompletedProcess(list(args), process.returncode, out, err)
+
+    def environment(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
+        """The caller's environment, without a Slurm job that it may be part of."""
+        kept = {k: v for k, v in os.environ.items() if not k.startswith("SLURM_")}
+        own = {
+            "PATH": machine.search_path(),
+            "SLURM_CONF": str(self.state / "slurm" / "slurm.conf"),
+            "WORKSHOP_CLUSTER": str(self.state),
+        }
+        return {**kept, **own, **(more or {})}
+
+    def write_shell_start(self) -> Path:
+        """The start file of a shell in the cluster: the user's own, another prompt."""
+        path = self.state / "bashrc"
+        path.write_text(
+            "[ ! -f ~/.bashrc ] || . ~/.bashrc\n"
+            "PS1='[cluster \\h \\W]\\$ '\n"
+            "unset PROMPT_COMMAND\n"
+        )
+        return path
+
+    # Faults and the network
+
+    def off(self, node: str) -> None:
+        """Power the node off: everything in it dies, its peers hear nothing."""
+        self._ask("off", node)
+
+    def on(self, node: str) -> None:
+        """Power the node on; Slurm calls it idle a moment later."""
+        self._ask("on", node)
+
+    def link(self, node: str, position: str) -> None:
+        """Pull ("down") or plug ("up") the node's network cable."""
+        if position not in ("up", "down"):
+            raise ClusterError(f"a link is up or down, not {position!r}")
+        self._ask("link", node, position)
+
+    def rate(self, rate: str) -> None:
+        """Limit every cable both ways, such as "1gbit" or "100mbit"; or "off"."""
+        if rate == "off":
+            return self._ask("rate", None)
+        if not re.fullmatch(r"[1-9]\d*(\.\d+)?[kmg]bit", rate):
+            raise ClusterError(
+                f"{rate!r} is no rate: write it like 1gbit, 100mbit or 500kbit, or off"
+            )
+        return self._ask("rate", rate)
+
+    def delay(self, delay: str) -> None:
+        """Set nodes apart: "1ms" or "100us" one way from node to node; or "off"."""
+        if delay == "off":
+            return self._ask("delay", 0.0)
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)(us|ms|s)", delay)
+        seconds = (
+            float(match[1]) * {"us": 1e-6, "ms": 1e-3, "s": 1.0}[match[2]]
+            if (match)
+            else 0.0
+        )
+        if not 0 < seconds <= 10:
+            raise ClusterError(
+                f"{delay!r} is no delay: write it like 1ms, 0.5ms or 100us (at most "
+                "10s), or off"
+            )
+        return self._ask("delay", seconds)
+
+    def status(self) -> Status:
+        """What is on, what is plugged, what Slurm thinks of it."""
+        seen = self._ask("status")
+        listed = self.run(["sinfo", "-h", "-N", "-o", "%N %T"], timeout=PATIENCE).stdout
+        slurm = dict(line.split(maxsplit=1) for line in listed.splitlines())
+        nodes = [
+            NodeStatus(
+                name,
+                config.address(name),
+                node["pid"] is not None,
+                node["link"],
+                slurm.get(name, "unknown"),
+            )
+            for name, node in seen["nodes"].items()
+        ]
+        return Status(nodes, seen["rate"], seen["delay"])
+
+    # How this process talks with the cluster's PID 1
+
+    def _ask(self, *request: object) -> Any:
+        self._files.must_be_up()
+        try:
+            with self._connect() as control:
+                control.sendall(json.dumps(request).encode() + b"\n")
+                answer = json.loads(control.makefile("r").readline())
+        except (OSError, ValueError) as error:
+            raise ClusterError(
+                f"the practice cluster in {self.state} does not answer ({error}): end "
+                "it with `workshop cluster down`"
+            ) from None
+        if "error" in answer:
+            raise ClusterError(answer["error"])
+        return answer["result"]
+
+    def _connect(self) -> socket.socket:
+        control = socket.socket(socket.AF_UNIX)
+        control.settimeout(PATIENCE)
+        control.connect(str(self.state / "control"))
+        return control
+
+    def _pid_of_listener(self) -> int:
+        """PID 1 of the cluster as this process sees it: the kernel translates."""
+        with self._connect() as control:
+            peer = control.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+        return struct.unpack("3i", peer)[0]
+
+    def _pid_of_node(self, node: str) -> int:
+        """PID 1 of a node as this process sees it."""
+        nodes = self._ask("status")["nodes"]
+        if node not in nodes:
+            names = ", ".join([config.LOGIN, *nodes])
+            raise ClusterError(f"there is no host {node!r}: there are {names}")
+        if nodes[node]["pid"] is None:
+            raise ClusterError(f"{node} is off: `workshop cluster on {node}` first")
+        # NSpid: its number here, in the cluster, and in the node.
+        parent = f"\nPPid:\t{self._files.must_be_up()['pid']}\n"
+        ends = f"\t{nodes[node]['pid']}\t1\n"
+        for path in Path("/proc").glob("[0-9]*/status"):
+            with suppress(OSError):
+                text = path.read_text()
+                line = re.search(r"^NSpid:.*\n", text, re.MULTILINE)
+                if parent in text and line and line[0].endswith(ends):
+                    return int(path.parent.name)
+        raise ClusterError(f"{node} has just ended: `workshop cluster status`")
+
+
+def _check_size(size: dict[str, int]) -> None:
+    limits = {
+        "nodes": (1, 64),
+        "cpus": (1, 1024),
+        "gpus": (0, 64),
+        "memory_mb": (100, 100_000_000),
+    }
+    for name, (least, most) in limits.items():
+        if not least <= size[name] <= most:
+            raise ClusterError(f"{name} must be {least} to {most}, not {size[name]}")

@@ -1,0 +1,130 @@
+"""The cables between the nodes, as the cluster's PID 1 lays them.
+
+A node's cable is a veth pair: ``eth0`` in the node, ``v3`` (of n3) at the bridge
+``br0``. A delay puts a slow link in between: v3 =slow= p3, and q3, the other end of
+p3, at the bridge.
+"""
+
+import contextlib
+import os
+import signal
+import subprocess
+
+from practice_cluster import config, namespaces, slow_link
+
+
+def ip(*words: str, inside: int | None = None) -> None:
+    """``ip WORDS`` here or in the network of the process `inside`.
+
+    Raises:
+        OSError: what ip or tc said.
+    """
+    _tool(["ip", *words], inside)
+
+
+def _tool(command: list[str], inside: int | None) -> None:
+    enter = ["nsenter", "-t", str(inside), "--net", "--"] if inside else []
+    done = subprocess.run([*enter, *command], capture_output=True, text=True)
+    if done.returncode:
+        raise OSError(f"`{' '.join(command)}` failed: {done.stderr.strip()}")
+
+
+class Network:
+    """Every cable of the cluster, how fast and how long it is."""
+
+    def __init__(self) -> None:
+        self.rate: str | None = None
+        self.delay = 0.0  # seconds between two nodes, one way
+        self._cables: dict[str, int] = {}  # node -> PID 1 of the node
+        self._carriers: dict[str, int] = {}  # node -> process of its slow link
+
+    def lay_bridge(self) -> None:
+        ip("link", "set", "lo", "up")
+        ip("link", "add", "br0", "type", "bridge")
+        ip("addr", "add", f"{config.address(config.LOGIN)}/24", "dev", "br0")
+        ip("link", "set", "br0", "up")
+
+    def attach(self, node: str, pid: int) -> None:
+        """Give the node whose PID 1 is `pid` its cable, as fast and long as all."""
+        number = node[1:]
+        peer = ("type", "veth", "peer", "name", "eth0", "netns", str(pid))
+        ip("link", "add", f"v{number}", *peer)
+        ip("link", "set", f"v{number}", "master", "br0", "up")
+        for words in (
+            ("link", "set", "lo", "up"),
+            ("addr", "add", f"{config.address(node)}/24", "dev", "eth0"),
+            ("link", "set", "eth0", "up"),
+            ("route", "add", "default", "via", config.address(config.LOGIN)),
+        ):
+            ip(*words, inside=pid)
+        self._cables[node] = pid
+        self._limit(node)
+        self._stretch(node)
+
+    def detach(self, node: str) -> None:
+        """Take the cable away: no other node sees how its connections end."""
+        self._shorten(node)
+        ip("link", "del", f"v{node[1:]}")
+        del self._cables[node]
+
+    def plug(self, node: str, position: str) -> None:
+        ip("link", "set", f"v{node[1:]}", position)
+
+    def set_rate(self, rate: str | None) -> None:
+        """Limit every cable, both ways; None: as fast as the machine is.
+
+        Raises:
+            OSError: tc refuses; then every cable is as fast as before.
+        """
+        before, self.rate = self.rate, rate
+        try:
+            for node in self._cables:
+                self._limit(node)
+        except OSError:
+            self.rate = before
+            for node in self._cables:
+                self._limit(node)
+            raise
+
+    def _limit(self, node: str) -> None:
+        for device, pid in ((f"v{node[1:]}", None), ("eth0", self._cables[node])):
+            with contextlib.suppress(OSError):  # there was no limit
+                _tool(["tc", "qdisc", "del", "dev", device, "root"], pid)
+            if self.rate:
+                bucket = f"tbf rate {self.rate} burst 256kb latency 50ms".split()
+                _tool(["tc", "qdisc", "add", "dev", device, "root", *bucket], pid)
+
+    def set_delay(self, seconds: float) -> None:
+        """Make any two nodes so far apart, one way."""
+        self.delay = seconds
+        for node in self._cables:
+            self._shorten(node)
+            self._stretch(node)
+
+    def _stretch(self, node: str) -> None:
+        if not self.delay:
+            return
+        number = node[1:]
+        ip("link", "add", f"p{number}", "type", "veth", "peer", "name", f"q{number}")
+        ip("link", "set", f"p{number}", "up")
+        ip("link", "set", f"q{number}", "master", "br0", "up")
+        ip("link", "set", f"v{number}", "nomaster")
+        child = os.fork()
+        if child:
+            self._carriers[node] = child
+            return
+        try:
+            os.closerange(3, 1024)  # what belongs to the cluster's PID 1
+            namespaces.set_name(f"slow-link {node}")
+            # Each way between two nodes leads over two of these.
+            slow_link.carry(self.delay / 2, f"v{number}", f"p{number}")
+        finally:
+            os._exit(1)
+
+    def _shorten(self, node: str) -> None:
+        if not (carrier := self._carriers.pop(node, None)):
+            return
+        os.kill(carrier, signal.SIGKILL)
+        os.waitpid(carrier, 0)
+        ip("link", "del", f"p{node[1:]}")
+        ip("link", "set", f"v{node[1:]}", "master", "br0")

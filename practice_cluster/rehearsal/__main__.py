@@ -1,0 +1,39 @@
+"""Run a command on the login host with the commands of the rehearsal at hand.
+
+    python -m practice_cluster.rehearsal [--gpus N] [--cpus N] bash
+
+The practice cluster must be up. The rehearsal ends with the command, and whatever jobs
+are left end with it.
+"""
+
+import argparse
+import sys
+
+from practice_cluster import Cluster, ClusterError
+
+from .server import Rehearsal
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m practice_cluster.rehearsal",
+        description="A rehearsal of OpenPBS, not OpenPBS itself, on the practice "
+        "cluster: qsub, qstat, qdel, qsig, pbsdsh, pbs_tmrsh for COMMAND, which runs "
+        "on the login host. It ends with COMMAND.",
+    )
+    parser.add_argument("--cpus", type=int, default=8, help="ncpus of each host")
+    parser.add_argument("--gpus", type=int, default=0, help="ngpus of each host")
+    parser.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND")
+    args = parser.parse_args()
+    if not args.command:
+        parser.error("say what to run, for example: bash")
+    try:
+        with Rehearsal(Cluster(), ncpus=args.cpus, ngpus=args.gpus, ssh=True) as pbs:
+            return pbs.shell(args.command)
+    except ClusterError as error:
+        print(f"rehearsal: {error}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

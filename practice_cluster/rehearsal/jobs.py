@@ -1,0 +1,325 @@
+"""What happens to a job: it waits, runs, ends, and leaves its output."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import signal
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .request import Request
+from .tasks import Demux, Task, session_members
+
+if TYPE_CHECKING:
+    from .server import Rehearsal
+
+SERVER = "head"
+OVER_WALLTIME = -29
+NEVER_RAN = "deleted before it ran"
+FIRST_TASK = 0x20000001
+
+
+@dataclass(frozen=True)
+class Delays:
+    """Seconds, as they were seen; a test divides them by a factor."""
+
+    qdel_kill: float = 20  # from SIGTERM to SIGKILL after qdel
+    walltime_kill: float = 10  # the same after the walltime
+    walltime_notice: float = 10  # the walltime is noticed that much late
+    other_hosts: float = 2  # from a job's end on its first host to that on the others
+
+    def divided_by(self, factor: float) -> Delays:
+        return Delays(*(seconds / factor for seconds in vars(self).values()))
+
+
+@dataclass
+class Job:
+    """One job, one member of an array (``index``), or an array (``members``)."""
+
+    number: int
+    request: Request
+    submitted_from: Path
+    submitter: dict[str, str]  # the environment of qsub
+    index: int | None = None
+    members: list[Job] = field(default_factory=list)
+    state: str = (
+        "Q"  # Q queued, H held, R running, E exiting, B array begun, F finished
+    )
+    hosts: list[str] = field(default_factory=list)  # of each chunk
+    exit_status: int | None = None
+    comment: str = ""
+    output: str = ""  # what it printed, once it has finished
+    error: str = ""
+    output_path: Path | None = None
+    error_path: Path | None = None
+    running: RunningJob | None = None
+
+    @property
+    def id(self) -> str:
+        index = "[]" if self.members else ""
+        if self.index is not None:
+            index = f"[{self.index}]"
+        return f"{self.number}{index}.{SERVER}"
+
+    @property
+    def distinct_hosts(self) -> list[str]:
+        return list(dict.fromkeys(self.hosts))
+
+    @property
+    def nodefile(self) -> str:
+        """A line for each of a chunk's mpiprocs; lines of one host stay together."""
+        lines = [
+            host
+            for wanted in self.distinct_hosts
+            for host, chunk in zip(self.hosts, self.request.chunks, strict=True)
+            if host == wanted
+            for _ in range(chunk.mpiprocs)
+        ]
+        return "".join(f"{line}\n" for line in lines)
+
+
+class RunningJob:
+    """A job from its start on the first host to the copies of its output."""
+
+    def __init__(self, pbs: Rehearsal, job: Job):
+        self.pbs, self.job = pbs, job
+        self.demux = Demux()
+        self.tasks: list[Task] = []  # of pbsdsh and pbs_tmrsh
+        self.attached: list[int] = []  # sessions that pbs_attach brought in
+        self.kill_at: float | None = None  # set as soon as the job is told to end
+        self.over_walltime = False
+        self.lock = threading.Lock()
+        self.shell: Task | None = None
+        self.first = job.distinct_hosts[0]
+        self.files = self.choose_files()
+        self.base = self.make_environment()
+
+    # Start
+
+    def run(self) -> None:
+        """Everything, in a thread of its own."""
+        self.prepare_hosts()
+        started = time.monotonic()
+        self.shell = shell = self.start_shell()
+        status = self.watch(shell, started)
+        with self.pbs.changed:
+            self.job.state = "E"
+        self.remove_tasks(shell)
+        self.demux.finish()
+        self.job.exit_status = self.judge(status)
+        self.deliver()
+        for host in self.job.distinct_hosts:
+            shutil.rmtree(self.pbs.tasks.folder(host) / "tmp" / self.folder_name)
+
+    @property
+    def folder_name(self) -> str:
+        return f"pbs.{self.job.id}"
+
+    def prepare_hosts(self) -> None:
+        """The job's own temporary folder and its node file, on every host."""
+        for host in self.job.distinct_hosts:
+            folder = self.pbs.tasks.folder(host)
+            (folder / "tmp" / self.folder_name).mkdir()
+            aux = folder / "spool/pbs/aux" / self.job.id
+            aux.write_text(self.job.nodefile)
+
+    def start_shell(self) -> Task:
+        """A login shell, which reads the name of the script from its stdin."""
+        spool = self.pbs.tasks.folder(self.first) / "spool/pbs/mom_priv/jobs"
+        script = spool / f"{self.job.id}.SC"
+        script.write_bytes(self.job.request.script.encode(errors="surrogateescape"))
+        script.chmod(0o700)
+        name = spool / f"{self.job.id}.stdin"
+        # quoted: the id of a member of an array would be a pattern
+        name.write_text(f"'/var/spool/pbs/mom_priv/jobs/{script.name}'\n")
+        nodefile = f"/var/spool/pbs/aux/{self.job.id}"
+        env = self.base | {
+            "PBS_NODENUM": "0",
+            "PBS_TASKNUM": "1",
+            "PBS_NODEFILE": nodefile,
+        }
+        with (
+            open(name, "rb") as stdin,
+            open(self.files[0], "ab") as out,
+            open(self.files[1], "ab") as err,
+        ):
+            fds = [stdin.fileno(), out.fileno(), err.fileno()]
+            return self.pbs.tasks.start(
+                self.first, ["login:-bash"], env, self.pbs.home, fds
+            )
+
+    def make_environment(self) -> dict[str, str]:
+        """What every process that PBS starts for the job finds set."""
+        job, submitter = self.job, self.job.submitter
+        threads = str(job.request.chunks[0].ompthreads)
+        names = {"HOME": "HOME", "PATH": "PATH", "LOGNAME": "LOGNAME", "SHELL": "SHELL"}
+        env = self.pbs.user | {"PATH": "/bin:/usr/bin"} | job.request.variables
+        env |= {f"PBS_O_{name}": submitter.get(name, "") for name in names}
+        env |= {
+            "PBS_O_WORKDIR": str(job.submitted_from),
+            "PBS_O_HOST": submitter.get("HOSTNAME", SERVER),
+            "PBS_O_QUEUE": "workq",
+            "PBS_QUEUE": "workq",
+            "PBS_JOBID": job.id,
+            "PBS_JOBNAME": job.request.name,
+            "PBS_ENVIRONMENT": "PBS_BATCH",
+            "PBS_JOBCOOKIE": secrets.token_hex(16).upper(),
+            "PBS_MOMPORT": "15003",
+            "PBS_JOBDIR": str(self.pbs.home),
+            "NCPUS": threads,
+            "OMP_NUM_THREADS": threads,
+            "TMPDIR": f"/var/tmp/{self.folder_name}",
+        }
+        if job.index is not None:
+            env["PBS_ARRAY_INDEX"] = str(job.index)
+            env["PBS_ARRAY_ID"] = f"{job.number}[].{SERVER}"
+        return env
+
+    def start_task(self, host: str, argv: list[str]) -> Task:
+        """A task of pbsdsh or pbs_tmrsh: a bare environment, and home as its folder."""
+        env = self.base | {
+            "PBS_NODENUM": str(self.job.distinct_hosts.index(host)),
+            "PBS_TASKNUM": f"{FIRST_TASK + len(self.tasks):08X}",
+        }
+        if host != self.first:
+            env["PBS_NODEFILE"] = f"/var/spool/pbs/aux/{self.job.id}"
+        out, err = (self.demux.pipe_to(path) for path in self.files)
+        stdin = os.open(os.devnull, os.O_RDONLY)
+        try:
+            task = self.pbs.tasks.start(
+                host, argv, env, self.pbs.home, [stdin, out, err]
+            )
+        finally:
+            for descriptor in (stdin, out, err):
+                os.close(descriptor)
+        self.tasks.append(task)
+        return task
+
+    # End
+
+    def watch(self, shell: Task, started: float) -> int:
+        """The status of the login shell, once nothing is to be waited for."""
+        limit = self.job.request.walltime
+        while True:
+            ended = not shell.running
+            if self.kill_at is None:
+                if ended:
+                    break
+                late = limit is not None and time.monotonic() - started - limit
+                if late and late > self.pbs.delays.walltime_notice:
+                    self.end_by_walltime(time.monotonic() - started)
+            elif ended and not session_members(shell.session):
+                break
+            elif time.monotonic() > self.kill_at:
+                self.signal(signal.SIGKILL)
+                break
+            time.sleep(0.05)
+        return shell.wait()
+
+    def end_by_walltime(self, used: float) -> None:
+        limit = self.job.request.walltime or 0
+        with open(self.files[1], "a") as file:
+            file.write(
+                f"=>> PBS: job killed: walltime {used:.0f} exceeded limit {limit:.0f}\n"
+            )
+        self.over_walltime = True
+        self.terminate(self.pbs.delays.walltime_kill)
+
+    def terminate(self, patience: float) -> None:
+        """SIGTERM, on the first host only; SIGKILL follows."""
+        with self.lock:
+            if self.kill_at is not None:
+                return
+            self.kill_at = time.monotonic() + patience
+        self.demux.die()
+        self.signal(signal.SIGTERM)
+
+    def signal(self, number: int) -> None:
+        """Signal every process of the job on its first host, and on no other."""
+        for task in [*self.tasks, self.shell]:
+            if task is not None and task.host == self.first:
+                task.signal(number)
+
+    def remove_tasks(self, shell: Task) -> None:
+        """Whatever is left of the job, on every host."""
+        left = [task for task in self.tasks if task.running]
+        if left and self.kill_at is not None:
+            time.sleep(self.pbs.delays.other_hosts)
+        for task in [shell, *self.tasks]:
+            task.signal(signal.SIGKILL)
+        for pid in (pid for sid in self.attached for pid in session_members(sid)):
+            os.kill(pid, signal.SIGKILL)
+        for task in self.tasks:
+            task.wait()
+
+    def judge(self, status: int) -> int:
+        """The Exit_status: of the script, or 256 + signal, or PBS's own below 0."""
+        if self.over_walltime:
+            return OVER_WALLTIME
+        return 256 - status if status < 0 else status
+
+    # Output
+
+    def choose_files(self) -> tuple[Path, Path]:
+        """Where the job writes stdout and stderr while it runs."""
+        request, job = self.job.request, self.job
+        job.output_path, job.error_path = self.destinations()
+        spool = self.pbs.tasks.folder(self.first) / "spool/pbs/spool"
+        out, err = spool / f"{job.id}.OU", spool / f"{job.id}.ER"
+        if "d" in request.keep:  # in place from the start
+            out = job.output_path if "o" in request.keep else out
+            err = job.error_path if "e" in request.keep else err
+        if request.join == "oe":
+            err = out
+        elif request.join == "eo":
+            out = err
+        return out, err
+
+    def destinations(self) -> tuple[Path, Path]:
+        """Where stdout and stderr are found after the end."""
+        request, job = self.job.request, self.job
+        index = "" if job.index is None else f".{job.index}"
+        paths = []
+        for letter, suffix, given in (
+            ("o", "OU", request.output),
+            ("e", "ER", request.error),
+        ):
+            folder = job.submitted_from
+            if letter in request.keep and "d" not in request.keep:
+                folder, given = self.pbs.home, None
+            if given is None:
+                path = folder / f"{request.name}.{letter}{job.number}{index}"
+            else:  # taken literally, variables and all; a host in front is dropped
+                path = folder / given.rpartition(":")[2]
+                if given.endswith("/") or path.is_dir():
+                    path = path / f"{job.id}.{suffix}"
+            paths.append(path)
+        return paths[0], paths[1]
+
+    def deliver(self) -> None:
+        """Copy the output to its place; where that fails, it stays on the host."""
+        job = self.job
+        assert job.output_path is not None and job.error_path is not None
+        out, err = (path.read_text(errors="replace") for path in self.files)
+        join = job.request.join
+        job.output = "" if join == "eo" else out
+        job.error = "" if join == "oe" else err
+        undelivered = self.pbs.tasks.folder(self.first) / "spool/pbs/undelivered"
+        for source, target in zip(
+            self.files, (job.output_path, job.error_path), strict=True
+        ):
+            joined = {"oe": job.output_path, "eo": job.error_path}
+            target = joined.get(job.request.join, target)
+            if source == target or not source.exists():
+                continue
+            try:
+                shutil.copyfile(source, target)
+            except OSError:
+                shutil.copyfile(source, undelivered / source.name)
+        for source in set(self.files) - {job.output_path, job.error_path}:
+            source.unlink(missing_ok=True)

@@ -1,0 +1,199 @@
+"""Processes on the nodes: how a task starts, what belongs to it, and its output."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+ON_NODE = Path(__file__).with_name("on_node.py")
+STARTING = 20  # seconds that a node gets to start a process
+
+
+@dataclass
+class Task:
+    """One process on a node, and whatever it starts in its session."""
+
+    host: str
+    order: dict[str, Any]  # what on_node.py becomes
+    descriptors: list[int]  # its stdin, stdout and stderr, until they are given away
+    popen: subprocess.Popen | None = None
+    session: int = 0  # as this process sees it; 0 until the task has started
+    started: threading.Event = field(default_factory=threading.Event)
+
+    def wait(self) -> int:
+        """The exit status; -9 after SIGKILL."""
+        assert self.popen is not None
+        return self.popen.wait()
+
+    @property
+    def running(self) -> bool:
+        return self.popen is not None and self.popen.poll() is None
+
+    def signal(self, number: int) -> None:
+        """Signal every process of the session, as the MOM of the host does."""
+        if self.running:
+            self.started.wait(STARTING)
+        for pid in session_members(self.session):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+
+class Tasks:
+    """Starts processes on the nodes of a cluster."""
+
+    def __init__(self, cluster, socket_path: Path, state: Path):
+        self.cluster, self.socket_path, self.state = cluster, socket_path, state
+        self.all: list[Task] = []
+        root = os.geteuid() == 0
+        user = [] if root else ["--user", "--map-current-user", "--keep-caps"]
+        self.unshare = ["unshare", "--mount", *user]
+
+    def start(self, host, argv, env, cwd, descriptors) -> Task:
+        """Start a program on a host; ``descriptors`` become its stdin, stdout, stderr.
+
+        A task sees /var/tmp and /var/spool of its host, which no other host sees, and
+        the /etc/profile of a host with PBS.
+        """
+        order = {
+            "program": find_program(argv[0], env),
+            "argv": [argv[0].removeprefix("login:"), *argv[1:]],
+            "env": env,
+            "cwd": str(cwd),
+            "mounts": self.mounts(host),
+        }
+        task = Task(host, order, [os.dup(descriptor) for descriptor in descriptors])
+        self.all.append(task)
+        number = str(len(self.all) - 1)
+        command = [sys.executable, "-I", "-S", str(ON_NODE), str(self.socket_path)]
+        with open(self.state / "tasks.log", "ab") as log:
+            task.popen = self.cluster.popen(
+                [*self.unshare, *command, number],
+                node=host,
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        return task
+
+    def mounts(self, host: str) -> list[tuple[str, str]]:
+        own = self.folder(host)
+        return [
+            (str(own / "tmp"), "/var/tmp"),
+            (str(own / "spool"), "/var/spool"),
+            (str(self.state / "profile"), "/etc/profile"),
+        ]
+
+    def folder(self, host: str) -> Path:
+        """What only this host sees as its /var/tmp and /var/spool."""
+        folder = self.state / "hosts" / host
+        (folder / "tmp").mkdir(parents=True, exist_ok=True)
+        for name in ("aux", "mom_priv/jobs", "spool", "undelivered"):
+            (folder / "spool/pbs" / name).mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def hand_over(self, number: int, connection: socket.socket) -> None:
+        """Tell a task that has just started what it is."""
+        task = self.all[number]
+        task.session = peer_pid(connection)
+        message = json.dumps(task.order).encode() + b"\n"
+        sent = socket.send_fds(connection, [message], task.descriptors)
+        connection.sendall(message[sent:])
+        for descriptor in task.descriptors:
+            os.close(descriptor)
+        task.descriptors.clear()
+        task.started.set()
+
+    def kill_all(self) -> None:
+        for task in self.all:
+            task.signal(signal.SIGKILL)
+            if task.popen is not None:
+                task.popen.wait()
+
+
+def find_program(name: str, env: dict[str, str]) -> str:
+    """The file that a name stands for: PATH is the one of the task."""
+    if name == "login:-bash":
+        return "/bin/bash"
+    return name if "/" in name else shutil.which(name, path=env["PATH"]) or name
+
+
+def peer_pid(connection: socket.socket) -> int:
+    """Who has connected, in this process's numbering, from whatever namespace."""
+    size = struct.calcsize("3i")
+    packed = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
+    return struct.unpack("3i", packed)[0]
+
+
+def session_members(session: int) -> list[int]:
+    """The processes of a session that are not dead yet."""
+    members = []
+    for path in Path("/proc").glob("[0-9]*/stat") if session else ():
+        try:
+            text = path.read_text(errors="replace")
+        except OSError:  # gone in the meantime
+            continue
+        state, _, _, found = text.rpartition(")")[2].split()[:4]
+        if int(found) == session and state not in "ZX":
+            members.append(int(path.parent.name))
+    return members
+
+
+class Demux:
+    """Carries the output of tasks to the output files of their job.
+
+    It is what OpenPBS calls pbs_demux. A job's SIGTERM ends it; whoever still prints
+    then writes into a broken pipe.
+    """
+
+    def __init__(self):
+        self.stop_read, self.stop_write = os.pipe()
+        self.threads: list[threading.Thread] = []
+
+    def pipe_to(self, path: Path) -> int:
+        """The end of a pipe to write to; the caller closes it."""
+        read, write = os.pipe()
+        thread = threading.Thread(target=self.carry, args=(read, path), daemon=True)
+        self.threads.append(thread)
+        thread.start()
+        return write
+
+    def carry(self, read: int, path: Path) -> None:
+        with open(path, "ab", buffering=0) as file:
+            while self.stop_read not in (ready := self.wait_for(read)):
+                data = os.read(read, 2**16) if ready else b""
+                if not data:
+                    break
+                file.write(data)
+        os.close(read)
+
+    def wait_for(self, read: int) -> list[int]:
+        return select.select([read, self.stop_read], [], [])[0]
+
+    def die(self) -> None:
+        if self.stop_write >= 0:
+            os.close(self.stop_write)
+            self.stop_write = -1
+        self.join(1)
+
+    def finish(self) -> None:
+        """Carry what is still to come, but do not wait for what holds on to a pipe."""
+        self.join(0.5)
+        self.die()
+        os.close(self.stop_read)
+
+    def join(self, seconds: float) -> None:
+        for thread in self.threads:
+            thread.join(seconds)

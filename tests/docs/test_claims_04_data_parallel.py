@@ -1,0 +1,501 @@
+"""What docs/lessons/04_data_parallel.rst says about PyTorch, tried out.
+
+There is no GPU here. What nn.DataParallel does in Python on four of them is its own
+code, run with imagined devices; only the copies from device to device, which are C++,
+are replaced by copies in memory. What happens there is taken from its documentation.
+What the scripts do is tested in tests/scripts/test_data_parallel.py.
+"""
+
+import contextlib
+import os
+import re
+import subprocess
+import sys
+import threading
+import types
+from itertools import pairwise
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "src"))
+
+from data_parallel_by_hand import DataParallelByHand  # noqa: E402
+from digits import make_model  # noqa: E402
+
+PAGE = " ".join((ROOT / "docs/lessons/04_data_parallel.rst").read_text().split())
+DOCUMENTED = " ".join((nn.DataParallel.__doc__ or "").split())
+DEVICES = [0, 1, 2, 3]
+
+
+def on_the_page(sentence):
+    assert sentence in PAGE, f"the page no longer says {sentence!r}"
+
+
+def documented(sentence):
+    assert sentence in DOCUMENTED, f"nn.DataParallel no longer promises {sentence!r}"
+
+
+@pytest.fixture(autouse=True)
+def no_gpus(monkeypatch):
+    """Also on a machine that has some."""
+    module = sys.modules["torch.nn.parallel.data_parallel"]
+    monkeypatch.setattr(module, "_get_available_device_type", lambda: None)
+
+
+class Scatter:
+    """In place of the one that copies to GPUs; they share what ``copied`` lists."""
+
+    copied: ClassVar[list] = []
+
+    @classmethod
+    def apply(cls, devices, sizes, dim, tensor):
+        parts = tensor.chunk(len(devices), dim)
+        cls.copied.append(("scatter", [len(part) for part in parts]))
+        return parts
+
+
+class Gather:
+    @staticmethod
+    def apply(device, dim, *parts):
+        Scatter.copied.append(("gather", device))
+        return torch.cat([p.view(1) if p.dim() == 0 else p for p in parts], dim)
+
+
+def broadcast(tensors, devices, detach=False):
+    """The first device has them already: its replica shares their memory."""
+    others = devices[1:]
+    sent = sum(tensor.nbytes for tensor in tensors) * len(others)
+    Scatter.copied.append(("broadcast", sent))
+    return [list(tensors), *([t.clone() for t in tensors] for _ in others)]
+
+
+@pytest.fixture
+def wrap(monkeypatch):
+    """nn.DataParallel on four imagined devices, all of them in this memory."""
+    monkeypatch.setattr(Scatter, "copied", [])
+    of = {
+        name: sys.modules[f"torch.nn.parallel.{name}"]
+        for name in ("data_parallel", "replicate", "scatter_gather")
+    }
+    monkeypatch.setattr(of["replicate"], "_broadcast_coalesced_reshape", broadcast)
+    monkeypatch.setattr(of["scatter_gather"], "Scatter", Scatter)
+    monkeypatch.setattr(of["scatter_gather"], "Gather", Gather)
+    monkeypatch.setattr(
+        torch,
+        "accelerator",
+        types.SimpleNamespace(
+            is_available=lambda: True,
+            current_accelerator=lambda: torch.device("cpu"),
+            current_stream=lambda device: contextlib.nullcontext(),
+            device_index=lambda device: contextlib.nullcontext(),
+        ),
+    )
+
+    def make(model, first_device="cpu"):
+        monkeypatch.setattr(
+            of["data_parallel"], "_get_available_device_type", lambda: "cpu"
+        )
+        parallel_model = nn.DataParallel(model, DEVICES)
+        parallel_model.src_device_obj = torch.device(first_device)
+        return parallel_model
+
+    return make
+
+
+def batch(size, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    images = torch.randn(size, 6, generator=generator, dtype=torch.float64)
+    return images, torch.randint(3, (size,), generator=generator)
+
+
+def network(*extra):
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(6, 5), nn.Tanh(), *extra, nn.Linear(5, 3)).double()
+
+
+def gradients(forward, model, images, labels):
+    model.zero_grad()
+    F.cross_entropy(forward(images), labels).backward()
+    return [p.grad.clone() for p in model.parameters()]
+
+
+class Seen(nn.Module):
+    """Notes in which process and thread it was called, and with how many images."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls = []
+        self.counter = 0
+
+    def forward(self, x):
+        self.calls.append((os.getpid(), threading.current_thread(), len(x)))
+        self.counter += len(x)
+        return x
+
+
+# What it is
+
+
+def test_documentation_recommends_ddp():
+    on_the_page("the documentation of ``nn.DataParallel`` itself recommends")
+    documented("It is recommended to use")
+    documented("DistributedDataParallel`, instead of this class")
+    on_the_page("even on a single machine")
+    documented("even if there is only a single node")
+
+
+def test_without_gpus_it_just_calls_the_module():
+    on_the_page("``nn.DataParallel`` just calls the module: there are no parts")
+    on_the_page("Without GPUs it just calls the module.")
+    seen = Seen()
+    parallel_model = nn.DataParallel(seen)
+    images, _ = batch(10)
+    assert parallel_model(images) is images, "the very tensor that the module returned"
+    assert seen.calls == [(os.getpid(), threading.main_thread(), 10)]
+    assert parallel_model.device_ids == []
+
+
+# One step, by PyTorch's own code
+
+
+def test_forward_is_scatter_replicate_parallel_apply_gather(wrap, monkeypatch):
+    on_the_page("which have the same names in PyTorch")
+    on_the_page("Scatter, replicate, parallel_apply, gather: in every forward pass")
+    parallel_model, order = wrap(network()), []
+
+    def note(name):
+        original = getattr(parallel_model, name)
+
+        def noted(*args):
+            order.append(name)
+            return original(*args)
+
+        monkeypatch.setattr(parallel_model, name, noted)
+
+    for name in ("scatter", "replicate", "parallel_apply", "gather"):
+        note(name)
+    for _ in range(2):
+        parallel_model(batch(10)[0])
+    assert order == 2 * ["scatter", "replicate", "parallel_apply", "gather"]
+
+
+@pytest.mark.parametrize("size", [32, 30, 10, 6, 3])
+def test_gradient_of_the_parts_is_that_of_the_batch(wrap, size):
+    """PyTorch's code on imagined devices, and the algorithm by hand."""
+    on_the_page("The program cannot tell that anything was split")
+    images, labels = batch(size)
+    model = network()
+    whole = gradients(model, model, images, labels)
+    for parallel_model in (wrap(model), DataParallelByHand(model, 4)):
+        found = gradients(parallel_model, model, images, labels)
+        for a, b in zip(found, whole, strict=True):
+            torch.testing.assert_close(a, b, atol=1e-10, rtol=1e-10)
+
+
+def test_sizes_of_the_parts(wrap):
+    on_the_page("8, 8, 8 and 6; then 3, 3, 3 and 1; then 2, 2 and 2")
+    on_the_page("``chunk(4)`` of 32 images makes four parts of 8")
+    documented("splitting the input across the specified devices by chunking")
+    expected = {32: [8] * 4, 30: [8, 8, 8, 6], 10: [3, 3, 3, 1], 6: [2, 2, 2]}
+    for size, sizes in expected.items():
+        assert [len(part) for part in batch(size)[0].chunk(4)] == sizes
+
+
+def test_a_device_without_images_takes_no_part(wrap):
+    on_the_page("the fourth device gets nothing, and takes no part in this step")
+    seen = Seen()
+    wrap(seen)(batch(6)[0])
+    assert [size for _, _, size in seen.calls] == [2, 2, 2]
+
+
+def test_one_process_and_a_thread_for_each_part(wrap):
+    on_the_page("**Parallel_apply.** A thread for each part")
+    on_the_page("there is only one process")
+    seen = Seen()
+    wrap(seen)(batch(12)[0])
+    assert {process for process, _, _ in seen.calls} == {os.getpid()}
+    threads = {thread for _, thread, _ in seen.calls}
+    assert len(threads) == 4 and threading.main_thread() not in threads
+
+
+def test_weights_are_copied_in_every_forward_pass(wrap):
+    on_the_page("the optimizer has changed the original since")
+    on_the_page("these are 3 times 39,720 bytes each way")
+    model = make_model()
+    parallel_model = wrap(model)
+    for _ in range(2):
+        Scatter.copied.clear()
+        parallel_model(torch.randn(8, 1, 8, 8))
+        sent = sum(n for name, n in Scatter.copied if name == "broadcast")
+        assert sent == 3 * 39_720
+    assert sum(p.nbytes for p in model.parameters()) == 39_720
+
+
+def test_first_device_has_scores_and_gradients(wrap):
+    on_the_page("The scores of all parts are joined on the first device")
+    documented("output_device (int or torch.device): device location of output")
+    documented("(default: device_ids[0])")
+    wrap(network())(batch(8)[0])
+    assert ("gather", 0) in Scatter.copied
+    on_the_page("it has the gradients and the optimizer")
+    documented("must have its parameters and buffers on ``device_ids[0]``")
+    documented("gradients from each replica are summed into the original module")
+
+
+def test_autograd_adds_the_gradients_of_clones():
+    on_the_page("``clone`` is an operation that autograd records")
+    on_the_page("where several flow together they are added")
+    weight = torch.ones(2, requires_grad=True)
+    copies = [weight.clone() for _ in range(4)]
+    sum((i + 1.0) * copy.sum() for i, copy in enumerate(copies)).backward()
+    assert weight.grad.tolist() == [10.0, 10.0]
+
+
+def test_new_thread_records_gradients_under_no_grad():
+    on_the_page("a new thread begins with recording on")
+    enabled = []
+    with torch.no_grad():
+        thread = threading.Thread(
+            target=lambda: enabled.append(torch.is_grad_enabled())
+        )
+        thread.start()
+        thread.join()
+        assert not torch.is_grad_enabled()
+    assert enabled == [True]
+
+
+def test_memory_of_the_optimizer():
+    on_the_page("whose memory is one or two more numbers for each weight")
+    for optimizer, kept in (
+        (lambda p: torch.optim.SGD(p, 0.1, momentum=0.9), 1),
+        (lambda p: torch.optim.AdamW(p), 2),
+    ):
+        model = network()
+        optimizer = optimizer(model.parameters())
+        gradients(model, model, *batch(4))
+        optimizer.step()
+        for parameter, state in optimizer.state.items():
+            whole = [v for v in state.values() if torch.is_tensor(v) and v.dim()]
+            assert sum(v.numel() for v in whole) == kept * parameter.numel()
+
+
+# One interpreter
+
+
+@pytest.fixture
+def patient_threads():
+    """A thread that runs Python gives way only when it waits for something."""
+    if not getattr(sys, "_is_gil_enabled", lambda: True)():
+        pytest.skip("this Python has no GIL")
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1000)
+    yield
+    sys.setswitchinterval(before)
+
+
+def side_by_side(*functions):
+    """Run each in a thread; all begin when all are there."""
+    together = threading.Barrier(len(functions))
+
+    def run(function):
+        together.wait()
+        function()
+
+    threads = [threading.Thread(target=run, args=(f,)) for f in functions]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def test_threads_take_turns_with_python(patient_threads):
+    on_the_page("one Python interpreter, which only one of them can use at a time")
+    events = []
+
+    def work(name):
+        for _ in range(200_000):
+            events.append(name)
+
+    side_by_side(lambda: work("a"), lambda: work("b"))
+    turns = sum(a != b for a, b in pairwise(events))
+    assert len(events) == 400_000 and turns == 1, "the two worked at the same time"
+
+
+def test_large_operation_lets_other_threads_run(patient_threads):
+    on_the_page("While a large operation computes, PyTorch lets other threads run")
+    matrix = torch.randn(1500, 1500, dtype=torch.float64)
+
+    def between():
+        """Whether the other thread ran Python while this one multiplied."""
+        events, begun = [], threading.Event()
+
+        def multiply():
+            begun.set()
+            events.append("begins")
+            torch.mm(matrix, matrix)
+            events.append("ends")
+
+        def other():
+            begun.wait()
+            events.append("other")
+
+        side_by_side(multiply, other)
+        return events == ["begins", "other", "ends"]
+
+    # on a busy machine the other one may come too late, but not every time
+    assert any(between() for _ in range(20))
+
+
+def recorded(name):
+    """(first loss, last loss, images per second) of a recorded training."""
+    text = (ROOT / f"docs/transcripts/{name}.txt").read_text()
+    numbers = re.search(r"Loss (\S+) -> (\S+) \| ([0-9,]+) samples/s", text)
+    first, last, rate = (float(number.replace(",", "")) for number in numbers.groups())
+    return first, last, rate
+
+
+def test_recorded_trainings_are_as_the_page_says():
+    by_hand, without = recorded("04_by_hand"), recorded("04_without_gpus")
+    on_the_page("The loss of the first epoch is the same.")
+    assert by_hand[0] == without[0]
+    on_the_page("It is *slower* than without any parts")
+    assert by_hand[2] < without[2]
+
+
+# Beside DDP
+
+
+KEYS = """
+import torch, torch.distributed as dist, torch.distributed.nn.functional
+from torch import nn
+dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+ddp_model = nn.parallel.DistributedDataParallel(nn.Linear(2, 3))
+print(*ddp_model.state_dict())
+del ddp_model
+dist.destroy_process_group()
+"""
+
+
+def test_keys_of_both_wrappers_begin_with_module():
+    on_the_page("begin with ``module.``")
+    done = subprocess.run(
+        [sys.executable, "-c", KEYS], capture_output=True, text=True, timeout=120
+    )
+    assert done.stdout.split() == ["module.weight", "module.bias"], done.stderr
+    keys = list(nn.DataParallel(nn.Linear(2, 3)).state_dict())
+    assert keys == ["module.weight", "module.bias"]
+
+
+# Common mistakes
+
+
+def test_keys_with_module_do_not_fit_the_model():
+    on_the_page(
+        "``Missing key(s) in state_dict`` and ``Unexpected key(s) in state_dict:"
+    )
+    model = network()
+    parallel_model = nn.DataParallel(model)
+    with pytest.raises(RuntimeError) as error:
+        network().load_state_dict(parallel_model.state_dict())
+    assert "Missing key(s) in state_dict" in str(error.value)
+    assert 'Unexpected key(s) in state_dict: "module.' in str(error.value)
+    network().load_state_dict(parallel_model.module.state_dict())
+
+
+def test_attributes_of_the_model_are_not_those_of_the_wrapper():
+    on_the_page("``'DataParallel' object has no attribute``")
+    parallel_model = nn.DataParallel(Seen())
+    with pytest.raises(AttributeError, match="'DataParallel' object has no attribute"):
+        _ = parallel_model.counter
+    assert parallel_model.module.counter == 0
+
+
+class WithLoss(nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, images, labels):
+        return F.cross_entropy(self.inner(images), labels)
+
+
+def test_a_loss_for_each_device_is_a_vector(wrap):
+    on_the_page("so each device returns one: a vector is gathered")
+    documented("this wrapper will return a vector of length equal to number of devices")
+    model = network()
+    images, labels = batch(10)  # parts of 3, 3, 3 and 1
+    losses = wrap(WithLoss(model))(images, labels)
+    assert losses.shape == (4,)
+    words = "grad can be implicitly created only for scalar outputs"
+    on_the_page(words)
+    with pytest.raises(RuntimeError, match=words):
+        losses.backward()
+    on_the_page("``.mean()`` is right for equal parts only")
+    whole = F.cross_entropy(model(images), labels)
+    assert not torch.isclose(losses.mean(), whole)
+    weights = torch.tensor([3, 3, 3, 1]) / 10
+    torch.testing.assert_close((losses * weights).sum(), whole, rtol=1e-6, atol=1e-6)
+    equal = wrap(WithLoss(model))(images[:8], labels[:8]).mean()
+    torch.testing.assert_close(equal, F.cross_entropy(model(images[:8]), labels[:8]))
+
+
+def test_what_a_replica_keeps_is_lost(wrap):
+    on_the_page("it was counted on the copies, which are thrown away")
+    documented("it will always stay at the initial value")
+    seen = Seen()
+    wrap(seen)(batch(12)[0])
+    assert len(seen.calls) == 4 and seen.counter == 0
+
+
+def test_model_on_another_device_is_refused(wrap):
+    words = "module must have its parameters and buffers on device"
+    on_the_page(words)
+    parallel_model = wrap(network(), first_device="cuda:0")
+    with pytest.raises(RuntimeError, match=f"{words} cuda:0"):
+        parallel_model(batch(8)[0])
+
+
+class FailsAtOnes(nn.Module):
+    def forward(self, x):
+        if x.max() == 1:
+            raise ValueError("no ones, please")
+        return x
+
+
+def test_exception_in_a_thread_names_its_replica(wrap):
+    on_the_page("``Caught ValueError in replica 1 on device 1``")
+    on_the_page("the words below it are the real message")
+    images = torch.zeros(8, 6)
+    images[2] = 1
+    words = r"(?s)^Caught ValueError in replica 1 on device 1\..*no ones, please"
+    with pytest.raises(ValueError, match=words):
+        wrap(FailsAtOnes())(images)
+
+
+def test_batch_norm_knows_its_part_only(wrap):
+    on_the_page(
+        "each part is normalised by its own mean; only the first part's are kept"
+    )
+    documented("will have its parameters and buffers sharing storage with the base")
+    norm, first, whole = (nn.BatchNorm1d(6).double() for _ in range(3))
+    images, _ = batch(12)
+    assert not torch.allclose(wrap(norm)(images), whole(images))
+    first(images[:3])
+    torch.testing.assert_close(norm.running_mean, first.running_mean)
+
+
+def test_batch_norm_refuses_a_part_of_one_image(wrap):
+    words = "Expected more than 1 value per channel when training"
+    on_the_page(words)
+    model = network(nn.BatchNorm1d(5))
+    model(batch(9)[0])
+    with pytest.raises(ValueError, match=words):
+        DataParallelByHand(model, 4)(batch(10)[0])
+    with pytest.raises(ValueError, match=words):
+        wrap(model)(batch(10)[0])

@@ -1,0 +1,11 @@
+# wrong value: of two passes
+# [answer 3]
+self.module.zero_grad()
+for replica in self.replicas:
+    pairs = zip(self.module.parameters(), replica.parameters(), strict=True)
+    for parameter, share in pairs:
+        if share.grad is None:
+            continue
+        if parameter.grad is None:
+            parameter.grad = torch.zeros_like(parameter)
+        parameter.grad += share.grad

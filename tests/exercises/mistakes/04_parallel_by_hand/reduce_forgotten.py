@@ -1,0 +1,3 @@
+# wrong value: first.grad | None
+# [answer 3]
+pass

@@ -1,0 +1,6 @@
+# wrong value: the output of such a module
+# [answer 2]
+chunks = inputs.chunk(self.parts)
+return torch.cat(parallel_apply([self.module] * len(chunks), chunks))
+# [answer 3]
+pass

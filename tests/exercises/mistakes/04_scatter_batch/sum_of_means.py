@@ -1,0 +1,3 @@
+# wrong value: the loss of parts of [4, 4, 4]
+# [answer 2]
+return sum(losses)

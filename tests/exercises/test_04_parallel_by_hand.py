@@ -1,0 +1,249 @@
+"""Checks of exercises/04_parallel_by_hand.py."""
+
+import threading
+import time
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from grader import expect
+
+OPTIMIZERS = {
+    "SGD": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9),
+    "AdamW": lambda p: torch.optim.AdamW(p, lr=0.02),
+}
+SIZES = 12, 10, 7, 3, 1  # images; 3 and 4 parts do not divide most of them
+
+
+class Network(nn.Module):
+    """Float64, with a layer used twice, a frozen and an unused parameter, a buffer."""
+
+    def __init__(self, seed):
+        super().__init__()
+        generator = torch.Generator().manual_seed(seed)
+
+        def draw(*shape):
+            return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+        self.first = nn.Parameter(draw(5, 6))
+        self.bias = nn.Parameter(draw(5))
+        self.again = nn.Parameter(draw(5, 5) / 3)
+        self.last = nn.Parameter(draw(3, 5))
+        self.scale = nn.Parameter(1 + draw(5) / 4, requires_grad=False)
+        self.unused = nn.Parameter(draw(2))
+        self.register_buffer("shift", draw(5) / 4)
+
+    def forward(self, x):  # [B, 6] -> [B, 3]
+        hidden = torch.tanh(x @ self.first.T + self.bias)
+        hidden = torch.tanh(hidden @ self.again.T + self.shift)
+        hidden = torch.tanh(hidden @ self.again.T) * self.scale
+        return hidden @ self.last.T
+
+
+class Forgetful(nn.Module):
+    """Keeps what it computes on itself for a while, as many modules do."""
+
+    def __init__(self, seed):
+        super().__init__()
+        self.inner = Network(seed)
+
+    def forward(self, x):
+        self.kept = self.inner(x)
+        time.sleep(0.2)  # the other threads come by
+        return self.kept
+
+
+class Part(nn.Module):
+    """Adds its number; part 0 is the slowest."""
+
+    def __init__(self, number):
+        super().__init__()
+        self.number = number
+
+    def forward(self, x):
+        time.sleep(0.1 * (3 - self.number))
+        return x + self.number
+
+
+class Meeting(nn.Module):
+    """Goes on when as many threads are here as there are parts."""
+
+    def __init__(self, barrier, missed):
+        super().__init__()
+        self.barrier, self.missed = barrier, missed
+
+    def forward(self, x):
+        try:
+            self.barrier.wait(timeout=3)
+        except threading.BrokenBarrierError:
+            self.missed.append(len(x))
+        return 2 * x
+
+
+class Fails(nn.Module):
+    def forward(self, x):
+        raise ValueError(f"this part has {len(x)} images and fails")
+
+
+def batch(seed, size):
+    generator = torch.Generator().manual_seed(seed + 1000 * size)
+    images = torch.randn(size, 6, generator=generator, dtype=torch.float64)
+    return images, torch.randint(3, (size,), generator=generator)
+
+
+def gradients(network):
+    return {
+        key: None if p.grad is None else p.grad.clone()
+        for key, p in network.named_parameters()
+    }
+
+
+def one_backward(exercise, network, parts, images, labels):
+    """A step without the optimizer, by the learner's class."""
+    mine = exercise.HandMadeDataParallel(network, parts)
+    F.cross_entropy(mine(images), labels).backward()
+    mine.reduce()
+    return gradients(network)
+
+
+def compare_gradients(found, expected, label, times=1, parts=1):
+    """``times`` is how often the whole batch was added up."""
+    for key, grad in expected.items():
+        if grad is None:
+            expect.that(found[key] is None, f"{key}.grad {label} should stay None")
+            continue
+        expect.that(found[key] is not None, f"{key}.grad {label} is None after reduce")
+        mistaken = {"the mean of the parts' shares, not their sum": grad / parts}
+        expect.close(found[key], times * grad, f"{key}.grad {label}", mistaken=mistaken)
+
+
+def truth(seed, images, labels):
+    network = Network(seed)
+    F.cross_entropy(network(images), labels).backward()
+    return gradients(network)
+
+
+@pytest.mark.ranks(1, init=False)
+def test_outputs_in_order(exercise, seed):
+    """parallel_apply gives the output of part i at place i, whoever is ready first."""
+    chunks = list(batch(seed, 10)[0].chunk(4))
+    outputs = exercise.parallel_apply([Part(i) for i in range(4)], chunks)
+    expect.that(outputs is not None, "parallel_apply returned None: is `return` there?")
+    expect.equal(len(outputs), 4, "the number of outputs of parallel_apply")
+    for i, (output, chunk) in enumerate(zip(outputs, chunks, strict=True)):
+        expect.close(output, chunk + i, f"the output of part {i}")
+
+
+@pytest.mark.ranks(1, init=False)
+def test_exceptions_arrive(exercise, seed):
+    """An exception in a thread is raised by parallel_apply."""
+    chunks = list(batch(seed, 10)[0].chunk(4))
+    replicas = [Part(3), Part(3), Fails(), Part(3)]
+    expect.raises(
+        ValueError,
+        exercise.parallel_apply,
+        replicas,
+        chunks,
+        words=["this part has 3 images and fails"],
+        what="parallel_apply, when the third part fails,",
+    )
+
+
+@pytest.mark.ranks(1, init=False)
+def test_no_grad_reaches_the_threads(exercise, seed):
+    """Under torch.no_grad() nothing is recorded in the threads; otherwise it is."""
+    chunks = list(batch(seed, 7)[0].chunk(3))
+    for recording in (False, True):
+        with torch.set_grad_enabled(recording):
+            replicas = [Network(seed) for _ in chunks]
+            outputs = exercise.parallel_apply(replicas, chunks)
+            expect.equal(
+                torch.is_grad_enabled(), recording, "is_grad_enabled() of the caller"
+            )
+        expect.equal(
+            [output.requires_grad for output in outputs],
+            [recording] * len(chunks),
+            f"requires_grad of the outputs, called with recording {recording}",
+        )
+
+
+@pytest.mark.ranks(1, init=False)
+def test_output_is_that_of_the_module(exercise, seed):
+    """The outputs are those of the module, also for batches that do not divide."""
+    for parts in (3, 4):
+        for size in SIZES:
+            images, _ = batch(seed, size)
+            mine = exercise.HandMadeDataParallel(Network(seed), parts)
+            label = f"the output for {size} images in {parts} parts"
+            expect.close(mine(images), Network(seed)(images), label)
+
+
+@pytest.mark.ranks(1, init=False)
+def test_gradient_is_that_of_the_whole_batch(exercise, seed):
+    """After backward and reduce every .grad is that of the whole batch."""
+    for parts in (3, 4):
+        for size in SIZES:
+            images, labels = batch(seed, size)
+            found = one_backward(exercise, Network(seed), parts, images, labels)
+            used = len(images.chunk(parts))
+            label = f"for {size} images in {parts} parts"
+            expected = truth(seed, images, labels)
+            compare_gradients(found, expected, label, parts=used)
+
+
+@pytest.mark.ranks(1, init=False)
+def test_gradients_add_up(exercise, seed):
+    """A second backward and reduce without zero_grad adds to what is there."""
+    images, labels = batch(seed, 10)
+    network = Network(seed)
+    for _ in range(2):
+        found = one_backward(exercise, network, 4, images, labels)
+    compare_gradients(found, truth(seed, images, labels), "of two passes", times=2)
+
+
+@pytest.mark.ranks(1, init=False)
+def test_trains_like_one(exercise, seed):
+    """Three steps give the weights that the module alone would have."""
+    for name, make_optimizer in OPTIMIZERS.items():
+        network, alone = Network(seed), Network(seed)
+        mine = exercise.HandMadeDataParallel(network, 4)
+        optimizer = make_optimizer(network.parameters())
+        other = make_optimizer(alone.parameters())
+        for step in range(3):
+            images, labels = batch(seed + step, 10)
+            optimizer.zero_grad()
+            F.cross_entropy(mine(images), labels).backward()
+            mine.reduce()
+            optimizer.step()
+            other.zero_grad()
+            F.cross_entropy(alone(images), labels).backward()
+            other.step()
+            for (key, a), b in zip(
+                network.named_parameters(), alone.parameters(), strict=True
+            ):
+                expect.close(a, b, f"{key} after step {step}, {name}")
+
+
+@pytest.mark.ranks(1, init=False)
+def test_each_thread_has_a_copy(exercise, seed):
+    """A module may keep something on itself during its forward pass."""
+    images, _ = batch(seed, 10)
+    mine = exercise.HandMadeDataParallel(Forgetful(seed), 4)
+    expect.close(mine(images), Network(seed)(images), "the output of such a module")
+
+
+@pytest.mark.ranks(1, init=False, limit=30)
+def test_threads_work_at_the_same_time(exercise, seed):
+    """No thread waits until another one is ready."""
+    chunks = list(batch(seed, 10)[0].chunk(4))
+    barrier, missed = threading.Barrier(4), []
+    replicas = [Meeting(barrier, missed) for _ in chunks]
+    outputs = exercise.parallel_apply(replicas, chunks)
+    expect.close(torch.cat(outputs), 2 * torch.cat(chunks), "the outputs")
+    expect.right_way(
+        not missed,
+        "the four parts were never under way at the same time: start all threads "
+        "before you wait for the first one",
+    )

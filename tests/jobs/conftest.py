@@ -1,0 +1,133 @@
+"""The practice cluster for tests of job scripts, and a way to submit them.
+
+``submit("job_scripts/x.sbatch", "--nodes=2")`` submits the file as it is, from a copy
+of the working tree whose .venv is this one's, waits for the job and returns a Job.
+"""
+
+import os
+import re
+import shutil
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from practice_cluster import Cluster, missing
+from tools.transcripts import tree_files
+
+ROOT = Path(__file__).resolve().parents[2]
+# What the test run itself has set and a user's shell has not.
+FOREIGN = re.compile(
+    r"PYTEST_|PYTHONPATH|RANK$|LOCAL_|WORLD_SIZE|MASTER_|SLURM|SBATCH_|PBS_|OMPI_|PMI"
+    r"|TORCHELASTIC|GROUP_|VIRTUAL_ENV"
+)
+WAITING = {"PENDING", "RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "REQUEUED"}
+
+
+class Job(NamedTuple):
+    """What became of a job.
+
+    ``exit_code``: of its script, or 128 + the signal that ended it. ``output``: all
+    that it wrote so far. ``restarts``: how often it was requeued.
+    """
+
+    id: int
+    state: str
+    exit_code: int
+    output: str
+    nodes: list[str]
+    restarts: int
+
+
+class Submitter:
+    """Submits from one folder to one cluster."""
+
+    def __init__(self, cluster: Cluster, folder: Path) -> None:
+        self.cluster, self.folder = cluster, folder
+
+    def __call__(self, script, *options, args=(), env=None, timeout=120) -> Job:
+        """`args` are the script's own; `env` is added to the environment."""
+        return self.wait(self.start(script, *options, args=args, env=env), timeout)
+
+    def start(self, script, *options, args=(), env=None) -> int:
+        """The number of the job; it may not have begun yet."""
+        words = ["sbatch", "--parsable", *options, script, *args]
+        done = self.run(words, env=env, timeout=30)
+        assert done.returncode == 0, f"{words} was refused: {done.stderr}"
+        return int(done.stdout.strip().split(";")[0])
+
+    def run(self, words, *, node=None, env=None, timeout=120):
+        """A command in the folder, in the environment of a user who just logged in."""
+        foreign = [name for name in os.environ if FOREIGN.match(name)]
+        cleaner = ["env", *(word for name in foreign for word in ("-u", name))]
+        # Open MPI refuses root, whom tests in a container are.
+        root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        given = [f"{key}={value}" for key, value in {**root, **(env or {})}.items()]
+        given += [f"SLURM_CONF={self.cluster.state}/slurm/slurm.conf"]
+        words = [*cleaner, *given, *words]
+        return self.cluster.run(words, node, cwd=self.folder, timeout=timeout)
+
+    def wait(self, job: int, timeout: float = 120) -> Job:
+        """The job once it has ended; the test fails if it has not within `timeout`."""
+        return self.until(job, lambda seen: seen.state not in WAITING, timeout)
+
+    def until(self, job: int, happened, timeout: float = 120) -> Job:
+        """The job once ``happened(job)``."""
+        end = time.monotonic() + timeout
+        while not happened(seen := self.look(job)):
+            if time.monotonic() > end:
+                self.cluster.run(["scancel", str(job)])
+                pytest.fail(f"job {job} was {seen.state} after {timeout} s:\n{seen}")
+            time.sleep(0.1)
+        return seen
+
+    def look(self, job: int) -> Job:
+        """What Slurm says of the job now, and its output so far."""
+        done = self.cluster.run(["scontrol", "-o", "show", "job", str(job)], check=True)
+        fact = dict(re.findall(r"(\w+)=(\S*)", done.stdout.splitlines()[0]))
+        status, signal = map(int, fact["ExitCode"].split(":"))
+        names = dict.fromkeys([fact.get("StdOut", ""), fact.get("StdErr", "")])
+        paths = [Path(name) for name in names if name]
+        nodes = fact.get("NodeList", "")
+        if nodes and nodes != "(null)":
+            expand = ["scontrol", "show", "hostnames", nodes]
+            nodes = self.cluster.run(expand, check=True).stdout
+        return Job(
+            id=job,
+            state=fact["JobState"],
+            exit_code=128 + signal if signal else status,
+            output="".join(p.read_text(errors="replace") for p in paths if p.exists()),
+            nodes=nodes.split() if nodes != "(null)" else [],
+            restarts=int(fact["Restarts"]),
+        )
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Four nodes with 4 CPUs and 2 GPUs each, for all tests of a file."""
+    if reasons := missing():
+        pytest.skip(f"no practice cluster: {'; '.join(reasons)}")
+    place = tempfile.TemporaryDirectory(prefix="jobs-", dir="/tmp")  # a short path
+    with place as folder, Cluster(Path(folder) / "cluster") as cluster:
+        cluster.up(nodes=4, cpus=4, gpus=2)
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory) -> Path:
+    """A copy of the working tree, as a clone would be, with the environment."""
+    folder = tmp_path_factory.mktemp("workshop")
+    for name in tree_files():
+        target = folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, target)
+    (folder / ".venv").symlink_to(ROOT / ".venv")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def submit(cluster, checkout) -> Submitter:
+    """Submit a job script from the checkout and wait for the job."""
+    return Submitter(cluster, checkout)
