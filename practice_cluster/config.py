@@ -8,6 +8,8 @@ import pwd
 import re
 from pathlib import Path
 
+from practice_cluster.state import FOLDERS
+
 NETWORK = "10.77.0"  # of each cluster's own: clusters side by side do not meet
 LOGIN = "login"
 SLURMCTLD_PORT = 6817
@@ -78,7 +80,7 @@ def user_name() -> str:
 
 def write_files(state: Path, nodes: int, cpus: int, gpus: int, memory_mb: int) -> None:
     """Fill the empty state directory."""
-    for folder in ("munge", "log", "spool", "slurmctld", "hosts", "gpus", "slurm"):
+    for folder in FOLDERS:
         (state / folder).mkdir(mode=0o700)
     numbers = f"[1-{nodes}]" if nodes > 1 else "1"
     last_octets = f"[11-{10 + nodes}]" if nodes > 1 else "11"

@@ -12,6 +12,8 @@ from typing import Any
 
 from practice_cluster.errors import ClusterError
 
+FOLDERS = ("munge", "log", "spool", "slurmctld", "hosts", "gpus", "slurm")
+FILES = ("cluster.json", "cluster.json.tmp", "control", "bashrc")
 LONGEST_PATH = 70  # letters: UNIX sockets allow 107, Slurm's names in there up to 37
 
 
@@ -139,14 +141,20 @@ class State:
                 f"{self.path} holds files which are not a practice cluster's: name an "
                 "empty or a new directory with --state"
             )
-        for path in self.path.iterdir():
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path)
-            else:
-                path.unlink()
+        self._remove_own_files()
 
     def remove(self) -> None:
-        shutil.rmtree(self.path)
+        """Remove the directory, unless somebody put files of theirs into it."""
+        self._remove_own_files()
+        with suppress(OSError):
+            self.path.rmdir()
+
+    def _remove_own_files(self) -> None:
+        """By name: a wrong path must never cost anybody their files."""
+        for name in FOLDERS:
+            shutil.rmtree(self.path / name, ignore_errors=True)
+        for name in FILES:
+            (self.path / name).unlink(missing_ok=True)
 
 
 # Processes

@@ -20,6 +20,7 @@ import difflib
 import importlib.metadata
 import os
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -37,8 +38,12 @@ else:
     import tomli as tomllib  # pyright: ignore[reportMissingImports]
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))  # for `python tools/transcripts.py`
+import practice_cluster  # noqa: E402
+
 FOLDER = ROOT / "docs" / "transcripts"
 NAME = re.compile(r"[A-Za-z0-9_]+")
+PRACTICE_CLUSTER = "practice cluster"
 NOT_COPIED = (".git", ".venv", "_build", ".workshop", "__pycache__")
 
 
@@ -52,8 +57,11 @@ class Entry:
 
     ``command`` is one command or several, a line each (a backslash at the end of a
     line goes on). ``normalise`` holds pairs of a regular expression and what stands
-    for it in comparisons (``re.MULTILINE``). ``setup`` runs first and is not shown.
-    ``needs`` names programs without which the command cannot run at all.
+    for it in comparisons (``re.MULTILINE``). ``setup`` runs first and is not shown,
+    ``cleanup`` always runs last, whatever came before. ``inside`` is the start of a
+    command which runs those that are shown, such as ``workshop cluster run``.
+    ``needs`` names programs without which the command cannot run at all, or
+    ``practice cluster``.
     """
 
     name: str
@@ -62,6 +70,8 @@ class Entry:
     sort_lines: bool = False
     status: int = 0
     setup: str = ""
+    cleanup: str = ""
+    inside: str = ""
     limit: int = 120
     needs: tuple[str, ...] = ()
 
@@ -75,7 +85,11 @@ class Entry:
         return re.findall(r"(?:.*\\\n)*.+", self.command.strip())
 
     def missing_programs(self) -> list[str]:
-        return [program for program in self.needs if not shutil.which(program)]
+        programs = [name for name in self.needs if name != PRACTICE_CLUSTER]
+        absent = [name for name in programs if not shutil.which(name)]
+        if PRACTICE_CLUSTER in self.needs and (reasons := practice_cluster.missing()):
+            absent.append(f"a practice cluster ({'; '.join(reasons)})")
+        return absent
 
 
 def load_catalog(path: Path | None = None) -> dict[str, Entry]:
@@ -148,20 +162,12 @@ def run(entry: Entry) -> str:
         TranscriptError: the set-up failed, the exit status was not the expected one,
             or the command ran past its limit.
     """
-    lines: list[str] = []
-    status = 0
     with fresh_copy() as tree:
-        if entry.setup:
-            status, output = _shell(entry, entry.setup, tree)
-            if status:
-                raise TranscriptError(
-                    f"{entry.name}: the set-up ended with status {status}: "
-                    f"{_last_line(output)}"
-                )
-        for command in entry.commands:
-            status, output = _shell(entry, command, tree)
-            lines.append(f"$ {command}")
-            lines.extend(_clean(output, tree))
+        try:
+            status, lines = _run_in(tree, entry)
+        finally:
+            if entry.cleanup:
+                _shell(entry, entry.cleanup, tree)
     if status != entry.status:
         raise TranscriptError(
             f"{entry.name}: the command ended with status {status}, "
@@ -172,9 +178,34 @@ def run(entry: Entry) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _run_in(tree: Path, entry: Entry) -> tuple[int, list[str]]:
+    """The exit status of the last command, and the lines of all."""
+    if entry.setup:
+        status, output = _shell(entry, entry.setup, tree)
+        if status:
+            raise TranscriptError(
+                f"{entry.name}: the set-up ended with status {status}: "
+                f"{_last_line(output)}"
+            )
+    status, lines = 0, []
+    for command in entry.commands:
+        words = command
+        if entry.inside:
+            words = f"{entry.inside} bash -c {shlex.quote(command)}"
+        status, output = _shell(entry, words, tree)
+        lines.append(f"$ {command}")
+        lines.extend(_clean(output, tree))
+    return status, lines
+
+
 def _shell(entry: Entry, command: str, tree: Path) -> tuple[int, str]:
+    # What a test run or another launcher has set must not reach the command.
+    foreign = re.compile(
+        r"PYTEST_|PYTHONPATH|FORCE_COLOR|RANK$|LOCAL_|WORLD_SIZE|MASTER_"
+        r"|OMPI_|PMI|TORCHELASTIC|GROUP_|SLURM|PBS_"
+    )
     environment = {
-        **os.environ,
+        **{key: text for key, text in os.environ.items() if not foreign.match(key)},
         "PATH": f"{ROOT / '.venv' / 'bin'}{os.pathsep}{os.environ.get('PATH', '')}",
         "COLUMNS": "88",
         "LINES": "40",
@@ -185,13 +216,11 @@ def _shell(entry: Entry, command: str, tree: Path) -> tuple[int, str]:
         "PYTHONDONTWRITEBYTECODE": "1",
         "OMP_NUM_THREADS": "1",
         "TMPDIR": str(tree.parent / "tmp"),
+        "WORKSHOP_CLUSTER": str(tree.parent / "cluster"),
+        # mpirun refuses root, whom a container that records may be
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
     }
-    # What a test run or another launcher has set must not reach the command.
-    foreign = re.compile(
-        r"PYTEST_|PYTHONPATH|FORCE_COLOR|RANK$|LOCAL_|WORLD_SIZE|MASTER_|SLURM_|PBS_"
-    )
-    for name in [name for name in environment if foreign.match(name)]:
-        del environment[name]
     process = subprocess.Popen(
         ["bash", "-c", command],
         cwd=tree,
@@ -251,6 +280,7 @@ def _clean(output: str, tree: Path) -> list[str]:
     """The lines of an output as any reader's machine would show them."""
     places = [
         (str(tree.parent / "tmp"), "/tmp"),
+        (str(tree.parent / "cluster"), "/tmp/workshop-cluster-1000"),
         (f"{tree}/", ""),
         (str(tree), "~/workshop"),
         (f"{ROOT}/", ""),

@@ -119,6 +119,30 @@ def test_set_up_alters_only_the_copy_and_is_not_shown(folder):
     assert text != "altered\n"
 
 
+@pytest.mark.parametrize("command", ["true", "exit 3", "sleep 9"])
+def test_clean_up_runs_whatever_happened_and_is_not_shown(folder, tmp_path, command):
+    mark = tmp_path / "cleaned"
+    entry = Entry("cleanup", command, cleanup=f"echo gone > {mark}", limit=1)
+    if command == "true":
+        assert transcripts.run(entry) == "$ true\n"
+    else:
+        with pytest.raises(TranscriptError):
+            transcripts.run(entry)
+    assert mark.read_text() == "gone\n"
+
+
+def test_commands_can_run_inside_another_that_is_not_shown():
+    entry = Entry("inside", "echo $WHERE 'a  b'\necho $0", inside="env WHERE=there")
+    expected = "$ echo $WHERE 'a  b'\nthere a  b\n$ echo $0\nbash\n"
+    assert transcripts.run(entry) == expected
+
+
+def test_what_a_practice_cluster_lacks_is_named(monkeypatch):
+    monkeypatch.setattr("practice_cluster.machine.missing", lambda: ["no such luck"])
+    entry = Entry("cluster", "true", needs=("practice cluster", "bash"))
+    assert entry.missing_programs() == ["a practice cluster (no such luck)"]
+
+
 def test_places_of_the_machine_are_hidden(folder):
     command = f"pwd; echo {transcripts.ROOT}/src/x.py; hostname; echo $PWD/src/y.py"
     shown = transcripts.run(Entry("places", f'bash -c "{command}"')).splitlines()[1:]
@@ -126,12 +150,19 @@ def test_places_of_the_machine_are_hidden(folder):
 
 
 def test_command_sees_no_launcher_and_no_terminal(folder, monkeypatch):
-    monkeypatch.setenv("RANK", "7")
-    monkeypatch.setenv("PYTEST_ADDOPTS", "-x")
+    foreign = "RANK GROUP_RANK OMPI_COMM_WORLD_RANK PMI_RANK SLURM_JOB_ID SLURM_CONF"
+    foreign += " PBS_JOBID TORCHELASTIC_RUN_ID PYTEST_ADDOPTS"
+    for name in foreign.split():
+        monkeypatch.setenv(name, "7")
     shown = transcripts.run(
-        Entry("env", "echo ${RANK:-none} $COLUMNS; [ -t 1 ] || echo pipe")
+        Entry("env", f"printenv {foreign}; echo $COLUMNS; [ -t 1 ] || echo pipe")
     )
-    assert shown.splitlines()[1:] == ["none 88", "pipe"]
+    assert shown.splitlines()[1:] == ["88", "pipe"]
+
+
+def test_open_mpi_is_told_that_root_may_start_it():
+    shown = transcripts.run(Entry("root", "printenv | grep -c ^OMPI_ALLOW_RUN_AS_ROOT"))
+    assert shown.splitlines()[1:] == ["2"]
 
 
 def test_continued_line_is_one_command():
