@@ -20,6 +20,7 @@ import torch.distributed as dist
 import torch.distributed.nn.functional
 
 from command_line import BadInput
+from dist_env import find_launcher
 
 
 def choose_device(local_rank: int = 0) -> torch.device:
@@ -27,6 +28,9 @@ def choose_device(local_rank: int = 0) -> torch.device:
 
     The local rank counts the processes on one machine, as device numbers do; the
     rank counts them over all machines and soon exceeds the number of devices.
+
+    Device 0 where the launcher shows each process only its own device: ``srun
+    --gpu-bind=single:1``, and many a script around ``mpirun``.
 
     Raises:
         BadInput: there are accelerators, but fewer than processes.
@@ -38,6 +42,8 @@ def choose_device(local_rank: int = 0) -> torch.device:
     if accelerator is None or accelerator.type == "mps":
         return _one_core()
     count = torch.accelerator.device_count()
+    if _only_mine_is_shown():
+        local_rank = 0
     if local_rank >= count:
         raise BadInput(
             f"local rank {local_rank} has no {accelerator.type} device: this machine "
@@ -47,6 +53,15 @@ def choose_device(local_rank: int = 0) -> torch.device:
     # collectives and "cuda" without a number go to the current device
     torch.accelerator.set_device_index(local_rank)
     return torch.device(accelerator.type, local_rank)
+
+
+def _only_mine_is_shown() -> bool:
+    """Whether the launcher has hidden all devices but this process's own."""
+    if find_launcher(os.environ) not in ("srun", "Open MPI", "MPICH"):
+        return False  # torchrun tells all its processes the same
+    names = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
+    shown = [os.environ[name] for name in names if os.environ.get(name)]
+    return any("," not in devices for devices in shown)
 
 
 def _one_core() -> torch.device:

@@ -13,11 +13,10 @@ import signal
 
 import torch
 
-import multinode_torchrun
 from command_line import BadInput, parse_training
 from dist_env import get_dist_env
 from multinode_srun import set_meeting_point, with_node_rank
-from multinode_torchrun import cleanup, setup, train_and_report
+from multinode_torchrun import Trainer, cleanup, setup, train_and_report
 from one_voice import one_line_errors, say
 from resuming import add_save_options
 from snapshots import check_saved
@@ -28,7 +27,7 @@ class Stopped(Exception):
     """A rank was asked to stop, and all that was done is saved."""
 
 
-class StoppableTrainer(multinode_torchrun.Trainer):
+class StoppableTrainer(Trainer):
     """Asks before each step whether to go on."""
 
     stop: StopRequest
@@ -60,14 +59,14 @@ class StoppableTrainer(multinode_torchrun.Trainer):
 def main() -> None:
     """What each process does, on each node; srun has started it."""
     StoppableTrainer.stop = StopRequest(signal.SIGUSR1)
-    multinode_torchrun.Trainer = StoppableTrainer
     args = parse_training(__doc__, add_save_options)
     env = get_dist_env()
     set_meeting_point(env)
     device = setup(env)
     not_saved = ""
     try:
-        not_saved = train_and_report(args, with_node_rank(env), device)
+        env = with_node_rank(env)
+        not_saved = train_and_report(args, env, device, StoppableTrainer)
     except Stopped:
         say("Stopped as asked: the same command goes on from the snapshot")
     cleanup()

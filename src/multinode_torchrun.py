@@ -193,7 +193,10 @@ class Trainer:
 
 
 def train_and_report(
-    args: argparse.Namespace, env: DistEnv, device: torch.device
+    args: argparse.Namespace,
+    env: DistEnv,
+    device: torch.device,
+    trainer_class: type[Trainer] = Trainer,
 ) -> str:
     """Train, print the results; returns why the last snapshot is not saved, or ""."""
     torch.manual_seed(SEED)
@@ -206,7 +209,7 @@ def train_and_report(
         f"learning rate {args.learning_rate}, snapshot {args.snapshot}"
     )
     warn_of_shared_store()
-    trainer = Trainer(model, optimizer, train_loader, device, env, args)
+    trainer = trainer_class(model, optimizer, train_loader, device, env, args)
     trainer.train(args.total_epochs)
     report(trainer, test_set, args)
     return trainer.not_saved

@@ -381,6 +381,25 @@ def test_more_processes_than_devices_are_refused(monkeypatch):
         devices.choose_device(2)
 
 
+@pytest.mark.parametrize("launcher", ["srun", "torchrun"])
+def test_process_that_sees_only_its_own_device_takes_it(launcher, monkeypatch):
+    """srun --gpu-bind=single:1 does that; torchrun shows all processes the same."""
+    chosen = pretend_accelerators(monkeypatch, "cuda", 1)
+    monkeypatch.setenv("SLURM_STEP_ID", "0")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    monkeypatch.delenv("TORCHELASTIC_RUN_ID", raising=False)
+    monkeypatch.delenv("OMPI_COMM_WORLD_RANK", raising=False)
+    if launcher == "torchrun":
+        monkeypatch.setenv("TORCHELASTIC_RUN_ID", "1")
+        with pytest.raises(command_line.BadInput, match="at most 1 process"):
+            devices.choose_device(1)
+    else:
+        assert str(devices.choose_device(1)) == "cuda:0" and chosen == [0]
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+        with pytest.raises(command_line.BadInput, match="local rank 1 has no cuda"):
+            devices.choose_device(1)
+
+
 def test_without_accelerators_the_cpu_is_used(monkeypatch):
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)
     device = devices.choose_device(7)
