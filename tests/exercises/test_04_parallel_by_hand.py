@@ -229,9 +229,16 @@ def test_trains_like_one(exercise, seed):
 @pytest.mark.ranks(1, init=False)
 def test_each_thread_has_a_copy(exercise, seed):
     """A module may keep something on itself during its forward pass."""
-    images, _ = batch(seed, 10)
-    mine = exercise.HandMadeDataParallel(Forgetful(seed), 4)
-    expect.close(mine(images), Network(seed)(images), "the output of such a module")
+    images, _ = batch(seed, 12)
+    output = exercise.HandMadeDataParallel(Forgetful(seed), 4)(images)
+    first, *others = output.chunk(4)
+    expect.that(
+        not all(torch.equal(first, other) for other in others),
+        "all parts have the same output: the threads use one and the same copy, and "
+        "what a module keeps on itself there is that of the last thread",
+    )
+    label = "the output of a module that keeps something on itself"
+    expect.close(output, Network(seed)(images), label)
 
 
 @pytest.mark.ranks(1, init=False, limit=30)

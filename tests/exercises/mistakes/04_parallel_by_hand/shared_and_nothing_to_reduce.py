@@ -1,4 +1,4 @@
-# wrong value: the output of such a module
+# wrong value: one and the same copy
 # [answer 2]
 chunks = inputs.chunk(self.parts)
 return torch.cat(parallel_apply([self.module] * len(chunks), chunks))
