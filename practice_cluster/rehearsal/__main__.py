@@ -1,6 +1,6 @@
 """Run a command on the login host with the commands of the rehearsal at hand.
 
-    python -m practice_cluster.rehearsal [--gpus N] [--cpus N] bash
+    python -m practice_cluster.rehearsal [--state DIR] [--gpus N] [--cpus N] bash
 
 The practice cluster must be up. The rehearsal ends with the command, and whatever jobs
 are left end with it.
@@ -23,12 +23,15 @@ def main() -> int:
     )
     parser.add_argument("--cpus", type=int, default=8, help="ncpus of each host")
     parser.add_argument("--gpus", type=int, default=0, help="ngpus of each host")
+    parser.add_argument("--state", help="of the cluster, as for `workshop cluster`")
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND")
     args = parser.parse_args()
     if not args.command:
         parser.error("say what to run, for example: bash")
     try:
-        with Rehearsal(Cluster(), ncpus=args.cpus, ngpus=args.gpus, ssh=True) as pbs:
+        with Rehearsal(
+            Cluster(args.state), ncpus=args.cpus, ngpus=args.gpus, ssh=True
+        ) as pbs:
             return pbs.shell(args.command)
     except ClusterError as error:
         print(f"rehearsal: {error}", file=sys.stderr)

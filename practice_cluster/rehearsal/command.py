@@ -40,7 +40,8 @@ def main():
     # qsub reads a script there, and what ssh starts reads and writes there
     rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [0, 1, 2]))]
     sent = connection.sendmsg([message], rights)
-    connection.sendall(message[sent:])
+    if sent < len(message):  # else the answer may be there, and the connection over
+        connection.sendall(message[sent:])
     with connection.makefile() as answers:
         for line in answers:
             answer = json.loads(line)

@@ -275,7 +275,7 @@ def pbs_attach(call: Call) -> int:
     if running is None:
         raise call.stop(f"Unknown Job Id {call.argv[1]}", EXIT_UNKNOWN_JOB)
     running.attached.append(os.getsid(peer_pid(call.connection)))
-    call.send(exec=call.argv[2:])
+    call.send(exec=call.argv[3 if call.argv[2] == "--" else 2 :])
     return 0
 
 

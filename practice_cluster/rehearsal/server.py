@@ -22,7 +22,7 @@ from typing import Any
 from .commands import COMMANDS, Call
 from .jobs import NEVER_RAN, SERVER, Delays, Job, RunningJob
 from .placement import Amount, fit, why_not
-from .tasks import Tasks
+from .tasks import Closed, Tasks
 
 COMMAND = Path(__file__).with_name("command.py")
 
@@ -96,11 +96,12 @@ class Rehearsal:
                 if job.state in "QH":
                     self.delete(job)
         os.close(self.wake)
-        self.tasks.kill_all()
-        for thread in [self.thread, *self.threads]:
-            thread.join(10)
+        self.thread.join()
         os.close(self.closing)
         self.listener.close()
+        self.tasks.kill_all()
+        for thread in self.threads:
+            thread.join(10)
         shutil.rmtree(self.state, ignore_errors=True)
 
     def find_addresses(self) -> dict[str, str]:
@@ -250,6 +251,8 @@ class Rehearsal:
         assert job.running is not None
         try:
             job.running.run()
+        except Closed:
+            job.comment = "the rehearsal is over"
         except Exception as error:
             job.exit_status, job.comment = -1, f"the rehearsal failed: {error!r}"
             raise

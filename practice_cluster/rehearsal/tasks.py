@@ -21,6 +21,10 @@ ON_NODE = Path(__file__).with_name("on_node.py")
 STARTING = 20  # seconds that a node gets to start a process
 
 
+class Closed(Exception):
+    """The rehearsal is over: nothing can be started any more."""
+
+
 @dataclass
 class Task:
     """One process on a node, and whatever it starts in its session."""
@@ -56,6 +60,7 @@ class Tasks:
     def __init__(self, cluster, socket_path: Path, state: Path):
         self.cluster, self.socket_path, self.state = cluster, socket_path, state
         self.all: list[Task] = []
+        self.closed = False
         root = os.geteuid() == 0
         user = [] if root else ["--user", "--map-current-user", "--keep-caps"]
         self.unshare = ["unshare", "--mount", *user]
@@ -66,6 +71,8 @@ class Tasks:
         A task sees /var/tmp and /var/spool of its host, which no other host sees, and
         the /etc/profile of a host with PBS.
         """
+        if self.closed:
+            raise Closed
         order = {
             "program": find_program(argv[0], env),
             "argv": [argv[0].removeprefix("login:"), *argv[1:]],
@@ -110,14 +117,19 @@ class Tasks:
         task.session = peer_pid(connection)
         message = json.dumps(task.order).encode() + b"\n"
         sent = socket.send_fds(connection, [message], task.descriptors)
-        connection.sendall(message[sent:])
+        if sent < len(message):
+            connection.sendall(message[sent:])
         for descriptor in task.descriptors:
             os.close(descriptor)
         task.descriptors.clear()
         task.started.set()
 
     def kill_all(self) -> None:
+        """End everything, and start nothing more."""
+        self.closed = True
         for task in self.all:
+            if task.popen is not None and not task.started.is_set():
+                task.popen.kill()
             task.signal(signal.SIGKILL)
             if task.popen is not None:
                 task.popen.wait()
