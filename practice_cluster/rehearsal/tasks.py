@@ -128,11 +128,13 @@ class Tasks:
         """End everything, and start nothing more."""
         self.closed = True
         for task in self.all:
-            if task.popen is not None and not task.started.is_set():
+            if task.popen is None:
+                continue
+            if task.started.is_set():
+                task.signal(signal.SIGKILL)
+            else:
                 task.popen.kill()
-            task.signal(signal.SIGKILL)
-            if task.popen is not None:
-                task.popen.wait()
+            task.popen.wait()
 
 
 def find_program(name: str, env: dict[str, str]) -> str:
