@@ -24,6 +24,7 @@ class Check:
     Attributes:
         sentence: first line of its docstring, shown to the learner.
         init: whether the process group is initialised before the check.
+        scheduler: whether it asks for a scheduler to submit job scripts to.
         limit: seconds that every rank may take.
     """
 
@@ -35,6 +36,7 @@ class Check:
     init: bool = True
     limit: float = DEFAULT_LIMIT
     line: int = 1
+    scheduler: bool = False
 
     @property
     def id(self) -> str:
@@ -72,8 +74,10 @@ def _runs(path: Path, node: ast.FunctionDef, seeds: tuple[int, ...]) -> list[Che
         runs = [(world_sizes[0], seed) for seed in seeds]
     else:
         runs = [(w, seeds[i % len(seeds)]) for i, w in enumerate(world_sizes)]
+    options["line"] = node.lineno
+    options["scheduler"] = any(arg.arg == "scheduler" for arg in node.args.args)
     return [
-        Check(path, node.name, text, world_size, seed, line=node.lineno, **options)
+        Check(path, node.name, text, world_size, seed, **options)
         for world_size, seed in runs
     ]
 

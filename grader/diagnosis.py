@@ -70,11 +70,11 @@ class Diagnosis:
             if found is not None:
                 kind, lines = found
                 return self._finish(kind, lines)
-        return self._finish(Kind.RIGHT, [])
+        return self._finish(Kind.RIGHT, self._notes())
 
     def _finish(self, kind: Kind, body: list[str]) -> Verdict:
         job = self.job
-        lines: list[str] = []
+        lines: list[str] = list(body)
         page = ""
         if kind is not Kind.RIGHT:
             ranks = f"{job['world_size']} rank{'s' * (job['world_size'] > 1)}"
@@ -163,7 +163,7 @@ class Diagnosis:
 
     def _not_implemented(self, report: dict):
         frame = self._my_frame(report)
-        if report["type"] != "NotImplementedError" or not frame:
+        if report["type"] not in ("NotImplementedError", "OpenTodo") or not frame:
             return None
         todo = report["message"] or "a TODO"
         return Kind.UNFINISHED, [
@@ -488,6 +488,12 @@ class Diagnosis:
             )
             return f"  {name}: waits{f' in {inner}' if inner else ''}{place}"
         return f"  {name}: runs{place}"
+
+    def _notes(self) -> list[str]:
+        """What the check could not look at on this machine."""
+        reports = [rank["report"] or {} for rank in self.ranks]
+        notes = [note for report in reports for note in report.get("notes", [])]
+        return list(dict.fromkeys(notes))
 
     # -- small things ------------------------------------------------------------
     def _status(self, rank: dict) -> str:

@@ -119,6 +119,9 @@ class Screen:
         )
         if status != "right":
             self.verdict(result.verdict)
+        else:
+            for note in dict.fromkeys(n for v in result.verdicts for n in v.lines):
+                self.say(f"  {note}")
         if verbose:
             for verdict in result.verdicts:
                 self.details(verdict)

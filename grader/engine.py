@@ -17,14 +17,18 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from grader.catalog import Exercise
+from grader.catalog import Exercise, find_root
 from grader.checks import SEEDS, Check, checks_in
 from grader.diagnosis import Diagnosis
 from grader.errors import UserError
 from grader.forkserver import ForkServer, receive_line
 from grader.skeleton import read_solution, same_code, skeleton_text
 from grader.verdict import Kind, Result, Verdict
+
+if TYPE_CHECKING:
+    from grader.cluster_of_checks import ClusterOfChecks
 
 MEMORY_BYTES = 2_000_000_000
 OUTPUT_BYTES = 10_000_000
@@ -46,6 +50,7 @@ class Engine:
         self._running: set[socket.socket] = set()
         self._cancelled: set[socket.socket] = set()
         self._generation = 0  # counts the calls of cancel()
+        self._cluster: ClusterOfChecks | None = None
 
     def __enter__(self) -> Engine:
         return self
@@ -72,6 +77,9 @@ class Engine:
         self.cancel()
         with self._lock:
             server, self._server = self._server, None
+            cluster, self._cluster = self._cluster, None
+        if cluster is not None:
+            cluster.close()
         if server is not None:
             server.close()
 
@@ -149,6 +157,7 @@ class Engine:
             "output_bytes": OUTPUT_BYTES,
             "file_bytes": FILE_BYTES,
             "page": page,
+            "scheduler": self._scheduler(check) if check.scheduler else None,
         }
         answer = self._run(job)
         if not answer:
@@ -158,6 +167,17 @@ class Engine:
                 exit_status=3,
             )
         return Diagnosis(job, json.loads(answer)).verdict()
+
+    def _scheduler(self, check: Check) -> dict:
+        """What :class:`grader.jobs.Scheduler` needs; starts the practice cluster."""
+        from grader.cluster_of_checks import ClusterOfChecks
+
+        with self._lock:
+            if self._cluster is None:
+                self._cluster = ClusterOfChecks()
+            else:
+                self._cluster.tidy()
+        return self._cluster.description(find_root(check.path.parent))
 
     def _run(self, job: dict) -> bytes:
         self.warm()

@@ -103,6 +103,7 @@ class Session:
         self.main_thread = threading.main_thread().ident or 0
         self.originals: dict[str, Any] = {}
         self.cpu_of_watch = 0.0
+        self.scheduler: Any = None
 
     # -- the main thread ---------------------------------------------------------
     def run(self) -> None:
@@ -123,6 +124,7 @@ class Session:
             report = {"status": "exit", "code": str(error.code), **self._where(error)}
         except BaseException as error:
             report = {"status": "raised", **self._exception(error)}
+        report["notes"] = self.scheduler.notes if self.scheduler else []
         report["phase"] = self.state[PHASE]
         report["passed"] = expect.passed
         report["ledger"] = self.ledger.report()
@@ -193,6 +195,7 @@ class Session:
             "seed": self.job["seed"],
             "ledger": self.ledger,
             "shared_dir": Path.cwd(),
+            "scheduler": self._scheduler(),
         }
         names = inspect.signature(check).parameters
         if unknown := [name for name in names if name not in known]:
@@ -201,6 +204,16 @@ class Session:
                 f"it can ask for {', '.join(known)}"
             )
         return {name: known[name] for name in names}
+
+    def _scheduler(self):
+        """What job scripts are submitted to, if the check asks for it."""
+        asked = self.job.get("scheduler")
+        if asked is None:
+            return None
+        from grader.jobs import Scheduler
+
+        self.scheduler = Scheduler(Path.cwd(), **asked)
+        return self.scheduler
 
     # -- what is told of an exception --------------------------------------------
     def _where(self, error: BaseException) -> dict[str, Any]:
@@ -217,6 +230,10 @@ class Session:
             for frame in traceback.extract_tb(error.__traceback__)
             if frame.filename in (self.path, self.job["check_path"])
         ]
+        if isinstance(line := getattr(error, "line_of_script", None), int):
+            text = linecache.getline(self.path, line).strip()
+            place = {"line": line, "function": "", "text": text, "file": self.path}
+            frames.append({**place, "mine": True, "check": False})
         return {"frames": frames[-MAX_FRAMES:]}
 
     def _exception(self, error: BaseException) -> dict[str, Any]:

@@ -56,6 +56,7 @@ class Cluster:
         self.state = Path(place).resolve()
         self._files = State(self.state)
         self._launcher: subprocess.Popen | None = None
+        self._lifeline: socket.socket | None = None  # of a cluster that may not stay
 
     def __enter__(self) -> "Cluster":
         return self
@@ -67,12 +68,19 @@ class Cluster:
     # Up and down
 
     def up(
-        self, nodes: int = 2, cpus: int = 4, gpus: int = 0, memory_mb: int = 8000
+        self,
+        nodes: int = 2,
+        cpus: int = 4,
+        gpus: int = 0,
+        memory_mb: int = 8000,
+        *,
+        stay: bool = True,
     ) -> None:
         """Start the cluster; returns when Slurm calls all its nodes idle.
 
         The nodes claim that many CPUs, GPUs and that much memory each, whatever this
-        machine has. The GPUs exist for Slurm only.
+        machine has. The GPUs exist for Slurm only. Unless it is to ``stay``, it ends
+        with this process, however that ends; its directory is left.
         """
         size = {"nodes": nodes, "cpus": cpus, "gpus": gpus, "memory_mb": memory_mb}
         _check_size(size)
@@ -89,14 +97,14 @@ class Cluster:
             try:
                 self._files.write(size)
                 config.write_files(self.state, **size)
-                self._start(size)
+                self._start(size, stay)
             except ClusterError:
                 raise  # it names a log that tells why
             except BaseException:  # Ctrl-C: leave nothing
                 self._files.remove()
                 raise
 
-    def _start(self, size: dict[str, int]) -> None:
+    def _start(self, size: dict[str, int], stay: bool) -> None:
         """Start PID 1 of the cluster; it ends with this process until all is up."""
         mine, theirs = socket.socketpair()
         log = (self.state / "log" / "login.log").open("ab")
@@ -120,7 +128,10 @@ class Cluster:
                 raise ClusterError(self._why_not_up(said))
             pid = self._pid_of_listener()
             self._files.write({**size, **identity(pid), "launcher": launcher.pid})
-            mine.sendall(b"stay")
+            if stay:
+                mine.sendall(b"stay")
+            else:
+                self._lifeline = mine
         except BaseException as error:
             launcher.kill()  # and with it PID 1 of the cluster
             launcher.wait()
@@ -128,7 +139,8 @@ class Cluster:
                 raise ClusterError(f"no node was up after {PATIENCE:.0f} s") from None
             raise
         finally:
-            mine.close()
+            if self._lifeline is not mine:
+                mine.close()
         self._launcher = launcher
 
     def _why_not_up(self, said: str) -> str:
@@ -167,6 +179,9 @@ class Cluster:
                 if time.monotonic() > end:
                     raise ClusterError(f"process {pid} of the cluster does not end")
                 time.sleep(0.005)
+        if self._lifeline:
+            self._lifeline.close()
+            self._lifeline = None
         if self._launcher:
             self._launcher.wait()
             self._launcher = None

@@ -1,0 +1,223 @@
+"""Checks of job scripts: submitted to a practice cluster, or only read through."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+import practice_cluster
+from grader.checks import checks_in
+from grader.cluster_of_checks import ClusterOfChecks
+from grader.engine import Engine
+from grader.jobs import Launch, OpenTodo, Scheduler
+from grader.verdict import Kind
+
+ROOT = Path(__file__).resolve().parents[2]
+HEAD = """\
+#!/bin/bash
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=1
+source job_scripts/site_environment.sh
+"""
+GOOD = (
+    HEAD
+    + """\
+srun torchrun --nnodes="$SLURM_NNODES" --rdzv-backend=c10d --rdzv-endpoint=n1:29400 \\
+  --rdzv-id=1 src/multinode_torchrun.py 2 1
+"""
+)
+PBS = """\
+#!/bin/bash
+#PBS -l select=2:ncpus=1:mpiprocs=1
+#PBS -l place=scatter
+cd "$PBS_O_WORKDIR" || exit 1
+source job_scripts/site_environment.sh
+host=$(head -n 1 "$PBS_NODEFILE")
+pbsdsh -- /bin/bash -l -c "cd '$PWD' && source job_scripts/site_environment.sh && \\
+  torchrun --nnodes=2 --rdzv-backend=c10d --rdzv-endpoint=$host:29401 \\
+  src/multinode_torchrun.py 2 1"
+"""
+CHECK = '''
+import pytest
+from grader import expect
+
+@pytest.mark.ranks(1, init=False, limit=60)
+def test_every_node_starts_one(exercise_path, scheduler):
+    """Every node starts one torchrun."""
+    job = scheduler.submit(exercise_path, nodes=2, limit=15)
+    expect.equal(job.hosts("torchrun"), job.nodes, "the hosts that start torchrun")
+    expect.that(job.state == "COMPLETED", job.ending)
+    scheduler.not_checked("whether the nodes meet")
+'''
+
+
+@pytest.fixture
+def dry(tmp_path):
+    return Scheduler(tmp_path, str(ROOT), why_dry="there is no Slurm")
+
+
+def write(folder: Path, text: str, name: str = "job.sbatch") -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def test_dry_run_sees_one_launch_per_node(dry, tmp_path):
+    job = dry.submit(write(tmp_path, GOOD), nodes=3)
+    assert (job.state, job.exit_code) == ("COMPLETED", 0), job.output
+    assert job.hosts("torchrun") == ["n1", "n2", "n3"] == job.nodes
+    assert job.started("torchrun")[2].option("--nnodes") == "3"
+
+
+def test_dry_run_starts_one_program_for_each_task(dry, tmp_path):
+    text = GOOD.replace("per-node=1", "per-node=4")
+    job = dry.submit(write(tmp_path, text), nodes=2)
+    assert job.hosts("torchrun") == ["n1"] * 4 + ["n2"] * 4
+
+
+def test_dry_run_expands_variables_where_bash_does(dry, tmp_path):
+    line = "srun bash -c 'torchrun --node-rank=$SLURM_NODEID x.py'\n"
+    job = dry.submit(write(tmp_path, HEAD + line), nodes=2)
+    assert [one.option("--node-rank") for one in job.launches] == ["0", "1"]
+    job = dry.submit(write(tmp_path, HEAD + line.replace("'", '"')), nodes=2)
+    assert [one.option("--node-rank") for one in job.launches] == ["0", "0"]
+
+
+def test_dry_run_gives_pbsdsh_tasks_a_bare_environment(dry, tmp_path):
+    text = """\
+    export NOT_PASSED_ON=1
+    pbsdsh -- bash -c 'echo "$(hostname) $PBS_NODENUM $PWD [$NOT_PASSED_ON]"'
+    """
+    script = write(tmp_path, textwrap.dedent(text), "job.pbs")
+    job = dry.submit(script, nodes=2)
+    home = os.environ["HOME"]
+    assert job.output.splitlines() == [f"n1 0 {home} []", f"n2 1 {home} []"]
+
+
+def test_dry_run_that_does_not_end_is_stopped(dry, tmp_path):
+    job = dry.submit(write(tmp_path, "echo before\nsleep 60\n"), limit=0.5)
+    assert (job.state, job.exit_code, job.output) == ("STILL RUNNING", None, "before\n")
+
+
+def test_open_hole_is_named_with_its_line(dry, tmp_path):
+    text = 'echo start\necho "TODO 2 of 2 is still open" >&2; exit 64\n'
+    with pytest.raises(OpenTodo) as caught:
+        dry.submit(write(tmp_path, text))
+    assert str(caught.value) == "TODO 2 of 2"
+    assert caught.value.line_of_script == 2
+
+
+@pytest.mark.parametrize(
+    "args", [("--node-rank", "1"), ("--node_rank=1",), ("--node-rank=1", "x.py")]
+)
+def test_option_is_found_however_it_is_written(args):
+    launch = Launch("torchrun", "n1", args, "/")
+    assert launch.option("--node_rank") == "1"
+    assert launch.option("--nnodes") is None
+
+
+@pytest.fixture(scope="module")
+def engine_with_cluster():
+    """An engine that submits; its cluster lives as long as these tests."""
+    if reasons := practice_cluster.missing():
+        pytest.skip("; ".join(reasons))
+    with Engine() as engine:
+        yield engine
+
+
+@pytest.fixture(scope="module")
+def engine_with_paper():
+    """An engine on a machine that has no practice cluster."""
+    with Engine() as engine:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("WORKSHOP_NO_CLUSTER", "1")
+            engine._cluster = ClusterOfChecks()
+        yield engine
+
+
+def verdict_on(engine: Engine, folder: Path, script: str, name: str):
+    """What CHECK finds in a script."""
+    (folder / "test_job.py").write_text(CHECK)
+    check = checks_in(folder / "test_job.py")[0]
+    return engine.run_check(check, script, write(folder, script, name))
+
+
+@pytest.mark.parametrize("where", ["cluster", "paper"])
+@pytest.mark.parametrize(
+    ("script", "kind", "words"),
+    [
+        (GOOD, Kind.RIGHT, ""),
+        (GOOD.replace("srun ", ""), Kind.WRONG_VALUE, "1 items, expected 2"),
+        (GOOD.replace("per-node=1", "per-node=2"), Kind.WRONG_VALUE, "4 items"),
+        (GOOD + "nonsense_here\n", Kind.WRONG_VALUE, "line 7: nonsense_here"),
+        (
+            GOOD.replace("srun", 'echo "TODO 1 of 1 is still open" >&2; exit 64; srun'),
+            Kind.UNFINISHED,
+            "TODO 1 of 1 is still open, at line 5",
+        ),
+    ],
+    ids=["right", "no_srun", "twice", "unknown_command", "open_hole"],
+)
+def test_verdict(script, kind, words, where, tmp_path, request):
+    engine = request.getfixturevalue(f"engine_with_{where}")
+    verdict = verdict_on(engine, tmp_path, script, "job.sbatch")
+    assert verdict.kind is kind, verdict.message
+    assert words in verdict.message
+    told = "whether the nodes meet" in verdict.message
+    assert told == (kind is Kind.RIGHT and where == "paper")
+
+
+@pytest.mark.parametrize("where", ["cluster", "paper"])
+@pytest.mark.parametrize(
+    ("script", "kind", "words"),
+    [
+        (PBS, Kind.RIGHT, ""),
+        (PBS.replace("pbsdsh -- /bin/", "/bin/"), Kind.WRONG_VALUE, "1 items"),
+        (PBS.replace("#PBS -l place", "#PBS -q gpu -l place"), Kind.WRONG_VALUE, ""),
+    ],
+    ids=["right", "first_node_only", "unknown_queue"],
+)
+def test_verdict_on_pbs(script, kind, words, where, tmp_path, request):
+    if "gpu" in script and where == "paper":
+        kind = Kind.RIGHT  # what nobody is asked, nobody refuses
+    engine = request.getfixturevalue(f"engine_with_{where}")
+    verdict = verdict_on(engine, tmp_path, script, "job.pbs")
+    assert verdict.kind is kind, verdict.message
+    assert words in verdict.message
+
+
+def test_cluster_of_the_checks_ends_with_the_grader():
+    if reasons := practice_cluster.missing():
+        pytest.skip("; ".join(reasons))
+    program = """
+import time
+from pathlib import Path
+from grader.cluster_of_checks import ClusterOfChecks
+print(ClusterOfChecks().description(Path("."))["state"], flush=True)
+time.sleep(60)
+"""
+    with tempfile.TemporaryDirectory(prefix="jobs-", dir="/tmp") as folder:
+        one = subprocess.Popen(
+            [sys.executable, "-c", program],
+            cwd=ROOT,
+            env={**os.environ, "TMPDIR": folder},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        with one:
+            state = one.stdout.readline().strip()
+            one.kill()
+        assert state.startswith(folder)
+        facts = json.loads(Path(state, "cluster.json").read_text())
+        end = time.monotonic() + 20
+        while Path(f"/proc/{facts['pid']}").exists():
+            assert time.monotonic() < end, "the cluster outlives the grader"
+            time.sleep(0.05)
