@@ -56,6 +56,8 @@ lint: env ## check style, types, spelling, shell scripts and pages
 	$(BIN)/codespell
 	$(BIN)/sphinx-lint $(PAGES)
 	$(BIN)/check-jsonschema --builtin-schema vendor.readthedocs .readthedocs.yaml
+	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec containers/compose.yaml
+	$(BIN)/hadolint containers/Dockerfile
 
 bench: env ## measure how fast the grader is
 	@$(BIN)/python tools/bench.py
