@@ -1,0 +1,308 @@
+"""Each .pbs, submitted as it is through the rehearsal of PBS, on 2 and on 3 hosts."""
+
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from practice_cluster.rehearsal import Delays, Rehearsal
+from practice_cluster.rehearsal.request import read_directives, read_request
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPTS = sorted(path.name for path in (ROOT / "job_scripts").glob("*.pbs"))
+LAUNCHERS = {  # how ranks are started on many hosts, and what is trained then
+    "torchrun": "multinode_torchrun",
+    "ssh": "multinode_torchrun",
+    "mpirun": "multinode_srun",
+}
+EPOCH = re.compile(r"^\[node (\d+) local (\d+) rank (\d+)\] Epoch (\d+) ", re.M)
+ACCURACY = re.compile(r"^Test accuracy [\d.]+% \((\d+) of 359\)$", re.M)
+NEAR = 15  # test images of 359: the ranks draw other random numbers than one process
+LIMIT = 300  # seconds for a job that trains; it takes 10 where nothing else runs
+
+# Says where it runs, then is the training.
+SAYS_HOST = """\
+import os, runpy, socket, sys
+sys.path.insert(0, "src")
+rank = os.environ.get("RANK") or os.environ["OMPI_COMM_WORLD_RANK"]
+sys.stdout.write(f"rank {rank} is on {socket.gethostname()}\\n")
+runpy.run_path("src/NAME.py", run_name="__main__")
+"""
+# A rank that fails, while the others would stay for ever.
+FAILS = """\
+import os, sys, time
+if (os.environ.get("RANK") or os.environ.get("OMPI_COMM_WORLD_RANK", "1")) == "1":
+    print("this rank fails", flush=True)
+    sys.exit(7)
+time.sleep(1000)
+"""
+
+
+def at_least_once_a_rank(hosts, per_host):
+    return {
+        (node, local, node * per_host + local)
+        for node in range(hosts)
+        for local in range(per_host)
+    }
+
+
+def places(output):
+    """(node, local rank, rank) of all who trained."""
+    return {tuple(map(int, found[:3])) for found in EPOCH.findall(output)}
+
+
+def correct(output):
+    found = ACCURACY.findall(output)
+    assert len(found) == 1, output
+    return int(found[0])
+
+
+# The files
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_default_request_fits_a_plain_openpbs(name):
+    """Two hosts (or one), no GPUs, little memory, every directive in force."""
+    text = (ROOT / "job_scripts" / name).read_text(encoding="utf-8")
+    written = re.findall(r"^#PBS", text, re.M)
+    assert len(read_directives(text)) == len(written) > 3
+    request = read_request([], Path(), {}, lambda: text, gpus=False)
+    one = name == "distributed_data_parallel.pbs"
+    assert len(request.chunks) == (1 if one else 2)
+    assert request.place == ("free" if one else "scatter")
+    assert request.chunks[0].amount.ncpus == 2
+    assert request.chunks[0].amount.mem_mb <= 4096
+    assert request.walltime == 600
+    assert request.name == name.removesuffix(".pbs")
+
+
+# Jobs
+
+
+@pytest.fixture(scope="module")
+def pbs(cluster, checkout, tmp_path_factory):
+    """Three hosts; a home of its own, in which Open MPI may be started by root."""
+    home = tmp_path_factory.mktemp("home")
+    allow = "OMPI_ALLOW_RUN_AS_ROOT"
+    (home / ".bash_profile").write_text(f"export {allow}=1 {allow}_CONFIRM=1\n")
+    for name in set(LAUNCHERS.values()):
+        text = SAYS_HOST.replace("NAME", name)
+        (checkout / f"says_host_{name}.py").write_text(text)
+    (checkout / "fails.py").write_text(FAILS)
+    (checkout / "nothing.py").write_text("")
+    with Rehearsal(
+        cluster,
+        hosts=["n1", "n2", "n3"],
+        ngpus=4,
+        home=home,
+        delays=Delays().divided_by(10),
+        ssh=True,
+    ) as pbs:
+        yield pbs
+
+
+@pytest.fixture
+def submit(pbs, checkout):
+    """Submit a script of job_scripts with variables; the id of the job."""
+
+    def submit(name, *options, **variables):
+        given = ",".join(f"{key}={value}" for key, value in variables.items())
+        more = ["-v", given] if given else []
+        return pbs.qsub(*options, *more, f"job_scripts/{name}.pbs", cwd=checkout)
+
+    return submit
+
+
+@pytest.fixture(scope="module")
+def one_device(tmp_path_factory):
+    """Right answers of 359 after the same training by one process."""
+    done = subprocess.run(
+        [sys.executable, ROOT / "src/single_device.py", "3", "3"],
+        cwd=tmp_path_factory.mktemp("one"),
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+    )
+    return correct(done.stdout)
+
+
+@pytest.mark.parametrize(("hosts", "per_host"), [(2, 2), (3, 1)])
+def test_many_hosts_train_as_one_device(
+    pbs, submit, checkout, one_device, hosts, per_host
+):
+    """All three launchers at once: jobs that share hosts do not meet each other."""
+    options = []
+    variables = {"EPOCHS": 3, "SAVE_EVERY": 3}
+    variables["ARGS"] = f"--batch-size {32 // (hosts * per_host)}"
+    if (hosts, per_host) != (2, 2):  # what the scripts ask for by themselves
+        options = ["-l", f"select={hosts}:ncpus=1", "-l", "place=scatter"]
+    jobs = {
+        launcher: submit(
+            f"multinode_{launcher}",
+            *options,
+            SCRIPT=f"says_host_{trained}.py",
+            **variables,
+        )
+        for launcher, trained in LAUNCHERS.items()
+    }
+    for launcher, job_id in jobs.items():
+        job = pbs.wait(job_id, LIMIT)
+        assert job.exit_status == 0, (launcher, job.output)
+        assert places(job.output) == at_least_once_a_rank(hosts, per_host)
+        on = dict(re.findall(r"^rank (\d) is on (n\d)$", job.output, re.M))
+        names = [on[str(rank)] for rank in range(hosts * per_host)]
+        assert len(set(names)) == hosts, (launcher, names)
+        assert all(names.count(name) == per_host for name in names)
+        assert abs(correct(job.output) - one_device) <= NEAR
+        assert (checkout / "snapshots" / f"job{job.id}.pt").exists()
+
+
+def test_one_host_starts_a_rank_for_each_gpu(pbs, submit, one_device):
+    job_id = submit(
+        "distributed_data_parallel",
+        *("-l", "select=1:ncpus=2:ngpus=2"),
+        EPOCHS=3,
+        SAVE_EVERY=3,
+        ARGS="--batch-size 16",
+    )
+    job = pbs.wait(job_id, LIMIT)
+    assert job.exit_status == 0, job.output
+    assert f"Job {job.id}: 2 rank(s) on n1\n" in job.output
+    assert "on 2 ranks, each on CPU, 1 thread," in job.output
+    assert abs(correct(job.output) - one_device) <= NEAR
+
+
+def test_number_of_ranks_comes_from_the_request(pbs, submit):
+    """One for each GPU, else for each CPU; a host that is named twice counts once."""
+    scatter = ("-l", "place=scatter")
+    jobs = {
+        submit("multinode_torchrun", "-l", select, *scatter, SCRIPT="nothing.py"): ranks
+        for select, ranks in {
+            "select=2:ncpus=4:ngpus=1": "1 rank(s) on each of n1 n2",
+            "select=3:ncpus=2:mpiprocs=2": "2 rank(s) on each of n1 n2 n3",
+        }.items()
+    }
+    for job_id, ranks in jobs.items():
+        job = pbs.wait(job_id, LIMIT)
+        assert job.exit_status == 0, job.output
+        number = int(job_id.split(".")[0])
+        meeting = f"meeting at n1:{20000 + number * 11 % 10000}"
+        assert f"Job {job_id}: {ranks}, {meeting}\n" in job.output
+
+
+def test_members_of_an_array_have_ports_of_their_own(pbs, submit):
+    job_id = submit("multinode_torchrun", "-J", "0-1", SCRIPT="nothing.py")
+    assert pbs.wait(job_id, LIMIT).exit_status == 0
+    members = [pbs.job(job_id.replace("[]", f"[{k}]")) for k in (0, 1)]
+    ports = [re.findall(r":(\d{5})$", job.output, re.M)[0] for job in members]
+    assert int(ports[1]) == int(ports[0]) + 1
+
+
+@pytest.mark.parametrize(
+    ("name", "status"),
+    [
+        ("distributed_data_parallel", 7),
+        ("multinode_torchrun", 1),  # torchrun ends with 1, whatever its rank says
+        ("multinode_ssh", 1),
+        ("multinode_mpirun", 7),
+    ],
+)
+def test_failing_rank_gives_the_job_its_exit_status(pbs, submit, name, status):
+    """The other ranks would stay for ever; the job does not."""
+    variables = {"SCRIPT": "fails.py", "RANKS_PER_NODE": 1, "MAX_RESTARTS": 0}
+    job = pbs.wait(submit(name, **variables), LIMIT)
+    assert job.exit_status == status, job.output
+    assert "this rank fails\n" in job.output
+    for host in job.distinct_hosts:
+        listed = pbs.cluster.run(["ps", "-eo", "args"], node=host).stdout
+        assert "fails.py" not in listed
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_script_that_was_submitted_elsewhere_says_so(pbs, checkout, tmp_path, name):
+    job_id = pbs.qsub(str(checkout / "job_scripts" / name), cwd=tmp_path)
+    job = pbs.wait(job_id, 60)
+    assert job.exit_status == 2
+    assert job.output == (
+        f"{tmp_path} has no job_scripts/site_environment.sh: "
+        "run qsub in the workshop's folder\n"
+    )
+
+
+# The chain
+
+
+CHAIN = {"EPOCHS": 24, "SAVE_EVERY": 2, "RANKS_PER_NODE": 1}
+
+
+def numbered(pbs, job_id, k):
+    """The job that was submitted ``k`` jobs later."""
+    return pbs.job(str(int(job_id.split(".")[0]) + k))
+
+
+def wait_for_change(path, seen, seconds=LIMIT):
+    """When the file was written, once that is not ``seen``."""
+    end = time.monotonic() + seconds
+    while (now := path.stat().st_mtime_ns if path.exists() else None) == seen:
+        assert time.monotonic() < end, f"{path} is not written"
+        time.sleep(0.02)
+    return now
+
+
+def test_chain_of_three_jobs_equals_one_long_job(pbs, submit, checkout):
+    """Two jobs are ended by the walltime, wherever they are; bit for bit the same."""
+    first = submit("chained", "-l", "walltime=00:07:00", **CHAIN)
+    snapshot = checkout / "snapshots" / f"chain{first}.pt"
+    seen = None
+    for k in (0, 1):
+        job = numbered(pbs, first, k)
+        pbs.wait(job.id, LIMIT, "R")
+        for _ in range(2):
+            seen = wait_for_change(snapshot, seen)
+        pbs.expire(job.id)
+        assert pbs.wait(job.id, 60).exit_status == -29
+        assert f"told to end, {numbered(pbs, first, k + 1).id} goes on" in job.output
+    last = pbs.wait(numbered(pbs, first, 2).id, LIMIT)
+    assert last.exit_status == 0, last.output
+    assert "Resuming from" in last.output
+    assert numbered(pbs, first, 3).hosts == [], "the successor was not removed"
+    assert numbered(pbs, first, 2).request.walltime == 7 * 60
+    with pytest.raises(KeyError):
+        numbered(pbs, first, 4)
+
+    long = submit("multinode_torchrun", **CHAIN, SNAPSHOT="snapshots/long.pt")
+    assert pbs.wait(long, LIMIT).exit_status == 0
+    compare = [sys.executable, "src/compare_snapshots.py", "snapshots/long.pt"]
+    done = subprocess.run(
+        [*compare, snapshot], cwd=checkout, capture_output=True, text=True
+    )
+    assert "Equal in every bit" in done.stdout, done.stdout
+
+
+def test_chain_ends_where_a_job_fails_by_itself(pbs, submit):
+    first = pbs.wait(submit("chained", SCRIPT="fails.py", RANKS_PER_NODE=1), LIMIT)
+    assert first.exit_status == 1
+    assert numbered(pbs, first.id, 1).hosts == []
+    with pytest.raises(KeyError):
+        numbered(pbs, first.id, 2)
+
+
+def test_chain_ends_where_a_job_saved_nothing(pbs, submit, checkout):
+    (checkout / "sleeps.py").write_text("import time\ntime.sleep(1000)\n")
+    first = submit("chained", SCRIPT="sleeps.py", RANKS_PER_NODE=1)
+    pbs.wait(first, 60, "R")
+    end = time.monotonic() + 60
+    while len(pbs.jobs) < int(first.split(".")[0]) + 1:
+        assert time.monotonic() < end, "no successor"
+        time.sleep(0.1)
+    time.sleep(0.5)  # the script goes on to start the training
+    pbs.expire(first)
+    assert pbs.wait(first, 60).exit_status == -29
+    second = pbs.wait(numbered(pbs, first, 1).id, 60)
+    assert second.exit_status == 1
+    assert "The last job saved nothing: give it more time" in second.output
+    with pytest.raises(KeyError):
+        numbered(pbs, first, 2)
