@@ -1,0 +1,82 @@
+"""Write a training that torchrun may start again at any moment.
+
+When a rank dies, torchrun ends all others and starts all of them again: new processes,
+the same command, from the first line of the program. Nothing tells them where they
+were, except what was saved. This is the program they run: ``train`` is called on every
+rank, at the first start, after each kill, and once more when somebody starts the same
+command a day later. Each time it must go on from the newest snapshot, and at the end
+the weights must be those of a run that nobody disturbed.
+
+* ``data(step)`` gives this rank's batch of a step, the same whenever it is asked.
+* All nodes see the same folder, but one rank alone may write the snapshot.
+* A snapshot is due after every ``save_every`` steps, counted from the beginning of the
+  training, and not at other times.
+* No step that was saved may be trained again.
+
+``write_snapshot`` is the one of lesson 06: a kill in the middle of it does no harm.
+
+    workshop check 07_survive_a_kill
+
+The page is docs/lessons/07_torchrun.rst.
+"""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+
+def write_snapshot(snapshot: dict, path: Path) -> None:
+    """Whole or not at all; one rank may call this."""
+    temporary = path.with_name(path.name + ".tmp")
+    with open(temporary, "wb") as file:
+        torch.save(snapshot, file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+
+
+def load(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> int:
+    """Restore the newest snapshot, if there is one; how many steps it has seen."""
+    # TODO 1 of 2: every rank restores all that it needs; 0 if nothing was saved yet.
+    # [start answer 1]
+    if not path.exists():
+        return 0
+    snapshot = torch.load(path, map_location="cpu", weights_only=True)
+    model.load_state_dict(snapshot["model"])
+    optimizer.load_state_dict(snapshot["optimizer"])
+    return snapshot["steps_run"]
+    # [end answer 1]
+
+
+def train(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    data: Callable[[int], tuple[Tensor, Tensor]],
+    path: Path,
+    total_steps: int,
+    save_every: int,
+) -> None:
+    """Bring the training to ``total_steps``, those of earlier starts included."""
+    steps_run = load(path, model, optimizer)
+    ddp_model = DDP(model)
+    # TODO 2 of 2: the steps that are left, with a snapshot whenever one is due.
+    # [start answer 2]
+    for step in range(steps_run, total_steps):
+        x, y = data(step)
+        optimizer.zero_grad()
+        F.mse_loss(ddp_model(x), y).backward()
+        optimizer.step()
+        if (step + 1) % save_every == 0 and dist.get_rank() == 0:
+            snapshot = {
+                "model": model.state_dict(),
+                "optimizer": optimizer.state_dict(),
+                "steps_run": step + 1,
+            }
+            write_snapshot(snapshot, path)
+    # [end answer 2]

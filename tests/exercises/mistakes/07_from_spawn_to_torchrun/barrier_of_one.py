@@ -1,0 +1,5 @@
+# hang: rank 0 | barrier
+# [answer 2]
+if dist.get_rank() == 0:
+    torch.save(model.state_dict(), path)
+    dist.barrier()

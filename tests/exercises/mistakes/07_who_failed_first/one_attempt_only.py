@@ -1,0 +1,14 @@
+# wrong value: attempt_10
+# [answer 2]
+failures, silent = [], []
+for node_rank, node in enumerate(nodes):
+    newest = node / "attempt_0"
+    for local_rank in range(nproc_per_node):
+        rank = node_rank * nproc_per_node + local_rank
+        failure = read_failure(newest / str(local_rank) / "error.json", rank)
+        (silent if failure is None else failures).append(failure or rank)
+causes = [failure for failure in failures if not failure.is_consequence]
+if not causes:
+    return silent if failures else []
+first = min(failure.second for failure in causes)
+return [failure.rank for failure in causes if failure.second == first]

@@ -1,0 +1,237 @@
+"""Checks of exercises/07_survive_a_kill.py.
+
+The rank of the grader plays the agent of torchrun: it forks the ranks, and when one
+of them is gone, it kills the others and starts all of them again.
+"""
+
+import json
+import os
+import signal
+import time
+
+import pytest
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from grader import expect
+
+RANKS, PATIENCE = 3, 8.0  # seconds for one start of the ranks
+
+
+def new_training(seed):
+    """A model and an optimizer with memory, as a new process makes them."""
+    torch.manual_seed(seed)
+    model = nn.Sequential(nn.Linear(5, 4), nn.Tanh(), nn.Linear(4, 2)).double()
+    return model, torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+
+
+def batch(seed, step, rank):
+    """x [6, 5] and y [6, 2], others on every rank and in every step."""
+    generator = torch.Generator().manual_seed(seed * 10_000 + step * 10 + rank)
+    x = torch.randn(6, 5, dtype=torch.float64, generator=generator)
+    return x, torch.stack([x.sum(1), x.prod(1)], dim=1)
+
+
+def one_process(seed, steps):
+    """The weights after so many steps, computed without any other rank."""
+    model, optimizer = new_training(seed)
+    for step in range(steps):
+        parts = [batch(seed, step, rank) for rank in range(RANKS)]
+        x, y = (torch.cat(tensors) for tensors in zip(*parts, strict=True))
+        optimizer.zero_grad()
+        nn.functional.mse_loss(model(x), y).backward()
+        optimizer.step()
+    return model.state_dict()
+
+
+class Agent:
+    """Starts the ranks in a folder and, like torchrun, starts them again."""
+
+    def __init__(self, exercise, folder, seed):
+        self.exercise, self.folder, self.seed = exercise, folder, seed
+        self.starts = 0
+        folder.mkdir()
+
+    def run(self, total_steps, save_every, kills=()):
+        """Start until all ranks end well; ``kills``: (rank, step) of each start.
+
+        Returns what each start trained: a list of steps for each rank.
+        """
+        trained = []
+        for restart in range(len(kills) + 1):
+            kill = kills[restart] if restart < len(kills) else None
+            steps, statuses = self.start(total_steps, save_every, restart, kill)
+            trained.append(steps)
+            self.judge(statuses, restart, kill)
+        return trained
+
+    def judge(self, statuses, restart, kill):
+        """Whoever was to be killed was, and nobody failed by himself."""
+        when = "after a kill" if restart else "at the first start"
+        for rank, status in enumerate(statuses):
+            problem = self.folder / f"problem_{self.starts}_{rank}"
+            own = problem.read_text() if problem.exists() else ""
+            lost = any(words in own for words in ("onnection", "Broken pipe"))
+            expect.that(
+                status == 0 or (kill is not None and (lost or not own)),
+                f"{when}, rank {rank} failed: {own}",
+            )
+        if kill is not None:
+            expect.that(
+                statuses[kill[0]] == signal.SIGKILL,
+                f"{when}, rank {kill[0]} never asked for data({kill[1]})",
+            )
+
+    def start(self, total_steps, save_every, restart, kill):
+        """One start of all ranks; (steps that each has trained, exit statuses)."""
+        self.starts += 1
+        pids = [
+            self.fork(rank, total_steps, save_every, restart, kill)
+            for rank in range(RANKS)
+        ]
+        statuses: dict[int, int] = {}
+        end = time.monotonic() + PATIENCE
+        hangs = False
+        while len(statuses) < RANKS:
+            for pid in set(pids) - set(statuses):
+                done, status = os.waitpid(pid, os.WNOHANG)
+                if done:
+                    statuses[pid] = status
+            hangs = hangs or time.monotonic() > end
+            if any(statuses.values()) or hangs:  # as torchrun does
+                time.sleep(0.05)  # whoever has a word to say says it
+                for pid in set(pids) - set(statuses):
+                    os.kill(pid, signal.SIGKILL)
+                    os.waitpid(pid, 0)
+                    statuses.setdefault(pid, 0)
+            time.sleep(0.002)
+        expect.that(
+            not hangs,
+            f"{'after a kill' if restart else 'at the first start'}, the ranks waited "
+            "for each other for ever: do all of them begin at the same step?",
+        )
+        steps = []
+        for rank in range(RANKS):
+            log = self.folder / f"steps_{self.starts}_{rank}"
+            text = log.read_text() if log.exists() else ""
+            steps.append([int(line) for line in text.split()])
+        return steps, [statuses[pid] for pid in pids]
+
+    def fork(self, rank, total_steps, save_every, restart, kill):
+        pid = os.fork()
+        if pid:
+            return pid
+        try:
+            # two nodes: of two ranks, and of one
+            os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank % 2))
+            os.environ.update(GROUP_RANK=str(rank // 2), WORLD_SIZE=str(RANKS))
+            os.environ["TORCHELASTIC_RESTART_COUNT"] = str(restart)
+            self.rank_main(rank, total_steps, save_every, kill)
+            os._exit(0)
+        except BaseException as error:
+            problem = self.folder / f"problem_{self.starts}_{rank}"
+            problem.write_text(f"{type(error).__name__}: {error}"[:300])
+            signal.raise_signal(signal.SIGTERM)  # the grader has os._exit watched
+
+    def rank_main(self, rank, total_steps, save_every, kill):
+        store = dist.FileStore(str(self.folder / f"store_{self.starts}"), RANKS)
+        dist.init_process_group("gloo", store=store, rank=rank, world_size=RANKS)
+        model, optimizer = new_training(self.seed)
+        if self.starts > 1:  # a new process knows nothing, and may begin elsewhere
+            for parameter in model.parameters():
+                nn.init.uniform_(parameter)
+        log = open(self.folder / f"steps_{self.starts}_{rank}", "a")  # noqa: SIM115
+        write = self.exercise.write_snapshot
+
+        def counted(snapshot, path):
+            with open(self.folder / "writes.txt", "a") as file:
+                file.write(json.dumps([self.starts, rank]) + "\n")
+            if rank == 0:  # another that writes, too, is told so below
+                write(snapshot, path)
+
+        self.exercise.write_snapshot = counted
+
+        def data(step):
+            if kill == (rank, step):
+                signal.raise_signal(signal.SIGKILL)
+            print(step, file=log, flush=True)
+            return batch(self.seed, step, rank)
+
+        path = self.folder / "snapshot.pt"
+        self.exercise.train(model, optimizer, data, path, total_steps, save_every)
+        torch.save(model.state_dict(), self.folder / f"weights_{rank}.pt")
+        dist.barrier()
+
+    def writes(self):
+        """(start, rank) of each call of write_snapshot."""
+        path = self.folder / "writes.txt"
+        lines = path.read_text().splitlines() if path.exists() else []
+        return [tuple(json.loads(line)) for line in lines]
+
+    def same_weights(self, steps, what):
+        expected = one_process(self.seed, steps)
+        for rank in range(RANKS):
+            found = torch.load(self.folder / f"weights_{rank}.pt", weights_only=True)
+            for key, value in expected.items():
+                expect.close(found[key], value, f"{key} on rank {rank}, {what}")
+
+
+@pytest.mark.ranks(1, init=False, limit=20)
+def test_undisturbed(exercise, shared_dir, seed):
+    """A run that nobody disturbs makes every step once, and rank 0 alone saves."""
+    agent = Agent(exercise, shared_dir / "a", seed)
+    (steps,) = agent.run(7, 3)
+    for rank in range(RANKS):
+        expect.equal(steps[rank], list(range(7)), f"the steps of rank {rank}")
+    agent.same_weights(7, "after 7 steps")
+    ranks = sorted({rank for _, rank in agent.writes()})
+    expect.that(bool(ranks), "no snapshot was written in 7 steps, with save_every=3")
+    expect.that(
+        ranks == [0],
+        f"ranks {ranks} wrote the snapshot, which all nodes share: only rank 0 of all "
+        "nodes may",
+    )
+    expect.equal(len(agent.writes()), 2, "the number of snapshots in 7 steps")
+
+
+@pytest.mark.ranks(1, init=False, limit=30)
+def test_killed_before_anything_was_saved(exercise, shared_dir, seed):
+    """A rank is killed before the first snapshot: all begin from the beginning."""
+    agent = Agent(exercise, shared_dir / "a", seed)
+    agent.run(4, 3, kills=[(1, 2)])
+    # the new processes began with other weights, as nothing had been saved
+    weights = [
+        torch.load(agent.folder / f"weights_{rank}.pt", weights_only=True)
+        for rank in range(RANKS)
+    ]
+    for rank in (1, 2):
+        for key, value in weights[0].items():
+            expect.close(weights[rank][key], value, f"{key} on rank {rank} as on 0")
+
+
+@pytest.mark.ranks(1, init=False, limit=40)
+def test_killed_twice(exercise, shared_dir, seed):
+    """Killed at step 5 and again at step 8, the run ends as an undisturbed one."""
+    agent = Agent(exercise, shared_dir / "a", seed)
+    _, second, third = agent.run(10, 3, kills=[(2, 5), (0, 8)])
+    for name, steps, begin in (("first", second, 3), ("second", third, 6)):
+        for rank in range(RANKS):
+            expected = f"the step at which rank {rank} goes on after the {name} kill"
+            begins = steps[rank][0] if steps[rank] else "none"
+            expect.equal(begins, begin, expected)
+    for rank in range(RANKS):
+        expect.equal(third[rank], [6, 7, 8, 9], f"the last steps of rank {rank}")
+    agent.same_weights(10, "after 10 steps and two kills")
+
+
+@pytest.mark.ranks(1, init=False, limit=30)
+def test_started_again_a_day_later(exercise, shared_dir, seed):
+    """The same command a day later goes on, although torchrun counts no restart."""
+    agent = Agent(exercise, shared_dir / "a", seed)
+    agent.run(6, 3)
+    (steps,) = agent.run(8, 3)
+    expect.equal(steps[1], [6, 7], "the steps of rank 1, 6 of 8 being saved")
+    agent.same_weights(8, "after 6 steps, and 2 of another start")
+    (steps,) = agent.run(6, 3)
+    expect.equal(steps[1], [], "the steps of rank 1, all being saved")

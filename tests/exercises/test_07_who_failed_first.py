@@ -1,0 +1,138 @@
+"""Checks of exercises/07_who_failed_first.py: log folders as torchrun leaves them."""
+
+import json
+
+import pytest
+
+from grader import expect
+
+LOST = (
+    "RuntimeError: [/gloo/transport/tcp/pair.cc:553] Connection closed by peer "
+    "[127.0.0.1]:10141. This is typically caused by a remote worker crashing.",
+    "RuntimeError: [/gloo/transport/tcp/pair.cc:534] Connection reset by peer",
+    "RuntimeError: [/gloo/transport/tcp/buffer.cc:72] Timed out waiting 4000ms for "
+    "recv operation to complete",
+)
+NOON = 1795261000  # seconds, as in the files
+
+
+def error_file(folder, local_rank, second, message):
+    """What ``@record`` writes into the folder of an attempt."""
+    path = folder / str(local_rank) / "error.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    stack = f'Traceback (most recent call last):\n  File "train.py"\n{message}\n'
+    extra = {"py_callstack": stack, "timestamp": str(second)}
+    path.write_text(json.dumps({"message": {"message": message, "extraInfo": extra}}))
+    return path
+
+
+def logs(folder, said, nproc_per_node=3, attempt=0):
+    """Folders of the nodes; ``said``: rank -> (second after noon, message)."""
+    nodes = []
+    for node_rank in range(2):
+        node = folder / f"node{node_rank}"
+        nodes.append(node)
+        for local_rank in range(nproc_per_node):
+            place = node / f"attempt_{attempt}" / str(local_rank)
+            place.mkdir(parents=True, exist_ok=True)
+            (place / "stderr.log").write_text("")
+            rank = node_rank * nproc_per_node + local_rank
+            if rank in said:
+                second, message = said[rank]
+                error_file(place.parent, local_rank, NOON + second, message)
+    return nodes
+
+
+def new_folder(shared_dir, name):
+    folder = shared_dir / name
+    folder.mkdir()
+    return folder
+
+
+@pytest.mark.ranks(1, init=False)
+def test_read_one_file(exercise, shared_dir):
+    """A file gives the global rank, the second as a number, and the message."""
+    path = error_file(shared_dir, 2, NOON, "ValueError: 63 pixels")
+    found = exercise.read_failure(path, 5)
+    expect.that(found is not None, "read_failure gave None for a complete file")
+    expect.equal(found.rank, 5, "rank")
+    expect.equal(found.second, NOON, "second")
+    expect.equal(found.message, "ValueError: 63 pixels", "message")
+
+
+@pytest.mark.ranks(1, init=False)
+def test_file_that_says_nothing(exercise, shared_dir):
+    """A file that is missing, empty, or cut off by a kill gives None."""
+    missing = shared_dir / "7" / "error.json"
+    expect.equal(exercise.read_failure(missing, 0), None, "of a missing file")
+    path = error_file(shared_dir, 0, NOON, "ValueError: 63 pixels")
+    whole = path.read_text()
+    for length in (0, 1, 30, len(whole) - 1):
+        path.write_text(whole[:length])
+        what = f"of a file cut off after {length} of {len(whole)} bytes"
+        expect.equal(exercise.read_failure(path, 0), None, what)
+
+
+@pytest.mark.ranks(1, init=False)
+def test_one_rank_failed_alone(exercise, shared_dir):
+    """Rank 4 alone left a file: local rank 1 of node 1."""
+    folder = new_folder(shared_dir, "alone")
+    nodes = logs(folder, {4: (0, "ValueError: 63 pixels")})
+    expect.equal(exercise.suspects(nodes, 3), [4], "the suspects")
+
+
+@pytest.mark.ranks(1, init=False)
+def test_earlier_of_two(exercise, shared_dir, seed):
+    """Two ranks failed by themselves, rank 5 a second before rank 1."""
+    folder = new_folder(shared_dir, "two")
+    late, early = (seed + 9, "KeyError: 'label'"), (seed + 8, "MemoryError: ")
+    nodes = logs(folder, {1: late, 5: early})
+    expect.equal(exercise.suspects(nodes, 3), [5], "the suspects")
+
+
+@pytest.mark.ranks(1, init=False)
+def test_consequences_in_the_same_second(exercise, shared_dir):
+    """Rank 3 failed; the others only lost it, one with an earlier timestamp."""
+    said = {rank: (7, LOST[rank % 3]) for rank in range(6)}
+    said[3] = (7, "ValueError: 63 pixels")
+    said[0] = (6, LOST[0])  # the clock of another machine
+    nodes = logs(new_folder(shared_dir, "lost"), said)
+    expect.equal(exercise.suspects(nodes, 3), [3], "the suspects")
+
+
+@pytest.mark.ranks(1, init=False)
+def test_same_second(exercise, shared_dir):
+    """Ranks 2 and 4 failed by themselves in one second: the files cannot tell."""
+    said = {rank: (7, LOST[0]) for rank in range(6)}
+    said |= {rank: (7, "ValueError: 63 pixels") for rank in (4, 2)}
+    nodes = logs(new_folder(shared_dir, "same"), said)
+    expect.equal(exercise.suspects(nodes, 3), [2, 4], "the suspects")
+
+
+@pytest.mark.ranks(1, init=False)
+def test_killed_rank_is_silent(exercise, shared_dir):
+    """Only consequences, and rank 4 left no readable file: it was killed."""
+    said = {rank: (7, LOST[rank % 3]) for rank in range(6) if rank != 4}
+    nodes = logs(new_folder(shared_dir, "silent"), said)
+    expect.equal(exercise.suspects(nodes, 3), [4], "the suspects")
+    (nodes[1] / "attempt_0" / "1" / "error.json").write_text('{"message": {"mess')
+    expect.equal(exercise.suspects(nodes, 3), [4], "the suspects, with half a file")
+
+
+@pytest.mark.ranks(1, init=False)
+def test_nobody(exercise, shared_dir):
+    """Without any file there is no suspect: the run may have ended well."""
+    nodes = logs(new_folder(shared_dir, "nobody"), {})
+    expect.equal(exercise.suspects(nodes, 3), [], "the suspects")
+
+
+@pytest.mark.ranks(1, init=False)
+def test_newest_attempt(exercise, shared_dir):
+    """Of eleven attempts only the last one counts, attempt_10."""
+    folder = new_folder(shared_dir, "attempts")
+    for attempt in range(10):
+        nodes = logs(folder, {0: (attempt, "KeyError: 'label'")}, 3, attempt)
+    nodes = logs(folder, {2: (99, "ValueError: 63 pixels")}, 3, attempt=10)
+    expect.equal(exercise.suspects(nodes, 3), [2], "the suspects of attempt_10")
+    (nodes[0] / "attempt_10" / "2" / "error.json").unlink()
+    expect.equal(exercise.suspects(nodes, 3), [], "the suspects of a good attempt_10")
