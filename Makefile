@@ -18,7 +18,8 @@ STRICT := $(if $(WORKSHOP_CI),-p tools.strict_skips)
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help env tour test site serve figures transcripts lint bench clean distclean
+.PHONY: help env tour test site serve cluster figures transcripts lint bench clean \
+    distclean
 
 help: ## print these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' \
@@ -41,6 +42,9 @@ site: env ## build the pages into _build/html
 
 serve: site ## build the pages and show them on http://127.0.0.1:8000
 	@$(BIN)/python tools/serve.py $(PORT)
+
+cluster: env ## start a Slurm cluster of four nodes on this machine
+	@$(BIN)/workshop cluster up
 
 figures: env ## draw docs/figures/*.svg again
 	@$(BIN)/python tools/figures.py

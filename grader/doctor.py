@@ -56,6 +56,7 @@ def checks() -> list[Check]:
         ("gloo", _gloo),
         ("MPI", _mpi),
         ("Slurm", _slurm),
+        ("practice cluster", _practice_cluster),
         ("PBS", _pbs),
         ("containers", _containers),
         ("machine", _machine),
@@ -235,8 +236,18 @@ def _slurm() -> list[Check]:
         nodes = sum(int(word) for word in output.split() if word.isdigit())
         return [Check("Slurm", True, f"{installed}, {nodes} nodes")]
     detail = f"{installed} installed, but no controller answers"
-    cure = "log in to a cluster to submit jobs; everything else works without"
+    cure = "log in to a cluster to submit jobs, or start one: workshop cluster up"
     return [Check("Slurm", None, detail, cure)]
+
+
+def _practice_cluster() -> list[Check]:
+    from practice_cluster import missing
+
+    name = "practice cluster"
+    if not (reasons := missing()):
+        return [Check(name, True, "can run here: workshop cluster up")]
+    detail, _, cure = reasons[0].rpartition(": ")
+    return [Check(name, None, detail, cure.strip("`"))]
 
 
 def _pbs() -> list[Check]:

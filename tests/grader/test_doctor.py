@@ -165,3 +165,25 @@ def test_full_disk_is_named(monkeypatch):
     results = doctor._disk()
     assert [check.ok for check in results] == [False, False]
     assert all("make room" in check.cure for check in results)
+
+
+@pytest.mark.parametrize(
+    ("reasons", "expected"),
+    [
+        ([], Check("practice cluster", True, "can run here: workshop cluster up")),
+        (
+            ["this machine has no munged: `sudo apt-get install munge`"],
+            Check(
+                "practice cluster",
+                None,
+                "this machine has no munged",
+                "sudo apt-get install munge",
+            ),
+        ),
+    ],
+)
+def test_the_practice_cluster_is_offered_or_what_it_lacks(
+    monkeypatch, reasons, expected
+):
+    monkeypatch.setattr("practice_cluster.machine.missing", lambda: reasons)
+    assert doctor._practice_cluster() == [expected]
