@@ -14,6 +14,9 @@ PACKAGES = {  # package: programs
 }
 
 
+SETTINGS = Path("/proc/sys")
+
+
 def missing() -> list[str]:
     """Why the practice cluster cannot run here, with the cures; empty: it can."""
     if sys.platform != "linux":
@@ -60,19 +63,19 @@ def _forbidden_namespaces() -> list[str]:
     if os.geteuid() == 0:
         cure = "a container must be started with all rights (`docker run --privileged`)"
         return [f"this machine forbids namespaces to root ({said}): {cure}"]
-    return [f"this machine forbids user namespaces ({said}): {_cure_for_users()}"]
+    return [f"this machine forbids user namespaces ({said}): {cure_for_users()}"]
 
 
-def _cure_for_users() -> str:
+def cure_for_users() -> str:
     """The setting that is in the way, or the way round it."""
     for setting, needed in (
         ("kernel.unprivileged_userns_clone", "1"),
         ("kernel.apparmor_restrict_unprivileged_userns", "0"),
     ):
-        path = Path("/proc/sys", *setting.split("."))
+        path = SETTINGS.joinpath(*setting.split("."))
         if path.exists() and path.read_text().strip() != needed:
             return f"`sudo sysctl -w {setting}={needed}`, or run as root"
-    limit = Path("/proc/sys/user/max_user_namespaces")
+    limit = SETTINGS / "user" / "max_user_namespaces"
     if limit.exists() and limit.read_text().strip() == "0":
         return "`sudo sysctl -w user.max_user_namespaces=10000`, or run as root"
     return "run as root, or in a container started with `docker run --privileged`"

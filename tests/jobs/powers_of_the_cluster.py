@@ -1,0 +1,367 @@
+"""What the practice cluster can do, tried out by whoever runs this file.
+
+    python powers_of_the_cluster.py DIR NAME     # one of the functions below
+
+test_practice_cluster.py runs it as root and as an ordinary user, whose Python may
+have nothing but its standard library. DIR is an empty directory of that user's.
+"""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from practice_cluster import Cluster, ClusterError
+
+PLACE = Path(sys.argv[1])
+STATE = PLACE / "cluster"
+PROBE = "import socket, sys, time; s = socket.socket(); s.settimeout(3)\n"
+
+
+def wait_until(happened, seconds: float = 60.0):
+    end = time.monotonic() + seconds
+    while not (value := happened()):
+        assert time.monotonic() < end, f"waited {seconds} s in vain"
+        time.sleep(0.1)
+    return value
+
+
+def refused(function, *arguments, **options) -> str:
+    try:
+        function(*arguments, **options)
+    except ClusterError as error:
+        return str(error)
+    raise AssertionError("this was to be refused")
+
+
+def python(cluster, node: str, code: str, *arguments: str) -> str:
+    words = [sys.executable, "-c", PROBE + code, *arguments]
+    return cluster.run(words, node, timeout=60, check=True).stdout.strip()
+
+
+def listen(cluster, node: str) -> subprocess.Popen:
+    """A server on a node that echoes, slowly ended."""
+    code = (
+        "import socket\n"
+        "s = socket.create_server(('', 5000)); print('ready', flush=True)\n"
+        "while True:\n"
+        "    c, _ = s.accept()\n"
+        "    while data := c.recv(4096): c.sendall(data)\n"
+    )
+    words = [sys.executable, "-c", code]
+    server = cluster.popen(words, node, stdout=subprocess.PIPE, text=True)
+    assert server.stdout.readline() == "ready\n"
+    return server
+
+
+def reaches(cluster, node: str, other: str) -> bool:
+    code = (
+        "try: s.connect((sys.argv[1], 5000)); print('yes')\n"
+        "except OSError: print('no')\n"
+    )
+    return python(cluster, node, code, other) == "yes"
+
+
+def round_trip(cluster, node: str, other: str) -> float:
+    code = (
+        "s.connect((sys.argv[1], 5000)); times = []\n"
+        "for _ in range(5):\n"
+        "    t = time.monotonic(); s.sendall(b'x'); s.recv(1)\n"
+        "    times.append(time.monotonic() - t)\n"
+        "print(min(times))\n"
+    )
+    return float(python(cluster, node, code, other))
+
+
+def idle_nodes(cluster) -> set[str]:
+    words = ["sinfo", "-h", "-N", "-t", "idle", "-o", "%N"]
+    return set(cluster.run(words, timeout=60).stdout.split())
+
+
+# What is tried out
+
+
+def nodes_are_machines():
+    """Own names, addresses, ports, processes and memory; one home for all."""
+    with Cluster(STATE) as cluster:
+        cluster.up(nodes=3, cpus=96, gpus=8, memory_mb=1_000_000)
+        assert cluster.hosts == ["n1", "n2", "n3"]
+        srun = ["srun", "--nodes=3", "--ntasks-per-node=1"]
+
+        def on_all(command: str) -> list[str]:
+            words = [*srun, "bash", "-c", command]
+            return sorted(cluster.run(words, timeout=60, check=True).stdout.split())
+
+        assert on_all("hostname") == ["n1", "n2", "n3"]
+        assert on_all("hostname -i") == ["10.77.0.11", "10.77.0.12", "10.77.0.13"]
+        assert on_all("cat /etc/hostname") == ["n1", "n2", "n3"]
+        assert cluster.run(["hostname"]).stdout == "login\n"
+        assert python(cluster, "n2", "print(socket.gethostbyname('n3'))") == (
+            "10.77.0.13"
+        )
+        # One network card each, besides the loopback.
+        assert on_all("ls -m /sys/class/net | tr -d ' '") == ["eth0,lo"] * 3
+        # The same file in memory, the same port on each.
+        assert on_all("echo $HOSTNAME > /dev/shm/x; sleep 0.3; cat /dev/shm/x") == [
+            *cluster.hosts
+        ]
+        servers = [listen(cluster, node) for node in cluster.hosts]
+        assert reaches(cluster, "n1", "n3") and not reaches(cluster, "n1", "login")
+        for server in servers:
+            server.kill()
+            server.wait()
+        # PID 1 is the node's own; other nodes' processes cannot be seen.
+        assert on_all("ps -e | grep -c slurmd$") == ["1", "1", "1"]
+        # The folder is everybody's, as a home of a cluster is.
+        cluster.run(["bash", "-c", "echo here > note"], "n1", cwd=PLACE, check=True)
+        assert cluster.run(["cat", "note"], "n2", cwd=PLACE).stdout == "here\n"
+        size = cluster.run(["sinfo", "-h", "-o", "%D %c %m %G"]).stdout.split()
+        assert size == ["3", "96", "1000000", "gpu:8"]
+        gpus = on_all("echo $CUDA_VISIBLE_DEVICES")
+        assert gpus == []  # none asked for
+        words = [*srun, "--gpus-per-node=3", "printenv", "CUDA_VISIBLE_DEVICES"]
+        assert cluster.run(words, timeout=60).stdout.split() == ["0,1,2"] * 3
+
+
+def commands_pass_through():
+    """Exit status, output, environment, folder, input; a timeout ends them."""
+    os.environ["SLURM_JOB_ID"] = "77"  # as if called inside another job
+    with Cluster(STATE) as cluster:
+        cluster.up(nodes=1)
+        done = cluster.run(["bash", "-c", "echo out; echo err >&2; exit 7"], "n1")
+        assert (done.returncode, done.stdout, done.stderr) == (7, "out\n", "err\n")
+        assert "status 7 on login: oh" in refused(
+            cluster.run, ["bash", "-c", "echo oh; exit 7"], check=True
+        )
+        assert cluster.run(["cat"], input="fed").stdout == "fed"
+        assert cluster.run(["cat"]).stdout == ""
+        done = cluster.run(
+            ["bash", "-c", "echo $PWD $A $SLURM_JOB_ID"], env={"A": "b"}, cwd="/"
+        )
+        assert done.stdout == "/ b\n"
+        try:
+            cluster.run(["bash", "-c", "sleep 4321 & sleep 4321"], timeout=0.5)
+            raise AssertionError("no timeout")
+        except subprocess.TimeoutExpired:
+            pass
+        wait_until(lambda: cluster.run(["pgrep", "-f", "sleep 4321"]).returncode == 1)
+        process = cluster.popen(["sleep", "4322"], "n1")
+        wait_until(
+            lambda: not cluster.run(["pgrep", "-f", "sleep 4322"], "n1").returncode
+        )
+        process.terminate()
+        process.wait()
+        wait_until(lambda: cluster.run(["pgrep", "-f", "sleep 4322"], "n1").returncode)
+        assert "there is no host 'n2': there are login, n1" in refused(
+            cluster.run, ["true"], "n2"
+        )
+
+
+def power():
+    """A node that is off is silent; switched on, it is as good as new."""
+    with Cluster(STATE) as cluster:
+        cluster.up(nodes=2)
+        listen(cluster, "n2")
+        # A connection that is open when the power fails hears not even its end.
+        code = (
+            "s.connect(('n2', 5000)); print('open', flush=True); sys.stdin.readline()\n"
+            "try: s.sendall(b'x'); print(s.recv(1))\n"
+            "except TimeoutError: print('silence')\n"
+        )
+        words = [sys.executable, "-c", PROBE + code]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        client = cluster.popen(words, "n1", **pipes)
+        assert client.stdout.readline() == "open\n"
+        cluster.off("n2")
+        assert client.communicate("now\n", timeout=60)[0] == "silence\n"
+        assert [node.power for node in cluster.status().nodes] == [True, False]
+        assert "n2 is off: `workshop cluster on n2`" in refused(
+            cluster.run, ["true"], "n2"
+        )
+        assert "n2 is off already" in refused(cluster.off, "n2")
+        assert "n2 is off:" in refused(cluster.link, "n2", "down")
+        assert "no node 'n3': there are n1 to n2" in refused(cluster.off, "n3")
+        # What is set while it is off holds when it comes.
+        cluster.delay("20ms")
+        cluster.rate("1gbit")
+        cluster.on("n2")
+        assert "n2 is on already" in refused(cluster.on, "n2")
+        listen(cluster, "n2")
+        assert round_trip(cluster, "n1", "n2") >= 0.04
+        for node in cluster.hosts:
+            shown = cluster.run(["tc", "qdisc", "show", "dev", "eth0"], node).stdout
+            assert "tbf" in shown and "rate 1Gbit" in shown
+        wait_until(lambda: idle_nodes(cluster) == {"n1", "n2"})
+        words = ["srun", "--nodes=2", "--ntasks-per-node=1", "hostname"]
+        assert sorted(cluster.run(words, timeout=60).stdout.split()) == ["n1", "n2"]
+
+
+def cable_and_network():
+    """A pulled cable, a slow one, a long one."""
+    with Cluster(STATE) as cluster:
+        cluster.up(nodes=3)
+        for node in cluster.hosts:
+            listen(cluster, node)
+        cluster.link("n2", "down")
+        assert [node.link for node in cluster.status().nodes] == [True, False, True]
+        assert not reaches(cluster, "n1", "n2") and reaches(cluster, "n1", "n3")
+        assert cluster.run(["hostname"], "n2").stdout == "n2\n"  # it lives on
+        cluster.link("n2", "up")
+        wait_until(lambda: reaches(cluster, "n1", "n2"))
+        quick = round_trip(cluster, "n1", "n3")
+        cluster.delay("30ms")
+        assert cluster.status().delay == 0.03
+        assert round_trip(cluster, "n1", "n3") >= 0.06 > quick
+        cluster.link("n2", "down")
+        cluster.delay("40ms")  # does not plug it in
+        assert not reaches(cluster, "n1", "n2")
+        cluster.link("n2", "up")
+        wait_until(lambda: reaches(cluster, "n1", "n2"))
+        assert round_trip(cluster, "n1", "n2") >= 0.08
+        cluster.delay("off")
+        wait_until(lambda: round_trip(cluster, "n1", "n3") < 0.06)
+        cluster.rate("100mbit")
+        assert cluster.status().rate == "100mbit"
+        cluster.rate("off")
+        shown = cluster.run(["tc", "qdisc", "show", "dev", "eth0"], "n1").stdout
+        assert "tbf" not in shown
+        assert "such as" not in refused(cluster.rate, "fast")
+        for wrong in ("0ms", "1", "1m", "-1ms", "11s"):
+            assert f"'{wrong}' is no delay" in refused(cluster.delay, wrong)
+        for wrong in ("0gbit", "1", "1 gbit", "1GB"):
+            assert f"'{wrong}' is no rate" in refused(cluster.rate, wrong)
+        assert "up or down" in refused(cluster.link, "n1", "sideways")
+
+
+def processes(state: Path) -> list[str]:
+    """The command lines that name a cluster's directory."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().decode(errors="replace").split("\0")
+        except OSError:
+            continue
+        if int(path.parent.name) != os.getpid() and any(str(state) in w for w in words):
+            found.append(" ".join(words))
+    return found
+
+
+def two_and_none():
+    """Side by side without meeting; after down nothing is left."""
+    interfaces = sorted(name for _, name in socket.if_nameindex())
+    one, other = Cluster(STATE), Cluster(PLACE / "other")
+    assert "no practice cluster is up" in refused(one.down)
+    assert "no practice cluster is up" in refused(one.run, ["true"])
+    assert "no practice cluster is up" in refused(one.status)
+    one.up(nodes=2)
+    again = Cluster(STATE)
+    assert "a practice cluster of 2 nodes is already up" in refused(again.up, nodes=3)
+    other.up(nodes=3)
+    assert (len(one.status().nodes), len(other.status().nodes)) == (2, 3)
+    one.off("n2")
+    assert [node.power for node in other.status().nodes] == [True] * 3
+    assert processes(one.state) and processes(other.state)
+    # The end of this command is not waited for: it dies with the cluster.
+    orphan = one.popen(["setsid", "sleep", "4323"], "n1")
+    assert one.down() and not one.state.exists()
+    orphan.wait()
+    assert processes(one.state) == []
+    assert other.run(["srun", "--nodes=3", "hostname"], timeout=60).returncode == 0
+    stranger = Cluster(other.state)  # not the object that called up
+    assert stranger.down()
+    assert processes(other.state) == [] and not other.state.exists()
+    assert str(PLACE) not in Path("/proc/mounts").read_text()
+    assert sorted(name for _, name in socket.if_nameindex()) == interfaces
+    assert "no practice cluster is up" in refused(stranger.down)
+
+
+def interruption():
+    """Ctrl-C or SIGKILL at any moment of `up` leaves no process behind."""
+    code = f"from practice_cluster import Cluster; Cluster({str(STATE)!r}).up(nodes=2)"
+    for kind in (signal.SIGINT, signal.SIGKILL):
+        for moment in (0.02, 0.08, 0.15, 0.25, 0.4):
+            up = subprocess.Popen(
+                [sys.executable, "-c", code], stderr=subprocess.PIPE, cwd=sys.path[0]
+            )
+            wait_until(STATE.exists)
+            time.sleep(moment)
+            up.send_signal(kind)
+            up.communicate(timeout=60)
+            if up.returncode == 0:  # it was quicker
+                assert Cluster(STATE).down()
+            wait_until(lambda: not processes(STATE))
+            if kind == signal.SIGINT:
+                assert not STATE.exists()
+            elif STATE.exists():
+                assert not Cluster(STATE).down()
+    with Cluster(STATE) as cluster:
+        cluster.up(nodes=1)
+
+
+def crash_and_restart():
+    """A cluster that ended by itself, or with the machine, is known to be gone."""
+    cluster = Cluster(STATE)
+    cluster.up(nodes=2)
+    facts = json.loads((STATE / "cluster.json").read_text())
+    os.kill(facts["pid"], signal.SIGKILL)
+    wait_until(lambda: not processes(STATE))
+    assert "no practice cluster is up" in refused(Cluster(STATE).status)
+    with Cluster(STATE) as again:
+        again.up(nodes=1)
+        assert again.hosts == ["n1"]
+        living = json.loads((STATE / "cluster.json").read_text())
+    # The same process number after a restart of the machine is another process.
+    for change in ({"boot": "another"}, {"started": "1"}):
+        STATE.mkdir()
+        pretended = {**living, "pid": os.getpid(), **change}
+        (STATE / "cluster.json").write_text(json.dumps(pretended))
+        assert Cluster(STATE).down() is False
+        assert not STATE.exists()
+
+
+def places():
+    """Where it may not live, and that it removes nothing of anybody else."""
+    foreign = PLACE / "foreign"
+    foreign.mkdir()
+    (foreign / "thesis.txt").write_text("years of work")
+    assert "not a practice cluster's" in refused(Cluster(foreign).up)
+    assert "no practice cluster is up" in refused(Cluster(foreign).down)
+    assert "cannot use" in refused(Cluster(foreign / "thesis.txt").up)
+    assert "more than 70 letters" in refused(Cluster(PLACE / ("x" * 70)).up)
+    assert "letters, digits" in refused(Cluster(PLACE / "a b").up)
+    mine = PLACE / "mine"
+    mine.mkdir()
+    with Cluster(mine) as cluster:
+        cluster.up(nodes=1)
+        (mine / "thesis.txt").write_text("years of work")
+        (mine / "log" / "thesis.txt").write_text("a copy")
+    assert [path.name for path in mine.iterdir()] == ["thesis.txt"]
+    assert (foreign / "thesis.txt").read_text() == "years of work"
+    for wrong in ({"nodes": 0}, {"nodes": 65}, {"cpus": 0}, {"gpus": -1}):
+        assert "must be" in refused(Cluster(STATE).up, **wrong)
+    assert not STATE.exists()
+
+
+def inside():
+    """Cluster commands inside a cluster are refused instead of taken for a crash."""
+    code = (
+        "from practice_cluster import *\n"
+        "for act in ('up', 'down', 'status'):\n"
+        "    try: getattr(Cluster(), act)(); print('done')\n"
+        "    except ClusterError as error: print(error)\n"
+    )
+    with Cluster(STATE) as cluster:
+        cluster.up(nodes=1)
+        words = [sys.executable, "-c", code]
+        for node in ("login", "n1"):
+            shown = cluster.run(words, node, cwd=sys.path[0], check=True).stdout
+            assert shown.count("inside a practice cluster") == 3, shown
+        assert cluster.run(["true"]).returncode == 0
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[2]]()
