@@ -47,7 +47,13 @@ class Network:
     def attach(self, node: str, pid: int) -> None:
         """Give the node whose PID 1 is `pid` its cable, as fast and long as all."""
         number = node[1:]
-        peer = ("type", "veth", "peer", "name", "eth0", "netns", str(pid))
+        # A machine that is switched on again has the card it had: with another address
+        # the nodes that remember the old one would not reach it for some seconds.
+        card = (
+            "address",
+            f"02:00:00:00:{int(number) >> 8:02x}:{int(number) & 255:02x}",
+        )
+        peer = ("type", "veth", "peer", "name", "eth0", *card, "netns", str(pid))
         ip("link", "add", f"v{number}", *peer)
         ip("link", "set", f"v{number}", "master", "br0", "up")
         for words in (
