@@ -1,0 +1,417 @@
+"""What docs/lessons/07_torchrun.rst says about torchrun, tried out.
+
+Each test is named after its sentence on the page. That a killed training ends with the
+same bits is tested in tests/scripts/test_torchrun_ddp.py and by the transcripts; the
+programs here do not import torch where they need not, so that a run takes two seconds.
+"""
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from torch.distributed import run as torchrun_module
+from torch.distributed.elastic.multiprocessing.errors import (
+    ChildFailedError,
+    ProcessFailure,
+)
+from torch.distributed.elastic.rendezvous import (
+    RendezvousParameters,
+    c10d_rendezvous_backend,
+    static_tcp_rendezvous,
+)
+from torch.distributed.elastic.rendezvous.dynamic_rendezvous import RendezvousTimeout
+
+ROOT = Path(__file__).resolve().parents[2]
+SRC = ROOT / "src"
+PAGE = (ROOT / "docs" / "lessons" / "07_torchrun.rst").read_text(encoding="utf-8")
+FOREIGN = re.compile(
+    r"^(RANK|LOCAL_|WORLD_SIZE|GROUP_|MASTER_|TORCHELASTIC|TORCH_DISABLE|OMP_NUM|PET_)"
+)
+LIMIT = 120
+
+# Prints its environment, as one line of JSON that no other rank can write into.
+ENVIRONMENT = """
+import json, os, sys
+text = json.dumps({"argv": sys.argv[1:], **os.environ}) + "\\n"
+os.write(1, text.encode())
+"""
+
+
+def clean_environment():
+    return {k: v for k, v in os.environ.items() if not FOREIGN.match(k)}
+
+
+def start(folder, *arguments, module="torch.distributed.run", **variables):
+    """Start torchrun, its output and errors together."""
+    return subprocess.Popen(
+        [sys.executable, "-W", "default", "-m", module, *map(str, arguments)],
+        cwd=folder,
+        env=clean_environment() | {"CUDA_VISIBLE_DEVICES": ""} | variables,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def torchrun(folder, *arguments, status=0, **options):
+    """What a run of torchrun prints."""
+    process = start(folder, *arguments, **options)
+    try:
+        output = process.communicate(timeout=LIMIT)[0]
+    finally:
+        process.kill()
+    assert process.returncode == status, output
+    return output
+
+
+def environments(output):
+    """What each rank has printed with ENVIRONMENT, in the order of the ranks."""
+    found = [json.loads(line) for line in output.splitlines() if line[:1] == "{"]
+    return sorted(found, key=lambda environ: int(environ["RANK"]))
+
+
+@pytest.fixture
+def environment_script(tmp_path):
+    path = tmp_path / "environment.py"
+    path.write_text(ENVIRONMENT)
+    return path
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+# Let somebody else start the ranks
+
+
+def test_torchrun_sets_the_variables_of_the_table(tmp_path, environment_script):
+    options = ["--standalone", "--nproc-per-node=3", "--max-restarts=2"]
+    found = environments(torchrun(tmp_path, *options, environment_script))
+    assert len(found) == 3
+    table = PAGE.split("What torchrun sets for the program")[1].split(".. literal")[0]
+    names = set(re.findall(r"``([A-Z_]+)``", table))
+    assert len(names) == 12
+    for rank, environ in enumerate(found):
+        assert names <= set(environ), "torchrun did not set all of them"
+        assert environ["RANK"] == environ["LOCAL_RANK"] == str(rank)
+        assert environ["WORLD_SIZE"] == environ["LOCAL_WORLD_SIZE"] == "3"
+        assert environ["GROUP_RANK"] == "0"
+        assert environ["TORCHELASTIC_RESTART_COUNT"] == "0"
+        assert environ["TORCHELASTIC_MAX_RESTARTS"] == "2"
+        assert environ["OMP_NUM_THREADS"] == "1"
+        assert environ["TORCHELASTIC_ERROR_FILE"].endswith(f"{rank}/error.json")
+        assert environ["TORCHELASTIC_USE_AGENT_STORE"] == "True"
+    assert len({environ["MASTER_PORT"] for environ in found}) == 1
+
+
+def test_threads_are_not_limited_where_one_rank_is_alone(tmp_path, environment_script):
+    options = ["--standalone", "--nproc-per-node=1"]
+    (environ,) = environments(torchrun(tmp_path, *options, environment_script))
+    assert "OMP_NUM_THREADS" not in environ
+
+
+def test_with_the_variable_the_store_is_not_the_agents(tmp_path, environment_script):
+    options = ["--standalone", "--nproc-per-node=1", environment_script]
+    output = torchrun(tmp_path, *options, TORCH_DISABLE_SHARE_RDZV_TCP_STORE="1")
+    (environ,) = environments(output)
+    assert environ["TORCHELASTIC_USE_AGENT_STORE"] == "False"
+
+
+def test_without_torchrun_the_variable_rank_is_missing():
+    code = "import torch.distributed as dist; dist.init_process_group('gloo')"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=clean_environment(),
+        capture_output=True,
+        text=True,
+    )
+    assert "environment variable RANK expected, but not set" in done.stderr
+
+
+# See a restart
+
+# Rank 1 of the first start fails; the others would sleep for longer than the test.
+FAILS_ONCE = """
+import os, signal, sys, time
+rank, count = os.environ["RANK"], int(os.environ["TORCHELASTIC_RESTART_COUNT"])
+
+def say(what):
+    os.write(1, f"{what} {rank} {count} {os.getpid()}\\n".encode())
+
+def told(*_):
+    say("sigterm")
+    os._exit(1)
+
+signal.signal(signal.SIGTERM, told)
+say("starts")
+if count < int(sys.argv[1]):
+    if rank == "1":
+        time.sleep(1)
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(100)
+"""
+
+
+def test_a_failure_ends_all_ranks_and_starts_all_as_new_processes(tmp_path):
+    script = tmp_path / "fails.py"
+    script.write_text(FAILS_ONCE)
+    options = ["--standalone", "--nproc-per-node=3", "--max-restarts=1", script, 1]
+    output = torchrun(tmp_path, *options)
+    lines = re.findall(r"^(starts|sigterm) (\d) (\d) (\d+)$", output, re.M)
+    starts = sorted(line[1:3] for line in lines if line[0] == "starts")
+    assert starts == [(r, c) for r in "012" for c in "01"]
+    assert len({line[3] for line in lines if line[0] == "starts"}) == 6
+    told = sorted(line[1] for line in lines if line[0] == "sigterm")
+    assert told == ["0", "2"], "the agent asks the others with SIGTERM"
+
+
+def test_without_restarts_left_the_agent_gives_up_with_status_1(tmp_path):
+    script = tmp_path / "fails.py"
+    script.write_text(FAILS_ONCE)
+    options = ["--standalone", "--nproc-per-node=2", "--max-restarts=1", script, 9]
+    output = torchrun(tmp_path, *options, status=1)
+    assert len(re.findall(r"^starts 1 ", output, re.M)) == 2
+    assert "exitcode  : -9" in output
+
+
+def test_the_defaults_of_torchrun():
+    parser = torchrun_module.get_args_parser()
+    args = parser.parse_args(["script.py"])
+    assert args.max_restarts == 0
+    assert args.monitor_interval == 0.1, "the agent looks ten times a second"
+    assert args.rdzv_backend == "static"
+    assert "defaults to 30 seconds" in re.sub(r"\s+", " ", parser.format_help())
+    assert c10d_rendezvous_backend.DEFAULT_PORT == 29400
+    timeouts = RendezvousTimeout()
+    assert timeouts.join.total_seconds() == 600
+    assert timeouts.last_call.total_seconds() == 30
+
+
+# Meet: what the --rdzv options mean
+
+
+def test_standalone_chooses_a_name_and_a_port(tmp_path, environment_script):
+    """Two at a time, which would both need one port otherwise."""
+    options = ["--standalone", "--nproc-per-node=1", environment_script]
+    processes = [start(tmp_path, *options) for _ in range(2)]
+    outputs = [process.communicate(timeout=LIMIT)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], outputs
+    (one,), (two,) = map(environments, outputs)
+    for name in ("TORCHELASTIC_RUN_ID", "MASTER_PORT"):
+        assert one[name] != two[name]
+
+
+def agents(folder, script, *options_of_each):
+    """The outputs of several agents on this machine, and their exit statuses."""
+    processes = [start(folder, *options, script) for options in options_of_each]
+    try:
+        outputs = [process.communicate(timeout=LIMIT)[0] for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+    return outputs, [process.returncode for process in processes]
+
+
+def c10d(port, name, nnodes="2", seconds=60):
+    return [
+        f"--nnodes={nnodes}",
+        "--nproc-per-node=2",
+        "--rdzv-backend=c10d",
+        f"--rdzv-endpoint=127.0.0.1:{port}",
+        f"--rdzv-conf=join_timeout={seconds},last_call_timeout=1",
+        "--local-addr=127.0.0.1",
+        f"--rdzv-id={name}",
+    ]
+
+
+def test_c10d_agents_number_themselves_with_the_same_command(
+    tmp_path, environment_script
+):
+    """Even if both are told to be node 1: ``--node-rank`` is ignored."""
+    options = [*c10d(free_port(), "job42"), "--node-rank=1"]
+    outputs, statuses = agents(tmp_path, environment_script, options, options)
+    assert statuses == [0, 0], outputs
+    found = environments("".join(outputs))
+    assert [environ["RANK"] for environ in found] == ["0", "1", "2", "3"]
+    assert [environ["GROUP_RANK"] for environ in found] == ["0", "0", "1", "1"]
+    assert {environ["TORCHELASTIC_RUN_ID"] for environ in found} == {"job42"}
+    assert "node_rank is only used for static rdzv_backend" in outputs[0]
+
+
+def test_agents_with_other_names_never_meet(tmp_path, environment_script):
+    port = free_port()
+    both = [c10d(port, name, seconds=4) for name in ("job42", "job43")]
+    outputs, statuses = agents(tmp_path, environment_script, *both)
+    assert statuses == [1, 1], outputs
+    assert not environments("".join(outputs))
+    assert any("RendezvousTimeoutError" in output for output in outputs)
+
+
+def test_with_a_range_of_nodes_one_may_begin_alone(tmp_path, environment_script):
+    options = c10d(free_port(), "job42", nnodes="1:2")
+    found = environments(torchrun(tmp_path, *options, environment_script))
+    assert [environ["WORLD_SIZE"] for environ in found] == ["2", "2"]
+
+
+LATER = """
+import os, time
+world_size = os.environ["WORLD_SIZE"]
+os.write(1, f"world {world_size} rank {os.environ['RANK']}\\n".encode())
+open(f"world_of_{world_size}", "w").close()
+time.sleep(100 if world_size == "2" else 0.5)
+"""
+
+
+def test_a_node_that_comes_later_starts_all_ranks_again(tmp_path):
+    script = tmp_path / "later.py"
+    script.write_text(LATER)
+    options = [*c10d(free_port(), "job42", nnodes="1:2"), script]
+    variable = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
+    processes = [start(tmp_path, *options, **variable)]
+    try:
+        end = time.monotonic() + LIMIT
+        while not (tmp_path / "world_of_2").exists() and time.monotonic() < end:
+            time.sleep(0.05)
+        processes.append(start(tmp_path, *options, **variable))
+        outputs = [process.communicate(timeout=LIMIT)[0] for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+    assert [process.returncode for process in processes] == [0, 0], outputs
+    worlds = re.findall(r"^world (\d) rank (\d)$", "".join(outputs), re.M)
+    assert worlds.count(("2", "0")) == worlds.count(("2", "1")) == 1
+    assert sorted(rank for world, rank in worlds if world == "4") == list("0123")
+
+
+def test_static_has_a_fixed_number_and_never_notices_another_node():
+    parameters = RendezvousParameters("static", "127.0.0.1:1", "1", 1, 2, rank=0)
+    handler = static_tcp_rendezvous.create_rdzv_handler(parameters)
+    assert handler.world_size == 2, "of a range it takes the larger number"
+    assert handler.num_nodes_waiting() == 0
+    assert handler.rank == 0, "the node rank is the one it was told"
+
+
+def test_static_meets_at_the_port_it_was_told(tmp_path, environment_script):
+    with socket.socket() as somebody:
+        somebody.bind(("", 0))
+        somebody.listen()
+        port = somebody.getsockname()[1]
+        options = ["--nproc-per-node=1", f"--master-port={port}", environment_script]
+        output = torchrun(tmp_path, *options, status=1)
+    assert "EADDRINUSE" in output
+
+
+def test_launch_warns_and_passes_local_rank_unless_told_to_use_the_environment(
+    tmp_path, environment_script
+):
+    port = f"--master-port={free_port()}"
+    module = "torch.distributed.launch"
+    options = ["--nproc-per-node=2", port, environment_script]
+    output = torchrun(tmp_path, *options, module=module)
+    assert "torch.distributed.launch is deprecated" in output
+    found = environments(output)
+    passed = [environ["argv"] for environ in found]
+    assert passed == [["--local-rank=0"], ["--local-rank=1"]]
+    assert [environ["LOCAL_RANK"] for environ in found] == ["0", "1"]
+    output = torchrun(tmp_path, "--use-env", *options, module=module)
+    assert [environ["argv"] for environ in environments(output)] == [[], []]
+
+
+def test_a_program_that_does_not_know_local_rank_refuses_it():
+    code = "import argparse; argparse.ArgumentParser().parse_args()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "--local-rank=0"], capture_output=True, text=True
+    )
+    assert "unrecognized arguments: --local-rank=0" in done.stderr
+
+
+# End so that it ends
+
+
+def test_ddp_that_outlives_its_group_may_hang_and_released_first_never_does():
+    """Recorded on the page with 20 runs of each; here enough to see one hang."""
+    for shape, runs in (("usual", 12), ("released_first", 5)):
+        done = subprocess.run(
+            [sys.executable, SRC / "teardown.py", shape, "--runs", str(runs)],
+            env=clean_environment() | {"OMP_NUM_THREADS": "1"},
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        counts = list(map(int, re.findall(r"\d+", done.stdout)))
+        assert len(counts) == 4, done.stderr
+        assert counts[0] == runs == sum(counts[1:])
+        assert (counts[1] == runs) == (shape == "released_first"), done.stdout
+
+
+# Find who failed first
+
+
+def test_killed_rank_leaves_no_file_and_the_others_a_consequence(tmp_path):
+    options = ["--standalone", "--nproc-per-node=3", "--log-dir", "logs"]
+    script = SRC / "one_rank_fails.py"
+    output = torchrun(tmp_path, *options, script, 2, "killed", status=1)
+    (attempt,) = tmp_path.glob("logs/*/attempt_0")
+    assert not (attempt / "2" / "error.json").exists()
+    report = re.search(r"\(local_rank: 2\)\s+exitcode.*\s+error_file.*", output)[0]
+    assert "exitcode  : -9" in report
+    assert "error_file: <N/A>" in report
+    for path in attempt.glob("*/error.json"):
+        said = json.loads(path.read_text())["message"]
+        assert "Connection" in said["message"] or "Broken pipe" in said["message"]
+
+
+def failure(folder, local_rank, second, exitcode=1):
+    """What the agent knows of a rank; without a second it has written no file."""
+    path = folder / f"error_{local_rank}.json"
+    if second is not None:
+        extra = {"py_callstack": "", "timestamp": str(second)}
+        path.write_text(json.dumps({"message": {"message": "", "extraInfo": extra}}))
+    return ProcessFailure(local_rank, 1234, exitcode, str(path))
+
+
+def test_within_a_second_the_agent_names_whom_it_saw_first(tmp_path):
+    failures = {rank: failure(tmp_path, rank, 1795241785) for rank in (1, 0)}
+    assert ChildFailedError("train", failures).get_first_failure()[0] == 1
+    failures = {rank: failures[rank] for rank in (0, 1)}
+    assert ChildFailedError("train", failures).get_first_failure()[0] == 0
+
+
+def test_time_of_a_killed_rank_is_when_the_agent_noticed(tmp_path):
+    failures = {
+        1: failure(tmp_path, 1, None, exitcode=-9),
+        0: failure(tmp_path, 0, int(time.time()) - 1),  # its complaint came before
+    }
+    assert ChildFailedError("train", failures).get_first_failure()[0] == 0
+
+
+def test_each_start_and_local_rank_has_a_folder_with_its_error_file(tmp_path):
+    torchrun(
+        tmp_path,
+        *("--standalone", "--nproc-per-node=2", "--max-restarts=1"),
+        *("--log-dir", "logs", SRC / "one_rank_fails.py", 1),
+        status=1,
+        TORCH_DISABLE_SHARE_RDZV_TCP_STORE="1",
+    )
+    for restart in (0, 1):  # an error of the program comes again after the restart
+        (path,) = tmp_path.glob(f"logs/*/attempt_{restart}/1/error.json")
+        said = json.loads(path.read_text())["message"]
+        assert said["message"] == "ValueError: image 1017 has 63 pixels, not 64"
+        assert re.fullmatch(r"\d{10}", said["extraInfo"]["timestamp"])
+
+
+def test_without_record_there_is_no_error_file(tmp_path):
+    script = tmp_path / "raises.py"
+    script.write_text("raise ValueError('63 pixels')")
+    options = ["--standalone", "--nproc-per-node=1", script]
+    root = torchrun(tmp_path, *options, status=1).split("Root Cause")[1]
+    assert "error_file: <N/A>" in root
+    assert "63 pixels" not in root
