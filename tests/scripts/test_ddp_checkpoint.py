@@ -1,7 +1,9 @@
 """src/ddp_checkpoint.py and its modules: a resumed run equals one that never stopped,
 and no kill, full disk or foreign file costs more than it must."""
 
+import argparse
 import contextlib
+import json
 import os
 import pickle
 import subprocess
@@ -10,8 +12,11 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch.distributed as dist
 from torch.utils.data import DistributedSampler
 
+import ddp_checkpoint
+import digits
 import snapshots
 from resumable_sampler import ResumableSampler
 from tests.scripts.trainings import (
@@ -124,6 +129,45 @@ def test_resuming_on_another_world_size_trains_the_rest_of_the_epoch(resumed, tm
     assert after["steps_run"] == before["steps_run"] + 5 and after["epochs_run"] == 1
     rate = before["scheduler"]["_last_lr"][0]
     assert after["scheduler"]["_last_lr"][0] == pytest.approx(rate * 0.97)
+
+
+@pytest.fixture
+def alone(tmp_path):
+    """A process group of one rank, this process."""
+    store = f"file://{tmp_path}/store"
+    dist.init_process_group("gloo", init_method=store, rank=0, world_size=1)
+    yield
+    dist.destroy_process_group()
+
+
+def test_what_stays_equal_on_another_world_size(resumed, alone):
+    """From three ranks inside an epoch to one: the table on the page."""
+    torch.manual_seed(123)
+    model = digits.make_model(0.1)
+    optimizer = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9)
+    loader = ddp_checkpoint.make_loader(digits.load_digits_split()[0], 48)
+    args = argparse.Namespace(
+        save_every=1,
+        save_every_steps=None,
+        snapshot=resumed / "inside.pt",
+        profile=False,
+    )
+    device = torch.device("cpu")
+    trainer = ddp_checkpoint.Trainer(model, optimizer, loader, device, args)
+    saved = read(resumed / "inside.pt")
+    assert_same_bits(dict(trainer.model.state_dict()), dict(saved["model"]))
+    assert_same_bits(trainer.optimizer.state_dict(), saved["optimizer"])
+    assert_same_bits(trainer.scheduler.state_dict(), saved["scheduler"])
+    assert trainer.steps_run == saved["steps_run"] == 8
+    losses = [state["loss_sum"] for state in saved["ranks"]]
+    assert float(trainer.loss_sum) == pytest.approx(sum(losses), rel=1e-6)
+    # the images still to come are those that the three ranks have not used
+    loader.sampler.set_position(0, trainer.images_done)
+    order = DistributedSampler(range(1438), 1, 0, seed=ddp_checkpoint.SEED)
+    assert list(loader.sampler) == list(order)[8 * 48 * 3 :]
+    # three states of random numbers do not fit one rank: it has none of them
+    states = [state["random"]["cpu"] for state in saved["ranks"]]
+    assert not any(torch.equal(torch.get_rng_state(), state) for state in states)
 
 
 # -- the sampler ---------------------------------------------------------------
@@ -274,6 +318,41 @@ def test_unreadable_snapshot_is_refused(pair, monkeypatch):
     monkeypatch.setattr(snapshots, "open", refuse, raising=False)
     with pytest.raises(snapshots.SnapshotError, match="Permission denied"):
         snapshots.read_snapshot(pair)
+
+
+def test_unreadable_snapshot_of_somebody_else_is_refused(pair):
+    """The same for real: by a process that has no rights to it."""
+    pair.chmod(0)
+    child = os.fork()
+    if child == 0:
+        try:
+            if os.geteuid() == 0:
+                os.setuid(65534)
+            snapshots.read_snapshot(pair)
+        except snapshots.SnapshotError as error:
+            os._exit(7 if "Permission denied" in str(error) else 8)
+        finally:
+            os._exit(9)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+
+def test_steps_out_of_range_are_refused(tmp_path):
+    said = sentence(script(tmp_path, NAME, 1, 1, "--save-every-steps", 0))
+    assert "--save-every-steps: '0' is not a whole number above 0" in said
+
+
+def test_training_learns_the_digits_in_spite_of_interruptions(tmp_path):
+    """Two runs of one training; the second goes on where the first ended."""
+    options = ["--nprocs", 2, "--batch-size", 16, "--metrics", "metrics.json"]
+    for epochs in (3, 6):
+        process = script(tmp_path, NAME, epochs, 3, *options)
+        assert process.returncode == 0, process.stderr
+    assert "Resuming from snapshot.pt after 135 steps" in process.stdout
+    metrics = json.loads((tmp_path / "metrics.json").read_text())
+    assert metrics["accuracy"] > 0.95 and metrics["total"] == 359
+    assert (metrics["world_size"], metrics["epochs"]) == (2, 6)
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == ["metrics.json", "snapshot.pt", "snapshot.pt.previous"]
 
 
 def test_folder_in_the_place_of_the_snapshot_is_refused(tmp_path):

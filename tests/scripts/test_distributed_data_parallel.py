@@ -1,8 +1,15 @@
 """src/distributed_data_parallel.py: what it prints, learns, leaves and refuses."""
 
+import fcntl
 import json
+import os
+import pty
 import re
 import socket
+import struct
+import subprocess
+import sys
+import termios
 
 import pytest
 import torch
@@ -10,7 +17,7 @@ import torch
 import digits
 import spawning
 from command_line import BadInput
-from tests.scripts.trainings import read, script, sentence
+from tests.scripts.trainings import SRC, environment, read, script, sentence
 
 NAME = "distributed_data_parallel.py"
 LINES = re.compile(
@@ -37,6 +44,26 @@ def test_one_rank_speaks_and_its_lines_are_whole(trained):
     strange = [x for x in process.stdout.splitlines() if not LINES.fullmatch(x)]
     assert not strange, strange
     assert process.stdout.count("] Epoch") == 6
+
+
+def test_one_bar_for_all_ranks_and_only_on_a_terminal(tmp_path):
+    ours, theirs = pty.openpty()
+    rows_and_columns = struct.pack("HHHH", 24, 80, 0, 0)
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, rows_and_columns)
+    subprocess.run(
+        [sys.executable, str(SRC / NAME), "1", "1", "--nprocs", "3"],
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=theirs,
+        timeout=180,
+        check=True,
+    )
+    os.close(theirs)
+    shown = os.read(ours, 100_000).decode()
+    os.close(ours)
+    assert "1/1 [" in shown
+    assert shown.count("\n") == 1, f"a bar ends with a new line: {shown!r}"
 
 
 def test_training_learns_the_digits(trained):

@@ -215,6 +215,8 @@ def test_snapshot_survives_a_failed_save(copy_of_half):
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limit),
     )
     assert_one_line(process, "cannot write the snapshot snapshot.pt", "unharmed")
+    assert "Going on without a snapshot" in process.stdout
+    assert "Test accuracy" in process.stdout, "a full disk must not end the training"
     assert copy_of_half.read_bytes() == before
     assert [path.name for path in copy_of_half.parent.iterdir()] == ["snapshot.pt"]
 
@@ -292,8 +294,9 @@ def test_bad_argument_ends_the_process_with_status_2(tmp_path):
         ({"other": torch.zeros(3)}, ["is not a snapshot of this program"]),
         ([1, 2], ["is not a snapshot of this program"]),
         ({"format": 1, "model": {}}, ["is a snapshot of another training"]),
+        ({"format": 99}, ["newer format 99", "update the program"]),
     ],
-    ids=["empty", "text", "other dict", "list", "other model"],
+    ids=["empty", "text", "other dict", "list", "other model", "newer format"],
 )
 def test_foreign_snapshot_is_one_line(content, words, tmp_path, train_here):
     path = tmp_path / "snapshot.pt"
@@ -301,8 +304,19 @@ def test_foreign_snapshot_is_one_line(content, words, tmp_path, train_here):
         content, path
     )
     before = path.read_bytes()
-    assert_one_line(train_here(tmp_path, 10, 5), "snapshot.pt", "move it away", *words)
+    process = train_here(tmp_path, 10, 5)
+    assert_one_line(process, "snapshot.pt", "choose another --snapshot", *words)
     assert path.read_bytes() == before
+
+
+def test_pickle_bomb_is_one_line_and_does_not_explode(tmp_path, train_here):
+    class Bomb:
+        def __reduce__(self):
+            return os.mkdir, (str(tmp_path / "exploded"),)
+
+    torch.save({"format": 1, "model": Bomb()}, tmp_path / "snapshot.pt")
+    assert_one_line(train_here(tmp_path, 10, 5), "snapshot.pt", "is damaged")
+    assert not (tmp_path / "exploded").exists()
 
 
 def test_help_names_units_and_defaults(tmp_path, train_here):
