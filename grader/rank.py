@@ -85,8 +85,13 @@ class Reporter:
     def __init__(self, channel: socket.socket):
         self.channel, self._pid, self._lock = channel, os.getpid(), threading.Lock()
 
+    @property
+    def from_this_process(self) -> bool:
+        """False in a process that the learner's code forked."""
+        return os.getpid() == self._pid
+
     def send(self, message: dict[str, Any]) -> None:
-        if os.getpid() != self._pid:
+        if not self.from_this_process:
             _exit(0)
         data = json.dumps(message, default=str).encode("utf-8", "replace") + b"\n"
         with self._lock:
@@ -279,7 +284,9 @@ class Session:
             original = getattr(module, name)
 
             def leaving(*args, **kwargs):
-                if name in ("_exit", "abort") or (args and args[0] in (os.getpid(), 0)):
+                mine = self.reporter.from_this_process
+                ends = name in ("_exit", "abort") or args[:1] in ((os.getpid(),), (0,))
+                if mine and ends:
                     frame = self._learners_frame(sys._getframe(1))
                     how = f"os.{name}({', '.join(map(repr, args))})"
                     self.reporter.send({"status": "leaving", "how": how, **frame})

@@ -267,6 +267,23 @@ def test_ranks_that_a_late_rank_lets_go_get_their_time(monkeypatch):
     assert run._quiet_since(ranks[:2], now) == 0
 
 
+def test_forked_process_keeps_its_own_exit_status(run):
+    forking = """
+import os
+import torch.distributed as dist
+
+def answer(t):
+    child = os.fork()
+    if child == 0:
+        os._exit(5)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 5
+    dist.all_reduce(t)
+    return t
+"""
+    verdict = run(forking)
+    assert verdict.kind is Kind.RIGHT, verdict.message
+
+
 def test_large_transfer_is_not_a_deadlock(run):
     code = "x = torch.ones(40_000_000)\n" + "dist.all_reduce(x)\n" * 2 + SUM
     verdict = run(body(code + "return t"))
