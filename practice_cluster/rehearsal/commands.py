@@ -65,7 +65,9 @@ class Call:
             self.send(err=error.text, status=error.status)
 
     def send(self, **answer: Any) -> None:
-        self.connection.sendall(json.dumps(answer).encode() + b"\n")
+        # who asked may be gone, and SIGPIPE would end a process that does not ignore it
+        message = json.dumps(answer).encode() + b"\n"
+        self.connection.sendall(message, socket.MSG_NOSIGNAL)
 
     def stop(self, text: str, status: int = 1) -> Answer:
         return Answer(f"{self.name}: {text}", status)

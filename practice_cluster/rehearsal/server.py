@@ -303,7 +303,7 @@ class Rehearsal:
             request, descriptors = receive(connection)
             if "task" in request:
                 self.tasks.hand_over(int(request["task"]), connection)
-            elif request:
+            elif "command" in request:  # else it was killed before it could ask
                 Call(self, connection, request, descriptors).answer()
             for descriptor in descriptors:
                 os.close(descriptor)
@@ -318,4 +318,4 @@ def receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
             return {}, descriptors
         text += part
         descriptors += more
-    return json.loads(text), descriptors
+    return json.loads(text.splitlines()[0]), descriptors

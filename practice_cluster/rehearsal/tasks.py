@@ -116,9 +116,10 @@ class Tasks:
         task = self.all[number]
         task.session = peer_pid(connection)
         message = json.dumps(task.order).encode() + b"\n"
-        sent = socket.send_fds(connection, [message], task.descriptors)
+        quiet = socket.MSG_NOSIGNAL  # the task may have been killed
+        sent = socket.send_fds(connection, [message], task.descriptors, quiet)
         if sent < len(message):
-            connection.sendall(message[sent:])
+            connection.sendall(message[sent:], quiet)
         for descriptor in task.descriptors:
             os.close(descriptor)
         task.descriptors.clear()
