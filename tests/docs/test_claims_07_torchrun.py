@@ -336,20 +336,29 @@ def test_a_program_that_does_not_know_local_rank_refuses_it():
 # End so that it ends
 
 
-def test_ddp_that_outlives_its_group_may_hang_and_released_first_never_does():
-    """Recorded on the page with 20 runs of each; here enough to see one hang."""
-    for shape, runs in (("usual", 12), ("released_first", 5)):
-        done = subprocess.run(
-            [sys.executable, SRC / "teardown.py", shape, "--runs", str(runs)],
-            env=clean_environment() | {"OMP_NUM_THREADS": "1"},
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
-        counts = list(map(int, re.findall(r"\d+", done.stdout)))
-        assert len(counts) == 4, done.stderr
-        assert counts[0] == runs == sum(counts[1:])
-        assert (counts[1] == runs) == (shape == "released_first"), done.stdout
+def ends_of_runs(shape, runs):
+    """How many of so many runs of src/teardown.py end well."""
+    done = subprocess.run(
+        [sys.executable, SRC / "teardown.py", shape, "--runs", str(runs)],
+        env=clean_environment() | {"OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    counts = list(map(int, re.findall(r"\d+", done.stdout)))
+    assert len(counts) == 4, done.stderr
+    assert counts[0] == runs == sum(counts[1:])
+    return counts[1]
+
+
+def test_ddp_that_is_released_before_its_group_never_hangs():
+    """Recorded on the page with 20 runs."""
+    assert ends_of_runs("released_first", 10) == 10
+
+
+def test_ddp_that_outlives_its_group_may_hang():
+    """Recorded on the page with 20 runs; here until one ends badly, which is chance."""
+    assert any(ends_of_runs("usual", 8) < 8 for _ in range(12))
 
 
 # Find who failed first
