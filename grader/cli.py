@@ -436,6 +436,65 @@ def doctor() -> int:
     return 3 if faults else 0
 
 
+@cli.command()
+@click.argument("name", required=False)
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="What the site wants to know of you, such as PROJECT=ab12; repeatable.",
+)
+@click.option("--forget", is_flag=True, help="Go back to the plain site.")
+def site(name: str | None, settings: tuple[str, ...], forget: bool) -> None:
+    """Choose the site where job scripts run; without NAME: which there are."""
+    from grader import sites
+
+    root = find_root()
+    if forget:
+        sites.forget(root)
+    elif name:
+        click.echo(f"{shown(sites.choose(root, name, settings))} is written:")
+        click.echo((root / sites.CHOSEN).read_text(encoding="utf-8"), nl=False)
+        return
+    elif settings:
+        raise click.UsageError("--set needs the NAME of a site before it")
+    now = sites.chosen(root)
+    for each in sites.sites(root).values():
+        click.echo(f"{'*' if each.name == now else ' '} {each.name:<16} {each.title}")
+        for key, meaning in each.settings.items() if each.name == name else ():
+            click.echo(f"      {key}  {meaning}")
+    if now is None:
+        click.echo("None is chosen: the plain one of the script's scheduler is used.")
+
+
+@cli.command(context_settings={"ignore_unknown_options": True})
+@click.option("--dry-run", is_flag=True, help="Only show what would be submitted.")
+@click.option("--nodes", type=click.IntRange(1), help="Other than the script says.")
+@click.option("--time", metavar="HH:MM:SS", help="Other than the script says.")
+@click.argument("script")
+@click.argument("options", nargs=-1, type=click.UNPROCESSED)
+def submit(dry_run, nodes, time, script, options) -> int:
+    """Submit SCRIPT with the options of the chosen site, then OPTIONS.
+
+    OPTIONS are those of sbatch or qsub.
+    """
+    import shlex
+
+    from grader import sites
+
+    root = find_root()
+    planned = sites.plan(root, script, options, nodes, time)
+    if not dry_run:
+        return sites.submit(root, planned)
+    click.echo(f"# site {planned.site}, in {root}")
+    click.echo(shlex.join(planned.command))
+    if planned.rewritten is not None:
+        click.echo("# this copy of the script, with the resources of the site:")
+        click.echo(planned.rewritten, nl=False)
+    return 0
+
+
 cli.add_command(cluster)
 
 

@@ -32,11 +32,20 @@ activate_environment() {
 }
 
 source "job_scripts/sites/$WORKSHOP_SITE.sh"
+case $SITE_SCHEDULER in
+  slurm) site_other_job=${PBS_JOBID:-} ;;
+  *) site_other_job=${SLURM_JOB_ID:-} ;;
+esac
+if [ -n "$site_other_job" ]; then
+  echo "$(hostname): the site $WORKSHOP_SITE has another scheduler than this job: choose one with \`workshop site\`" >&2
+  exit 2
+fi
 # `module` and `activate` are not written for set -e and set -u
-site_shell_options=$(set +o)
+site_shell_options=$-
 set +eu
 site_environment
-eval "$site_shell_options"
+case $site_shell_options in *e*) set -e ;; esac
+case $site_shell_options in *u*) set -u ;; esac
 if ! command -v torchrun > /dev/null; then
   echo "$(hostname): there is no torchrun after site_environment of job_scripts/sites/$WORKSHOP_SITE.sh" >&2
   exit 2

@@ -14,7 +14,7 @@ SITE_SCHEDULER=pbs
 
 # Options of qsub, one per line. Given: NODES and TIME.
 site_options() {
-  local chunk=ncpus=${SITE_CPUS_PER_NODE:-2}:mpiprocs=1:mem=${SITE_MEMORY_PER_NODE:-4gb}
+  local chunk=ncpus=${SITE_CPUS_PER_NODE:-2}:mem=${SITE_MEMORY_PER_NODE:-4gb}
   [ -z "${SITE_GPUS_PER_NODE:-}" ] || chunk=$chunk:ngpus=$SITE_GPUS_PER_NODE
   echo "-lselect=$NODES:$chunk"
   echo "-lplace=scatter"

@@ -7,14 +7,15 @@ import sys
 
 import pytest
 
-# In place of the training: rank 1 of them fails at once, the others would work on for
-# ten minutes. Without torch, so that only launcher and script are under test.
+# In place of the training: rank 1 fails once all have begun, the others would work on
+# for ten minutes. Without torch, so that only launcher and script are under test.
 ONE_FAILS = r"""
 import os, sys, time
 names = ("RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID")
 rank = next(os.environ[name] for name in names if name in os.environ)
 print(f"rank {rank}\n", end="", flush=True)
 if rank == "1":
+    time.sleep(3)
     sys.exit(7)
 time.sleep(600)
 """
