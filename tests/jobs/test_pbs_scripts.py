@@ -1,6 +1,8 @@
 """Each .pbs, submitted as it is through the rehearsal of PBS, on 2 and on 3 hosts."""
 
+import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -230,6 +232,74 @@ def test_script_that_was_submitted_elsewhere_says_so(pbs, checkout, tmp_path, na
         f"{tmp_path} has no job_scripts/site_environment.sh: "
         "run qsub in the workshop's folder\n"
     )
+
+
+SSHD_CONFIG = """\
+Port 2222
+HostKey FOLDER/key
+AuthorizedKeysFile FOLDER/key.pub
+PidFile none
+StrictModes no
+UsePAM no
+PermitRootLogin yes
+PasswordAuthentication no
+"""
+SSH_CONFIG = """\
+Port 2222
+IdentityFile FOLDER/key
+UserKnownHostsFile FOLDER/known_hosts
+"""
+START_SSHD = """\
+if [ "$(id -u)" = 0 ]; then mount -t tmpfs tmpfs /run && mkdir /run/sshd; fi
+exec "$0" -D -e -f "$1"
+"""
+
+
+@pytest.fixture
+def sshd(cluster, tmp_path):
+    """A real sshd on two hosts; the folder with an `ssh` that finds it."""
+    program = shutil.which("sshd", path="/usr/sbin:/sbin")
+    if program is None:
+        pytest.skip("no sshd: sudo apt-get install openssh-server")
+    subprocess.run(
+        ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / "key"],
+        check=True,
+    )
+    for name, text in {"sshd_config": SSHD_CONFIG, "ssh_config": SSH_CONFIG}.items():
+        (tmp_path / name).write_text(text.replace("FOLDER", str(tmp_path)))
+    (tmp_path / "bin").mkdir()
+    client = tmp_path / "bin" / "ssh"
+    client.write_text(f'#!/bin/sh\nexec /usr/bin/ssh -F {tmp_path}/ssh_config "$@"\n')
+    client.chmod(0o755)
+    user = [] if os.geteuid() == 0 else ["--user", "--map-current-user", "--keep-caps"]
+    start = ["unshare", "--mount", *user, "sh", "-c", START_SSHD, program]
+    servers = []
+    with (tmp_path / "sshd.log").open("w") as log:
+        for host in ("n1", "n2"):
+            words = [*start, tmp_path / "sshd_config"]
+            servers.append(cluster.popen(words, node=host, stdout=log, stderr=log))
+    yield tmp_path / "bin"
+    for server in servers:
+        server.terminate()  # ends nsenter; sshd is told to end with it
+        server.wait()
+
+
+def test_ssh_script_trains_by_way_of_a_real_sshd(cluster, checkout, sshd, tmp_path):
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / ".bash_profile").write_text(f"PATH={sshd}:$PATH\n")
+    (checkout / "says_host.py").write_text(
+        SAYS_HOST.replace("NAME", "multinode_torchrun")
+    )
+    given = "EPOCHS=1,SAVE_EVERY=1,RANKS_PER_NODE=1,SCRIPT=says_host.py"
+    with Rehearsal(cluster, hosts=["n1", "n2"], home=home) as pbs:
+        script = "job_scripts/multinode_ssh.pbs"
+        job = pbs.wait(pbs.qsub("-v", given, script, cwd=checkout), LIMIT)
+    said = job.output + (tmp_path / "sshd.log").read_text()
+    assert job.exit_status == 0, said
+    assert "Accepted publickey" in said
+    assert re.findall(r"is on (n\d)$", job.output, re.M) in (["n1", "n2"], ["n2", "n1"])
+    assert places(job.output) == {(0, 0, 0), (1, 0, 1)}
 
 
 # The chain
