@@ -1,0 +1,47 @@
+"""Rank 0's save fails: let all ranks know, and none hang.
+
+A disk is full, or a quota is used up, and rank 0 cannot write the snapshot. The others
+cannot see that. If rank 0 raises and leaves, they wait in the next collective for ever;
+if it keeps silent, a training runs on for days of which nothing is saved. So rank 0
+tells the others what happened, and all ranks go on or all ranks raise, for the same
+reason.
+
+    workshop check 06_failed_save
+
+The page is docs/lessons/06_checkpoints.rst.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import torch.distributed as dist
+
+Write = Callable[[dict, Path], None]  # may raise any Exception
+
+
+class SaveError(Exception):
+    """A snapshot is not on the disk; the message says why."""
+
+
+def save_or_all_raise(write: Write, snapshot: dict, path: Path) -> None:
+    """Let rank 0 call ``write(snapshot, path)``. Every rank calls this function.
+
+    When it returns, on any rank, the file is complete.
+
+    Raises:
+        SaveError: on every rank, if ``write`` raised on rank 0; with its message, and
+            ready for the next collective.
+    """
+    # TODO 1 of 1: rank 0 writes and tells all ranks what went wrong, if anything did.
+    # [start answer 1]
+    why = [None]
+    if dist.get_rank() == 0:
+        try:
+            write(snapshot, path)
+        except Exception as error:  # torch.save does not only raise OSError
+            why[0] = str(error)
+    # every rank must reach this line: a few bytes from rank 0 to each
+    dist.broadcast_object_list(why, src=0)
+    if why[0] is not None:
+        raise SaveError(why[0])
+    # [end answer 1]

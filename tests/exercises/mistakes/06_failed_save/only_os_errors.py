@@ -1,0 +1,10 @@
+# hang: torch.save wraps some errors
+why = [None]
+if dist.get_rank() == 0:
+    try:
+        write(snapshot, path)
+    except OSError as error:
+        why[0] = str(error)
+dist.broadcast_object_list(why, src=0)
+if why[0] is not None:
+    raise SaveError(why[0])

@@ -1,0 +1,96 @@
+"""Checks of exercises/06_failed_save.py."""
+
+import time
+from pathlib import Path
+
+import pytest
+import torch
+import torch.distributed as dist
+
+from grader import expect
+
+
+def gathered(value):
+    everyone = [None] * dist.get_world_size()
+    dist.all_gather_object(everyone, value)
+    return everyone
+
+
+def write_slowly(snapshot, path):
+    time.sleep(0.3)
+    torch.save(snapshot, path)
+
+
+class Disk:
+    """Refuses to be written on; counts how often it was tried."""
+
+    def __init__(self, error):
+        self.error, self.tried = error, 0
+
+    def write(self, snapshot, path):
+        self.tried += 1
+        raise self.error
+
+
+def outcome(exercise, write, snapshot, path):
+    """What this rank is told: the message, "" if all is well, or a foreign error."""
+    try:
+        exercise.save_or_all_raise(write, snapshot, path)
+    except exercise.SaveError as error:
+        return str(error)
+    except Exception as error:
+        return f"{type(error).__name__}, which is no SaveError: {error}"
+    return ""
+
+
+@pytest.mark.ranks(3, 4)
+def test_save_that_succeeds_is_complete_when_it_returns(exercise, rank, seed):
+    """When the function returns, on any rank, the file is complete."""
+    path = Path("snapshot.pt")
+    told = outcome(exercise, write_slowly, {"epochs_run": seed}, path)
+    there = path.exists() and torch.load(path, weights_only=True)
+    expect.equal(told, "", "what this rank is told of a save that went well")
+    expect.equal(there, {"epochs_run": seed}, "what this rank finds in the file")
+
+
+@pytest.mark.ranks(3, 4)
+def test_all_ranks_learn_of_a_failed_save(exercise, rank, seed):
+    """If rank 0 cannot write, every rank raises SaveError with rank 0's reason."""
+    why = f"No space left on device, says disk {seed}"
+    disk = Disk(OSError(why))
+    told = outcome(exercise, disk.write, {}, Path("snapshot.pt"))
+    expect.equal(told, why, "what this rank is told of a save that failed")
+    tried = gathered(disk.tried)
+    expect.equal(tried, [1] + [0] * (len(tried) - 1), "how often each rank has written")
+
+
+@pytest.mark.ranks(3)
+def test_any_error_of_the_writer_is_told(exercise, rank, seed):
+    """torch.save wraps some errors of the disk in a RuntimeError: that counts, too."""
+    disk = Disk(RuntimeError("unexpected pos 640 vs 528"))
+    told = outcome(exercise, disk.write, {}, Path("snapshot.pt"))
+    expect.equal(told, "unexpected pos 640 vs 528", "what this rank is told")
+
+
+@pytest.mark.ranks(3)
+def test_failure_without_a_message_is_a_failure(exercise, rank, seed):
+    """Some errors have no text: all ranks must raise all the same."""
+    raised = False
+    try:
+        exercise.save_or_all_raise(Disk(OSError()).write, {}, Path("snapshot.pt"))
+    except exercise.SaveError:
+        raised = True
+    expect.equal(gathered(raised), [True] * 3, "which ranks raised SaveError")
+
+
+@pytest.mark.ranks(3)
+def test_training_can_go_on_and_save_again(exercise, rank, seed):
+    """After a failed save all ranks are together: they can sum up, and save again."""
+    path = Path("snapshot.pt")
+    outcome(exercise, Disk(OSError("full")).write, {}, path)
+    x = torch.tensor([float(seed + rank)])
+    dist.all_reduce(x)
+    expect.equal(x.item(), 3.0 * seed + 3, "an all_reduce after the failed save")
+    told = outcome(exercise, write_slowly, {"epochs_run": 2}, path)
+    expect.equal(told, "", "what this rank is told of the next save")
+    expect.equal(torch.load(path, weights_only=True), {"epochs_run": 2}, "the file")
