@@ -18,8 +18,7 @@ STRICT := $(if $(WORKSHOP_CI),-p tools.strict_skips)
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help env tour test site serve cluster figures transcripts lint bench clean \
-    distclean
+.PHONY: help env tour test site serve cluster figures transcripts lint bench clean distclean
 
 help: ## print these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' \
