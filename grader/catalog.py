@@ -13,7 +13,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib  # pyright: ignore[reportMissingImports]
 
-SUFFIXES = (".py", ".sbatch", ".pbs")
+SUFFIXES = (".py", ".sbatch", ".pbs", ".yaml")
 
 
 def find_root(start: Path | None = None) -> Path:

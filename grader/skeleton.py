@@ -11,7 +11,8 @@ A solution marks each hole under its TODO comment::
 The skeleton has ``raise NotImplementedError("TODO 1 of 2")`` in its place. Lines
 that begin with ``#~`` or ``# ~`` inside an answer are what the skeleton shows after
 that line (for exercises that repair broken code); the solution does not have them.
-In shell scripts the hole stops the script with status 64 instead.
+In shell scripts the hole stops the script with status 64 instead; in YAML it is an
+extra key, ``x-todo-1``, which the checks of such exercises look for.
 """
 
 from __future__ import annotations
@@ -87,14 +88,18 @@ def skeleton_text(solution: str, suffix: str = ".py") -> str:
             lines.append(part)
             continue
         todo = f"TODO {part.number} of {total}"
-        stop = (
-            f'raise NotImplementedError("{todo}")'
-            if suffix == ".py"
-            else f'echo "{todo} is still open" >&2; exit 64'
-        )
-        lines.append(part.indent + stop)
+        lines.append(part.indent + _stop(todo, part.number, suffix))
         lines.extend((part.indent + code).rstrip() for code in part.broken)
     return "\n".join(lines) + "\n"
+
+
+def _stop(todo: str, number: int, suffix: str) -> str:
+    """The line in place of an answer, by which the file says that it is not done."""
+    if suffix == ".py":
+        return f'raise NotImplementedError("{todo}")'
+    if suffix == ".yaml":  # what follows may be the rest of a mapping
+        return f"x-todo-{number}: {todo} is still open"
+    return f'echo "{todo} is still open" >&2; exit 64'
 
 
 def plain_solution(solution: str) -> str:

@@ -24,6 +24,7 @@ from grader.catalog import Exercise, find_exercise, load_catalog
 from grader.errors import UserError
 from grader.skeleton import holes, parse, read_solution
 
+LANGUAGES = {".py": "python", ".yaml": "yaml"}
 HINT_NAMES = ("Hint 1: where to look", "Hint 2: nearer", "Hint 3: nearly the code")
 
 
@@ -99,7 +100,7 @@ class ExerciseDirective(SphinxDirective):
     def _text(self, exercise: Exercise) -> str:
         """The admonition's body as reStructuredText."""
         points = f"{exercise.points} point" + "s" * (exercise.points != 1)
-        language = "python" if exercise.suffix == ".py" else "bash"
+        language = LANGUAGES.get(exercise.suffix, "bash")
         parts = [
             ".. rst-class:: exercise-facts",
             f"{exercise.minutes} min · {points} · edit ``exercises/{exercise.file}``",

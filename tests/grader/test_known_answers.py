@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalog import Exercise, load_catalog
+from grader.catalog import SUFFIXES, Exercise, load_catalog
 from grader.engine import Engine
 from grader.skeleton import holes, parse, skeleton_text, with_answers
 from grader.verdict import Kind
@@ -28,9 +28,7 @@ HEADING = re.compile(r"^# \[answer (\d+)\]\s*$", re.MULTILINE)
 def files(folder: str) -> list[Path]:
     """All answers in ``tests/exercises/FOLDER``, by exercise."""
     return sorted(
-        path
-        for path in (ANSWERS / folder).glob("*/*")
-        if path.suffix in (".py", ".sbatch", ".pbs")
+        path for path in (ANSWERS / folder).glob("*/*") if path.suffix in SUFFIXES
     )
 
 

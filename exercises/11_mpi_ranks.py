@@ -1,0 +1,68 @@
+"""From what mpirun says to a process group.
+
+``mpirun`` tells each process its numbers, and nothing else. Under which names depends
+on whose ``mpirun`` it is:
+
+==========  ==========================  =====================
+number      Open MPI                    MPICH and Intel MPI
+==========  ==========================  =====================
+rank        OMPI_COMM_WORLD_RANK        PMI_RANK
+local rank  OMPI_COMM_WORLD_LOCAL_RANK  MPI_LOCALRANKID
+world size  OMPI_COMM_WORLD_SIZE        PMI_SIZE
+==========  ==========================  =====================
+
+A process of Open MPI may have the names of the right column, too: the task of ``srun``
+that started ``mpirun`` had them, and they say which *task* it was.
+
+Where rank 0 listens, no ``mpirun`` says. The job script hands that over: ``mpirun -x
+MASTER_ADDR -x MASTER_PORT`` of Open MPI, ``mpiexec -genv MASTER_ADDR n1`` of MPICH.
+The address may be a name, ``n1``, or a number, ``10.0.0.7``. Or it is an IPv6 address
+like ``fd00::7``: full of colons itself, it stands in brackets where a port follows,
+``tcp://[fd00::7]:29500``.
+
+Check your answer with: workshop check 11_mpi_ranks
+
+The page is docs/lessons/11_mpi_and_containers.rst
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+OPEN_MPI = {
+    "rank": "OMPI_COMM_WORLD_RANK",
+    "local_rank": "OMPI_COMM_WORLD_LOCAL_RANK",
+    "world_size": "OMPI_COMM_WORLD_SIZE",
+}
+MPICH = {
+    "rank": "PMI_RANK",
+    "local_rank": "MPI_LOCALRANKID",
+    "world_size": "PMI_SIZE",
+}
+
+
+class NotStarted(ValueError):
+    """This process lacks something that it takes to meet the others."""
+
+
+def numbers(environ: Mapping[str, str]) -> dict[str, int]:
+    """``rank``, ``local_rank`` and ``world_size`` of this process.
+
+    Raises:
+        NotStarted: no mpirun has started this process.
+    """
+    # TODO 1 of 2: choose the table of the mpirun that started this process, and look
+    # up its three names. If neither has, raise NotStarted with "mpirun" in its text.
+    raise NotImplementedError("TODO 1 of 2")
+
+
+def group_arguments(environ: Mapping[str, str]) -> dict[str, Any]:
+    """What ``init_process_group`` must be told: init_method, rank, world_size.
+
+    Raises:
+        NotStarted: MASTER_ADDR or MASTER_PORT was not handed over.
+    """
+    # TODO 2 of 2: the three arguments as a dict, with init_method "tcp://HOST:PORT".
+    # If one of the two variables was not handed over, raise NotStarted and name it.
+    raise NotImplementedError("TODO 2 of 2")

@@ -1,0 +1,12 @@
+# wrong value: an environment without MASTER_ADDR | must raise NotStarted
+# [answer 2]
+host = environ.get("MASTER_ADDR", "localhost")
+port = environ.get("MASTER_PORT", "29500")
+if ":" in host:
+    host = f"[{host}]"
+mine = numbers(environ)
+return {
+    "init_method": f"tcp://{host}:{port}",
+    "rank": mine["rank"],
+    "world_size": mine["world_size"],
+}

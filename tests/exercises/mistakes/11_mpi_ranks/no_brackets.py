@@ -1,0 +1,11 @@
+# wrong value: init_method for an IPv6 address | tcp://fd00::
+# [answer 2]
+for name in ("MASTER_ADDR", "MASTER_PORT"):
+    if name not in environ:
+        raise NotStarted(f"{name} is not set")
+mine = numbers(environ)
+return {
+    "init_method": f"tcp://{environ['MASTER_ADDR']}:{environ['MASTER_PORT']}",
+    "rank": mine["rank"],
+    "world_size": mine["world_size"],
+}

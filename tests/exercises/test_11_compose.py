@@ -1,0 +1,146 @@
+"""Checks of exercises/11_compose.yaml."""
+
+from collections import Counter
+
+import pytest
+
+from grader import compose, expect
+
+
+def said(node):
+    """Where a node goes to meet the others."""
+    host, port = node.meeting_point
+    return f"{node.name} goes to {host}:{port}"
+
+
+@pytest.mark.ranks(1, init=False)
+def test_file_has_two_nodes(exercise_path):
+    """Two services, each of which starts torchrun for one of two nodes."""
+    nodes = compose.read(exercise_path).nodes
+    names = ", ".join(node.name for node in nodes)
+    expect.that(len(nodes) == 2, f"there must be two services, but there are: {names}")
+    for node in nodes:
+        expect.that(
+            "standalone" not in node.options and node.option("nnodes", "1") == "2",
+            f"{node.name} must say --nnodes=2: with anything else it does not wait for "
+            "one more node",
+        )
+        expect.that(
+            node.option("nproc-per-node", "1") == "2",
+            f"{node.name} must start two processes: --nproc-per-node=2",
+        )
+        expect.that(
+            node.script[:1] == ("src/multinode_torchrun.py",),
+            f"{node.name} must run src/multinode_torchrun.py",
+        )
+
+
+@pytest.mark.ranks(1, init=False)
+def test_both_containers_can_start(exercise_path):
+    """No two containers ask for the same port of the machine."""
+    wanted = Counter()
+    for node in compose.read(exercise_path).nodes:
+        wanted.update({port.rpartition(":")[0] for port in node.ports} - {""})
+    twice = [port for port, count in wanted.items() if count > 1]
+    expect.that(
+        not twice,
+        f"both containers ask for port {', '.join(twice)} of the machine: the second "
+        "one cannot start. Containers of one network need no published port",
+    )
+
+
+@pytest.mark.ranks(1, init=False)
+def test_nodes_are_on_one_network(exercise_path):
+    """The two containers can reach each other at all."""
+    first, second = compose.read(exercise_path).nodes
+    both_on_host = first.host_network and second.host_network
+    where = [
+        f"{node.name} is on "
+        + ("the host" if node.host_network else " and ".join(sorted(node.networks)))
+        for node in (first, second)
+    ]
+    expect.that(
+        first.networks & second.networks or both_on_host,
+        f"the containers cannot reach each other: {', '.join(where)}",
+    )
+
+
+@pytest.mark.ranks(1, init=False)
+def test_each_node_finds_the_meeting_point(exercise_path):
+    """The name of the meeting point stands for one container, in both of them."""
+    file = compose.read(exercise_path)
+    places = {}
+    for node in file.nodes:
+        host, _ = node.meeting_point
+        place = file.find(host, node)
+        known = ", ".join(sorted(n for other in file.nodes for n in other.names))
+        expect.that(
+            place is not None,
+            f"{node.name} goes to {host}, a name that nobody answers to in its "
+            f"container; the names of the services are {known}",
+        )
+        places[node.name] = place if isinstance(place, str) else place.name
+    first, second = file.nodes
+    expect.that(
+        len(set(places.values())) == 1,
+        "the nodes wait at two places: "
+        + ", ".join(
+            f"{node.name} at {node.meeting_point[0]}, which is "
+            + ("itself" if places[node.name] == node.name else places[node.name])
+            for node in (first, second)
+        ),
+    )
+    ports = {node.meeting_point[1] for node in file.nodes}
+    expect.that(
+        len(ports) == 1,
+        f"the nodes wait at two ports: {said(first)}, {said(second)}",
+    )
+
+
+@pytest.mark.ranks(1, init=False)
+def test_nodes_mean_the_same_job(exercise_path):
+    """Both nodes use the same kind of rendezvous and the same id."""
+    first, second = compose.read(exercise_path).nodes
+    expect.equal(second.backend, first.backend, f"--rdzv-backend of {second.name}")
+    if first.backend == compose.DYNAMIC:
+        ids = [node.option("rdzv-id", "none") for node in (first, second)]
+        expect.that(
+            ids[0] == ids[1],
+            f"two jobs at one meeting point: {first.name} has --rdzv-id={ids[0]}, "
+            f"{second.name} has --rdzv-id={ids[1]}, and each waits for one more node "
+            "of its own job",
+        )
+
+
+@pytest.mark.ranks(1, init=False)
+def test_nodes_can_be_told_apart(exercise_path):
+    """Each node has a place of its own in the rendezvous."""
+    file = compose.read(exercise_path)
+    first, second = file.nodes
+    if first.backend == compose.DYNAMIC:
+        shared = first.host_network and not (first.host_pids and second.host_pids)
+        expect.that(
+            not shared,
+            "both containers have the name and address of the machine, and the same "
+            "PIDs: torchrun's c10d takes the two for one node and waits for another",
+        )
+        one_name = first.hostname is not None and first.hostname == second.hostname
+        expect.that(
+            not one_name,
+            f"both containers call themselves {first.hostname}: with the same PIDs "
+            "they are one node for torchrun's c10d, which waits for another",
+        )
+        return
+    ranks = [node.option("node-rank", "0") for node in (first, second)]
+    expect.that(
+        sorted(ranks) == ["0", "1"],
+        f"without c10d each node needs a --node-rank of its own, 0 and 1, not "
+        f"{' and '.join(ranks)}",
+    )
+    host, _ = first.meeting_point
+    place = file.find(host, first)
+    head = first if ranks[0] == "0" else second
+    expect.that(
+        place in (head, compose.HOST),
+        f"node rank 0 is {head.name}, and it listens there: {host} must be its name",
+    )

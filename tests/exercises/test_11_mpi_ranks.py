@@ -1,0 +1,137 @@
+"""Checks of exercises/11_mpi_ranks.py."""
+
+import socket
+import time
+from datetime import timedelta
+
+import pytest
+import torch
+import torch.distributed as dist
+
+from grader import expect
+
+
+def open_mpi(rank, local_rank, world_size):
+    return {
+        "OMPI_COMM_WORLD_RANK": str(rank),
+        "OMPI_COMM_WORLD_LOCAL_RANK": str(local_rank),
+        "OMPI_COMM_WORLD_SIZE": str(world_size),
+        "OMPI_COMM_WORLD_LOCAL_SIZE": "4",
+        "OMPI_COMM_WORLD_NODE_RANK": str(local_rank + 4),  # counts other jobs, too
+    }
+
+
+def mpich(rank, local_rank, world_size):
+    return {
+        "PMI_RANK": str(rank),
+        "MPI_LOCALRANKID": str(local_rank),
+        "PMI_SIZE": str(world_size),
+        "MPI_LOCALNRANKS": "4",
+    }
+
+
+def place(rank, local_rank, world_size):
+    return {"rank": rank, "local_rank": local_rank, "world_size": world_size}
+
+
+@pytest.mark.ranks(1)
+def test_numbers_under_open_mpi(exercise, seed):
+    """Open MPI's rank, local rank and world size, as whole numbers."""
+    numbers = exercise.numbers(open_mpi(4 + seed, seed, 12))
+    expect.equal(numbers, place(4 + seed, seed, 12), "the numbers under Open MPI")
+
+
+@pytest.mark.ranks(1)
+def test_numbers_under_mpich(exercise, seed):
+    """The same three numbers under the names of MPICH and Intel MPI."""
+    numbers = exercise.numbers(mpich(8 + seed, seed, 16))
+    expect.equal(numbers, place(8 + seed, seed, 16), "the numbers under MPICH")
+
+
+@pytest.mark.ranks(1)
+def test_open_mpi_inside_a_task_of_srun(exercise, seed):
+    """Open MPI started this process, whatever the task that started mpirun was."""
+    environ = {**mpich(0, 0, 2), **open_mpi(4 + seed, seed, 8)}
+    numbers = exercise.numbers(environ)
+    expect.equal(numbers, place(4 + seed, seed, 8), "the numbers of the inner launcher")
+
+
+@pytest.mark.ranks(1)
+def test_process_that_mpirun_did_not_start(exercise):
+    """Without any of the names the error says that mpirun did not start it."""
+    expect.raises(
+        exercise.NotStarted,
+        exercise.numbers,
+        {"PATH": "/usr/bin", "MASTER_ADDR": "n1", "MASTER_PORT": "20123"},
+        words=["mpirun"],
+        what="a process that no mpirun has started",
+    )
+
+
+@pytest.mark.ranks(1)
+def test_arguments_for_a_host_with_a_name(exercise, seed):
+    """The address and port that were handed over, and this process's numbers."""
+    master = {"MASTER_ADDR": "n1", "MASTER_PORT": str(20000 + seed)}
+    arguments = exercise.group_arguments({**mpich(4 + seed, seed, 8), **master})
+    expected = {
+        "init_method": f"tcp://n1:{20000 + seed}",
+        "rank": 4 + seed,
+        "world_size": 8,
+    }
+    expect.equal(arguments, expected, "the arguments of init_process_group")
+
+
+@pytest.mark.ranks(1)
+def test_what_was_not_handed_over_is_named(exercise, seed):
+    """A missing MASTER_ADDR or MASTER_PORT is an error that names the variable."""
+    master = {"MASTER_ADDR": "n1", "MASTER_PORT": "20123"}
+    for name in master:
+        rest = {key: value for key, value in master.items() if key != name}
+        expect.raises(
+            exercise.NotStarted,
+            exercise.group_arguments,
+            {**open_mpi(seed, seed, 8), **rest},
+            words=[name],
+            what=f"an environment without {name}",
+        )
+
+
+@pytest.mark.ranks(1)
+def test_arguments_for_an_ipv6_address(exercise, seed):
+    """An IPv6 address stands in brackets before the port."""
+    master = {"MASTER_ADDR": f"fd00::{seed}", "MASTER_PORT": "20123"}
+    arguments = exercise.group_arguments({**open_mpi(1, 1, 2), **master})
+    expect.equal(
+        arguments["init_method"],
+        f"tcp://[fd00::{seed}]:20123",
+        "init_method for an IPv6 address",
+    )
+
+
+def free_port(rank, shared_dir):
+    """A port that rank 0 finds and writes down for the others."""
+    note = shared_dir / "port"
+    if rank == 0:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        (shared_dir / "port.new").write_text(str(port))
+        (shared_dir / "port.new").rename(note)
+    while not note.exists():
+        time.sleep(0.02)
+    return note.read_text()
+
+
+@pytest.mark.ranks(3, 4, init=False, limit=20)
+def test_ranks_meet(exercise, rank, world_size, seed, shared_dir):
+    """With these arguments the ranks really meet and add up their numbers."""
+    names = open_mpi if seed % 2 else mpich
+    environ = names(rank, rank, world_size)
+    environ["MASTER_ADDR"] = "127.0.0.1"
+    environ["MASTER_PORT"] = free_port(rank, shared_dir)
+    arguments = exercise.group_arguments(environ)
+    dist.init_process_group("gloo", timeout=timedelta(seconds=15), **arguments)
+    total = torch.tensor([float(rank + 1)])
+    dist.all_reduce(total)
+    expect.equal(total.item(), world_size * (world_size + 1) / 2, "the sum")
+    dist.destroy_process_group()
