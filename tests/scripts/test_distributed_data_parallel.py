@@ -56,7 +56,7 @@ def test_one_bar_for_all_ranks_and_only_on_a_terminal(tmp_path):
         env=environment(),
         stdout=subprocess.DEVNULL,
         stderr=theirs,
-        timeout=180,
+        timeout=300,
         check=True,
     )
     os.close(theirs)

@@ -66,7 +66,7 @@ def start(folder, command, **variables):
 def finish(process):
     """Wait for it; nothing it started is left behind, even if it hangs."""
     try:
-        out, err = process.communicate(timeout=150)
+        out, err = process.communicate(timeout=300)
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)

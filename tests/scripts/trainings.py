@@ -12,7 +12,7 @@ import torch
 ROOT = Path(__file__).resolve().parents[2]
 SRC = ROOT / "src"
 LAUNCHED = re.compile(r"^(RANK|LOCAL_|WORLD_SIZE|GROUP_|MASTER_|TORCHELASTIC)")
-LIMIT = 180  # seconds; each takes a tenth of it on an idle machine
+LIMIT = 300  # seconds; each takes about 10 on an idle machine
 
 
 def environment(**variables):
