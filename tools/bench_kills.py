@@ -215,7 +215,7 @@ import devices                       # imports what must come before the process
 import torch, torch._dynamo, torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel as DDP
 
-RANKS, PATIENCE = 4, 2               # seconds asleep, with nothing done
+RANKS, PATIENCE = 4, 5               # seconds asleep, with nothing done
 gc.freeze()                          # ranks need not look at what they inherit
 
 def step(ddp_model):
