@@ -69,9 +69,10 @@ class Network:
 
     def detach(self, node: str) -> None:
         """Take the cable away: no other node sees how its connections end."""
-        self._shorten(node)
-        ip("link", "del", f"v{node[1:]}")
         del self._cables[node]
+        self._shorten(node)
+        with contextlib.suppress(OSError):  # gone with a node that ended by itself
+            ip("link", "del", f"v{node[1:]}")
 
     def plug(self, node: str, position: str) -> None:
         ip("link", "set", f"v{node[1:]}", position)
@@ -133,4 +134,5 @@ class Network:
         os.kill(carrier, signal.SIGKILL)
         os.waitpid(carrier, 0)
         ip("link", "del", f"p{node[1:]}")
-        ip("link", "set", f"v{node[1:]}", "master", "br0")
+        with contextlib.suppress(OSError):  # gone with a node that ended by itself
+            ip("link", "set", f"v{node[1:]}", "master", "br0")

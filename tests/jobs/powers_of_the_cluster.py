@@ -198,6 +198,11 @@ def power():
         wait_until(lambda: idle_nodes(cluster) == {"n1", "n2"})
         words = ["srun", "--nodes=2", "--ntasks-per-node=1", "hostname"]
         assert sorted(cluster.run(words, timeout=60).stdout.split()) == ["n1", "n2"]
+        # A node that ends by itself is off, and the rest lives on.
+        os.kill(int(cluster.command(["true"], "n2")[2]), signal.SIGKILL)
+        wait_until(lambda: not cluster.status().nodes[1].power)
+        cluster.on("n2")
+        wait_until(lambda: idle_nodes(cluster) == {"n1", "n2"})
 
 
 def cable_and_network():
@@ -364,4 +369,6 @@ def inside():
 
 
 if __name__ == "__main__":
-    globals()[sys.argv[2]]()
+    # a failure, too, leaves no cluster behind
+    with Cluster(STATE), Cluster(PLACE / "other"):
+        globals()[sys.argv[2]]()
