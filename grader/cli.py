@@ -473,11 +473,13 @@ def site(name: str | None, settings: tuple[str, ...], forget: bool) -> None:
 @click.option("--nodes", type=click.IntRange(1), help="Other than the script says.")
 @click.option("--time", metavar="HH:MM:SS", help="Other than the script says.")
 @click.argument("script")
-@click.argument("options", nargs=-1, type=click.UNPROCESSED)
+@click.argument(
+    "options", nargs=-1, type=click.UNPROCESSED, metavar="[OPTIONS OF THE SCHEDULER]"
+)
 def submit(dry_run, nodes, time, script, options) -> int:
-    """Submit SCRIPT with the options of the chosen site, then OPTIONS.
+    """Submit SCRIPT with the options of the chosen site.
 
-    OPTIONS are those of sbatch or qsub.
+    What follows SCRIPT is for sbatch or qsub and comes after the site's options.
     """
     import shlex
 

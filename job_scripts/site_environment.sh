@@ -8,16 +8,19 @@
 # the scheduler that runs this job.
 # shellcheck shell=bash
 
+site_refuse() {
+  echo "$(hostname): $*" >&2
+  exit 2
+}
+
 if [ -e job_scripts/site.sh ]; then
   source job_scripts/site.sh # WORKSHOP_SITE, and SITE_... as set for this user
+elif [ -z "${WORKSHOP_SITE:-}" ] && [ -n "${PBS_JOBID:-}" ]; then
+  WORKSHOP_SITE=plain_pbs
 fi
-if [ -z "${WORKSHOP_SITE:-}" ]; then
-  if [ -n "${PBS_JOBID:-}" ]; then WORKSHOP_SITE=plain_pbs; else WORKSHOP_SITE=plain_slurm; fi
-fi
-if [ ! -e "job_scripts/sites/$WORKSHOP_SITE.sh" ]; then
-  echo "$(hostname): there is no job_scripts/sites/$WORKSHOP_SITE.sh: choose a site with \`workshop site\`" >&2
-  exit 2
-fi
+site_file=job_scripts/sites/${WORKSHOP_SITE:=plain_slurm}.sh
+[ -e "$site_file" ] || site_refuse "there is no $site_file:" \
+  "choose a site with \`workshop site\`"
 
 # For site files: use the Python environment in the folder SITE_ENVIRONMENT. Where there
 # is none, whatever the job was submitted with may have a torchrun of its own.
@@ -26,30 +29,27 @@ activate_environment() {
   if [ -e "$folder/bin/activate" ]; then
     source "$folder/bin/activate"
   elif [ -n "${SITE_ENVIRONMENT:-}" ] || ! command -v torchrun > /dev/null; then
-    echo "$(hostname): there is no Python environment in $folder (from $PWD): run \`make tour\` once, or name another: workshop site $WORKSHOP_SITE --set ENVIRONMENT=FOLDER" >&2
-    exit 2
+    site_refuse "there is no Python environment in $folder (from $PWD):" \
+      "run \`make tour\` once, or name another:" \
+      "workshop site $WORKSHOP_SITE --set ENVIRONMENT=FOLDER"
   fi
 }
 
-source "job_scripts/sites/$WORKSHOP_SITE.sh"
+source "$site_file"
 case $SITE_SCHEDULER in
   slurm) site_other_job=${PBS_JOBID:-} ;;
   *) site_other_job=${SLURM_JOB_ID:-} ;;
 esac
-if [ -n "$site_other_job" ]; then
-  echo "$(hostname): the site $WORKSHOP_SITE has another scheduler than this job: choose one with \`workshop site\`" >&2
-  exit 2
-fi
+[ -z "$site_other_job" ] || site_refuse "the site $WORKSHOP_SITE has another" \
+  "scheduler than this job: choose one with \`workshop site\`"
 # `module` and `activate` are not written for set -e and set -u
 site_shell_options=$-
 set +eu
 site_environment
 case $site_shell_options in *e*) set -e ;; esac
 case $site_shell_options in *u*) set -u ;; esac
-if ! command -v torchrun > /dev/null; then
-  echo "$(hostname): there is no torchrun after site_environment of job_scripts/sites/$WORKSHOP_SITE.sh" >&2
-  exit 2
-fi
+command -v torchrun > /dev/null ||
+  site_refuse "there is no torchrun after site_environment of $site_file"
 
 # By which network the ranks talk; without it, by the one that the host's name leads to.
 if [ -n "${SITE_INTERFACE:-}" ]; then
