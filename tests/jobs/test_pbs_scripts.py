@@ -137,7 +137,7 @@ def test_many_hosts_train_as_one_device(
 ):
     """All three launchers at once: jobs that share hosts do not meet each other."""
     options = []
-    variables = {"EPOCHS": 3, "SAVE_EVERY": 3}
+    variables: dict = {"EPOCHS": 3, "SAVE_EVERY": 3}
     variables["ARGS"] = f"--batch-size {32 // (hosts * per_host)}"
     if (hosts, per_host) != (2, 2):  # what the scripts ask for by themselves
         options = ["-l", f"select={hosts}:ncpus=1", "-l", "place=scatter"]
@@ -305,7 +305,8 @@ def test_ssh_script_trains_by_way_of_a_real_sshd(cluster, checkout, sshd, tmp_pa
 # The chain
 
 
-CHAIN = {"EPOCHS": 12, "SAVE_EVERY": 2, "RANKS_PER_NODE": 1}
+CHAIN = {"EPOCHS": 12, "SAVE_EVERY": 2}
+ONE_CORE = ("-l", "select=2:ncpus=1", "-l", "place=scatter")
 
 
 def numbered(pbs, job_id, k):
@@ -324,7 +325,7 @@ def wait_for_change(path, seen, seconds=LIMIT):
 
 def test_chain_of_three_jobs_equals_one_long_job(pbs, submit, checkout):
     """Two jobs are ended by the walltime, wherever they are; bit for bit the same."""
-    first = submit("chained", "-l", "walltime=00:07:00", **CHAIN)
+    first = submit("chained", *ONE_CORE, "-l", "walltime=00:07:00", **CHAIN)
     snapshot = checkout / "snapshots" / f"chain{first}.pt"
     seen = None
     for k in (0, 1):
@@ -338,11 +339,14 @@ def test_chain_of_three_jobs_equals_one_long_job(pbs, submit, checkout):
     assert last.exit_status == 0, last.output
     assert "Resuming from" in last.output
     assert numbered(pbs, first, 3).hosts == [], "the successor was not removed"
-    assert numbered(pbs, first, 2).request.walltime == 7 * 60
+    asked = (last.request.walltime, last.request.chunks[0].amount.ncpus)
+    assert asked == (7 * 60, 1), "the successors asked for something else"
     with pytest.raises(KeyError):
         numbered(pbs, first, 4)
 
-    long = submit("multinode_torchrun", **CHAIN, SNAPSHOT="snapshots/long.pt")
+    long = submit(
+        "multinode_torchrun", *ONE_CORE, **CHAIN, SNAPSHOT="snapshots/long.pt"
+    )
     assert pbs.wait(long, LIMIT).exit_status == 0
     compare = [sys.executable, "src/compare_snapshots.py", "snapshots/long.pt"]
     done = subprocess.run(
