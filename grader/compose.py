@@ -134,7 +134,7 @@ def _node(name: str, service: Any, declared: dict) -> Node:
             "declare under networks"
         )
     aliases = [a for about in given.values() for a in (about or {}).get("aliases", [])]
-    more = [str(service[key]) for key in ("container_name",) if key in service]
+    more = [str(service[k]) for k in ("container_name", "hostname") if k in service]
     options, script = _torchrun(name, service.get("command"))
     return Node(
         name=name,

@@ -38,6 +38,10 @@ drawing.text(
     behind="yellow",
 )
 drawing.text(
-    240, 348, "not known: the hostname of another container", size=13, behind="yellow"
+    240,
+    348,
+    "localhost is not in it: it is another one for each",
+    size=13,
+    behind="yellow",
 )
 drawing.save(__file__)

@@ -77,7 +77,7 @@ def test_each_node_finds_the_meeting_point(exercise_path):
         expect.that(
             place is not None,
             f"{node.name} goes to {host}, a name that nobody answers to in its "
-            f"container; the names of the services are {known}",
+            f"container; the names are {known}",
         )
         places[node.name] = place if isinstance(place, str) else place.name
     first, second = file.nodes

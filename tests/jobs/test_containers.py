@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from grader.skeleton import with_answers
 from tests.jobs import docker_engine
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -115,7 +116,7 @@ def engine():
 
 
 @pytest.fixture(scope="module")
-def compose(engine, tmp_path_factory):
+def compose(engine):
     """Run a compose file; returns (output, exit status of each service)."""
 
     def up(file: Path, **env) -> tuple[str, dict[str, int]]:
@@ -172,6 +173,86 @@ def test_shared_memory_of_a_container_is_64_mb_unless_told(engine):
 
     assert size() == 64
     assert size("--shm-size=1g") == 1024
+
+
+WORKERS = """
+import torch
+from torch.utils.data import DataLoader
+for _ in DataLoader([torch.zeros(40_000_000)], num_workers=1):  # 160 MB a batch
+    print("arrived")
+"""
+
+
+@ENGINE
+def test_batch_of_a_worker_must_fit_into_shared_memory(engine):
+    def load(*options):
+        words = ("docker", "run", "--rm", *options, "workshop", "python", "-c", WORKERS)
+        return engine.run(*words, check=False)
+
+    small, large = load(), load("--shm-size=1g")
+    assert small.returncode
+    for words in ("unable to allocate shared memory(shm)", "No space left on device"):
+        assert words in small.stdout
+    assert (large.stdout.strip(), large.returncode) == ("arrived", 0)
+
+
+@ENGINE
+def test_container_is_found_by_its_names_on_its_own_networks_alone(engine):
+    for network in ("cluster", "storage"):
+        engine.run("docker", "network", "create", network)
+    node = ("--network=cluster", "--name=node0", "--hostname=head", "--detach")
+    engine.run("docker", "run", "--rm", *node, "workshop", "sleep", "300")
+
+    def look(name: str, network: str) -> str:
+        code = "import socket, sys; print(socket.gethostbyname(sys.argv[1]))"
+        words = ("docker", "run", "--rm", f"--network={network}", "workshop")
+        return engine.run(*words, "python", "-c", code, name, check=False).stdout
+
+    try:
+        assert look("node0", "cluster") == look("head", "cluster")
+        assert look("node0", "cluster").startswith("172.")
+        assert "Temporary failure" in look("node0", "storage")
+    finally:
+        engine.run("docker", "rm", "--force", "node0")
+        for network in ("cluster", "storage"):
+            engine.run("docker", "network", "rm", network, check=False)
+
+
+# What the checks of the exercise say on paper, said by real containers
+HASTE = "--rdzv-conf=join_timeout=40,read_timeout=40 src/hello_ranks.py"
+
+
+def answer(tmp_path, folder: str = "", name: str = "") -> Path:
+    """The exercise's file with its solution or a known answer, with short waits."""
+    text = (ROOT / "solutions" / "11_compose.yaml").read_text()
+    if name:
+        known = ROOT / "tests" / "exercises" / folder / "11_compose" / name
+        pieces = re.split(r"(?m)^# \[answer (\d)\]\n", known.read_text())
+        codes = zip(pieces[1::2], pieces[2::2], strict=True)
+        answers = {int(number): code for number, code in codes}
+        text = with_answers(text, answers)
+    assert "src/multinode_torchrun.py 10 5" in text
+    file = tmp_path / "compose.yaml"
+    file.write_text(text.replace("src/multinode_torchrun.py 10 5", HASTE))
+    return file
+
+
+@ENGINE
+@pytest.mark.parametrize("name", ["", "static.yaml", "hostname.yaml"])
+def test_right_answer_of_the_exercise_meets(compose, tmp_path, name):
+    output, states = compose(answer(tmp_path, "right", name))
+    assert set(states.values()) == {0}, output
+    assert "sum of all ranks: 6, expected: 6" in output
+
+
+@ENGINE
+@pytest.mark.parametrize(
+    "name", ["two_networks", "localhost", "two_ids", "host_network"]
+)
+def test_wrong_answer_of_the_exercise_never_meets(compose, tmp_path, name):
+    output, states = compose(answer(tmp_path, "mistakes", f"{name}.yaml"))
+    assert all(states.values()), output
+    assert "sum of all ranks" not in output
 
 
 @ENGINE
