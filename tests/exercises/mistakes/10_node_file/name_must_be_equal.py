@@ -1,0 +1,3 @@
+# exception: ValueError | the reverse
+# [answer 2]
+return hosts.index(hostname)

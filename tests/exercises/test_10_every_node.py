@@ -1,0 +1,68 @@
+"""Checks of exercises/10_every_node.pbs: submitted to two and to three hosts."""
+
+import pytest
+
+from grader import expect
+
+UNTIL_ENDED = 40  # seconds
+# How long a torchrun waits for the others; without this, ten minutes.
+PATIENCE = ("-v", "PET_RDZV_CONF=join_timeout=8")
+
+
+def submit(scheduler, path, nodes, **more):
+    """One process on each host is enough for a check."""
+    asked = ("-l", f"select={nodes}:ncpus=1", "-l", "place=scatter", *PATIENCE)
+    job = scheduler.submit(path, *asked, nodes=nodes, **more)
+    expect.that(job.state != "REFUSED", f"qsub refused the script: {job.output}")
+    return job
+
+
+def meeting_host(launch):
+    """The host at which a torchrun is told to meet the others."""
+    endpoint = launch.option("--rdzv-endpoint") or launch.option("--master-addr") or ""
+    return endpoint.split(":")[0]
+
+
+@pytest.mark.ranks(1, init=False, limit=60)
+def test_every_host_starts_torchrun(exercise_path, scheduler, seed):
+    """Each host starts one torchrun; each is told of as many hosts, and one place."""
+    job = submit(scheduler, exercise_path, 2 + seed % 2, limit=15, only_launch=True)
+    started = job.hosts("torchrun")
+    what = "the hosts that started torchrun"
+    expect.that(started, f"no host started torchrun; {job.ending}")
+    expect.equal(started, job.nodes, what)
+    agents = job.started("torchrun")
+    for agent in agents:
+        nnodes = (agent.option("--nnodes") or "1").split(":")[-1]
+        expect.equal(nnodes, str(len(job.nodes)), f"--nnodes on {agent.host}")
+    places = {meeting_host(agent) for agent in agents}
+    expect.equal(len(places), 1, f"the number of different places to meet ({places})")
+    place = places.pop()
+    known = place in job.nodes or place.startswith("10.77.0.")
+    sentence = f"they meet at {place!r}, which is not a host of this job"
+    expect.that(known, f"{sentence}: {', '.join(job.nodes)}")
+    if all(agent.option("--rdzv-backend") in (None, "static") for agent in agents):
+        ranks = sorted(agent.option("--node-rank") or "0" for agent in agents)
+        wanted = [str(rank) for rank in range(len(agents))]
+        expect.equal(ranks, wanted, "the node ranks (without --rdzv-backend=c10d)")
+    expect.that(job.state == "COMPLETED", job.ending)
+
+
+@pytest.mark.ranks(1, init=False, limit=60)
+def test_how_the_job_ends(exercise_path, scheduler, seed):
+    """The hosts meet, and the job succeeds; but if a rank fails, so does the job."""
+    if scheduler.dry:
+        scheduler.not_checked("whether the hosts meet, and what a failing rank does")
+        return
+    fails = seed % 2 == 0  # one of the two seeds, on one host: that is decided soon
+    nodes, which = (1, 0) if fails else (2, None)
+    more = {"limit": UNTIL_ENDED, "failing_rank": which}
+    job = submit(scheduler, exercise_path, nodes, **more)
+    found = [(worker.rank, worker.host) for worker in job.workers]
+    ranks = [rank for rank, _ in found]
+    expect.equal(ranks, list(range(nodes)), f"the ranks ({job.ending})")
+    expect.equal(sorted(host for _, host in found), job.nodes, "the hosts of the ranks")
+    expect.that(fails or job.state == "COMPLETED", job.ending)
+    expect.that(job.state != "STILL RUNNING", job.ending)
+    told = not fails or job.exit_code != 0
+    expect.that(told, "a rank has failed, but the job's exit status is 0")

@@ -1,0 +1,120 @@
+"""Checks of exercises/10_node_file.py: node files as PBS writes them."""
+
+import pytest
+
+from grader import expect
+
+
+def node_file(*lines):
+    return "".join(f"{line}\n" for line in lines)
+
+
+@pytest.mark.ranks(1, init=False)
+def test_a_line_for_each_host(exercise, seed):
+    """One line for each host: one process on each."""
+    hosts = [f"node{k:02}" for k in range(1, 2 + seed % 5)]
+    found = exercise.hosts_and_processes(node_file(*hosts))
+    expect.equal(list(found[0]), hosts, "the hosts")
+    expect.equal(found[1], 1, "the processes on each host")
+
+
+@pytest.mark.ranks(1, init=False)
+def test_repeated_lines(exercise, seed):
+    """With mpiprocs=2 or more, each host is there as often, and is still one host."""
+    mpiprocs = 2 + seed % 3
+    hosts = ["node01", "node02", "node03"]
+    text = node_file(*(host for host in hosts for _ in range(mpiprocs)))
+    found = exercise.hosts_and_processes(text)
+    expect.equal(list(found[0]), hosts, "the hosts")
+    expect.equal(found[1], mpiprocs, "the processes on each host")
+
+
+@pytest.mark.ranks(1, init=False)
+def test_order_of_the_file(exercise):
+    """The first host of the file comes first, whatever the alphabet says."""
+    text = node_file(*["gpu-10.cluster"] * 2, *["gpu-02.cluster"] * 2)
+    found = exercise.hosts_and_processes(text)
+    expect.equal(list(found[0]), ["gpu-10.cluster", "gpu-02.cluster"], "the hosts")
+
+
+@pytest.mark.ranks(1, init=False)
+def test_lines_that_stand_apart(exercise):
+    """The lines of one host need not follow each other."""
+    found = exercise.hosts_and_processes(node_file(*["node07", "node03"] * 4))
+    expect.equal(list(found[0]), ["node07", "node03"], "the hosts")
+    expect.equal(found[1], 4, "the processes on each host")
+
+
+@pytest.mark.ranks(1, init=False)
+def test_ends_of_lines(exercise):
+    """Empty lines, and a last line without its end, change nothing."""
+    found = exercise.hosts_and_processes("node07\n\nnode03\n\n")
+    expect.equal(list(found[0]), ["node07", "node03"], "the hosts with empty lines")
+    found = exercise.hosts_and_processes("node07\nnode03")
+    expect.equal(list(found[0]), ["node07", "node03"], "the hosts without a last end")
+
+
+@pytest.mark.ranks(1, init=False)
+def test_unequal_numbers_are_refused(exercise, seed):
+    """A host with fewer lines than another is refused; both numbers are named."""
+    few, many = 1 + seed % 3, 5 + seed % 3
+    for first, second in ((few, many), (many, few)):
+        text = node_file(*["node07"] * first, *["node03"] * second)
+        expect.raises(
+            ValueError,
+            exercise.hosts_and_processes,
+            text,
+            words=[str(few), str(many)],
+            what=f"{first} lines of node07 and {second} of node03",
+        )
+    # as many lines as hosts times two, and yet not two on each
+    text = node_file("node07", "node03", "node03", "node03")
+    unequal = "one line of node07 and three of node03"
+    expect.raises(ValueError, exercise.hosts_and_processes, text, what=unequal)
+
+
+@pytest.mark.ranks(1, init=False)
+def test_no_host_is_refused(exercise):
+    """A file without hosts is refused."""
+    for text in ("", "\n\n"):
+        refuse = exercise.hosts_and_processes
+        expect.raises(ValueError, refuse, text, what=f"the node file {text!r}")
+
+
+@pytest.mark.ranks(1, init=False)
+def test_node_rank(exercise):
+    """The node rank is the place in the list of hosts."""
+    hosts = ["node07", "node03", "node11"]
+    found = [exercise.node_rank(hosts, host) for host in hosts]
+    expect.equal(found, [0, 1, 2], "the node ranks of node07, node03, node11")
+
+
+@pytest.mark.ranks(1, init=False)
+def test_domains(exercise):
+    """The file may say gpu-10.cluster where hostname says gpu-10, and the reverse."""
+    long = ["gpu-2.cluster", "gpu-10.cluster"]
+    short = ["gpu-2", "gpu-10"]
+    for hosts, names in ((long, short), (short, long)):
+        found = [exercise.node_rank(hosts, name) for name in names]
+        expect.equal(found, [0, 1], f"the node ranks of {names} in {hosts}")
+
+
+@pytest.mark.ranks(1, init=False)
+def test_names_that_begin_alike(exercise):
+    """gpu-1 and gpu-10 are two hosts."""
+    for hosts in (["gpu-10.cluster", "gpu-1.cluster"], ["gpu-10", "gpu-1"]):
+        expect.equal(exercise.node_rank(hosts, "gpu-1"), 1, f"gpu-1 in {hosts}")
+
+
+@pytest.mark.ranks(1, init=False)
+def test_foreign_host_is_refused(exercise):
+    """A host that is not in the file is refused, and named."""
+    for stranger in ("gpu-1", "login"):
+        expect.raises(
+            ValueError,
+            exercise.node_rank,
+            ["gpu-10.cluster", "gpu-11.cluster"],
+            stranger,
+            words=[stranger],
+            what=f"{stranger} in a job on gpu-10.cluster and gpu-11.cluster",
+        )
