@@ -127,7 +127,8 @@ def compose(engine):
             output = engine.run(*words, "up", env=variables, timeout=300).stdout
             states = {}
             for service in yaml.safe_load(file.read_text())["services"]:
-                (name,) = engine.run(*words, "ps", "-q", service).stdout.split()
+                # the last word: a network that nobody uses is worth a warning to it
+                name = engine.run(*words, "ps", "-q", service).stdout.split()[-1]
                 shown = engine.run(
                     "docker", "inspect", "-f", "{{.State.ExitCode}}", name
                 )
