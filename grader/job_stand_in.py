@@ -3,7 +3,8 @@
 It is copied into the folder of the check under the names of the scripts of ``src/``.
 Each process writes down its host, its arguments and the variables that a launcher
 sets; that takes no torch and hardly any time. A check can have one rank fail, or say
-that a rank works for some seconds (see :mod:`grader.jobs`).
+that ranks work for some seconds (see :mod:`grader.jobs`). Who has come to the end of
+its work leaves a file, too: who was ended before does not.
 """
 
 import json
@@ -14,6 +15,7 @@ import time
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent.parent / "record"
+LONGEST_START = 15.0  # seconds between the first and the last rank
 NAMES = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
 KEPT = ("MASTER_", "SLURM", "PBS", "OMPI_COMM", "PMI", "TORCHELASTIC", "CUDA_VISIBLE")
 ALSO = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK")
@@ -38,12 +40,25 @@ def main() -> int:
     os.replace(FOLDER / f"{name}.new", FOLDER / name)
     print(f"{found['program']} runs as rank {rank} on {found['host']}", flush=True)
     orders = json.loads((FOLDER / "orders.json").read_text())
-    if orders["failing_rank"] == rank:
+    failing_rank = orders.get("failing_rank")
+    if failing_rank == rank:
         time.sleep(0.3)
         print(f"rank {rank} fails, as it was told to", file=sys.stderr, flush=True)
+        (FOLDER / f"failed.{rank}").touch()
         return orders["failing_status"]
-    time.sleep(orders["work_seconds"])
+    if failing_rank is not None:
+        wait_for(FOLDER / f"failed.{failing_rank}")
+    if orders.get("working_rank") in (None, rank):
+        time.sleep(orders["work_seconds"])
+    (FOLDER / f"{name}.finished").touch()
     return 0
+
+
+def wait_for(path: Path) -> None:
+    """Until ``path`` is there: on a busy machine the ranks start far apart."""
+    end = time.monotonic() + LONGEST_START
+    while not path.exists() and time.monotonic() < end:
+        time.sleep(0.05)
 
 
 if __name__ == "__main__":

@@ -30,6 +30,8 @@ from pathlib import Path
 
 RECORDED = ("torchrun", "python", "python3", "mpirun", "mpiexec")
 STILL_RUNNING = "STILL RUNNING"
+# what the rank that runs a check has in its environment, and a user's shell has not
+OF_THE_CHECK = re.compile(r"(LOCAL_)?(RANK|WORLD_SIZE)$|MASTER_(ADDR|PORT)$")
 OPEN = re.compile(r"^(TODO \d+ of \d+) is still open$", re.MULTILINE)
 
 
@@ -49,6 +51,7 @@ class Launch:
     host: str
     args: tuple[str, ...]
     cwd: str
+    job: str = ""  # the number that the scheduler gave
 
     def option(self, *names: str) -> str | None:
         """The value of ``--name VALUE`` or ``--name=VALUE``; ``_`` counts as ``-``."""
@@ -63,13 +66,17 @@ class Launch:
 
 @dataclass(frozen=True)
 class Worker:
-    """One process of the training script, with what its launcher told it."""
+    """One process of the training script, with what its launcher told it.
+
+    ``finished``: it came to the end of its work, nobody ended it before.
+    """
 
     program: str
     host: str
     rank: int
     args: tuple[str, ...]
     env: dict[str, str] = field(repr=False)
+    finished: bool = True
 
 
 @dataclass(frozen=True)
@@ -146,6 +153,9 @@ class Scheduler:
         failing_rank: int | None = None,
         failing_status: int = 3,
         work_seconds: float = 0.0,
+        working_rank: int | None = None,
+        only_launch: bool = False,
+        on_paper: bool = False,
         env: dict[str, str] | None = None,
     ) -> Job:
         """Submit ``script`` to ``nodes`` nodes and wait for its end.
@@ -154,23 +164,27 @@ class Scheduler:
             options: more options for ``sbatch`` or ``qsub``.
             gpus: per node; 0 asks for none.
             limit: seconds until a job that has not ended is cancelled.
-            failing_rank: this rank of the training ends with ``failing_status``.
+            failing_rank: this rank of the training ends with ``failing_status``; the
+                others begin to work when it has.
             work_seconds: how long each rank of the training works.
+            working_rank: only this one works so long, the others are done at once.
+            only_launch: torchrun, mpirun and python write down how they were called
+                and end: for what a wrong script would wait for in vain.
+            on_paper: only read the script through, as where no cluster can run; then
+                ``env`` may set what the scheduler else sets, such as SLURM_JOB_ID.
             env: variables of the shell that submits.
 
         Raises:
             OpenTodo: the script stopped at a hole.
         """
-        record = self.folder / "record"
-        shutil.rmtree(record, ignore_errors=True)
-        record.mkdir()
         orders = {
             "failing_rank": failing_rank,
             "failing_status": failing_status,
             "work_seconds": work_seconds,
+            "working_rank": working_rank,
         }
-        (record / "orders.json").write_text(json.dumps(orders))
-        if self.dry:
+        record = self._new_record(orders, only_launch)
+        if self.dry or on_paper:
             from grader.jobs_on_paper import submit
 
             ended = submit(self.folder, script, nodes, gpus, env or {}, limit)
@@ -184,6 +198,60 @@ class Scheduler:
         job = Job(*ended, *_recorded(record))
         _refuse_open_todos(script, job)
         return job
+
+    def submit_twice(
+        self,
+        script: Path,
+        *,
+        nodes: int = 2,
+        limit: float = 30.0,
+        work_seconds: float = 0.0,
+        only_launch: bool = False,
+    ) -> tuple[Job, Job]:
+        """Submit a ``.sbatch`` script two times, to the same nodes at the same time.
+
+        Raises:
+            OpenTodo: the script stopped at a hole.
+        """
+        record = self._new_record({"work_seconds": work_seconds}, only_launch)
+        if self.dry:
+            from grader.jobs_on_paper import submit
+
+            ended = [
+                (number, *submit(self.folder, script, nodes, 0, env, limit)[1:])
+                for number in ("4711", "4712")
+                for env in [{"SLURM_JOB_ID": number, "SLURM_JOBID": number}]
+            ]
+        else:
+            from grader.jobs_on_cluster import submit_together
+
+            state = Path(self.state)
+            ended = submit_together(state, self.folder, script, nodes, limit, times=2)
+        launches, workers = _recorded(record)
+        one, other = (
+            Job(
+                *end,
+                [launch for launch in launches if launch.job == end[0]],
+                [worker for worker in workers if _job_of(worker) == end[0]],
+            )
+            for end in ended
+        )
+        _refuse_open_todos(script, one)
+        return one, other
+
+    def _new_record(self, orders: dict, only_launch: bool) -> Path:
+        """An empty folder for what the programs of a job write down."""
+        record = self.folder / "record"
+        shutil.rmtree(record, ignore_errors=True)
+        record.mkdir()
+        (record / "orders.json").write_text(json.dumps(orders))
+        if only_launch:
+            (record / "only_launch").touch()
+        return record
+
+
+def _job_of(worker: Worker) -> str:
+    return worker.env.get("SLURM_JOB_ID", "")
 
 
 def _make_clone(folder: Path, root: Path) -> None:
@@ -215,8 +283,9 @@ def _recorder(folder: Path, name: str) -> str:
     return f"""#!/bin/bash
 host=${{PAPER_HOST:-$(hostname)}}
 file="{folder}/record/launch.{name}.$host.$$"
-printf '%s\\0' "$host" "$PWD" "$@" > "$file.new"
+printf '%s\\0' "${{SLURM_JOB_ID:-$PBS_JOBID}}" "$host" "$PWD" "$@" > "$file.new"
 mv "$file.new" "$file"
+if [[ -e "{folder}/record/only_launch" && "$1" != -c ]]; then exit 0; fi
 {real}
 """
 
@@ -230,12 +299,12 @@ def write_program(path: Path, text: str) -> None:
 def _recorded(record: Path) -> tuple[list[Launch], list[Worker]]:
     launches, workers = [], []
     for path in sorted(record.iterdir()):
-        if path.suffix == ".new":
+        if path.suffix in (".new", ".finished"):
             continue
         if path.name.startswith("launch."):
-            host, cwd, *args = path.read_text(errors="replace").split("\0")[:-1]
-            program = path.name.split(".")[1]
-            launches.append(Launch(program, host.split(".")[0], tuple(args), cwd))
+            job, host, cwd, *args = path.read_text(errors="replace").split("\0")[:-1]
+            program, host = path.name.split(".")[1], host.split(".")[0]
+            launches.append(Launch(program, host, tuple(args), cwd, job))
         elif path.name.startswith("worker."):
             found = json.loads(path.read_text())
             workers.append(
@@ -245,6 +314,7 @@ def _recorded(record: Path) -> tuple[list[Launch], list[Worker]]:
                     found["rank"],
                     tuple(found["args"]),
                     found["env"],
+                    Path(f"{path}.finished").exists(),
                 )
             )
     workers.sort(key=lambda worker: worker.rank)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 import time
 from pathlib import Path
 
-from grader.jobs import STILL_RUNNING
+from grader.jobs import OF_THE_CHECK, STILL_RUNNING
 from practice_cluster import Cluster
 from practice_cluster.rehearsal import Delays, PbsError, Rehearsal
 
@@ -32,12 +34,53 @@ def submit(
         )
     asked = [f"--nodes={nodes}", *([f"--gres=gpu:{gpus}"] if gpus else []), *options]
     output = folder / "record" / "output"
-    command = ["sbatch", "--parsable", f"--output={output}", *asked, str(script)]
-    done = cluster.run(command, cwd=folder, env=env, timeout=limit)
+    done = _sbatch(cluster, folder, script, output, asked, env, limit)
     if done.returncode:
         return "", "REFUSED", done.returncode, done.stdout + done.stderr, []
     number = done.stdout.strip().split(";")[0]
-    end = time.monotonic() + limit
+    return _end_of(cluster, number, script, output, time.monotonic() + limit)
+
+
+def submit_together(
+    state: Path, folder: Path, script: Path, nodes: int, limit: float, times: int
+) -> list[tuple[str, str, int | None, str, list[str]]]:
+    """Submit ``script`` several times to the same nodes, then wait for all."""
+    cluster = Cluster(state)
+    asked = [f"--nodes={nodes}", f"--nodelist={','.join(cluster.hosts[:nodes])}"]
+    outputs = [folder / "record" / f"output.{number}" for number in range(times)]
+    submitted = [
+        _sbatch(cluster, folder, script, output, asked, {}, limit) for output in outputs
+    ]
+    ended, end = [], time.monotonic() + limit
+    for done, output in zip(submitted, outputs, strict=True):
+        if done.returncode:
+            said = done.stdout + done.stderr
+            ended.append(("", "REFUSED", done.returncode, said, []))
+            continue
+        number = done.stdout.strip().split(";")[0]
+        ended.append(_end_of(cluster, number, script, output, end))
+    return ended
+
+
+def _sbatch(
+    cluster: Cluster,
+    folder: Path,
+    script: Path,
+    output: Path,
+    options: list[str],
+    env: dict[str, str],
+    limit: float,
+) -> subprocess.CompletedProcess[str]:
+    foreign = [name for name in os.environ if OF_THE_CHECK.match(name)]
+    command = ["env", *(f"--unset={name}" for name in foreign)]  # sbatch passes all on
+    command += ["sbatch", "--parsable", f"--output={output}", *options, str(script)]
+    return cluster.run(command, cwd=folder, env=env, timeout=limit)
+
+
+def _end_of(
+    cluster: Cluster, number: str, script: Path, output: Path, end: float
+) -> tuple[str, str, int | None, str, list[str]]:
+    """Wait for a job until the time ``end``; what :func:`submit` returns of it."""
     while (found := _look(cluster, number))["JobState"] not in ENDED:
         if time.monotonic() > end:
             found["JobState"], found["ExitCode"] = STILL_RUNNING, ""

@@ -12,7 +12,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from grader.jobs import RECORDED, STILL_RUNNING, write_program
+from grader.jobs import OF_THE_CHECK, RECORDED, STILL_RUNNING, write_program
 
 STOP_SECONDS = 20.0
 HOSTNAME = '#!/bin/bash\necho "${PAPER_HOST:-n1}"\n'
@@ -103,12 +103,13 @@ def submit(
         _only_record(folder / ".venv" / "bin" / name)
     hosts = [f"n{number + 1}" for number in range(nodes)]
     variables = _job_variables(folder, script, hosts, gpus)
+    own = {k: v for k, v in os.environ.items() if not OF_THE_CHECK.match(k)}
     path = f"{programs}:{folder / '.venv' / 'bin'}:{os.environ['PATH']}"
     try:
         done = subprocess.run(
             ["bash", str(script)],
             cwd=folder,
-            env={**os.environ, **variables, **env, "PATH": path},
+            env={**own, **variables, **env, "PATH": path},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             timeout=min(limit, STOP_SECONDS),
@@ -164,6 +165,8 @@ def _job_variables(folder: Path, script: Path, hosts: list[str], gpus: int) -> d
     per_node = _directive(script, "ntasks-per-node")
     if per_node:
         variables["SLURM_NTASKS_PER_NODE"] = per_node
+    if cpus := _directive(script, "cpus-per-task"):
+        variables["SLURM_CPUS_PER_TASK"] = cpus
     variables["SLURM_NTASKS"] = str(len(hosts) * int(per_node or 1))
     if gpus:
         variables["SLURM_GPUS_ON_NODE"] = str(gpus)

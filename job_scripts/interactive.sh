@@ -14,9 +14,11 @@ if [ "${SLURM_NTASKS:-0}" != "${SLURM_NNODES:-}" ]; then
   echo "this starts one torchrun per task and needs one task per node: srun --nodes=N --ntasks=N --ntasks-per-node=1 $0" >&2
   exit 2
 fi
+# [start meeting point]
 # The same on all nodes, another one for each srun inside a salloc.
 read -r head_node < <(scontrol show hostnames "$SLURM_STEP_NODELIST")
 port=$((20000 + (SLURM_JOB_ID * 11 + SLURM_STEP_ID * 101) % 10000))
+# [end meeting point]
 cpus=${SLURM_CPUS_PER_TASK:-1}
 ranks=${RANKS_PER_NODE:-${SLURM_GPUS_ON_NODE:-$cpus}}
 export OMP_NUM_THREADS=$((cpus > ranks ? cpus / ranks : 1))

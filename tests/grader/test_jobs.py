@@ -102,6 +102,26 @@ def test_dry_run_gives_pbsdsh_tasks_a_bare_environment(dry, tmp_path):
     assert job.output.splitlines() == [f"n1 0 {home} []", f"n2 1 {home} []"]
 
 
+def test_two_dry_runs_are_two_jobs(dry, tmp_path):
+    line = "srun torchrun --rdzv-id=$SLURM_JOB_ID x.py\n"
+    jobs = dry.submit_twice(write(tmp_path, HEAD + line))
+    told = [[launch.option("--rdzv-id") for launch in job.launches] for job in jobs]
+    assert told == [["4711", "4711"], ["4712", "4712"]]
+
+
+def test_script_may_ask_for_a_job_number_on_paper(dry, tmp_path):
+    script = write(tmp_path, "echo job $SLURM_JOB_ID\n")
+    job = dry.submit(script, on_paper=True, env={"SLURM_JOB_ID": "48151623"})
+    assert job.output == "job 48151623\n"
+
+
+def test_job_has_not_the_variables_of_the_check(dry, tmp_path, monkeypatch):
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
+    text = 'echo "[${RANK-}${MASTER_ADDR-}]"\n'
+    assert dry.submit(write(tmp_path, text)).output == "[]\n"
+
+
 def test_dry_run_that_does_not_end_is_stopped(dry, tmp_path):
     job = dry.submit(write(tmp_path, "echo before\nsleep 60\n"), limit=0.5)
     assert (job.state, job.exit_code, job.output) == ("STILL RUNNING", None, "before\n")
@@ -192,6 +212,53 @@ def test_verdict_on_pbs(script, kind, words, where, tmp_path, request):
     verdict = verdict_on(engine, tmp_path, script, "job.pbs")
     assert verdict.kind is kind, verdict.message
     assert words in verdict.message
+
+
+@pytest.fixture(scope="module")
+def cluster_of_checks():
+    if reasons := practice_cluster.missing():
+        pytest.skip("; ".join(reasons))
+    cluster = ClusterOfChecks()
+    yield cluster
+    cluster.close()
+
+
+@pytest.fixture
+def scheduler(cluster_of_checks, tmp_path, monkeypatch):
+    """What a check gets, in an environment like that of its rank."""
+    monkeypatch.setenv("RANK", "7")
+    return Scheduler(tmp_path, **cluster_of_checks.description(ROOT))
+
+
+RANKS = """\
+#!/bin/bash
+#SBATCH --ntasks-per-node=1
+source job_scripts/site_environment.sh
+srun --kill-on-bad-exit=1 python src/multinode_srun.py $SLURM_JOB_ID
+"""
+
+
+def test_two_jobs_at_once_are_told_apart(scheduler, tmp_path):
+    for job in scheduler.submit_twice(write(tmp_path, RANKS)):
+        assert job.state == "COMPLETED", job.output
+        assert job.nodes == ["n1", "n2"] == job.hosts("python")
+        assert [worker.rank for worker in job.workers] == [0, 1]
+        assert {worker.args for worker in job.workers} == {(job.id,)}
+
+
+def test_rank_that_was_ended_has_not_finished(scheduler, tmp_path):
+    script = write(tmp_path, RANKS)
+    job = scheduler.submit(script, failing_rank=1, work_seconds=60, limit=40)
+    assert job.state == "FAILED", job.output
+    assert [worker.finished for worker in job.workers] == [False, False]
+    job = scheduler.submit(script, work_seconds=0.2, working_rank=1)
+    assert [worker.finished for worker in job.workers] == [True, True]
+
+
+def test_program_that_is_only_launched_does_nothing(scheduler, tmp_path):
+    job = scheduler.submit(write(tmp_path, RANKS), only_launch=True, work_seconds=60)
+    assert (job.state, job.workers) == ("COMPLETED", []), job.output
+    assert job.hosts("python") == ["n1", "n2"]
 
 
 def test_cluster_of_the_checks_ends_with_the_grader():
