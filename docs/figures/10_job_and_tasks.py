@@ -18,7 +18,7 @@ drawing.box(20, 20, 130, 50, "qsub\nlogin host", fill="grey", size=14)
 drawing.arrow(150, 45, 208, 45, "PBS")
 drawing.group(200, 84, 545, 120, "first host only: the job script")
 drawing.box(
-    210, 20, 220, 50, "login shell, in $HOME,\nPBS_JOBID, PBS_NODEFILE", size=13
+    210, 20, 262, 50, "login shell, in $HOME,\nPBS_JOBID, PBS_NODEFILE", size=13
 )
 drawing.arrow(456, 70, 456, 116)
 drawing.box(
