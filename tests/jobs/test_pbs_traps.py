@@ -6,6 +6,7 @@ rehearsal itself imitates is tested in test_pbs_rehearsal.py.
 
 import inspect
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -139,6 +140,21 @@ def test_two_lines_for_a_host_are_two_agents_there(pbs, checkout):
     assert job.exit_status == 0
     assert len(re.findall(r"^rank \d on n\d$", job.output, re.M)) <= 2
     assert len(re.findall(r"task 0x\w+ exit status [1-9]", job.output)) == 2
+
+
+@pytest.mark.skipif(
+    shutil.which("mpirun") is None, reason="no mpirun: apt-get install openmpi-bin"
+)
+def test_open_mpi_that_is_told_no_hosts_stays_on_the_first(pbs, checkout):
+    """An Open MPI without PBS support starts all of them on the first host."""
+    (checkout / "mpi.pbs").write_text(
+        "#PBS -l select=2:ncpus=1\n#PBS -l place=scatter\n#PBS -j oe\n"
+        "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1\n"
+        "mpirun --oversubscribe -np 2 hostname\n"
+    )
+    job = pbs.wait(pbs.qsub("mpi.pbs", cwd=checkout), 60)
+    assert job.exit_status == 0, job.output
+    assert job.output.split() == ["n1", "n1"]
 
 
 def test_torchruns_that_have_finished_wait_five_minutes_for_the_others():
