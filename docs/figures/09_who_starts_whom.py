@@ -32,9 +32,9 @@ drawing.arrow(440, 114, 600, 200)
 drawing.text(226, 160, "one task on each", size=13, colour=MUTED)
 drawing.text(226, 176, "node of the job", size=13, colour=MUTED)
 drawing.line(425, 224, 530, 224, colour="grey", dashed=True)
-drawing.text(430, 268, "they meet", size=12, colour=MUTED)
-drawing.text(430, 284, "at port", size=12, colour=MUTED)
-drawing.text(430, 300, "20011", size=12, colour=MUTED)
+drawing.text(408, 268, "they meet", size=12, colour=MUTED)
+drawing.text(408, 284, "at port", size=12, colour=MUTED)
+drawing.text(408, 300, "20011", size=12, colour=MUTED)
 
 for rank, x in enumerate((190, 325, 526, 628)):
     width = 100 if rank < 2 else 86

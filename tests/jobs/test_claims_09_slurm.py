@@ -246,3 +246,25 @@ def test_table_of_sites_is_what_the_files_say():
         "40, divided among the tasks",
     ):
         assert words in PAGE
+
+
+ONE_PORT = """\
+#!/bin/bash
+#SBATCH --nodes=2
+#SBATCH --nodelist=n1,n2
+#SBATCH --ntasks-per-node=1
+source job_scripts/site_environment.sh
+srun --kill-on-bad-exit=1 torchrun --nnodes=2 --nproc-per-node=1 --rdzv-id=training \\
+  --rdzv-backend=c10d --rdzv-endpoint=n1:29500 --rdzv-conf=join_timeout=60 at_work.py
+"""
+
+
+def test_two_jobs_with_one_port_and_id_train_fine_alone_and_not_together(
+    submit, checkout, sbatch
+):
+    (checkout / "at_work.py").write_text("import time\ntime.sleep(8)\n")
+    script = sbatch.write(ONE_PORT)
+    assert submit(script, "--output=claim-%j.out").state == "COMPLETED"
+    both = [submit.start(script, "--output=claim-%j.out") for _ in range(2)]
+    states = [submit.wait(number).state for number in both]
+    assert states != ["COMPLETED", "COMPLETED"]
