@@ -422,8 +422,20 @@ def grade(folders, each, names, csv_path, json_path, junit_path, jobs) -> int:
 
 
 @cli.command()
-def doctor() -> int:
-    """What works on this machine; 3 if a part that is needed does not."""
+@click.option("--job", is_flag=True, help="Why do the nodes of this job not meet?")
+@click.option("--rdzv-endpoint", default="", metavar="HOST:PORT", help="As torchrun's.")
+@click.option("--rdzv-id", default="", metavar="ID", help="As torchrun's.")
+@click.option("--nnodes", type=click.IntRange(1), help="How many nodes, by hand.")
+def doctor(job: bool, rdzv_endpoint: str, rdzv_id: str, nnodes: int | None) -> int:
+    """What works on this machine; 3 if a part that is needed does not.
+
+    With --job, inside an allocation: looks from all of its nodes at what they need
+    to meet. Without a scheduler, start it on each node. 0 nothing wrong, 1 something.
+    """
+    if job:
+        return doctor_of_job(rdzv_endpoint, rdzv_id, nnodes or 0)
+    if rdzv_endpoint or rdzv_id or nnodes:
+        raise UserError("--rdzv-endpoint, --rdzv-id and --nnodes belong to --job")
     from grader.doctor import broken, checks
 
     screen = make_screen()
@@ -434,6 +446,17 @@ def doctor() -> int:
     for fault in faults:
         complain(f"{fault.name} does not work: {fault.cure or fault.detail}")
     return 3 if faults else 0
+
+
+def doctor_of_job(endpoint: str, rdzv_id: str, nnodes: int) -> int:
+    from grader.job_doctor import examine, place_from
+
+    findings, answered = examine(place_from(endpoint, rdzv_id, nnodes))
+    for finding in findings:
+        click.echo(f"- {finding}")
+    if not findings:
+        click.echo(f"{answered} nodes looked, and nothing keeps them from meeting.")
+    return 1 if findings else 0
 
 
 @cli.command()
