@@ -359,9 +359,9 @@ class Diagnosis:
                 what = "" if mismatch["what"] == first["what"] else mismatch["what"]
                 text = f"{what}: {mismatch['problem']}" if what else mismatch["problem"]
                 groups.setdefault(text, []).append(rank)
-            lines += [f"  {_ranks(who)}: {text}" for text, who in groups.items()]
+            lines += [f"  {self._who(who)}{text}" for text, who in groups.items()]
         else:
-            lines[0] = f"{_ranks(list(failed))}: {lines[0]}"
+            lines[0] = f"{self._who(list(failed))}{lines[0]}"
         right = [r["rank"] for r in self.ranks if self._status(r) == "ok"]
         if right and len(self.ranks) > 1 and not way:
             lines.append(f"  {_ranks(right)}: right")
@@ -372,6 +372,10 @@ class Diagnosis:
             else:
                 self.suspicion = self._not_contiguous()
         return kind, lines
+
+    def _who(self, ranks: list[int]) -> str:
+        """``rank 2: ``; nothing for a job script, whose ranks are not the check's."""
+        return "" if self.job.get("scheduler") else f"{_ranks(ranks)}: "
 
     def _as_mismatch(self, report: dict | None) -> dict | None:
         """A report as a mismatch; a plain failed assert of the check is one, too."""

@@ -192,6 +192,7 @@ def test_verdict(script, kind, words, where, tmp_path, request):
     assert verdict.kind is kind, verdict.message
     assert words in verdict.message
     told = "whether the nodes meet" in verdict.message
+    assert "rank 0:" not in verdict.message
     assert told == (kind is Kind.RIGHT and where == "paper")
 
 
