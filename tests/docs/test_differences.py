@@ -12,6 +12,7 @@ LATER = {
     "distributed_data_parallel.py",
     "ddp_checkpoint.py",
     "torchrun_ddp.py",
+    "multinode_spawn.py",
 }
 
 

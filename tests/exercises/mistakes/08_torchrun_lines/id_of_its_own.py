@@ -1,0 +1,11 @@
+# wrong value: c10d_options | --rdzv-id
+# [answer 2]
+import uuid
+
+return [
+    f"--nnodes={len(hosts)}",
+    f"--nproc-per-node={ranks_per_node}",
+    "--rdzv-backend=c10d",
+    f"--rdzv-endpoint={hosts[0]}:{port}",
+    f"--rdzv-id={uuid.uuid4()}",
+]

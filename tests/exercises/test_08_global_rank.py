@@ -1,0 +1,95 @@
+"""Checks of exercises/08_global_rank.py."""
+
+import random
+from datetime import timedelta
+
+import pytest
+import torch
+import torch.distributed as dist
+
+from grader import expect
+
+# (nodes in their order, ranks of each); four processes in all
+LAYOUTS = {1: [3, 1], 2: [1, 2, 1]}
+
+
+def environment(nodes, node_rank):
+    return {"NNODES": str(nodes), "NODE_RANK": str(node_rank), "MASTER_PORT": "29500"}
+
+
+def layout(seed):
+    return LAYOUTS[1 + seed % 2]
+
+
+def seat(rank, counts):
+    """(node_rank, local_rank) of a process of the grader."""
+    for node_rank, count in enumerate(counts):
+        if rank < count:
+            return node_rank, rank
+        rank -= count
+    raise AssertionError("more processes than seats")
+
+
+def open_store(folder, name):
+    store = dist.FileStore(str(folder / name), -1)
+    store.set_timeout(timedelta(seconds=4))
+    return store
+
+
+@pytest.mark.ranks(1, init=False)
+def test_two_nodes_of_four(exercise):
+    """place: with 2 nodes of 4, node 1 has the ranks 4 to 7 of 8."""
+    for node_rank in range(2):
+        for local_rank in range(4):
+            found = exercise.place(local_rank, 4, environment(2, node_rank))
+            expected = (4 * node_rank + local_rank, 8)
+            what = f"place({local_rank}, 4, NNODES=2 NODE_RANK={node_rank})"
+            expect.equal(found, expected, what)
+
+
+@pytest.mark.ranks(1, init=False)
+def test_every_place_is_taken_once(exercise, seed):
+    """place: over all nodes each rank from 0 to world_size - 1 occurs once."""
+    draw = random.Random(seed)
+    nodes, nprocs = draw.choice([(3, 5), (5, 3), (7, 2), (4, 1)])
+    for node_rank in range(nodes):
+        for local_rank in range(nprocs):
+            environ = environment(nodes, node_rank)
+            found = exercise.place(local_rank, nprocs, environ)
+            what = (
+                f"place({local_rank}, {nprocs}, NNODES={nodes} NODE_RANK={node_rank})"
+            )
+            expected = (node_rank * nprocs + local_rank, nodes * nprocs)
+            expect.equal(found, expected, what)
+
+
+@pytest.mark.ranks(4, init=False, limit=15)
+def test_unequal_nodes_ask_each_other(exercise, rank, seed, shared_dir):
+    """place_among_unequal: nodes start 3 and 1 ranks, or 1, 2 and 1."""
+    counts = layout(seed)
+    node_rank, local_rank = seat(rank, counts)
+    environ = environment(len(counts), node_rank)
+    store = open_store(shared_dir, "asked")
+    nprocs = counts[node_rank]
+    found = exercise.place_among_unequal(local_rank, nprocs, environ, store)
+    what = f"local rank {local_rank} of node {node_rank}, where nodes start {counts}"
+    expect.equal(found, (rank, 4), what)
+
+
+@pytest.mark.ranks(4, init=False, limit=15)
+def test_all_nodes_join_one_group(exercise, rank, seed, shared_dir):
+    """join: the ranks of all nodes add their numbers, each knows its own device."""
+    counts = layout(seed)
+    node_rank, local_rank = seat(rank, counts)
+    environ = environment(len(counts), node_rank)
+    store = open_store(shared_dir, "joined")
+    device = exercise.join(local_rank, counts[node_rank], environ, store)
+    expect.that(dist.is_initialized(), "join joined no process group")
+    expect.equal(
+        (dist.get_rank(), dist.get_world_size()), (rank, 4), "rank, world size"
+    )
+    total = torch.tensor([10.0**rank], dtype=torch.float64)
+    dist.all_reduce(total)
+    expect.close(total, torch.tensor([1111.0], dtype=torch.float64), "the sum of all")
+    what = f"the device of local rank {local_rank} on node {node_rank}"
+    expect.equal(device, local_rank, what)
