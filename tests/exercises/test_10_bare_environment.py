@@ -4,7 +4,7 @@ import pytest
 
 from grader import expect
 
-UNTIL_ENDED = 40  # seconds
+UNTIL_ENDED = 90  # seconds
 
 
 def submit(scheduler, path, nodes, **more):
@@ -19,7 +19,7 @@ def submit(scheduler, path, nodes, **more):
 def test_every_task_starts_torchrun(exercise_path, scheduler, seed):
     """Each host starts one torchrun of the workshop, in the folder of the job."""
     nodes = 2 + seed % 2
-    job = submit(scheduler, exercise_path, nodes, limit=15, only_launch=True)
+    job = submit(scheduler, exercise_path, nodes, limit=40, only_launch=True)
     tasks = job.started("torchrun")
     expect.that(tasks, f"no task started the workshop's torchrun; {job.ending}")
     expect.equal(job.hosts("torchrun"), job.nodes, "the hosts that started torchrun")
@@ -33,7 +33,7 @@ def test_every_task_starts_torchrun(exercise_path, scheduler, seed):
     expect.that(job.state == "COMPLETED", job.ending)
 
 
-@pytest.mark.ranks(1, init=False, limit=60)
+@pytest.mark.ranks(1, init=False, limit=120)
 def test_what_reaches_the_ranks(exercise_path, scheduler, seed):
     """The ranks find both variables, and if one fails, so does the job."""
     if scheduler.dry:
