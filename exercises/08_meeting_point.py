@@ -1,0 +1,68 @@
+"""Where do the nodes meet? Choose an address and interfaces from what the nodes report.
+
+Every node has several network interfaces, and reports them with their addresses::
+
+    Report("n1", {"lo": "127.0.0.1/8", "eth0": "10.1.0.11/16", "br0": "172.17.0.1/16"})
+    Report("n2", {"lo": "127.0.0.1/8", "ens3": "10.1.0.12/16", "br0": "172.17.0.1/16"})
+
+Not every one leads to the other nodes. ``lo`` is the node itself. An address that
+begins with 169.254 was given by nobody: the interface waits for a network. And every
+node has the same ``172.17.0.1``: a network for containers *inside* the node.
+
+A meeting point is an address of the first node, in a network in which every node has an
+address of its own. The interface of that network is what GLOO_SOCKET_IFNAME must name,
+and it may be called something else on another node.
+
+Check your answer with: workshop check 08_meeting_point
+
+The page is docs/lessons/08_many_nodes.rst
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+
+Network = ipaddress.IPv4Network
+
+
+@dataclass(frozen=True)
+class Report:
+    """A node, and the address with the length of its prefix of each interface."""
+
+    host: str
+    interfaces: dict[str, str]
+
+
+def usable(text: str) -> bool:
+    """Whether other nodes may be reached from an address such as 10.1.0.11/16."""
+    # TODO 1 of 3: ipaddress.ip_interface(text).ip knows what kind of address it is.
+    raise NotImplementedError("TODO 1 of 3")
+
+
+def find_in(report: Report, network: Network) -> tuple[str, str] | None:
+    """(interface, address) of a node in a network; None if it is not in it."""
+    for name, text in report.interfaces.items():
+        if ipaddress.ip_interface(text).network == network:
+            return name, str(ipaddress.ip_interface(text).ip)
+    return None
+
+
+def common_networks(reports: list[Report]) -> list[Network]:
+    """The usable networks in which every node has an address that no other has.
+
+    In the order of the first node's interfaces.
+    """
+    # TODO 2 of 3: try the network of each usable interface of the first node. Which
+    # addresses do the nodes have in it?
+    raise NotImplementedError("TODO 2 of 3")
+
+
+def meeting_point(reports: list[Report]) -> tuple[str, dict[str, str]]:
+    """(address of the first node, the interface of each host), in a common network.
+
+    Raises:
+        ValueError: there is no common network; the message names every host.
+    """
+    # TODO 3 of 3: take the first common network.
+    raise NotImplementedError("TODO 3 of 3")
