@@ -1,0 +1,159 @@
+"""What goes wrong on a cluster, really caused, and how the Slurm jobs come through.
+
+Whatever happened to a job: its weights are in the end, bit for bit, those of a job to
+which nothing happened. A slow network gives each fault the time to come in the middle
+of a training: it makes steps long without any work for this machine.
+"""
+
+import re
+import subprocess
+import sys
+import time
+
+import pytest
+
+EPOCHS = {"EPOCHS": "10", "SAVE_EVERY": "1", "RANKS_PER_NODE": "2"}
+OPTIONS = ["--nodelist=n1,n2"]
+LONG = 400  # seconds for a whole training, on a machine that has much else to do
+RANKS = r"python\S* -u src/multinode|python src/multinode"  # of torchrun, of srun
+
+
+def wait_until(happened, what: str, timeout: float = 240) -> None:
+    end = time.monotonic() + timeout
+    while not happened():
+        assert time.monotonic() < end, f"after {timeout} s still not: {what}"
+        time.sleep(0.1)
+
+
+def start(submit, script: str, *options: str, args=(), **variables: str) -> int:
+    """Submit a training of four ranks on n1 and n2."""
+    path = f"job_scripts/{script}.sbatch"
+    options = (*OPTIONS, *options)
+    return submit.start(path, *options, args=args, env={**EPOCHS, **variables})
+
+
+def in_the_middle(submit, job: int, epoch: int = 3) -> None:
+    """Wait until a training has begun this epoch and saved the ones before it."""
+    begun = f"rank 0] Epoch {epoch} "
+    seen = submit.until(job, lambda now: begun in now.output, timeout=LONG)
+    assert seen.state == "RUNNING", f"it was too quick for a fault: {seen}"
+    assert f"Snapshot of {12 * epoch} steps" in seen.output
+
+
+def finish(submit, job: int):
+    """The job, which must have ended well."""
+    seen = submit.wait(job, timeout=LONG)
+    assert (seen.state, seen.exit_code) == ("COMPLETED", 0), seen.output
+    return seen
+
+
+def resumed_after(output: str) -> list[int]:
+    """The steps that were not to be done again, each time that training went on."""
+    return [int(n) for n in re.findall(r"Resuming from \S+ after (\d+) steps", output)]
+
+
+def assert_same_end(checkout, job: int, other: int) -> None:
+    """Weights, optimizer, learning rate, random numbers: equal in every bit."""
+    names = [f"snapshots/job{number}.pt" for number in (job, other)]
+    compare = [sys.executable, "src/compare_snapshots.py", *names]
+    done = subprocess.run(compare, cwd=checkout, capture_output=True, text=True)
+    assert done.stdout.endswith("Equal in every bit\n"), done.stdout + done.stderr
+
+
+def ranks_on(cluster, node: str) -> list[str]:
+    """The processes of any training on a node."""
+    return cluster.run(["pgrep", "-f", RANKS], node).stdout.split()
+
+
+def is_idle(cluster, node: str) -> bool:
+    words = ["sinfo", "-h", "-n", node, "-o", "%T"]
+    return cluster.run(words, timeout=60).stdout.strip() == "idle"
+
+
+@pytest.fixture(scope="module")
+def undisturbed(submit) -> int:
+    """A job to which nothing happens; the launcher makes no difference."""
+    return finish(submit, start(submit, "multinode_srun")).id
+
+
+@pytest.fixture
+def slow(cluster):
+    """Call it with a delay, then with "off" once the fault has come."""
+    yield cluster.delay
+    cluster.delay("off")
+
+
+def test_cancelled_job_leaves_a_snapshot_and_no_process(
+    cluster, submit, checkout, undisturbed, slow
+):
+    """scancel: nothing runs on; another job goes on from what it had saved."""
+    slow("5ms")
+    job = start(submit, "multinode_torchrun")
+    in_the_middle(submit, job)
+    assert ranks_on(cluster, "n1") and ranks_on(cluster, "n2")
+    cluster.run(["scancel", str(job)], check=True)
+    seen = submit.wait(job, timeout=60)
+    assert (seen.state, seen.restarts) == ("CANCELLED", 0)
+    for node in ("n1", "n2"):
+        wait_until(lambda node=node: not ranks_on(cluster, node), f"no rank on {node}")
+        wait_until(lambda node=node: is_idle(cluster, node), f"{node} is idle")
+    slow("off")
+    snapshot = f"snapshots/job{job}.pt"
+    again = finish(submit, start(submit, "multinode_torchrun", SNAPSHOT=snapshot))
+    assert resumed_after(again.output)[0] >= 36
+    assert_same_end(checkout, job, undisturbed)
+
+
+def test_killed_worker_is_replaced(cluster, submit, checkout, undisturbed, slow):
+    """SIGKILL for a rank: torchrun starts all ranks again, in the same job."""
+    slow("5ms")
+    job = start(submit, "multinode_torchrun")
+    in_the_middle(submit, job)
+    victim = ranks_on(cluster, "n2")[-1]
+    cluster.run(["kill", "-KILL", victim], "n2", check=True)
+    submit.until(job, lambda now: "Resuming from" in now.output, timeout=LONG)
+    slow("off")
+    seen = finish(submit, job)
+    assert seen.restarts == 0 and "failed (exitcode: -9)" in seen.output
+    assert resumed_after(seen.output)[0] >= 36
+    assert_same_end(checkout, job, undisturbed)
+
+
+def test_job_trains_on_when_a_lost_node_is_back(
+    cluster, submit, checkout, undisturbed, slow
+):
+    """Power of the first node off: Slurm misses it and requeues the job."""
+    slow("5ms")
+    job = start(submit, "requeue")
+    in_the_middle(submit, job)
+    cluster.off("n1")  # where the script itself and rank 0 run
+    waiting = submit.until(job, lambda now: now.state == "PENDING", timeout=LONG)
+    assert waiting.restarts == 1
+    slow("off")
+    assert not is_idle(cluster, "n1")
+    cluster.on("n1")
+    seen = finish(submit, job)
+    assert (seen.restarts, seen.nodes) == (1, ["n1", "n2"])
+    assert resumed_after(seen.output)[0] >= 36
+    assert_same_end(checkout, job, undisturbed)
+
+
+def test_job_trains_on_elsewhere_when_a_cable_is_pulled(
+    cluster, submit, checkout, undisturbed, slow
+):
+    """A node without a network: another one takes its place, its ranks are ended."""
+    slow("5ms")
+    # any two nodes, one of them the one whose cable will be pulled
+    job = start(submit, "requeue", "--nodelist=n2", "--nodes=2")
+    in_the_middle(submit, job)
+    cluster.link("n2", "down")
+    orphans = ranks_on(cluster, "n2")
+    assert orphans
+    submit.until(job, lambda now: now.state == "PENDING", timeout=LONG)
+    slow("off")
+    cluster.link("n2", "up")
+    wait_until(lambda: not ranks_on(cluster, "n2"), "no orphan on n2")
+    seen = finish(submit, job)
+    assert seen.restarts == 1
+    assert resumed_after(seen.output)[0] >= 36
+    assert_same_end(checkout, job, undisturbed)
