@@ -1,7 +1,7 @@
 """What docs/lessons/08_many_nodes.rst says of many nodes, tried out.
 
-The four ways in which nodes never meet: tests/jobs/test_never_meet.py. That rank 0 alone
-writes, and that ranks are numbered node by node: tests/scripts/test_multinode_spawn.py.
+The four ways in which nodes never meet: tests/jobs/test_never_meet.py. That rank 0
+alone writes, and the order of the ranks: tests/scripts/test_multinode_spawn.py.
 """
 
 import re

@@ -4,7 +4,9 @@ Each is tried with torchrun, as a user would see it, and then with
 ``workshop doctor --job`` in an allocation of the same two nodes.
 """
 
+import os
 import re
+import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -165,3 +167,30 @@ def test_port_that_is_taken_is_named_once(submit, cluster):
     assert found.returncode == 1
     assert found.stdout.startswith("- port 29545 is taken on n1: choose another")
     assert found.stdout.count("\n") == 1
+
+
+def test_script_for_ssh_starts_both_nodes(submit, cluster, tmp_path):
+    """docs/examples/08_by_ssh.sh, with an ssh that goes to the cluster's nodes."""
+    ssh = tmp_path / "ssh"
+    there = f'{BIN}/workshop cluster --state {cluster.state} run --node "$1"'
+    ssh.write_text(f'#!/bin/bash\nexec {there} bash -c "$2"\n')
+    ssh.chmod(0o755)
+    done = subprocess.run(
+        [submit.folder / "docs" / "examples" / "08_by_ssh.sh", "n1", "n2"],
+        cwd="/",
+        env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    ranks = re.findall(
+        r"^\[node (\d) local (\d) rank (\d)\] Epoch 2", done.stdout, re.M
+    )
+    assert sorted(ranks) == [
+        ("0", "0", "0"),
+        ("0", "1", "1"),
+        ("1", "0", "2"),
+        ("1", "1", "3"),
+    ]
+    assert done.stdout.count("Test accuracy") == 1
