@@ -157,3 +157,85 @@ def test_job_trains_on_elsewhere_when_a_cable_is_pulled(
     assert seen.restarts == 1
     assert resumed_after(seen.output)[0] >= 36
     assert_same_end(checkout, job, undisturbed)
+
+
+def test_slurm_itself_stops_a_job_before_its_time_limit(
+    cluster, submit, checkout, undisturbed, slow
+):
+    """--signal=B:USR1@120: saved inside an epoch, requeued, trained to the end."""
+    slow("20ms")
+    never = {"SAVE_EVERY": "10"}  # before the end: saved only when asked
+    job = start(submit, "requeue", **never)
+    begun = "rank 0] Epoch 1 "
+    submit.until(job, lambda now: begun in now.output, timeout=LONG)
+
+    def limit(minutes: int) -> None:
+        words = ["scontrol", "update", f"JobId={job}", f"TimeLimit={minutes}"]
+        cluster.run(words, check=True)
+
+    limit(2)  # the signal is due at once; Slurm looks every 30 seconds
+    submit.until(job, lambda now: "requeue: the time is up" in now.output, timeout=LONG)
+    slow("off")
+    submit.until(job, lambda now: now.restarts == 1, timeout=LONG)
+    limit(10)
+    seen = finish(submit, job)
+    assert seen.restarts == 1
+    (steps,) = resumed_after(seen.output)
+    assert 12 < steps < 120 and seen.output.count("Snapshot of") == 2
+    assert_same_end(checkout, job, undisturbed)
+
+
+def test_torchrun_waits_for_a_node_that_joins_late(
+    cluster, submit, checkout, undisturbed
+):
+    """One node is not ready: the others wait for it, then all train."""
+    # a site whose n2 has a slow file system: torchrun takes long to start there
+    folder = checkout / "late"
+    folder.mkdir()
+    torchrun = folder / "torchrun"
+    torchrun.write_text(
+        "#!/bin/bash\n"
+        'while [ "$(hostname)" = n2 ] && [ ! -e late/over ]; do\n'
+        "  touch late/begun; sleep 0.1\n"
+        "done\n"
+        'exec .venv/bin/torchrun "$@"\n'
+    )
+    torchrun.chmod(0o755)
+    (checkout / "job_scripts" / "sites" / "late.sh").write_text(
+        "SITE_SCHEDULER=slurm\n"
+        "site_environment() { activate_environment; PATH=$PWD/late:$PATH; }\n"
+    )
+    job = start(submit, "multinode_torchrun", WORKSHOP_SITE="late")
+    port = str(20000 + job * 11)
+    reach = ["bash", "-c", f"echo > /dev/tcp/n1/{port}"]
+    wait_until(
+        lambda: cluster.run(reach).returncode == 0 and (folder / "begun").exists(),
+        "torchrun on n1 waits for the other",
+    )
+    seen = submit.look(job)
+    assert seen.state == "RUNNING" and "Epoch" not in seen.output
+    (folder / "over").touch()
+    assert "Epoch" in finish(submit, job).output
+    assert_same_end(checkout, job, undisturbed)
+
+
+def test_two_jobs_on_the_same_nodes_do_not_meet(
+    cluster, submit, checkout, undisturbed, slow
+):
+    """Ports and rendezvous of a job are its own: each ends at its own weights."""
+    slower = ["--learning-rate", "0.01"]
+    alone = finish(submit, start(submit, "multinode_torchrun", args=slower)).id
+    slow("5ms")
+    jobs = [
+        start(submit, "multinode_torchrun"),
+        start(submit, "multinode_torchrun", args=slower),
+    ]
+    for job in jobs:
+        submit.until(job, lambda now: "Epoch 1 " in now.output, timeout=LONG)
+    seen = [submit.look(job) for job in jobs]
+    assert [each.state for each in seen] == ["RUNNING"] * 2
+    assert [each.nodes for each in seen] == [["n1", "n2"]] * 2
+    slow("off")
+    for job, other in zip(jobs, (undisturbed, alone), strict=True):
+        finish(submit, job)
+        assert_same_end(checkout, job, other)
