@@ -18,6 +18,7 @@ SHELL_FILES = $(shell git ls-files '*.sh' '*.sbatch' '*.pbs' .ci/run \
 # In CI a test that skips for want of a system package is a failure.
 STRICT := $(if $(WORKSHOP_CI),-p tools.strict_skips)
 PYTEST := $(BIN)/python -m pytest
+KNOWN_ANSWERS := tests/grader/test_known_answers.py
 
 .DEFAULT_GOAL := help
 .PHONY: help env tour test site serve cluster figures transcripts lint bench clean distclean
@@ -30,13 +31,17 @@ tour: env ## train on one device, then as 2 nodes x 2 ranks, compare, build the 
 	@$(BIN)/python tools/tour.py
 
 test: env ## check the exercises, the solutions and everything else here
-	@echo "== 1 of 3: the exercises as a learner finds them: not started"
+	@echo "== 1 of 5: the exercises as a learner finds them: not started"
 	$(PYTEST) -q
-	@echo "== 2 of 3: the solutions pass"
+	@echo "== 2 of 5: the solutions pass"
 	$(PYTEST) -q --solutions -n $(JOBS)
-	@echo "== 3 of 3: grader, scripts, pages and jobs"
+	@echo "== 3 of 5: right answers pass, known mistakes get their verdicts"
+	$(PYTEST) $(STRICT) -q -rs -n $(JOBS) $(KNOWN_ANSWERS)
+	@echo "== 4 of 5: grader, scripts and pages"
 	$(PYTEST) $(STRICT) -q -rs -n $(JOBS) --dist loadfile \
-	    $(wildcard tests/grader tests/scripts tests/docs tests/jobs)
+	    tests/grader tests/scripts tests/docs --ignore $(KNOWN_ANSWERS)
+	@echo "== 5 of 5: jobs; with the nodes of a practice cluster each has enough to do"
+	$(PYTEST) $(STRICT) -q -rs -n 2 --dist loadfile tests/jobs
 
 site: env ## build the pages into _build/html
 	@$(BIN)/python tools/site_builder.py
