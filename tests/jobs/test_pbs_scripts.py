@@ -294,6 +294,7 @@ def test_ssh_script_trains_by_way_of_a_real_sshd(cluster, checkout, sshd, tmp_pa
         SAYS_HOST.replace("NAME", "multinode_torchrun")
     )
     given = "EPOCHS=1,SAVE_EVERY=1,RANKS_PER_NODE=1,SCRIPT=says_host.py"
+    given += f",SNAPSHOT={tmp_path}/by_ssh.pt"  # this server counts jobs from 1 again
     with Rehearsal(cluster, hosts=["n1", "n2"], home=home) as pbs:
         script = "job_scripts/multinode_ssh.pbs"
         job = pbs.wait(pbs.qsub("-v", given, script, cwd=checkout), LIMIT)
