@@ -455,7 +455,8 @@ def doctor_of_job(endpoint: str, rdzv_id: str, nnodes: int) -> int:
     for finding in findings:
         click.echo(f"- {finding}")
     if not findings:
-        click.echo(f"{answered} nodes looked, and nothing keeps them from meeting.")
+        names = ", ".join(answered)
+        click.echo(f"Looked from {names}: nothing keeps the nodes from meeting.")
     return 1 if findings else 0
 
 

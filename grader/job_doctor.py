@@ -400,8 +400,8 @@ def place_from(endpoint: str, rdzv_id: str, nnodes: int) -> Place:
     return place
 
 
-def examine(place: Place) -> tuple[list[str], int]:
-    """(findings, number of nodes that answered), from all nodes of the job.
+def examine(place: Place) -> tuple[list[str], list[str]]:
+    """(findings, names of the nodes that answered), from all nodes of the job.
 
     Raises:
         UserError: nobody says how many nodes there are.
@@ -418,7 +418,7 @@ def examine(place: Place) -> tuple[list[str], int]:
         hosts = list(dict.fromkeys(lines))
         # a host has a line for each of its MPI processes: start one task on each
         first = [lines.index(host) for host in hosts]
-        starts = [["pbsdsh", "-n", str(line), "--"] for line in first]
+        starts = [["pbsdsh", "-n", str(line), "--", *_libraries()] for line in first]
         return _everywhere(starts, place, hosts)
     nnodes = place.nnodes or int(environ.get("SLURM_NNODES", 0))
     if not nnodes:
@@ -427,6 +427,15 @@ def examine(place: Place) -> tuple[list[str], int]:
             "--nnodes N and the --rdzv-endpoint and --rdzv-id that torchrun gets there"
         )
     return _by_hand(place, nnodes)
+
+
+def _libraries() -> list[str]:
+    """The start of a command whose program finds its libraries in a bare environment.
+
+    A Python from `module load` may need them to start at all.
+    """
+    found = os.environ.get("LD_LIBRARY_PATH")
+    return ["/usr/bin/env", f"LD_LIBRARY_PATH={found}"] if found else []
 
 
 def _lines(command: list[str]) -> list[str]:
@@ -438,7 +447,7 @@ def _lines(command: list[str]) -> list[str]:
 
 def _everywhere(
     starts: list[list[str]], place: Place, hosts: list[str]
-) -> tuple[list[str], int]:
+) -> tuple[list[str], list[str]]:
     """Start :func:`main` on every node by ``starts``, and read what they left."""
     shared = Path.cwd() / ".workshop"
     shared.mkdir(exist_ok=True)
@@ -454,7 +463,7 @@ def _everywhere(
         command = [sys.executable, "-c", start, str(root), folder]
         _run_all([[*each, *command] for each in starts])
         reports = _read(Path(folder))
-    return judge(reports, len(hosts)), len(reports)
+    return judge(reports, len(hosts)), [report.host for report in reports]
 
 
 def _run_all(commands: list[list[str]]) -> None:
@@ -482,7 +491,7 @@ def main(folder: str) -> None:
     _write(Path(folder), look(Place(**place), hosts, nnodes))
 
 
-def _by_hand(place: Place, nnodes: int) -> tuple[list[str], int]:
+def _by_hand(place: Place, nnodes: int) -> tuple[list[str], list[str]]:
     """This node's part; then wait for what the others leave in the same folder."""
     folder = Path.cwd() / ".workshop" / "job_doctor"
     folder.mkdir(parents=True, exist_ok=True)
@@ -494,7 +503,7 @@ def _by_hand(place: Place, nnodes: int) -> tuple[list[str], int]:
     while True:
         reports = _read(folder, newer_than=started - START)
         if len(reports) >= nnodes or time.monotonic() > end:
-            return judge(reports, nnodes), len(reports)
+            return judge(reports, nnodes), [report.host for report in reports]
         time.sleep(0.2)
 
 

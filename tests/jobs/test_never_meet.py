@@ -129,11 +129,12 @@ def test_two_nodes_meet_and_the_doctor_finds_nothing(submit, tmp_path):
     """Else the tests below would prove nothing."""
     done = torchruns(submit, Fault(), tmp_path)
     assert [node.status for node in done] == [0, 0], done
-    both = "".join(node.output for node in done)  # node 0 is whoever came first
+    both = "".join(node.output for node in done)
     assert "rank 1 of 2 | node rank 1 |" in both
     healthy = doctor(submit, Fault())
     assert healthy.returncode == 0, healthy
-    assert healthy.stdout == "2 nodes looked, and nothing keeps them from meeting.\n"
+    said = "Looked from n1, n2: nothing keeps the nodes from meeting.\n"
+    assert healthy.stdout == said
 
 
 @pytest.mark.parametrize("name", FAULTS)
