@@ -24,6 +24,7 @@ FOREIGN = re.compile(
     r"|TORCHELASTIC|GROUP_|VIRTUAL_ENV"
 )
 WAITING = {"PENDING", "RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "REQUEUED"}
+WAITING |= {"SIGNALING", "STOPPED"}  # for a moment, when a signal was sent
 
 
 class Job(NamedTuple):

@@ -12,6 +12,8 @@ import time
 
 import pytest
 
+from tests.jobs.conftest import WAITING
+
 EPOCHS = {"EPOCHS": "10", "SAVE_EVERY": "1", "RANKS_PER_NODE": "2"}
 OPTIONS = ["--nodelist=n1,n2"]
 LONG = 400  # seconds for a whole training, on a machine that has much else to do
@@ -32,10 +34,19 @@ def start(submit, script: str, *options: str, args=(), **variables: str) -> int:
     return submit.start(path, *options, args=args, env={**EPOCHS, **variables})
 
 
+def until(submit, job: int, happened):
+    """The job once ``happened(job)``, which must be before its end."""
+    seen = submit.until(
+        job, lambda now: happened(now) or now.state not in WAITING, timeout=LONG
+    )
+    assert happened(seen), f"it ended before that: {seen}"
+    return seen
+
+
 def in_the_middle(submit, job: int, epoch: int = 3) -> None:
     """Wait until a training has begun this epoch and saved the ones before it."""
     begun = f"rank 0] Epoch {epoch} "
-    seen = submit.until(job, lambda now: begun in now.output, timeout=LONG)
+    seen = until(submit, job, lambda now: begun in now.output)
     assert seen.state == "RUNNING", f"it was too quick for a fault: {seen}"
     assert f"Snapshot of {12 * epoch} steps" in seen.output
 
@@ -111,7 +122,7 @@ def test_killed_worker_is_replaced(cluster, submit, checkout, undisturbed, slow)
     in_the_middle(submit, job)
     victim = ranks_on(cluster, "n2")[-1]
     cluster.run(["kill", "-KILL", victim], "n2", check=True)
-    submit.until(job, lambda now: "Resuming from" in now.output, timeout=LONG)
+    until(submit, job, lambda now: "Resuming from" in now.output)
     slow("off")
     seen = finish(submit, job)
     assert seen.restarts == 0 and "failed (exitcode: -9)" in seen.output
@@ -127,7 +138,7 @@ def test_job_trains_on_when_a_lost_node_is_back(
     job = start(submit, "requeue")
     in_the_middle(submit, job)
     cluster.off("n1")  # where the script itself and rank 0 run
-    waiting = submit.until(job, lambda now: now.state == "PENDING", timeout=LONG)
+    waiting = until(submit, job, lambda now: now.state == "PENDING")
     assert waiting.restarts == 1
     slow("off")
     assert not is_idle(cluster, "n1")
@@ -149,7 +160,7 @@ def test_job_trains_on_elsewhere_when_a_cable_is_pulled(
     cluster.link("n2", "down")
     orphans = ranks_on(cluster, "n2")
     assert orphans
-    submit.until(job, lambda now: now.state == "PENDING", timeout=LONG)
+    until(submit, job, lambda now: now.restarts == 1)
     slow("off")
     cluster.link("n2", "up")
     wait_until(lambda: not ranks_on(cluster, "n2"), "no orphan on n2")
@@ -167,17 +178,16 @@ def test_slurm_itself_stops_a_job_before_its_time_limit(
     never = {"SAVE_EVERY": "10"}  # before the end: saved only when asked
     job = start(submit, "requeue", **never)
     begun = "rank 0] Epoch 1 "
-    submit.until(job, lambda now: begun in now.output, timeout=LONG)
+    until(submit, job, lambda now: begun in now.output)
 
     def limit(minutes: int) -> None:
         words = ["scontrol", "update", f"JobId={job}", f"TimeLimit={minutes}"]
         cluster.run(words, check=True)
 
     limit(2)  # the signal is due at once; Slurm looks every 30 seconds
-    submit.until(job, lambda now: "requeue: the time is up" in now.output, timeout=LONG)
+    until(submit, job, lambda now: "requeue: the time is up" in now.output)
+    limit(10)  # for the next start
     slow("off")
-    submit.until(job, lambda now: now.restarts == 1, timeout=LONG)
-    limit(10)
     seen = finish(submit, job)
     assert seen.restarts == 1
     (steps,) = resumed_after(seen.output)
@@ -231,7 +241,7 @@ def test_two_jobs_on_the_same_nodes_do_not_meet(
         start(submit, "multinode_torchrun", args=slower),
     ]
     for job in jobs:
-        submit.until(job, lambda now: "Epoch 1 " in now.output, timeout=LONG)
+        until(submit, job, lambda now: "Epoch 1 " in now.output)
     seen = [submit.look(job) for job in jobs]
     assert [each.state for each in seen] == ["RUNNING"] * 2
     assert [each.nodes for each in seen] == [["n1", "n2"]] * 2
