@@ -4,13 +4,52 @@ The four ways in which nodes never meet: tests/jobs/test_never_meet.py. That ran
 alone writes, and the order of the ranks: tests/scripts/test_multinode_spawn.py.
 """
 
+import argparse
 import re
+import socket
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+import torch
+import torch.nn.functional as F
+
+from tests.scripts.trainings import run
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "src"))
+
+import devices  # noqa: E402
+import multinode_spawn  # noqa: E402
+import nodes  # noqa: E402
+from command_line import BadInput  # noqa: E402
+from digits import make_model  # noqa: E402
+
 RECORDED = ROOT / "docs" / "transcripts"
+PAGE = (ROOT / "docs" / "lessons" / "08_many_nodes.rst").read_text(encoding="utf-8")
+WHO = """
+import os
+print(*(os.environ[name] for name in ("RANK", "GROUP_RANK", "MASTER_ADDR")))
+"""
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def side_by_side(*calls) -> list:
+    """What the calls return; each begins a second after the one before."""
+
+    def one(number: int):
+        time.sleep(number)
+        return calls[number]()
+
+    with ThreadPoolExecutor(len(calls)) as pool:
+        return list(pool.map(one, range(len(calls))))
 
 
 def accuracies() -> list[float]:
@@ -55,3 +94,148 @@ def test_agents_wait_for_ten_minutes():
     )
 
     assert RendezvousTimeout().join.total_seconds() == 600
+
+
+# Number the ranks of all nodes
+
+
+def on_two_devices(monkeypatch) -> None:
+    """A node with two GPUs."""
+    monkeypatch.delenv("TORCHELASTIC_RUN_ID", raising=False)
+    cuda = torch.device("cuda")
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: cuda)
+    monkeypatch.setattr(torch.accelerator, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.accelerator, "set_device_index", lambda index: None)
+
+
+def test_rank_2_takes_device_0_of_its_node(monkeypatch):
+    """ "rank 2 is the first on its node"; there is "no device number 2"."""
+    on_two_devices(monkeypatch)
+    env = multinode_spawn.place(0, nodes.Node(rank=1, count=2, nprocs=2))
+    assert (env.rank, env.local_rank, env.world_size) == (2, 0, 4)
+    assert devices.choose_device(env.local_rank) == torch.device("cuda", 0)
+    symptom = "local rank 2 has no cuda device"
+    assert symptom in PAGE
+    with pytest.raises(BadInput, match=symptom):
+        devices.choose_device(env.rank)
+
+
+def test_counting_nodes_from_1_is_refused_in_these_words(monkeypatch):
+    set_here = {"NODE_RANK": "2", "NNODES": "2"}
+    for name, value in {**set_here, "MASTER_ADDR": "n1", "MASTER_PORT": "1"}.items():
+        monkeypatch.setenv(name, value)
+    symptom = "NODE_RANK=2 must be smaller than NNODES=2"
+    assert symptom in PAGE
+    with pytest.raises(BadInput, match=symptom):
+        nodes.choose_node(argparse.Namespace(nprocs=1))
+
+
+def test_as_many_snapshots_as_nodes_if_local_rank_0_saves(tmp_path):
+    """The script with this one mistake; a folder for each node."""
+    source = (ROOT / "src" / "multinode_spawn.py").read_text(encoding="utf-8")
+    assert source.count("if is_rank_0():") == 1
+    wrong = tmp_path / "wrong.py"
+    wrong.write_text(source.replace("is_rank_0():", "self.env.local_rank == 0:"))
+    shared = {
+        "NNODES": "2",
+        "MASTER_ADDR": "localhost",
+        "MASTER_PORT": str(free_port()),
+        "PYTHONPATH": str(ROOT / "src"),
+    }
+
+    def node(rank: int):
+        folder = tmp_path / f"node{rank}"
+        folder.mkdir()
+        command = [sys.executable, wrong, 1, 1, "--nprocs", 1]
+        return run(folder, command, NODE_RANK=str(rank), **shared)
+
+    done = side_by_side(lambda: node(0), lambda: node(1))
+    assert [process.returncode for process in done] == [0, 0], done
+    assert len(list(tmp_path.glob("node?/snapshot.pt"))) == 2
+
+
+# Let torchrun number them
+
+
+def agents(folder: Path, *names: str, options: list[str]) -> dict[str, list[str]]:
+    """What the one rank of each agent says, [rank, node rank, master]."""
+    script = folder / "who.py"
+    script.write_text(WHO)
+    start = [sys.executable, "-m", "torch.distributed.run", "--nnodes=2", *options]
+
+    def agent(name: str):
+        words = ["--nproc-per-node=1", *name.split(), script]
+        done = run(folder, [*start, *words], PYTHONWARNINGS="ignore")
+        assert done.returncode == 0, done.stderr
+        return done.stdout.split()
+
+    calls = [lambda name=name: agent(name) for name in names]
+    return dict(zip(names, side_by_side(*calls), strict=True))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has all of 127.*")
+def test_c10d_numbers_the_nodes_by_their_names_as_text(tmp_path):
+    """127.0.0.10 is before 127.0.0.9, though that comes first and opens the store.
+
+    --local-addr "says under which name" the ranks there "are to be found".
+    """
+    meeting = ["--rdzv-backend=c10d", f"--rdzv-endpoint=localhost:{free_port()}"]
+    nine, ten = "--local-addr=127.0.0.9", "--local-addr=127.0.0.10"
+    found = agents(tmp_path, nine, ten, options=[*meeting, "--rdzv-id=1"])
+    assert found[ten] == ["0", "0", "127.0.0.10"]
+    assert found[nine] == ["1", "1", "127.0.0.10"]
+
+
+def test_static_nodes_are_numbered_as_told(tmp_path):
+    """Whoever comes first, and whatever the names are."""
+    meeting = ["--rdzv-backend=static", f"--rdzv-endpoint=localhost:{free_port()}"]
+    second, first = (
+        "--node-rank=1 --local-addr=127.0.0.1",
+        "--node-rank=0 --local-addr=localhost",
+    )
+    found = agents(tmp_path, second, first, options=meeting)
+    assert found[first][:2] == ["0", "0"]
+    assert found[second][:2] == ["1", "1"]
+
+
+def test_recorded_nodes_print_and_save_once():
+    """One `Snapshot`, one accuracy, "although two processes have local rank 0"."""
+    text = (RECORDED / "08_nodes.txt").read_text(encoding="utf-8")
+    first = set(re.findall(r"local 0 rank (\d)\]", text))
+    assert first == {"0", "2"}
+    assert set(re.findall(r"\[node (\d) ", text)) == {"0", "1"}
+    assert len(re.findall("^Snapshot of", text, re.M)) == 1
+    assert len(re.findall("^Test accuracy", text, re.M)) == 1
+
+
+# Choose the batch, then the learning rate
+
+
+def gradients(images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """Of the mean loss of a batch, for the same weights each time."""
+    torch.manual_seed(0)
+    model = make_model(0.0).double()
+    F.cross_entropy(model(images), labels).backward()
+    return torch.cat([weight.grad.flatten() for weight in model.parameters()])
+
+
+@pytest.mark.parametrize("images", [32, 30])
+def test_mean_over_ranks_is_the_global_batch_if_it_divides(images):
+    """4 ranks: 8 images for each; or 8, 8, 7 and 7, and "the mean is not the mean"."""
+    generator = torch.Generator().manual_seed(0)
+    batch = torch.rand(images, 1, 8, 8, generator=generator, dtype=torch.float64)
+    labels = torch.randint(10, (images,), generator=generator)
+    parts = zip(batch.tensor_split(4), labels.tensor_split(4), strict=True)
+    mean = torch.stack([gradients(*part) for part in parts]).mean(0)
+    same = torch.allclose(mean, gradients(batch, labels), rtol=1e-9, atol=1e-12)
+    assert same == (images % 4 == 0)
+
+
+def test_four_ranks_with_the_same_batch_take_a_quarter_of_the_steps():
+    """Rounded up: the last step of an epoch is not full."""
+    digits = torch.utils.data.TensorDataset(torch.zeros(1438))
+    one = len(torch.utils.data.DataLoader(digits, 32))
+    sampler = torch.utils.data.DistributedSampler(digits, num_replicas=4, rank=0)
+    four = len(torch.utils.data.DataLoader(digits, 32, sampler=sampler))
+    assert four == -(-one // 4)
