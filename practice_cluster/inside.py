@@ -199,8 +199,12 @@ def be_keeper(name: str, state: Path, word: socket.socket) -> None:
     """Make a node's namespaces and its PID 1, tell the PID, and go."""
     try:
         namespaces.unshare()
+        told, telling = os.pipe()
         child = os.fork()
         if child == 0:
+            os.close(telling)
+            os.read(told, 1)  # until the keeper has told the PID, and is gone
+            os.close(told)
             be_node(name, state, word)
         word.sendall(f"pid {child}".encode())  # as the cluster's PID 1 sees it
     except OSError as error:
