@@ -112,7 +112,7 @@ def cluster():
         pytest.skip(f"no practice cluster: {'; '.join(reasons)}")
     place = tempfile.TemporaryDirectory(prefix="jobs-", dir="/tmp")  # a short path
     with place as folder, Cluster(Path(folder) / "cluster") as cluster:
-        cluster.up(nodes=4, cpus=4, gpus=2)
+        cluster.up(nodes=4, cpus=4, gpus=2, stay=False)
         yield cluster
 
 
