@@ -22,7 +22,7 @@ from tqdm import tqdm
 
 Result = TypeVar("Result")
 
-PATIENCE = 3  # seconds
+PATIENCE = 10  # seconds
 
 
 def say(line: str) -> None:

@@ -91,6 +91,9 @@ class ExerciseDirective(SphinxDirective):
         box += nodes.title(title, title)
         box += self.parse_content_to_nodes()
         box += self.parse_text_to_nodes(text)
+        for listing in box.findall(nodes.literal_block):
+            if "language" not in listing and not _is_python(listing.astext()):
+                listing["language"] = "text"
         domain = self.env.domains.standard_domain
         place = (self.env.docname, box["ids"][0])
         domain.anonlabels[label] = place
@@ -126,6 +129,14 @@ class ExerciseDirective(SphinxDirective):
             )
         parts.append(_folded("Solution", "\n\n".join(listings)))
         return "\n\n".join(parts) + "\n"
+
+
+def _is_python(text: str) -> bool:
+    try:
+        ast.parse(text)
+    except SyntaxError:
+        return False
+    return True
 
 
 def _folded(title: str, body: str) -> str:
