@@ -205,9 +205,12 @@ def test_second_task_of_the_page_ends_first_and_srun_waits_for_the_others(submit
     done = submit.run([*start, program])
     assert done.returncode == 3
     assert done.stdout.count("has come to its end") == 2
-    done = submit.run([*start, "--kill-on-bad-exit=1", program])
-    assert done.returncode == 143
+    for _ in range(5):  # on a busy machine a task may end before it is ended
+        done = submit.run([*start, "--kill-on-bad-exit=1", program])
+        if "has come to its end" not in done.stdout:
+            break
     assert "has come to its end" not in done.stdout
+    assert done.returncode == 143
 
 
 COMMANDS = re.findall(r"``((?:squeue|sinfo) -[^`]+)``", PAGE)
