@@ -198,19 +198,23 @@ def test_gres_counts_per_node_and_gpus_for_the_whole_job(sbatch):
     assert [line.count(",") + 1 for line in seen.split()] == [1, 1]
 
 
-def test_second_task_of_the_page_ends_first_and_srun_waits_for_the_others(submit):
+def test_second_task_of_the_page_ends_first_and_srun_waits_for_the_others(
+    submit, checkout
+):
     """The recorded runs of 09_one_fails, whatever the order of their lines."""
     start = ["srun", "--ntasks=3"]
     program = "docs/examples/09_one_fails.sh"
     done = submit.run([*start, program])
     assert done.returncode == 3
     assert done.stdout.count("has come to its end") == 2
-    for _ in range(5):  # on a busy machine a task may end before it is ended
-        done = submit.run([*start, "--kill-on-bad-exit=1", program])
-        if "has come to its end" not in done.stdout:
-            break
-    assert "has come to its end" not in done.stdout
+    text = (checkout / program).read_text()
+    assert "\nsleep 4\n" in text
+    slow = checkout / "one_fails.sh"  # so that no busy machine lets them finish first
+    slow.write_text(text.replace("\nsleep 4\n", "\nsleep 100\n"))
+    slow.chmod(0o755)
+    done = submit.run([*start, "--kill-on-bad-exit=1", f"./{slow.name}"])
     assert done.returncode == 143
+    assert "has come to its end" not in done.stdout
 
 
 COMMANDS = re.findall(r"``((?:squeue|sinfo) -[^`]+)``", PAGE)

@@ -101,12 +101,9 @@ def torchruns(submit, fault: Fault, folder: Path) -> list:
         # whoever reads a pipe would wait for it.
         log = folder / f"n{node + 1}.log"
         quiet = ["bash", "-c", 'log=$1; shift; exec "$@" >"$log" 2>&1', "-", log]
-        try:
-            run = submit.run([*quiet, *words], node=f"n{node + 1}", env=env, timeout=90)
-            status = run.returncode
-        except subprocess.TimeoutExpired:  # an agent may wait long for the other one
-            status = 124
-        return Outcome(status, log.read_text(errors="replace"))
+        # an agent whose ranks have ended waits for the other one, up to 300 seconds
+        done = submit.run([*quiet, *words], node=f"n{node + 1}", env=env, timeout=500)
+        return Outcome(done.returncode, log.read_text(errors="replace"))
 
     with ThreadPoolExecutor(2) as pool:
         return list(pool.map(one, range(2)))
@@ -145,9 +142,8 @@ def test_two_nodes_meet_and_the_doctor_finds_nothing(submit, tmp_path):
 def test_nodes_never_meet_and_the_doctor_says_why(name, submit, tmp_path):
     fault = FAULTS[name]
     done = torchruns(submit, fault, tmp_path)
-    assert any(node.status == 1 for node in done), done
     for node, words in zip(done, fault.said, strict=True):
-        assert node.status in (1, 124), node
+        assert node.status == 1, node
         assert "sum of all ranks" not in node.output
         assert words in node.output, node.output[-3000:]
     found = doctor(submit, fault)
