@@ -38,10 +38,10 @@ test: env ## check the exercises, the solutions and everything else here
 	@echo "== 3 of 5: right answers pass, known mistakes get their verdicts"
 	$(PYTEST) $(STRICT) -q -rs -n $(JOBS) $(KNOWN_ANSWERS)
 	@echo "== 4 of 5: grader, scripts and pages"
-	$(PYTEST) $(STRICT) -q -rs -n $(JOBS) --dist loadfile \
+	$(PYTEST) $(STRICT) -q -rs -n $(JOBS) --dist loadfile -m 'not nodes' \
 	    tests/grader tests/scripts tests/docs --ignore $(KNOWN_ANSWERS)
 	@echo "== 5 of 5: jobs; with the nodes of a practice cluster each has enough to do"
-	$(PYTEST) $(STRICT) -q -rs -n 2 --dist loadfile tests/jobs
+	$(PYTEST) $(STRICT) -q -rs -n 2 --dist loadfile -m nodes tests/docs tests/jobs
 
 site: env ## build the pages into _build/html
 	@$(BIN)/python tools/site_builder.py

@@ -44,6 +44,18 @@ import practice_cluster  # noqa: E402
 FOLDER = ROOT / "docs" / "transcripts"
 NAME = re.compile(r"[A-Za-z0-9_]+")
 PRACTICE_CLUSTER = "practice cluster"
+# What an agent of torchrun says, or not, if it leaves after the one whose node keeps
+# the store: who of them is first is chance.
+LATE_FAREWELL = re.compile(
+    r"""^(?:
+        \[W.*TCPStore\.cpp.*(?:recvVector|sendBytes)\ failed.*\n
+      | Exception\ raised\ from\ (?:recv|send)Bytes.*\n
+      | <omitting\ python\ frames>\n
+      | frame\ \#\d+:.*\n\n?
+      | W\d+.*has\ failed\ to\ shutdown\ the\ rendezvous.*\n
+    )""",
+    re.MULTILINE | re.VERBOSE,
+)
 NOT_COPIED = (".git", ".venv", "_build", ".workshop", "__pycache__")
 
 
@@ -84,10 +96,14 @@ class Entry:
         """The command lines; continued lines belong to one command."""
         return re.findall(r"(?:.*\\\n)*.+", self.command.strip())
 
+    @property
+    def needs_nodes(self) -> bool:
+        return PRACTICE_CLUSTER in self.needs
+
     def missing_programs(self) -> list[str]:
         programs = [name for name in self.needs if name != PRACTICE_CLUSTER]
         absent = [name for name in programs if not shutil.which(name)]
-        if PRACTICE_CLUSTER in self.needs and (reasons := practice_cluster.missing()):
+        if self.needs_nodes and (reasons := practice_cluster.missing()):
             absent.append(f"a practice cluster ({'; '.join(reasons)})")
         return absent
 
@@ -356,6 +372,7 @@ def body(entry: Entry) -> str:
 
 def comparable(entry: Entry, text: str) -> list[str]:
     """The lines of a transcript with what may differ put out of sight."""
+    text = LATE_FAREWELL.sub("", text)
     for pattern, replacement in entry.normalise:
         text = re.sub(pattern, replacement, text, flags=re.MULTILINE)
     lines = text.splitlines()

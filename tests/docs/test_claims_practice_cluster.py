@@ -12,6 +12,8 @@ import pytest
 
 from practice_cluster import Cluster, missing
 
+pytestmark = pytest.mark.nodes
+
 
 @pytest.fixture(scope="module")
 def cluster():
@@ -107,11 +109,13 @@ def test_resume_asks_a_node_whose_cable_is_back(cluster):
 
 
 def test_a_job_is_put_back_when_its_node_is_lost(cluster, tmp_path):
-    # Both nodes: which of them Slurm prefers does not matter.
-    options = ["--nodes=2", "--output=/dev/null", "--wrap", "srun sleep 200"]
+    # Both nodes: which of them Slurm prefers does not matter. Both tasks must have
+    # begun: an srun that cannot start one of them fails, and its job with it.
+    task = f"srun bash -c 'touch {tmp_path}/$SLURM_NODEID; sleep 200'"
+    options = ["--nodes=2", "--output=/dev/null", "--wrap", task]
     job = shown(cluster, "sbatch", "--parsable", *options).strip()
     show = ["scontrol", "show", "job", job]
-    wait_until(lambda: "JobState=RUNNING" in shown(cluster, *show))
+    wait_until(lambda: {path.name for path in tmp_path.iterdir()} == {"0", "1"})
     cluster.off("n2")
     wait_until(lambda: state_of(cluster, "n2") == "down*")
     wait_until(lambda: "JobState=PENDING" in shown(cluster, *show))

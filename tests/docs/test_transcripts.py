@@ -10,9 +10,13 @@ from tools import transcripts
 from tools.transcripts import Entry, TranscriptError
 
 CATALOG = transcripts.load_catalog()
+EVERY_ONE = [
+    pytest.param(name, marks=pytest.mark.nodes if entry.needs_nodes else ())
+    for name, entry in CATALOG.items()
+]
 
 
-@pytest.mark.parametrize("name", CATALOG)
+@pytest.mark.parametrize("name", EVERY_ONE)
 def test_command_still_prints_what_the_page_shows(name):
     entry = CATALOG[name]
     if missing := entry.missing_programs():
@@ -73,6 +77,24 @@ def test_declared_differences_count_on_both_sides_and_are_not_shown(folder):
     assert transcripts.check(entry) == ""
     (folder / "pid.txt").write_text(shown.replace("of 4", "of 5"))
     assert "+pid N of 4" in transcripts.check(entry)
+
+
+LATE = """[W1121 09:23:59.82 TCPStore.cpp:115] [c10d] recvVector failed on SocketImpl(
+Exception raised from recvBytes at /p/Utils.hpp:787 (most recent call first):
+frame #0: c10::Error::Error() + 0x9d (0x7f470d131b8d in libc10.so)
+<omitting python frames>
+frame #29: _start + 0x21 (0x55e018860081 in .venv/bin/python)
+
+W1121 09:23:59.97 dynamic_rendezvous.py:1298] The node 'n2_12_0' has failed to shutdown\
+ the rendezvous '1.0' due to an error of type RendezvousConnectionError.
+"""
+
+
+def test_agent_that_leaves_last_may_say_so_and_nothing_else():
+    entry = Entry("farewell", "true")
+    assert transcripts.comparable(entry, f"one\n{LATE}two\n") == ["one", "two"]
+    failure = "[E1121 failed] the rendezvous was closed\nthe rendezvous failed\n\n"
+    assert transcripts.comparable(entry, failure) == failure.splitlines()
 
 
 def test_lines_of_ranks_may_come_in_any_order(folder):
