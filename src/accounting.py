@@ -165,6 +165,8 @@ class Traffic(TorchDispatchMode):
         return False  # else the first call would import torch._dynamo, a second
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if DTensor in types:
+            return NotImplemented  # first it becomes what it does to its shards
         kwargs = kwargs or {}
         namespace, _, name = func._schema.name.partition("::")
         if namespace in ("c10d", "_c10d_functional") and name in NAMES:
