@@ -134,11 +134,12 @@ NAMES = {
 
 @dataclass(frozen=True)
 class Sent:
-    """One call: its name, the bytes of this rank's input, the size of its group."""
+    """One call: its name, the bytes of this rank's input, its group."""
 
     op: str
     bytes: int
     group_size: int
+    ranks: tuple[int, ...] = ()  # the group's, as they are numbered in the world
 
     @property
     def on_the_wire(self) -> Fraction:
@@ -182,7 +183,8 @@ class Traffic(TorchDispatchMode):
         given = ("input", "input_tensors", "input_tensor", "tensors", "tensor")
         sent = next(values[name] for name in given if name in values)
         size = bytes_of(_flat(sent))
-        self.calls.append(Sent(op, size, dist.get_world_size(group)))
+        ranks = tuple(dist.get_process_group_ranks(group))
+        self.calls.append(Sent(op, size, len(ranks), ranks))
 
     def count(self, op: str) -> int:
         """How many calls had this name."""
