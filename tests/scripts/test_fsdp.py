@@ -1,0 +1,64 @@
+"""src/fsdp.py: what a learner sees, and the sums of ranks_15_fsdp.py."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from grader.checks import checks_in
+from grader.engine import Engine
+from grader.verdict import Kind
+from tests.scripts.trainings import SRC, read, script, sentence, torchrun
+
+CHECKS = checks_in(Path(__file__).resolve().parent / "ranks_15_fsdp.py")
+SMALL = ["--width", 12, "--heads", 3, "--blocks", 2, "--context", 16]
+SMALL += ["--batch-size", 6]
+
+
+@pytest.fixture(scope="module")
+def engine():
+    with Engine() as engine:
+        engine.warm()
+        yield engine
+
+
+@pytest.mark.parametrize(
+    "check", CHECKS, ids=lambda c: f"{c.function[5:]}-{c.world_size}-seed-{c.seed}"
+)
+def test_in_ranks(check, engine, tmp_path):
+    nobody = tmp_path / "nobody.py"
+    nobody.write_text("")
+    verdict = engine.run_check(check, "", nobody)
+    assert verdict.kind is Kind.RIGHT, verdict.message
+
+
+def test_from_ranks_to_one_device_and_back(tmp_path):
+    """3 ranks, then one process, then 2 ranks: each goes on where the last stopped."""
+    fsdp, metrics = SRC / "fsdp.py", tmp_path / "metrics.json"
+    save = ["--save-every", 20, *SMALL]
+    done = torchrun(tmp_path, 3, fsdp, 40, *save, "--metrics", metrics)
+    assert done.returncode == 0, done.stderr
+    assert "they differ" not in done.stdout
+    numbers = json.loads(metrics.read_text())
+    assert numbers["losses"][-1] < numbers["losses"][0] - 1
+    assert read(tmp_path / "gpt.pt")["steps_run"] == 40
+    done = script(tmp_path, "train_gpt.py", 60, *save)
+    assert "Resuming from gpt.pt after 40 steps" in done.stdout, done.stderr
+    done = torchrun(tmp_path, 2, fsdp, 80, *save, "--mixed-precision")
+    assert "Resuming from gpt.pt after 60 steps" in done.stdout, done.stderr
+    assert "they differ" not in done.stdout
+    assert read(tmp_path / "gpt.pt")["steps_run"] == 80
+
+
+def test_foreign_snapshot_is_one_sentence(tmp_path):
+    (tmp_path / "gpt.pt").write_text("no snapshot")
+    done = torchrun(tmp_path, 2, SRC / "fsdp.py", 2, "--save-every", 1, *SMALL)
+    assert done.returncode != 0
+    said = [line for line in done.stderr.splitlines() if "fsdp.py: error" in line]
+    assert len(said) == 1, done.stderr
+    assert "gpt.pt is damaged or is no snapshot" in said[0]
+
+
+def test_sample_is_refused(tmp_path):
+    done = script(tmp_path, "fsdp.py", 1, "--sample", 10)
+    assert "--sample needs the whole model" in sentence(done)
