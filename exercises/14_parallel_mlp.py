@@ -1,0 +1,72 @@
+"""Put columns and rows together: an MLP with one all_reduce in each direction.
+
+An MLP is ``down(gelu(up(x)))``. If ``up`` is cut by columns, each rank has some of the
+hidden numbers; gelu works on each number alone; and if ``down`` is cut by rows, a rank
+needs just the hidden numbers that it has. So nothing has to be sent in the middle::
+
+    mlp = ParallelMLP(up, down)      # two nn.Linear, the same on all ranks
+    y = mlp(x)                       # [..., in] -> [..., out], the same on all ranks
+
+    workshop check 14_parallel_mlp
+
+The two borders are given: f and g of the page docs/lessons/14_tensor_parallel.rst. The
+hidden numbers are divided as torch.chunk divides.
+"""
+
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from torch import nn
+
+
+def summed(x: torch.Tensor) -> torch.Tensor:
+    """The sum over the ranks, in new memory."""
+    total = x.clone(memory_format=torch.contiguous_format)
+    # Every rank: [shape] -> [shape], in place.
+    dist.all_reduce(total)
+    return total
+
+
+class CopyToRanks(torch.autograd.Function):
+    """f: nothing in forward, all_reduce in backward."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return summed(gradient)
+
+
+class SumOverRanks(torch.autograd.Function):
+    """g: all_reduce in forward, nothing in backward."""
+
+    @staticmethod
+    def forward(ctx, share):
+        return summed(share)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient
+
+
+def own_part(whole: torch.Tensor, dim: int) -> nn.Parameter:
+    """This rank's part of a parameter, cut along ``dim``."""
+    rank, world_size = dist.get_rank(), dist.get_world_size()
+    return nn.Parameter(whole.detach().chunk(world_size, dim)[rank].clone())
+
+
+class ParallelMLP(nn.Module):
+    """This rank's part of ``down(gelu(up(x)))``."""
+
+    def __init__(self, up: nn.Linear, down: nn.Linear):
+        super().__init__()
+        # TODO 1 of 2: self.up_weight, self.up_bias and self.down_weight are parts,
+        # by own_part(); self.down_bias is whole, but a parameter of its own.
+        raise NotImplementedError("TODO 1 of 2")
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        # TODO 2 of 2: the output of the whole MLP, with one all_reduce in forward and
+        # one in backward: CopyToRanks.apply() and SumOverRanks.apply(), once each.
+        raise NotImplementedError("TODO 2 of 2")

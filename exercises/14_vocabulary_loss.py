@@ -1,0 +1,63 @@
+"""Cross entropy over scores of which each rank has some columns.
+
+Rank by rank, the ranks hold the scores of the first, the next, ... entries of the
+vocabulary, not necessarily equally many: [N, own], for N places. The loss of a place
+with the scores z and the target k is::
+
+    log(sum of exp(z - m)) + m - z[k]        m: the largest of all of z
+
+Three numbers for each place are enough to know it on all ranks: m, the sum, and z[k],
+which only one rank has. Scores may be large: without m, exp() overflows::
+
+    losses = VocabularyLoss.apply(scores, targets, first)        # [N]
+
+``targets`` are entries of the whole vocabulary, the same on all ranks; ``first`` is the
+entry that the first column of this rank stands for. Nothing is sent in backward::
+
+    workshop check 14_vocabulary_loss
+
+The page is docs/lessons/14_tensor_parallel.rst.
+"""
+
+import torch
+import torch.distributed as dist
+
+
+def largest_of_all(scores: torch.Tensor) -> torch.Tensor:
+    """The largest score of each place, on any rank: [N, own] -> [N]."""
+    # TODO 1 of 3: the largest over the own columns, then over the ranks.
+    raise NotImplementedError("TODO 1 of 3")
+
+
+def score_of_target(
+    scores: torch.Tensor, targets: torch.Tensor, first: int
+) -> torch.Tensor:
+    """The score of each place's target, whichever rank has it: [N, own] -> [N]."""
+    place = targets - first  # the column here, if it is one of ours
+    mine = (place >= 0) & (place < scores.shape[1])
+    # TODO 2 of 3: all ranks get it. Where the target is not ``mine``, this rank has
+    # nothing to add.
+    raise NotImplementedError("TODO 2 of 3")
+
+
+class VocabularyLoss(torch.autograd.Function):
+    """-log of the chance of each target: [N, own], [N], first -> [N]."""
+
+    @staticmethod
+    def forward(ctx, scores, targets, first):
+        largest = largest_of_all(scores)
+        exponentials = (scores - largest[:, None]).exp()
+        total = exponentials.sum(dim=1)
+        # Every rank: [N] -> [N], in place.
+        dist.all_reduce(total)
+        ctx.save_for_backward(exponentials / total[:, None], targets)
+        ctx.first = first
+        return total.log() + largest - score_of_target(scores, targets, first)
+
+    @staticmethod
+    def backward(ctx, gradient):  # [N]: of each place's loss
+        chances, targets = ctx.saved_tensors  # [N, own], of the own columns
+        # TODO 3 of 3: return the gradient of this rank's scores, [N, own], and None for
+        # targets and first. It is the chances, minus 1 at the target of each place, if
+        # it is here; all times ``gradient``.
+        raise NotImplementedError("TODO 3 of 3")

@@ -1,0 +1,62 @@
+"""Cut a linear layer by its rows, and add its bias once.
+
+Each rank has some of the inputs of ``y = x A + b`` and the rows of A that belong to
+them. So it computes a share of *all* outputs; the shares are added up over the ranks.
+A sum hands its gradient to each of its summands as it is::
+
+    layer = RowLinear(whole)         # whole: an nn.Linear, the same on all ranks
+    y = layer(x)                     # [..., own in] -> [..., out], the same on all
+
+    workshop check 14_row_linear
+
+After the sum all ranks have the same ``y`` and compute the same loss from it. The page
+is docs/lessons/14_tensor_parallel.rst.
+"""
+
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from torch import nn
+
+
+class SumOverRanks(torch.autograd.Function):
+    """g of Megatron: ``SumOverRanks.apply(share)`` is the sum of all ranks' shares."""
+
+    @staticmethod
+    def forward(ctx, share: torch.Tensor) -> torch.Tensor:
+        # TODO 1 of 3: return the sum over the ranks; leave ``share`` as it is.
+        # [start answer 1]
+        total = share.clone(memory_format=torch.contiguous_format)
+        # Every rank: [shape] -> [shape], in place.
+        dist.all_reduce(total)
+        return total
+        # [end answer 1]
+
+    @staticmethod
+    def backward(ctx, gradient: torch.Tensor) -> torch.Tensor:
+        # TODO 2 of 3: return the gradient of this rank's share. ``gradient`` is that of
+        # the sum, and the same on all ranks.
+        # [start answer 2]
+        # y = share_0 + share_1 + ...: what y changes by, it changes by any share.
+        return gradient
+        # [end answer 2]
+
+
+class RowLinear(nn.Module):
+    """This rank's rows of ``whole``: [out, own in]; the bias, [out], on every rank."""
+
+    def __init__(self, whole: nn.Linear):
+        super().__init__()
+        rank, world_size = dist.get_rank(), dist.get_world_size()
+        weight = whole.weight.detach().chunk(world_size, dim=1)[rank]
+        self.weight = nn.Parameter(weight.clone())
+        self.bias = nn.Parameter(whole.bias.detach().clone())
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        # TODO 3 of 3: the output of the whole layer, from the inputs of this rank. All
+        # ranks must come to the same gradient of the bias, that of the whole layer.
+        # [start answer 3]
+        share = F.linear(x, self.weight)
+        # Every rank: [..., out] -> [..., out].
+        return SumOverRanks.apply(share) + self.bias
+        # [end answer 3]

@@ -1,0 +1,5 @@
+# wrong value: no nn.Parameter
+# [answer 2]
+rank, world_size = dist.get_rank(), dist.get_world_size()
+self.weight = whole.weight.chunk(world_size)[rank]
+self.bias = whole.bias.chunk(world_size)[rank]

@@ -1,0 +1,5 @@
+# wrong value: the gradient of the input x
+# [answer 1]
+total = gradient.contiguous().clone()
+dist.reduce(total, dst=0)
+return total if dist.get_rank() == 0 else gradient

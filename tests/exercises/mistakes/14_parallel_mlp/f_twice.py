@@ -1,0 +1,5 @@
+# wrong value: the gradient of the input x | times too big
+# [answer 2]
+entered = CopyToRanks.apply(CopyToRanks.apply(x))
+hidden = F.gelu(F.linear(entered, self.up_weight, self.up_bias))
+return SumOverRanks.apply(F.linear(hidden, self.down_weight)) + self.down_bias

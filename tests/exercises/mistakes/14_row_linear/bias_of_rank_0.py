@@ -1,0 +1,8 @@
+# wrong value: the gradient of bias
+# [answer 3]
+share = F.linear(x, self.weight)
+if dist.get_rank() == 0:
+    share = share + self.bias
+else:
+    share = share + 0 * self.bias
+return SumOverRanks.apply(share)

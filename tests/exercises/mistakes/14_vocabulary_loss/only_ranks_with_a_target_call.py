@@ -1,0 +1,7 @@
+# hang: all_reduce
+# [answer 2]
+column = place.where(mine, 0)
+wanted = scores.gather(1, column[:, None]).squeeze(1).where(mine, 0)
+if mine[0]:
+    dist.all_reduce(wanted)
+return wanted
