@@ -198,7 +198,7 @@ def train(args: argparse.Namespace, device: torch.device) -> None:
 
 # [start refuse]
 def check_micro_batches(args: argparse.Namespace, ranks: int) -> None:
-    """Refuse what torch's schedules would hang on, or refuse in other words.
+    """Refuse what torch's schedules fail at halfway, or refuse in other words.
 
     Raises:
         BadInput: the micro-batches are unequal, or too few.

@@ -1,0 +1,131 @@
+"""What docs/lessons/13_pipeline_parallel.rst says, tried out.
+
+What happens inside ranks is in ranks_13_pipeline_parallel.py; the grader's engine runs
+it. What the scripts do is tested in tests/scripts/test_pipelines.py.
+"""
+
+import json
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from grader.checks import checks_in
+from grader.engine import Engine
+from grader.verdict import Kind
+from tests.docs.pages import ROOT
+
+sys.path.insert(0, str(ROOT / "src"))
+
+from byte_gpt import Sizes
+from gpt_formulas import FLOAT32, model_parameters
+from schedules import SCHEDULES, Action, bubble, most_live, slots
+from stages import boundary_bytes
+
+HERE = Path(__file__).resolve().parent
+CLAIMS = checks_in(HERE / "ranks_13_pipeline_parallel.py")
+
+
+@pytest.fixture(scope="module")
+def engine():
+    with Engine() as engine:
+        engine.warm()
+        yield engine
+
+
+@pytest.mark.parametrize(
+    "claim", CLAIMS, ids=lambda c: f"{c.function[5:]}-{c.world_size}-seed-{c.seed}"
+)
+def test_claim(claim, engine, tmp_path):
+    nobody = tmp_path / "nobody.py"
+    nobody.write_text("")
+    verdict = engine.run_check(claim, "", nobody)
+    if claim.function == "test_hangs_1f1b_with_a_send_that_waits":
+        assert verdict.kind is Kind.HANG, verdict.message
+        assert verdict.message.count("waits in send") == 2, verdict.message
+    elif claim.function == "test_fails_when_m_does_not_divide_the_batch":
+        assert verdict.kind is Kind.EXCEPTION, verdict.message
+        assert "Failed to run stage backward" in verdict.message
+        assert "rank 1: waits in" in verdict.message, verdict.message
+    else:
+        assert verdict.kind is Kind.RIGHT, verdict.message
+
+
+def test_four_ranks_and_eight_micro_batches():
+    """22 slots, of which a rank uses 16; rank 0 holds 8 with GPipe, 4 with 1F1B."""
+    for name, held in (("gpipe", [8] * 4), ("1f1b", [4, 3, 2, 1])):
+        orders = [list(SCHEDULES[name](rank, 4, 8)) for rank in range(4)]
+        placed = slots(orders)
+        assert 1 + max(slot for mine in placed for slot in mine.values()) == 22
+        assert {len(order) for order in orders} == {16}
+        assert bubble(orders) == Fraction(3, 8)
+        assert [most_live(order) for order in orders] == held
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_recorded_timeline_is_that_of_the_schedule(name):
+    """The figure is drawn from the order in which four ranks really worked."""
+    path = ROOT / "docs" / "figures" / f"13_{name}.json"
+    recorded = json.loads(path.read_text())
+    assert recorded["schedule"] == name
+    for rank, events in enumerate(recorded["ranks"]):
+        order = [Action(event["what"], event["micro_batch"]) for event in events]
+        assert order == list(SCHEDULES[name](rank, 4, 8))
+    # nobody computed with what had not come yet
+    began = {
+        (event["what"], rank, event["micro_batch"]): event
+        for rank, events in enumerate(recorded["ranks"])
+        for event in events
+    }
+    for (what, rank, k), event in began.items():
+        before = (what, rank - 1 if what == "forward" else rank + 1, k)
+        if before in began:
+            assert began[before]["end"] <= event["begin"]
+
+
+def test_backwards_that_take_longer_leave_the_bubble():
+    """A backward takes about twice as long; the ratio stays (p - 1) / m."""
+    for schedule in SCHEDULES.values():
+        for p, m in ((3, 4), (4, 8), (2, 5)):
+            orders = [list(schedule(rank, p, m)) for rank in range(p)]
+            length = duration(orders, {"forward": 1, "backward": 2})
+            assert Fraction(length - 3 * m, 3 * m) == Fraction(p - 1, m)
+
+
+def duration(orders, lengths):
+    ended, free = {}, [0] * len(orders)
+    for _, rank, action in sorted(
+        (slot, rank, action)
+        for rank, mine in enumerate(slots(orders))
+        for action, slot in mine.items()
+    ):
+        what, k = action
+        before = (what, rank - 1 if what == "forward" else rank + 1, k)
+        begin = max(free[rank], ended.get(before, 0))
+        ended[(what, rank, k)] = free[rank] = begin + lengths[what]
+    return max(free)
+
+
+def test_numbers_of_bytes_on_the_page():
+    """DDP would send 2.7 MB, the rank in the middle sends 0.8 MB; what changes them."""
+    sizes = Sizes()
+
+    def ddp(sizes):
+        return Fraction(4, 3) * FLOAT32 * model_parameters(sizes)
+
+    assert round(float(ddp(sizes)) / 1e6, 1) == 2.7
+    assert round(2 * boundary_bytes(sizes, 16) / 1e6, 1) == 0.8
+    assert boundary_bytes(sizes, 64) == 4 * boundary_bytes(sizes, 16)
+    larger = Sizes(blocks=8)
+    assert boundary_bytes(larger, 16) == boundary_bytes(sizes, 16)
+    assert 1.8 < ddp(larger) / ddp(sizes) < 2
+
+
+def test_loss_of_the_figure_falls_below_the_frequencies_within_40_steps():
+    run = json.loads((ROOT / "docs" / "figures" / "13_loss.json").read_text())
+    losses, entropy = run["losses"], run["unigram_entropy"]
+    assert len(losses) == 300 and 5.5 < losses[0] < 6.5
+    assert round(entropy, 2) == 3.14 and round(run["test_loss"], 2) == 2.18
+    assert all(loss < entropy for loss in losses[40:])
+    assert 1.8 < sum(losses[-20:]) / 20 < 2.3

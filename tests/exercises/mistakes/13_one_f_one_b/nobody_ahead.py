@@ -1,0 +1,3 @@
+# wrong value: slots of 2 ranks
+# [answer 1]
+ahead = 0
