@@ -1,0 +1,46 @@
+"""Repair a training by FSDP in which no parameter ever moves.
+
+The program below runs without an error: losses are computed, gradients arrive, the
+optimizer steps. But the parameters stay what they were at the beginning. Find out why,
+and repair it. What the program is meant to do is right:
+
+* each of ``model.blocks`` is sharded as a group of its own, so that one block at a time
+  is whole, and the rest of the model is the group of the root;
+* weight decay is for matrices, that is parameters of two dimensions or more, and not
+  for biases and norms.
+
+    workshop check 15_optimizer_order
+
+The page is docs/lessons/15_sharded_data_parallel.rst.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import nn
+from torch.distributed.fsdp import fully_shard
+
+MakeOptimizer = Callable[[list[dict]], torch.optim.Optimizer]
+DECAY = 0.1
+
+
+def shard(model: nn.Module, make_optimizer: MakeOptimizer) -> torch.optim.Optimizer:
+    """Shard ``model`` in place over all ranks; return what trains it."""
+    # TODO 1 of 1: delete the `raise`, see what the check says, and repair the lines.
+    # [start answer 1]
+    # ~ matrices = [p for p in model.parameters() if p.dim() >= 2]
+    # ~ others = [p for p in model.parameters() if p.dim() < 2]
+    # ~ groups = [{"params": matrices, "weight_decay": DECAY}, {"params": others}]
+    # ~ optimizer = make_optimizer(groups)
+    # ~ for block in model.blocks:
+    # ~     fully_shard(block)
+    # ~ fully_shard(model)
+    # ~ return optimizer
+    for block in model.blocks:
+        fully_shard(block)
+    fully_shard(model)
+    matrices = [p for p in model.parameters() if p.dim() >= 2]
+    others = [p for p in model.parameters() if p.dim() < 2]
+    groups = [{"params": matrices, "weight_decay": DECAY}, {"params": others}]
+    return make_optimizer(groups)
+    # [end answer 1]

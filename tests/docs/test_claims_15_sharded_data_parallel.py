@@ -1,0 +1,85 @@
+"""What docs/lessons/15_sharded_data_parallel.rst says, tried out.
+
+What happens inside ranks is in ranks_15_sharded_data_parallel.py; the grader's engine
+runs it. That the stages of ZeRO and FSDP give the weights of one process, and hold and
+send what the formulas say, is in tests/scripts/ranks_15_zero.py and ranks_15_fsdp.py.
+"""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from grader.checks import checks_in
+from grader.engine import Engine
+from grader.verdict import Kind
+
+HERE = Path(__file__).resolve().parent
+DOCS = HERE.parent.parent / "docs"
+CLAIMS = checks_in(HERE / "ranks_15_sharded_data_parallel.py")
+
+sys.path.insert(0, str(HERE.parent.parent / "src"))
+
+from byte_gpt import Sizes  # noqa: E402
+from gpt_formulas import block_parameters, model_parameters  # noqa: E402
+from zero_by_hand import bytes_per_step, model_states  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def engine():
+    with Engine() as engine:
+        engine.warm()
+        yield engine
+
+
+@pytest.mark.parametrize(
+    "claim", CLAIMS, ids=lambda c: f"{c.function[5:]}-{c.world_size}-seed-{c.seed}"
+)
+def test_claim(claim, engine, tmp_path):
+    nobody = tmp_path / "nobody.py"
+    nobody.write_text("")
+    verdict = engine.run_check(claim, "", nobody)
+    assert verdict.kind is Kind.RIGHT, verdict.message
+
+
+def test_bytes_of_the_stages():
+    """16 P, 4 P + 12 P / N, 2 P + 14 P / N and 16 P / N."""
+    p, n = 1200, 4
+    totals = [model_states(stage, n, p, mixed=True)["all three"] for stage in range(4)]
+    assert totals == [16 * p, 4 * p + 12 * p // n, 2 * p + 14 * p // n, 16 * p // n]
+    sent = [bytes_per_step(stage, n, p, 1) for stage in range(4)]
+    assert sent == [2 * p * 3 // 4] * 3 + [3 * p * 3 // 4]
+
+
+def test_answer_about_seven_billion_parameters():
+    """112 GB in stage 0; on 64 ranks 1.75 GB in stage 3, and 29.3 GB in stage 1."""
+    p = 7 * 10**9
+    total = [model_states(s, 64, p, mixed=True)["all three"] / 1e9 for s in range(4)]
+    assert [round(gigabytes, 2) for gigabytes in total] == [112, 29.31, 15.53, 1.75]
+
+
+def test_numbers_of_the_page_are_those_of_the_model():
+    page = (DOCS / "lessons" / "15_sharded_data_parallel.rst").read_text()
+    sizes = Sizes()
+    assert f"{model_parameters(sizes):,}" in page
+    assert f"{block_parameters(sizes):,}" in page
+
+
+def test_nothing_differs_in_the_recorded_tables():
+    for path in (DOCS / "transcripts").glob("15_*.txt"):
+        assert "they differ" not in path.read_text(), path.name
+
+
+def test_recorded_losses_are_below_the_frequencies():
+    for name in ("15_zero", "15_fsdp"):
+        text = (DOCS / "transcripts" / f"{name}.txt").read_text()
+        below = [float(x) for x in re.findall(r"Test loss [\d.]+: (-?[\d.]+)", text)]
+        assert below and min(below) > 0.3, name
+
+
+def test_figure_has_the_order_of_a_step():
+    events = json.loads((DOCS / "figures" / "15_fsdp.json").read_text())["events"]
+    assert events.index("gather blocks.1", 10) < events.index("backward blocks.2")
+    assert events[-2:] == ["free the root", "reduce-scatter the root"]

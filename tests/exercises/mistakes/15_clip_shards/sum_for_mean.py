@@ -1,0 +1,6 @@
+# wrong value: too big | that is not clipped
+# [answer 1]
+for gradient in gradients:
+    shard = gradient.new_empty(len(gradient) // dist.get_world_size())
+    dist.reduce_scatter_single(shard, gradient)
+    shards.append(shard)

@@ -1,0 +1,13 @@
+# wrong way: still holds the whole weight
+# [answer 2]
+weight = gather(shard, rows)
+ctx.save_for_backward(x, shard, weight)
+ctx.rows = rows
+return x @ weight.T
+# [answer 3]
+x, shard, weight = ctx.saved_tensors
+grad_x = grad @ weight
+whole = grad.new_zeros(dist.get_world_size() * len(shard), shard.shape[1])
+whole[: ctx.rows] = grad.T @ x / dist.get_world_size()
+grad_shard = torch.empty_like(shard)
+dist.reduce_scatter_single(grad_shard, whole)

@@ -1,0 +1,9 @@
+# hang: all_gather_single | rank 0
+# [answer 3]
+if dist.get_rank() == 0:
+    dist.all_gather_single(whole, self.shard.detach())
+first = 0
+for parameter in self.parameters:
+    values = whole[first : first + parameter.numel()]
+    parameter.copy_(values.view_as(parameter))
+    first += parameter.numel()

@@ -1,0 +1,3 @@
+# wrong value: after one step of SGD
+# [answer 1]
+self.shard = nn.Parameter(whole[: self.numel].clone())

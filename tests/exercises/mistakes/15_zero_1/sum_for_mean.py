@@ -1,0 +1,4 @@
+# wrong value: after one step of SGD
+# [answer 2]
+self.shard.grad = torch.empty_like(self.shard)
+dist.reduce_scatter_single(self.shard.grad, whole)

@@ -1,0 +1,100 @@
+"""Checks of exercises/15_clip_shards.py."""
+
+import pytest
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from grader import expect
+
+LAYERS = (1, 4, 3)  # numbers of a shard of each layer
+
+
+def gradients_of(seed, world_size):
+    """For each layer [W, W n]: what each rank has computed; very unequal."""
+    generator = torch.Generator().manual_seed(seed)
+    sizes = torch.arange(1, world_size + 1, dtype=torch.float64).unsqueeze(1)
+    return [
+        sizes * torch.randn(world_size, world_size * n, generator=generator).double()
+        for n in LAYERS
+    ]
+
+
+def reference(everybody, max_norm):
+    """([W n] for each layer, norm): averaged, then clipped by PyTorch."""
+    parameters = [nn.Parameter(torch.zeros_like(layer[0])) for layer in everybody]
+    for parameter, layer in zip(parameters, everybody, strict=True):
+        parameter.grad = layer.mean(0)
+    norm = torch.nn.utils.clip_grad_norm_(parameters, max_norm)
+    return [parameter.grad for parameter in parameters], norm
+
+
+def whole(shards, world_size):
+    """The shards of all ranks, joined."""
+    joined = []
+    for shard in shards:
+        parts = [torch.empty_like(shard) for _ in range(world_size)]
+        dist.all_gather(parts, shard.contiguous())
+        joined.append(torch.cat(parts))
+    return joined
+
+
+def compare(exercise, rank, world_size, seed, max_norm, label):
+    everybody = gradients_of(seed, world_size)
+    mine = [layer[rank].clone() for layer in everybody]
+    shards, norm = exercise.average_and_clip(mine, max_norm)
+    expected, expected_norm = reference(everybody, max_norm)
+    expect.equal(len(shards), len(LAYERS), "number of shards")
+    for n, shard, value in zip(LAYERS, shards, expected, strict=True):
+        own = value.view(world_size, n)[rank]
+        expect.equal(tuple(shard.shape), (n,), "the shape of a shard")
+        expect.close(shard, own, f"a shard of {n} numbers {label}")
+    one = torch.as_tensor(norm).detach().reshape(())
+    expect.close(one, expected_norm, f"the norm {label}")
+
+
+@pytest.mark.ranks(3, 4)
+def test_short_gradient_is_only_averaged(exercise, rank, world_size, seed):
+    """A gradient shorter than max_norm is averaged, and not scaled at all."""
+    compare(exercise, rank, world_size, seed, 1e6, "of a gradient that is not clipped")
+
+
+@pytest.mark.ranks(3, 4)
+def test_long_gradient_is_scaled_as_a_whole(exercise, rank, world_size, seed):
+    """The joined shards are the mean gradient, clipped by its global norm."""
+    for max_norm in (0.5, 2.0):
+        label = f"clipped to {max_norm}"
+        compare(exercise, rank, world_size, seed, max_norm, label)
+
+
+@pytest.mark.ranks(4)
+def test_every_rank_knows_the_norm(exercise, rank, world_size, seed):
+    """The norm is the same on all ranks, also where a shard is zero."""
+    everybody = gradients_of(seed, world_size)
+    for layer in everybody:
+        layer.view(world_size, world_size, -1)[:, 2] = 0  # all of rank 2's shard
+    mine = [layer[rank].clone() for layer in everybody]
+    shards, norm = exercise.average_and_clip(mine, 0.5)
+    expected, expected_norm = reference(everybody, 0.5)
+    expect.close(torch.as_tensor(norm).reshape(()), expected_norm, "the norm")
+    for found, value in zip(whole(shards, world_size), expected, strict=True):
+        expect.close(found, value, "a layer's gradient, joined from all shards")
+
+
+@pytest.mark.ranks(4)
+def test_only_numbers_travel_for_the_norm(exercise, rank, world_size, seed, ledger):
+    """One reduce-scatter for each layer, and a few numbers for the norm."""
+    everybody = gradients_of(seed, world_size)
+    ledger.clear()
+    shards, _ = exercise.average_and_clip([x[rank].clone() for x in everybody], 0.5)
+    rows = list(ledger.rows)
+    expected, _ = reference(everybody, 0.5)
+    for found, value in zip(whole(shards, world_size), expected, strict=True):
+        expect.close(found, value, "a layer's gradient, joined from all shards")
+    kinds = ("all_reduce", "all_gather", "all_gather_single", "broadcast", "gather")
+    sent = sum(row.numel for row in rows if row.op in kinds)
+    expect.right_way(
+        sent <= world_size,
+        f"this rank has handed {sent} numbers to {', '.join(kinds[:2])} or the like; "
+        "the norm needs one number from each rank, the sum of its squares",
+    )

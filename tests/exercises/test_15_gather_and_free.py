@@ -1,0 +1,171 @@
+"""Checks of exercises/15_gather_and_free.py."""
+
+import gc
+
+import pytest
+import torch
+import torch.distributed as dist
+
+from grader import expect
+
+ROWS, COLUMNS, BATCH = 7, 5, 4
+
+
+def draw(seed, *shape):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+
+def shard_of(weight, rank, world_size):
+    """The rows that this rank holds, zeros where there are none."""
+    n = -(-len(weight) // world_size)
+    padded = torch.zeros(n * world_size, weight.shape[1], dtype=weight.dtype)
+    padded[: len(weight)] = weight
+    return padded[rank * n : (rank + 1) * n].clone()
+
+
+def inputs_of(seed, world_size):
+    """[W, B, columns]: another part of the batch for each rank."""
+    return draw(seed + 300, world_size, BATCH, COLUMNS)
+
+
+def loss_of(y):
+    return torch.tanh(y).square().mean()
+
+
+@pytest.mark.ranks(3, 4)
+def test_gather_joins_the_rows(exercise, rank, world_size, seed):
+    """gather returns the whole weight on every rank, without the padding."""
+    for rows in (ROWS, 2 * world_size, 1):
+        weight = draw(seed + rows, rows, COLUMNS)
+        whole = exercise.gather(shard_of(weight, rank, world_size), rows)
+        expect.close(whole, weight, f"the weight of {rows} rows")
+
+
+@pytest.mark.ranks(3, 4)
+def test_output_is_that_of_the_whole_weight(exercise, rank, world_size, seed):
+    """Forward gives x @ weight.T for this rank's part of the batch."""
+    weight, x = draw(seed, ROWS, COLUMNS), inputs_of(seed, world_size)[rank]
+    shard = shard_of(weight, rank, world_size)
+    y = exercise.ShardedLinear.apply(x, shard, ROWS)
+    expect.close(y, x @ weight.T, "the output")
+
+
+def reference(weight, inputs):
+    """Gradient of the weight for the whole batch, and of each rank's input."""
+    whole = weight.clone().requires_grad_()
+    xs = [x.clone().requires_grad_() for x in inputs]
+    losses = [loss_of(x @ whole.T) for x in xs]
+    torch.stack(losses).mean().backward()
+    # of a rank's own loss, which is W times its share of the mean
+    return whole.grad, [len(xs) * x.grad for x in xs]
+
+
+@pytest.mark.ranks(3, 4)
+def test_gradients_are_those_of_one_process(exercise, rank, world_size, seed):
+    """grad_x is of this rank's loss; the shard's is the mean over the ranks."""
+    weight, inputs = draw(seed, ROWS, COLUMNS), inputs_of(seed, world_size)
+    grad_weight, grad_inputs = reference(weight, inputs)
+    x = inputs[rank].clone().requires_grad_()
+    shard = shard_of(weight, rank, world_size).requires_grad_()
+    loss_of(exercise.ShardedLinear.apply(x, shard, ROWS)).backward()
+    expect.close(x.grad, grad_inputs[rank], "the gradient of the input")
+    own = inputs[rank].clone(), weight.clone().requires_grad_()
+    loss_of(own[0] @ own[1].T).backward()
+    expect.close(
+        shard.grad,
+        shard_of(grad_weight, rank, world_size),
+        "the gradient of this rank's rows",
+        local=shard_of(own[1].grad, rank, world_size),
+    )
+
+
+@pytest.mark.ranks(3, 4)
+def test_trains_two_layers_like_one_process(exercise, rank, world_size, seed):
+    """Three steps of SGD and of AdamW through two layers give the weights of one
+    process."""
+    for name, make in (
+        ("SGD", lambda p: torch.optim.SGD(p, 0.3, momentum=0.9)),
+        ("AdamW", lambda p: torch.optim.AdamW(p, 0.05)),
+    ):
+        sizes = ((ROWS, COLUMNS), (2, ROWS))
+        weights = [draw(seed + 7 * k, *size) for k, size in enumerate(sizes)]
+        shards = [shard_of(w, rank, world_size).requires_grad_() for w in weights]
+        mine, theirs = make(shards), make([w.requires_grad_() for w in weights])
+        for step in range(3):
+            inputs = inputs_of(seed + step, world_size)
+            mine.zero_grad()
+            hidden = exercise.ShardedLinear.apply(inputs[rank], shards[0], ROWS)
+            y = exercise.ShardedLinear.apply(torch.tanh(hidden), shards[1], 2)
+            loss_of(y).backward()
+            mine.step()
+            theirs.zero_grad()
+            hidden = torch.tanh(inputs.flatten(0, 1) @ weights[0].T)
+            loss_of(hidden @ weights[1].T).backward()
+            theirs.step()
+        for number, (a, b) in enumerate(zip(shards, weights, strict=True), start=1):
+            expected = shard_of(b.detach(), rank, world_size)
+            expect.close(a.detach(), expected, f"weight {number} after 3 of {name}")
+
+
+def large_tensors(numel):
+    """Tensors of that many numbers which Python holds somewhere."""
+    gc.collect()
+    found = []
+    for thing in gc.get_objects():
+        if type(thing) in (torch.Tensor, torch.nn.Parameter) and (
+            thing.dtype == torch.float64
+        ):
+            found.append(thing)
+    return [thing for thing in found if thing.numel() >= numel]
+
+
+@pytest.mark.ranks(3, 4, limit=30)
+def test_nothing_whole_is_held_between_forward_and_backward(
+    exercise, rank, world_size, seed
+):
+    """After forward a rank holds its rows, and backward gathers the others again."""
+    rows = 40  # more numbers than anything else here
+    weight, inputs = draw(seed, rows, COLUMNS), inputs_of(seed, world_size)
+    grad_weight, _ = reference(weight, inputs)
+    x, shard = inputs[rank].clone(), shard_of(weight, rank, world_size)
+    expected = shard_of(grad_weight, rank, world_size)
+    del weight, grad_weight
+    shard.requires_grad_()
+    before = {id(tensor) for tensor in large_tensors(rows * COLUMNS)}
+    saved = []
+
+    def keep(tensor):
+        saved.append(tensor.untyped_storage().nbytes() // 8)
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        y = exercise.ShardedLinear.apply(x, shard, rows)
+    held = [t for t in large_tensors(rows * COLUMNS) if id(t) not in before]
+    whole = bool(held) or max(saved, default=0) >= rows * COLUMNS
+    loss_of(y).backward()
+    expect.close(shard.grad, expected, "the gradient of this rank's rows")
+    expect.right_way(
+        not whole,
+        f"after forward this rank still holds the whole weight, {rows * COLUMNS} "
+        "numbers: keep the shard for backward, and gather there again",
+    )
+
+
+@pytest.mark.ranks(3, 4)
+def test_what_travels(exercise, rank, world_size, seed, ledger):
+    """The gradient is reduced to shards, not to a whole gradient on every rank."""
+    weight, inputs = draw(seed, ROWS, COLUMNS), inputs_of(seed, world_size)
+    shard = shard_of(weight, rank, world_size).requires_grad_()
+    ledger.clear()
+    loss_of(exercise.ShardedLinear.apply(inputs[rank], shard, ROWS)).backward()
+    whole = [row.op for row in ledger.rows if row.op == "all_reduce"]
+    grad_weight, _ = reference(weight, inputs)
+    expected = shard_of(grad_weight, rank, world_size)
+    expect.close(shard.grad, expected, "the gradient of this rank's rows")
+    expect.right_way(
+        not whole,
+        "backward sends the gradient through an all_reduce: every rank gets all rows "
+        "and throws most of them away. A reduce-scatter sends half as much",
+    )
+    dist.barrier()
