@@ -59,7 +59,6 @@ class TwoDevices(nn.Module):
 
 
 # [end one process]
-# [start two processes]
 class FirstPart:
     """What the rank with the first layers does: it gets the images."""
 
@@ -124,8 +123,6 @@ class SecondPart:
         return torch.stack([loss.detach() for _, loss in waiting]).sum()
 
 
-# [end two processes]
-# [start test]
 @torch.no_grad()
 def count_correct_in_two(part: FirstPart | SecondPart, dataset: Dataset) -> int:
     """How many images the two ranks recognise; both call this, and both get it."""
@@ -140,7 +137,6 @@ def count_correct_in_two(part: FirstPart | SecondPart, dataset: Dataset) -> int:
     return int(correct)
 
 
-# [end test]
 def make_loader(dataset: Dataset, args: argparse.Namespace) -> DataLoader:
     """Batches in an order that is new in every epoch.
 

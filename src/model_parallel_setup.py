@@ -210,7 +210,6 @@ def check_arguments(args: argparse.Namespace, cuts: int) -> None:
         check_output_file(args.metrics, "--metrics")
 
 
-# [start choose]
 def needs_two_processes(args: argparse.Namespace) -> bool:
     """Whether this machine has not two devices that one process could use."""
     return not args.devices and count_accelerators() < 2
@@ -252,7 +251,6 @@ def choose_devices_of_replica(rank: int, replicas: int) -> list[torch.device]:
     return [torch.device("cpu"), torch.device("cpu")]
 
 
-# [end choose]
 def start_ranks(run_rank: Callable, args: argparse.Namespace) -> None:
     """Start the processes of the two parts or of the replicas, and wait for them.
 

@@ -1,0 +1,54 @@
+"""Cut a network in two: activations go one way, their gradient comes back.
+
+Two ranks hold one network. One has its first layers and the images, the other its last
+layers and the labels. Autograd works within a process, so at the cut you take over:
+what goes forward is a tensor of plain numbers, and what must come back is how the loss
+changes with each of them.
+
+``run_first`` and ``run_second`` are called at the same time, each in its own rank, with
+the rank of the other one. When both have returned, the parameters of both parts hold
+the gradients of the whole network's loss, as one process would have computed them, and
+``run_second`` has returned that loss. All numbers are float64.
+
+    workshop check 12_split_network
+
+The page is docs/lessons/12_model_parallel.rst.
+"""
+
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from torch import nn
+
+
+def run_first(layers: nn.Module, images: torch.Tensor, other: int) -> None:
+    """Forward and backward of the first layers; ``other`` has the last ones."""
+    # TODO 1 of 2: compute the activations, hand their numbers over, receive how the
+    # loss changes with each of them, and let backward go on from there.
+    # [start answer 1]
+    hidden = layers(images)
+    dist.send(hidden.detach(), dst=other)
+    gradient = torch.empty_like(hidden)
+    dist.recv(gradient, src=other)
+    hidden.backward(gradient)
+    # [end answer 1]
+
+
+def run_second(
+    layers: nn.Module, labels: torch.Tensor, shape: tuple[int, ...], other: int
+) -> torch.Tensor:
+    """Forward and backward of the last layers; the mean loss of the batch.
+
+    ``shape`` is that of the activations of one image; there are as many as labels.
+    """
+    # TODO 2 of 2: receive the activations, compute the loss (F.cross_entropy) and all
+    # gradients, hand back what the other rank waits for, and return the loss.
+    # [start answer 2]
+    hidden = torch.empty(len(labels), *shape, dtype=torch.float64)
+    dist.recv(hidden, src=other)
+    hidden.requires_grad_()  # the graph of this rank begins here
+    loss = F.cross_entropy(layers(hidden), labels)
+    loss.backward()
+    dist.send(hidden.grad, dst=other)
+    return loss.detach()
+    # [end answer 2]

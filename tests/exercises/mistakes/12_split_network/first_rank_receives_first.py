@@ -1,0 +1,7 @@
+# hang: recv | rank 2
+# [answer 1]
+hidden = layers(images)
+gradient = torch.empty_like(hidden)
+dist.recv(gradient, src=other)
+dist.send(hidden.detach(), dst=other)
+hidden.backward(gradient)

@@ -1,0 +1,8 @@
+# hang: rank 2 | recv
+# [answer 2]
+hidden = torch.empty(len(labels), *shape, dtype=torch.float64)
+dist.recv(hidden, src=other)
+hidden.requires_grad_()
+loss = F.cross_entropy(layers(hidden), labels)
+loss.backward()
+return loss.detach()

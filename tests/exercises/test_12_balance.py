@@ -1,0 +1,111 @@
+"""Checks of exercises/12_balance.py."""
+
+import itertools
+import random
+
+import pytest
+
+from grader import expect
+
+
+def cost_of(costs, sizes):
+    begin, largest = 0, 0
+    for size in sizes:
+        largest = max(largest, sum(costs[begin : begin + size]))
+        begin += size
+    return largest
+
+
+def every_split(layers, devices):
+    for cuts in itertools.combinations(range(1, layers), devices - 1):
+        places = [0, *cuts, layers]
+        yield [b - a for a, b in itertools.pairwise(places)]
+
+
+def fits(sizes, costs, devices):
+    """Say what is wrong with the form of an answer."""
+    expect.that(sizes is not None, "split returns None: is a `return` missing?")
+    expect.equal(len(sizes), devices, f"the number of sizes for {devices} devices")
+    expect.that(min(sizes) >= 1, f"a device got no layer: {sizes}")
+    expect.equal(sum(sizes), len(costs), f"the layers of {sizes} together")
+
+
+def check(exercise, costs, devices, best):
+    sizes = list(exercise.split(list(costs), devices))
+    fits(sizes, costs, devices)
+    expect.equal(
+        cost_of(costs, sizes), best, f"the cost of the slowest, {costs} as {sizes}"
+    )
+
+
+@pytest.mark.ranks(1)
+def test_slowest(exercise, seed):
+    """The slowest device is the one whose layers cost most together."""
+    costs = [3, 1, 1, 1, 4, 2]
+    expect.equal(exercise.slowest(costs, [3, 1, 2]), 6, "the cost of [3, 1, 2]")
+    expect.equal(exercise.slowest(costs, [1, 4, 1]), 7, "the cost of [1, 4, 1]")
+    expect.equal(exercise.slowest([2.5], [1]), 2.5, "the cost of one layer")
+    draw = random.Random(seed)
+    for _ in range(20):
+        costs = [draw.randint(0, 9) for _ in range(7)]
+        sizes = draw.choice(list(every_split(7, 3)))
+        found = exercise.slowest(costs, sizes)
+        expect.equal(found, cost_of(costs, sizes), f"the cost of {costs} as {sizes}")
+
+
+@pytest.mark.ranks(1)
+def test_sizes_that_do_not_fit(exercise):
+    """Sizes that leave layers out, or a device without one, are refused by name."""
+    for sizes in ([2, 2], [4, 2], [5, 0], [6, -1]):
+        what = f"slowest of 5 layers with sizes {sizes}"
+        words = [str(sizes[0]), str(sizes[1])]
+        expect.raises(
+            ValueError, exercise.slowest, [1] * 5, sizes, words=words, what=what
+        )
+
+
+@pytest.mark.ranks(1)
+def test_the_two_examples(exercise):
+    """The examples of the file: in both, the largest cost is 5."""
+    check(exercise, [3, 1, 1, 1, 4, 2], 3, 5)
+    check(exercise, [1, 1, 1, 5], 2, 5)
+
+
+@pytest.mark.ranks(1)
+def test_no_split_is_better(exercise, seed):
+    """No other split has a smaller largest cost, whatever the costs are."""
+    draw = random.Random(seed)
+    for layers in range(1, 9):
+        for devices in range(1, layers + 1):
+            for most in (1, 4, 20):
+                costs = [draw.randint(0, most) for _ in range(layers)]
+                costs[draw.randrange(layers)] += draw.choice([0, 25])
+                splits = every_split(layers, devices)
+                check(exercise, costs, devices, min(cost_of(costs, s) for s in splits))
+
+
+@pytest.mark.ranks(1)
+def test_what_cannot_be_split(exercise):
+    """More devices than layers, or no device, is a ValueError that names both."""
+    for layers, devices in ((3, 4), (3, 0), (1, 2)):
+        expect.raises(
+            ValueError,
+            exercise.split,
+            [1] * layers,
+            devices,
+            words=[str(layers), str(devices)],
+            what=f"{layers} layers among {devices} devices",
+        )
+
+
+@pytest.mark.ranks(1)
+def test_many_layers(exercise, seed):
+    """60 layers among 8 devices take a moment, not years."""
+    draw = random.Random(seed)
+    part = [draw.randint(1, 30) for _ in range(7)]
+    costs = []
+    for _ in range(8):  # eight parts of one cost: no better split can exist
+        part = draw.sample(part, len(part))
+        costs += part
+    costs += [0] * 4
+    check(exercise, costs, 8, sum(part))

@@ -1,0 +1,148 @@
+"""Checks of exercises/12_micro_batches.py."""
+
+import copy
+import itertools
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from grader import expect
+
+CUTS = {3: [0, 2, 4, 8], 4: [0, 2, 4, 6, 8]}  # world size -> where the parts begin
+# images, micro-batches: chunks of 4 4 4; 3 3 3 2; 2 2 2 2 1; 5
+CASES = [(12, 3), (11, 4), (9, 5), (5, 1)]
+OPTIMIZERS = {
+    "SGD": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9),
+    "AdamW": lambda p: torch.optim.AdamW(p, lr=0.02),
+}
+
+
+def network(seed):
+    """Layers that are not square, with biases; [B, 6] to [B, 4]."""
+    torch.manual_seed(seed)
+    widths = [6, 9, 5, 7, 4]
+    layers = []
+    for wide, out in itertools.pairwise(widths):
+        layers += [nn.Linear(wide, out), nn.Tanh()]
+    return nn.Sequential(*layers).double()
+
+
+def batch(seed, size):
+    generator = torch.Generator().manual_seed(seed + 700)
+    images = torch.randn(size, 6, generator=generator, dtype=torch.float64)
+    return images, torch.randint(4, (size,), generator=generator)
+
+
+def stage_of(exercise, model, rank, world_size):
+    start, stop = CUTS[world_size][rank : rank + 2]
+    shape = tuple(model[:start](torch.zeros(1, 6, dtype=torch.float64)).shape[1:])
+    return exercise.Stage(model[start:stop], shape)
+
+
+def whole(model, images, labels):
+    """(loss, gradient of each parameter) in one process."""
+    alone = copy.deepcopy(model)
+    loss = F.cross_entropy(alone(images), labels)
+    loss.backward()
+    return loss, {k: p.grad for k, p in alone.named_parameters()}
+
+
+@pytest.mark.ranks(1)
+def test_shares_of_the_loss(exercise, seed):
+    """The shares of the micro-batches add up to the mean loss of the batch."""
+    for size, micro_batches in CASES:
+        images, labels = batch(seed, size)
+        scores = network(seed)(images)
+        parts = list(
+            zip(scores.chunk(micro_batches), labels.chunk(micro_batches), strict=True)
+        )
+        shares = [exercise.share_of_loss(x, y, size) for x, y in parts]
+        means = torch.stack([F.cross_entropy(x, y) for x, y in parts])
+        expect.close(
+            sum(shares),
+            F.cross_entropy(scores, labels),
+            f"the sum of {micro_batches} shares of {size} images",
+            mistaken={
+                "the sum of the micro-batches' means": means.sum(),
+                "the mean of the micro-batches' means": means.mean(),
+            },
+        )
+
+
+@pytest.mark.ranks(3, 4)
+def test_gradients_of_the_batch(exercise, rank, world_size, seed):
+    """Loss and gradients are those of the whole batch in one process."""
+    for size, micro_batches in CASES:
+        model = network(seed)
+        images, labels = batch(seed, size)
+        loss, gradients = whole(model, images, labels)
+        stage = stage_of(exercise, model, rank, world_size)
+        found = exercise.run_batch(stage, images, labels, micro_batches)
+        where = f"({size} images in {micro_batches} micro-batches)"
+        if rank == world_size - 1:
+            expect.close(found, loss, f"the loss {where}")
+        else:
+            expect.that(found is None, "only the last rank has a loss to return")
+        for name, parameter in stage.layers.named_parameters():
+            what = f"the gradient of {name} {where}"
+            expect.that(parameter.grad is not None, f"{what} is None")
+            expect.close(parameter.grad, gradients[name], what)
+
+
+@pytest.mark.ranks(4)
+def test_gradients_add_to_what_is_there(exercise, rank, world_size, seed):
+    """Another batch without a step between them adds its gradients to those before."""
+    model, total = network(seed), {}
+    stage = stage_of(exercise, model, rank, world_size)
+    for number in range(2):
+        images, labels = batch(seed + number, 11)
+        for name, grad in whole(model, images, labels)[1].items():
+            total[name] = grad + total.get(name, 0)
+        exercise.run_batch(stage, images, labels, 4)
+    for name, parameter in stage.layers.named_parameters():
+        expect.close(parameter.grad, total[name], f"{name}.grad of two batches")
+
+
+@pytest.mark.ranks(3)
+def test_three_steps(exercise, rank, world_size, seed):
+    """Three steps give the weights of the network in one process."""
+    for name, make in OPTIMIZERS.items():
+        model, alone = network(seed), network(seed)
+        stage = stage_of(exercise, model, rank, world_size)
+        mine, theirs = make(stage.layers.parameters()), make(alone.parameters())
+        for step in range(3):
+            images, labels = batch(seed + step, 11)
+            mine.zero_grad()
+            exercise.run_batch(stage, images, labels, 4)
+            mine.step()
+            theirs.zero_grad()
+            F.cross_entropy(alone(images), labels).backward()
+            theirs.step()
+        expected = dict(alone.named_parameters())
+        for key, parameter in stage.layers.named_parameters():
+            expect.close(parameter, expected[key], f"{key} after 3 steps, {name}")
+
+
+@pytest.mark.ranks(4)
+def test_ranks_work_side_by_side(exercise, rank, world_size, seed, ledger):
+    """All forwards come before the first backward, one message per micro-batch."""
+    stage = stage_of(exercise, network(seed), rank, world_size)
+    images, labels = batch(seed, 12)
+    ledger.clear()
+    exercise.run_batch(stage, images, labels, 6)
+    to_next = [row.op for row in ledger.rows if row.peer == rank + 1]
+    if rank == world_size - 1:
+        return
+    expect.right_way(
+        to_next.count("send") == to_next.count("recv") == 6,
+        f"this rank sent {to_next.count('send')} times to the next and received "
+        f"{to_next.count('recv')} times from it; with 6 micro-batches it is 6 and 6",
+    )
+    before = to_next.index("recv")
+    expect.right_way(
+        before == 6,
+        f"this rank waits for a gradient after {before} of 6 micro-batches: hand over "
+        "all of them first, or the ranks wait for each other as without micro-batches",
+    )

@@ -1,0 +1,140 @@
+"""Checks of exercises/12_split_network.py."""
+
+import copy
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from grader import expect
+
+# world size -> pairs of ranks (first layers, last layers); who is in none looks on
+PAIRS = {3: [(2, 0)], 4: [(0, 1), (3, 2)]}
+OPTIMIZERS = {
+    "SGD": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9),
+    "AdamW": lambda p: torch.optim.AdamW(p, lr=0.02),
+}
+
+
+def network(seed):
+    """Layers that are not square, with biases; [B, 2, 3] to [B, 4]."""
+    torch.manual_seed(seed)
+    return nn.Sequential(
+        nn.Flatten(),
+        nn.Linear(6, 10),
+        nn.Tanh(),
+        nn.Unflatten(1, (2, 5)),
+        nn.Linear(5, 7),
+        nn.Sigmoid(),
+        nn.Flatten(),
+        nn.Linear(14, 4),
+    ).double()
+
+
+def batch(seed, size=5):
+    generator = torch.Generator().manual_seed(seed + 900)
+    images = torch.randn(size, 2, 3, generator=generator, dtype=torch.float64)
+    return images, torch.randint(4, (size,), generator=generator)
+
+
+def pair_of(rank, world_size):
+    """The pair of this rank, or None."""
+    pairs = [pair for pair in PAIRS[world_size] if rank in pair]
+    return pairs[0] if pairs else None
+
+
+def run(exercise, rank, pair, model, cut, images, labels):
+    """(this rank's part, what the function returned)."""
+    first, second = pair
+    if rank == first:
+        part = model[:cut]
+        return part, exercise.run_first(part, images, second)
+    part, shape = model[cut:], tuple(network(0)[:cut](images.detach()).shape[1:])
+    return part, exercise.run_second(part, labels, shape, first)
+
+
+def whole(model, images, labels):
+    """(loss, gradient of the images, gradient of each parameter) in one process."""
+    alone, given = copy.deepcopy(model), images.clone().requires_grad_()
+    loss = F.cross_entropy(alone(given), labels)
+    loss.backward()
+    return loss, given.grad, {k: p.grad for k, p in alone.named_parameters()}
+
+
+def compare(part, gradients, label):
+    for name, parameter in part.named_parameters():
+        what = f"the gradient of {name} {label}"
+        expect.that(parameter.grad is not None, f"{what} is None")
+        expect.close(parameter.grad, gradients[name], what)
+
+
+@pytest.mark.ranks(3, 4)
+def test_loss_and_gradients(exercise, rank, world_size, seed):
+    """The loss and all gradients are those of the network in one process."""
+    if not (pair := pair_of(rank, world_size)):
+        return
+    model = network(seed + pair[0])
+    images, labels = batch(seed + pair[0])
+    loss, _, gradients = whole(model, images, labels)
+    part, returned = run(exercise, rank, pair, model, 3, images, labels)
+    if rank == pair[1]:
+        expect.close(returned, loss, "the loss that run_second returns")
+    compare(part, gradients, f"in the {'first' if rank == pair[0] else 'second'} part")
+
+
+@pytest.mark.ranks(4)
+def test_every_cut(exercise, rank, world_size, seed):
+    """Wherever the network is cut, also the gradient of the images is right."""
+    pair = pair_of(rank, world_size)
+    for cut in range(2, 8):
+        model = network(seed + cut)
+        images, labels = batch(seed + cut, size=cut)
+        _, of_images, gradients = whole(model, images, labels)
+        images.requires_grad_()
+        part, _ = run(exercise, rank, pair, model, cut, images, labels)
+        compare(part, gradients, f"(cut before layer {cut})")
+        if rank == pair[0]:
+            expect.that(images.grad is not None, "the images got no gradient")
+            expect.close(images.grad, of_images, "the gradient of the images")
+
+
+@pytest.mark.ranks(3)
+def test_three_steps(exercise, rank, world_size, seed):
+    """Each rank steps with an optimizer of its own: the weights are the same."""
+    if not (pair := pair_of(rank, world_size)):
+        return
+    for name, make in OPTIMIZERS.items():
+        model, alone = network(seed), network(seed)
+        mine = make((model[:5] if rank == pair[0] else model[5:]).parameters())
+        theirs = make(alone.parameters())
+        for step in range(3):
+            images, labels = batch(seed + step)
+            mine.zero_grad()
+            run(exercise, rank, pair, model, 5, images, labels)
+            mine.step()
+            theirs.zero_grad()
+            F.cross_entropy(alone(images), labels).backward()
+            theirs.step()
+        own = model[:5] if rank == pair[0] else model[5:]
+        expected = dict(alone.named_parameters())
+        for key, parameter in own.named_parameters():
+            expect.close(parameter, expected[key], f"{key} after 3 steps, {name}")
+
+
+@pytest.mark.ranks(4)
+def test_what_travels(exercise, rank, world_size, seed, ledger):
+    """The activations go one way and their gradient the other, and nothing else."""
+    pair = pair_of(rank, world_size)
+    images, labels = batch(seed)
+    model = network(seed)
+    ledger.clear()
+    run(exercise, rank, pair, model, 5, images, labels)
+    rows = [(row.op, row.numel) for row in ledger.rows]
+    size = 5 * 2 * 7  # images x what passes the cut for one
+    order = ["send", "recv"] if rank == pair[0] else ["recv", "send"]
+    expect.right_way(
+        [op for op, _ in rows] == order and {n for _, n in rows} == {size},
+        f"calls (name, numbers) of this rank: {rows}; expected are "
+        f"{order[0]} and {order[1]} of {size} numbers each",
+    )
