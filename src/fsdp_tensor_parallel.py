@@ -96,8 +96,7 @@ def make_sharded(
 ) -> tuple[ByteGPT, torch.optim.Optimizer]:
     """The same model as on one device, in parts, and an optimizer of these parts."""
     model = shard(make_gpt(args, device), mesh)
-    # Norms are on the data axis alone, columns on both: foreach would mix the two.
-    return model, make_optimizer(model.parameters(), args.learning_rate, foreach=False)
+    return model, make_optimizer(model.parameters(), args.learning_rate)
 
 
 def train_step(

@@ -43,7 +43,7 @@ def network():
 
 
 def optimizer_of(model):
-    return torch.optim.AdamW(model.parameters(), 0.01, foreach=False)
+    return torch.optim.AdamW(model.parameters(), 0.01)
 
 
 def batch(step):

@@ -1,0 +1,64 @@
+"""Find the rows and columns of a grid of ranks, and make their process groups.
+
+``init_device_mesh("cpu", (2, 3))`` lays six ranks out like this, with axis 0
+downwards and axis 1 to the right::
+
+    0 1 2        rank 4 is at (1, 1); its group along axis 0 is [1, 4],
+    3 4 5        along axis 1 it is [3, 4, 5]
+
+The ranks are laid out as numbers are written: the last axis counts fastest. A shape
+may have any number of axes. Do here what the mesh does, without asking it: a training
+that confuses two axes sums the wrong gradients, and nothing fails.
+
+    workshop check 16_mesh_groups
+
+The page is docs/lessons/16_two_dimensions.rst.
+"""
+
+import math
+
+import torch.distributed as dist
+
+
+def coordinates(rank: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Where a rank stands: its place along each axis, from 0."""
+    # TODO 1 of 3: work out the places, beginning at the last axis.
+    # [start answer 1]
+    places = []
+    for size in reversed(shape):
+        rank, place = divmod(rank, size)
+        places.append(place)
+    return tuple(reversed(places))
+    # [end answer 1]
+
+
+def group_ranks(rank: int, shape: tuple[int, ...], axis: int) -> list[int]:
+    """The ranks that differ from ``rank`` in their place along ``axis`` alone.
+
+    They are in the order of these places, with ``rank`` itself among them.
+    """
+    # TODO 2 of 3: how far apart are two neighbours along the axis, and which rank
+    # has place 0 there? math.prod(()) is 1.
+    # [start answer 2]
+    apart = math.prod(shape[axis + 1 :])
+    first = rank - coordinates(rank, shape)[axis] * apart
+    return [first + place * apart for place in range(shape[axis])]
+    # [end answer 2]
+
+
+def make_groups(shape: tuple[int, ...]) -> list[dist.ProcessGroup]:
+    """This rank's process group along each axis; every rank calls this."""
+    mine = []
+    for axis in range(len(shape)):
+        # TODO 3 of 3: make the groups of this axis by dist.new_group(ranks), and
+        # append this rank's. new_group is for all ranks, whoever will be a member.
+        # [start answer 3]
+        ranks = range(dist.get_world_size())
+        rows = sorted({tuple(group_ranks(rank, shape, axis)) for rank in ranks})
+        for row in rows:
+            # Every rank, for every row, in the same order: it is a collective.
+            group = dist.new_group(list(row))
+            if dist.get_rank() in row:
+                mine.append(group)
+        # [end answer 3]
+    return mine

@@ -1,0 +1,3 @@
+# hang: new_group
+# [answer 3]
+mine.append(dist.new_group(group_ranks(dist.get_rank(), shape, axis)))

@@ -1,0 +1,9 @@
+# hang: new_group
+# [answer 3]
+ranks = range(dist.get_world_size())
+rows = {tuple(group_ranks(rank, shape, axis)) for rank in ranks}
+own = tuple(group_ranks(dist.get_rank(), shape, axis))
+for row in sorted(rows, key=lambda row: row != own):
+    group = dist.new_group(list(row))
+    if dist.get_rank() in row:
+        mine.append(group)

@@ -1,0 +1,9 @@
+# wrong value: the shard of
+# [answer 3]
+for rank, theirs in saved.items():
+    common = overlap(mine, theirs)
+    if common:
+        piece = read(
+            rank, tuple(slice(a - s, b - s) for (a, b), (s, _) in zip(common, theirs))
+        )
+        shard[: piece.shape[0], : piece.shape[1]] = piece
