@@ -1,0 +1,112 @@
+"""What docs/lessons/14_tensor_parallel.rst says, tried out.
+
+What happens inside ranks is in ranks_14_tensor_parallel.py; the grader's engine runs
+it. That a rank holds and sends what the table says is in tests/scripts.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from grader.checks import checks_in
+from grader.engine import Engine
+from grader.verdict import Kind
+from tests.docs.pages import ROOT
+
+sys.path.insert(0, str(ROOT / "src"))
+
+import gpt_formulas
+import tensor_formulas
+from byte_gpt import Sizes
+
+CLAIMS = checks_in(Path(__file__).resolve().parent / "ranks_14_tensor_parallel.py")
+TABLES = ROOT / "docs" / "transcripts" / "14_tables.txt"
+PAGE = ROOT / "docs" / "lessons" / "14_tensor_parallel.rst"
+
+
+@pytest.fixture(scope="module")
+def engine():
+    with Engine() as engine:
+        engine.warm()
+        yield engine
+
+
+@pytest.mark.parametrize(
+    "claim", CLAIMS, ids=lambda c: f"{c.function[5:]}-{c.world_size}-seed-{c.seed}"
+)
+def test_claim(claim, engine, tmp_path):
+    nobody = tmp_path / "nobody.py"
+    nobody.write_text("")
+    verdict = engine.run_check(claim, "", nobody)
+    assert verdict.kind is Kind.RIGHT, verdict.message
+
+
+def recorded(what):
+    """The measured numbers of this line, of the three runs."""
+    found = re.findall(rf"^{what} +([\d,]+)", TABLES.read_text(), re.MULTILINE)
+    return [int(number.replace(",", "")) for number in found]
+
+
+def test_numbers_on_the_page_are_the_recorded_ones():
+    assert recorded("parameters")[1] == 602_752
+    assert 4 * tensor_formulas.kept_whole(Sizes()) == 132_864
+    assert [round(n / 1e6) for n in recorded("activations")[:2]] == [27, 12]
+    whole, sliced = recorded("sent in a step")
+    extra = tensor_formulas.sent_for_kept_whole(Sizes(), 4)
+    assert sliced - whole == extra, "what the second table has more to send"
+
+
+def test_table_of_the_page_is_what_the_formulas_compute():
+    """For a block, with W = 96, h = 12, t = 3, N = 7 x 3."""
+    sizes, t, tokens = Sizes(), 3, 21
+    w, h = sizes.width, sizes.heads
+    page = PAGE.read_text()
+    for text, value, number in (
+        ("12 W² + 13 W", 12 * w**2 + 13 * w, gpt_formulas.block_parameters(sizes)),
+        (
+            "(12 W² + 7 W) / t + 6 W",
+            (12 * w**2 + 7 * w) // t + 6 * w,
+            tensor_formulas.parameters(Sizes(blocks=1), t, 0)
+            - tensor_formulas.parameters(Sizes(blocks=0), t, 0),
+        ),
+        (
+            "16 W + h + 4",
+            (16 * w + h + 4) * tokens,
+            gpt_formulas.block_activations(sizes, tokens),
+        ),
+        (
+            "4 W + 4 + (12 W + h) / t",
+            (4 * w + 4 + (12 * w + h) // t) * tokens,
+            tensor_formulas.block_activations(sizes, tokens, t, sliced=False),
+        ),
+        (
+            "2 W + (14 W + h + 4) / t",
+            2 * w * tokens + (14 * w + h + 4) * tokens // t,
+            tensor_formulas.block_activations(sizes, tokens, t, sliced=True),
+        ),
+        (
+            "8 (t - 1) / t x W N",
+            8 * (t - 1) * w * tokens // t,
+            (
+                tensor_formulas.sent_by_layers(Sizes(blocks=1), tokens, t)
+                - tensor_formulas.sent_by_layers(Sizes(blocks=0), tokens, t)
+            )
+            // 4,
+        ),
+    ):
+        assert text in page
+        assert value == number, text
+
+
+def test_losses_of_two_ranks_are_those_of_one_device():
+    text = (ROOT / "docs" / "transcripts" / "14_train.txt").read_text()
+    losses = re.findall(r"^Step (\d+) \| loss ([\d.]+)", text, re.MULTILINE)
+    half = len(losses) // 2
+    assert half >= 3
+    for (step, alone), (same_step, together) in zip(
+        losses[:half], losses[half:], strict=True
+    ):
+        assert step == same_step
+        assert float(together) == pytest.approx(float(alone), abs=2e-3)
