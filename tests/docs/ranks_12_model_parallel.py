@@ -22,7 +22,7 @@ from grader import expect
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
-from digits import make_model
+from digits import load_digits_split, make_model
 from model_parallel import FirstPart, SecondPart, TwoDevices
 from model_parallel_setup import formulas, held_and_sent, shape_at_cut
 
@@ -196,3 +196,32 @@ def test_ddp_refuses_device_ids(rank):
         words = ["device_ids and output_device arguments only work with"]
         expect.raises(ValueError, lambda m=model: DDP(m, device_ids=[0]), words=words)
     dist.barrier()
+
+
+def train_from(rank, seeds):
+    """The loss of the last steps, if the ranks draw batches from these seeds."""
+    torch.manual_seed(0)
+    model = make_model()
+    if rank == 0:
+        part = FirstPart(model[:5], CPU)
+    else:
+        part = SecondPart(model[5:], CPU, shape_at_cut(model, 5))
+    optimizer = torch.optim.SGD(part.layers.parameters(), 0.05, momentum=0.9)
+    generator = torch.Generator().manual_seed(seeds[rank])
+    images, labels = load_digits_split()[0][:]
+    losses = []
+    for _ in range(60):
+        batch = torch.randperm(len(labels), generator=generator)[:32]
+        optimizer.zero_grad()
+        losses.append(float(part.run_batch(images[batch], labels[batch])))
+        optimizer.step()
+    return sum(losses[-10:]) / 10
+
+
+@pytest.mark.ranks(2, limit=60)
+def test_ranks_that_draw_different_batches_learn_nothing(rank):
+    """The loss stays where it was if the labels are those of other images."""
+    together, apart = train_from(rank, [5, 5]), train_from(rank, [5, 6])
+    if rank == 1:
+        expect.that(together < 1, f"with the same batches the loss is {together}")
+        expect.that(apart > 2, f"with different batches the loss is {apart}")

@@ -1,18 +1,44 @@
-"""What docs/lessons/12_model_parallel.rst says about PyTorch, tried out.
+"""What docs/lessons/12_model_parallel.rst says, tried out.
 
 What happens inside ranks is in ranks_12_model_parallel.py; the grader's engine runs it.
+Some of the common mistakes are known wrong answers of the exercises, and are tried out
+with those.
 """
 
+import json
+import mmap
+import re
+import sys
+from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+import torch
+from torch import nn
 
 from grader.checks import checks_in
 from grader.engine import Engine
 from grader.verdict import Kind
 
 HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path.insert(0, str(ROOT / "src"))
+
+from digits import make_model  # noqa: E402
+from model_parallel_setup import layer_parameters, numbers_between  # noqa: E402
+from model_parallel_timeline import idle_share, slots  # noqa: E402
+
 CLAIMS = checks_in(HERE / "ranks_12_model_parallel.py")
+PAGE = " ".join((ROOT / "docs/lessons/12_model_parallel.rst").read_text().split())
+
+
+def on_the_page(sentence):
+    assert sentence in PAGE, f"the page no longer says {sentence!r}"
+
+
+def recorded(name):
+    return (ROOT / f"docs/transcripts/{name}.txt").read_text()
 
 
 @pytest.fixture(scope="module")
@@ -30,3 +56,186 @@ def test_claim(claim, engine, tmp_path):
     nobody.write_text("")
     verdict = engine.run_check(claim, "", nobody)
     assert verdict.kind is Kind.RIGHT, verdict.message
+
+
+# What is held and what travels
+
+
+def test_table_of_the_cuts_is_right():
+    on_the_page("After the pooling the fewest bytes travel")
+    rows = re.findall(
+        r"\* - (\d) (?:Conv2d|MaxPool2d), (\d)\D(?:ReLU|\s*7)?"
+        r" - ([\d,]+) - ([\d,]+) - ([\d,]+)",
+        PAGE,
+    )
+    found = {}
+    for first, second, *numbers in rows:
+        for cut in range(int(first), 8 if first == "5" else int(second) + 1):
+            found[cut] = [int(number.replace(",", "")) for number in numbers]
+    model = make_model()
+    held = [4 * layer_parameters(layer) for layer in model]
+    counts = numbers_between(model)
+    assert found == {
+        cut: [sum(held[:cut]), sum(held[cut:]), 4 * 32 * counts[cut]]
+        for cut in range(1, 8)
+    }
+
+
+def test_nearly_all_multiplications_are_in_the_second_convolution():
+    on_the_page("nearly all multiplications are in the second convolution")
+    pixels = 8 * 8
+    work = [pixels * 16 * 9, pixels * 32 * 16 * 9, 512 * 10]
+    assert work[1] / sum(work) > 0.95
+
+
+def test_recorded_tables_agree_with_the_formulas_and_the_figure():
+    rows = re.findall(
+        r"^(\D+) ([\d,]+) +([\d,]+)$", recorded("12_two_processes"), re.MULTILINE
+    )
+    assert len(rows) == 10 and all(measured == said for _, measured, said in rows)
+    figure = (ROOT / "docs/figures/12_split.svg").read_text()
+    for _, measured, _ in rows:
+        assert measured in figure and measured in PAGE
+
+
+def test_both_ways_and_one_device_print_the_same_losses():
+    on_the_page("The losses are those of the run in one process above, up to rounding.")
+    losses = [
+        re.search(r"Loss (\S+) -> (\S+)", recorded(name)).groups()
+        for name in ("12_two_processes", "12_one_process", "04_without_gpus")
+    ]
+    assert [float(x) for x in losses[0]] == pytest.approx(
+        [float(x) for x in losses[1]], abs=2e-3
+    )
+    on_the_page("The first of them is that of the same training on one device")
+    assert losses[0][0] == losses[2][0]
+
+
+def test_replicas_make_as_many_steps_and_another_loss():
+    on_the_page("which images meet in a step is another matter, so the losses differ")
+    replicas, one = recorded("12_replicas"), recorded("12_one_process")
+    assert "Batch size 16 | Steps 45" in replicas
+    assert "Batch size 32 | Steps 45" in one
+
+
+def test_autograd_records_a_move_to_another_device():
+    on_the_page("autograd records it as it records any operation")
+    moved = torch.ones(2, requires_grad=True).to("meta")
+    assert type(moved.grad_fn).__name__ == "ToCopyBackward0"
+
+
+def test_slice_keeps_the_names_of_its_layers():
+    on_the_page("A slice of an ``nn.Sequential`` keeps the names of its layers")
+    model = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 1))
+    joined = model[:2].state_dict() | model[2:].state_dict()
+    assert joined.keys() == model.state_dict().keys()
+
+
+# Who waits
+
+
+def forward_then_backward(devices, micro_batches):
+    numbers = range(micro_batches)
+    return [[*(f"F{n}" for n in numbers), *(f"B{n}" for n in numbers)]] * devices
+
+
+@pytest.mark.parametrize("devices", [2, 3, 4, 5])
+@pytest.mark.parametrize("micro_batches", [1, 2, 4, 7, 32])
+def test_idle_share_of_the_schedule(devices, micro_batches):
+    """(p - 1)/(m + p - 1), for each device as for all."""
+    rows = slots(forward_then_backward(devices, micro_batches))
+    predicted = Fraction(devices - 1, micro_batches + devices - 1)
+    assert idle_share(rows) == predicted
+    assert all(idle_share([row]) == predicted for row in rows)
+    assert len(rows[0]) == 2 * (micro_batches + devices - 1)
+
+
+def test_idle_shares_on_the_page():
+    on_the_page("1/2 with one micro-batch on two devices, 1/5 with four, 1/33 with 32")
+    shares = [idle_share(slots(forward_then_backward(2, m))) for m in (1, 4, 32)]
+    assert shares == [Fraction(1, 2), Fraction(1, 5), Fraction(1, 33)]
+
+
+def test_one_after_the_other_is_no_better_than_one_piece():
+    on_the_page("everybody would wait as before")
+    tasks = [f"{kind}{number}" for number in range(4) for kind in "FB"]
+    assert idle_share(slots([tasks, tasks])) == Fraction(1, 2)
+
+
+def test_devices_that_wait_for_each_other_are_reported():
+    with pytest.raises(ValueError, match="wait for each other"):
+        slots([["B0", "F0"], ["F0", "B0"]])
+
+
+def recorded_steps():
+    for micro_batches in (1, 4):
+        path = ROOT / f"docs/figures/12_timeline_{micro_batches}.json"
+        yield micro_batches, json.loads(path.read_text())["devices"]
+
+
+def test_recorded_order_is_that_of_the_schedule():
+    for micro_batches, devices in recorded_steps():
+        orders = [[task for task, _, _ in events] for events in devices]
+        assert orders == forward_then_backward(2, micro_batches)
+        ends = [{task: end for task, _, end in events} for events in devices]
+        for device, events in enumerate(devices):
+            for task, begins, _ in events:
+                other = 1 - device
+                if (task[0] == "F") == (device == 1):  # it needs the other's
+                    assert ends[other][task] <= begins, f"{task} on device {device}"
+
+
+def test_times_on_the_page_are_those_of_the_figure():
+    whole = [
+        max(end for events in devices for *_, end in events)
+        for _, devices in recorded_steps()
+    ]
+    one, four = (round(time) for time in whole)
+    on_the_page(f"the step in 4 micro-batches takes {four} ms in place of {one}")
+    promised = round(one * 5 / 8)
+    on_the_page(f"five eighths of {one}, which are {promised}")
+
+
+def test_in_one_piece_no_two_devices_compute_at_once():
+    _, (first, second) = next(recorded_steps())
+    both = sorted((begins, ends) for _, begins, ends in [*first, *second])
+    assert all(a[1] <= b[0] for a, b in pairwise(both))
+
+
+def test_recorded_transcript_counts_what_the_page_says():
+    text = recorded("12_timeline")
+    assert "Idle slots: 1/2 of all; (p-1)/(m+p-1) is 1/2" in text
+    assert "Idle slots: 1/5 of all; (p-1)/(m+p-1) is 1/5" in text
+
+
+# Common mistakes
+
+
+def test_message_about_two_devices_is_in_the_library():
+    """It takes two devices to cause it, which not every machine has."""
+    on_the_page("``Expected all tensors to be on the same device``")
+    words = b"Expected all tensors to be on the same device"
+    for library in (Path(torch.__file__).parent / "lib").glob("libtorch*"):
+        with library.open("rb") as file:
+            size = library.stat().st_size
+            if size:
+                content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+                if content.find(words) >= 0:
+                    return
+    pytest.fail("no library of torch has this message any more")
+
+
+@pytest.mark.parametrize(
+    "answer, sentence",
+    [
+        ("12_split_network/recv_without_requires_grad", "what was received has no"),
+        ("12_split_network/first_part_never_goes_back", "The first part never learns"),
+        ("12_split_network/first_rank_receives_first", "Both ranks wait for ever"),
+        ("12_micro_batches/mean_of_each", "Gradients m times too large"),
+        ("12_micro_batches/only_the_last_is_kept", "only the last micro-batch's"),
+        ("12_micro_batches/one_after_the_other", "No faster with micro-batches"),
+    ],
+)
+def test_mistake_is_a_known_wrong_answer(answer, sentence):
+    on_the_page(sentence)
+    assert (ROOT / f"tests/exercises/mistakes/{answer}.py").is_file()
