@@ -100,7 +100,8 @@ def needs(action: Action, rank: int, done: Sequence[dict[Action, int]]) -> bool:
 def bubble(orders: Sequence[Order]) -> Fraction:
     """Idle over useful slots of all ranks, from the first action to the last.
 
-    It is (p - 1) / m for GPipe and for 1F1B, with p ranks and m micro-batches.
+    It is (p - 1) / m for GPipe and for 1F1B, with p ranks and m micro-batches
+    (Narayanan et al., 2021, section 2.2.1).
     """
     useful = sum(map(len, orders))
     length = 1 + max(slot for mine in slots(orders) for slot in mine.values())

@@ -44,7 +44,7 @@ def panel(top, title, name):
 
 drawing = Drawing(
     800,
-    362,
+    376,
     "GPipe and 1F1B on four ranks",
     "Two tables of slots, each with four ranks and micro-batches 0 to 7. With GPipe "
     "every rank does its eight forwards one after the other, rank r beginning r slots "
@@ -57,6 +57,6 @@ drawing = Drawing(
 panel(26, "GPipe", "13_gpipe.json")
 panel(194, "1F1B", "13_1f1b.json")
 drawing.legend(
-    15, 350, [("blue", "forward of micro-batch k"), ("orange", "backward of it")]
+    15, 364, [("blue", "forward of micro-batch k"), ("orange", "backward of it")]
 )
 drawing.save(__file__)

@@ -8,6 +8,7 @@ import json
 import sys
 from fractions import Fraction
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -93,17 +94,46 @@ def test_backwards_that_take_longer_leave_the_bubble():
             assert Fraction(length - 3 * m, 3 * m) == Fraction(p - 1, m)
 
 
-def duration(orders, lengths):
-    ended, free = {}, [0] * len(orders)
-    for _, rank, action in sorted(
-        (slot, rank, action)
-        for rank, mine in enumerate(slots(orders))
-        for action, slot in mine.items()
-    ):
-        what, k = action
-        before = (what, rank - 1 if what == "forward" else rank + 1, k)
-        begin = max(free[rank], ended.get(before, 0))
-        ended[(what, rank, k)] = free[rank] = begin + lengths[what]
+def test_a_backward_took_about_twice_as_long_in_the_recorded_runs():
+    ratios = []
+    for name in SCHEDULES:
+        path = ROOT / "docs" / "figures" / f"13_{name}.json"
+        ranks = json.loads(path.read_text())["ranks"]
+        events = [event for own in ranks for event in own]
+        times = {
+            what: median(e["end"] - e["begin"] for e in events if e["what"] == what)
+            for what in ("forward", "backward")
+        }
+        ratios.append(times["backward"] / times["forward"])
+    assert all(1.5 < ratio < 2.5 for ratio in ratios), ratios
+
+
+def test_a_stage_with_more_work_makes_the_others_wait_more():
+    """One rank is always busy, the others wait more than (p - 1) / m."""
+    p, m = 3, 6
+    for schedule in SCHEDULES.values():
+        orders = [list(schedule(rank, p, m)) for rank in range(p)]
+        equal, slow = {"forward": 1, "backward": 2}, {"forward": 2, "backward": 4}
+        length = duration(orders, equal, {1: slow})
+        assert Fraction(length - 3 * m, 3 * m) > Fraction(p - 1, m) + 1
+        assert Fraction(length - 6 * m, 6 * m) < Fraction(p - 1, m)
+
+
+def duration(orders, lengths, of_rank=None):
+    """How long a step takes; ``of_rank`` has the lengths of ranks that differ."""
+    at, ended, free = [0] * len(orders), {}, [0] * len(orders)
+    while any(place < len(mine) for place, mine in zip(at, orders, strict=True)):
+        for rank, mine in enumerate(orders):
+            if at[rank] < len(mine):
+                what, k = mine[at[rank]]
+                neighbour = rank - 1 if what == "forward" else rank + 1
+                inside = 0 <= neighbour < len(orders)
+                if inside and (what, neighbour, k) not in ended:
+                    continue
+                begin = max(free[rank], ended.get((what, neighbour, k), 0))
+                length = (of_rank or {}).get(rank, lengths)[what]
+                ended[(what, rank, k)] = free[rank] = begin + length
+                at[rank] += 1
     return max(free)
 
 
