@@ -1,0 +1,160 @@
+"""What docs/lessons/16_two_dimensions.rst says, tried out.
+
+What happens inside ranks is in ranks_16_two_dimensions.py; the grader's engine runs it.
+"""
+
+import pickle
+import re
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+import torch
+import torch.distributed.checkpoint as dcp
+from torch.distributed.checkpoint.api import CheckpointException
+from torch.distributed.checkpoint.state_dict import get_state_dict
+
+from grader.checks import checks_in
+from grader.engine import Engine
+from grader.verdict import Kind
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
+
+from byte_gpt import Sizes
+from gpt_formulas import model_parameters
+from grid import Grid
+from grid_formulas import calls, held, sent
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+PAGE = (ROOT / "docs" / "lessons" / "16_two_dimensions.rst").read_text()
+CLAIMS = checks_in(HERE / "ranks_16_two_dimensions.py", seeds=(1,))
+GRID = Grid(data=2, tensor=2)
+
+
+@pytest.fixture(scope="module")
+def engine():
+    with Engine() as engine:
+        engine.warm()
+        yield engine
+
+
+@pytest.mark.parametrize(
+    "claim", CLAIMS, ids=lambda c: f"{c.function[5:]}-{c.world_size}"
+)
+def test_claim(claim, engine, tmp_path):
+    nobody = tmp_path / "nobody.py"
+    nobody.write_text("")
+    verdict = engine.run_check(claim, "", nobody)
+    assert verdict.kind is Kind.RIGHT, verdict.message
+
+
+# Numbers
+
+
+def test_one_rank_of_four_keeps_140_288_of_503_104_parameters():
+    assert model_parameters(Sizes()) == 503_104
+    assert held(Sizes(), GRID, 16)["parameters"] == 4 * 140_288
+    assert "of 503,104 parameters, one rank keeps 140,288" in " ".join(PAGE.split())
+
+
+def test_tensor_axis_carries_twice_the_bytes_of_the_data_axis():
+    travels = sent(Sizes(), GRID, 16)
+    assert travels["tensor axis"] / travels["data axis"] == pytest.approx(2, rel=0.01)
+    assert calls(Sizes(), GRID)["tensor axis"] == 16 == 4 * Sizes().blocks
+    assert calls(Sizes(), GRID)["data axis"] == 3 * Sizes().blocks + 2
+
+
+def test_twice_the_batch_doubles_the_tensor_axis_alone():
+    once, twice = (sent(Sizes(), GRID, batch) for batch in (16, 32))
+    assert twice["tensor axis"] == 2 * once["tensor axis"]
+    assert twice["data axis"] == once["data axis"]
+
+
+def test_twice_the_blocks_double_the_tensor_axis_and_nearly_the_data_axis():
+    once, twice = (sent(Sizes(blocks=n), GRID, 16) for n in (4, 8))
+    assert twice["tensor axis"] == 2 * once["tensor axis"]
+    assert 1.8 < twice["data axis"] / once["data axis"] < 2
+
+
+def test_table_of_a_rank():
+    """About P/(D T) + R/D numbers, and twice as much for AdamW."""
+    sizes = Sizes()
+    ends = 2 * sizes.width + (256 + sizes.context) * sizes.width + 97 * 256
+    blocks = model_parameters(sizes) - ends
+    found = held(sizes, GRID, 16)
+    assert found["parameters"] / 4 == pytest.approx(blocks / 4 + ends / 2, rel=0.01)
+    assert found["optimizer state"] == 2 * found["parameters"]
+
+
+def test_replicas_hold_half_and_average_that_shard():
+    hsdp = Grid(replicas=2, data=2)
+    assert held(Sizes(), hsdp, 16)["parameters"] == 2 * model_parameters(Sizes())
+    shard = held(Sizes(), hsdp, 16)["gradients"]
+    assert sent(Sizes(), hsdp, 16)["replica axis"] == shard  # 2 (R - 1) / R of it
+
+
+def test_three_axes_on_eight_ranks():
+    assert len(Grid(2, 2, 2).axes) == 3
+
+
+def test_losses_on_two_ranks_and_on_one_are_those_that_never_stopped():
+    recorded = {
+        name: (ROOT / "docs" / "transcripts" / f"16_{name}.txt").read_text()
+        for name in ("grid", "another_grid")
+    }
+    for step in (50, 59):
+        lines = {
+            name: re.findall(rf"^Step {step} \| (.*)$", text, re.MULTILINE)
+            for name, text in recorded.items()
+        }
+        assert lines["another_grid"] == 2 * lines["grid"]
+
+
+# Checkpoints
+
+
+def test_error_of_a_save_is_no_exception():
+    assert issubclass(CheckpointException, BaseException)
+    assert not issubclass(CheckpointException, Exception)
+
+
+class RunsCode:
+    def __reduce__(self):
+        return exec, ("import builtins; builtins.code_was_run = True",)
+
+
+def test_reading_metadata_can_run_any_code(tmp_path):
+    (tmp_path / ".metadata").write_bytes(pickle.dumps(RunsCode()))
+    import builtins
+
+    with pytest.raises(AttributeError):  # what it is for, None does not have
+        dcp.FileSystemReader(tmp_path).read_metadata()
+    assert builtins.__dict__.pop("code_was_run")
+
+
+def test_metadata_comes_last_and_under_another_name_first(tmp_path, monkeypatch):
+    seen, rename = [], Path.rename
+
+    def watched(self, target):
+        names = {path.name for path in tmp_path.iterdir()}
+        seen.append((self.name, Path(target).name, names))
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", watched)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that there are no ranks
+        dcp.save({"a": torch.ones(3)}, checkpoint_id=tmp_path, no_dist=True)
+    [(first, last, there)] = [entry for entry in seen if "metadata" in entry[1]]
+    assert (first, last) == (".metadata.tmp", ".metadata")
+    assert there == {".metadata.tmp", "__0_0.distcp"}
+
+
+def test_state_dict_calls_the_parameters_of_the_optimizer_by_their_names():
+    model = torch.nn.Sequential(torch.nn.Linear(2, 3))
+    optimizer = torch.optim.AdamW(model.parameters())
+    _, state = get_state_dict(model, optimizer)
+    assert set(state["state"]) == {"0.weight", "0.bias"}
+    assert state["param_groups"][0]["params"] == ["0.weight", "0.bias"]
+    assert optimizer.state_dict()["param_groups"][0]["params"] == [0, 1]
