@@ -51,13 +51,13 @@ def run_with_blocking_send(schedule, seed):
     pipeline.step(*batch(8, seed))
 
 
-@pytest.mark.ranks(2)
+@pytest.mark.ranks(2, limit=60)
 def test_gpipe_runs_with_a_send_that_waits(seed):
     """GPipe runs with a send that waits for its receiver."""
     run_with_blocking_send("gpipe", seed)
 
 
-@pytest.mark.ranks(2)
+@pytest.mark.ranks(2, limit=60)
 def test_hangs_1f1b_with_a_send_that_waits(seed):
     """1F1B hangs with both neighbours in send."""
     run_with_blocking_send("1f1b", seed)
@@ -81,14 +81,14 @@ def torch_step(schedule, size, rank, world_size):
     return losses
 
 
-@pytest.mark.ranks(2)
+@pytest.mark.ranks(2, limit=60)
 def test_fails_when_m_does_not_divide_the_batch(rank, world_size):
     """Failed to run stage backward with two shapes on one rank, while others wait."""
     schedule = torch_schedule(ScheduleGPipe, 3, rank, world_size)
     torch_step(schedule, 4, rank, world_size)
 
 
-@pytest.mark.ranks(3)
+@pytest.mark.ranks(3, limit=60)
 def test_torchs_1f1b_wants_as_many_micro_batches_as_stages(rank, world_size):
     """Number of microbatches (2) must be greater than or equal to the number of
     stages (3)."""
@@ -102,7 +102,7 @@ def test_torchs_1f1b_wants_as_many_micro_batches_as_stages(rank, world_size):
     torch_step(torch_schedule(ScheduleGPipe, 2, rank, world_size), 4, rank, world_size)
 
 
-@pytest.mark.ranks(3)
+@pytest.mark.ranks(3, limit=60)
 def test_losses_are_on_the_last_rank(rank, world_size):
     """Losses and outputs are on the last rank alone; step cuts into micro-batches."""
     schedule = torch_schedule(Schedule1F1B, 4, rank, world_size)
@@ -116,7 +116,7 @@ def test_losses_are_on_the_last_rank(rank, world_size):
     expect.equal(shape, [8, 4] if rank == world_size - 1 else None, "outputs")
 
 
-@pytest.mark.ranks(3)
+@pytest.mark.ranks(3, limit=60)
 def test_shapes_are_sent_in_the_first_step_only(rank, world_size, ledger):
     """The shapes at the boundaries are found out in the first step."""
     schedule = torch_schedule(ScheduleGPipe, 2, rank, world_size)
@@ -130,7 +130,7 @@ def test_shapes_are_sent_in_the_first_step_only(rank, world_size, ledger):
     expect.equal(counts[1:], [4 * boundaries] * 2, "calls of the later steps")
 
 
-@pytest.mark.ranks(2)
+@pytest.mark.ranks(2, limit=60)
 def test_gradients_are_divided_by_the_number_of_micro_batches(rank, world_size):
     """torch divides the gradients by m; without it they are m times too large."""
     found = {}
@@ -145,7 +145,7 @@ def test_gradients_are_divided_by_the_number_of_micro_batches(rank, world_size):
     expect.close(found[False], 4 * found[True], "the gradient", rtol=1e-5, atol=1e-7)
 
 
-@pytest.mark.ranks(3)
+@pytest.mark.ranks(3, limit=60)
 def test_no_gradient_for_what_does_not_require_it(rank, world_size, seed):
     """x.grad is None if the received input does not require a gradient."""
     x = torch.full((2, 4), float(rank))
@@ -157,7 +157,7 @@ def test_no_gradient_for_what_does_not_require_it(rank, world_size, seed):
     expect.that(x.grad is not None, "there is no gradient")
 
 
-@pytest.mark.ranks(3)
+@pytest.mark.ranks(3, limit=60)
 def test_clipping_needs_the_norm_of_all_stages(rank, world_size, seed):
     """Each rank clips by the norm of its own stage: another training. The root of the
     squared norms added up over the ranks is the norm of one device."""

@@ -115,7 +115,7 @@ def test_a_stage_with_more_work_makes_the_others_wait_more():
         orders = [list(schedule(rank, p, m)) for rank in range(p)]
         equal, slow = {"forward": 1, "backward": 2}, {"forward": 2, "backward": 4}
         length = duration(orders, equal, {1: slow})
-        assert Fraction(length - 3 * m, 3 * m) >= Fraction(p - 1, m) + 1
+        assert Fraction(length - 3 * m, 3 * m) > 2 * Fraction(p - 1, m)
         assert Fraction(length - 6 * m, 6 * m) < Fraction(p - 1, m)
 
 
