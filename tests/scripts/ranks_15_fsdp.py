@@ -21,6 +21,7 @@ import fsdp
 import train_gpt
 from accounting import Activations, Traffic, parameter_bytes
 from byte_gpt import BYTES, ByteGPT, Sizes, next_byte_loss
+from fsdp_formulas import by_formula
 from snapshots import write_snapshot
 from whole_bytes import WholeBytes
 from whole_state import load_whole_state, read_on_rank_0, whole_state
@@ -125,7 +126,7 @@ def test_what_a_rank_holds_and_sends(rank, world_size, seed):
         parts = my_part(inputs), my_part(targets)
         with Traffic() as traffic, WholeBytes() as whole, Activations(model) as saved:
             fsdp.train_step(model, optimizer, *parts)
-        formula = fsdp.by_formula(args, parts[0].shape)
+        formula = by_formula(args, parts[0].shape)
         in_flight = formula["whole at once"]
         expect.that(whole.peak_bytes > 0, "nothing was seen to be gathered")
         expect.equal(whole.peak_bytes, in_flight, f"whole at once, {given}")

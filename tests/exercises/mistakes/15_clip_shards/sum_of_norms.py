@@ -1,4 +1,4 @@
-# wrong value: the norm
+# wrong value: the sum of the norms of all ranks' shards
 # [answer 2]
 norm = torch.stack([shard.square().sum() for shard in shards]).sum().sqrt()
 dist.all_reduce(norm)
