@@ -96,7 +96,7 @@ def together(value):
     return everyone
 
 
-@pytest.mark.ranks(2, 3, 4)
+@pytest.mark.ranks(2, 3, 4, limit=60)
 def test_by_hand_equals_one_process(rank, world_size, seed):
     """Scores, loss, the gradient that enters each stage, and those of all weights."""
     p = world_size
@@ -122,7 +122,7 @@ def test_by_hand_equals_one_process(rank, world_size, seed):
                 expect.close(torch.cat(sent), entering, f"what goes back {what}")
 
 
-@pytest.mark.ranks(2, 3, 4, limit=30)
+@pytest.mark.ranks(2, 3, 4, limit=60)
 def test_three_steps_by_hand_and_by_torch_equal_one_process(rank, world_size, seed):
     """SGD and AdamW; GPipe and 1F1B by hand, and torch's three schedules."""
     m = blocks = 2 * world_size
@@ -166,7 +166,7 @@ def test_three_steps_by_hand_and_by_torch_equal_one_process(rank, world_size, se
                 expect.close(pipeline.score(inputs), model(inputs), f"scores, {what}")
 
 
-@pytest.mark.ranks(2, 3, 4)
+@pytest.mark.ranks(2, 3, 4, limit=60)
 def test_what_is_counted_in_a_step(rank, world_size, seed):
     """Bubble (p-1)/m from the recorded order; live micro-batches; bytes; traffic."""
     p = world_size
@@ -198,7 +198,7 @@ def test_what_is_counted_in_a_step(rank, world_size, seed):
             expect.that(begin <= end, "an action ends before it begins")
 
 
-@pytest.mark.ranks(2, 3, 4)
+@pytest.mark.ranks(2, 3, limit=60)
 def test_what_torchs_schedules_hold(rank, world_size, seed):
     """Activations by the formula, also with two stages on a rank; v times the bytes."""
     m = blocks = 2 * world_size
@@ -220,7 +220,7 @@ def test_what_torchs_schedules_hold(rank, world_size, seed):
         )
 
 
-@pytest.mark.ranks(3)
+@pytest.mark.ranks(3, limit=60)
 def test_a_late_rank_changes_nothing_but_the_time(rank, world_size, seed):
     """Whoever is late, the others wait for it and compute the same."""
     for schedule in SCHEDULES:
@@ -237,7 +237,7 @@ def test_a_late_rank_changes_nothing_but_the_time(rank, world_size, seed):
             compare_weights(pipeline.stage, span, model, what, True)
 
 
-@pytest.mark.ranks(2)
+@pytest.mark.ranks(2, limit=60)
 def test_interleaved_bubble_is_v_times_smaller(rank, world_size, seed):
     """(p-1)/(v m) by the order of torch's interleaved schedule, v = 2."""
     for p, m in ((2, 4), (2, 8)):

@@ -1,0 +1,134 @@
+"""Checks of exercises/13_one_f_one_b.py."""
+
+import pytest
+import torch
+import torch.distributed as dist
+
+from grader import expect
+
+CASES = [(1, 1), (1, 3), (2, 2), (2, 5), (3, 3), (3, 4), (4, 8), (4, 6), (5, 7)]
+FEW = [(2, 1), (4, 1), (4, 2), (5, 3), (6, 4)]  # fewer micro-batches than ranks
+
+
+def case(rank, p, m):
+    return f"rank {rank} of {p} with {m} micro-batches"
+
+
+def order_of(exercise, rank, p, m):
+    actions = exercise.order(rank, p, m)
+    what = f"the order of {case(rank, p, m)}"
+    expect.that(actions is not None, f"{what} is None: is a `return` missing?")
+    return [tuple(action) for action in actions]
+
+
+def rank_order(rank, p, m):
+    """One forward and one backward in turn, found by the rule and not by counting."""
+    live, forwards, backwards, actions = 0, 0, 0, []
+    while backwards < m:
+        if forwards < m and live < p - rank:
+            actions.append(("forward", forwards))
+            forwards, live = forwards + 1, live + 1
+        else:
+            actions.append(("backward", backwards))
+            backwards, live = backwards + 1, live - 1
+    return actions
+
+
+@pytest.mark.ranks(1)
+def test_every_micro_batch_goes_forward_and_back_once(exercise):
+    """Each micro-batch has one forward and later one backward, in order 0, 1, ..."""
+    for p, m in CASES + FEW:
+        for rank in range(p):
+            actions = order_of(exercise, rank, p, m)
+            for what in ("forward", "backward"):
+                found = [k for name, k in actions if name == what]
+                expect.equal(found, list(range(m)), f"{what}s of {case(rank, p, m)}")
+            expect.equal(len(actions), 2 * m, f"actions of {case(rank, p, m)}")
+            for k in range(m):
+                early = actions.index(("backward", k)) < actions.index(("forward", k))
+                expect.that(not early, f"{case(rank, p, m)}: backward {k} comes first")
+
+
+@pytest.mark.ranks(1)
+def test_no_rank_holds_too_much(exercise):
+    """Rank r of p holds at most p - r micro-batches between forward and backward."""
+    for p, m in CASES + FEW:
+        for rank in range(p):
+            live = most = 0
+            for what, _ in order_of(exercise, rank, p, m):
+                live += 1 if what == "forward" else -1
+                most = max(most, live)
+            expect.that(
+                most <= p - rank,
+                f"{case(rank, p, m)} holds {most} at a time, {p - rank} are enough",
+            )
+
+
+@pytest.mark.ranks(3, 4)
+def test_ranks_that_follow_it_end(exercise, rank, world_size, seed):
+    """Ranks that send numbers along this order all come to the end of the step."""
+    for m in (2, world_size, 2 * world_size + seed % 2):
+        last = world_size - 1
+        sums, sent, under_way = {}, {}, []
+        for what, k in order_of(exercise, rank, world_size, m):
+            came = torch.zeros(1, dtype=torch.float64)
+            forward = what == "forward"
+            source, to = (rank - 1, rank + 1) if forward else (rank + 1, rank - 1)
+            if 0 <= source <= last:
+                dist.recv(came, source, tag=k + (0 if forward else 1000))
+            if forward:
+                sums[k] = came + rank + 10 * k
+                came = sums[k]
+            else:
+                came = sums[k] if rank == last else came
+                sent[k] = came
+            if 0 <= to <= last:
+                tag = k + (0 if forward else 1000)
+                under_way.append((dist.isend(came.clone(), to, tag=tag), came))
+        for work, _ in under_way:
+            work.wait()
+        for k in range(m):
+            total = sum(range(world_size)) + 10 * k * world_size
+            expect.close(sent[k], torch.tensor([float(total)]).double(), f"number {k}")
+
+
+@pytest.mark.ranks(1)
+def test_step_is_as_short_as_with_gpipe(exercise):
+    """If each action takes one slot, p ranks need 2 (m + p - 1) slots."""
+    for p, m in CASES + FEW:
+        orders = [order_of(exercise, rank, p, m) for rank in range(p)]
+        slots = length(orders)
+        expect.that(slots is not None, f"{p} ranks, {m} micro-batches: wait for ever")
+        expect.equal(slots, 2 * (m + p - 1), f"slots of {p} ranks, {m} micro-batches")
+
+
+@pytest.mark.ranks(1)
+def test_the_order_is_that_of_1f1b(exercise):
+    """A forward wherever one more may be held, else a backward."""
+    for p, m in CASES + FEW:
+        for rank in range(p):
+            actions = order_of(exercise, rank, p, m)
+            expect.equal(actions, rank_order(rank, p, m), case(rank, p, m))
+
+
+def length(orders):
+    """How many slots a step takes; None if somebody waits for ever."""
+    done, slots = set(), 0
+    places = [0] * len(orders)
+    while any(at < len(mine) for at, mine in zip(places, orders, strict=True)):
+        ready = []
+        for rank, mine in enumerate(orders):
+            if places[rank] < len(mine):
+                what, k = mine[places[rank]]
+                neighbour = rank - 1 if what == "forward" else rank + 1
+                needed = [(what, neighbour, k)] if 0 <= neighbour < len(orders) else []
+                needed += [("forward", rank, k)] if what == "backward" else []
+                if done.issuperset(needed):
+                    ready.append((what, rank, k))
+        if not ready:
+            return None
+        for action in ready:
+            done.add(action)
+            places[action[1]] += 1
+        slots += 1
+    return slots

@@ -1,0 +1,154 @@
+"""Checks of exercises/13_stage_boundary.py."""
+
+import time
+
+import pytest
+import torch
+from torch import nn
+
+from grader import expect
+
+WIDTHS = (4, 6, 5, 7, 3)  # of what crosses the boundaries
+
+
+class Stage(nn.Module):
+    """Two layers with biases, the second not square; [B, in] -> [B, out]."""
+
+    def __init__(self, number, seed):
+        super().__init__()
+        generator = torch.Generator().manual_seed(seed * 10 + number)
+        before, after = WIDTHS[number : number + 2]
+
+        def draw(*shape):
+            values = torch.randn(*shape, generator=generator, dtype=torch.float64)
+            return nn.Parameter(values / 2)
+
+        self.first, self.bias = draw(before, before), draw(before)
+        self.second, self.shift = draw(after, before), draw(after)
+
+    def forward(self, x):
+        hidden = torch.tanh(x @ self.first.T + self.bias)
+        return hidden @ self.second.T + self.shift
+
+
+def inputs_of(seed, sizes):
+    generator = torch.Generator().manual_seed(seed + 900)
+    return [
+        torch.randn(size, WIDTHS[0], generator=generator, dtype=torch.float64)
+        for size in sizes
+    ]
+
+
+def whole(world_size, seed):
+    return nn.Sequential(*(Stage(number, seed) for number in range(world_size)))
+
+
+def loss_of(outputs):
+    return (outputs - 0.3).square().mean()
+
+
+def take_forward(exercise, stage, inputs, rank):
+    """Forward of one micro-batch, as the learner's code does it."""
+    x = inputs.clone().requires_grad_() if rank == 0 else None
+    found = exercise.forward(stage, x, (len(inputs), WIDTHS[rank]))
+    pair = isinstance(found, tuple) and len(found) == 2
+    expect.that(pair, "forward must return the stage's input and its output")
+    return found
+
+
+def take_backward(exercise, x, y, rank, world_size):
+    exercise.backward(x, y, loss_of(y) if rank == world_size - 1 else None)
+
+
+def compare(stage, reference, rank, what):
+    """All gradients of this rank's stage with those of one process."""
+    mine = dict(stage.named_parameters())
+    for name, parameter in reference[rank].named_parameters():
+        grad = mine[name].grad
+        expect.that(grad is not None, f"{name}.grad is None after backward, {what}")
+        expect.close(grad, parameter.grad, f"{name}.grad {what}")
+
+
+@pytest.mark.ranks(3, 4)
+def test_outputs_are_those_of_one_process(exercise, rank, world_size, seed):
+    """The output of each stage is what the whole network has at that place."""
+    inputs = inputs_of(seed, [5])[0]
+    stage, reference = Stage(rank, seed), whole(world_size, seed)
+    x, y = take_forward(exercise, stage, inputs, rank)
+    expected = [inputs]
+    for part in reference:
+        expected.append(part(expected[-1]))
+    expect.close(x, expected[rank], f"the input of stage {rank}")
+    expect.close(y, expected[rank + 1], f"the output of stage {rank}")
+
+
+@pytest.mark.ranks(3, 4)
+def test_gradients_are_those_of_one_process(exercise, rank, world_size, seed):
+    """After backward every weight of every stage has the gradient of one process."""
+    inputs = inputs_of(seed, [5])[0]
+    stage, reference = Stage(rank, seed), whole(world_size, seed)
+    entering = inputs.clone().requires_grad_()
+    loss_of(reference(entering)).backward()
+    x, y = take_forward(exercise, stage, inputs, rank)
+    take_backward(exercise, x, y, rank, world_size)
+    compare(stage, reference, rank, f"on stage {rank}")
+    if rank == 0:
+        expect.close(x.grad, entering.grad, "the gradient of the network's input")
+
+
+@pytest.mark.ranks(3, 4)
+def test_several_micro_batches_under_way(exercise, rank, world_size, seed):
+    """Three forwards, then three backwards: gradients add up over the micro-batches."""
+    parts = inputs_of(seed, [4, 4, 2])
+    stage, reference = Stage(rank, seed), whole(world_size, seed)
+    for part in parts:
+        loss_of(reference(part)).backward()
+    pairs = [take_forward(exercise, stage, part, rank) for part in parts]
+    for x, y in pairs:
+        take_backward(exercise, x, y, rank, world_size)
+    compare(stage, reference, rank, "after three micro-batches")
+
+
+@pytest.mark.ranks(3, 4)
+def test_three_steps_with_a_late_rank(exercise, rank, world_size, seed):
+    """Whoever is late: three steps of SGD and of AdamW give one process's weights."""
+    for make in (
+        lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9),
+        lambda p: torch.optim.AdamW(p, lr=0.02),
+    ):
+        stage, reference = Stage(rank, seed), whole(world_size, seed)
+        mine, theirs = make(stage.parameters()), make(reference.parameters())
+        for step, part in enumerate(inputs_of(seed, [5, 3, 4])):
+            if rank == step:
+                time.sleep(0.2)
+            for optimizer in (mine, theirs):
+                optimizer.zero_grad()
+            loss_of(reference(part)).backward()
+            x, y = take_forward(exercise, stage, part, rank)
+            take_backward(exercise, x, y, rank, world_size)
+            mine.step()
+            theirs.step()
+        for (name, a), b in zip(
+            stage.named_parameters(), reference[rank].parameters(), strict=True
+        ):
+            expect.close(a, b, f"{name} of stage {rank} after three steps")
+
+
+@pytest.mark.ranks(3)
+def test_what_travels(exercise, rank, world_size, seed, ledger):
+    """One message each way over each boundary, and nothing else."""
+    inputs = inputs_of(seed, [5])[0]
+    stage = Stage(rank, seed)
+    ledger.clear()
+    x, y = take_forward(exercise, stage, inputs, rank)
+    take_backward(exercise, x, y, rank, world_size)
+    last = rank == world_size - 1
+    sent = [row.numel for row in ledger.rows if row.op == "send"]
+    expected = ([] if last else [5 * WIDTHS[rank + 1]]) + (
+        [5 * WIDTHS[rank]] if rank else []
+    )
+    others = sorted(set(ledger.ops()) - {"send", "recv"})
+    expect.right_way(not others, f"{', '.join(others)} is not needed: two ranks talk")
+    expect.right_way(
+        sent == expected, f"this rank sends {sent} numbers, expected {expected}"
+    )
