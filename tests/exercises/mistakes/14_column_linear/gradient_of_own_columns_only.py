@@ -1,3 +1,3 @@
-# wrong value: the gradient of the input x | this rank's own value
+# wrong value: the gradient of the input x | never added up (T01)
 # [answer 1]
 return gradient
