@@ -43,8 +43,8 @@ drawing.text(
 )
 drawing.text(LEFT - 18, 310, "mlp.down.weight, 96 x 384:", weight="bold", mono=True)
 for row in range(DATA):
-    drawing.text(24, 352 + row * 72, f"rows {48 * row} to", size=13)
-    drawing.text(24, 370 + row * 72, f"{48 * row + 47}", size=13)
+    drawing.text(24, 352 + row * 72, "rows", size=13)
+    drawing.text(24, 370 + row * 72, f"{48 * row} to {48 * row + 47}", size=13)
     for column in range(TENSOR):
         rank = row * TENSOR + column
         drawing.box(

@@ -88,6 +88,26 @@ def test_table_of_a_rank():
     assert found["optimizer state"] == 2 * found["parameters"]
 
 
+@pytest.mark.parametrize("grid", [GRID, Grid(data=4, tensor=2), Grid(data=2, tensor=4)])
+def test_formulas_on_the_page(grid):
+    """(blocks p + R) / D numbers, with p = 12 W^2 / T + 7 W / T + 6 W, and the bytes
+    that are sent along both axes."""
+    sizes, d, t, batch = Sizes(), grid.data, grid.tensor, 16
+    width, context, blocks = sizes.width, sizes.context, sizes.blocks
+    p = 12 * width**2 // t + 7 * width // t + 6 * width
+    r = (256 + context) * width + 2 * width + 256 * (width + 1)
+    n = batch // d * context
+    assert held(sizes, grid, batch)["parameters"] == 4 * (blocks * p + r) // d
+    travels = sent(sizes, grid, batch)
+    assert travels["data axis"] == 4 * (3 * blocks * p + 2 * r) * (d - 1) // d
+    stream = 2 * 4 * n * width * (t - 1) // t
+    assert travels["tensor axis"] == 4 * blocks * stream
+    more = held(Sizes(blocks=blocks + 1), grid, batch)["activations"]
+    inside = (12 * width + sizes.heads) // t
+    one_block = more - held(sizes, grid, batch)["activations"]
+    assert one_block == 4 * n * (4 * width + 4 + inside)
+
+
 def test_replicas_hold_half_and_average_that_shard():
     hsdp = Grid(replicas=2, data=2)
     assert held(Sizes(), hsdp, 16)["parameters"] == 2 * model_parameters(Sizes())

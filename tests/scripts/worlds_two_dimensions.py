@@ -12,6 +12,7 @@ import itertools
 import json
 import multiprocessing
 import os
+import queue
 import random
 import signal
 import sys
@@ -81,11 +82,24 @@ def start(folder, size, function, *arguments):
     return ranks, answers
 
 
+def wait_for(ranks, answers):
+    """What rank 0 has put there; at once an error if a rank ends with one."""
+    while True:
+        try:
+            return answers.get(timeout=1)
+        except queue.Empty:
+            for process in ranks:
+                if process.exitcode:
+                    for other in ranks:
+                        other.kill()
+                    raise RuntimeError(f"{process} ended early") from None
+
+
 def world(folder, grid, function, *arguments):
     """What ``function(grid, ...)`` returns on rank 0 of a world of the grid's size."""
     size = grid.replicas * grid.data * grid.tensor
     ranks, answers = start(folder, size, function, grid, *arguments)
-    answer = answers.get(timeout=100)
+    answer = wait_for(ranks, answers)
     for process in ranks:
         process.join(30)
         assert process.exitcode == 0, process
