@@ -52,8 +52,8 @@ class Stage:
         outputs: torch.Tensor,
         loss: torch.Tensor | None = None,
     ) -> None:
-        """Add the gradients of one micro-batch; only the last rank has its loss."""
-        if loss is not None:
+        """Add the gradients of one micro-batch; only the last rank needs its loss."""
+        if self.is_last:
             loss.backward()
         else:
             gradient = torch.empty_like(outputs)

@@ -4,7 +4,7 @@ from svg import Drawing
 
 drawing = Drawing(
     720,
-    400,
+    378,
     "The network of the digits on two devices",
     "Two devices side by side. Device 0 gets 32 images and holds the first five "
     "layers: two convolutions, each followed by a ReLU, and a pooling; these are "
@@ -21,7 +21,7 @@ LEFT, RIGHT, WIDE, TOP, HIGH = 20, 450, 250, 70, 28  # px
 
 
 def device(x, number, colour, layers, held):
-    drawing.group(x, TOP - 42, WIDE, 342, f"device {number}", colour=colour)
+    drawing.group(x, TOP - 42, WIDE, 318, f"device {number}", colour=colour)
     y = TOP
     for layer in layers:
         drawing.box(x + 15, y, WIDE - 30, HIGH, layer, fill=colour, size=13)
@@ -65,5 +65,5 @@ drawing.text(middle, 140, "activations, 65,536 bytes", size=12, anchor="middle")
 drawing.arrow(into, 200, out, 200, "", colour="green")
 drawing.text(middle, 191, "backward", size=13, anchor="middle", colour="green")
 drawing.text(middle, 220, "their gradient, 65,536 bytes", size=12, anchor="middle")
-drawing.text(20, 391, "For one step of 32 images, cut after layer 5.", size=13)
+drawing.text(20, 369, "For one step of 32 images, cut after layer 5.", size=13)
 drawing.save(__file__)

@@ -150,6 +150,14 @@ def test_idle_share_of_the_schedule(devices, micro_batches):
     assert len(rows[0]) == 2 * (micro_batches + devices - 1)
 
 
+def test_slots_of_two_devices():
+    rows = slots(forward_then_backward(2, 2))
+    assert rows == [
+        ["F0", "F1", "", "", "B0", "B1"],
+        ["", "F0", "F1", "B0", "B1", ""],
+    ]
+
+
 def test_idle_shares_on_the_page():
     on_the_page("1/2 with one micro-batch on two devices, 1/5 with four, 1/33 with 32")
     shares = [idle_share(slots(forward_then_backward(2, m))) for m in (1, 4, 32)]
