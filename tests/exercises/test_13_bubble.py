@@ -6,7 +6,7 @@ import pytest
 
 from grader import expect
 
-CASES = [(1, 1), (1, 4), (2, 1), (2, 4), (3, 4), (3, 5), (4, 8), (4, 2), (5, 3), (6, 9)]
+CASES = [(3, 4), (4, 8), (2, 4), (3, 5), (4, 2), (5, 3), (6, 9), (2, 1), (1, 4), (1, 1)]
 
 
 def orders(schedule, p, m):

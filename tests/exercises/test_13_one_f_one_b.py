@@ -6,8 +6,8 @@ import torch.distributed as dist
 
 from grader import expect
 
-CASES = [(1, 1), (1, 3), (2, 2), (2, 5), (3, 3), (3, 4), (4, 8), (4, 6), (5, 7)]
-FEW = [(2, 1), (4, 1), (4, 2), (5, 3), (6, 4)]  # fewer micro-batches than ranks
+CASES = [(3, 4), (4, 8), (2, 5), (3, 3), (2, 2), (4, 6), (5, 7), (1, 3), (1, 1)]
+FEW = [(4, 2), (2, 1), (4, 1), (5, 3), (6, 4)]  # fewer micro-batches than ranks
 
 
 def case(rank, p, m):

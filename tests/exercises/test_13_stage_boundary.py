@@ -80,6 +80,12 @@ def test_outputs_are_those_of_one_process(exercise, rank, world_size, seed):
         expected.append(part(expected[-1]))
     expect.close(x, expected[rank], f"the input of stage {rank}")
     expect.close(y, expected[rank + 1], f"the output of stage {rank}")
+    expect.that(
+        x.requires_grad,
+        f"the input from rank {rank - 1} does not require a gradient, so backward "
+        "will leave none in it to send back (T07)",
+    )
+    expect.that(y.requires_grad, f"the output of stage {rank} is cut off from it")
 
 
 @pytest.mark.ranks(3, 4)

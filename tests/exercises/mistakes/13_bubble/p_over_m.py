@@ -1,3 +1,3 @@
-# wrong value: the bubble of 1 ranks and 1 micro-batches | expected Fraction(0, 1)
+# wrong value: 3 ranks and 4 micro-batches | is Fraction(3, 4), expected Fraction(1, 2)
 # [answer 1]
 return Fraction(ranks, micro_batches)

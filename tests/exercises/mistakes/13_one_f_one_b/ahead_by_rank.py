@@ -1,3 +1,3 @@
-# wrong value: rank 1 of 2 | at a time
+# wrong value: rank 2 of 3 | at a time
 # [answer 1]
 ahead = min(rank, micro_batches)

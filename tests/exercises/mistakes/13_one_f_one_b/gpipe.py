@@ -1,3 +1,3 @@
-# wrong value: holds 3 at a time
+# wrong value: rank 0 of 3 with 4 micro-batches holds 4 at a time, 3 are enough
 # [answer 1]
 ahead = micro_batches

@@ -1,3 +1,3 @@
-# wrong value: slots of 2 ranks
+# wrong value: slots of 3 ranks, 4 micro-batches | expected 12
 # [answer 1]
 ahead = 0

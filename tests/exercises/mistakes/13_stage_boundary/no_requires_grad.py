@@ -1,4 +1,4 @@
-# exception: line
+# wrong value: does not require a gradient | T07
 # [answer 1]
 x = inputs
 if rank > 0:

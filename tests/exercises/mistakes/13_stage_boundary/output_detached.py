@@ -1,4 +1,4 @@
-# exception: does not require grad
+# wrong value: is cut off from it
 # [answer 1]
 x = inputs
 if rank > 0:
