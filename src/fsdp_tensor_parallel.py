@@ -189,6 +189,8 @@ def main() -> None:
     args = parse_text_training(__doc__, add_options)
     if args.save_every and not args.checkpoints:
         raise BadInput("--save-every needs --checkpoints FOLDER to save to")
+    if args.async_save and not args.save_every:
+        raise BadInput("--async-save needs --save-every STEPS, or nothing is saved")
     if args.checkpoints and speaks_first():
         check_folder(args.checkpoints, "--checkpoints")
     not_saved = train(args, join())

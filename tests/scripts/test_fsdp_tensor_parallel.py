@@ -150,6 +150,21 @@ def test_one_file_of_a_checkpoint_goes_on_in_the_script_for_one_device(saved):
     assert losses(folder / "file.json") == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.parametrize("options", [[], ["--async-save"]])
+def test_full_disk_ends_no_training(options, tmp_path):
+    """A limit on the size of files stands for a disk that is full."""
+    small = [*SMALL, "--tensor-ranks=1", "--checkpoints=saves", "--save-every=2"]
+    command = [sys.executable, SRC / NAME, 3, *small, *options, "--metrics=end.json"]
+    limited = ["bash", "-c", 'ulimit -f 20; exec "$@"', "bash", *command]
+    done = run(tmp_path, limited)
+    assert done.returncode == 2, done
+    assert "Going on without a checkpoint: " in done.stdout
+    words = "cannot write the checkpoint saves/checkpoint-2 (OSError: File too large)"
+    assert words in done.stderr.splitlines()[-1]
+    assert len(losses(tmp_path / "end.json")) == 3
+    assert newest(tmp_path / "saves") is None
+
+
 # What cannot work is one sentence
 
 
@@ -223,6 +238,7 @@ def test_heads_that_do_not_divide_among_a_tensor_group():
         (["--tensor-ranks=2"], "do not divide a world of 1: start a multiple of 2"),
         (["--tensor-ranks=0"], "'0' is not a whole number above 0"),
         (["--save-every=2"], "--save-every needs --checkpoints FOLDER"),
+        (["--async-save", "--checkpoints=x"], "--async-save needs --save-every STEPS"),
         (["--checkpoints=no/where"], "cannot make this folder"),
     ],
 )
