@@ -46,9 +46,9 @@ class Unit:
         self.gradients = torch.zeros_like(self.whole)
         values = self.whole.split([*numels, padding])
         slots = self.gradients.split([*numels, padding])
-        for parameter, value, slot in zip(
-            self.parameters, values, slots, strict=False
-        ):  # the layer goes on working, in our memory
+        pieces = zip(self.parameters, values, slots, strict=False)  # not the padding
+        for parameter, value, slot in pieces:
+            # the layer goes on working, in our memory
             value.copy_(parameter.detach().flatten())
             parameter.data = value.view_as(parameter)
             parameter.grad = slot.view_as(parameter)

@@ -183,6 +183,21 @@ def test_order_of_a_step(rank, seed):
 
 
 @pytest.mark.ranks(2)
+def test_prefetch_asks_for_one_block_more(rank, seed):
+    """--prefetch 1 asks for one block more in forward: before this one is free."""
+    for prefetch in (None, 1):
+        model = gpt(seed)
+        given = vars(PLAIN) | {"prefetch": prefetch}
+        fsdp.shard(model, argparse.Namespace(**given))
+        optimizer = torch.optim.AdamW(model.parameters())
+        batch = tokens(seed)
+        take_a_step(model, optimizer, batch)
+        events = watch_a_step(lambda: take_a_step(model, optimizer, batch))  # noqa: B023
+        early = events.index("gather blocks.1") < events.index("free blocks.0")
+        expect.equal(early, prefetch == 1, f"early, with prefetch {prefetch}")
+
+
+@pytest.mark.ranks(2)
 def test_meta_device(rank, seed):
     """A model can be made on the meta device, sharded, and then filled shard by
     shard: no rank ever holds it whole."""
