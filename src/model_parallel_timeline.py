@@ -127,8 +127,10 @@ def describe(step: list[list[Event]], micro_batches: int) -> str:
         f"{LAYERS} layers of {WIDTH} on {len(rows)} devices, a batch of {BATCH_SIZE} "
         f"in {micro_batches} micro-batch{'es' if micro_batches > 1 else ''}"
     ]
+    wide = max(len(task) for row in rows for task in row) + 1
     for device, row in enumerate(rows):
-        lines.append(f"device {device}  " + "".join(f"{x or '.':>3}" for x in row))
+        texts = (f"{task or '.':>{wide}}" for task in row)
+        lines.append(f"device {device}  " + "".join(texts))
     predicted = Fraction(len(rows) - 1, micro_batches + len(rows) - 1)
     lines.append(f"Idle slots: {idle_share(rows)} of all; (p-1)/(m+p-1) is {predicted}")
     whole = max(end for events in step for _, _, end in events)

@@ -27,7 +27,7 @@ sys.path.insert(0, str(ROOT / "src"))
 
 from digits import make_model  # noqa: E402
 from model_parallel_setup import layer_parameters, numbers_between  # noqa: E402
-from model_parallel_timeline import idle_share, slots  # noqa: E402
+from model_parallel_timeline import STEPS, idle_share, shortest, slots  # noqa: E402
 
 CLAIMS = checks_in(HERE / "ranks_12_model_parallel.py")
 PAGE = " ".join((ROOT / "docs/lessons/12_model_parallel.rst").read_text().split())
@@ -162,6 +162,39 @@ def test_idle_shares_on_the_page():
     on_the_page("1/2 with one micro-batch on two devices, 1/5 with four, 1/33 with 32")
     shares = [idle_share(slots(forward_then_backward(2, m))) for m in (1, 4, 32)]
     assert shares == [Fraction(1, 2), Fraction(1, 5), Fraction(1, 33)]
+
+
+def step_time(devices, micro_batches, forward, backward):
+    """When the last task ends, each beginning as soon as it can."""
+    ends, free = {}, [0] * devices
+    for kind, takes, order in (
+        ("F", forward, range(devices)),
+        ("B", backward, range(devices - 1, -1, -1)),
+    ):
+        before = -1 if kind == "F" else 1
+        for number in range(micro_batches):
+            for device in order:
+                needed = ends.get((kind, number, device + before), 0)
+                free[device] = max(free[device], needed) + takes
+                ends[kind, number, device] = free[device]
+    return max(free)
+
+
+@pytest.mark.parametrize("devices, micro_batches", [(2, 1), (2, 4), (4, 3), (3, 8)])
+def test_a_longer_backward_changes_nothing(devices, micro_batches):
+    on_the_page("backward takes longer than forward changes nothing about it")
+    for backward in (1, 2, 3):
+        whole = step_time(devices, micro_batches, 1, backward)
+        idle = 1 - Fraction(micro_batches * (1 + backward), whole)
+        assert idle == Fraction(devices - 1, micro_batches + devices - 1)
+
+
+def test_the_shortest_of_so_many_steps_is_drawn():
+    on_the_page(f"the shortest of {STEPS}")
+    steps = [
+        [[("F0", a, a + b)], [("F0", a, a + 1.0)]] for a, b in [(5, 9.0), (7, 3.0)]
+    ]
+    assert shortest(steps) == [[("F0", 0.0, 3.0)], [("F0", 0.0, 1.0)]]
 
 
 def test_one_after_the_other_is_no_better_than_one_piece():
