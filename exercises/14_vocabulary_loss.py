@@ -57,7 +57,9 @@ class VocabularyLoss(torch.autograd.Function):
     @staticmethod
     def backward(ctx, gradient):  # [N]: of each place's loss
         chances, targets = ctx.saved_tensors  # [N, own], of the own columns
+        place = targets - ctx.first  # as above
+        mine = (place >= 0) & (place < chances.shape[1])
         # TODO 3 of 3: return the gradient of this rank's scores, [N, own], and None for
         # targets and first. It is the chances, minus 1 at the target of each place, if
-        # it is here; all times ``gradient``.
+        # that is ``mine``; all times ``gradient``.
         raise NotImplementedError("TODO 3 of 3")

@@ -68,12 +68,13 @@ class VocabularyLoss(torch.autograd.Function):
     @staticmethod
     def backward(ctx, gradient):  # [N]: of each place's loss
         chances, targets = ctx.saved_tensors  # [N, own], of the own columns
+        place = targets - ctx.first  # as above
+        mine = (place >= 0) & (place < chances.shape[1])
         # TODO 3 of 3: return the gradient of this rank's scores, [N, own], and None for
         # targets and first. It is the chances, minus 1 at the target of each place, if
-        # it is here; all times ``gradient``.
+        # that is ``mine``; all times ``gradient``.
         # [start answer 3]
-        own = ctx.first + torch.arange(chances.shape[1], device=chances.device)
-        is_target = targets[:, None] == own  # [N, own]
-        of_scores = (chances - is_target.to(chances.dtype)) * gradient[:, None]
-        return of_scores, None, None
+        of_scores = chances.clone()
+        of_scores[mine, place[mine]] -= 1
+        return of_scores * gradient[:, None], None, None
         # [end answer 3]

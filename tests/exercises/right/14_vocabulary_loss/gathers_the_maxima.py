@@ -1,4 +1,4 @@
-# right: gathers the maxima, scatters the ones
+# right: gathers the maxima, compares each column with the target
 # [answer 1]
 own = scores.amax(dim=1)
 slots = [torch.empty_like(own) for _ in range(dist.get_world_size())]
@@ -10,9 +10,6 @@ wanted[mine] = scores[mine, place[mine]]
 dist.all_reduce(wanted)
 return wanted
 # [answer 3]
-place = targets - ctx.first
-mine = (place >= 0) & (place < chances.shape[1])
-of_scores = chances.clone()
-of_scores[mine, place[mine]] -= 1
-of_scores *= gradient[:, None]
-return of_scores, None, None
+own = ctx.first + torch.arange(chances.shape[1])
+is_target = (targets[:, None] == own).to(chances.dtype)
+return torch.einsum("no,n->no", chances - is_target, gradient), None, None
