@@ -13,7 +13,6 @@ r - 1 are gradients of activations.
 """
 
 import argparse
-import json
 import time
 from pathlib import Path
 
@@ -26,6 +25,7 @@ from byte_gpt import next_byte_loss
 from collectives import meet_others
 from command_line import BadInput, check_output_file, positive_int, speaks_first
 from one_voice import describe_world, is_rank_0, one_line_errors, say
+from pipeline_timeline import gather_events, orders_of, write_timeline
 from schedules import SCHEDULES, Action, Schedule, bubble, most_live
 from stages import (
     boundary_bytes,
@@ -258,27 +258,6 @@ def count_a_step(text: Text, args: argparse.Namespace) -> str:
     return tables_of_all_ranks(measured, formula, layers)
 
 
-def gather_events(pipeline: Pipeline) -> list[list[dict]]:
-    """What each rank did in the last step, in its order; all ranks call this."""
-    mine = [
-        {"what": what, "micro_batch": k, "begin": begin, "end": end}
-        for (what, k), begin, end in pipeline.events
-    ]
-    everyone: list[list[dict]] = [[] for _ in range(pipeline.ranks)]
-    dist.all_gather_object(everyone, mine)
-    return everyone
-
-
-def write_timeline(path: Path, schedule: str, ranks: list[list[dict]]) -> None:
-    """Write the events of all ranks, in ms since the first one began."""
-    zero = min(event["begin"] for events in ranks for event in events)
-    for event in (event for events in ranks for event in events):
-        for moment in ("begin", "end"):
-            event[moment] = round(1e3 * (event[moment] - zero), 3)
-    text = json.dumps({"schedule": schedule, "ranks": ranks}, indent=1)
-    path.write_text(text + "\n", encoding="utf-8")
-
-
 def train(args: argparse.Namespace, device: torch.device) -> None:
     text = Text(args, device)
     pipeline, _ = build(args, device)
@@ -290,10 +269,9 @@ def train(args: argparse.Namespace, device: torch.device) -> None:
     say(count_a_step(text, args))
     for step, inputs, targets in text.steps():
         text.note(step, train_step(pipeline, optimizer, inputs, targets))
-    events = gather_events(pipeline)
-    orders = [[Action(e["what"], e["micro_batch"]) for e in own] for own in events]
+    events = gather_events(pipeline.events)
     say(
-        f"Idle over useful slots {bubble(orders)}, "
+        f"Idle over useful slots {bubble(orders_of(events))}, "
         f"(p-1)/m = {pipeline.ranks - 1}/{args.micro_batches}"
     )
     if args.timeline and is_rank_0():

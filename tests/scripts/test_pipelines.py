@@ -15,7 +15,7 @@ from grader.verdict import Kind
 from pipeline_parallel import check_micro_batches
 from schedules import SCHEDULES, Action, bubble, gpipe, most_live, one_f_one_b, slots
 from stages import cut, name_layers
-from tests.scripts.trainings import script, torchrun
+from tests.scripts.trainings import script, sentence, torchrun
 
 HERE = Path(__file__).resolve().parent
 SRC = HERE.parents[1] / "src"
@@ -166,7 +166,6 @@ def test_what_torchs_schedules_cannot_do_is_refused(
 @pytest.mark.parametrize(
     ("name", "options", "words"),
     [
-        ("pipeline_by_hand.py", ["--micro-batches", 9], "--micro-batches 9 is more"),
         ("pipeline_by_hand.py", ["--blocks", 1], "--blocks 1 cannot be cut into 3"),
         ("pipeline_parallel.py", ["--micro-batches", 3], "--batch-size 8 cannot"),
     ],
@@ -176,3 +175,14 @@ def test_what_cannot_be_divided_is_one_sentence(name, options, words, tmp_path):
     said = [line for line in done.stderr.splitlines() if ": error: " in line]
     assert len(said) == 1 and words in said[0], done.stderr
     assert done.returncode != 0
+
+
+def test_more_micro_batches_than_pieces_are_refused_before_ranks_meet(tmp_path):
+    options = [*SMALL, "--micro-batches", 9]
+    said = sentence(script(tmp_path, "pipeline_by_hand.py", 1, *options))
+    assert "--micro-batches 9 is more than --batch-size 8" in said
+
+
+def test_one_rank_is_refused(tmp_path):
+    said = sentence(script(tmp_path, "pipeline_parallel.py", 1))
+    assert "--nproc-per-node=4 src/pipeline_parallel.py" in said
