@@ -77,7 +77,7 @@ def close(
     """
     if actual is None:
         raise Mismatch(what, "is None: is a `return` missing?", "returns_none")
-    a, e = _tensor(actual, what), torch.as_tensor(expected)
+    a, e = _tensor(actual, what), _exact(expected)
     if a.shape != e.shape:
         shapes = f"has shape {_shape(a)}, expected {_shape(e)}"
         raise Mismatch(what, shapes, suspicion.of_shapes(a.shape, e.shape, _world()))
@@ -89,10 +89,10 @@ def close(
     if _allclose(a, e, atol=atol, rtol=rtol):
         return _pass()
     for name, value in (mistaken or {}).items():
-        other = torch.as_tensor(value).detach().to(wide)
+        other = _exact(value).detach().to(wide)
         if other.shape == a.shape and _allclose(a, other, atol=atol, rtol=rtol):
             raise Mismatch(what, f"is {name}; {_first(a, e, atol, rtol)}")
-    own = None if local is None else torch.as_tensor(local).detach().to(wide)
+    own = None if local is None else _exact(local).detach().to(wide)
     raise Mismatch(what, *_difference(a, e, own, atol, rtol))
 
 
@@ -223,11 +223,19 @@ def _tensor(value: Any, what: str) -> torch.Tensor:
         full: Callable[[], torch.Tensor] | None = getattr(value, "full_tensor", None)
         return value if full is None else full()  # a DTensor holds only its shard
     try:
-        return torch.as_tensor(value)
+        return _exact(value)
     except (TypeError, ValueError, RuntimeError):
         raise Mismatch(
             what, f"is a {type(value).__name__}, expected a tensor or a number"
         ) from None
+
+
+def _exact(value: Any) -> torch.Tensor:
+    """As a tensor; Python's numbers keep their 64 bits, for 32 are not good to 1e-10."""
+    tensor = torch.as_tensor(value)
+    if isinstance(value, torch.Tensor) or not tensor.is_floating_point():
+        return tensor
+    return torch.as_tensor(value, dtype=torch.float64)
 
 
 def _world() -> int:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from grader import expect
 from grader.suspicion import CLASSICS, of_exception, of_values
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -74,3 +75,13 @@ def test_exceptions_give_the_mistake_away():
 def test_reading_verdicts_needs_no_torch():
     code = "import sys, grader.engine, grader.cli; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_numbers_of_python_are_compared_to_the_last_of_their_digits():
+    expect.close(torch.tensor(0.1, dtype=torch.float64), 0.1, "a tenth")
+    expect.close([0.1, 0.2], torch.tensor([0.1, 0.2], dtype=torch.float64), "both")
+    with pytest.raises(expect.Mismatch):
+        expect.close(0.1 + 1e-9, 0.1, "a tenth")
+    with pytest.raises(expect.Mismatch, match="is the sum"):
+        third = torch.tensor(1 / 3, dtype=torch.float64)
+        expect.close(third, 7.0, "it", mistaken={"the sum": 1 / 3})
