@@ -97,11 +97,12 @@ def compare(grid, seed, kind):
 def test_grid_trains_as_one_process(rank, world_size, seed):
     """Scores, losses, gradients and weights of three steps are those of one process."""
     for grid in GRIDS[world_size]:
-        for kind in OPTIMIZERS:
+        two_axes = sum(size > 1 for size in grid.axes.values()) > 1
+        for kind in OPTIMIZERS if two_axes else ["AdamW"]:
             compare(grid, seed, kind)
 
 
-@pytest.mark.ranks(2, 4, 6, limit=100)
+@pytest.mark.ranks(4, 6, limit=100)
 def test_rank_0_holds_and_sends_what_the_formulas_say(rank, world_size, seed):
     """Also where the axes do not divide the rows."""
     for grid in GRIDS[world_size]:

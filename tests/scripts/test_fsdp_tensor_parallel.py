@@ -1,5 +1,6 @@
 """src/fsdp_tensor_parallel.py: the same training on any grid, and its checkpoints."""
 
+import contextlib
 import json
 import shutil
 import sys
@@ -8,6 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
+import checkpoint_to_file
+import fsdp_tensor_parallel
 from byte_gpt import ByteGPT, Sizes
 from command_line import BadInput
 from gpt_plan import split_blocks
@@ -98,6 +101,17 @@ def test_killed_during_a_save_in_the_background_the_one_before_is_loaded(tmp_pat
 # The script
 
 
+def said_by(main, arguments, folder, monkeypatch, capsys):
+    """What a script says that needs no ranks and no process of its own."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "argv", ["script.py", *map(str, arguments)])
+    with contextlib.suppress(SystemExit):
+        main()
+        return capsys.readouterr().out
+    [line] = capsys.readouterr().err.splitlines()
+    return line
+
+
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
     """Six steps on 2 x 2, saved after three and after six; and what was printed."""
@@ -138,11 +152,14 @@ def test_one_rank_goes_on(saved):
     assert losses(folder / "one.json") == pytest.approx(expected, rel=1e-5)
 
 
-def test_one_file_of_a_checkpoint_goes_on_in_the_script_for_one_device(saved):
+def test_one_file_of_a_checkpoint_goes_on_in_the_script_for_one_device(
+    saved, monkeypatch, capsys
+):
     folder, _ = saved
-    done = script(folder, "checkpoint_to_file.py", "saves", "gpt.pt")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == "saves/checkpoint-6 after 6 steps is now in gpt.pt\n"
+    said = said_by(
+        checkpoint_to_file.main, ["saves", "gpt.pt"], folder, monkeypatch, capsys
+    )
+    assert said == "saves/checkpoint-6 after 6 steps is now in gpt.pt\n"
     options = ["--save-every=8", "--snapshot=gpt.pt", "--metrics=file.json"]
     done = script(folder, "train_gpt.py", 8, *SMALL, *options)
     assert "Resuming from gpt.pt after 6 steps" in done.stdout, done
@@ -150,11 +167,11 @@ def test_one_file_of_a_checkpoint_goes_on_in_the_script_for_one_device(saved):
     assert losses(folder / "file.json") == pytest.approx(expected, rel=1e-5)
 
 
-@pytest.mark.parametrize("options", [[], ["--async-save"]])
-def test_full_disk_ends_no_training(options, tmp_path):
+def test_full_disk_ends_no_training(tmp_path):
     """A limit on the size of files stands for a disk that is full."""
     small = [*SMALL, "--tensor-ranks=1", "--checkpoints=saves", "--save-every=2"]
-    command = [sys.executable, SRC / NAME, 3, *small, *options, "--metrics=end.json"]
+    command = [sys.executable, SRC / NAME, 3, *small, "--async-save"]
+    command.append("--metrics=end.json")
     limited = ["bash", "-c", 'ulimit -f 20; exec "$@"', "bash", *command]
     done = run(tmp_path, limited)
     assert done.returncode == 2, done
@@ -176,10 +193,12 @@ def test_checkpoint_of_another_model(saved):
 
 
 @pytest.mark.parametrize("damaged", [".metadata", "__0_0.distcp"])
-def test_damaged_checkpoint(saved, tmp_path, damaged):
+def test_damaged_checkpoint(saved, tmp_path, damaged, monkeypatch, capsys):
     shutil.copytree(saved[0] / "saves", tmp_path / "saves")
     (tmp_path / "saves" / "checkpoint-6" / damaged).write_bytes(b"nothing")
-    said = sentence(script(tmp_path, "checkpoint_to_file.py", "saves", "gpt.pt"))
+    said = said_by(
+        checkpoint_to_file.main, ["saves", "gpt.pt"], tmp_path, monkeypatch, capsys
+    )
     assert "saves/checkpoint-6 is damaged or is no checkpoint of this program" in said
     assert "move it away to go on from checkpoint-3 before it" in said
     assert not (tmp_path / "gpt.pt").exists()
@@ -198,8 +217,9 @@ def test_incomplete_folder_is_passed_over(saved, tmp_path):
         (".", ". holds no complete checkpoint-STEPS"),
     ],
 )
-def test_nothing_to_convert(folder, words, tmp_path):
-    said = sentence(script(tmp_path, "checkpoint_to_file.py", folder, "gpt.pt"))
+def test_nothing_to_convert(folder, words, tmp_path, monkeypatch, capsys):
+    arguments = [folder, "gpt.pt"]
+    said = said_by(checkpoint_to_file.main, arguments, tmp_path, monkeypatch, capsys)
     assert words in said
 
 
@@ -235,12 +255,13 @@ def test_heads_that_do_not_divide_among_a_tensor_group():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--tensor-ranks=2"], "do not divide a world of 1: start a multiple of 2"),
         (["--tensor-ranks=0"], "'0' is not a whole number above 0"),
         (["--save-every=2"], "--save-every needs --checkpoints FOLDER"),
         (["--async-save", "--checkpoints=x"], "--async-save needs --save-every STEPS"),
         (["--checkpoints=no/where"], "cannot make this folder"),
     ],
 )
-def test_options_that_cannot_work(options, words, tmp_path):
-    assert words in sentence(script(tmp_path, NAME, 3, *SMALL, *options))
+def test_options_that_cannot_work(options, words, tmp_path, monkeypatch, capsys):
+    arguments = [3, *SMALL, *options]
+    said = said_by(fsdp_tensor_parallel.main, arguments, tmp_path, monkeypatch, capsys)
+    assert words in said
