@@ -38,10 +38,7 @@ def parse_text_training(
     description: str | None,
     *add_options: Callable[[argparse.ArgumentParser], None],
 ) -> argparse.Namespace:
-    """The command line of a training; each of ``add_options`` adds its own.
-
-    ``args.sizes`` are the :class:`~byte_gpt.Sizes` of the model.
-    """
+    """The command line of a training; each of ``add_options`` adds its own."""
     parser = OneLineParser(
         description=description,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -170,7 +167,8 @@ class Text:
             say(f"Nothing to train: {self.args.steps} steps are already run")
         if test_loss is not None:
             below = self.entropy - test_loss
-            say(f"Test loss {test_loss:.4f}: {below:.2f} below the frequencies alone")
+            beside = f"{abs(below):.2f} {'below' if below >= 0 else 'above'}"
+            say(f"Test loss {test_loss:.4f}: {beside} the frequencies alone")
         if self.args.metrics and is_rank_0():
             write_text_metrics(
                 self.args.metrics,
