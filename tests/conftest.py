@@ -1,4 +1,4 @@
-"""What all tests rely on: Ctrl-C interrupts, and tests of jobs are marked ``nodes``.
+"""What all tests rely on: Ctrl-C, the mark ``nodes`` of job tests, ranks to run in.
 
 A shell starts background jobs with SIGINT ignored, and whatever they start inherits
 that; programs under test would then not notice the Ctrl-C that a test sends them.
@@ -19,3 +19,21 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if JOBS in item.path.parents:
             item.add_marker(pytest.mark.nodes)
+
+
+@pytest.fixture(scope="module")
+def warm_engine():
+    """The grader's engine, for the tests of one file."""
+    from grader.engine import Engine  # here: most tests need no torch
+
+    with Engine() as engine:
+        engine.warm()
+        yield engine
+
+
+@pytest.fixture
+def verdict_of(warm_engine, tmp_path):
+    """``verdict_of(check)``: what became of it in fresh ranks, without an answer."""
+    nobody = tmp_path / "nobody.py"
+    nobody.write_text("")
+    return lambda check: warm_engine.run_check(check, "", nobody)

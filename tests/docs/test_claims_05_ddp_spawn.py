@@ -13,30 +13,15 @@ import pytest
 import torch.distributed as dist
 from torch.utils.data import DistributedSampler
 
-from grader.checks import checks_in
-from grader.engine import Engine
-from grader.verdict import Kind
+from tests.in_ranks import assert_right, every_check_in
 
 HERE = Path(__file__).resolve().parent
-CLAIMS = checks_in(HERE / "ranks_05_ddp_spawn.py")
 FOREIGN = ("RANK", "LOCAL_", "WORLD_SIZE", "GROUP_", "MASTER_", "TORCH")
 
 
-@pytest.fixture(scope="module")
-def engine():
-    with Engine() as engine:
-        engine.warm()
-        yield engine
-
-
-@pytest.mark.parametrize(
-    "claim", CLAIMS, ids=lambda c: f"{c.function[5:]}-{c.world_size}-seed-{c.seed}"
-)
-def test_claim(claim, engine, tmp_path):
-    nobody = tmp_path / "nobody.py"
-    nobody.write_text("")
-    verdict = engine.run_check(claim, "", nobody)
-    assert verdict.kind is Kind.RIGHT, verdict.message
+@every_check_in(HERE / "ranks_05_ddp_spawn.py")
+def test_claim(check, verdict_of):
+    assert_right(verdict_of(check))
 
 
 def share(size, world_size, rank=0):

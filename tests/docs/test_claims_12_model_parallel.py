@@ -17,9 +17,7 @@ import pytest
 import torch
 from torch import nn
 
-from grader.checks import checks_in
-from grader.engine import Engine
-from grader.verdict import Kind
+from tests.in_ranks import assert_right, every_check_in
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -29,7 +27,6 @@ from digits import make_model  # noqa: E402
 from model_parallel_setup import layer_parameters, numbers_between  # noqa: E402
 from model_parallel_timeline import STEPS, idle_share, shortest, slots  # noqa: E402
 
-CLAIMS = checks_in(HERE / "ranks_12_model_parallel.py")
 PAGE = " ".join((ROOT / "docs/lessons/12_model_parallel.rst").read_text().split())
 
 
@@ -41,21 +38,9 @@ def recorded(name):
     return (ROOT / f"docs/transcripts/{name}.txt").read_text()
 
 
-@pytest.fixture(scope="module")
-def engine():
-    with Engine() as engine:
-        engine.warm()
-        yield engine
-
-
-@pytest.mark.parametrize(
-    "claim", CLAIMS, ids=lambda c: f"{c.function[5:]}-{c.world_size}-seed-{c.seed}"
-)
-def test_claim(claim, engine, tmp_path):
-    nobody = tmp_path / "nobody.py"
-    nobody.write_text("")
-    verdict = engine.run_check(claim, "", nobody)
-    assert verdict.kind is Kind.RIGHT, verdict.message
+@every_check_in(HERE / "ranks_12_model_parallel.py")
+def test_claim(check, verdict_of):
+    assert_right(verdict_of(check))
 
 
 # What is held and what travels

@@ -12,10 +12,9 @@ from statistics import median
 
 import pytest
 
-from grader.checks import checks_in
-from grader.engine import Engine
 from grader.verdict import Kind
 from tests.docs.pages import ROOT
+from tests.in_ranks import every_check_in
 
 sys.path.insert(0, str(ROOT / "src"))
 
@@ -25,27 +24,15 @@ from schedules import SCHEDULES, Action, bubble, most_live, slots
 from stages import boundary_bytes
 
 HERE = Path(__file__).resolve().parent
-CLAIMS = checks_in(HERE / "ranks_13_pipeline_parallel.py")
 
 
-@pytest.fixture(scope="module")
-def engine():
-    with Engine() as engine:
-        engine.warm()
-        yield engine
-
-
-@pytest.mark.parametrize(
-    "claim", CLAIMS, ids=lambda c: f"{c.function[5:]}-{c.world_size}-seed-{c.seed}"
-)
-def test_claim(claim, engine, tmp_path):
-    nobody = tmp_path / "nobody.py"
-    nobody.write_text("")
-    verdict = engine.run_check(claim, "", nobody)
-    if claim.function == "test_hangs_1f1b_with_a_send_that_waits":
+@every_check_in(HERE / "ranks_13_pipeline_parallel.py")
+def test_claim(check, verdict_of):
+    verdict = verdict_of(check)
+    if check.function == "test_hangs_1f1b_with_a_send_that_waits":
         assert verdict.kind is Kind.HANG, verdict.message
         assert verdict.message.count("waits in send") == 2, verdict.message
-    elif claim.function == "test_fails_when_m_does_not_divide_the_batch":
+    elif check.function == "test_fails_when_m_does_not_divide_the_batch":
         assert verdict.kind is Kind.EXCEPTION, verdict.message
         assert "Failed to run stage backward" in verdict.message
         assert "rank 1: waits in" in verdict.message, verdict.message

@@ -10,10 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.checks import checks_in
-from grader.engine import Engine
-from grader.verdict import Kind
 from tests.docs.pages import ROOT
+from tests.in_ranks import assert_right, every_check_in
 
 sys.path.insert(0, str(ROOT / "src"))
 
@@ -21,26 +19,13 @@ import gpt_formulas
 import tensor_formulas
 from byte_gpt import Sizes
 
-CLAIMS = checks_in(Path(__file__).resolve().parent / "ranks_14_tensor_parallel.py")
 TABLES = ROOT / "docs" / "transcripts" / "14_tables.txt"
 PAGE = ROOT / "docs" / "lessons" / "14_tensor_parallel.rst"
 
 
-@pytest.fixture(scope="module")
-def engine():
-    with Engine() as engine:
-        engine.warm()
-        yield engine
-
-
-@pytest.mark.parametrize(
-    "claim", CLAIMS, ids=lambda c: f"{c.function[5:]}-{c.world_size}-seed-{c.seed}"
-)
-def test_claim(claim, engine, tmp_path):
-    nobody = tmp_path / "nobody.py"
-    nobody.write_text("")
-    verdict = engine.run_check(claim, "", nobody)
-    assert verdict.kind is Kind.RIGHT, verdict.message
+@every_check_in(Path(__file__).resolve().parent / "ranks_14_tensor_parallel.py")
+def test_claim(check, verdict_of):
+    assert_right(verdict_of(check))
 
 
 def recorded(what):

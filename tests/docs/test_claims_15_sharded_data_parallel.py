@@ -10,15 +10,10 @@ import re
 import sys
 from pathlib import Path
 
-import pytest
-
-from grader.checks import checks_in
-from grader.engine import Engine
-from grader.verdict import Kind
+from tests.in_ranks import assert_right, every_check_in
 
 HERE = Path(__file__).resolve().parent
 DOCS = HERE.parent.parent / "docs"
-CLAIMS = checks_in(HERE / "ranks_15_sharded_data_parallel.py")
 
 sys.path.insert(0, str(HERE.parent.parent / "src"))
 
@@ -27,21 +22,9 @@ from gpt_formulas import block_parameters, model_parameters  # noqa: E402
 from zero_by_hand import bytes_per_step, model_states  # noqa: E402
 
 
-@pytest.fixture(scope="module")
-def engine():
-    with Engine() as engine:
-        engine.warm()
-        yield engine
-
-
-@pytest.mark.parametrize(
-    "claim", CLAIMS, ids=lambda c: f"{c.function[5:]}-{c.world_size}-seed-{c.seed}"
-)
-def test_claim(claim, engine, tmp_path):
-    nobody = tmp_path / "nobody.py"
-    nobody.write_text("")
-    verdict = engine.run_check(claim, "", nobody)
-    assert verdict.kind is Kind.RIGHT, verdict.message
+@every_check_in(HERE / "ranks_15_sharded_data_parallel.py")
+def test_claim(check, verdict_of):
+    assert_right(verdict_of(check))
 
 
 def test_bytes_of_the_stages():

@@ -9,34 +9,19 @@ import pytest
 
 from byte_gpt import ByteGPT, Sizes
 from command_line import BadInput
-from grader.checks import checks_in
-from grader.engine import Engine
-from grader.verdict import Kind
 from pipeline_parallel import check_micro_batches
 from schedules import SCHEDULES, Action, bubble, gpipe, most_live, one_f_one_b, slots
 from stages import cut, name_layers
+from tests.in_ranks import assert_right, every_check_in
 from tests.scripts.trainings import script, sentence, torchrun
 
 HERE = Path(__file__).resolve().parent
 SRC = HERE.parents[1] / "src"
-CHECKS = checks_in(HERE / "ranks_13_pipeline.py")
 
 
-@pytest.fixture(scope="module")
-def engine():
-    with Engine() as engine:
-        engine.warm()
-        yield engine
-
-
-@pytest.mark.parametrize(
-    "check", CHECKS, ids=lambda c: f"{c.function[5:]}-{c.world_size}-seed-{c.seed}"
-)
-def test_in_ranks(check, engine, tmp_path):
-    nobody = tmp_path / "nobody.py"
-    nobody.write_text("")
-    verdict = engine.run_check(check, "", nobody)
-    assert verdict.kind is Kind.RIGHT, verdict.message
+@every_check_in(HERE / "ranks_13_pipeline.py")
+def test_in_ranks(check, verdict_of):
+    assert_right(verdict_of(check))
 
 
 # Schedules, without any ranks

@@ -5,31 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from grader.checks import checks_in
-from grader.engine import Engine
-from grader.verdict import Kind
+from tests.in_ranks import assert_right, every_check_in
 from tests.scripts import trainings
 
-CHECKS = checks_in(Path(__file__).resolve().parent / "ranks_14_tensor.py")
 SMALL = ["--width", 24, "--heads", 12, "--blocks", 1, "--context", 24]
 SCRIPTS = ["tensor_by_hand.py", "tensor_parallel.py"]
 
 
-@pytest.fixture(scope="module")
-def engine():
-    with Engine() as engine:
-        engine.warm()
-        yield engine
-
-
-@pytest.mark.parametrize(
-    "check", CHECKS, ids=lambda c: f"{c.function[5:]}-{c.world_size}-seed-{c.seed}"
-)
-def test_in_ranks(check, engine, tmp_path):
-    nobody = tmp_path / "nobody.py"
-    nobody.write_text("")
-    verdict = engine.run_check(check, "", nobody)
-    assert verdict.kind is Kind.RIGHT, verdict.message
+@every_check_in(Path(__file__).resolve().parent / "ranks_14_tensor.py")
+def test_in_ranks(check, verdict_of):
+    assert_right(verdict_of(check))
 
 
 def train(folder, ranks, name, *arguments):
