@@ -82,6 +82,7 @@ def main() -> int:
         "grader-warm": bench_warm,
         "grader-cold": bench_cold,
         "ddp": lambda folder: _tool("bench_ddp.py"),
+        "gpt": lambda folder: _tool("bench_gpt.py"),
         "kills": lambda folder: _tool("bench_kills.py"),
     }
     chosen = {name: part for name, part in parts.items() if name.startswith(wanted)}

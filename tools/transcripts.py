@@ -52,7 +52,8 @@ LATE_FAREWELL = re.compile(
       | Exception\ raised\ from\ (?:recv|send)Bytes.*\n
       | <omitting\ python\ frames>\n
       | frame\ \#\d+:.*\n\n?
-      | W\d+.*has\ failed\ to\ shutdown\ the\ rendezvous.*\n
+      | W\d+.*has\ failed\ to\ (?:shutdown|send\ a\ keep-alive\ heartbeat\ to)
+            \ the\ rendezvous.*\n
     )""",
     re.MULTILINE | re.VERBOSE,
 )

@@ -15,9 +15,7 @@ import torch.distributed.checkpoint as dcp
 from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.state_dict import get_state_dict
 
-from grader.checks import checks_in
-from grader.engine import Engine
-from grader.verdict import Kind
+from tests.in_ranks import assert_right, every_check_in
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
@@ -29,25 +27,12 @@ from grid_formulas import calls, held, sent
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 PAGE = (ROOT / "docs" / "lessons" / "16_two_dimensions.rst").read_text()
-CLAIMS = checks_in(HERE / "ranks_16_two_dimensions.py", seeds=(1,))
 GRID = Grid(data=2, tensor=2)
 
 
-@pytest.fixture(scope="module")
-def engine():
-    with Engine() as engine:
-        engine.warm()
-        yield engine
-
-
-@pytest.mark.parametrize(
-    "claim", CLAIMS, ids=lambda c: f"{c.function[5:]}-{c.world_size}"
-)
-def test_claim(claim, engine, tmp_path):
-    nobody = tmp_path / "nobody.py"
-    nobody.write_text("")
-    verdict = engine.run_check(claim, "", nobody)
-    assert verdict.kind is Kind.RIGHT, verdict.message
+@every_check_in(HERE / "ranks_16_two_dimensions.py", seeds=(1,))
+def test_claim(check, verdict_of):
+    assert_right(verdict_of(check))
 
 
 # Numbers

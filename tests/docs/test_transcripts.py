@@ -87,6 +87,8 @@ frame #29: _start + 0x21 (0x55e018860081 in .venv/bin/python)
 
 W1121 09:23:59.97 dynamic_rendezvous.py:1298] The node 'n2_12_0' has failed to shutdown\
  the rendezvous '1.0' due to an error of type RendezvousConnectionError.
+W1121 10:32:50.58 dynamic_rendezvous.py:1346] The node 'n2_4_0' has failed to send a\
+ keep-alive heartbeat to the rendezvous '1' due to an error of type RendezvousError.
 """
 
 

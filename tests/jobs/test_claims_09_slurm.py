@@ -208,9 +208,9 @@ def test_second_task_of_the_page_ends_first_and_srun_waits_for_the_others(
     assert done.returncode == 3
     assert done.stdout.count("has come to its end") == 2
     text = (checkout / program).read_text()
-    assert "\nsleep 4\n" in text
+    assert "\nsleep 4 && " in text
     slow = checkout / "one_fails.sh"  # so that no busy machine lets them finish first
-    slow.write_text(text.replace("\nsleep 4\n", "\nsleep 100\n"))
+    slow.write_text(text.replace("\nsleep 4 && ", "\nsleep 100 && "))
     slow.chmod(0o755)
     done = submit.run([*start, "--kill-on-bad-exit=1", f"./{slow.name}"])
     assert done.returncode == 143

@@ -25,7 +25,7 @@ class Fault(NamedTuple):
     endpoint: str = "n1:29540"
     ids: tuple[str, str] = ("1", "1")
     interface: str = "eth0"
-    said: tuple[str, str] = ("", "")  # by torchrun on n1 and on n2
+    said: tuple[str, str] = ("", "")  # by torchrun on n1 and on n2, as patterns
     found: str = ""  # by the doctor
 
 
@@ -51,14 +51,19 @@ FAULTS = {
     "an interface that leads nowhere": Fault(
         endpoint="n1:29543",
         interface="lo",
-        said=("Connection refused, remote=[127.0.0.1]", ""),
+        # refused at once, again and again; a busy machine may give up in between
+        said=(
+            r"Gloo connectFullMesh failed.*"
+            r"(Connection refused, remote=\[127.0.0.1\]|Connect timeout)",
+            "",
+        ),
         found="GLOO_SOCKET_IFNAME=lo on n2 leads to the node itself",
     ),
     "port blocked": Fault(
         endpoint=f"n1:{BLOCKED}",
         said=(
             "RendezvousTimeoutError",
-            f"{PATIENCE}000ms while trying to connect to (n1, {BLOCKED})",
+            rf"{PATIENCE}000ms while trying to connect to \(n1, {BLOCKED}\)",
         ),
         found=f"n2 gets no answer from n1:{BLOCKED}: a firewall is between",
     ),
@@ -145,7 +150,7 @@ def test_nodes_never_meet_and_the_doctor_says_why(name, submit, tmp_path):
     for node, words in zip(done, fault.said, strict=True):
         assert node.status == 1, node
         assert "sum of all ranks" not in node.output
-        assert words in node.output, node.output[-3000:]
+        assert re.search(words, node.output), node.output[-3000:]
     found = doctor(submit, fault)
     assert found.returncode == 1, found
     assert fault.found in found.stdout

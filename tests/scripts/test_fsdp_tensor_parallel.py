@@ -14,34 +14,19 @@ import fsdp_tensor_parallel
 from byte_gpt import ByteGPT, Sizes
 from command_line import BadInput
 from gpt_plan import split_blocks
-from grader.checks import checks_in
-from grader.engine import Engine
-from grader.verdict import Kind
 from grid import Grid, plan_grid
 from sharded_checkpoint import check_folder, newest
+from tests.in_ranks import assert_right, every_check_in
 from tests.scripts.trainings import SRC, run, script, sentence, torchrun
 
 HERE = Path(__file__).resolve().parent
-IN_RANKS = checks_in(HERE / "ranks_two_dimensions.py", seeds=(1,))
 SMALL = ["--width=24", "--heads=4", "--blocks=1", "--context=8", "--batch-size=4"]
 NAME = "fsdp_tensor_parallel.py"
 
 
-@pytest.fixture(scope="module")
-def engine():
-    with Engine() as engine:
-        engine.warm()
-        yield engine
-
-
-@pytest.mark.parametrize(
-    "check", IN_RANKS, ids=lambda c: f"{c.function[5:]}-{c.world_size}"
-)
-def test_in_ranks(check, engine, tmp_path):
-    nobody = tmp_path / "nobody.py"
-    nobody.write_text("")
-    verdict = engine.run_check(check, "", nobody)
-    assert verdict.kind is Kind.RIGHT, verdict.message
+@every_check_in(HERE / "ranks_two_dimensions.py", seeds=(1,))
+def test_in_ranks(check, verdict_of):
+    assert_right(verdict_of(check))
 
 
 # Checkpoints
