@@ -62,6 +62,8 @@ if kind == "pipeline":
 optimizer = torch.optim.AdamW(model.parameters(), 3e-3)
 seconds = []
 for batch in tokens:
+    if kind == "sharded":
+        batch = batch.chunk(world_size)[rank]
     start = time.perf_counter()
     optimizer.zero_grad()
     if kind == "pipeline":
