@@ -231,7 +231,7 @@ def _tensor(value: Any, what: str) -> torch.Tensor:
 
 
 def _exact(value: Any) -> torch.Tensor:
-    """As a tensor; Python's numbers keep their 64 bits, for 32 are not good to 1e-10."""
+    """As a tensor; Python's numbers keep 64 bits, for 32 are not good to 1e-10."""
     tensor = torch.as_tensor(value)
     if isinstance(value, torch.Tensor) or not tensor.is_floating_point():
         return tensor
