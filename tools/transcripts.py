@@ -48,7 +48,7 @@ PRACTICE_CLUSTER = "practice cluster"
 # the store: who of them is first is chance.
 LATE_FAREWELL = re.compile(
     r"""^(?:
-        \[W.*TCPStore\.cpp.*(?:recvVector|sendBytes)\ failed.*\n
+        \[W.*TCPStore\.cpp.*(?:recv|send)\w+\ failed.*\n
       | Exception\ raised\ from\ (?:recv|send)Bytes.*\n
       | <omitting\ python\ frames>\n
       | frame\ \#\d+:.*\n\n?
@@ -56,6 +56,10 @@ LATE_FAREWELL = re.compile(
             \ the\ rendezvous.*\n
     )""",
     re.MULTILINE | re.VERBOSE,
+)
+# The same of an agent that was waiting for the others: some lines with one time stamp.
+LEFT_ALONE = re.compile(
+    r"^(E\d+ [\d:.]+ \d+) .*\] Error waiting on exit barrier", re.MULTILINE
 )
 NOT_COPIED = (".git", ".venv", "_build", ".workshop", "__pycache__")
 
@@ -374,6 +378,8 @@ def body(entry: Entry) -> str:
 def comparable(entry: Entry, text: str) -> list[str]:
     """The lines of a transcript with what may differ put out of sight."""
     text = LATE_FAREWELL.sub("", text)
+    for stamp in LEFT_ALONE.findall(text):
+        text = re.sub(rf"^{re.escape(stamp)} .*\n", "", text, flags=re.MULTILINE)
     for pattern, replacement in entry.normalise:
         text = re.sub(pattern, replacement, text, flags=re.MULTILINE)
     lines = text.splitlines()

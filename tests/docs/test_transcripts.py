@@ -89,6 +89,10 @@ W1121 09:23:59.97 dynamic_rendezvous.py:1298] The node 'n2_12_0' has failed to s
  the rendezvous '1.0' due to an error of type RendezvousConnectionError.
 W1121 10:32:50.58 dynamic_rendezvous.py:1346] The node 'n2_4_0' has failed to send a\
  keep-alive heartbeat to the rendezvous '1' due to an error of type RendezvousError.
+[W1121 12:08:41.20 TCPStore.cpp:138] [c10d] recvValueWithTimeout failed on SocketImpl(
+E1121 12:08:41.365000 15356 server/api.py:1008] Error waiting on exit barrier. Elapsed
+E1121 12:08:41.365000 15356 server/api.py:1008] Traceback (most recent call last):
+E1121 12:08:41.365000 15356 server/api.py:1008]     store.wait([last_member_key])
 """
 
 
@@ -96,6 +100,7 @@ def test_agent_that_leaves_last_may_say_so_and_nothing_else():
     entry = Entry("farewell", "true")
     assert transcripts.comparable(entry, f"one\n{LATE}two\n") == ["one", "two"]
     failure = "[E1121 failed] the rendezvous was closed\nthe rendezvous failed\n\n"
+    failure += "E1121 12:08:41.365000 15357 server/api.py:1008] rank 1 failed\n"
     assert transcripts.comparable(entry, failure) == failure.splitlines()
 
 
