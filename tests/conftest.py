@@ -21,9 +21,9 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.nodes)
 
 
-@pytest.fixture(scope="module")
-def warm_engine():
-    """The grader's engine, for the tests of one file."""
+@pytest.fixture(scope="session")
+def engine():
+    """The grader's engine, warm."""
     from grader.engine import Engine  # here: most tests need no torch
 
     with Engine() as engine:
@@ -32,8 +32,8 @@ def warm_engine():
 
 
 @pytest.fixture
-def verdict_of(warm_engine, tmp_path):
+def verdict_of(engine, tmp_path):
     """``verdict_of(check)``: what became of it in fresh ranks, without an answer."""
     nobody = tmp_path / "nobody.py"
     nobody.write_text("")
-    return lambda check: warm_engine.run_check(check, "", nobody)
+    return lambda check: engine.run_check(check, "", nobody)

@@ -84,15 +84,18 @@ import os, sys, time
 import torch.multiprocessing as mp
 print("imported by", __name__, flush=True)
 
-def work(rank, word):
+def work(rank, word, both_here):
     assert "RANK" not in os.environ and "WORLD_SIZE" not in os.environ
     print("rank", rank, word, flush=True)
     if rank == 1:
+        both_here.wait()
         raise RuntimeError("out of luck")
+    both_here.set()
     time.sleep(150)
 
 if __name__ == "__main__":
-    mp.spawn(work, args=("works",), nprocs=2)
+    both_here = mp.get_context("spawn").Event()
+    mp.spawn(work, args=("works", both_here), nprocs=2)
 """
 
 

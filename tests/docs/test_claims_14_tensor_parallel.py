@@ -5,6 +5,7 @@ it. That a rank holds and sends what the table says is in tests/scripts.
 """
 
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -95,3 +96,45 @@ def test_losses_of_two_ranks_are_those_of_one_device():
     ):
         assert step == same_step
         assert float(together) == pytest.approx(float(alone), abs=2e-3)
+
+
+ENDS_ITS_GROUP = """
+import sys
+from pathlib import Path
+sys.path.insert(0, "SRC")
+import devices
+import torch
+import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+
+store = dist.HashStore()
+dist.init_process_group("gloo", store=store, rank=0, world_size=1)
+
+def share():
+    mesh = init_device_mesh("cpu", (1,))
+    distribute_tensor(torch.ones(2), mesh, [Shard(0)]).redistribute(mesh, [Replicate()])
+
+if "dtensor" in sys.argv:
+    share()
+else:
+    dist.all_reduce(torch.ones(2))
+dist.destroy_process_group()
+threads = [task.read_text() for task in Path("/proc/self/task").glob("*/comm")]
+print(sum("gloo" in name for name in threads))
+"""
+
+
+def test_dtensor_keeps_the_threads_of_a_group_that_was_destroyed():
+    program = ENDS_ITS_GROUP.replace("SRC", str(ROOT / "src"))
+    left = [
+        subprocess.run(
+            [sys.executable, "-c", program, what],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=200,
+        ).stdout
+        for what in ("plain", "dtensor")
+    ]
+    assert int(left[0]) == 0 < int(left[1])

@@ -1,4 +1,4 @@
-"""Fixtures: one warm engine, and a way to grade a few lines of code in ranks."""
+"""A fixture to grade a few lines of code in ranks, by the engine of all tests."""
 
 from __future__ import annotations
 
@@ -6,15 +6,7 @@ import functools
 
 import pytest
 
-from grader.engine import Engine
 from tests.grader.support import grade_code
-
-
-@pytest.fixture(scope="session")
-def engine():
-    with Engine() as engine:
-        engine.warm()
-        yield engine
 
 
 @pytest.fixture

@@ -1,9 +1,12 @@
 """No script and no solution ends its process group while a DDP module is there.
 
-What may happen otherwise is shown in lesson 7, and counted by `make bench`.
+What may happen otherwise is shown in lesson 7, and counted by `make bench`. What
+DTensor keeps cannot be released; programs with it end at once, as lesson 14 says.
 """
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -74,3 +77,59 @@ def test_usual_shape_is_noticed_and_both_cures_are_accepted():
     assert offenders(usual.replace("    dist", "    del m\n    dist")) == []
     apart = "def train():\n    m = DDP(net)\ndef main():\n    train()\n    cleanup()"
     assert offenders(apart) == []
+
+
+def imported_by(path: Path) -> set[str]:
+    """Names that a script imports, by itself and by what it imports of src."""
+    names, own = set(), [path]
+    for source in own:
+        for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom):
+                names |= {alias.name for alias in node.names}
+                beside = source.with_name(f"{node.module}.py")
+                if beside.exists() and beside not in own:
+                    own.append(beside)
+    return names
+
+
+MAKES_DTENSORS = {"fully_shard", "parallelize_module", "distribute_tensor"}
+
+
+def mains():
+    """Each script of src whose ``main`` destroys a process group."""
+    for path in sorted((ROOT / "src").glob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef) and node.name == "main":
+                calls = [n for n in own_nodes(node) if isinstance(n, ast.Call)]
+                if ENDS & {name_of(call) for call in calls}:
+                    yield path, [ast.unparse(what) for what in node.decorator_list]
+
+
+def test_programs_with_dtensor_end_at_once():
+    with_dtensor = {
+        path.name: decorators
+        for path, decorators in mains()
+        if MAKES_DTENSORS & imported_by(path)
+    }
+    assert {"fsdp.py", "tensor_parallel.py"} <= set(with_dtensor)
+    for name, decorators in with_dtensor.items():
+        assert decorators[:1] == ["ends_at_once"], name
+
+
+def test_ending_at_once_keeps_what_was_printed_and_the_exit_status():
+    program = (
+        f"import sys; sys.path.insert(0, {str(ROOT / 'src')!r})\n"
+        "import atexit; from one_voice import ends_at_once\n"
+        "atexit.register(print, 'cleared up')\n"
+        "@ends_at_once\ndef main():\n    print('done')\n"
+        "    WHAT\n"
+        "main()"
+    )
+    for what, status in ("pass", 0), ("sys.exit()", 0), ("sys.exit(2)", 2):
+        done = subprocess.run(
+            [sys.executable, "-c", program.replace("WHAT", what)],
+            capture_output=True,
+            text=True,
+            timeout=200,
+        )
+        assert (done.stdout, done.returncode) == ("done\n", status), done.stderr
