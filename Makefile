@@ -30,18 +30,20 @@ help: ## print these commands
 tour: env ## train on one device, then as 2 nodes x 2 ranks, compare, build the site
 	@$(BIN)/python tools/tour.py
 
+# All parts run, also when one has failed: then that is the exit status of the whole.
 test: env ## check the exercises, the solutions and everything else here
-	@echo "== 1 of 5: the exercises as a learner finds them: not started"
-	$(PYTEST) -q
-	@echo "== 2 of 5: the solutions pass"
-	$(PYTEST) -q --solutions -n $(JOBS)
-	@echo "== 3 of 5: right answers pass, known mistakes get their verdicts"
-	$(PYTEST) $(STRICT) -q -rs -n $(JOBS) $(KNOWN_ANSWERS)
-	@echo "== 4 of 5: grader, scripts and pages"
-	$(PYTEST) $(STRICT) -q -rs -n $(JOBS) --dist loadfile -m 'not nodes' \
-	    tests/grader tests/scripts tests/docs --ignore $(KNOWN_ANSWERS)
-	@echo "== 5 of 5: jobs; with the nodes of a practice cluster each has enough to do"
-	$(PYTEST) $(STRICT) -q -rs -n 2 --dist loadfile -m nodes tests/docs tests/jobs
+	@failed=0; \
+	part() { echo "== $$1"; shift; $(PYTEST) -q "$$@" || failed=1; }; \
+	part "1 of 5: the exercises as a learner finds them: not started"; \
+	part "2 of 5: the solutions pass" --solutions -n $(JOBS); \
+	part "3 of 5: right answers pass, known mistakes get their verdicts" \
+	    $(STRICT) -rs -n $(JOBS) $(KNOWN_ANSWERS); \
+	part "4 of 5: grader, scripts and pages" \
+	    $(STRICT) -rs -n $(JOBS) --dist loadfile -m 'not nodes' \
+	    tests/grader tests/scripts tests/docs --ignore $(KNOWN_ANSWERS); \
+	part "5 of 5: jobs; with the nodes of a practice cluster each has enough to do" \
+	    $(STRICT) -rs -n 2 --dist loadfile -m nodes tests/docs tests/jobs; \
+	exit $$failed
 
 site: env ## build the pages into _build/html
 	@$(BIN)/python tools/site_builder.py
