@@ -55,6 +55,9 @@ def compare(exercise, rank, world_size, seed, max_norm, label):
     mistaken = {
         "the norm of this rank's own shards": norms[rank],
         "the sum of the norms of all ranks' shards": norms.sum(),
+        "the root of the mean of all ranks' squares, not of their sum": (
+            norms.square().mean().sqrt()
+        ),
     }
     expect.close(one, expected_norm, f"the norm {label}", mistaken=mistaken)
 
