@@ -138,9 +138,10 @@ def test_without_torchrun_the_variable_rank_is_missing():
 
 # See a restart
 
-# Rank 1 of the first start fails; the others would sleep for longer than the test.
+# Rank 1 of the first start fails, once all have started; the others would sleep for
+# longer than the test.
 FAILS_ONCE = """
-import os, signal, sys, time
+import glob, os, signal, sys, time
 rank, count = os.environ["RANK"], int(os.environ["TORCHELASTIC_RESTART_COUNT"])
 
 def say(what):
@@ -152,9 +153,11 @@ def told(*_):
 
 signal.signal(signal.SIGTERM, told)
 say("starts")
+open(f"started_{count}_{rank}", "w").close()
 if count < int(sys.argv[1]):
     if rank == "1":
-        time.sleep(1)
+        while len(glob.glob(f"started_{count}_*")) < int(os.environ["WORLD_SIZE"]):
+            time.sleep(0.01)
         os.kill(os.getpid(), signal.SIGKILL)
     time.sleep(100)
 """
@@ -265,7 +268,7 @@ LATER = """
 import os, time
 world_size = os.environ["WORLD_SIZE"]
 os.write(1, f"world {world_size} rank {os.environ['RANK']}\\n".encode())
-open(f"world_of_{world_size}", "w").close()
+open(f"world_of_{world_size}_rank_{os.environ['RANK']}", "w").close()
 time.sleep(100 if world_size == "2" else 0.5)
 """
 
@@ -278,7 +281,8 @@ def test_a_node_that_comes_later_starts_all_ranks_again(tmp_path):
     processes = [start(tmp_path, *options, **variable)]
     try:
         end = time.monotonic() + LIMIT
-        while not (tmp_path / "world_of_2").exists() and time.monotonic() < end:
+        both = [tmp_path / f"world_of_2_rank_{rank}" for rank in (0, 1)]
+        while not all(map(Path.exists, both)) and time.monotonic() < end:
             time.sleep(0.05)
         processes.append(start(tmp_path, *options, **variable))
         outputs = [process.communicate(timeout=LIMIT)[0] for process in processes]
