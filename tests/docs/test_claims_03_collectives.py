@@ -36,6 +36,7 @@ def one_rank(rank):
         timeout=timedelta(seconds=60),
     )
     names = {"rank": rank, "world_size": world_size, "torch": torch, "dist": dist}
+    names |= {"looked": f"{folder}/looked"}
     dist.barrier()
     open(f"{folder}/{rank}.begun", "w").close()
     try:
@@ -150,11 +151,13 @@ def test_an_asynchronous_call_may_be_read_only_after_wait():
     code = (
         OWN
         + """if True:
-        import time
-        if rank == 2:
-            time.sleep(0.5)
+        import os, time
+        while rank == 2 and not os.path.exists(looked):
+            time.sleep(0.02)
         work = dist.all_reduce(t, async_op=True)
         early = t.clone()
+        if rank == 0:
+            open(looked, "w").close()
         work.wait()
         result = [early.tolist() == t.tolist(), t.tolist()]"""
     )
