@@ -37,7 +37,7 @@ from command_line import (
     speaks_first,
 )
 from fsdp_formulas import by_formula
-from one_voice import describe_world, ends_at_once, is_rank_0, one_line_errors, say
+from one_voice import describe_world, is_rank_0, one_line_errors, run_and_exit, say
 from snapshots import check_saved, progress, restoring_from, save_or_go_on
 from text_training import (
     Text,
@@ -194,7 +194,6 @@ def train(args: argparse.Namespace, device: torch.device) -> str:
     return not_saved
 
 
-@ends_at_once
 @one_line_errors
 def main() -> None:
     args = parse_text_training(__doc__, add_save_options, add_options)
@@ -208,4 +207,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_and_exit(main)

@@ -31,7 +31,7 @@ from command_line import BadInput, positive_int, speaks_first
 from gpt_plan import split_blocks
 from grid import Grid, axis_ranks, join, make_mesh, plan_grid
 from grid_formulas import calls, held, sent
-from one_voice import describe_world, ends_at_once, one_line_errors, say
+from one_voice import describe_world, one_line_errors, run_and_exit, say
 from sharded_checkpoint import Checkpoints, check_folder
 from snapshots import check_saved
 from text_training import (
@@ -182,7 +182,6 @@ def train(args: argparse.Namespace, device: torch.device) -> str:
     return checkpoints.not_saved if checkpoints else ""
 
 
-@ends_at_once
 @one_line_errors
 def main() -> None:
     # The loss does nothing in place to the scores, which is what this warns of.
@@ -200,4 +199,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_and_exit(main)

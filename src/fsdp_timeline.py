@@ -19,7 +19,7 @@ from byte_gpt import BYTES, ByteGPT, Sizes
 from collectives import meet_others
 from command_line import BadInput, OneLineParser, check_output_file, speaks_first
 from fsdp import shard, train_step
-from one_voice import ends_at_once, is_rank_0, one_line_errors, say
+from one_voice import is_rank_0, one_line_errors, run_and_exit, say
 from text_training import make_optimizer
 
 SIZES = Sizes(width=96, heads=12, blocks=3, context=64)
@@ -68,7 +68,6 @@ def run(device: torch.device) -> list[str]:
     return watch_a_step(lambda: train_step(model, optimizer, tokens, tokens))
 
 
-@ends_at_once
 @one_line_errors
 def main() -> None:
     parser = OneLineParser(
@@ -92,4 +91,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_and_exit(main)

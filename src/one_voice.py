@@ -101,27 +101,22 @@ def one_line_errors(main: Callable[..., Result]) -> Callable[..., Result]:
     return guarded
 
 
-def ends_at_once(main: Callable[..., object]) -> Callable[..., NoReturn]:
-    """Decorate the ``main`` of a script that uses DTensor: the process ends with it.
+def run_and_exit(main: Callable[[], object]) -> NoReturn:
+    """Run the ``main`` of a script that uses DTensor, and end the process with it.
 
     DTensor keeps device meshes in caches, and a mesh keeps its process group. So the
     threads of gloo live on after ``destroy_process_group()``; one that still holds a
     tensor when Python clears up aborts the process: "terminate called without an
     active exception" (torch 2.13). Here the system clears up, not Python.
     """
-
-    @functools.wraps(main)
-    def last(*args, **kwargs) -> NoReturn:
-        status = 0
-        try:
-            main(*args, **kwargs)
-        except SystemExit as end:  # from sys.exit(2), or --help: 0 or None
-            status = int(end.code or 0)
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(status)
-
-    return last
+    status = 0
+    try:
+        main()
+    except SystemExit as end:  # from sys.exit(2), or --help: 0 or None
+        status = int(end.code or 0)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
 
 
 def _complain(sentence: str) -> None:

@@ -37,7 +37,7 @@ from accounting import (
 )
 from byte_gpt import ByteGPT, next_byte_loss
 from collectives import meet_others
-from one_voice import describe_world, ends_at_once, one_line_errors, say
+from one_voice import describe_world, one_line_errors, run_and_exit, say
 from tensor_by_hand import add_options, check_sizes
 from text_training import (
     Text,
@@ -153,7 +153,6 @@ def train(args: argparse.Namespace, device: torch.device) -> None:
     text.report(text.test_loss(lambda inputs: model(inputs).full_tensor()))
 
 
-@ends_at_once
 @one_line_errors
 def main() -> None:
     args = parse_text_training(__doc__, add_options)
@@ -164,4 +163,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_and_exit(main)

@@ -95,35 +95,35 @@ def imported_by(path: Path) -> set[str]:
 MAKES_DTENSORS = {"fully_shard", "parallelize_module", "distribute_tensor"}
 
 
-def mains():
-    """Each script of src whose ``main`` destroys a process group."""
+def programs_in_a_group():
+    """Each script of src whose ``main`` destroys a process group, and its last line."""
     for path in sorted((ROOT / "src").glob("*.py")):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        body = ast.parse(path.read_text(encoding="utf-8")).body
+        for node in body:
             if isinstance(node, ast.FunctionDef) and node.name == "main":
                 calls = [n for n in own_nodes(node) if isinstance(n, ast.Call)]
                 if ENDS & {name_of(call) for call in calls}:
-                    yield path, [ast.unparse(what) for what in node.decorator_list]
+                    yield path, ast.unparse(body[-1]).splitlines()[-1].strip()
 
 
 def test_programs_with_dtensor_end_at_once():
     with_dtensor = {
-        path.name: decorators
-        for path, decorators in mains()
+        path.name: last_line
+        for path, last_line in programs_in_a_group()
         if MAKES_DTENSORS & imported_by(path)
     }
     assert {"fsdp.py", "tensor_parallel.py"} <= set(with_dtensor)
-    for name, decorators in with_dtensor.items():
-        assert decorators[:1] == ["ends_at_once"], name
+    for name, last_line in with_dtensor.items():
+        assert last_line == "run_and_exit(main)", name
 
 
 def test_ending_at_once_keeps_what_was_printed_and_the_exit_status():
     program = (
         f"import sys; sys.path.insert(0, {str(ROOT / 'src')!r})\n"
-        "import atexit; from one_voice import ends_at_once\n"
+        "import atexit; from one_voice import run_and_exit\n"
         "atexit.register(print, 'cleared up')\n"
-        "@ends_at_once\ndef main():\n    print('done')\n"
-        "    WHAT\n"
-        "main()"
+        "def main():\n    print('done')\n    WHAT\n"
+        "run_and_exit(main)"
     )
     for what, status in ("pass", 0), ("sys.exit()", 0), ("sys.exit(2)", 2):
         done = subprocess.run(
