@@ -101,6 +101,7 @@ class Cluster:
             except ClusterError:
                 raise  # it names a log that tells why
             except BaseException:  # Ctrl-C: leave nothing
+                self._end_launcher()
                 self._files.remove()
                 raise
 
@@ -110,7 +111,7 @@ class Cluster:
         log = (self.state / "log" / "login.log").open("ab")
         inside = ["-S", "-s", "-E", "-m", "practice_cluster.inside"]
         arguments = [str(self.state), str(size["nodes"])]
-        launcher = subprocess.Popen(
+        self._launcher = launcher = subprocess.Popen(
             [*machine.own_world(), sys.executable, *inside, *arguments],
             cwd=Path(__file__).resolve().parent.parent,
             env=self.environment(),
@@ -133,15 +134,20 @@ class Cluster:
             else:
                 self._lifeline = mine
         except BaseException as error:
-            launcher.kill()  # and with it PID 1 of the cluster
-            launcher.wait()
+            self._end_launcher()
             if isinstance(error, TimeoutError):
                 raise ClusterError(f"no node was up after {PATIENCE:.0f} s") from None
             raise
         finally:
             if self._lifeline is not mine:
                 mine.close()
-        self._launcher = launcher
+
+    def _end_launcher(self) -> None:
+        """The kernel ends PID 1 of the cluster with it, and all else with that."""
+        if self._launcher:
+            self._launcher.kill()
+            self._launcher.wait()
+            self._launcher = None
 
     def _why_not_up(self, said: str) -> str:
         """One sentence from what the cluster's PID 1 or the daemons' logs say."""

@@ -317,6 +317,17 @@ def numbered(pbs, job_id, k):
     return pbs.job(str(int(job_id.split(".")[0]) + k))
 
 
+def successor(pbs, job_id):
+    """The job that a job of the chain submits, once it has."""
+    end = time.monotonic() + 60
+    while True:
+        try:
+            return numbered(pbs, job_id, 1)
+        except KeyError:
+            assert time.monotonic() < end, "no successor"
+            time.sleep(0.1)
+
+
 def wait_for_change(path, seen, seconds=LIMIT):
     """When the file was written, once that is not ``seen``."""
     end = time.monotonic() + seconds
@@ -370,14 +381,11 @@ def test_chain_ends_where_a_job_saved_nothing(pbs, submit, checkout):
     (checkout / "sleeps.py").write_text("import time\ntime.sleep(1000)\n")
     first = submit("chained", SCRIPT="sleeps.py", RANKS_PER_NODE=1)
     pbs.wait(first, 60, "R")
-    end = time.monotonic() + 60
-    while len(pbs.jobs) < int(first.split(".")[0]) + 1:
-        assert time.monotonic() < end, "no successor"
-        time.sleep(0.1)
+    second = successor(pbs, first)
     time.sleep(0.5)  # the script goes on to start the training
     pbs.expire(first)
     assert pbs.wait(first, 60).exit_status == -29
-    second = pbs.wait(numbered(pbs, first, 1).id, 60)
+    second = pbs.wait(second.id, 60)
     assert second.exit_status == 1
     assert "The last job saved nothing: give it more time" in second.output
     with pytest.raises(KeyError):
