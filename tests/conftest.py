@@ -1,4 +1,4 @@
-"""What all tests rely on: Ctrl-C, the mark ``nodes`` of job tests, ranks to run in.
+"""What all tests rely on: Ctrl-C, marks, ranks to run in.
 
 A shell starts background jobs with SIGINT ignored, and whatever they start inherits
 that; programs under test would then not notice the Ctrl-C that a test sends them.
@@ -13,12 +13,17 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 JOBS = Path(__file__).parent / "jobs"
+# Files whose tests share nothing that takes time to make: any worker may have any.
+APART = {"test_transcripts.py"}
 
 
 def pytest_collection_modifyitems(items):
+    """Mark what starts nodes, and what one worker shall do (``--dist loadgroup``)."""
     for item in items:
         if JOBS in item.path.parents:
             item.add_marker(pytest.mark.nodes)
+        if item.path.name not in APART:
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 
 @pytest.fixture(scope="session")

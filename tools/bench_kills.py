@@ -207,84 +207,21 @@ def _save_until_killed(path: Path, number: int, seconds: float) -> int:
 
 # The end of a run, with DDP released before the process group and not
 
-# Prints how many of the runs hang or abort. The ranks are forked from one process that
-# never computes, so that a run takes a fraction of a second and not five.
-ENDS = """
-import gc, os, sys, time
-import devices                       # imports what must come before the process group
-import torch, torch._dynamo, torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel as DDP
-
-RANKS, PATIENCE = 4, 5               # seconds asleep, with nothing done
-gc.freeze()                          # ranks need not look at what they inherit
-
-def step(ddp_model):
-    ddp_model(torch.ones(2, 4)).sum().backward()
-
-def ours():
-    def train():
-        step(DDP(torch.nn.Linear(4, 4)))
-    train()                          # DDP is gone when it returns
-    dist.destroy_process_group()
-
-def usual():
-    ddp_model = DDP(torch.nn.Linear(4, 4))
-    step(ddp_model)
-    dist.destroy_process_group()     # ddp_model is still there
-
-def start(rank, shape, store):
-    pid = os.fork()
-    if pid == 0:
-        torch.set_num_threads(1)
-        dist.init_process_group("gloo", init_method="file://" + store, rank=rank,
-                                world_size=RANKS)
-        shape()
-        sys.exit(0)                  # the end of Python belongs to the trial
-    return pid
-
-def state_and_cpu(pid):
-    fields = open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()
-    return fields[0], fields[11:13]
-
-def ends_well(pid):
-    before, since = None, time.monotonic()
-    while True:
-        done, status = os.waitpid(pid, os.WNOHANG)
-        if done:
-            return status == 0
-        now = state_and_cpu(pid)
-        if now != before or now[0] != "S":
-            before, since = now, time.monotonic()
-        if time.monotonic() > since + PATIENCE:
-            os.kill(pid, 9)
-            os.waitpid(pid, 0)
-            return False
-        time.sleep(0.005)
-
-shape, runs, folder = globals()[sys.argv[1]], int(sys.argv[2]), sys.argv[3]
-bad = 0
-for run in range(runs):
-    pids = [start(rank, shape, f"{folder}/store{run}") for rank in range(RANKS)]
-    bad += not all([ends_well(pid) for pid in pids])
-print(bad)
-"""
 
 
 def count_bad_ends(shape: str, runs: int) -> int:
     """How many of ``runs`` runs of four ranks hang or abort at their end.
 
-    ``shape`` is "ours" (DDP is released first) or "usual" (it is still there).
+    ``shape`` is one that ``src/teardown.py`` knows.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        done = subprocess.run(
-            [sys.executable, "-c", ENDS, shape, str(runs), folder],
-            env=environment() | {"PYTHONPATH": str(ROOT / "src")},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,  # the aborts of the usual shape
-            text=True,
-            check=True,
-        )
-    return int(done.stdout)
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "src" / "teardown.py"), shape, f"--runs={runs}"],
+        env=environment(),
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return runs - int(re.findall(r"(\d+) end well", done.stdout)[0])
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -296,14 +233,14 @@ def main(argv: list[str] | None = None) -> int:
     saves, broken = kill_saving(args.saves)
     print(f"killed while saving: {saves} times, broken promises: {len(broken)}")
     bad = {}
-    for shape in ("ours", "usual"):
+    for shape in ("released_first", "usual"):
         bad[shape] = count_bad_ends(shape, args.ends)
-        print(f"ends, {shape} shape: {bad[shape]} of {args.ends} hang or abort")
+        print(f"ends, {shape}: {bad[shape]} of {args.ends} hang or abort")
     killed, more = kill_ranks(args.kills)
     print(f"ranks killed: {killed}, broken promises: {len(more)}")
     for line in broken + more:
         print(line)
-    return int(bool(broken or more or bad["ours"]))
+    return int(bool(broken or more or bad["released_first"]))
 
 
 if __name__ == "__main__":

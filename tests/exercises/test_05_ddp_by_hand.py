@@ -90,6 +90,20 @@ def test_gradient_is_that_of_the_global_batch(exercise, rank, world_size, seed):
 
 
 @pytest.mark.ranks(3, 4)
+def test_a_late_rank(exercise, rank, world_size, seed):
+    """finish() returns when the slowest rank's gradients have arrived, too."""
+    mine = exercise.HandMadeDDP(Network(seed))
+    inputs = batches(seed, world_size)
+    for step in inputs[:2]:
+        mine.module.zero_grad()
+        if rank == 1:
+            time.sleep(0.3)
+        loss_of(mine(step[rank])).backward()
+        mine.finish()
+        compare_gradients(mine, rank, seed, step, "when rank 1 is late")
+
+
+@pytest.mark.ranks(3, 4)
 def test_trains_like_ddp(exercise, rank, world_size, seed):
     """Three steps give the weights that torch's DDP gives."""
     for name, make_optimizer in OPTIMIZERS.items():
@@ -110,20 +124,6 @@ def test_trains_like_ddp(exercise, rank, world_size, seed):
             mine.module.named_parameters(), theirs.module.parameters(), strict=True
         ):
             expect.close(a.clone(), b, f"{key} after 3 steps, {name}")
-
-
-@pytest.mark.ranks(3, 4)
-def test_a_late_rank(exercise, rank, world_size, seed):
-    """finish() returns when the slowest rank's gradients have arrived, too."""
-    mine = exercise.HandMadeDDP(Network(seed))
-    inputs = batches(seed, world_size)
-    for step in inputs[:2]:
-        mine.module.zero_grad()
-        if rank == 1:
-            time.sleep(0.3)
-        loss_of(mine(step[rank])).backward()
-        mine.finish()
-        compare_gradients(mine, rank, seed, step, "when rank 1 is late")
 
 
 @pytest.mark.ranks(4)

@@ -92,4 +92,4 @@ def test_error_of_all_ranks_is_said_once(arguments, words, tmp_path):
 
 def test_ddp_that_is_released_first_never_hangs_the_end():
     """The usual shape does: `make bench` counts both."""
-    assert bench_kills.count_bad_ends("ours", 5) == 0
+    assert bench_kills.count_bad_ends("released_first", 5) == 0
