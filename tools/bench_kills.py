@@ -208,7 +208,6 @@ def _save_until_killed(path: Path, number: int, seconds: float) -> int:
 # The end of a run, with DDP released before the process group and not
 
 
-
 def count_bad_ends(shape: str, runs: int) -> int:
     """How many of ``runs`` runs of four ranks hang or abort at their end.
 
