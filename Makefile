@@ -39,10 +39,10 @@ test: env ## check the exercises, the solutions and everything else here
 	part "3 of 5: right answers pass, known mistakes get their verdicts" \
 	    $(STRICT) -rs -n $(JOBS) $(KNOWN_ANSWERS); \
 	part "4 of 5: grader, scripts and pages" \
-	    $(STRICT) -rs -n $(JOBS) --dist loadgroup -m 'not nodes' \
+	    $(STRICT) -rs -n $(JOBS) --dist loadfile -m 'not nodes' \
 	    tests/grader tests/scripts tests/docs --ignore $(KNOWN_ANSWERS); \
 	part "5 of 5: jobs; with the nodes of a practice cluster each has enough to do" \
-	    $(STRICT) -rs -n 2 --dist loadgroup -m nodes tests/docs tests/jobs; \
+	    $(STRICT) -rs -n 2 --dist loadfile -m nodes tests/docs tests/jobs; \
 	exit $$failed
 
 site: env ## build the pages into _build/html

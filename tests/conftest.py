@@ -14,16 +14,28 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 JOBS = Path(__file__).parent / "jobs"
 # Files whose tests share nothing that takes time to make: any worker may have any.
-APART = {"test_transcripts.py"}
+APART = ("test_transcripts.py",)
 
 
 def pytest_collection_modifyitems(items):
-    """Mark what starts nodes, and what one worker shall do (``--dist loadgroup``)."""
     for item in items:
         if JOBS in item.path.parents:
             item.add_marker(pytest.mark.nodes)
-        if item.path.name not in APART:
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """What ``--dist loadfile`` means here: a file is one worker's, but for APART."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class FilesOrTests(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            file = super()._split_scope(nodeid)
+            return nodeid if file.endswith(APART) else file
+
+    return FilesOrTests(config, log)
 
 
 @pytest.fixture(scope="session")

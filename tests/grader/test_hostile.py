@@ -81,7 +81,7 @@ HOSTILE = {
         ["rank 0", "memory", "2 GB", "line 9"],
     ),
     "grows for ever": (
-        submission("x = []\nwhile rank == 0:\n    x.append(bytearray(10**7))"),
+        submission("x = []\nwhile rank == 0:\n    x.append(bytes(10**7))"),
         Kind.LIMIT,
         ["rank 0", "memory", "2 GB"],
     ),
