@@ -5,6 +5,7 @@ DTensor keeps cannot be released; programs with it end at once, as lesson 14 say
 """
 
 import ast
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -133,3 +134,31 @@ def test_ending_at_once_keeps_what_was_printed_and_the_exit_status():
             timeout=200,
         )
         assert (done.stdout, done.returncode) == ("done\n", status), done.stderr
+
+
+TICKING = """
+import sys, threading, time
+import teardown
+
+def ticking():
+    def tick():
+        while True:
+            sum(range(10**5))
+            time.sleep(0.1)
+    threading.Thread(target=tick, daemon=True).start()
+    threading.Event().wait()
+
+teardown.SHAPES["ticking"] = ticking
+print(teardown.end_of_run("ticking", sys.argv[1]))
+"""
+
+
+def test_ranks_hang_although_another_thread_of_theirs_looks_round(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", TICKING, tmp_path / "store"],
+        env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stdout == "hangs\n", done.stderr
