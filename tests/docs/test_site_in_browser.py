@@ -31,17 +31,9 @@ UNFOLD = """() => {
   document.head.append(style);
 }"""
 
-# Colours take axe most of its time: they are judged once in the light, and in the dark
-# there is nothing else that could differ.
-RULES = {
-    "desktop": {},
-    "phone": {"rules": {"color-contrast": {"enabled": False}}},
-    "dark": {"runOnly": ["color-contrast", "link-in-text-block"]},
-}
-
-# Per page: what breaks the rules (all, if none are given), and sideways scrolling.
-AXE = """async (rules = {}) => {
-  const found = await axe.run(document, { resultTypes: ["violations"], ...rules });
+# Per page: the violations of all rules, and whether the page scrolls sideways.
+AXE = """async () => {
+  const found = await axe.run(document, { resultTypes: ["violations"] });
   return found.violations.flatMap((violation) => violation.nodes.map((node) =>
     `${violation.id}: ${node.html.slice(0, 120)} ${node.failureSummary}`));
 }"""
@@ -103,7 +95,7 @@ def test_every_page_is_accessible_fits_and_loads_nothing_foreign(
         page.evaluate(UNFOLD)
         page.wait_for_timeout(100)  # what scrolls is marked in the next frames
         page.evaluate(axe)
-        problems += [f"{name}: {found}" for found in page.evaluate(AXE, RULES[view])]
+        problems += [f"{name}: {found}" for found in page.evaluate(AXE)]
         if (pixels := page.evaluate(OVERFLOW)) > 0:
             problems.append(f"{name}: {pixels} px wider than the screen")
         for code in page.evaluate(ESCAPED_CODE):

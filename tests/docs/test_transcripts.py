@@ -2,7 +2,6 @@
 
 import re
 import socket
-import warnings
 from pathlib import Path
 
 import pytest
@@ -23,11 +22,6 @@ def test_command_still_prints_what_the_page_shows(name):
     if missing := entry.missing_programs():
         pytest.skip(f"needs {', '.join(missing)}: sudo apt-get install the package")
     difference = transcripts.check(entry)
-    if difference:
-        # Where several processes write, a line may once be cut in two. A wrong exit
-        # status is an error at once; what always differs, differs again.
-        warnings.warn(f"{name} differed once:\n{difference}", stacklevel=1)
-        difference = transcripts.check(entry)
     assert not difference, (
         f"record it again (python tools/transcripts.py record {name}) if the new "
         f"output is right:\n{difference}"

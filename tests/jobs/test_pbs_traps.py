@@ -116,8 +116,9 @@ def test_exit_status_of_pbsdsh_is_always_0(run):
 def test_relative_paths_are_not_found_by_tasks(run):
     job = run("relative")
     assert job.output.count("README.md\n") == 1
-    assert job.output.count("exit status 2\n") == 1  # on the same host
+    assert job.output.count("exit status 2\n") == 1
     assert job.output.count("exit status 254\n") == 2
+    assert job.exit_status == 0
 
 
 def test_program_of_the_environment_is_not_found_by_tasks(pbs, checkout):
