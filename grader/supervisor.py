@@ -32,6 +32,7 @@ QUIET = 1.0  # seconds without any sign of life that make a deadlock
 GRACE = 0.4  # seconds that the other ranks get after the first failure
 SIGN_OF_LIFE = 0.015  # seconds of CPU time; idle gloo threads use about 0.001 per s
 PATIENCE = 4  # on a busy machine wall time counts at most this many limits
+LOOKS = 50  # at the processes that are left, as long as some end meanwhile
 KEPT = 32_000  # bytes of output kept from each end, per rank
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -259,12 +260,25 @@ class Run:
             time.sleep(0.1)
 
     def note_what_still_runs(self) -> None:
-        """Commands of processes that the learner's code started and left."""
-        ours = {rank.pid for rank in self.ranks}
-        found = [p for p in _descendants(os.getpid()) if p not in ours]
-        commands = [_command(pid) for pid in found]
-        # without a command line: it is just ending
-        self.left_running = [c for c in commands if c and "resource_tracker" not in c]
+        """Commands of processes that the learner's code started and left.
+
+        A process may start another one and end while /proc is being read, so that
+        neither is seen. So one that has ended since the last look (or is about to:
+        it has no command any more) asks for another look.
+        """
+        ended = {rank.pid for rank in self.ranks}
+        for _ in range(LOOKS):
+            below, gone = _processes_below(os.getpid())
+            commands = {pid: _command(pid) for pid in below if pid not in ended}
+            self.left_running = [
+                command
+                for command in commands.values()
+                if command and "resource_tracker" not in command
+            ]
+            gone.update(pid for pid, command in commands.items() if not command)
+            if self.left_running or gone <= ended:
+                return
+            ended |= gone
 
     def end_everything(self) -> None:
         """Kill the ranks and all they started; nothing is left afterwards."""
@@ -280,7 +294,7 @@ class Run:
                 return
             if pid:
                 continue
-            for child in _descendants(os.getpid()):
+            for child in _processes_below(os.getpid())[0]:
                 with contextlib.suppress(OSError):
                     os.kill(child, signal.SIGKILL)
             time.sleep(0.005)
@@ -384,23 +398,31 @@ def _process_state(pid: int) -> str:
         return "?"
 
 
-def _descendants(root: int) -> list[int]:
-    """All processes below ``root`` (the kernel may lack lists of children)."""
+def _processes_below(root: int) -> tuple[list[int], set[int]]:
+    """All processes below ``root`` (the kernel may lack lists of children).
+
+    Returns:
+        the living ones, and those that have ended: zombies below ``root``, and
+        all that ended, wherever they were, while this function read.
+    """
     parents: dict[int, int] = {}
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            try:
-                stat = Path(f"/proc/{entry}/stat").read_text()
-            except OSError:
-                continue
-            state, parent = stat.rsplit(") ", 1)[1].split()[:2]
-            if state != "Z":
-                parents[int(entry)] = int(parent)
+    zombies, gone = set(), set()
+    for pid in (int(entry) for entry in os.listdir("/proc") if entry.isdigit()):
+        try:
+            stat = Path(f"/proc/{pid}/stat").read_text()
+        except OSError:
+            gone.add(pid)
+            continue
+        state, parent = stat.rsplit(") ", 1)[1].split()[:2]
+        parents[pid] = int(parent)
+        if state == "Z":
+            zombies.add(pid)
     below, found = {root}, []
     while more := [p for p, up in parents.items() if up in below and p not in below]:
         below.update(more)
         found.extend(more)
-    return found
+    living = [pid for pid in found if pid not in zombies]
+    return living, gone | zombies.intersection(found)
 
 
 def _command(pid: int) -> str:
