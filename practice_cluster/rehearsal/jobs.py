@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .request import Request
-from .tasks import Demux, Task, session_members
+from .tasks import Demux, Task, session_members, signal_session
 
 if TYPE_CHECKING:
     from .server import Rehearsal
@@ -252,8 +252,8 @@ class RunningJob:
             time.sleep(self.pbs.delays.other_hosts)
         for task in [shell, *self.tasks]:
             task.signal(signal.SIGKILL)
-        for pid in (pid for sid in self.attached for pid in session_members(sid)):
-            os.kill(pid, signal.SIGKILL)
+        for session in self.attached:
+            signal_session(session, signal.SIGKILL)
         for task in self.tasks:
             task.wait()
 

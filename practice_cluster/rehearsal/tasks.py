@@ -13,12 +13,14 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 ON_NODE = Path(__file__).with_name("on_node.py")
 STARTING = 20  # seconds that a node gets to start a process
+ENDING = 5  # seconds that a killed process gets to end
 
 
 class Closed(Exception):
@@ -49,9 +51,7 @@ class Task:
         """Signal every process of the session, as the MOM of the host does."""
         if self.running:
             self.started.wait(STARTING)
-        for pid in session_members(self.session):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, number)
+        signal_session(self.session, number)
 
 
 class Tasks:
@@ -150,6 +150,21 @@ def peer_pid(connection: socket.socket) -> int:
     size = struct.calcsize("3i")
     packed = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
     return struct.unpack("3i", packed)[0]
+
+
+def signal_session(session: int, number: int) -> None:
+    """Signal every process of a session; those killed for good, until none is left.
+
+    One that is started while we look is not seen, and one that was seen may end.
+    """
+    end = time.monotonic() + ENDING
+    while members := session_members(session):
+        for pid in members:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+        if number != signal.SIGKILL or time.monotonic() > end:
+            return
+        time.sleep(0.01)
 
 
 def session_members(session: int) -> list[int]:

@@ -4,6 +4,7 @@ Each docstring says what was seen; the seconds of PBS are divided by FACTOR here
 """
 
 import re
+import signal
 import subprocess
 import sys
 import textwrap
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from practice_cluster.rehearsal import Delays, Job, PbsError, Rehearsal
+from practice_cluster.rehearsal import Delays, Job, PbsError, Rehearsal, tasks
 from practice_cluster.rehearsal.placement import Amount, Refused, fit, why_not
 from practice_cluster.rehearsal.request import read_request
 
@@ -718,6 +719,26 @@ def test_rehearsal_from_the_command_line(cluster, tmp_path):
     ]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (5, "1.head\n"), done.stderr
+
+
+def test_session_is_killed_until_none_is_left(monkeypatch):
+    """One has ended before its signal; another starts while we look at the first."""
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    sleeper = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+    looks = [[ended.pid]]
+
+    def look(session):
+        return looks.pop() if looks else members(session)
+
+    members = tasks.session_members
+    monkeypatch.setattr(tasks, "session_members", look)
+    try:
+        tasks.signal_session(sleeper.pid, signal.SIGKILL)
+        assert sleeper.wait(timeout=20) == -signal.SIGKILL
+    finally:
+        sleeper.kill()
+        sleeper.wait()
 
 
 def test_nothing_is_left_of_a_rehearsal(cluster, tmp_path):
