@@ -97,6 +97,23 @@ class RankProcess:
         return (self.head + gap + self.tail).decode("utf-8", "replace")
 
 
+class Stopwatch:
+    """Seconds from now on, less those for which ranks wait for a core."""
+
+    def __init__(self, ranks: list[RankProcess]):
+        self.start = time.monotonic()
+        self.waited = {rank.pid: _waited_for_a_core(rank.pid) for rank in ranks}
+
+    def passed(self, limit: float, ranks: list[RankProcess]) -> bool:
+        """Whether all ``ranks`` had ``limit`` seconds, or the clock PATIENCE times."""
+        wall = time.monotonic() - self.start
+        waited = max(
+            _waited_for_a_core(rank.pid) - self.waited.get(rank.pid, 0.0)
+            for rank in ranks
+        )
+        return wall - waited > limit or wall > PATIENCE * limit
+
+
 class Run:
     """All ranks of one check, from fork to the last waitpid."""
 
@@ -104,10 +121,10 @@ class Run:
         self.job, self.client = job, client
         self.ranks: list[RankProcess] = []
         self.selector = selectors.DefaultSelector()
-        self.started = time.monotonic()
-        self.failed_at: float | None = None
+        self.begun = Stopwatch([])  # set again when all ranks run
+        self.failure: Stopwatch | None = None  # since the first rank failed
         self.live_count = job["world_size"]
-        self.changed_at = self.started  # when a rank last reported or ended
+        self.changed_at = self.begun.start  # when a rank last reported or ended
         self.left_running: list[str] = []
         self.shared = mmap.mmap(-1, 8 * FIELDS * job["world_size"])
         self.state = memoryview(self.shared).cast("d")
@@ -117,7 +134,7 @@ class Run:
         self.selector.register(self.client, selectors.EVENT_READ, None)
         for number in range(self.job["world_size"]):
             self._fork(number)
-        self.started = time.monotonic()
+        self.begun = Stopwatch([])
 
     def _fork(self, number: int) -> None:
         ours, theirs = socket.socketpair()
@@ -160,14 +177,11 @@ class Run:
                 return "memory"
             if self._quiet_since(live, now) >= QUIET:
                 return "deadlock"
-            if self._any_failed():
-                self.failed_at = self.failed_at or now
-                if now - self.failed_at > GRACE:
-                    return "failed"
-            wall = now - self.started
-            waited = max(self._waited_for_a_core(rank.pid) for rank in live)
-            limit = self.job["limit"]
-            if wall - waited > limit or wall > PATIENCE * limit:
+            if self.failure is None and self._any_failed():
+                self.failure = Stopwatch(live)
+            if self.failure and self.failure.passed(GRACE, live):
+                return "failed"
+            if self.begun.passed(self.job["limit"], live):
                 return "deadline"
 
     def _read(self, timeout: float) -> bool:
@@ -233,15 +247,6 @@ class Run:
             return 0
         return int(pages) * mmap.PAGESIZE - 400_000_000  # torch itself, shared
 
-    @staticmethod
-    def _waited_for_a_core(pid: int) -> float:
-        """Seconds for which the main thread was ready but another one ran."""
-        try:
-            text = Path(f"/proc/{pid}/task/{pid}/schedstat").read_text()
-            return int(text.split()[1]) / 1e9
-        except (OSError, IndexError, ValueError):
-            return 0.0
-
     # -- ending ------------------------------------------------------------------
     def ask_where_they_are(self) -> None:
         """Have each live rank say where it is; half a second is given."""
@@ -303,7 +308,7 @@ class Run:
         """What :mod:`grader.diagnosis` makes a verdict of; plain data."""
         return {
             "why": why,
-            "seconds": time.monotonic() - self.started,
+            "seconds": time.monotonic() - self.begun.start,
             "left_running": self.left_running,
             "ranks": [
                 {
@@ -396,6 +401,15 @@ def _process_state(pid: int) -> str:
         return stat.rsplit(") ", 1)[1][0]
     except (OSError, IndexError):
         return "?"
+
+
+def _waited_for_a_core(pid: int) -> float:
+    """Seconds for which the main thread was ready but another one ran."""
+    try:
+        text = Path(f"/proc/{pid}/task/{pid}/schedstat").read_text()
+        return int(text.split()[1]) / 1e9
+    except (OSError, IndexError, ValueError):
+        return 0.0
 
 
 def _processes_below(root: int) -> tuple[list[int], set[int]]:
