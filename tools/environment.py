@@ -204,8 +204,7 @@ def check_python():
 def check_folder():
     """The workshop's folder must take new files (read-only mounts, foreign owner)."""
     try:
-        if not os.path.isdir(STATE):
-            os.makedirs(STATE)
+        os.makedirs(STATE, exist_ok=True)
         with tempfile.TemporaryFile(dir=ROOT):
             pass
         with tempfile.TemporaryFile(dir=STATE):

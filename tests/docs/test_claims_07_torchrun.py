@@ -223,13 +223,13 @@ def agents(folder, script, *options_of_each):
     return outputs, [process.returncode for process in processes]
 
 
-def c10d(port, name, nnodes="2", seconds=60):
+def c10d(port, name, nnodes="2", seconds=60, last_call=1):
     return [
         f"--nnodes={nnodes}",
         "--nproc-per-node=2",
         "--rdzv-backend=c10d",
         f"--rdzv-endpoint=127.0.0.1:{port}",
-        f"--rdzv-conf=join_timeout={seconds},last_call_timeout=1",
+        f"--rdzv-conf=join_timeout={seconds},last_call_timeout={last_call}",
         "--local-addr=127.0.0.1",
         f"--rdzv-id={name}",
     ]
@@ -276,7 +276,8 @@ time.sleep(100 if world_size == "2" else 0.5)
 def test_a_node_that_comes_later_starts_all_ranks_again(tmp_path):
     script = tmp_path / "later.py"
     script.write_text(LATER)
-    options = [*c10d(free_port(), "job42", nnodes="1:2"), script]
+    # The agent that comes later looks once a second whether the others meet again.
+    options = [*c10d(free_port(), "job42", nnodes="1:2", last_call=10), script]
     variable = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
     processes = [start(tmp_path, *options, **variable)]
     try:

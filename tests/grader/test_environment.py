@@ -268,6 +268,16 @@ def test_two_at_once_wait_for_each_other(furnished):
     assert "Environment ready: " in waited[0]
 
 
+def test_folder_that_another_command_makes_at_this_moment_is_no_error(house):
+    """As it may be when two begin at once."""
+    done = house.run(
+        "make = tool.os.makedirs; tool.main = tool.check_folder; tool.os.makedirs = "
+        "lambda path, **more: (tool.os.mkdir(path), make(path, **more))"
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert house.log.parent.is_dir()
+
+
 # What a machine can lack: one sentence each
 
 OLD_PYTHON = (
