@@ -153,7 +153,7 @@ def peer_pid(connection: socket.socket) -> int:
 
 
 def signal_session(session: int, number: int) -> None:
-    """Signal every process of a session; those killed for good, until none is left.
+    """Signal every process of a session; with SIGKILL, until none is left.
 
     One that is started while we look is not seen, and one that was seen may end.
     """

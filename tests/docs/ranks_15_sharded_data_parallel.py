@@ -46,7 +46,7 @@ def take_a_step(model, optimizer, batch):
     optimizer.step()
 
 
-@pytest.mark.ranks(3, limit=60)
+@pytest.mark.ranks(3)
 def test_optimizer_made_too_early_steps_nothing(rank, seed):
     """An optimizer that was made before fully_shard has the old parameters: nothing
     moves, and nothing fails. Afterwards the parameters are DTensors."""
@@ -67,7 +67,7 @@ def test_optimizer_made_too_early_steps_nothing(rank, seed):
             expect.equal(same, early, f"{name} where it was, optimizer early: {early}")
 
 
-@pytest.mark.ranks(3, limit=60)
+@pytest.mark.ranks(3)
 def test_norm_of_the_own_shards_is_another(rank, seed):
     """clip_grad_norm_ takes the norm over the shards of all ranks; the norm of a
     rank's own shards is smaller, and another on each rank."""
@@ -159,7 +159,7 @@ def test_parameters_on_the_cpu_need_no_pinned_memory(rank, seed):
         expect.raises(RuntimeError, pinned)
 
 
-@pytest.mark.ranks(2, limit=60)
+@pytest.mark.ranks(2)
 def test_order_of_a_step(rank, seed):
     """A block is gathered, computes and is freed; in backward the block before it is
     gathered already when it computes; the root is whole from beginning to end."""
@@ -182,7 +182,7 @@ def test_order_of_a_step(rank, seed):
     expect.equal(events[11:], backward, "backward")
 
 
-@pytest.mark.ranks(2, limit=60)
+@pytest.mark.ranks(2)
 def test_prefetch_asks_for_one_block_more(rank, seed):
     """--prefetch 1 asks for one block more in forward: before this one is free."""
     for prefetch in (None, 1):
@@ -197,7 +197,7 @@ def test_prefetch_asks_for_one_block_more(rank, seed):
         expect.equal(early, prefetch == 1, f"early, with prefetch {prefetch}")
 
 
-@pytest.mark.ranks(2, limit=60)
+@pytest.mark.ranks(2)
 def test_meta_device(rank, seed):
     """A model can be made on the meta device, sharded, and then filled shard by
     shard: no rank ever holds it whole."""

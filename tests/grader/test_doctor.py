@@ -81,13 +81,13 @@ def test_answering_controller_is_told_from_a_silent_one(only, monkeypatch):
 
 
 def test_hanging_program_is_killed_with_its_children(only, monkeypatch, tmp_path):
-    monkeypatch.setattr(doctor, "COMMAND_LIMIT", 3)
+    monkeypatch.setattr(doctor, "COMMAND_LIMIT", 1)
     pid = tmp_path / "pid"
     program(only, "qsub", f"/bin/sleep 60 & echo $! > {pid}; wait")
     program(only, "pbsdsh", "")
     (check,) = doctor._pbs()
     assert check.ok is None
-    assert "no answer within 3 s" in check.detail
+    assert "no answer within 1 s" in check.detail
     child = int(pid.read_text())
     end = time.monotonic() + 10  # it is killed, but may not have had a core to end on
     while supervisor._process_state(child) not in ("Z", "?"):  # "?": it is gone

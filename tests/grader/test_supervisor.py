@@ -1,4 +1,4 @@
-"""What a run leaves behind is seen, also when it changes while one looks."""
+"""grader/supervisor.py at moments that are rare: made to happen here."""
 
 from __future__ import annotations
 
