@@ -1,5 +1,6 @@
 # Every command a person types here; `make` alone prints them.
 #
+#   make test FULL=1               everything, as continuous integration runs it
 #   make tour PYTHON=python3.12    another Python than python3 (3.10 or newer)
 #   make serve PORT=8080           another port than 8000
 #
@@ -8,17 +9,12 @@
 
 PYTHON ?= python3
 PORT ?= 8000
-JOBS ?= 4
 
 BIN := .venv/bin
 PAGES = $(shell git ls-files '*.rst')
 # not what learners mend, pieces of answers, and what pages show as wrong
 SHELL_FILES = $(shell git ls-files '*.sh' '*.sbatch' '*.pbs' .ci/run \
     ':!exercises' ':!tests/exercises' ':!docs/examples/pbs_traps')
-# In CI a test that skips for want of a system package is a failure.
-STRICT := $(if $(WORKSHOP_CI),-p tools.strict_skips)
-PYTEST := $(BIN)/python -m pytest
-KNOWN_ANSWERS := tests/grader/test_known_answers.py
 
 .DEFAULT_GOAL := help
 .PHONY: help env tour test site serve cluster figures transcripts lint bench clean distclean
@@ -30,20 +26,8 @@ help: ## print these commands
 tour: env ## train on one device, then as 2 nodes x 2 ranks, compare, build the site
 	@$(BIN)/python tools/tour.py
 
-# All parts run, also when one has failed: then that is the exit status of the whole.
-test: env ## check the exercises, the solutions and everything else here
-	@failed=0; \
-	part() { echo "== $$1"; shift; $(PYTEST) -q "$$@" || failed=1; }; \
-	part "1 of 5: the exercises as a learner finds them: not started"; \
-	part "2 of 5: the solutions pass" --solutions -n $(JOBS); \
-	part "3 of 5: right answers pass, known mistakes get their verdicts" \
-	    $(STRICT) -rs -n $(JOBS) $(KNOWN_ANSWERS); \
-	part "4 of 5: grader, scripts and pages" \
-	    $(STRICT) -rs -n $(JOBS) --dist loadfile -m 'not nodes' \
-	    tests/grader tests/scripts tests/docs --ignore $(KNOWN_ANSWERS); \
-	part "5 of 5: jobs; with the nodes of a practice cluster each has enough to do" \
-	    $(STRICT) -rs -n 2 --dist loadfile -m nodes tests/docs tests/jobs; \
-	exit $$failed
+test: env ## check the exercises, the solutions and all else (FULL=1: everything)
+	@$(BIN)/python tools/run_tests.py $(if $(FULL),--full)
 
 site: env ## build the pages into _build/html
 	@$(BIN)/python tools/site_builder.py
@@ -75,7 +59,7 @@ bench: env ## measure how fast the grader is
 	@$(BIN)/python tools/bench.py
 
 clean: ## remove what was built; the environment and your progress stay
-	rm -rf _build .pytest_cache .ruff_cache
+	rm -rf _build build .pytest_cache .ruff_cache
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
 
 distclean: clean ## remove the environment, too

@@ -31,7 +31,7 @@ TICK = 0.02  # seconds between two looks at the ranks
 QUIET = 1.0  # seconds without any sign of life that make a deadlock
 GRACE = 0.4  # seconds that the other ranks get after the first failure
 SIGN_OF_LIFE = 0.015  # seconds of CPU time; idle gloo threads use about 0.001 per s
-PATIENCE = 4  # on a busy machine wall time counts at most this many limits
+PATIENCE = 20  # limits by the clock: no machine is that busy
 LOOKS = 50  # at the processes that are left, as long as some end meanwhile
 KEPT = 32_000  # bytes of output kept from each end, per rank
 _PR_SET_CHILD_SUBREAPER = 36
@@ -101,17 +101,22 @@ class Stopwatch:
     """Seconds from now on, less those for which ranks wait for a core."""
 
     def __init__(self, ranks: list[RankProcess]):
-        self.start = time.monotonic()
+        self.start = self.looked = time.monotonic()
         self.waited = {rank.pid: _waited_for_a_core(rank.pid) for rank in ranks}
+        self.seconds = 0.0
 
     def passed(self, limit: float, ranks: list[RankProcess]) -> bool:
-        """Whether all ``ranks`` had ``limit`` seconds, or the clock PATIENCE times."""
-        wall = time.monotonic() - self.start
-        waited = max(
-            _waited_for_a_core(rank.pid) - self.waited.get(rank.pid, 0.0)
-            for rank in ranks
-        )
-        return wall - waited > limit or wall > PATIENCE * limit
+        """Whether all ``ranks`` had ``limit`` seconds, or the clock PATIENCE times.
+
+        Ranks wait for each other: while one of them waits for a core, all do. So the
+        longest wait since the last look is taken off, whoever's it was.
+        """
+        now = time.monotonic()
+        waited = {rank.pid: _waited_for_a_core(rank.pid) for rank in ranks}
+        longest = max(waited[pid] - self.waited.get(pid, 0.0) for pid in waited)
+        self.seconds += max(0.0, now - self.looked - longest)
+        self.looked, self.waited = now, waited
+        return self.seconds > limit or now - self.start > PATIENCE * limit
 
 
 class Run:

@@ -1,20 +1,54 @@
-"""What all tests rely on: Ctrl-C, marks, ranks to run in.
+"""What all tests rely on: Ctrl-C, marks, a warm Python, ranks to run in.
 
 A shell starts background jobs with SIGINT ignored, and whatever they start inherits
 that; programs under test would then not notice the Ctrl-C that a test sends them.
 """
 
+import multiprocessing
+import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
+
+from tests import warm
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 JOBS = Path(__file__).parent / "jobs"
+EXERCISES = Path(__file__).parent / "exercises"
+WARM = pytest.StashKey[warm.WarmPython]()
 # Files whose tests share nothing that takes time to make: any worker may have any.
 APART = ("test_transcripts.py",)
+
+
+def pytest_configure(config):
+    """Programs that tests start are warm: `python` is one of tests/warm's wrappers."""
+    if not warm.is_possible():
+        return
+    paths = [Path(argument.split("::")[0]).resolve() for argument in config.args]
+    if all(EXERCISES in (path, *path.parents) for path in paths):
+        return  # a learner's run: the grader has a server of its own
+    if "WARM_PYTHON_BIN" not in os.environ:
+        config.stash[WARM] = warm.WarmPython()
+        config.stash[WARM].enter()
+    if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):
+        sys.executable = f"{os.environ['WARM_PYTHON_BIN']}/python"
+        multiprocessing.set_executable(sys.executable)
+
+
+def pytest_unconfigure(config):
+    if session := config.stash.get(WARM, None):
+        session.close()
+
+
+@pytest.fixture(autouse=True)
+def _cold(request, monkeypatch):
+    """``@pytest.mark.cold("why")``: what this test starts is a new interpreter."""
+    if request.node.get_closest_marker("cold"):
+        monkeypatch.setenv("COLD_PYTHON", "1")
 
 
 def pytest_collection_modifyitems(items):

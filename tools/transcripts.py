@@ -78,7 +78,7 @@ class Entry:
     ``cleanup`` always runs last, whatever came before. ``inside`` is the start of a
     command which runs those that are shown, such as ``workshop cluster run``.
     ``needs`` names programs without which the command cannot run at all, or
-    ``practice cluster``.
+    ``practice cluster``. ``cold`` says why a test must start Python cold (tests/warm).
     """
 
     name: str
@@ -90,6 +90,7 @@ class Entry:
     cleanup: str = ""
     inside: str = ""
     limit: int = 120
+    cold: str = ""
     needs: tuple[str, ...] = ()
 
     @property
@@ -225,9 +226,10 @@ def _shell(entry: Entry, command: str, tree: Path) -> tuple[int, str]:
         r"PYTEST_|PYTHONPATH|FORCE_COLOR|RANK$|LOCAL_|WORLD_SIZE|MASTER_"
         r"|OMPI_|PMI|TORCHELASTIC|GROUP_|SLURM|PBS_"
     )
+    own = Path(sys.executable).parent  # of .venv, or its wrappers in tests
     environment = {
         **{key: text for key, text in os.environ.items() if not foreign.match(key)},
-        "PATH": f"{ROOT / '.venv' / 'bin'}{os.pathsep}{os.environ.get('PATH', '')}",
+        "PATH": f"{own}{os.pathsep}{os.environ.get('PATH', '')}",
         "COLUMNS": "88",
         "LINES": "40",
         "NO_COLOR": "1",
@@ -241,6 +243,7 @@ def _shell(entry: Entry, command: str, tree: Path) -> tuple[int, str]:
         # mpirun refuses root, whom a container that records may be
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        **({"COLD_PYTHON": "1"} if entry.cold else {}),
     }
     process = subprocess.Popen(
         ["bash", "-c", command],

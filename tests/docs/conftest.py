@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import http.server
+import os
 import shutil
 import subprocess
 import sys
@@ -38,6 +39,7 @@ def build(source: Path, target: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", BUILD, *arguments, *doctrees, str(source), str(target)],
         cwd=source,
+        env={**os.environ, "COLD_PYTHON": "1"},  # a warm one has torch already
         capture_output=True,
         text=True,
         timeout=300,

@@ -18,6 +18,8 @@ import torch
 import torch.distributed as dist
 from torch.distributed import constants
 
+pytestmark = pytest.mark.full
+
 SRC = Path(__file__).resolve().parents[2] / "src"
 sys.path.insert(0, str(SRC))
 

@@ -13,6 +13,8 @@ import textwrap
 import pytest
 import torch.distributed as dist
 
+pytestmark = pytest.mark.full
+
 # One process imports torch and forks the ranks, which costs far less than W imports.
 # argv: number of ranks, seconds to wait. stdin: the code of each rank. stdout: JSON,
 # for each rank ["value", v], ["raised", type, text], ["signal", n] or ["hangs"].

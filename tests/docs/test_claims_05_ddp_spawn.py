@@ -15,6 +15,8 @@ from torch.utils.data import DistributedSampler
 
 from tests.in_ranks import assert_right, every_check_in
 
+pytestmark = pytest.mark.full
+
 HERE = Path(__file__).resolve().parent
 FOREIGN = ("RANK", "LOCAL_", "WORLD_SIZE", "GROUP_", "MASTER_", "TORCH")
 

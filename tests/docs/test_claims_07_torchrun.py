@@ -27,6 +27,8 @@ from torch.distributed.elastic.rendezvous import (
 )
 from torch.distributed.elastic.rendezvous.dynamic_rendezvous import RendezvousTimeout
 
+pytestmark = pytest.mark.full
+
 ROOT = Path(__file__).resolve().parents[2]
 SRC = ROOT / "src"
 PAGE = (ROOT / "docs" / "lessons" / "07_torchrun.rst").read_text(encoding="utf-8")
@@ -356,11 +358,13 @@ def ends_of_runs(shape, runs):
     return counts[1]
 
 
+@pytest.mark.cold("how Python itself ends is the subject")
 def test_ddp_that_is_released_before_its_group_never_hangs():
     """Recorded on the page with 20 runs."""
     assert ends_of_runs("released_first", 10) == 10
 
 
+@pytest.mark.cold("how Python itself ends is the subject")
 def test_ddp_that_outlives_its_group_may_hang():
     """Recorded on the page with 20 runs; here until one ends badly, which is chance."""
     assert any(ends_of_runs("usual", 8) < 8 for _ in range(12))

@@ -18,6 +18,8 @@ import torch.nn.functional as F
 
 from tests.scripts.trainings import run
 
+pytestmark = pytest.mark.full
+
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "src"))
 

@@ -24,6 +24,8 @@ from torch.distributed.elastic.rendezvous.utils import parse_rendezvous_endpoint
 
 import practice_cluster
 
+pytestmark = pytest.mark.full
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/lessons/11_mpi_and_containers.rst").read_text(encoding="utf-8")
 SRC = ROOT / "src"

@@ -19,6 +19,8 @@ from torch import nn
 
 from tests.in_ranks import assert_right, every_check_in
 
+pytestmark = pytest.mark.full
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path.insert(0, str(ROOT / "src"))

@@ -23,6 +23,8 @@ from gpt_formulas import FLOAT32, model_parameters
 from schedules import SCHEDULES, Action, bubble, most_live, slots
 from stages import boundary_bytes
 
+pytestmark = pytest.mark.full
+
 HERE = Path(__file__).resolve().parent
 
 

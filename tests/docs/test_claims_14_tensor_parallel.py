@@ -20,6 +20,8 @@ import gpt_formulas
 import tensor_formulas
 from byte_gpt import Sizes
 
+pytestmark = pytest.mark.full
+
 TABLES = ROOT / "docs" / "transcripts" / "14_tables.txt"
 PAGE = ROOT / "docs" / "lessons" / "14_tensor_parallel.rst"
 

@@ -10,7 +10,11 @@ import re
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.in_ranks import assert_right, every_check_in
+
+pytestmark = pytest.mark.full
 
 HERE = Path(__file__).resolve().parent
 DOCS = HERE.parent.parent / "docs"

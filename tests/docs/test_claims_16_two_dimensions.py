@@ -24,6 +24,8 @@ from gpt_formulas import model_parameters
 from grid import Grid
 from grid_formulas import calls, held, sent
 
+pytestmark = pytest.mark.full
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 PAGE = (ROOT / "docs" / "lessons" / "16_two_dimensions.rst").read_text()

@@ -12,7 +12,7 @@ import pytest
 
 from practice_cluster import Cluster, missing
 
-pytestmark = pytest.mark.nodes
+pytestmark = [pytest.mark.nodes, pytest.mark.full]
 
 
 @pytest.fixture(scope="module")

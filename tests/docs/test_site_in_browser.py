@@ -12,6 +12,8 @@ import pytest
 
 from tests.docs.pages import ROOT, directives, sources
 
+pytestmark = pytest.mark.full
+
 VIEWS = {
     "desktop": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "light"},
     "phone": {

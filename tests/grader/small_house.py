@@ -26,7 +26,7 @@ from grader.skeleton import skeleton_text
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 HOUSE = Path(__file__).resolve().parents[2]
 NAMES = ("01_one", "02_two", "03_three")
-PATIENCE = 60  # seconds; only a broken command comes near it
+PATIENCE = 300  # seconds by the clock; 60 were passed at a load of 25 on 2 cores
 SOLUTION = '''"""Add {number}: edit ``add``, then ``workshop check {name}``."""
 
 

@@ -264,6 +264,7 @@ def test_outside_a_workshop_is_one_sentence(tmp_path):
     assert "inside a clone of the workshop" in sentence(result, status=3)
 
 
+@pytest.mark.cold("what is imported is the subject")
 def test_a_package_that_is_missing_is_one_sentence(house, tmp_path):
     (tmp_path / "rich.py").write_text("raise ImportError(\"No module named 'rich'\")")
     result = workshop(house, "list", PYTHONPATH=str(tmp_path))
@@ -406,6 +407,7 @@ def test_doctor_shows_each_part_and_ends_with_3_if_a_needed_one_is_broken(house)
         assert ("torch does not work: do this" in result.stderr) is (not ok)
 
 
+@pytest.mark.cold("what is imported is the subject")
 def test_this_process_never_imports_torch_nor_what_it_does_not_need(house):
     play(house, "01_one", "right")
     code = (

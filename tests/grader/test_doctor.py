@@ -42,6 +42,7 @@ def test_this_machine_can_check_exercises():
     assert names[:2] == ["Python", "torch"]
 
 
+@pytest.mark.cold("what is imported is the subject")
 def test_nothing_of_torch_is_imported_by_the_report_itself():
     code = "import sys, grader.doctor; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -180,6 +180,7 @@ def test_one_node_by_hand(monkeypatch, tmp_path):
     assert done.output == f"{where}: nothing keeps the nodes from meeting.\n"
 
 
+@pytest.mark.cold("what is imported is the subject")
 def test_it_answers_without_importing_torch():
     code = "import sys, grader.job_doctor; sys.exit('torch' in sys.modules)"
     root = Path(__file__).resolve().parents[2]

@@ -68,10 +68,22 @@ def test_rank_that_waits_for_a_core_gets_its_time(monkeypatch):
     ranks = [SimpleNamespace(pid=1), SimpleNamespace(pid=2)]
     clock = supervisor.Stopwatch(ranks)
     assert not clock.passed(10, ranks)
-    clock.start -= 15
-    assert clock.passed(10, ranks)
     waited[2] = 12.0
-    assert not clock.passed(10, ranks)
-    assert clock.passed(10, ranks[:1])
-    clock.start -= 10 * supervisor.PATIENCE
+    clock.looked -= 15
+    assert not clock.passed(10, ranks), "3 of the 15 seconds count"
+    clock.looked -= 15
+    assert clock.passed(10, ranks), "nobody waited in the second 15"
+    clock = supervisor.Stopwatch(ranks)
+    clock.start -= 11 * supervisor.PATIENCE
     assert clock.passed(10, ranks)
+
+
+def test_ranks_that_wait_in_turn_get_the_time_of_all_their_waits(monkeypatch):
+    waited = {1: 0.0, 2: 0.0}
+    monkeypatch.setattr(supervisor, "_waited_for_a_core", waited.get)
+    ranks = [SimpleNamespace(pid=1), SimpleNamespace(pid=2)]
+    clock = supervisor.Stopwatch(ranks)
+    for turn in range(10):  # one waits for a core, the other one for it
+        waited[1 + turn % 2] += 3
+        clock.looked -= 3
+        assert not clock.passed(5, ranks)

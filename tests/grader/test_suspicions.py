@@ -72,6 +72,7 @@ def test_exceptions_give_the_mistake_away():
     assert of_exception("ValueError", "bad") == ""
 
 
+@pytest.mark.cold("what is imported is the subject")
 def test_reading_verdicts_needs_no_torch():
     code = "import sys, grader.engine, grader.cli; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

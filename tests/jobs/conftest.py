@@ -7,6 +7,7 @@ of the working tree whose .venv is this one's, waits for the job and returns a J
 import os
 import re
 import shutil
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -124,7 +125,7 @@ def checkout(tmp_path_factory) -> Path:
         target = folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, target)
-    (folder / ".venv").symlink_to(ROOT / ".venv")
+    (folder / ".venv").symlink_to(Path(sys.executable).parent.parent)
     return folder
 
 

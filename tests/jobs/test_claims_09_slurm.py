@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.full
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "lessons" / "09_slurm.rst").read_text(encoding="utf-8")
 SCRIPTS = sorted((ROOT / "job_scripts").glob("*.sbatch"))

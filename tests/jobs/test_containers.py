@@ -18,6 +18,8 @@ import yaml
 from grader.skeleton import with_answers
 from tests.jobs import docker_engine
 
+pytestmark = pytest.mark.full
+
 ROOT = Path(__file__).resolve().parents[2]
 DOCKERFILE = ROOT / "containers" / "Dockerfile"
 COMPOSE = ROOT / "containers" / "compose.yaml"

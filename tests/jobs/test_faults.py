@@ -14,6 +14,8 @@ import pytest
 
 from tests.jobs.conftest import WAITING
 
+pytestmark = pytest.mark.full
+
 EPOCHS = {"EPOCHS": "10", "SAVE_EVERY": "1", "RANKS_PER_NODE": "2"}
 LONG = 400  # seconds for a whole training, on a machine that has much else to do
 RANKS = r"python\S* -u src/multinode|python src/multinode"  # of torchrun, of srun

@@ -11,6 +11,8 @@ import pytest
 
 from practice_cluster.rehearsal import Delays, Rehearsal
 
+pytestmark = pytest.mark.full
+
 PORT = 29571
 SCRIPT = """\
 #!/bin/bash

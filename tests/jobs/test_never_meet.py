@@ -14,6 +14,8 @@ from typing import NamedTuple
 
 import pytest
 
+pytestmark = pytest.mark.full
+
 BLOCKED = 29577  # of n1, by the fixture below
 PATIENCE = 12  # seconds that an agent waits for the other; 600 by default
 BIN = Path(sys.executable).parent

@@ -17,6 +17,8 @@ from practice_cluster.rehearsal import Delays, Job, PbsError, Rehearsal, tasks
 from practice_cluster.rehearsal.placement import Amount, Refused, fit, why_not
 from practice_cluster.rehearsal.request import read_request
 
+pytestmark = pytest.mark.full
+
 FACTOR = 10
 HOSTS = ["n1", "n2", "n3"]
 

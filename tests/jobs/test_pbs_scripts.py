@@ -13,6 +13,8 @@ import pytest
 from practice_cluster.rehearsal import Delays, Rehearsal
 from practice_cluster.rehearsal.request import read_directives, read_request
 
+pytestmark = pytest.mark.full
+
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = sorted(path.name for path in (ROOT / "job_scripts").glob("*.pbs"))
 LAUNCHERS = {  # how ranks are started on many hosts, and what is trained then
@@ -131,7 +133,9 @@ def one_device(tmp_path_factory):
     return correct(done.stdout)
 
 
-@pytest.mark.parametrize(("hosts", "per_host"), [(2, 2), (3, 1)])
+@pytest.mark.parametrize(
+    ("hosts", "per_host"), [pytest.param(2, 2, marks=pytest.mark.quick), (3, 1)]
+)
 def test_many_hosts_train_as_one_device(
     pbs, submit, checkout, one_device, hosts, per_host
 ):

@@ -14,6 +14,8 @@ from torch.distributed.elastic.agent.server.local_elastic_agent import LocalElas
 
 from practice_cluster.rehearsal import Delays, Rehearsal
 
+pytestmark = pytest.mark.full
+
 ROOT = Path(__file__).resolve().parents[2]
 TRAPS = ROOT / "docs" / "examples" / "pbs_traps"
 PAGE = (ROOT / "docs" / "lessons" / "10_pbs.rst").read_text(encoding="utf-8")

@@ -15,6 +15,8 @@ import pytest
 
 from practice_cluster import machine, missing
 
+pytestmark = pytest.mark.full
+
 ROOT = Path(__file__).resolve().parents[2]
 POWERS = Path(__file__).with_name("powers_of_the_cluster.py")
 ORDINARY = "nobody"

@@ -2,6 +2,10 @@
 
 import textwrap
 
+import pytest
+
+pytestmark = pytest.mark.full
+
 
 def script(checkout, text: str) -> str:
     path = checkout / "probe.sbatch"

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.full
+
 # In place of the training: rank 1 fails once all have begun, the others would work on
 # for ten minutes. Without torch, so that only launcher and script are under test.
 ONE_FAILS = r"""

@@ -4,6 +4,8 @@ import re
 
 import pytest
 
+pytestmark = pytest.mark.full
+
 EPOCH = re.compile(r"^\[node (\d+) local (\d+) rank (\d+)\] Epoch (\d+) ", re.M)
 ACCURACY = re.compile(r"^Test accuracy [\d.]+% \((\d+) of 359\)$", re.M)
 SHORT = {"EPOCHS": "3", "SAVE_EVERY": "3"}
@@ -35,7 +37,9 @@ def one_device(submit) -> int:
     return correct(done.stdout)
 
 
-@pytest.mark.parametrize(("nodes", "per_node"), [(2, 2), (4, 1)])
+@pytest.mark.parametrize(
+    ("nodes", "per_node"), [pytest.param(2, 2, marks=pytest.mark.quick), (4, 1)]
+)
 @pytest.mark.parametrize("launcher", ["torchrun", "srun", "mpirun"])
 def test_many_nodes_train_as_one_device(
     launcher, nodes, per_node, submit, checkout, one_device

@@ -201,6 +201,7 @@ def test_rank_0_cannot_see_the_rank_0_that_a_script_exported():
     assert get_dist_env(SRUN | first | {"RANK": "0"}).rank == 0
 
 
+@pytest.mark.cold("what is imported is the subject")
 def test_importing_dist_env_loads_no_torch():
     code = "import sys, dist_env; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=SRC).returncode == 0

@@ -1,0 +1,68 @@
+"""tools/run_tests.py: all parts run, and the table says where the time went."""
+
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from tools import run_tests
+from tools.run_tests import Part
+
+TESTS = """
+import time, pytest
+def test_slow(): time.sleep(0.3)
+def test_quick(): pass
+"""
+
+
+@pytest.fixture
+def parts(tmp_path, monkeypatch):
+    """Two lanes: a part that fails and one that passes; a part that skips."""
+    for name, text in {
+        "fails": "def test_it(): assert 0",
+        "passes": TESTS,
+        "skips": "import pytest\ndef test_it(): pytest.skip('no reason')",
+    }.items():
+        (tmp_path / f"test_{name}.py").write_text(text)
+    options = ("-p", "no:cacheprovider", "--rootdir", str(tmp_path))
+    plan = [
+        [Part(name, (*options, str(tmp_path / f"test_{name}.py"))) for name in lane]
+        for lane in (["fails", "passes"], ["skips"])
+    ]
+    monkeypatch.setattr(run_tests, "BUILD", tmp_path / "build")
+    monkeypatch.setattr(run_tests, "lanes", lambda full: plan)
+    monkeypatch.setattr("sys.argv", ["run_tests.py"])
+    return tmp_path / "build"
+
+
+def test_all_parts_run_when_one_has_failed(parts, capsys):
+    assert run_tests.main() == 1
+    shown = capsys.readouterr().out
+    rows = [line.split()[:4] for line in shown.splitlines()]
+    assert ["fails", "1", "1", "0"] in rows
+    assert ["passes", "2", "0", "0"] in rows
+    assert ["skips", "1", "0", "1"] in rows
+    assert shown.splitlines()[-1] == "2 passed, 1 failed, 1 skipped"
+
+
+def test_slowest_tests_come_first_and_junit_holds_all(parts, capsys):
+    run_tests.main()
+    shown = capsys.readouterr().out
+    assert shown.index("test_slow") < shown.index("test_quick")
+    cases = ET.parse(parts / "junit.xml").iter("testcase")
+    assert sorted(case.get("name") for case in cases) == [
+        *("test_it", "test_it", "test_quick", "test_slow")
+    ]
+
+
+def test_a_contributors_run_leaves_out_only_what_is_marked():
+    short, full = (run_tests.lanes(full) for full in (False, True))
+    names = [part.name for lane in short for part in lane]
+    assert names == [part.name for lane in full for part in lane]
+    assert not any("not full" in " ".join(p.arguments) for lane in full for p in lane)
+
+
+def test_no_part_may_skip_for_want_of_a_package_in_ci(monkeypatch):
+    part = Part("any", ("tests/docs",))
+    for ci in ("", "1"):
+        monkeypatch.setenv("WORKSHOP_CI", ci)
+        assert ("tools.strict_skips" in run_tests.command(part)) == bool(ci)

@@ -1,0 +1,328 @@
+"""A warm Python does what a cold one does: the same output, exit status and files.
+
+Each program runs twice side by side, as it would in a test: once by the wrappers of
+`tests/warm`, once with COLD_PYTHON. What differs from run to run in any case (process
+numbers, times, addresses) is put out of sight on both sides.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+LIMIT = 120  # seconds; each takes about 5 on an idle machine
+SPAWN = """
+import os, sys, time
+import torch.multiprocessing as mp
+def rank(number, text):
+    if number == 1: sys.exit(3 if text == "fails" else 0)
+    if text == "fails": time.sleep(60)
+    print(text, number, flush=True)
+if __name__ == "__main__":
+    print(os.path.basename(sys.argv[0]), __file__ == os.path.abspath("p.py"))
+    mp.spawn(rank, (sys.argv[1],), nprocs=2)
+"""
+RESTARTS = """
+import os, sys
+import torch, torch.distributed as dist
+dist.init_process_group("gloo")
+count = os.environ["TORCHELASTIC_RESTART_COUNT"]
+total = torch.ones(1)
+dist.all_reduce(total)
+open(f"{count}-{dist.get_rank()}-of-{int(total)}", "w").close()
+dist.destroy_process_group()
+if count == "0" and os.environ["RANK"] == "1": sys.exit(7)
+"""
+SELF = """
+import __main__, os, sys, threading
+print(sys.argv, sys.path[0] == os.path.dirname(os.path.realpath("p.py")), __name__)
+print(__file__, __doc__, __package__, __spec__, type(__loader__).__name__)
+print(sorted(n for n in vars(__main__) if n.startswith("__")))
+print(sys.stdin, sys.stdout, sys.stderr, sys.stdout.line_buffering)
+print(sys.orig_argv[1:], threading.current_thread() is threading.main_thread())
+print(sorted({"program", "server", "terms", "tests", "grader"} & set(sys.modules)))
+print(sys._getframe().f_back, len(sys.path), sys.warnoptions, sys.dont_write_bytecode)
+"""
+INHERITED = """
+import json, os, resource, signal, sys, torch
+own = ("_", "COLD_PYTHON")
+seen = {
+    "folder": os.getcwd(),
+    "umask": os.umask(0),
+    "files": resource.getrlimit(resource.RLIMIT_NOFILE),
+    "cores": sorted(os.sched_getaffinity(0)),
+    "nice": os.getpriority(os.PRIO_PROCESS, 0),
+    "open": sorted(int(n) for n in os.listdir("/proc/self/fd") if int(n) != 3),
+    "signals": [str(signal.getsignal(s)).split(" at ")[0] for s in range(1, 32)],
+    "blocked": len(signal.pthread_sigmask(signal.SIG_BLOCK, [])),
+    "leads": [os.getsid(0) == os.getpid(), os.getpgrp() == os.getpid()],
+    "environment": {k: v for k, v in os.environ.items() if k not in own},
+    "threads": torch.get_num_threads(),
+    "start method": torch.multiprocessing.get_start_method(allow_none=True),
+}
+print(json.dumps(seen, indent=1))
+os.write(5, b"into a file that was open")
+print(sys.stdin.read())
+"""
+FAULT = """
+import faulthandler
+def deep(): faulthandler.dump_traceback(all_threads=False)
+deep()
+"""
+CRASH = """
+import faulthandler, os, signal, resource
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+def deep(): os.kill(os.getpid(), signal.SIGSEGV)
+deep()
+"""
+AT_EXIT = """
+import atexit, sys, threading, time, weakref
+class Thing:
+    def __del__(self): print("deleted", sys is not None)
+thing = Thing()
+atexit.register(print, "at exit")
+threading.Thread(target=lambda: (time.sleep(0.3), print("thread"))).start()
+print("no line end", end="")
+"""
+CAUSE = """
+def f():
+    try: 1 / 0
+    except ZeroDivisionError as error: raise ValueError("x") from error
+f()
+"""
+HANDLER = """
+import os, signal, time, sys
+signal.signal(signal.SIGUSR1, lambda *_: (print("usr1", flush=True), sys.exit(5)))
+os.write(1, b"ready\\n"), time.sleep(60)
+"""
+SLEEPS = "import os, time\nos.write(1, b'ready\\n'), time.sleep(60)\n"
+LONG = "for i in range(100000): print(i)"
+MODULE = (
+    "import sys\nprint(sys.argv, __name__, __package__, sys.path[0])\nraise KeyError(1)"
+)
+COLLECTIVE = """
+import torch, torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+dist.init_process_group("gloo")
+torch.manual_seed(3)
+model = DDP(torch.nn.Linear(4, 2))
+optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+for step in range(3):
+    optimizer.zero_grad()
+    model(torch.ones(5, 4) * (dist.get_rank() + step)).square().sum().backward()
+    optimizer.step()
+if dist.get_rank() == 0:
+    torch.save(model.state_dict(), "weights")
+    print(model.module.weight)
+del model
+dist.destroy_process_group()
+"""
+
+# name: (program, its arguments, Python's options, signal to send once it is "ready")
+PROGRAMS = {
+    "success": ("print('one'); import sys; print('two', file=sys.stderr)", [], [], 0),
+    "exception with a cause": (CAUSE, [], [], 0),
+    "syntax error": ("x = = 1", [], [], 0),
+    "sys.exit with a number": ("import sys; sys.exit(3)", [], [], 0),
+    "sys.exit with a sentence": ("import sys; sys.exit('no such file')", [], [], 0),
+    "os._exit": ("import os; os._exit(9)", [], [], 0),
+    "kills itself": ("import os; os.kill(os.getpid(), 9)", [], [], 0),
+    "spawn": (SPAWN, ["works"], [], 0),
+    "spawn whose rank fails": (SPAWN, ["fails"], [], 0),
+    "no line end, a thread, atexit": (AT_EXIT, [], [], 0),
+    "what a program sees of itself": (SELF, ["a", "b c"], [], 0),
+    "options": (SELF, ["x"], ["-u", "-B", "-W", "ignore"], 0),
+    "faulthandler": (FAULT, [], [], 0),
+    "crash": (CRASH, [], ["-X", "faulthandler"], 0),
+    "Ctrl-C": (SLEEPS, [], [], signal.SIGINT),
+    "SIGTERM": (SLEEPS, [], [], signal.SIGTERM),
+    "SIGHUP": (SLEEPS, [], [], signal.SIGHUP),
+    "SIGUSR2": (SLEEPS, [], [], signal.SIGUSR2),
+    "SIGUSR1 with a handler": (HANDLER, [], [], signal.SIGUSR1),
+    "SIGKILL": (SLEEPS, [], [], signal.SIGKILL),
+    "an option that only a new interpreter obeys": (SELF, [], ["-O"], 0),
+}
+COMMANDS = {
+    "-c": ["python", "-c", "import sys; print(sys.argv, sys.path[0]); 1 / 0", "-c"],
+    "-m": ["python", "-m", "package.module", "-m", "x"],
+    "-m of nothing": ["python", "-m", "no_such_module"],
+    "no such file": ["python", "no_such_file.py"],
+    "torchrun": ["torchrun", "--standalone", "--nproc-per-node=2", "ddp.py"],
+    "torchrun that restarts": [
+        *("env", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1"),
+        *("python", "-m", "torch.distributed.run", "--standalone"),
+        *("--nproc-per-node=2", "--max-restarts=1", "restarts.py"),
+    ],
+    "reader that closes early": [
+        *("bash", "-o", "pipefail", "-c", "python long.py | head -1"),
+    ],
+    "in the background": [
+        *("bash", "-c", "python -c 'print(1)' & wait $!; exec python ddp.py"),
+    ],
+    "what a shell sets": [
+        *("bash", "-c"),
+        "trap '' INT USR2; umask 027; ulimit -n 77; export PYTHONPATH=x:y LC_ALL=C; "
+        "exec taskset 1 nice -n 3 python p.py 5> written < long.py",
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def wrappers() -> Path:
+    """The folder of a warm session's wrappers."""
+    if sys.platform != "linux":
+        pytest.skip("warm starts need Linux")
+    return Path(os.environ["WARM_PYTHON_BIN"])  # tests/conftest.py has set it
+
+
+def hidden(text: str) -> str:
+    """What differs from run to run in any case."""
+    text = re.sub(r"0x[0-9a-f]+", "0x0", text)
+    text = re.sub(r"\b[WEI]\d{4} [\d:.]+ \d+ ", "LOG ", text)
+    text = re.sub(r"\d{4}-\d\d-\d\d_[\d:]+", "TIME", text)
+    text = re.sub(r"pid:? \d+|PID \d+|process \d+", "pid N", text)
+    text = re.sub(r"/tmp/warm-\w+/venv|\S+/\.venv", "VENV", text)
+    # a fork has more modules loaded; where in a line a signal came is chance
+    text = re.sub(r"\n\nExtension modules: .*", "", text)
+    return re.sub(r"(?m)^( +[~^]+|.*host +:.*)\n", "", text)
+
+
+def start(command, folder: Path, wrappers: Path, cold: bool, **options):
+    environment = {**os.environ, "PATH": f"{wrappers}:{os.environ['PATH']}"}
+    environment |= {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": ""}
+    if cold:
+        environment["COLD_PYTHON"] = "1"
+    return subprocess.Popen(
+        command,
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        **options,
+    )
+
+
+def outcome(process, folder: Path) -> dict:
+    out, err = process.communicate(timeout=LIMIT)
+    files = sorted(
+        f"{path.name} {path.stat().st_size}"
+        for path in folder.iterdir()
+        if path.name != "__pycache__"
+    )
+    shown = {"out": hidden(out), "err": hidden(err)}
+    shown = {k: v.replace(str(folder), "FOLDER").splitlines() for k, v in shown.items()}
+    return {"status": process.returncode, "files": files, **shown}
+
+
+def both(command, tmp_path: Path, wrappers: Path, fill, send: int = 0, **options):
+    """The outcomes of a command cold and warm, which run side by side."""
+    running = {}
+    for name in ("cold", "warm"):
+        folder = tmp_path / name
+        folder.mkdir()
+        fill(folder)
+        cold = name == "cold"
+        running[name] = start(command, folder, wrappers, cold, **options), folder
+    if send:
+        for process, _ in running.values():
+            assert process.stdout.readline() == "ready\n"
+            process.send_signal(send)
+    return [outcome(*pair) for pair in running.values()]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_program_does_the_same_cold_and_warm(name, tmp_path, wrappers):
+    text, arguments, options, send = PROGRAMS[name]
+
+    def fill(folder: Path) -> None:
+        (folder / "p.py").write_text(text)
+
+    command = ["python", *options, "p.py", *arguments]
+    cold, warm = both(command, tmp_path, wrappers, fill, send)
+    assert warm == cold
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_command_does_the_same_cold_and_warm(name, tmp_path, wrappers):
+    def fill(folder: Path) -> None:
+        (folder / "package").mkdir()
+        (folder / "p.py").write_text(INHERITED)
+        (folder / "package" / "module.py").write_text(MODULE)
+        (folder / "ddp.py").write_text(COLLECTIVE)
+        (folder / "restarts.py").write_text(RESTARTS)
+        (folder / "long.py").write_text(LONG)
+
+    cold, warm = both(COMMANDS[name], tmp_path, wrappers, fill)
+    assert warm == cold
+
+
+DRAWS = "import random, numpy, torch; print(random.random(), numpy.random.rand(), "
+DRAWS += "torch.rand(1).item(), torch.initial_seed(), sep='\\n')"
+
+
+def test_every_start_draws_other_numbers(wrappers):
+    command = [wrappers / "python", "-c", DRAWS]
+    one, two = (subprocess.check_output(command, text=True).split() for _ in range(2))
+    assert len(one) == 4 and not set(one) & set(two)
+
+
+def test_only_the_warm_python_begins_with_torch(wrappers, monkeypatch):
+    command = [wrappers / "python", "-c", "import sys; print('torch' in sys.modules)"]
+    seen = []
+    for cold in ("", "1"):
+        monkeypatch.setenv("COLD_PYTHON", cold)
+        seen.append(subprocess.run(command, capture_output=True, text=True).stdout)
+    assert seen == ["True\n", "False\n"]
+
+
+SESSION = """
+import subprocess, sys, time
+from tests.warm import WarmPython
+session = WarmPython()
+program = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
+words = [session.bin / "python", "-c", program]
+running = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+print(session.folder, running.stdout.readline(), sep="\\n", flush=True)
+if sys.argv[1] == "close":
+    session.close()
+time.sleep(600)
+"""
+
+
+def lives(process: Path) -> bool:
+    """Whether a process runs; one that has ended may wait for init to look at it."""
+    try:
+        return (process / "stat").read_text().rpartition(") ")[2][0] not in "ZX"
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("end", ["close", "SIGKILL"])
+def test_nothing_is_left_of_a_session(end, monkeypatch):
+    monkeypatch.setenv("COLD_PYTHON", "")
+    words = [os.environ["WARM_COLD_PYTHON"], "-c", SESSION, end]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, cwd=ROOT, stdout=pipe, text=True) as session:
+        try:
+            folder = Path(session.stdout.readline().strip())
+            program = Path("/proc", session.stdout.readline().strip())
+            assert folder.is_dir() and (end == "close" or lives(program))
+            if end == "SIGKILL":
+                session.kill()
+            limit = time.monotonic() + LIMIT
+            while folder.exists() or lives(program):
+                assert time.monotonic() < limit, "the server outlives its session"
+                time.sleep(0.05)
+        finally:
+            session.kill()

@@ -1,0 +1,239 @@
+"""The server of warm Pythons: imports torch once, forks for every start.
+
+``python tests/warm/server.py FOLDER NAMES SOCKET`` serves an open socket; NAMES are the
+variables that only it has. Standard input is its lifeline: when the test session that
+holds the other end of the pipe has ended, however it did, the server ends, all programs
+with it, and FOLDER is removed.
+
+A start makes two processes, a watcher, which the client talks to, and the program.
+Each dies with the one before it, by the kernel's word (PR_SET_PDEATHSIG).
+"""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import ctypes
+import gc
+import importlib
+import marshal
+import os
+import select
+import shutil
+import signal
+import socket
+import struct
+import sys
+from typing import NoReturn
+
+import program
+import terms
+
+PRELOADED = (
+    "torch",
+    "torch._dynamo",
+    "torch.distributed.checkpoint.state_dict",
+    "torch.distributed.elastic.rendezvous.c10d_rendezvous_backend",
+    "torch.distributed.elastic.rendezvous.static_tcp_rendezvous",
+    "torch.distributed.fsdp",
+    "torch.distributed.nn.functional",
+    "torch.distributed.pipelining",
+    "torch.distributed.run",
+    "torch.distributed.tensor.parallel",
+    "torch.multiprocessing.spawn",
+    "torch.nn.parallel",
+    "torch.optim",
+    "torch.utils.data.distributed",
+    "multiprocessing.resource_tracker",
+    "numpy",
+    "sklearn.datasets",
+    "tqdm",
+)
+NAMESPACES = ("user", "cgroup", "ipc", "uts", "net", "pid", "mnt")
+PR_SET_PDEATHSIG = 1
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def main() -> None:
+    folder = sys.argv[1]
+    servers_own = sys.argv[2].split(",")  # variables that only the server has
+    own = {k: v for k, v in os.environ.items() if k not in servers_own}
+    for name in servers_own:
+        os.environ.pop(name, None)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps the watchers
+    listening = socket.socket(fileno=int(sys.argv[3]))
+    started = serve(listening, own)
+    if started is None:  # the session has ended
+        shutil.rmtree(folder, ignore_errors=True)
+        os._exit(0)
+    started.run()  # this process is a program now
+
+
+def serve(listening: socket.socket, own: dict[str, str]) -> program.Program | None:
+    """Returns in each program's process, and in the server when its time is over."""
+    for name in PRELOADED:
+        importlib.import_module(name)
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    while True:
+        ready, _, _ = select.select([listening, 0], [], [])
+        if 0 in ready:
+            return None
+        client, _ = listening.accept()
+        if os.fork() == 0:
+            listening.close()
+            return start(client, own)
+        client.close()
+
+
+def start(client: socket.socket, own: dict[str, str]) -> program.Program:
+    """Watch one start; returns only in the process of the program."""
+    watcher = os.getpid()
+    try:
+        return watch(client, own)
+    except BaseException as error:
+        try:
+            if os.getpid() == watcher:
+                refuse(client, repr(error))
+        finally:  # also when the client is gone: only programs return from here
+            os._exit(1)
+
+
+def watch(client: socket.socket, own: dict[str, str]) -> program.Program:
+    """Fork the program, which returns from here; the watcher never does.
+
+    Raises:
+        OSError: the program cannot be what its client is; it must start cold.
+    """
+    server = os.getppid()
+    die_with(server)
+    os.setsid()  # nobody's Ctrl-C reaches the watcher
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    wanted, files = receive(client)
+    command = terms.parse(wanted["arguments"])
+    if command is None:
+        refuse(client, f"the options of {wanted['arguments']}")
+    if differing := terms.differing(wanted["environment"], own):
+        refuse(client, f"other values of {differing}")
+    if not same_user(peer(client), wanted["ids"]):
+        refuse(client, "another user")
+    join_namespaces_of(peer(client))
+    die_with(server)  # once more: another user namespace has undone it
+    prepared, preparing = os.pipe()
+    watcher = os.getpid()
+    child = os.fork()
+    if child == 0:
+        die_with(watcher)
+        client.close()
+        os.close(prepared)
+        started = program.Program(command, wanted)
+        started.prepare(files, preparing)
+        return started
+    os.close(preparing)
+    for number in files:
+        os.close(number)
+    if os.read(prepared, 1) != b"W":
+        refuse(client, "the program could not be prepared")
+    client.sendall(b"W")
+    attend(client, child)
+
+
+def refuse(client: socket.socket, why: str) -> NoReturn:
+    """Let the client start cold."""
+    print("cold:", why, file=sys.stderr, flush=True)
+    client.sendall(b"C")
+    os._exit(0)
+
+
+def attend(client: socket.socket, child: int) -> NoReturn:
+    """Pass the client's signals on; tell it how the program ended."""
+    ended = os.pidfd_open(child)
+    while True:
+        ready, _, _ = select.select([client, ended], [], [])
+        if ended in ready:
+            break
+        try:
+            numbers = client.recv(64)
+        except OSError:
+            numbers = b""
+        if not numbers:  # the client is gone, by SIGKILL
+            os.kill(child, signal.SIGKILL)
+            break
+        for number in numbers:
+            os.kill(child, number)
+    _, status = os.waitpid(child, 0)
+    with contextlib.suppress(OSError):
+        client.sendall(status.to_bytes(4, "little"))
+    os._exit(0)
+
+
+def receive(client: socket.socket) -> tuple[dict, list[int]]:
+    """What the client said, and its open files."""
+    files = array.array("i")
+    space = socket.CMSG_LEN(256 * files.itemsize)
+    head, rights, _, _ = client.recvmsg(4, space, socket.MSG_CMSG_CLOEXEC)
+    for _, _, data in rights:
+        files.frombytes(data[: len(data) - len(data) % files.itemsize])
+    length = int.from_bytes(head, "little")
+    body = b""
+    while len(body) < length:
+        part = client.recv(length - len(body))
+        if not part:
+            os._exit(0)
+        body += part
+    return marshal.loads(body), list(files)
+
+
+def peer(client: socket.socket) -> int:
+    """The client's process, by its number here: the kernel translates."""
+    size = struct.calcsize("3i")
+    credentials = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
+    return struct.unpack("3i", credentials)[0]
+
+
+def same_user(pid: int, ids: list) -> bool:
+    """Whether the client may what the server may; in another world, as its owner."""
+    if _inode(pid, "user") != _inode(os.getpid(), "user"):
+        return True
+    mine = [os.getresuid(), os.getresgid()]
+    return ids == mine and _rights(pid) == _rights(os.getpid())
+
+
+def _rights(pid: int) -> list[str]:
+    with open(f"/proc/{pid}/status") as file:
+        return [line for line in file if line.startswith(("Cap", "NoNewPrivs"))]
+
+
+def _inode(pid: int, name: str) -> int:
+    return os.stat(f"/proc/{pid}/ns/{name}").st_ino
+
+
+def join_namespaces_of(pid: int) -> None:
+    """Be where the client is, on a node of a practice cluster, say.
+
+    The namespace of processes counts for the next child only.
+    """
+    joined = []
+    for name in NAMESPACES:
+        if _inode(pid, name) != _inode(os.getpid(), name):
+            joined.append(os.open(f"/proc/{pid}/ns/{name}", os.O_RDONLY | os.O_CLOEXEC))
+    for number in joined:
+        if libc.setns(number, 0):
+            raise OSError(ctypes.get_errno(), "setns")
+        os.close(number)
+
+
+def die_with(parent: int) -> None:
+    """SIGKILL for this process once its parent has ended."""
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() not in (parent, 0):  # 0: it lives in another world of processes
+        os._exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,179 @@
+"""Run the tests in parts, some side by side, and show where the time went.
+
+    python tools/run_tests.py           # what a contributor waits for: make test
+    python tools/run_tests.py --full    # everything: make test FULL=1
+
+Deadlocks wait for quiet time and clusters for timers, so two lanes of parts share the
+cores. What pytest prints of a part is in build/PART.log meanwhile, and shown when it
+has ended; all parts run, also when one has failed. At the end there is a table of the
+parts and the slowest tests, and a JUnit file, build/junit.xml.
+
+Exit status: 0 all passed, 1 some failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))  # for `python tools/run_tests.py`
+from tests import warm  # noqa: E402
+
+BUILD = ROOT / "build"
+ANSWERS = "tests/grader/test_known_answers.py"
+JOBS = ("tests/docs", "tests/jobs")
+REST = (f"--ignore={ANSWERS}", "tests/grader", "tests/scripts", "tests/docs")
+SLOWEST = 10
+
+
+class Part(NamedTuple):
+    """Tests that pytest runs at one time; `arguments` are pytest's."""
+
+    name: str
+    arguments: tuple[str, ...]
+    workers: int = 0
+
+    @property
+    def junit(self) -> Path:
+        return BUILD / f"junit-{self.name}.xml"
+
+    @property
+    def log(self) -> Path:
+        return BUILD / f"{self.name}.log"
+
+
+class Outcome(NamedTuple):
+    """What became of a part."""
+
+    part: Part
+    status: int
+    seconds: float
+    cases: list[ET.Element]
+
+    def count(self, *kinds: str) -> int:
+        return sum(case.find(kind) is not None for case in self.cases for kind in kinds)
+
+
+def lanes(full: bool) -> list[list[Part]]:
+    """The parts; those of one lane run one after the other."""
+    size = "quick or not quick" if full else "quick or not full"
+    by_file = ("--dist", "loadfile", "-m")
+    return [
+        [
+            Part("skeletons", ()),
+            Part("solutions", ("--solutions",), workers=2),
+            Part("answers", (ANSWERS, "-m", size), workers=2),
+        ],
+        [
+            Part("jobs", (*by_file, f"nodes and ({size})", *JOBS), workers=1),
+            Part("rest", (*by_file, f"not nodes and ({size})", *REST), workers=2),
+        ],
+    ]
+
+
+def command(part: Part) -> list[str]:
+    """The pytest of a part; in CI a skip for want of a system package is a failure."""
+    words = [sys.executable, "-m", "pytest", "-q", "-rs", f"--junitxml={part.junit}"]
+    if os.environ.get("WORKSHOP_CI"):
+        words += ["-p", "tools.strict_skips"]
+    if part.workers:
+        words += ["-n", str(part.workers)]
+    return [*words, *part.arguments]
+
+
+def run(part: Part) -> Outcome:
+    """Run a part, and print what pytest said of it once it has ended."""
+    start = time.monotonic()
+    with part.log.open("w") as log:
+        done = subprocess.run(command(part), cwd=ROOT, stdout=log, stderr=log)
+    seconds = time.monotonic() - start
+    print(f"== {part.name}\n{part.log.read_text()}", flush=True)
+    cases = list(ET.parse(part.junit).iter("testcase")) if part.junit.exists() else []
+    return Outcome(part, done.returncode, seconds, cases)
+
+
+def run_all(full: bool) -> list[Outcome]:
+    """All parts, with one warm Python for all of them."""
+    BUILD.mkdir(exist_ok=True)
+    if full:
+        os.environ["WORKSHOP_FULL"] = "1"  # tests/docs/test_transcripts.py reads it
+    for old in BUILD.glob("junit*.xml"):
+        old.unlink()
+    plan = lanes(full)
+    with ThreadPoolExecutor(len(plan)) as pool, warm_python():
+        running = [pool.submit(lambda lane=lane: list(map(run, lane))) for lane in plan]
+        return [outcome for lane in running for outcome in lane.result()]
+
+
+@contextmanager
+def warm_python() -> Iterator[None]:
+    """One warm Python for the tests of all parts (tests/warm), where that can be."""
+    if not warm.is_possible():
+        yield
+        return
+    with closing(warm.WarmPython()) as session:
+        session.enter()
+        yield
+
+
+def table(outcomes: list[Outcome]) -> str:
+    """Part, tests, seconds; then the slowest tests of all parts."""
+    lines = [f"{'part':<12}{'tests':>7}{'failed':>8}{'skipped':>9}{'seconds':>9}"]
+    for outcome in outcomes:
+        counts = outcome.count("failure", "error"), outcome.count("skipped")
+        lines.append(
+            f"{outcome.part.name:<12}{len(outcome.cases):>7}{counts[0]:>8}"
+            f"{counts[1]:>9}{outcome.seconds:>9.0f}"
+        )
+    cases = [case for outcome in outcomes for case in outcome.cases]
+    slowest = sorted(cases, key=lambda case: -float(case.get("time", 0)))[:SLOWEST]
+    lines += ["", "slowest tests, in seconds"]
+    for case in slowest:
+        name = f"{case.get('classname')}::{case.get('name')}"
+        lines.append(f"{float(case.get('time', 0)):>9.1f}  {name}")
+    return "\n".join(lines)
+
+
+def totals(outcomes: list[Outcome]) -> str:
+    """The last line, as pytest would have written it for all parts together."""
+    failed = sum(outcome.count("failure", "error") for outcome in outcomes)
+    skipped = sum(outcome.count("skipped") for outcome in outcomes)
+    passed = sum(len(outcome.cases) for outcome in outcomes) - failed - skipped
+    return f"{passed} passed, {failed} failed, {skipped} skipped"
+
+
+def write_junit(outcomes: list[Outcome]) -> None:
+    """All parts' results in one file, build/junit.xml."""
+    whole = ET.Element("testsuites")
+    for outcome in outcomes:
+        if outcome.part.junit.exists():
+            whole.extend(ET.parse(outcome.part.junit).getroot())
+    ET.ElementTree(whole).write(BUILD / "junit.xml", encoding="utf-8")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--full", action="store_true", help="everything")
+    full = parser.parse_args().full
+    start = time.monotonic()
+    outcomes = run_all(full)
+    write_junit(outcomes)
+    print(f"{table(outcomes)}\n\n{time.monotonic() - start:.0f} seconds in all")
+    print(totals(outcomes))
+    return int(any(outcome.status for outcome in outcomes))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
