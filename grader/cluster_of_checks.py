@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 
@@ -41,7 +42,12 @@ class ClusterOfChecks:
     def description(self, root: Path) -> dict[str, str]:
         """The arguments of :class:`grader.jobs.Scheduler`, as plain data."""
         state = str(self._state) if self._cluster else ""
-        return {"root": str(root), "state": state, "why_dry": self._why_dry}
+        return {
+            "root": str(root),
+            "python": sys.executable,
+            "state": state,
+            "why_dry": self._why_dry,
+        }
 
     def tidy(self) -> None:
         """Cancel what a check left."""

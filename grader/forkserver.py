@@ -65,21 +65,16 @@ QUICK_FORKS = {
 }
 
 
-def environment() -> dict[str, str]:
-    """What the server and its ranks get: one thread each, traffic on loopback."""
-    return (
-        os.environ
-        | QUICK_FORKS
-        | {
-            "OMP_NUM_THREADS": "1",
-            "OPENBLAS_NUM_THREADS": "1",
-            "MKL_NUM_THREADS": "1",
-            "GLOO_SOCKET_IFNAME": "lo",
-            "TORCH_CPP_LOG_LEVEL": "FATAL",
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "PYTHONUNBUFFERED": "1",
-        }
-    )
+# What the ranks get beside: one thread each, traffic on loopback.
+OF_THE_RANKS = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "GLOO_SOCKET_IFNAME": "lo",
+    "TORCH_CPP_LOG_LEVEL": "FATAL",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "PYTHONUNBUFFERED": "1",
+}
 
 
 def serve(descriptor: int) -> None:
@@ -147,7 +142,7 @@ class ForkServer:
                 stdin=subprocess.DEVNULL,
                 stdout=self._log,
                 stderr=self._log,
-                env=environment(),
+                env=os.environ | QUICK_FORKS | OF_THE_RANKS,
                 cwd="/",
                 start_new_session=True,
             )

@@ -28,10 +28,14 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from grader.forkserver import OF_THE_RANKS
+
 RECORDED = ("torchrun", "python", "python3", "mpirun", "mpiexec")
 STILL_RUNNING = "STILL RUNNING"
 # what the rank that runs a check has in its environment, and a user's shell has not
-OF_THE_CHECK = re.compile(r"(LOCAL_)?(RANK|WORLD_SIZE)$|MASTER_(ADDR|PORT)$")
+OF_THE_CHECK = re.compile(
+    r"(LOCAL_)?(RANK|WORLD_SIZE)$|MASTER_(ADDR|PORT)$|" + "|".join(OF_THE_RANKS)
+)
 OPEN = re.compile(r"^(TODO \d+ of \d+) is still open$", re.MULTILINE)
 
 
@@ -123,15 +127,23 @@ class Scheduler:
     Args:
         folder: of the check; becomes the folder that scripts are submitted from.
         root: the workshop's folder.
+        python: what programs of a job called python or torchrun are run by.
         state: folder of the practice cluster's state, "" for a dry run.
         why_dry: what is missing for a practice cluster.
     """
 
-    def __init__(self, folder: Path, root: str, state: str = "", why_dry: str = ""):
+    def __init__(
+        self,
+        folder: Path,
+        root: str,
+        python: str = sys.executable,
+        state: str = "",
+        why_dry: str = "",
+    ):
         self.folder, self.root = folder, Path(root)
         self.state, self.why_dry = state, why_dry
         self.notes: list[str] = []
-        _make_clone(folder, self.root)
+        _make_clone(folder, self.root, python)
 
     @property
     def dry(self) -> bool:
@@ -254,7 +266,7 @@ def _job_of(worker: Worker) -> str:
     return worker.env.get("SLURM_JOB_ID", "")
 
 
-def _make_clone(folder: Path, root: Path) -> None:
+def _make_clone(folder: Path, root: Path, python: str) -> None:
     """What a script finds in the folder it is submitted from."""
     shutil.copytree(root / "job_scripts", folder / "job_scripts", dirs_exist_ok=True)
     (folder / "job_scripts" / "site.sh").unlink(missing_ok=True)  # the learner's own
@@ -265,16 +277,16 @@ def _make_clone(folder: Path, root: Path) -> None:
     programs = folder / ".venv" / "bin"
     programs.mkdir(parents=True)
     for name in RECORDED:
-        write_program(programs / name, _recorder(folder, name))
+        write_program(programs / name, _recorder(folder, name, python))
     (programs / "activate").write_text(f'export PATH="{programs}:$PATH"\n')
 
 
-def _recorder(folder: Path, name: str) -> str:
+def _recorder(folder: Path, name: str, python: str) -> str:
     """A shell script that writes down how it was called, then is ``name``."""
     if name == "torchrun":
-        real = f'exec "{sys.executable}" -m torch.distributed.run "$@"'
+        real = f'exec "{python}" -m torch.distributed.run "$@"'
     elif name.startswith("python"):
-        real = f'exec "{sys.executable}" "$@"'
+        real = f'exec "{python}" "$@"'
     else:
         real = (
             f'PATH="${{PATH//"{folder}/.venv/bin:"/}}"\n'
