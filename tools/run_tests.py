@@ -104,8 +104,6 @@ def run(part: Part) -> Outcome:
 def run_all(full: bool) -> list[Outcome]:
     """All parts, with one warm Python for all of them."""
     BUILD.mkdir(exist_ok=True)
-    if full:
-        os.environ["WORKSHOP_FULL"] = "1"  # tests/docs/test_transcripts.py reads it
     for old in BUILD.glob("junit*.xml"):
         old.unlink()
     with ThreadPoolExecutor(AT_ONCE) as pool, warm_python():

@@ -105,6 +105,7 @@ def test_docker_without_its_daemon_is_not_ready(only):
     assert doctor._containers() == [Check("containers", True, "podman version 4.3.1")]
 
 
+@pytest.mark.cold("a warm Python has imported torch already")
 def test_torch_that_does_not_import_is_a_broken_part(tmp_path, monkeypatch):
     (tmp_path / "torch.py").write_text("raise ImportError('libgomp.so.1 is missing')")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
