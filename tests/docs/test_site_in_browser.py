@@ -33,7 +33,7 @@ UNFOLD = """() => {
   document.head.append(style);
 }"""
 
-# The rules of each view: a phone has the colours of a desktop, the dark pages its layout.
+# The rules of each view: a phone has a desktop's colours, dark pages its layout.
 RULES = {
     "desktop": {},
     "phone": {"rules": {"color-contrast": {"enabled": False}}},
@@ -81,7 +81,7 @@ def listen(page, name: str, problems: list[str]) -> None:
 def test_every_page_is_accessible_fits_and_loads_nothing_foreign(
     view, browser, served, axe
 ):
-    """axe (each rule in one view or two), no sideways scrolling, no request to elsewhere, no error."""
+    """axe (each rule once or twice), no sideways scrolling, no foreign request."""
     problems: list[str] = []
     context = browser.new_context(base_url=served.address, **VIEWS[view])
     # 127.0.0.1 is all there is: a request to elsewhere fails, and is reported
