@@ -14,7 +14,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from grader import suspicion
+from grader.verdicts import suspicion
 
 _allclose, _equal, _sort = torch.allclose, torch.equal, torch.sort
 _is_initialized, _get_world_size = dist.is_initialized, dist.get_world_size
@@ -32,8 +32,8 @@ class Mismatch(AssertionError):
     """A value or a way that is not what the exercise asks for.
 
     ``what`` is the thing compared, ``problem`` one sentence about this rank,
-    ``suspicion`` the key of a classic mistake in :mod:`grader.suspicion` or "",
-    ``way`` true if the values are right but the way is not.
+    ``suspicion`` the key of a classic mistake in ``CLASSICS`` or "", ``way``
+    true if the values are right but the way is not.
     """
 
     def __init__(self, what: str, problem: str, suspicion: str = "", way: bool = False):

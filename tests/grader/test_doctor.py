@@ -1,4 +1,4 @@
-"""grader/doctor.py: a report on this machine that never hangs and never breaks."""
+"""workshop doctor: a report on this machine that never hangs and never breaks."""
 
 import subprocess
 import sys
@@ -8,8 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from grader import doctor, supervisor
-from grader.doctor import Check
+from grader.commands.doctor import machine as doctor
+from grader.commands.doctor.machine import Check
+from grader.engine import supervisor
 
 
 def find(results: list[Check], name: str) -> Check:
@@ -44,7 +45,9 @@ def test_this_machine_can_check_exercises():
 
 @pytest.mark.cold("what is imported is the subject")
 def test_nothing_of_torch_is_imported_by_the_report_itself():
-    code = "import sys, grader.doctor; sys.exit('torch' in sys.modules)"
+    code = (
+        "import sys, grader.commands.doctor.machine; sys.exit('torch' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 

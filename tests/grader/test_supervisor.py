@@ -1,4 +1,4 @@
-"""grader/supervisor.py at moments that are rare: made to happen here."""
+"""grader/engine/supervisor.py at moments that are rare: made to happen here."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import subprocess
 import sys
 from types import SimpleNamespace
 
-from grader import supervisor
+from grader.engine import supervisor
 
 # A process starts another one and ends at the moment that is asked for. This takes
 # a process of its own: the tests' one has other children.
 MEANWHILE = """
 import ctypes, itertools, os, time
-from grader import supervisor
+from grader.engine import supervisor
 
 ctypes.CDLL(None).prctl(supervisor._PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 

@@ -9,9 +9,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from grader import rank, supervisor
-from grader.engine import Engine
-from grader.verdict import MAX_LINES, Kind
+from grader.engine import rank, supervisor
+from grader.engine.engine import Engine
+from grader.verdicts.verdict import MAX_LINES, Kind
 from tests.grader.support import RIGHT, grade_code
 
 HEAD = """

@@ -27,12 +27,12 @@ from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 from grader.catalog import Exercise
+from grader.commands.progress import read_bytes, write_atomically
 from grader.errors import UserError
-from grader.progress import read_bytes, write_atomically
 
 if TYPE_CHECKING:
-    from grader.display import Screen
-    from grader.engine import Engine
+    from grader.commands.display import Screen
+    from grader.engine.engine import Engine
 
 WRITE_EVERY = 2.0  # seconds between two writings of the results
 NOT_GRADED = "not graded"

@@ -19,7 +19,7 @@ import torch.distributed as dist
 from torch.utils._python_dispatch import TorchDispatchMode
 
 TORCH = os.path.dirname(torch.__file__) + os.sep
-GRADER = os.path.dirname(os.path.abspath(__file__)) + os.sep
+GRADER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 MAX_ROWS = 2000
 
 # c10d operator -> the name a learner calls it by

@@ -12,7 +12,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from grader.jobs import OF_THE_CHECK, RECORDED, STILL_RUNNING, write_program
+from grader.jobs.scheduler import OF_THE_CHECK, RECORDED, STILL_RUNNING, write_program
 
 STOP_SECONDS = 20.0
 HOSTNAME = '#!/bin/bash\necho "${PAPER_HOST:-n1}"\n'

@@ -21,10 +21,10 @@ from grader.errors import UserError
 from practice_cluster.cli import cluster
 
 if TYPE_CHECKING:
-    from grader.display import Screen
-    from grader.engine import Engine
-    from grader.progress import Progress
-    from grader.verdict import Result
+    from grader.commands.display import Screen
+    from grader.commands.progress import Progress
+    from grader.engine.engine import Engine
+    from grader.verdicts.verdict import Result
 
 STOPPED = 130  # exit status after Ctrl-C, as shells have it
 
@@ -83,7 +83,7 @@ class House:
     """What most commands need: the folder, its catalog, the learner's progress."""
 
     def __init__(self) -> None:
-        from grader.progress import Progress
+        from grader.commands.progress import Progress
 
         self.root = find_root()
         self.catalog = load_catalog(self.root)
@@ -115,7 +115,7 @@ def shown(path: Path) -> str:
 
 
 def make_screen() -> Screen:
-    from grader.display import Screen
+    from grader.commands.display import Screen
 
     return Screen()
 
@@ -123,7 +123,7 @@ def make_screen() -> Screen:
 @contextlib.contextmanager
 def warm_engine(needed: bool = True, seeds: tuple[int, ...] = ()) -> Iterator[Engine]:
     """An engine whose server already imports torch, before anything else is done."""
-    from grader.engine import Engine
+    from grader.engine.engine import Engine
 
     with Engine(seeds=seeds) if seeds else Engine() as engine:
         if needed:
@@ -167,7 +167,7 @@ def check(names, everything, solutions, verbose, seeds) -> int:
     Without NAME the next one that is not right is checked. Several are all
     checked; the exit status is then 0 only if all are right.
     """
-    from grader.progress import MISSING, NOT_STARTED
+    from grader.commands.progress import MISSING, NOT_STARTED
 
     house = House()
     if names and everything:
@@ -204,7 +204,7 @@ def check(names, everything, solutions, verbose, seeds) -> int:
 
 def overall_status(statuses: list[str]) -> int:
     """The exit status for several: the set-up first, then wrong, then not started."""
-    from grader.verdict import EXIT_STATUS
+    from grader.verdicts.verdict import EXIT_STATUS
 
     for status in ("environment", "wrong", "not started"):
         if status in statuses:
@@ -220,7 +220,7 @@ class OneCheck:
         self.verbose = verbose
 
     def run(self, exercise: Exercise, solutions: bool, keep: bool) -> Result:
-        from grader.progress import content_of, digest_of
+        from grader.commands.progress import content_of, digest_of
 
         before = None if solutions else content_of(exercise)
         result = self._grade(exercise, exercise.solution if solutions else None)
@@ -265,7 +265,7 @@ def watch(name: str | None) -> int:
         make_screen().next(None)
         return 0
     with warm_engine() as engine:
-        from grader.watch import Watch
+        from grader.commands.watch.loop import Watch
 
         status = Watch(house, engine, make_screen(), exercise).run()
     if status == STOPPED:
@@ -305,7 +305,7 @@ def next_command() -> None:
 @click.argument("name", shell_complete=complete_name)
 def reset(name: str) -> None:
     """Start NAME again; your version is kept in .workshop/backup/."""
-    from grader.progress import content_of, is_untouched, write_atomically
+    from grader.commands.progress import content_of, is_untouched, write_atomically
     from grader.skeleton import read_solution, skeleton_text
 
     house = House()
@@ -335,7 +335,7 @@ def diff(name: str, anyway: bool) -> None:
     """Your file beside the solution, once yours is right."""
     import difflib
 
-    from grader.progress import MISSING, RIGHT, content_of
+    from grader.commands.progress import MISSING, RIGHT, content_of
     from grader.skeleton import plain_solution, read_solution
 
     house = House()
@@ -399,7 +399,7 @@ def grade(folders, each, names, csv_path, json_path, junit_path, jobs) -> int:
     folder. A file that is missing counts as not started. Results are written
     while grading goes on, so that nothing is lost if it is interrupted.
     """
-    from grader.gradebook import Gradebook, Outputs, collect, grade_all
+    from grader.commands.grade.book import Gradebook, Outputs, collect, grade_all
 
     house = House()
     catalog = house.catalog
@@ -409,7 +409,7 @@ def grade(folders, each, names, csv_path, json_path, junit_path, jobs) -> int:
     book = Gradebook(catalog, collect(folders, catalog, each))
     outputs = Outputs(csv=csv_path, json=json_path, junit=junit_path)
     outputs.try_out()
-    from grader.engine import Engine
+    from grader.engine.engine import Engine
 
     finished = grade_all(book, Engine, jobs, outputs, make_screen)
     if outputs.problem:
@@ -436,7 +436,7 @@ def doctor(job: bool, rdzv_endpoint: str, rdzv_id: str, nnodes: int | None) -> i
         return doctor_of_job(rdzv_endpoint, rdzv_id, nnodes or 0)
     if rdzv_endpoint or rdzv_id or nnodes:
         raise UserError("--rdzv-endpoint, --rdzv-id and --nnodes belong to --job")
-    from grader.doctor import broken, checks
+    from grader.commands.doctor.machine import broken, checks
 
     screen = make_screen()
     with screen.waiting("Looking at this machine (some seconds) ..."):
@@ -449,7 +449,7 @@ def doctor(job: bool, rdzv_endpoint: str, rdzv_id: str, nnodes: int | None) -> i
 
 
 def doctor_of_job(endpoint: str, rdzv_id: str, nnodes: int) -> int:
-    from grader.job_doctor import examine, place_from
+    from grader.commands.doctor.job import examine, place_from
 
     findings, answered = examine(place_from(endpoint, rdzv_id, nnodes))
     for finding in findings:
@@ -472,7 +472,7 @@ def doctor_of_job(endpoint: str, rdzv_id: str, nnodes: int) -> int:
 @click.option("--forget", is_flag=True, help="Go back to the plain site.")
 def site(name: str | None, settings: tuple[str, ...], forget: bool) -> None:
     """Choose the site where job scripts run; without NAME: which there are."""
-    from grader import sites
+    from grader.jobs import sites
 
     root = find_root()
     if forget:
@@ -507,7 +507,7 @@ def submit(dry_run, nodes, time, script, options) -> int:
     """
     import shlex
 
-    from grader import sites
+    from grader.jobs import sites
 
     root = find_root()
     planned = sites.plan(root, script, options, nodes, time)

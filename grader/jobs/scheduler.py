@@ -11,7 +11,7 @@ A check that has an argument ``scheduler`` gets a :class:`Scheduler`::
 The script is submitted, as it stands, to a practice cluster that the grader keeps
 for its lifetime; a ``.pbs`` script goes through the PBS rehearsal there. The folder
 it is submitted from looks like a clone of the workshop: ``job_scripts`` is the real
-one, ``src`` holds stand-ins of the training scripts (:mod:`grader.job_stand_in`),
+one, ``src`` holds stand-ins of the training scripts (:mod:`grader.jobs.stand_in`),
 ``.venv`` holds programs that write down how they were called and then are what they
 stand for. Where no practice cluster can run, the script is read through once by
 ``bash`` with stand-ins for the scheduler's commands, too: ``scheduler.dry`` is true,
@@ -28,7 +28,7 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from grader.forkserver import OF_THE_RANKS
+from grader.engine.forkserver import OF_THE_RANKS
 
 RECORDED = ("torchrun", "python", "python3", "mpirun", "mpiexec")
 STILL_RUNNING = "STILL RUNNING"
@@ -197,11 +197,11 @@ class Scheduler:
         }
         record = self._new_record(orders, only_launch)
         if self.dry or on_paper:
-            from grader.jobs_on_paper import submit
+            from grader.jobs.on_paper import submit
 
             ended = submit(self.folder, script, nodes, gpus, env or {}, limit)
         else:
-            from grader.jobs_on_cluster import submit
+            from grader.jobs.on_cluster import submit
 
             state = Path(self.state)
             ended = submit(
@@ -227,7 +227,7 @@ class Scheduler:
         """
         record = self._new_record({"work_seconds": work_seconds}, only_launch)
         if self.dry:
-            from grader.jobs_on_paper import submit
+            from grader.jobs.on_paper import submit
 
             ended = [
                 (number, *submit(self.folder, script, nodes, 0, env, limit)[1:])
@@ -235,7 +235,7 @@ class Scheduler:
                 for env in [{"SLURM_JOB_ID": number, "SLURM_JOBID": number}]
             ]
         else:
-            from grader.jobs_on_cluster import submit_together
+            from grader.jobs.on_cluster import submit_together
 
             state = Path(self.state)
             ended = submit_together(state, self.folder, script, nodes, limit, times=2)
@@ -271,7 +271,7 @@ def _make_clone(folder: Path, root: Path, python: str) -> None:
     shutil.copytree(root / "job_scripts", folder / "job_scripts", dirs_exist_ok=True)
     (folder / "job_scripts" / "site.sh").unlink(missing_ok=True)  # the learner's own
     (folder / "src").mkdir()
-    stand_in = Path(__file__).with_name("job_stand_in.py")
+    stand_in = Path(__file__).with_name("stand_in.py")
     for script in (root / "src").glob("*.py"):
         shutil.copy(stand_in, folder / "src" / script.name)
     programs = folder / ".venv" / "bin"

@@ -40,7 +40,7 @@ class ClusterOfChecks:
             self._cluster = cluster
 
     def description(self, root: Path) -> dict[str, str]:
-        """The arguments of :class:`grader.jobs.Scheduler`, as plain data."""
+        """The arguments of :class:`grader.jobs.scheduler.Scheduler`, as plain data."""
         state = str(self._state) if self._cluster else ""
         return {
             "root": str(root),

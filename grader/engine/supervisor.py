@@ -23,9 +23,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from grader import rank as rank_module
-from grader.forkserver import receive_line
-from grader.rank import BEAT, CALLS, CPU, FIELDS, IN_COMM, PHASE
+from grader.engine import rank as rank_module
+from grader.engine.forkserver import receive_line
+from grader.engine.rank import BEAT, CALLS, CPU, FIELDS, IN_COMM, PHASE
 
 TICK = 0.02  # seconds between two looks at the ranks
 QUIET = 1.0  # seconds without any sign of life that make a deadlock
@@ -310,7 +310,7 @@ class Run:
             time.sleep(0.005)
 
     def outcome(self, why: str) -> dict:
-        """What :mod:`grader.diagnosis` makes a verdict of; plain data."""
+        """What :mod:`grader.verdicts.diagnosis` makes a verdict of; plain data."""
         return {
             "why": why,
             "seconds": time.monotonic() - self.begun.start,
@@ -450,6 +450,6 @@ def _command(pid: int) -> str:
     except OSError:
         return ""
     text = raw.replace(b"\0", b" ").decode("utf-8", "replace").strip()
-    if "from grader.forkserver" in text:  # forked without exec
+    if "from grader.engine.forkserver" in text:  # forked without exec
         return f"a copy of your program, made by os.fork (process {pid})"
     return text[:80]

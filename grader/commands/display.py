@@ -27,7 +27,7 @@ from rich.table import Table
 from rich.text import Text
 
 from grader.catalog import Exercise
-from grader.verdict import MAX_LINES, Kind, Result, Verdict
+from grader.verdicts.verdict import MAX_LINES, Kind, Result, Verdict
 
 STYLES = {
     "right": "green",

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from grader import hangs
-from grader.suspicion import CLASSICS
-from grader.verdict import MAX_LINES, Kind, Verdict
+from grader.verdicts import hangs
+from grader.verdicts.suspicion import CLASSICS
+from grader.verdicts.verdict import MAX_LINES, Kind, Verdict
 
 LOADING, CHECKING = 1.0, 2.0
 CONSEQUENCES = (
@@ -39,7 +39,7 @@ SIGNALS = {
 
 
 class Diagnosis:
-    """Turns one outcome of :mod:`grader.supervisor` into a :class:`Verdict`."""
+    """Turns one outcome of :mod:`grader.engine.supervisor` into a :class:`Verdict`."""
 
     def __init__(self, job: dict, outcome: dict):
         self.job, self.outcome = job, outcome

@@ -21,14 +21,14 @@ from typing import TYPE_CHECKING
 
 from grader.catalog import Exercise, find_root
 from grader.checks import SEEDS, Check, checks_in
-from grader.diagnosis import Diagnosis
+from grader.engine.forkserver import ForkServer, receive_line
 from grader.errors import UserError
-from grader.forkserver import ForkServer, receive_line
 from grader.skeleton import read_solution, same_code, skeleton_text
-from grader.verdict import Kind, Result, Verdict
+from grader.verdicts.diagnosis import Diagnosis
+from grader.verdicts.verdict import Kind, Result, Verdict
 
 if TYPE_CHECKING:
-    from grader.cluster_of_checks import ClusterOfChecks
+    from grader.jobs.cluster_of_checks import ClusterOfChecks
 
 MEMORY_BYTES = 2_000_000_000
 OUTPUT_BYTES = 10_000_000
@@ -169,8 +169,8 @@ class Engine:
         return Diagnosis(job, json.loads(answer)).verdict()
 
     def _scheduler(self, check: Check) -> dict:
-        """What :class:`grader.jobs.Scheduler` needs; starts the practice cluster."""
-        from grader.cluster_of_checks import ClusterOfChecks
+        """What the check's Scheduler needs; starts the practice cluster."""
+        from grader.jobs.cluster_of_checks import ClusterOfChecks
 
         with self._lock:
             if self._cluster is None:

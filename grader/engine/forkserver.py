@@ -30,9 +30,9 @@ PRELOAD = (
     "pytest",
     "_pytest.assertion.rewrite",
     "grader.expect",
-    "grader.ledger",
-    "grader.rank",
-    "grader.supervisor",
+    "grader.engine.ledger",
+    "grader.engine.rank",
+    "grader.engine.supervisor",
 )
 # Another second, for checks that need it; else when nothing has been asked for a while.
 PRELOAD_LATER = (
@@ -53,7 +53,7 @@ IDLE = 2.0  # seconds without a request; a check may take that long
 # The current folder is taken off the path: a learner's random.py must not be found.
 BOOT = (
     "import sys; sys.path[:] = [p for p in sys.path if p] + [sys.argv[2]]; "
-    "from grader.forkserver import serve; serve(int(sys.argv[1]))"
+    "from grader.engine.forkserver import serve; serve(int(sys.argv[1]))"
 )
 
 
@@ -88,7 +88,7 @@ def serve(descriptor: int) -> None:
         importlib.import_module(name)
     import torch
 
-    from grader import supervisor
+    from grader.engine import supervisor
 
     torch.set_num_threads(1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -134,7 +134,7 @@ class ForkServer:
         self._reading = threading.Lock()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115, until close()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        package = str(Path(__file__).resolve().parent.parent)
+        package = str(Path(__file__).resolve().parents[2])
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", BOOT, str(theirs.fileno()), package],

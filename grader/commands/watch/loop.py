@@ -27,8 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from grader.catalog import Exercise
-from grader.errors import UserError
-from grader.progress import (
+from grader.commands.progress import (
     CHANGED,
     MISSING,
     NOT_STARTED,
@@ -37,12 +36,13 @@ from grader.progress import (
     content_of,
     digest_of,
 )
-from grader.verdict import Result
+from grader.errors import UserError
+from grader.verdicts.verdict import Result
 
 if TYPE_CHECKING:
-    from grader.cli import House
-    from grader.display import Screen
-    from grader.engine import Engine
+    from grader.commands.cli import House
+    from grader.commands.display import Screen
+    from grader.engine.engine import Engine
 
 QUIET = 0.15  # seconds without a change before a check starts
 LOOK = 0.5  # seconds between two looks at the files: network drives tell no events

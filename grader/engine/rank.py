@@ -37,7 +37,9 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from grader import expect, ledger, suspicion
+from grader import expect
+from grader.engine import ledger
+from grader.verdicts import suspicion
 
 # The rank's row in the memory it shares with the supervisor (float64 each).
 IN_COMM, CALLS, PHASE, CPU, BEAT, FIELDS = 0, 1, 2, 3, 4, 5
@@ -58,7 +60,7 @@ def main(job: dict, rank: int, channel: socket.socket, output: int, state) -> No
     """Run the job's check as ``rank`` and report; never returns.
 
     Args:
-        job: what :class:`grader.engine.Engine` sends; plain data.
+        job: what :class:`grader.engine.engine.Engine` sends; plain data.
         output: file descriptor that becomes stdout and stderr.
         state: this rank's ``FIELDS`` float64 numbers, shared with the supervisor.
     """
@@ -215,7 +217,7 @@ class Session:
         asked = self.job.get("scheduler")
         if asked is None:
             return None
-        from grader.jobs import Scheduler
+        from grader.jobs.scheduler import Scheduler
 
         self.scheduler = Scheduler(Path.cwd(), **asked)
         return self.scheduler
@@ -500,7 +502,7 @@ _GUARDED = {
     "torch.distributed": dist,
     "torch.testing": torch.testing,
     "grader.expect": expect,
-    "grader.suspicion": suspicion,
+    "grader.verdicts.suspicion": suspicion,
 }
 _ALLOWED = {"__warningregistry__", "_", "__builtins__"}
 

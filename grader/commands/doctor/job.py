@@ -457,9 +457,9 @@ def _everywhere(
         order = Path(folder) / "order.json"
         told = [asdict(place), hosts, len(hosts), settings]
         order.write_text(json.dumps(told))
-        root = Path(__file__).resolve().parent.parent
+        root = Path(__file__).resolve().parents[3]
         start = "import sys; sys.path.insert(0, sys.argv[1]); "
-        start += "from grader.job_doctor import main; main(sys.argv[2])"
+        start += "from grader.commands.doctor.job import main; main(sys.argv[2])"
         command = [sys.executable, "-c", start, str(root), folder]
         _run_all([[*each, *command] for each in starts])
         reports = _read(Path(folder))

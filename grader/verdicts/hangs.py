@@ -1,6 +1,6 @@
 """Why ranks wait for each other for ever: the classic mistake behind a deadlock.
 
-Works on plain data: the rows of the ranks' ledgers (see :mod:`grader.ledger`) and
+Works on plain data: the rows of the ranks' ledgers (:mod:`grader.engine.ledger`), and
 what each blocked rank said of where it is.
 """
 
@@ -27,7 +27,7 @@ Rows = dict[int, list[dict]]  # a rank's calls, by rank
 
 
 def why(blocked: dict[int, dict], rows: Rows, columns: dict[tuple, Rows]) -> str:
-    """The key of the suspicion in :mod:`grader.suspicion`, or "".
+    """The key of the suspicion in :mod:`grader.verdicts.suspicion`, or "".
 
     Args:
         blocked: what each blocked rank says of where it is.

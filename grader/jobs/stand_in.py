@@ -3,8 +3,8 @@
 It is copied into the folder of the check under the names of the scripts of ``src/``.
 Each process writes down its host, its arguments and the variables that a launcher
 sets; that takes no torch and hardly any time. A check can have one rank fail, or say
-that ranks work for some seconds (see :mod:`grader.jobs`). Who has come to the end of
-its work leaves a file, too: who was ended before does not.
+that ranks work for some seconds (see :mod:`grader.jobs.scheduler`). A process that
+comes to the end of its work leaves a file, too.
 """
 
 import json

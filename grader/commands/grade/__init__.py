@@ -1,0 +1,1 @@
+"""``workshop grade``: the folders of many learners."""
