@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING
 
 from grader.catalog import Exercise, find_root
 from grader.checks import SEEDS, Check, checks_in
-from grader.engine.forkserver import ForkServer, receive_line
+from grader.engine.channel import receive_line
+from grader.engine.forkserver import ForkServer
 from grader.errors import UserError
 from grader.skeleton import read_solution, same_code, skeleton_text
 from grader.verdicts.diagnosis import Diagnosis

@@ -1,19 +1,14 @@
-"""A warm process: imports torch once, never computes, forks a supervisor per run.
+"""The client of the warm process: starts it, hands it jobs.
 
-``python -c BOOT FD`` runs :func:`serve` in it; :class:`ForkServer` is the other
-side. Forking after the import makes four fresh ranks in about 0.1 s where a new
-interpreter needs seconds. ``torch._dynamo``, which DDP and torch.optim import on first
-use (a second per rank), is imported before the first check that may need it.
+``python -c BOOT FD`` runs :func:`grader.engine.server.serve` in it. Forking after the
+import makes four fresh ranks in about 0.1 s where a new interpreter needs seconds.
 """
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import re
-import select
-import signal
 import socket
 import subprocess
 import sys
@@ -23,37 +18,15 @@ from pathlib import Path
 
 from grader.errors import UserError
 
-PRELOAD = (
-    "torch",
-    "torch.distributed",
-    "torch.testing",
-    "pytest",
-    "_pytest.assertion.rewrite",
-    "grader.expect",
-    "grader.engine.ledger",
-    "grader.engine.rank",
-    "grader.engine.supervisor",
-)
-# Another second, for checks that need it; else when nothing has been asked for a while.
-PRELOAD_LATER = (
-    "torch._dynamo",
-    "torch.distributed.fsdp",
-    "torch.distributed.nn.functional",
-    "torch.distributed.tensor",
-    "torch.nn.parallel",
-    "torch.optim",
-    "torch.utils.data",
-    "torch.utils.data.distributed",
-)
 NEEDS_LATER = re.compile(
     r"optim|parallel|DDP|fsdp|fully_shard|DTensor|compile|utils\.data|"
     r"distributed\.(tensor|nn|checkpoint)"
 )
-IDLE = 2.0  # seconds without a request; a check may take that long
 # The current folder is taken off the path: a learner's random.py must not be found.
+BOOT_IMPORT = "from grader.engine.server import serve"
 BOOT = (
     "import sys; sys.path[:] = [p for p in sys.path if p] + [sys.argv[2]]; "
-    "from grader.engine.forkserver import serve; serve(int(sys.argv[1]))"
+    f"{BOOT_IMPORT}; serve(int(sys.argv[1]))"
 )
 
 
@@ -75,51 +48,6 @@ OF_THE_RANKS = {
     "PYTHONDONTWRITEBYTECODE": "1",
     "PYTHONUNBUFFERED": "1",
 }
-
-
-def serve(descriptor: int) -> None:
-    """Import everything, say so, then fork a supervisor per request; never returns."""
-    import importlib
-
-    control = socket.socket(fileno=descriptor)
-    for name in ("LD_PRELOAD", "PYTHONSTARTUP", *QUICK_FORKS):
-        os.environ.pop(name, None)
-    for name in PRELOAD:
-        importlib.import_module(name)
-    import torch
-
-    from grader.engine import supervisor
-
-    torch.set_num_threads(1)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps supervisors
-    gc.collect()
-    gc.freeze()
-    later = list(PRELOAD_LATER)
-    threads = len(os.listdir("/proc/self/task"))
-    ready = {"ready": True, "torch": torch.__version__, "threads": threads}
-    control.send(json.dumps(ready).encode())
-    while True:
-        ready, _, _ = select.select([control], [], [], IDLE if later else None)
-        if not ready:
-            importlib.import_module(later.pop(0))
-            gc.freeze()
-            continue
-        message, descriptors, _, _ = socket.recv_fds(control, 64, 1)
-        if not message:
-            os._exit(0)
-        while later and message == b"later":
-            importlib.import_module(later.pop(0))
-        if os.fork() == 0:
-            status = 1
-            try:
-                control.close()
-                client = socket.socket(fileno=descriptors[0])
-                supervisor.supervise(client)
-                status = 0
-            finally:
-                os._exit(status)
-        os.close(descriptors[0])
 
 
 class ForkServer:
@@ -204,13 +132,3 @@ class ForkServer:
             self._process.kill()
             self._process.wait()
         self._log.close()
-
-
-def receive_line(sock: socket.socket) -> bytes:
-    """Everything up to a line feed (a message is one line of JSON)."""
-    parts = []
-    while True:
-        part = sock.recv(1 << 20)
-        parts.append(part)
-        if not part or part.endswith(b"\n"):
-            return b"".join(parts)

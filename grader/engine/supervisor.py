@@ -23,100 +23,25 @@ import tempfile
 import time
 from pathlib import Path
 
+from grader.engine import processes
 from grader.engine import rank as rank_module
-from grader.engine.forkserver import receive_line
-from grader.engine.rank import BEAT, CALLS, CPU, FIELDS, IN_COMM, PHASE
+from grader.engine.channel import (
+    BEAT,
+    CALLS,
+    CPU,
+    FIELDS,
+    IN_COMM,
+    PHASE,
+    receive_line,
+)
+from grader.engine.rank_process import RankProcess, Stopwatch
 
 TICK = 0.02  # seconds between two looks at the ranks
 QUIET = 1.0  # seconds without any sign of life that make a deadlock
 GRACE = 0.4  # seconds that the other ranks get after the first failure
 SIGN_OF_LIFE = 0.015  # seconds of CPU time; idle gloo threads use about 0.001 per s
-PATIENCE = 20  # limits by the clock: no machine is that busy
 LOOKS = 50  # at the processes that are left, as long as some end meanwhile
-KEPT = 32_000  # bytes of output kept from each end, per rank
 _PR_SET_CHILD_SUBREAPER = 36
-
-
-class RankProcess:
-    """The supervisor's side of one rank."""
-
-    def __init__(self, number: int, pid: int, channel: socket.socket, output: int):
-        self.number, self.pid = number, pid
-        self.channel, self.output = channel, output
-        self.buffer = b""
-        self.report: dict | None = None  # its final word
-        self.leaving: dict | None = None  # "I am calling os._exit"
-        self.stuck: dict | None = None  # its answer to "where are you?"
-        self.ended: int | None = None  # exit status, negative for a signal
-        self.head, self.tail, self.printed = b"", b"", 0
-        self.active_at = time.monotonic()
-        self.mark = (-1.0, -1.0)  # CPU seconds and calls when last active
-
-    @property
-    def live(self) -> bool:
-        return self.report is None and self.ended is None
-
-    def read_messages(self) -> None:
-        try:
-            data = self.channel.recv(1 << 20)
-        except (BlockingIOError, ConnectionResetError):
-            return
-        self.buffer += data
-        *lines, self.buffer = self.buffer.split(b"\n")
-        for line in lines:
-            try:
-                message = json.loads(line)
-            except ValueError:
-                continue
-            status = message.get("status")
-            if status == "leaving":
-                self.leaving = message
-            elif status == "stuck":
-                self.stuck = message
-            elif self.report is None:
-                self.report = message
-
-    def read_output(self) -> bool:
-        """Take what it printed; False at the end of the pipe."""
-        try:
-            data = os.read(self.output, 1 << 18)
-        except BlockingIOError:
-            return True
-        except OSError:
-            return False
-        self.printed += len(data)
-        room = KEPT - len(self.head)
-        self.head += data[:room] if room > 0 else b""
-        self.tail = (self.tail + data[max(room, 0) :])[-KEPT:]
-        return bool(data)
-
-    def text(self) -> str:
-        """What it printed, undecodable bytes replaced, the middle left out."""
-        dropped = self.printed - len(self.head) - len(self.tail)
-        gap = f"\n... {dropped:,} bytes left out ...\n".encode() if dropped > 0 else b""
-        return (self.head + gap + self.tail).decode("utf-8", "replace")
-
-
-class Stopwatch:
-    """Seconds from now on, less those for which ranks wait for a core."""
-
-    def __init__(self, ranks: list[RankProcess]):
-        self.start = self.looked = time.monotonic()
-        self.waited = {rank.pid: _waited_for_a_core(rank.pid) for rank in ranks}
-        self.seconds = 0.0
-
-    def passed(self, limit: float, ranks: list[RankProcess]) -> bool:
-        """Whether all ``ranks`` had ``limit`` seconds, or the clock PATIENCE times.
-
-        Ranks wait for each other: while one of them waits for a core, all do. So the
-        longest wait since the last look is taken off, whoever's it was.
-        """
-        now = time.monotonic()
-        waited = {rank.pid: _waited_for_a_core(rank.pid) for rank in ranks}
-        longest = max(waited[pid] - self.waited.get(pid, 0.0) for pid in waited)
-        self.seconds += max(0.0, now - self.looked - longest)
-        self.looked, self.waited = now, waited
-        return self.seconds > limit or now - self.start > PATIENCE * limit
 
 
 class Run:
@@ -178,7 +103,7 @@ class Run:
             now = time.monotonic()
             if any(rank.printed > self.job["output_bytes"] for rank in self.ranks):
                 return "output"
-            if any(self._resident(rank) > self.job["memory_bytes"] for rank in live):
+            if any(rank.resident > self.job["memory_bytes"] for rank in live):
                 return "memory"
             if self._quiet_since(live, now) >= QUIET:
                 return "deadlock"
@@ -236,21 +161,13 @@ class Run:
                 and now - self.state[row + BEAT] < 0.3
                 and calls == rank.mark[1]
                 and cpu - rank.mark[0] < SIGN_OF_LIFE
-                and _process_state(rank.pid) in ("S", "I")
+                and processes.state_of(rank.pid) in ("S", "I")
             )
             if not waiting:
                 rank.active_at, rank.mark = now, (cpu, calls)
         if len(live) != self.live_count:
             self.live_count, self.changed_at = len(live), now
         return now - max(self.changed_at, *(rank.active_at for rank in live))
-
-    @staticmethod
-    def _resident(rank: RankProcess) -> int:
-        try:
-            pages = Path(f"/proc/{rank.pid}/statm").read_text().split()[1]
-        except (OSError, IndexError):
-            return 0
-        return int(pages) * mmap.PAGESIZE - 400_000_000  # torch itself, shared
 
     # -- ending ------------------------------------------------------------------
     def ask_where_they_are(self) -> None:
@@ -278,8 +195,10 @@ class Run:
         """
         ended = {rank.pid for rank in self.ranks}
         for _ in range(LOOKS):
-            below, gone = _processes_below(os.getpid())
-            commands = {pid: _command(pid) for pid in below if pid not in ended}
+            below, gone = processes.below(os.getpid())
+            commands = {
+                pid: processes.command_of(pid) for pid in below if pid not in ended
+            }
             self.left_running = [
                 command
                 for command in commands.values()
@@ -304,7 +223,7 @@ class Run:
                 return
             if pid:
                 continue
-            for child in _processes_below(os.getpid())[0]:
+            for child in processes.below(os.getpid())[0]:
                 with contextlib.suppress(OSError):
                     os.kill(child, signal.SIGKILL)
             time.sleep(0.005)
@@ -326,7 +245,7 @@ class Run:
                     "phase": self.state[rank.number * FIELDS + PHASE],
                     "printed": rank.printed,
                     "output": rank.text(),
-                    "resident": self._resident(rank) if rank.live else 0,
+                    "resident": rank.resident if rank.live else 0,
                 }
                 for rank in self.ranks
             ],
@@ -397,59 +316,3 @@ def _make_folders(job: dict) -> dict:
     os.chmod(copy, 0o755)
     store = os.path.join(private, "store")
     return job | {"private": private, "folder": folder, "store": store}
-
-
-def _process_state(pid: int) -> str:
-    """S sleeping, R ready to run, D on disk, ...: of the main thread."""
-    try:
-        stat = Path(f"/proc/{pid}/task/{pid}/stat").read_text()
-        return stat.rsplit(") ", 1)[1][0]
-    except (OSError, IndexError):
-        return "?"
-
-
-def _waited_for_a_core(pid: int) -> float:
-    """Seconds for which the main thread was ready but another one ran."""
-    try:
-        text = Path(f"/proc/{pid}/task/{pid}/schedstat").read_text()
-        return int(text.split()[1]) / 1e9
-    except (OSError, IndexError, ValueError):
-        return 0.0
-
-
-def _processes_below(root: int) -> tuple[list[int], set[int]]:
-    """All processes below ``root`` (the kernel may lack lists of children).
-
-    Returns:
-        the living ones, and those that have ended: zombies below ``root``, and
-        all that ended, wherever they were, while this function read.
-    """
-    parents: dict[int, int] = {}
-    zombies, gone = set(), set()
-    for pid in (int(entry) for entry in os.listdir("/proc") if entry.isdigit()):
-        try:
-            stat = Path(f"/proc/{pid}/stat").read_text()
-        except OSError:
-            gone.add(pid)
-            continue
-        state, parent = stat.rsplit(") ", 1)[1].split()[:2]
-        parents[pid] = int(parent)
-        if state == "Z":
-            zombies.add(pid)
-    below, found = {root}, []
-    while more := [p for p, up in parents.items() if up in below and p not in below]:
-        below.update(more)
-        found.extend(more)
-    living = [pid for pid in found if pid not in zombies]
-    return living, gone | zombies.intersection(found)
-
-
-def _command(pid: int) -> str:
-    try:
-        raw = Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return ""
-    text = raw.replace(b"\0", b" ").decode("utf-8", "replace").strip()
-    if "from grader.engine.forkserver" in text:  # forked without exec
-        return f"a copy of your program, made by os.fork (process {pid})"
-    return text[:80]

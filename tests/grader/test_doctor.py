@@ -10,7 +10,7 @@ import pytest
 
 from grader.commands.doctor import machine as doctor
 from grader.commands.doctor.machine import Check
-from grader.engine import supervisor
+from grader.engine import processes
 
 
 def find(results: list[Check], name: str) -> Check:
@@ -94,7 +94,7 @@ def test_hanging_program_is_killed_with_its_children(only, monkeypatch, tmp_path
     assert "no answer within 1 s" in check.detail
     child = int(pid.read_text())
     end = time.monotonic() + 10  # it is killed, but may not have had a core to end on
-    while supervisor._process_state(child) not in ("Z", "?"):  # "?": it is gone
+    while processes.state_of(child) not in ("Z", "?"):  # "?": it is gone
         assert time.monotonic() < end, "the child of a killed program lives on"
         time.sleep(0.05)
 
