@@ -8,7 +8,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from grader.jobs.scheduler import OF_THE_CHECK, STILL_RUNNING
+from grader.jobs.job import OF_THE_CHECK, STILL_RUNNING
 from practice_cluster import Cluster
 from practice_cluster.rehearsal import Delays, PbsError, Rehearsal
 

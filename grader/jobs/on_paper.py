@@ -12,7 +12,8 @@ import os
 import subprocess
 from pathlib import Path
 
-from grader.jobs.scheduler import OF_THE_CHECK, RECORDED, STILL_RUNNING, write_program
+from grader.jobs.clone import RECORDED, write_program
+from grader.jobs.job import OF_THE_CHECK, STILL_RUNNING
 
 STOP_SECONDS = 20.0
 HOSTNAME = '#!/bin/bash\necho "${PAPER_HOST:-n1}"\n'

@@ -10,12 +10,10 @@ A check that has an argument ``scheduler`` gets a :class:`Scheduler`::
 
 The script is submitted, as it stands, to a practice cluster that the grader keeps
 for its lifetime; a ``.pbs`` script goes through the PBS rehearsal there. The folder
-it is submitted from looks like a clone of the workshop: ``job_scripts`` is the real
-one, ``src`` holds stand-ins of the training scripts (:mod:`grader.jobs.stand_in`),
-``.venv`` holds programs that write down how they were called and then are what they
-stand for. Where no practice cluster can run, the script is read through once by
-``bash`` with stand-ins for the scheduler's commands, too: ``scheduler.dry`` is true,
-nothing runs on several nodes, and what was not checked is said.
+it is submitted from looks like a clone of the workshop (:mod:`grader.jobs.clone`).
+Where no practice cluster can run, the script is read through once by ``bash`` with
+stand-ins for the scheduler's commands, too: ``scheduler.dry`` is true, nothing runs on
+several nodes, and what was not checked is said.
 """
 
 from __future__ import annotations
@@ -23,102 +21,13 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import stat
 import sys
-from dataclasses import dataclass, field
 from pathlib import Path
 
-from grader.engine.forkserver import OF_THE_RANKS
+from grader.jobs.clone import make_clone, recorded
+from grader.jobs.job import Job, OpenTodo, Worker
 
-RECORDED = ("torchrun", "python", "python3", "mpirun", "mpiexec")
-STILL_RUNNING = "STILL RUNNING"
-# what the rank that runs a check has in its environment, and a user's shell has not
-OF_THE_CHECK = re.compile(
-    r"(LOCAL_)?(RANK|WORLD_SIZE)$|MASTER_(ADDR|PORT)$|" + "|".join(OF_THE_RANKS)
-)
 OPEN = re.compile(r"^(TODO \d+ of \d+) is still open$", re.MULTILINE)
-
-
-class OpenTodo(NotImplementedError):
-    """The script stopped at a hole that is not filled yet."""
-
-    def __init__(self, todo: str, line: int):
-        super().__init__(todo)
-        self.line_of_script = line  # from 1
-
-
-@dataclass(frozen=True)
-class Launch:
-    """A program that the job started, as it was called, before it did anything."""
-
-    program: str
-    host: str
-    args: tuple[str, ...]
-    cwd: str
-    job: str = ""  # the number that the scheduler gave
-
-    def option(self, *names: str) -> str | None:
-        """The value of ``--name VALUE`` or ``--name=VALUE``; ``_`` counts as ``-``."""
-        wanted = {name.replace("_", "-") for name in names}
-        for index, argument in enumerate(self.args):
-            name, equals, value = argument.partition("=")
-            if name.replace("_", "-") in wanted:
-                following = self.args[index + 1 : index + 2]
-                return value if equals else (following or ("",))[0]
-        return None
-
-
-@dataclass(frozen=True)
-class Worker:
-    """One process of the training script, with what its launcher told it.
-
-    ``finished``: it came to the end of its work, nobody ended it before.
-    """
-
-    program: str
-    host: str
-    rank: int
-    args: tuple[str, ...]
-    env: dict[str, str] = field(repr=False)
-    finished: bool = True
-
-
-@dataclass(frozen=True)
-class Job:
-    """What became of a submitted script.
-
-    Attributes:
-        state: COMPLETED, FAILED, TIMEOUT, CANCELLED, NODE_FAIL, REFUSED, or STILL
-            RUNNING if it had not ended within the limit (it is cancelled then).
-        exit_code: of the script; None while it runs.
-        output: what it printed, standard error included.
-        nodes: the hosts it was given, in order.
-    """
-
-    id: str
-    state: str
-    exit_code: int | None
-    output: str
-    nodes: list[str]
-    launches: list[Launch]
-    workers: list[Worker]
-
-    def started(self, program: str) -> list[Launch]:
-        """The launches of one program, in the order of their hosts."""
-        return [launch for launch in self.launches if launch.program == program]
-
-    def hosts(self, program: str) -> list[str]:
-        """The hosts that started it, sorted, one entry for each launch."""
-        return sorted(launch.host for launch in self.started(program))
-
-    @property
-    def ending(self) -> str:
-        """One sentence: how it ended and what it said last, for messages."""
-        lines = [line.strip() for line in self.output.splitlines() if line.strip()]
-        said = " / ".join(lines[-2:])[-110:] or "nothing"
-        if self.state == STILL_RUNNING:
-            return f"the job did not end; its last words: {said}"
-        return f"the job ended as {self.state} ({self.exit_code}); last words: {said}"
 
 
 class Scheduler:
@@ -143,7 +52,7 @@ class Scheduler:
         self.folder, self.root = folder, Path(root)
         self.state, self.why_dry = state, why_dry
         self.notes: list[str] = []
-        _make_clone(folder, self.root, python)
+        make_clone(folder, self.root, python)
 
     @property
     def dry(self) -> bool:
@@ -207,7 +116,7 @@ class Scheduler:
             ended = submit(
                 state, self.folder, script, options, nodes, gpus, env or {}, limit
             )
-        job = Job(*ended, *_recorded(record))
+        job = Job(*ended, *recorded(record))
         _refuse_open_todos(script, job)
         return job
 
@@ -239,7 +148,7 @@ class Scheduler:
 
             state = Path(self.state)
             ended = submit_together(state, self.folder, script, nodes, limit, times=2)
-        launches, workers = _recorded(record)
+        launches, workers = recorded(record)
         one, other = (
             Job(
                 *end,
@@ -264,73 +173,6 @@ class Scheduler:
 
 def _job_of(worker: Worker) -> str:
     return worker.env.get("SLURM_JOB_ID", "")
-
-
-def _make_clone(folder: Path, root: Path, python: str) -> None:
-    """What a script finds in the folder it is submitted from."""
-    shutil.copytree(root / "job_scripts", folder / "job_scripts", dirs_exist_ok=True)
-    (folder / "job_scripts" / "site.sh").unlink(missing_ok=True)  # the learner's own
-    (folder / "src").mkdir()
-    stand_in = Path(__file__).with_name("stand_in.py")
-    for script in (root / "src").glob("*.py"):
-        shutil.copy(stand_in, folder / "src" / script.name)
-    programs = folder / ".venv" / "bin"
-    programs.mkdir(parents=True)
-    for name in RECORDED:
-        write_program(programs / name, _recorder(folder, name, python))
-    (programs / "activate").write_text(f'export PATH="{programs}:$PATH"\n')
-
-
-def _recorder(folder: Path, name: str, python: str) -> str:
-    """A shell script that writes down how it was called, then is ``name``."""
-    if name == "torchrun":
-        real = f'exec "{python}" -m torch.distributed.run "$@"'
-    elif name.startswith("python"):
-        real = f'exec "{python}" "$@"'
-    else:
-        real = (
-            f'PATH="${{PATH//"{folder}/.venv/bin:"/}}"\n'
-            f'exec {name} "$@"'  # the machine's own
-        )
-    return f"""#!/bin/bash
-host=${{PAPER_HOST:-$(hostname)}}
-file="{folder}/record/launch.{name}.$host.$$"
-printf '%s\\0' "${{SLURM_JOB_ID:-$PBS_JOBID}}" "$host" "$PWD" "$@" > "$file.new"
-mv "$file.new" "$file"
-if [[ -e "{folder}/record/only_launch" && "$1" != -c ]]; then exit 0; fi
-{real}
-"""
-
-
-def write_program(path: Path, text: str) -> None:
-    """Write a script that everybody may run."""
-    path.write_text(text)
-    path.chmod(path.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
-
-
-def _recorded(record: Path) -> tuple[list[Launch], list[Worker]]:
-    launches, workers = [], []
-    for path in sorted(record.iterdir()):
-        if path.suffix in (".new", ".finished"):
-            continue
-        if path.name.startswith("launch."):
-            job, host, cwd, *args = path.read_text(errors="replace").split("\0")[:-1]
-            program, host = path.name.split(".")[1], host.split(".")[0]
-            launches.append(Launch(program, host, tuple(args), cwd, job))
-        elif path.name.startswith("worker."):
-            found = json.loads(path.read_text())
-            workers.append(
-                Worker(
-                    found["program"],
-                    found["host"],
-                    found["rank"],
-                    tuple(found["args"]),
-                    found["env"],
-                    Path(f"{path}.finished").exists(),
-                )
-            )
-    workers.sort(key=lambda worker: worker.rank)
-    return launches, workers
 
 
 def _refuse_open_todos(script: Path, job: Job) -> None:

@@ -17,7 +17,8 @@ import practice_cluster
 from grader.checks import checks_in
 from grader.engine.engine import Engine
 from grader.jobs.cluster_of_checks import ClusterOfChecks
-from grader.jobs.scheduler import Launch, OpenTodo, Scheduler
+from grader.jobs.job import Launch, OpenTodo
+from grader.jobs.scheduler import Scheduler
 from grader.verdicts.verdict import Kind
 
 ROOT = Path(__file__).resolve().parents[2]
