@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from grader.commands.doctor import machine as doctor
+from grader.commands.doctor import programs
 from grader.commands.doctor.machine import Check
 from grader.engine import processes
 
@@ -85,7 +86,7 @@ def test_answering_controller_is_told_from_a_silent_one(only, monkeypatch):
 
 
 def test_hanging_program_is_killed_with_its_children(only, monkeypatch, tmp_path):
-    monkeypatch.setattr(doctor, "COMMAND_LIMIT", 1)
+    monkeypatch.setattr(programs, "COMMAND_LIMIT", 1)
     pid = tmp_path / "pid"
     program(only, "qsub", f"/bin/sleep 60 & echo $! > {pid}; wait")
     program(only, "pbsdsh", "")

@@ -13,7 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 from grader.commands.cli import cli
-from grader.commands.doctor.job import Place, Report, judge, look, resolve
+from grader.commands.doctor.judge import judge
+from grader.commands.doctor.nodes import Place, Report, look, resolve
 
 PLACE = Place("n1:29500", "7", 2)
 VERSIONS = {"Python": "3.11", "torch": "2.13.0", "the environment": "/home/me/.venv"}

@@ -7,21 +7,25 @@ optional parts (a GPU, a scheduler) are no failure; their ``ok`` is ``None``.
 
 from __future__ import annotations
 
-import contextlib
 import importlib.metadata
-import json
 import os
 import platform
 import re
 import shutil
-import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
+
+from grader.commands.doctor.programs import (
+    COMMAND_LIMIT,
+    Check,
+    apt,
+    probe,
+    run,
+    tool,
+)
 
 TESTED_TORCH = "2.13"
 OLDEST_PYTHON = (3, 10)
@@ -30,22 +34,6 @@ NEEDED_GB = 1.0  # of free disk for snapshots and the site
 # Importing torch can take a while on a network file system that is cold.
 TORCH_LIMIT = 90
 GLOO_LIMIT = 30
-COMMAND_LIMIT = 5
-
-
-@dataclass(frozen=True)
-class Check:
-    """One line of the report.
-
-    ``ok`` is True, False, or None for something optional that is not there.
-    ``required`` parts are those without which no exercise can be checked.
-    """
-
-    name: str
-    ok: bool | None
-    detail: str
-    cure: str = ""
-    required: bool = False
 
 
 def checks() -> list[Check]:
@@ -121,7 +109,7 @@ def _torch_and_devices() -> list[Check]:
     except importlib.metadata.PackageNotFoundError:
         detail = f"not installed for {sys.executable}"
         return [Check("torch", False, detail, cure, True)]
-    answer = _probe(TORCH_PROBE, TORCH_LIMIT)
+    answer = probe(TORCH_PROBE, TORCH_LIMIT)
     if isinstance(answer, str):
         detail = f"{installed} is installed, but does not import: {answer}"
         return [Check("torch", False, detail, cure, True)]
@@ -183,7 +171,7 @@ def _gloo() -> list[Check]:
     """Two ranks really add their numbers over this machine's network interface."""
     with tempfile.TemporaryDirectory() as folder:
         meeting_place = str(Path(folder) / "rendezvous")
-        answer = _probe(GLOO_PROBE, TORCH_LIMIT + GLOO_LIMIT, meeting_place)
+        answer = probe(GLOO_PROBE, TORCH_LIMIT + GLOO_LIMIT, meeting_place)
     if isinstance(answer, str):
         cure = (
             "set GLOO_SOCKET_IFNAME=lo, and see that this machine's own name is in "
@@ -193,45 +181,26 @@ def _gloo() -> list[Check]:
     return [Check("gloo", True, "two ranks added their numbers", required=True)]
 
 
-def _probe(code: str, limit: float, *arguments: str) -> dict | str:
-    """What a Python process of its own found, or why it failed, in a few words."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    # What a surrounding launcher has set would make the two ranks look for others.
-    for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"):
-        environment.pop(name, None)
-    command = [sys.executable, "-c", code, *arguments]
-    status, output = _run(command, limit, environment)
-    if status is None:
-        return output
-    lines = [line for line in output.splitlines() if line.strip()]
-    if status:
-        return _shorten(lines[-1]) if lines else f"exit status {status}"
-    for line in reversed(lines):
-        if line.startswith("{"):
-            return json.loads(line)
-    return "it printed nothing"
-
-
 # Launchers, schedulers, containers
 
 
 def _mpi() -> list[Check]:
     mpirun = shutil.which("mpirun")
     if not mpirun:
-        cure = _apt("openmpi-bin")
+        cure = apt("openmpi-bin")
         return [Check("MPI", None, "no mpirun on PATH; torchrun does as well", cure)]
-    return [_tool("MPI", [mpirun, "--version"])]
+    return [tool("MPI", [mpirun, "--version"])]
 
 
 def _slurm() -> list[Check]:
     missing = [name for name in ("sbatch", "sinfo") if not shutil.which(name)]
     if missing:
-        cure = _apt("slurm-wlm")
+        cure = apt("slurm-wlm")
         return [Check("Slurm", None, f"no {' and no '.join(missing)} on PATH", cure)]
     # Without a configuration even "--version" fails: then only the controller counts.
-    version = _tool("Slurm", ["sbatch", "--version"])
+    version = tool("Slurm", ["sbatch", "--version"])
     installed = version.detail if version.ok else "Slurm's commands are"
-    status, output = _run(["sinfo", "--noheader", "--format=%D"], COMMAND_LIMIT)
+    status, output = run(["sinfo", "--noheader", "--format=%D"], COMMAND_LIMIT)
     if status == 0:
         nodes = sum(int(word) for word in output.split() if word.isdigit())
         return [Check("Slurm", True, f"{installed}, {nodes} nodes")]
@@ -256,7 +225,7 @@ def _pbs() -> list[Check]:
         return [Check("PBS", None, "no qsub on PATH; clusters bring it")]
     if not shutil.which("pbsdsh"):
         return [Check("PBS", None, "qsub is there, pbsdsh is not: another scheduler?")]
-    return [_tool("PBS", [qsub, "--version"])]
+    return [tool("PBS", [qsub, "--version"])]
 
 
 def _containers() -> list[Check]:
@@ -269,26 +238,14 @@ def _containers() -> list[Check]:
 
 
 def _container_tool(name: str) -> Check:
-    version = _tool("containers", [name, "--version"])
+    version = tool("containers", [name, "--version"])
     if name != "docker" or not version.ok:
         return version
-    status, _ = _run(["docker", "info"], COMMAND_LIMIT)
+    status, _ = run(["docker", "info"], COMMAND_LIMIT)
     if status == 0:
         return version
     cure = "start its daemon, or ask for the right to use it (group docker)"
     return Check("containers", None, f"{version.detail}, but no daemon answers", cure)
-
-
-def _tool(name: str, command: list[str]) -> Check:
-    """A program's own word on its version: the first line it prints."""
-    status, output = _run(command, COMMAND_LIMIT)
-    lines = [line.strip() for line in output.splitlines() if line.strip()]
-    # Wrapper scripts may complain before the program speaks.
-    lines = [line for line in lines if re.search(r"\d\.\d", line)] or lines
-    first = _shorten(lines[0]) if lines else "no output"
-    if status == 0:
-        return Check(name, True, first)
-    return Check(name, None, f"{Path(command[0]).name} is there, but fails: {first}")
 
 
 # The machine
@@ -341,47 +298,6 @@ def _disk() -> list[Check]:
 def _chromium() -> list[Check]:
     for name in ("chromium", "chromium-browser", "google-chrome"):
         if shutil.which(name):
-            return [_tool("Chromium", [name, "--version"])]
+            return [tool("Chromium", [name, "--version"])]
     detail = "none; only the tests of the site use it"
-    return [Check("Chromium", None, detail, _apt("chromium"))]
-
-
-# Helpers
-
-
-def _apt(package: str) -> str:
-    """The command that installs a Debian package; empty where there is no apt."""
-    return f"sudo apt-get install {package}" if shutil.which("apt-get") else ""
-
-
-def _shorten(line: str, width: int = 100) -> str:
-    return line if len(line) <= width else line[: width - 3] + "..."
-
-
-def _run(
-    command: list[str], limit: float, environment: dict[str, str] | None = None
-) -> tuple[int | None, str]:
-    """Exit status and output (stdout, then stderr); None and why if it cannot run.
-
-    At the limit the command's whole process group is killed: a hung ``sinfo`` or
-    rank leaves nothing behind, and its open pipes cannot block us.
-    """
-    try:
-        process = subprocess.Popen(
-            command,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    except OSError as error:
-        return None, f"{Path(command[0]).name} cannot be run: {error.strerror}"
-    try:
-        output, _ = process.communicate(timeout=limit)
-    except subprocess.TimeoutExpired:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        return None, f"no answer within {limit:.0f} s"
-    return process.returncode, output.decode("utf-8", "replace")
+    return [Check("Chromium", None, detail, apt("chromium"))]
