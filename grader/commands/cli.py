@@ -1,4 +1,4 @@
-"""The ``workshop`` command: progress, checks, hints, and grading of many learners.
+"""The ``workshop`` command: a learner's commands, grade, doctor, site, submit.
 
 It must answer at once: torch is never imported here (the engine's server does
 that, while this process imports what it draws with), and rich and watchfiles are
@@ -7,33 +7,23 @@ imported only by the commands that use them.
 
 from __future__ import annotations
 
-import contextlib
-import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from grader.catalog import Exercise, find_exercise, find_root, load_catalog
+from grader.catalog import find_root, shown_path
+from grader.commands import exercises
+from grader.commands.house import (
+    STOPPED,
+    House,
+    complain,
+    complete_name,
+    make_screen,
+)
 from grader.errors import UserError
 from practice_cluster.cli import cluster
-
-if TYPE_CHECKING:
-    from grader.commands.display import Screen
-    from grader.commands.progress import Progress
-    from grader.engine.engine import Engine
-    from grader.verdicts.verdict import Result
-
-STOPPED = 130  # exit status after Ctrl-C, as shells have it
-
-
-def complain(sentence: str) -> None:
-    """One line on stderr, whatever the terminal can encode."""
-    encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
-    safe = sentence.encode(encoding, "backslashreplace").decode(encoding)
-    click.echo(f"workshop: {' '.join(safe.split())}", err=True)
 
 
 class Workshop(click.Group):
@@ -68,67 +58,7 @@ class Workshop(click.Group):
         return status
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)  # in the order of this file, not of the alphabet
-
-
-def complete_name(ctx, param, incomplete: str) -> list[str]:
-    """Names of exercises, for the shell's completion."""
-    try:
-        return [e.name for e in load_catalog(find_root()) if incomplete in e.name]
-    except UserError:
-        return []
-
-
-class House:
-    """What most commands need: the folder, its catalog, the learner's progress."""
-
-    def __init__(self) -> None:
-        from grader.commands.progress import Progress
-
-        self.root = find_root()
-        self.catalog = load_catalog(self.root)
-        self.progress: Progress = Progress(self.root, say=complain)
-
-    def find(self, name: str) -> Exercise:
-        """The exercise of that name, part of a name, or path of a file to edit.
-
-        Raises:
-            UserError: unknown, ambiguous, or the path of some other file.
-        """
-        exercise = find_exercise(self.catalog, name)
-        if os.sep in name and Path(name).resolve() != exercise.path.resolve():
-            raise UserError(
-                f"{name} is not {shown(exercise.path)}, the file that is meant by "
-                f"{exercise.name}: use the name alone"
-            )
-        return exercise
-
-    def current(self, name: str | None) -> Exercise | None:
-        """The named exercise, else the next that is not right, else None."""
-        return self.find(name) if name else self.progress.next(self.catalog)
-
-
-def shown(path: Path) -> str:
-    with contextlib.suppress(ValueError, OSError):
-        return str(path.relative_to(Path.cwd()))
-    return str(path)
-
-
-def make_screen() -> Screen:
-    from grader.commands.display import Screen
-
-    return Screen()
-
-
-@contextlib.contextmanager
-def warm_engine(needed: bool = True, seeds: tuple[int, ...] = ()) -> Iterator[Engine]:
-    """An engine whose server already imports torch, before anything else is done."""
-    from grader.engine.engine import Engine
-
-    with Engine(seeds=seeds) if seeds else Engine() as engine:
-        if needed:
-            engine.warm()
-        yield engine
+        return list(self.commands)  # in the order in which they were added
 
 
 @click.group(cls=Workshop, context_settings={"help_option_names": ["-h", "--help"]})
@@ -140,234 +70,8 @@ def cli() -> None:
     """
 
 
-@cli.command("list")
-def list_command() -> None:
-    """Every exercise in order, and how far you are."""
-    house = House()
-    screen = make_screen()
-    screen.catalog(house.catalog, house.progress.states(house.catalog))
-    screen.next(house.progress.next(house.catalog))
-
-
-@cli.command()
-@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete_name)
-@click.option("--all", "everything", is_flag=True, help="Every exercise you started.")
-@click.option("--solutions", is_flag=True, help="Check the solutions, not your files.")
-@click.option("-v", "--verbose", is_flag=True, help="Show all that was seen.")
-@click.option(
-    "--seed",
-    "seeds",
-    type=click.IntRange(0, 2**31),
-    multiple=True,
-    help="Seed of the inputs, instead of 1 and 2; may be repeated.",
-)
-def check(names, everything, solutions, verbose, seeds) -> int:
-    """Check exercises: 0 right, 1 wrong, 2 not started, 3 set-up broken.
-
-    Without NAME the next one that is not right is checked. Several are all
-    checked; the exit status is then 0 only if all are right.
-    """
-    from grader.commands.progress import MISSING, NOT_STARTED
-
-    house = House()
-    if names and everything:
-        raise UserError("--all and names exclude each other: give one of them")
-    states = {} if solutions else house.progress.states(house.catalog)
-    if names:
-        chosen = list(dict.fromkeys(house.find(name) for name in names))
-    elif solutions:
-        chosen = house.catalog
-    elif everything:
-        idle = (NOT_STARTED, MISSING)
-        chosen = [e for e in house.catalog if states[e.name] not in idle]
-        if not chosen:
-            raise UserError("no exercise is started yet: `workshop next` names one")
-    else:
-        first = house.progress.next(house.catalog)
-        chosen = [first] if first else []
-    busy = any(states.get(e.name) not in (NOT_STARTED, MISSING) for e in chosen)
-    with warm_engine(busy, seeds) as engine:
-        screen = make_screen()
-        if not chosen:
-            screen.next(None)
-        elif not names and not solutions and not everything:
-            screen.say(f"The next one that is not right: {chosen[0].name}", "dim")
-        one = OneCheck(house, engine, screen, verbose)
-        results = []
-        for exercise in chosen:
-            results.append(one.run(exercise, solutions, keep=not seeds))
-        if len(chosen) > 1:
-            right = sum(result.passed for result in results)
-            screen.say(f"{right} of {len(chosen)} right")
-    return overall_status([result.status for result in results])
-
-
-def overall_status(statuses: list[str]) -> int:
-    """The exit status for several: the set-up first, then wrong, then not started."""
-    from grader.verdicts.verdict import EXIT_STATUS
-
-    for status in ("environment", "wrong", "not started"):
-        if status in statuses:
-            return EXIT_STATUS[status]
-    return EXIT_STATUS["right"]
-
-
-class OneCheck:
-    """Checks one exercise, shows the verdict, keeps it in the progress."""
-
-    def __init__(self, house: House, engine: Engine, screen: Screen, verbose: bool):
-        self.house, self.engine, self.screen = house, engine, screen
-        self.verbose = verbose
-
-    def run(self, exercise: Exercise, solutions: bool, keep: bool) -> Result:
-        from grader.commands.progress import content_of, digest_of
-
-        before = None if solutions else content_of(exercise)
-        result = self._grade(exercise, exercise.solution if solutions else None)
-        self.screen.result(exercise, result, self.verbose)
-        if solutions:
-            return result
-        if result.status == "not started":
-            self.screen.not_started(exercise)
-        if before is not None and before == content_of(exercise) and keep:
-            digest = digest_of(exercise, before)
-            try:
-                kind = result.verdict.kind.value
-                self.house.progress.record(exercise, digest, result.status, kind)
-            except UserError as error:
-                complain(f"{error} (the verdict above holds)")
-        if result.status == "wrong":
-            self.screen.say(f"  A hint: workshop hint {exercise.name}", "dim")
-        return result
-
-    def _grade(self, exercise: Exercise, path: Path | None) -> Result:
-        with self.screen.waiting(f"Checking {exercise.name} ...") as sign:
-            done = 0
-
-            def on_check(check, verdict) -> None:
-                nonlocal done
-                done += 1
-                sign.update(f"Checking {exercise.name}: {done} done ...")
-
-            return self.engine.grade(exercise, path=path, on_check=on_check)
-
-
-@cli.command()
-@click.argument("name", required=False, shell_complete=complete_name)
-def watch(name: str | None) -> int:
-    """Check on every save; go on when it is right.
-
-    Keys: h hint, n next, c check again, l list, q quit.
-    """
-    house = House()
-    exercise = house.current(name)
-    if exercise is None:
-        make_screen().next(None)
-        return 0
-    with warm_engine() as engine:
-        from grader.commands.watch.loop import Watch
-
-        status = Watch(house, engine, make_screen(), exercise).run()
-    if status == STOPPED:
-        raise KeyboardInterrupt
-    return status
-
-
-@cli.command()
-@click.argument("name", required=False, shell_complete=complete_name)
-@click.option("--again", is_flag=True, help="Show the same hints, no new one.")
-def hint(name: str | None, again: bool) -> None:
-    """One more hint for NAME (three in all), or for the next exercise."""
-    house = House()
-    exercise = house.current(name)
-    screen = make_screen()
-    if exercise is None:
-        screen.next(None)
-        return
-    if again:
-        number = house.progress.hints_shown(exercise)
-        if not number:
-            raise UserError(f"no hint for {exercise.name} was shown yet: omit --again")
-    else:
-        number = house.progress.show_hint(exercise)
-    screen.line((f"{exercise.name}: {exercise.title}", "bold"))
-    screen.hints(exercise, number)
-
-
-@cli.command("next")
-def next_command() -> None:
-    """The path of the next exercise, its page, and how long it takes."""
-    house = House()
-    make_screen().next(house.progress.next(house.catalog))
-
-
-@cli.command()
-@click.argument("name", shell_complete=complete_name)
-def reset(name: str) -> None:
-    """Start NAME again; your version is kept in .workshop/backup/."""
-    from grader.commands.progress import content_of, is_untouched, write_atomically
-    from grader.skeleton import read_solution, skeleton_text
-
-    house = House()
-    exercise = house.find(name)
-    fresh = skeleton_text(read_solution(exercise.solution), exercise.suffix)
-    content = content_of(exercise)
-    path = shown(exercise.path)
-    if content == fresh.encode():
-        click.echo(f"{path} is as it came: nothing to reset")
-        house.progress.forget(exercise)
-        return
-    if content is not None and not is_untouched(exercise, content):
-        backup = house.progress.back_up(exercise, content)
-        click.echo(f"Your version is kept as {shown(backup)}")
-    try:
-        write_atomically(exercise.path, fresh)
-    except OSError as error:
-        raise UserError(f"cannot write {path}: {error.strerror}") from error
-    house.progress.forget(exercise)
-    click.echo(f"{path} is as it came, its hints begin with the first")
-
-
-@cli.command()
-@click.argument("name", shell_complete=complete_name)
-@click.option("--anyway", is_flag=True, help="Show it though yours is not right yet.")
-def diff(name: str, anyway: bool) -> None:
-    """Your file beside the solution, once yours is right."""
-    import difflib
-
-    from grader.commands.progress import MISSING, RIGHT, content_of
-    from grader.skeleton import plain_solution, read_solution
-
-    house = House()
-    exercise = house.find(name)
-    state = house.progress.state(exercise)
-    if state == MISSING:
-        raise UserError(
-            f"{shown(exercise.path)} is missing: `workshop reset {exercise.name}` "
-            "brings it back"
-        )
-    if state != RIGHT and not anyway:
-        raise UserError(
-            f"{exercise.name} is {refusal(state)}; the solution is shown once yours is "
-            f"right (`workshop check {exercise.name}`), or now with --anyway"
-        )
-    mine = (content_of(exercise) or b"").decode("utf-8", "replace")
-    solved = plain_solution(read_solution(exercise.solution))
-    lines = difflib.unified_diff(
-        mine.splitlines(),
-        solved.splitlines(),
-        f"yours: {shown(exercise.path)}",
-        f"solution: {shown(exercise.solution)}",
-        lineterm="",
-    )
-    shown_lines = list(lines)
-    if not shown_lines:
-        click.echo("Your file is the solution, line for line.")
-    make_screen().diff(shown_lines)
-
-
-def refusal(state: str) -> str:
-    return {"changed": "not checked since its last change"}.get(state, state)
+for command in exercises.COMMANDS:
+    cli.add_command(command)
 
 
 @cli.command()
@@ -478,7 +182,7 @@ def site(name: str | None, settings: tuple[str, ...], forget: bool) -> None:
     if forget:
         sites.forget(root)
     elif name:
-        click.echo(f"{shown(sites.choose(root, name, settings))} is written:")
+        click.echo(f"{shown_path(sites.choose(root, name, settings))} is written:")
         click.echo((root / sites.CHOSEN).read_text(encoding="utf-8"), nl=False)
         return
     elif settings:

@@ -11,7 +11,6 @@ import sys
 import unicodedata
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from rich import box
 from rich.console import Console
@@ -26,7 +25,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from grader.catalog import Exercise
+from grader.catalog import Exercise, shown_path
 from grader.verdicts.verdict import MAX_LINES, Kind, Result, Verdict
 
 STYLES = {
@@ -59,14 +58,6 @@ def printable(text: str) -> str:
         char if char == "\n" or unicodedata.category(char)[0] != "C" else "?"
         for char in text.expandtabs(4)
     )
-
-
-def shown_path(path: Path) -> str:
-    """The path as one would type it here."""
-    try:
-        return str(path.relative_to(Path.cwd()))
-    except (ValueError, OSError):
-        return str(path)
 
 
 class Screen:

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from grader.catalog import Exercise
+from grader.catalog import Exercise, shown_path
 from grader.commands.progress import (
     CHANGED,
     MISSING,
@@ -40,8 +40,8 @@ from grader.errors import UserError
 from grader.verdicts.verdict import Result
 
 if TYPE_CHECKING:
-    from grader.commands.cli import House
     from grader.commands.display import Screen
+    from grader.commands.house import House
     from grader.engine.engine import Engine
 
 QUIET = 0.15  # seconds without a change before a check starts
@@ -266,15 +266,12 @@ class Watch:
         if bar:
             self.screen.progress(self.progress.states(self.catalog))
             self.screen.line(
-                ("Watching ", "dim"), (str(self._path()), "bold"), (" ...", "dim")
+                ("Watching ", "dim"),
+                (shown_path(self.exercise.path), "bold"),
+                (" ...", "dim"),
             )
         if self.keys.active:
             self.screen.say(KEYS, "dim")
-
-    def _path(self) -> Path:
-        with contextlib.suppress(ValueError, OSError):
-            return self.exercise.path.relative_to(Path.cwd())
-        return self.exercise.path
 
 
 class Worker:
