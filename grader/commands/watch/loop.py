@@ -9,21 +9,9 @@ last verdict: a check whose file has changed meanwhile is ended and done again.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
-import os
 import queue
-import re
-import select
-import signal
-import sys
-import termios
-import threading
 import time
-import tty
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from grader.catalog import Exercise, shown_path
@@ -36,8 +24,10 @@ from grader.commands.progress import (
     content_of,
     digest_of,
 )
+from grader.commands.watch.files import Files
+from grader.commands.watch.keys import Keys, signals_ask_to_leave
+from grader.commands.watch.worker import Finished, Worker
 from grader.errors import UserError
-from grader.verdicts.verdict import Result
 
 if TYPE_CHECKING:
     from grader.commands.display import Screen
@@ -47,19 +37,7 @@ if TYPE_CHECKING:
 QUIET = 0.15  # seconds without a change before a check starts
 LOOK = 0.5  # seconds between two looks at the files: network drives tell no events
 GONE = "gone"  # stands for the digest of a file that is not there
-# What arrow and function keys send: the letters in it are no keys.
-ARROWS = re.compile(rb"\x1b(?:\[[0-9;?]*[ -~]|O[ -~])?")
 KEYS = "h hint, n next, c check again, l list, q quit"
-
-
-@dataclass
-class Finished:
-    """What the worker hands back: a result, or the sentence why there is none."""
-
-    exercise: Exercise
-    digest: str
-    result: Result | None
-    problem: str = ""
 
 
 class Watch:
@@ -272,271 +250,3 @@ class Watch:
             )
         if self.keys.active:
             self.screen.say(KEYS, "dim")
-
-
-class Worker:
-    """One thread that runs one check at a time and can be told to drop it.
-
-    It counts as busy until the main loop has taken its result (``take``): else the
-    same content could be started again before its verdict was seen.
-    """
-
-    def __init__(self, engine: Engine, events: queue.SimpleQueue):
-        self.engine, self.events = engine, events
-        self.current: tuple[Exercise, str] | None = None
-        self._dropped = threading.Event()
-        self._orders: queue.SimpleQueue[tuple[Exercise, str] | None]
-        self._orders = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._work, daemon=True)
-
-    def __enter__(self) -> Worker:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *exception) -> None:
-        self._orders.put(None)
-        end = time.monotonic() + 5.0
-        while self._thread.is_alive() and time.monotonic() < end:
-            self.cancel()
-            self._thread.join(0.05)
-
-    @property
-    def busy(self) -> bool:
-        return self.current is not None
-
-    def doing(self, exercise: Exercise, digest: str) -> bool:
-        return self.current == (exercise, digest) and not self._dropped.is_set()
-
-    def start(self, exercise: Exercise, digest: str) -> None:
-        """Only while not busy."""
-        self._dropped.clear()
-        self.current = (exercise, digest)
-        self._orders.put(self.current)
-
-    def take(self) -> None:
-        """The result has arrived: ready for the next."""
-        self.current = None
-
-    def cancel(self) -> None:
-        """Drop what runs. Calling it again and again does no harm, and is needed:
-        between two checks there is nothing that the engine could end."""
-        if self.busy:
-            self._dropped.set()
-            self.engine.cancel()
-
-    def _work(self) -> None:
-        while (order := self._orders.get()) is not None:
-            self.events.put(("finished", self._grade(*order)))
-
-    def _grade(self, exercise: Exercise, digest: str) -> Finished:
-        number = 0
-
-        def on_check(check, verdict) -> None:
-            nonlocal number
-            number += 1
-            self.events.put(("checked", number))
-            if self._dropped.is_set():
-                raise InterruptedError
-
-        try:
-            result = self.engine.grade(exercise, on_check=on_check)
-        except UserError as error:
-            return Finished(exercise, digest, None, str(error))
-        except Exception as error:  # the watch goes on, whatever a check does
-            problem = f"the grader itself failed: {type(error).__name__}: {error}"
-            return Finished(
-                exercise, "" if self._dropped.is_set() else digest, None, problem
-            )
-        if self._dropped.is_set():
-            return Finished(exercise, "", None)
-        return Finished(exercise, digest, result)
-
-
-class Files:
-    """Says that something was saved, and which exercise.
-
-    watchfiles only wakes the main loop; what changed is found by looking, which
-    also works where there are no events (network drives, too many watches).
-    """
-
-    def __init__(
-        self, folder: Path, catalog: list[Exercise], events: queue.SimpleQueue
-    ):
-        self.folder, self.catalog, self.events = folder, catalog, events
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._listen, daemon=True)
-        self._last = self._stats()
-
-    def __enter__(self) -> Files:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *exception) -> None:
-        self._stop.set()
-        self._thread.join(2)
-
-    def _listen(self) -> None:
-        try:
-            from watchfiles import watch
-
-            changes = watch(
-                self.folder,
-                watch_filter=None,
-                debounce=100,
-                step=20,
-                stop_event=self._stop,
-                rust_timeout=200,
-                raise_interrupt=False,
-                recursive=False,
-            )
-            for _ in changes:
-                self.events.put(("saved", None))
-        except Exception:  # no events here: the main loop looks by itself
-            return
-
-    def _stats(self) -> dict[str, tuple | None]:
-        return {exercise.name: _stat(exercise.path) for exercise in self.catalog}
-
-    def newly_saved(self) -> list[Exercise]:
-        """The exercises whose files changed since the last call."""
-        before, self._last = self._last, self._stats()
-        return [e for e in self.catalog if self._last[e.name] != before[e.name]]
-
-    def forget(self) -> None:
-        """Take the files as they are now for known."""
-        self._last = self._stats()
-
-
-def _stat(path: Path) -> tuple | None:
-    try:
-        seen = path.stat()
-    except OSError:
-        return None
-    return seen.st_ino, seen.st_size, seen.st_mtime_ns
-
-
-class Keys:
-    """Single keys from the terminal, whose mode is put back on every way out.
-
-    Without a terminal, or in the background of one, there are no keys.
-    """
-
-    def __init__(self, events: queue.SimpleQueue):
-        self.events = events
-        self.active = False
-        self._fd = -1
-        self._saved: list | None = None
-        self._line = ""
-
-    def __enter__(self) -> Keys:
-        try:
-            self._fd = sys.stdin.fileno()
-            if not (os.isatty(self._fd) and sys.stdout.isatty() and self._in_front()):
-                return self
-            self._saved = termios.tcgetattr(self._fd)
-        except (OSError, ValueError, AttributeError, termios.error):
-            return self
-        self._wake_read, self._wake_write = os.pipe()
-        self._thread = threading.Thread(target=self._listen, daemon=True)
-        atexit.register(self.restore)
-        self._before = {
-            signal.SIGTSTP: signal.signal(signal.SIGTSTP, self._suspend),
-            signal.SIGCONT: signal.signal(signal.SIGCONT, self._go_on),
-        }
-        self.active = True
-        self._single_keys()
-        self._thread.start()
-        return self
-
-    def __exit__(self, *exception) -> None:
-        if not self.active:
-            return
-        self.active = False
-        self.restore()
-        atexit.unregister(self.restore)
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-        os.write(self._wake_write, b"x")
-        self._thread.join(2)
-
-    def draw(self, text: str) -> None:
-        """One line that the next output overwrites (terminal only)."""
-        if not self.active or text == self._line:
-            return
-        self._line = text
-        columns = os.get_terminal_size(self._fd).columns if text else 0
-        with contextlib.suppress(OSError):
-            sys.stdout.write("\r\x1b[K" + text[: max(columns - 1, 0)])
-            sys.stdout.flush()
-
-    def restore(self) -> None:
-        """The terminal as it was found."""
-        if self._saved is not None:
-            with contextlib.suppress(termios.error, OSError):
-                if self._in_front():
-                    termios.tcsetattr(self._fd, termios.TCSANOW, self._saved)
-
-    def _single_keys(self) -> None:
-        with contextlib.suppress(termios.error, OSError):
-            if self._in_front():
-                tty.setcbreak(self._fd, termios.TCSANOW)
-
-    def _in_front(self) -> bool:
-        """In the background, touching the terminal would stop the process."""
-        return os.tcgetpgrp(self._fd) == os.getpgrp()
-
-    def _suspend(self, number, frame) -> None:
-        """Ctrl-Z: give the terminal back first, then really stop."""
-        self.restore()
-        signal.signal(signal.SIGTSTP, signal.SIG_DFL)
-        os.kill(os.getpid(), signal.SIGTSTP)
-        self._go_on(number, frame)  # a process without a shell is not stopped
-
-    def _go_on(self, number, frame) -> None:
-        signal.signal(signal.SIGTSTP, self._suspend)
-        self._single_keys()
-
-    def _listen(self) -> None:
-        with contextlib.suppress(OSError, ValueError):
-            while self.active:
-                ready, _, _ = select.select([self._fd, self._wake_read], [], [])
-                if self._wake_read in ready:
-                    return
-                if not self._in_front():
-                    time.sleep(LOOK)
-                    continue
-                pressed = os.read(self._fd, 64)
-                if not pressed or b"\x04" in pressed:  # the terminal ended, Ctrl-D
-                    self.events.put(("key", "q"))
-                    return
-                letters = ARROWS.sub(b"", pressed).decode("ascii", "ignore")
-                for char in letters.lower():
-                    self.events.put(("key", char))
-
-
-@contextlib.contextmanager
-def signals_ask_to_leave(events: queue.SimpleQueue):
-    """SIGINT, SIGTERM and SIGHUP become an event; a second one raises SystemExit.
-
-    An exception raised from a handler is lost if it arrives in the wrong moment
-    (while Python imports, for one); what is put into the queue is not. Either way
-    the terminal is put back.
-    """
-    asked = False
-
-    def ask(number, frame):
-        nonlocal asked
-        if asked:
-            raise SystemExit(128 + number)
-        asked = True
-        events.put(("signal", number))
-
-    before: dict[int, Callable | int | None] = {
-        number: signal.signal(number, ask)
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    }
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
