@@ -103,7 +103,10 @@ def grade(folders, each, names, csv_path, json_path, junit_path, jobs) -> int:
     folder. A file that is missing counts as not started. Results are written
     while grading goes on, so that nothing is lost if it is interrupted.
     """
-    from grader.commands.grade.book import Gradebook, Outputs, collect, grade_all
+    from grader.commands.grade.book import Gradebook
+    from grader.commands.grade.outputs import Outputs
+    from grader.commands.grade.pool import grade_all
+    from grader.commands.grade.submissions import collect
 
     house = House()
     catalog = house.catalog
