@@ -25,7 +25,7 @@ from grader.engine.channel import receive_line
 from grader.engine.forkserver import ForkServer
 from grader.errors import UserError
 from grader.skeleton import read_solution, same_code, skeleton_text
-from grader.verdicts.diagnosis import Diagnosis
+from grader.verdicts.diagnosis import diagnose
 from grader.verdicts.verdict import Kind, Result, Verdict
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ class Engine:
                 "`workshop doctor`",
                 exit_status=3,
             )
-        return Diagnosis(job, json.loads(answer)).verdict()
+        return diagnose(job, json.loads(answer))
 
     def _scheduler(self, check: Check) -> dict:
         """What the check's Scheduler needs; starts the practice cluster."""

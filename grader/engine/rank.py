@@ -32,7 +32,7 @@ from grader.engine import rendezvous, sandbox, tampering
 from grader.engine.channel import CHECKING, LOADING, PHASE, REPORTED, Reporter
 from grader.engine.ledger import Ledger
 from grader.engine.whereabouts import Watcher, learners_frame
-from grader.verdicts import suspicion
+from grader.verdicts.classics.exceptions import of_exception
 
 MAX_MESSAGE = 2000
 MAX_FRAMES = 12
@@ -201,7 +201,7 @@ class Session:
             "type": kind,
             "message": cut,
             "length": len(message),
-            "suspicion": suspicion.of_exception(kind, cut),
+            "suspicion": of_exception(kind, cut),
             **self._where(error),
         }
 
