@@ -7,12 +7,9 @@ Only ASCII is written here, and colours say nothing that words do not say.
 
 from __future__ import annotations
 
-import sys
-import unicodedata
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from rich import box
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -26,38 +23,11 @@ from rich.table import Table
 from rich.text import Text
 
 from grader.catalog import Exercise, shown_path
+from grader.commands import tables
+from grader.commands.console import STYLES, make_console, printable
 from grader.verdicts.verdict import MAX_LINES, Kind, Result, Verdict
 
-STYLES = {
-    "right": "green",
-    "wrong": "red",
-    "changed": "yellow",
-    "missing": "yellow",
-    "not started": "dim",
-    "environment": "magenta",
-    "unreadable": "magenta",
-    "not graded": "magenta",
-}
 BAR_WIDTH = 30
-
-
-def make_console(stderr: bool = False) -> Console:
-    """A console that writes what the terminal cannot encode as an escape."""
-    stream = sys.stderr if stderr else sys.stdout
-    reconfigure = getattr(stream, "reconfigure", None)
-    if reconfigure:
-        reconfigure(errors="backslashreplace")
-    return Console(
-        stderr=stderr, markup=False, highlight=False, emoji=False, soft_wrap=False
-    )
-
-
-def printable(text: str) -> str:
-    """The text without what would move the cursor, ring, or colour the terminal."""
-    return "".join(
-        char if char == "\n" or unicodedata.category(char)[0] != "C" else "?"
-        for char in text.expandtabs(4)
-    )
 
 
 class Screen:
@@ -174,30 +144,7 @@ class Screen:
     # -- tables ------------------------------------------------------------------
     def catalog(self, catalog: list[Exercise], states: dict[str, str]) -> None:
         """Every exercise in order with its state, then the progress bar."""
-        table = self._table()
-        table.add_column("#", justify="right", no_wrap=True)
-        table.add_column("name", no_wrap=True)
-        table.add_column("title", overflow="fold", ratio=1)
-        if self.console.width >= 100:
-            table.add_column("lesson", no_wrap=True)
-        else:
-            table.add_column("lesson", no_wrap=True, overflow="ellipsis", max_width=6)
-        table.add_column("min", justify="right", no_wrap=True)
-        table.add_column("state", no_wrap=True)
-        for number, exercise in enumerate(catalog, start=1):
-            state = states[exercise.name]
-            lesson = exercise.lesson
-            if self.console.width < 100:
-                lesson = lesson.split("_")[0]
-            table.add_row(
-                str(number),
-                Text(printable(exercise.name)),
-                Text(printable(exercise.title)),
-                Text(printable(lesson)),
-                str(exercise.minutes),
-                Text(state, STYLES.get(state, "")),
-            )
-        self.console.print(table)
+        self.console.print(tables.of_catalog(self.console, catalog, states))
         if "changed" in states.values():
             self.say("changed: not checked since the last change (workshop check NAME)")
         if "missing" in states.values():
@@ -248,30 +195,7 @@ class Screen:
 
     def doctor(self, checks: Iterable) -> None:
         """What works on this machine, and the cure for what does not."""
-        words = {
-            True: ("works", "green"),
-            False: ("broken", "red"),
-            None: ("absent", "dim"),
-        }
-        table = self._table()
-        table.add_column("part", no_wrap=True)
-        table.add_column("state", no_wrap=True)
-        table.add_column("what was seen; what to do", overflow="fold", ratio=1)
-        for check in checks:
-            word, style = words[check.ok]
-            told = Text(printable(check.detail))
-            if check.cure and not check.ok:
-                told.append("\n" + printable(check.cure), "dim")
-            table.add_row(Text(printable(check.name)), Text(word, style), told)
-        self.console.print(table)
-
-    def _table(self) -> Table:
-        if not self.console.is_terminal:
-            return Table(box=box.ASCII_DOUBLE_HEAD, show_edge=False, pad_edge=False)
-        wide = self.console.width > 120
-        table = Table(box=box.SIMPLE, show_edge=False, expand=not wide)
-        table.padding = (0, 1, 0, 0)
-        return table
+        self.console.print(tables.of_doctor(self.console, checks))
 
     # -- the instructor's table --------------------------------------------------
     def grading(self, total: int) -> Progress:
@@ -290,38 +214,13 @@ class Screen:
 
     def gradebook(self, book) -> None:
         """A row per learner, then a row per exercise (which one is hard?)."""
-        learners = self._table()
-        learners.add_column("learner", overflow="fold", ratio=1)
-        for head in ("right", "wrong", "not started", "other", "points"):
-            learners.add_column(head, justify="right", no_wrap=True)
-        for row in book.rows:
-            counts = row.counts()
-            learners.add_row(
-                Text(printable(row.learner)),
-                str(counts["right"]),
-                str(counts["wrong"]),
-                str(counts["not started"]),
-                str(counts["other"]),
-                f"{row.points} / {row.possible}",
-            )
-        self.console.print(learners)
+        self.console.print(tables.of_learners(self.console, book))
         if len(book.rows) > 1:
             self.console.print()
-            self._by_exercise(book)
+            self.console.print(tables.of_exercises(self.console, book))
         for row in book.rows:
             for note in row.notes():
                 self.line((f"{row.learner}: ", "bold"), note)
-
-    def _by_exercise(self, book) -> None:
-        table = self._table()
-        table.add_column("exercise", overflow="fold", ratio=1)
-        for head in ("right", "wrong", "not started", "other"):
-            table.add_column(head, justify="right", no_wrap=True)
-        table.add_column("most common verdict", no_wrap=True)
-        for name, counts, common in book.by_exercise():
-            cells = [str(counts[k]) for k in ("right", "wrong", "not started", "other")]
-            table.add_row(Text(name), *cells, Text(common))
-        self.console.print(table)
 
 
 class Waiting:

@@ -91,7 +91,6 @@ def test_no_file_is_too_long_for_one_reading():
         longer |= {str(p.relative_to(ROOT)): n for p, n in lines.items() if n > LONGEST}
     show(("folder", "files", "lines", "longest", "lines"), rows)
     assert longer.keys() - STILL_LONGER.keys() == set(), f"split it: {longer}"
-    assert STILL_LONGER.keys() - longer.keys() == set(), "take it off STILL_LONGER"
 
 
 @pytest.mark.parametrize("package", ["grader", "practice_cluster"])
