@@ -85,21 +85,7 @@ def submit(
 ) -> tuple[str, str, int | None, str, list[str]]:
     """Run ``script`` with stand-ins; (id, state, exit code, output, nodes)."""
     programs = folder / "paper"
-    programs.mkdir(exist_ok=True)
-    pbsdsh, pbs_tmrsh, ssh = (
-        text.replace("BARE", BARE).replace("RUN", how)
-        for text, how in ((PBSDSH, ""), (REMOTE, ""), (REMOTE, "bash -c"))
-    )
-    stand_ins = {
-        "hostname": HOSTNAME,
-        "srun": SRUN,
-        "scontrol": SCONTROL,
-        "pbsdsh": pbsdsh,
-        "pbs_tmrsh": pbs_tmrsh,
-        "ssh": ssh,
-    }
-    for name, text in stand_ins.items():
-        write_program(programs / name, text)
+    _write_stand_ins(programs)
     for name in RECORDED:
         _only_record(folder / ".venv" / "bin" / name)
     hosts = [f"n{number + 1}" for number in range(nodes)]
@@ -122,6 +108,24 @@ def submit(
         return "dry", STILL_RUNNING, None, output, hosts
     state = "COMPLETED" if done.returncode == 0 else "FAILED"
     return "dry", state, done.returncode, done.stdout, hosts
+
+
+def _write_stand_ins(programs: Path) -> None:
+    programs.mkdir(exist_ok=True)
+    pbsdsh, pbs_tmrsh, ssh = (
+        text.replace("BARE", BARE).replace("RUN", how)
+        for text, how in ((PBSDSH, ""), (REMOTE, ""), (REMOTE, "bash -c"))
+    )
+    stand_ins = {
+        "hostname": HOSTNAME,
+        "srun": SRUN,
+        "scontrol": SCONTROL,
+        "pbsdsh": pbsdsh,
+        "pbs_tmrsh": pbs_tmrsh,
+        "ssh": ssh,
+    }
+    for name, text in stand_ins.items():
+        write_program(programs / name, text)
 
 
 def _only_record(program: Path) -> None:
