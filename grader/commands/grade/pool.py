@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 from grader.commands.grade.book import ENVIRONMENT, Cell, Gradebook
 from grader.commands.grade.formats import text_of
 from grader.commands.grade.outputs import WRITE_EVERY, Outputs
+from grader.commands.signals import ending_signals, first_asks
 from grader.errors import UserError
 
 if TYPE_CHECKING:
     from grader.commands.display import Screen
     from grader.engine.engine import Engine
 
-ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 STOP: Any = object()  # in the queue of graded cells: a signal asked to stop
 
 
@@ -111,16 +111,19 @@ def grade_all(
     jobs = min(jobs, max(1, len(waiting)))
     with tempfile.TemporaryDirectory(prefix="workshop-grade-") as folder:
         pool = Pool(make_engine, jobs, Path(folder))
+        stop = first_asks(
+            lambda number: pool.done.put(STOP), lambda number: KeyboardInterrupt()
+        )
         screen = None
         try:
-            with _signals_stop(pool):
+            with ending_signals(stop):
                 pool.start(waiting)
                 screen = make_screen()
                 finished = _follow(book, pool, outputs, screen)
         except KeyboardInterrupt:
             finished = False
         finally:
-            with _no_more_signals():
+            with ending_signals(signal.SIG_IGN):  # an impatient Ctrl-C loses nothing
                 pool.stop()
                 outputs.write(book, now=True)
     with contextlib.suppress(BrokenPipeError):
@@ -160,44 +163,3 @@ def _follow(book: Gradebook, pool: Pool, outputs: Outputs, screen: Screen) -> bo
             exit_status=3,
         )
     return True
-
-
-@contextlib.contextmanager
-def _signals_stop(pool: Pool):
-    """SIGINT, SIGTERM and SIGHUP ask the main loop to stop; a second one raises.
-
-    An exception raised from a handler is lost if it arrives in the wrong moment
-    (while Python imports, for one); what is put into the queue is not.
-    """
-    asked = False
-
-    def ask(number, frame):
-        nonlocal asked
-        if asked:
-            raise KeyboardInterrupt
-        asked = True
-        pool.done.put(STOP)
-
-    before = {}
-    if threading.current_thread() is threading.main_thread():
-        for number in ENDING_SIGNALS:
-            before[number] = signal.signal(number, ask)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-@contextlib.contextmanager
-def _no_more_signals():
-    """A second, impatient Ctrl-C must not lose the results that are being written."""
-    before = {}
-    if threading.current_thread() is threading.main_thread():
-        for number in ENDING_SIGNALS:
-            before[number] = signal.signal(number, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -1,4 +1,4 @@
-"""The terminal of ``workshop watch``: single keys, one line to draw on, signals."""
+"""The terminal of ``workshop watch``: single keys, and one line to draw on."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ import termios
 import threading
 import time
 import tty
-from collections.abc import Callable
 
 LOOK = 0.5  # seconds between two looks, in the background of a terminal
 # What arrow and function keys send: the letters in it are no keys.
@@ -118,31 +117,3 @@ class Keys:
                 letters = ARROWS.sub(b"", pressed).decode("ascii", "ignore")
                 for char in letters.lower():
                     self.events.put(("key", char))
-
-
-@contextlib.contextmanager
-def signals_ask_to_leave(events: queue.SimpleQueue):
-    """SIGINT, SIGTERM and SIGHUP become an event; a second one raises SystemExit.
-
-    An exception raised from a handler is lost if it arrives in the wrong moment
-    (while Python imports, for one); what is put into the queue is not. Either way
-    the terminal is put back.
-    """
-    asked = False
-
-    def ask(number, frame):
-        nonlocal asked
-        if asked:
-            raise SystemExit(128 + number)
-        asked = True
-        events.put(("signal", number))
-
-    before: dict[int, Callable | int | None] = {
-        number: signal.signal(number, ask)
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    }
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

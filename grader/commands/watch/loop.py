@@ -24,8 +24,9 @@ from grader.commands.progress import (
     content_of,
     digest_of,
 )
+from grader.commands.signals import ending_signals, first_asks
 from grader.commands.watch.files import Files
-from grader.commands.watch.keys import Keys, signals_ask_to_leave
+from grader.commands.watch.keys import Keys
 from grader.commands.watch.worker import Finished, Worker
 from grader.errors import UserError
 
@@ -61,7 +62,11 @@ class Watch:
     def run(self) -> int:
         """Until q, Ctrl-C, or the last exercise is right."""
         with contextlib.ExitStack() as stack:
-            stack.enter_context(signals_ask_to_leave(self.events))
+            ask = first_asks(
+                lambda number: self.events.put(("signal", number)),
+                lambda number: SystemExit(128 + number),
+            )
+            stack.enter_context(ending_signals(ask))
             stack.enter_context(self.worker)
             stack.enter_context(self.files)
             stack.enter_context(self.keys)
