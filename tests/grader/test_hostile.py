@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.engine import Engine
-from grader.verdict import MAX_LINES, Kind
+from grader.engine.engine import Engine
+from grader.verdicts.verdict import MAX_LINES, Kind
 from tests.grader.support import RIGHT, grade_code
 
 HEAD = """

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from grader.verdict import Kind
+from grader.verdicts.verdict import Kind
 from tests.grader.support import RIGHT
 
 BURN = "while True: pass"

@@ -13,7 +13,7 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 
 from accounting import Traffic
 from collectives import meet_others
-from grader.ledger import Ledger
+from grader.engine.ledger import Ledger
 
 
 def calls():

@@ -19,7 +19,7 @@ from accounting import (
 )
 from byte_gpt import Block, Sizes
 from gpt_formulas import block_activations
-from grader.ledger import ring_bytes
+from grader.engine.ledger import ring_bytes
 from tests.scripts.trainings import ROOT, SRC, torchrun
 
 
