@@ -17,6 +17,8 @@ from grader.engine.engine import Engine
 from grader.verdicts.verdict import MAX_LINES, Kind
 from tests.grader.support import RIGHT, grade_code
 
+pytestmark = pytest.mark.full
+
 HEAD = """
 import os, signal, subprocess, sys, threading, time
 import torch

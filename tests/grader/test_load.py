@@ -10,6 +10,8 @@ import pytest
 from grader.verdicts.verdict import Kind
 from tests.grader.support import RIGHT
 
+pytestmark = pytest.mark.full
+
 BURN = "while True: pass"
 DDP_STEP = '''
 import pytest, torch

@@ -19,6 +19,8 @@ from sharded_checkpoint import check_folder, newest
 from tests.in_ranks import assert_right, every_check_in
 from tests.scripts.trainings import SRC, run, script, sentence, torchrun
 
+pytestmark = pytest.mark.full
+
 HERE = Path(__file__).resolve().parent
 SMALL = ["--width=24", "--heads=4", "--blocks=1", "--context=8", "--batch-size=4"]
 NAME = "fsdp_tensor_parallel.py"

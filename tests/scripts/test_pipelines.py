@@ -15,6 +15,8 @@ from stages import cut, name_layers
 from tests.in_ranks import assert_right, every_check_in
 from tests.scripts.trainings import script, sentence, torchrun
 
+pytestmark = pytest.mark.full
+
 HERE = Path(__file__).resolve().parent
 SRC = HERE.parents[1] / "src"
 
