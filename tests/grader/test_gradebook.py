@@ -333,6 +333,7 @@ def test_an_output_that_fails_later_is_said_and_the_table_shown(house, hand_in, 
 
 
 # -- the real engine -------------------------------------------------------------------
+@pytest.mark.full
 def test_hostile_submissions_do_not_change_the_others_grades(house, tmp_path):
     code = {
         "alice": "def add(a):\n    return a + 1\n",

@@ -174,6 +174,7 @@ def verdict_on(
     return engine.run_check(check, script, write(folder, script, name))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("where", ["cluster", "paper"])
 @pytest.mark.parametrize(
     ("script", "kind", "words"),
@@ -201,6 +202,7 @@ def test_verdict(script, kind, words, where, tmp_path, request):
     assert told == (kind is Kind.RIGHT and where == "paper")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("where", ["cluster", "paper"])
 @pytest.mark.parametrize(
     ("script", "kind", "words"),

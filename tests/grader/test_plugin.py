@@ -137,6 +137,7 @@ def test_exercises_of_another_folder_are_graded(small_workshop, tmp_path):
     assert "there is no folder nowhere" in unknown.stderr
 
 
+@pytest.mark.full
 def test_xdist_and_junit_report_the_same(small_workshop):
     wrong = SOLUTION.replace("dist.all_reduce(t)", "pass")
     (small_workshop / "exercises/01_sum.py").write_text(wrong)
@@ -173,6 +174,7 @@ SLEEPS = SOLUTION.replace(
 )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_interrupted_run_leaves_no_process(small_workshop, number):
     (small_workshop / "exercises/01_sum.py").write_text(SLEEPS)

@@ -440,6 +440,7 @@ def test_answer(exercise):
 '''
 
 
+@pytest.mark.full
 def test_what_torch_replaces_itself_is_no_tampering(tmp_path):
     code = "import importlib\n\ndef answer():\n"
     code += "    importlib.import_module('torch._' + 'dynamo')\n    return 3\n"

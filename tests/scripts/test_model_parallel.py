@@ -77,6 +77,7 @@ def test_two_processes_train_like_one_device(two_processes, on_one_device):
     check_training(metrics, process.stdout, on_one_device)
 
 
+@pytest.mark.full
 def test_one_process_trains_like_one_device(tmp_path, on_one_device, capsys):
     path = tmp_path / "metrics.json"
     torch.manual_seed(0)

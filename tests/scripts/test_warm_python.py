@@ -310,6 +310,7 @@ def lives(process: Path) -> bool:
         return False
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("end", ["close", "SIGKILL"])
 def test_nothing_is_left_of_a_session(end, monkeypatch):
     monkeypatch.setenv("COLD_PYTHON", "")
