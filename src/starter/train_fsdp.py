@@ -8,7 +8,7 @@ Change the three marked places: (1) data, (2) model, (3) loss. It needs only PyT
     qsub -v SCRIPT=train_fsdp.py job_scripts/chained.pbs     # the same with PBS
 
 Run the same command again to resume: it ends with the parameters of an uninterrupted
-run. SIGTERM or SIGUSR1 to any rank saves after the next step; all ranks end with 0.
+run. SIGTERM or SIGUSR1 to any rank saves after the next step; all exit with status 0.
 """
 
 import argparse
