@@ -1,0 +1,288 @@
+"""Train with fully_shard (FSDP2) on any number of GPUs and nodes: one file to copy.
+
+Change the three marked places: (1) data, (2) model, (3) loss. It needs only PyTorch:
+
+    python train_fsdp.py                                     # a laptop, one process
+    torchrun --standalone --nproc-per-node=4 train_fsdp.py   # one machine, four ranks
+    SCRIPT=train_fsdp.py sbatch job_scripts/requeue.sbatch   # longer than a job may be
+    qsub -v SCRIPT=train_fsdp.py job_scripts/chained.pbs     # the same with PBS
+
+Run the same command again to resume: it ends with the parameters of an uninterrupted
+run. SIGTERM or SIGUSR1 to any rank saves after the next step; all exit with status 0.
+"""
+
+import argparse
+import functools
+import math
+import os
+import shutil
+import signal
+import sys
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
+from torch import nn
+from torch.distributed.checkpoint.api import CheckpointException
+from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+from torch.utils import data
+
+
+# (1) your data, to train on and to evaluate; samples are tuples of tensors
+def make_datasets() -> list:
+    rng = torch.Generator().manual_seed(0)
+    points = torch.randn(5000, 32, generator=rng)
+    samples = data.TensorDataset(points, points[:, :10].argmax(1))
+    return data.random_split(samples, [4001, 999], rng)
+
+
+# (2) your model: most of it in .blocks; modules have reset_parameters(), as torch's
+class Model(nn.Module):
+    def __init__(self, width: int = 64, blocks: int = 3):
+        super().__init__()
+        self.first, self.last = nn.Linear(32, width), nn.Linear(width, 10)
+        self.blocks = nn.ModuleList(nn.Linear(width, width) for _ in range(blocks))
+        self.dropout = nn.Dropout(0.1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.first(x)
+        for block in self.blocks:
+            x = x + self.dropout(nn.functional.gelu(block(x)))
+        return self.last(x)
+
+
+# (3) your loss: the mean over the samples of a batch
+def loss_function(model: nn.Module, batch: list[torch.Tensor]) -> torch.Tensor:
+    return nn.functional.cross_entropy(model(batch[0]).float(), batch[1])
+
+
+add = (parser := argparse.ArgumentParser()).add_argument
+add("epochs", nargs="?", type=int, default=10, help="in all runs together")
+add("save_every", nargs="?", type=float, default=1, help="in epochs, such as 0.25")
+add("--snapshot", type=Path, default="snapshots", help="a folder of all nodes")
+add("--batch-size", type=int, default=64, help="samples per step, of all ranks")
+add("--accumulation", type=int, default=1, help="forwards per step, to save memory")
+add("--learning-rate", type=float, default=3e-3, help="at the end of the warm-up")
+add("--warmup-steps", type=int, default=50)
+add("--workers", type=int, default=2, help="processes per rank that load data")
+add("--log-every", type=int, default=20, help="in steps")
+add("--seed", type=int, default=0)
+
+
+def join_ranks(args: argparse.Namespace) -> None:
+    """Join the process group, and add to ``args`` who this process is."""
+    launchers = (  # where each says rank, world size, local rank
+        ("RANK", "WORLD_SIZE", "LOCAL_RANK"),  # torchrun
+        ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"),
+        ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_STEP_ID"),  # srun
+    )
+    names = next((names for names in launchers if {*names} <= os.environ.keys()), ())
+    numbers = [int(os.environ[name]) for name in names[:3]]
+    args.rank, args.world_size, local_rank = numbers or (0, 1, 0)
+    where = "env://" if args.world_size > 1 else "tcp://127.0.0.1:0"
+    args.device, backend, device_id = torch.device("cpu"), "gloo", None
+    if torch.cuda.is_available():
+        # modulo, because some launchers show each rank only the GPU that is its own
+        device_id = torch.device("cuda", local_rank % torch.cuda.device_count())
+        torch.cuda.set_device(device_id)
+        args.device, backend = device_id, "cpu:gloo,cuda:nccl"  # gloo waits for no GPU
+    timeout, ranks = timedelta(minutes=30), (args.world_size, args.rank)  # saves fit in
+    dist.init_process_group(backend, where, timeout, *ranks, device_id=device_id)
+    args.save_group = dist.new_group(backend="gloo")  # saves run beside the steps
+
+
+def from_rank_0(step: int, problem: str) -> int:
+    """The step of rank 0, on all ranks; if it has a problem, all end with status 2."""
+    box = [step, problem]
+    dist.broadcast_object_list(box, device=torch.device("cpu"))  # from rank 0 to all
+    if box[1] and dist.get_rank() == 0:
+        print(f"{sys.argv[0]}: error: {box[1]}", file=sys.stderr, flush=True)
+    if box[1]:
+        dist.barrier()  # torchrun ends all ranks as soon as one has ended
+        os._exit(2)
+    return box[0]
+
+
+def micro_batch(dataset, args: argparse.Namespace, number) -> list:
+    """What this rank trains on in a forward: all of it follows from the number."""
+    step, part = divmod(number, args.accumulation)
+    epoch, position = divmod(step, args.steps_per_epoch)
+    if epoch != args.epoch:  # another order, the same on all ranks
+        rng = torch.Generator().manual_seed(hash((args.seed, epoch)))
+        args.epoch, args.order = epoch, torch.randperm(len(dataset), generator=rng)
+    batch = args.order[position * args.batch_size :][: args.batch_size]
+    mine = batch[args.rank :: args.world_size].chunk(args.accumulation)[part]
+    torch.manual_seed(hash((args.seed, number, args.rank)))  # and numpy's, if used
+    return data.default_collate([dataset[index] for index in mine.tolist()])
+
+
+def make_sharded_model(args: argparse.Namespace) -> nn.Module:
+    """Make block after block real, and shard it: none holds the whole model."""
+    with torch.device("meta"):
+        model = Model()
+    forward = torch.bfloat16 if args.device.type == "cuda" else None
+    policy = MixedPrecisionPolicy(forward, reduce_dtype=torch.float32)
+    torch.manual_seed(args.seed)  # ranks draw the same whole blocks and keep shards
+    modules: list = [*model.blocks, model]
+    for module in modules:
+        for child in module.modules():
+            own = [*child.parameters(recurse=False), *child.buffers(recurse=False)]
+            if any(tensor.is_meta for tensor in own):
+                child.to_empty(device=args.device, recurse=False).reset_parameters()
+        fully_shard(module, mp_policy=policy)
+    return model
+
+
+def mean_loss(model: nn.Module, batch: list, device: torch.device) -> torch.Tensor:
+    return loss_function(model, [t.to(device, non_blocking=True) for t in batch])
+
+
+def train_step(model: nn.Module, optimizer, batches, step: int, args) -> torch.Tensor:
+    """One step on the batch of all ranks; the mean loss of this one, on the device."""
+    mean = torch.zeros((), device=args.device)
+    for part in range(args.accumulation):
+        batch = next(batches)
+        torch.manual_seed(hash((args.seed, step, part, args.rank)))  # for dropout
+        model.set_requires_gradient_sync(part == args.accumulation - 1)
+        loss = mean_loss(model, batch, args.device) / args.accumulation
+        loss.backward()  # the last one makes gradients the mean over the ranks
+        mean += loss.detach()
+    nn.utils.clip_grad_norm_(model.parameters(), max_norm=1.0)
+    warm, rest = args.warmup_steps, max(1, args.total_steps - args.warmup_steps)
+    cosine = 0.55 + 0.45 * math.cos(math.pi * max(0, step - warm) / rest)
+    for group in optimizer.param_groups:  # up in a line, down in a cosine to a tenth
+        group["lr"] = args.learning_rate * min(1, (step + 1) / (warm + 1)) * cosine
+    optimizer.step()
+    optimizer.zero_grad()
+    return mean
+
+
+@torch.no_grad()
+def evaluate(model: nn.Module, dataset, args: argparse.Namespace) -> float:
+    """The mean loss over a data set: each sample counts once, on one of the ranks."""
+    total = torch.zeros(2, dtype=torch.float64, device=args.device)  # loss, samples
+    size, end = args.part_size * args.world_size, len(dataset)
+    starts = range(args.rank, end + args.rank, size)  # as many batches on each rank
+    mine = [range(n, min(n + size, end), args.world_size) for n in starts]
+    filled: list = [n or [0] for n in mine]  # all must call the model: [0] counts not
+    model.eval()
+    batches = data.DataLoader(dataset, batch_sampler=filled, **args.load)
+    for indices, batch in zip(mine, batches, strict=True):
+        total[0] += mean_loss(model, batch, args.device) * len(indices)
+        total[1] += len(indices)
+    model.train()
+    dist.all_reduce(total)  # every rank must reach this line; [2] -> [2], the sums
+    return (total[0] / total[1]).item()
+
+
+def complete(folder: Path) -> list[int]:
+    """The steps of all checkpoints that are complete: .metadata is written last."""
+    found = folder.glob("step-*/.metadata")
+    return sorted(int(path.parent.name.removeprefix("step-")) for path in found)
+
+
+def get_state(model: nn.Module, optimizer, args: argparse.Namespace) -> dict:
+    names = "model_state_dict", "optim_state_dict"
+    states = get_state_dict(model, optimizer)
+    return dict(zip(names, states, strict=True)) | {"run": dict(args.run)}
+
+
+def finish_save(args: argparse.Namespace) -> None:
+    """Wait for the save in the background; only the newest two checkpoints stay."""
+    problem = ""
+    try:
+        if args.saving:
+            args.saving.result()
+    except (Exception, CheckpointException) as error:
+        problem = f"cannot write into {args.snapshot}: {type(error).__name__}"
+    from_rank_0(0, problem)
+    for step in complete(args.snapshot)[:-2] if args.rank == 0 else ():
+        shutil.rmtree(args.snapshot / f"step-{step}")
+
+
+def load_checkpoint(model: nn.Module, optimizer, args: argparse.Namespace) -> int:
+    """Resume from the newest checkpoint that rank 0 finds; returns its step."""
+    problem = ""
+    if args.snapshot.is_file() or not os.access(f"{args.snapshot.parent}/.", os.W_OK):
+        problem = f"{args.snapshot} can be no folder of checkpoints: choose another"
+    step = from_rank_0(max(complete(args.snapshot), default=0), problem)
+    path = args.snapshot / f"step-{step}"
+    if step:
+        state = get_state(model, optimizer, args)
+        try:
+            dcp.load(state, checkpoint_id=path)  # every rank must reach this line
+            if (run := state.pop("run")) != args.run:
+                problem = f"is of a run with {run}, this has {args.run}"
+        except (Exception, CheckpointException) as error:
+            problem = f"is damaged or of another model ({type(error).__name__})"
+        from_rank_0(step, problem and f"{path} {problem}: move it away")
+        set_state_dict(model, optimizer, **state)
+    return step
+
+
+def train(args: argparse.Namespace, stop_asked: list) -> None:
+    train_set, validation_set = make_datasets()
+    samples, parts = len(train_set), args.world_size * args.accumulation
+    args.part_size, rest = divmod(args.batch_size, parts)
+    if rest or not 0 < args.batch_size <= samples:
+        wanted = f"a multiple of {parts} (ranks x --accumulation)"
+        from_rank_0(0, f"--batch-size must be {wanted}, at most {samples}")
+    args.run = {"seed": args.seed, "samples": samples, "batch_size": args.batch_size}
+    args.steps_per_epoch = samples // args.batch_size  # the rest has its turn later
+    args.total_steps, args.epoch = args.epochs * args.steps_per_epoch, None
+    save_every = max(1, round(args.save_every * args.steps_per_epoch))
+    args.load = {"num_workers": args.workers, "pin_memory": torch.cuda.is_available()}
+    model = make_sharded_model(args)
+    optimizer = torch.optim.AdamW(model.parameters())  # of the shards
+    step, args.saving = load_checkpoint(model, optimizer, args), None
+    log = print if args.rank == 0 else lambda line, flush: None
+    log(f"After {step} steps, with {vars(args)}", flush=True)
+    get = functools.partial(micro_batch, train_set, args)
+    args.numbers = range(step * args.accumulation, args.total_steps * args.accumulation)
+    batches = iter(data.DataLoader(args.numbers, None, collate_fn=get, **args.load))
+    losses, start, stop = [], time.perf_counter(), False
+    while step < args.total_steps and not stop:
+        stop = torch.tensor(bool(stop_asked or signal.sigpending()))
+        # every rank must reach this line; [] -> [], by gloo while the step runs
+        asking = dist.all_reduce(stop, dist.ReduceOp.MAX, async_op=True)
+        losses.append(train_step(model, optimizer, batches, step, args))
+        step += 1
+        if asking:
+            asking.wait()
+        if step % args.log_every == 0:
+            mean = torch.stack(losses).mean() / args.world_size
+            dist.all_reduce(mean)  # every rank must reach this line; [] -> [], the sum
+            loss, end = mean.item(), time.perf_counter()  # waits for the GPU: only here
+            rate = len(losses) * args.batch_size / (end - start)
+            log(f"step {step} | loss {loss:.4f} | {rate:.0f} samples/s", flush=True)
+            losses, start = [], end
+        if stop or step % save_every == 0 or step == args.total_steps:
+            finish_save(args)
+            state, group = get_state(model, optimizer, args), args.save_group
+            path = args.snapshot / f"step-{step}"
+            # every rank must reach this line: it copies its shards, to write them later
+            args.saving = dcp.async_save(state, checkpoint_id=path, process_group=group)
+            log(f"step {step} of {args.total_steps} | saving", flush=True)
+        if step % args.steps_per_epoch == 0 and not stop:
+            loss = evaluate(model, validation_set, args)
+            log(f"step {step} | validation loss {loss:.6f}", flush=True)
+    finish_save(args)
+    log(f"step {step} of {args.total_steps} | saved", flush=True)
+
+
+if __name__ == "__main__":
+    asked: list[int] = []  # read between two steps: none is left half done
+    for number in (signal.SIGTERM, signal.SIGUSR1):
+        signal.signal(number, lambda number, frame: asked.append(number))
+    # data workers inherit this: schedulers signal every process, not only the ranks
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGUSR1})
+    arguments = parser.parse_args()
+    join_ranks(arguments)
+    train(arguments, asked)
+    dist.destroy_process_group()
+    sys.stdout.flush()
+    os._exit(0)  # DTensor's caches keep threads of gloo, which may abort Python's end
