@@ -63,7 +63,7 @@ clean: ## remove what was built; the environment and your progress stay
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
 
 distclean: clean ## remove the environment, too
-	rm -rf .venv
+	rm -rf .venv .workshop/cache
 
 env:
 	@command -v $(PYTHON) > /dev/null || { echo "make: there is no $(PYTHON) on \

@@ -78,7 +78,8 @@ def test_the_keys_of_watch_are_as_the_page_says():
 
 
 def test_the_sentences_of_a_stopped_installation_are_the_real_ones():
-    source = (ROOT / "tools" / "environment.py").read_text(encoding="utf-8")
+    tools = [ROOT / "tools" / name for name in ("environment.py", "steps.py")]
+    source = "".join(path.read_text(encoding="utf-8") for path in tools)
     # messages are put together from pieces; their words must be there in order
     words = flat(re.sub(r'"\s*\n\s*"', "", source))
     section = SETUP[SETUP.index("When the installation stops") :]
