@@ -1,4 +1,4 @@
-"""What src/model_parallel.py and docs/lessons/12_model_parallel.rst do in ranks.
+"""What src/12_model_parallel.py and docs/lessons/12_model_parallel.rst do in ranks.
 
 Each function runs in every rank, as a check of an exercise does; the docstring is the
 sentence that is tried out. test_claims_12_model_parallel.py has them run.
@@ -7,6 +7,7 @@ sentence that is tried out. test_claims_12_model_parallel.py has them run.
 import copy
 import sys
 from argparse import Namespace
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 
@@ -22,9 +23,13 @@ from grader import expect
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
-from digits import load_digits_split, make_model
-from model_parallel import FirstPart, SecondPart, TwoDevices
-from model_parallel_setup import formulas, held_and_sent, shape_at_cut
+from common.data import load_digits_split, make_model
+from common.model_parallel import formulas, held_and_sent, shape_at_cut
+
+model_parallel = import_module("12_model_parallel")
+FirstPart = model_parallel.FirstPart
+SecondPart = model_parallel.SecondPart
+TwoDevices = model_parallel.TwoDevices
 
 CPU = torch.device("cpu")
 

@@ -6,6 +6,7 @@ sentence on the page. test_claims_15_sharded_data_parallel.py has them run.
 
 import argparse
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -21,10 +22,11 @@ from grader import expect
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
-import fsdp
-from byte_gpt import BYTES, ByteGPT, Sizes, next_byte_loss
-from fsdp_timeline import watch_a_step
-from whole_bytes import WholeBytes
+from common.accounting import WholeBytes
+from common.byte_gpt import BYTES, ByteGPT, Sizes, next_byte_loss
+
+fsdp = import_module("15_fsdp")
+watch_a_step = import_module("15_timeline").watch_a_step
 
 SIZES = Sizes(width=12, heads=3, blocks=3, context=6)  # 12: divides among 2, 3 and 4
 PLAIN = argparse.Namespace(mixed_precision=False, keep_whole=False, prefetch=None)

@@ -1,7 +1,7 @@
 """What docs/lessons/01_one_device.rst says about PyTorch, tried out.
 
-Each test is named after its sentence on the page. What single_device.py itself does
-is tested in tests/scripts/test_single_device.py and by the transcripts; the mistakes
+Each test is named after its sentence on the page. What 01_single_device.py itself does
+is tested in tests/scripts/test_01_single_device.py and by the transcripts; the mistakes
 of the training loop and of resuming by the known answers of the exercises.
 """
 
@@ -24,8 +24,8 @@ pytestmark = pytest.mark.full
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "src"))
 
-from digits import load_digits_split, make_model  # noqa: E402
-from step_timer import StepTimer  # noqa: E402
+from common.data import load_digits_split, make_model  # noqa: E402
+from common.measure import StepTimer  # noqa: E402
 
 PAGE = " ".join((ROOT / "docs/lessons/01_one_device.rst").read_text().split())
 

@@ -1,11 +1,12 @@
-"""src/fsdp.py in ranks: what is whole when, the same weights as one process, one file.
+"""src/15_fsdp.py in ranks: what is whole when, the weights of one process, one file.
 
-Each function runs in every rank, as a check of an exercise does; test_fsdp.py has
+Each function runs in every rank, as a check of an exercise does; test_15_fsdp.py has
 them run.
 """
 
 import argparse
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -17,15 +18,15 @@ from grader import expect
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
-import fsdp
-import train_gpt
-from accounting import Activations, Traffic, parameter_bytes
-from byte_gpt import BYTES, ByteGPT, Sizes, next_byte_loss
-from fsdp_formulas import by_formula
-from snapshots import write_snapshot
-from whole_bytes import WholeBytes
-from whole_state import load_whole_state, read_on_rank_0, whole_state
-from zero_by_hand import my_part
+from common.accounting import Activations, Traffic, WholeBytes, parameter_bytes
+from common.byte_gpt import BYTES, ByteGPT, Sizes, next_byte_loss
+from common.formulas import by_formula
+from common.full_state import load_whole_state, read_on_rank_0, whole_state
+from common.gpt_training import my_part
+from common.snapshot import write_snapshot
+
+fsdp = import_module("15_fsdp")
+train_gpt = import_module("13_train_gpt")
 
 SIZES = Sizes(width=9, heads=3, blocks=3, context=5)
 OPTIMIZERS = {
@@ -176,7 +177,7 @@ def test_one_block_is_whole_at_a_time(rank, world_size, seed):
 
 @pytest.mark.ranks(2, 3, limit=60)
 def test_one_file_that_one_device_goes_on_from(rank, world_size, seed, shared_dir):
-    """src/train_gpt.py loads the file and goes on; its losses are bit-equal to those
+    """src/13_train_gpt.py loads the file and goes on; its losses are bit-equal to those
     of a one-device run from the same state, gathered shard by shard."""
     data = batches(world_size, seed, steps=6)
     model = gpt(seed, torch.float32)
@@ -218,7 +219,7 @@ def test_one_file_that_one_device_goes_on_from(rank, world_size, seed, shared_di
 
 @pytest.mark.ranks(2, 3, limit=60)
 def test_a_file_of_one_device_goes_on_in_ranks(rank, world_size, seed, shared_dir):
-    """What src/train_gpt.py has saved is loaded bit for bit, and goes on as it would
+    """What src/13_train_gpt.py has saved is loaded bit for bit, and goes on as it would
     have on one device."""
     data = batches(world_size, seed, steps=6)
     one = gpt(seed)

@@ -1,10 +1,11 @@
-"""src/zero_units.py in ranks: the same numbers as one process, DDP and FSDP2.
+"""src/common/zero.py in ranks: the same numbers as one process, DDP and FSDP2.
 
 Each function runs in every rank, as a check of an exercise does;
-test_zero_by_hand.py has them run.
+test_15_zero_by_hand.py has them run.
 """
 
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -18,10 +19,14 @@ from grader import expect
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
-from accounting import Traffic
-from byte_gpt import BYTES, ByteGPT, Sizes, next_byte_loss
-from zero_by_hand import bytes_per_step, model_states, my_part
-from zero_units import STAGES, Zero, held_bytes
+from common.accounting import Traffic
+from common.byte_gpt import BYTES, ByteGPT, Sizes, next_byte_loss
+from common.gpt_training import my_part
+from common.zero import STAGES, Zero, held_bytes
+
+zero_by_hand = import_module("15_zero_by_hand")
+bytes_per_step = zero_by_hand.bytes_per_step
+model_states = zero_by_hand.model_states
 
 SIZES = Sizes(width=9, heads=3, blocks=2, context=5)  # 1,089 numbers in a block
 OPTIMIZERS = {
