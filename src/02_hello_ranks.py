@@ -11,19 +11,64 @@ told each process, the settings of the backend, and the result of one all_reduce
 
 from __future__ import annotations
 
-import argparse
 import os
 import socket
 import sys
+from datetime import timedelta
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
-from common.cli import OneLineParser, one_line_errors, positive_int
-from common.devices import choose_backend, choose_device, device_label
-from common.distributed import DistEnv, get_dist_env
-from common.rendezvous import find_master, meet
+from common.distributed import (
+    BadInput,
+    Parser,
+    choose_backend,
+    choose_device,
+    one_line_errors,
+    positive_int,
+)
+from common.launchers import DistEnv, get_dist_env
+from common.rendezvous import Master, find_master
+
+
+def meet(env: DistEnv, master: Master, backend: str, timeout_s: int) -> None:
+    """Wait until all ranks have arrived; from here on collectives work.
+
+    Raises:
+        BadInput: they did not all arrive, or rank 0 cannot listen.
+    """
+    # What torchrun sets for its processes; under other launchers we do.
+    os.environ["MASTER_ADDR"] = master.address
+    os.environ["MASTER_PORT"] = str(master.port)
+    try:
+        # every rank must reach this line: it returns when the last one has come
+        dist.init_process_group(
+            backend,
+            rank=env.rank,
+            world_size=env.world_size,
+            timeout=timedelta(seconds=timeout_s),
+        )
+    except RuntimeError as error:
+        raise BadInput(why_not_met(env, master, timeout_s, error)) from error
+
+
+def why_not_met(env: DistEnv, master: Master, timeout_s: int, error: Exception) -> str:
+    """One sentence for the ways in which a rendezvous fails."""
+    if not isinstance(error, dist.DistError):  # the backend, not the meeting point
+        reason = str(error).partition("\n")[0].rpartition("] ")[2]
+        return (
+            f"rank {env.rank} cannot start its backend ({reason}): "
+            "is every NCCL_* and GLOO_* variable right?"
+        )
+    place = f"{master.address}:{master.port} ({master.chosen_by})"
+    if "EADDRINUSE" in str(error):
+        return f"{place} is taken by another program: set MASTER_PORT to another port"
+    return (
+        f"rank {env.rank} of {env.world_size} waited {timeout_s} s at {place} in "
+        "vain: not all ranks came; is MASTER_ADDR the host of rank 0, can the other "
+        "nodes reach it, and did every process start?"
+    )
 
 
 def backend_settings() -> dict[str, str]:
@@ -38,7 +83,7 @@ def my_line(env: DistEnv, device: torch.device) -> str:
     return (
         f"rank {env.rank} of {env.world_size} | node rank {node} | "
         f"local rank {env.local_rank} of {env.local_world_size} | "
-        f"{device_label(device)} | host {socket.gethostname()}"
+        f"{device.type.upper()}{device.index or 0} | host {socket.gethostname()}"
     )
 
 
@@ -78,9 +123,7 @@ def check_sum(env: DistEnv, device: torch.device) -> None:
 
 @one_line_errors
 def main() -> None:
-    parser = OneLineParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(__doc__)
     parser.add_argument(
         "--timeout",
         metavar="SECONDS",

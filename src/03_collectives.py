@@ -9,14 +9,12 @@ born, the units at which place. A dot is memory that nothing was written to yet.
 In the comments W is the number of ranks and S the bytes of the tensor named.
 """
 
-import argparse
 import time
 
 import torch
 import torch.distributed as dist
 
-from common.cli import BadInput, OneLineParser, one_line_errors
-from common.rendezvous import meet_others
+from common.distributed import BadInput, Parser, join, one_line_errors
 
 EMPTY = -1  # drawn as a dot
 Held = tuple[torch.Tensor, torch.Tensor]  # what a rank holds before and after
@@ -137,21 +135,9 @@ def send_recv(device: torch.device) -> Held:
     return before, values
 
 
-COLLECTIVES = {
-    function.__name__: function
-    for function in (
-        broadcast,
-        scatter,
-        gather,
-        reduce,
-        all_reduce,
-        all_gather,
-        reduce_scatter,
-        all_to_all,
-        barrier,
-        send_recv,
-    )
-}
+ROOTED = (broadcast, scatter, gather, reduce)
+EVERYWHERE = (all_reduce, all_gather, reduce_scatter, all_to_all)
+COLLECTIVES = {f.__name__: f for f in (*ROOTED, *EVERYWHERE, barrier, send_recv)}
 
 
 def cells(tensor: torch.Tensor) -> str:
@@ -177,21 +163,13 @@ def draw(name: str, device: torch.device) -> None:
 
 @one_line_errors
 def main() -> None:
-    parser = OneLineParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "names",
-        nargs="*",
-        metavar="NAME",
-        help=f"which to show, all by default: {', '.join(COLLECTIVES)}",
-    )
+    parser = Parser(__doc__)
+    known = ", ".join(COLLECTIVES)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {known}")
     names = parser.parse_args().names
     if unknown := [name for name in names if name not in COLLECTIVES]:
-        raise BadInput(
-            f"{unknown[0]!r} is no collective: choose from {', '.join(COLLECTIVES)}"
-        )
-    device = meet_others("03_collectives.py")
+        raise BadInput(f"{unknown[0]!r} is no collective: choose from {known}")
+    device = join("03_collectives.py")
     for name in names or COLLECTIVES:
         draw(name, device)
     dist.destroy_process_group()

@@ -9,7 +9,6 @@ A rank waits for half an hour with gloo, ten minutes with NCCL, before it gives 
 here it is 4 seconds. Each rank prints what a user would find in its log.
 """
 
-import argparse
 import os
 import re
 import sys
@@ -21,8 +20,14 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from common.cli import BadInput, OneLineParser, one_line_errors, positive_int, say
-from common.rendezvous import meet_others
+from common.distributed import (
+    BadInput,
+    Parser,
+    join,
+    log,
+    one_line_errors,
+    positive_int,
+)
 
 
 def only_rank_0(values: Tensor, group: dist.ProcessGroup) -> None:
@@ -99,9 +104,7 @@ def what_this_rank_sees(case: str, values: Tensor, group: dist.ProcessGroup) -> 
 
 @one_line_errors
 def main() -> None:
-    parser = OneLineParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(__doc__)
     parser.add_argument("case", metavar="CASE", help=f"one of {', '.join(CASES)}")
     parser.add_argument(
         "--timeout",
@@ -113,11 +116,12 @@ def main() -> None:
     args = parser.parse_args()
     if args.case not in CASES:
         raise BadInput(f"{args.case!r} is no case: choose from {', '.join(CASES)}")
-    device = meet_others("03_deadlocks.py all_send")
+    device = join("03_deadlocks.py all_send")
     # A group of all ranks that is less patient than the one in which they have met.
     group = dist.new_group(timeout=timedelta(seconds=args.timeout))
     assert isinstance(group, dist.ProcessGroup)  # every rank is a member
-    say(what_this_rank_sees(args.case, torch.ones(3, device=device), group))
+    seen = what_this_rank_sees(args.case, torch.ones(3, device=device), group)
+    log(seen, every_rank=True)
     # Whoever went on has other work for now. If it left instead, the others would
     # not see a time-out, but a closed connection.
     time.sleep(args.timeout + 1)

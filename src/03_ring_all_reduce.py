@@ -10,7 +10,6 @@ however many ranks there are. Patarasuk and Yuan (2009), "Bandwidth optimal
 all-reduce algorithms for clusters of workstations".
 """
 
-import argparse
 import time
 from collections.abc import Callable, Sequence
 
@@ -18,8 +17,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from common.cli import OneLineParser, one_line_errors, positive_int
-from common.rendezvous import meet_others
+from common.distributed import Parser, join, one_line_errors, positive_int
 
 
 def exchange(outgoing: Tensor, incoming: Tensor) -> int:
@@ -120,9 +118,7 @@ def measure(numel: int, repeats: int, device: torch.device) -> str:
 
 @one_line_errors
 def main() -> None:
-    parser = OneLineParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(__doc__)
     parser.add_argument(
         "--sizes",
         type=positive_int,
@@ -139,7 +135,7 @@ def main() -> None:
         help="calls of which the quickest counts (default: %(default)s)",
     )
     args = parser.parse_args()
-    device = meet_others("03_ring_all_reduce.py")
+    device = join("03_ring_all_reduce.py")
     if dist.get_rank() == 0:
         print(f"{'elements':>10} {'S in bytes':>12} {'sent by rank':>12} ", end="")
         print(f"{'2(W-1)/W x S':>12} {'ring ms':>9} {'torch ms':>9} {'ratio':>6}")

@@ -10,15 +10,13 @@ shared one the traffic of all other programs is counted as well.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 from pathlib import Path
 
 import torch
 import torch.distributed as dist
 
-from common.cli import BadInput, OneLineParser, one_line_errors
-from common.rendezvous import meet_others
+from common.distributed import BadInput, Parser, join, one_line_errors
 
 NUMEL = 720_000  # float32 elements: a multiple of most numbers of ranks
 REPEATS = 5
@@ -72,13 +70,11 @@ def bytes_of(call: Callable) -> int:
 
 @one_line_errors
 def main() -> None:
-    parser = OneLineParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(__doc__)
     parser.parse_args()
     if not COUNTERS.exists():
         raise BadInput(f"there is no {COUNTERS}: this script needs Linux")
-    device = meet_others("03_wire_bytes.py")
+    device = join("03_wire_bytes.py")
     if device.type != "cpu":
         raise BadInput(
             f"{device.type} devices do not talk over the loopback device: "

@@ -9,7 +9,6 @@ leaves the memory it is in.
 
 from __future__ import annotations
 
-import argparse
 import copy
 import os
 import threading
@@ -21,8 +20,8 @@ import torch.nn.functional as F
 from torch import nn
 from torch.func import functional_call
 
-from common.cli import OneLineParser, one_line_errors, say
 from common.data import load_digits_split, make_model
+from common.distributed import Parser, log, one_line_errors
 
 
 class DataParallelByHand(nn.Module):
@@ -85,7 +84,7 @@ class Narrator(nn.Module):
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         thread = threading.current_thread().name.split("_")[-1]
-        say(f"  images {list(images.shape)} in process {os.getpid()}, thread {thread}")
+        log(f"  images {list(images.shape)} in process {os.getpid()}, thread {thread}")
         time.sleep(0.1)  # stands for the work of a device: all do it at the same time
         return images
 
@@ -101,12 +100,12 @@ def show_a_step() -> None:
     """The gradients of a batch of 30, whole and in 4 parts."""
     images, labels = load_digits_split()[0][:30]
     model = nn.Sequential(Narrator(), make_model()).double()
-    say("The whole batch:")
+    log("The whole batch:")
     whole = gradients(model, images.double(), labels)
-    say("The batch in 4 parts:")
+    log("The batch in 4 parts:")
     split = gradients(DataParallelByHand(model, 4), images.double(), labels)
     off = max((a - b).abs().max() for a, b in zip(whole, split, strict=True))
-    say(f"The two gradients are {'equal' if off < 1e-10 else 'different'} to 1e-10")
+    log(f"The two gradients are {'equal' if off < 1e-10 else 'different'} to 1e-10")
 
 
 def time_steps(parts: int) -> float:
@@ -122,9 +121,7 @@ def time_steps(parts: int) -> float:
 
 @one_line_errors
 def main() -> None:
-    parser = OneLineParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(__doc__)
     parser.add_argument("--time", action="store_true", help="show how fast it is")
     args = parser.parse_args()
     torch.set_num_threads(1)
@@ -132,7 +129,7 @@ def main() -> None:
     if args.time:
         time_steps(1)  # pays for what starts lazily
         for parts in (1, 2, 4):
-            say(f"{parts} part{'s'[: parts - 1]:1} {time_steps(parts):>8,.0f} images/s")
+            log(f"{parts} part{'s'[: parts - 1]:1} {time_steps(parts):>8,.0f} images/s")
     else:
         show_a_step()
 

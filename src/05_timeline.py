@@ -19,9 +19,17 @@ import torch.multiprocessing as mp
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel as DDP
 
-from common.cli import BadInput, OneLineParser, check_output_file, positive_float
-from common.devices import choose_backend, choose_device
-from common.logging import is_rank_0, log, one_line_errors
+from common.distributed import (
+    BadInput,
+    Parser,
+    check_output_file,
+    choose_backend,
+    choose_device,
+    is_rank_0,
+    log,
+    one_line_errors,
+    positive_float,
+)
 from common.spawn import add_spawn_options, choose_nprocs, choose_port, share_cores
 
 LAYERS, WIDTH, BATCH_SIZE = 6, 512, 256
@@ -136,9 +144,7 @@ def write_events(path: Path, bucket_mb: float, events: list) -> None:
 
 @one_line_errors
 def main() -> None:
-    parser = OneLineParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(__doc__)
     parser.add_argument(
         "--bucket-mb",
         type=positive_float,

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from common.cli import OneLineParser, one_line_errors
+from common.distributed import Parser, one_line_errors
 from common.snapshot import read_snapshot
 
 Leaves = dict[tuple, Any]  # where in the snapshot, and what is there
@@ -82,7 +82,7 @@ def count(part: Leaves) -> int:
 
 @one_line_errors
 def main() -> None:
-    parser = OneLineParser(description="Compare two snapshots bit for bit.")
+    parser = Parser("Compare two snapshots bit for bit.")
     parser.add_argument("left", type=Path, metavar="FILE")
     parser.add_argument("right", type=Path, metavar="FILE")
     args = parser.parse_args()

@@ -23,13 +23,7 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from common.cli import (
-    BadInput,
-    OneLineParser,
-    check_output_file,
-    one_line_errors,
-    say,
-)
+from common.distributed import BadInput, Parser, check_output_file, log, one_line_errors
 
 LOOK = 0.02  # seconds between two looks at the processes
 PROC = Path("/proc")
@@ -123,12 +117,12 @@ def follow(run: Run, after: str, delay: float, rank: int) -> tuple[float, Life] 
             problems.append(error)
             return
         killed.append((run.now(), life))
-        say(f"[kill_a_rank] SIGKILL to rank {rank}, process {life.pid}")
+        log(f"[kill_a_rank] SIGKILL to rank {rank}, process {life.pid}")
 
     timer = None
     for line in run.process.stdout or ():
         run.lines.append((run.now(), line.rstrip("\n")))
-        say(line.rstrip("\n"))
+        log(line.rstrip("\n"))
         if after in line and timer is None:
             timer = threading.Timer(delay, kill)
             timer.start()
@@ -141,23 +135,16 @@ def follow(run: Run, after: str, delay: float, rank: int) -> tuple[float, Life] 
 
 
 def parse_arguments() -> argparse.Namespace:
-    parser = OneLineParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(__doc__)
     add = parser.add_argument
     add("--rank", type=int, default=1, help="whom to kill (default: %(default)s)")
-    add(
-        "--after",
-        metavar="TEXT",
-        required=True,
-        help="kill when a line with this text is printed",
-    )
+    add("--after", metavar="TEXT", required=True, help="kill when this is printed")
     add(
         "--delay",
         metavar="SECONDS",
         type=float,
         default=0.0,
-        help="and so much later (default: %(default)s)",
+        help="and that much later",
     )
     add("--json", type=Path, metavar="FILE", help="write what happened when")
     add("command", nargs=argparse.REMAINDER, help="the command, with its arguments")
@@ -183,7 +170,7 @@ def main() -> None:
             run.process.wait()
     run.look()
     if killed is None:
-        say(f"[kill_a_rank] no line with {args.after!r} was printed: nobody was killed")
+        log(f"[kill_a_rank] no line with {args.after!r} was printed: nobody was killed")
         sys.exit(3)
     if args.json:
         lives = sorted(run.lives.values(), key=lambda life: (life.restart, life.rank))

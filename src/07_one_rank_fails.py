@@ -7,16 +7,13 @@
 Rank 2 raises an exception, or is killed.
 """
 
-import argparse
 import signal
 
 import torch
 import torch.distributed as dist
 from torch.distributed.elastic.multiprocessing.errors import record
 
-from common.cli import OneLineParser
-from common.devices import choose_backend, choose_device
-from common.rendezvous import get_torchrun_env
+from common.distributed import Parser, choose_backend, choose_device, torchrun_place
 
 
 def fail(how: str) -> None:
@@ -28,15 +25,13 @@ def fail(how: str) -> None:
 
 @record  # writes an exception to the file that torchrun has named
 def main() -> None:
-    parser = OneLineParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(__doc__)
     parser.add_argument("rank", type=int, help="which rank fails")
     parser.add_argument(
         "how", nargs="?", default="raises", choices=("raises", "killed")
     )
     args = parser.parse_args()
-    device = choose_device(get_torchrun_env().local_rank)
+    device = choose_device(torchrun_place().local_rank)
     dist.init_process_group(choose_backend(device))
     for step in range(5):
         if step == 3 and dist.get_rank() == args.rank:

@@ -8,7 +8,6 @@ are forked from one process that has imported PyTorch and never computes, so tha
 takes a fraction of a second and not five.
 """
 
-import argparse
 import gc
 import os
 import shutil
@@ -24,8 +23,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel as DDP
 
-from common import devices  # noqa: F401  imports what must come before the process group
-from common.cli import OneLineParser, one_line_errors, positive_int, say
+from common.distributed import Parser, log, one_line_errors, positive_int
 
 RANKS = 4
 PATIENCE = 2  # seconds in which all ranks sleep: they hang
@@ -107,9 +105,7 @@ def end_of_run(shape: str, store: str) -> str:
 
 @one_line_errors
 def main() -> None:
-    parser = OneLineParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(__doc__)
     parser.add_argument("shape", choices=SHAPES)
     parser.add_argument("--runs", type=positive_int, default=20)
     args = parser.parse_args()
@@ -117,7 +113,7 @@ def main() -> None:
     folder = tempfile.mkdtemp()  # not in a `with`: the ranks would remove it, too
     ends = [end_of_run(args.shape, f"{folder}/store{run}") for run in range(args.runs)]
     shutil.rmtree(folder)
-    say(
+    log(
         f"{args.shape}: of {args.runs} runs {ends.count('well')} end well, "
         f"{ends.count('hangs')} hang, {ends.count('aborts')} abort"
     )

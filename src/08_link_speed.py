@@ -6,16 +6,21 @@ On several nodes, the same options as for a training. The tiny one costs the way
 and back; the large one costs what the network can carry.
 """
 
-import argparse
 import time
 
 import torch
 import torch.distributed as dist
 
-from common.cli import OneLineParser, positive_int
-from common.devices import choose_backend, choose_device
-from common.logging import describe_world, log, one_line_errors
-from common.rendezvous import get_torchrun_env
+from common.distributed import (
+    Parser,
+    choose_backend,
+    choose_device,
+    describe_world,
+    log,
+    one_line_errors,
+    positive_int,
+    torchrun_place,
+)
 
 TINY, LARGE = 1, 4 * 1024 * 1024  # float32: 4 bytes and 16 MiB
 
@@ -36,12 +41,10 @@ def time_all_reduce(numel: int, repeats: int, device: torch.device) -> float:
 
 @one_line_errors
 def main() -> None:
-    parser = OneLineParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(__doc__)
     parser.add_argument("--repeats", type=positive_int, default=10)
     repeats = parser.parse_args().repeats
-    env = get_torchrun_env()
+    env = torchrun_place()
     device = choose_device(env.local_rank)
     dist.init_process_group(choose_backend(device))
     log(f"all-reduce over {describe_world(device)}")

@@ -1,4 +1,4 @@
-"""Train on all devices of many nodes: one process for each, started by this script.
+"""Train on all devices of many nodes: one process for each, started by this program.
 
 Run from the folder of the workshop, once on each node; HOST is the first of them:
 
@@ -14,58 +14,30 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 import torch.nn.functional as F
-from torch import nn
 from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.utils.data import DataLoader, Dataset, DistributedSampler
 from tqdm import tqdm
 
-from common import cli
-from common.cli import parse_training
-from common.data import load_digits_split, make_model
-from common.devices import choose_backend, choose_device
-from common.distributed import DistEnv
-from common.logging import (
-    describe_world,
-    is_rank_0,
-    log,
-    no_bar,
-    one_line_errors,
-)
-from common.measure import StepTimer, report
-from common.snapshot import (
-    check_saved,
-    progress,
-    read_for_all,
-    restoring_from,
-    save_or_go_on,
-)
-from common.spawn import Node, add_spawn_options, choose_node
+from common import data, distributed, snapshot, spawn
 
 SEED = 0
 DROPOUT = 0.1  # random numbers in every step: a resumed run must draw the same ones
 
 
-def place(local_rank: int, node: Node) -> DistEnv:
+def place_of(local_rank: int, node: spawn.Node) -> distributed.Place:
     """This process among those of all nodes, by arithmetic."""
     # each node starts as many: all those of the nodes before this one come first
     rank = node.rank * node.nprocs + local_rank
-    world_size = node.count * node.nprocs
-    return DistEnv("spawn", rank, local_rank, world_size, node.nprocs, node.rank)
+    return distributed.Place(rank, local_rank, node.rank)
 
 
-def setup(env: DistEnv) -> torch.device:
-    """Take one of this node's devices and meet the ranks of all nodes."""
-    device = choose_device(env.local_rank)  # no node has a device for each rank
-    # every rank must reach this line; MASTER_ADDR and MASTER_PORT say where they meet
-    dist.init_process_group(
-        choose_backend(device), rank=env.rank, world_size=env.world_size
-    )
+def setup(place: distributed.Place, world_size: int) -> torch.device:
+    """Take one of this node's devices and join the ranks of all nodes."""
+    device = distributed.choose_device(place.local_rank)  # no node has one per rank
+    backend = distributed.choose_backend(device)
+    # every rank must reach this line; MASTER_ADDR and MASTER_PORT say where to connect
+    dist.init_process_group(backend, rank=place.rank, world_size=world_size)
     return device
-
-
-def cleanup() -> None:
-    """Leave the other ranks. DDP must be gone by now: its end needs the group."""
-    dist.destroy_process_group()
 
 
 def make_loader(dataset: Dataset, batch_size: int) -> DataLoader:
@@ -75,45 +47,37 @@ def make_loader(dataset: Dataset, batch_size: int) -> DataLoader:
 
 
 class Trainer:
-    """A model, what trains it, and how far the training has come."""
+    """A model, what trains it, and how far the run has come."""
 
     def __init__(
         self,
-        model: nn.Module,
-        optimizer: torch.optim.Optimizer,
-        train_loader: DataLoader,
-        device: torch.device,
-        env: DistEnv,
         args: argparse.Namespace,
+        train_set: Dataset,
+        device: torch.device,
+        place: distributed.Place,
     ):
-        self.model = model
-        self.optimizer = optimizer
-        self.train_loader = train_loader
-        self.device = device
-        self.env = env
-        self.save_every = args.save_every
-        self.snapshot_path = args.snapshot
-        self.not_saved = ""  # why the latest snapshot is not on the disk
+        self.args, self.device, self.place = args, device, place
+        self.train_loader = make_loader(train_set, args.batch_size)
+        self.model = data.make_model(DROPOUT).to(device)
+        weights = self.model.parameters()
+        self.optimizer = torch.optim.SGD(weights, args.learning_rate, momentum=0.9)
         self.epochs_run = 0
         self.images_done = 0  # of this epoch
         # of this epoch; on the device: .item() in every step would wait for it
         self.loss_sum = torch.zeros((), device=device)
-        self.timer = StepTimer(device, enabled=args.profile)
+        self.not_saved = ""  # why the latest snapshot is not on the disk
         self.losses: list[float] = []  # mean of each epoch trained in this run
         self.rates: list[float] = []  # images per second of each
-        self.load_snapshot()
+        snapshot.resume(self, args.snapshot)
         # every rank must reach this line: rank 0's weights are sent to all
-        self.ddp_model = DDP(model, None if device.type == "cpu" else [device])
+        self.ddp_model = DDP(self.model, None if device.type == "cpu" else [device])
 
     def run_batch(self, images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         """One step: images [B, 1, 8, 8], labels [B]; the mean loss of the batch."""
         self.optimizer.zero_grad()
-        with self.timer("forward"):
-            loss = F.cross_entropy(self.ddp_model(images), labels)
-        with self.timer("backward"):
-            loss.backward()  # gradients become the mean over the ranks in here
-        with self.timer("step"):
-            self.optimizer.step()
+        loss = F.cross_entropy(self.ddp_model(images), labels)
+        loss.backward()  # gradients become the mean over the ranks in here
+        self.optimizer.step()
         return loss.detach()
 
     def run_epoch(self, epoch: int) -> None:
@@ -122,14 +86,15 @@ class Trainer:
         # from epoch and rank: ranks drop other features, a resumed run the same again
         torch.manual_seed(SEED + epoch * dist.get_world_size() + dist.get_rank())
         batch_size, steps = self.train_loader.batch_size, len(self.train_loader)
-        cli.say(  # on every one: one sees that all nodes take part
-            f"[node {self.env.node_rank} local {self.env.local_rank} "
-            f"rank {self.env.rank}] Epoch {epoch} | "
-            f"Batch size {batch_size} | Steps {steps}"
+        distributed.log(
+            f"[node {self.place.node_rank} local {self.place.local_rank} "
+            f"rank {self.place.rank}] Epoch {epoch} | "
+            f"Batch size {batch_size} | Steps {steps}",
+            every_rank=True,  # one sees that all nodes take part
         )
         start = time.perf_counter()
         self.model.train()
-        for images, labels in self.timer.each("data", self.train_loader):
+        for images, labels in self.train_loader:
             images, labels = images.to(self.device), labels.to(self.device)
             self.loss_sum += self.run_batch(images, labels) * len(labels)
             self.images_done += len(labels) * dist.get_world_size()
@@ -141,70 +106,61 @@ class Trainer:
         self.loss_sum.zero_()
         self.images_done = 0
 
-    def save_snapshot(self) -> None:
+    def state_dict(self) -> dict:
         """Everything that the next epoch depends on."""
-        snapshot = {
+        return {
             "model": self.model.state_dict(),
             "optimizer": self.optimizer.state_dict(),
             "epochs_run": self.epochs_run,
         }
-        if is_rank_0():
-            self.not_saved = save_or_go_on(snapshot, self.snapshot_path)
 
-    def load_snapshot(self) -> None:
-        """Go on as if the run that saved the snapshot had never stopped."""
-        snapshot = read_for_all(self.snapshot_path)  # other nodes need not see the file
-        if snapshot is None:
-            return
-        with restoring_from(self.snapshot_path):
-            self.model.load_state_dict(snapshot["model"])
-            self.optimizer.load_state_dict(snapshot["optimizer"])
-            self.epochs_run = snapshot["epochs_run"]
-        log(f"Resuming from {self.snapshot_path} after {progress(snapshot)}")
+    def load_state_dict(self, state: dict) -> None:
+        """Restore what :meth:`state_dict` returned."""
+        self.model.load_state_dict(state["model"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.epochs_run = state["epochs_run"]
 
-    def train(self, total_epochs: int) -> None:
-        """Train until ``total_epochs`` are run, those of earlier runs included."""
-        epochs = range(self.epochs_run, total_epochs)
-        for epoch in tqdm(epochs, unit="epoch", disable=no_bar()):
+    def train(self) -> str:
+        """Train what is left of all epochs; returns why the end is not saved, or ""."""
+        epochs = range(self.epochs_run, self.args.total_epochs)
+        for epoch in tqdm(epochs, unit="epoch", disable=distributed.no_bar()):
             self.run_epoch(epoch)
             self.epochs_run = epoch + 1
-            if self.epochs_run % self.save_every == 0:
-                self.save_snapshot()
+            if self.epochs_run % self.args.save_every == 0:
+                self.not_saved = snapshot.save(self, self.args.snapshot)
+        return self.not_saved
 
 
 def train_and_report(
-    args: argparse.Namespace, env: DistEnv, device: torch.device
+    args: argparse.Namespace, device: torch.device, place: distributed.Place
 ) -> str:
     """Train, print the results; returns why the last snapshot is not saved, or ""."""
     torch.manual_seed(SEED)
-    train_set, test_set = load_digits_split()
-    train_loader = make_loader(train_set, args.batch_size)
-    model = make_model(DROPOUT).to(device)
-    optimizer = torch.optim.SGD(model.parameters(), args.learning_rate, momentum=0.9)
-    log(
-        f"{len(train_set)} training images on {describe_world(device)}, "
+    train_set, test_set = data.load_digits_split()
+    distributed.log(
+        f"{len(train_set)} training images on {distributed.describe_world(device)}, "
         f"learning rate {args.learning_rate}, snapshot {args.snapshot}"
     )
-    trainer = Trainer(model, optimizer, train_loader, device, env, args)
-    trainer.train(args.total_epochs)
-    report(trainer, test_set, args)
-    return trainer.not_saved
+    trainer = Trainer(args, train_set, device, place)
+    not_saved = trainer.train()
+    data.report(trainer, test_set, args)
+    return not_saved
 
 
-@one_line_errors
-def run_rank(local_rank: int, node: Node, args: argparse.Namespace) -> None:
+@distributed.one_line_errors
+def run_rank(local_rank: int, node: spawn.Node, args: argparse.Namespace) -> None:
     """What each process does; ``mp.spawn`` gives it its local rank."""
-    env = place(local_rank, node)
-    device = setup(env)
-    not_saved = train_and_report(args, env, device)  # when it returns, DDP is gone
-    cleanup()
-    check_saved(not_saved)
+    place = place_of(local_rank, node)
+    device = setup(place, node.count * node.nprocs)
+    not_saved = train_and_report(args, device, place)  # when it returns, DDP is gone
+    dist.destroy_process_group()
+    snapshot.check_saved(not_saved)
 
 
-@one_line_errors
+@distributed.one_line_errors
 def main() -> None:
-    args = parse_training(__doc__, add_spawn_options)
-    node = choose_node(args)
+    args = data.parse_training(__doc__, spawn.add_spawn_options)
+    node = spawn.choose_node(args)
     mp.spawn(run_rank, args=(node, args), nprocs=node.nprocs)
 
 

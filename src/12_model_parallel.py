@@ -18,14 +18,12 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.utils.data import DataLoader, Dataset, DistributedSampler
 
+from common.accounting import count_step
 from common.data import count_correct, load_digits_split, make_model
-from common.devices import choose_backend
-from common.logging import log, one_line_errors
-from common.measure import StepTimer
+from common.distributed import choose_backend, log, one_line_errors
 from common.model_parallel import (
     choose_devices,
     choose_devices_of_replica,
-    held_and_sent,
     needs_two_processes,
     parse_arguments,
     print_tables,
@@ -65,7 +63,6 @@ class FirstPart:
     def __init__(self, layers: nn.Module, device: torch.device):
         self.layers = layers.to(device)
         self.device = device
-        self.timer = StepTimer(device, enabled=False)
 
     def run_batch(
         self, images: torch.Tensor, labels: torch.Tensor, micro_batches: int = 1
@@ -73,8 +70,7 @@ class FirstPart:
         """Leave the gradients of the batch in these layers; the loss is elsewhere."""
         waiting = []
         for part in images.chunk(micro_batches):
-            with self.timer("forward"):
-                hidden = self.layers(part.to(self.device))
+            hidden = self.layers(part.to(self.device))
             # b x S bytes; the other rank must receive them before this one goes on
             dist.send(hidden.detach(), dst=SECOND)
             waiting.append(hidden)  # with the graph that its gradient will go through
@@ -82,8 +78,7 @@ class FirstPart:
             gradient = torch.empty_like(hidden)
             # b x S bytes: how the loss changes with each number that was sent
             dist.recv(gradient, src=SECOND)
-            with self.timer("backward"):
-                hidden.backward(gradient)
+            hidden.backward(gradient)
         return torch.zeros((), device=self.device)
 
 
@@ -94,7 +89,6 @@ class SecondPart:
         self.layers = layers.to(device)
         self.device = device
         self.shape = shape  # of what arrives for one image
-        self.timer = StepTimer(device, enabled=False)
 
     def receive(self, size: int) -> torch.Tensor:
         """[size, *shape] from the other rank."""
@@ -111,14 +105,12 @@ class SecondPart:
         for part in labels.chunk(micro_batches):
             # numbers arrive without a history: here, they are where the graph begins
             hidden = self.receive(len(part)).requires_grad_()
-            with self.timer("forward"):
-                scores = self.layers(hidden)
-                summed = F.cross_entropy(scores, part.to(self.device), reduction="sum")
-                loss = summed / len(labels)  # its share of the mean over the batch
+            scores = self.layers(hidden)
+            summed = F.cross_entropy(scores, part.to(self.device), reduction="sum")
+            loss = summed / len(labels)  # its share of the mean over the batch
             waiting.append((hidden, loss))
         for hidden, loss in waiting:
-            with self.timer("backward"):
-                loss.backward()
+            loss.backward()
             dist.send(hidden.grad, dst=FIRST)
         return torch.stack([loss.detach() for _, loss in waiting]).sum()
 
@@ -229,11 +221,13 @@ def count_a_step(args, device: torch.device) -> None:
     part = make_part(dist.get_rank(), args, device)
     images, labels = next(iter(make_loader(load_digits_split()[0], args)))
 
-    def step(optimizer: torch.optim.Optimizer) -> None:
+    optimizer = make_optimizer(part.layers, args)
+
+    def step() -> None:
         part.run_batch(images, labels, args.micro_batches)
         optimizer.step()
 
-    counted = held_and_sent(part.layers, make_optimizer(part.layers, args), step)
+    counted = count_step(part.layers, optimizer, step)
     print_tables(counted, make_model(), args)
 
 

@@ -22,8 +22,15 @@ import torch.distributed as dist
 import torch.multiprocessing as mp
 from torch import nn
 
-from common.cli import BadInput, OneLineParser, check_output_file, positive_int
-from common.logging import is_rank_0, log, one_line_errors
+from common.distributed import (
+    BadInput,
+    Parser,
+    check_output_file,
+    is_rank_0,
+    log,
+    one_line_errors,
+    positive_int,
+)
 from common.spawn import choose_port, share_cores
 
 FIRST, SECOND = 0, 1  # the ranks that hold the two parts
@@ -186,9 +193,7 @@ def run_rank(rank: int, world_size: int, args: argparse.Namespace) -> None:
 
 @one_line_errors
 def main() -> None:
-    parser = OneLineParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(__doc__)
     parser.add_argument(
         "--micro-batches",
         metavar="M",

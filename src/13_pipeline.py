@@ -23,9 +23,16 @@ from torch.distributed.pipelining import (
     ScheduleInterleaved1F1B,
 )
 
-from common.accounting import Activations, Traffic
+from common.accounting import count_step
 from common.byte_gpt import BYTES, next_byte_loss
-from common.cli import BadInput, positive_int
+from common.distributed import (
+    BadInput,
+    describe_world,
+    join,
+    log,
+    one_line_errors,
+    positive_int,
+)
 from common.gpt_training import (
     Text,
     check_divides,
@@ -34,17 +41,14 @@ from common.gpt_training import (
     parse_text_training,
     sizes_of,
 )
-from common.logging import describe_world, log, one_line_errors
 from common.pipeline import (
     boundary_bytes,
     cut,
-    held_by,
     held_by_formula,
     name_layers,
     peak_activations,
     tables_of_all_ranks,
 )
-from common.rendezvous import meet_others
 from common.schedules import SCHEDULES
 
 STAGES_PER_RANK = {"gpipe": 1, "1f1b": 1, "interleaved": 2}
@@ -162,13 +166,12 @@ def count_a_step(text: Text, args: argparse.Namespace) -> str:
     optimizer = make_optimizer(pipeline.module.parameters(), args.learning_rate)
     inputs, targets = text.batch(0)
     train_step(pipeline, optimizer, inputs, targets)  # the first one also learns shapes
-    with Activations(pipeline.module) as activations, Traffic() as traffic:
-        train_step(pipeline, optimizer, inputs, targets)
-    measured = {
-        **held_by(pipeline.module, optimizer),
-        "activations": activations.peak_bytes,
-        "sent in a step": traffic.wire_bytes("send"),
-    }
+    measured = count_step(
+        pipeline.module,
+        optimizer,
+        lambda: train_step(pipeline, optimizer, inputs, targets),
+        "send",
+    )
     ends = sum((0 in span) + (args.blocks + 1 in span) for span in pipeline.spans)
     boundaries = 2 * len(pipeline.spans) - ends
     formula = {
@@ -221,7 +224,7 @@ def check_micro_batches(args: argparse.Namespace, ranks: int) -> None:
 @one_line_errors
 def main() -> None:
     args = parse_text_training(__doc__, add_options)
-    device = meet_others("13_pipeline.py")
+    device = join("13_pipeline.py")
     check_micro_batches(args, dist.get_world_size())
     train(args, device)
     dist.destroy_process_group()

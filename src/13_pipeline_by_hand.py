@@ -20,9 +20,19 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from common.accounting import Activations, Traffic
+from common.accounting import count_step
 from common.byte_gpt import next_byte_loss
-from common.cli import BadInput, check_output_file, positive_int, speaks_first
+from common.distributed import (
+    BadInput,
+    check_output_file,
+    describe_world,
+    is_rank_0,
+    join,
+    log,
+    one_line_errors,
+    positive_int,
+    speaks_first,
+)
 from common.gpt_training import (
     Text,
     make_gpt,
@@ -30,12 +40,10 @@ from common.gpt_training import (
     parse_text_training,
     sizes_of,
 )
-from common.logging import describe_world, is_rank_0, log, one_line_errors
 from common.pipeline import (
     boundary_bytes,
     cut,
     gather_events,
-    held_by,
     held_by_formula,
     name_layers,
     orders_of,
@@ -43,7 +51,6 @@ from common.pipeline import (
     tables_of_all_ranks,
     write_timeline,
 )
-from common.rendezvous import meet_others
 from common.schedules import SCHEDULES, Action, Schedule, bubble, most_live
 
 
@@ -238,18 +245,17 @@ def count_a_step(text: Text, args: argparse.Namespace) -> str:
     pipeline, span = build(args, text.device)
     optimizer = make_optimizer(pipeline.stage.parameters(), args.learning_rate)
     inputs, targets = text.batch(0)
-    with Activations(pipeline.stage) as activations, Traffic() as traffic:
-        train_step(pipeline, optimizer, inputs, targets)
+    measured = count_step(
+        pipeline.stage,
+        optimizer,
+        lambda: train_step(pipeline, optimizer, inputs, targets),
+        "send",
+    )
     live = most_live(pipeline.order)
     live_pieces = sum(map(len, pipeline.inputs[:live]))
     sizes = sizes_of(args)
     boundary = boundary_bytes(sizes, len(inputs))
-    measured = {
-        **held_by(pipeline.stage, optimizer),
-        "activations": activations.peak_bytes,
-        "micro-batches held": pipeline.most_live,
-        "sent in a step": traffic.wire_bytes("send"),
-    }
+    measured["micro-batches held"] = pipeline.most_live
     formula = {
         **held_by_formula(sizes, span),
         "activations": stage_activations(sizes, span, live_pieces, live, len(inputs)),
@@ -291,7 +297,7 @@ def main() -> None:
         )
     if args.timeline and speaks_first():
         check_output_file(args.timeline, "--timeline")
-    device = meet_others("13_pipeline_by_hand.py")
+    device = join("13_pipeline_by_hand.py")
     train(args, device)
     dist.destroy_process_group()
 

@@ -13,15 +13,17 @@ from pathlib import Path
 import torch
 
 from common.accounting import (
-    Activations,
     compare,
-    gradient_bytes,
-    optimizer_bytes,
-    parameter_bytes,
+    count_step,
 )
 from common.byte_gpt import ByteGPT, next_byte_loss, write_on
-from common.cli import check_output_file
-from common.devices import choose_device
+from common.distributed import (
+    check_output_file,
+    choose_device,
+    describe_world,
+    log,
+    one_line_errors,
+)
 from common.formulas import (
     FLOAT32,
     block_activations,
@@ -37,13 +39,12 @@ from common.gpt_training import (
     parse_text_training,
     sizes_of,
 )
-from common.logging import describe_world, log, one_line_errors
 from common.snapshot import (
     check_saved,
     progress,
     read_snapshot,
     restoring_from,
-    save_or_go_on,
+    save_or_continue,
 )
 
 
@@ -68,14 +69,9 @@ def count_a_step(model: ByteGPT, text: Text, args: argparse.Namespace) -> str:
     copy = make_gpt(args, text.device)
     optimizer = make_optimizer(copy.parameters(), args.learning_rate)
     inputs, targets = text.batch(0)
-    with Activations(copy) as activations:
-        train_step(copy, optimizer, inputs, targets)
-    held = {
-        "parameters": parameter_bytes(copy),
-        "gradients": gradient_bytes(copy),
-        "optimizer state": optimizer_bytes(optimizer),
-        "activations": activations.peak_bytes,
-    }
+    counted = count_step(
+        copy, optimizer, lambda: train_step(copy, optimizer, inputs, targets)
+    )
     sizes, numbers = sizes_of(args), model_parameters(sizes_of(args))
     saved = sizes.blocks * block_activations(sizes, inputs.numel())
     formula = {
@@ -84,7 +80,7 @@ def count_a_step(model: ByteGPT, text: Text, args: argparse.Namespace) -> str:
         "optimizer state": 2 * FLOAT32 * numbers,
         "activations": FLOAT32 * saved + head_activations(sizes, *inputs.shape),
     }
-    return compare(held, formula, "bytes on one device")
+    return compare(counted, formula, "bytes on one device")
 
 
 def save_snapshot(
@@ -99,7 +95,7 @@ def save_snapshot(
         "optimizer": optimizer.state_dict(),
         "steps_run": steps_run,
     }
-    return save_or_go_on(snapshot, args.snapshot)
+    return save_or_continue(snapshot, args.snapshot)
 
 
 def load_snapshot(model: ByteGPT, optimizer: torch.optim.Optimizer, path: Path) -> int:

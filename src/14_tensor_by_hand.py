@@ -16,14 +16,11 @@ import torch.distributed as dist
 
 from common import tensor_formulas as formulas
 from common.accounting import (
-    Activations,
-    Traffic,
     compare,
-    gradient_bytes,
-    optimizer_bytes,
-    parameter_bytes,
+    count_step,
 )
 from common.byte_gpt import ByteGPT
+from common.distributed import describe_world, join, log, one_line_errors
 from common.gpt_training import (
     Text,
     count_parameters,
@@ -32,8 +29,6 @@ from common.gpt_training import (
     parse_text_training,
     sizes_of,
 )
-from common.logging import describe_world, log, one_line_errors
-from common.rendezvous import meet_others
 from common.tensor_collectives import SLICES, WHOLE, Borders
 from common.tensor_layers import (
     add_options,
@@ -70,15 +65,9 @@ def count_a_step(borders: Borders, text: Text, args: argparse.Namespace) -> str:
     split_gpt(copy, borders)
     optimizer = make_optimizer(copy.parameters(), args.learning_rate)
     inputs, targets = text.batch(0)
-    with Traffic() as traffic, Activations(copy) as activations:
-        train_step(copy, borders, optimizer, inputs, targets)
-    measured = {
-        "parameters": parameter_bytes(copy),
-        "gradients": gradient_bytes(copy),
-        "optimizer state": optimizer_bytes(optimizer),
-        "activations": activations.peak_bytes,
-        "sent in a step": traffic.wire_bytes(),
-    }
+    measured = count_step(
+        copy, optimizer, lambda: train_step(copy, borders, optimizer, inputs, targets)
+    )
     world = dist.get_world_size(), dist.get_rank()
     formula = formulas.by_hand(sizes_of(args), len(inputs), *world, borders.sliced)
     return compare(measured, formula, "bytes on rank 0")
@@ -102,7 +91,7 @@ def train(args: argparse.Namespace, device: torch.device) -> None:
 @one_line_errors
 def main() -> None:
     args = parse_text_training(__doc__, add_options)
-    device = meet_others("14_tensor_by_hand.py")
+    device = join("14_tensor_by_hand.py")
     check_sizes(args)
     train(args, device)
     dist.destroy_process_group()

@@ -18,9 +18,7 @@ from torch.distributed.tensor import Replicate, Shard
 from torch.distributed.tensor.parallel import (
     ColwiseParallel,
     ParallelStyle,
-    PrepareModuleInput,
     PrepareModuleOutput,
-    RowwiseParallel,
     SequenceParallel,
     loss_parallel,
     parallelize_module,
@@ -28,50 +26,25 @@ from torch.distributed.tensor.parallel import (
 
 from common import tensor_formulas as formulas
 from common.accounting import (
-    Activations,
-    Traffic,
     compare,
-    gradient_bytes,
-    optimizer_bytes,
-    parameter_bytes,
+    count_step,
 )
 from common.byte_gpt import ByteGPT, next_byte_loss
+from common.distributed import describe_world, join, log, one_line_errors
 from common.gpt_training import (
     Text,
     count_parameters,
     make_gpt,
     make_optimizer,
     parse_text_training,
+    run_and_exit,
     sizes_of,
 )
-from common.logging import describe_world, log, one_line_errors, run_and_exit
-from common.rendezvous import meet_others
 from common.tensor_layers import add_options, check_sizes
+from common.tensor_plan import block_plan
 
 
 # [start plan]
-def block_plan(sequence_parallel: bool) -> dict[str, ParallelStyle]:
-    """The style of each layer of a block; what is not named stays whole."""
-    # how the residual stream [B, T, width] lies between the layers in parallel
-    stream = Shard(1) if sequence_parallel else Replicate()
-    # Once for query, key and value: without it, each of the three would send the
-    # gradient of its own input.
-    enter = PrepareModuleInput(input_layouts=stream, desired_input_layouts=Replicate())
-    plan = {
-        "attention": enter,
-        "attention.query": ColwiseParallel(),
-        "attention.key": ColwiseParallel(),
-        "attention.value": ColwiseParallel(),
-        "attention.out": RowwiseParallel(output_layouts=stream),
-        "mlp": enter,
-        "mlp.up": ColwiseParallel(),
-        "mlp.down": RowwiseParallel(output_layouts=stream),
-    }
-    if sequence_parallel:
-        plan["attention_norm"] = plan["mlp_norm"] = SequenceParallel()
-    return plan
-
-
 def ends_plan(sequence_parallel: bool) -> dict[str, ParallelStyle]:
     """The styles of what comes before the blocks and after them."""
     if not sequence_parallel:
@@ -123,15 +96,9 @@ def count_a_step(mesh: DeviceMesh, text: Text, args: argparse.Namespace) -> str:
     split_gpt(copy, mesh, args.sequence_parallel)
     optimizer = make_optimizer(copy.parameters(), args.learning_rate)
     inputs, targets = text.batch(0)
-    with Traffic() as traffic, Activations(copy) as activations:
-        train_step(copy, optimizer, inputs, targets)
-    measured = {
-        "parameters": parameter_bytes(copy),
-        "gradients": gradient_bytes(copy),
-        "optimizer state": optimizer_bytes(optimizer),
-        "activations": activations.peak_bytes,
-        "sent in a step": traffic.wire_bytes(),
-    }
+    measured = count_step(
+        copy, optimizer, lambda: train_step(copy, optimizer, inputs, targets)
+    )
     world = dist.get_world_size(), dist.get_rank()
     sliced = args.sequence_parallel
     formula = formulas.by_torch(sizes_of(args), len(inputs), *world, sliced)
@@ -156,7 +123,7 @@ def train(args: argparse.Namespace, device: torch.device) -> None:
 @one_line_errors
 def main() -> None:
     args = parse_text_training(__doc__, add_options)
-    device = meet_others("14_tensor_parallel.py")
+    device = join("14_tensor_parallel.py")
     check_sizes(args)
     train(args, device)
     dist.destroy_process_group()

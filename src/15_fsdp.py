@@ -19,39 +19,40 @@ from torch.distributed.fsdp import (
     fully_shard,
 )
 
-from common.accounting import (
-    Activations,
-    Traffic,
-    WholeBytes,
-    compare,
-    gradient_bytes,
-    optimizer_bytes,
-    parameter_bytes,
-)
+from common.accounting import compare, count_step
 from common.byte_gpt import ByteGPT, next_byte_loss
-from common.cli import (
+from common.distributed import (
     BadInput,
     check_output_file,
+    describe_world,
+    is_rank_0,
+    join,
+    log,
+    one_line_errors,
     positive_float,
     positive_int,
     speaks_first,
 )
 from common.formulas import by_formula
-from common.full_state import load_whole_state, read_on_rank_0, whole_state
+from common.full_state import (
+    UnshardedBytes,
+    full_state_dict,
+    load_full_state_dict,
+    read_on_rank_0,
+)
 from common.gpt_training import (
     Text,
     add_save_options,
     check_divides,
     count_parameters,
+    local_batch,
     make_gpt,
     make_optimizer,
     mean_over_ranks,
-    my_part,
     parse_text_training,
+    run_and_exit,
 )
-from common.logging import describe_world, is_rank_0, log, one_line_errors, run_and_exit
-from common.rendezvous import meet_others
-from common.snapshot import check_saved, progress, restoring_from, save_or_go_on
+from common.snapshot import check_saved, progress, restoring_from, save_or_continue
 
 # The scores are a view, as a linear layer returns them for three dimensions. That is
 # harmless as long as nobody changes them in place.
@@ -127,19 +128,13 @@ def count_a_step(text: Text, args: argparse.Namespace) -> str:
     model = make_gpt(args, text.device)
     shard(model, args)
     optimizer = make_optimizer(model.parameters(), args.learning_rate)
-    inputs, targets = map(my_part, text.batch(0))
-    with Traffic() as traffic, WholeBytes() as whole, Activations(model) as saved:
-        train_step(model, optimizer, inputs, targets)
-    measured = {
-        "parameters": parameter_bytes(model),
-        "gradients": gradient_bytes(model),
-        "optimizer state": optimizer_bytes(optimizer),
-        "whole at once": whole.peak_bytes,
-        "sent in a step": traffic.wire_bytes(),
-        "activations": saved.peak_bytes,
-    }
+    inputs, targets = map(local_batch, text.batch(0))
+    with UnshardedBytes() as whole:
+        measured = count_step(
+            model, optimizer, lambda: train_step(model, optimizer, inputs, targets)
+        )
+    measured["whole at once"] = whole.peak_bytes
     formula = by_formula(args, inputs.shape)
-    measured = {name: measured[name] for name in formula}
     return compare(measured, formula, "bytes on rank 0")
 
 
@@ -151,10 +146,10 @@ def save_snapshot(
     args: argparse.Namespace,
 ) -> str:
     """One file in the form of src/13_train_gpt.py; all ranks call this together."""
-    snapshot = whole_state(model, optimizer) | {"steps_run": steps_run}
+    snapshot = full_state_dict(model, optimizer) | {"steps_run": steps_run}
     not_saved = ""
     if is_rank_0():
-        not_saved = save_or_go_on(snapshot, args.snapshot)
+        not_saved = save_or_continue(snapshot, args.snapshot)
     dist.barrier()  # whoever passes this line can read what rank 0 wrote
     return not_saved
 
@@ -165,7 +160,7 @@ def load_snapshot(
     """Go on from a snapshot of any number of ranks; the steps it had run."""
     snapshot, steps_run = read_on_rank_0(args.snapshot)
     with restoring_from(args.snapshot):
-        load_whole_state(model, optimizer, snapshot)
+        load_full_state_dict(model, optimizer, snapshot)
     log(f"Resuming from {args.snapshot} after {progress({'steps_run': steps_run})}")
     return steps_run
 
@@ -185,7 +180,7 @@ def train(args: argparse.Namespace, device: torch.device) -> str:
     if args.save_every and args.snapshot.exists():
         steps_run = load_snapshot(model, optimizer, args)
     for step, inputs, targets in text.steps(steps_run):
-        parts = my_part(inputs), my_part(targets)
+        parts = local_batch(inputs), local_batch(targets)
         loss = train_step(model, optimizer, *parts, args.max_norm)
         text.note(step, mean_over_ranks(loss))
         if args.save_every and (step + 1) % args.save_every == 0:
@@ -202,7 +197,7 @@ def main() -> None:
         raise BadInput("--sample needs the whole model: save it for 13_train_gpt.py")
     if args.save_every and speaks_first():
         check_output_file(args.snapshot, "--snapshot")
-    not_saved = train(args, meet_others("15_fsdp.py"))
+    not_saved = train(args, join("15_fsdp.py"))
     dist.destroy_process_group()
     check_saved(not_saved)
 

@@ -6,7 +6,6 @@
 FSDP names what it does for torch.profiler; this script prints it in order.
 """
 
-import argparse
 import json
 import re
 from pathlib import Path
@@ -17,9 +16,17 @@ from torch.distributed.fsdp import fully_shard
 from torch.profiler import ProfilerActivity, profile
 
 from common.byte_gpt import BYTES, ByteGPT, Sizes, next_byte_loss
-from common.cli import BadInput, OneLineParser, check_output_file, speaks_first
-from common.logging import is_rank_0, log, one_line_errors, run_and_exit
-from common.rendezvous import meet_others
+from common.distributed import (
+    BadInput,
+    Parser,
+    check_output_file,
+    is_rank_0,
+    join,
+    log,
+    one_line_errors,
+    speaks_first,
+)
+from common.gpt_training import run_and_exit
 
 SIZES = Sizes(width=96, heads=12, blocks=3, context=64)
 STEPS = 3  # the last one is shown: FSDP learns the order of the layers in the first
@@ -74,14 +81,12 @@ def run(device: torch.device) -> list[str]:
 
 @one_line_errors
 def main() -> None:
-    parser = OneLineParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(__doc__)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the events")
     args = parser.parse_args()
     if args.json and speaks_first():
         check_output_file(args.json, "--json")
-    events = run(meet_others("15_timeline.py"))
+    events = run(join("15_timeline.py"))
     for line in events:
         log(f"  {line}")
     if args.json and is_rank_0():

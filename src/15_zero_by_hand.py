@@ -16,20 +16,19 @@ import torch.distributed as dist
 
 from common.accounting import Activations, Traffic, compare
 from common.byte_gpt import ByteGPT, next_byte_loss
+from common.distributed import describe_world, join, log, one_line_errors
 from common.formulas import FLOAT32, block_activations, head_activations
 from common.gpt_training import (
     Text,
     check_divides,
     count_parameters,
+    local_batch,
     make_gpt,
     make_optimizer,
     mean_over_ranks,
-    my_part,
     parse_text_training,
     sizes_of,
 )
-from common.logging import describe_world, log, one_line_errors
-from common.rendezvous import meet_others
 from common.zero import STAGES, Zero
 
 LOW = torch.bfloat16
@@ -108,7 +107,7 @@ def count_a_step(text: Text, args: argparse.Namespace) -> str:
     model = make_gpt(args, text.device)
     zero = shard(model, args)
     optimizer = make_optimizer(zero.masters(), args.learning_rate)
-    inputs, targets = map(my_part, text.batch(0))
+    inputs, targets = map(local_batch, text.batch(0))
     with Traffic() as traffic, Activations(model) as activations:
         train_step(model, zero, optimizer, inputs, targets)
     world_size = dist.get_world_size()
@@ -156,7 +155,9 @@ def train(args: argparse.Namespace, device: torch.device) -> None:
     zero = shard(model, args)
     optimizer = make_optimizer(zero.masters(), args.learning_rate)
     for step, inputs, targets in text.steps():
-        loss = train_step(model, zero, optimizer, my_part(inputs), my_part(targets))
+        loss = train_step(
+            model, zero, optimizer, local_batch(inputs), local_batch(targets)
+        )
         text.note(step, mean_over_ranks(loss))
     # all ranks score together: in stage 3 none has the whole model
     text.report(text.test_loss(lambda tokens: model(tokens).float()))
@@ -165,7 +166,7 @@ def train(args: argparse.Namespace, device: torch.device) -> None:
 @one_line_errors
 def main() -> None:
     args = parse_text_training(__doc__, add_options)
-    train(args, meet_others("15_zero_by_hand.py"))
+    train(args, join("15_zero_by_hand.py"))
     dist.destroy_process_group()
 
 

@@ -6,7 +6,6 @@ Run from the folder of the workshop; no ranks are needed:
     python src/13_train_gpt.py 600 --save-every 100 --snapshot gpt.pt   # resumes it
 """
 
-import argparse
 import tempfile
 import warnings
 from pathlib import Path
@@ -15,7 +14,7 @@ import torch
 from torch.distributed.checkpoint import FileSystemReader
 from torch.distributed.checkpoint.format_utils import dcp_to_torch_save
 
-from common.cli import BadInput, OneLineParser, check_output_file, one_line_errors
+from common.distributed import BadInput, Parser, check_output_file, one_line_errors
 from common.sharded_checkpoint import FAILURES, newest, unreadable
 from common.snapshot import write_snapshot
 
@@ -54,9 +53,7 @@ def numbered(optimizer: dict) -> dict:
 
 @one_line_errors
 def main() -> None:
-    parser = OneLineParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(__doc__)
     parser.add_argument("folder", type=Path, help="of checkpoint-STEPS")
     parser.add_argument("file", type=Path, help="snapshot to write")
     args = parser.parse_args()

@@ -10,6 +10,7 @@ Run from the folder of the workshop:
 """
 
 import argparse
+import os
 import warnings
 from pathlib import Path
 
@@ -27,7 +28,17 @@ from common.accounting import (
     parameter_bytes,
 )
 from common.byte_gpt import ByteGPT, next_byte_loss
-from common.cli import BadInput, positive_int, speaks_first
+from common.distributed import (
+    BadInput,
+    choose_backend,
+    choose_device,
+    describe_world,
+    log,
+    one_line_errors,
+    positive_int,
+    speaks_first,
+    torchrun_place,
+)
 from common.formulas import calls, held, sent
 from common.gpt_training import (
     Text,
@@ -36,11 +47,10 @@ from common.gpt_training import (
     make_gpt,
     make_optimizer,
     parse_text_training,
+    run_and_exit,
     sizes_of,
 )
-from common.logging import describe_world, log, one_line_errors, run_and_exit
 from common.mesh import Grid, axis_ranks, make_mesh, plan_grid
-from common.rendezvous import join
 from common.sharded_checkpoint import Checkpoints, check_folder
 from common.snapshot import check_saved
 from common.tensor_plan import split_blocks
@@ -183,6 +193,17 @@ def train(args: argparse.Namespace, device: torch.device) -> str:
     return checkpoints.not_saved if checkpoints else ""
 
 
+def join_or_alone() -> torch.device:
+    """Join the other ranks, if torchrun has started any; returns this rank's device."""
+    if "RANK" in os.environ:
+        device = choose_device(torchrun_place().local_rank)
+        dist.init_process_group(choose_backend(device))  # every rank
+        return device
+    device, store = choose_device(), dist.HashStore()  # in this process
+    dist.init_process_group(choose_backend(device), store=store, rank=0, world_size=1)
+    return device
+
+
 @one_line_errors
 def main() -> None:
     # The loss does nothing in place to the scores, which is what this warns of.
@@ -194,7 +215,7 @@ def main() -> None:
         raise BadInput("--async-save needs --save-every STEPS, or nothing is saved")
     if args.checkpoints and speaks_first():
         check_folder(args.checkpoints, "--checkpoints")
-    not_saved = train(args, join())
+    not_saved = train(args, join_or_alone())
     dist.destroy_process_group()
     check_saved(not_saved)
 

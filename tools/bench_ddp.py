@@ -30,7 +30,7 @@ import torch, torch.distributed as dist, torch.multiprocessing as mp
 import torch.nn.functional as F
 from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.utils.data import DataLoader, DistributedSampler
-from common.devices import choose_backend, choose_device
+from common.distributed import choose_backend, choose_device
 from common.data import load_digits_split, make_model
 from common.spawn import choose_port
 

@@ -1,16 +1,7 @@
 """What one rank holds and what it sends, counted while a step runs.
 
-    with Traffic() as traffic, Activations(model) as activations:
-        loss = next_byte_loss(model(tokens), targets)   # activations.peak_bytes now
-        loss.backward()
-        optimizer.step()
-    held = {
-        "parameters": parameter_bytes(model),
-        "gradients": gradient_bytes(model),
-        "optimizer": optimizer_bytes(optimizer),
-        "activations": activations.peak_bytes,
-    }
-    print(compare(held, what_the_formula_says))
+    counted = count_step(model, optimizer, lambda: train_step(model, optimizer, batch))
+    print(compare(counted, what_the_formula_says))
 
 Everything is counted from tensors and from calls, so that it can be compared with a
 formula exactly. What the memory allocator adds is not in here.
@@ -19,7 +10,7 @@ formula exactly. What the memory allocator adds is not in here.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -32,7 +23,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 # what a rank holds
 
 
-def mine(tensor: torch.Tensor) -> torch.Tensor:
+def local_tensor(tensor: torch.Tensor) -> torch.Tensor:
     """The part of a tensor that is on this rank: of a ``DTensor``, its shard."""
     return tensor.to_local() if isinstance(tensor, DTensor) else tensor
 
@@ -42,7 +33,7 @@ def bytes_of(tensors: Iterable[torch.Tensor | None]) -> int:
     own = {}
     for tensor in tensors:
         if tensor is not None:
-            local = mine(tensor)
+            local = local_tensor(tensor)
             own[id(tensor)] = local.numel() * local.element_size()
     return sum(own.values())
 
@@ -85,7 +76,7 @@ class Activations(torch.autograd.graph.saved_tensors_hooks):
         return self
 
     def _keep(self, tensor: torch.Tensor) -> _Kept:
-        storage = mine(tensor).untyped_storage()
+        storage = local_tensor(tensor).untyped_storage()
         place = storage.data_ptr()
         kept = _Kept(tensor)
         if tensor.numel() == 0 or place in self._parameters():
@@ -105,7 +96,7 @@ class Activations(torch.autograd.graph.saved_tensors_hooks):
     def _parameters(self) -> set[int]:
         model = self._model()
         owned = model.parameters() if model is not None else ()
-        return {mine(tensor).untyped_storage().data_ptr() for tensor in owned}
+        return {local_tensor(tensor).untyped_storage().data_ptr() for tensor in owned}
 
 
 @dataclass(eq=False)
@@ -205,53 +196,32 @@ def _flat(value) -> list[torch.Tensor]:
 # the table
 
 
+def count_step(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    step: Callable[[], object],
+    *ops: str,
+) -> dict[str, int]:
+    """What this rank holds and sends while ``step()`` runs a whole step."""
+    with Traffic() as traffic, Activations(model) as activations:
+        step()
+    return {
+        "parameters": parameter_bytes(model),
+        "gradients": gradient_bytes(model),
+        "optimizer state": optimizer_bytes(optimizer),
+        "activations": activations.peak_bytes,
+        "sent in a step": traffic.wire_bytes(*ops),
+    }
+
+
 def compare(
     measured: Mapping[str, int], formula: Mapping[str, int], what: str = "bytes"
 ) -> str:
     """A line for each quantity: measured on this rank, and by the formula."""
     lines = [f"{what:<22} {'measured':>14} {'formula':>14}"]
-    for name, value in measured.items():
-        same = "" if value == formula[name] else "   they differ"
-        lines.append(f"{name:<22} {value:>14,} {formula[name]:>14,}{same}")
+    for name, value in formula.items():
+        if name not in measured:
+            continue  # such as an axis that this mesh has not
+        same = "" if value == measured[name] else "   they differ"
+        lines.append(f"{name:<22} {measured[name]:>14,} {value:>14,}{same}")
     return "\n".join(lines)
-
-
-class WholeBytes(TorchDispatchMode):
-    """Counts the bytes of gathered parameters after each operation, while active."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.peak_bytes = 0
-        self._storages: dict[int, weakref.ref] = {}
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return False  # else the first call would import torch._dynamo, a second
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        kwargs = kwargs or {}
-        result = func(*args, **kwargs)
-        name = func._schema.name
-        if name == "c10d::_allgather_base_":
-            self._watch(args[0])  # the buffer that all shards arrive in
-        elif name == "fsdp::split_with_sizes_copy":
-            for parameter in kwargs["out"]:
-                self._watch(parameter)
-        self.peak_bytes = max(self.peak_bytes, self.bytes())
-        return result
-
-    def _watch(self, tensor: torch.Tensor) -> None:
-        storage = mine(tensor).untyped_storage()
-        self._storages[storage._cdata] = weakref.ref(storage)
-
-    def _alive(self) -> Iterator[torch.UntypedStorage]:
-        for key, reference in list(self._storages.items()):
-            storage = reference()
-            if storage is None:
-                del self._storages[key]
-            else:
-                yield storage
-
-    def bytes(self) -> int:
-        """Bytes of gathered parameters at the moment."""
-        return sum(storage.nbytes() for storage in self._alive())

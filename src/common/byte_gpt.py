@@ -19,7 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from common.cli import BadInput
+from common.distributed import BadInput
 
 BYTES = 256
 
@@ -116,8 +116,8 @@ class Embed(nn.Module):
             nn.init.normal_(table.weight, std=0.1)
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        places = torch.arange(tokens.shape[1], device=tokens.device)
-        return self.byte(tokens) + self.place(places)
+        positions = torch.arange(tokens.shape[1], device=tokens.device)
+        return self.byte(tokens) + self.place(positions)
 
 
 class Head(nn.Module):

@@ -1,18 +1,17 @@
-"""The data of the lessons, and how ranks share it out; nothing is downloaded.
+"""The digits that lessons 01 to 12 train on, the command line, and the final numbers.
 
-Lessons 01 to 12 train on handwritten digits: the 1,797 images of 8 x 8 pixels that come
-with scikit-learn, 1,438 for training and 359 for testing. 359 is a prime number: no
-number of ranks from 2 on divides it, so a careless parallel evaluation shows.
-
-Lessons 13 to 16 train on text: the source files of Python's own standard library. The
-same Python has the same bytes, so two people with one version see the same losses.
+1,797 images of 8 x 8 pixels come with scikit-learn, so nothing is downloaded: 1,438 for
+training and 359 for testing. 359 is a prime number: no number of ranks from 2 on
+divides it, so a careless parallel evaluation shows.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import math
-import sysconfig
-from collections.abc import Iterator
+import statistics
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import torch
@@ -26,10 +25,19 @@ from torch.utils.data import (
     TensorDataset,
 )
 
-from common.cli import BadInput
+from common.distributed import (
+    BadInput,
+    Parser,
+    check_output_file,
+    is_rank_0,
+    log,
+    positive_float,
+    positive_int,
+    speaks_first,
+    world_size,
+)
 
 TEST_IMAGES = 359
-CLASSES = 10
 
 
 def load_digits_split(seed: int = 0) -> tuple[TensorDataset, TensorDataset]:
@@ -66,7 +74,7 @@ def make_model(dropout: float = 0.0) -> nn.Module:
         nn.MaxPool2d(2),  # [B, 32, 4, 4]
         nn.Flatten(),  # [B, 512]
         nn.Dropout(dropout),
-        nn.Linear(512, CLASSES),
+        nn.Linear(512, 10),
     )
 
 
@@ -98,33 +106,22 @@ def count_correct(
 def count_correct_together(
     model: nn.Module, dataset: Dataset, device: torch.device | str = "cpu"
 ) -> tuple[int, int]:
-    """How many images all ranks together recognise, and how many there are.
-
-    Exact on any world size, because the shares of :func:`count_correct` are.
-    """
-    share = count_correct(
-        model, dataset, device, dist.get_rank(), dist.get_world_size()
-    )
-    counts = torch.tensor(share, device=device)
+    """How many images all ranks together recognise, and how many there are."""
+    if not dist.is_initialized():
+        return count_correct(model, dataset, device)
+    rank, size = dist.get_rank(), dist.get_world_size()
+    counts = torch.tensor(count_correct(model, dataset, device, rank, size)).to(device)
     # every rank must reach this line: [2] -> [2], 16 bytes
     dist.all_reduce(counts)
     correct, total = counts.tolist()
     return correct, total
 
 
-def accuracy(
-    model: nn.Module, dataset: Dataset, device: torch.device | str = "cpu"
-) -> float:
-    """The share of images recognised, 0..1, in one process."""
-    correct, total = count_correct(model, dataset, device)
-    return correct / total
-
-
 class ResumableSampler(DistributedSampler):
     """Shuffles and deals out images like ``DistributedSampler``, from anywhere.
 
-    The order of an epoch follows from seed and epoch alone, and rank r of W takes
-    every W-th image from number r on. After any number of steps, all ranks together
+    The order of an epoch follows from seed and epoch alone, and rank r of N takes
+    every N-th image from number r on. After any number of steps, all ranks together
     have therefore used the first images of that order, and the rest can be dealt out
     again: to as many ranks as before or to another number of them.
     """
@@ -148,63 +145,63 @@ class ResumableSampler(DistributedSampler):
         return math.ceil((len(self.dataset) - self.done) / self.num_replicas)
 
 
-SEED = 0
-TEST_EVERY = 10  # one file of ten is kept for the test
-MARK = b"\n\n"  # between two files
+def parse_training(
+    description: str | None, *add_options: Callable[[argparse.ArgumentParser], None]
+) -> argparse.Namespace:
+    """The command line of a training program; ``add_options`` add what only it has."""
+    parser = Parser(description)
+    add, path = parser.add_argument, {"type": Path, "metavar": "FILE"}
+    number, shown = {"type": positive_int}, " (default: %(default)s)"
+    add("total_epochs", metavar="TOTAL_EPOCHS", **number, help="of all runs together")
+    add("save_every", metavar="SAVE_EVERY", **number, help="epochs between snapshots")
+    batch = "images per step in each process" + shown
+    add("--batch-size", **number, default=32, help=batch)
+    rate = "of SGD with momentum 0.9" + shown
+    add("--learning-rate", type=positive_float, default=0.05, help=rate)
+    saved = "written every SAVE_EVERY epochs, resumed from if it is there" + shown
+    add("--snapshot", **path, default=Path("snapshot.pt"), help=saved)
+    add("--metrics", **path, help="write the final numbers to this file as JSON")
+    for add_more in add_options:
+        add_more(parser)
+    args = parser.parse_args()
+    if speaks_first():  # other nodes may not even see the folder
+        check_output_file(args.snapshot, "--snapshot")
+        if args.metrics:
+            check_output_file(args.metrics, "--metrics")
+    return args
 
 
-def stdlib_files(folder: Path | None = None) -> list[Path]:
-    """The ``.py`` files right in the folder of the standard library, by name.
-
-    Files that differ between builds of one version (``_sysconfigdata*``) and what was
-    installed later (``site-packages``) are not among them.
-
-    Raises:
-        BadInput: there are none, as in some small distributions.
-    """
-    folder = folder or Path(sysconfig.get_path("stdlib"))
-    files = sorted(
-        path for path in folder.glob("*.py") if not path.name.startswith("_sysconfig")
-    )
-    if len(files) < TEST_EVERY:
-        raise BadInput(
-            f"the standard library in {folder} has no source files to train on: use a "
-            "Python that comes with them, such as the one of your distribution"
+def report(trainer, test_set: Dataset, args: argparse.Namespace) -> None:
+    """Print the final numbers, and write them where ``--metrics`` says; all ranks."""
+    correct, total = count_correct_together(trainer.model, test_set, trainer.device)
+    loss, samples_per_s = None, None  # unless something was trained
+    if trainer.losses:
+        loss = trainer.losses[-1]
+        # the median: the first epoch of a process also pays for what starts lazily
+        # an epoch that was resumed at its very end had nothing left to do
+        rates = [rate for rate in trainer.rates if rate]
+        samples_per_s = statistics.median(rates) * world_size() if rates else None
+        speed = f" | {samples_per_s:,.0f} samples/s" if samples_per_s else ""
+        log(f"Loss {trainer.losses[0]:.4f} -> {loss:.4f}{speed}")
+    else:
+        log(f"Nothing to train: {trainer.epochs_run} epochs are already run")
+    log(f"Test accuracy {correct / total:.2%} ({correct} of {total})")
+    if args.metrics and is_rank_0():
+        write_metrics(
+            args.metrics,
+            loss=loss,
+            accuracy=correct / total,
+            correct=correct,
+            total=total,
+            samples_per_s=samples_per_s,
+            world_size=world_size(),
+            epochs=trainer.epochs_run,
         )
-    return files
 
 
-def load_text(folder: Path | None = None) -> tuple[torch.Tensor, torch.Tensor]:
-    """(text to train on, text to test on): bytes as uint8, one dimension each."""
-    parts: tuple[list[bytes], list[bytes]] = [], []
-    for number, path in enumerate(stdlib_files(folder)):
-        parts[number % TEST_EVERY == TEST_EVERY - 1].append(path.read_bytes())
-    train, test = (
-        torch.frombuffer(bytearray(MARK.join(part)), dtype=torch.uint8)
-        for part in parts
-    )
-    return train, test
-
-
-def batch_of_step(
-    text: torch.Tensor, step: int, batch_size: int, context: int
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """(inputs, targets) of one step, [B, T] each: pieces of the text, and what follows.
-
-    They depend on the number of the step alone. So every rank can draw the global
-    batch of all ranks and take its part, and a resumed run goes on with the batch that
-    would have come next.
-    """
-    generator = torch.Generator().manual_seed(SEED + step)
-    starts = torch.randint(len(text) - context, (batch_size, 1), generator=generator)
-    pieces = text[starts + torch.arange(context + 1)].long()  # [B, T + 1]
-    return pieces[:, :-1].contiguous(), pieces[:, 1:].contiguous()
-
-
-def unigram_entropy(text: torch.Tensor) -> float:
-    """Nats per byte of who knows how frequent each byte is, and nothing else.
-
-    A model whose loss is not clearly below has learnt nothing from what comes before.
-    """
-    chances = torch.bincount(text.long(), minlength=256).double() / len(text)
-    return float(torch.special.entr(chances).sum())
+def write_metrics(path: Path, **numbers: float | None) -> None:
+    """Write the final numbers of a run as one JSON object."""
+    try:
+        path.write_text(json.dumps(numbers, indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"cannot write --metrics {path}: {error.strerror}") from error

@@ -1,7 +1,6 @@
-"""What the trainings of a byte GPT have in common: command line, batches, numbers.
+"""What the programs that train a byte GPT share: command line, batches, final numbers.
 
-A script differs from the next in how the model is spread over the ranks. Everything
-else is here: which text, which batch comes next, what is printed.
+They differ in how the model is spread over the ranks.
 """
 
 from __future__ import annotations
@@ -9,26 +8,30 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import statistics
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import torch
 import torch.distributed as dist
 from torch import nn
 
 from common.byte_gpt import ByteGPT, Sizes, next_byte_loss
-from common.cli import (
+from common.distributed import (
     BadInput,
-    OneLineParser,
+    Parser,
     check_output_file,
+    is_rank_0,
+    log,
     positive_float,
     positive_int,
     speaks_first,
 )
-from common.data import batch_of_step, load_text, unigram_entropy
-from common.logging import is_rank_0, log
+from common.text import batch_of_step, load_text, unigram_entropy
 
 SEED = 0
 SAY_EVERY = 50  # steps
@@ -39,10 +42,7 @@ def parse_text_training(
     *add_options: Callable[[argparse.ArgumentParser], None],
 ) -> argparse.Namespace:
     """The command line of a training; each of ``add_options`` adds its own."""
-    parser = OneLineParser(
-        description=description,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = Parser(description)
     add = parser.add_argument
     add("steps", metavar="STEPS", type=positive_int, help="steps to train in all")
     add(
@@ -208,7 +208,7 @@ def count_parameters(model: nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
 
 
-def my_part(batch: torch.Tensor) -> torch.Tensor:
+def local_batch(batch: torch.Tensor) -> torch.Tensor:
     """[B, T] of the global batch -> [B / W, T] of this rank."""
     return batch.chunk(dist.get_world_size())[dist.get_rank()].clone()
 
@@ -223,23 +223,28 @@ def mean_over_ranks(loss: torch.Tensor) -> float:
 
 def add_save_options(parser: argparse.ArgumentParser) -> None:
     """The options of a program that saves snapshots and can write a sample."""
-    parser.add_argument(
-        "--save-every",
-        metavar="STEPS",
-        type=positive_int,
-        help="steps between two snapshots (default: none is saved)",
-    )
-    parser.add_argument(
-        "--snapshot",
-        metavar="FILE",
-        type=Path,
-        default=Path("gpt.pt"),
-        help="continued from if --save-every is given and it is there "
-        "(default: %(default)s)",
-    )
-    parser.add_argument(
-        "--sample",
-        metavar="BYTES",
-        type=positive_int,
-        help="write this many at the end",
-    )
+    add, number = parser.add_argument, {"type": positive_int}
+    every = "steps between two snapshots (default: none is saved)"
+    add("--save-every", metavar="STEPS", **number, help=every)
+    path = {"type": Path, "default": Path("gpt.pt")}
+    saved = "resumed from with --save-every if it is there (default: %(default)s)"
+    add("--snapshot", metavar="FILE", **path, help=saved)
+    add("--sample", metavar="BYTES", **number, help="write this many at the end")
+
+
+def run_and_exit(main: Callable[[], object]) -> NoReturn:
+    """Run the ``main`` of a script that uses DTensor, and end the process with it.
+
+    DTensor keeps device meshes in caches, and a mesh keeps its process group. So the
+    threads of gloo live on after ``destroy_process_group()``; one that still holds a
+    tensor when Python clears up aborts the process: "terminate called without an
+    active exception" (torch 2.13). Here the system clears up, not Python.
+    """
+    status = 0
+    try:
+        main()
+    except SystemExit as end:  # from sys.exit(2), or --help: 0 or None
+        status = int(end.code or 0)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)

@@ -16,7 +16,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
-from common.cli import BadInput
+from common.distributed import BadInput
 
 
 @dataclass(frozen=True)

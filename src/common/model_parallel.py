@@ -19,22 +19,19 @@ import torch.multiprocessing as mp
 from torch import nn
 
 from common.accounting import (
-    Activations,
-    Traffic,
     compare,
-    gradient_bytes,
-    optimizer_bytes,
-    parameter_bytes,
 )
-from common.cli import (
+from common.data import write_metrics
+from common.distributed import (
     BadInput,
-    OneLineParser,
+    Parser,
     check_output_file,
+    is_rank_0,
+    log,
     positive_float,
     positive_int,
-    write_metrics,
+    world_size,
 )
-from common.logging import is_rank_0, log, world_size
 from common.spawn import choose_port, count_accelerators, share_cores
 
 FLOAT32, INT64 = 4, 8  # bytes
@@ -98,23 +95,6 @@ def formulas(model: nn.Sequential, part: int, args: argparse.Namespace) -> dict:
 
 
 # [end formulas]
-def held_and_sent(
-    layers: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    step: Callable[[torch.optim.Optimizer], None],
-) -> dict[str, int]:
-    """The same by counting, while ``step`` runs forward, backward and optimizer."""
-    with Traffic() as traffic, Activations(layers) as activations:
-        step(optimizer)
-    return {
-        "parameters": parameter_bytes(layers),
-        "gradients": gradient_bytes(layers),
-        "optimizer state": optimizer_bytes(optimizer),
-        "activations": activations.peak_bytes,
-        "sent in a step": traffic.wire_bytes(),
-    }
-
-
 def print_tables(
     counted: dict[str, int], model: nn.Sequential, args: argparse.Namespace
 ) -> None:
@@ -136,38 +116,18 @@ def shape_at_cut(
 
 def parse_arguments(description: str | None, cuts: int) -> argparse.Namespace:
     """The command line; the network can be cut after layer 1 to ``cuts``."""
-    parser = OneLineParser(
-        description=description,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = Parser(description)
     add = parser.add_argument
     add("total_epochs", metavar="EPOCHS", type=positive_int, help="epochs to train")
-    add(
-        "--cut",
-        metavar="LAYERS",
-        type=positive_int,
-        default=5,
-        help="layers of the first part (default: %(default)s of " + f"{cuts + 1})",
-    )
-    add(
-        "--micro-batches",
-        metavar="M",
-        type=positive_int,
-        default=1,
-        help="parts of a batch, one after the other (default: %(default)s)",
-    )
-    add(
-        "--batch-size",
-        type=positive_int,
-        default=32,
-        help="images per step, of each replica (default: %(default)s)",
-    )
-    add(
-        "--learning-rate",
-        type=positive_float,
-        default=0.05,
-        help="step size of SGD with momentum 0.9 (default: %(default)s)",
-    )
+    number, shown = {"type": positive_int}, " (default: %(default)s)"
+    first = "layers of the first part, of " + str(cuts + 1) + shown
+    add("--cut", metavar="LAYERS", **number, default=5, help=first)
+    parts = "parts of a batch, one after the other" + shown
+    add("--micro-batches", metavar="M", **number, default=1, help=parts)
+    images = "images per step, of each replica" + shown
+    add("--batch-size", **number, default=32, help=images)
+    rate = "of SGD with momentum 0.9" + shown
+    add("--learning-rate", type=positive_float, default=0.05, help=rate)
     add(
         "--devices",
         nargs=2,
@@ -280,6 +240,7 @@ def report(losses, rates, correct: int, total: int, args: argparse.Namespace) ->
         write_metrics(
             args.metrics,
             loss=means[-1],
+            accuracy=correct / total,
             correct=correct,
             total=total,
             samples_per_s=samples_per_s,

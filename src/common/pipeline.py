@@ -13,13 +13,12 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from pathlib import Path
 
-import torch
 import torch.distributed as dist
 from torch import nn
 
-from common.accounting import compare, gradient_bytes, optimizer_bytes, parameter_bytes
+from common.accounting import compare
 from common.byte_gpt import BYTES, ByteGPT, Sizes
-from common.cli import BadInput
+from common.distributed import BadInput
 from common.formulas import (
     FLOAT32,
     block_activations,
@@ -135,17 +134,8 @@ def boundary_bytes(sizes: Sizes, pieces: int) -> int:
     return FLOAT32 * pieces * sizes.context * sizes.width
 
 
-def held_by(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, int]:
-    """Bytes that this rank holds between two steps."""
-    return {
-        "parameters": parameter_bytes(model),
-        "gradients": gradient_bytes(model),
-        "optimizer state": optimizer_bytes(optimizer),
-    }
-
-
 def held_by_formula(sizes: Sizes, *spans: range) -> dict[str, int]:
-    """The same by formula, for a rank with the stages ``spans``."""
+    """Bytes that a rank with the stages ``spans`` holds between two steps."""
     bytes_of_weights = FLOAT32 * sum(stage_parameters(sizes, span) for span in spans)
     return {
         "parameters": bytes_of_weights,

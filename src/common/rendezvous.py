@@ -14,15 +14,8 @@ import re
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
 
-import torch
-import torch.distributed as dist
-
-from common.cli import BadInput
-from common.devices import choose_backend, choose_device
-from common.distributed import DistEnv, DistEnvError, get_dist_env, read_number
-from common.logging import log
+from common.launchers import DistEnv, DistEnvError, read_number
 
 
 @dataclass(frozen=True)
@@ -94,105 +87,3 @@ def _port(env: DistEnv, environ: Mapping[str, str]) -> tuple[int, str]:
             job = ".".join(environ[name] for name in names)
             return 20000 + zlib.crc32(job.encode()) % 10000, f"port from {names[0]}"
     return 29500, "port 29500, the usual one, for want of a job number"
-
-
-def meet(env: DistEnv, master: Master, backend: str, timeout_s: int) -> None:
-    """Wait until all ranks have arrived; from here on collectives work.
-
-    Raises:
-        BadInput: they did not all arrive, or rank 0 cannot listen.
-    """
-    # What torchrun sets for its processes; under other launchers we do.
-    os.environ["MASTER_ADDR"] = master.address
-    os.environ["MASTER_PORT"] = str(master.port)
-    try:
-        # every rank must reach this line: it returns when the last one has come
-        dist.init_process_group(
-            backend,
-            rank=env.rank,
-            world_size=env.world_size,
-            timeout=timedelta(seconds=timeout_s),
-        )
-    except RuntimeError as error:
-        raise BadInput(why_not_met(env, master, timeout_s, error)) from error
-
-
-def why_not_met(env: DistEnv, master: Master, timeout_s: int, error: Exception) -> str:
-    """One sentence for the ways in which a rendezvous fails."""
-    if not isinstance(error, dist.DistError):  # the backend, not the meeting point
-        reason = str(error).partition("\n")[0].rpartition("] ")[2]
-        return (
-            f"rank {env.rank} cannot start its backend ({reason}): "
-            "is every NCCL_* and GLOO_* variable right?"
-        )
-    place = f"{master.address}:{master.port} ({master.chosen_by})"
-    if "EADDRINUSE" in str(error):
-        return f"{place} is taken by another program: set MASTER_PORT to another port"
-    return (
-        f"rank {env.rank} of {env.world_size} waited {timeout_s} s at {place} in "
-        "vain: not all ranks came; is MASTER_ADDR the host of rank 0, can the other "
-        "nodes reach it, and did every process start?"
-    )
-
-
-def meet_others(script: str, timeout_s: int = 60) -> torch.device:
-    """Start the backend as 02_hello_ranks.py does; return this rank's device.
-
-    Raises:
-        BadInput: this is a world of one rank, or the ranks cannot meet.
-    """
-    env = get_dist_env()
-    if env.world_size < 2:
-        raise BadInput(
-            "one rank has nobody to talk to: start at least two, for example with "
-            f"torchrun --standalone --nproc-per-node=4 src/{script}"
-        )
-    device = choose_device(env.local_rank)
-    backend = choose_backend(device)
-    meet(env, find_master(env), backend, timeout_s)
-    if env.rank == 0:
-        print(f"{env.world_size} ranks on {device.type} through {backend}", flush=True)
-    return device
-
-
-def join(timeout_s: int = 60) -> torch.device:
-    """Meet the other ranks, if there are any; returns this rank's device.
-
-    Raises:
-        BadInput: the ranks cannot meet.
-    """
-    env = get_dist_env()
-    device = choose_device(env.local_rank)
-    meet(env, find_master(env), choose_backend(device), timeout_s)
-    return device
-
-
-def get_torchrun_env() -> DistEnv:
-    """The place of this process in the world.
-
-    Raises:
-        BadInput: torchrun did not start this process.
-    """
-    env = get_dist_env()
-    if env.launcher != "torchrun":
-        raise BadInput(
-            f"torchrun did not start this process (it was {env.launcher}): "
-            "torchrun --standalone --nproc-per-node=2 SCRIPT ..."
-        )
-    return env
-
-
-def warn_of_shared_store() -> None:
-    """Say so if ranks that torchrun starts again could not meet.
-
-    By default the ranks meet in the key-value store of torchrun itself, which
-    outlives them: with gloo, new ranks then now and then find the addresses of dead
-    ones. The variable must be set before torchrun starts, so a rank can only warn.
-    """
-    may_restart = os.environ.get("TORCHELASTIC_MAX_RESTARTS", "0") != "0"
-    shared = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
-    if may_restart and shared and dist.get_backend() == "gloo":
-        log(
-            "Warning: with gloo, restarts may fail (Connection refused): "
-            "export TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 before torchrun"
-        )

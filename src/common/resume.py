@@ -13,23 +13,8 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel as DDP
 
-from common.cli import positive_int
-from common.logging import is_rank_0
-
-
-def get_random_state(device: torch.device) -> dict[str, torch.Tensor]:
-    """The state of the random numbers of this process and of its device."""
-    state = {"cpu": torch.get_rng_state()}
-    if device.type != "cpu":  # dropout draws on the device it runs on
-        state["device"] = torch.get_device_module(device).get_rng_state(device)
-    return state
-
-
-def set_random_state(state: dict[str, torch.Tensor], device: torch.device) -> None:
-    """Go on with the random numbers where :func:`get_random_state` was called."""
-    torch.set_rng_state(state["cpu"])
-    if "device" in state and device.type != "cpu":
-        torch.get_device_module(device).set_rng_state(state["device"], device)
+from common.distributed import is_rank_0, positive_int
+from common.snapshot import get_random_state, set_random_state
 
 
 def add_save_options(parser: argparse.ArgumentParser) -> None:

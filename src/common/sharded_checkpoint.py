@@ -28,8 +28,7 @@ from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 
 from common.byte_gpt import Sizes
-from common.cli import BadInput
-from common.logging import is_rank_0, log
+from common.distributed import BadInput, is_rank_0, log
 from common.snapshot import MISFITS
 
 NAME = re.compile(r"checkpoint-(\d+)")

@@ -12,10 +12,7 @@ import os
 import socket
 from dataclasses import dataclass
 
-import torch
-
-from common.cli import BadInput, positive_int
-from common.distributed import read_number
+from common.distributed import BadInput, count_accelerators, positive_int
 
 # torch reports each rank that it ends because another one failed. The failed rank has
 # said why by then, and that one line is what the reader should see.
@@ -35,16 +32,6 @@ def add_spawn_options(parser: argparse.ArgumentParser) -> None:
         type=positive_int,
         help="port where the ranks meet (default: one that is free now)",
     )
-
-
-def count_accelerators() -> int:
-    """Accelerators that processes of this machine can share out; 0: use the CPU."""
-    if not torch.accelerator.is_available():
-        return 0
-    accelerator = torch.accelerator.current_accelerator()
-    if accelerator is None or accelerator.type == "mps":  # see devices.py
-        return 0
-    return torch.accelerator.device_count()
 
 
 def choose_nprocs(wanted: int | None) -> int:
@@ -138,7 +125,7 @@ def choose_node(args: argparse.Namespace) -> Node:
         BadInput: a variable is missing or impossible, the name of the first node is
             not known here, or this is the first node and the port is taken.
     """
-    count = read_number(os.environ, "NNODES") if "NNODES" in os.environ else 1
+    count = _number("NNODES") if "NNODES" in os.environ else 1
     if count < 2:
         if os.environ.get("NODE_RANK", "0") != "0" or count < 1:
             raise BadInput(
@@ -152,7 +139,7 @@ def choose_node(args: argparse.Namespace) -> Node:
             f"{', '.join(missing)} not set: with NNODES={count}, each node needs its "
             "NODE_RANK and the MASTER_ADDR and MASTER_PORT of the first"
         )
-    rank = read_number(os.environ, "NODE_RANK")
+    rank = _number("NODE_RANK")
     if rank >= count:
         raise BadInput(
             f"NODE_RANK={rank} must be smaller than NNODES={count}: nodes are numbered "
@@ -166,7 +153,7 @@ def choose_node(args: argparse.Namespace) -> Node:
 
 def _check_master(rank: int) -> None:
     """Find now what the ranks would find, one by one, after a long wait."""
-    address, port = os.environ["MASTER_ADDR"], read_number(os.environ, "MASTER_PORT")
+    address, port = os.environ["MASTER_ADDR"], _number("MASTER_PORT")
     if not 1 <= port <= 65535:
         raise BadInput(f"MASTER_PORT={port} is not a port: 1 to 65535")
     try:
@@ -184,3 +171,10 @@ def _check_master(rank: int) -> None:
                 f"MASTER_PORT={port} is taken on this node: choose another, and the "
                 "same on all nodes"
             ) from error
+
+
+def _number(name: str) -> int:
+    if not os.environ[name].isdecimal():
+        text = os.environ[name]
+        raise BadInput(f"{name}={text!r} is not a whole number of 0 or more")
+    return int(os.environ[name])

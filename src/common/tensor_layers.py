@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from common.byte_gpt import MLP, Attention, ByteGPT, Embed, Head
-from common.cli import BadInput
+from common.distributed import BadInput
 from common.gpt_training import check_divides
 from common.tensor_collectives import Borders
 

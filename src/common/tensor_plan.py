@@ -10,11 +10,13 @@ its neighbours until its end, where the parts are added up.
 from __future__ import annotations
 
 from torch.distributed.device_mesh import DeviceMesh
-from torch.distributed.tensor import Replicate
+from torch.distributed.tensor import Replicate, Shard
 from torch.distributed.tensor.parallel import (
     ColwiseParallel,
+    ParallelStyle,
     PrepareModuleInput,
     RowwiseParallel,
+    SequenceParallel,
     parallelize_module,
 )
 
@@ -22,22 +24,26 @@ from common.byte_gpt import ByteGPT
 from common.gpt_training import check_divides
 
 
-def block_plan() -> dict:
+def block_plan(sequence_parallel: bool = False) -> dict[str, ParallelStyle]:
     """The style of each layer of a block; what is not named stays whole."""
-    # One input for query, key and value: its gradient is added up over the ranks
-    # once, when all three have given their part, instead of once for each.
-    once = PrepareModuleInput(
-        input_layouts=Replicate(), desired_input_layouts=Replicate()
-    )
-    return {
-        "attention": once,
-        "attention.query": ColwiseParallel(),  # whole heads, for they divide
+    # how the residual stream [B, T, width] lies between the layers in parallel
+    stream = Shard(1) if sequence_parallel else Replicate()
+    # Once for query, key and value: without it, each of the three would send the
+    # gradient of its own input.
+    enter = PrepareModuleInput(input_layouts=stream, desired_input_layouts=Replicate())
+    plan = {
+        "attention": enter,
+        "attention.query": ColwiseParallel(),
         "attention.key": ColwiseParallel(),
         "attention.value": ColwiseParallel(),
-        "attention.out": RowwiseParallel(),  # adds up over the ranks
+        "attention.out": RowwiseParallel(output_layouts=stream),
+        "mlp": enter,
         "mlp.up": ColwiseParallel(),
-        "mlp.down": RowwiseParallel(),  # adds up over the ranks
+        "mlp.down": RowwiseParallel(output_layouts=stream),
     }
+    if sequence_parallel:
+        plan["attention_norm"] = plan["mlp_norm"] = SequenceParallel()
+    return plan
 
 
 def split_blocks(model: ByteGPT, mesh: DeviceMesh) -> None:

@@ -1,14 +1,12 @@
-"""ZeRO by hand: what a rank keeps of a layer, what it gathers, what it frees.
+"""ZeRO by hand: what a rank keeps of a layer, gathers, and frees.
 
     zero = Zero(model.layers(), stage=3)
-    optimizer = torch.optim.AdamW(zero.masters())
     zero.begin_step()
     loss_of(model(inputs)).backward()    # gradients are averaged in here
-    zero.step(optimizer)
+    zero.step(optimizer)                 # AdamW(zero.masters())
 
 Stage 0 is plain data parallel. Stage 1 shards the state of the optimizer, stage 2 the
-gradients as well, stage 3 the parameters, too. Rajbhandari et al., 2020, "ZeRO: Memory
-Optimizations Toward Training Trillion Parameter Models".
+gradients as well, stage 3 the parameters, too: Rajbhandari et al., 2020, "ZeRO".
 """
 
 from __future__ import annotations

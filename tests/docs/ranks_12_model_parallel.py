@@ -23,8 +23,9 @@ from grader import expect
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
+from common.accounting import count_step
 from common.data import load_digits_split, make_model
-from common.model_parallel import formulas, held_and_sent, shape_at_cut
+from common.model_parallel import formulas, shape_at_cut
 
 model_parallel = import_module("12_model_parallel")
 FirstPart = model_parallel.FirstPart
@@ -176,11 +177,11 @@ def test_table_is_right_wherever_the_network_is_cut(rank, seed):
                 part = SecondPart(layers[cut:], CPU, shape_at_cut(layers, cut))
             optimizer = torch.optim.SGD(part.layers.parameters(), 0.1, momentum=0.9)
 
-            def step(optimizer, part=part, micro_batches=micro_batches):
+            def step(optimizer=optimizer, part=part, micro_batches=micro_batches):
                 part.run_batch(images, labels, micro_batches)
                 optimizer.step()
 
-            counted = held_and_sent(part.layers, optimizer, step)
+            counted = count_step(part.layers, optimizer, step)
             parts = len(images.chunk(micro_batches))
             args = Namespace(cut=cut, batch_size=12, micro_batches=parts)
             where = f"cut after {cut}, {parts} micro-batches"

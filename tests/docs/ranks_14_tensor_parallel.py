@@ -190,7 +190,7 @@ def parallel_attention(seed, once):
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor.parallel import parallelize_module
 
-    block_plan = import_module("14_tensor_parallel").block_plan
+    from common.tensor_plan import block_plan
 
     torch.manual_seed(seed)
     attention = Attention(SIZES).double()
@@ -231,7 +231,7 @@ def test_heads_that_the_ranks_do_not_divide(rank, world_size, seed):
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor.parallel import parallelize_module
 
-    block_plan = import_module("14_tensor_parallel").block_plan
+    from common.tensor_plan import block_plan
 
     block = ByteGPT(Sizes(12, 3, 1, 6)).blocks[0]
     mesh = init_device_mesh("cpu", (world_size,))

@@ -22,8 +22,8 @@ from grader import expect
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
-from common.accounting import WholeBytes
 from common.byte_gpt import BYTES, ByteGPT, Sizes, next_byte_loss
+from common.full_state import UnshardedBytes
 
 fsdp = import_module("15_fsdp")
 watch_a_step = import_module("15_timeline").watch_a_step
@@ -98,7 +98,7 @@ def test_without_groups_everything_is_whole_at_once(rank, world_size, seed):
             fsdp.shard(model, PLAIN)
         else:
             fully_shard(model)
-        with WholeBytes() as whole:
+        with UnshardedBytes() as whole:
             next_byte_loss(model(tokens(seed)), tokens(seed)).backward()
         peaks.append(whole.peak_bytes)
     expect.that(peaks[0] >= 4 * numel, f"{peaks[0]} of {4 * numel} bytes were whole")

@@ -23,8 +23,7 @@ pytestmark = pytest.mark.full
 SRC = Path(__file__).resolve().parents[2] / "src"
 sys.path.insert(0, str(SRC))
 
-from common.cli import BadInput  # noqa: E402
-from common.devices import choose_backend, choose_device  # noqa: E402
+from common.distributed import BadInput, choose_backend, choose_device  # noqa: E402
 
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run"]
 FOREIGN = ("RANK", "LOCAL_", "WORLD_SIZE", "GROUP_", "MASTER_", "TORCH", "OMPI_", "PMI")

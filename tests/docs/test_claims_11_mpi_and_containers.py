@@ -31,7 +31,7 @@ PAGE = (ROOT / "docs/lessons/11_mpi_and_containers.rst").read_text(encoding="utf
 SRC = ROOT / "src"
 sys.path.insert(0, str(SRC))
 
-from common.distributed import DistEnvError, get_dist_env  # noqa: E402
+from common.launchers import DistEnvError, get_dist_env  # noqa: E402
 from common.rendezvous import find_master  # noqa: E402
 
 FOREIGN = ("RANK", "LOCAL_", "WORLD_SIZE", "GROUP_", "MASTER_", "TORCH", "OMPI_", "PMI")

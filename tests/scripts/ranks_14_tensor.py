@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 from common import tensor_formulas as formulas
 from common.accounting import Activations, Traffic
 from common.byte_gpt import BYTES, MLP, Attention, ByteGPT, Sizes, next_byte_loss
-from common.cli import BadInput
+from common.distributed import BadInput
 from common.tensor_collectives import SLICES, WHOLE, summed, take_slice
 from common.tensor_layers import (
     ColumnLinear,

@@ -18,11 +18,16 @@ from grader import expect
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
-from common.accounting import Activations, Traffic, WholeBytes, parameter_bytes
+from common.accounting import Activations, Traffic, parameter_bytes
 from common.byte_gpt import BYTES, ByteGPT, Sizes, next_byte_loss
 from common.formulas import by_formula
-from common.full_state import load_whole_state, read_on_rank_0, whole_state
-from common.gpt_training import my_part
+from common.full_state import (
+    UnshardedBytes,
+    full_state_dict,
+    load_full_state_dict,
+    read_on_rank_0,
+)
+from common.gpt_training import local_batch
 from common.snapshot import write_snapshot
 
 fsdp = import_module("15_fsdp")
@@ -60,7 +65,7 @@ def train_sharded(model, optimizer, data, max_norm=None):
     losses = []
     for inputs, targets in data:
         optimizer.zero_grad()
-        loss = next_byte_loss(model(my_part(inputs)), my_part(targets))
+        loss = next_byte_loss(model(local_batch(inputs)), local_batch(targets))
         loss.backward()
         if max_norm:
             torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)
@@ -124,8 +129,12 @@ def test_what_a_rank_holds_and_sends(rank, world_size, seed):
         model = gpt(seed, torch.float32)
         fsdp.shard(model, args)
         optimizer = torch.optim.AdamW(model.parameters())
-        parts = my_part(inputs), my_part(targets)
-        with Traffic() as traffic, WholeBytes() as whole, Activations(model) as saved:
+        parts = local_batch(inputs), local_batch(targets)
+        with (
+            Traffic() as traffic,
+            UnshardedBytes() as whole,
+            Activations(model) as saved,
+        ):
             fsdp.train_step(model, optimizer, *parts)
         formula = by_formula(args, parts[0].shape)
         in_flight = formula["whole at once"]
@@ -164,7 +173,7 @@ def test_one_block_is_whole_at_a_time(rank, world_size, seed):
             lambda *_: whole_at.append([is_whole(layer) for layer in model.layers()])
         )
     for inputs, targets in batches(world_size, seed):
-        next_byte_loss(model(my_part(inputs)), my_part(targets)).backward()
+        next_byte_loss(model(local_batch(inputs)), local_batch(targets)).backward()
         expected = [
             [True, *(number == other for other in range(3)), True]
             for number in range(3)
@@ -185,7 +194,7 @@ def test_one_file_that_one_device_goes_on_from(rank, world_size, seed, shared_di
     optimizer = torch.optim.AdamW(model.parameters(), 0.01)
     train_sharded(model, optimizer, data[:3])
     path = shared_dir / "gpt.pt"
-    snapshot = whole_state(model, optimizer) | {"steps_run": 3}
+    snapshot = full_state_dict(model, optimizer) | {"steps_run": 3}
     expect.equal(bool(snapshot.get("model")), rank == 0, "who holds the whole state")
     if rank == 0:
         write_snapshot(snapshot, path)
@@ -235,8 +244,8 @@ def test_a_file_of_one_device_goes_on_in_ranks(rank, world_size, seed, shared_di
     sharded = torch.optim.AdamW(model.parameters(), 0.5)
     snapshot, steps = read_on_rank_0(path)
     expect.equal(steps, 3, "steps run")
-    load_whole_state(model, sharded, snapshot)
-    again = whole_state(model, sharded)
+    load_full_state_dict(model, sharded, snapshot)
+    again = full_state_dict(model, sharded)
     if rank == 0:
         for key, value in one.state_dict().items():
             expect.equal(again["model"][key], value, f"{key} as loaded")

@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from common import data, spawn
-from common.cli import BadInput
+from common.distributed import BadInput
 from tests.scripts.trainings import SRC, environment, read, script, sentence
 
 NAME = "05_ddp_spawn.py"

@@ -76,7 +76,7 @@ def test_rank_0_prints_what_it_writes(recorded):
     ("arguments", "words"),
     [
         (["--bucket-mb", "0"], "'0' is not a number above 0"),
-        (["--json", "/nowhere/at/all.json"], "/nowhere/at does not exist"),
+        (["--json", "/nowhere/at/all.json"], "cannot write in the folder /nowhere/at"),
         (["--master-port", "70000"], "--master-port 70000 is not a port"),
     ],
 )

@@ -49,27 +49,27 @@ class CutOff(Exception):
 def train(name, stop_after=None, epochs=2, **options):
     args = argparse.Namespace(
         total_epochs=epochs, save_every=1, batch_size=48, learning_rate=0.05,
-        snapshot=Path(name), metrics=None, profile=False, save_every_steps=4,
+        snapshot=Path(name), metrics=None, save_every_steps=4,
     )
     saves = 0
-    save = script.Trainer.save_snapshot
-    def counted(self):
+    save = script.snapshot.save
+    def counted(trainer, path):
         nonlocal saves
-        save(self)
+        save(trainer, path)
         saves += 1
         if saves == stop_after:
             raise CutOff
-    script.Trainer.save_snapshot = counted
+    script.snapshot.save = counted
     trainers = []
     def report(trainer, *rest):
         trainers.append(trainer)
-    script.report = report
+    script.data.report = report
     try:
         script.train_and_report(args, torch.device("cpu"))
     except CutOff:
         return None
     finally:
-        script.Trainer.save_snapshot = save
+        script.snapshot.save = save
     return trainers.pop().losses
 
 def run_rank(rank, world_size):
@@ -84,7 +84,7 @@ def run_rank(rank, world_size):
         dist.barrier()
         losses = train(f"cut{{stop}}.pt")
         assert losses == whole[len(whole) - len(losses):], (stop, losses, whole)
-    script.cleanup()
+    dist.destroy_process_group()
 
 if __name__ == "__main__":
     os.environ["MASTER_ADDR"] = "127.0.0.1"
@@ -145,17 +145,16 @@ def alone(tmp_path):
 def test_what_stays_equal_on_another_world_size(resumed, alone):
     """From three ranks inside an epoch to one: the table on the page."""
     torch.manual_seed(123)
-    model = data.make_model(0.1)
-    optimizer = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9)
-    loader = ddp_checkpoint.make_loader(data.load_digits_split()[0], 48)
     args = argparse.Namespace(
+        batch_size=48,
+        learning_rate=0.05,
         save_every=1,
         save_every_steps=None,
         snapshot=resumed / "inside.pt",
-        profile=False,
     )
     device = torch.device("cpu")
-    trainer = ddp_checkpoint.Trainer(model, optimizer, loader, device, args)
+    trainer = ddp_checkpoint.Trainer(args, data.load_digits_split()[0], device)
+    loader = trainer.train_loader
     saved = read(resumed / "inside.pt")
     assert_same_bits(dict(trainer.model.state_dict()), dict(saved["model"]))
     assert_same_bits(trainer.optimizer.state_dict(), saved["optimizer"])
@@ -389,7 +388,7 @@ def test_full_disk_costs_a_snapshot_but_not_the_training(small_disk):
     process = script(small_disk, NAME, 4, 1, "--nprocs", 2)
     assert process.returncode == 2, process.stderr
     assert "Test accuracy" in process.stdout  # it went on to the end
-    assert process.stdout.count("Going on without a snapshot: ") == 2
+    assert process.stdout.count("Continuing without a snapshot: ") == 2
     said = [x for x in process.stderr.splitlines() if x.startswith(NAME)]
     assert len(said) == 1 and "cannot write the snapshot snapshot.pt" in said[0]
     assert "Traceback" not in process.stderr

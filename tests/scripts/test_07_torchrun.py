@@ -3,11 +3,12 @@
 import json
 import os
 import re
+from importlib import import_module
 
 import pytest
 
-from common import rendezvous
-from common.cli import BadInput
+from common import distributed
+from common.distributed import BadInput
 from tests.scripts.trainings import SRC, script, sentence, torchrun
 from tools import bench_kills
 
@@ -56,10 +57,11 @@ def test_warning_comes_only_where_restarts_may_fail(
 ):
     monkeypatch.setenv("TORCHELASTIC_MAX_RESTARTS", restarts)
     monkeypatch.setenv("TORCHELASTIC_USE_AGENT_STORE", shared)
-    monkeypatch.setattr(rendezvous.dist, "get_backend", lambda: "gloo")
+    program = import_module("07_torchrun")
+    monkeypatch.setattr(program.dist, "get_backend", lambda: "gloo")
     said = []
-    monkeypatch.setattr(rendezvous, "log", said.append)
-    rendezvous.warn_of_shared_store()
+    monkeypatch.setattr(distributed, "log", said.append)
+    program.warn_of_shared_store()
     assert len(said) == warned
 
 
@@ -73,8 +75,8 @@ def test_other_launcher_is_refused(monkeypatch):
     for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE"):
         monkeypatch.setenv(name, "1")
     monkeypatch.delenv("TORCHELASTIC_RUN_ID", raising=False)
-    with pytest.raises(BadInput, match="by hand"):
-        rendezvous.get_torchrun_env()
+    with pytest.raises(BadInput, match="torchrun did not start"):
+        distributed.torchrun_place()
 
 
 @pytest.mark.parametrize(

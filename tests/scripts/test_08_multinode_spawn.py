@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from common import spawn
-from common.cli import BadInput
+from common.distributed import BadInput
 from tests.scripts.trainings import assert_same_bits, read, script, sentence
 
 NAME = "08_multinode_spawn.py"

@@ -42,11 +42,11 @@ def report(trainer, test_set, args):
     dist.all_gather_object(everyone, (weights, trainer.losses))
     same = all(torch.equal(weights, w) and trainer.losses == l for w, l in everyone)
     line = f"rank {{dist.get_rank()}} same={{same}} threads={{threads()}}"
-    script.cli.say(line)
+    script.distributed.log(line, every_rank=True)
 
-script.report = report
+script.data.report = report
 script.main()
-script.cli.say(f"after the end threads={{threads()}}")
+script.distributed.log(f"after the end threads={{threads()}}")
 """
 
 
@@ -88,7 +88,7 @@ def read(path):
 def run(request, tmp_path_factory):
     """(ranks, folder, process) of 8 epochs, with a snapshot every 4."""
     folder = tmp_path_factory.mktemp(f"ranks{request.param}")
-    options = ["--batch-size", 16, "--metrics", "metrics.json", "--profile"]
+    options = ["--batch-size", 16, "--metrics", "metrics.json"]
     process = torchrun(folder, request.param, SCRIPT, 8, 4, *options)
     assert process.returncode == 0, process.stderr
     return request.param, folder, process

@@ -14,8 +14,8 @@ import torch
 import torch.nn.functional as F
 
 from common import model_parallel as setup
-from common.cli import BadInput
 from common.data import count_correct, load_digits_split, make_model
+from common.distributed import BadInput
 from tests.scripts.trainings import script, sentence
 
 model_parallel = import_module("12_model_parallel")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from common.byte_gpt import ByteGPT, Sizes
-from common.cli import BadInput
+from common.distributed import BadInput
 from common.pipeline import cut, name_layers
 from common.schedules import (
     SCHEDULES,

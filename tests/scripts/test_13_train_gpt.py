@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from common.byte_gpt import ByteGPT, Sizes, next_byte_loss, write_on
-from common.cli import BadInput
-from common.data import MARK, batch_of_step, load_text, stdlib_files, unigram_entropy
+from common.distributed import BadInput
 from common.formulas import block_parameters, model_parameters
 from common.gpt_training import check_divides
+from common.text import MARK, batch_of_step, load_text, stdlib_files, unigram_entropy
 from tests.scripts.trainings import assert_same_bits, read, script, sentence
 
 SMALL = Sizes(width=12, heads=3, blocks=2, context=9)
@@ -201,8 +201,8 @@ def test_nothing_left_to_train_is_said(tmp_path):
         (["0"], "'0' is not a whole number above 0"),
         (["2", "--width", "10"], "--width 10 cannot be divided among --heads 12"),
         (["2", "--context", "99999999"], "--context 99999999 is more than"),
-        (["2", "--metrics", "no/where.json"], "the folder no does not exist"),
-        (["2", "--save-every", "1", "--snapshot", "no/x.pt"], "folder no does not"),
+        (["2", "--metrics", "no/where.json"], "cannot write in the folder no"),
+        (["2", "--save-every", "1", "--snapshot", "no/x.pt"], "in the folder no ("),
     ],
 )
 def test_bad_input_is_one_sentence(tmp_path, arguments, words):

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from common.byte_gpt import ByteGPT, Sizes
-from common.cli import BadInput
+from common.distributed import BadInput
 from common.mesh import Grid, plan_grid
 from common.sharded_checkpoint import check_folder, newest
 from common.tensor_plan import split_blocks

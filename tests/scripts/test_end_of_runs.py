@@ -122,7 +122,7 @@ def test_programs_with_dtensor_end_at_once():
 def test_ending_at_once_keeps_what_was_printed_and_the_exit_status():
     program = (
         f"import sys; sys.path.insert(0, {str(ROOT / 'src')!r})\n"
-        "import atexit; from common.logging import run_and_exit\n"
+        "import atexit; from common.gpt_training import run_and_exit\n"
         "atexit.register(print, 'cleared up')\n"
         "def main():\n    print('done')\n    WHAT\n"
         "run_and_exit(main)"
