@@ -21,7 +21,7 @@ from typing import Any
 import yaml
 
 from grader import expect
-from grader.jobs import OpenTodo
+from grader.jobs.job import OpenTodo
 
 HOST = "the host"  # the network of the machine itself
 OPEN = re.compile(r"^\s*x-todo-\d+:\s*(TODO \d+ of \d+) is still open", re.MULTILINE)

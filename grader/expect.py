@@ -14,7 +14,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from grader import suspicion
+from grader.verdicts.classics.values import of_shapes, of_values
 
 _allclose, _equal, _sort = torch.allclose, torch.equal, torch.sort
 _is_initialized, _get_world_size = dist.is_initialized, dist.get_world_size
@@ -32,8 +32,8 @@ class Mismatch(AssertionError):
     """A value or a way that is not what the exercise asks for.
 
     ``what`` is the thing compared, ``problem`` one sentence about this rank,
-    ``suspicion`` the key of a classic mistake in :mod:`grader.suspicion` or "",
-    ``way`` true if the values are right but the way is not.
+    ``suspicion`` the key of a classic mistake in ``CLASSICS`` or "", ``way``
+    true if the values are right but the way is not.
     """
 
     def __init__(self, what: str, problem: str, suspicion: str = "", way: bool = False):
@@ -80,7 +80,7 @@ def close(
     a, e = _tensor(actual, what), _exact(expected)
     if a.shape != e.shape:
         shapes = f"has shape {_shape(a)}, expected {_shape(e)}"
-        raise Mismatch(what, shapes, suspicion.of_shapes(a.shape, e.shape, _world()))
+        raise Mismatch(what, shapes, of_shapes(a.shape, e.shape, _world()))
     if torch.is_tensor(expected) and a.dtype != e.dtype:
         raise Mismatch(what, f"has dtype {_dtype(a)}, expected {_dtype(e)}")
     a, e = a.detach(), e.detach()
@@ -166,7 +166,7 @@ def _difference(a, e, own, atol: float, rtol: float) -> tuple[str, str]:
     wrong = ~torch.isclose(a, e, atol=atol, rtol=rtol)
     first = _first(a, e, atol, rtol)
     scale = _scale(a, e)
-    problem, guess = suspicion.of_values(a, e, own, wrong, scale, _world())
+    problem, guess = of_values(a, e, own, wrong, scale, _world())
     return (f"{problem}; {first}" if problem else first), guess
 
 

@@ -17,9 +17,9 @@ import pytest
 
 from grader.catalog import Exercise, find_root, load_catalog
 from grader.checks import SEEDS, Check, checks_in
-from grader.engine import Engine
+from grader.engine.engine import Engine
 from grader.errors import UserError
-from grader.verdict import Kind, Verdict
+from grader.verdicts.verdict import Kind, Verdict
 
 ENGINE = pytest.StashKey[Engine]()
 CATALOG = pytest.StashKey[dict[Path, Exercise]]()

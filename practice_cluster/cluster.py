@@ -1,11 +1,9 @@
 """The cluster as its users see it, from outside: up, run, off, on, link, down ..."""
 
-import json
 import os
 import re
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import time
@@ -15,10 +13,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from practice_cluster import config, machine
+from practice_cluster.control import PATIENCE, Control
 from practice_cluster.errors import ClusterError
 from practice_cluster.state import State, has_ended, identity
-
-PATIENCE = 60.0  # seconds for any answer of the cluster, on a busy machine
 
 
 class NodeStatus(NamedTuple):
@@ -55,6 +52,7 @@ class Cluster:
         place = place or f"/tmp/workshop-cluster-{os.geteuid()}"
         self.state = Path(place).resolve()
         self._files = State(self.state)
+        self._control = Control(self._files)
         self._launcher: subprocess.Popen | None = None
         self._lifeline: socket.socket | None = None  # of a cluster that may not stay
 
@@ -83,7 +81,7 @@ class Cluster:
         with this process, however that ends; its directory is left.
         """
         size = {"nodes": nodes, "cpus": cpus, "gpus": gpus, "memory_mb": memory_mb}
-        _check_size(size)
+        config.check_size(size)
         self._files.must_be_usable()
         if reasons := machine.missing():
             raise ClusterError("; ".join(reasons))
@@ -127,7 +125,7 @@ class Cluster:
             said = mine.makefile("r").readline().strip()
             if said != "ready":
                 raise ClusterError(self._why_not_up(said))
-            pid = self._pid_of_listener()
+            pid = self._control.pid_of_listener()
             self._files.write({**size, **identity(pid), "launcher": launcher.pid})
             if stay:
                 mine.sendall(b"stay")
@@ -210,7 +208,7 @@ class Cluster:
     ) -> list[str]:
         """The words that run `args` on the login host or on a node, from outside."""
         pid = self._files.must_be_up()["pid"] if node in (None, config.LOGIN) else None
-        pid = pid or self._pid_of_node(str(node))
+        pid = pid or self._control.pid_of_node(str(node))
         user = ["--user", "--preserve-credentials"] if os.geteuid() else []
         return [
             *("nsenter", "-t", str(pid), *user),
@@ -302,48 +300,34 @@ class Cluster:
 
     def off(self, node: str) -> None:
         """Power the node off: everything in it dies, its peers hear nothing."""
-        self._ask("off", node)
+        self._control.ask("off", node)
 
     def on(self, node: str) -> None:
         """Power the node on; Slurm calls it idle a moment later."""
-        self._ask("on", node)
+        self._control.ask("on", node)
 
     def link(self, node: str, position: str) -> None:
         """Pull ("down") or plug ("up") the node's network cable."""
         if position not in ("up", "down"):
             raise ClusterError(f"a link is up or down, not {position!r}")
-        self._ask("link", node, position)
+        self._control.ask("link", node, position)
 
     def rate(self, rate: str) -> None:
         """Limit every cable both ways, such as "1gbit" or "100mbit"; or "off"."""
         if rate == "off":
-            return self._ask("rate", None)
-        if not re.fullmatch(r"[1-9]\d*(\.\d+)?[kmg]bit", rate):
-            raise ClusterError(
-                f"{rate!r} is no rate: write it like 1gbit, 100mbit or 500kbit, or off"
-            )
-        return self._ask("rate", rate)
+            return self._control.ask("rate", None)
+        config.check_rate(rate)
+        return self._control.ask("rate", rate)
 
     def delay(self, delay: str) -> None:
         """Set nodes apart: "1ms" or "100us" one way from node to node; or "off"."""
         if delay == "off":
-            return self._ask("delay", 0.0)
-        match = re.fullmatch(r"(\d+(?:\.\d+)?)(us|ms|s)", delay)
-        seconds = (
-            float(match[1]) * {"us": 1e-6, "ms": 1e-3, "s": 1.0}[match[2]]
-            if (match)
-            else 0.0
-        )
-        if not 0 < seconds <= 10:
-            raise ClusterError(
-                f"{delay!r} is no delay: write it like 1ms, 0.5ms or 100us (at most "
-                "10s), or off"
-            )
-        return self._ask("delay", seconds)
+            return self._control.ask("delay", 0.0)
+        return self._control.ask("delay", config.seconds_of(delay))
 
     def status(self) -> Status:
         """What is on, what is plugged, what Slurm thinks of it."""
-        seen = self._ask("status")
+        seen = self._control.ask("status")
         listed = self.run(["sinfo", "-h", "-N", "-o", "%N %T"], timeout=PATIENCE).stdout
         slurm = dict(line.split(maxsplit=1) for line in listed.splitlines())
         nodes = [
@@ -357,63 +341,3 @@ class Cluster:
             for name, node in seen["nodes"].items()
         ]
         return Status(nodes, seen["rate"], seen["delay"])
-
-    # How this process talks with the cluster's PID 1
-
-    def _ask(self, *request: object) -> Any:
-        self._files.must_be_up()
-        try:
-            with self._connect() as control:
-                control.sendall(json.dumps(request).encode() + b"\n")
-                answer = json.loads(control.makefile("r").readline())
-        except (OSError, ValueError) as error:
-            raise ClusterError(
-                f"the practice cluster in {self.state} does not answer ({error}): end "
-                "it with `workshop cluster down`"
-            ) from None
-        if "error" in answer:
-            raise ClusterError(answer["error"])
-        return answer["result"]
-
-    def _connect(self) -> socket.socket:
-        control = socket.socket(socket.AF_UNIX)
-        control.settimeout(PATIENCE)
-        control.connect(str(self.state / "control"))
-        return control
-
-    def _pid_of_listener(self) -> int:
-        """PID 1 of the cluster as this process sees it: the kernel translates."""
-        with self._connect() as control:
-            peer = control.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
-        return struct.unpack("3i", peer)[0]
-
-    def _pid_of_node(self, node: str) -> int:
-        """PID 1 of a node as this process sees it."""
-        nodes = self._ask("status")["nodes"]
-        if node not in nodes:
-            names = ", ".join([config.LOGIN, *nodes])
-            raise ClusterError(f"there is no host {node!r}: there are {names}")
-        if nodes[node]["pid"] is None:
-            raise ClusterError(f"{node} is off: `workshop cluster on {node}` first")
-        # NSpid: its number here, in the cluster, and in the node.
-        parent = f"\nPPid:\t{self._files.must_be_up()['pid']}\n"
-        ends = f"\t{nodes[node]['pid']}\t1\n"
-        for path in Path("/proc").glob("[0-9]*/status"):
-            with suppress(OSError):
-                text = path.read_text()
-                line = re.search(r"^NSpid:.*\n", text, re.MULTILINE)
-                if parent in text and line and line[0].endswith(ends):
-                    return int(path.parent.name)
-        raise ClusterError(f"{node} has just ended: `workshop cluster status`")
-
-
-def _check_size(size: dict[str, int]) -> None:
-    limits = {
-        "nodes": (1, 64),
-        "cpus": (1, 1024),
-        "gpus": (0, 64),
-        "memory_mb": (100, 100_000_000),
-    }
-    for name, (least, most) in limits.items():
-        if not least <= size[name] <= most:
-            raise ClusterError(f"{name} must be {least} to {most}, not {size[name]}")

@@ -1,6 +1,7 @@
-"""What the cluster's programs read: slurm.conf, gres.conf, hosts, munge's key.
+"""What a cluster may be, and the files its programs read.
 
-All of it lies in the state directory, the only place the cluster writes to.
+Those are slurm.conf, gres.conf, hosts and munge's key. All of it lies in the state
+directory, the only place the cluster writes to.
 """
 
 import os
@@ -8,6 +9,7 @@ import pwd
 import re
 from pathlib import Path
 
+from practice_cluster.errors import ClusterError
 from practice_cluster.state import FOLDERS
 
 NETWORK = "10.77.0"  # of each cluster's own: clusters side by side do not meet
@@ -76,6 +78,40 @@ def user_name() -> str:
         return pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:  # a container may run as a user that has no name
         return str(os.geteuid())
+
+
+def check_size(size: dict[str, int]) -> None:
+    """Refuse numbers that Slurm or this network cannot take."""
+    limits = {
+        "nodes": (1, 64),
+        "cpus": (1, 1024),
+        "gpus": (0, 64),
+        "memory_mb": (100, 100_000_000),
+    }
+    for name, (least, most) in limits.items():
+        if not least <= size[name] <= most:
+            raise ClusterError(f"{name} must be {least} to {most}, not {size[name]}")
+
+
+def check_rate(rate: str) -> None:
+    """Refuse what is no rate of a cable."""
+    if not re.fullmatch(r"[1-9]\d*(\.\d+)?[kmg]bit", rate):
+        raise ClusterError(
+            f"{rate!r} is no rate: write it like 1gbit, 100mbit or 500kbit, or off"
+        )
+
+
+def seconds_of(delay: str) -> float:
+    """The seconds of "1ms" or "100us"."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)(us|ms|s)", delay)
+    unit = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
+    seconds = float(match[1]) * unit[match[2]] if match else 0.0
+    if not 0 < seconds <= 10:
+        raise ClusterError(
+            f"{delay!r} is no delay: write it like 1ms, 0.5ms or 100us (at most "
+            "10s), or off"
+        )
+    return seconds
 
 
 def write_files(state: Path, nodes: int, cpus: int, gpus: int, memory_mb: int) -> None:

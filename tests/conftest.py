@@ -75,7 +75,7 @@ def pytest_xdist_make_scheduler(config, log):
 @pytest.fixture(scope="session")
 def engine():
     """The grader's engine, warm."""
-    from grader.engine import Engine  # here: most tests need no torch
+    from grader.engine.engine import Engine  # here: most tests need no torch
 
     with Engine() as engine:
         engine.warm()

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from grader.checks import checks_in
-from grader.verdict import Kind, Verdict
+from grader.verdicts.verdict import Kind, Verdict
 
 
 def every_check_in(path: Path, **options) -> pytest.MarkDecorator:

@@ -104,7 +104,7 @@ def _tool(name: str) -> None:
 def bench_warm(folder: Path) -> None:
     """A four-rank DDP check, warm, against the same through mp.spawn."""
     from grader.checks import checks_in
-    from grader.engine import Engine
+    from grader.engine.engine import Engine
 
     checks, answer = folder / "test_answer.py", folder / "answer.py"
     checks.write_text(DDP_CHECK)

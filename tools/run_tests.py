@@ -3,8 +3,8 @@
     python tools/run_tests.py           # what a contributor waits for: make test
     python tools/run_tests.py --full    # everything: make test FULL=1
 
-Deadlocks wait for quiet time and clusters for timers, so two lanes of parts share the
-cores. What pytest prints of a part is in build/PART.log meanwhile, and shown when it
+Deadlocks wait for quiet time and clusters for timers, so two parts share the cores at
+any time. What pytest prints of a part is in build/PART.log meanwhile, and shown when it
 has ended; all parts run, also when one has failed. At the end there is a table of the
 parts and the slowest tests, and a JUnit file, build/junit.xml.
 
@@ -31,8 +31,10 @@ from tests import warm  # noqa: E402
 
 BUILD = ROOT / "build"
 ANSWERS = "tests/grader/test_known_answers.py"
-JOBS = ("tests/docs", "tests/jobs")
-REST = (f"--ignore={ANSWERS}", "tests/grader", "tests/scripts", "tests/docs")
+PAGES = "tests/docs"
+JOBS = (PAGES, "tests/jobs")
+REST = (f"--ignore={ANSWERS}", "tests/grader", "tests/scripts")
+AT_ONCE = 2  # parts
 SLOWEST = 10
 
 
@@ -64,20 +66,17 @@ class Outcome(NamedTuple):
         return sum(case.find(kind) is not None for case in self.cases for kind in kinds)
 
 
-def lanes(full: bool) -> list[list[Part]]:
-    """The parts; those of one lane run one after the other."""
+def parts(full: bool) -> list[Part]:
+    """In the order of their starts; the next one starts when one has ended."""
     size = "quick or not quick" if full else "quick or not full"
     by_file = ("--dist", "loadfile", "-m")
     return [
-        [
-            Part("skeletons", ()),
-            Part("solutions", ("--solutions",), workers=2),
-            Part("answers", (ANSWERS, "-m", size), workers=2),
-        ],
-        [
-            Part("jobs", (*by_file, f"nodes and ({size})", *JOBS), workers=1),
-            Part("rest", (*by_file, f"not nodes and ({size})", *REST), workers=2),
-        ],
+        Part("jobs", (*by_file, f"nodes and ({size})", *JOBS), workers=2),
+        Part("skeletons", ()),
+        Part("solutions", ("--solutions",), workers=2),
+        Part("answers", (ANSWERS, "-m", size), workers=2),
+        Part("rest", (*by_file, f"not nodes and ({size})", *REST), workers=2),
+        Part("pages", (*by_file, f"not nodes and ({size})", PAGES), workers=2),
     ]
 
 
@@ -105,14 +104,10 @@ def run(part: Part) -> Outcome:
 def run_all(full: bool) -> list[Outcome]:
     """All parts, with one warm Python for all of them."""
     BUILD.mkdir(exist_ok=True)
-    if full:
-        os.environ["WORKSHOP_FULL"] = "1"  # tests/docs/test_transcripts.py reads it
     for old in BUILD.glob("junit*.xml"):
         old.unlink()
-    plan = lanes(full)
-    with ThreadPoolExecutor(len(plan)) as pool, warm_python():
-        running = [pool.submit(lambda lane=lane: list(map(run, lane))) for lane in plan]
-        return [outcome for lane in running for outcome in lane.result()]
+    with ThreadPoolExecutor(AT_ONCE) as pool, warm_python():
+        return list(pool.map(run, parts(full)))
 
 
 @contextmanager

@@ -11,15 +11,13 @@ import socket
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .jobs import Job, RunningJob
 from .placement import Refused
 from .request import read_request
+from .scheduler import Scheduler
 from .tasks import Task, peer_pid
-
-if TYPE_CHECKING:
-    from .server import Rehearsal
 
 HELP = """{name}: a command of the rehearsal of PBS, not of OpenPBS itself.
 It does what docs/lessons/10_pbs.rst shows; options that it does not know it refuses.
@@ -42,7 +40,7 @@ class Call:
 
     def __init__(
         self,
-        pbs: Rehearsal,
+        pbs: Scheduler,
         connection: socket.socket,
         request: dict[str, Any],
         descriptors: list[int],

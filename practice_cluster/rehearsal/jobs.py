@@ -10,13 +10,10 @@ import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from .request import Request
-from .tasks import Demux, Task, session_members, signal_session
-
-if TYPE_CHECKING:
-    from .server import Rehearsal
+from .tasks import Demux, Task, Tasks, session_members, signal_session
 
 SERVER = "head"
 OVER_WALLTIME = -29
@@ -83,10 +80,20 @@ class Job:
         return "".join(f"{line}\n" for line in lines)
 
 
+class Server(Protocol):
+    """What a running job needs of the one that started it."""
+
+    tasks: Tasks
+    delays: Delays
+    home: Path
+    user: dict[str, str]
+    changed: threading.Condition
+
+
 class RunningJob:
     """A job from its start on the first host to the copies of its output."""
 
-    def __init__(self, pbs: Rehearsal, job: Job):
+    def __init__(self, pbs: Server, job: Job):
         self.pbs, self.job = pbs, job
         self.demux = Demux()
         self.tasks: list[Task] = []  # of pbsdsh and pbs_tmrsh

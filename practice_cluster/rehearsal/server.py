@@ -15,14 +15,14 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from .commands import COMMANDS, Call
-from .jobs import NEVER_RAN, SERVER, Delays, Job, RunningJob
-from .placement import Amount, fit, why_not
-from .tasks import Closed, Tasks
+from .jobs import Delays
+from .placement import Amount
+from .scheduler import Scheduler
+from .tasks import Tasks
 
 COMMAND = Path(__file__).with_name("command.py")
 
@@ -35,7 +35,7 @@ class PbsError(Exception):
         self.status = done.returncode
 
 
-class Rehearsal:
+class Rehearsal(Scheduler):
     """A server and the hosts ``hosts`` of a cluster; use it in a ``with`` statement.
 
     Each host offers ``ncpus``, ``ngpus`` (0: the resource is unknown, as in OpenPBS as
@@ -57,22 +57,12 @@ class Rehearsal:
         ssh: bool = False,
     ):
         self.cluster = cluster
-        self.hosts = list(hosts or cluster.hosts)
-        self.capacity = {host: Amount(ncpus, ngpus, mem_mb) for host in self.hosts}
-        self.gpus = ngpus > 0
-        self.home = home or Path.home()
-        self.delays = delays or Delays()
         self.ssh = ssh
-        self.jobs: list[Job] = []
-        self.threads: list[threading.Thread] = []
-        self.changed = threading.Condition(threading.RLock())
-        name = getpass.getuser()
-        self.user = {
-            "HOME": str(self.home),
-            "LOGNAME": name,
-            "USER": name,
-            "SHELL": "/bin/bash",
-        }
+        amount = Amount(ncpus, ngpus, mem_mb)
+        name, home = getpass.getuser(), home or Path.home()
+        user = {"HOME": str(home), "LOGNAME": name, "USER": name, "SHELL": "/bin/bash"}
+        capacity = dict.fromkeys(hosts or cluster.hosts, amount)
+        super().__init__(capacity, home, delays or Delays(), user)
 
     # Begin and end
 
@@ -164,127 +154,6 @@ class Rehearsal:
         if done.returncode:
             raise PbsError(done)
         return done.stdout.strip()
-
-    def job(self, job_id: str) -> Job:
-        """The job of an id such as ``12.head``, ``12``, ``12[2].head`` or ``12[]``."""
-        wanted = job_id.removesuffix(f".{SERVER}")
-        with self.changed:
-            for job in self.jobs:
-                if wanted == job.id.removesuffix(f".{SERVER}"):
-                    return job
-        raise KeyError(job_id)
-
-    def wait(self, job_id: str, timeout: float = 120, state: str = "F") -> Job:
-        """The job, as soon as it has finished (or is in another ``state``).
-
-        Raises:
-            TimeoutError: it has not, within ``timeout`` seconds.
-        """
-        job = self.job(job_id)
-        with self.changed:
-            if not self.changed.wait_for(lambda: job.state == state, timeout):
-                raise TimeoutError(f"job {job.id} is in state {job.state}")
-        return job
-
-    def expire(self, job_id: str) -> None:
-        """Let the walltime of a running job be over now."""
-        running = self.job(job_id).running
-        if running is not None:
-            running.end_by_walltime(running.job.request.walltime or 0)
-
-    # Jobs
-
-    def submit(self, job: Job) -> Job:
-        with self.changed:
-            self.jobs.append(job)
-            if job.request.indices is not None:
-                job.members = [
-                    replace(job, index=index, members=[])
-                    for index in job.request.indices
-                ]
-                self.jobs += job.members
-            self.schedule()
-        return job
-
-    @property
-    def next_number(self) -> int:
-        return max((job.number for job in self.jobs), default=0) + 1
-
-    def schedule(self) -> None:
-        """Start what can start, in the order of submission; ``changed`` is held."""
-        for job in self.jobs:
-            if job.state in "QH" and not job.members:
-                self.consider(job)
-        for array in (job for job in self.jobs if job.members and job.state != "F"):
-            states = {member.state for member in array.members}
-            array.state = "F" if states == {"F"} else "Q" if states == {"Q"} else "B"
-            if array.state == "F":
-                statuses = [member.exit_status for member in array.members]
-                array.exit_status = 0 if not any(statuses) else 1
-        self.changed.notify_all()
-
-    def consider(self, job: Job) -> None:
-        verdict = self.judge_dependencies(job)
-        job.state = "H" if verdict == "wait" else "Q"
-        if verdict == "delete":
-            return self.delete(job, "Job deleted as result of dependency")
-        chunks, place = job.request.chunks, job.request.place
-        if verdict == "run" and (hosts := fit(chunks, place, self.free())):
-            job.hosts, job.state = hosts, "R"
-            job.comment = "Job run"
-            job.running = RunningJob(self, job)
-            thread = threading.Thread(target=self.run_job, args=(job,), daemon=True)
-            self.threads.append(thread)
-            thread.start()
-        elif verdict == "run":
-            job.comment = why_not(chunks, place, self.capacity)
-
-    def free(self) -> dict[str, Amount]:
-        left = dict(self.capacity)
-        for job in self.jobs:
-            if job.state in "RE":
-                for host, chunk in zip(job.hosts, job.request.chunks, strict=True):
-                    left[host] -= chunk.amount
-        return left
-
-    def run_job(self, job: Job) -> None:
-        assert job.running is not None
-        try:
-            job.running.run()
-        except Closed:
-            job.comment = "the rehearsal is over"
-        except Exception as error:
-            job.exit_status, job.comment = -1, f"the rehearsal failed: {error!r}"
-            raise
-        finally:
-            with self.changed:
-                job.state = "F"
-                self.schedule()
-
-    def judge_dependencies(self, job: Job) -> str:
-        """Whether to "run" a job, to "wait", or to "delete" it."""
-        verdict = "run"
-        for kind, parents in job.request.depend:
-            for name in parents:
-                try:
-                    parent = self.job(name)
-                except KeyError:
-                    return "delete"
-                if parent.state != "F" or parent.comment == NEVER_RAN:
-                    verdict = "wait"
-                elif kind == ("afterok" if parent.exit_status else "afternotok"):
-                    return "delete"
-        return verdict
-
-    def delete(self, job: Job, why: str = NEVER_RAN) -> None:
-        """What qdel does; a job that runs ends by signals."""
-        for member in job.members:
-            self.delete(member)
-        if job.running is not None and job.state == "R":
-            job.running.terminate(self.delays.qdel_kill)
-        elif job.state in "QH" and not job.members:
-            job.state, job.comment = "F", why
-            self.changed.notify_all()
 
     # Commands
 

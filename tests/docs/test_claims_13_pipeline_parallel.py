@@ -12,7 +12,7 @@ from statistics import median
 
 import pytest
 
-from grader.verdict import Kind
+from grader.verdicts.verdict import Kind
 from tests.docs.pages import ROOT
 from tests.in_ranks import every_check_in
 

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from grader.verdict import EXIT_STATUS, MAX_LINES, Kind
+from grader.verdicts.verdict import EXIT_STATUS, MAX_LINES, Kind
 from tests.docs.pages import ROOT, sources
 
 USING = (ROOT / "docs" / "using_the_exercises.rst").read_text(encoding="utf-8")
@@ -37,9 +37,9 @@ def test_the_exit_statuses_are_as_the_page_says():
 
 def command_line():
     """The command line of ``workshop``."""
-    if importlib.util.find_spec("grader.cli") is None:
+    if importlib.util.find_spec("grader.commands.cli") is None:
         pytest.skip("the command workshop is not there yet")
-    from grader.cli import cli
+    from grader.commands.cli import cli
 
     return cli
 

@@ -1,4 +1,4 @@
-"""A stand-in for grader.engine that plays what the learner's file orders.
+"""A stand-in for grader.engine.engine that plays what the learner's file orders.
 
 ``# play: ORDER`` on the first line: right, wrong, sleep N (then right), break
 (the set-up is broken), fail (an error in the grader itself). Each run is noted in
@@ -11,9 +11,9 @@ import threading
 from pathlib import Path
 
 from grader.checks import Check
+from grader.commands.progress import is_untouched
 from grader.errors import UserError
-from grader.progress import is_untouched
-from grader.verdict import Kind, Result, Verdict
+from grader.verdicts.verdict import Kind, Result, Verdict
 
 LOG = Path.cwd() / "played.log"
 

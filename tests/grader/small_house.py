@@ -59,8 +59,8 @@ import sys
 sys.path.insert(0, sys.argv.pop(1))
 if sys.argv.pop(1) == "play":
     from tests.grader import played_engine
-    sys.modules["grader.engine"] = played_engine
-from grader.cli import main
+    sys.modules["grader.engine.engine"] = played_engine
+from grader.commands.cli import main
 main()
 """
 

@@ -6,8 +6,8 @@ import textwrap
 from pathlib import Path
 
 from grader.checks import checks_in
-from grader.engine import Engine
-from grader.verdict import Verdict
+from grader.engine.engine import Engine
+from grader.verdicts.verdict import Verdict
 
 SUM_OF_RANKS = '''
 import pytest, torch

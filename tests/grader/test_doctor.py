@@ -1,4 +1,4 @@
-"""grader/doctor.py: a report on this machine that never hangs and never breaks."""
+"""workshop doctor: a report on this machine that never hangs and never breaks."""
 
 import subprocess
 import sys
@@ -8,8 +8,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from grader import doctor, supervisor
-from grader.doctor import Check
+from grader.commands.doctor import machine as doctor
+from grader.commands.doctor import programs
+from grader.commands.doctor.machine import Check
+from grader.engine import processes
 
 
 def find(results: list[Check], name: str) -> Check:
@@ -44,7 +46,9 @@ def test_this_machine_can_check_exercises():
 
 @pytest.mark.cold("what is imported is the subject")
 def test_nothing_of_torch_is_imported_by_the_report_itself():
-    code = "import sys, grader.doctor; sys.exit('torch' in sys.modules)"
+    code = (
+        "import sys, grader.commands.doctor.machine; sys.exit('torch' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
@@ -82,7 +86,7 @@ def test_answering_controller_is_told_from_a_silent_one(only, monkeypatch):
 
 
 def test_hanging_program_is_killed_with_its_children(only, monkeypatch, tmp_path):
-    monkeypatch.setattr(doctor, "COMMAND_LIMIT", 1)
+    monkeypatch.setattr(programs, "COMMAND_LIMIT", 1)
     pid = tmp_path / "pid"
     program(only, "qsub", f"/bin/sleep 60 & echo $! > {pid}; wait")
     program(only, "pbsdsh", "")
@@ -91,7 +95,7 @@ def test_hanging_program_is_killed_with_its_children(only, monkeypatch, tmp_path
     assert "no answer within 1 s" in check.detail
     child = int(pid.read_text())
     end = time.monotonic() + 10  # it is killed, but may not have had a core to end on
-    while supervisor._process_state(child) not in ("Z", "?"):  # "?": it is gone
+    while processes.state_of(child) not in ("Z", "?"):  # "?": it is gone
         assert time.monotonic() < end, "the child of a killed program lives on"
         time.sleep(0.05)
 
@@ -105,6 +109,7 @@ def test_docker_without_its_daemon_is_not_ready(only):
     assert doctor._containers() == [Check("containers", True, "podman version 4.3.1")]
 
 
+@pytest.mark.cold("a warm Python has imported torch already")
 def test_torch_that_does_not_import_is_a_broken_part(tmp_path, monkeypatch):
     (tmp_path / "torch.py").write_text("raise ImportError('libgomp.so.1 is missing')")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))

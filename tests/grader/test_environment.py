@@ -48,7 +48,7 @@ def get_requires_for_build_editable(config_settings=None):
 
 def build_editable(folder, config_settings=None, metadata_directory=None):
     time.sleep(float(os.environ.get("SLOW", "0")))
-    if os.environ.get("FULL"):
+    if os.environ.get("DISK_IS_FULL"):
         raise OSError(28, "No space left on device")
     name = "house-1-py3-none-any.whl"
     info = "house-1.dist-info/"
@@ -400,7 +400,7 @@ def test_too_little_free_space_is_said_before_anything_is_done(house):
 
 
 def test_disk_that_fills_up_while_pip_runs(furnished):
-    done = furnished.run(FULL="1")
+    done = furnished.run(DISK_IS_FULL="1")
     assert is_one_sentence(done, "is full", "make room")
 
 

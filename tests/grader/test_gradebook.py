@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from grader.progress import write_atomically
+from grader.commands.progress import write_atomically
 from tests.grader.small_house import (
     NAMES,
     PATIENCE,

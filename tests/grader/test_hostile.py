@@ -13,9 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from grader.engine import Engine
-from grader.verdict import MAX_LINES, Kind
+from grader.engine.engine import Engine
+from grader.verdicts.verdict import MAX_LINES, Kind
 from tests.grader.support import RIGHT, grade_code
+
+pytestmark = pytest.mark.full
 
 HEAD = """
 import os, signal, subprocess, sys, threading, time

@@ -15,10 +15,11 @@ import pytest
 
 import practice_cluster
 from grader.checks import checks_in
-from grader.cluster_of_checks import ClusterOfChecks
-from grader.engine import Engine
-from grader.jobs import Launch, OpenTodo, Scheduler
-from grader.verdict import Kind
+from grader.engine.engine import Engine
+from grader.jobs.cluster_of_checks import ClusterOfChecks
+from grader.jobs.job import Launch, OpenTodo
+from grader.jobs.scheduler import Scheduler
+from grader.verdicts.verdict import Kind
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAD = """\
@@ -273,7 +274,7 @@ def test_cluster_of_the_checks_ends_with_the_grader():
     program = """
 import time
 from pathlib import Path
-from grader.cluster_of_checks import ClusterOfChecks
+from grader.jobs.cluster_of_checks import ClusterOfChecks
 print(ClusterOfChecks().description(Path("."))["state"], flush=True)
 time.sleep(60)
 """

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from grader.catalog import SUFFIXES, Exercise, load_catalog
-from grader.engine import Engine
+from grader.engine.engine import Engine
 from grader.skeleton import holes, parse, skeleton_text, with_answers
-from grader.verdict import Kind
+from grader.verdicts.verdict import Kind
 
 ROOT = Path(__file__).resolve().parents[2]
 CATALOG = load_catalog(ROOT)

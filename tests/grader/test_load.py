@@ -7,8 +7,10 @@ import sys
 
 import pytest
 
-from grader.verdict import Kind
+from grader.verdicts.verdict import Kind
 from tests.grader.support import RIGHT
+
+pytestmark = pytest.mark.full
 
 BURN = "while True: pass"
 DDP_STEP = '''

@@ -112,6 +112,7 @@ def test_wrong_answer_fails_with_its_verdict(small_workshop):
     assert "4 skipped" in done.stdout
 
 
+@pytest.mark.full
 def test_x_k_and_seeds_choose_what_runs(small_workshop):
     wrong = SOLUTION.replace("dist.all_reduce(t)", "pass")
     (small_workshop / "exercises/01_sum.py").write_text(wrong)

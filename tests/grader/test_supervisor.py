@@ -1,4 +1,4 @@
-"""grader/supervisor.py at moments that are rare: made to happen here."""
+"""The supervisor at moments that are rare: made to happen here."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import subprocess
 import sys
 from types import SimpleNamespace
 
-from grader import supervisor
+from grader.engine import processes, rank_process
 
 # A process starts another one and ends at the moment that is asked for. This takes
 # a process of its own: the tests' one has other children.
 MEANWHILE = """
 import ctypes, itertools, os, time
-from grader import supervisor
+from grader.engine import processes, supervisor
 
 ctypes.CDLL(None).prctl(supervisor._PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
@@ -41,7 +41,7 @@ def left_running(module, moment, flag):
     finally:
         run.end_everything()
 
-moments = [(os, "listdir"), (supervisor, "_command")]
+moments = [(os, "listdir"), (processes, "command_of")]
 for moment, zombie in itertools.product(moments, (os.WNOWAIT, 0)):
     print(moment[1], zombie > 0, left_running(*moment, zombie))
 """
@@ -56,33 +56,33 @@ def test_process_started_while_one_looks_is_seen():
     assert done.stdout.splitlines() == [
         "listdir True 1",
         "listdir False 1",
-        "_command True 1",
-        "_command False 1",
+        "command_of True 1",
+        "command_of False 1",
     ]
 
 
 def test_rank_that_waits_for_a_core_gets_its_time(monkeypatch):
     """What it had waited before does not count, and there is an end to it."""
     waited = {1: 5.0, 2: 0.0}
-    monkeypatch.setattr(supervisor, "_waited_for_a_core", waited.get)
+    monkeypatch.setattr(processes, "waited_for_a_core", waited.get)
     ranks = [SimpleNamespace(pid=1), SimpleNamespace(pid=2)]
-    clock = supervisor.Stopwatch(ranks)
+    clock = rank_process.Stopwatch(ranks)
     assert not clock.passed(10, ranks)
     waited[2] = 12.0
     clock.looked -= 15
     assert not clock.passed(10, ranks), "3 of the 15 seconds count"
     clock.looked -= 15
     assert clock.passed(10, ranks), "nobody waited in the second 15"
-    clock = supervisor.Stopwatch(ranks)
-    clock.start -= 11 * supervisor.PATIENCE
+    clock = rank_process.Stopwatch(ranks)
+    clock.start -= 11 * rank_process.PATIENCE
     assert clock.passed(10, ranks)
 
 
 def test_ranks_that_wait_in_turn_get_the_time_of_all_their_waits(monkeypatch):
     waited = {1: 0.0, 2: 0.0}
-    monkeypatch.setattr(supervisor, "_waited_for_a_core", waited.get)
+    monkeypatch.setattr(processes, "waited_for_a_core", waited.get)
     ranks = [SimpleNamespace(pid=1), SimpleNamespace(pid=2)]
-    clock = supervisor.Stopwatch(ranks)
+    clock = rank_process.Stopwatch(ranks)
     for turn in range(10):  # one waits for a core, the other one for it
         waited[1 + turn % 2] += 3
         clock.looked -= 3

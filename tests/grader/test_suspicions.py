@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -11,9 +12,93 @@ import pytest
 import torch
 
 from grader import expect
-from grader.suspicion import CLASSICS, of_exception, of_values
+from grader.verdicts.classics import calls, exceptions, hangs, values
+from grader.verdicts.classics.classic import first_seen
+from grader.verdicts.classics.exceptions import of_exception
+from grader.verdicts.classics.table import CLASSICS
+from grader.verdicts.classics.values import Values, of_values
 
 ROOT = Path(__file__).resolve().parents[2]
+TABLES = {
+    "values": values.IN_VALUES,
+    "shapes": values.IN_SHAPES,
+    "calls": calls.IN_CALLS,
+    "differences": calls.IN_DIFFERENCES,
+    "messages": hangs.IN_MESSAGES,
+    "counts": hangs.IN_COUNTS,
+    "exceptions": exceptions.IN_EXCEPTIONS,
+}
+
+
+def value(actual: list, expected: list, own=None, scale=None, world=4) -> tuple:
+    a, e = torch.tensor(actual).double(), torch.tensor(expected).double()
+    own = None if own is None else torch.tensor(own).double()
+    return (Values(a, e, own, a != e, scale, world),)
+
+
+def call(op="all_reduce", line=3, **more) -> dict:
+    facts = {"reduce_op": "SUM", "root": None, "peer": None, "tag": None}
+    facts |= {"dtypes": ["float32"], "shapes": [[4]], "contiguous": True}
+    return {"op": op, "line": line, **facts, **more}
+
+
+def messages(*rows: tuple, waiting: tuple = ("dist.recv(t, 0)",)) -> tuple:
+    """Of (rank, op, peer, tag)."""
+    by_rank = {rank: [] for rank in range(2)}
+    for rank, op, peer, tag in rows:
+        by_rank[rank].append(call(op, peer=peer, tag=tag))
+    return (hangs._messages(list(waiting), by_rank),)
+
+
+E = [1.0, -2.0, 3.0, 5.0]
+EXAMPLES = [
+    ("values", "not_communicated", value([7, 8], [1, 2], own=[7, 8])),
+    ("values", "zero", value([0, 0], [1, 2], scale=0.0)),
+    ("values", "opposite", value([-1, -2], [1, 2], scale=-1.0)),
+    ("values", "not_averaged", value([4, 8], [1, 2], scale=4.0)),
+    ("values", "averaged_twice", value([1, 2], [4, 8], scale=0.25)),
+    ("values", "other_order", value(E[::-1], E)),
+    ("values", "remainder", value([1, 2, 3, 4, 9], [1, 2, 3, 4, 5])),
+    ("values", "all_slots_equal", value([3, 3, 3, 3], [1, 2, 3, 4])),
+    ("shapes", "other_order", ([2, 3], [3, 2], 4)),
+    ("shapes", "length_of_padding", ([8], [7], 4)),
+    ("shapes", "remainder", ([4], [7], 4)),
+    ("calls", "only_the_root", ([call("reduce", root=0)], 1)),
+    ("calls", "not_contiguous", ([call(contiguous=False)], 0)),
+    ("differences", "another_order", ([call(), call("broadcast")],)),
+    ("differences", "own_root", ([call(root=0), call(root=1)],)),
+    ("differences", "dtype_differs", ([call(), call(dtypes=["int64"])],)),
+    ("differences", "shape_differs", ([call(), call(shapes=[[3]])],)),
+    ("differences", "reduce_op_differs", ([call(), call(reduce_op="AVG")],)),
+    (
+        "messages",
+        "waited_twice",
+        messages((0, "send", 1, 0), (1, "recv", 0, 0), waiting=("work.wait()",)),
+    ),
+    ("messages", "tags_differ", messages((0, "send", 1, 5), (1, "recv", 0, 6))),
+    (
+        "messages",
+        "all_send",
+        messages((0, "send", 1, 0), (1, "send", 0, 0), waiting=("s", "s")),
+    ),
+    ("messages", "all_receive", messages((0, "recv", 1, 0), (1, "recv", 0, 0))),
+    ("messages", "partner_missing", messages((0, "send", 1, 0), (1, "recv", 1, 0))),
+    ("counts", "unequal_iterations", ({0: [call(), call()], 1: [call()]}, 2)),
+    ("counts", "not_everybody", ({0: [call(line=8)], 1: []}, 1)),
+    ("exceptions", "keyboard", ("EOFError", "EOF when reading a line")),
+    ("exceptions", "group_rank", ("ValueError", "Global rank 0 is not part of group")),
+    (
+        "exceptions",
+        "init_twice",
+        ("ValueError", "trying to initialize the default process group twice!"),
+    ),
+    ("exceptions", "gather_list", ("ValueError", "Argument gather_list must be ...")),
+    (
+        "exceptions",
+        "none_result",
+        ("AttributeError", "'NoneType' object has no attribute 'wait'"),
+    ),
+]
 
 
 @pytest.mark.parametrize("key", CLASSICS)
@@ -29,11 +114,27 @@ def test_page_of_a_classic_mistake_exists(key):
         assert re.search(rf"^{section}\n[-=~]+$", text, re.MULTILINE), classic.page
 
 
-def test_every_key_in_the_code_is_a_classic():
-    code = "".join(path.read_text() for path in (ROOT / "grader").glob("*.py"))
-    returned = set(re.findall(r'return (?:f?"[^"]*", )?"([a-z_]+)"', code))
-    keys = {key for key in returned if "_" in key and key not in ("not_started",)}
-    assert keys - {"os_fork"} <= set(CLASSICS), keys - set(CLASSICS)
+def test_every_mistake_that_is_recognised_has_an_example():
+    seen = {(t, key) for t in TABLES for key, entry in TABLES[t].items() if entry.seen}
+    assert {(table, key) for table, key, _ in EXAMPLES} == seen
+
+
+@pytest.mark.parametrize(("table", "key", "facts"), EXAMPLES)
+def test_mistake_is_recognised_before_any_other(table, key, facts):
+    assert first_seen(TABLES[table], *facts)[0] == key
+
+
+def test_every_key_that_the_code_names_is_a_classic():
+    files = [ROOT / "grader/expect.py", ROOT / "grader/verdicts/questions/limits.py"]
+    named = {
+        arguments[-1].value
+        for path in files
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and len(arguments := node.args) == 3
+        if getattr(node.func, "id", "") in ("Mismatch", "Finding")
+        if isinstance(arguments[-1], ast.Constant)
+    }
+    assert {"memory", "ranks_differ"} <= named <= set(CLASSICS), named
 
 
 def guess(actual, expected, own=None, world=4):
@@ -64,17 +165,14 @@ def test_values_give_the_mistake_away():
     assert guess([9.0, 2.0, 3.0, 4.0, 5.0], five) == ""
 
 
-def test_exceptions_give_the_mistake_away():
-    assert of_exception("EOFError", "EOF when reading a line") == "keyboard"
-    assert of_exception("ValueError", "Global rank 0 is not part of group") == (
-        "group_rank"
-    )
+def test_exception_without_a_known_cause_resembles_nothing():
     assert of_exception("ValueError", "bad") == ""
 
 
 @pytest.mark.cold("what is imported is the subject")
 def test_reading_verdicts_needs_no_torch():
-    code = "import sys, grader.engine, grader.cli; sys.exit('torch' in sys.modules)"
+    code = "import sys, grader.engine.engine, grader.commands.cli; "
+    code += "sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 

@@ -9,9 +9,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from grader import rank, supervisor
-from grader.engine import Engine
-from grader.verdict import MAX_LINES, Kind
+from grader.engine import channel, processes, supervisor, whereabouts
+from grader.engine.engine import Engine
+from grader.verdicts.verdict import MAX_LINES, Kind
 from tests.grader.support import RIGHT, grade_code
 
 HEAD = """
@@ -253,14 +253,14 @@ def test_late_rank_is_not_a_deadlock(run):
 
 def test_ranks_that_a_late_rank_lets_go_get_their_time(monkeypatch):
     """The late rank reports; at that moment the others have waited for long."""
-    monkeypatch.setattr(supervisor, "_process_state", lambda pid: "S")
-    now, fields = time.monotonic(), rank.FIELDS
+    monkeypatch.setattr(processes, "state_of", lambda pid: "S")
+    now, fields = time.monotonic(), channel.FIELDS
     run = object.__new__(supervisor.Run)
     run.live_count, run.changed_at, run.state = 3, now - 9, [0.0] * 3 * fields
     ranks = []
     for number in range(3):
-        run.state[number * fields + rank.IN_COMM] = 1.0
-        run.state[number * fields + rank.BEAT] = now
+        run.state[number * fields + channel.IN_COMM] = 1.0
+        run.state[number * fields + channel.BEAT] = now
         seen = SimpleNamespace(number=number, pid=0, active_at=now - 9, mark=(0.0, 0.0))
         ranks.append(seen)
     assert run._quiet_since(ranks, now) == pytest.approx(9)
@@ -426,7 +426,7 @@ def test_value_of_a_known_mistake_is_called_by_its_name(run):
 
 def test_watch_survives_a_frame_without_a_line_number(monkeypatch):
     monkeypatch.setattr(traceback, "walk_stack", lambda f: iter([(f, None)]))
-    assert rank._communicates(sys._getframe()) is False
+    assert whereabouts.communicates(sys._getframe()) is False
 
 
 LATE_IMPORT = '''

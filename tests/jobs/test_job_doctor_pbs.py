@@ -60,7 +60,7 @@ def doctor(pbs, checkout):
         tasks = [
             (task.host, task.order["argv"])
             for task in pbs.tasks.all[before:]
-            if "job_doctor" in " ".join(task.order["argv"])
+            if "commands.doctor.job" in " ".join(task.order["argv"])
         ]
         looked = Counter(host for host, _ in tasks)
         return Outcome(job.exit_status, job.output, looked, tasks[-1][1])

@@ -161,7 +161,7 @@ def workshop(monkeypatch):
 
         def run(*words: str, **options) -> subprocess.CompletedProcess[str]:
             return subprocess.run(
-                [sys.executable, "-m", "grader.cli", "cluster", *words],
+                [sys.executable, "-m", "grader.commands.cli", "cluster", *words],
                 cwd=ROOT,
                 env={**os.environ, "WORKSHOP_CLUSTER": state},
                 stdin=subprocess.DEVNULL,
@@ -227,7 +227,8 @@ def test_the_shell_has_a_prompt_of_its_own_and_ctrl_c_does_not_leave_it(workshop
     if child == 0:
         os.chdir(ROOT)
         os.environ["WORKSHOP_CLUSTER"] = state
-        words = [sys.executable, "-m", "grader.cli", "cluster", "shell", "--node", "n1"]
+        command = [sys.executable, "-m", "grader.commands.cli", "cluster"]
+        words = [*command, "shell", "--node", "n1"]
         os.execv(sys.executable, words)
 
     seen = ""

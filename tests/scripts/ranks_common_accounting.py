@@ -13,7 +13,7 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 
 from common.accounting import Traffic
 from common.distributed import join
-from grader.ledger import Ledger
+from grader.engine.ledger import Ledger
 
 
 def calls():

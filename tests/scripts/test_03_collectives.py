@@ -147,6 +147,7 @@ def reports(done):
     return [text for _, text in sorted(lines)]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("case", "who_gives_up"),
     [

@@ -25,6 +25,8 @@ from tests.scripts.trainings import script, sentence, torchrun
 
 check_micro_batches = import_module("13_pipeline").check_micro_batches
 
+pytestmark = pytest.mark.full
+
 HERE = Path(__file__).resolve().parent
 SRC = HERE.parents[1] / "src"
 

@@ -13,6 +13,8 @@ from common.gpt_training import check_divides
 from common.text import MARK, batch_of_step, load_text, stdlib_files, unigram_entropy
 from tests.scripts.trainings import assert_same_bits, read, script, sentence
 
+pytestmark = pytest.mark.full
+
 SMALL = Sizes(width=12, heads=3, blocks=2, context=9)
 OPTIONS = {
     "--width": 12,

@@ -8,6 +8,8 @@ import pytest
 from tests.in_ranks import assert_right, every_check_in
 from tests.scripts import trainings
 
+pytestmark = pytest.mark.full
+
 SMALL = ["--width", 24, "--heads", 12, "--blocks", 1, "--context", 24]
 SCRIPTS = ["14_tensor_by_hand.py", "14_tensor_parallel.py"]
 

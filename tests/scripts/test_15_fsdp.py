@@ -3,8 +3,12 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.in_ranks import assert_right, every_check_in
 from tests.scripts.trainings import SRC, read, script, sentence, torchrun
+
+pytestmark = pytest.mark.full
 
 SMALL = ["--width", 12, "--heads", 3, "--blocks", 2, "--context", 16]
 SMALL += ["--batch-size", 6]

@@ -3,8 +3,12 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.in_ranks import assert_right, every_check_in
 from tests.scripts import trainings
+
+pytestmark = pytest.mark.full
 
 SMALL = ["--width", 12, "--heads", 3, "--blocks", 1, "--context", 16]
 

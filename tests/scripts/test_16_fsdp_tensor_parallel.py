@@ -21,6 +21,8 @@ from tests.scripts.trainings import SRC, run, script, sentence, torchrun
 checkpoint_to_file = import_module("16_checkpoint_to_file")
 fsdp_tensor_parallel = import_module("16_fsdp_tensor_parallel")
 
+pytestmark = pytest.mark.full
+
 HERE = Path(__file__).resolve().parent
 SMALL = ["--width=24", "--heads=4", "--blocks=1", "--context=8", "--batch-size=4"]
 NAME = "16_fsdp_tensor_parallel.py"

@@ -19,7 +19,7 @@ from common.accounting import (
 )
 from common.byte_gpt import Block, Sizes
 from common.formulas import block_activations
-from grader.ledger import ring_bytes
+from grader.engine.ledger import ring_bytes
 from tests.scripts.trainings import ROOT, SRC, torchrun
 
 

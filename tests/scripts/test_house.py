@@ -17,7 +17,8 @@ MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 
 
 def make(*arguments: str) -> "subprocess.CompletedProcess[str]":
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
+    of_make = ("MAKE", "MFLAGS", "FULL")  # `make test FULL=1` hands FULL to its tests
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(of_make)}
     return subprocess.run(
         ["make", *arguments], cwd=ROOT, capture_output=True, text=True, env=kept
     )

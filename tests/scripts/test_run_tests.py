@@ -16,20 +16,18 @@ def test_quick(): pass
 
 @pytest.fixture
 def parts(tmp_path, monkeypatch):
-    """Two lanes: a part that fails and one that passes; a part that skips."""
-    for name, text in {
+    """A part that fails, one that passes, one that skips."""
+    texts = {
         "fails": "def test_it(): assert 0",
         "passes": TESTS,
         "skips": "import pytest\ndef test_it(): pytest.skip('no reason')",
-    }.items():
+    }
+    for name, text in texts.items():
         (tmp_path / f"test_{name}.py").write_text(text)
     options = ("-p", "no:cacheprovider", "--rootdir", str(tmp_path))
-    plan = [
-        [Part(name, (*options, str(tmp_path / f"test_{name}.py"))) for name in lane]
-        for lane in (["fails", "passes"], ["skips"])
-    ]
+    plan = [Part(name, (*options, str(tmp_path / f"test_{name}.py"))) for name in texts]
     monkeypatch.setattr(run_tests, "BUILD", tmp_path / "build")
-    monkeypatch.setattr(run_tests, "lanes", lambda full: plan)
+    monkeypatch.setattr(run_tests, "parts", lambda full: plan)
     monkeypatch.setattr("sys.argv", ["run_tests.py"])
     return tmp_path / "build"
 
@@ -55,10 +53,10 @@ def test_slowest_tests_come_first_and_junit_holds_all(parts, capsys):
 
 
 def test_a_contributors_run_leaves_out_only_what_is_marked():
-    short, full = (run_tests.lanes(full) for full in (False, True))
-    names = [part.name for lane in short for part in lane]
-    assert names == [part.name for lane in full for part in lane]
-    assert not any("not full" in " ".join(p.arguments) for lane in full for p in lane)
+    short, full = (run_tests.parts(full) for full in (False, True))
+    assert [part.name for part in short] == [part.name for part in full]
+    assert not any("not full" in " ".join(part.arguments) for part in full)
+    assert any("not full" in " ".join(part.arguments) for part in short)
 
 
 def test_no_part_may_skip_for_want_of_a_package_in_ci(monkeypatch):

@@ -170,6 +170,7 @@ def test_training_that_learns_nothing_is_a_failure(clone):
     assert "it learnt too little: loss 0.1000, accuracy 10.0%" in done.stderr
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_interrupted_tour_leaves_no_process(clone, name):
     quick_first_stage(clone)
@@ -209,6 +210,7 @@ def test_tour_works_inside_a_batch_job(clone, monkeypatch):
     assert "as it should be" in take(clone).stderr
 
 
+@pytest.mark.full
 def test_failing_site_is_one_sentence(clone, monkeypatch):
     quick_first_stage(clone)
     shutil.copy(

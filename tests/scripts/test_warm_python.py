@@ -241,6 +241,7 @@ def both(command, tmp_path: Path, wrappers: Path, fill, send: int = 0, **options
     return [outcome(*pair) for pair in running.values()]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_program_does_the_same_cold_and_warm(name, tmp_path, wrappers):
     text, arguments, options, send = PROGRAMS[name]
@@ -253,6 +254,7 @@ def test_program_does_the_same_cold_and_warm(name, tmp_path, wrappers):
     assert warm == cold
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", COMMANDS)
 def test_command_does_the_same_cold_and_warm(name, tmp_path, wrappers):
     def fill(folder: Path) -> None:

@@ -1,0 +1,1 @@
+"""The ``workshop`` command, what it keeps, and how it looks."""

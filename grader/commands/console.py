@@ -1,0 +1,38 @@
+"""What may be written to a terminal, and in which colours."""
+
+from __future__ import annotations
+
+import sys
+import unicodedata
+
+from rich.console import Console
+
+STYLES = {
+    "right": "green",
+    "wrong": "red",
+    "changed": "yellow",
+    "missing": "yellow",
+    "not started": "dim",
+    "environment": "magenta",
+    "unreadable": "magenta",
+    "not graded": "magenta",
+}
+
+
+def make_console(stderr: bool = False) -> Console:
+    """A console that writes what the terminal cannot encode as an escape."""
+    stream = sys.stderr if stderr else sys.stdout
+    reconfigure = getattr(stream, "reconfigure", None)
+    if reconfigure:
+        reconfigure(errors="backslashreplace")
+    return Console(
+        stderr=stderr, markup=False, highlight=False, emoji=False, soft_wrap=False
+    )
+
+
+def printable(text: str) -> str:
+    """The text without what would move the cursor, ring, or colour the terminal."""
+    return "".join(
+        char if char == "\n" or unicodedata.category(char)[0] != "C" else "?"
+        for char in text.expandtabs(4)
+    )

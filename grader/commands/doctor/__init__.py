@@ -1,0 +1,1 @@
+"""``workshop doctor``: what works on this machine, and in this job."""

@@ -1,0 +1,1 @@
+"""``workshop watch``: files, keys and checks feed one loop."""

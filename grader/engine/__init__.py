@@ -1,0 +1,1 @@
+"""Runs a check in fresh ranks: the warm server, the supervisor, the ranks."""

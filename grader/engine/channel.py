@@ -1,0 +1,48 @@
+"""How a rank and its supervisor talk: shared numbers, and lines of JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import threading
+from typing import Any
+
+# The rank's row in the memory it shares with the supervisor (float64 each).
+IN_COMM, CALLS, PHASE, CPU, BEAT, FIELDS = 0, 1, 2, 3, 4, 5
+STARTING, LOADING, CHECKING, REPORTED = 0.0, 1.0, 2.0, 3.0
+
+_exit = os._exit
+
+
+class Reporter:
+    """Sends JSON lines to the supervisor, from this process only.
+
+    A process that the learner's code forks inherits the socket; anything it
+    would report is dropped, and it ends.
+    """
+
+    def __init__(self, channel: socket.socket):
+        self.channel, self._pid, self._lock = channel, os.getpid(), threading.Lock()
+
+    @property
+    def from_this_process(self) -> bool:
+        """False in a process that the learner's code forked."""
+        return os.getpid() == self._pid
+
+    def send(self, message: dict[str, Any]) -> None:
+        if not self.from_this_process:
+            _exit(0)
+        data = json.dumps(message, default=str).encode("utf-8", "replace") + b"\n"
+        with self._lock:
+            self.channel.sendall(data)
+
+
+def receive_line(sock: socket.socket) -> bytes:
+    """Everything up to a line feed (a message is one line of JSON)."""
+    parts = []
+    while True:
+        part = sock.recv(1 << 20)
+        parts.append(part)
+        if not part or part.endswith(b"\n"):
+            return b"".join(parts)

@@ -1,0 +1,229 @@
+"""A rank's ledger: every collective it calls, with shape, dtype, group and line.
+
+A ``TorchDispatchMode`` sees the c10d operators underneath ``torch.distributed``,
+so it also records what DDP and FSDP2 call by themselves. A row is written
+*before* the operator runs: the last row of a rank that hangs is what it hangs in.
+"""
+
+from __future__ import annotations
+
+import linecache
+import math
+import os
+import sys
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.utils._python_dispatch import TorchDispatchMode
+
+TORCH = os.path.dirname(torch.__file__) + os.sep
+GRADER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+MAX_ROWS = 2000
+
+# c10d operator -> the name a learner calls it by
+NAMES = {
+    "allreduce_": "all_reduce",
+    "allreduce_coalesced_": "all_reduce_coalesced",
+    "broadcast_": "broadcast",
+    "reduce_": "reduce",
+    "allgather_": "all_gather",
+    "allgather_coalesced_": "all_gather_coalesced",
+    "allgather_into_tensor_coalesced_": "all_gather_single_coalesced",
+    "_allgather_base_": "all_gather_single",
+    "reduce_scatter_": "reduce_scatter",
+    "_reduce_scatter_base_": "reduce_scatter_single",
+    "reduce_scatter_tensor_coalesced_": "reduce_scatter_single_coalesced",
+    "gather_": "gather",
+    "scatter_": "scatter",
+    "alltoall_": "all_to_all",
+    "alltoall_base_": "all_to_all_single",
+    "barrier": "barrier",
+    "monitored_barrier_": "monitored_barrier",
+    "send": "send",
+    "recv_": "recv",
+    "recv_any_source_": "recv",
+    "all_reduce": "all_reduce",
+    "all_gather_into_tensor": "all_gather_single",
+    "reduce_scatter_tensor": "reduce_scatter_single",
+    "all_to_all_single": "all_to_all_single",
+    "broadcast": "broadcast",
+}
+POINT_TO_POINT = ("send", "recv")
+_SENT = ("input", "input_tensors", "input_tensor", "inputs", "tensors", "tensor")
+
+
+@dataclass
+class Row:
+    """One call of one rank.
+
+    ``shapes``, ``dtypes``, ``numel`` and ``bytes`` are of what this rank passes
+    in (for a receive: what it asks for); ``group`` holds global ranks; ``root``
+    and ``peer`` are global ranks; ``line`` is in the learner's file, or None if
+    the check itself made the call.
+    """
+
+    op: str
+    reduce_op: str | None = None
+    root: int | None = None
+    peer: int | None = None
+    tag: int | None = None
+    group: tuple[int, ...] | None = None
+    shapes: list[list[int]] = field(default_factory=list)
+    dtypes: list[str] = field(default_factory=list)
+    numel: int = 0
+    bytes: int = 0
+    contiguous: bool = True
+    line: int | None = None
+    where: str = ""
+    source: str = ""
+
+
+class Ledger(TorchDispatchMode):
+    """The rows of this rank; what a check gets as its argument ``ledger``."""
+
+    def __init__(self, exercise_path: str):
+        super().__init__()
+        self.rows: list[Row] = []
+        self._exercise_path = exercise_path
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # else the first call would import torch._dynamo, a second
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        namespace, _, name = func._schema.name.partition("::")
+        if namespace in ("c10d", "_c10d_functional") and name in NAMES:
+            row = self._row(NAMES[name], func, args, kwargs or {})
+            _refuse_a_rank_that_is_not_there(row)
+            self.rows.append(row)
+        return func(*args, **(kwargs or {}))
+
+    # -- what checks ask -------------------------------------------------------
+    def ops(self) -> list[str]:
+        """The names of the calls so far, in order."""
+        return [row.op for row in self.rows]
+
+    def count(self, *names: str) -> int:
+        """How many calls had one of these names."""
+        return sum(row.op in names for row in self.rows)
+
+    def bytes_sent(self) -> int:
+        """Bytes that this rank handed to ``send`` and ``isend`` so far."""
+        return sum(row.bytes for row in self.rows if row.op == "send")
+
+    def clear(self) -> None:
+        """Forget the calls so far (for a check that grades only what follows)."""
+        self.rows.clear()
+
+    def report(self) -> list[dict[str, Any]]:
+        """The rows as plain data; the middle of a very long ledger is left out."""
+        rows = self.rows
+        if len(rows) > MAX_ROWS:
+            rows = rows[: MAX_ROWS // 2] + rows[-MAX_ROWS // 2 :]
+        return [asdict(row) for row in rows]
+
+    # -- how a row is made -----------------------------------------------------
+    def _row(self, op: str, func, args, kwargs) -> Row:
+        names = [argument.name for argument in func._schema.arguments]
+        values = dict(zip(names, args, strict=False)) | kwargs
+        group = _group(values)
+        sent = next((values[n] for n in _SENT if n in values), [])
+        tensors = _tensors(sent) or _tensors(list(values.values()))
+        if op == "barrier":
+            tensors = []
+        line, where, source = self._learners_line()
+        return Row(
+            op=op,
+            reduce_op=_reduce_op(values),
+            root=_global(values.get("root_rank"), group),
+            peer=_global(values.get("dst", values.get("src")), group),
+            tag=values.get("tag"),
+            group=group,
+            shapes=[list(t.shape) for t in tensors],
+            dtypes=[str(t.dtype).removeprefix("torch.") for t in tensors],
+            numel=sum(t.numel() for t in tensors),
+            bytes=sum(t.numel() * t.element_size() for t in tensors),
+            contiguous=all(t.is_contiguous() for t in tensors),
+            line=line,
+            where=where,
+            source=source,
+        )
+
+    def _learners_line(self) -> tuple[int | None, str, str]:
+        """(line in the learner's file, file:line of the caller, its text)."""
+        frame = sys._getframe(2)
+        where, caller = "", ""
+        while frame is not None:
+            name = frame.f_code.co_filename
+            if name == self._exercise_path:
+                text = linecache.getline(name, frame.f_lineno or 0).strip()
+                return frame.f_lineno, f"line {frame.f_lineno}", text
+            if not where and not name.startswith((TORCH, GRADER)):
+                where = f"{os.path.basename(name)}:{frame.f_lineno}"
+                caller = linecache.getline(name, frame.f_lineno or 0).strip()
+            frame = frame.f_back
+        return None, where, caller
+
+
+def _refuse_a_rank_that_is_not_there(row: Row) -> None:
+    """Say what gloo does not: a message to rank W ends there as a crash or a loop."""
+    if row.op not in POINT_TO_POINT or row.peer is None or row.group is None:
+        return
+    if row.peer not in row.group:
+        raise ValueError(
+            f"{row.op} names rank {row.peer}, but the ranks are "
+            f"{row.group[0]} to {row.group[-1]}"
+        )
+
+
+def _tensors(value: Any) -> list[torch.Tensor]:
+    """All tensors in nested lists, in order."""
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, (list, tuple)):
+        return [tensor for item in value for tensor in _tensors(item)]
+    return []
+
+
+def _group(values: dict[str, Any]) -> tuple[int, ...] | None:
+    """The global ranks of the call's group."""
+    try:
+        if "group_name" in values:
+            group = dist.distributed_c10d._resolve_process_group(values["group_name"])
+        else:
+            group = dist.ProcessGroup.unbox(values["process_group"])
+        return tuple(dist.get_process_group_ranks(group))
+    except (KeyError, RuntimeError, ValueError, TypeError):
+        return None
+
+
+def _global(rank: Any, group: tuple[int, ...] | None) -> int | None:
+    """A rank of the group as a global rank (the operators take group ranks)."""
+    if not isinstance(rank, int):
+        return None
+    return group[rank] if group is not None and 0 <= rank < len(group) else rank
+
+
+def _reduce_op(values: dict[str, Any]) -> str | None:
+    """``SUM``, ``AVG``, ...: from the caller's frame, for the operator hides it."""
+    if isinstance(values.get("reduce_op"), str):
+        return values["reduce_op"].upper()
+    if "reduce_op" not in values:
+        return None
+    frame = sys._getframe(2)
+    while frame is not None:
+        if frame.f_code.co_filename.endswith("distributed_c10d.py"):
+            op = frame.f_locals.get("op")
+            if op is None and "opts" in frame.f_locals:
+                op = getattr(frame.f_locals["opts"], "reduceOp", None)
+            if op is not None:
+                return str(op).rsplit(".", 1)[-1].rstrip(">").split(":")[0]
+        frame = frame.f_back
+    return None
+
+
+def ring_bytes(size_in_bytes: int, world_size: int) -> int:
+    """What a ring all-reduce sends per rank: 2 (n-1)/n x S, rounded up."""
+    return math.ceil(2 * (world_size - 1) * size_in_bytes / world_size)

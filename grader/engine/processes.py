@@ -1,0 +1,64 @@
+"""What the kernel says of processes: their state, waits, children, commands."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from grader.engine.forkserver import BOOT_IMPORT
+
+
+def state_of(pid: int) -> str:
+    """S sleeping, R ready to run, D on disk, ...: of the main thread."""
+    try:
+        stat = Path(f"/proc/{pid}/task/{pid}/stat").read_text()
+        return stat.rsplit(") ", 1)[1][0]
+    except (OSError, IndexError):
+        return "?"
+
+
+def waited_for_a_core(pid: int) -> float:
+    """Seconds for which the main thread was ready but another one ran."""
+    try:
+        text = Path(f"/proc/{pid}/task/{pid}/schedstat").read_text()
+        return int(text.split()[1]) / 1e9
+    except (OSError, IndexError, ValueError):
+        return 0.0
+
+
+def below(root: int) -> tuple[list[int], set[int]]:
+    """All processes below ``root`` (the kernel may lack lists of children).
+
+    Returns:
+        the living ones, and those that have ended: zombies below ``root``, and
+        all that ended, wherever they were, while this function read.
+    """
+    parents: dict[int, int] = {}
+    zombies, gone = set(), set()
+    for pid in (int(entry) for entry in os.listdir("/proc") if entry.isdigit()):
+        try:
+            stat = Path(f"/proc/{pid}/stat").read_text()
+        except OSError:
+            gone.add(pid)
+            continue
+        state, parent = stat.rsplit(") ", 1)[1].split()[:2]
+        parents[pid] = int(parent)
+        if state == "Z":
+            zombies.add(pid)
+    below, found = {root}, []
+    while more := [p for p, up in parents.items() if up in below and p not in below]:
+        below.update(more)
+        found.extend(more)
+    living = [pid for pid in found if pid not in zombies]
+    return living, gone | zombies.intersection(found)
+
+
+def command_of(pid: int) -> str:
+    try:
+        raw = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return ""
+    text = raw.replace(b"\0", b" ").decode("utf-8", "replace").strip()
+    if BOOT_IMPORT in text:  # forked without exec
+        return f"a copy of your program, made by os.fork (process {pid})"
+    return text[:80]

@@ -1,0 +1,264 @@
+"""What happens inside one rank: limits, the learner's file, one check, one report.
+
+The supervisor forks this process from a warm parent that has imported torch and
+never computed. The rank reports over a socket and then stays alive until the
+supervisor ends it, so that no other rank ever sees "connection closed by peer"
+because of one that was merely quicker. It leaves by ``os._exit``: destructors of
+process groups, which can hang, are never run.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import importlib.machinery
+import inspect
+import linecache
+import os
+import random
+import re
+import socket
+import sys
+import threading
+import traceback
+import types
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from grader import expect
+from grader.engine import rendezvous, sandbox, tampering
+from grader.engine.channel import CHECKING, LOADING, PHASE, REPORTED, Reporter
+from grader.engine.ledger import Ledger
+from grader.engine.whereabouts import Watcher, learners_frame
+from grader.verdicts.classics.exceptions import of_exception
+
+MAX_MESSAGE = 2000
+MAX_FRAMES = 12
+
+_exit = os._exit
+_ADDRESS = re.compile(r" (object )?at 0x[0-9a-f]+")
+
+
+def main(job: dict, rank: int, channel: socket.socket, output: int, state) -> None:
+    """Run the job's check as ``rank`` and report; never returns.
+
+    Args:
+        job: what :class:`grader.engine.engine.Engine` sends; plain data.
+        output: file descriptor that becomes stdout and stderr.
+        state: this rank's ``FIELDS`` float64 numbers, shared with the supervisor.
+    """
+    reporter = Reporter(channel)
+    try:
+        sandbox.enter(job, rank, output)
+        session = Session(job, rank, state, reporter)
+        Watcher(job, state, reporter, session.ledger).start()
+        session.run()
+        threading.Event().wait()  # until the supervisor ends this rank
+    except BaseException as error:  # a fault of the grader, never of the learner
+        text = "".join(traceback.format_exception(error))[-MAX_MESSAGE:]
+        reporter.send({"status": "broken", "message": text})
+        _exit(70)
+
+
+class Session:
+    """One check in one rank."""
+
+    def __init__(self, job: dict, rank: int, state, reporter: Reporter):
+        self.job, self.rank, self.state, self.reporter = job, rank, state, reporter
+        self.path = job["exercise_path"]
+        self.ledger = Ledger(self.path)
+        self.main_thread = threading.main_thread().ident or 0
+        self.originals: dict[str, Any] = {}
+        self.scheduler: Any = None
+
+    # -- the main thread ---------------------------------------------------------
+    def run(self) -> None:
+        """Load the exercise, call the check, report how it went."""
+        report: dict[str, Any]
+        try:
+            report = self._check()
+        except expect.Mismatch as error:
+            report = {
+                "status": "mismatch",
+                "what": error.what,
+                "problem": str(error.problem)[:MAX_MESSAGE],
+                "suspicion": error.suspicion,
+                "way": error.way,
+                **self._where(error),
+            }
+        except SystemExit as error:
+            report = {"status": "exit", "code": str(error.code), **self._where(error)}
+        except BaseException as error:
+            report = {"status": "raised", **self._exception(error)}
+        report["notes"] = self.scheduler.notes if self.scheduler else []
+        report["phase"] = self.state[PHASE]
+        report["passed"] = expect.passed
+        report["ledger"] = self.ledger.report()
+        report["calls"] = len(self.ledger.rows)
+        report |= self._what_was_left()
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError, AttributeError):
+                stream.flush()
+        self.state[PHASE] = REPORTED
+        self.reporter.send(report)
+
+    def _check(self) -> dict[str, Any]:
+        self._record_how_it_leaves()
+        _fork_safe_seeds(self.job["seed"])
+        self.originals = tampering.fingerprint()
+        self.state[PHASE] = LOADING
+        exercise = self._load_exercise()
+        check = _load_check(self.job["check_path"], self.job["function"])
+        rendezvous.join(self.job, self.rank)
+        self.state[PHASE] = CHECKING
+        with self.ledger:
+            check(**self._arguments(check, exercise))
+        return {"status": "ok"}
+
+    def _load_exercise(self) -> types.ModuleType | None:
+        """The learner's module, made from the source that all ranks share."""
+        source, name = self.job["source"], self.job["exercise"]
+        linecache.cache[self.path] = (
+            len(source),
+            None,
+            source.splitlines(keepends=True),
+            self.path,
+        )
+        if not self.path.endswith(".py"):
+            return None
+        module = types.ModuleType(name)
+        module.__file__ = os.path.join(os.getcwd(), os.path.basename(self.path))
+        module.__spec__ = importlib.machinery.ModuleSpec(
+            name, None, origin=module.__file__
+        )
+        sys.modules[name] = module
+        exec(compile(source, self.path, "exec"), module.__dict__)
+        return module
+
+    def _arguments(self, check, exercise) -> dict[str, Any]:
+        """What the check asks for by the names of its parameters."""
+        known = {
+            "exercise": exercise,
+            "exercise_path": Path.cwd() / os.path.basename(self.path),
+            "rank": self.rank,
+            "world_size": self.job["world_size"],
+            "seed": self.job["seed"],
+            "ledger": self.ledger,
+            "shared_dir": Path.cwd(),
+            "scheduler": self._scheduler(),
+        }
+        names = inspect.signature(check).parameters
+        if unknown := [name for name in names if name not in known]:
+            raise TypeError(
+                f"a check cannot ask for {', '.join(unknown)}: "
+                f"it can ask for {', '.join(known)}"
+            )
+        return {name: known[name] for name in names}
+
+    def _scheduler(self):
+        """What job scripts are submitted to, if the check asks for it."""
+        asked = self.job.get("scheduler")
+        if asked is None:
+            return None
+        from grader.jobs.scheduler import Scheduler
+
+        self.scheduler = Scheduler(Path.cwd(), **asked)
+        return self.scheduler
+
+    # -- what is told of an exception --------------------------------------------
+    def _where(self, error: BaseException) -> dict[str, Any]:
+        """The frames of the learner's file and of the check, the innermost last."""
+        frames = [
+            {
+                "line": frame.lineno,
+                "function": frame.name,
+                "text": (frame.line or "").strip()[:200],
+                "mine": frame.filename == self.path,
+                "check": frame.filename == self.job["check_path"],
+                "file": os.path.basename(frame.filename),
+            }
+            for frame in traceback.extract_tb(error.__traceback__)
+            if frame.filename in (self.path, self.job["check_path"])
+        ]
+        if isinstance(line := getattr(error, "line_of_script", None), int):
+            text = linecache.getline(self.path, line).strip()
+            place = {"line": line, "function": "", "text": text, "file": self.path}
+            frames.append({**place, "mine": True, "check": False})
+        return {"frames": frames[-MAX_FRAMES:]}
+
+    def _exception(self, error: BaseException) -> dict[str, Any]:
+        try:
+            message = str(error)
+        except BaseException:
+            message = "(its message cannot be shown)"
+        if isinstance(error, SyntaxError) and error.filename == self.path:
+            message = f"{error.msg} (line {error.lineno})"
+        cut = _ADDRESS.sub("", message[:MAX_MESSAGE])
+        kind = type(error).__name__
+        return {
+            "type": kind,
+            "message": cut,
+            "length": len(message),
+            "suspicion": of_exception(kind, cut),
+            **self._where(error),
+        }
+
+    def _what_was_left(self) -> dict[str, Any]:
+        """Threads still running, a missing folder, functions that were replaced."""
+        threads = [
+            thread.name
+            for thread in threading.enumerate()
+            if thread.ident != self.main_thread
+            and not thread.daemon
+            and thread.is_alive()
+        ]
+        try:
+            gone = not os.path.isdir(os.getcwd())
+        except OSError:
+            gone = True
+        return {
+            "threads": threads,
+            "folder_gone": gone,
+            "tampered": tampering.changed(self.originals),
+        }
+
+    def _record_how_it_leaves(self) -> None:
+        """Have calls that end a process report the line they are called from."""
+
+        def recorded(module, name):
+            original = getattr(module, name)
+
+            def leaving(*args, **kwargs):
+                mine = self.reporter.from_this_process
+                ends = name in ("_exit", "abort") or args[:1] in ((os.getpid(),), (0,))
+                if mine and ends:
+                    frame = learners_frame(sys._getframe(1), self.path)
+                    how = f"os.{name}({', '.join(map(repr, args))})"
+                    self.reporter.send({"status": "leaving", "how": how, **frame})
+                return original(*args, **kwargs)
+
+            setattr(module, name, leaving)
+
+        for name in ("_exit", "abort", "kill", "killpg"):
+            recorded(os, name)
+
+
+def _fork_safe_seeds(seed: int) -> None:
+    torch.manual_seed(seed)
+    random.seed(seed)
+
+
+def _load_check(path: str, function: str):
+    """The check function, with pytest's explanations of plain ``assert``."""
+    from _pytest.assertion.rewrite import rewrite_asserts
+
+    source = Path(path).read_bytes()
+    tree = ast.parse(source, path)
+    rewrite_asserts(tree, source)
+    module = types.ModuleType(Path(path).stem)
+    module.__file__ = path
+    sys.modules[module.__name__] = module
+    exec(compile(tree, path, "exec"), module.__dict__)
+    return getattr(module, function)

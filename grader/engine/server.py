@@ -1,0 +1,73 @@
+"""The warm process: imports torch once, never computes, forks a supervisor per run.
+
+``torch._dynamo``, which DDP and torch.optim import on first use (a second per rank),
+is imported before the first check that may need it.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import os
+import select
+import signal
+import socket
+
+import torch
+
+from grader.engine import supervisor
+from grader.engine.forkserver import QUICK_FORKS
+
+PRELOAD = ("torch.testing", "pytest", "_pytest.assertion.rewrite")
+# Another second, for checks that need it; else when nothing has been asked for a while.
+PRELOAD_LATER = (
+    "torch._dynamo",
+    "torch.distributed.fsdp",
+    "torch.distributed.nn.functional",
+    "torch.distributed.tensor",
+    "torch.nn.parallel",
+    "torch.optim",
+    "torch.utils.data",
+    "torch.utils.data.distributed",
+)
+IDLE = 2.0  # seconds without a request; a check may take that long
+
+
+def serve(descriptor: int) -> None:
+    """Import everything, say so, then fork a supervisor per request; never returns."""
+    control = socket.socket(fileno=descriptor)
+    for name in ("LD_PRELOAD", "PYTHONSTARTUP", *QUICK_FORKS):
+        os.environ.pop(name, None)
+    for name in PRELOAD:
+        importlib.import_module(name)
+    torch.set_num_threads(1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps supervisors
+    gc.collect()
+    gc.freeze()
+    later = list(PRELOAD_LATER)
+    threads = len(os.listdir("/proc/self/task"))
+    ready = {"ready": True, "torch": torch.__version__, "threads": threads}
+    control.send(json.dumps(ready).encode())
+    while True:
+        ready, _, _ = select.select([control], [], [], IDLE if later else None)
+        if not ready:
+            importlib.import_module(later.pop(0))
+            gc.freeze()
+            continue
+        message, descriptors, _, _ = socket.recv_fds(control, 64, 1)
+        if not message:
+            os._exit(0)
+        while later and message == b"later":
+            importlib.import_module(later.pop(0))
+        if os.fork() == 0:
+            status = 1
+            try:
+                control.close()
+                client = socket.socket(fileno=descriptors[0])
+                supervisor.supervise(client)
+                status = 0
+            finally:
+                os._exit(status)
+        os.close(descriptors[0])

@@ -1,0 +1,96 @@
+"""A submitted job script, as a check sees it: its end, its launches, its workers."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from grader.engine.forkserver import OF_THE_RANKS
+
+STILL_RUNNING = "STILL RUNNING"
+# what the rank that runs a check has in its environment, and a user's shell has not
+OF_THE_CHECK = re.compile(
+    r"(LOCAL_)?(RANK|WORLD_SIZE)$|MASTER_(ADDR|PORT)$|" + "|".join(OF_THE_RANKS)
+)
+
+
+class OpenTodo(NotImplementedError):
+    """The script stopped at a hole that is not filled yet."""
+
+    def __init__(self, todo: str, line: int):
+        super().__init__(todo)
+        self.line_of_script = line  # from 1
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A program that the job started, as it was called, before it did anything."""
+
+    program: str
+    host: str
+    args: tuple[str, ...]
+    cwd: str
+    job: str = ""  # the number that the scheduler gave
+
+    def option(self, *names: str) -> str | None:
+        """The value of ``--name VALUE`` or ``--name=VALUE``; ``_`` counts as ``-``."""
+        wanted = {name.replace("_", "-") for name in names}
+        for index, argument in enumerate(self.args):
+            name, equals, value = argument.partition("=")
+            if name.replace("_", "-") in wanted:
+                following = self.args[index + 1 : index + 2]
+                return value if equals else (following or ("",))[0]
+        return None
+
+
+@dataclass(frozen=True)
+class Worker:
+    """One process of the training script, with what its launcher told it.
+
+    ``finished``: it came to the end of its work, nobody ended it before.
+    """
+
+    program: str
+    host: str
+    rank: int
+    args: tuple[str, ...]
+    env: dict[str, str] = field(repr=False)
+    finished: bool = True
+
+
+@dataclass(frozen=True)
+class Job:
+    """What became of a submitted script.
+
+    Attributes:
+        state: COMPLETED, FAILED, TIMEOUT, CANCELLED, NODE_FAIL, REFUSED, or STILL
+            RUNNING if it had not ended within the limit (it is cancelled then).
+        exit_code: of the script; None while it runs.
+        output: what it printed, standard error included.
+        nodes: the hosts it was given, in order.
+    """
+
+    id: str
+    state: str
+    exit_code: int | None
+    output: str
+    nodes: list[str]
+    launches: list[Launch]
+    workers: list[Worker]
+
+    def started(self, program: str) -> list[Launch]:
+        """The launches of one program, in the order of their hosts."""
+        return [launch for launch in self.launches if launch.program == program]
+
+    def hosts(self, program: str) -> list[str]:
+        """The hosts that started it, sorted, one entry for each launch."""
+        return sorted(launch.host for launch in self.started(program))
+
+    @property
+    def ending(self) -> str:
+        """One sentence: how it ended and what it said last, for messages."""
+        lines = [line.strip() for line in self.output.splitlines() if line.strip()]
+        said = " / ".join(lines[-2:])[-110:] or "nothing"
+        if self.state == STILL_RUNNING:
+            return f"the job did not end; its last words: {said}"
+        return f"the job ended as {self.state} ({self.exit_code}); last words: {said}"

@@ -1,0 +1,108 @@
+"""Mistakes that the ranks' ledgers give away: calls that do not belong together.
+
+Works on plain data: the rows of the ranks' ledgers (:mod:`grader.engine.ledger`).
+"""
+
+from __future__ import annotations
+
+from grader.verdicts.classics.classic import (
+    COLLECTIVES,
+    DEADLOCKS,
+    Classic,
+    Table,
+    first_seen,
+)
+
+# What must agree between the ranks of a group, per collective. The others may
+# differ in shape: lists exist on the root only, splits may be uneven.
+SAME_SHAPES = {
+    "all_reduce",
+    "all_reduce_coalesced",
+    "broadcast",
+    "reduce",
+    "all_gather",
+    "all_gather_single",
+    "gather",
+    "reduce_scatter",
+    "reduce_scatter_single",
+}
+
+
+def agree(rows: list[dict]) -> bool:
+    """Whether calls of several ranks belong together."""
+    return len({_signature(row) for row in rows}) <= 1
+
+
+def _signature(row: dict) -> str:
+    parts = [row["op"], str(row["reduce_op"]), str(row["root"])]
+    if row["op"] in SAME_SHAPES:
+        parts += [str(row["dtypes"]), str(row["shapes"])]
+    return " ".join(parts)
+
+
+def _differ_in(name: str):
+    return lambda rows: len({str(row[name]) for row in rows}) > 1
+
+
+# seen(rows): the calls of several ranks that should be one collective
+IN_DIFFERENCES: Table = {
+    "another_order": Classic(
+        "the ranks call their collectives in a different order (C02)",
+        DEADLOCKS,
+        _differ_in("op"),
+    ),
+    "own_root": Classic(
+        "each rank names another root (src or dst): it must be the same number on "
+        "all ranks (C08)",
+        DEADLOCKS,
+        _differ_in("root"),
+    ),
+    "dtype_differs": Classic(
+        "the ranks pass different dtypes; gloo reads the bytes as they come (C13, C14)",
+        COLLECTIVES,
+        _differ_in("dtypes"),
+    ),
+    "shape_differs": Classic(
+        "the ranks pass different shapes, as the last, smaller batch does (C15)",
+        COLLECTIVES,
+        _differ_in("shapes"),
+    ),
+    "reduce_op_differs": Classic(
+        "the ranks ask for different reductions; gloo mixes them without an error "
+        "(C07)",
+        COLLECTIVES,
+        _differ_in("reduce_op"),
+    ),
+}
+
+
+def of_difference(rows: list[dict]) -> str:
+    """The key of the mistake for calls that do not belong together, or ""."""
+    return first_seen(IN_DIFFERENCES, rows)[0]
+
+
+def _root_alone_is_right(rows: list[dict], right: int) -> bool:
+    used = {row["op"] for row in rows if row["line"]}
+    return right == 1 and bool(used & {"reduce", "gather"})
+
+
+# seen(rows, right): all calls of all ranks, and how many ranks hold the right value
+IN_CALLS: Table = {
+    "only_the_root": Classic(
+        "only one rank holds the result: `reduce` and `gather` give it to the root "
+        "alone, and `reduce` leaves rubbish in the tensors of the others (C06)",
+        COLLECTIVES,
+        _root_alone_is_right,
+    ),
+    "not_contiguous": Classic(
+        "a view that is not contiguous was passed to a collective: gloo then works "
+        "on the memory behind it, which belongs to its neighbours (C12)",
+        COLLECTIVES,
+        lambda rows, right: any(row["line"] and not row["contiguous"] for row in rows),
+    ),
+}
+
+
+def of_calls(rows: list[dict], right: int) -> str:
+    """The key of the mistake when only the calls can give a wrong value away."""
+    return first_seen(IN_CALLS, rows, right)[0]

@@ -1,0 +1,38 @@
+"""What an entry of the tables is, and how a table is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+COLLECTIVES = "docs/lessons/03_collectives.rst"
+DEADLOCKS = f"{COLLECTIVES}, section Deadlocks"
+
+
+@dataclass(frozen=True)
+class Classic:
+    """A classic mistake; each was run as a right and as a wrong program first.
+
+    Attributes:
+        text: what to tell the learner; the ids in brackets are those of the
+            workshop's list of mistakes.
+        page: the page that explains it, or "".
+        seen: whether what its table is asked about shows this mistake; a string is
+            what is striking. None: whoever finds the mistake names it by its key.
+    """
+
+    text: str
+    page: str = ""
+    seen: Callable[..., Any] | None = None
+
+
+Table = dict[str, Classic]  # by key, in the order in which they are tried
+
+
+def first_seen(table: Table, *facts: Any) -> tuple[str, Any]:
+    """(key, what ``seen`` returned) of the first mistake that is seen, or ("", "")."""
+    for key, classic in table.items():
+        if classic.seen and (striking := classic.seen(*facts)):
+            return key, striking
+    return "", ""

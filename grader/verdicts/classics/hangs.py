@@ -1,0 +1,157 @@
+"""Mistakes behind a deadlock: why ranks wait for each other.
+
+Works on plain data: the rows of the ranks' ledgers (:mod:`grader.engine.ledger`), and
+what each blocked rank said of where it is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from grader.verdicts.classics.calls import agree, of_difference
+from grader.verdicts.classics.classic import DEADLOCKS, Classic, Table, first_seen
+
+POINT_TO_POINT = {"send", "recv"}
+
+Rows = dict[int, list[dict]]  # a rank's calls, by rank
+
+
+def why(blocked: dict[int, dict], rows: Rows, columns: dict[tuple, Rows]) -> str:
+    """The key of the mistake, or "".
+
+    Args:
+        blocked: what each blocked rank says of where it is.
+        rows: all calls of every rank.
+        columns: the collectives only, by group.
+    """
+    last = {rank: rows[rank][-1] for rank in blocked if rows[rank]}
+    mine = {rank: row for rank, row in last.items() if blocked[rank].get("line")}
+    waiting = [rank for rank, row in mine.items() if row["op"] in POINT_TO_POINT]
+    if waiting:
+        texts = [blocked[rank].get("text") or "" for rank in waiting]
+        return first_seen(IN_MESSAGES, _messages(texts, rows))[0]
+    for of_group in columns.values():
+        if found := _why_collectives(of_group):
+            return found
+    return ""
+
+
+# Sends and receives
+
+
+@dataclass(frozen=True)
+class Messages:
+    """Sends and receives by (source, target, tag), and the lines that wait."""
+
+    waiting: list[str]
+    sent: Counter
+    received: Counter
+
+    @property
+    def match(self) -> bool:
+        return self.sent == self.received
+
+    @property
+    def both_ways(self) -> bool:
+        pairs = {(a, b) for a, b, _ in self.sent}
+        return any((b, a) in pairs for a, b in pairs)
+
+    @property
+    def match_without_tags(self) -> bool:
+        return _without_tags(self.sent) == _without_tags(self.received)
+
+
+def _messages(waiting: list[str], rows: Rows) -> Messages:
+    messages = Messages(waiting, Counter(), Counter())
+    for rank, calls in rows.items():
+        for row in calls:
+            if row["op"] == "send":
+                messages.sent[rank, row["peer"], row["tag"] or 0] += 1
+            elif row["op"] == "recv":
+                messages.received[row["peer"], rank, row["tag"] or 0] += 1
+    return messages
+
+
+def _without_tags(messages: Counter) -> Counter:
+    total: Counter = Counter()
+    for (source, target, _), count in messages.items():
+        total[source, target] += count
+    return total
+
+
+def _all_send(m: Messages) -> bool:
+    if m.match:
+        return m.both_ways
+    return not m.received and len(m.waiting) > 1
+
+
+# seen(messages): at least one rank waits in a send or a receive
+IN_MESSAGES: Table = {
+    "waited_twice": Classic(
+        "`wait()` on the same send or receive twice: with gloo the second one "
+        "never returns (X01)",
+        DEADLOCKS,
+        lambda m: m.match and all("wait(" in line for line in m.waiting),
+    ),
+    "tags_differ": Classic(
+        "sender and receiver use different tags, so they never meet (C21)",
+        DEADLOCKS,
+        lambda m: not m.match and m.match_without_tags,
+    ),
+    "all_send": Classic(
+        "every rank sends first and nobody receives: `send` waits until its "
+        "partner receives, even for a few bytes (C18)",
+        DEADLOCKS,
+        _all_send,
+    ),
+    "all_receive": Classic(
+        "every rank receives first and nobody has sent yet (C19)",
+        DEADLOCKS,
+        lambda m: not m.match and not m.sent,
+    ),
+    "partner_missing": Classic(
+        "a send or receive whose partner never comes: wrong neighbour, or one "
+        "message more than is taken (C20)",
+        DEADLOCKS,
+        lambda m: True,
+    ),
+}
+
+
+# Collectives
+
+
+def _why_collectives(rows: Rows) -> str:
+    """The mistake in one group: at the first call that does not match."""
+    shortest = min(map(len, rows.values()))
+    longest = max(map(len, rows.values()))
+    for index in range(shortest):
+        present = [calls[index] for calls in rows.values()]
+        if not agree(present):
+            return of_difference(present)
+    return first_seen(IN_COUNTS, rows, longest)[0] if longest > shortest else ""
+
+
+def _was_called_before(rows: Rows, longest: int) -> bool:
+    ahead = [calls for calls in rows.values() if len(calls) == longest]
+    lines = {calls[-1]["line"] for calls in ahead} - {None}
+    before = {row["line"] for calls in rows.values() for row in calls[: longest - 1]}
+    return bool(lines & before)
+
+
+# seen(rows, longest): some ranks of a group have called more, ``longest`` times
+IN_COUNTS: Table = {
+    "unequal_iterations": Classic(
+        "some ranks call it more often than others, for instance because their "
+        "loops have different lengths (C29, C30)",
+        DEADLOCKS,
+        _was_called_before,
+    ),
+    "not_everybody": Classic(
+        "a collective that only some ranks reach, for instance inside "
+        "`if rank == 0:` (C01)",
+        DEADLOCKS,
+        lambda rows, longest: True,
+    ),
+}

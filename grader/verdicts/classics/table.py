@@ -1,0 +1,31 @@
+"""Every classic mistake by its key."""
+
+from __future__ import annotations
+
+from grader.verdicts.classics.calls import IN_CALLS, IN_DIFFERENCES
+from grader.verdicts.classics.classic import Classic, Table
+from grader.verdicts.classics.exceptions import IN_EXCEPTIONS
+from grader.verdicts.classics.hangs import IN_COUNTS, IN_MESSAGES
+from grader.verdicts.classics.values import IN_SHAPES, IN_VALUES, NAMED
+
+NAMED_BY_LIMITS: Table = {
+    "memory": Classic(
+        "far more memory than the exercise needs: is a size computed wrongly?"
+    ),
+}
+TABLES: tuple[Table, ...] = (
+    NAMED,
+    IN_SHAPES,
+    IN_VALUES,
+    IN_CALLS,
+    IN_DIFFERENCES,
+    IN_MESSAGES,
+    IN_COUNTS,
+    IN_EXCEPTIONS,
+    {
+        "memory": Classic(
+            "far more memory than the exercise needs: is a size computed wrongly?"
+        )
+    },
+)
+CLASSICS: Table = {key: entry for table in TABLES for key, entry in table.items()}

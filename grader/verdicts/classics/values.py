@@ -1,0 +1,181 @@
+"""Mistakes that a wrong value gives away: by its scale, its order, its shape."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from grader.verdicts.classics.classic import COLLECTIVES, Classic, Table, first_seen
+
+if TYPE_CHECKING:  # the command line reads this module, too
+    import torch
+
+
+@dataclass(frozen=True)
+class Values:
+    """A wrong tensor beside the right one, of the same shape.
+
+    Attributes:
+        own: the rank's value before communication, or None.
+        wrong: where the two differ.
+        scale: k if actual = k expected, else None.
+        world: the number of ranks.
+    """
+
+    actual: torch.Tensor
+    expected: torch.Tensor
+    own: torch.Tensor | None
+    wrong: torch.Tensor
+    scale: float | None
+    world: int
+
+    def scale_is(self, value: float) -> bool:
+        if self.scale is None:
+            return False
+        return abs(self.scale - value) <= 1e-6 * max(1.0, abs(value))
+
+
+def _own_value(v: Values) -> str:
+    same = v.own is not None and v.own.shape == v.actual.shape
+    return "is this rank's own value" if same and _close(v.actual, v.own) else ""
+
+
+def _other_order(v: Values) -> str:
+    if v.scale is not None or v.actual.numel() <= 1:
+        return ""
+    a, e = (t.flatten().sort().values for t in (v.actual, v.expected))
+    return "has the right numbers in another order" if _close(a, e) else ""
+
+
+def _only_the_end(v: Values) -> str:
+    numel = v.actual.numel()
+    if v.scale is not None or numel <= 1 or numel % v.world == 0:
+        return ""
+    wrong = v.wrong.flatten()
+    start = int(wrong.nonzero()[0])
+    short = start > 0 and numel - start < v.world
+    tail = f"is wrong only from element {start} on"
+    return tail if short and bool(wrong[start:].all()) else ""
+
+
+def _same_slots(v: Values) -> str:
+    a, e = v.actual, v.expected
+    if v.scale is not None or not a.dim() or not a.shape[0] == v.world > 1:
+        return ""
+    same = _rows_equal(a) and not _rows_equal(e)
+    return "holds the same part in every slot" if same else ""
+
+
+def _close(left, right) -> bool:
+    return left.allclose(right, rtol=1e-9)
+
+
+def _rows_equal(tensor: torch.Tensor) -> bool:
+    return all(bool((tensor[0] == row).all()) for row in tensor[1:])
+
+
+IN_VALUES: Table = {
+    "not_communicated": Classic(
+        "this is still the rank's own value: nothing was communicated, or the "
+        "result was not waited for or not used",
+        COLLECTIVES,
+        _own_value,
+    ),
+    "zero": Classic(
+        "everything is zero: was the result ever written?",
+        seen=lambda v: v.scale_is(0.0) and "is zero everywhere",
+    ),
+    "opposite": Classic(
+        "the sign is reversed",
+        seen=lambda v: v.scale_is(-1.0) and "has the opposite sign",
+    ),
+    "not_averaged": Classic(
+        "summed over the ranks, but never divided by the world size (C03)",
+        COLLECTIVES,
+        lambda v: v.world > 1 and v.scale_is(v.world) and f"is {v.world} times too big",
+    ),
+    "averaged_twice": Classic(
+        "divided by the world size twice, for instance ReduceOp.AVG and then "
+        "`/ world_size` (C04)",
+        COLLECTIVES,
+        lambda v: (
+            v.world > 1
+            and v.scale_is(1 / v.world)
+            and f"is 1/{v.world} of the expected value"
+        ),
+    ),
+    "other_order": Classic(
+        "the right numbers in another order: parts joined in the wrong order or "
+        "along the wrong tensor dim (C11, C27)",
+        COLLECTIVES,
+        _other_order,
+    ),
+    "remainder": Classic(
+        "only the end is wrong: the length is not a multiple of the world size, "
+        "and the remainder was dropped (C26)",
+        COLLECTIVES,
+        _only_the_end,
+    ),
+    "all_slots_equal": Classic(
+        "every part equals the last one: a list made by `[t] * world_size` holds "
+        "one tensor many times (C10)",
+        COLLECTIVES,
+        _same_slots,
+    ),
+}
+
+
+def of_values(a, e, own, wrong, scale: float | None, world: int) -> tuple[str, str]:
+    """(what is striking, key of the mistake), both may be ""; see :class:`Values`."""
+    values = Values(a, e, own, wrong, scale, world)
+    key, striking = first_seen(IN_VALUES, values)
+    if key or scale is None:
+        return striking, key
+    if values.scale_is(1.0):
+        return "is slightly off, as if computed in a shorter dtype", ""
+    if a.numel() == 1:  # any number is a multiple of any other
+        return "", ""
+    return f"is {scale:.4g} times the expected value", ""
+
+
+def _permuted(actual, expected, world: int) -> bool:
+    return len(actual) == len(expected) and sorted(actual) == sorted(expected)
+
+
+def _longer(actual, expected, world: int) -> bool:
+    return len(actual) == len(expected) == 1 and actual[0] > expected[0]
+
+
+def _shorter(actual, expected, world: int) -> bool:
+    vectors = len(actual) == len(expected) == 1 and world > 1
+    return vectors and 0 < expected[0] - actual[0] < world
+
+
+IN_SHAPES: Table = {
+    "other_order": replace(IN_VALUES["other_order"], seen=_permuted),
+    "length_of_padding": Classic(
+        "the padding was not cut off again after the exchange", COLLECTIVES, _longer
+    ),
+    "remainder": replace(IN_VALUES["remainder"], seen=_shorter),
+}
+
+
+def of_shapes(actual, expected, world_size: int) -> str:
+    """The key of the mistake for two different shapes, or ""."""
+    return first_seen(IN_SHAPES, actual, expected, world_size)[0]
+
+
+# What :mod:`grader.expect` recognises by itself.
+NAMED: Table = {
+    "returns_none": Classic(
+        "collectives such as `dist.all_reduce(t)` change `t` in place and return "
+        "nothing (None), or a `return` is missing (C05)",
+        COLLECTIVES,
+    ),
+    "nan": Classic("a division by zero, or an uninitialised buffer"),
+    "ranks_differ": Classic(
+        "the ranks do not hold the same value afterwards: one of them missed the "
+        "exchange, or started from its own random numbers (P01, Z01)",
+        COLLECTIVES,
+    ),
+}

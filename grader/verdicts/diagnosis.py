@@ -1,0 +1,109 @@
+"""From what the ranks did to one verdict that a learner can act on."""
+
+from __future__ import annotations
+
+from grader.verdicts.classics.table import CLASSICS
+from grader.verdicts.evidence import Evidence, Finding, Rank
+from grader.verdicts.questions import ending, limits, loading, values
+from grader.verdicts.verdict import MAX_LINES, Kind, Verdict
+from grader.verdicts.wording import call_text, cut
+
+# The order of the questions is the order of the verdicts: does it load, did a rank
+# crash, raise, hang, leave early; do the ledgers agree; are the values right; was the
+# way right. The first that finds something is the verdict.
+QUESTIONS = (
+    loading.grader_failed,
+    loading.functions_were_replaced,
+    loading.folder_is_gone,
+    loading.does_not_load,
+    loading.import_does_not_end,
+    loading.todo_is_open,
+    limits.too_much_output,
+    limits.too_much_memory,
+    limits.too_large_a_file,
+    ending.crash,
+    ending.exception,
+    ending.hang,
+    limits.endless,
+    ending.left_early,
+    values.ledgers_disagree,
+    values.wrong_value,
+    ending.process_still_runs,
+    ending.thread_still_runs,
+    values.wrong_way,
+)
+
+
+def diagnose(job: dict, outcome: dict) -> Verdict:
+    """The verdict on one outcome of :mod:`grader.engine.supervisor`."""
+    seen = Evidence(job, outcome)
+    answers = (question(seen) for question in QUESTIONS)
+    found = next(filter(None, answers), None)
+    if found is None:
+        return _verdict(seen, Kind.RIGHT, _notes(seen))
+    classic = CLASSICS.get(found.suspicion)
+    page = (classic and classic.page) or job["page"]
+    lines = _message(seen, found, page)
+    return _verdict(seen, found.kind, lines, found.suspicion, page)
+
+
+def _verdict(
+    seen: Evidence, kind: Kind, lines: list[str], suspicion: str = "", page: str = ""
+) -> Verdict:
+    return Verdict(
+        kind=kind,
+        lines=lines,
+        details=_details(seen),
+        suspicion=suspicion,
+        page=page,
+        check=seen.job["function"],
+        world_size=seen.job["world_size"],
+        seed=seen.job["seed"],
+        seconds=seen.outcome["seconds"],
+    )
+
+
+def _message(seen: Evidence, found: Finding, page: str) -> list[str]:
+    """At most MAX_LINES: what was found, the check, the classic mistake, the page."""
+    job = seen.job
+    ranks = f"{job['world_size']} rank{'s' * (job['world_size'] > 1)}"
+    tail = [f"check: {job['sentence']} [{ranks}, seed {job['seed']}]"]
+    if classic := CLASSICS.get(found.suspicion):
+        tail.append(f"looks like: {classic.text}")
+    if page:
+        tail.append(f"read: {page}")
+    told = [f"{found.kind.value}: {found.lines[0]}", *found.lines[1:]]
+    room = MAX_LINES - len(tail)
+    if len(told) > room:
+        more = len(told) - room + 1
+        told = [*told[: room - 1], f"... ({more} lines more: -v)"]
+    return [cut(line) for line in told] + tail
+
+
+def _notes(seen: Evidence) -> list[str]:
+    """What the check could not look at on this machine."""
+    notes = [note for rank in seen.ranks for note in rank.report.get("notes", [])]
+    return list(dict.fromkeys(notes))
+
+
+def _details(seen: Evidence) -> list[str]:
+    """Everything that was seen, rank by rank, for ``-v``."""
+    lines = [f"{seen.job['function']}: the run ended because: {seen.why}"]
+    for rank in seen.ranks:
+        lines += _details_of(rank)
+    return lines
+
+
+def _details_of(rank: Rank) -> list[str]:
+    lines = [f"rank {rank.number}: {rank.status or 'no report'}"]
+    if rank.ended is not None:
+        lines.append(f"  ended with {rank.ended}")
+    lines += [f"  {call_text(row)}" for row in rank.calls[:50]]
+    for frame in rank.report.get("frames", []):
+        lines.append(f"  {frame['file']}:{frame['line']} {frame['text']}")
+    for frame in rank.stuck.get("stack", []):
+        lines.append(f"  {frame['file']}:{frame['line']} {frame['function']}")
+    message = rank.report.get("message") or ""
+    lines += [f"  {text}" for text in message.splitlines()[:20]]
+    printed = rank.output.strip().splitlines()
+    return lines + [f"  printed: {text[:200]}" for text in printed[:40]]

@@ -1,0 +1,203 @@
+"""What the ranks of one check did, and the sentences that tell it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from grader.verdicts.verdict import Kind
+from grader.verdicts.wording import call_text, ranks_text
+
+CONSEQUENCES = (
+    "Connection closed by peer",
+    "Connection reset",
+    "Broken pipe",
+    "Application timeout caused pair closure",
+    "Timed out waiting",
+    "Socket closed",
+)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The answer to a question that makes it the verdict.
+
+    Attributes:
+        lines: of the message; the first one stands behind the kind.
+        suspicion: the key of the classic mistake that it resembles, or "".
+    """
+
+    kind: Kind
+    lines: list[str]
+    suspicion: str = ""
+
+
+class Rank:
+    """One rank, as the supervisor saw it.
+
+    Attributes:
+        report: its final word, {} if there was none: ``status`` is ok, mismatch,
+            raised, exit or broken.
+        leaving: how and where it called ``os._exit`` or the like, or {}.
+        stuck: where it was when the run was ended, or {}.
+        ended: its exit status, negative for a signal; None while it lived.
+        crash_line: the line of the learner's file where it crashed, or None.
+    """
+
+    def __init__(self, seen: dict):
+        self.number: int = seen["rank"]
+        self.report: dict = seen["report"] or {}
+        self.leaving: dict = seen["leaving"] or {}
+        self.stuck: dict = seen["stuck"] or {}
+        self.ended: int | None = seen["ended"]
+        self.crash_line: int | None = seen["crash_line"]
+        self.phase: float = seen["phase"]
+        self.printed: int = seen["printed"]
+        self.output: str = seen["output"]
+        self.resident: int = seen["resident"]
+
+    @property
+    def status(self) -> str:
+        return self.report.get("status", "")
+
+    @property
+    def unended(self) -> bool:
+        """It neither reported nor ended."""
+        return not self.report and self.ended is None
+
+    @property
+    def left(self) -> bool:
+        """It ended by itself before the check was done."""
+        silent = self.ended is not None and self.ended >= 0 and not self.report
+        return self.status == "exit" or silent
+
+    @property
+    def calls(self) -> list[dict]:
+        """The rows of its ledger."""
+        return (self.report or self.stuck).get("ledger") or []
+
+    @property
+    def frame(self) -> dict:
+        """The innermost frame in the learner's file at its exception, or {}."""
+        mine = [f for f in self.report.get("frames", []) if f["mine"]]
+        return mine[-1] if mine else {}
+
+    @property
+    def mismatch(self) -> dict | None:
+        """Its report as a wrong value; a plain failed assert of the check is one."""
+        if self.status == "mismatch":
+            return self.report
+        plain = self.status == "raised" and self.report["type"] == "AssertionError"
+        if plain and not self.frame:
+            return {"what": "", "problem": self.report["message"], "suspicion": ""}
+        return None
+
+    @property
+    def last_output(self) -> list[str]:
+        lines = [line for line in self.output.strip().splitlines() if line.strip()]
+        return [f"    it last printed: {lines[-1][:120]}"] if lines else []
+
+
+class Evidence:
+    """What :mod:`grader.engine.supervisor` saw of one check.
+
+    Attributes:
+        job: what was run.
+        why: why the run ended: done, deadlock, failed, deadline, output, memory.
+    """
+
+    def __init__(self, job: dict, outcome: dict):
+        self.job, self.outcome = job, outcome
+        self.why: str = outcome["why"]
+        self.ranks = [Rank(seen) for seen in outcome["ranks"]]
+        self._source: list[str] = job["source"].splitlines()
+
+    @property
+    def unended(self) -> list[Rank]:
+        return [rank for rank in self.ranks if rank.unended]
+
+    @property
+    def raised(self) -> list[Rank]:
+        return [rank for rank in self.ranks if rank.status == "raised"]
+
+    @property
+    def left(self) -> list[Rank]:
+        return [rank for rank in self.ranks if rank.left]
+
+    @property
+    def all_ended_well(self) -> bool:
+        return all(rank.status == "ok" for rank in self.ranks)
+
+    @property
+    def limit(self) -> str:
+        return f"{self.job['limit']:g} s"
+
+    def is_consequence(self, report: dict) -> bool:
+        """Whether a rank failed only because another one was gone."""
+        someone_gone = any(rank.ended is not None for rank in self.ranks)
+        text = report.get("message", "")
+        return someone_gone and any(words in text for words in CONSEQUENCES)
+
+    def place(self, line: int | None) -> dict:
+        """A line of the learner's file, {} if there is none such."""
+        if not line or line > len(self._source):
+            return {}
+        return {"line": line, "text": self._source[line - 1].strip()}
+
+    # -- sentences ---------------------------------------------------------------
+    def at(self, place: dict) -> list[str]:
+        """`    line 41: dist.send(...)`, or nothing if the line is not known."""
+        return [f"    {self._line(place)}"] if place.get("line") else []
+
+    def inline(self, place: dict) -> str:
+        known = place.get("line")
+        return f" at {self._line(place)}" if known else " (not in your file)"
+
+    def _line(self, place: dict) -> str:
+        text = place.get("text") or self.place(place["line"]).get("text", "")
+        return f"line {place['line']}: {text}"
+
+    def state_line(self, rank: Rank) -> str:
+        """Where one rank is: a line of the message."""
+        return f"  rank {rank.number}: {self._state(rank)}"
+
+    def _state(self, rank: Rank) -> str:
+        if rank.report:
+            return self._state_of_reported(rank)
+        if rank.ended is not None:
+            return f"is gone (status {rank.ended})"
+        if not rank.stuck:
+            return "does not answer"
+        place = self.inline(rank.stuck)
+        if not rank.stuck["in_comm"]:
+            return f"runs{place}"
+        if rank.calls:
+            return f"waits in {call_text(rank.calls[-1], place='')}{place}"
+        frames = rank.stuck["stack"]
+        inner = next((f["function"] for f in frames if "c10d" in f["file"]), "")
+        return f"waits{f' in {inner}' if inner else ''}{place}"
+
+    def _state_of_reported(self, rank: Rank) -> str:
+        report = rank.report
+        count = sum(row["line"] is not None for row in rank.calls)
+        calls = f"{count} call{'s' * (count != 1)} of torch.distributed"
+        if report["status"] == "ok":
+            return f"done after {calls} in your code"
+        if report["status"] == "raised" and self.is_consequence(report):
+            return f"then lost the connection to it{self.inline(rank.frame)}"
+        if report["status"] == "raised":
+            return f"raised {report['type']}: {report['message'][:60]}"
+        return f"went past it with a wrong value, after {calls}"
+
+    def others(self, named: Iterable[int]) -> list[str]:
+        """One line for each rank that the message has not named yet."""
+        named = set(named)
+        return [
+            self.state_line(rank)
+            for rank in self.ranks
+            if rank.number not in named and rank.status != "ok"
+        ]
+
+    def who(self, ranks: list[int]) -> str:
+        """``rank 2: ``; nothing for a job script, whose ranks are not the check's."""
+        return "" if self.job.get("scheduler") else f"{ranks_text(ranks)}: "

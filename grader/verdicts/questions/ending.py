@@ -1,0 +1,161 @@
+"""How did the ranks end: by a signal, an exception, never, or too early?"""
+
+from __future__ import annotations
+
+from grader.verdicts.classics import hangs
+from grader.verdicts.difference import columns_of, first_difference
+from grader.verdicts.evidence import Evidence, Finding, Rank
+from grader.verdicts.verdict import Kind
+from grader.verdicts.wording import WIDTH, ranks_text
+
+SIGNALS = {
+    -4: "SIGILL",
+    -6: "SIGABRT",
+    -7: "SIGBUS",
+    -8: "SIGFPE",
+    -9: "SIGKILL",
+    -11: "SIGSEGV",
+    -13: "SIGPIPE",
+    -14: "SIGALRM",
+    -15: "SIGTERM",
+    -24: "SIGXCPU",
+    -25: "SIGXFSZ",
+}
+MEANINGS = {
+    -9: " (it killed itself, or the system ran out of memory)",
+    -11: " (memory that is not its own was touched)",
+    -14: " (the alarm it had set)",
+    -6: " (abort, often after C++ said why)",
+}
+
+
+def crash(seen: Evidence) -> Finding | None:
+    crashed = [r for r in seen.ranks if r.ended is not None and r.ended < 0]
+    if not crashed:
+        return None
+    rank, code = crashed[0], crashed[0].ended or 0
+    same = [r.number for r in seen.ranks if r.ended == code]
+    were = "was" if len(same) == 1 else "were"
+    name = SIGNALS.get(code, f"signal {-code}")
+    head = f"{ranks_text(same)} {were} killed by {name}{MEANINGS.get(code, '')}"
+    difference, suspicion = first_difference(seen)
+    place = rank.leaving if rank.leaving.get("line") else seen.place(rank.crash_line)
+    lines = [head, *seen.at(place), *rank.last_output, *difference]
+    return Finding(Kind.CRASH, lines + seen.others(same), suspicion)
+
+
+def exception(seen: Evidence) -> Finding | None:
+    """The first that is not a consequence of another rank's end."""
+    own = [rank for rank in seen.raised if not seen.is_consequence(rank.report)]
+    if not own:
+        return None
+    rank, report = own[0], own[0].report
+    if not rank.frame and report["type"] == "AssertionError":
+        return None  # a plain assert of the check: a wrong value
+    error = (report["type"], report["message"])
+    same = [r.number for r in own if (r.report["type"], r.report["message"]) == error]
+    told = _message(report)
+    lines = [f"{ranks_text(same)} raised {report['type']}: {told[0]}"]
+    lines += [f"    {line}" for line in told[1:4]]
+    lines += seen.at(rank.frame) if rank.frame else _outside(report)
+    difference, suspicion = first_difference(seen)
+    lines += difference + seen.others(same)
+    return Finding(Kind.EXCEPTION, lines, report.get("suspicion") or suspicion)
+
+
+def _message(report: dict) -> list[str]:
+    text: str = report["message"].strip() or "(without a message)"
+    told = list(map(str, text.splitlines()))
+    if len(told[0]) > 2 * WIDTH:
+        told[0] = f"{told[0][:WIDTH]}... ({report['length']:,} characters)"
+    return told
+
+
+def _outside(report: dict) -> list[str]:
+    inner = (report.get("frames") or [{}])[-1]
+    return [
+        "not in your code, but while the check used what it returned:",
+        f"    {inner.get('text', '')}",
+    ]
+
+
+def hang(seen: Evidence) -> Finding | None:
+    if seen.why not in ("deadlock", "failed", "deadline"):
+        return None
+    blocked = [rank for rank in seen.unended if rank.stuck.get("in_comm")]
+    if seen.why == "deadline" and len(blocked) < len(seen.unended):
+        return None  # some rank computes: an endless loop
+    if not blocked or _only_waits_for_a_wrong_rank(seen, blocked):
+        return None
+    if seen.left:
+        return None  # the others wait for a rank that left: told there
+    difference, suspicion = first_difference(seen)
+    lines = ["deadlock, no rank can go on"]
+    lines += [seen.state_line(rank) for rank in seen.ranks] + difference
+    where = {rank.number: rank.stuck for rank in blocked}
+    rows = {rank.number: rank.calls for rank in seen.ranks}
+    reason = hangs.why(where, rows, columns_of(seen))
+    return Finding(Kind.HANG, lines, reason or suspicion)
+
+
+def _only_waits_for_a_wrong_rank(seen: Evidence, blocked: list[Rank]) -> bool:
+    """Whether the blocked ranks wait for one that failed a comparison earlier.
+
+    A rank that is blocked in the learner's own line, and has not reached the
+    comparison at which others failed, is the cause; one that got further is a
+    consequence.
+    """
+    failed = [rank.report for rank in seen.ranks if rank.mismatch]
+    if not failed:
+        return False
+    earliest = min(_progress(report, report["frames"]) for report in failed)
+    return not any(
+        rank.stuck.get("line")
+        and _progress(rank.stuck, rank.stuck["stack"][::-1]) <= earliest
+        for rank in blocked
+    )
+
+
+def _progress(report: dict, frames: list[dict]) -> tuple[int, int]:
+    """How far a rank got in the check: (comparisons passed, line of the check)."""
+    lines = [frame["line"] for frame in frames if frame.get("check")]
+    return report.get("passed", 0), lines[0] if lines else 0
+
+
+def left_early(seen: Evidence) -> Finding | None:
+    if not seen.left:
+        return None
+    rank = seen.left[0]
+    if rank.status == "exit":
+        how, place = f"sys.exit({rank.report['code']})", rank.frame
+    elif rank.leaving:
+        how, place = rank.leaving["how"], rank.leaving
+    else:
+        how, place = f"exit status {rank.ended}", {}
+    numbers = [rank.number for rank in seen.left]
+    lines = [f"{ranks_text(numbers)} left before the check was done, by {how}"]
+    lines += seen.at(place)
+    lines.append("a rank that says nothing has never passed")
+    return Finding(Kind.LEFT_EARLY, lines + seen.others(numbers))
+
+
+def process_still_runs(seen: Evidence) -> Finding | None:
+    if not seen.outcome["left_running"]:
+        return None
+    command = seen.outcome["left_running"][0]
+    lines = [
+        f"a process started by your code was still running: {command}",
+        "wait for every process you start, or your job never ends",
+    ]
+    return Finding(Kind.LEFT_RUNNING, lines)
+
+
+def thread_still_runs(seen: Evidence) -> Finding | None:
+    for rank in seen.ranks:
+        if threads := rank.report.get("threads"):
+            lines = [
+                f"thread {threads[0]!r} of rank {rank.number} was still running",
+                "a program ends only when its threads have: join() them",
+            ]
+            return Finding(Kind.LEFT_RUNNING, lines)
+    return None

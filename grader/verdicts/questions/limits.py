@@ -1,0 +1,55 @@
+"""Did a rank use more than it may: output, memory, files, time?"""
+
+from __future__ import annotations
+
+from grader.verdicts.evidence import Evidence, Finding, Rank
+from grader.verdicts.verdict import Kind
+from grader.verdicts.wording import ranks_text
+
+
+def too_much_output(seen: Evidence) -> Finding | None:
+    if seen.why != "output":
+        return None
+    rank = max(seen.ranks, key=lambda rank: rank.printed)
+    limit = seen.job["output_bytes"] // 1_000_000
+    head = f"rank {rank.number} printed more than {limit} MB"
+    return Finding(Kind.LIMIT, [head, *seen.at(rank.stuck)])
+
+
+def too_much_memory(seen: Evidence) -> Finding | None:
+    if seen.why == "memory":
+        rank = max(seen.ranks, key=lambda rank: rank.resident)
+        return _memory(seen, rank, rank.stuck)
+    for rank in seen.raised:
+        text = rank.report["message"]
+        if rank.report["type"] == "MemoryError" or "can't allocate memory" in text:
+            return _memory(seen, rank, rank.frame)
+    return None
+
+
+def _memory(seen: Evidence, rank: Rank, place: dict) -> Finding:
+    limit = f"{seen.job['memory_bytes'] / 1e9:.0f} GB"
+    head = f"rank {rank.number} asked for more memory than the {limit} it may use"
+    return Finding(Kind.LIMIT, [head, *seen.at(place)], "memory")
+
+
+def too_large_a_file(seen: Evidence) -> Finding | None:
+    for rank in seen.raised:
+        text = rank.report["message"]
+        if rank.report["type"] == "OSError" and "File too large" in text:
+            limit = seen.job["file_bytes"] // 1_000_000
+            head = f"rank {rank.number} wrote a file of more than {limit} MB"
+            return Finding(Kind.LIMIT, [head, *seen.at(rank.frame)])
+    return None
+
+
+def endless(seen: Evidence) -> Finding | None:
+    """After the question for a hang: some rank computes for ever."""
+    running = [rank for rank in seen.unended if not rank.stuck.get("in_comm")]
+    if seen.why != "deadline" or not running:
+        return None
+    names = ranks_text([rank.number for rank in running])
+    lines = [f"{names} had not ended after {seen.limit}"]
+    lines += seen.at(running[0].stuck)
+    lines += [seen.state_line(rank) for rank in seen.ranks if rank not in running]
+    return Finding(Kind.LIMIT, lines)

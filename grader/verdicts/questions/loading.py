@@ -1,0 +1,79 @@
+"""Did the grader work, and did the learner's file load?"""
+
+from __future__ import annotations
+
+from grader.verdicts.evidence import Evidence, Finding, Rank
+from grader.verdicts.verdict import Kind
+
+LOADING = 1.0  # phase of a rank, see grader.engine.channel
+
+
+def grader_failed(seen: Evidence) -> Finding | None:
+    for rank in seen.ranks:
+        if rank.status == "broken":
+            last = rank.report["message"].strip().splitlines()[-1]
+            return Finding(Kind.ENVIRONMENT, [f"the grader itself failed: {last}"])
+    return None
+
+
+def functions_were_replaced(seen: Evidence) -> Finding | None:
+    for rank in seen.ranks:
+        if names := rank.report.get("tampered"):
+            lines = [
+                f"your file replaced {', '.join(names)}",
+                "nothing it computes can be trusted then: use these functions, "
+                "do not overwrite them",
+            ]
+            return Finding(Kind.TAMPERED, lines)
+    return None
+
+
+def folder_is_gone(seen: Evidence) -> Finding | None:
+    if not any(rank.report.get("folder_gone") for rank in seen.ranks):
+        return None
+    lines = [
+        "your code removed the folder that all ranks work in",
+        "remove only files that you made",
+    ]
+    return Finding(Kind.TAMPERED, lines)
+
+
+def does_not_load(seen: Evidence) -> Finding | None:
+    for rank in seen.ranks:
+        if rank.report.get("phase") == LOADING:
+            if rank.status == "raised":
+                head = f"{rank.report['type']}: {rank.report['message']}"
+                lines = [head, *seen.at(rank.frame)]
+                return _open_todo(rank) or Finding(Kind.NOT_LOADED, lines)
+            if rank.status == "exit":
+                head = f"your file calls sys.exit({rank.report['code']}) on import"
+                return Finding(Kind.NOT_LOADED, [head, *seen.at(rank.frame)])
+    return None
+
+
+def import_does_not_end(seen: Evidence) -> Finding | None:
+    late = [rank for rank in seen.unended if rank.phase == LOADING]
+    if not late or seen.why not in ("deadline", "deadlock"):
+        return None
+    lines = [f"importing your file had not ended after {seen.limit}"]
+    lines += seen.at(late[0].stuck)
+    lines.append("on import a file should define functions, not run for long")
+    return Finding(Kind.NOT_LOADED, lines)
+
+
+def todo_is_open(seen: Evidence) -> Finding | None:
+    found = (_open_todo(rank) for rank in seen.raised)
+    return next(filter(None, found), None)
+
+
+def _open_todo(rank: Rank) -> Finding | None:
+    report, frame = rank.report, rank.frame
+    if report["type"] not in ("NotImplementedError", "OpenTodo") or not frame:
+        return None
+    todo = report["message"] or "a TODO"
+    lines = [
+        f"{todo} is still open, at line {frame['line']}",
+        f"    {frame['text']}",
+        "replace the line with your code",
+    ]
+    return Finding(Kind.UNFINISHED, lines)

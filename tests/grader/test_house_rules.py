@@ -1,0 +1,133 @@
+"""The bounds of grader/, practice_cluster/ and tools/: short files, no circles."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+LONGEST = 350  # lines of a file
+# Each is longer for a reason that is written here; take it off when it no longer is.
+STILL_LONGER = {
+    "tools/environment.py": "gives way to uv",
+    "tools/tour.py": "not split yet",
+    "tools/transcripts.py": "not split yet",
+}
+
+Graph = dict[str, set[str]]  # module -> the modules of the same package it imports
+
+
+def module_name(path: Path, root: Path) -> str:
+    name = ".".join(path.relative_to(root).with_suffix("").parts)
+    return name.removesuffix(".__init__")
+
+
+def imported(path: Path, name: str) -> set[str]:
+    """Every name a file imports, also inside functions and for type checkers only."""
+    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: 1 - node.level or None] if node.level else []
+            module = ".".join([*above, *filter(None, [node.module])])
+            found |= {f"{module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def graph_of(package: Path) -> Graph:
+    """Who imports whom. ``from a import b`` is an import of a.b if that is a module."""
+    root = package.parent
+    files = {module_name(path, root): path for path in package.rglob("*.py")}
+
+    def module(name: str) -> str:
+        return name if name in files else name.rpartition(".")[0]
+
+    return {
+        name: {module(found) for found in imported(path, name)} & set(files) - {name}
+        for name, path in files.items()
+    }
+
+
+def circle(graph: Graph) -> list[str]:
+    """Some modules that import each other in a ring, or []."""
+    done: set[str] = set()
+
+    def visit(name: str, trail: list[str]) -> list[str]:
+        if name in trail:
+            return [*trail[trail.index(name) :], name]
+        if name in done:
+            return []
+        rings = (visit(other, [*trail, name]) for other in sorted(graph[name]))
+        ring = next(filter(None, rings), [])
+        done.add(name)
+        return ring
+
+    return next(filter(None, (visit(name, []) for name in sorted(graph))), [])
+
+
+def show(heads: tuple[str, ...], rows: list[tuple]) -> None:
+    columns = zip(heads, *rows, strict=True)
+    widths = [max(len(str(cell)) for cell in column) for column in columns]
+    for row in [heads, *rows]:
+        cells = zip(row, widths, strict=True)
+        print("  ".join(str(cell).ljust(width) for cell, width in cells))
+
+
+def test_no_file_is_too_long_for_one_reading():
+    rows, longer = [], {}
+    for package in ("grader", "practice_cluster", "tools"):
+        paths = (ROOT / package).rglob("*.py")
+        lines = {p: len(p.read_text(encoding="utf-8").splitlines()) for p in paths}
+        folders = sorted({path.parent for path in lines})
+        for folder in folders:
+            here = {p.name: n for p, n in lines.items() if p.parent == folder}
+            longest = max(here, key=lambda name: here[name])
+            name = folder.relative_to(ROOT)
+            rows.append((name, len(here), sum(here.values()), longest, here[longest]))
+        longer |= {str(p.relative_to(ROOT)): n for p, n in lines.items() if n > LONGEST}
+    show(("folder", "files", "lines", "longest", "lines"), rows)
+    assert longer.keys() - STILL_LONGER.keys() == set(), f"split it: {longer}"
+
+
+@pytest.mark.parametrize("package", ["grader", "practice_cluster"])
+def test_no_modules_import_each_other(package):
+    graph = graph_of(ROOT / package)
+    imports = sum(map(len, graph.values()))
+    ring = circle(graph)
+    row = (package, len(graph), imports, " -> ".join(ring) or "none")
+    show(("package", "modules", "imports between them", "circle"), [row])
+    assert not ring
+
+
+def test_grader_imports_nothing_of_the_tests():
+    for path in (ROOT / "grader").rglob("*.py"):
+        names = {name.split(".")[0] for name in imported(path, module_name(path, ROOT))}
+        assert "tests" not in names, path
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from house.two import x",
+        "from house import two",
+        "from . import two",
+        "from .two import x",
+        "def f():\n    import house.two",
+        "if TYPE_CHECKING:\n    from house.two import x",
+    ],
+)
+def test_circle_is_found_however_it_is_written(tmp_path, line):
+    house = tmp_path / "house"
+    house.mkdir()
+    (house / "__init__.py").write_text("from house.one import x\n")
+    (house / "one.py").write_text(line)
+    (house / "two.py").write_text("import json\n")
+    assert circle(graph_of(house)) == []
+    (house / "two.py").write_text("from house import three")
+    (house / "three.py").write_text("from house.one import x")
+    ring = ["house.one", "house.two", "house.three", "house.one"]
+    assert circle(graph_of(house)) == ring
