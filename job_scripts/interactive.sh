@@ -4,7 +4,7 @@
 #
 #     srun --nodes=2 --gres=gpu:2 ./job_scripts/interactive.sh
 #     salloc --nodes=2 --ntasks-per-node=1 --cpus-per-task=2 --time=00:30:00
-#     srun ./job_scripts/interactive.sh src/multinode_torchrun.py 10 5
+#     srun ./job_scripts/interactive.sh src/08_multinode_torchrun.py 10 5
 set -euo pipefail
 site=job_scripts/site_environment.sh # srun starts us in the folder it is run in
 [ -e "$site" ] || { echo "$PWD has no $site: run srun in the workshop's folder" >&2; exit 2; }
@@ -24,7 +24,7 @@ ranks=${RANKS_PER_NODE:-${SLURM_GPUS_ON_NODE:-$cpus}}
 export OMP_NUM_THREADS=$((cpus > ranks ? cpus / ranks : 1))
 if [ $# = 0 ]; then
   mkdir -p snapshots
-  set -- src/multinode_torchrun.py "${EPOCHS:-10}" "${SAVE_EVERY:-5}" \
+  set -- src/08_multinode_torchrun.py "${EPOCHS:-10}" "${SAVE_EVERY:-5}" \
     --snapshot "snapshots/job$SLURM_JOB_ID.$SLURM_STEP_ID.pt"
 fi
 

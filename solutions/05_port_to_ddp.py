@@ -9,7 +9,7 @@ model together:
 * all ranks begin with the weights of rank 0, and after every step they still hold the
   same: gradients are averaged over the ranks.
 
-``batch_size`` is that of one rank, as in ``src/distributed_data_parallel.py``. The
+``batch_size`` is that of one rank, as in ``src/05_ddp_spawn.py``. The
 ranks compute on the CPU, so the backend is ``"gloo"`` and DDP gets no ``device_ids``.
 
     workshop check 05_port_to_ddp

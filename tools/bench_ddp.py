@@ -1,11 +1,11 @@
-"""The throughput of distributed_data_parallel.py, as ratios of one run.
+"""The throughput of 05_ddp_spawn.py, as ratios of one run.
 
     python tools/bench_ddp.py
 
-Beside it: one process (single_device.py), and a bare loop around DDP that does what a
-step needs and no more. Each takes batches of 32 on one thread per rank; all are run in
-turn, several times, and the best of each are compared: what else runs on the machine
-only ever slows a run down.
+Beside it: one process (01_single_device.py), and a bare loop around DDP that does
+what a step needs and no more. Each takes batches of 32 on one thread per rank; all are
+run in turn, several times, and the best of each are compared: what else runs on the
+machine only ever slows a run down.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ import torch, torch.distributed as dist, torch.multiprocessing as mp
 import torch.nn.functional as F
 from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.utils.data import DataLoader, DistributedSampler
-from devices import choose_backend, choose_device
-from digits import load_digits_split, make_model
-from spawning import choose_port
+from common.distributed import choose_backend, choose_device
+from common.data import load_digits_split, make_model
+from common.spawn import choose_port
 
 def train(device, epochs):
     torch.manual_seed(0)
@@ -106,9 +106,9 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=3, help="runs of each")
     rounds = parser.parse_args(argv).rounds
-    name = "distributed_data_parallel.py"
+    name = "05_ddp_spawn.py"
     programs: dict[str, Callable[[], float]] = {
-        "one process": lambda: script("single_device.py"),
+        "one process": lambda: script("01_single_device.py"),
         "bare DDP loop, 1 rank": lambda: bare(1),
         "our DDP script, 1 rank": lambda: script(name, "--nprocs", 1),
         "bare DDP loop, 2 ranks": lambda: bare(2),

@@ -31,7 +31,7 @@ from torch.distributed.fsdp import fully_shard
 from torch.distributed.pipelining import PipelineStage, Schedule1F1B
 from torch.distributed.tensor.parallel import (
     ColwiseParallel, RowwiseParallel, parallelize_module)
-from byte_gpt import ByteGPT, Sizes, next_byte_loss
+from common.byte_gpt import ByteGPT, Sizes, next_byte_loss
 
 kind, steps, micro_batches = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 sizes = Sizes()
@@ -83,20 +83,20 @@ if kind != "one process":
 # scheme -> name of a run -> script and its options
 SCHEMES: dict[str, dict[str, list[object]]] = {
     "pipeline": {
-        "by hand, GPipe": ["pipeline_by_hand.py", "--schedule", "gpipe"],
-        "by hand, 1F1B": ["pipeline_by_hand.py", "--schedule", "1f1b"],
-        "torch's 1F1B": ["pipeline_parallel.py", "--schedule", "1f1b"],
+        "by hand, GPipe": ["13_pipeline_by_hand.py", "--schedule", "gpipe"],
+        "by hand, 1F1B": ["13_pipeline_by_hand.py", "--schedule", "1f1b"],
+        "torch's 1F1B": ["13_pipeline.py", "--schedule", "1f1b"],
     },
     "tensor": {
-        "by hand": ["tensor_by_hand.py"],
-        "parallelize_module": ["tensor_parallel.py"],
+        "by hand": ["14_tensor_by_hand.py"],
+        "parallelize_module": ["14_tensor_parallel.py"],
     },
     "sharded": {
-        "by hand, ZeRO-1": ["zero_by_hand.py", "--stage", 1],
-        "by hand, ZeRO-3": ["zero_by_hand.py", "--stage", 3],
-        "fully_shard": ["fsdp.py"],
+        "by hand, ZeRO-1": ["15_zero_by_hand.py", "--stage", 1],
+        "by hand, ZeRO-3": ["15_zero_by_hand.py", "--stage", 3],
+        "fully_shard": ["15_fsdp.py"],
     },
-    "two dimensions": {"FSDP x 2 tensor ranks": ["fsdp_tensor_parallel.py"]},
+    "two dimensions": {"FSDP x 2 tensor ranks": ["16_fsdp_tensor_parallel.py"]},
 }
 
 
@@ -142,7 +142,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--only", default="", help="beginning of a scheme's name")
     args = parser.parse_args(argv)
     plan: dict[tuple[str, int, str], tuple] = {
-        ("one process", 1, "train_gpt.py"): (script, "train_gpt.py", [], 1),
+        ("one process", 1, "13_train_gpt.py"): (script, "13_train_gpt.py", [], 1),
         ("one process", 1, "bare loop"): (bare, "one process", 1),
     }
     for ranks in (2, 4):
@@ -154,7 +154,7 @@ def main(argv: list[str] | None = None) -> int:
     for _ in range(args.rounds):  # in turn, so that a busy moment hits all of them
         for key, (function, *arguments) in plan.items():
             best[key] = max(best[key], function(*arguments))
-    one = best["one process", 1, "train_gpt.py"]
+    one = best["one process", 1, "13_train_gpt.py"]
     head = f"{'scheme':<15} {'ranks':>5}  {'run':<22} {'bytes/s':>8}"
     print(f"{head} {'to one process':>15} {'to bare loop':>13}")
     for (kind, ranks, title), rate in best.items():

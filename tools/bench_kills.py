@@ -26,7 +26,7 @@ import torch
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
-import snapshots  # noqa: E402
+from common import snapshot  # noqa: E402
 
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
 LAUNCHED = re.compile(r"^(RANK|LOCAL_|WORLD_SIZE|GROUP_|MASTER_|TORCHELASTIC)")
@@ -60,14 +60,14 @@ def same_bits(left: object, right: object) -> bool:
 
 
 def start_training(folder: Path, restarts: int, ranks: int = 2) -> subprocess.Popen:
-    """Start torchrun_ddp.py on a small training that saves often."""
+    """Start 07_torchrun.py on a small training that saves often."""
     options = ["--save-every-steps", "7", "--snapshot", str(folder / "snapshot.pt")]
     return subprocess.Popen(
         [
             *TORCHRUN,
             f"--nproc-per-node={ranks}",
             f"--max-restarts={restarts}",
-            str(ROOT / "src" / "torchrun_ddp.py"),
+            str(ROOT / "src" / "07_torchrun.py"),
             *("4", "2"),
             *options,
         ],
@@ -110,7 +110,7 @@ def kill_ranks(kills: int, seed: int = 0) -> tuple[int, list[str]]:
         output = finish(start_training(undisturbed, 0))
         if not (undisturbed / "snapshot.pt").exists():
             return 0, [f"the undisturbed training failed: {output[-2000:]}"]
-        expected = snapshots.read_snapshot(undisturbed / "snapshot.pt")
+        expected = snapshot.read_snapshot(undisturbed / "snapshot.pt")
     killed = 0
     while killed < kills and not broken:
         with tempfile.TemporaryDirectory() as name:
@@ -121,7 +121,7 @@ def kill_ranks(kills: int, seed: int = 0) -> tuple[int, list[str]]:
             if process.returncode != 0:
                 broken.append(f"exit status {process.returncode}: {output[-2000:]}")
             elif not same_bits(
-                snapshots.read_snapshot(folder / "snapshot.pt"), expected
+                snapshot.read_snapshot(folder / "snapshot.pt"), expected
             ):
                 broken.append(f"other weights after {killed} kills: {output[-2000:]}")
     return killed, broken
@@ -157,11 +157,11 @@ def kill_saving(times: int, seed: int = 0) -> tuple[int, list[str]]:
     broken = []
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "snapshot.pt"
-        snapshots.write_snapshot(content(0), path)
+        snapshot.write_snapshot(content(0), path)
         number = 0
         for _ in range(times):
             reported = _save_until_killed(path, number + 1, draw.uniform(0, 0.03))
-            found = snapshots.read_snapshot(path)
+            found = snapshot.read_snapshot(path)
             number = int(found["number"])
             if number < reported:
                 broken.append(f"number {reported} was saved, {number} is there")
@@ -171,7 +171,7 @@ def kill_saving(times: int, seed: int = 0) -> tuple[int, list[str]]:
             names = {file.name for file in path.parent.iterdir()}
             if strays := names - {path.name + suffix for suffix in known}:
                 broken.append(f"left behind: {sorted(strays)}")
-        snapshots.write_snapshot(content(number + 1), path)
+        snapshot.write_snapshot(content(number + 1), path)
         names = sorted(file.name for file in path.parent.iterdir())
         if names != ["snapshot.pt", "snapshot.pt.previous"]:
             broken.append(f"after a save that was not disturbed: {names}")
@@ -190,7 +190,7 @@ def _save_until_killed(path: Path, number: int, seconds: float) -> int:
     if child == 0:
         try:
             while True:
-                snapshots.write_snapshot(content(number), path)
+                snapshot.write_snapshot(content(number), path)
                 os.write(writer, f"{number}\n".encode())
                 number += 1
         finally:
@@ -211,10 +211,10 @@ def _save_until_killed(path: Path, number: int, seconds: float) -> int:
 def count_bad_ends(shape: str, runs: int) -> int:
     """How many of ``runs`` runs of four ranks hang or abort at their end.
 
-    ``shape`` is one that ``src/teardown.py`` knows.
+    ``shape`` is one that ``src/07_teardown.py`` knows.
     """
     done = subprocess.run(
-        [sys.executable, str(ROOT / "src" / "teardown.py"), shape, f"--runs={runs}"],
+        [sys.executable, str(ROOT / "src" / "07_teardown.py"), shape, f"--runs={runs}"],
         env=environment(),
         stdout=subprocess.PIPE,
         text=True,

@@ -247,7 +247,7 @@ def training(script: str, batch_size: int, folder: Path) -> list[str]:
 
 
 def one_device(log: Path, folder: Path) -> Outcome:
-    command = training("single_device.py", GLOBAL_BATCH, folder)
+    command = training("01_single_device.py", GLOBAL_BATCH, folder)
     show("python", command)
     with Processes(log) as processes:
         processes.start([sys.executable, *command])
@@ -258,7 +258,7 @@ def one_device(log: Path, folder: Path) -> Outcome:
 def two_nodes(log: Path, folder: Path) -> Outcome:
     """Two agents, one per node; they find each other at the first one's address."""
     ranks = NODES * RANKS_PER_NODE
-    command = training("multinode_torchrun.py", GLOBAL_BATCH // ranks, folder)
+    command = training("08_multinode_torchrun.py", GLOBAL_BATCH // ranks, folder)
     port = free_port()
     with Processes(log) as processes:
         for node in range(NODES):

@@ -6,7 +6,7 @@ cd "$(dirname "$0")/../.."
 # What each node does. $PWD becomes the folder now, on this machine: all share the disk.
 on_node="cd '$PWD' && source .venv/bin/activate && exec torchrun --nnodes=2 \
     --nproc-per-node=2 --rdzv-backend=c10d --rdzv-id=by-hand --rdzv-endpoint=$1:29500 \
-    src/multinode_torchrun.py 3 3"
+    src/08_multinode_torchrun.py 3 3"
 
 # shellcheck disable=SC2029 # it is meant to be put together here
 ssh "$2" "$on_node" &

@@ -42,7 +42,7 @@ PANELS = [
 
 
 def label(cell):
-    """10r + place, as in src/collectives.py; the sum of that place over the ranks."""
+    """10r + place, as in src/03_collectives.py; that place summed over the ranks."""
     born, place = cell
     if born == SUM:
         return str(sum(10 * rank + place for rank in range(RANKS)))

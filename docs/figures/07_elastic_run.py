@@ -1,9 +1,9 @@
 """Draw the life of an elastic run with a kill, from times that were recorded.
 
 export TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1
-python src/kill_a_rank.py --rank 1 --after "Step 40" --delay 0.5 \\
+python src/07_kill_a_rank.py --rank 1 --after "Step 40" --delay 0.5 \\
     --json docs/figures/07_elastic_run.json \\
-    torchrun --standalone --nproc-per-node=2 --max-restarts=3 src/elastic_ddp.py
+    torchrun --standalone --nproc-per-node=2 --max-restarts=3 src/07_elastic.py
 """
 
 import json
@@ -109,7 +109,7 @@ drawing.text(
 drawing.text(
     15,
     320,
-    "One run of src/elastic_ddp.py on two CPU cores. Most of the time goes into "
+    "One run of src/07_elastic.py on two CPU cores. Most of the time goes into "
     "starting processes and importing.",
     size=12,
     colour=MUTED,

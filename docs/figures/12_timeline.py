@@ -1,7 +1,7 @@
-"""When each of two devices computes, from what src/model_parallel_timeline.py recorded.
+"""When each of two devices computes, from what src/12_timeline.py recorded.
 
-python src/model_parallel_timeline.py --json docs/figures/12_timeline_1.json
-python src/model_parallel_timeline.py --micro-batches 4 \
+python src/12_timeline.py --json docs/figures/12_timeline_1.json
+python src/12_timeline.py --micro-batches 4 \
     --json docs/figures/12_timeline_4.json
 """
 

@@ -1,6 +1,6 @@
 """Draw the loss of the byte GPT over 300 steps, from a recorded run.
 
-python src/train_gpt.py 300 --metrics docs/figures/13_loss.json
+python src/13_train_gpt.py 300 --metrics docs/figures/13_loss.json
 """
 
 import json

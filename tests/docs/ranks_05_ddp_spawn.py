@@ -6,6 +6,7 @@ sentence on the page. test_claims_05_ddp_spawn.py has them run.
 
 import copy
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from grader import expect
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
-from digits import make_model
+from common.data import make_model
 
 DIGITS = 9930  # parameters of the network of the digits
 
@@ -272,8 +273,10 @@ def test_size_of_the_buckets(rank, seed):
 
 @pytest.mark.ranks(2)
 def test_comm_hook_replaces_what_ddp_does(rank, world_size, seed):
-    """The hook of ddp_timeline.py does the same to a bucket as DDP by itself."""
-    from ddp_timeline import Timeline, watch_buckets
+    """The hook of 05_timeline.py does the same to a bucket as DDP by itself."""
+    ddp_timeline = import_module("05_timeline")
+    Timeline = ddp_timeline.Timeline
+    watch_buckets = ddp_timeline.watch_buckets
 
     images, labels = data(6 * world_size, seed)[rank::world_size]
     plain, watched = DDP(network(seed)), DDP(network(seed))

@@ -1,4 +1,4 @@
-"""What src/model_parallel.py and docs/lessons/12_model_parallel.rst do in ranks.
+"""What src/12_model_parallel.py and docs/lessons/12_model_parallel.rst do in ranks.
 
 Each function runs in every rank, as a check of an exercise does; the docstring is the
 sentence that is tried out. test_claims_12_model_parallel.py has them run.
@@ -7,6 +7,7 @@ sentence that is tried out. test_claims_12_model_parallel.py has them run.
 import copy
 import sys
 from argparse import Namespace
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 
@@ -22,9 +23,14 @@ from grader import expect
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
-from digits import load_digits_split, make_model
-from model_parallel import FirstPart, SecondPart, TwoDevices
-from model_parallel_setup import formulas, held_and_sent, shape_at_cut
+from common.accounting import count_step
+from common.data import load_digits_split, make_model
+from common.model_parallel import formulas, shape_at_cut
+
+model_parallel = import_module("12_model_parallel")
+FirstPart = model_parallel.FirstPart
+SecondPart = model_parallel.SecondPart
+TwoDevices = model_parallel.TwoDevices
 
 CPU = torch.device("cpu")
 
@@ -171,11 +177,11 @@ def test_table_is_right_wherever_the_network_is_cut(rank, seed):
                 part = SecondPart(layers[cut:], CPU, shape_at_cut(layers, cut))
             optimizer = torch.optim.SGD(part.layers.parameters(), 0.1, momentum=0.9)
 
-            def step(optimizer, part=part, micro_batches=micro_batches):
+            def step(optimizer=optimizer, part=part, micro_batches=micro_batches):
                 part.run_batch(images, labels, micro_batches)
                 optimizer.step()
 
-            counted = held_and_sent(part.layers, optimizer, step)
+            counted = count_step(part.layers, optimizer, step)
             parts = len(images.chunk(micro_batches))
             args = Namespace(cut=cut, batch_size=12, micro_batches=parts)
             where = f"cut after {cut}, {parts} micro-batches"

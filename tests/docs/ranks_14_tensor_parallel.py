@@ -6,6 +6,7 @@ sentence on the page. test_claims_14_tensor_parallel.py has them run.
 
 import sys
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -19,9 +20,9 @@ from grader import expect
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
-from byte_gpt import MLP, Attention, ByteGPT, Sizes, next_byte_loss
-from tensor_borders import SLICES, WHOLE, Borders
-from tensor_layers import (
+from common.byte_gpt import MLP, Attention, ByteGPT, Sizes, next_byte_loss
+from common.tensor_collectives import SLICES, WHOLE, Borders
+from common.tensor_layers import (
     ParallelMLP,
     RowLinear,
     kept_whole,
@@ -189,7 +190,7 @@ def parallel_attention(seed, once):
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor.parallel import parallelize_module
 
-    from tensor_parallel import block_plan
+    from common.tensor_plan import block_plan
 
     torch.manual_seed(seed)
     attention = Attention(SIZES).double()
@@ -230,7 +231,7 @@ def test_heads_that_the_ranks_do_not_divide(rank, world_size, seed):
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor.parallel import parallelize_module
 
-    from tensor_parallel import block_plan
+    from common.tensor_plan import block_plan
 
     block = ByteGPT(Sizes(12, 3, 1, 6)).blocks[0]
     mesh = init_device_mesh("cpu", (world_size,))
@@ -245,7 +246,7 @@ def test_backward_belongs_into_loss_parallel(rank, world_size, seed):
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor.parallel import loss_parallel
 
-    from tensor_parallel import split_gpt as split_by_torch
+    split_by_torch = import_module("14_tensor_parallel").split_gpt
 
     inputs, targets = batch(seed)
     split = gpt(seed)

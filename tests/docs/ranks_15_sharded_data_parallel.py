@@ -6,6 +6,7 @@ sentence on the page. test_claims_15_sharded_data_parallel.py has them run.
 
 import argparse
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -21,10 +22,11 @@ from grader import expect
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
-import fsdp
-from byte_gpt import BYTES, ByteGPT, Sizes, next_byte_loss
-from fsdp_timeline import watch_a_step
-from whole_bytes import WholeBytes
+from common.byte_gpt import BYTES, ByteGPT, Sizes, next_byte_loss
+from common.full_state import UnshardedBytes
+
+fsdp = import_module("15_fsdp")
+watch_a_step = import_module("15_timeline").watch_a_step
 
 SIZES = Sizes(width=12, heads=3, blocks=3, context=6)  # 12: divides among 2, 3 and 4
 PLAIN = argparse.Namespace(mixed_precision=False, keep_whole=False, prefetch=None)
@@ -96,7 +98,7 @@ def test_without_groups_everything_is_whole_at_once(rank, world_size, seed):
             fsdp.shard(model, PLAIN)
         else:
             fully_shard(model)
-        with WholeBytes() as whole:
+        with UnshardedBytes() as whole:
             next_byte_loss(model(tokens(seed)), tokens(seed)).backward()
         peaks.append(whole.peak_bytes)
     expect.that(peaks[0] >= 4 * numel, f"{peaks[0]} of {4 * numel} bytes were whole")

@@ -6,6 +6,7 @@ sentence on the page. test_claims_16_two_dimensions.py has them run.
 
 import sys
 import warnings
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -20,10 +21,15 @@ from grader import expect
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
-from byte_gpt import ByteGPT, Sizes, next_byte_loss
-from fsdp_tensor_parallel import mean_over_ranks, part_of, shard, train_step
-from gpt_plan import split_blocks
-from grid import Grid, make_mesh
+from common.byte_gpt import ByteGPT, Sizes, next_byte_loss
+from common.mesh import Grid, make_mesh
+from common.tensor_plan import split_blocks
+
+fsdp_tensor_parallel = import_module("16_fsdp_tensor_parallel")
+mean_over_ranks = fsdp_tensor_parallel.mean_over_ranks
+part_of = fsdp_tensor_parallel.part_of
+shard = fsdp_tensor_parallel.shard
+train_step = fsdp_tensor_parallel.train_step
 
 SIZES = Sizes(width=24, heads=12, blocks=1, context=5)
 CPU = torch.device("cpu")

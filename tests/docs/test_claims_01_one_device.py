@@ -1,7 +1,7 @@
 """What docs/lessons/01_one_device.rst says about PyTorch, tried out.
 
-Each test is named after its sentence on the page. What single_device.py itself does
-is tested in tests/scripts/test_single_device.py and by the transcripts; the mistakes
+Each test is named after its sentence on the page. What 01_single_device.py itself does
+is tested in tests/scripts/test_01_single_device.py and by the transcripts; the mistakes
 of the training loop and of resuming by the known answers of the exercises.
 """
 
@@ -11,6 +11,7 @@ import math
 import os
 import re
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -24,8 +25,8 @@ pytestmark = pytest.mark.full
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "src"))
 
-from digits import load_digits_split, make_model  # noqa: E402
-from step_timer import StepTimer  # noqa: E402
+
+from common.data import load_digits_split, make_model  # noqa: E402
 
 PAGE = " ".join((ROOT / "docs/lessons/01_one_device.rst").read_text().split())
 
@@ -197,14 +198,13 @@ def test_state_dict_holds_the_models_own_tensors():
 
 
 def test_stopwatch_waits_for_the_device(monkeypatch):
-    on_the_page("Waiting slows the training down; therefore it is only done with")
+    on_the_page("Waiting slows training down")
     waited = []
     monkeypatch.setattr(torch.accelerator, "synchronize", waited.append)
     device = torch.device("cuda", 1)  # only its name is used
-    for enabled, times in ((False, 0), (True, 2)):
-        with StepTimer(device, enabled)("forward"):
-            pass
-        assert waited == [device] * times
+    with import_module("01_profile").StepTimer(device)("forward"):
+        pass
+    assert waited == [device] * 2
 
 
 def test_steps_are_cheaper_in_large_batches_by_the_recording():

@@ -1,7 +1,7 @@
 """What docs/lessons/02_ranks.rst says about PyTorch and launchers, tried out.
 
-Each test is named after its sentence on the page. What hello_ranks.py itself prints
-is tested in tests/scripts/test_hello_ranks.py and by the transcripts.
+Each test is named after its sentence on the page. What 02_hello_ranks.py itself prints
+is tested in tests/scripts/test_02_hello_ranks.py and by the transcripts.
 """
 
 import json
@@ -23,8 +23,7 @@ pytestmark = pytest.mark.full
 SRC = Path(__file__).resolve().parents[2] / "src"
 sys.path.insert(0, str(SRC))
 
-from command_line import BadInput  # noqa: E402
-from devices import choose_backend, choose_device  # noqa: E402
+from common.distributed import BadInput, choose_backend, choose_device  # noqa: E402
 
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run"]
 FOREIGN = ("RANK", "LOCAL_", "WORLD_SIZE", "GROUP_", "MASTER_", "TORCH", "OMPI_", "PMI")

@@ -3,7 +3,7 @@
 There is no GPU here. What nn.DataParallel does in Python on four of them is its own
 code, run with imagined devices; only the copies from device to device, which are C++,
 are replaced by copies in memory. What happens there is taken from its documentation.
-What the scripts do is tested in tests/scripts/test_data_parallel.py.
+What the scripts do is tested in tests/scripts/test_04_data_parallel.py.
 """
 
 import contextlib
@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import types
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from typing import ClassVar
@@ -27,8 +28,9 @@ pytestmark = pytest.mark.full
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "src"))
 
-from data_parallel_by_hand import DataParallelByHand  # noqa: E402
-from digits import make_model  # noqa: E402
+from common.data import make_model  # noqa: E402
+
+DataParallelByHand = import_module("04_data_parallel_by_hand").DataParallelByHand
 
 PAGE = " ".join((ROOT / "docs/lessons/04_data_parallel.rst").read_text().split())
 DOCUMENTED = " ".join((nn.DataParallel.__doc__ or "").split())
@@ -354,20 +356,12 @@ def test_large_operation_lets_other_threads_run(patient_threads):
     assert any(between() for _ in range(20))
 
 
-def recorded(name):
-    """(first loss, last loss, images per second) of a recorded training."""
-    text = (ROOT / f"docs/transcripts/{name}.txt").read_text()
-    numbers = re.search(r"Loss (\S+) -> (\S+) \| ([0-9,]+) samples/s", text)
-    first, last, rate = (float(number.replace(",", "")) for number in numbers.groups())
-    return first, last, rate
-
-
-def test_recorded_trainings_are_as_the_page_says():
-    by_hand, without = recorded("04_by_hand"), recorded("04_without_gpus")
-    on_the_page("The loss of the first epoch is the same.")
-    assert by_hand[0] == without[0]
-    on_the_page("It is *slower* than without any parts")
-    assert by_hand[2] < without[2]
+def test_recorded_speeds_are_as_the_page_says():
+    on_the_page("It is *slower* with parts than without")
+    text = (ROOT / "docs/transcripts/04_by_hand.txt").read_text()
+    speeds = re.findall(r"^\d parts? +([0-9,]+) images/s$", text, re.M)
+    one, two, four = (float(speed.replace(",", "")) for speed in speeds)
+    assert two < one and four < one
 
 
 # Beside DDP

@@ -1,7 +1,7 @@
 """What docs/lessons/06_checkpoints.rst says about PyTorch and files, tried out.
 
-Each test is named after its sentence on the page. What ddp_checkpoint.py itself does
-is tested in tests/scripts/test_ddp_checkpoint.py and by the transcripts.
+Each test is named after its sentence on the page. What 06_checkpoint.py itself does
+is tested in tests/scripts/test_06_checkpoint.py and by the transcripts.
 """
 
 import os
@@ -23,10 +23,9 @@ pytestmark = pytest.mark.full
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "src"))
 
-import snapshots  # noqa: E402
-from digits import make_model  # noqa: E402
-from resumable_sampler import ResumableSampler  # noqa: E402
-from snapshots import SnapshotError, read_snapshot, write_snapshot  # noqa: E402
+from common import snapshot  # noqa: E402
+from common.data import ResumableSampler, make_model  # noqa: E402
+from common.snapshot import SnapshotError, read_snapshot, write_snapshot  # noqa: E402
 
 # One process imports torch and forks the ranks before it computes anything.
 RANKS = """
@@ -202,8 +201,8 @@ def test_the_names_are_those_of_the_figure(tmp_path, monkeypatch):
     def name_of_replace(arguments):
         return "link" if str(arguments[1]).endswith("previous") else "replace"
 
-    watched(snapshots.os, "fsync", name_of_sync)
-    watched(snapshots.os, "replace", name_of_replace)
+    watched(snapshot.os, "fsync", name_of_sync)
+    watched(snapshot.os, "replace", name_of_replace)
     write_snapshot({"step": 200, "weights": weights}, path)
 
     figure = (ROOT / "docs" / "figures" / "06_atomic_save.py").read_text()
@@ -354,7 +353,7 @@ run(3, program)
 LAST_BIT = """
 import copy
 sys.path.insert(0, SRC)
-from digits import make_model
+from common.data import make_model
 
 def train(model, optimizer, ddp, rank, steps):
     for step in steps:

@@ -1,7 +1,7 @@
 """What docs/lessons/07_torchrun.rst says about torchrun, tried out.
 
 Each test is named after its sentence on the page. That a killed training ends with the
-same bits is tested in tests/scripts/test_torchrun_ddp.py and by the transcripts; the
+same bits is tested in tests/scripts/test_07_torchrun.py and by the transcripts; the
 programs here do not import torch where they need not, so that a run takes two seconds.
 """
 
@@ -344,9 +344,9 @@ def test_a_program_that_does_not_know_local_rank_refuses_it():
 
 
 def ends_of_runs(shape, runs):
-    """How many of so many runs of src/teardown.py end well."""
+    """How many of so many runs of src/07_teardown.py end well."""
     done = subprocess.run(
-        [sys.executable, SRC / "teardown.py", shape, "--runs", str(runs)],
+        [sys.executable, SRC / "07_teardown.py", shape, "--runs", str(runs)],
         env=clean_environment() | {"OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
@@ -375,7 +375,7 @@ def test_ddp_that_outlives_its_group_may_hang():
 
 def test_killed_rank_leaves_no_file_and_the_others_a_consequence(tmp_path):
     options = ["--standalone", "--nproc-per-node=3", "--log-dir", "logs"]
-    script = SRC / "one_rank_fails.py"
+    script = SRC / "07_one_rank_fails.py"
     output = torchrun(tmp_path, *options, script, 2, "killed", status=1)
     (attempt,) = tmp_path.glob("logs/*/attempt_0")
     assert not (attempt / "2" / "error.json").exists()
@@ -415,7 +415,7 @@ def test_each_start_and_local_rank_has_a_folder_with_its_error_file(tmp_path):
     torchrun(
         tmp_path,
         *("--standalone", "--nproc-per-node=2", "--max-restarts=1"),
-        *("--log-dir", "logs", SRC / "one_rank_fails.py", 1),
+        *("--log-dir", "logs", SRC / "07_one_rank_fails.py", 1),
         status=1,
         TORCH_DISABLE_SHARE_RDZV_TCP_STORE="1",
     )

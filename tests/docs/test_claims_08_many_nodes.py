@@ -1,7 +1,7 @@
 """What docs/lessons/08_many_nodes.rst says of many nodes, tried out.
 
 The four ways in which nodes never meet: tests/jobs/test_never_meet.py. That rank 0
-alone writes, and the order of the ranks: tests/scripts/test_multinode_spawn.py.
+alone writes, and the order of the ranks: tests/scripts/test_08_multinode_spawn.py.
 """
 
 import argparse
@@ -10,6 +10,7 @@ import socket
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -23,11 +24,11 @@ pytestmark = pytest.mark.full
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "src"))
 
-import devices  # noqa: E402
-import multinode_spawn  # noqa: E402
-import nodes  # noqa: E402
-from command_line import BadInput  # noqa: E402
-from digits import make_model  # noqa: E402
+from common import distributed, spawn  # noqa: E402
+from common.data import make_model  # noqa: E402
+from common.distributed import BadInput  # noqa: E402
+
+multinode_spawn = import_module("08_multinode_spawn")
 
 RECORDED = ROOT / "docs" / "transcripts"
 PAGE = (ROOT / "docs" / "lessons" / "08_many_nodes.rst").read_text(encoding="utf-8")
@@ -85,9 +86,16 @@ def test_recorded_network_shows_what_the_page_says():
     assert delay[0] > 1
 
 
-@pytest.mark.parametrize("name", ["is_rank_0()", "read_for_all", "choose_device("])
-def test_places_that_deserve_a_second_look_are_there(name):
-    assert name in (ROOT / "src" / "multinode_spawn.py").read_text(encoding="utf-8")
+@pytest.mark.parametrize(
+    "name, file",
+    [
+        ("is_rank_0()", "common/snapshot.py"),
+        ("read_for_all(path)", "common/snapshot.py"),
+        ("choose_device(place.local_rank)", "08_multinode_spawn.py"),
+    ],
+)
+def test_places_that_deserve_a_second_look_are_there(name, file):
+    assert name in (ROOT / "src" / file).read_text(encoding="utf-8")
 
 
 def test_agents_wait_for_ten_minutes():
@@ -114,13 +122,13 @@ def on_two_devices(monkeypatch) -> None:
 def test_rank_2_takes_device_0_of_its_node(monkeypatch):
     """ "rank 2 is the first on its node"; there is "no device number 2"."""
     on_two_devices(monkeypatch)
-    env = multinode_spawn.place(0, nodes.Node(rank=1, count=2, nprocs=2))
-    assert (env.rank, env.local_rank, env.world_size) == (2, 0, 4)
-    assert devices.choose_device(env.local_rank) == torch.device("cuda", 0)
+    place = multinode_spawn.place_of(0, spawn.Node(rank=1, count=2, nprocs=2))
+    assert (place.rank, place.local_rank, place.node_rank) == (2, 0, 1)
+    assert distributed.choose_device(place.local_rank) == torch.device("cuda", 0)
     symptom = "local rank 2 has no cuda device"
     assert symptom in PAGE
     with pytest.raises(BadInput, match=symptom):
-        devices.choose_device(env.rank)
+        distributed.choose_device(place.rank)
 
 
 def test_counting_nodes_from_1_is_refused_in_these_words(monkeypatch):
@@ -130,15 +138,17 @@ def test_counting_nodes_from_1_is_refused_in_these_words(monkeypatch):
     symptom = "NODE_RANK=2 must be smaller than NNODES=2"
     assert symptom in PAGE
     with pytest.raises(BadInput, match=symptom):
-        nodes.choose_node(argparse.Namespace(nprocs=1))
+        spawn.choose_node(argparse.Namespace(nprocs=1))
 
 
 def test_as_many_snapshots_as_nodes_if_local_rank_0_saves(tmp_path):
     """The script with this one mistake; a folder for each node."""
-    source = (ROOT / "src" / "multinode_spawn.py").read_text(encoding="utf-8")
-    assert source.count("if is_rank_0():") == 1
+    source = (ROOT / "src" / "08_multinode_spawn.py").read_text(encoding="utf-8")
+    line = "    place = place_of(local_rank, node)\n"
+    assert source.count(line) == 1
+    mistake = "    snapshot.is_rank_0 = lambda: local_rank == 0\n"
     wrong = tmp_path / "wrong.py"
-    wrong.write_text(source.replace("is_rank_0():", "self.env.local_rank == 0:"))
+    wrong.write_text(source.replace(line, line + mistake))
     shared = {
         "NNODES": "2",
         "MASTER_ADDR": "localhost",

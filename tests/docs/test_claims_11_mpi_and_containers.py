@@ -31,8 +31,8 @@ PAGE = (ROOT / "docs/lessons/11_mpi_and_containers.rst").read_text(encoding="utf
 SRC = ROOT / "src"
 sys.path.insert(0, str(SRC))
 
-from dist_env import DistEnvError, get_dist_env  # noqa: E402
-from rendezvous import find_master  # noqa: E402
+from common.launchers import DistEnvError, get_dist_env  # noqa: E402
+from common.rendezvous import find_master  # noqa: E402
 
 FOREIGN = ("RANK", "LOCAL_", "WORLD_SIZE", "GROUP_", "MASTER_", "TORCH", "OMPI_", "PMI")
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
@@ -193,7 +193,7 @@ def free_port():
 
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nnodes=2"]
 OWN_PIDS = ["unshare", "--map-root-user", "--pid", "--fork", "--mount-proc"]
-HELLO = str(SRC / "hello_ranks.py")
+HELLO = str(SRC / "02_hello_ranks.py")
 
 
 def two_nodes(*options, start=(), each=((), ())):

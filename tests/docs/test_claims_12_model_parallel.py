@@ -10,6 +10,7 @@ import mmap
 import re
 import sys
 from fractions import Fraction
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 
@@ -25,9 +26,14 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path.insert(0, str(ROOT / "src"))
 
-from digits import make_model  # noqa: E402
-from model_parallel_setup import layer_parameters, numbers_between  # noqa: E402
-from model_parallel_timeline import STEPS, idle_share, shortest, slots  # noqa: E402
+from common.data import make_model  # noqa: E402
+from common.model_parallel import layer_parameters, numbers_between  # noqa: E402
+
+model_parallel_timeline = import_module("12_timeline")
+STEPS = model_parallel_timeline.STEPS
+idle_share = model_parallel_timeline.idle_share
+shortest = model_parallel_timeline.shortest
+slots = model_parallel_timeline.slots
 
 PAGE = " ".join((ROOT / "docs/lessons/12_model_parallel.rst").read_text().split())
 

@@ -1,7 +1,7 @@
 """What docs/lessons/13_pipeline_parallel.rst says, tried out.
 
 What happens inside ranks is in ranks_13_pipeline_parallel.py; the grader's engine runs
-it. What the scripts do is tested in tests/scripts/test_pipelines.py.
+it. What the scripts do is tested in tests/scripts/test_13_pipeline.py.
 """
 
 import json
@@ -18,10 +18,10 @@ from tests.in_ranks import every_check_in
 
 sys.path.insert(0, str(ROOT / "src"))
 
-from byte_gpt import Sizes
-from gpt_formulas import FLOAT32, model_parameters
-from schedules import SCHEDULES, Action, bubble, most_live, slots
-from stages import boundary_bytes
+from common.byte_gpt import Sizes
+from common.formulas import FLOAT32, model_parameters
+from common.pipeline import boundary_bytes
+from common.schedules import SCHEDULES, Action, bubble, most_live, slots
 
 pytestmark = pytest.mark.full
 

@@ -16,9 +16,8 @@ from tests.in_ranks import assert_right, every_check_in
 
 sys.path.insert(0, str(ROOT / "src"))
 
-import gpt_formulas
-import tensor_formulas
-from byte_gpt import Sizes
+from common import formulas, tensor_formulas
+from common.byte_gpt import Sizes
 
 pytestmark = pytest.mark.full
 
@@ -52,7 +51,7 @@ def test_table_of_the_page_is_what_the_formulas_compute():
     w, h = sizes.width, sizes.heads
     page = PAGE.read_text()
     for text, value, number in (
-        ("12 W² + 13 W", 12 * w**2 + 13 * w, gpt_formulas.block_parameters(sizes)),
+        ("12 W² + 13 W", 12 * w**2 + 13 * w, formulas.block_parameters(sizes)),
         (
             "(12 W² + 7 W) / t + 6 W",
             (12 * w**2 + 7 * w) // t + 6 * w,
@@ -62,7 +61,7 @@ def test_table_of_the_page_is_what_the_formulas_compute():
         (
             "16 W + h + 4",
             (16 * w + h + 4) * tokens,
-            gpt_formulas.block_activations(sizes, tokens),
+            formulas.block_activations(sizes, tokens),
         ),
         (
             "4 W + 4 + (12 W + h) / t",
@@ -104,7 +103,7 @@ ENDS_ITS_GROUP = """
 import sys
 from pathlib import Path
 sys.path.insert(0, "SRC")
-import devices
+from common import devices
 import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh

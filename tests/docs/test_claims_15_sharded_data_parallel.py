@@ -8,6 +8,7 @@ send what the formulas say, is in tests/scripts/ranks_15_zero.py and ranks_15_fs
 import json
 import re
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -21,9 +22,12 @@ DOCS = HERE.parent.parent / "docs"
 
 sys.path.insert(0, str(HERE.parent.parent / "src"))
 
-from byte_gpt import Sizes  # noqa: E402
-from gpt_formulas import block_parameters, model_parameters  # noqa: E402
-from zero_by_hand import bytes_per_step, model_states  # noqa: E402
+from common.byte_gpt import Sizes  # noqa: E402
+from common.formulas import block_parameters, model_parameters  # noqa: E402
+
+zero_by_hand = import_module("15_zero_by_hand")
+bytes_per_step = zero_by_hand.bytes_per_step
+model_states = zero_by_hand.model_states
 
 
 @every_check_in(HERE / "ranks_15_sharded_data_parallel.py")

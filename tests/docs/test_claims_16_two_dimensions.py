@@ -19,10 +19,9 @@ from tests.in_ranks import assert_right, every_check_in
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
-from byte_gpt import Sizes
-from gpt_formulas import model_parameters
-from grid import Grid
-from grid_formulas import calls, held, sent
+from common.byte_gpt import Sizes
+from common.formulas import calls, held, model_parameters, sent
+from common.mesh import Grid
 
 pytestmark = pytest.mark.full
 

@@ -8,11 +8,11 @@ from tests.docs.pages import Directive, all_directives, directives
 
 MOST = 45  # lines added or changed, not counting empty ones
 LATER = {
-    "data_parallel.py",
-    "distributed_data_parallel.py",
-    "ddp_checkpoint.py",
-    "torchrun_ddp.py",
-    "multinode_spawn.py",
+    "04_data_parallel.py",
+    "05_ddp_spawn.py",
+    "06_checkpoint.py",
+    "07_torchrun.py",
+    "08_multinode_spawn.py",
 }
 
 

@@ -30,8 +30,8 @@ def test_file_has_two_nodes(exercise_path):
             f"{node.name} must start two processes: --nproc-per-node=2",
         )
         expect.that(
-            node.script[:1] == ("src/multinode_torchrun.py",),
-            f"{node.name} must run src/multinode_torchrun.py",
+            node.script[:1] == ("src/08_multinode_torchrun.py",),
+            f"{node.name} must run src/08_multinode_torchrun.py",
         )
 
 

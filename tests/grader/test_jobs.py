@@ -32,7 +32,7 @@ GOOD = (
     HEAD
     + """\
 srun torchrun --nnodes="$SLURM_NNODES" --rdzv-backend=c10d --rdzv-endpoint=n1:29400 \\
-  --rdzv-id=1 src/multinode_torchrun.py 2 1
+  --rdzv-id=1 src/08_multinode_torchrun.py 2 1
 """
 )
 PBS = """\
@@ -44,7 +44,7 @@ source job_scripts/site_environment.sh
 host=$(head -n 1 "$PBS_NODEFILE")
 pbsdsh -- /bin/bash -l -c "cd '$PWD' && source job_scripts/site_environment.sh && \\
   torchrun --nnodes=2 --rdzv-backend=c10d --rdzv-endpoint=$host:29401 \\
-  src/multinode_torchrun.py 2 1"
+  src/08_multinode_torchrun.py 2 1"
 """
 CHECK = '''
 import pytest
@@ -243,7 +243,7 @@ RANKS = """\
 #!/bin/bash
 #SBATCH --ntasks-per-node=1
 source job_scripts/site_environment.sh
-srun --kill-on-bad-exit=1 python src/multinode_srun.py $SLURM_JOB_ID
+srun --kill-on-bad-exit=1 python src/09_srun.py $SLURM_JOB_ID
 """
 
 

@@ -222,7 +222,7 @@ def test_container_is_found_by_its_names_on_its_own_networks_alone(engine):
 
 
 # What the checks of the exercise say on paper, said by real containers
-HASTE = "--rdzv-conf=join_timeout=40,read_timeout=40 src/hello_ranks.py"
+HASTE = "--rdzv-conf=join_timeout=40,read_timeout=40 src/02_hello_ranks.py"
 
 
 def answer(tmp_path, folder: str = "", name: str = "") -> Path:
@@ -234,9 +234,9 @@ def answer(tmp_path, folder: str = "", name: str = "") -> Path:
         codes = zip(pieces[1::2], pieces[2::2], strict=True)
         answers = {int(number): code for number, code in codes}
         text = with_answers(text, answers)
-    assert "src/multinode_torchrun.py 10 5" in text
+    assert "src/08_multinode_torchrun.py 10 5" in text
     file = tmp_path / "compose.yaml"
-    file.write_text(text.replace("src/multinode_torchrun.py 10 5", HASTE))
+    file.write_text(text.replace("src/08_multinode_torchrun.py 10 5", HASTE))
     return file
 
 

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.full
 
 EPOCHS = {"EPOCHS": "10", "SAVE_EVERY": "1", "RANKS_PER_NODE": "2"}
 LONG = 400  # seconds for a whole training, on a machine that has much else to do
-RANKS = r"python\S* -u src/multinode|python src/multinode"  # of torchrun, of srun
+RANKS = r"python\S* -u src/08_multinode|python src/09_"  # of torchrun, of srun
 
 
 def wait_until(happened, what: str, timeout: float = 240) -> None:
@@ -67,7 +67,7 @@ def resumed_after(output: str) -> list[int]:
 def assert_same_end(checkout, job: int, other: int) -> None:
     """Weights, optimizer, learning rate, random numbers: equal in every bit."""
     names = [f"snapshots/job{number}.pt" for number in (job, other)]
-    compare = [sys.executable, "src/compare_snapshots.py", *names]
+    compare = [sys.executable, "src/06_compare_snapshots.py", *names]
     done = subprocess.run(compare, cwd=checkout, capture_output=True, text=True)
     assert done.stdout.endswith("Equal in every bit\n"), done.stdout + done.stderr
 

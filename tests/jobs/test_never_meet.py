@@ -102,7 +102,7 @@ def torchruns(submit, fault: Fault, folder: Path) -> list:
         ]
         env = {"GLOO_SOCKET_IFNAME": fault.interface, "OMP_NUM_THREADS": "1"}
         words = [BIN / "torchrun", *options]
-        words += ["src/hello_ranks.py", "--timeout", str(fault.limit)]
+        words += ["src/02_hello_ranks.py", "--timeout", str(fault.limit)]
         # Into a file: a rank whose agent gave up may outlive it for a while, and
         # whoever reads a pipe would wait for it.
         log = folder / f"n{node + 1}.log"

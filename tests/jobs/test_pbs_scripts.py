@@ -18,9 +18,9 @@ pytestmark = pytest.mark.full
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = sorted(path.name for path in (ROOT / "job_scripts").glob("*.pbs"))
 LAUNCHERS = {  # how ranks are started on many hosts, and what is trained then
-    "torchrun": "multinode_torchrun",
-    "ssh": "multinode_torchrun",
-    "mpirun": "multinode_srun",
+    "torchrun": "08_multinode_torchrun",
+    "ssh": "08_multinode_torchrun",
+    "mpirun": "09_srun",
 }
 EPOCH = re.compile(r"^\[node (\d+) local (\d+) rank (\d+)\] Epoch (\d+) ", re.M)
 ACCURACY = re.compile(r"^Test accuracy [\d.]+% \((\d+) of 359\)$", re.M)
@@ -124,7 +124,7 @@ def submit(pbs, checkout):
 def one_device(tmp_path_factory):
     """Right answers of 359 after the same training by one process."""
     done = subprocess.run(
-        [sys.executable, ROOT / "src/single_device.py", "3", "3"],
+        [sys.executable, ROOT / "src/01_single_device.py", "3", "3"],
         cwd=tmp_path_factory.mktemp("one"),
         capture_output=True,
         text=True,
@@ -295,7 +295,7 @@ def test_ssh_script_trains_by_way_of_a_real_sshd(cluster, checkout, sshd, tmp_pa
     home.mkdir()
     (home / ".bash_profile").write_text(f"PATH={sshd}:$PATH\n")
     (checkout / "says_host.py").write_text(
-        SAYS_HOST.replace("NAME", "multinode_torchrun")
+        SAYS_HOST.replace("NAME", "08_multinode_torchrun")
     )
     given = "EPOCHS=1,SAVE_EVERY=1,RANKS_PER_NODE=1,SCRIPT=says_host.py"
     given += f",SNAPSHOT={tmp_path}/by_ssh.pt"  # this server counts jobs from 1 again
@@ -366,7 +366,7 @@ def test_chain_of_three_jobs_equals_one_long_job(pbs, submit, checkout):
         "multinode_torchrun", *ONE_CORE, **CHAIN, SNAPSHOT="snapshots/long.pt"
     )
     assert pbs.wait(long, LIMIT).exit_status == 0
-    compare = [sys.executable, "src/compare_snapshots.py", "snapshots/long.pt"]
+    compare = [sys.executable, "src/06_compare_snapshots.py", "snapshots/long.pt"]
     done = subprocess.run(
         [*compare, snapshot], cwd=checkout, capture_output=True, text=True
     )

@@ -31,7 +31,7 @@ def places(output: str) -> set[tuple[int, ...]]:
 @pytest.fixture(scope="module")
 def one_device(submit) -> int:
     """Right answers of 359 after the same training by one process."""
-    command = [".venv/bin/python", "src/single_device.py", "3", "3"]
+    command = [".venv/bin/python", "src/01_single_device.py", "3", "3"]
     done = submit.run([*command, "--snapshot", "one.pt"], node="n1")
     assert done.returncode == 0, done.stderr
     return correct(done.stdout)
@@ -93,7 +93,7 @@ def test_interactive_job_trains_on_two_nodes(submit, one_device):
 
 def test_interactive_script_runs_any_program_inside_salloc(submit):
     start = ["salloc", "--nodes=2", "--ntasks-per-node=1", "--cpus-per-task=1", "srun"]
-    done = submit.run([*start, "./job_scripts/interactive.sh", "src/hello_ranks.py"])
+    done = submit.run([*start, "./job_scripts/interactive.sh", "src/02_hello_ranks.py"])
     assert done.returncode == 0, done.stderr
     assert "launcher: torchrun" in done.stdout
     assert "sum of all ranks: 1, expected: 1" in done.stdout
@@ -101,7 +101,7 @@ def test_interactive_script_runs_any_program_inside_salloc(submit):
 
 def test_hello_ranks_meets_under_a_live_srun(submit):
     command = ["srun", "--nodes=2", "--ntasks-per-node=2", "--gres=gpu:2"]
-    done = submit.run([*command, ".venv/bin/python", "src/hello_ranks.py"])
+    done = submit.run([*command, ".venv/bin/python", "src/02_hello_ranks.py"])
     assert done.returncode == 0, done.stderr
     assert "launcher: srun | backend: gloo" in done.stdout
     assert "(first host of SLURM_STEP_NODELIST" in done.stdout

@@ -1,12 +1,13 @@
-"""src/tensor_layers.py in ranks: the numbers of one process, and of parallelize_module.
+"""Layers cut by hand, in ranks: the numbers of one process, and of parallelize_module.
 
 Each function runs in every rank, as a check of an exercise does;
-test_tensor_by_hand.py has them run.
+test_14_tensor_parallel.py has them run.
 """
 
 import copy
 import sys
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -20,13 +21,12 @@ from grader import expect
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
-import tensor_formulas as formulas
-from accounting import Activations, Traffic
-from byte_gpt import BYTES, MLP, Attention, ByteGPT, Sizes, next_byte_loss
-from command_line import BadInput
-from tensor_borders import SLICES, WHOLE, summed, take_slice
-from tensor_by_hand import train_step
-from tensor_layers import (
+from common import tensor_formulas as formulas
+from common.accounting import Activations, Traffic
+from common.byte_gpt import BYTES, MLP, Attention, ByteGPT, Sizes, next_byte_loss
+from common.distributed import BadInput
+from common.tensor_collectives import SLICES, WHOLE, summed, take_slice
+from common.tensor_layers import (
     ColumnLinear,
     ParallelAttention,
     ParallelMLP,
@@ -38,6 +38,8 @@ from tensor_layers import (
     vocabulary_loss,
     whole_scores,
 )
+
+train_step = import_module("14_tensor_by_hand").train_step
 
 SIZES = Sizes(width=24, heads=12, blocks=2, context=12)
 BORDERS = {"whole": WHOLE, "in slices": SLICES}
@@ -192,7 +194,7 @@ def test_gpt_equals_one_process(rank, world_size, seed):
 def test_trains_like_one_process_and_like_torch(rank, world_size, seed):
     """The parameters after three steps of SGD and of AdamW, by hand and by
     parallelize_module; what is whole on each rank stays equal, bit for bit."""
-    import tensor_parallel
+    tensor_parallel = import_module("14_tensor_parallel")
 
     mesh = tensor_parallel.init_device_mesh("cpu", (world_size,))
     for kind, make in OPTIMIZERS.items():

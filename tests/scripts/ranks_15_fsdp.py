@@ -1,11 +1,12 @@
-"""src/fsdp.py in ranks: what is whole when, the same weights as one process, one file.
+"""src/15_fsdp.py in ranks: what is whole when, the weights of one process, one file.
 
-Each function runs in every rank, as a check of an exercise does; test_fsdp.py has
+Each function runs in every rank, as a check of an exercise does; test_15_fsdp.py has
 them run.
 """
 
 import argparse
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -17,15 +18,20 @@ from grader import expect
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
-import fsdp
-import train_gpt
-from accounting import Activations, Traffic, parameter_bytes
-from byte_gpt import BYTES, ByteGPT, Sizes, next_byte_loss
-from fsdp_formulas import by_formula
-from snapshots import write_snapshot
-from whole_bytes import WholeBytes
-from whole_state import load_whole_state, read_on_rank_0, whole_state
-from zero_by_hand import my_part
+from common.accounting import Activations, Traffic, parameter_bytes
+from common.byte_gpt import BYTES, ByteGPT, Sizes, next_byte_loss
+from common.formulas import by_formula
+from common.full_state import (
+    UnshardedBytes,
+    full_state_dict,
+    load_full_state_dict,
+    read_on_rank_0,
+)
+from common.gpt_training import local_batch
+from common.snapshot import write_snapshot
+
+fsdp = import_module("15_fsdp")
+train_gpt = import_module("13_train_gpt")
 
 SIZES = Sizes(width=9, heads=3, blocks=3, context=5)
 OPTIMIZERS = {
@@ -59,7 +65,7 @@ def train_sharded(model, optimizer, data, max_norm=None):
     losses = []
     for inputs, targets in data:
         optimizer.zero_grad()
-        loss = next_byte_loss(model(my_part(inputs)), my_part(targets))
+        loss = next_byte_loss(model(local_batch(inputs)), local_batch(targets))
         loss.backward()
         if max_norm:
             torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)
@@ -123,8 +129,12 @@ def test_what_a_rank_holds_and_sends(rank, world_size, seed):
         model = gpt(seed, torch.float32)
         fsdp.shard(model, args)
         optimizer = torch.optim.AdamW(model.parameters())
-        parts = my_part(inputs), my_part(targets)
-        with Traffic() as traffic, WholeBytes() as whole, Activations(model) as saved:
+        parts = local_batch(inputs), local_batch(targets)
+        with (
+            Traffic() as traffic,
+            UnshardedBytes() as whole,
+            Activations(model) as saved,
+        ):
             fsdp.train_step(model, optimizer, *parts)
         formula = by_formula(args, parts[0].shape)
         in_flight = formula["whole at once"]
@@ -163,7 +173,7 @@ def test_one_block_is_whole_at_a_time(rank, world_size, seed):
             lambda *_: whole_at.append([is_whole(layer) for layer in model.layers()])
         )
     for inputs, targets in batches(world_size, seed):
-        next_byte_loss(model(my_part(inputs)), my_part(targets)).backward()
+        next_byte_loss(model(local_batch(inputs)), local_batch(targets)).backward()
         expected = [
             [True, *(number == other for other in range(3)), True]
             for number in range(3)
@@ -176,7 +186,7 @@ def test_one_block_is_whole_at_a_time(rank, world_size, seed):
 
 @pytest.mark.ranks(2, 3, limit=60)
 def test_one_file_that_one_device_goes_on_from(rank, world_size, seed, shared_dir):
-    """src/train_gpt.py loads the file and goes on; its losses are bit-equal to those
+    """src/13_train_gpt.py loads the file and goes on; its losses are bit-equal to those
     of a one-device run from the same state, gathered shard by shard."""
     data = batches(world_size, seed, steps=6)
     model = gpt(seed, torch.float32)
@@ -184,7 +194,7 @@ def test_one_file_that_one_device_goes_on_from(rank, world_size, seed, shared_di
     optimizer = torch.optim.AdamW(model.parameters(), 0.01)
     train_sharded(model, optimizer, data[:3])
     path = shared_dir / "gpt.pt"
-    snapshot = whole_state(model, optimizer) | {"steps_run": 3}
+    snapshot = full_state_dict(model, optimizer) | {"steps_run": 3}
     expect.equal(bool(snapshot.get("model")), rank == 0, "who holds the whole state")
     if rank == 0:
         write_snapshot(snapshot, path)
@@ -218,7 +228,7 @@ def test_one_file_that_one_device_goes_on_from(rank, world_size, seed, shared_di
 
 @pytest.mark.ranks(2, 3, limit=60)
 def test_a_file_of_one_device_goes_on_in_ranks(rank, world_size, seed, shared_dir):
-    """What src/train_gpt.py has saved is loaded bit for bit, and goes on as it would
+    """What src/13_train_gpt.py has saved is loaded bit for bit, and goes on as it would
     have on one device."""
     data = batches(world_size, seed, steps=6)
     one = gpt(seed)
@@ -234,8 +244,8 @@ def test_a_file_of_one_device_goes_on_in_ranks(rank, world_size, seed, shared_di
     sharded = torch.optim.AdamW(model.parameters(), 0.5)
     snapshot, steps = read_on_rank_0(path)
     expect.equal(steps, 3, "steps run")
-    load_whole_state(model, sharded, snapshot)
-    again = whole_state(model, sharded)
+    load_full_state_dict(model, sharded, snapshot)
+    again = full_state_dict(model, sharded)
     if rank == 0:
         for key, value in one.state_dict().items():
             expect.equal(again["model"][key], value, f"{key} as loaded")

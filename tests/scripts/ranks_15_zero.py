@@ -1,10 +1,11 @@
-"""src/zero_units.py in ranks: the same numbers as one process, DDP and FSDP2.
+"""src/common/zero.py in ranks: the same numbers as one process, DDP and FSDP2.
 
 Each function runs in every rank, as a check of an exercise does;
-test_zero_by_hand.py has them run.
+test_15_zero_by_hand.py has them run.
 """
 
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -18,10 +19,14 @@ from grader import expect
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
-from accounting import Traffic
-from byte_gpt import BYTES, ByteGPT, Sizes, next_byte_loss
-from zero_by_hand import bytes_per_step, model_states, my_part
-from zero_units import STAGES, Zero, held_bytes
+from common.accounting import Traffic
+from common.byte_gpt import BYTES, ByteGPT, Sizes, next_byte_loss
+from common.gpt_training import local_batch
+from common.zero import STAGES, Zero, held_bytes
+
+zero_by_hand = import_module("15_zero_by_hand")
+bytes_per_step = zero_by_hand.bytes_per_step
+model_states = zero_by_hand.model_states
 
 SIZES = Sizes(width=9, heads=3, blocks=2, context=5)  # 1,089 numbers in a block
 OPTIMIZERS = {
@@ -62,7 +67,7 @@ def by_hand(model, make, data, stage):
     optimizer = make(zero.masters())
     for inputs, targets in data:
         zero.begin_step()
-        next_byte_loss(model(my_part(inputs)), my_part(targets)).backward()
+        next_byte_loss(model(local_batch(inputs)), local_batch(targets)).backward()
         zero.step(optimizer)
     return dict(zip(names, whole_parameters(model, zero), strict=True))
 
@@ -79,7 +84,7 @@ def test_trains_like_one_process(rank, world_size, seed):
     """Three steps of SGD and of AdamW give the weights of one process, in each stage,
     and those of DDP and of FSDP2."""
     data = batches(world_size, seed)
-    mine = [(my_part(inputs), my_part(targets)) for inputs, targets in data]
+    mine = [(local_batch(inputs), local_batch(targets)) for inputs, targets in data]
     for name, make in OPTIMIZERS.items():
         expected = plainly(gpt(seed), make, data).state_dict()
         others = {f"stage {s}": by_hand(gpt(seed), make, data, s) for s in STAGES}
@@ -132,7 +137,7 @@ def test_gradients_with_frozen_and_unused_parameters(rank, world_size, seed):
         zero = Zero(mine.layers(), stage)
         for name, make in OPTIMIZERS.items():
             everything = whole.clone().requires_grad_()
-            part = my_part(whole).requires_grad_()
+            part = local_batch(whole).requires_grad_()
             optimizer = make(zero.masters())
             trained = [p for p in one.parameters() if p.requires_grad]
             theirs = make(trained)
@@ -145,13 +150,13 @@ def test_gradients_with_frozen_and_unused_parameters(rank, world_size, seed):
                 one.last.unused.grad = torch.zeros_like(one.last.unused)
                 zero.begin_step()
                 found = mine(part)
-                expect.close(found, my_part(outputs), f"the outputs, {what}")
+                expect.close(found, local_batch(outputs), f"the outputs, {what}")
                 found.square().mean().backward()
                 if step == 0:  # else step() has to do it
                     for unit in zero.units:
                         unit.finish_gradients()
                 # this rank's loss is a mean over 1 / W of the rows
-                expected = world_size * my_part(everything.grad)
+                expected = world_size * local_batch(everything.grad)
                 expect.close(part.grad, expected, f"the gradient of the input, {what}")
                 if step:
                     zero.step(optimizer)
@@ -199,8 +204,8 @@ def test_what_a_rank_holds_and_sends(rank, world_size, seed):
             optimizer = torch.optim.AdamW(zero.masters())
             with Traffic() as traffic:
                 zero.begin_step()
-                scores = model(my_part(inputs)).float()
-                next_byte_loss(scores, my_part(targets)).backward()
+                scores = model(local_batch(inputs)).float()
+                next_byte_loss(scores, local_batch(targets)).backward()
                 zero.step(optimizer)
             divisors = [world_size if stage >= s else 1 for s in (3, 2, 1)]
             by_paper = [
@@ -254,8 +259,8 @@ def test_ranks_hold_the_same_parameters(rank, world_size, seed):
         optimizer = torch.optim.AdamW(zero.masters(), 0.01)
         for inputs, targets in data:
             zero.begin_step()
-            scores = model(my_part(inputs)).float()
-            next_byte_loss(scores, my_part(targets)).backward()
+            scores = model(local_batch(inputs)).float()
+            next_byte_loss(scores, local_batch(targets)).backward()
             zero.step(optimizer)
         for unit in zero.units:
             rounded = unit.master.detach().to(torch.bfloat16)

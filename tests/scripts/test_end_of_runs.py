@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 ENDS = {"destroy_process_group", "cleanup"}
 WRAPS = {"DDP", "DistributedDataParallel"}
-MEANT_TO_SHOW_IT = {"teardown.py"}
+MEANT_TO_SHOW_IT = {"07_teardown.py"}
 
 
 def name_of(call: ast.Call) -> str:
@@ -87,7 +87,7 @@ def imported_by(path: Path) -> set[str]:
         for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom):
                 names |= {alias.name for alias in node.names}
-                beside = source.with_name(f"{node.module}.py")
+                beside = ROOT / "src" / f"{str(node.module).replace('.', '/')}.py"
                 if beside.exists() and beside not in own:
                     own.append(beside)
     return names
@@ -113,7 +113,7 @@ def test_programs_with_dtensor_end_at_once():
         for path, last_line in programs_in_a_group()
         if MAKES_DTENSORS & imported_by(path)
     }
-    assert {"fsdp.py", "tensor_parallel.py"} <= set(with_dtensor)
+    assert {"15_fsdp.py", "14_tensor_parallel.py"} <= set(with_dtensor)
     for name, last_line in with_dtensor.items():
         assert last_line == "run_and_exit(main)", name
 
@@ -123,7 +123,7 @@ def test_programs_with_dtensor_end_at_once():
 def test_ending_at_once_keeps_what_was_printed_and_the_exit_status():
     program = (
         f"import sys; sys.path.insert(0, {str(ROOT / 'src')!r})\n"
-        "import atexit; from one_voice import run_and_exit\n"
+        "import atexit; from common.gpt_training import run_and_exit\n"
         "atexit.register(print, 'cleared up')\n"
         "def main():\n    print('done')\n    WHAT\n"
         "run_and_exit(main)"
@@ -140,7 +140,8 @@ def test_ending_at_once_keeps_what_was_printed_and_the_exit_status():
 
 TICKING = """
 import sys, threading, time
-import teardown
+from importlib import import_module
+teardown = import_module("07_teardown")
 
 def ticking():
     def tick():

@@ -119,7 +119,7 @@ def stable(text: str) -> set[str]:
 def test_failing_training_is_one_sentence_with_its_log(clone):
     replace_script(
         clone,
-        "single_device.py",
+        "01_single_device.py",
         "print('begun')\nraise ValueError('no digits here')\n",
     )
     done = take(clone)
@@ -135,7 +135,7 @@ def quick_first_stage(clone: Path) -> None:
     """A first training that only leaves its numbers behind."""
     replace_script(
         clone,
-        "single_device.py",
+        "01_single_device.py",
         "import json, sys\nprint('Steps 1')\n"
         "path = sys.argv[sys.argv.index('--metrics') + 1]\n"
         "numbers = dict(loss=0.1, accuracy=0.99, samples_per_s=1)\n"
@@ -148,7 +148,7 @@ def test_failing_node_ends_the_other_one(clone):
     quick_first_stage(clone)
     replace_script(
         clone,
-        "multinode_torchrun.py",
+        "08_multinode_torchrun.py",
         "import os, time\n"
         "if os.environ['GROUP_RANK'] == '1':\n"
         "    raise RuntimeError('node 1 has no disk')\n"
@@ -163,7 +163,7 @@ def test_failing_node_ends_the_other_one(clone):
 
 def test_training_that_learns_nothing_is_a_failure(clone):
     quick_first_stage(clone)
-    script = clone / "src" / "single_device.py"
+    script = clone / "src" / "01_single_device.py"
     script.write_text(script.read_text().replace("accuracy=0.99", "accuracy=0.1"))
     done = take(clone)
     assert done.returncode == 1
@@ -176,7 +176,7 @@ def test_interrupted_tour_leaves_no_process(clone, name):
     quick_first_stage(clone)
     replace_script(
         clone,
-        "multinode_torchrun.py",
+        "08_multinode_torchrun.py",
         "import os, signal, time\n"
         "signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a stubborn rank\n"
         "open(f'rank-{os.environ[\"RANK\"]}', 'w').close()\n"
@@ -202,7 +202,7 @@ def test_tour_works_inside_a_batch_job(clone, monkeypatch):
         monkeypatch.setenv(key, value)
     replace_script(
         clone,
-        "multinode_torchrun.py",
+        "08_multinode_torchrun.py",
         "import os\nassert 'SLURM_PROCID' not in os.environ\n"
         "assert os.environ['WORLD_SIZE'] == '4', os.environ['WORLD_SIZE']\n"
         "raise SystemExit('error: as it should be')\n",
@@ -213,7 +213,9 @@ def test_tour_works_inside_a_batch_job(clone, monkeypatch):
 @pytest.mark.full
 def test_failing_site_is_one_sentence(clone, monkeypatch):
     quick_first_stage(clone)
-    shutil.copy(clone / "src" / "single_device.py", clone / "src/multinode_torchrun.py")
+    shutil.copy(
+        clone / "src" / "01_single_device.py", clone / "src/08_multinode_torchrun.py"
+    )
     with (clone / "index.rst").open("a") as page:
         page.write("\n:nonsense:`x`\n")
     done = take(clone)

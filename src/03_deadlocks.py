@@ -1,0 +1,132 @@
+"""Six ways in which ranks wait for each other for ever, ended by a time-out.
+
+    torchrun --standalone --nproc-per-node=4 src/03_deadlocks.py all_send
+    torchrun --standalone --nproc-per-node=4 src/03_deadlocks.py only_rank_0 --timeout 2
+    TORCH_DISTRIBUTED_DEBUG=DETAIL torchrun --standalone --nproc-per-node=4 \\
+        src/03_deadlocks.py another_order
+
+A rank waits for half an hour with gloo, ten minutes with NCCL, before it gives up;
+here it is 4 seconds. Each rank prints what a user would find in its log.
+"""
+
+import os
+import re
+import sys
+import textwrap
+import time
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from common.distributed import (
+    BadInput,
+    Parser,
+    join,
+    log,
+    one_line_errors,
+    positive_int,
+)
+
+
+def only_rank_0(values: Tensor, group: dist.ProcessGroup) -> None:
+    """a collective that only one rank reaches"""
+    if dist.get_rank() == 0:
+        dist.all_reduce(values, group=group)
+
+
+def another_order(values: Tensor, group: dist.ProcessGroup) -> None:
+    """the same two collectives, in another order on one rank"""
+    if dist.get_rank() == 0:
+        dist.broadcast(values, src=1, group=group)
+        dist.all_reduce(values, group=group)
+    else:
+        dist.all_reduce(values, group=group)
+        dist.broadcast(values, src=1, group=group)
+
+
+def all_send(values: Tensor, group: dist.ProcessGroup) -> None:
+    """everybody sends first, so nobody receives"""
+    rank, world_size = dist.get_rank(), dist.get_world_size()
+    dist.send(values, (rank + 1) % world_size, group=group)
+    dist.recv(values, (rank - 1) % world_size, group=group)
+
+
+def all_receive(values: Tensor, group: dist.ProcessGroup) -> None:
+    """everybody receives first, and nobody has sent"""
+    rank, world_size = dist.get_rank(), dist.get_world_size()
+    received = torch.empty_like(values)
+    dist.recv(received, (rank - 1) % world_size, group=group)
+    dist.send(values, (rank + 1) % world_size, group=group)
+
+
+def unequal_iterations(values: Tensor, group: dist.ProcessGroup) -> None:
+    """rank 0 has one batch more than the others"""
+    batches = 3 if dist.get_rank() == 0 else 2
+    for _ in range(batches):
+        dist.all_reduce(values, group=group)
+
+
+def left_early(values: Tensor, group: dist.ProcessGroup) -> None:
+    """rank 1 has seen enough and leaves, without an error"""
+    if dist.get_rank() == 1:
+        sys.exit(0)
+    dist.all_reduce(values, group=group)
+
+
+CASES = {
+    function.__name__: function
+    for function in (
+        only_rank_0,
+        another_order,
+        all_send,
+        all_receive,
+        unequal_iterations,
+        left_early,
+    )
+}
+
+
+def what_this_rank_sees(case: str, values: Tensor, group: dist.ProcessGroup) -> str:
+    """Run one case; the line that this rank can say about it."""
+    start = time.monotonic()
+    try:
+        CASES[case](values, group)
+        seen = "went on"
+    except RuntimeError as error:
+        # without the place in gloo's own source, and without its advice
+        reason = re.sub(r"^\[[^]]*\.cc:\d+\] ", "", str(error)).partition(". This is")
+        seen = f"{type(error).__name__}: {reason[0]}"
+    waited = f"rank {dist.get_rank()} after {time.monotonic() - start:.0f} s"
+    return textwrap.fill(f"{waited}: {seen}", 88, subsequent_indent="    ")
+
+
+@one_line_errors
+def main() -> None:
+    parser = Parser(__doc__)
+    parser.add_argument("case", metavar="CASE", help=f"one of {', '.join(CASES)}")
+    parser.add_argument(
+        "--timeout",
+        type=positive_int,
+        default=4,
+        metavar="SECONDS",
+        help="how long a rank waits before it gives up (default: %(default)s)",
+    )
+    args = parser.parse_args()
+    if args.case not in CASES:
+        raise BadInput(f"{args.case!r} is no case: choose from {', '.join(CASES)}")
+    device = join("03_deadlocks.py all_send")
+    # A group of all ranks that is less patient than the one in which they have met.
+    group = dist.new_group(timeout=timedelta(seconds=args.timeout))
+    assert isinstance(group, dist.ProcessGroup)  # every rank is a member
+    seen = what_this_rank_sees(args.case, torch.ones(3, device=device), group)
+    log(seen, every_rank=True)
+    # Whoever went on has other work for now. If it left instead, the others would
+    # not see a time-out, but a closed connection.
+    time.sleep(args.timeout + 1)
+    os._exit(0)  # after a time-out the group cannot be closed in an orderly way
+
+
+if __name__ == "__main__":
+    main()

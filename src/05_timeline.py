@@ -1,0 +1,167 @@
+"""Watch when DDP communicates: the gradients, buckets and end of one backward pass.
+
+Run from the folder of the workshop:
+
+    python src/05_timeline.py                       # rank 0's clock, in ms
+    python src/05_timeline.py --bucket-mb 25        # everything in one bucket
+    python src/05_timeline.py --json timeline.json  # all ranks, for a drawing
+"""
+
+import argparse
+import json
+import os
+import time
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+from common.distributed import (
+    BadInput,
+    Parser,
+    check_output_file,
+    choose_backend,
+    choose_device,
+    is_rank_0,
+    log,
+    one_line_errors,
+    positive_float,
+)
+from common.spawn import add_spawn_options, choose_nprocs, choose_port, share_cores
+
+LAYERS, WIDTH, BATCH_SIZE = 6, 512, 256
+STEPS = 4  # the last one is shown: DDP lays out its buckets anew after the first
+
+
+class Timeline:
+    """What happened when, in ms since the backward pass began."""
+
+    def __init__(self):
+        self.start()
+
+    def start(self) -> None:
+        """Forget everything, and set the clock to 0."""
+        self.events: list[tuple[float, str]] = []
+        self.origin = time.perf_counter()
+
+    def note(self, what: str) -> None:
+        self.events.append((1000 * (time.perf_counter() - self.origin), what))
+
+
+def make_model() -> nn.Sequential:
+    """Layers 1 to 6 of 1.05 MB each; backward goes from the last to the first."""
+    layers = [nn.Linear(WIDTH, WIDTH) for _ in range(LAYERS)]
+    return nn.Sequential(*layers)
+
+
+def watch_gradients(model: nn.Sequential, timeline: Timeline) -> None:
+    """Note when both gradients of a layer, weight and bias, are complete."""
+    for number, layer in enumerate(model, start=1):
+        arrived = []
+
+        def hook(_parameter, number=number, arrived=arrived):
+            arrived.append(1)
+            if len(arrived) % 2 == 0:
+                timeline.note(f"gradients of layer {number} complete")
+
+        for parameter in layer.parameters():
+            parameter.register_post_accumulate_grad_hook(hook)
+
+
+def watch_buckets(ddp_model: DDP, timeline: Timeline) -> None:
+    """Do to each bucket what DDP does by itself, and note when."""
+
+    def average(_state, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+        gradients = bucket.buffer().div_(dist.get_world_size())
+        name, megabytes = bucket.index(), gradients.nbytes / 1e6
+        timeline.note(f"bucket {name} begins: all_reduce of {megabytes:.2f} MB")
+        # every rank, in the order of the buckets; backward goes on at once
+        work = dist.all_reduce(gradients, async_op=True)
+        assert work is not None  # it is only on a rank outside of the group
+
+        def done(future):
+            timeline.note(f"bucket {name} averaged")
+            return future.value()[0]
+
+        return work.get_future().then(done)
+
+    ddp_model.register_comm_hook(None, average)
+
+
+def run_steps(bucket_mb: float, device: torch.device) -> list[tuple[float, str]]:
+    """The events of the last of a few training steps."""
+    torch.manual_seed(0)
+    model, timeline = make_model().to(device), Timeline()
+    device_ids = None if device.type == "cpu" else [device]
+    watch_gradients(model, timeline)
+    ddp_model = DDP(model, device_ids, bucket_cap_mb=bucket_mb)
+    watch_buckets(ddp_model, timeline)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    inputs = torch.randn(BATCH_SIZE, WIDTH, device=device)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        loss = ddp_model(inputs).square().mean()
+        dist.barrier()  # only here, so that all ranks begin the picture together
+        timeline.start()
+        loss.backward()
+        timeline.note("backward ends")
+        optimizer.step()
+        timeline.note("step ends")
+    return sorted(timeline.events)
+
+
+@one_line_errors
+def run_rank(rank: int, world_size: int, args: argparse.Namespace) -> None:
+    device = choose_device(rank)
+    dist.init_process_group(choose_backend(device), rank=rank, world_size=world_size)
+    events = run_steps(args.bucket_mb, device)
+    log(
+        f"{LAYERS} layers, buckets of {args.bucket_mb:g} MiB, {world_size} ranks"
+        f"\n      ms  what rank 0 sees, from the start of backward on"
+    )
+    for milliseconds, what in events:
+        log(f"{milliseconds:8.2f}  {what}")
+    everyone = [None] * world_size
+    # every rank must reach this line
+    dist.all_gather_object(everyone, events)
+    if args.json and is_rank_0():
+        write_events(args.json, args.bucket_mb, everyone)
+    dist.destroy_process_group()
+
+
+def write_events(path: Path, bucket_mb: float, events: list) -> None:
+    """Write the events of all ranks, a list of [ms, what] for each."""
+    rows = [[[round(ms, 3), what] for ms, what in rank] for rank in events]
+    recorded = {"torch": torch.__version__, "bucket_mb": bucket_mb, "ranks": rows}
+    try:
+        path.write_text(json.dumps(recorded, indent=1) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"cannot write --json {path}: {error.strerror}") from error
+
+
+@one_line_errors
+def main() -> None:
+    parser = Parser(__doc__)
+    parser.add_argument(
+        "--bucket-mb",
+        type=positive_float,
+        default=2.0,
+        help="DDP's bucket_cap_mb, in MiB of 1,048,576 bytes (default: %(default)s)",
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the events")
+    add_spawn_options(parser)
+    args = parser.parse_args()
+    if args.json:
+        check_output_file(args.json, "--json")
+    world_size = choose_nprocs(args.nprocs)
+    os.environ["MASTER_ADDR"] = "127.0.0.1"
+    os.environ["MASTER_PORT"] = str(choose_port(args.master_port))
+    share_cores(world_size)
+    mp.spawn(run_rank, args=(world_size, args), nprocs=world_size)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""The smallest run that continues where it was when torchrun starts it again.
+
+export TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1    # restarts with gloo need it
+torchrun --standalone --nproc-per-node=2 --max-restarts=3 src/07_elastic.py
+"""
+
+import os
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+import torch.distributed.nn.functional  # must come before the group is made
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+STEPS, PAUSE = 100, 0.05  # seconds in each step: time to kill a rank by hand
+WEIGHTS = torch.tensor([[1.0, -2.0, 3.0, 0.5]])  # what the model has to find out
+
+
+def train(model: nn.Module, rank: int, device: torch.device) -> None:
+    """Start from the latest snapshot, if there is one, and save every 20 steps."""
+    start = 0
+    if os.path.exists("elastic.pt"):
+        snapshot = torch.load("elastic.pt", device, weights_only=True)
+        model.load_state_dict(snapshot["model"])
+        start = snapshot["steps_run"]
+        if rank == 0:
+            print(f"Starting from step {start}", flush=True)
+    # every rank must reach this line: rank 0's weights are sent to all
+    ddp_model = DDP(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    for step in range(start, STEPS):
+        torch.manual_seed(step * 1000 + rank)  # other data on every rank and step
+        x = torch.randn(16, 4).to(device)
+        loss = (ddp_model(x) - x @ WEIGHTS.T.to(device)).square().mean()
+        optimizer.zero_grad()
+        loss.backward()  # gradients become the mean over the ranks in here
+        optimizer.step()
+        time.sleep(PAUSE)
+        if (step + 1) % 20 == 0 and rank == 0:
+            snapshot = {"model": model.state_dict(), "steps_run": step + 1}
+            torch.save(snapshot, "elastic.pt.tmp")
+            os.replace("elastic.pt.tmp", "elastic.pt")  # never half a file
+            print(f"Step {step + 1} | Loss {loss.item():.6f}", flush=True)
+
+
+if __name__ == "__main__":
+    if "TORCHELASTIC_RUN_ID" not in os.environ:
+        error = "07_elastic.py: error: torchrun did not start this process"
+        print(error, file=sys.stderr)
+        sys.exit(2)
+    gpu = torch.cuda.is_available()
+    device = torch.device("cuda", int(os.environ["LOCAL_RANK"])) if gpu else "cpu"
+    dist.init_process_group("nccl" if gpu else "gloo")
+    model = nn.Linear(4, 1).to(device)
+    train(model, dist.get_rank(), device)  # DDP is gone when it returns
+    if dist.get_rank() == 0:
+        print("Weights", ", ".join(f"{w:.4f}" for w in model.weight[0].tolist()))
+    dist.destroy_process_group()

@@ -1,0 +1,189 @@
+"""Start a command, and kill one of its ranks with SIGKILL when a line is printed.
+
+    export TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1    # restarts with gloo need it
+    python src/07_kill_a_rank.py --rank 1 --after "Step 40" --delay 0.5 \\
+        torchrun --standalone --nproc-per-node=2 --max-restarts=3 src/07_elastic.py
+    python src/07_kill_a_rank.py ... --json run.json torchrun ...    # for a drawing
+
+A rank is found by RANK in its environment, as Linux shows it in /proc. The exit status
+is that of the command, or 3 if the line never came.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from common.distributed import BadInput, Parser, check_output_file, log, one_line_errors
+
+LOOK = 0.02  # seconds between two looks at the processes
+PROC = Path("/proc")
+
+
+@dataclass
+class Life:
+    """A process that is a rank: times in seconds after the start of the command."""
+
+    rank: int
+    pid: int
+    restart: int  # how often the ranks had been started again before
+    begins: float
+    ends: float | None = None
+
+
+def below(pid: int) -> list[int]:
+    """All processes that ``pid`` has started, and those that they have started."""
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for task in (PROC / str(pid) / "task").iterdir():
+            for child in (task / "children").read_text().split():
+                found += [int(child), *below(int(child))]
+    return found
+
+
+def environment_of(pid: int) -> dict[str, str]:
+    """The variables a process was started with; none if it has ended."""
+    try:
+        text = (PROC / str(pid) / "environ").read_bytes().decode(errors="replace")
+    except OSError:
+        return {}
+    return dict(item.split("=", 1) for item in text.split("\0") if "=" in item)
+
+
+class Run:
+    """A command under way: what it prints, and when each of its ranks lives."""
+
+    def __init__(self, command: list[str]):
+        self.lives: dict[int, Life] = {}
+        self.lines: list[tuple[float, str]] = []
+        self.start = time.monotonic()
+        try:
+            # what goes to stderr passes by: `2> errors.txt` keeps it
+            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        except OSError as error:
+            raise BadInput(f"cannot start {command[0]}: {error.strerror}") from error
+        threading.Thread(target=self.watch, daemon=True).start()
+
+    def now(self) -> float:
+        return round(time.monotonic() - self.start, 3)
+
+    def watch(self) -> None:
+        """Look again and again which ranks there are."""
+        while self.process.poll() is None:
+            self.look()
+            time.sleep(LOOK)
+
+    def look(self) -> None:
+        there = below(self.process.pid)
+        for pid in set(there) - set(self.lives):
+            found = environment_of(pid)
+            # a rank may start processes of its own, which inherit its RANK
+            parents = {life.pid for life in self.lives.values() if life.ends is None}
+            if "RANK" in found and not any(pid in below(p) for p in parents):
+                restart = int(found.get("TORCHELASTIC_RESTART_COUNT", "0"))
+                life = Life(int(found["RANK"]), pid, restart, self.now())
+                self.lives[pid] = life
+        for life in self.lives.values():
+            if life.ends is None and life.pid not in there:
+                life.ends = self.now()
+
+    def kill(self, rank: int) -> Life:
+        """SIGKILL the newest process that is this rank."""
+        lives = [life for life in list(self.lives.values()) if life.rank == rank]
+        if not lives or lives[-1].ends is not None:
+            raise BadInput(f"there is no rank {rank} to kill: choose another --rank")
+        os.kill(lives[-1].pid, signal.SIGKILL)
+        return lives[-1]
+
+
+def follow(run: Run, after: str, delay: float, rank: int) -> tuple[float, Life] | None:
+    """Print what the command prints, and kill once; (when, whom), or None."""
+    killed: list[tuple[float, Life]] = []
+    problems: list[BadInput] = []
+
+    def kill() -> None:
+        try:
+            life = run.kill(rank)
+        except BadInput as error:
+            problems.append(error)
+            return
+        killed.append((run.now(), life))
+        log(f"[kill_a_rank] SIGKILL to rank {rank}, process {life.pid}")
+
+    timer = None
+    for line in run.process.stdout or ():
+        run.lines.append((run.now(), line.rstrip("\n")))
+        log(line.rstrip("\n"))
+        if after in line and timer is None:
+            timer = threading.Timer(delay, kill)
+            timer.start()
+    run.process.wait()
+    if timer is not None:
+        timer.join()
+    if problems:
+        raise problems[0]
+    return killed[0] if killed else None
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = Parser(__doc__)
+    add = parser.add_argument
+    add("--rank", type=int, default=1, help="whom to kill (default: %(default)s)")
+    add("--after", metavar="TEXT", required=True, help="kill when this is printed")
+    add(
+        "--delay",
+        metavar="SECONDS",
+        type=float,
+        default=0.0,
+        help="and that much later",
+    )
+    add("--json", type=Path, metavar="FILE", help="write what happened when")
+    add("command", nargs=argparse.REMAINDER, help="the command, with its arguments")
+    args = parser.parse_args()
+    if not args.command:
+        parser.error("name the command to start: torchrun ...")
+    if not PROC.is_dir():
+        raise BadInput(f"there is no {PROC}: this needs Linux")
+    if args.json:
+        check_output_file(args.json, "--json")
+    return args
+
+
+@one_line_errors
+def main() -> None:
+    args = parse_arguments()
+    run = Run(args.command)
+    try:
+        killed = follow(run, args.after, args.delay, args.rank)
+    finally:
+        if run.process.poll() is None:
+            run.process.terminate()
+            run.process.wait()
+    run.look()
+    if killed is None:
+        log(f"[kill_a_rank] no line with {args.after!r} was printed: nobody was killed")
+        sys.exit(3)
+    if args.json:
+        lives = sorted(run.lives.values(), key=lambda life: (life.restart, life.rank))
+        record = {
+            "command": args.command,
+            "ends": run.now(),
+            "killed": {"at": killed[0], "rank": args.rank, "pid": killed[1].pid},
+            "lives": [asdict(life) for life in lives],
+            "lines": run.lines,
+        }
+        args.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    sys.exit(run.process.returncode)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,206 @@
+"""Train a byte GPT that is sharded over the ranks by PyTorch's ``fully_shard``.
+
+    torchrun --standalone --nproc-per-node=4 src/15_fsdp.py 100
+    torchrun --standalone --nproc-per-node=4 src/15_fsdp.py 100 --mixed-precision
+    torchrun --standalone --nproc-per-node=2 src/15_fsdp.py 60 --save-every 20
+    python src/13_train_gpt.py 90 --save-every 30        # goes on from it on one device
+
+Rank 0 prints what it holds and sends, counted and by formula, and then trains.
+"""
+
+import argparse
+import warnings
+
+import torch
+import torch.distributed as dist
+from torch.distributed.fsdp import (
+    FSDPModule,
+    MixedPrecisionPolicy,
+    fully_shard,
+)
+
+from common.accounting import compare, count_step
+from common.byte_gpt import ByteGPT, next_byte_loss
+from common.distributed import (
+    BadInput,
+    check_output_file,
+    describe_world,
+    is_rank_0,
+    join,
+    log,
+    one_line_errors,
+    positive_float,
+    positive_int,
+    speaks_first,
+)
+from common.formulas import by_formula
+from common.full_state import (
+    UnshardedBytes,
+    full_state_dict,
+    load_full_state_dict,
+    read_on_rank_0,
+)
+from common.gpt_training import (
+    Text,
+    add_save_options,
+    check_divides,
+    count_parameters,
+    local_batch,
+    make_gpt,
+    make_optimizer,
+    mean_over_ranks,
+    parse_text_training,
+    run_and_exit,
+)
+from common.snapshot import check_saved, progress, restoring_from, save_or_continue
+
+# The scores are a view, as a linear layer returns them for three dimensions. That is
+# harmless as long as nobody changes them in place.
+warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view")
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--mixed-precision",
+        action="store_true",
+        help="compute and gather in 16 bits, reduce and step in 32",
+    )
+    parser.add_argument(
+        "--keep-whole",
+        action="store_true",
+        help="keep blocks whole from forward to backward: more memory, less traffic",
+    )
+    parser.add_argument(
+        "--prefetch",
+        type=positive_int,
+        metavar="N",
+        help="blocks to gather ahead in forward (default: none)",
+    )
+    parser.add_argument(
+        "--max-norm",
+        type=positive_float,
+        metavar="NORM",
+        help="clip the gradients of all ranks together to this norm",
+    )
+
+
+# [start shard]
+def shard(model: ByteGPT, args: argparse.Namespace) -> FSDPModule:
+    """Shard in place: each block is a group of its own, the root has the rest."""
+    policy = MixedPrecisionPolicy()
+    if args.mixed_precision:
+        policy = MixedPrecisionPolicy(torch.bfloat16, reduce_dtype=torch.float32)
+    for block in model.blocks:
+        fully_shard(block, mp_policy=policy, reshard_after_forward=not args.keep_whole)
+    # last, so that it takes what no block has: embedding and head
+    fully_shard(model, mp_policy=policy)
+    blocks = list(model.blocks)
+    for number, block in enumerate(blocks):
+        ahead = blocks[number + 1 : number + 1 + (args.prefetch or 0)]
+        if ahead:
+            block.set_modules_to_forward_prefetch(ahead)
+    return model
+
+
+# [end shard]
+# [start step]
+def train_step(
+    model: ByteGPT,
+    optimizer: torch.optim.Optimizer,
+    inputs: torch.Tensor,
+    targets: torch.Tensor,
+    max_norm: float | None = None,
+) -> torch.Tensor:
+    """One step: this rank's inputs and targets [B / W, T]; the mean loss of these."""
+    optimizer.zero_grad()
+    loss = next_byte_loss(model(inputs).float(), targets)
+    loss.backward()  # the shards of gradients become the mean over the ranks
+    if max_norm:
+        # Every rank: the norm is that of the whole gradient, the sum over all shards.
+        torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+    optimizer.step()
+    return loss.detach()
+
+
+# [end step]
+def count_a_step(text: Text, args: argparse.Namespace) -> str:
+    """The table of what one rank holds and sends, counted in a step on a copy."""
+    model = make_gpt(args, text.device)
+    shard(model, args)
+    optimizer = make_optimizer(model.parameters(), args.learning_rate)
+    inputs, targets = map(local_batch, text.batch(0))
+    with UnshardedBytes() as whole:
+        measured = count_step(
+            model, optimizer, lambda: train_step(model, optimizer, inputs, targets)
+        )
+    measured["whole at once"] = whole.peak_bytes
+    formula = by_formula(args, inputs.shape)
+    return compare(measured, formula, "bytes on rank 0")
+
+
+# [start save]
+def save_snapshot(
+    model: ByteGPT,
+    optimizer: torch.optim.Optimizer,
+    steps_run: int,
+    args: argparse.Namespace,
+) -> str:
+    """One file in the form of src/13_train_gpt.py; all ranks call this together."""
+    snapshot = full_state_dict(model, optimizer) | {"steps_run": steps_run}
+    not_saved = ""
+    if is_rank_0():
+        not_saved = save_or_continue(snapshot, args.snapshot)
+    dist.barrier()  # whoever passes this line can read what rank 0 wrote
+    return not_saved
+
+
+def load_snapshot(
+    model: ByteGPT, optimizer: torch.optim.Optimizer, args: argparse.Namespace
+) -> int:
+    """Go on from a snapshot of any number of ranks; the steps it had run."""
+    snapshot, steps_run = read_on_rank_0(args.snapshot)
+    with restoring_from(args.snapshot):
+        load_full_state_dict(model, optimizer, snapshot)
+    log(f"Resuming from {args.snapshot} after {progress({'steps_run': steps_run})}")
+    return steps_run
+
+
+# [end save]
+def train(args: argparse.Namespace, device: torch.device) -> str:
+    """Train and print; returns why the last snapshot is not saved, or ""."""
+    check_divides(args.batch_size, dist.get_world_size(), "--batch-size", "ranks")
+    text = Text(args, device)
+    model = make_gpt(args, device)
+    log(f"{count_parameters(model):,} parameters on {describe_world(device)}")
+    log(count_a_step(text, args))
+    shard(model, args)
+    # after fully_shard: it replaces the parameters, and steps must reach the new ones
+    optimizer = make_optimizer(model.parameters(), args.learning_rate)
+    steps_run, not_saved = 0, ""
+    if args.save_every and args.snapshot.exists():
+        steps_run = load_snapshot(model, optimizer, args)
+    for step, inputs, targets in text.steps(steps_run):
+        parts = local_batch(inputs), local_batch(targets)
+        loss = train_step(model, optimizer, *parts, args.max_norm)
+        text.note(step, mean_over_ranks(loss))
+        if args.save_every and (step + 1) % args.save_every == 0:
+            not_saved = save_snapshot(model, optimizer, step + 1, args)
+    # all ranks score together: none has the whole model
+    text.report(text.test_loss(lambda tokens: model(tokens).float()))
+    return not_saved
+
+
+@one_line_errors
+def main() -> None:
+    args = parse_text_training(__doc__, add_save_options, add_options)
+    if args.sample:
+        raise BadInput("--sample needs the whole model: save it for 13_train_gpt.py")
+    if args.save_every and speaks_first():
+        check_output_file(args.snapshot, "--snapshot")
+    not_saved = train(args, join("15_fsdp.py"))
+    dist.destroy_process_group()
+    check_saved(not_saved)
+
+
+if __name__ == "__main__":
+    run_and_exit(main)

@@ -1,0 +1,103 @@
+"""Watch one step of FSDP: when each layer is gathered, computed, freed and reduced.
+
+    torchrun --standalone --nproc-per-node=2 src/15_timeline.py
+    torchrun --standalone --nproc-per-node=2 src/15_timeline.py --json events.json
+
+FSDP names what it does for torch.profiler; this script prints it in order.
+"""
+
+import json
+import re
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch.distributed.fsdp import fully_shard
+from torch.profiler import ProfilerActivity, profile
+
+from common.byte_gpt import BYTES, ByteGPT, Sizes, next_byte_loss
+from common.distributed import (
+    BadInput,
+    Parser,
+    check_output_file,
+    is_rank_0,
+    join,
+    log,
+    one_line_errors,
+    speaks_first,
+)
+from common.gpt_training import run_and_exit
+
+SIZES = Sizes(width=96, heads=12, blocks=3, context=64)
+STEPS = 3  # the last one is shown: FSDP learns the order of the layers in the first
+
+# what FSDP of torch 2.13 calls it, which moment of it, what we call that
+NAMES = (
+    ("all_gather", "start", "gather"),
+    ("pre_forward", "end", "forward"),
+    ("post_forward", "end", "free"),
+    ("pre_backward", "end", "backward"),
+    ("post_backward_reshard", "end", "free"),
+    ("post_backward_reduce", "start", "reduce-scatter"),
+)
+
+
+# [start watch]
+def watch_a_step(step) -> list[str]:
+    """What FSDP does in one call of ``step``, in order: ``gather blocks.0`` ..."""
+    with profile(activities=[ProfilerActivity.CPU]) as profiler:
+        step()
+    events = []
+    for event in profiler.events():
+        found = re.fullmatch(r"FSDP::(\w+)(?: \((.*)\))?", event.name)
+        for name, moment, what in NAMES:
+            if found is None or found[1] != name:
+                continue
+            layer = found[2] or "the root"
+            if (name, layer) == ("post_forward", "the root"):
+                continue  # the root stays whole: backward begins with it
+            events.append((getattr(event.time_range, moment), f"{what} {layer}"))
+    return [line for _, line in sorted(events)]
+
+
+# [end watch]
+def run(device: torch.device) -> list[str]:
+    """The events of the last of a few steps of this rank."""
+    torch.manual_seed(0)
+    model = ByteGPT(SIZES).to(device)
+    for block in model.blocks:
+        fully_shard(block)
+    fully_shard(model)
+    tokens = torch.randint(BYTES, (4, SIZES.context), device=device)
+
+    def step() -> None:
+        model.zero_grad()
+        next_byte_loss(model(tokens), tokens).backward()
+
+    for _ in range(STEPS - 1):
+        step()
+    return watch_a_step(step)
+
+
+@one_line_errors
+def main() -> None:
+    parser = Parser(__doc__)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the events")
+    args = parser.parse_args()
+    if args.json and speaks_first():
+        check_output_file(args.json, "--json")
+    events = run(join("15_timeline.py"))
+    for line in events:
+        log(f"  {line}")
+    if args.json and is_rank_0():
+        recorded = {"torch": torch.__version__, "blocks": SIZES.blocks}
+        try:
+            text = json.dumps(recorded | {"events": events}, indent=1) + "\n"
+            args.json.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise BadInput(f"cannot write {args.json}: {error.strerror}") from error
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    run_and_exit(main)

@@ -1,0 +1,147 @@
+"""The state of a sharded training as one file that needs no ranks, and back.
+
+    snapshot = full_state_dict(model, optimizer)    # on rank 0; {} on the others
+    load_full_state_dict(model, optimizer, snapshot)
+
+What is written has the form of ``model.state_dict()`` and ``optimizer.state_dict()`` of
+one process: ``src/13_train_gpt.py`` goes on from it, and the other way round.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.checkpoint.state_dict import (
+    StateDictOptions,
+    get_model_state_dict,
+    get_optimizer_state_dict,
+    set_model_state_dict,
+    set_optimizer_state_dict,
+)
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from common.accounting import local_tensor
+from common.distributed import is_rank_0
+from common.snapshot import SnapshotError, read_snapshot
+
+
+# [start save]
+def full_state_dict(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict:
+    """Model and optimizer, whole and on the CPU of rank 0; ``{}`` on the others.
+
+    All ranks call this together: each layer is gathered once, and let go again.
+    """
+    options = StateDictOptions(full_state_dict=True, cpu_offload=True)
+    state = get_model_state_dict(model, options=options)
+    named = get_optimizer_state_dict(model, optimizer, options=options)
+    if not is_rank_0():
+        return {}
+    return {"model": state, "optimizer": by_number(named, list(state))}
+
+
+def by_number(named: dict, names: list[str]) -> dict:
+    """An optimizer's state by parameter names -> by numbers, as one process has it."""
+    numbers = {name: number for number, name in enumerate(names)}
+    return {
+        "state": {numbers[name]: values for name, values in named["state"].items()},
+        "param_groups": [
+            group | {"params": [numbers[name] for name in group["params"]]}
+            for group in named["param_groups"]
+        ],
+    }
+
+
+# [end save]
+def by_name(numbered: dict, names: list[str]) -> dict:
+    """The other way round."""
+    return {
+        "state": {names[number]: x for number, x in numbered["state"].items()},
+        "param_groups": [
+            group | {"params": [names[number] for number in group["params"]]}
+            for group in numbered["param_groups"]
+        ],
+    }
+
+
+# [start load]
+def load_full_state_dict(
+    model: nn.Module, optimizer: torch.optim.Optimizer, snapshot: dict
+) -> None:
+    """Give every rank its shards of what rank 0 has read; the others pass ``{}``."""
+    options = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
+    names = [name for name, _ in model.named_parameters()]
+    state, named = {}, {}
+    if is_rank_0():
+        state = snapshot["model"]
+        named = by_name(snapshot["optimizer"], names)
+    # every rank, each tensor from rank 0
+    set_model_state_dict(model, state, options=options)
+    set_optimizer_state_dict(model, optimizer, named, options=options)
+
+
+# [end load]
+def read_on_rank_0(path: Path) -> tuple[dict, int]:
+    """(the snapshot on rank 0 and {} on the others, the steps it had run).
+
+    Raises:
+        SnapshotError: on every rank, whatever was wrong on rank 0.
+    """
+    snapshot, box = {}, [0, ""]
+    if is_rank_0():
+        try:
+            snapshot = read_snapshot(path)
+            box[0] = snapshot["steps_run"]
+        except SnapshotError as error:
+            box[1] = str(error)
+        except KeyError:
+            box[1] = f"{path} is a snapshot of another training: choose another"
+    dist.broadcast_object_list(box, src=0)
+    if box[1]:
+        raise SnapshotError(box[1])
+    return snapshot, box[0]
+
+
+class UnshardedBytes(TorchDispatchMode):
+    """Counts the bytes of gathered parameters after each operation, while active."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.peak_bytes = 0
+        self._storages: dict[int, weakref.ref] = {}
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # else the first call would import torch._dynamo, a second
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        result = func(*args, **kwargs)
+        name = func._schema.name
+        if name == "c10d::_allgather_base_":
+            self._watch(args[0])  # the buffer that all shards arrive in
+        elif name == "fsdp::split_with_sizes_copy":
+            for parameter in kwargs["out"]:
+                self._watch(parameter)
+        self.peak_bytes = max(self.peak_bytes, self.bytes())
+        return result
+
+    def _watch(self, tensor: torch.Tensor) -> None:
+        storage = local_tensor(tensor).untyped_storage()
+        self._storages[storage._cdata] = weakref.ref(storage)
+
+    def _alive(self) -> Iterator[torch.UntypedStorage]:
+        for key, reference in list(self._storages.items()):
+            storage = reference()
+            if storage is None:
+                del self._storages[key]
+            else:
+                yield storage
+
+    def bytes(self) -> int:
+        """Bytes of gathered parameters at the moment."""
+        return sum(storage.nbytes() for storage in self._alive())

@@ -1,0 +1,236 @@
+"""Checkpoints of a sharded training: every rank writes its shards, any grid reads them.
+
+    checkpoints = Checkpoints(Path("checkpoints"), model, optimizer, sizes)
+    steps_run = checkpoints.load_newest()          # 0 where there is none
+    checkpoints.save(steps_run, background=True)   # goes on while the training does
+    checkpoints.wait()                             # before the next, and at the end
+
+Each checkpoint is a folder, ``checkpoint-STEPS``, with files of each rank. The file
+``.metadata``, which says which part of which tensor is where, is written last: a folder
+without it is of a save that was killed.
+"""
+
+from __future__ import annotations
+
+import pickle
+import re
+import shutil
+import warnings
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
+from torch import nn
+from torch.distributed.checkpoint.api import CheckpointException
+from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
+
+from common.byte_gpt import Sizes
+from common.distributed import BadInput, is_rank_0, log
+from common.snapshot import MISFITS
+
+NAME = re.compile(r"checkpoint-(\d+)")
+WRITTEN_LAST = ".metadata"
+# not an Exception: it must be named to be caught
+FAILURES = (CheckpointException, *MISFITS, OSError, EOFError, pickle.PickleError)
+
+
+def all_folders(folder: Path) -> dict[int, Path]:
+    """Steps -> the folder of that checkpoint, complete or not, by steps."""
+    found = {}
+    for path in folder.iterdir() if folder.is_dir() else ():
+        match = NAME.fullmatch(path.name)
+        if match and path.is_dir():
+            found[int(match[1])] = path
+    return dict(sorted(found.items()))
+
+
+def complete(folder: Path) -> dict[int, Path]:
+    """Steps -> folder of each checkpoint that was written to its end."""
+    found = all_folders(folder)
+    return {n: path for n, path in found.items() if (path / WRITTEN_LAST).exists()}
+
+
+def newest(folder: Path) -> Path | None:
+    """The folder of the newest complete checkpoint; None where there is none."""
+    return next(reversed(complete(folder).values()), None)
+
+
+def remove_incomplete(folder: Path) -> None:
+    """Remove what killed saves left; no run may be saving there now."""
+    finished = complete(folder)
+    for steps, path in all_folders(folder).items():
+        if steps not in finished:
+            log(f"Removing {path}: a save that was never finished")
+            shutil.rmtree(path)
+
+
+def check_folder(folder: Path, option: str) -> None:
+    """Make sure before a long run that checkpoints can be put into ``folder``.
+
+    Raises:
+        BadInput: it is a file or a checkpoint, or there is no folder to make it in.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise BadInput(f"{option} {folder} is a file: give the name of a folder")
+    if (folder / WRITTEN_LAST).exists():
+        raise BadInput(
+            f"{option} {folder} is one checkpoint: give the folder it is in, "
+            f"{folder.parent}"
+        )
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise BadInput(
+            f"{option} {folder}: cannot make this folder ({error.strerror}): choose "
+            "another"
+        ) from error
+
+
+def agree(value: Any) -> Any:
+    """What rank 0 has found, on all ranks: their view of a folder may be older."""
+    box = [value]
+    # every rank must reach this line; a few bytes from rank 0 to each
+    dist.broadcast_object_list(box, src=0)
+    return box[0]
+
+
+class Checkpoints:
+    """Saves and loads a model and its optimizer, however they are sharded."""
+
+    def __init__(
+        self,
+        folder: Path,
+        model: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        sizes: Sizes,
+    ):
+        self.folder, self.model, self.optimizer = folder, model, optimizer
+        self.sizes = vars(sizes)
+        self.pending: tuple[int, Future] | None = None  # steps, when they are saved
+        self.not_saved = ""  # why the last save failed
+        # A save in the background has collectives, too. In the group of the training
+        # they would come between those of the steps, in another order on each rank.
+        self.group = dist.new_group(backend="gloo")
+        if is_rank_0():
+            remove_incomplete(folder)
+
+    def save(self, steps_run: int, background: bool = False) -> None:
+        """Write ``checkpoint-STEPS``; in the background, return when it is copied."""
+        self.wait()  # a second save beside the first would need as much memory again
+        model, optimizer = get_state_dict(self.model, self.optimizer)
+        training = {"steps_run": steps_run, **self.sizes}
+        state = {"model": model, "optimizer": optimizer, "training": training}
+        path = self.folder / f"checkpoint-{steps_run}"
+        try:
+            # Every rank: each writes its own shards into files of its own.
+            if background:
+                future = dcp.async_save(
+                    state, checkpoint_id=path, process_group=self.group
+                )
+                self.pending = steps_run, future
+                return
+            dcp.save(state, checkpoint_id=path, process_group=self.group)
+        except FAILURES as error:
+            self._failed(path, error)
+        else:
+            self._saved(path)
+
+    def wait(self) -> None:
+        """Return when what is being saved in the background is on the disk."""
+        if self.pending:
+            steps_run, future = self.pending
+            self.pending = None
+            path = self.folder / f"checkpoint-{steps_run}"
+            try:
+                future.result()
+            except FAILURES as error:
+                self._failed(path, error)
+            else:
+                self._saved(path)
+
+    def _saved(self, path: Path) -> None:
+        self.not_saved = ""
+        log(f"Saved {path}")
+
+    def _failed(self, path: Path, error: BaseException) -> None:
+        """No reason to lose the training, too: say it, and again at the end."""
+        self.not_saved = (
+            f"cannot write the checkpoint {path} ({reason(error)}): those before it "
+            "are unharmed; free some space or choose another --checkpoints"
+        )
+        log(f"Going on without a checkpoint: {self.not_saved}")
+
+    def load_newest(self) -> int:
+        """Go on as if the run that saved had never stopped; the steps it had run.
+
+        Raises:
+            BadInput: the newest checkpoint is damaged, or is of another model.
+        """
+        path = agree(newest(self.folder) if is_rank_0() else None)
+        if path is None:
+            return 0
+        steps_run = self._check(path)
+        # Tensors of this grid's shapes, to be filled: each rank asks for its shards,
+        # and reads from all files the pieces that lie in them.
+        model, optimizer = get_state_dict(self.model, self.optimizer)
+        read({"model": model, "optimizer": optimizer}, path)
+        set_state_dict(
+            self.model,
+            self.optimizer,
+            model_state_dict=model,
+            optim_state_dict=optimizer,
+        )
+        log(f"Resuming from {path} after {steps_run} steps")
+        return steps_run
+
+    def _check(self, path: Path) -> int:
+        """The steps that were run, if the checkpoint is one of this model."""
+        training = {"steps_run": 0, **dict.fromkeys(self.sizes, 0)}
+        read({"training": training}, path)
+        for name, mine in self.sizes.items():
+            if training[name] != mine:
+                raise BadInput(
+                    f"{path} is of a model with --{name} {training[name]}, and this "
+                    f"one has {mine}: ask for the same or choose another --checkpoints"
+                )
+        return training["steps_run"]
+
+
+def read(state: dict, path: Path) -> None:
+    """Fill the tensors of ``state`` in place from a checkpoint; every rank must come.
+
+    Raises:
+        BadInput: the checkpoint lacks something, or cannot be read.
+    """
+    try:
+        dcp.FileSystemReader(path).read_metadata()  # load would log a traceback, too
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # one sentence is enough
+            dcp.load(state, checkpoint_id=path)
+    except FAILURES as error:
+        raise BadInput(unreadable(path, error)) from error
+
+
+def unreadable(path: Path, error: BaseException) -> str:
+    """One sentence on a checkpoint that cannot be loaded, and what to do about it."""
+    others = [other for other in complete(path.parent).values() if other != path]
+    before = f"go on from {others[-1].name} before it" if others else "start anew"
+    return (
+        f"{path} is damaged or is no checkpoint of this program ({reason(error)}): "
+        f"move it away to {before}"
+    )
+
+
+def reason(error: BaseException) -> str:
+    """The first line of what went wrong, on the first rank on which it did."""
+    if isinstance(error, CheckpointException) and error.failures:
+        error = next(iter(error.failures.values()))[0]
+    words = getattr(error, "strerror", None) or str(error).strip().partition("\n")[0]
+    return (
+        f"{type(error).__name__}: {words.rstrip('.')}"
+        if words
+        else type(error).__name__
+    )

@@ -1,0 +1,129 @@
+"""What one of t ranks holds and sends when the layers of a byte GPT are cut.
+
+With W for the width, h heads and N bytes in the batch, per block:
+
+* parameters: (12 W^2 + 7 W) / t of what is cut, 6 W of norms and of biases of rows;
+* activations: 4 W + 4 + (12 W + h) / t numbers for each byte. The inputs of the two
+  norms and their results are whole. (Korthikanti et al., 2022, section 4.2, has 10
+  bytes + 24/t for W at 2 bytes a number: 2 of its 10 are masks of dropout, which this
+  model has none of.) With slices of the context: 2 W + (14 W + h + 4) / t, for only
+  what was gathered is whole. The paper keeps that in slices, too, and gathers again in
+  backward: (16 W + h + 4) / t, for one more all_gather at each of the two borders;
+* sent: an all_reduce of W N numbers for attention and for MLP, in each direction.
+"""
+
+from __future__ import annotations
+
+from common.byte_gpt import BYTES, Sizes
+from common.formulas import FLOAT32, embed_parameters
+from common.tensor_layers import own_bytes
+
+
+def own_scores(world_size: int, rank: int) -> int:
+    """How many bytes a rank scores."""
+    first, end = own_bytes(world_size, rank, BYTES)
+    return end - first
+
+
+def parameters(sizes: Sizes, world_size: int, rank: int) -> int:
+    """Numbers in the parameters on a rank."""
+    width = sizes.width
+    block = (12 * width**2 + 7 * width) // world_size + 6 * width
+    head = 2 * width + (width + 1) * own_scores(world_size, rank)
+    return embed_parameters(sizes) + sizes.blocks * block + head
+
+
+def kept_whole(sizes: Sizes) -> int:
+    """Numbers in those of which every rank holds all."""
+    return embed_parameters(sizes) + (6 * sizes.blocks + 2) * sizes.width
+
+
+def block_activations(sizes: Sizes, tokens: int, world_size: int, sliced: bool) -> int:
+    """Numbers that one block saves on a rank, for ``tokens`` bytes in all."""
+    width, heads = sizes.width, sizes.heads
+    if sliced:
+        return 2 * width * tokens + (14 * width + heads + 4) * tokens // world_size
+    return (4 * width + 4) * tokens + (12 * width + heads) * tokens // world_size
+
+
+def activations(
+    sizes: Sizes, batch_size: int, world_size: int, rank: int, sliced: bool
+) -> int:
+    """Bytes that all layers and the loss save on a rank for [B, T] tokens.
+
+    Beside the blocks: the input of the last norm with two statistics and its result,
+    the chances of the own bytes, and two whole numbers of 8 bytes for each token (it,
+    and where its target is); one for each place.
+    """
+    tokens = batch_size * sizes.context
+    parts = world_size if sliced else 1
+    head = (sizes.width + 2) * tokens // parts + sizes.width * tokens
+    head += own_scores(world_size, rank) * tokens
+    blocks = sizes.blocks * block_activations(sizes, tokens, world_size, sliced)
+    return FLOAT32 * (blocks + head) + 8 * (2 * tokens + sizes.context)
+
+
+def all_reduced(size: int, world_size: int) -> int:
+    """Bytes that a rank sends in one all_reduce of ``size`` bytes: lesson 03."""
+    return 2 * size * (world_size - 1) // world_size
+
+
+def sent_by_layers(sizes: Sizes, tokens: int, world_size: int) -> int:
+    """Bytes a rank sends for the blocks and before the head, in both directions.
+
+    The same with slices: a reduce_scatter and an all_gather are an all_reduce.
+    """
+    borders = 4 * sizes.blocks + 1  # the head's is crossed in backward alone
+    size = FLOAT32 * sizes.width * tokens
+    return borders * 2 * size * (world_size - 1) // world_size
+
+
+def sent_for_kept_whole(sizes: Sizes, world_size: int) -> int:
+    """Bytes a rank sends for gradients of what is whole, if it saw only its slice."""
+    return all_reduced(FLOAT32 * kept_whole(sizes), world_size)
+
+
+def sent_by_loss(tokens: int, world_size: int) -> int:
+    """Bytes a rank sends for the largest score, the sum and the score of the target."""
+    return all_reduced(3 * FLOAT32 * tokens, world_size)
+
+
+def by_hand(
+    sizes: Sizes, batch_size: int, world_size: int, rank: int, sliced: bool
+) -> dict[str, int]:
+    """Bytes that a rank holds and sends in 14_tensor_by_hand.py."""
+    numbers = parameters(sizes, world_size, rank)
+    tokens = batch_size * sizes.context
+    sent = sent_by_layers(sizes, tokens, world_size) + sent_by_loss(tokens, world_size)
+    return {
+        "parameters": FLOAT32 * numbers,
+        "gradients": FLOAT32 * numbers,
+        "optimizer state": 2 * FLOAT32 * numbers,
+        "activations": activations(sizes, batch_size, world_size, rank, sliced),
+        "sent in a step": sent
+        + (sent_for_kept_whole(sizes, world_size) if sliced else 0),
+    }
+
+
+def by_torch(
+    sizes: Sizes, batch_size: int, world_size: int, rank: int, sliced: bool
+) -> dict[str, int]:
+    """The same in 14_tensor_parallel.py, with torch 2.13 and AdamW.
+
+    The loss also keeps the number of targets, one number. With slices, the embedding
+    gets its whole gradient by an all_gather. The gradients of the norms stay in parts,
+    and are added up each time that something reads them: AdamW reads them three times.
+    """
+    table = by_hand(sizes, batch_size, world_size, rank, sliced)
+    table["activations"] += FLOAT32
+    if sliced:
+        stream = FLOAT32 * sizes.width * batch_size * sizes.context
+        norms = (
+            2 * (2 * sizes.blocks + 1) * all_reduced(FLOAT32 * sizes.width, world_size)
+        )
+        table["sent in a step"] += (
+            stream * (world_size - 1) // world_size
+            + 3 * norms
+            - sent_for_kept_whole(sizes, world_size)
+        )
+    return table

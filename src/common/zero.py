@@ -1,0 +1,250 @@
+"""ZeRO by hand: what a rank keeps of a layer, gathers, and frees.
+
+    zero = Zero(model.layers(), stage=3)
+    zero.begin_step()
+    loss_of(model(inputs)).backward()    # gradients are averaged in here
+    zero.step(optimizer)                 # AdamW(zero.masters())
+
+Stage 0 is plain data parallel. Stage 1 shards the state of the optimizer, stage 2 the
+gradients as well, stage 3 the parameters, too: Rajbhandari et al., 2020, "ZeRO".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from common import accounting
+
+STAGES = (0, 1, 2, 3)
+MASTER = torch.float32  # of 16-bit parameters: small updates would be rounded away
+
+
+# [start unit]
+class Unit:
+    """The parameters of one layer side by side in a flat tensor, cut into shards.
+
+    Parameters that take no gradient are left alone: they stay whole on every rank.
+    """
+
+    def __init__(self, layer: nn.Module, stage: int, dtype: torch.dtype | None = None):
+        rank, world_size = dist.get_rank(), dist.get_world_size()
+        self.stage = stage
+        self.parameters = [p for p in layer.parameters() if p.requires_grad]
+        numels = [parameter.numel() for parameter in self.parameters]
+        # rounded up: W need not divide the numbers of a layer, the rest is padding
+        numel = -(-sum(numels) // world_size)
+        padding = world_size * numel - sum(numels)
+        first = self.parameters[0]
+        dtype = dtype or first.dtype
+        self.whole = first.new_zeros(world_size * numel, dtype=dtype)
+        self.gradients = torch.zeros_like(self.whole)
+        values = self.whole.split([*numels, padding])
+        slots = self.gradients.split([*numels, padding])
+        pieces = zip(self.parameters, values, slots, strict=False)  # not the padding
+        for parameter, value, slot in pieces:
+            # the layer goes on working, in our memory
+            value.copy_(parameter.detach().flatten())
+            parameter.data = value.view_as(parameter)
+            parameter.grad = slot.view_as(parameter)
+        mine = slice(rank * numel, (rank + 1) * numel) if stage else slice(None)
+        self.shard, self.gradient_shard = self.whole[mine], self.gradients[mine]
+        if stage >= 2:
+            self.gradient_shard = self.gradient_shard.clone()
+            free(self.gradients)
+        if stage == 3:
+            self.shard = self.shard.clone()
+            free(self.whole)
+        # what the optimizer steps: the shard itself, or its copy in more bits
+        wide = MASTER if dtype.itemsize == 2 else dtype
+        self.master = nn.Parameter(self.shard.to(wide))
+
+    # [end unit]
+    # [start travel]
+    def gather(self) -> None:
+        """Make the layer's parameters whole on this rank; all ranks call this."""
+        allocate(self.whole)
+        # Every rank. shard [n] -> whole [W n]: (W-1) x n elements leave this rank.
+        dist.all_gather_single(self.whole, self.shard)
+
+    def expect_gradients(self) -> None:
+        """Give autograd room to add the gradients of this rank to."""
+        allocate(self.gradients)
+        self.gradients.zero_()
+
+    def begin_backward(self) -> None:
+        """What the backward pass of the layer needs, for a moment."""
+        if self.stage == 3:
+            self.gather()
+        self.expect_gradients()
+
+    def reduce(self) -> None:
+        """Average over the ranks; what this rank need not keep is freed."""
+        self.gradients /= dist.get_world_size()
+        if self.stage == 0:
+            # Every rank. [W n] -> [W n], in place: 2(W-1) x n elements are sent.
+            dist.all_reduce(self.gradients)
+        else:
+            # Every rank. [W n] -> [n]: (W-1) x n elements are sent.
+            dist.reduce_scatter_single(self.gradient_shard, self.gradients)
+        if self.stage >= 2:
+            free(self.gradients)
+        if self.stage == 3:
+            free(self.whole)
+        self.reduced = True
+
+    def let_go(self) -> None:
+        """Keep only this rank's shard of the parameters."""
+        free(self.whole)
+
+    # [end travel]
+    def begin_step(self) -> None:
+        """Forget the gradients of the step before."""
+        self.reduced = False
+        self.missing = len(self.parameters)
+        if self.stage < 2:
+            self.gradients.zero_()
+
+    def finish_gradients(self) -> None:
+        """Reduce what backward has not: a layer with parameters that took no part.
+
+        Their gradient is zero here, where one process would have none at all.
+        """
+        if not self.reduced:
+            if held_bytes(self.gradients) == 0:
+                self.expect_gradients()
+            self.reduce()
+
+    def gradient_arrived(self) -> None:
+        """Called once for each parameter of the layer, within backward."""
+        self.missing -= 1
+        if self.missing == 0:
+            self.reduce()
+
+    def transient_bytes(self) -> int:
+        """What of this layer is whole at the moment and will be freed again."""
+        passing = {2: [self.gradients], 3: [self.gradients, self.whole]}
+        return sum(held_bytes(tensor) for tensor in passing.get(self.stage, []))
+
+
+# [start free]
+def allocate(tensor: torch.Tensor) -> None:
+    """Give a freed tensor its memory again, with whatever is in there.
+
+    The tensor stays the same object, so views of it and what autograd has saved of
+    them see the new memory. FSDP does it the same way.
+    """
+    tensor.untyped_storage().resize_(tensor.numel() * tensor.element_size())
+
+
+def free(tensor: torch.Tensor) -> None:
+    """Give the memory of a tensor back; it must not be read until it is allocated."""
+    tensor.untyped_storage().resize_(0)
+
+
+# [end free]
+def held_bytes(tensor: torch.Tensor) -> int:
+    """Bytes that a tensor has now: 0 while it is freed."""
+    return tensor.untyped_storage().nbytes()
+
+
+# [start when]
+class Zero:
+    """Calls the units of a model at the right moments.
+
+    Every parameter of ``model`` belongs to one of ``layers``, and all ranks use the
+    layers in the same order, each at most once in a forward pass.
+    """
+
+    def __init__(
+        self,
+        layers: Iterable[nn.Module],
+        stage: int,
+        dtype: torch.dtype | None = None,
+    ):
+        self.stage = stage
+        self.peak_bytes = 0  # of all that is whole for a moment only
+        self.units: list[Unit] = []
+        for layer in layers:
+            if any(parameter.requires_grad for parameter in layer.parameters()):
+                self.units.append(unit := Unit(layer, stage, dtype))
+                self._watch(layer, unit)
+
+    def _watch(self, layer: nn.Module, unit: Unit) -> None:
+        """Have the unit told when its layer's forward and backward begin and end."""
+        if self.stage == 3:
+            layer.register_forward_pre_hook(self._calls(unit.gather))
+            layer.register_forward_hook(self._calls(unit.let_go))
+        if self.stage >= 2:
+            layer.register_forward_hook(self._await_backward(unit))
+        for parameter in unit.parameters:
+            parameter.register_post_accumulate_grad_hook(
+                self._calls(unit.gradient_arrived)
+            )
+
+    def _await_backward(self, unit: Unit) -> Callable[..., None]:
+        """Have the unit told when backward reaches what its layer has returned."""
+        begin = self._calls(unit.begin_backward)
+
+        def hook(_layer, _inputs, output: torch.Tensor) -> None:
+            if output.requires_grad:
+                output.register_hook(begin)
+
+        return hook
+
+    def _calls(self, method: Callable[[], None]) -> Callable[..., None]:
+        def hook(*_) -> None:
+            method()
+            transient = sum(unit.transient_bytes() for unit in self.units)
+            self.peak_bytes = max(self.peak_bytes, transient)
+
+        return hook
+
+    def masters(self) -> list[nn.Parameter]:
+        """What the optimizer steps: this rank's shards."""
+        return [unit.master for unit in self.units]
+
+    def begin_step(self) -> None:
+        """Forget the gradients of the step before; zero_grad() of this scheme."""
+        for unit in self.units:
+            unit.begin_step()
+
+    @torch.no_grad()
+    def step(self, optimizer: torch.optim.Optimizer) -> None:
+        """Step this rank's shards, and make the parameters whole where they are."""
+        for unit in self.units:
+            unit.finish_gradients()
+            unit.master.grad = unit.gradient_shard.to(unit.master.dtype)
+        optimizer.step()
+        for unit in self.units:
+            unit.master.grad = None
+            if unit.master.dtype != unit.shard.dtype:
+                unit.shard.copy_(unit.master)  # rounded to 16 bits
+            if self.stage in (1, 2):
+                unit.gather()
+
+    # [end when]
+    def parameter_bytes(self) -> int:
+        """Bytes of parameters that this rank holds now, beside masters of 16-bit."""
+        return sum(_distinct(unit.whole, unit.shard) for unit in self.units)
+
+    def gradient_bytes(self) -> int:
+        """Bytes of gradients that this rank holds now."""
+        pairs = [(unit.gradients, unit.gradient_shard) for unit in self.units]
+        return sum(_distinct(*pair) for pair in pairs)
+
+    def optimizer_bytes(self, optimizer: torch.optim.Optimizer) -> int:
+        """Bytes of the optimizer's state, and of masters where they are copies."""
+        copies = [
+            unit.master for unit in self.units if unit.master.dtype != unit.shard.dtype
+        ]
+        return accounting.optimizer_bytes(optimizer) + sum(map(held_bytes, copies))
+
+
+def _distinct(*tensors: torch.Tensor) -> int:
+    """Bytes of these tensors; two that share their memory count once."""
+    storages = {tensor.untyped_storage()._cdata: tensor for tensor in tensors}
+    return sum(map(held_bytes, storages.values()))

@@ -1,0 +1,51 @@
+"""src/15_fsdp.py: what a learner sees, and the sums of ranks_15_fsdp.py."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.in_ranks import assert_right, every_check_in
+from tests.scripts.trainings import SRC, read, script, sentence, torchrun
+
+pytestmark = pytest.mark.full
+
+SMALL = ["--width", 12, "--heads", 3, "--blocks", 2, "--context", 16]
+SMALL += ["--batch-size", 6]
+
+
+@every_check_in(Path(__file__).resolve().parent / "ranks_15_fsdp.py")
+def test_in_ranks(check, verdict_of):
+    assert_right(verdict_of(check))
+
+
+def test_from_ranks_to_one_device_and_back(tmp_path):
+    """3 ranks, then one process, then 2 ranks: each goes on where the last stopped."""
+    fsdp, metrics = SRC / "15_fsdp.py", tmp_path / "metrics.json"
+    save = ["--save-every", 10, *SMALL]
+    done = torchrun(tmp_path, 3, fsdp, 30, *save, "--metrics", metrics)
+    assert done.returncode == 0, done.stderr
+    assert "they differ" not in done.stdout
+    numbers = json.loads(metrics.read_text())
+    assert numbers["losses"][-1] < numbers["losses"][0] - 1
+    assert read(tmp_path / "gpt.pt")["steps_run"] == 30
+    done = script(tmp_path, "13_train_gpt.py", 40, *save)
+    assert "Resuming from gpt.pt after 30 steps" in done.stdout, done.stderr
+    done = torchrun(tmp_path, 2, fsdp, 50, *save, "--mixed-precision")
+    assert "Resuming from gpt.pt after 40 steps" in done.stdout, done.stderr
+    assert "they differ" not in done.stdout
+    assert read(tmp_path / "gpt.pt")["steps_run"] == 50
+
+
+def test_foreign_snapshot_is_one_sentence(tmp_path):
+    (tmp_path / "gpt.pt").write_text("no snapshot")
+    done = torchrun(tmp_path, 2, SRC / "15_fsdp.py", 2, "--save-every", 1, *SMALL)
+    assert done.returncode != 0
+    said = [line for line in done.stderr.splitlines() if "15_fsdp.py: error" in line]
+    assert len(said) == 1, done.stderr
+    assert "gpt.pt is damaged or is no snapshot" in said[0]
+
+
+def test_sample_is_refused(tmp_path):
+    done = script(tmp_path, "15_fsdp.py", 1, "--sample", 10)
+    assert "--sample needs the whole model" in sentence(done)

@@ -1,0 +1,68 @@
+"""src/15_zero_by_hand.py: what a learner sees, and the sums of ranks_15_zero.py."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.in_ranks import assert_right, every_check_in
+from tests.scripts import trainings
+
+pytestmark = pytest.mark.full
+
+SMALL = ["--width", 12, "--heads", 3, "--blocks", 1, "--context", 16]
+
+
+@every_check_in(Path(__file__).resolve().parent / "ranks_15_zero.py")
+def test_in_ranks(check, verdict_of):
+    assert_right(verdict_of(check))
+
+
+def zero(folder, ranks, *arguments):
+    return trainings.torchrun(
+        folder, ranks, trainings.SRC / "15_zero_by_hand.py", *arguments
+    )
+
+
+def test_learns_the_text_and_counts_as_the_formula_says(tmp_path):
+    """Three ranks, so that the head needs two numbers of padding."""
+    metrics = tmp_path / "metrics.json"
+    done = zero(tmp_path, 3, 40, "--batch-size", 12, "--metrics", metrics)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert "2 numbers of padding" in lines
+    assert "parameters                    670,808        670,808" in lines
+    assert not [line for line in lines if "they differ" in line]
+    numbers = json.loads(metrics.read_text())
+    assert numbers["world_size"] == 3 and len(numbers["losses"]) == 40
+    assert numbers["test_loss"] < numbers["unigram_entropy"] - 0.2
+
+
+def test_mixed_precision_learns_too(tmp_path):
+    metrics = tmp_path / "metrics.json"
+    options = ["--stage", 2, "--mixed-precision", "--metrics", metrics]
+    done = zero(tmp_path, 2, 30, "--batch-size", 4, *SMALL, *options)
+    assert done.returncode == 0, done.stderr
+    assert "they differ" not in done.stdout
+    losses = json.loads(metrics.read_text())["losses"]
+    assert losses[-1] < losses[0] - 1
+
+
+def test_batch_that_cannot_be_divided_is_refused(tmp_path):
+    done = zero(tmp_path, 2, 1, "--batch-size", 3, *SMALL)
+    assert said_by_rank_0(done) == (
+        "15_zero_by_hand.py: error: --batch-size 3 cannot be divided among 2 ranks: "
+        "choose 2 or 4"
+    )
+
+
+def said_by_rank_0(done):
+    """The one line of the script; torchrun adds its own report below."""
+    said = [line for line in done.stderr.splitlines() if "hand.py: e" in line]
+    assert len(said) == 1, done.stderr
+    return said[0]
+
+
+def test_world_of_one_is_refused(tmp_path):
+    done = trainings.script(tmp_path, "15_zero_by_hand.py", 1)
+    assert "one rank has nobody to talk to" in trainings.sentence(done)

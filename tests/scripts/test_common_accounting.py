@@ -1,0 +1,151 @@
+"""What the scripts of lessons 12 to 16 count is what there is."""
+
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from common.accounting import (
+    Activations,
+    Sent,
+    bytes_of,
+    compare,
+    gradient_bytes,
+    optimizer_bytes,
+    parameter_bytes,
+)
+from common.byte_gpt import Block, Sizes
+from common.formulas import block_activations
+from grader.engine.ledger import ring_bytes
+from tests.scripts.trainings import ROOT, SRC, torchrun
+
+
+def network():
+    return nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 2))
+
+
+# What a rank holds
+
+
+def test_tied_parameter_counts_once():
+    model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))
+    model[1].weight = model[0].weight
+    assert parameter_bytes(model) == 4 * (16 + 4 + 4)
+
+
+def test_gradients_count_while_they_are_there():
+    model = network()
+    assert gradient_bytes(model) == 0
+    model(torch.ones(3, 4)).sum().backward()
+    assert gradient_bytes(model) == parameter_bytes(model) == 4 * (30 + 14)
+    model.zero_grad()
+    assert gradient_bytes(model) == 0
+
+
+@pytest.mark.parametrize(
+    ("make", "states"),
+    [
+        (lambda p: torch.optim.AdamW(p), 2),
+        (lambda p: torch.optim.SGD(p, 0.1, momentum=0.9), 1),
+        (lambda p: torch.optim.SGD(p, 0.1), 0),
+    ],
+)
+def test_state_of_the_optimizer_without_its_step_counters(make, states):
+    model = network().double()
+    optimizer = make(model.parameters())
+    model(torch.ones(3, 4, dtype=torch.float64)).sum().backward()
+    optimizer.step()
+    assert optimizer_bytes(optimizer) == states * parameter_bytes(model)
+
+
+def test_none_and_the_same_tensor_twice():
+    tensor = torch.ones(5)
+    assert bytes_of([tensor, None, tensor]) == 20
+
+
+# What forward saves
+
+
+def test_saved_inputs_and_results_are_counted_and_released():
+    model = network()
+    inputs = torch.ones(3, 4)
+    with Activations(model) as activations:
+        loss = model(inputs).square().sum()
+        # the input, ReLU's result (saved by it and by the layer after it), the scores
+        assert activations.bytes == 4 * (12 + 18 + 6)
+        loss.backward()
+    assert activations.bytes == 0
+    assert activations.peak_bytes == 4 * (12 + 18 + 6)
+
+
+def test_peak_of_two_rounds_at_once_is_twice_one():
+    model = network()
+    with Activations(model) as activations:
+        losses = [model(torch.ones(3, 4)).sum() for _ in range(2)]
+        for loss in losses:
+            loss.backward()
+        del loss, losses
+        assert activations.peak_bytes == 2 * 4 * (12 + 18)
+        model(torch.ones(3, 4)).sum().backward()
+    assert activations.peak_bytes == 2 * 4 * (12 + 18)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("sizes", [Sizes(), Sizes(96, 6), Sizes(20, 5, context=11)])
+def test_block_saves_what_the_formula_says(sizes, dtype):
+    block = Block(sizes).to(dtype)
+    x = torch.randn(3, sizes.context, sizes.width, dtype=dtype, requires_grad=True)
+    with Activations(block) as activations:
+        y = block(x)
+        saved = block_activations(sizes, 3 * sizes.context)
+        assert activations.bytes == saved * dtype.itemsize
+        del y
+
+
+# What a rank sends
+
+
+@pytest.fixture(scope="module", params=[2, 3])
+def counted(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("counted")
+    program = Path(__file__).with_name("ranks_common_accounting.py")
+    done = torchrun(folder, request.param, program, folder, PYTHONPATH=f"{SRC}:{ROOT}")
+    assert done.returncode == 0, done.stderr
+    files = sorted(folder.glob("*.json"))
+    return [json.loads(path.read_text()) for path in files]
+
+
+def test_scripts_count_the_calls_that_the_grader_counts(counted):
+    names = {
+        "all_gather_single": "all_gather",
+        "reduce_scatter_single": "reduce_scatter",
+    }
+    for found in counted:
+        # what DDP sends to compare the shapes of parameters is not of a step
+        ledger = [[names.get(op, op), *rest] for op, *rest in found["ledger"]]
+        assert found["traffic"] == ledger
+        assert {op for op, *_ in ledger} > {"all_reduce", "all_gather", "broadcast"}
+
+
+def test_wire_bytes_are_those_of_the_ring_algorithms():
+    for n in (2, 3, 4):
+        assert round(Sent("all_reduce", 12, n).on_the_wire) == ring_bytes(12, n)
+        whole = 12 * n  # an all-reduce is a reduce-scatter and an all-gather
+        both = Sent("reduce_scatter", whole, n), Sent("all_gather", 12, n)
+        parts = sum(call.on_the_wire for call in both)
+        assert parts == Sent("all_reduce", whole, n).on_the_wire
+    assert Sent("send", 7, 4).on_the_wire == 7
+    assert Sent("broadcast", 12, 4).on_the_wire == Fraction(9)
+
+
+# The table
+
+
+def test_table_shows_both_numbers_and_where_they_differ():
+    shown = compare({"a": 1000, "b": 2}, {"a": 1000, "b": 3}, "bytes on rank 1")
+    first, *lines = [line.split() for line in shown.splitlines()]
+    assert first == ["bytes", "on", "rank", "1", "measured", "formula"]
+    assert lines == [["a", "1,000", "1,000"], ["b", "2", "3", "they", "differ"]]

@@ -1,0 +1,63 @@
+"""src/common/distributed.py: whole lines, and each thing said once."""
+
+import os
+import socket
+
+import pytest
+import torch
+import torch.distributed as dist
+
+from common import distributed
+
+LINE = "[node 0 local 1 rank 1] Epoch {number} | Batch size 32 | Steps 12"
+
+
+@pytest.fixture
+def joined(tmp_path):
+    """A process group of one rank, this process."""
+    store = f"file://{tmp_path}/store"
+    dist.init_process_group("gloo", init_method=store, rank=0, world_size=1)
+    yield
+    dist.destroy_process_group()
+
+
+def test_line_goes_out_in_one_piece(monkeypatch):
+    """So that ranks which share an output cannot write into each other's lines."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, theirs, os.fdopen(os.dup(theirs.fileno()), "w") as output:
+        monkeypatch.setattr("sys.stdout", output)
+        for number in range(3):
+            distributed.log(LINE.format(number=number))
+        # on such a socket, what was written in one piece is received in one piece
+        pieces = [ours.recv(4096).decode() for _ in range(3)]
+    assert pieces == [LINE.format(number=number) + "\n" for number in range(3)]
+
+
+def test_process_that_has_joined_nobody_speaks_for_itself(capsys):
+    assert distributed.is_rank_0() and distributed.world_size() == 1
+    distributed.log("here")
+    assert capsys.readouterr().out == "here\n"
+    assert distributed.label(torch.device("cpu")) == "CPU0"
+    assert "rank" not in distributed.describe_world(torch.device("cpu"))
+
+
+def test_rank_says_which_of_how_many_it_is(joined, monkeypatch, capsys):
+    assert distributed.label(torch.device("cpu")) == "rank 0 of 1"
+    told = distributed.describe_world(torch.device("cpu"))
+    assert told.startswith("1 ranks, each on CPU") and told.endswith("backend gloo")
+    assert distributed.no_bar() is None
+    monkeypatch.setattr(dist, "get_rank", lambda: 2)
+    distributed.log("nobody hears this")
+    assert capsys.readouterr().out == ""
+    assert distributed.no_bar() is True
+
+
+@pytest.mark.parametrize("name", ["RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"])
+def test_first_rank_of_any_launcher_speaks_for_all(name, monkeypatch):
+    for other in ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"):
+        monkeypatch.delenv(other, raising=False)
+    assert distributed.speaks_first()
+    monkeypatch.setenv(name, "1")
+    assert not distributed.speaks_first()
+    monkeypatch.setenv(name, "0")
+    assert distributed.speaks_first()

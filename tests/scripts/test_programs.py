@@ -1,0 +1,143 @@
+"""How much a reader opens for each program of src/, and what may never grow again.
+
+pytest tests/scripts/test_programs.py -s -k table    # prints the table
+"""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+SRC = Path(__file__).resolve().parents[2] / "src"
+PROGRAMS = sorted(SRC.glob("*.py"))
+MODULES = sorted(path for path in (SRC / "common").glob("*.py") if path.stem[0] != "_")
+OWN_LINES, MODULE_LINES = 180, 250
+EARLY, LATE = (3, 600), (6, 1200)  # modules of common, lines: to lesson 11, and after
+ONLY = {"07_elastic.py": (60, 0, 60)}  # own lines, modules, lines
+
+# (own lines, modules, lines) of programs that do not meet the bounds yet: may shrink
+NOT_YET = {
+    "01_single_device.py": (128, 3, 821),
+    "02_hello_ranks.py": (152, 3, 691),
+    "04_data_parallel.py": (142, 3, 835),
+    "05_ddp_spawn.py": (150, 4, 1023),
+    "06_checkpoint.py": (175, 5, 1134),
+    "07_kill_a_rank.py": (189, 1, 439),
+    "07_torchrun.py": (183, 4, 962),
+    "08_multinode_spawn.py": (168, 4, 1041),
+    "08_multinode_torchrun.py": (179, 4, 958),
+    "09_requeue.py": (225, 6, 1293),
+    "09_srun.py": (194, 6, 1262),
+    "12_model_parallel.py": (266, 5, 1379),
+    "12_timeline.py": (220, 2, 650),
+    "13_pipeline.py": (234, 9, 1781),
+    "13_pipeline_by_hand.py": (306, 9, 1853),
+    "13_train_gpt.py": (142, 8, 1613),
+    "14_tensor_by_hand.py": (101, 10, 1832),
+    "14_tensor_parallel.py": (133, 11, 1921),
+    "15_fsdp.py": (206, 9, 1824),
+    "15_zero_by_hand.py": (174, 8, 1659),
+    "16_fsdp_tensor_parallel.py": (224, 10, 1988),
+}
+# modules of more than MODULE_LINES, with their lines: may shrink
+TOO_LONG: dict[str, int] = {}
+
+
+def imported(path):
+    """The modules of common that a file imports itself."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module == "common":
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            package, _, module = node.module.partition(".")
+            found |= {module} if package == "common" else set()
+    return found
+
+
+def opened(path):
+    """All modules that a reader of a program may have to open."""
+    found, new = set(), imported(path)
+    while new:
+        found |= new
+        modules = [SRC / "common" / f"{name}.py" for name in new]
+        new = {name for module in modules for name in imported(module)} - found
+    return found
+
+
+def lines(path):
+    return len(path.read_text(encoding="utf-8").splitlines())
+
+
+def size(path):
+    """(lines of the program, modules it needs, lines of all of them)"""
+    modules = opened(path)
+    others = sum(lines(SRC / "common" / f"{name}.py") for name in modules)
+    return lines(path), len(modules), lines(path) + others
+
+
+def bounds(path):
+    if path.name in ONLY:
+        return ONLY[path.name]
+    return OWN_LINES, *(EARLY if path.name < "12" else LATE)
+
+
+def meets(found, most):
+    return all(value <= limit for value, limit in zip(found, most, strict=True))
+
+
+def test_table_of_programs():
+    print(f"\n{'program':<30} {'lines':>5} {'modules':>7} {'lines in all':>12}")
+    for path in PROGRAMS:
+        own, modules, everything = size(path)
+        short = "" if meets(size(path), bounds(path)) else "  more than the bound"
+        print(f"{path.name:<30} {own:>5} {modules:>7} {everything:>12}{short}")
+
+
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.name)
+def test_reader_of_a_program_opens_little(path):
+    found, most = size(path), bounds(path)
+    if path.name in NOT_YET:
+        assert not meets(found, most), f"strike {path.name} from NOT_YET: it is short"
+        most = NOT_YET[path.name]
+    assert meets(found, most), f"{path.name} has {found}, at most {most}"
+
+
+def test_program_imports_no_program():
+    names = {path.stem for path in PROGRAMS}
+    for path in [*PROGRAMS, *MODULES]:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            text = node.value if isinstance(node, ast.Constant) else None
+            assert text not in names, f"{path.name} names the program {text}"
+
+
+def test_modules_import_no_circle():
+    for path in MODULES:
+        assert path.stem not in opened(path), f"common/{path.name} imports itself"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.name)
+def test_module_is_short(path):
+    if path.name in TOO_LONG:
+        assert MODULE_LINES < lines(path) <= TOO_LONG[path.name]
+    else:
+        assert lines(path) <= MODULE_LINES
+
+
+def test_exceptions_are_of_files_that_exist():
+    assert set(NOT_YET) <= {path.name for path in PROGRAMS}
+    assert set(TOO_LONG) <= {path.name for path in MODULES}
+
+
+def test_programs_are_named_after_their_lesson():
+    pages = {page.name[:2] for page in (SRC.parent / "docs/lessons").glob("*.rst")}
+    for path in PROGRAMS:
+        assert re.fullmatch(r"\d\d_[a-z0-9_]+", path.stem), path.name
+        assert path.name[:2] in pages, f"{path.name}: no such lesson"
+
+
+def test_readme_names_exactly_the_programs_that_exist():
+    text = (SRC / "README.md").read_text(encoding="utf-8")
+    named = re.findall(r"^\| \d\d \| `(\w+\.py)`", text, re.M)
+    assert named == [path.name for path in PROGRAMS]
