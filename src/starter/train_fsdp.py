@@ -141,7 +141,7 @@ def mean_loss(model: nn.Module, batch: list, device: torch.device) -> torch.Tens
     return loss_function(model, [t.to(device, non_blocking=True) for t in batch])
 
 
-def train_step(model: nn.Module, optimizer, batches, step: int, args) -> torch.Tensor:
+def train_step(model, optimizer, batches, step: int, args) -> torch.Tensor:
     """One step on the batch of all ranks; the mean loss of this one, on the device."""
     mean = torch.zeros((), device=args.device)
     for part in range(args.accumulation):
