@@ -44,7 +44,7 @@ figures: env ## draw docs/figures/*.svg again
 transcripts: env ## record again what the commands on the pages print
 	@$(BIN)/python tools/transcripts.py record
 
-lint: env ## check style, types, spelling, shell scripts and pages
+lint: env ## check style, types, spelling, shell scripts, pages, and the bounds of the house
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/pyright --pythonpath $(BIN)/python
@@ -54,6 +54,7 @@ lint: env ## check style, types, spelling, shell scripts and pages
 	$(BIN)/check-jsonschema --builtin-schema vendor.readthedocs .readthedocs.yaml
 	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec containers/compose.yaml
 	$(BIN)/hadolint containers/Dockerfile
+	$(BIN)/pytest -q -s tests/scripts/test_programs.py tests/grader/test_house_rules.py
 
 bench: env ## measure how fast the grader is
 	@$(BIN)/python tools/bench.py
