@@ -23,7 +23,7 @@ def steps_before(output):
 def ends_trained(output, steps):
     """Whether the last lines say that all is saved and that the loss has fallen."""
     losses = [float(n) for n in re.findall(r"validation loss ([\d.]+)", output)]
-    saved = f"step {steps} of {steps} | sav" in output
+    saved = f"step {steps} of {steps} | saved" in output
     return saved and losses[-1] < 1.5
 
 
