@@ -102,9 +102,7 @@ class Agent:
             if any(statuses.values()) or hangs:  # as torchrun does
                 time.sleep(0.05)  # whoever has a word to say says it
                 for pid in set(pids) - set(statuses):
-                    os.kill(pid, signal.SIGKILL)
-                    os.waitpid(pid, 0)
-                    statuses.setdefault(pid, 0)
+                    statuses[pid] = self.end(pid)
             time.sleep(0.002)
         expect.that(
             not hangs,
@@ -117,6 +115,15 @@ class Agent:
             text = log.read_text() if log.exists() else ""
             steps.append([int(line) for line in text.split()])
         return steps, [statuses[pid] for pid in pids]
+
+    @staticmethod
+    def end(pid):
+        """Kill a rank; its status counts only if it was killed before this."""
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if not done:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+        return status if status == signal.SIGKILL else 0
 
     def fork(self, rank, total_steps, save_every, restart, kill):
         pid = os.fork()
