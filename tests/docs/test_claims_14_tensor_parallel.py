@@ -103,7 +103,7 @@ ENDS_ITS_GROUP = """
 import sys
 from pathlib import Path
 sys.path.insert(0, "SRC")
-from common import devices
+from common import distributed
 import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh

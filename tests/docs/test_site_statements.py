@@ -92,7 +92,7 @@ def test_the_sentences_of_a_stopped_installation_are_the_real_ones():
 
 def test_the_states_of_doctor_are_the_real_ones():
     display = "".join(
-        path.read_text(encoding="utf-8") for path in (ROOT / "grader").glob("*.py")
+        path.read_text(encoding="utf-8") for path in (ROOT / "grader").rglob("*.py")
     )
     for state in ("works", "absent", "broken"):
         assert f'"{state}"' in display, state
