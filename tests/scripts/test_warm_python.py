@@ -31,7 +31,7 @@ if __name__ == "__main__":
     mp.spawn(rank, (sys.argv[1],), nprocs=2)
 """
 RESTARTS = """
-import os, sys
+import os, sys, time
 import torch, torch.distributed as dist
 dist.init_process_group("gloo")
 count = os.environ["TORCHELASTIC_RESTART_COUNT"]
@@ -40,6 +40,7 @@ dist.all_reduce(total)
 open(f"{count}-{dist.get_rank()}-of-{int(total)}", "w").close()
 dist.destroy_process_group()
 if count == "0" and os.environ["RANK"] == "1": sys.exit(7)
+if count == "0": time.sleep(60)  # torchrun ends this rank, and says so
 """
 SELF = """
 import __main__, os, sys, threading
