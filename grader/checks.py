@@ -8,6 +8,7 @@ one). Reading the marks from the syntax tree keeps torch out of this process.
 from __future__ import annotations
 
 import ast
+import itertools
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,7 +45,10 @@ class Check:
 
 
 def checks_in(path: Path, seeds: tuple[int, ...] = SEEDS) -> list[Check]:
-    """Every run that the file asks for, in the order of the file.
+    """Every run that the file asks for: first each function once, as in the file.
+
+    A wrong answer is found sooner in this order than if a function came with all its
+    world sizes first.
 
     Raises:
         UserError: the file is missing or not Python, a ``test_`` function has no
@@ -56,13 +60,15 @@ def checks_in(path: Path, seeds: tuple[int, ...] = SEEDS) -> list[Check]:
         raise UserError(f"there are no checks: {path} is missing", 3) from None
     except (OSError, SyntaxError, ValueError) as error:
         raise UserError(f"cannot read the checks in {path}: {error}", 3) from error
-    checks: list[Check] = []
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
-            checks.extend(_runs(path, node, seeds))
-    if not checks:
+    functions = [
+        _runs(path, node, seeds)
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+    ]
+    if not functions:
         raise UserError(f"{path} has no function that begins with test_", 3)
-    return checks
+    rounds = itertools.zip_longest(*functions)
+    return [check for round_ in rounds for check in round_ if check is not None]
 
 
 def _runs(path: Path, node: ast.FunctionDef, seeds: tuple[int, ...]) -> list[Check]:

@@ -8,7 +8,7 @@ any time. What pytest prints of a part is in build/PART.log meanwhile, and shown
 has ended; all parts run, also when one has failed. At the end there is a table of the
 parts and the slowest tests, and a JUnit file, build/junit.xml.
 
-Exit status: 0 all passed, 1 some failed.
+Exit status: 0 all passed, 1 some failed, or no test has started a program of src/.
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,6 +33,7 @@ ANSWERS = "tests/grader/test_known_answers.py"
 PAGES = "tests/docs"
 JOBS = (PAGES, "tests/jobs")
 REST = (f"--ignore={ANSWERS}", "tests/grader", "tests/scripts")
+PROGRAMS = {path.name for path in (ROOT / "src").glob("*.py")}
 ONE_SEED = ("--seeds", "1")
 AT_ONCE = 2  # parts
 SLOWEST = 10
@@ -102,26 +102,20 @@ def run(part: Part) -> Outcome:
     return Outcome(part, done.returncode, seconds, cases)
 
 
-def run_all(full: bool) -> list[Outcome]:
-    """All parts, with one warm Python for all of them."""
+def run_all(full: bool) -> tuple[list[Outcome], set[str]]:
+    """All parts, with one warm Python for all; and the programs none has started."""
     BUILD.mkdir(exist_ok=True)
     if full:
         os.environ["WORKSHOP_FULL"] = "1"  # tests/grader/test_known_answers.py reads it
     for old in BUILD.glob("junit*.xml"):
         old.unlink()
-    with ThreadPoolExecutor(AT_ONCE) as pool, warm_python():
-        return list(pool.map(run, parts(full)))
-
-
-@contextmanager
-def warm_python() -> Iterator[None]:
-    """One warm Python for the tests of all parts (tests/warm), where that can be."""
-    if not warm.is_possible():
-        yield
-        return
-    with closing(warm.WarmPython()) as session:
-        session.enter()
-        yield
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        if not warm.is_possible():
+            return list(pool.map(run, parts(full))), set()
+        with closing(warm.WarmPython()) as session:
+            session.enter()
+            outcomes = list(pool.map(run, parts(full)))
+            return outcomes, PROGRAMS - session.started()
 
 
 def table(outcomes: list[Outcome]) -> str:
@@ -166,11 +160,13 @@ def main() -> int:
     parser.add_argument("--full", action="store_true", help="everything")
     full = parser.parse_args().full
     start = time.monotonic()
-    outcomes = run_all(full)
+    outcomes, never_started = run_all(full)
     write_junit(outcomes)
     print(f"{table(outcomes)}\n\n{time.monotonic() - start:.0f} seconds in all")
+    if never_started:
+        print(f"no test has started {', '.join(sorted(never_started))}")
     print(totals(outcomes))
-    return int(any(outcome.status for outcome in outcomes))
+    return int(bool(never_started) or any(outcome.status for outcome in outcomes))
 
 
 if __name__ == "__main__":

@@ -37,13 +37,14 @@ def below(root: int) -> tuple[list[int], set[int]]:
     zombies, gone = set(), set()
     for pid in (int(entry) for entry in os.listdir("/proc") if entry.isdigit()):
         try:
-            stat = Path(f"/proc/{pid}/stat").read_text()
+            with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:
+                stat = file.read()
         except OSError:
             gone.add(pid)
             continue
-        state, parent = stat.rsplit(") ", 1)[1].split()[:2]
+        state, parent = stat.rsplit(b") ", 1)[1].split(None, 2)[:2]
         parents[pid] = int(parent)
-        if state == "Z":
+        if state == b"Z":
             zombies.add(pid)
     below, found = {root}, []
     while more := [p for p, up in parents.items() if up in below and p not in below]:

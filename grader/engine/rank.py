@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import functools
 import importlib.machinery
 import inspect
 import linecache
@@ -70,7 +71,6 @@ class Session:
         self.path = job["exercise_path"]
         self.ledger = Ledger(self.path)
         self.main_thread = threading.main_thread().ident or 0
-        self.originals: dict[str, Any] = {}
         self.scheduler: Any = None
 
     # -- the main thread ---------------------------------------------------------
@@ -106,8 +106,8 @@ class Session:
 
     def _check(self) -> dict[str, Any]:
         self._record_how_it_leaves()
-        _fork_safe_seeds(self.job["seed"])
-        self.originals = tampering.fingerprint()
+        torch.default_generator.manual_seed(self.job["seed"])
+        random.seed(self.job["seed"])
         self.state[PHASE] = LOADING
         exercise = self._load_exercise()
         check = _load_check(self.job["check_path"], self.job["function"])
@@ -214,6 +214,7 @@ class Session:
             and not thread.daemon
             and thread.is_alive()
         ]
+        share = (self.rank + self.job["draw"]) % self.job["world_size"]
         try:
             gone = not os.path.isdir(os.getcwd())
         except OSError:
@@ -221,7 +222,7 @@ class Session:
         return {
             "threads": threads,
             "folder_gone": gone,
-            "tampered": tampering.changed(self.originals),
+            "tampered": tampering.changed(share, self.job["world_size"]),
         }
 
     def _record_how_it_leaves(self) -> None:
@@ -240,25 +241,26 @@ class Session:
                 return original(*args, **kwargs)
 
             setattr(module, name, leaving)
+            tampering.accept(module.__name__, name)
 
         for name in ("_exit", "abort", "kill", "killpg"):
             recorded(os, name)
 
 
-def _fork_safe_seeds(seed: int) -> None:
-    torch.manual_seed(seed)
-    random.seed(seed)
-
-
-def _load_check(path: str, function: str):
-    """The check function, with pytest's explanations of plain ``assert``."""
+@functools.cache
+def compiled_check(path: str) -> types.CodeType:
+    """A file of checks, with pytest's explanations of plain ``assert``."""
     from _pytest.assertion.rewrite import rewrite_asserts
 
     source = Path(path).read_bytes()
     tree = ast.parse(source, path)
     rewrite_asserts(tree, source)
+    return compile(tree, path, "exec")
+
+
+def _load_check(path: str, function: str):
     module = types.ModuleType(Path(path).stem)
     module.__file__ = path
     sys.modules[module.__name__] = module
-    exec(compile(tree, path, "exec"), module.__dict__)
+    exec(compiled_check(path), module.__dict__)
     return getattr(module, function)

@@ -10,15 +10,14 @@ import signal
 import sys
 from pathlib import Path
 
-import torch
-
 _PR_SET_PDEATHSIG = 1
+_LIBC = ctypes.CDLL(None)
 
 
 def enter(job: dict, rank: int, output: int) -> None:
     """Own process group, limits, environment, folder and output of a rank."""
     os.setpgid(0, 0)
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD, signal.SIGPIPE):
         signal.signal(number, signal.SIG_DFL)
     null = os.open(os.devnull, os.O_RDONLY)
@@ -40,16 +39,11 @@ def enter(job: dict, rank: int, output: int) -> None:
     _limit(resource.RLIMIT_DATA, _data_bytes() + job["memory_bytes"])
     for name in [n for n in os.environ if n.startswith(("SLURM_", "OMPI_", "PMI"))]:
         del os.environ[name]
-    world_size = str(job["world_size"])
-    os.environ.update(
-        RANK=str(rank),
-        LOCAL_RANK=str(rank),
-        WORLD_SIZE=world_size,
-        LOCAL_WORLD_SIZE=world_size,
-        MASTER_ADDR="127.0.0.1",
-        MASTER_PORT="29500",
-    )
-    torch.set_num_threads(1)
+    for name in ("RANK", "LOCAL_RANK"):
+        os.environ[name] = str(rank)
+    for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE"):
+        os.environ[name] = str(job["world_size"])
+    os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"] = "127.0.0.1", "29500"
 
 
 def _limit(which: int, amount: int) -> None:

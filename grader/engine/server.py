@@ -16,7 +16,7 @@ import socket
 
 import torch
 
-from grader.engine import supervisor
+from grader.engine import supervisor, tampering
 from grader.engine.forkserver import QUICK_FORKS
 
 PRELOAD = ("torch.testing", "pytest", "_pytest.assertion.rewrite")
@@ -44,6 +44,7 @@ def serve(descriptor: int) -> None:
     torch.set_num_threads(1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps supervisors
+    tampering.take()
     gc.collect()
     gc.freeze()
     later = list(PRELOAD_LATER)
@@ -53,14 +54,13 @@ def serve(descriptor: int) -> None:
     while True:
         ready, _, _ = select.select([control], [], [], IDLE if later else None)
         if not ready:
-            importlib.import_module(later.pop(0))
-            gc.freeze()
+            _import(later.pop(0))
             continue
         message, descriptors, _, _ = socket.recv_fds(control, 64, 1)
         if not message:
             os._exit(0)
         while later and message == b"later":
-            importlib.import_module(later.pop(0))
+            _import(later.pop(0))
         if os.fork() == 0:
             status = 1
             try:
@@ -71,3 +71,13 @@ def serve(descriptor: int) -> None:
             finally:
                 os._exit(status)
         os.close(descriptors[0])
+
+
+def _import(name: str) -> None:
+    """Import a module that the ranks will use; torch replaces some functions then."""
+    importlib.import_module(name)
+    if name == "torch._dynamo":
+        # init_process_group empties these caches: each rank would copy them to do so
+        torch._dynamo.trace_rules.clear_lru_cache()
+    tampering.take()
+    gc.freeze()

@@ -6,6 +6,7 @@ import builtins
 import os
 import sys
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -31,34 +32,41 @@ _GUARDED = {
 _ALLOWED = {"__warningregistry__", "_", "__builtins__"}
 
 
-def fingerprint() -> dict[str, Any]:
-    """Every public function that a check relies on, by its name."""
-    marks: dict[str, Any] = {
-        f"{place}.{name}": value
-        for place, module in _GUARDED.items()
-        for name, value in vars(module).items()
-        if callable(value) and name not in _ALLOWED
-    }
-    for place in _GUARDED:
-        if place in sys.modules:
-            marks[f"sys.modules[{place!r}]"] = sys.modules[place]
-    return marks
+_before: dict[tuple[str, str], Any] = {}
 
 
-def changed(before: dict[str, Any]) -> list[str]:
-    """The names that stand for another thing than before.
+def take() -> None:
+    """Remember what a check relies on; the server does this before it forks."""
+    for place, module in _GUARDED.items():
+        _before["sys.modules", place] = sys.modules.get(place)
+        for name, value in vars(module).items():
+            if callable(value) and name not in _ALLOWED:
+                _before[place, name] = value
 
-    What torch itself puts in their place, as ``torch._dynamo`` does when it is
-    imported, is no tampering.
+
+def accept(place: str, name: str) -> None:
+    """What stands there now is the grader's own."""
+    _before[place, name] = _namespace(place)[name]
+
+
+def changed(share: int, shares: int) -> list[str]:
+    """The names, of one of so many shares, that stand for another thing than before.
+
+    Looking at a function copies the page of memory that it is on: so each rank of a
+    check looks at one share. What torch itself puts in a function's place, as
+    ``torch._dynamo`` does when it is imported, is no tampering.
     """
-    if not before:
-        return []
-    after = fingerprint()
-    return sorted(
-        name
-        for name, value in before.items()
-        if after.get(name) is not value and not _made_by_torch(after.get(name))
-    )[:5]
+    found = []
+    for place, name in list(_before)[share::shares]:
+        now = _namespace(place).get(name)
+        if now is not _before[place, name] and not _made_by_torch(now):
+            named = f"[{name!r}]" if place == "sys.modules" else f".{name}"
+            found.append(place + named)
+    return found
+
+
+def _namespace(place: str) -> Mapping[str, Any]:
+    return sys.modules if place == "sys.modules" else vars(_GUARDED[place])
 
 
 def _made_by_torch(value: Any) -> bool:

@@ -28,6 +28,7 @@ def parts(tmp_path, monkeypatch):
     plan = [Part(name, (*options, str(tmp_path / f"test_{name}.py"))) for name in texts]
     monkeypatch.setattr(run_tests, "BUILD", tmp_path / "build")
     monkeypatch.setattr(run_tests, "parts", lambda full: plan)
+    monkeypatch.setattr(run_tests, "PROGRAMS", set())
     monkeypatch.setattr("sys.argv", ["run_tests.py"])
     return tmp_path / "build"
 
@@ -50,6 +51,18 @@ def test_slowest_tests_come_first_and_junit_holds_all(parts, capsys):
     assert sorted(case.get("name") for case in cases) == [
         *("test_it", "test_it", "test_quick", "test_slow")
     ]
+
+
+def test_program_that_no_test_starts_is_a_failure(parts, tmp_path, monkeypatch, capsys):
+    started = "import subprocess\ndef test_it(): subprocess.run(['python', 'is.py'])"
+    (tmp_path / "test_starts.py").write_text(started)
+    options = ("-p", "no:cacheprovider", "--rootdir", str(tmp_path))
+    plan = [Part("starts", (*options, str(tmp_path / "test_starts.py")))]
+    monkeypatch.setattr(run_tests, "parts", lambda full: plan)
+    for programs, status in (({"is.py"}, 0), ({"is.py", "is_not.py"}, 1)):
+        monkeypatch.setattr(run_tests, "PROGRAMS", programs)
+        assert run_tests.main() == status
+    assert "no test has started is_not.py\n" in capsys.readouterr().out
 
 
 def test_a_contributors_run_leaves_out_only_what_is_marked():

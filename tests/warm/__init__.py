@@ -71,6 +71,13 @@ class WarmPython:
         os.environ["WARM_COLD_PYTHON"] = str(self.cold)
         os.environ["PATH"] = f"{self.bin}{os.pathsep}{os.environ['PATH']}"
 
+    def started(self) -> set[str]:
+        """The names of the programs that were started so far, warm or cold."""
+        try:
+            return set((self.folder / "started").read_text().split())
+        except FileNotFoundError:
+            return set()
+
     def close(self) -> None:
         """End the server and all that it has started; its folder goes, too."""
         os.close(self._lifeline)

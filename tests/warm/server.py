@@ -76,6 +76,8 @@ def serve(listening: socket.socket, own: dict[str, str]) -> program.Program | No
     """Returns in each program's process, and in the server when its time is over."""
     for name in PRELOADED:
         importlib.import_module(name)
+    # init_process_group empties these caches: each program would copy them to do so
+    sys.modules["torch._dynamo"].trace_rules.clear_lru_cache()
     gc.collect()
     gc.freeze()
     gc.disable()

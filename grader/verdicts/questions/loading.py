@@ -17,15 +17,15 @@ def grader_failed(seen: Evidence) -> Finding | None:
 
 
 def functions_were_replaced(seen: Evidence) -> Finding | None:
-    for rank in seen.ranks:
-        if names := rank.report.get("tampered"):
-            lines = [
-                f"your file replaced {', '.join(names)}",
-                "nothing it computes can be trusted then: use these functions, "
-                "do not overwrite them",
-            ]
-            return Finding(Kind.TAMPERED, lines)
-    return None
+    names = {name for rank in seen.ranks for name in rank.report.get("tampered", ())}
+    if not names:
+        return None
+    lines = [
+        f"your file replaced {', '.join(sorted(names)[:5])}",
+        "nothing it computes can be trusted then: use these functions, "
+        "do not overwrite them",
+    ]
+    return Finding(Kind.TAMPERED, lines)
 
 
 def folder_is_gone(seen: Evidence) -> Finding | None:
