@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -18,12 +19,17 @@ def state_of(pid: int) -> str:
 
 
 def waited_for_a_core(pid: int) -> float:
-    """Seconds for which the main thread was ready but another one ran."""
-    try:
-        text = Path(f"/proc/{pid}/task/{pid}/schedstat").read_text()
-        return int(text.split()[1]) / 1e9
-    except (OSError, IndexError, ValueError):
-        return 0.0
+    """Seconds for which its threads were ready but others ran, added up.
+
+    The main thread's alone would not do: it sleeps while another one of its process
+    that holds the GIL waits for a core.
+    """
+    seconds = 0.0
+    with contextlib.suppress(OSError, IndexError, ValueError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            text = Path(f"/proc/{pid}/task/{thread}/schedstat").read_text()
+            seconds += int(text.split()[1]) / 1e9
+    return seconds
 
 
 def below(root: int) -> tuple[list[int], set[int]]:

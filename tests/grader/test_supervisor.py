@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from types import SimpleNamespace
 
 from grader.engine import processes, rank_process
@@ -76,6 +77,34 @@ def test_rank_that_waits_for_a_core_gets_its_time(monkeypatch):
     clock = rank_process.Stopwatch(ranks)
     clock.start -= 11 * rank_process.PATIENCE
     assert clock.passed(10, ranks)
+
+
+BUSY_THREAD = """
+import os, threading, time
+os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
+def work():
+    while True: pass
+threading.Thread(target=work, daemon=True).start()
+print(flush=True)
+time.sleep(600)
+"""
+
+
+def test_waits_of_all_threads_of_a_rank_count():
+    """Two processes on one core whose main threads sleep."""
+    command = [sys.executable, "-c", BUSY_THREAD]
+    rivals = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(2)]
+    try:
+        for rival in rivals:
+            rival.stdout.readline()
+        waited = [processes.waited_for_a_core(rival.pid) for rival in rivals]
+        time.sleep(2)
+        for rival, before in zip(rivals, waited, strict=True):
+            assert processes.waited_for_a_core(rival.pid) - before > 0.2
+    finally:
+        for rival in rivals:
+            rival.kill()
+            rival.communicate()
 
 
 def test_ranks_that_wait_in_turn_get_the_time_of_all_their_waits(monkeypatch):

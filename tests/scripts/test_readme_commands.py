@@ -1,0 +1,70 @@
+"""The commands in the table of src/README.md run, here with two steps or epochs."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+ROW = re.compile(r"^\| \d\d \| `(\d\d_\w+\.py)` \| .* \| `((?:python|torchrun) .*)` \|$")
+TABLE = (ROOT / "src" / "README.md").read_text(encoding="utf-8").splitlines()
+COMMANDS = dict(row.groups() for row in map(ROW.match, TABLE) if row)
+# What must be there first, by programs of the table
+BEFORE = {
+    "06_compare_snapshots.py": (
+        "python src/01_single_device.py 1 1 --snapshot a.pt && cp a.pt b.pt"
+    ),
+    "16_checkpoint_to_file.py": (
+        "torchrun src/16_fsdp_tensor_parallel.py 2 --save-every 2 "
+        "--checkpoints checkpoints"
+    ),
+}
+# Programs that no other test of the short `make test` starts
+QUICK = re.compile(r"07_(one_rank|teardown|elastic)|08_link|1[2-6]_")
+FAILS = {"03_deadlocks.py": 1, "07_one_rank_fails.py": 1}  # what they are there for
+COLD = {"07_teardown.py": "its ranks are forked from it, and end as Python ends"}
+
+
+def shortened(command: str) -> str:
+    """With two ranks and two steps."""
+    command = re.sub(r"\b\d{2,}(?=\s|$)", "2", command)
+    return command.replace("torchrun ", "torchrun --standalone --nproc-per-node=2 ")
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        pytest.param(
+            program,
+            marks=[
+                *([] if QUICK.match(program) else [pytest.mark.full]),
+                *([pytest.mark.cold(COLD[program])] if program in COLD else []),
+            ],
+        )
+        for program in COMMANDS
+    ],
+)
+def test_command_in_the_table_runs(program, tmp_path):
+    (tmp_path / "src").symlink_to(ROOT / "src")
+    commands = [BEFORE[program]] if program in BEFORE else []
+    commands = [shortened(one) for one in (*commands, COMMANDS[program])]
+    done = subprocess.run(
+        ["bash", "-ec", "\n".join(commands)],
+        cwd=tmp_path,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == FAILS.get(program, 0), done.stdout + done.stderr
+    assert done.stdout
+
+
+def test_table_has_a_command_for_nearly_every_program():
+    programs = {path.name for path in (ROOT / "src").glob("[0-9]*.py")}
+    assert set(COMMANDS) <= programs
+    assert len(COMMANDS) > 0.8 * len(programs)
