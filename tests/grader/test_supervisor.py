@@ -7,6 +7,8 @@ import sys
 import time
 from types import SimpleNamespace
 
+import pytest
+
 from grader.engine import processes, rank_process
 
 # A process starts another one and ends at the moment that is asked for. This takes
@@ -90,6 +92,7 @@ time.sleep(600)
 """
 
 
+@pytest.mark.cold("the threads of a process are looked at, by its number")
 def test_waits_of_all_threads_of_a_rank_count():
     """Two processes on one core whose main threads sleep."""
     command = [sys.executable, "-c", BUSY_THREAD]
