@@ -261,8 +261,10 @@ class RunningJob:
             task.signal(signal.SIGKILL)
         for session in self.attached:
             signal_session(session, signal.SIGKILL)
-        for task in self.tasks:
-            task.wait()
+        while left := [task for task in self.tasks if task.running]:
+            for task in left:  # one that was about to start, too
+                task.signal(signal.SIGKILL)
+            time.sleep(0.05)
 
     def judge(self, status: int) -> int:
         """The Exit_status: of the script, or 256 + signal, or PBS's own below 0."""
