@@ -19,7 +19,7 @@ from common.distributed import (
     log,
     one_line_errors,
     positive_int,
-    torchrun_place,
+    torchrun_local_rank,
 )
 
 TINY, LARGE = 1, 4 * 1024 * 1024  # float32: 4 bytes and 16 MiB
@@ -44,8 +44,7 @@ def main() -> None:
     parser = Parser(__doc__)
     parser.add_argument("--repeats", type=positive_int, default=10)
     repeats = parser.parse_args().repeats
-    env = torchrun_place()
-    device = choose_device(env.local_rank)
+    device = choose_device(torchrun_local_rank())
     dist.init_process_group(choose_backend(device))
     log(f"all-reduce over {describe_world(device)}")
     for name, numel in (("4 bytes", TINY), ("16 MiB", LARGE)):
