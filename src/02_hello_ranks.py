@@ -28,8 +28,7 @@ from common.distributed import (
     one_line_errors,
     positive_int,
 )
-from common.launchers import DistEnv, get_dist_env
-from common.rendezvous import Master, find_master
+from common.launchers import DistEnv, Master, find_master, get_dist_env
 
 
 def meet(env: DistEnv, master: Master, backend: str, timeout_s: int) -> None:

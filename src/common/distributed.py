@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import logging
 import math
 import os
 import socket
@@ -34,6 +35,8 @@ RANK = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
 
 # tqdm's default lock is shared by processes: Python warns of it when a rank is killed
 tqdm.set_lock(threading.RLock())
+# mp.spawn reports each rank that it ends because another, which has said why, failed
+logging.getLogger("torch.multiprocessing.spawn").setLevel(logging.ERROR)
 
 
 class BadInput(Exception):
@@ -72,6 +75,11 @@ def one_line_errors(main: Callable) -> Callable:
             return main(*args, **kwargs)
         except BadInput as error:
             refuse(str(error))
+        except dist.DistError as error:
+            if dist.is_initialized():
+                raise
+            reason = str(error).partition("\n")[0]
+            refuse(f"are MASTER_ADDR and MASTER_PORT right? No connection: {reason}")
         except ProcessExitedException as error:
             if error.exit_code != 2:  # with 2, the rank itself has said why
                 raise
@@ -188,8 +196,8 @@ def torchrun_local_rank() -> int:
     names = ("TORCHELASTIC_RUN_ID", "RANK", "LOCAL_RANK", "GROUP_RANK")
     if missing := [name for name in names if name not in os.environ]:
         start = "torchrun --standalone --nproc-per-node=2 SCRIPT ..."
-        missing = ", ".join(missing)
-        raise BadInput(f"{missing} not set, so torchrun did not start this: {start}")
+        why = f"{', '.join(missing)} not set"
+        raise BadInput(f"torchrun did not start this process, {why}: {start}")
     return int(os.environ["LOCAL_RANK"])
 
 
@@ -231,5 +239,5 @@ def read_number(name: str) -> int:
     """The whole number, 0 or more, in this environment variable."""
     text = os.environ.get(name, "")
     if not text.isdecimal():
-        raise BadInput(f"{name}={text!r} is not a whole number of 0 or more")
+        raise BadInput(f"{name}={text!r} is not a whole number of 0 or more: set it")
     return int(text)

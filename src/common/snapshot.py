@@ -83,11 +83,13 @@ def read_snapshot(path: Path) -> dict:
             return dict(torch.load(file, map_location="cpu", weights_only=True))
     except Exception as error:  # a damaged file raises nearly anything
         cure = "move it away to start from scratch, or choose another --snapshot"
-        if Path(f"{path}.previous").exists():
+        if os.path.exists(f"{path}.previous"):
             cure = f"resume from the previous one (mv {path}.previous {path}) or {cure}"
-        reason = getattr(error, "strerror", None) or type(error).__name__
+        what = "is damaged or is no snapshot", type(error).__name__
+        if isinstance(error, PermissionError):
+            what = "cannot be read", error.strerror
         raise SnapshotError(
-            f"the snapshot {path} is damaged or is no snapshot ({reason}): {cure}"
+            f"the snapshot {path} {what[0]} ({what[1]}): {cure}"
         ) from error
 
 
@@ -162,7 +164,7 @@ class Run:
     def state_dict(self) -> dict:
         """Counters and parts; all ranks call this: a part may be gathered from all."""
         parts = {name: part.state_dict() for name, part in self.parts.items()}
-        return self.counters | parts
+        return parts | self.counters
 
     def load_state_dict(self, state: dict) -> None:
         """Restore what :meth:`state_dict` returned, on each rank."""
