@@ -102,7 +102,7 @@ def train(args: argparse.Namespace, device: torch.device, place: str) -> None:
         distributed.log(
             f"[{place}] Epoch {epoch} | "
             f"Batch size {args.batch_size} | Steps {len(loader)}",
-            every_rank=True,  # to show that all nodes take part
+            every_rank=True,
         )
         loss_sum = run_epoch(ddp_model, optimizer, loader, device)
         # every rank must reach this line: the sum over the ranks, 4 bytes
@@ -125,9 +125,7 @@ def run_rank(local_rank: int, nprocs: int, args: argparse.Namespace) -> None:
 
 @distributed.one_line_errors
 def main() -> None:
-    args = data.parse_training(
-        __doc__, nprocs="ranks of each node (default: as devices)"
-    )
+    args = data.parse_training(__doc__, nprocs="ranks of each node")
     read_node()  # before there are processes: bad input is refused once
     nprocs = args.nprocs or distributed.count_accelerators() or 2
     mp.spawn(run_rank, args=(nprocs, args), nprocs=nprocs)

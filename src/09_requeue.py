@@ -85,6 +85,7 @@ def run_epoch(
     for images, labels in loader:
         if stop.agreed(device):  # every rank, in every step
             run.save()
+            snapshot.check_saved(run.not_saved)
             raise Stopped
         # from step and rank: so no random state needs to be saved
         torch.manual_seed(
