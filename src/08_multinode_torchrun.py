@@ -11,7 +11,6 @@ On two nodes with 4 processes each, the same command on both (HOST is the first)
 """
 
 import argparse
-import os
 
 import torch
 import torch.distributed as dist
@@ -94,7 +93,7 @@ def main() -> None:
     """What each process does, on each node; torchrun has started it."""
     args = data.parse_training(__doc__)
     local_rank = distributed.torchrun_local_rank()
-    rank, node = os.environ["RANK"], os.environ["GROUP_RANK"]
+    rank, node = map(distributed.read_number, ("RANK", "GROUP_RANK"))
     place = f"node {node} local {local_rank} rank {rank}"
     train(args, setup(local_rank), place)  # when it returns, DDP is gone
     dist.destroy_process_group()

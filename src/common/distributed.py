@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import NoReturn
@@ -23,9 +23,8 @@ from typing import NoReturn
 import torch
 import torch.distributed as dist
 
-# Before init_process_group: its functions take that moment's default group as a default
-# argument. Imported later, as DDP does, it keeps the group and its threads alive, and
-# now and then a rank aborts when Python ends (torch 2.13 with gloo).
+# Imported after init_process_group, as DDP does, it would keep the group's threads
+# alive, and now and then a rank would abort when Python ends (torch 2.13 with gloo).
 import torch.distributed.nn.functional
 from torch.multiprocessing.spawn import ProcessExitedException
 from tqdm import tqdm
@@ -74,12 +73,12 @@ def one_line_errors(main: Callable) -> Callable:
         try:
             return main(*args, **kwargs)
         except BadInput as error:
-            refuse(str(error))
+            _refuse(str(error))
         except dist.DistError as error:
             if dist.is_initialized():
                 raise
-            reason = str(error).partition("\n")[0]
-            refuse(f"are MASTER_ADDR and MASTER_PORT right? No connection: {reason}")
+            why = f"are MASTER_ADDR and MASTER_PORT right? No connection: {error}"
+            _refuse(why.partition("\n")[0])
         except ProcessExitedException as error:
             if error.exit_code != 2:  # with 2, the rank itself has said why
                 raise
@@ -88,7 +87,7 @@ def one_line_errors(main: Callable) -> Callable:
     return guarded
 
 
-def refuse(sentence: str) -> NoReturn:
+def _refuse(sentence: str) -> NoReturn:
     """Print the sentence once for all ranks, and end with status 2.
 
     Rank 0 reports what all ranks find. The others wait for the launcher to end them;
@@ -112,7 +111,7 @@ class Parser(argparse.ArgumentParser):
         super().__init__(description=description, formatter_class=raw)
 
     def error(self, message: str) -> NoReturn:
-        refuse(f"{message} (--help shows the usage)")
+        _refuse(f"{message} (--help shows the usage)")
 
 
 def positive_int(text: str) -> int:
@@ -191,14 +190,20 @@ def describe_world(device: torch.device) -> str:
     return f"{world_size()} ranks, each on {name}, backend {dist.get_backend()}"
 
 
+def read_number(name: str, environ: Mapping[str, str] = os.environ) -> int:
+    """The whole number, 0 or more, in this environment variable."""
+    text = environ.get(name, "")
+    if not (text.isascii() and text.isdecimal()):
+        raise BadInput(f"{name}={text!r} is not a whole number of 0 or more: set it")
+    return int(text)
+
+
 def torchrun_local_rank() -> int:
     """LOCAL_RANK, which picks the device; refuses if torchrun has not set it."""
-    names = ("TORCHELASTIC_RUN_ID", "RANK", "LOCAL_RANK", "GROUP_RANK")
-    if missing := [name for name in names if name not in os.environ]:
+    if "TORCHELASTIC_RUN_ID" not in os.environ:
         start = "torchrun --standalone --nproc-per-node=2 SCRIPT ..."
-        why = f"{', '.join(missing)} not set"
-        raise BadInput(f"torchrun did not start this process, {why}: {start}")
-    return int(os.environ["LOCAL_RANK"])
+        raise BadInput(f"torchrun did not start this process: {start}")
+    return read_number("LOCAL_RANK")
 
 
 def join(program: str) -> torch.device:
@@ -226,18 +231,7 @@ def free_port() -> int:
 def prepare_spawn(nprocs: int | None) -> int:
     """How many ranks ``mp.spawn`` starts; they inherit where to connect from here."""
     if rank := os.environ.get("RANK"):  # each of its processes would spawn, too
-        raise BadInput(
-            f"RANK={rank} is set, but this script starts its ranks itself: unset RANK "
-            "and run it with plain python, without a launcher"
-        )
+        raise BadInput(f"RANK={rank} is set: unset RANK and start this by plain python")
     os.environ["MASTER_ADDR"] = "127.0.0.1"  # all of them are on this machine
     os.environ["MASTER_PORT"] = str(free_port())
     return nprocs or count_accelerators() or 2
-
-
-def read_number(name: str) -> int:
-    """The whole number, 0 or more, in this environment variable."""
-    text = os.environ.get(name, "")
-    if not text.isdecimal():
-        raise BadInput(f"{name}={text!r} is not a whole number of 0 or more: set it")
-    return int(text)

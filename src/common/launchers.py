@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from common.distributed import BadInput
+from common.distributed import BadInput, read_number
 
 
 @dataclass(frozen=True)
@@ -65,14 +65,13 @@ VARIABLES = {
 }
 # [end variables]
 
-# What must equal the launcher's own number wherever it is set as well. (torchrun sets
-# these names itself; a NODE_RANK beside it numbers the nodes in another order.)
+# What must equal the launcher's own number wherever it is set as well (not by torchrun)
 COPIES = VARIABLES["by hand"] | {"node_rank": "NODE_RANK"}
 # The shell that `salloc` opens on a node is a step, too, but not a rank.
 INTERACTIVE_STEP = str(0xFFFFFFFA)
 
 
-def find_launcher(environ: Mapping[str, str]) -> str:
+def _find_launcher(environ: Mapping[str, str]) -> str:
     """The launcher that started this process: the innermost one that left a trace."""
     if "TORCHELASTIC_RUN_ID" in environ:
         return "torchrun"
@@ -93,13 +92,8 @@ def find_launcher(environ: Mapping[str, str]) -> str:
 
 
 def get_dist_env(environ: Mapping[str, str] = os.environ) -> DistEnv:
-    """The rank, local rank, sizes and launcher of this process.
-
-    Raises:
-        BadInput: a variable is missing, is no whole number, is out of range, or
-            contradicts another one of the innermost launcher.
-    """
-    launcher = find_launcher(environ)
+    """The rank, local rank, sizes and launcher of this process; or BadInput."""
+    launcher = _find_launcher(environ)
     if launcher == "python":
         return DistEnv("python", 0, 0, 1, 1, 0)
     names = VARIABLES[launcher]
@@ -109,21 +103,13 @@ def get_dist_env(environ: Mapping[str, str] = os.environ) -> DistEnv:
             f"{', '.join(missing)} not set: a process started {by} needs "
             f"all of {', '.join(names.values())}"
         )
-    numbers = {what: _number(environ, name) for what, name in names.items()}
+    numbers = {what: read_number(name, environ) for what, name in names.items()}
     if launcher == "srun":
         numbers["local_world_size"] = _tasks_here(environ, numbers["node_rank"])
     _refuse_contradictions(environ, launcher, numbers)
     env = DistEnv(launcher=launcher, **{"node_rank": None, **numbers})
     _refuse_impossible(env)
     return env
-
-
-def _number(environ: Mapping[str, str], name: str) -> int:
-    """The value of a variable that must be a whole number of 0 or more."""
-    text = environ[name]
-    if not re.fullmatch(r"[0-9]{1,9}", text):
-        raise BadInput(f"{name}={text!r} is not a whole number of 0 or more")
-    return int(text)
 
 
 def _tasks_here(environ: Mapping[str, str], node_rank: int) -> int:
@@ -142,9 +128,7 @@ def _tasks_here(environ: Mapping[str, str], node_rank: int) -> int:
     return counts[node_rank]
 
 
-def _refuse_contradictions(
-    environ: Mapping[str, str], launcher: str, numbers: Mapping[str, int]
-) -> None:
+def _refuse_contradictions(environ: Mapping, launcher: str, numbers: dict) -> None:
     """Each number under all its names, except those of an outer launcher."""
     names = {"local_world_size": "SLURM_STEP_TASKS_PER_NODE", **VARIABLES[launcher]}
     found = [
@@ -153,7 +137,7 @@ def _refuse_contradictions(
         if copy in environ
         and what in numbers
         and launcher not in ("torchrun", "by hand")
-        if _number(environ, copy) != numbers[what]
+        if read_number(copy, environ) != numbers[what]
     ]
     if found:
         raise BadInput(
@@ -189,14 +173,11 @@ class Master:
 
 
 def find_master(env: DistEnv, environ: Mapping[str, str] = os.environ) -> Master:
-    """MASTER_ADDR and MASTER_PORT, or what all ranks can work out alike without them.
-
-    Raises BadInput if a value cannot be right, or nothing says where rank 0 runs.
-    """
+    """MASTER_ADDR and MASTER_PORT, or what all ranks work out alike; or BadInput."""
     address, of_address = _address(env, environ)
     port, of_port = _port(env, environ)
-    chosen = of_address if of_address == of_port else f"{of_address}; {of_port}"
-    return Master(address, port, chosen)
+    chosen = dict.fromkeys([of_address, of_port])  # once, if both are the same
+    return Master(address, port, "; ".join(chosen))
 
 
 def _address(env: DistEnv, environ: Mapping[str, str]) -> tuple[str, str]:
@@ -227,7 +208,7 @@ def _address(env: DistEnv, environ: Mapping[str, str]) -> tuple[str, str]:
 
 def _port(env: DistEnv, environ: Mapping[str, str]) -> tuple[int, str]:
     if environ.get("MASTER_PORT"):
-        port = _number(environ, "MASTER_PORT")
+        port = read_number("MASTER_PORT", environ)
         if not 0 < port < 65536:
             raise BadInput(f"MASTER_PORT={port} is not a port: 1 to 65535")
         return port, "from the environment"

@@ -41,7 +41,7 @@ def write_snapshot(snapshot: dict, path: Path) -> None:
             torch.save(snapshot, file)
             file.flush()
             os.fsync(file.fileno())  # the bytes are on the disk ...
-        keep_previous(path)
+        _keep_previous(path)
         os.replace(temporary, path)  # ... before the name points to them,
         folder = os.open(path.parent, os.O_RDONLY)
         os.fsync(folder)  # and the name is on the disk before we continue
@@ -57,7 +57,7 @@ def write_snapshot(snapshot: dict, path: Path) -> None:
         ) from error
 
 
-def keep_previous(path: Path) -> None:
+def _keep_previous(path: Path) -> None:
     """Give what is at ``path`` a second name; there is no moment without the first."""
     if not path.exists():
         return
@@ -93,7 +93,7 @@ def read_snapshot(path: Path) -> dict:
         ) from error
 
 
-def read_for_all(path: Path) -> dict | None:
+def _read_for_all(path: Path) -> dict | None:
     """The snapshot, read by rank 0 and sent to all; None where there is none."""
     box: list = [None, None]  # the snapshot and an error, of which one or none is there
     if is_rank_0() and path.exists():
@@ -155,7 +155,7 @@ class Run:
         self.counters = {"epochs_run": 0, "steps_run": 0, "images_done": 0}
         self.losses: list[float] = []  # mean of each epoch trained in this run
         self.rates: list[float] = []  # images per second of each, on this rank
-        snapshot = read_for_all(args.snapshot)
+        snapshot = _read_for_all(args.snapshot)
         if snapshot is not None:
             with restoring_from(args.snapshot):
                 self.load_state_dict(snapshot)

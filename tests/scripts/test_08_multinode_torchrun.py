@@ -207,7 +207,7 @@ def test_half_an_environment_is_refused(variable, tmp_path):
     names["TORCHELASTIC_RUN_ID"] = "test"
     del names[variable]
     process = finish(start(tmp_path, [sys.executable, SCRIPT, 10, 5], **names))
-    assert process.returncode == 2 and f"{variable} not set" in process.stderr
+    assert process.returncode == 2 and f"{variable}='' is not a whole" in process.stderr
 
 
 def test_damaged_snapshot_is_named_and_left_alone(tmp_path):

@@ -15,7 +15,7 @@ sys.path.insert(0, str(SRC))
 from common.distributed import BadInput  # noqa: E402
 from common.launchers import (  # noqa: E402
     DistEnv,
-    find_launcher,
+    _find_launcher,
     find_master,
     get_dist_env,
 )
@@ -146,7 +146,7 @@ def test_the_innermost_launcher_counts_and_the_outer_one_may_differ(
 
 def test_srun_with_pmi2_is_srun():
     environ = SRUN | {"PMI_RANK": "5", "PMI_SIZE": "8", "PMI_JOBID": "2.0"}
-    assert find_launcher(environ) == "srun"
+    assert _find_launcher(environ) == "srun"
     assert get_dist_env(environ).rank == 5
 
 
