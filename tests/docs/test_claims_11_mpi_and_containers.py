@@ -136,7 +136,7 @@ def test_outside_slurm_nothing_says_where_rank_0_runs():
     assert there.address == "n3"
 
 
-def test_on_one_machine_rendezvous_sees_that_all_ranks_are_on_it():
+def test_on_one_machine_launchers_sees_that_all_ranks_are_on_it():
     alone = {**OPEN_MPI_ENV, "OMPI_COMM_WORLD_LOCAL_SIZE": "4"}
     assert find_master(get_dist_env(alone), alone).address == "127.0.0.1"
 
