@@ -5,6 +5,7 @@ pytest tests/scripts/test_programs.py -s -k table    # prints the table
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -92,6 +93,7 @@ def public_names(path):
     }
 
 
+@cache
 def used_names(path):
     """(module of common, name) of everything that a file takes from common."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
