@@ -15,7 +15,6 @@ import os
 import socket
 import sys
 from datetime import timedelta
-from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -28,27 +27,18 @@ from common.distributed import (
     one_line_errors,
     positive_int,
 )
-from common.launchers import DistEnv, get_dist_env
-from common.rendezvous import Master, find_master
+from common.launchers import DistEnv, Master, find_master, get_dist_env
 
 
 def meet(env: DistEnv, master: Master, backend: str, timeout_s: int) -> None:
-    """Wait until all ranks have arrived; from here on collectives work.
-
-    Raises:
-        BadInput: they did not all arrive, or rank 0 cannot listen.
-    """
+    """Wait until all ranks have joined, or raise BadInput; then collectives work."""
     # What torchrun sets for its processes; under other launchers we do.
     os.environ["MASTER_ADDR"] = master.address
     os.environ["MASTER_PORT"] = str(master.port)
     try:
         # every rank must reach this line: it returns when the last one has come
-        dist.init_process_group(
-            backend,
-            rank=env.rank,
-            world_size=env.world_size,
-            timeout=timedelta(seconds=timeout_s),
-        )
+        ranks = {"rank": env.rank, "world_size": env.world_size}
+        dist.init_process_group(backend, **ranks, timeout=timedelta(seconds=timeout_s))
     except RuntimeError as error:
         raise BadInput(why_not_met(env, master, timeout_s, error)) from error
 
@@ -90,7 +80,7 @@ def my_line(env: DistEnv, device: torch.device) -> str:
 def print_in_rank_order(env: DistEnv, device: torch.device) -> None:
     """Rank 0 prints for all: lines of several processes would come in any order."""
     mine = (my_line(env, device), backend_settings())
-    everyone: list[Any] | None = [None] * env.world_size if env.rank == 0 else None
+    everyone: list | None = [None] * env.world_size if env.rank == 0 else None
     # every rank -> rank 0, one pickled object of some hundred bytes each
     dist.gather_object(mine, everyone, dst=0)
     if everyone is None:
@@ -124,13 +114,9 @@ def check_sum(env: DistEnv, device: torch.device) -> None:
 @one_line_errors
 def main() -> None:
     parser = Parser(__doc__)
-    parser.add_argument(
-        "--timeout",
-        metavar="SECONDS",
-        type=positive_int,
-        default=60,
-        help="how long to wait for the other ranks, in seconds (default: %(default)s)",
-    )
+    seconds = {"metavar": "SECONDS", "type": positive_int, "default": 60}
+    how_long = "how long to wait for the other ranks, in seconds (default: %(default)s)"
+    parser.add_argument("--timeout", **seconds, help=how_long)
     args = parser.parse_args()
 
     # [start who]

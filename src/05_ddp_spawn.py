@@ -6,17 +6,16 @@ Run from the folder of the workshop:
 """
 
 import argparse
-import time
 
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 import torch.nn.functional as F
 from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.optim import SGD, Optimizer
 from torch.utils.data import DataLoader, Dataset, DistributedSampler
-from tqdm import tqdm
 
-from common import data, distributed, snapshot, spawn
+from common import data, distributed, snapshot
 
 SEED = 0
 DROPOUT = 0.1  # random numbers in every step: a resumed run must draw the same ones
@@ -37,112 +36,64 @@ def make_loader(dataset: Dataset, batch_size: int) -> DataLoader:
     return DataLoader(dataset, batch_size, sampler=sampler)
 
 
-class Trainer:
-    """A model, what trains it, and how far the run has come."""
-
-    def __init__(
-        self, args: argparse.Namespace, train_set: Dataset, device: torch.device
-    ):
-        self.args, self.device = args, device
-        self.train_loader = make_loader(train_set, args.batch_size)
-        self.model = data.make_model(DROPOUT).to(device)
-        weights = self.model.parameters()
-        self.optimizer = torch.optim.SGD(weights, args.learning_rate, momentum=0.9)
-        self.epochs_run = 0
-        self.images_done = 0  # of this epoch
-        # of this epoch; on the device: .item() in every step would wait for it
-        self.loss_sum = torch.zeros((), device=device)
-        self.not_saved = ""  # why the latest snapshot is not on the disk
-        self.losses: list[float] = []  # mean of each epoch trained in this run
-        self.rates: list[float] = []  # images per second of each
-        snapshot.resume(self, args.snapshot)
-        # every rank must reach this line: rank 0's weights are sent to all
-        self.ddp_model = DDP(self.model, None if device.type == "cpu" else [device])
-
-    def run_batch(self, images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        """One step: images [B, 1, 8, 8], labels [B]; the mean loss of the batch."""
-        self.optimizer.zero_grad()
-        loss = F.cross_entropy(self.ddp_model(images), labels)
+def run_epoch(
+    ddp_model: DDP, optimizer: Optimizer, loader: DataLoader, device: torch.device
+) -> torch.Tensor:
+    """One pass over the loader's images; the sum of their losses."""
+    ddp_model.train()
+    # on the device: .item() in every step would wait for it
+    loss_sum = torch.zeros((), device=device)
+    for images, labels in loader:
+        images, labels = images.to(device), labels.to(device)
+        optimizer.zero_grad()
+        loss = F.cross_entropy(ddp_model(images), labels)  # the mean over the batch
         loss.backward()  # gradients become the mean over the ranks in here
-        self.optimizer.step()
-        return loss.detach()
-
-    def run_epoch(self, epoch: int) -> None:
-        """One pass over the training set."""
-        self.train_loader.sampler.set_epoch(epoch)
-        # from epoch and rank: ranks drop other features, a resumed run the same again
-        torch.manual_seed(SEED + epoch * dist.get_world_size() + dist.get_rank())
-        batch_size, steps = self.train_loader.batch_size, len(self.train_loader)
-        distributed.log(
-            f"[{distributed.label(self.device)}] Epoch {epoch} | "
-            f"Batch size {batch_size} | Steps {steps}"
-        )
-        start = time.perf_counter()
-        self.model.train()
-        for images, labels in self.train_loader:
-            images, labels = images.to(self.device), labels.to(self.device)
-            self.loss_sum += self.run_batch(images, labels) * len(labels)
-            self.images_done += len(labels) * dist.get_world_size()
-        # every rank must reach this line: the sum over the ranks, 4 bytes
-        dist.all_reduce(self.loss_sum)
-        self.losses.append(self.loss_sum.item() / self.images_done)
-        seconds = time.perf_counter() - start
-        self.rates.append(len(self.train_loader.sampler) / seconds)
-        self.loss_sum.zero_()
-        self.images_done = 0
-
-    def state_dict(self) -> dict:
-        """Everything that the next epoch depends on."""
-        return {
-            "model": self.model.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
-            "epochs_run": self.epochs_run,
-        }
-
-    def load_state_dict(self, state: dict) -> None:
-        """Restore what :meth:`state_dict` returned."""
-        self.model.load_state_dict(state["model"])
-        self.optimizer.load_state_dict(state["optimizer"])
-        self.epochs_run = state["epochs_run"]
-
-    def train(self) -> str:
-        """Train what is left of all epochs; returns why the end is not saved, or ""."""
-        epochs = range(self.epochs_run, self.args.total_epochs)
-        for epoch in tqdm(epochs, unit="epoch", disable=distributed.no_bar()):
-            self.run_epoch(epoch)
-            self.epochs_run = epoch + 1
-            if self.epochs_run % self.args.save_every == 0:
-                self.not_saved = snapshot.save(self, self.args.snapshot)
-        return self.not_saved
+        optimizer.step()
+        loss_sum += loss.detach() * len(labels)
+    return loss_sum
 
 
-def train_and_report(args: argparse.Namespace, device: torch.device) -> str:
-    """Train, print the results; returns why the last snapshot is not saved, or ""."""
+def train(args: argparse.Namespace, device: torch.device) -> None:
+    """Train what is left of all epochs; DDP is gone when it returns."""
     torch.manual_seed(SEED)
     train_set, test_set = data.load_digits_split()
     distributed.log(
         f"{len(train_set)} training images on {distributed.describe_world(device)}, "
         f"learning rate {args.learning_rate}, snapshot {args.snapshot}"
     )
-    trainer = Trainer(args, train_set, device)
-    not_saved = trainer.train()
-    data.report(trainer, test_set, args)
-    return not_saved
+    loader = make_loader(train_set, args.batch_size)
+    model = data.make_model(DROPOUT).to(device)
+    optimizer = SGD(model.parameters(), args.learning_rate, momentum=0.9)
+    run = snapshot.Run(args, model=model, optimizer=optimizer)
+    # every rank must reach this line: rank 0's weights are sent to all
+    ddp_model = DDP(model, None if device.type == "cpu" else [device])
+    for epoch in run.epochs_left():
+        loader.sampler.set_epoch(epoch)
+        # from epoch and rank: ranks drop other features, a resumed run the same again
+        torch.manual_seed(SEED + epoch * dist.get_world_size() + dist.get_rank())
+        distributed.log(
+            f"[rank {dist.get_rank()} of {dist.get_world_size()}] Epoch {epoch} | "
+            f"Batch size {args.batch_size} | Steps {len(loader)}"
+        )
+        loss_sum = run_epoch(ddp_model, optimizer, loader, device)
+        # every rank must reach this line: the sum over the ranks, 4 bytes
+        dist.all_reduce(loss_sum)
+        images = len(loader.sampler)  # of each rank
+        run.end_epoch(loss_sum.item() / (images * dist.get_world_size()), images)
+    data.report(run, model, test_set)
 
 
 @distributed.one_line_errors
 def run_rank(rank: int, world_size: int, args: argparse.Namespace) -> None:
     """What each process does; ``mp.spawn`` gives it its rank."""
-    device = setup(rank, world_size)
-    not_saved = train_and_report(args, device)  # when it returns, DDP is gone
+    train(args, setup(rank, world_size))  # when it returns, DDP is gone
     dist.destroy_process_group()
-    snapshot.check_saved(not_saved)
 
 
 @distributed.one_line_errors
 def main() -> None:
-    args = data.parse_training(__doc__, spawn.add_spawn_options)
-    world_size = spawn.choose_world(args)
+    args = data.parse_training(__doc__, nprocs="ranks to start (default: 1 per device)")
+    world_size = distributed.prepare_spawn(args.nprocs)
     mp.spawn(run_rank, args=(world_size, args), nprocs=world_size)
 
 

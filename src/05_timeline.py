@@ -9,7 +9,6 @@ Run from the folder of the workshop:
 
 import argparse
 import json
-import os
 import time
 from pathlib import Path
 
@@ -29,8 +28,9 @@ from common.distributed import (
     log,
     one_line_errors,
     positive_float,
+    positive_int,
+    prepare_spawn,
 )
-from common.spawn import add_spawn_options, choose_nprocs, choose_port, share_cores
 
 LAYERS, WIDTH, BATCH_SIZE = 6, 512, 256
 STEPS = 4  # the last one is shown: DDP lays out its buckets anew after the first
@@ -152,14 +152,11 @@ def main() -> None:
         help="DDP's bucket_cap_mb, in MiB of 1,048,576 bytes (default: %(default)s)",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the events")
-    add_spawn_options(parser)
+    parser.add_argument("--nprocs", type=positive_int, help="ranks to start")
     args = parser.parse_args()
     if args.json:
         check_output_file(args.json, "--json")
-    world_size = choose_nprocs(args.nprocs)
-    os.environ["MASTER_ADDR"] = "127.0.0.1"
-    os.environ["MASTER_PORT"] = str(choose_port(args.master_port))
-    share_cores(world_size)
+    world_size = prepare_spawn(args.nprocs)
     mp.spawn(run_rank, args=(world_size, args), nprocs=world_size)
 
 

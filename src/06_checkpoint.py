@@ -6,18 +6,17 @@ Run from the folder of the workshop:
 """
 
 import argparse
-import time
 
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 import torch.nn.functional as F
 from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.optim import SGD, Optimizer
 from torch.optim.lr_scheduler import ExponentialLR
-from torch.utils.data import DataLoader, Dataset
-from tqdm import tqdm
+from torch.utils.data import DataLoader, Dataset, Subset
 
-from common import data, distributed, resume, snapshot, spawn
+from common import data, distributed, snapshot
 
 SEED = 0
 DROPOUT = 0.1  # random numbers in every step: a resumed run must draw the same ones
@@ -32,142 +31,130 @@ def setup(rank: int, world_size: int) -> torch.device:
     return device
 
 
-def make_loader(dataset: Dataset, batch_size: int) -> DataLoader:
-    """Batches of this rank's share; the sampler pads, so that all are of one size."""
-    sampler = data.ResumableSampler(dataset, shuffle=True, seed=SEED)
+def rest_of_share(
+    size: int, epoch: int, done: int, rank: int, world_size: int
+) -> list[int]:
+    """The images of ``size`` that a rank has still to use in an epoch.
+
+    The order of an epoch follows from seed and epoch alone, and all ranks together have
+    used its first ``done`` images, padding included. The rest is dealt out like cards:
+    to as many ranks as before or to another number of them.
+    """
+    generator = torch.Generator().manual_seed(SEED + epoch)
+    order = torch.randperm(size, generator=generator).tolist()
+    rest = order[done:]
+    padding = -len(rest) % world_size  # so that all ranks make equally many steps
+    return (rest + order[:padding])[rank::world_size]
+
+
+def make_loader(dataset: Dataset, batch_size: int, epoch: int, done: int) -> DataLoader:
+    """Batches of what this rank has still to use in an epoch."""
+    rank, world_size = dist.get_rank(), dist.get_world_size()
+    share = rest_of_share(len(dataset), epoch, done, rank, world_size)
     # a generator of its own: each start of a loader draws a number, even to resume
-    return DataLoader(dataset, batch_size, sampler=sampler, generator=torch.Generator())
+    own = torch.Generator()
+    return DataLoader(Subset(dataset, share), batch_size, generator=own)
 
 
-class Trainer:
-    """A model, what trains it, and how far the run has come."""
+class RankState:
+    """What differs from rank to rank: random numbers, and the losses of this epoch."""
 
-    def __init__(
-        self, args: argparse.Namespace, train_set: Dataset, device: torch.device
-    ):
-        self.args, self.device = args, device
-        self.train_loader = make_loader(train_set, args.batch_size)
-        self.model = data.make_model(DROPOUT).to(device)
-        weights = self.model.parameters()
-        self.optimizer = torch.optim.SGD(weights, args.learning_rate, momentum=0.9)
-        self.scheduler = ExponentialLR(self.optimizer, gamma=0.97)  # x 0.97 an epoch
-        self.epochs_run = 0
-        self.steps_run = 0  # of all epochs
-        self.images_done = 0  # of this epoch, by all ranks, padding included
-        # of this epoch; on the device: .item() in every step would wait for it
+    def __init__(self, device: torch.device):
+        self.random = snapshot.RandomState(device)
+        # on the device: .item() in every step would wait for it
         self.loss_sum = torch.zeros((), device=device)
-        self.not_saved = ""  # why the latest snapshot is not on the disk
-        self.losses: list[float] = []  # mean of each epoch trained in this run
-        self.rates: list[float] = []  # images per second of each
-        snapshot.resume(self, args.snapshot)
-        # every rank must reach this line: rank 0's weights are sent to all
-        self.ddp_model = DDP(self.model, None if device.type == "cpu" else [device])
-        resume.settle_buckets(self.ddp_model, torch.zeros(1, 1, 8, 8, device=device))
 
-    def run_batch(self, images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        """One step: images [B, 1, 8, 8], labels [B]; the mean loss of the batch."""
-        self.optimizer.zero_grad()
-        loss = F.cross_entropy(self.ddp_model(images), labels)
+    def state_dict(self) -> list[dict] | None:
+        """On rank 0 what all ranks have, elsewhere None; all ranks call this."""
+        own = {"random": self.random.state_dict(), "loss_sum": self.loss_sum.item()}
+        ranks = [own] * dist.get_world_size() if dist.get_rank() == 0 else None
+        # every rank must reach this line: about 5 kB of each are sent to rank 0
+        dist.gather_object(own, ranks)
+        return ranks
+
+    def load_state_dict(self, ranks: list[dict]) -> None:
+        """Take this rank's own; on another world size, there is none to take."""
+        if len(ranks) == dist.get_world_size():
+            self.random.load_state_dict(ranks[dist.get_rank()]["random"])
+            self.loss_sum.fill_(ranks[dist.get_rank()]["loss_sum"])
+        else:
+            torch.manual_seed(SEED + dist.get_rank())
+            losses = [state["loss_sum"] for state in ranks]
+            self.loss_sum.fill_(sum(losses) / dist.get_world_size())
+
+
+def run_epoch(
+    run: snapshot.Run, ddp_model: DDP, optimizer: Optimizer, loader: DataLoader
+) -> None:
+    """One pass over the training set, or the rest of it."""
+    ddp_model.train()
+    loss_sum, counters = run.parts["ranks"].loss_sum, run.counters
+    for images, labels in loader:
+        images, labels = images.to(loss_sum.device), labels.to(loss_sum.device)
+        optimizer.zero_grad()
+        loss = F.cross_entropy(ddp_model(images), labels)  # the mean over the batch
         loss.backward()  # gradients become the mean over the ranks in here
-        self.optimizer.step()
-        return loss.detach()
-
-    def run_epoch(self, epoch: int) -> None:
-        """One pass over the training set, or the rest of it."""
-        self.train_loader.sampler.set_position(epoch, self.images_done)
-        if self.images_done == 0:  # else the snapshot has set the random numbers
-            torch.manual_seed(SEED + epoch * dist.get_world_size() + dist.get_rank())
-        batch_size, steps = self.train_loader.batch_size, len(self.train_loader)
-        distributed.log(
-            f"[{distributed.label(self.device)}] Epoch {epoch} | "
-            f"Batch size {batch_size} | Steps {steps}"
-        )
-        start = time.perf_counter()
-        self.model.train()
-        for images, labels in self.train_loader:
-            images, labels = images.to(self.device), labels.to(self.device)
-            self.loss_sum += self.run_batch(images, labels) * len(labels)
-            self.images_done += len(labels) * dist.get_world_size()
-            self.steps_run += 1
-            every = self.args.save_every_steps
-            if every and self.steps_run % every == 0:
-                self.not_saved = snapshot.save(self, self.args.snapshot)
-        self.scheduler.step()
-        # every rank must reach this line: the sum over the ranks, 4 bytes
-        dist.all_reduce(self.loss_sum)
-        self.losses.append(self.loss_sum.item() / self.images_done)
-        seconds = time.perf_counter() - start
-        self.rates.append(len(self.train_loader.sampler) / seconds)
-        self.loss_sum.zero_()
-        self.images_done = 0
-
-    def state_dict(self) -> dict:
-        """Everything that the next step depends on; all ranks call this together."""
-        return {
-            "model": self.model.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
-            "scheduler": self.scheduler.state_dict(),
-            "epochs_run": self.epochs_run,
-            "steps_run": self.steps_run,
-            "images_done": self.images_done,
-            "ranks": resume.gather_states(self.device, self.loss_sum),
-        }
-
-    def load_state_dict(self, state: dict) -> None:
-        """Restore what :meth:`state_dict` returned.
-
-        On another world size the random numbers start again from a seed; weights,
-        optimizer, learning rate and images to come are as saved.
-        """
-        self.model.load_state_dict(state["model"])
-        self.optimizer.load_state_dict(state["optimizer"])
-        self.scheduler.load_state_dict(state["scheduler"])
-        self.epochs_run = state["epochs_run"]
-        self.steps_run = state["steps_run"]
-        self.images_done = state["images_done"]
-        seed = SEED + self.steps_run  # for another world size
-        resume.restore_state(state["ranks"], self.device, self.loss_sum, seed)
-
-    def train(self) -> str:
-        """Train what is left of all epochs; returns why the end is not saved, or ""."""
-        epochs = range(self.epochs_run, self.args.total_epochs)
-        for epoch in tqdm(epochs, unit="epoch", disable=distributed.no_bar()):
-            self.run_epoch(epoch)
-            self.epochs_run = epoch + 1
-            if self.epochs_run % self.args.save_every == 0:
-                self.not_saved = snapshot.save(self, self.args.snapshot)
-        return self.not_saved
+        optimizer.step()
+        loss_sum += loss.detach() * len(labels)
+        counters["images_done"] += len(labels) * dist.get_world_size()
+        counters["steps_run"] += 1
+        every = run.args.save_every_steps
+        if every and counters["steps_run"] % every == 0:
+            run.save()
 
 
-def train_and_report(args: argparse.Namespace, device: torch.device) -> str:
-    """Train, print the results; returns why the last snapshot is not saved, or ""."""
+def train(args: argparse.Namespace, device: torch.device) -> None:
+    """Train what is left of all epochs; DDP is gone when it returns."""
     torch.manual_seed(SEED)
     train_set, test_set = data.load_digits_split()
     distributed.log(
         f"{len(train_set)} training images on {distributed.describe_world(device)}, "
         f"learning rate {args.learning_rate}, snapshot {args.snapshot}"
     )
-    trainer = Trainer(args, train_set, device)
-    not_saved = trainer.train()
-    data.report(trainer, test_set, args)
-    return not_saved
+    model = data.make_model(DROPOUT).to(device)
+    optimizer = SGD(model.parameters(), args.learning_rate, momentum=0.9)
+    scheduler = ExponentialLR(optimizer, gamma=0.97)  # x 0.97 an epoch
+    ranks = RankState(device)
+    parts = {"model": model, "optimizer": optimizer, "scheduler": scheduler}
+    run = snapshot.Run(args, **parts, ranks=ranks)
+    # every rank must reach this line: rank 0's weights are sent to all
+    ddp_model = DDP(model, None if device.type == "cpu" else [device])
+    snapshot.settle_buckets(ddp_model, torch.zeros(1, 1, 8, 8, device=device))
+    for epoch in run.epochs_left():
+        done = run.counters["images_done"]
+        loader = make_loader(train_set, args.batch_size, epoch, done)
+        if done == 0:  # else the snapshot has set both
+            torch.manual_seed(SEED + epoch * dist.get_world_size() + dist.get_rank())
+            ranks.loss_sum.zero_()
+        distributed.log(
+            f"[rank {dist.get_rank()} of {dist.get_world_size()}] Epoch {epoch} | "
+            f"Batch size {args.batch_size} | Steps {len(loader)}"
+        )
+        run_epoch(run, ddp_model, optimizer, loader)
+        scheduler.step()
+        total = ranks.loss_sum.clone()
+        # every rank must reach this line: the sum over the ranks, 4 bytes
+        dist.all_reduce(total)
+        loss = total.item() / run.counters["images_done"]
+        run.end_epoch(loss, len(loader.dataset))
+    data.report(run, model, test_set)
 
 
 @distributed.one_line_errors
 def run_rank(rank: int, world_size: int, args: argparse.Namespace) -> None:
     """What each process does; ``mp.spawn`` gives it its rank."""
-    device = setup(rank, world_size)
-    not_saved = train_and_report(args, device)  # when it returns, DDP is gone
+    train(args, setup(rank, world_size))  # when it returns, DDP is gone
     dist.destroy_process_group()
-    snapshot.check_saved(not_saved)
 
 
 @distributed.one_line_errors
 def main() -> None:
     args = data.parse_training(
-        __doc__, spawn.add_spawn_options, resume.add_save_options
+        __doc__,
+        nprocs="ranks to start (default: 1 per device)",
+        save_every_steps="save inside epochs, too, after this many steps",
     )
-    world_size = spawn.choose_world(args)
+    world_size = distributed.prepare_spawn(args.nprocs)
     mp.spawn(run_rank, args=(world_size, args), nprocs=world_size)
 
 

@@ -3,10 +3,8 @@
     export TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1    # restarts with gloo need it
     python src/07_kill_a_rank.py --rank 1 --after "Step 40" --delay 0.5 \\
         torchrun --standalone --nproc-per-node=2 --max-restarts=3 src/07_elastic.py
-    python src/07_kill_a_rank.py ... --json run.json torchrun ...    # for a drawing
-
 A rank is found by RANK in its environment, as Linux shows it in /proc. The exit status
-is that of the command, or 3 if the line never came.
+is that of the command, or 3 if the line never came. --json records it for a drawing.
 """
 
 from __future__ import annotations
@@ -107,31 +105,29 @@ class Run:
 
 def follow(run: Run, after: str, delay: float, rank: int) -> tuple[float, Life] | None:
     """Print what the command prints, and kill once; (when, whom), or None."""
-    killed: list[tuple[float, Life]] = []
-    problems: list[BadInput] = []
+    outcome: list = []  # (when, whom), or why nobody was killed
 
     def kill() -> None:
         try:
             life = run.kill(rank)
+            outcome.append((run.now(), life))
+            log(f"[kill_a_rank] SIGKILL to rank {rank}, process {life.pid}")
         except BadInput as error:
-            problems.append(error)
-            return
-        killed.append((run.now(), life))
-        log(f"[kill_a_rank] SIGKILL to rank {rank}, process {life.pid}")
+            outcome.append(error)
 
     timer = None
-    for line in run.process.stdout or ():
-        run.lines.append((run.now(), line.rstrip("\n")))
-        log(line.rstrip("\n"))
+    for line in map(str.rstrip, run.process.stdout or ()):
+        run.lines.append((run.now(), line))
+        log(line)
         if after in line and timer is None:
             timer = threading.Timer(delay, kill)
             timer.start()
     run.process.wait()
     if timer is not None:
         timer.join()
-    if problems:
-        raise problems[0]
-    return killed[0] if killed else None
+    if outcome and isinstance(outcome[0], BadInput):
+        raise outcome[0]
+    return outcome[0] if outcome else None
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -139,13 +135,8 @@ def parse_arguments() -> argparse.Namespace:
     add = parser.add_argument
     add("--rank", type=int, default=1, help="whom to kill (default: %(default)s)")
     add("--after", metavar="TEXT", required=True, help="kill when this is printed")
-    add(
-        "--delay",
-        metavar="SECONDS",
-        type=float,
-        default=0.0,
-        help="and that much later",
-    )
+    seconds = {"metavar": "SECONDS", "type": float, "default": 0.0}
+    add("--delay", **seconds, help="and that much later")
     add("--json", type=Path, metavar="FILE", help="write what happened when")
     add("command", nargs=argparse.REMAINDER, help="the command, with its arguments")
     args = parser.parse_args()

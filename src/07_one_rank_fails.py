@@ -13,7 +13,12 @@ import torch
 import torch.distributed as dist
 from torch.distributed.elastic.multiprocessing.errors import record
 
-from common.distributed import Parser, choose_backend, choose_device, torchrun_place
+from common.distributed import (
+    Parser,
+    choose_backend,
+    choose_device,
+    torchrun_local_rank,
+)
 
 
 def fail(how: str) -> None:
@@ -31,7 +36,7 @@ def main() -> None:
         "how", nargs="?", default="raises", choices=("raises", "killed")
     )
     args = parser.parse_args()
-    device = choose_device(torchrun_place().local_rank)
+    device = choose_device(torchrun_local_rank())
     dist.init_process_group(choose_backend(device))
     for step in range(5):
         if step == 3 and dist.get_rank() == args.rank:

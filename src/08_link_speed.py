@@ -1,11 +1,13 @@
 """How long does an all-reduce take between these ranks, a tiny one and a large one?
 
     torchrun --standalone --nproc-per-node=2 src/08_link_speed.py
+    srun --nodes=2 --ntasks-per-node=1 python src/08_link_speed.py    # or mpirun
 
-On several nodes, the same options as for a training. The tiny one costs the way there
-and back; the large one costs what the network can carry.
+On several nodes, use the launcher and the options of your training. The tiny one costs
+the way there and back; the large one costs what the network can carry.
 """
 
+import os
 import time
 
 import torch
@@ -19,8 +21,8 @@ from common.distributed import (
     log,
     one_line_errors,
     positive_int,
-    torchrun_place,
 )
+from common.launchers import find_master, get_dist_env
 
 TINY, LARGE = 1, 4 * 1024 * 1024  # float32: 4 bytes and 16 MiB
 
@@ -44,9 +46,14 @@ def main() -> None:
     parser = Parser(__doc__)
     parser.add_argument("--repeats", type=positive_int, default=10)
     repeats = parser.parse_args().repeats
-    env = torchrun_place()
+    env = get_dist_env()
+    master = find_master(env)
+    os.environ["MASTER_ADDR"] = master.address
+    os.environ["MASTER_PORT"] = str(master.port)
     device = choose_device(env.local_rank)
-    dist.init_process_group(choose_backend(device))
+    backend = choose_backend(device)
+    # every rank must reach this line
+    dist.init_process_group(backend, rank=env.rank, world_size=env.world_size)
     log(f"all-reduce over {describe_world(device)}")
     for name, numel in (("4 bytes", TINY), ("16 MiB", LARGE)):
         seconds = time_all_reduce(numel, repeats, device)

@@ -1,7 +1,8 @@
 """Train on many nodes in a job that is stopped and started again, as often as needed.
 
-Run from the folder of the workshop, inside a job. One task for each rank:
+Run from the folder of the workshop, inside a job that says where rank 0 listens:
 
+    export MASTER_ADDR=HOST MASTER_PORT=29500
     srun --nodes=2 --ntasks-per-node=2 python src/09_requeue.py 10 5
 
 SIGUSR1, sent to any rank, saves a snapshot within the epoch and ends all ranks with
@@ -10,215 +11,142 @@ bit, as if nothing had happened. job_scripts/requeue.sbatch does both.
 """
 
 import argparse
-import os
 import signal
-import socket
-import time
 
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 from torch.nn.parallel import DistributedDataParallel as DDP
-from torch.optim.lr_scheduler import ExponentialLR
-from torch.utils.data import DataLoader, Dataset
-from tqdm import tqdm
+from torch.optim import SGD, Optimizer
+from torch.utils.data import DataLoader, Dataset, DistributedSampler, Subset
 
-from common import data, distributed, launchers, rendezvous, resume, snapshot
+from common import data, distributed, snapshot
 
 SEED = 0
 DROPOUT = 0.1  # random numbers in every step: a resumed run must draw the same ones
+NAMES = ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS", "SLURM_NODEID")
 
 
-def setup(env: launchers.DistEnv) -> torch.device:
+def setup(rank: int, local_rank: int, world_size: int) -> torch.device:
     """Take this rank's device, and join the ranks of all nodes."""
-    master = rendezvous.find_master(env)
-    # what torchrun sets for its processes
-    os.environ["MASTER_ADDR"] = master.address
-    os.environ["MASTER_PORT"] = str(master.port)
-    device = distributed.choose_device(env.local_rank)
+    device = distributed.choose_device(local_rank)
     backend = distributed.choose_backend(device)
     # every rank must reach this line
-    dist.init_process_group(backend, rank=env.rank, world_size=env.world_size)
+    dist.init_process_group(backend, rank=rank, world_size=world_size)
     return device
 
 
-def place_of(env: launchers.DistEnv) -> distributed.Place:
-    """Number the nodes in the order of their first ranks: mpirun does not."""
-    hosts = [""] * env.world_size
-    # every rank must reach this line; one host name from each to each
-    dist.all_gather_object(hosts, socket.gethostname())
-    nodes = list(dict.fromkeys(hosts))
-    return distributed.Place(env.rank, env.local_rank, nodes.index(hosts[env.rank]))
-
-
-def make_loader(dataset: Dataset, batch_size: int) -> DataLoader:
-    """Batches of this rank's share; the sampler pads, so that all are of one size."""
-    sampler = data.ResumableSampler(dataset, shuffle=True, seed=SEED)
-    # a generator of its own: each start of a loader draws a number, even to resume
-    return DataLoader(dataset, batch_size, sampler=sampler, generator=torch.Generator())
+def make_loader(dataset: Dataset, batch_size: int, epoch: int, done: int) -> DataLoader:
+    """Batches of this rank's share, of which all ranks have used ``done`` images."""
+    sampler = DistributedSampler(dataset, shuffle=True, seed=SEED)
+    sampler.set_epoch(epoch)
+    share = list(sampler)[done // dist.get_world_size() :]
+    return DataLoader(Subset(dataset, share), batch_size)
 
 
 class Stopped(Exception):
     """A rank was asked to stop, and all that was done is saved."""
 
 
-class Trainer:
-    """A model, what trains it, and how far the run has come."""
+class StopRequest:
+    """Whether SIGUSR1 was sent, to this rank or to another one."""
 
-    def __init__(
-        self,
-        args: argparse.Namespace,
-        train_set: Dataset,
-        device: torch.device,
-        place: distributed.Place,
-        stop: resume.StopRequest,
-    ):
-        self.args, self.device, self.place = args, device, place
-        self.stop, self.steps_before = stop, 0
-        self.train_loader = make_loader(train_set, args.batch_size)
-        self.model = data.make_model(DROPOUT).to(device)
-        weights = self.model.parameters()
-        self.optimizer = torch.optim.SGD(weights, args.learning_rate, momentum=0.9)
-        self.scheduler = ExponentialLR(self.optimizer, gamma=0.97)  # x 0.97 an epoch
-        self.epochs_run = 0
-        self.steps_run = 0  # of all epochs
-        self.images_done = 0  # of this epoch, by all ranks, padding included
-        # of this epoch; on the device: .item() in every step would wait for it
-        self.loss_sum = torch.zeros((), device=device)
-        self.not_saved = ""  # why the latest snapshot is not on the disk
-        self.losses: list[float] = []  # mean of each epoch trained in this run
-        self.rates: list[float] = []  # images per second of each
-        snapshot.resume(self, args.snapshot)
-        # every rank must reach this line: rank 0's weights are sent to all
-        self.ddp_model = DDP(self.model, None if device.type == "cpu" else [device])
-        resume.settle_buckets(self.ddp_model, torch.zeros(1, 1, 8, 8, device=device))
+    def __init__(self):
+        self.asked = False
+        signal.signal(signal.SIGUSR1, self.note)
 
-    def run_batch(self, images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        """One step: images [B, 1, 8, 8], labels [B]; the mean loss of the batch."""
-        if self.stop.agreed(self.device):  # every rank, in every step
-            self.save_and_stop()
-        self.optimizer.zero_grad()
-        loss = F.cross_entropy(self.ddp_model(images), labels)
-        loss.backward()  # gradients become the mean over the ranks in here
-        self.optimizer.step()
-        return loss.detach()
+    def note(self, number: int, frame: object) -> None:
+        """Nothing else: the step under way, and its collectives, must end as ever."""
+        self.asked = True
 
-    def save_and_stop(self) -> None:
-        """What all ranks do before the same step, once one was asked to stop.
-
-        Raises:
-            Stopped: at the same step on all ranks.
-        """
-        if self.steps_run == self.steps_before:
-            raise distributed.BadInput(
-                "asked to stop before the first step: nothing would ever be done; "
-                "give the job more time, or send the signal later"
-            )
-        snapshot.check_saved(snapshot.save(self, self.args.snapshot))
-        raise Stopped
-
-    def run_epoch(self, epoch: int) -> None:
-        """One pass over the training set, or the rest of it."""
-        self.train_loader.sampler.set_position(epoch, self.images_done)
-        if self.images_done == 0:  # else the snapshot has set the random numbers
-            torch.manual_seed(SEED + epoch * dist.get_world_size() + dist.get_rank())
-        batch_size, steps = self.train_loader.batch_size, len(self.train_loader)
-        distributed.log(
-            f"[node {self.place.node_rank} local {self.place.local_rank} "
-            f"rank {self.place.rank}] Epoch {epoch} | "
-            f"Batch size {batch_size} | Steps {steps}",
-            every_rank=True,  # one sees that all nodes take part
-        )
-        start = time.perf_counter()
-        self.model.train()
-        for images, labels in self.train_loader:
-            images, labels = images.to(self.device), labels.to(self.device)
-            self.loss_sum += self.run_batch(images, labels) * len(labels)
-            self.images_done += len(labels) * dist.get_world_size()
-            self.steps_run += 1
-            every = self.args.save_every_steps
-            if every and self.steps_run % every == 0:
-                self.not_saved = snapshot.save(self, self.args.snapshot)
-        self.scheduler.step()
-        # every rank must reach this line: the sum over the ranks, 4 bytes
-        dist.all_reduce(self.loss_sum)
-        self.losses.append(self.loss_sum.item() / self.images_done)
-        seconds = time.perf_counter() - start
-        self.rates.append(len(self.train_loader.sampler) / seconds)
-        self.loss_sum.zero_()
-        self.images_done = 0
-
-    def state_dict(self) -> dict:
-        """Everything that the next step depends on; all ranks call this together."""
-        return {
-            "model": self.model.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
-            "scheduler": self.scheduler.state_dict(),
-            "epochs_run": self.epochs_run,
-            "steps_run": self.steps_run,
-            "images_done": self.images_done,
-            "ranks": resume.gather_states(self.device, self.loss_sum),
-        }
-
-    def load_state_dict(self, state: dict) -> None:
-        """Restore what :meth:`state_dict` returned.
-
-        On another world size the random numbers start again from a seed; weights,
-        optimizer, learning rate and images to come are as saved.
-        """
-        self.model.load_state_dict(state["model"])
-        self.optimizer.load_state_dict(state["optimizer"])
-        self.scheduler.load_state_dict(state["scheduler"])
-        self.epochs_run = state["epochs_run"]
-        self.steps_run = state["steps_run"]
-        self.images_done = state["images_done"]
-        seed = SEED + self.steps_run  # for another world size
-        resume.restore_state(state["ranks"], self.device, self.loss_sum, seed)
-
-    def train(self) -> str:
-        """Train what is left of all epochs; returns why the end is not saved, or ""."""
-        self.steps_before = self.steps_run
-        epochs = range(self.epochs_run, self.args.total_epochs)
-        for epoch in tqdm(epochs, unit="epoch", disable=distributed.no_bar()):
-            self.run_epoch(epoch)
-            self.epochs_run = epoch + 1
-            if self.epochs_run % self.args.save_every == 0:
-                self.not_saved = snapshot.save(self, self.args.snapshot)
-        return self.not_saved
+    def agreed(self, device: torch.device) -> bool:
+        """True on all ranks as soon as one was asked; all must call it together."""
+        asked = torch.tensor([int(self.asked)], device=device)
+        # every rank must reach this line; [1] -> [1], 8 bytes, waits for the device
+        dist.all_reduce(asked, op=dist.ReduceOp.MAX)
+        return bool(asked.item())
 
 
-def train_and_report(
-    args: argparse.Namespace,
+def run_epoch(
+    run: snapshot.Run,
+    ddp_model: DDP,
+    optimizer: Optimizer,
+    loader: DataLoader,
     device: torch.device,
-    place: distributed.Place,
-    stop: resume.StopRequest,
-) -> str:
-    """Train, print the results; returns why the last snapshot is not saved, or ""."""
+    stop: StopRequest,
+) -> torch.Tensor:
+    """One pass over the images that are left; the sum of their losses.
+
+    Raises:
+        Stopped: before the same step on all ranks, once one was asked to stop.
+    """
+    ddp_model.train()
+    loss_sum, counters = torch.zeros((), device=device), run.counters
+    for images, labels in loader:
+        if stop.agreed(device):  # every rank, in every step
+            run.save()
+            snapshot.check_saved(run.not_saved)
+            raise Stopped
+        # from step and rank: so no random state needs to be saved
+        torch.manual_seed(
+            counters["steps_run"] * dist.get_world_size() + dist.get_rank()
+        )
+        images, labels = images.to(device), labels.to(device)
+        optimizer.zero_grad()
+        loss = F.cross_entropy(ddp_model(images), labels)  # the mean over the batch
+        loss.backward()  # gradients become the mean over the ranks in here
+        optimizer.step()
+        loss_sum += loss.detach() * len(labels)
+        counters["images_done"] += len(labels) * dist.get_world_size()
+        counters["steps_run"] += 1
+    return loss_sum
+
+
+def train(
+    args: argparse.Namespace, device: torch.device, place: str, stop: StopRequest
+) -> None:
+    """Train what is left of all epochs; DDP is gone when it returns."""
     torch.manual_seed(SEED)
     train_set, test_set = data.load_digits_split()
     distributed.log(
         f"{len(train_set)} training images on {distributed.describe_world(device)}, "
         f"learning rate {args.learning_rate}, snapshot {args.snapshot}"
     )
-    trainer = Trainer(args, train_set, device, place, stop)
-    not_saved = trainer.train()
-    data.report(trainer, test_set, args)
-    return not_saved
+    model = data.make_model(DROPOUT).to(device)
+    optimizer = SGD(model.parameters(), args.learning_rate, momentum=0.9)
+    run = snapshot.Run(args, model=model, optimizer=optimizer)
+    # every rank must reach this line: rank 0's weights are sent to all
+    ddp_model = DDP(model, None if device.type == "cpu" else [device])
+    snapshot.settle_buckets(ddp_model, torch.zeros(1, 1, 8, 8, device=device))
+    for epoch in run.epochs_left():
+        done = run.counters["images_done"]
+        loader = make_loader(train_set, args.batch_size, epoch, done)
+        distributed.log(
+            f"[{place}] Epoch {epoch} | "
+            f"Batch size {args.batch_size} | Steps {len(loader)}",
+            every_rank=True,  # to show that all nodes take part
+        )
+        loss_sum = run_epoch(run, ddp_model, optimizer, loader, device, stop)
+        # every rank must reach this line: the sum over the ranks, 4 bytes
+        dist.all_reduce(loss_sum)
+        images = len(loader.dataset)  # of each rank
+        run.end_epoch(loss_sum.item() / (images * dist.get_world_size()), images)
+    data.report(run, model, test_set)
 
 
 @distributed.one_line_errors
 def main() -> None:
-    """What each process does, on each node; srun or mpirun has started it."""
-    stop, not_saved = resume.StopRequest(signal.SIGUSR1), ""
-    args = data.parse_training(__doc__, resume.add_save_options)
-    env = launchers.get_dist_env()
-    device = setup(env)
+    """What each process does, on each node; srun has started it."""
+    stop = StopRequest()
+    args = data.parse_training(__doc__)
+    rank, local_rank, world_size, node = map(distributed.read_number, NAMES)
+    device = setup(rank, local_rank, world_size)
+    place = f"node {node} local {local_rank} rank {rank}"
     try:
-        not_saved = train_and_report(args, device, place_of(env), stop)
+        train(args, device, place, stop)  # when it returns, DDP is gone
     except Stopped:
         distributed.log("Stopped as asked: the same command resumes from the snapshot")
     dist.destroy_process_group()
-    snapshot.check_saved(not_saved)
 
 
 if __name__ == "__main__":

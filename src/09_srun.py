@@ -1,9 +1,10 @@
 """Train in many processes, on many nodes, started by srun or mpirun: no torchrun.
 
-Run from the folder of the workshop, inside a job. One task for each rank:
+Run from the folder of the workshop, inside a job that says where rank 0 listens:
 
+    export MASTER_ADDR=HOST MASTER_PORT=29500
     srun --nodes=2 --ntasks-per-node=2 python src/09_srun.py 10 5
-    mpirun -np 4 --map-by ppr:2:node python src/09_srun.py 10 5
+    mpirun -np 4 -x MASTER_ADDR -x MASTER_PORT python src/09_srun.py 10 5
 
 The run is that of 08_multinode_torchrun.py. Only the first lines differ: which rank is
 this, and where do the ranks connect?
@@ -12,182 +13,124 @@ this, and where do the ranks connect?
 import argparse
 import os
 import socket
-import time
 
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 from torch.nn.parallel import DistributedDataParallel as DDP
-from torch.optim.lr_scheduler import ExponentialLR
-from torch.utils.data import DataLoader, Dataset
-from tqdm import tqdm
+from torch.optim import SGD, Optimizer
+from torch.utils.data import DataLoader, Dataset, DistributedSampler
 
-from common import data, distributed, launchers, rendezvous, resume, snapshot
+from common import data, distributed, snapshot
 
 SEED = 0
 DROPOUT = 0.1  # random numbers in every step: a resumed run must draw the same ones
+# Names of rank, local rank and world size: Open MPI's mpirun, MPICH's and Intel's, srun
+NAMES = (
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("PMI_RANK", "MPI_LOCALRANKID", "PMI_SIZE"),
+    ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_STEP_NUM_TASKS"),
+)
 
 
-def setup(env: launchers.DistEnv) -> torch.device:
+def read_ranks() -> list[int]:
+    """[rank, local rank, world size], as the innermost launcher tells them.
+
+    Raises:
+        BadInput: no launcher did, or nothing says where rank 0 listens.
+    """
+    found = [names for names in NAMES if all(name in os.environ for name in names)]
+    if not found:
+        raise distributed.BadInput("neither srun nor mpirun started this: use one")
+    if missing := {"MASTER_ADDR", "MASTER_PORT"} - set(os.environ):
+        raise distributed.BadInput(
+            f"{' and '.join(sorted(missing))} not set: export the host of rank 0 and a "
+            "free port of it, as job_scripts/multinode_srun.sbatch does"
+        )
+    return [distributed.read_number(name) for name in found[0]]
+
+
+def setup(rank: int, local_rank: int, world_size: int) -> torch.device:
     """Take this rank's device, and join the ranks of all nodes."""
-    master = rendezvous.find_master(env)
-    # what torchrun sets for its processes
-    os.environ["MASTER_ADDR"] = master.address
-    os.environ["MASTER_PORT"] = str(master.port)
-    device = distributed.choose_device(env.local_rank)
+    device = distributed.choose_device(local_rank)
     backend = distributed.choose_backend(device)
     # every rank must reach this line
-    dist.init_process_group(backend, rank=env.rank, world_size=env.world_size)
+    dist.init_process_group(backend, rank=rank, world_size=world_size)
     return device
 
 
-def place_of(env: launchers.DistEnv) -> distributed.Place:
+def node_rank() -> int:
     """Number the nodes in the order of their first ranks: mpirun does not."""
-    hosts = [""] * env.world_size
+    hosts = [""] * dist.get_world_size()
     # every rank must reach this line; one host name from each to each
     dist.all_gather_object(hosts, socket.gethostname())
-    nodes = list(dict.fromkeys(hosts))
-    return distributed.Place(env.rank, env.local_rank, nodes.index(hosts[env.rank]))
+    return list(dict.fromkeys(hosts)).index(socket.gethostname())
 
 
 def make_loader(dataset: Dataset, batch_size: int) -> DataLoader:
     """Batches of this rank's share; the sampler pads, so that all are of one size."""
-    sampler = data.ResumableSampler(dataset, shuffle=True, seed=SEED)
-    # a generator of its own: each start of a loader draws a number, even to resume
-    return DataLoader(dataset, batch_size, sampler=sampler, generator=torch.Generator())
+    sampler = DistributedSampler(dataset, shuffle=True, seed=SEED)
+    return DataLoader(dataset, batch_size, sampler=sampler)
 
 
-class Trainer:
-    """A model, what trains it, and how far the run has come."""
-
-    def __init__(
-        self,
-        args: argparse.Namespace,
-        train_set: Dataset,
-        device: torch.device,
-        place: distributed.Place,
-    ):
-        self.args, self.device, self.place = args, device, place
-        self.train_loader = make_loader(train_set, args.batch_size)
-        self.model = data.make_model(DROPOUT).to(device)
-        weights = self.model.parameters()
-        self.optimizer = torch.optim.SGD(weights, args.learning_rate, momentum=0.9)
-        self.scheduler = ExponentialLR(self.optimizer, gamma=0.97)  # x 0.97 an epoch
-        self.epochs_run = 0
-        self.steps_run = 0  # of all epochs
-        self.images_done = 0  # of this epoch, by all ranks, padding included
-        # of this epoch; on the device: .item() in every step would wait for it
-        self.loss_sum = torch.zeros((), device=device)
-        self.not_saved = ""  # why the latest snapshot is not on the disk
-        self.losses: list[float] = []  # mean of each epoch trained in this run
-        self.rates: list[float] = []  # images per second of each
-        snapshot.resume(self, args.snapshot)
-        # every rank must reach this line: rank 0's weights are sent to all
-        self.ddp_model = DDP(self.model, None if device.type == "cpu" else [device])
-        resume.settle_buckets(self.ddp_model, torch.zeros(1, 1, 8, 8, device=device))
-
-    def run_batch(self, images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        """One step: images [B, 1, 8, 8], labels [B]; the mean loss of the batch."""
-        self.optimizer.zero_grad()
-        loss = F.cross_entropy(self.ddp_model(images), labels)
+def run_epoch(
+    ddp_model: DDP, optimizer: Optimizer, loader: DataLoader, device: torch.device
+) -> torch.Tensor:
+    """One pass over the loader's images; the sum of their losses."""
+    ddp_model.train()
+    # on the device: .item() in every step would wait for it
+    loss_sum = torch.zeros((), device=device)
+    for images, labels in loader:
+        images, labels = images.to(device), labels.to(device)
+        optimizer.zero_grad()
+        loss = F.cross_entropy(ddp_model(images), labels)  # the mean over the batch
         loss.backward()  # gradients become the mean over the ranks in here
-        self.optimizer.step()
-        return loss.detach()
-
-    def run_epoch(self, epoch: int) -> None:
-        """One pass over the training set, or the rest of it."""
-        self.train_loader.sampler.set_position(epoch, self.images_done)
-        if self.images_done == 0:  # else the snapshot has set the random numbers
-            torch.manual_seed(SEED + epoch * dist.get_world_size() + dist.get_rank())
-        batch_size, steps = self.train_loader.batch_size, len(self.train_loader)
-        distributed.log(
-            f"[node {self.place.node_rank} local {self.place.local_rank} "
-            f"rank {self.place.rank}] Epoch {epoch} | "
-            f"Batch size {batch_size} | Steps {steps}",
-            every_rank=True,  # one sees that all nodes take part
-        )
-        start = time.perf_counter()
-        self.model.train()
-        for images, labels in self.train_loader:
-            images, labels = images.to(self.device), labels.to(self.device)
-            self.loss_sum += self.run_batch(images, labels) * len(labels)
-            self.images_done += len(labels) * dist.get_world_size()
-            self.steps_run += 1
-            every = self.args.save_every_steps
-            if every and self.steps_run % every == 0:
-                self.not_saved = snapshot.save(self, self.args.snapshot)
-        self.scheduler.step()
-        # every rank must reach this line: the sum over the ranks, 4 bytes
-        dist.all_reduce(self.loss_sum)
-        self.losses.append(self.loss_sum.item() / self.images_done)
-        seconds = time.perf_counter() - start
-        self.rates.append(len(self.train_loader.sampler) / seconds)
-        self.loss_sum.zero_()
-        self.images_done = 0
-
-    def state_dict(self) -> dict:
-        """Everything that the next step depends on; all ranks call this together."""
-        return {
-            "model": self.model.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
-            "scheduler": self.scheduler.state_dict(),
-            "epochs_run": self.epochs_run,
-            "steps_run": self.steps_run,
-            "images_done": self.images_done,
-            "ranks": resume.gather_states(self.device, self.loss_sum),
-        }
-
-    def load_state_dict(self, state: dict) -> None:
-        """Restore what :meth:`state_dict` returned.
-
-        On another world size the random numbers start again from a seed; weights,
-        optimizer, learning rate and images to come are as saved.
-        """
-        self.model.load_state_dict(state["model"])
-        self.optimizer.load_state_dict(state["optimizer"])
-        self.scheduler.load_state_dict(state["scheduler"])
-        self.epochs_run = state["epochs_run"]
-        self.steps_run = state["steps_run"]
-        self.images_done = state["images_done"]
-        seed = SEED + self.steps_run  # for another world size
-        resume.restore_state(state["ranks"], self.device, self.loss_sum, seed)
-
-    def train(self) -> str:
-        """Train what is left of all epochs; returns why the end is not saved, or ""."""
-        epochs = range(self.epochs_run, self.args.total_epochs)
-        for epoch in tqdm(epochs, unit="epoch", disable=distributed.no_bar()):
-            self.run_epoch(epoch)
-            self.epochs_run = epoch + 1
-            if self.epochs_run % self.args.save_every == 0:
-                self.not_saved = snapshot.save(self, self.args.snapshot)
-        return self.not_saved
+        optimizer.step()
+        loss_sum += loss.detach() * len(labels)
+    return loss_sum
 
 
-def train_and_report(
-    args: argparse.Namespace, device: torch.device, place: distributed.Place
-) -> str:
-    """Train, print the results; returns why the last snapshot is not saved, or ""."""
+def train(args: argparse.Namespace, device: torch.device, place: str) -> None:
+    """Train what is left of all epochs; DDP is gone when it returns."""
     torch.manual_seed(SEED)
     train_set, test_set = data.load_digits_split()
     distributed.log(
         f"{len(train_set)} training images on {distributed.describe_world(device)}, "
         f"learning rate {args.learning_rate}, snapshot {args.snapshot}"
     )
-    trainer = Trainer(args, train_set, device, place)
-    not_saved = trainer.train()
-    data.report(trainer, test_set, args)
-    return not_saved
+    loader = make_loader(train_set, args.batch_size)
+    model = data.make_model(DROPOUT).to(device)
+    optimizer = SGD(model.parameters(), args.learning_rate, momentum=0.9)
+    run = snapshot.Run(args, model=model, optimizer=optimizer)
+    # every rank must reach this line: rank 0's weights are sent to all
+    ddp_model = DDP(model, None if device.type == "cpu" else [device])
+    snapshot.settle_buckets(ddp_model, torch.zeros(1, 1, 8, 8, device=device))
+    for epoch in run.epochs_left():
+        loader.sampler.set_epoch(epoch)
+        # from epoch and rank: ranks drop other features, a resumed run the same again
+        torch.manual_seed(SEED + epoch * dist.get_world_size() + dist.get_rank())
+        distributed.log(
+            f"[{place}] Epoch {epoch} | "
+            f"Batch size {args.batch_size} | Steps {len(loader)}",
+            every_rank=True,  # to show that all nodes take part
+        )
+        loss_sum = run_epoch(ddp_model, optimizer, loader, device)
+        # every rank must reach this line: the sum over the ranks, 4 bytes
+        dist.all_reduce(loss_sum)
+        images = len(loader.sampler)  # of each rank
+        run.end_epoch(loss_sum.item() / (images * dist.get_world_size()), images)
+    data.report(run, model, test_set)
 
 
 @distributed.one_line_errors
 def main() -> None:
     """What each process does, on each node; srun or mpirun has started it."""
-    args = data.parse_training(__doc__, resume.add_save_options)
-    env = launchers.get_dist_env()
-    device = setup(env)
-    not_saved = train_and_report(args, device, place_of(env))  # it returns: DDP is gone
+    args = data.parse_training(__doc__)
+    rank, local_rank, world_size = read_ranks()
+    device = setup(rank, local_rank, world_size)
+    place = f"node {node_rank()} local {local_rank} rank {rank}"
+    train(args, device, place)  # when it returns, DDP is gone
     dist.destroy_process_group()
-    snapshot.check_saved(not_saved)
 
 
 if __name__ == "__main__":

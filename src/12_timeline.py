@@ -26,12 +26,12 @@ from common.distributed import (
     BadInput,
     Parser,
     check_output_file,
+    free_port,
     is_rank_0,
     log,
     one_line_errors,
     positive_int,
 )
-from common.spawn import choose_port, share_cores
 
 FIRST, SECOND = 0, 1  # the ranks that hold the two parts
 LAYERS, WIDTH, BATCH_SIZE = 8, 512, 256  # all alike, so that the halves are
@@ -211,8 +211,8 @@ def main() -> None:
     if args.json:
         check_output_file(args.json, "--json")
     os.environ["MASTER_ADDR"] = "127.0.0.1"
-    os.environ["MASTER_PORT"] = str(choose_port(None))
-    share_cores(2)
+    os.environ["MASTER_PORT"] = str(free_port())
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
     mp.spawn(run_rank, args=(2, args), nprocs=2)
 
 

@@ -37,7 +37,7 @@ from common.distributed import (
     one_line_errors,
     positive_int,
     speaks_first,
-    torchrun_place,
+    torchrun_local_rank,
 )
 from common.formulas import calls, held, sent
 from common.gpt_training import (
@@ -196,7 +196,7 @@ def train(args: argparse.Namespace, device: torch.device) -> str:
 def join_or_alone() -> torch.device:
     """Join the other ranks, if torchrun has started any; returns this rank's device."""
     if "RANK" in os.environ:
-        device = choose_device(torchrun_place().local_rank)
+        device = choose_device(torchrun_local_rank())
         dist.init_process_group(choose_backend(device))  # every rank
         return device
     device, store = choose_device(), dist.HashStore()  # in this process

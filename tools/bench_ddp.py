@@ -30,9 +30,8 @@ import torch, torch.distributed as dist, torch.multiprocessing as mp
 import torch.nn.functional as F
 from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.utils.data import DataLoader, DistributedSampler
-from common.distributed import choose_backend, choose_device
+from common.distributed import choose_backend, choose_device, free_port
 from common.data import load_digits_split, make_model
-from common.spawn import choose_port
 
 def train(device, epochs):
     torch.manual_seed(0)
@@ -63,7 +62,7 @@ def run_rank(rank, world_size, epochs):
 
 if __name__ == "__main__":
     os.environ["MASTER_ADDR"] = "127.0.0.1"
-    os.environ["MASTER_PORT"] = str(choose_port(None))
+    os.environ["MASTER_PORT"] = str(free_port())
     world_size, epochs = int(sys.argv[1]), int(sys.argv[2])
     mp.spawn(run_rank, (world_size, epochs), nprocs=world_size)
 """

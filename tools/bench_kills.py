@@ -61,14 +61,14 @@ def same_bits(left: object, right: object) -> bool:
 
 def start_training(folder: Path, restarts: int, ranks: int = 2) -> subprocess.Popen:
     """Start 07_torchrun.py on a small training that saves often."""
-    options = ["--save-every-steps", "7", "--snapshot", str(folder / "snapshot.pt")]
+    options = ["--snapshot", str(folder / "snapshot.pt")]
     return subprocess.Popen(
         [
             *TORCHRUN,
             f"--nproc-per-node={ranks}",
             f"--max-restarts={restarts}",
             str(ROOT / "src" / "07_torchrun.py"),
-            *("4", "2"),
+            *("8", "1"),
             *options,
         ],
         env=environment(),

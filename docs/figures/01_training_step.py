@@ -10,8 +10,8 @@ DESCRIPTION = (
     "gradient, 9,930 numbers in .grad; from there an arrow 'step' to the optimizer "
     "with 9,930 numbers of momentum, and from it an arrow 'step' up to the model's "
     "weights. At the lower left a frame lists what a snapshot holds: model, the "
-    "weights; optimizer, the momentum; epochs_run, how far it came; rng, what "
-    "dropout draws next; loader_rng, the order of images."
+    "weights; optimizer, the momentum; random, what dropout draws next and the order "
+    "of images; epochs_run, how far it came."
 )
 
 drawing = Drawing(760, 340, "One training step", DESCRIPTION)
@@ -39,9 +39,8 @@ for number, (name, meaning) in enumerate(
     [
         ("model", "the weights"),
         ("optimizer", "the momentum"),
+        ("random", "dropout, order of images"),
         ("epochs_run", "how far it came"),
-        ("rng", "what dropout draws next"),
-        ("loader_rng", "the order of images"),
     ]
 ):
     y = 217 + 22 * number

@@ -7,35 +7,35 @@ from __future__ import annotations
 
 import argparse
 import functools
+import logging
 import math
 import os
+import socket
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import NamedTuple, NoReturn, TypeVar
+from typing import NoReturn
 
 import torch
 import torch.distributed as dist
 
-# Imported only so that it comes before init_process_group: its functions take the
-# default group of that moment as a default argument. Imported later, as optimizers
-# and DDP do on their first use, it keeps the group and its threads alive after
-# destroy_process_group, and a rank now and then aborts when Python ends ("terminate
-# called without an active exception", torch 2.13 with gloo).
+# Imported after init_process_group, as DDP does, it would keep the group's threads
+# alive, and now and then a rank would abort when Python ends (torch 2.13 with gloo).
 import torch.distributed.nn.functional
 from torch.multiprocessing.spawn import ProcessExitedException
 from tqdm import tqdm
 
-Result = TypeVar("Result")
 PATIENCE = 10  # seconds
 RANK = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
 
 # tqdm's default lock is shared by processes: Python warns of it when a rank is killed
 tqdm.set_lock(threading.RLock())
+# mp.spawn reports each rank that it ends because another, which has said why, failed
+logging.getLogger("torch.multiprocessing.spawn").setLevel(logging.ERROR)
 
 
 class BadInput(Exception):
@@ -60,47 +60,47 @@ def log(line: str, every_rank: bool = False) -> None:
         sys.stdout.flush()
 
 
-def no_bar() -> bool | None:
-    """The ``disable`` of a tqdm bar: shown on rank 0's terminal, if it has one."""
-    return None if is_rank_0() else True
-
-
 def speaks_first() -> bool:
-    """Whether this process reports what all ranks find wrong before they have met."""
+    """Whether this process reports what all ranks find wrong before they join."""
     return next((os.environ[name] for name in RANK if name in os.environ), "0") == "0"
 
 
-def one_line_errors(main: Callable[..., Result]) -> Callable[..., Result]:
-    """Decorate what starts ranks, and what a rank does: one line, status 2.
-
-    Rank 0 reports what all ranks find. The others wait for the launcher to end them;
-    one that is still there after :data:`PATIENCE` had an error of its own: it reports.
-    """
+def one_line_errors(main: Callable) -> Callable:
+    """Decorate what starts ranks, and what a rank does: one line, status 2."""
 
     @functools.wraps(main)
-    def guarded(*args, **kwargs) -> Result:
+    def guarded(*args, **kwargs):
         try:
             return main(*args, **kwargs)
+        except BadInput as error:
+            _refuse(str(error))
+        except dist.DistError as error:
+            if dist.is_initialized():
+                raise
+            why = f"are MASTER_ADDR and MASTER_PORT right? No connection: {error}"
+            _refuse(why.partition("\n")[0])
         except ProcessExitedException as error:
             if error.exit_code != 2:  # with 2, the rank itself has said why
-                name = error.signal_name or f"exit status {error.exit_code}"
-                _complain(f"rank {error.error_index} ended by {name}, so all end")
-            sys.exit(error.exit_code if error.exit_code > 0 else 1)
-        except BadInput as error:
-            met = dist.is_initialized()  # a spawned rank knows its number only then
-            if not (is_rank_0() if met else speaks_first()):
-                time.sleep(PATIENCE)
-            _complain(str(error))
-            if met:  # at once: ranks inside a collective would hold up an orderly end
-                os._exit(2)
+                raise
             sys.exit(2)
 
     return guarded
 
 
-def _complain(sentence: str) -> None:
+def _refuse(sentence: str) -> NoReturn:
+    """Print the sentence once for all ranks, and end with status 2.
+
+    Rank 0 reports what all ranks find. The others wait for the launcher to end them;
+    one that is still there after :data:`PATIENCE` had an error of its own: it reports.
+    """
+    joined = dist.is_initialized()  # a spawned rank knows its number only then
+    if not (is_rank_0() if joined else speaks_first()):
+        time.sleep(PATIENCE)
     program = os.path.basename(sys.argv[0])
     print(f"{program}: error: {sentence}", file=sys.stderr, flush=True)
+    if joined:  # at once: ranks inside a collective would hold up an orderly end
+        os._exit(2)
+    sys.exit(2)
 
 
 class Parser(argparse.ArgumentParser):
@@ -111,9 +111,7 @@ class Parser(argparse.ArgumentParser):
         super().__init__(description=description, formatter_class=raw)
 
     def error(self, message: str) -> NoReturn:
-        if not speaks_first():
-            time.sleep(PATIENCE)
-        self.exit(2, f"{self.prog}: error: {message} (--help shows the usage)\n")
+        _refuse(f"{message} (--help shows the usage)")
 
 
 def positive_int(text: str) -> int:
@@ -138,10 +136,8 @@ def check_output_file(path: Path, option: str) -> None:
         # permissions alone do not tell: a full or read-only disk refuses, too
         tempfile.TemporaryFile(dir=path.parent).close()
     except OSError as error:
-        raise BadInput(
-            f"{option} {path}: cannot write in the folder {path.parent} "
-            f"({error.strerror}): create it or choose another"
-        ) from error
+        why = f"cannot write in the folder {path.parent} ({error.strerror})"
+        raise BadInput(f"{option} {path}: {why}: create it or choose another") from None
 
 
 def count_accelerators() -> int:
@@ -149,9 +145,7 @@ def count_accelerators() -> int:
     accelerator = torch.accelerator.current_accelerator()
     # Apple's MPS has one device, no float64, and no backend of its own
     usable = accelerator is not None and accelerator.type != "mps"
-    if not (usable and torch.accelerator.is_available()):
-        return 0
-    return torch.accelerator.device_count()
+    return torch.accelerator.device_count() if usable else 0
 
 
 def choose_device(local_rank: int = 0) -> torch.device:
@@ -166,7 +160,8 @@ def choose_device(local_rank: int = 0) -> torch.device:
             torch.set_num_threads(1)
         return torch.device("cpu")
     accelerator = torch.accelerator.current_accelerator()
-    if count == 1 and _shown_one_of_many():
+    srun = "SLURM_STEP_ID" in os.environ and "TORCHELASTIC_RUN_ID" not in os.environ
+    if count == 1 and srun:  # srun --gpu-bind=single:1 shows each task its own device
         local_rank = 0
     if local_rank >= count:
         raise BadInput(
@@ -179,60 +174,36 @@ def choose_device(local_rank: int = 0) -> torch.device:
     return torch.device(accelerator.type, local_rank)
 
 
-def _shown_one_of_many() -> bool:
-    """Whether srun or mpirun shows each process its own device: --gpu-bind=single:1."""
-    shown = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
-    if "TORCHELASTIC_RUN_ID" in os.environ:  # torchrun shows all its ranks the same
-        return False
-    task = any(name in os.environ for name in ("SLURM_STEP_ID", *RANK[1:3]))
-    values = [os.environ[name] for name in shown if os.environ.get(name)]
-    return task and any("," not in value for value in values)
-
-
 def choose_backend(device: torch.device) -> str:
     """``nccl`` for NVIDIA and AMD GPUs, ``xccl`` for Intel's, ``gloo`` for the CPU."""
     return dist.get_default_backend_for_device(device.type)
 
 
-def label(device: torch.device) -> str:
-    """Who prints a line of a log: ``CPU0``, or ``rank 0 of 2``."""
-    if dist.is_initialized():
-        return f"rank {dist.get_rank()} of {dist.get_world_size()}"
-    return f"{device.type.upper()}{device.index or 0}"
-
-
 def describe_world(device: torch.device) -> str:
     """What computes, for the line that shows the configuration."""
-    if device.type == "cpu":
-        threads = torch.get_num_threads()
-        name = f"CPU, {threads} thread{'s' if threads > 1 else ''}"
-    else:
-        found = getattr(torch, device.type).get_device_name(device.index)
-        name = f"{device} ({found})"
+    threads = torch.get_num_threads()
+    name = f"CPU, {threads} thread{'s' if threads > 1 else ''}"
+    if device.type != "cpu":
+        name = f"{device} ({torch.get_device_module(device).get_device_name(device)})"
     if not dist.is_initialized():
         return name
     return f"{world_size()} ranks, each on {name}, backend {dist.get_backend()}"
 
 
-class Place(NamedTuple):
-    """Where a rank is among all ranks, as torchrun numbers them."""
+def read_number(name: str, environ: Mapping[str, str] = os.environ) -> int:
+    """The whole number, 0 or more, in this environment variable."""
+    text = environ.get(name, "")
+    if not (text.isascii() and text.isdecimal()):
+        raise BadInput(f"{name}={text!r} is not a whole number of 0 or more: set it")
+    return int(text)
 
-    rank: int
-    local_rank: int  # on this node: picks the device
-    node_rank: int
 
-
-def torchrun_place() -> Place:
-    """The place of this process; refuses if torchrun did not start it."""
+def torchrun_local_rank() -> int:
+    """LOCAL_RANK, which picks the device; refuses if torchrun has not set it."""
     if "TORCHELASTIC_RUN_ID" not in os.environ:
-        raise BadInput(
-            "torchrun did not start this process: "
-            "torchrun --standalone --nproc-per-node=2 SCRIPT ..."
-        )
-    names = ("RANK", "LOCAL_RANK", "GROUP_RANK")
-    if missing := [name for name in names if name not in os.environ]:
-        raise BadInput(f"{', '.join(missing)} not set, which torchrun sets")
-    return Place(*(int(os.environ[name]) for name in names))
+        start = "torchrun --standalone --nproc-per-node=2 SCRIPT ..."
+        raise BadInput(f"torchrun did not start this process: {start}")
+    return read_number("LOCAL_RANK")
 
 
 def join(program: str) -> torch.device:
@@ -242,9 +213,25 @@ def join(program: str) -> torch.device:
             "one rank has nobody to talk to: start at least two, for example with "
             f"torchrun --standalone --nproc-per-node=4 src/{program}"
         )
-    device = choose_device(torchrun_place().local_rank)
+    device = choose_device(torchrun_local_rank())
     backend = choose_backend(device)
     # every rank must reach this line: it returns when the last one has joined
     dist.init_process_group(backend, timeout=timedelta(seconds=60))
     log(f"{world_size()} ranks on {device.type} through {backend}")
     return device
+
+
+def free_port() -> int:
+    """A port of this machine that no program listens on now."""
+    with socket.socket() as listener:
+        listener.bind(("", 0))
+        return listener.getsockname()[1]
+
+
+def prepare_spawn(nprocs: int | None) -> int:
+    """How many ranks ``mp.spawn`` starts; they inherit where to connect from here."""
+    if rank := os.environ.get("RANK"):  # each of its processes would spawn, too
+        raise BadInput(f"RANK={rank} is set: unset RANK and start this by plain python")
+    os.environ["MASTER_ADDR"] = "127.0.0.1"  # all of them are on this machine
+    os.environ["MASTER_PORT"] = str(free_port())
+    return nprocs or count_accelerators() or 2

@@ -1,7 +1,4 @@
-"""Who am I among the processes? Read from the environment, and from nothing else.
-
-    from common.distributed import get_dist_env
-    env = get_dist_env()  # DistEnv(launcher="torchrun", rank=5, local_rank=1, ...)
+"""Who started this process, which rank is it, and where do all ranks connect?
 
 Every launcher tells its processes their numbers under names of its own. Launchers
 are also started inside each other (torchrun by srun, mpirun inside a Slurm job), and
@@ -12,14 +9,11 @@ from __future__ import annotations
 
 import os
 import re
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from common.distributed import BadInput
-
-
-class DistEnvError(BadInput):
-    """The environment is incomplete or contradicts itself: one sentence says how."""
+from common.distributed import BadInput, read_number
 
 
 @dataclass(frozen=True)
@@ -71,22 +65,13 @@ VARIABLES = {
 }
 # [end variables]
 
-# What must equal the launcher's own number wherever it is set as well. (torchrun sets
-# these names itself; a NODE_RANK beside it numbers the nodes in another order.)
-COPIES = {
-    "rank": ["RANK"],
-    "local_rank": ["LOCAL_RANK"],
-    "world_size": ["WORLD_SIZE"],
-    "local_world_size": ["LOCAL_WORLD_SIZE"],
-    "node_rank": ["NODE_RANK"],
-}
-SRUN_COPIES = {"rank": ["PMI_RANK"], "world_size": ["SLURM_STEP_NUM_TASKS", "PMI_SIZE"]}
-
+# What must equal the launcher's own number wherever it is set as well (not by torchrun)
+COPIES = VARIABLES["by hand"] | {"node_rank": "NODE_RANK"}
 # The shell that `salloc` opens on a node is a step, too, but not a rank.
 INTERACTIVE_STEP = str(0xFFFFFFFA)
 
 
-def find_launcher(environ: Mapping[str, str]) -> str:
+def _find_launcher(environ: Mapping[str, str]) -> str:
     """The launcher that started this process: the innermost one that left a trace."""
     if "TORCHELASTIC_RUN_ID" in environ:
         return "torchrun"
@@ -107,24 +92,18 @@ def find_launcher(environ: Mapping[str, str]) -> str:
 
 
 def get_dist_env(environ: Mapping[str, str] = os.environ) -> DistEnv:
-    """The rank, local rank, sizes and launcher of this process.
-
-    Raises:
-        DistEnvError: a variable is missing, is no whole number, is out of range, or
-            contradicts another one. Variables of an outer launcher may differ from
-            those of the inner one: that is no contradiction.
-    """
-    launcher = find_launcher(environ)
+    """The rank, local rank, sizes and launcher of this process; or BadInput."""
+    launcher = _find_launcher(environ)
     if launcher == "python":
         return DistEnv("python", 0, 0, 1, 1, 0)
     names = VARIABLES[launcher]
     by = launcher if launcher == "by hand" else f"by {launcher}"
     if missing := [name for name in names.values() if name not in environ]:
-        raise DistEnvError(
+        raise BadInput(
             f"{', '.join(missing)} not set: a process started {by} needs "
             f"all of {', '.join(names.values())}"
         )
-    numbers = {what: read_number(environ, name) for what, name in names.items()}
+    numbers = {what: read_number(name, environ) for what, name in names.items()}
     if launcher == "srun":
         numbers["local_world_size"] = _tasks_here(environ, numbers["node_rank"])
     _refuse_contradictions(environ, launcher, numbers)
@@ -133,68 +112,113 @@ def get_dist_env(environ: Mapping[str, str] = os.environ) -> DistEnv:
     return env
 
 
-def read_number(environ: Mapping[str, str], name: str) -> int:
-    """The value of a variable that must be a whole number of 0 or more."""
-    text = environ[name]
-    if not re.fullmatch(r"[0-9]{1,9}", text):
-        raise DistEnvError(f"{name}={text!r} is not a whole number of 0 or more")
-    return int(text)
-
-
 def _tasks_here(environ: Mapping[str, str], node_rank: int) -> int:
     """Entry ``node_rank`` of a list like ``4(x2),3``, which stands for 4, 4, 3."""
     text = environ.get("SLURM_STEP_TASKS_PER_NODE", "")
+    if not re.fullmatch(r"([0-9]+(\(x[0-9]+\))?,?)+", text):
+        raise BadInput(f"SLURM_STEP_TASKS_PER_NODE={text!r} is not a list like 4(x2),3")
     counts: list[int] = []
-    for part in text.split(","):
-        match = re.fullmatch(r"([0-9]+)(?:\(x([0-9]+)\))?", part)
-        if match is None:
-            raise DistEnvError(
-                f"SLURM_STEP_TASKS_PER_NODE={text!r} is not a list like 4(x2),3"
-            )
-        counts += [int(match[1])] * int(match[2] or 1)
+    for tasks, nodes in re.findall(r"([0-9]+)(?:\(x([0-9]+)\))?", text):
+        counts += [int(tasks)] * int(nodes or 1)
     if node_rank >= len(counts):
-        raise DistEnvError(
+        raise BadInput(
             f"SLURM_NODEID={node_rank} contradicts SLURM_STEP_TASKS_PER_NODE={text}, "
             f"which lists {len(counts)} node(s)"
         )
     return counts[node_rank]
 
 
-def _refuse_contradictions(
-    environ: Mapping[str, str], launcher: str, numbers: Mapping[str, int]
-) -> None:
+def _refuse_contradictions(environ: Mapping, launcher: str, numbers: dict) -> None:
     """Each number under all its names, except those of an outer launcher."""
-    if launcher in ("torchrun", "by hand"):
-        return
-    found = []
-    for what, number in numbers.items():
-        source = VARIABLES[launcher].get(what, "SLURM_STEP_TASKS_PER_NODE")
-        more = SRUN_COPIES.get(what, []) if launcher == "srun" else []
-        found += [
-            f"{copy}={environ[copy]} contradicts {source}={environ[source]}"
-            for copy in COPIES[what] + more
-            if copy in environ and read_number(environ, copy) != number
-        ]
+    names = {"local_world_size": "SLURM_STEP_TASKS_PER_NODE", **VARIABLES[launcher]}
+    found = [
+        f"{copy}={environ[copy]} contradicts {names[what]}={environ[names[what]]}"
+        for what, copy in COPIES.items()
+        if copy in environ
+        and what in numbers
+        and launcher not in ("torchrun", "by hand")
+        if read_number(copy, environ) != numbers[what]
+    ]
     if found:
-        raise DistEnvError(
+        raise BadInput(
             f"{'; '.join(found)}: this process was started by {launcher}, so unset "
             "what something else has set"
         )
 
 
 def _refuse_impossible(env: DistEnv) -> None:
-    """Numbers that no place in a world can have."""
-    names = {**VARIABLES[env.launcher]}
-    names.setdefault("local_world_size", "SLURM_STEP_TASKS_PER_NODE")
-    for small, large, may_be_equal in (
-        ("rank", "world_size", False),
-        ("local_rank", "local_world_size", False),
-        ("local_world_size", "world_size", True),
-        ("local_rank", "rank", True),  # a node numbers its ranks in their order
+    """Numbers that no process can have."""
+    names = {"local_world_size": "SLURM_STEP_TASKS_PER_NODE", **VARIABLES[env.launcher]}
+    for small, large, most in (
+        ("rank", "world_size", env.world_size - 1),
+        ("local_rank", "local_world_size", env.local_world_size - 1),
+        ("local_world_size", "world_size", env.world_size),
+        ("local_rank", "rank", env.rank),  # a node numbers its ranks in their order
     ):
-        left, right = getattr(env, small), getattr(env, large)
-        if left > right or (left == right and not may_be_equal):
-            relation = "at most" if may_be_equal else "smaller than"
-            raise DistEnvError(
-                f"{names[small]}={left} must be {relation} {names[large]}={right}"
+        value, bound = getattr(env, small), getattr(env, large)
+        if value > most:
+            relation = "at most" if most == bound else "smaller than"
+            raise BadInput(
+                f"{names[small]}={value} must be {relation} {names[large]}={bound}"
             )
+
+
+@dataclass(frozen=True)
+class Master:
+    """Where rank 0 listens and all ranks meet."""
+
+    address: str
+    port: int  # 0: any free one, because nobody else has to know it
+    chosen_by: str  # for the reader: where address and port come from
+
+
+def find_master(env: DistEnv, environ: Mapping[str, str] = os.environ) -> Master:
+    """MASTER_ADDR and MASTER_PORT, or what all ranks work out alike; or BadInput."""
+    address, of_address = _address(env, environ)
+    port, of_port = _port(env, environ)
+    chosen = dict.fromkeys([of_address, of_port])  # once, if both are the same
+    return Master(address, port, "; ".join(chosen))
+
+
+def _address(env: DistEnv, environ: Mapping[str, str]) -> tuple[str, str]:
+    one_node = env.local_world_size == env.world_size
+    given = environ.get("MASTER_ADDR")
+    if given:
+        # Two "nodes" of torchrun may well share a laptop; those of srun may not.
+        here = given == "localhost" or given.startswith("127.") or given == "::1"
+        if here and not one_node and env.launcher not in ("torchrun", "by hand"):
+            raise BadInput(
+                f"MASTER_ADDR={given} means another machine on every node, and only "
+                f"{env.local_world_size} of the {env.world_size} processes run on this "
+                "one: set it to the host of rank 0"
+            )
+        return given, "from the environment"
+    if env.launcher != "torchrun" and one_node:
+        return "127.0.0.1", "all ranks on this node"
+    name = "SLURM_STEP_NODELIST" if env.launcher == "srun" else "SLURM_JOB_NODELIST"
+    if env.launcher == "torchrun" or name not in environ:
+        raise BadInput(
+            "MASTER_ADDR is not set and nothing else says where rank 0 runs: export "
+            "MASTER_ADDR=HOST_OF_RANK_0 (with mpirun: -x MASTER_ADDR=HOST_OF_RANK_0)"
+        )
+    # n[07-12,20],m1 is Slurm's way to write n07, n08, ... m1
+    hosts = re.sub(r"\[([^],-]+)[^]]*\]", r"\1", environ[name])
+    return hosts.split(",")[0], f"first host of {name}"
+
+
+def _port(env: DistEnv, environ: Mapping[str, str]) -> tuple[int, str]:
+    if environ.get("MASTER_PORT"):
+        port = read_number("MASTER_PORT", environ)
+        if not 0 < port < 65536:
+            raise BadInput(f"MASTER_PORT={port} is not a port: 1 to 65535")
+        return port, "from the environment"
+    if env.world_size == 1:
+        return 0, "any free port"
+    # One number for all ranks of this job, another one for the job beside it. Linux
+    # hands out 32768 and above to clients, so the port is taken from below that.
+    for names in ("PMIX_NAMESPACE", "SLURM_JOB_ID SLURM_STEP_ID", "PBS_JOBID"):
+        if all(name in environ for name in names.split()):
+            job = ".".join(environ[name] for name in names.split())
+            port = 20000 + zlib.crc32(job.encode()) % 10000
+            return port, f"port from {names.split()[0]}"
+    return 29500, "port 29500, the usual one, for want of a job number"

@@ -26,13 +26,14 @@ from common.distributed import (
     BadInput,
     Parser,
     check_output_file,
+    count_accelerators,
     is_rank_0,
     log,
     positive_float,
     positive_int,
+    prepare_spawn,
     world_size,
 )
-from common.spawn import choose_port, count_accelerators, share_cores
 
 FLOAT32, INT64 = 4, 8  # bytes
 IMAGE = torch.Size([1, 8, 8])
@@ -217,15 +218,8 @@ def start_ranks(run_rank: Callable, args: argparse.Namespace) -> None:
     Raises:
         BadInput: a launcher has started this program several times.
     """
-    if "RANK" in os.environ:
-        raise BadInput(
-            f"RANK={os.environ['RANK']} is set, but this script starts its ranks "
-            "itself: run it with plain python, without a launcher"
-        )
-    nprocs = args.replicas or 2
-    os.environ["MASTER_ADDR"] = "127.0.0.1"  # all of them are on this machine
-    os.environ["MASTER_PORT"] = str(choose_port(None))
-    share_cores(nprocs)
+    nprocs = prepare_spawn(args.replicas or 2)
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
     mp.spawn(run_rank, args=(nprocs, args), nprocs=nprocs)
 
 

@@ -1,28 +1,26 @@
 """Snapshots of a run: written whole or not at all, read without running code.
 
-    write_snapshot({"model": ...}, Path("snapshot.pt"))
-    snapshot = read_snapshot(Path("snapshot.pt"))
-
-The previous snapshot is kept as snapshot.pt.previous. One process may write; any number
-may read. :func:`save` and :func:`resume` take a trainer with ``state_dict`` and
-``load_state_dict``.
+The previous snapshot is kept as snapshot.pt.previous.
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import os
 import shutil
+import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import torch
 import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+from tqdm import tqdm
 
 from common.distributed import BadInput, is_rank_0, log
 
-FORMAT = 1  # one more whenever older programs could no longer read what is written
 # what load_state_dict and the like raise when they are given something else
 MISFITS = AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError
 
@@ -31,31 +29,25 @@ class SnapshotError(BadInput):
     """A snapshot cannot be written or read: one sentence names it and the cure."""
 
 
-def beside(path: Path, suffix: str) -> Path:
-    """``snapshot.pt`` and ``.previous`` to ``snapshot.pt.previous``."""
-    return path.with_name(path.name + suffix)
-
-
 def write_snapshot(snapshot: dict, path: Path) -> None:
-    """Make this the snapshot at ``path``; the one before stays as the previous one.
+    """Make this the snapshot at ``path``, or raise SnapshotError and change nothing.
 
     Whenever the process is killed or the power fails, a complete snapshot is at
     ``path``: the old one or the new one.
-
-    Raises:
-        SnapshotError: it could not be written; the old one is still there.
     """
-    temporary = beside(path, ".tmp")
+    temporary = Path(f"{path}.tmp")
     try:
         with open(temporary, "wb") as file:
-            torch.save({"format": FORMAT, **snapshot}, file)
+            torch.save(snapshot, file)
             file.flush()
             os.fsync(file.fileno())  # the bytes are on the disk ...
-        keep_previous(path)
+        _keep_previous(path)
         os.replace(temporary, path)  # ... before the name points to them,
-        sync_folder(path.parent)  # and the name is on the disk before we continue
+        folder = os.open(path.parent, os.O_RDONLY)
+        os.fsync(folder)  # and the name is on the disk before we continue
+        os.close(folder)
     except (OSError, RuntimeError) as error:  # torch.save wraps some errors
-        for half in (temporary, beside(path, ".previous.tmp")):
+        for half in (temporary, Path(f"{path}.previous.tmp")):
             with contextlib.suppress(OSError):  # it would only fill the disk
                 half.unlink(missing_ok=True)
         reason = getattr(error, "strerror", None) or type(error).__name__
@@ -65,80 +57,44 @@ def write_snapshot(snapshot: dict, path: Path) -> None:
         ) from error
 
 
-def keep_previous(path: Path) -> None:
+def _keep_previous(path: Path) -> None:
     """Give what is at ``path`` a second name; there is no moment without the first."""
     if not path.exists():
         return
-    temporary = beside(path, ".previous.tmp")
+    temporary = Path(f"{path}.previous.tmp")
     temporary.unlink(missing_ok=True)
     try:
         os.link(path, temporary)
     except OSError:  # some file systems have no links
         shutil.copyfile(path, temporary)
-    os.replace(temporary, beside(path, ".previous"))
+    os.replace(temporary, f"{path}.previous")
     # if both were names of one file already, replace has left them both
     temporary.unlink(missing_ok=True)
 
 
-def sync_folder(folder: Path) -> None:
-    """Wait until the names in a folder are on the disk, too."""
-    if os.name == "nt":  # Windows cannot open a folder, and need not
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def read_snapshot(path: Path) -> dict:
-    """Read what :func:`write_snapshot` wrote, with all tensors on the CPU.
+    """What :func:`write_snapshot` wrote, with all tensors on the CPU; or SnapshotError.
 
-    Raises:
-        SnapshotError: there is something else, or nothing that can be read. Code in
-            the file is not run: ``weights_only=True`` accepts tensors and plain data.
+    Code in the file is not run: ``weights_only=True`` accepts tensors and plain data.
     """
     try:
-        file = open(path, "rb")  # noqa: SIM115  the errors of what follows are others
-    except OSError as error:
-        raise SnapshotError(
-            f"cannot read the snapshot {path} ({error.strerror}): change that or "
-            "choose another --snapshot"
-        ) from error
-    try:
-        with file, warnings.catch_warnings():
+        with open(path, "rb") as file, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # one sentence is enough, see below
-            snapshot = torch.load(file, map_location="cpu", weights_only=True)
+            return dict(torch.load(file, map_location="cpu", weights_only=True))
     except Exception as error:  # a damaged file raises nearly anything
+        cure = "move it away to start from scratch, or choose another --snapshot"
+        if os.path.exists(f"{path}.previous"):
+            cure = f"resume from the previous one (mv {path}.previous {path}) or {cure}"
+        what = "is damaged or is no snapshot", type(error).__name__
+        if isinstance(error, PermissionError):
+            what = "cannot be read", error.strerror
         raise SnapshotError(
-            f"the snapshot {path} is damaged or is no snapshot "
-            f"({type(error).__name__}): {cure(path)}"
+            f"the snapshot {path} {what[0]} ({what[1]}): {cure}"
         ) from error
-    number = snapshot.get("format") if isinstance(snapshot, dict) else None
-    if not isinstance(number, int):
-        raise SnapshotError(f"{path} is not a snapshot of this program: {cure(path)}")
-    if number > FORMAT:
-        raise SnapshotError(
-            f"the snapshot {path} has the newer format {number}, and this program "
-            f"reads up to {FORMAT}: update the program or choose another --snapshot"
-        )
-    return snapshot
 
 
-def cure(path: Path) -> str:
-    """What the reader can do about a snapshot that is of no use."""
-    previous = beside(path, ".previous")
-    if previous.exists():
-        return f"resume from the previous one (mv {previous} {path}) or move both away"
-    return "move it away to start from scratch, or choose another --snapshot"
-
-
-def read_for_all(path: Path) -> dict | None:
-    """The snapshot, read by rank 0 and sent to all; None where there is none.
-
-    Raises:
-        SnapshotError: on every rank, whatever was wrong on rank 0.
-    """
+def _read_for_all(path: Path) -> dict | None:
+    """The snapshot, read by rank 0 and sent to all; None where there is none."""
     box: list = [None, None]  # the snapshot and an error, of which one or none is there
     if is_rank_0() and path.exists():
         try:
@@ -148,25 +104,24 @@ def read_for_all(path: Path) -> dict | None:
     if dist.is_initialized():
         # every rank must reach this line; as many bytes as the file to each rank
         dist.broadcast_object_list(box, src=0)
-    if box[1]:
-        raise SnapshotError(box[1])
+    check_saved(box[1])  # on every rank, whatever was wrong on rank 0
     return box[0]
 
 
-def save(trainer, path: Path) -> str:
-    """Save ``trainer.state_dict()``; all ranks call this, rank 0 writes.
-
-    Returns why it is not saved, to be repeated at the end; "" if it is.
-    """
-    state = trainer.state_dict()  # some of it may be gathered from all ranks
-    not_saved = save_or_continue(state, path) if is_rank_0() else ""
-    if dist.is_initialized():
-        dist.barrier()  # a rank that passes this line can read what rank 0 wrote
-    return not_saved
+@contextlib.contextmanager
+def restoring_from(path: Path) -> Iterator[None]:
+    """Around lines that restore a run; SnapshotError if what was read does not fit."""
+    try:
+        yield
+    except MISFITS as error:
+        raise SnapshotError(
+            f"{path} is a snapshot of another training: move it away to start from "
+            "scratch, or choose another --snapshot"
+        ) from error
 
 
 def save_or_continue(snapshot: dict, path: Path) -> str:
-    """Write a snapshot; if that fails, say so: no reason to lose the run, too."""
+    """Write a snapshot; the reason if that fails, which must not cost the run, too."""
     try:
         write_snapshot(snapshot, path)
     except SnapshotError as error:
@@ -177,60 +132,96 @@ def save_or_continue(snapshot: dict, path: Path) -> str:
 
 
 def check_saved(not_saved: str) -> None:
-    """End the program with an error if its last snapshot is not on the disk.
-
-    Raises:
-        SnapshotError: ``not_saved``, which :func:`save` returned, is not "".
-    """
+    """End the program with the reason for which its last snapshot is not saved."""
     if not_saved:
         raise SnapshotError(not_saved)
 
 
-def resume(trainer, path: Path) -> None:
-    """Continue as if the run that saved the snapshot had never stopped.
-
-    Raises:
-        SnapshotError: what is there cannot be read, or is of another training.
-    """
-    snapshot = read_for_all(path)
-    if snapshot is not None:
-        with restoring_from(path):
-            trainer.load_state_dict(snapshot)
-        log(f"Resuming from {path} after {progress(snapshot)}")
-
-
-@contextlib.contextmanager
-def restoring_from(path: Path) -> Iterator[None]:
-    """A ``with`` statement around the lines that restore a run.
-
-    Raises:
-        SnapshotError: what was read does not fit: it is of another training.
-    """
-    try:
-        yield
-    except MISFITS as error:
-        raise SnapshotError(
-            f"{path} is a snapshot of another training: move it away to start from "
-            "scratch, or choose another --snapshot"
-        ) from error
-
-
 def progress(snapshot: dict) -> str:
     """How far the run had come: ``5 epochs``, or ``7 steps``."""
-    unit = "steps" if "steps_run" in snapshot else "epochs"
+    unit = "steps" if snapshot.get("steps_run") else "epochs"
     return f"{snapshot[unit + '_run']} {unit}"
 
 
-def get_random_state(device: torch.device) -> dict[str, torch.Tensor]:
-    """The state of the random numbers of this process and of its device."""
-    state = {"cpu": torch.get_rng_state()}
-    if device.type != "cpu":  # dropout draws on the device it runs on
-        state["device"] = torch.get_device_module(device).get_rng_state(device)
-    return state
+class Run:
+    """How far a run has come, what it measured, and its snapshot on the disk.
+
+    ``parts`` have ``state_dict`` and ``load_state_dict``, as model and optimizer do.
+    With the counters they are what the next step depends on. They are resumed here.
+    """
+
+    def __init__(self, args: argparse.Namespace, **parts):
+        self.args, self.parts, self.not_saved = args, parts, ""
+        self.counters = {"epochs_run": 0, "steps_run": 0, "images_done": 0}
+        self.losses: list[float] = []  # mean of each epoch trained in this run
+        self.rates: list[float] = []  # images per second of each, on this rank
+        snapshot = _read_for_all(args.snapshot)
+        if snapshot is not None:
+            with restoring_from(args.snapshot):
+                self.load_state_dict(snapshot)
+            log(f"Resuming from {args.snapshot} after {progress(snapshot)}")
+
+    def state_dict(self) -> dict:
+        """Counters and parts; all ranks call this: a part may be gathered from all."""
+        parts = {name: part.state_dict() for name, part in self.parts.items()}
+        return parts | self.counters
+
+    def load_state_dict(self, state: dict) -> None:
+        """Restore what :meth:`state_dict` returned, on each rank."""
+        for name, part in self.parts.items():
+            part.load_state_dict(state[name])
+        self.counters = {name: state[name] for name in self.counters}
+
+    def epochs_left(self) -> Iterable[int]:
+        """The numbers of the epochs to train; on rank 0 behind a progress bar."""
+        self.since = time.perf_counter()
+        epochs = range(self.counters["epochs_run"], self.args.total_epochs)
+        return tqdm(epochs, unit="epoch", disable=None if is_rank_0() else True)
+
+    def end_epoch(self, loss: float, images: int) -> None:
+        """Note the mean loss and this rank's images; save if it is time; all ranks."""
+        self.losses.append(loss)
+        self.rates.append(images / (time.perf_counter() - self.since))
+        self.counters["epochs_run"] += 1
+        self.counters["images_done"] = 0
+        if self.counters["epochs_run"] % self.args.save_every == 0:
+            self.save()
+        self.since = time.perf_counter()
+
+    def save(self) -> None:
+        """Write a snapshot on rank 0; all ranks call this."""
+        state = self.state_dict()
+        if is_rank_0():
+            self.not_saved = save_or_continue(state, self.args.snapshot)
+        if dist.is_initialized():
+            dist.barrier()  # a rank that passes this line can read what rank 0 wrote
 
 
-def set_random_state(state: dict[str, torch.Tensor], device: torch.device) -> None:
-    """Continue with the random numbers where :func:`get_random_state` was called."""
-    torch.set_rng_state(state["cpu"])
-    if "device" in state and device.type != "cpu":
-        torch.get_device_module(device).set_rng_state(state["device"], device)
+class RandomState:
+    """The random numbers of this process, its device and a loader: a part of a run."""
+
+    def __init__(self, device: torch.device, loader: torch.Generator | None = None):
+        self.generators = {"cpu": torch.default_generator, "loader": loader}
+        if device.type != "cpu":  # dropout draws on the device it runs on
+            every = torch.get_device_module(device).default_generators
+            self.generators["device"] = every[device.index]
+
+    def state_dict(self) -> dict[str, torch.Tensor]:
+        """The state of each generator, by name."""
+        return {name: g.get_state() for name, g in self.generators.items() if g}
+
+    def load_state_dict(self, state: dict[str, torch.Tensor]) -> None:
+        """Continue with the numbers where :meth:`state_dict` was called."""
+        for name, saved in state.items():
+            self.generators[name].set_state(saved)
+
+
+def settle_buckets(ddp_model: DDP, images: torch.Tensor) -> None:
+    """Let DDP lay out its buckets, as it does once, after the first backward.
+
+    The order in which gradients are added up depends on it, and so does the last bit:
+    without this, the first step of a resumed run on 3 or more ranks would differ.
+    """
+    ddp_model.eval()  # draws no random numbers
+    ddp_model(images).sum().backward()
+    ddp_model.train()

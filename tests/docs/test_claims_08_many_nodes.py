@@ -4,7 +4,6 @@ The four ways in which nodes never meet: tests/jobs/test_never_meet.py. That ran
 alone writes, and the order of the ranks: tests/scripts/test_08_multinode_spawn.py.
 """
 
-import argparse
 import re
 import socket
 import sys
@@ -24,7 +23,7 @@ pytestmark = pytest.mark.full
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "src"))
 
-from common import distributed, spawn  # noqa: E402
+from common import distributed  # noqa: E402
 from common.data import make_model  # noqa: E402
 from common.distributed import BadInput  # noqa: E402
 
@@ -90,8 +89,8 @@ def test_recorded_network_shows_what_the_page_says():
     "name, file",
     [
         ("is_rank_0()", "common/snapshot.py"),
-        ("read_for_all(path)", "common/snapshot.py"),
-        ("choose_device(place.local_rank)", "08_multinode_spawn.py"),
+        ("read_for_all(args.snapshot)", "common/snapshot.py"),
+        ("choose_device(local_rank)", "08_multinode_spawn.py"),
     ],
 )
 def test_places_that_deserve_a_second_look_are_there(name, file):
@@ -122,13 +121,13 @@ def on_two_devices(monkeypatch) -> None:
 def test_rank_2_takes_device_0_of_its_node(monkeypatch):
     """ "rank 2 is the first on its node"; there is "no device number 2"."""
     on_two_devices(monkeypatch)
-    place = multinode_spawn.place_of(0, spawn.Node(rank=1, count=2, nprocs=2))
-    assert (place.rank, place.local_rank, place.node_rank) == (2, 0, 1)
-    assert distributed.choose_device(place.local_rank) == torch.device("cuda", 0)
+    rank = multinode_spawn.rank_of(local_rank=0, node_rank=1, nprocs=2)
+    assert rank == 2
+    assert distributed.choose_device(0) == torch.device("cuda", 0)
     symptom = "local rank 2 has no cuda device"
     assert symptom in PAGE
     with pytest.raises(BadInput, match=symptom):
-        distributed.choose_device(place.rank)
+        distributed.choose_device(rank)
 
 
 def test_counting_nodes_from_1_is_refused_in_these_words(monkeypatch):
@@ -138,13 +137,13 @@ def test_counting_nodes_from_1_is_refused_in_these_words(monkeypatch):
     symptom = "NODE_RANK=2 must be smaller than NNODES=2"
     assert symptom in PAGE
     with pytest.raises(BadInput, match=symptom):
-        spawn.choose_node(argparse.Namespace(nprocs=1))
+        multinode_spawn.read_node()
 
 
 def test_as_many_snapshots_as_nodes_if_local_rank_0_saves(tmp_path):
     """The script with this one mistake; a folder for each node."""
     source = (ROOT / "src" / "08_multinode_spawn.py").read_text(encoding="utf-8")
-    line = "    place = place_of(local_rank, node)\n"
+    line = "    node_rank, nodes = read_node()\n"
     assert source.count(line) == 1
     mistake = "    snapshot.is_rank_0 = lambda: local_rank == 0\n"
     wrong = tmp_path / "wrong.py"

@@ -31,8 +31,8 @@ PAGE = (ROOT / "docs/lessons/11_mpi_and_containers.rst").read_text(encoding="utf
 SRC = ROOT / "src"
 sys.path.insert(0, str(SRC))
 
-from common.launchers import DistEnvError, get_dist_env  # noqa: E402
-from common.rendezvous import find_master  # noqa: E402
+from common.distributed import BadInput  # noqa: E402
+from common.launchers import find_master, get_dist_env  # noqa: E402
 
 FOREIGN = ("RANK", "LOCAL_", "WORLD_SIZE", "GROUP_", "MASTER_", "TORCH", "OMPI_", "PMI")
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
@@ -130,13 +130,13 @@ def test_outside_slurm_nothing_says_where_rank_0_runs():
     env = get_dist_env(OPEN_MPI_ENV)
     said = "MASTER_ADDR is not set and nothing else says where rank 0 runs"
     assert said in " ".join(PAGE.split())
-    with pytest.raises(DistEnvError, match=said):
+    with pytest.raises(BadInput, match=said):
         find_master(env, OPEN_MPI_ENV)
     there = find_master(env, {**OPEN_MPI_ENV, "SLURM_JOB_NODELIST": "n[3-4]"})
     assert there.address == "n3"
 
 
-def test_on_one_machine_rendezvous_sees_that_all_ranks_are_on_it():
+def test_on_one_machine_launchers_sees_that_all_ranks_are_on_it():
     alone = {**OPEN_MPI_ENV, "OMPI_COMM_WORLD_LOCAL_SIZE": "4"}
     assert find_master(get_dist_env(alone), alone).address == "127.0.0.1"
 

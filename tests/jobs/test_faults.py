@@ -49,7 +49,8 @@ def in_the_middle(submit, job: int, epoch: int = 3) -> None:
     begun = f"rank 0] Epoch {epoch} "
     seen = until(submit, job, lambda now: begun in now.output)
     assert seen.state == "RUNNING", f"it was too quick for a fault: {seen}"
-    assert f"Snapshot of {12 * epoch} steps" in seen.output
+    saved = (f"Snapshot of {epoch} epochs", f"Snapshot of {12 * epoch} steps")
+    assert saved[0] in seen.output or saved[1] in seen.output
 
 
 def finish(submit, job: int):
@@ -60,8 +61,9 @@ def finish(submit, job: int):
 
 
 def resumed_after(output: str) -> list[int]:
-    """The steps that were not to be done again, each time that training went on."""
-    return [int(n) for n in re.findall(r"Resuming from \S+ after (\d+) steps", output)]
+    """The steps that were not repeated, each time that training was resumed."""
+    resumed = re.findall(r"Resuming from \S+ after (\d+) (steps|epochs)", output)
+    return [int(n) * (12 if unit == "epochs" else 1) for n, unit in resumed]
 
 
 def assert_same_end(checkout, job: int, other: int) -> None:
@@ -86,6 +88,12 @@ def is_idle(cluster, node: str) -> bool:
 def undisturbed(submit) -> int:
     """A job to which nothing happens; the launcher makes no difference."""
     return finish(submit, start(submit, "multinode_srun")).id
+
+
+@pytest.fixture(scope="module")
+def never_stopped(submit) -> int:
+    """A requeue job that nothing stops; it draws other random numbers than the rest."""
+    return finish(submit, start(submit, "requeue")).id
 
 
 @pytest.fixture
@@ -138,7 +146,7 @@ def test_killed_worker_is_replaced(cluster, submit, checkout, undisturbed, slow)
 
 
 def test_job_trains_on_when_a_lost_node_is_back(
-    cluster, submit, checkout, undisturbed, slow
+    cluster, submit, checkout, never_stopped, slow
 ):
     """Power of the first node off: Slurm misses it and requeues the job."""
     slow("5ms")
@@ -153,11 +161,11 @@ def test_job_trains_on_when_a_lost_node_is_back(
     seen = finish(submit, job)
     assert (seen.restarts, seen.nodes) == (1, ["n1", "n2"])
     assert resumed_after(seen.output)[0] >= 36
-    assert_same_end(checkout, job, undisturbed)
+    assert_same_end(checkout, job, never_stopped)
 
 
 def test_slurm_itself_stops_a_job_before_its_time_limit(
-    cluster, submit, checkout, undisturbed, slow
+    cluster, submit, checkout, never_stopped, slow
 ):
     """--signal=B:USR1@120: saved inside an epoch, requeued, trained to the end."""
     slow("20ms")
@@ -179,7 +187,7 @@ def test_slurm_itself_stops_a_job_before_its_time_limit(
     assert seen.restarts == 1
     (steps,) = resumed_after(seen.output)
     assert 12 < steps < 120 and seen.output.count("Snapshot of") == 2
-    assert_same_end(checkout, job, undisturbed)
+    assert_same_end(checkout, job, never_stopped)
 
 
 def test_torchrun_waits_for_a_node_that_joins_late(
@@ -239,7 +247,7 @@ def test_two_jobs_on_the_same_nodes_do_not_meet(
 
 
 def test_job_trains_on_elsewhere_when_a_cable_is_pulled(
-    cluster, submit, checkout, undisturbed, slow
+    cluster, submit, checkout, never_stopped, slow
 ):
     """A node without a network: another one takes its place, its ranks are ended.
 
@@ -255,7 +263,7 @@ def test_job_trains_on_elsewhere_when_a_cable_is_pulled(
     seen = finish(submit, job)
     assert seen.restarts == 1 and len(seen.nodes) == 2 and lost not in seen.nodes
     assert resumed_after(seen.output)[0] >= 36
-    assert_same_end(checkout, job, undisturbed)
+    assert_same_end(checkout, job, never_stopped)
     assert ranks_on(cluster, lost), "they cannot know that the job goes on without"
     cluster.link(lost, "up")
     wait_until(lambda: not ranks_on(cluster, lost), f"no rank on {lost}")

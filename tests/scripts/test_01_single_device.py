@@ -25,8 +25,9 @@ from common import data, distributed, snapshot  # noqa: E402
 
 single_device = import_module("01_single_device")
 
-EPOCH = re.compile(r"^\[CPU0\] Epoch (\d+) \| Batch size (\d+) \| Steps (\d+)$", re.M)
-KEYS = {"format", "model", "optimizer", "epochs_run", "rng", "loader_rng"}
+EPOCH = re.compile(r"^\[cpu\] Epoch (\d+) \| Batch size (\d+) \| Steps (\d+)$", re.M)
+COUNTERS = {"epochs_run", "steps_run", "images_done"}
+KEYS = COUNTERS | {"model", "optimizer", "random"}
 
 
 def train(folder, *arguments, program="01_single_device.py", **settings):
@@ -176,7 +177,7 @@ def test_resumed_run_equals_uninterrupted_run(uninterrupted, copy_of_half):
     assert_same_bits(whole, resumed)
 
 
-@pytest.mark.parametrize("part", ["optimizer", "rng", "loader_rng"])
+@pytest.mark.parametrize("part", ["optimizer", "cpu", "loader"])
 def test_every_part_of_the_snapshot_is_needed(
     part, half, uninterrupted, tmp_path, train_here
 ):
@@ -186,7 +187,7 @@ def test_every_part_of_the_snapshot_is_needed(
     if part == "optimizer":
         altered["optimizer"]["state"] = {}
     else:
-        altered[part] = {"cpu": other} if part == "rng" else other
+        altered["random"][part] = other
     torch.save(altered, tmp_path / "snapshot.pt")
     assert train_here(tmp_path, 10, 5).returncode == 0
     resumed = read(tmp_path / "snapshot.pt")["model"]
@@ -296,12 +297,11 @@ def test_bad_argument_ends_the_process_with_status_2(tmp_path):
     [
         (b"", ["is damaged"]),
         (b"not a snapshot\n", ["is damaged"]),
-        ({"other": torch.zeros(3)}, ["is not a snapshot of this program"]),
-        ([1, 2], ["is not a snapshot of this program"]),
-        ({"format": 1, "model": {}}, ["is a snapshot of another training"]),
-        ({"format": 99}, ["newer format 99", "update the program"]),
+        ([1, 2], ["is damaged or is no snapshot"]),
+        ({"other": torch.zeros(3)}, ["is a snapshot of another training"]),
+        ({"model": {}}, ["is a snapshot of another training"]),
     ],
-    ids=["empty", "text", "other dict", "list", "other model", "newer format"],
+    ids=["empty", "text", "list", "other dict", "other model"],
 )
 def test_foreign_snapshot_is_one_line(content, words, tmp_path, train_here):
     path = tmp_path / "snapshot.pt"
@@ -319,7 +319,7 @@ def test_pickle_bomb_is_one_line_and_does_not_explode(tmp_path, train_here):
         def __reduce__(self):
             return os.mkdir, (str(tmp_path / "exploded"),)
 
-    torch.save({"format": 1, "model": Bomb()}, tmp_path / "snapshot.pt")
+    torch.save({"model": Bomb()}, tmp_path / "snapshot.pt")
     assert_one_line(train_here(tmp_path, 10, 5), "snapshot.pt", "is damaged")
     assert not (tmp_path / "exploded").exists()
 
@@ -352,17 +352,20 @@ def test_split_is_the_same_everywhere_and_disjoint():
     assert rows == sorted(map(tuple, load_digits().data.astype(int).tolist()))
 
 
-def test_shares_of_all_ranks_count_each_image_once():
+def test_shares_of_all_ranks_count_each_image_once(monkeypatch):
     """Also where the ranks do not divide 359; a padded share would count more."""
     torch.manual_seed(0)
     model = data.make_model(dropout=0.5)
     test_set = data.load_digits_split()[1]
     whole = data.count_correct(model, test_set)
+    monkeypatch.setattr(data.dist, "is_initialized", lambda: True)
+    monkeypatch.setattr(data.dist, "all_reduce", lambda counts: None)
     for world_size in (2, 3, 4, 7):
-        shares = [
-            data.count_correct(model, test_set, "cpu", rank, world_size)
-            for rank in range(world_size)
-        ]
+        monkeypatch.setattr(data.dist, "get_world_size", lambda n=world_size: n)
+        shares = []
+        for rank in range(world_size):
+            monkeypatch.setattr(data.dist, "get_rank", lambda r=rank: r)
+            shares.append(data.count_correct(model, test_set))
         assert tuple(map(sum, zip(*shares, strict=True))) == whole
     assert whole[1] == 359
     assert model.training, "counting must put the model back into its mode"
@@ -389,7 +392,6 @@ def test_device_is_numbered_by_the_local_rank(monkeypatch):
     chosen = pretend_accelerators(monkeypatch, "cuda", 4)
     device = distributed.choose_device(3)
     assert (str(device), chosen) == ("cuda:3", [3])
-    assert distributed.label(device) == "CUDA3"
     assert distributed.choose_backend(device) == "nccl"
 
 
@@ -404,25 +406,19 @@ def test_process_that_sees_only_its_own_device_takes_it(launcher, monkeypatch):
     """srun --gpu-bind=single:1 does that; torchrun shows all processes the same."""
     chosen = pretend_accelerators(monkeypatch, "cuda", 1)
     monkeypatch.setenv("SLURM_STEP_ID", "0")
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
     monkeypatch.delenv("TORCHELASTIC_RUN_ID", raising=False)
-    monkeypatch.delenv("OMPI_COMM_WORLD_RANK", raising=False)
     if launcher == "torchrun":
         monkeypatch.setenv("TORCHELASTIC_RUN_ID", "1")
         with pytest.raises(distributed.BadInput, match="at most 1 process"):
             distributed.choose_device(1)
     else:
         assert str(distributed.choose_device(1)) == "cuda:0" and chosen == [0]
-        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
-        with pytest.raises(distributed.BadInput, match="local rank 1 has no cuda"):
-            distributed.choose_device(1)
 
 
 def test_without_accelerators_the_cpu_is_used(monkeypatch):
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)
     device = distributed.choose_device(7)
     assert device == torch.device("cpu")
-    assert distributed.label(device) == "CPU0"
     assert distributed.choose_backend(device) == "gloo"
     assert "CPU" in distributed.describe_world(device)
 

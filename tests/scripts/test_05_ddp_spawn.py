@@ -12,9 +12,8 @@ import sys
 import termios
 
 import pytest
-import torch
 
-from common import data, spawn
+from common import data, distributed
 from common.distributed import BadInput
 from tests.scripts.trainings import SRC, environment, read, script, sentence
 
@@ -100,49 +99,27 @@ def test_numbers_out_of_range_are_refused(arguments, tmp_path):
     )
 
 
-def test_port_that_is_taken_is_one_sentence(tmp_path):
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
-        other.listen()
-        port = other.getsockname()[1]
-        said = sentence(script(tmp_path, NAME, 1, 1, "--master-port", port))
-    assert f"--master-port {port}" in said and "choose another" in said
-
-
-def test_port_that_is_none_is_refused():
-    with pytest.raises(BadInput, match="70000 is not a port"):
-        spawn.choose_port(70000)
-
-
 def test_port_that_is_chosen_is_free():
     with socket.socket() as listener:
-        listener.bind(("127.0.0.1", spawn.choose_port(None)))
+        listener.bind(("127.0.0.1", distributed.free_port()))
 
 
-@pytest.mark.parametrize("name, text", [("WORLD_SIZE", "4"), ("RANK", "0")])
-def test_launcher_around_it_is_refused(name, text, monkeypatch):
+def test_launcher_around_it_is_refused(monkeypatch):
     """N processes that spawn N ranks each would be N x N processes."""
-    monkeypatch.setenv(name, text)
-    with pytest.raises(BadInput, match=f"{name}={text} is set.*unset {name}"):
-        spawn.choose_nprocs(2)
+    monkeypatch.setenv("RANK", "0")
+    with pytest.raises(BadInput, match=r"RANK=0 is set.*unset RANK"):
+        distributed.prepare_spawn(2)
 
 
-def test_world_size_that_agrees_is_accepted(monkeypatch):
-    monkeypatch.delenv("RANK", raising=False)
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    assert spawn.choose_nprocs(2) == 2
-
-
-def test_more_ranks_than_accelerators_are_refused(monkeypatch):
-    monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
-    device = torch.device("cuda")
-    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: device)
-    monkeypatch.setattr(torch.accelerator, "device_count", lambda: 2)
-    for name in ("RANK", "WORLD_SIZE"):
-        monkeypatch.delenv(name, raising=False)
-    assert spawn.choose_nprocs(None) == 2
-    with pytest.raises(BadInput, match=r"--nprocs 3 is more than the 2 accelerator"):
-        spawn.choose_nprocs(3)
+def test_ranks_are_as_many_as_wanted_or_as_devices(monkeypatch):
+    for name in ("RANK", "MASTER_ADDR", "MASTER_PORT"):
+        monkeypatch.setenv(name, "")  # put back at the end
+    assert distributed.prepare_spawn(3) == 3
+    monkeypatch.setattr(distributed, "count_accelerators", lambda: 4)
+    assert distributed.prepare_spawn(None) == 4
+    monkeypatch.setattr(distributed, "count_accelerators", lambda: 0)
+    assert distributed.prepare_spawn(None) == 2
+    assert os.environ["MASTER_ADDR"] == "127.0.0.1"
 
 
 def test_damaged_snapshot_is_named_once_by_all_ranks(tmp_path):

@@ -77,7 +77,7 @@ def test_rank_0_prints_what_it_writes(recorded):
     [
         (["--bucket-mb", "0"], "'0' is not a number above 0"),
         (["--json", "/nowhere/at/all.json"], "cannot write in the folder /nowhere/at"),
-        (["--master-port", "70000"], "--master-port 70000 is not a port"),
+        (["--nprocs", "0"], "'0' is not a whole number above 0"),
     ],
 )
 def test_bad_input_is_one_sentence(arguments, words):

@@ -40,7 +40,7 @@ def test_equal_snapshots_are_equal(tmp_path, monkeypatch, capsys):
     status, text = compared(tmp_path, snapshot(), snapshot(), monkeypatch, capsys)
     assert status == 0
     assert text.endswith("Equal in every bit\n")
-    assert text.count("   equal\n") == 4  # format, model, optimizer, epochs_run
+    assert text.count("   equal\n") == 3  # model, optimizer, epochs_run
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_a_difference_is_named(changes, part, words, tmp_path, monkeypatch, caps
     assert text.endswith("Not equal\n")
     (line,) = [line for line in text.splitlines() if line.startswith(part)]
     assert words in line
-    others = [n for n in ("format", "model", "optimizer", "epochs_run") if n != part]
+    others = [n for n in ("model", "optimizer", "epochs_run") if n != part]
     assert text.count("   equal\n") == len(others)
 
 

@@ -77,7 +77,7 @@ def test_other_launcher_is_refused(monkeypatch):
         monkeypatch.setenv(name, "1")
     monkeypatch.delenv("TORCHELASTIC_RUN_ID", raising=False)
     with pytest.raises(BadInput, match="torchrun did not start"):
-        distributed.torchrun_place()
+        distributed.torchrun_local_rank()
 
 
 @pytest.mark.parametrize(

@@ -37,19 +37,15 @@ def test_process_that_has_joined_nobody_speaks_for_itself(capsys):
     assert distributed.is_rank_0() and distributed.world_size() == 1
     distributed.log("here")
     assert capsys.readouterr().out == "here\n"
-    assert distributed.label(torch.device("cpu")) == "CPU0"
     assert "rank" not in distributed.describe_world(torch.device("cpu"))
 
 
 def test_rank_says_which_of_how_many_it_is(joined, monkeypatch, capsys):
-    assert distributed.label(torch.device("cpu")) == "rank 0 of 1"
     told = distributed.describe_world(torch.device("cpu"))
     assert told.startswith("1 ranks, each on CPU") and told.endswith("backend gloo")
-    assert distributed.no_bar() is None
     monkeypatch.setattr(dist, "get_rank", lambda: 2)
     distributed.log("nobody hears this")
     assert capsys.readouterr().out == ""
-    assert distributed.no_bar() is True
 
 
 @pytest.mark.parametrize("name", ["RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"])
