@@ -8,7 +8,6 @@ divides it, so a careless parallel evaluation shows.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import statistics
 from collections.abc import Callable, Iterator
@@ -26,7 +25,6 @@ from torch.utils.data import (
 )
 
 from common.distributed import (
-    BadInput,
     Parser,
     check_output_file,
     is_rank_0,
@@ -35,6 +33,7 @@ from common.distributed import (
     positive_int,
     speaks_first,
     world_size,
+    write_json,
 )
 
 TEST_IMAGES = 359
@@ -187,21 +186,13 @@ def report(trainer, test_set: Dataset, args: argparse.Namespace) -> None:
         log(f"Nothing to train: {trainer.epochs_run} epochs are already run")
     log(f"Test accuracy {correct / total:.2%} ({correct} of {total})")
     if args.metrics and is_rank_0():
-        write_metrics(
-            args.metrics,
-            loss=loss,
-            accuracy=correct / total,
-            correct=correct,
-            total=total,
-            samples_per_s=samples_per_s,
-            world_size=world_size(),
-            epochs=trainer.epochs_run,
-        )
-
-
-def write_metrics(path: Path, **numbers: float | None) -> None:
-    """Write the final numbers of a run as one JSON object."""
-    try:
-        path.write_text(json.dumps(numbers, indent=2) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise BadInput(f"cannot write --metrics {path}: {error.strerror}") from error
+        numbers = {
+            "loss": loss,
+            "accuracy": correct / total,
+            "correct": correct,
+            "total": total,
+            "samples_per_s": samples_per_s,
+            "world_size": world_size(),
+            "epochs": trainer.epochs_run,
+        }
+        write_json(args.metrics, "--metrics", numbers)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import json
 import math
 import os
 import sys
@@ -21,11 +22,9 @@ from typing import NamedTuple, NoReturn, TypeVar
 import torch
 import torch.distributed as dist
 
-# Imported only so that it comes before init_process_group: its functions take the
-# default group of that moment as a default argument. Imported later, as optimizers
-# and DDP do on their first use, it keeps the group and its threads alive after
-# destroy_process_group, and a rank now and then aborts when Python ends ("terminate
-# called without an active exception", torch 2.13 with gloo).
+# Imported before init_process_group: its functions take the default group as a default
+# argument. Imported later, it keeps that group's threads alive after
+# destroy_process_group, and a rank may abort when Python ends (torch 2.13, gloo).
 import torch.distributed.nn.functional
 from torch.multiprocessing.spawn import ProcessExitedException
 from tqdm import tqdm
@@ -99,8 +98,7 @@ def one_line_errors(main: Callable[..., Result]) -> Callable[..., Result]:
 
 
 def _complain(sentence: str) -> None:
-    program = os.path.basename(sys.argv[0])
-    print(f"{program}: error: {sentence}", file=sys.stderr, flush=True)
+    print(f"{Path(sys.argv[0]).name}: error: {sentence}", file=sys.stderr, flush=True)
 
 
 class Parser(argparse.ArgumentParser):
@@ -135,13 +133,20 @@ def check_output_file(path: Path, option: str) -> None:
     if path.is_dir():
         raise BadInput(f"{option} {path} is a folder: give the name of a file")
     try:
-        # permissions alone do not tell: a full or read-only disk refuses, too
-        tempfile.TemporaryFile(dir=path.parent).close()
+        tempfile.TemporaryFile(dir=path.parent).close()  # a full disk refuses, too
     except OSError as error:
         raise BadInput(
             f"{option} {path}: cannot write in the folder {path.parent} "
             f"({error.strerror}): create it or choose another"
         ) from error
+
+
+def write_json(path: Path, option: str, content: object) -> None:
+    """Write what a run found to the file that ``option`` names."""
+    try:
+        path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"cannot write {option} {path}: {error.strerror}") from error
 
 
 def count_accelerators() -> int:
@@ -155,19 +160,14 @@ def count_accelerators() -> int:
 
 
 def choose_device(local_rank: int = 0) -> torch.device:
-    """The accelerator number ``local_rank`` of this machine, else one core of the CPU.
-
-    The local rank counts the processes on one machine, as device numbers do; the
-    rank counts them over all machines and soon exceeds the number of devices.
-    """
+    """Accelerator number ``local_rank`` of this machine, else one core of the CPU."""
     count = count_accelerators()
     if not count:
         if "OMP_NUM_THREADS" not in os.environ:  # else: a thread for every core
             torch.set_num_threads(1)
         return torch.device("cpu")
     accelerator = torch.accelerator.current_accelerator()
-    if count == 1 and _shown_one_of_many():
-        local_rank = 0
+    local_rank = 0 if count == 1 and _shown_one_of_many() else local_rank
     if local_rank >= count:
         raise BadInput(
             f"local rank {local_rank} has no {accelerator.type} device: this machine "

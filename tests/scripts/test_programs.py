@@ -29,16 +29,6 @@ NOT_YET = {
     "08_multinode_torchrun.py": (179, 4, 958),
     "09_requeue.py": (225, 6, 1293),
     "09_srun.py": (194, 6, 1262),
-    "12_model_parallel.py": (266, 5, 1379),
-    "12_timeline.py": (220, 2, 650),
-    "13_pipeline.py": (234, 9, 1781),
-    "13_pipeline_by_hand.py": (306, 9, 1853),
-    "13_train_gpt.py": (142, 8, 1613),
-    "14_tensor_by_hand.py": (101, 10, 1832),
-    "14_tensor_parallel.py": (133, 11, 1921),
-    "15_fsdp.py": (206, 9, 1824),
-    "15_zero_by_hand.py": (174, 8, 1659),
-    "16_fsdp_tensor_parallel.py": (224, 10, 1988),
 }
 # modules of more than MODULE_LINES, with their lines: may shrink
 TOO_LONG: dict[str, int] = {}
