@@ -39,7 +39,6 @@ def now() -> float:
     return time.time()
 
 
-# [start record]
 class Recorder:
     """Records when a rank computes; waiting for a neighbour is not computing."""
 
@@ -77,7 +76,6 @@ class Recorder:
         return recorded
 
 
-# [end record]
 def record(program: SimpleNamespace, args, device: torch.device) -> list[Events]:
     """The events of every rank in the last step, on every rank."""
     text = program.Text(args, device)

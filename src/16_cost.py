@@ -30,7 +30,6 @@ from common.measure import Sent, Traffic, count_step
 Shape = tuple[int, ...]
 
 
-# [start formulas]
 def block_shapes(sizes: Sizes, tensor: int) -> list[Shape]:
     """Shapes of the parameters of one block on a rank of a tensor group."""
     width, hidden = sizes.width, sizes.hidden
@@ -93,7 +92,6 @@ def calls(sizes: Sizes, grid) -> dict[str, int]:
     }
 
 
-# [end formulas]
 def axis_ranks(mesh: DeviceMesh, axis: str) -> tuple[int, ...]:
     """The ranks of this rank's group along an axis, as they are numbered in the world.
 

@@ -29,7 +29,6 @@ from common.distributed import BadInput, Parser
 FLOAT32 = 4  # bytes
 
 
-# [start load]
 def load_program(
     description: str | None, names: Collection[str], **files: str
 ) -> SimpleNamespace:
@@ -56,7 +55,6 @@ def load_program(
     return SimpleNamespace(**functions | found | {"path": args.program})
 
 
-# [end load]
 def compare(
     measured: Mapping[str, int], formula: Mapping[str, int], what: str = "bytes"
 ) -> str:
