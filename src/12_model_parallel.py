@@ -1,39 +1,40 @@
 """Train a network whose first layers are on one device and whose last on another.
 
-Run from the folder of the workshop:
-
-    python src/12_model_parallel.py 10                    # two GPUs, or two processes
+    python src/12_model_parallel.py 10                    # two GPUs, or the CPU twice
     python src/12_model_parallel.py 10 --micro-batches 4  # the two work side by side
     python src/12_model_parallel.py 10 --devices cpu cpu  # one process, as for two GPUs
     python src/12_model_parallel.py 10 --replicas 2       # DDP over two such models
+
+One process holds both parts. In 12_two_processes.py each part has its own.
 """
 
 import argparse
-import time
+import os
 
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel as DDP
-from torch.utils.data import DataLoader, Dataset, DistributedSampler
 
-from common.accounting import count_step
 from common.data import count_correct, load_digits_split, make_model
-from common.distributed import choose_backend, log, one_line_errors
-from common.model_parallel import (
-    choose_devices,
-    choose_devices_of_replica,
-    needs_two_processes,
-    parse_arguments,
-    print_tables,
-    report,
-    shape_at_cut,
-    start_ranks,
+from common.distributed import (
+    BadInput,
+    choose_backend,
+    count_accelerators,
+    log,
+    one_line_errors,
+    positive_int,
 )
-
-SEED = 0
-FIRST, SECOND = 0, 1  # the ranks that hold the two parts
+from common.model_parallel import (
+    SEED,
+    make_loader,
+    make_optimizer,
+    parse_model_parallel,
+    report,
+    start_ranks,
+    train,
+)
 
 
 # [start one process]
@@ -57,119 +58,40 @@ class TwoDevices(nn.Module):
 
 
 # [end one process]
-class FirstPart:
-    """What the rank with the first layers does: it gets the images."""
-
-    def __init__(self, layers: nn.Module, device: torch.device):
-        self.layers = layers.to(device)
-        self.device = device
-
-    def run_batch(
-        self, images: torch.Tensor, labels: torch.Tensor, micro_batches: int = 1
-    ) -> torch.Tensor:
-        """Leave the gradients of the batch in these layers; the loss is elsewhere."""
-        waiting = []
-        for part in images.chunk(micro_batches):
-            hidden = self.layers(part.to(self.device))
-            # b x S bytes; the other rank must receive them before this one goes on
-            dist.send(hidden.detach(), dst=SECOND)
-            waiting.append(hidden)  # with the graph that its gradient will go through
-        for hidden in waiting:
-            gradient = torch.empty_like(hidden)
-            # b x S bytes: how the loss changes with each number that was sent
-            dist.recv(gradient, src=SECOND)
-            hidden.backward(gradient)
-        return torch.zeros((), device=self.device)
+def accelerators(*numbers: int) -> list[torch.device]:
+    """The accelerators of these numbers."""
+    kind = torch.accelerator.current_accelerator()
+    assert kind is not None  # count_accelerators() has found some
+    return [torch.device(kind.type, number) for number in numbers]
 
 
-class SecondPart:
-    """What the rank with the last layers does: it gets the labels, and has the loss."""
+def choose_devices(args: argparse.Namespace, rank: int = 0) -> list[torch.device]:
+    """The two devices of a process: accelerators 2r and 2r + 1, else the CPU twice.
 
-    def __init__(self, layers: nn.Module, device: torch.device, shape: torch.Size):
-        self.layers = layers.to(device)
-        self.device = device
-        self.shape = shape  # of what arrives for one image
-
-    def receive(self, size: int) -> torch.Tensor:
-        """[size, *shape] from the other rank."""
-        dtype = next(self.layers.parameters()).dtype
-        hidden = torch.empty(size, *self.shape, dtype=dtype, device=self.device)
-        dist.recv(hidden, src=FIRST)
-        return hidden
-
-    def run_batch(
-        self, images: torch.Tensor, labels: torch.Tensor, micro_batches: int = 1
-    ) -> torch.Tensor:
-        """Leave the gradients of the batch in these layers; its mean loss."""
-        waiting = []
-        for part in labels.chunk(micro_batches):
-            # numbers arrive without a history: here, they are where the graph begins
-            hidden = self.receive(len(part)).requires_grad_()
-            scores = self.layers(hidden)
-            summed = F.cross_entropy(scores, part.to(self.device), reduction="sum")
-            loss = summed / len(labels)  # its share of the mean over the batch
-            waiting.append((hidden, loss))
-        for hidden, loss in waiting:
-            loss.backward()
-            dist.send(hidden.grad, dst=FIRST)
-        return torch.stack([loss.detach() for _, loss in waiting]).sum()
-
-
-@torch.no_grad()
-def count_correct_in_two(part: FirstPart | SecondPart, dataset: Dataset) -> int:
-    """How many images the two ranks recognise; both call this, and both get it."""
-    correct = torch.zeros((), dtype=torch.int64, device=part.device)
-    for images, labels in DataLoader(dataset, batch_size=256):
-        if isinstance(part, FirstPart):
-            dist.send(part.layers(images.to(part.device)), dst=SECOND)
-        else:
-            scores = part.layers(part.receive(len(labels)))
-            correct += (scores.argmax(dim=1) == labels.to(part.device)).sum()
-    dist.broadcast(correct, src=SECOND)  # both ranks: 8 bytes
-    return int(correct)
-
-
-def make_loader(dataset: Dataset, args: argparse.Namespace) -> DataLoader:
-    """Batches in an order that is new in every epoch.
-
-    Two ranks that hold one model draw the same batches, because both begin with the
-    same generator: one uses the images, the other the labels. Replicas share them out.
+    Raises:
+        BadInput: one of ``--devices`` is not there.
     """
-    sampler = DistributedSampler(dataset, seed=SEED) if args.replicas else None
-    return DataLoader(
-        dataset,
-        args.batch_size,
-        shuffle=sampler is None,
-        sampler=sampler,
-        generator=torch.Generator().manual_seed(SEED),
-    )
-
-
-def make_optimizer(layers: nn.Module, args) -> torch.optim.Optimizer:
-    """Of these layers only: another rank has an optimizer for its own."""
-    return torch.optim.SGD(layers.parameters(), args.learning_rate, momentum=0.9)
-
-
-def train(run_batch, optimizer, loader: DataLoader, args) -> tuple[list, list]:
-    """The mean loss of each epoch on the rank that has it, and images per second."""
-    losses, rates = [], []
-    for epoch in range(args.total_epochs):
-        if args.replicas:
-            loader.sampler.set_epoch(epoch)
-        log(f"Epoch {epoch} | Batch size {args.batch_size} | Steps {len(loader)}")
-        start, done, loss_sum = time.perf_counter(), 0, 0.0
-        for images, labels in loader:
-            optimizer.zero_grad()
-            loss_sum += run_batch(images, labels) * len(labels)
-            optimizer.step()
-            done += len(labels)
-        losses.append(loss_sum / done)
-        rates.append(done / (time.perf_counter() - start))
-    return losses, rates
+    if "OMP_NUM_THREADS" not in os.environ:
+        torch.set_num_threads(1)  # the layers are small
+    if not args.devices:
+        if count_accelerators() >= 2 * (args.replicas or 1):
+            return accelerators(2 * rank, 2 * rank + 1)
+        return [torch.device("cpu"), torch.device("cpu")]
+    try:
+        devices = [torch.device(name) for name in args.devices]
+        for device in devices:
+            torch.zeros(1, device=device).item()  # only use tells whether it is there
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise BadInput(
+            f"--devices {' '.join(args.devices)}: this machine does not have both "
+            "(cpu cpu is always there)"
+        ) from error
+    return devices
 
 
 def train_in_one_process(args, devices: list[torch.device]) -> None:
     """One process for the whole model: alone, or as one replica of several."""
+    torch.manual_seed(SEED)
     train_set, test_set = load_digits_split()
     model = TwoDevices(make_model(), args.cut, devices)
     model.micro_batches = args.micro_batches
@@ -182,81 +104,48 @@ def train_in_one_process(args, devices: list[torch.device]) -> None:
         loss.backward()
         return loss.detach()
 
-    loader = make_loader(train_set, args)
-    losses, rates = train(run_batch, make_optimizer(model, args), loader, args)
+    loader = make_loader(train_set, args.batch_size, args.replicas)
+    optimizer = make_optimizer(model, args.learning_rate)
+    losses, rates = train(run_batch, optimizer, loader, args.total_epochs)
     if args.replicas:
         for loss in losses:
             # every replica: the mean over the replicas, 4 bytes
             dist.all_reduce(loss, dist.ReduceOp.AVG)
-    correct, total = count_correct(model, test_set, devices[1])
-    report(losses, rates, correct, total, args)
-
-
-def train_in_two_processes(part: FirstPart | SecondPart, args) -> None:
-    """The same by two ranks, each with its part of the model."""
-    train_set, test_set = load_digits_split()
-    optimizer = make_optimizer(part.layers, args)
-
-    def run_batch(images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        return part.run_batch(images, labels, args.micro_batches)
-
-    losses, rates = train(run_batch, optimizer, make_loader(train_set, args), args)
-    for loss in losses:
-        dist.broadcast(loss, src=SECOND)  # both ranks: 4 bytes
-    correct = count_correct_in_two(part, test_set)
-    report(losses, rates, correct, len(test_set), args)
-
-
-def make_part(rank: int, args, device: torch.device) -> FirstPart | SecondPart:
-    """The part of this rank. Both make the whole model, so that the weights agree."""
-    torch.manual_seed(SEED)
-    model = make_model()
-    if rank == FIRST:
-        return FirstPart(model[: args.cut], device)
-    return SecondPart(model[args.cut :], device, shape_at_cut(model, args.cut))
-
-
-def count_a_step(args, device: torch.device) -> None:
-    """Print what each device holds and sends, counted in a step on a copy."""
-    part = make_part(dist.get_rank(), args, device)
-    images, labels = next(iter(make_loader(load_digits_split()[0], args)))
-
-    optimizer = make_optimizer(part.layers, args)
-
-    def step() -> None:
-        part.run_batch(images, labels, args.micro_batches)
-        optimizer.step()
-
-    counted = count_step(part.layers, optimizer, step)
-    print_tables(counted, make_model(), args)
+    speeds = [rate * (args.replicas or 1) for rate in rates]
+    report(losses, speeds, *count_correct(model, test_set, devices[1]), args)
 
 
 @one_line_errors
-def run_rank(rank: int, world_size: int, args: argparse.Namespace) -> None:
-    """What each process does: one part of the model, or one replica of it."""
-    devices = [torch.device("cpu")]  # with two accelerators, one process is enough
-    if args.replicas:
-        devices = choose_devices_of_replica(rank, args.replicas)
+def run_replica(rank: int, replicas: int, args: argparse.Namespace) -> None:
+    """What each process does if there are several: one replica of the model."""
+    devices = choose_devices(args, rank)
     backend = choose_backend(devices[0])
-    dist.init_process_group(backend, rank=rank, world_size=world_size)
-    torch.manual_seed(SEED)
-    if args.replicas:
-        log(f"{world_size} replicas, each in one process on {devices[0]}, {devices[1]}")
-        train_in_one_process(args, devices)
-    else:
-        log(f"Cut after layer {args.cut}: two processes, backend {backend}")
-        count_a_step(args, devices[0])
-        train_in_two_processes(make_part(rank, args, devices[0]), args)
+    dist.init_process_group(backend, rank=rank, world_size=replicas)
+    log(f"{replicas} replicas, each in one process on {devices[0]}, {devices[1]}")
+    train_in_one_process(args, devices)
     dist.destroy_process_group()
+
+
+def parse_arguments() -> argparse.Namespace:
+    def add_options(parser: argparse.ArgumentParser) -> None:
+        names = "one process with its parts on these, such as cuda:0 cuda:1"
+        parser.add_argument("--devices", nargs=2, metavar=("A", "B"), help=names)
+        several = "train N such models as one by DDP, each in one process"
+        parser.add_argument("--replicas", metavar="N", type=positive_int, help=several)
+
+    return parse_model_parallel(__doc__, add_options)
 
 
 @one_line_errors
 def main() -> None:
-    args = parse_arguments(__doc__, cuts=len(make_model()) - 1)
-    if args.replicas or needs_two_processes(args):
-        start_ranks(run_rank, args)
+    args = parse_arguments()
+    if args.replicas and args.devices:
+        raise BadInput(
+            "--devices is for one model: leave it out, each replica takes two devices"
+        )
+    if args.replicas:
+        start_ranks(run_replica, args.replicas, args)
         return
-    torch.manual_seed(SEED)
     devices = choose_devices(args)
     log(f"Cut after layer {args.cut}: one process, devices {devices[0]}, {devices[1]}")
     train_in_one_process(args, devices)

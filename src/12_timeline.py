@@ -1,17 +1,11 @@
 """Watch which of two devices computes when, with and without micro-batches.
 
-Run from the folder of the workshop:
-
-    python src/12_timeline.py                      # a batch in one piece
-    python src/12_timeline.py --micro-batches 4
-    python src/12_timeline.py --json timeline.json  # for a drawing
+python src/12_timeline.py                      # a batch in one piece
+python src/12_timeline.py --micro-batches 4    # --json FILE: for a drawing
 """
 
 import argparse
-import json
-import os
 import time
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fractions import Fraction
@@ -19,43 +13,33 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
-import torch.multiprocessing as mp
 from torch import nn
 
 from common.distributed import (
     BadInput,
     Parser,
     check_output_file,
-    free_port,
     is_rank_0,
     log,
     one_line_errors,
     positive_int,
+    write_json,
 )
+from common.model_parallel import start_ranks
 
-FIRST, SECOND = 0, 1  # the ranks that hold the two parts
+FIRST = 0  # the rank that holds the first half
 LAYERS, WIDTH, BATCH_SIZE = 8, 512, 256  # all alike, so that the halves are
 STEPS = 40  # the shortest is shown: other programs disturb the longer ones
 
 Event = tuple[str, float, float]  # such as F0, begins, ends: in ms of one clock
 
 
-class Timeline:
-    """Notes when each forward and backward ran."""
-
-    def __init__(self) -> None:
-        self.events: list[Event] = []
-        self.counts: Counter[str] = Counter()
-
-    @contextmanager
-    def __call__(self, phase: str) -> Iterator[None]:
-        """Time the body of a ``with`` statement; its number is the micro-batch's."""
-        letter = phase[0].upper()
-        begins = 1000 * time.monotonic()  # one clock for all processes of a machine
-        yield
-        ends = 1000 * time.monotonic()
-        self.events.append((f"{letter}{self.counts[letter]}", begins, ends))
-        self.counts[letter] += 1
+@contextmanager
+def timed(task: str, events: list[Event]) -> Iterator[None]:
+    """Time the body of a ``with`` statement."""
+    begins = 1000 * time.monotonic()  # one clock for all processes of a machine
+    yield
+    events.append((task, begins, 1000 * time.monotonic()))
 
 
 def make_half(rank: int) -> nn.Sequential:
@@ -66,27 +50,27 @@ def make_half(rank: int) -> nn.Sequential:
 
 
 def run_step(half: nn.Module, parts: tuple[torch.Tensor, ...]) -> list[Event]:
-    """Forward and backward of all micro-batches, as in 12_model_parallel.py."""
-    first, timeline, waiting = dist.get_rank() == FIRST, Timeline(), []
-    other = SECOND if first else FIRST
-    for part in parts:
+    """Forward and backward of all micro-batches, as in 12_two_processes.py."""
+    rank, events, waiting = dist.get_rank(), [], []
+    first, other = rank == FIRST, 1 - rank
+    for k, part in enumerate(parts):
         if not first:
             dist.recv(part, src=other)
             part.requires_grad_()
-        with timeline("forward"):
+        with timed(f"F{k}", events):
             hidden = half(part)
         if first:
             dist.send(hidden.detach(), dst=other)
         waiting.append((part, hidden))
-    for part, hidden in waiting:
+    for k, (part, hidden) in enumerate(waiting):
         gradient = torch.ones_like(hidden)  # of the sum of all numbers
         if first:
             dist.recv(gradient, src=other)
-        with timeline("backward"):
+        with timed(f"B{k}", events):
             hidden.backward(gradient)
         if not first:
             dist.send(part.grad, dst=other)
-    return timeline.events
+    return events
 
 
 def run_steps(rank: int, micro_batches: int) -> list[list[Event]]:
@@ -95,9 +79,9 @@ def run_steps(rank: int, micro_batches: int) -> list[list[Event]]:
     for _ in range(STEPS):
         half.zero_grad()
         # the second rank overwrites what it has with what it receives
-        parts = torch.randn(BATCH_SIZE, WIDTH).chunk(micro_batches)
-        parts = tuple(part.clone() for part in parts)
-        dist.barrier()  # both ranks: only here, so that a step begins for both
+        batch = torch.randn(BATCH_SIZE, WIDTH)
+        parts = tuple(part.clone() for part in batch.chunk(micro_batches))
+        dist.barrier()  # both ranks, so that a step begins for both
         steps.append(run_step(half, parts))
     return steps
 
@@ -106,9 +90,9 @@ def run_steps(rank: int, micro_batches: int) -> list[list[Event]]:
 def slots(orders: list[list[str]]) -> list[list[str]]:
     """What each device computes in each slot, if every task takes one slot.
 
-    ``orders`` are the tasks of each device in their order. A device begins its next
-    one as soon as that can be: ``F3`` needs the F3 of the device before, ``B3`` the
-    B3 of the device after. An empty text is a slot in which a device waits.
+    ``orders`` are the tasks of each device. It begins the next one as soon as it can:
+    ``F3`` needs the F3 of the device before, ``B3`` the B3 of the device after. Empty
+    text is a slot in which a device waits.
     """
     waiting, done = [list(tasks) for tasks in orders], set()
     rows: list[list[str]] = [[] for _ in orders]
@@ -136,24 +120,20 @@ def idle_share(rows: list[list[str]]) -> Fraction:
 def shortest(steps: list[list[list[Event]]]) -> list[list[Event]]:
     """The step that took least time, its clock set to 0 where it begins."""
 
-    def begins(step: list[list[Event]]) -> float:
-        return min(begin for events in step for _, begin, _ in events)
+    def span(step: list[list[Event]]) -> tuple[float, float]:
+        moments = [time for events in step for _, *times in events for time in times]
+        return min(moments), max(moments)
 
-    def ends(step: list[list[Event]]) -> float:
-        return max(end for events in step for _, _, end in events)
-
-    step = min(steps, key=lambda step: ends(step) - begins(step))
-    zero = begins(step)
+    step = min(steps, key=lambda step: span(step)[1] - span(step)[0])
+    zero, _ = span(step)
     return [[(name, a - zero, b - zero) for name, a, b in events] for events in step]
 
 
 def describe(step: list[list[Event]], micro_batches: int) -> str:
     """The order on a grid, how much of it is idle, and how much by the clock."""
     rows = slots([[name for name, _, _ in events] for events in step])
-    lines = [
-        f"{LAYERS} layers of {WIDTH} on {len(rows)} devices, a batch of {BATCH_SIZE} "
-        f"in {micro_batches} micro-batch{'es' if micro_batches > 1 else ''}"
-    ]
+    batch = f"batch size {BATCH_SIZE}, micro-batches {micro_batches}"
+    lines = [f"{LAYERS} layers of {WIDTH} on {len(rows)} devices, {batch}"]
     wide = max(len(task) for row in rows for task in row) + 1
     for device, row in enumerate(rows):
         texts = (f"{task or '.':>{wide}}" for task in row)
@@ -167,17 +147,6 @@ def describe(step: list[list[Event]], micro_batches: int) -> str:
     return "\n".join(lines)
 
 
-def write_timeline(path: Path, step: list[list[Event]], micro_batches: int) -> None:
-    """Write one step: for each device a list of [task, begins, ends] in ms."""
-    rows = [[[x, round(a, 3), round(b, 3)] for x, a, b in events] for events in step]
-    recorded = {"torch": torch.__version__, "micro_batches": micro_batches}
-    try:
-        text = json.dumps(recorded | {"devices": rows}, indent=1)
-        path.write_text(text + "\n", encoding="utf-8")
-    except OSError as error:
-        raise BadInput(f"cannot write --json {path}: {error.strerror}") from error
-
-
 @one_line_errors
 def run_rank(rank: int, world_size: int, args: argparse.Namespace) -> None:
     dist.init_process_group("gloo", rank=rank, world_size=world_size)
@@ -187,33 +156,24 @@ def run_rank(rank: int, world_size: int, args: argparse.Namespace) -> None:
     step = shortest([list(pair) for pair in zip(*everyone, strict=True)])
     log(describe(step, args.micro_batches))
     if args.json and is_rank_0():
-        write_timeline(args.json, step, args.micro_batches)
+        rows = [[[x, round(a, 3), round(b, 3)] for x, a, b in own] for own in step]
+        recorded = {"micro_batches": args.micro_batches, "devices": rows}
+        write_json(args.json, "--json", {"torch": torch.__version__} | recorded)
     dist.destroy_process_group()
 
 
 @one_line_errors
 def main() -> None:
     parser = Parser(__doc__)
-    parser.add_argument(
-        "--micro-batches",
-        metavar="M",
-        type=positive_int,
-        default=1,
-        help="parts of a batch, one after the other (default: %(default)s)",
-    )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the timeline")
+    add, parts = parser.add_argument, "parts of a batch (default: %(default)s)"
+    add("--micro-batches", metavar="M", type=positive_int, default=1, help=parts)
+    add("--json", type=Path, metavar="FILE", help="write the timeline")
     args = parser.parse_args()
     if BATCH_SIZE % args.micro_batches:
-        raise BadInput(
-            f"--micro-batches {args.micro_batches} does not divide the batch of "
-            f"{BATCH_SIZE}: choose a power of 2"
-        )
+        raise BadInput(f"--micro-batches {args.micro_batches} must divide {BATCH_SIZE}")
     if args.json:
         check_output_file(args.json, "--json")
-    os.environ["MASTER_ADDR"] = "127.0.0.1"
-    os.environ["MASTER_PORT"] = str(free_port())
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    mp.spawn(run_rank, args=(2, args), nprocs=2)
+    start_ranks(run_rank, 2, args)
 
 
 if __name__ == "__main__":

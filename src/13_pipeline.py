@@ -1,7 +1,5 @@
 """Train a byte GPT in stages, with the schedules of torch.distributed.pipelining.
 
-Run from the folder of the workshop:
-
     torchrun --standalone --nproc-per-node=3 src/13_pipeline.py 100
     torchrun --standalone --nproc-per-node=4 src/13_pipeline.py 100 \\
         --schedule gpipe --batch-size 32 --micro-batches 16
@@ -23,51 +21,18 @@ from torch.distributed.pipelining import (
     ScheduleInterleaved1F1B,
 )
 
-from common.accounting import count_step
 from common.byte_gpt import BYTES, next_byte_loss
-from common.distributed import (
-    BadInput,
-    describe_world,
-    join,
-    log,
-    one_line_errors,
-    positive_int,
-)
+from common.distributed import BadInput, join, log, one_line_errors
 from common.gpt_training import (
     Text,
     check_divides,
     make_gpt,
     make_optimizer,
     parse_text_training,
-    sizes_of,
 )
-from common.pipeline import (
-    boundary_bytes,
-    cut,
-    held_by_formula,
-    name_layers,
-    peak_activations,
-    tables_of_all_ranks,
-)
-from common.schedules import SCHEDULES
+from common.pipeline import add_pipeline_options, cut
 
 STAGES_PER_RANK = {"gpipe": 1, "1f1b": 1, "interleaved": 2}
-
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--micro-batches",
-        metavar="M",
-        type=positive_int,
-        default=8,
-        help="parts that a global batch is cut into (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--schedule",
-        choices=list(STAGES_PER_RANK),
-        default="1f1b",
-        help="in which order each rank computes (default: %(default)s)",
-    )
 
 
 # [start build]
@@ -75,18 +40,18 @@ class Pipeline:
     """This rank's stages of a model, and torch's schedule that runs them."""
 
     def __init__(self, args: argparse.Namespace, device: torch.device):
-        self.args, rank, ranks = args, dist.get_rank(), dist.get_world_size()
+        rank, ranks = dist.get_rank(), dist.get_world_size()
         model, count = make_gpt(args, device), ranks * STAGES_PER_RANK[args.schedule]
         numbers = range(rank, count, ranks)  # with two stages on a rank: r and r + p
         self.spans = [cut(model, count)[number] for number in numbers]
         self.first, self.last = rank == 0, rank == ranks - 1  # has such a stage
         layers = model.layers()
-        self.module = nn.ModuleList(
+        self.stage = nn.ModuleList(
             nn.Sequential(*layers[span.start : span.stop]) for span in self.spans
         )
         stages = [
             PipelineStage(module, number, count, device)
-            for module, number in zip(self.module, numbers, strict=True)
+            for module, number in zip(self.stage, numbers, strict=True)
         ]
         how = {"loss_fn": next_byte_loss, "n_microbatches": args.micro_batches}
         if args.schedule == "interleaved":
@@ -101,7 +66,7 @@ class Pipeline:
     def step(self, inputs: Tensor, targets: Tensor) -> Tensor:
         """Leave the gradients of the global batch in ``.grad``; its mean loss."""
         losses: list[Tensor] = []
-        # every rank must reach this line; who has neither end is given nothing
+        # every rank must reach this line; a rank with neither end passes nothing
         self.schedule.step(
             *([inputs] if self.first else []),
             target=targets if self.last else None,
@@ -116,24 +81,9 @@ class Pipeline:
         return loss
 
     # [end step]
-    def order(self) -> list[tuple[str, int]]:
-        """("forward" or "backward", which of this rank's stages), first to last."""
-        rank, ranks = dist.get_rank(), dist.get_world_size()
-        if self.args.schedule in SCHEDULES:
-            schedule = SCHEDULES[self.args.schedule]
-            return [
-                (what, 0) for what, _ in schedule(rank, ranks, self.args.micro_batches)
-            ]
-        names = {"FORWARD": "forward", "FULL_BACKWARD": "backward"}
-        return [
-            (names[action.computation_type.name], action.stage_index // ranks)
-            for action in self.schedule.pipeline_order[rank]
-            if action is not None and action.computation_type.name in names
-        ]
-
     def score(self, inputs: Tensor) -> Tensor:
         """The model's scores [B, T, 256] for inputs [B, T], on every rank."""
-        # eval computes a loss, too, and wants targets for it; it is not used here
+        # eval also computes a loss, and wants targets for it; it is not used here
         targets = inputs if self.last else None
         scores = self.schedule.eval(*([inputs] if self.first else []), target=targets)
         if not self.last:
@@ -144,7 +94,15 @@ class Pipeline:
         return scores
 
     def dtype(self) -> torch.dtype:
-        return next(self.module.parameters()).dtype
+        return next(self.stage.parameters()).dtype
+
+
+def build(
+    args: argparse.Namespace, device: torch.device
+) -> tuple[Pipeline, list[range]]:
+    """This rank's stages, cut from the model that one device would train."""
+    pipeline = Pipeline(args, device)
+    return pipeline, pipeline.spans
 
 
 def train_step(
@@ -158,45 +116,6 @@ def train_step(
     loss = pipeline.step(inputs, targets)
     optimizer.step()
     return loss.item()
-
-
-def count_a_step(text: Text, args: argparse.Namespace) -> str:
-    """The tables of what the ranks hold, counted on a copy of the model."""
-    pipeline, sizes = Pipeline(args, text.device), sizes_of(args)
-    optimizer = make_optimizer(pipeline.module.parameters(), args.learning_rate)
-    inputs, targets = text.batch(0)
-    train_step(pipeline, optimizer, inputs, targets)  # the first one also learns shapes
-    measured = count_step(
-        pipeline.module,
-        optimizer,
-        lambda: train_step(pipeline, optimizer, inputs, targets),
-        "send",
-    )
-    ends = sum((0 in span) + (args.blocks + 1 in span) for span in pipeline.spans)
-    boundaries = 2 * len(pipeline.spans) - ends
-    formula = {
-        **held_by_formula(sizes, *pipeline.spans),
-        "activations": peak_activations(
-            sizes, pipeline.spans, pipeline.order(), len(inputs), args.micro_batches
-        ),
-        "sent in a step": boundaries * boundary_bytes(sizes, len(inputs)),
-    }
-    layers = "; ".join(name_layers(span, args.blocks + 2) for span in pipeline.spans)
-    return tables_of_all_ranks(measured, formula, layers)
-
-
-def train(args: argparse.Namespace, device: torch.device) -> None:
-    text = Text(args, device)
-    pipeline = Pipeline(args, device)
-    optimizer = make_optimizer(pipeline.module.parameters(), args.learning_rate)
-    log(
-        f"{args.schedule} with {args.micro_batches} micro-batches on "
-        f"{describe_world(device)}"
-    )
-    log(count_a_step(text, args))
-    for step, inputs, targets in text.steps():
-        text.note(step, train_step(pipeline, optimizer, inputs, targets))
-    text.report(text.test_loss(pipeline.score))
 
 
 # [start refuse]
@@ -221,12 +140,24 @@ def check_micro_batches(args: argparse.Namespace, ranks: int) -> None:
 
 
 # [end refuse]
+def parse_arguments() -> argparse.Namespace:
+    return parse_text_training(
+        __doc__, lambda parser: add_pipeline_options(parser, STAGES_PER_RANK)
+    )
+
+
 @one_line_errors
 def main() -> None:
-    args = parse_text_training(__doc__, add_options)
+    args = parse_arguments()
     device = join("13_pipeline.py")
     check_micro_batches(args, dist.get_world_size())
-    train(args, device)
+    text = Text(args, device)
+    pipeline, _ = build(args, device)
+    optimizer = make_optimizer(pipeline.stage.parameters(), args.learning_rate)
+    log(f"{args.schedule} with {args.micro_batches} micro-batches")
+    for step, inputs, targets in text.steps():
+        text.note(step, train_step(pipeline, optimizer, inputs, targets))
+    text.report(text.test_loss(pipeline.score))
     dist.destroy_process_group()
 
 

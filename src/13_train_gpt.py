@@ -4,40 +4,30 @@ Run from the folder of the workshop:
 
     python src/13_train_gpt.py 300                          # 300 steps, then a sample
     python src/13_train_gpt.py 300 --save-every 100         # snapshots in gpt.pt
-    python src/13_train_gpt.py 600 --save-every 100         # 300 more: goes on from it
+    python src/13_train_gpt.py 600 --save-every 100         # 300 more: resumes from it
 """
 
 import argparse
 from pathlib import Path
 
 import torch
+import torch.nn.functional as F
+from torch import nn
 
-from common.accounting import (
-    compare,
-    count_step,
-)
-from common.byte_gpt import ByteGPT, next_byte_loss, write_on
+from common.byte_gpt import ByteGPT, next_byte_loss
 from common.distributed import (
     check_output_file,
     choose_device,
-    describe_world,
     log,
     one_line_errors,
-)
-from common.formulas import (
-    FLOAT32,
-    block_activations,
-    head_activations,
-    model_parameters,
+    positive_int,
 )
 from common.gpt_training import (
     Text,
     add_save_options,
-    count_parameters,
     make_gpt,
     make_optimizer,
     parse_text_training,
-    sizes_of,
 )
 from common.snapshot import (
     check_saved,
@@ -46,6 +36,14 @@ from common.snapshot import (
     restoring_from,
     save_or_continue,
 )
+
+
+def build(
+    args: argparse.Namespace, device: torch.device
+) -> tuple[ByteGPT, torch.optim.Optimizer]:
+    """The model and its optimizer."""
+    model = make_gpt(args, device)
+    return model, make_optimizer(model.parameters(), args.learning_rate)
 
 
 # [start step]
@@ -64,25 +62,6 @@ def train_step(
 
 
 # [end step]
-def count_a_step(model: ByteGPT, text: Text, args: argparse.Namespace) -> str:
-    """The table of what one device holds, counted in a step on a copy of the model."""
-    copy = make_gpt(args, text.device)
-    optimizer = make_optimizer(copy.parameters(), args.learning_rate)
-    inputs, targets = text.batch(0)
-    counted = count_step(
-        copy, optimizer, lambda: train_step(copy, optimizer, inputs, targets)
-    )
-    sizes, numbers = sizes_of(args), model_parameters(sizes_of(args))
-    saved = sizes.blocks * block_activations(sizes, inputs.numel())
-    formula = {
-        "parameters": FLOAT32 * numbers,
-        "gradients": FLOAT32 * numbers,
-        "optimizer state": 2 * FLOAT32 * numbers,
-        "activations": FLOAT32 * saved + head_activations(sizes, *inputs.shape),
-    }
-    return compare(counted, formula, "bytes on one device")
-
-
 def save_snapshot(
     model: ByteGPT,
     optimizer: torch.optim.Optimizer,
@@ -99,7 +78,7 @@ def save_snapshot(
 
 
 def load_snapshot(model: ByteGPT, optimizer: torch.optim.Optimizer, path: Path) -> int:
-    """Go on as if the run that saved it had never stopped; the steps it had run."""
+    """Continue as if the run that saved it had never stopped; the steps it had run."""
     snapshot = read_snapshot(path)
     with restoring_from(path):
         model.load_state_dict(snapshot["model"])
@@ -109,13 +88,25 @@ def load_snapshot(model: ByteGPT, optimizer: torch.optim.Optimizer, path: Path) 
     return steps_run
 
 
+@torch.no_grad()
+def write_on(
+    model: nn.Module, context: int, start: bytes, count: int, seed: int = 0
+) -> bytes:
+    """``start`` and ``count`` more bytes, each drawn from what the model expects."""
+    device = next(model.parameters()).device
+    generator = torch.Generator().manual_seed(seed)  # the same draws on any device
+    text = list(start)
+    for _ in range(count):
+        tokens = torch.tensor([text[-context:]], device=device)
+        chances = F.softmax(model(tokens)[0, -1].double().cpu() / 0.8, dim=0)
+        text.append(int(torch.multinomial(chances, 1, generator=generator)))
+    return bytes(text)
+
+
 def train(args: argparse.Namespace, device: torch.device) -> str:
     """Train and print; returns why the last snapshot is not saved, or ""."""
     text = Text(args, device)
-    model = make_gpt(args, device)
-    optimizer = make_optimizer(model.parameters(), args.learning_rate)
-    log(f"{count_parameters(model):,} parameters on {describe_world(device)}")
-    log(count_a_step(model, text, args))
+    model, optimizer = build(args, device)
     steps_run, not_saved = 0, ""
     if args.save_every and args.snapshot.exists():
         steps_run = load_snapshot(model, optimizer, args.snapshot)
@@ -130,11 +121,20 @@ def train(args: argparse.Namespace, device: torch.device) -> str:
     return not_saved
 
 
-@one_line_errors
-def main() -> None:
-    args = parse_text_training(__doc__, add_save_options)
+def parse_arguments() -> argparse.Namespace:
+    def add_sample(parser: argparse.ArgumentParser) -> None:
+        words = "write this many bytes at the end"
+        parser.add_argument("--sample", metavar="N", type=positive_int, help=words)
+
+    args = parse_text_training(__doc__, add_save_options, add_sample)
     if args.save_every:
         check_output_file(args.snapshot, "--snapshot")
+    return args
+
+
+@one_line_errors
+def main() -> None:
+    args = parse_arguments()
     check_saved(train(args, choose_device()))
 
 

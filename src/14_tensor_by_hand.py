@@ -14,36 +14,120 @@ import argparse
 import torch
 import torch.distributed as dist
 
-from common import tensor_formulas as formulas
-from common.accounting import (
-    compare,
-    count_step,
-)
 from common.byte_gpt import ByteGPT
-from common.distributed import describe_world, join, log, one_line_errors
+from common.distributed import join, one_line_errors
 from common.gpt_training import (
     Text,
-    count_parameters,
+    check_divides,
     make_gpt,
     make_optimizer,
     parse_text_training,
-    sizes_of,
 )
-from common.tensor_collectives import SLICES, WHOLE, Borders
-from common.tensor_layers import (
-    add_options,
-    check_sizes,
+from common.tensor_parallel import (
+    Borders,
     split_gpt,
     sum_kept_whole,
     vocabulary_loss,
     whole_scores,
 )
 
+SLICED = 1  # the tensor dim of [B, T, width] that slices divide
+
+
+# [start f and g]
+def summed(x: torch.Tensor) -> torch.Tensor:
+    """The sum of all ranks' ``x`` in new memory: autograd may still need ``x``."""
+    total = x.clone(memory_format=torch.contiguous_format)
+    # Every rank. [shape] -> [shape], 2(t-1)/t x its bytes for t ranks.
+    dist.all_reduce(total)
+    return total
+
+
+class CopyToRanks(torch.autograd.Function):  # f of Megatron-LM
+    @staticmethod
+    def forward(ctx, x):
+        return x.view_as(x)  # every rank has it already
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return summed(gradient)  # each rank knows only what its own part did with x
+
+
+class SumOverRanks(torch.autograd.Function):  # g of Megatron-LM
+    @staticmethod
+    def forward(ctx, x):
+        return summed(x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient  # a sum passes the same gradient to each of its parts
+
+
+# [end f and g]
+# [start slices]
+def gathered(x: torch.Tensor) -> torch.Tensor:
+    """[B, T/t, width] on each of t ranks -> [B, T, width] on all."""
+    slices = [torch.empty_like(x) for _ in range(dist.get_world_size())]
+    # Every rank. (t-1) x the bytes of a slice, half of what an all_reduce sends.
+    dist.all_gather(slices, x.contiguous())
+    return torch.cat(slices, dim=SLICED)
+
+
+def summed_slice(x: torch.Tensor) -> torch.Tensor:
+    """[B, T, width] on each of t ranks -> the sum's own slice [B, T/t, width]."""
+    slices = [part.contiguous() for part in x.chunk(dist.get_world_size(), SLICED)]
+    own = torch.empty_like(slices[0])
+    # Every rank. (t-1)/t x the bytes of x, the other half of an all_reduce.
+    dist.reduce_scatter(own, slices)
+    return own
+
+
+class GatherSlices(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return gathered(x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return summed_slice(gradient)
+
+
+class SumToSlices(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return summed_slice(x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gathered(gradient)
+
+
+# [end slices]
+def take_slice(x: torch.Tensor) -> torch.Tensor:
+    """The own slice of the context, [B, T, width] -> [B, T/t, width]; sends nothing."""
+    check_divides(x.shape[SLICED], dist.get_world_size(), "--context", "ranks")
+    own = x.chunk(dist.get_world_size(), SLICED)[dist.get_rank()]
+    return own.clone(memory_format=torch.contiguous_format)  # frees the rest
+
+
+# [start ways]
+WHOLE = Borders(lambda x: x, CopyToRanks.apply, SumOverRanks.apply, sliced=False)
+SLICES = Borders(take_slice, GatherSlices.apply, SumToSlices.apply, sliced=True)
+
+
+# [end ways]
+def build(
+    args: argparse.Namespace, device: torch.device
+) -> tuple[ByteGPT, torch.optim.Optimizer]:
+    """This rank's parts of the model that one device would train; their optimizer."""
+    model = make_gpt(args, device)
+    split_gpt(model, SLICES if args.sequence_parallel else WHOLE)
+    return model, make_optimizer(model.parameters(), args.learning_rate)
+
 
 # [start step]
 def train_step(
     model: ByteGPT,
-    borders: Borders,
     optimizer: torch.optim.Optimizer,
     inputs: torch.Tensor,
     targets: torch.Tensor,
@@ -52,48 +136,31 @@ def train_step(
     optimizer.zero_grad()
     loss = vocabulary_loss(model(inputs), targets)
     loss.backward()
-    if borders.sliced:
+    if model.head.borders.sliced:
         sum_kept_whole(model)
     optimizer.step()
     return loss.item()
 
 
 # [end step]
-def count_a_step(borders: Borders, text: Text, args: argparse.Namespace) -> str:
-    """The table of what rank 0 holds and sends, counted in a step on a copy."""
-    copy = make_gpt(args, text.device)
-    split_gpt(copy, borders)
-    optimizer = make_optimizer(copy.parameters(), args.learning_rate)
-    inputs, targets = text.batch(0)
-    measured = count_step(
-        copy, optimizer, lambda: train_step(copy, borders, optimizer, inputs, targets)
-    )
-    world = dist.get_world_size(), dist.get_rank()
-    formula = formulas.by_hand(sizes_of(args), len(inputs), *world, borders.sliced)
-    return compare(measured, formula, "bytes on rank 0")
+def parse_arguments() -> argparse.Namespace:
+    def add_options(parser: argparse.ArgumentParser) -> None:
+        sliced = "give each rank a slice of the context between the parallel layers"
+        parser.add_argument("--sequence-parallel", action="store_true", help=sliced)
 
-
-def train(args: argparse.Namespace, device: torch.device) -> None:
-    """Split the model, train it, print the numbers."""
-    borders = SLICES if args.sequence_parallel else WHOLE
-    text = Text(args, device)
-    model = make_gpt(args, device)
-    log(f"{count_parameters(model):,} parameters on {describe_world(device)}")
-    split_gpt(model, borders)
-    optimizer = make_optimizer(model.parameters(), args.learning_rate)
-    log(count_a_step(borders, text, args))
-    for step, inputs, targets in text.steps():
-        text.note(step, train_step(model, borders, optimizer, inputs, targets))
-    # Every rank: each has the scores of its own bytes only.
-    text.report(text.test_loss(lambda inputs: whole_scores(model(inputs))))
+    return parse_text_training(__doc__, add_options)
 
 
 @one_line_errors
 def main() -> None:
-    args = parse_text_training(__doc__, add_options)
+    args = parse_arguments()
     device = join("14_tensor_by_hand.py")
-    check_sizes(args)
-    train(args, device)
+    text = Text(args, device)
+    model, optimizer = build(args, device)
+    for step, inputs, targets in text.steps():
+        text.note(step, train_step(model, optimizer, inputs, targets))
+    # Every rank: each has the scores of its own bytes only.
+    text.report(text.test_loss(lambda inputs: whole_scores(model(inputs))))
     dist.destroy_process_group()
 
 

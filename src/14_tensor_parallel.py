@@ -24,29 +24,22 @@ from torch.distributed.tensor.parallel import (
     parallelize_module,
 )
 
-from common import tensor_formulas as formulas
-from common.accounting import (
-    compare,
-    count_step,
-)
 from common.byte_gpt import ByteGPT, next_byte_loss
-from common.distributed import describe_world, join, log, one_line_errors
+from common.distributed import join, one_line_errors
 from common.gpt_training import (
     Text,
-    count_parameters,
+    check_divides,
     make_gpt,
     make_optimizer,
     parse_text_training,
     run_and_exit,
-    sizes_of,
 )
-from common.tensor_layers import add_options, check_sizes
-from common.tensor_plan import block_plan
+from common.mesh import split_blocks
 
 
 # [start plan]
 def ends_plan(sequence_parallel: bool) -> dict[str, ParallelStyle]:
-    """The styles of what comes before the blocks and after them."""
+    """The styles of what is before the blocks and after them."""
     if not sequence_parallel:
         return {"head.score": scores_of_own_bytes(Replicate())}
     return {
@@ -67,12 +60,23 @@ def scores_of_own_bytes(stream: Replicate | Shard) -> ParallelStyle:
 
 def split_gpt(model: ByteGPT, mesh: DeviceMesh, sequence_parallel: bool) -> None:
     """Leave this rank its parts of the layers; the modules stay the same."""
-    for block in model.blocks:
-        parallelize_module(block, mesh, block_plan(sequence_parallel))
+    if sequence_parallel:
+        check_divides(model.sizes.context, mesh.size(), "--context", "ranks")
+    split_blocks(model, mesh, sequence_parallel)
     parallelize_module(model, mesh, ends_plan(sequence_parallel))
 
 
 # [end plan]
+def build(
+    args: argparse.Namespace, device: torch.device
+) -> tuple[ByteGPT, torch.optim.Optimizer]:
+    """This rank's parts of the model that one device would train; their optimizer."""
+    model = make_gpt(args, device)
+    mesh = init_device_mesh(device.type, (dist.get_world_size(),))
+    split_gpt(model, mesh, args.sequence_parallel)
+    return model, make_optimizer(model.parameters(), args.learning_rate)
+
+
 # [start step]
 def train_step(
     model: ByteGPT,
@@ -82,7 +86,7 @@ def train_step(
 ) -> float:
     """One step: inputs and targets [B, T], the same on all ranks; the mean loss."""
     optimizer.zero_grad()
-    with loss_parallel():  # backward, too: it has to know that scores are in parts
+    with loss_parallel():  # also around backward, which must know that scores are cut
         loss = next_byte_loss(model(inputs), targets)
         loss.backward()
     optimizer.step()
@@ -90,42 +94,24 @@ def train_step(
 
 
 # [end step]
-def count_a_step(mesh: DeviceMesh, text: Text, args: argparse.Namespace) -> str:
-    """The table of what rank 0 holds and sends, counted in a step on a copy."""
-    copy = make_gpt(args, text.device)
-    split_gpt(copy, mesh, args.sequence_parallel)
-    optimizer = make_optimizer(copy.parameters(), args.learning_rate)
-    inputs, targets = text.batch(0)
-    measured = count_step(
-        copy, optimizer, lambda: train_step(copy, optimizer, inputs, targets)
-    )
-    world = dist.get_world_size(), dist.get_rank()
-    sliced = args.sequence_parallel
-    formula = formulas.by_torch(sizes_of(args), len(inputs), *world, sliced)
-    return compare(measured, formula, "bytes on rank 0")
+def parse_arguments() -> argparse.Namespace:
+    def add_options(parser: argparse.ArgumentParser) -> None:
+        sliced = "give each rank a slice of the context between the parallel layers"
+        parser.add_argument("--sequence-parallel", action="store_true", help=sliced)
 
-
-def train(args: argparse.Namespace, device: torch.device) -> None:
-    """Split the model, train it, print the numbers."""
-    text = Text(args, device)
-    model = make_gpt(args, device)
-    log(f"{count_parameters(model):,} parameters on {describe_world(device)}")
-    mesh = init_device_mesh(device.type, (dist.get_world_size(),))
-    split_gpt(model, mesh, args.sequence_parallel)
-    optimizer = make_optimizer(model.parameters(), args.learning_rate)
-    log(count_a_step(mesh, text, args))
-    for step, inputs, targets in text.steps():
-        text.note(step, train_step(model, optimizer, inputs, targets))
-    # Every rank: full_tensor() gathers the scores.
-    text.report(text.test_loss(lambda inputs: model(inputs).full_tensor()))
+    return parse_text_training(__doc__, add_options)
 
 
 @one_line_errors
 def main() -> None:
-    args = parse_text_training(__doc__, add_options)
+    args = parse_arguments()
     device = join("14_tensor_parallel.py")
-    check_sizes(args)
-    train(args, device)
+    text = Text(args, device)
+    model, optimizer = build(args, device)
+    for step, inputs, targets in text.steps():
+        text.note(step, train_step(model, optimizer, inputs, targets))
+    # Every rank: full_tensor() gathers the scores.
+    text.report(text.test_loss(lambda inputs: model(inputs).full_tensor()))
     dist.destroy_process_group()
 
 

@@ -1,11 +1,9 @@
 """Train a byte GPT that is sharded over the ranks by PyTorch's ``fully_shard``.
 
-    torchrun --standalone --nproc-per-node=4 src/15_fsdp.py 100
-    torchrun --standalone --nproc-per-node=4 src/15_fsdp.py 100 --mixed-precision
-    torchrun --standalone --nproc-per-node=2 src/15_fsdp.py 60 --save-every 20
-    python src/13_train_gpt.py 90 --save-every 30        # goes on from it on one device
-
-Rank 0 prints what it holds and sends, counted and by formula, and then trains.
+torchrun --standalone --nproc-per-node=4 src/15_fsdp.py 100
+torchrun --standalone --nproc-per-node=4 src/15_fsdp.py 100 --mixed-precision
+torchrun --standalone --nproc-per-node=2 src/15_fsdp.py 60 --save-every 20
+python src/13_train_gpt.py 90 --save-every 30        # resumes it on one device
 """
 
 import argparse
@@ -19,12 +17,9 @@ from torch.distributed.fsdp import (
     fully_shard,
 )
 
-from common.accounting import compare, count_step
 from common.byte_gpt import ByteGPT, next_byte_loss
 from common.distributed import (
-    BadInput,
     check_output_file,
-    describe_world,
     is_rank_0,
     join,
     log,
@@ -33,18 +28,11 @@ from common.distributed import (
     positive_int,
     speaks_first,
 )
-from common.formulas import by_formula
-from common.full_state import (
-    UnshardedBytes,
-    full_state_dict,
-    load_full_state_dict,
-    read_on_rank_0,
-)
+from common.full_state import full_state_dict, load_full_state_dict, read_on_rank_0
 from common.gpt_training import (
     Text,
     add_save_options,
     check_divides,
-    count_parameters,
     local_batch,
     make_gpt,
     make_optimizer,
@@ -57,31 +45,6 @@ from common.snapshot import check_saved, progress, restoring_from, save_or_conti
 # The scores are a view, as a linear layer returns them for three dimensions. That is
 # harmless as long as nobody changes them in place.
 warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view")
-
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--mixed-precision",
-        action="store_true",
-        help="compute and gather in 16 bits, reduce and step in 32",
-    )
-    parser.add_argument(
-        "--keep-whole",
-        action="store_true",
-        help="keep blocks whole from forward to backward: more memory, less traffic",
-    )
-    parser.add_argument(
-        "--prefetch",
-        type=positive_int,
-        metavar="N",
-        help="blocks to gather ahead in forward (default: none)",
-    )
-    parser.add_argument(
-        "--max-norm",
-        type=positive_float,
-        metavar="NORM",
-        help="clip the gradients of all ranks together to this norm",
-    )
 
 
 # [start shard]
@@ -103,6 +66,16 @@ def shard(model: ByteGPT, args: argparse.Namespace) -> FSDPModule:
 
 
 # [end shard]
+def build(
+    args: argparse.Namespace, device: torch.device
+) -> tuple[FSDPModule, torch.optim.Optimizer]:
+    """The model in shards, and an optimizer of the shards."""
+    check_divides(args.batch_size, dist.get_world_size(), "--batch-size", "ranks")
+    model = shard(make_gpt(args, device), args)
+    # after fully_shard: it replaces the parameters, and steps must reach the new ones
+    return model, make_optimizer(model.parameters(), args.learning_rate)
+
+
 # [start step]
 def train_step(
     model: ByteGPT,
@@ -123,21 +96,6 @@ def train_step(
 
 
 # [end step]
-def count_a_step(text: Text, args: argparse.Namespace) -> str:
-    """The table of what one rank holds and sends, counted in a step on a copy."""
-    model = make_gpt(args, text.device)
-    shard(model, args)
-    optimizer = make_optimizer(model.parameters(), args.learning_rate)
-    inputs, targets = map(local_batch, text.batch(0))
-    with UnshardedBytes() as whole:
-        measured = count_step(
-            model, optimizer, lambda: train_step(model, optimizer, inputs, targets)
-        )
-    measured["whole at once"] = whole.peak_bytes
-    formula = by_formula(args, inputs.shape)
-    return compare(measured, formula, "bytes on rank 0")
-
-
 # [start save]
 def save_snapshot(
     model: ByteGPT,
@@ -168,14 +126,8 @@ def load_snapshot(
 # [end save]
 def train(args: argparse.Namespace, device: torch.device) -> str:
     """Train and print; returns why the last snapshot is not saved, or ""."""
-    check_divides(args.batch_size, dist.get_world_size(), "--batch-size", "ranks")
     text = Text(args, device)
-    model = make_gpt(args, device)
-    log(f"{count_parameters(model):,} parameters on {describe_world(device)}")
-    log(count_a_step(text, args))
-    shard(model, args)
-    # after fully_shard: it replaces the parameters, and steps must reach the new ones
-    optimizer = make_optimizer(model.parameters(), args.learning_rate)
+    model, optimizer = build(args, device)
     steps_run, not_saved = 0, ""
     if args.save_every and args.snapshot.exists():
         steps_run = load_snapshot(model, optimizer, args)
@@ -185,19 +137,33 @@ def train(args: argparse.Namespace, device: torch.device) -> str:
         text.note(step, mean_over_ranks(loss))
         if args.save_every and (step + 1) % args.save_every == 0:
             not_saved = save_snapshot(model, optimizer, step + 1, args)
-    # all ranks score together: none has the whole model
+    # all ranks score together: no rank has the whole model
     text.report(text.test_loss(lambda tokens: model(tokens).float()))
     return not_saved
 
 
-@one_line_errors
-def main() -> None:
+def add_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    bits = "compute and gather in 16 bits, reduce and step in 32"
+    add("--mixed-precision", action="store_true", help=bits)
+    whole = "keep blocks whole from forward to backward: more memory, less traffic"
+    add("--keep-whole", action="store_true", help=whole)
+    ahead = "blocks to gather ahead in forward (default: none)"
+    add("--prefetch", type=positive_int, metavar="N", help=ahead)
+    clip = "clip the gradients of all ranks together to this norm"
+    add("--max-norm", type=positive_float, metavar="NORM", help=clip)
+
+
+def parse_arguments() -> argparse.Namespace:
     args = parse_text_training(__doc__, add_save_options, add_options)
-    if args.sample:
-        raise BadInput("--sample needs the whole model: save it for 13_train_gpt.py")
     if args.save_every and speaks_first():
         check_output_file(args.snapshot, "--snapshot")
-    not_saved = train(args, join("15_fsdp.py"))
+    return args
+
+
+@one_line_errors
+def main() -> None:
+    not_saved = train(parse_arguments(), join("15_fsdp.py"))
     dist.destroy_process_group()
     check_saved(not_saved)
 

@@ -1,4 +1,4 @@
-"""Turn the newest checkpoint of a sharded training into one snapshot file.
+"""Turn the newest checkpoint of a sharded model into one snapshot file.
 
 Run from the folder of the workshop; no ranks are needed:
 
@@ -14,8 +14,8 @@ import torch
 from torch.distributed.checkpoint import FileSystemReader
 from torch.distributed.checkpoint.format_utils import dcp_to_torch_save
 
+from common.checkpoint import FAILURES, newest, unreadable
 from common.distributed import BadInput, Parser, check_output_file, one_line_errors
-from common.sharded_checkpoint import FAILURES, newest, unreadable
 from common.snapshot import write_snapshot
 
 
@@ -39,8 +39,8 @@ def read_whole(path: Path) -> dict:
 def numbered(optimizer: dict) -> dict:
     """The state of an optimizer as ``optimizer.state_dict()`` has it.
 
-    A checkpoint calls each parameter by its name, for in a sharded training a rank
-    may hold others than its neighbour; the optimizer itself numbers them.
+    A checkpoint refers to each parameter by its name, because ranks may hold different
+    ones; the optimizer itself numbers them.
     """
     state, groups, count = {}, [], 0
     for group in optimizer["param_groups"]:

@@ -19,76 +19,28 @@ import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import fully_shard
 
-from common.accounting import (
-    Activations,
-    Traffic,
-    compare,
-    gradient_bytes,
-    optimizer_bytes,
-    parameter_bytes,
-)
-from common.byte_gpt import ByteGPT, next_byte_loss
+from common.byte_gpt import ByteGPT, next_byte_loss, sizes_of
+from common.checkpoint import Checkpoints, check_folder
 from common.distributed import (
     BadInput,
     choose_backend,
     choose_device,
-    describe_world,
     log,
     one_line_errors,
     positive_int,
     speaks_first,
     torchrun_local_rank,
 )
-from common.formulas import calls, held, sent
 from common.gpt_training import (
     Text,
     check_divides,
-    count_parameters,
     make_gpt,
     make_optimizer,
+    mean_over_ranks,
     parse_text_training,
     run_and_exit,
-    sizes_of,
 )
-from common.mesh import Grid, axis_ranks, make_mesh, plan_grid
-from common.sharded_checkpoint import Checkpoints, check_folder
-from common.snapshot import check_saved
-from common.tensor_plan import split_blocks
-
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add(
-        "--tensor-ranks",
-        metavar="N",
-        type=positive_int,
-        default=2,
-        help="ranks that share each block's columns and rows (default: %(default)s)",
-    )
-    add(
-        "--replicas",
-        metavar="N",
-        type=positive_int,
-        default=1,
-        help="times that all shards are there (default: %(default)s)",
-    )
-    add(
-        "--checkpoints",
-        metavar="FOLDER",
-        type=Path,
-        help="of checkpoint-STEPS; the newest complete one is continued from",
-    )
-    add(
-        "--save-every",
-        metavar="STEPS",
-        type=positive_int,
-        help="steps between two checkpoints (default: none is saved)",
-    )
-    add(
-        "--async-save",
-        action="store_true",
-        help="go on training while a checkpoint is written",
-    )
+from common.mesh import Grid, make_mesh, plan_grid, split_blocks
 
 
 def shard(model: ByteGPT, mesh: DeviceMesh) -> ByteGPT:
@@ -102,7 +54,7 @@ def shard(model: ByteGPT, mesh: DeviceMesh) -> ByteGPT:
     return fully_shard(model, mesh=data)  # what is left: embedding and head
 
 
-def make_sharded(
+def build(
     args: argparse.Namespace, mesh: DeviceMesh, device: torch.device
 ) -> tuple[ByteGPT, torch.optim.Optimizer]:
     """The same model as on one device, in parts, and an optimizer of these parts."""
@@ -124,61 +76,28 @@ def train_step(
     return loss.detach()
 
 
-def mean_over_ranks(loss: torch.Tensor) -> float:
-    """The loss of the global batch: all parts of it are equally large."""
-    # Every rank: [] -> [], the ranks of a tensor group all bring the same number.
-    dist.all_reduce(loss)
-    return loss.item() / dist.get_world_size()
-
-
 def part_of(batch: torch.Tensor, grid: Grid) -> torch.Tensor:
     """This rank's pieces of the global batch; a view would keep all of it in memory."""
     return batch.chunk(grid.batch_parts)[grid.batch_part(dist.get_rank())].clone()
 
 
-def count_a_step(
-    args: argparse.Namespace, grid: Grid, mesh: DeviceMesh, text: Text
-) -> str:
-    """The tables of what rank 0 holds and sends, counted on a second model."""
-    model, optimizer = make_sharded(args, mesh, text.device)
-    inputs, targets = (part_of(batch, grid) for batch in text.batch(0))
-    with Traffic() as traffic, Activations(model) as activations:
-        train_step(model, optimizer, inputs, targets)
-    on_rank = {
-        "parameters": parameter_bytes(model),
-        "gradients": gradient_bytes(model),
-        "optimizer state": optimizer_bytes(optimizer),
-        "activations": activations.peak_bytes,
-    }
-    travels, meetings = {}, {}
-    for axis, ranks in {name: axis_ranks(mesh, name) for name in grid.axes}.items():
-        along = [call for call in traffic.calls if call.ranks == ranks]
-        if len(ranks) > 1:
-            travels[f"{axis} axis"] = round(sum(call.on_the_wire for call in along))
-            meetings[f"{axis} axis"] = len(along)
-    sizes = sizes_of(args)
-    tables = [compare(on_rank, held(sizes, grid, args.batch_size), "bytes on rank 0")]
-    if travels:
-        formula = sent(sizes, grid, args.batch_size)
-        tables.append(compare(travels, formula, "bytes sent in a step"))
-        tables.append(compare(meetings, calls(sizes, grid), "calls in a step"))
-    return "\n".join(tables)
+def plan(args: argparse.Namespace) -> Grid:
+    """The grid that the command line asks for, if the batch can be divided on it."""
+    grid = plan_grid(dist.get_world_size(), args.replicas, args.tensor_ranks)
+    parts = "ranks that see different pieces"
+    check_divides(args.batch_size, grid.batch_parts, "--batch-size", parts)
+    log(f"Grid: {grid}")
+    return grid
 
 
 def train(args: argparse.Namespace, device: torch.device) -> str:
     """Train and print; returns why the last checkpoint is not saved, or ""."""
-    grid = plan_grid(dist.get_world_size(), args.replicas, args.tensor_ranks)
-    sizes = sizes_of(args)
-    parts = "ranks that see different pieces"
-    check_divides(args.batch_size, grid.batch_parts, "--batch-size", parts)
+    grid = plan(args)
     text = Text(args, device)
-    mesh = make_mesh(grid, device)
-    model, optimizer = make_sharded(args, mesh, device)
-    log(f"{count_parameters(model):,} parameters on {describe_world(device)}")
-    log(f"Grid: {grid}")
-    log(count_a_step(args, grid, mesh, text))
+    model, optimizer = build(args, make_mesh(grid, device), device)
     steps_run, checkpoints = 0, None
     if args.checkpoints:
+        sizes = sizes_of(args)
         checkpoints = Checkpoints(args.checkpoints, model, optimizer, sizes)
         steps_run = checkpoints.load_newest()
     for step, inputs, targets in text.steps(steps_run):
@@ -188,7 +107,7 @@ def train(args: argparse.Namespace, device: torch.device) -> str:
             checkpoints.save(step + 1, background=args.async_save)
     if checkpoints:
         checkpoints.wait()
-    # Every rank scores all pieces, for it needs the others' shards and they its own.
+    # Every rank scores all pieces: each needs the others' shards.
     text.report(text.test_loss(model))
     return checkpoints.not_saved if checkpoints else ""
 
@@ -204,8 +123,21 @@ def join_or_alone() -> torch.device:
     return device
 
 
-@one_line_errors
-def main() -> None:
+def add_options(parser: argparse.ArgumentParser) -> None:
+    add, number = parser.add_argument, {"metavar": "N", "type": positive_int}
+    tensor = "ranks that share each block's columns and rows (default: %(default)s)"
+    add("--tensor-ranks", **number, default=2, help=tensor)
+    copies = "complete sets of shards (default: %(default)s)"
+    add("--replicas", **number, default=1, help=copies)
+    folder = "of checkpoint-STEPS; resumed from the newest complete one"
+    add("--checkpoints", metavar="FOLDER", type=Path, help=folder)
+    every = "steps between two checkpoints (default: none is saved)"
+    add("--save-every", metavar="STEPS", type=positive_int, help=every)
+    background = "continue training while a checkpoint is written"
+    add("--async-save", action="store_true", help=background)
+
+
+def parse_arguments() -> argparse.Namespace:
     # The loss does nothing in place to the scores, which is what this warns of.
     warnings.filterwarnings("ignore", message="FSDP2-wrapped module .* returned a view")
     args = parse_text_training(__doc__, add_options)
@@ -215,9 +147,15 @@ def main() -> None:
         raise BadInput("--async-save needs --save-every STEPS, or nothing is saved")
     if args.checkpoints and speaks_first():
         check_folder(args.checkpoints, "--checkpoints")
-    not_saved = train(args, join_or_alone())
+    return args
+
+
+@one_line_errors
+def main() -> None:
+    not_saved = train(parse_arguments(), join_or_alone())
     dist.destroy_process_group()
-    check_saved(not_saved)
+    if not_saved:
+        raise BadInput(not_saved)
 
 
 if __name__ == "__main__":

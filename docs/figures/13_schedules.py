@@ -1,9 +1,9 @@
 """Draw GPipe and 1F1B on four ranks, from what the ranks of two runs recorded.
 
-torchrun --standalone --nproc-per-node=4 src/13_pipeline_by_hand.py 2 \\
-    --schedule gpipe --timeline docs/figures/13_gpipe.json
-torchrun --standalone --nproc-per-node=4 src/13_pipeline_by_hand.py 2 \\
-    --schedule 1f1b --timeline docs/figures/13_1f1b.json
+torchrun --standalone --nproc-per-node=4 src/13_timeline.py \\
+    --json docs/figures/13_gpipe.json src/13_pipeline_by_hand.py 2 --schedule gpipe
+torchrun --standalone --nproc-per-node=4 src/13_timeline.py \\
+    --json docs/figures/13_1f1b.json src/13_pipeline_by_hand.py 2 --schedule 1f1b
 """
 
 import json
@@ -15,7 +15,7 @@ from svg import Drawing
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1] / "src"))
 
-from common.schedules import Action, bubble, most_live, slots  # noqa: E402
+from common.pipeline import Action, bubble, most_live, slots  # noqa: E402
 
 LEFT, CELL, ROW = 74, 29, 34  # px
 

@@ -5,15 +5,17 @@
     loss = next_byte_loss(scores, targets)
 
 A decoder as in GPT-2 (Radford et al., 2019): normalisation before attention and MLP, a
-residual round each, learned positions. Nothing is left out that makes it hard to
-split, and there is no dropout, so that a split model can be compared with a whole one
-to the last digit. Embedding and head have weights of their own, for they end up on
-different ranks.
+residual around each, learned positions. There is no dropout, so that a split model can
+be compared with a whole one to the last digit. Embedding and head have weights of
+their own, because they end up on different ranks.
 """
 
 from __future__ import annotations
 
+import argparse
+import sysconfig
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 import torch.nn.functional as F
@@ -22,6 +24,8 @@ from torch import nn
 from common.distributed import BadInput
 
 BYTES = 256
+TEST_EVERY = 10  # one file of ten is kept for the test
+MARK = b"\n\n"  # between two files
 
 
 @dataclass(frozen=True)
@@ -45,13 +49,14 @@ class Sizes:
             )
 
     @property
-    def head_width(self) -> int:
-        return self.width // self.heads
-
-    @property
     def hidden(self) -> int:
         """The width inside an MLP."""
         return 4 * self.width
+
+
+def sizes_of(args: argparse.Namespace) -> Sizes:
+    """The sizes of the model that a command line asks for."""
+    return Sizes(args.width, args.heads, args.blocks, args.context)
 
 
 # [start attention]
@@ -60,7 +65,7 @@ class Attention(nn.Module):
 
     def __init__(self, sizes: Sizes):
         super().__init__()
-        self.head_width = sizes.head_width
+        self.head_width = sizes.width // sizes.heads
         self.query = nn.Linear(sizes.width, sizes.width)
         self.key = nn.Linear(sizes.width, sizes.width)
         self.value = nn.Linear(sizes.width, sizes.width)
@@ -159,16 +164,57 @@ def next_byte_loss(scores: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
 
 
 # [end whole]
-@torch.no_grad()
-def write_on(
-    model: nn.Module, context: int, start: bytes, count: int, seed: int = 0
-) -> bytes:
-    """``start`` and ``count`` more bytes, each drawn from what the model expects."""
-    device = next(model.parameters()).device
-    generator = torch.Generator().manual_seed(seed)  # the same draws on any device
-    text = list(start)
-    for _ in range(count):
-        tokens = torch.tensor([text[-context:]], device=device)
-        chances = F.softmax(model(tokens)[0, -1].double().cpu() / 0.8, dim=0)
-        text.append(int(torch.multinomial(chances, 1, generator=generator)))
-    return bytes(text)
+# The text: the source files of Python's own standard library. Every machine with Python
+# has them, and the same Python has the same bytes, so nothing is downloaded.
+
+
+def stdlib_files(folder: Path | None = None) -> list[Path]:
+    """The ``.py`` files directly in the folder of the standard library, by name.
+
+    Without those that differ between builds of one version (``_sysconfigdata*``).
+
+    Raises:
+        BadInput: there are none, as in some small distributions.
+    """
+    folder = folder or Path(sysconfig.get_path("stdlib"))
+    files = sorted(
+        path for path in folder.glob("*.py") if not path.name.startswith("_sysconfig")
+    )
+    if len(files) < TEST_EVERY:
+        raise BadInput(
+            f"the standard library in {folder} has no source files to train on: use a "
+            "Python that comes with them, such as the one of your distribution"
+        )
+    return files
+
+
+def load_text(folder: Path | None = None) -> tuple[torch.Tensor, torch.Tensor]:
+    """(text to train on, text to test on): bytes as uint8, one dimension each."""
+    parts: tuple[list[bytes], list[bytes]] = [], []
+    for number, path in enumerate(stdlib_files(folder)):
+        parts[number % TEST_EVERY == TEST_EVERY - 1].append(path.read_bytes())
+    train, test = (
+        torch.frombuffer(bytearray(MARK.join(part)), dtype=torch.uint8)
+        for part in parts
+    )
+    return train, test
+
+
+def batch_of_step(
+    text: torch.Tensor, step: int, batch_size: int, context: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """(inputs, targets) of one step, [B, T] each: pieces of the text, and what follows.
+
+    They depend on the number of the step alone. So every rank can draw the global
+    batch and take its part, and a resumed run continues with the batch that is next.
+    """
+    generator = torch.Generator().manual_seed(step)
+    starts = torch.randint(len(text) - context, (batch_size, 1), generator=generator)
+    pieces = text[starts + torch.arange(context + 1)].long()  # [B, T + 1]
+    return pieces[:, :-1].contiguous(), pieces[:, 1:].contiguous()
+
+
+def unigram_entropy(text: torch.Tensor) -> float:
+    """The loss, in nats per byte, of a model that knows only the byte frequencies."""
+    chances = torch.bincount(text.long(), minlength=256).double() / len(text)
+    return float(torch.special.entr(chances).sum())

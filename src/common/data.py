@@ -7,7 +7,6 @@ training and 359 for testing. 359 is prime: no number of ranks from 2 on divides
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
 
 from common import distributed
-from common.distributed import BadInput, log, positive_int
+from common.distributed import BadInput, log, positive_int, write_json
 
 
 def load_digits_split(seed: int = 0) -> tuple[TensorDataset, TensorDataset]:
@@ -117,14 +116,7 @@ def report(run, model: nn.Module, test_set: Dataset) -> None:
     if run.args.metrics and distributed.is_rank_0():
         numbers = {"loss": loss, "accuracy": correct / total, "samples_per_s": speed}
         numbers |= {"correct": correct, "total": total, "world_size": world_size}
-        write_metrics(run.args.metrics, **numbers, epochs=run.counters["epochs_run"])
+        numbers["epochs"] = run.counters["epochs_run"]
+        write_json(run.args.metrics, "--metrics", numbers)
     if run.not_saved:
         raise BadInput(run.not_saved)
-
-
-def write_metrics(path: Path, **numbers: float | None) -> None:
-    """Write the final numbers of a run as one JSON object."""
-    try:
-        path.write_text(json.dumps(numbers, indent=2) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise BadInput(f"cannot write --metrics {path}: {error.strerror}") from error

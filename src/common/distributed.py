@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import json
 import logging
 import math
 import os
@@ -133,11 +134,18 @@ def check_output_file(path: Path, option: str) -> None:
     if path.is_dir():
         raise BadInput(f"{option} {path} is a folder: give the name of a file")
     try:
-        # permissions alone do not tell: a full or read-only disk refuses, too
-        tempfile.TemporaryFile(dir=path.parent).close()
+        tempfile.TemporaryFile(dir=path.parent).close()  # a full disk refuses, too
     except OSError as error:
         why = f"cannot write in the folder {path.parent} ({error.strerror})"
         raise BadInput(f"{option} {path}: {why}: create it or choose another") from None
+
+
+def write_json(path: Path, option: str, content: object) -> None:
+    """Write what a run found to the file that ``option`` names."""
+    try:
+        path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"cannot write {option} {path}: {error.strerror}") from error
 
 
 def count_accelerators() -> int:
@@ -149,11 +157,7 @@ def count_accelerators() -> int:
 
 
 def choose_device(local_rank: int = 0) -> torch.device:
-    """The accelerator number ``local_rank`` of this machine, else one core of the CPU.
-
-    The local rank counts the processes on one machine, as device numbers do; the
-    rank counts them over all machines and soon exceeds the number of devices.
-    """
+    """Accelerator number ``local_rank`` of this machine, else one core of the CPU."""
     count = count_accelerators()
     if not count:
         if "OMP_NUM_THREADS" not in os.environ:  # else: a thread for every core
@@ -221,17 +225,12 @@ def join(program: str) -> torch.device:
     return device
 
 
-def free_port() -> int:
-    """A port of this machine that no program listens on now."""
-    with socket.socket() as listener:
-        listener.bind(("", 0))
-        return listener.getsockname()[1]
-
-
 def prepare_spawn(nprocs: int | None) -> int:
     """How many ranks ``mp.spawn`` starts; they inherit where to connect from here."""
     if rank := os.environ.get("RANK"):  # each of its processes would spawn, too
         raise BadInput(f"RANK={rank} is set: unset RANK and start this by plain python")
     os.environ["MASTER_ADDR"] = "127.0.0.1"  # all of them are on this machine
-    os.environ["MASTER_PORT"] = str(free_port())
+    with socket.socket() as listener:
+        listener.bind(("", 0))  # a port that no program listens on now
+        os.environ["MASTER_PORT"] = str(listener.getsockname()[1])
     return nprocs or count_accelerators() or 2

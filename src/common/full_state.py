@@ -9,8 +9,6 @@ one process: ``src/13_train_gpt.py`` goes on from it, and the other way round.
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Iterator
 from pathlib import Path
 
 import torch
@@ -23,9 +21,7 @@ from torch.distributed.checkpoint.state_dict import (
     set_model_state_dict,
     set_optimizer_state_dict,
 )
-from torch.utils._python_dispatch import TorchDispatchMode
 
-from common.accounting import local_tensor
 from common.distributed import is_rank_0
 from common.snapshot import SnapshotError, read_snapshot
 
@@ -104,44 +100,3 @@ def read_on_rank_0(path: Path) -> tuple[dict, int]:
     if box[1]:
         raise SnapshotError(box[1])
     return snapshot, box[0]
-
-
-class UnshardedBytes(TorchDispatchMode):
-    """Counts the bytes of gathered parameters after each operation, while active."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.peak_bytes = 0
-        self._storages: dict[int, weakref.ref] = {}
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return False  # else the first call would import torch._dynamo, a second
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        kwargs = kwargs or {}
-        result = func(*args, **kwargs)
-        name = func._schema.name
-        if name == "c10d::_allgather_base_":
-            self._watch(args[0])  # the buffer that all shards arrive in
-        elif name == "fsdp::split_with_sizes_copy":
-            for parameter in kwargs["out"]:
-                self._watch(parameter)
-        self.peak_bytes = max(self.peak_bytes, self.bytes())
-        return result
-
-    def _watch(self, tensor: torch.Tensor) -> None:
-        storage = local_tensor(tensor).untyped_storage()
-        self._storages[storage._cdata] = weakref.ref(storage)
-
-    def _alive(self) -> Iterator[torch.UntypedStorage]:
-        for key, reference in list(self._storages.items()):
-            storage = reference()
-            if storage is None:
-                del self._storages[key]
-            else:
-                yield storage
-
-    def bytes(self) -> int:
-        """Bytes of gathered parameters at the moment."""
-        return sum(storage.nbytes() for storage in self._alive())

@@ -1,13 +1,8 @@
-"""What the programs that train a byte GPT share: command line, batches, final numbers.
-
-They differ in how the model is spread over the ranks.
-"""
+"""What the programs that train a byte GPT share: options, batches, final numbers."""
 
 from __future__ import annotations
 
 import argparse
-import json
-import math
 import os
 import statistics
 import sys
@@ -18,58 +13,53 @@ from typing import NoReturn
 
 import torch
 import torch.distributed as dist
-from torch import nn
 
-from common.byte_gpt import ByteGPT, Sizes, next_byte_loss
+from common.byte_gpt import (
+    ByteGPT,
+    Sizes,
+    batch_of_step,
+    load_text,
+    next_byte_loss,
+    sizes_of,
+    unigram_entropy,
+)
 from common.distributed import (
     BadInput,
     Parser,
     check_output_file,
+    describe_world,
     is_rank_0,
     log,
     positive_float,
     positive_int,
     speaks_first,
+    world_size,
+    write_json,
 )
-from common.text import batch_of_step, load_text, unigram_entropy
 
 SEED = 0
 SAY_EVERY = 50  # steps
 
 
 def parse_text_training(
-    description: str | None,
-    *add_options: Callable[[argparse.ArgumentParser], None],
+    description: str | None, *add_options: Callable[[argparse.ArgumentParser], None]
 ) -> argparse.Namespace:
-    """The command line of a training; each of ``add_options`` adds its own."""
+    """The command line of a training run; each of ``add_options`` adds its own."""
     parser = Parser(description)
-    add = parser.add_argument
+    add, shown = parser.add_argument, " (default: %(default)s)"
     add("steps", metavar="STEPS", type=positive_int, help="steps to train in all")
-    add(
-        "--batch-size",
-        type=positive_int,
-        default=16,
-        help="pieces of text in a step, of all ranks together (default: %(default)s)",
-    )
-    add(
-        "--learning-rate",
-        type=positive_float,
-        default=3e-3,
-        help="step size of AdamW (default: %(default)s)",
-    )
+    size = "pieces of text in a step, of all ranks together" + shown
+    add("--batch-size", type=positive_int, default=16, help=size)
+    rate = "step size of AdamW" + shown
+    add("--learning-rate", type=positive_float, default=3e-3, help=rate)
+    words = {
+        "width": "numbers that stand for a byte inside the model",
+        "heads": "heads of each attention",
+        "blocks": "attention blocks, one after the other",
+        "context": "bytes in a piece of text",
+    }
     for name, value in vars(Sizes()).items():
-        words = {
-            "width": "numbers that stand for a byte inside the model",
-            "heads": "heads of each attention",
-            "blocks": "attention blocks, one after the other",
-            "context": "bytes in a piece of text",
-        }
-        add(
-            f"--{name}",
-            type=positive_int,
-            default=value,
-            help=f"{words[name]} (default: %(default)s)",
-        )
+        add(f"--{name}", type=positive_int, default=value, help=words[name] + shown)
     add("--metrics", metavar="FILE", type=Path, help="write the final numbers as JSON")
     for add_more in add_options:
         add_more(parser)
@@ -79,30 +69,25 @@ def parse_text_training(
     return args
 
 
-def sizes_of(args: argparse.Namespace) -> Sizes:
-    """The sizes of the model that the command line asks for."""
-    return Sizes(args.width, args.heads, args.blocks, args.context)
-
-
 def make_gpt(args: argparse.Namespace, device: torch.device) -> ByteGPT:
     """The same model on every rank, from one seed."""
     torch.manual_seed(SEED)
-    return ByteGPT(sizes_of(args)).to(device)
+    model = ByteGPT(sizes_of(args)).to(device)
+    numbers = sum(parameter.numel() for parameter in model.parameters())
+    log(f"{numbers:,} parameters on {describe_world(device)}")
+    return model
 
 
-def make_optimizer(
-    parameters, learning_rate: float, **options
-) -> torch.optim.Optimizer:
-    """AdamW as all these trainings use it; make it last, from the final parameters."""
-    return torch.optim.AdamW(parameters, learning_rate, weight_decay=0.01, **options)
+def make_optimizer(parameters, learning_rate: float) -> torch.optim.Optimizer:
+    """AdamW as all these programs use it; make it last, from the final parameters."""
+    return torch.optim.AdamW(parameters, learning_rate, weight_decay=0.01)
 
 
 class Text:
-    """The text to train on, cut into batches, and the numbers of the training."""
+    """The text to train on, cut into batches, and the numbers of the run."""
 
     def __init__(self, args: argparse.Namespace, device: torch.device):
-        self.args = args
-        self.device = device
+        self.args, self.device = args, device
         self.train, self.test = load_text()
         if args.context >= len(self.test):
             raise BadInput(
@@ -141,10 +126,9 @@ class Text:
 
     @torch.no_grad()
     def test_loss(self, score: Callable[[torch.Tensor], torch.Tensor]) -> float:
-        """The mean loss over 2,048 pieces' worth of test text; ``score`` is the model.
+        """The mean loss over 16 batches of test text; ``score`` is the model.
 
-        The pieces are the same for every model, and whoever calls this has all of
-        the model: a scheme whose ranks score together calls it on all of them.
+        The batches are the same for every model. Ranks that score together all call it.
         """
         losses = []
         for number in range(16):
@@ -159,10 +143,8 @@ class Text:
         # the median: the first steps also pay for what starts lazily
         speed = tokens / statistics.median(self.seconds) if self.seconds else None
         if self.losses:
-            log(
-                f"Loss {self.losses[0]:.4f} -> {self.losses[-1]:.4f} | "
-                f"{speed:,.0f} bytes/s"
-            )
+            change = f"Loss {self.losses[0]:.4f} -> {self.losses[-1]:.4f}"
+            log(f"{change} | {speed:,.0f} bytes/s")
         else:
             log(f"Nothing to train: {self.args.steps} steps are already run")
         if test_loss is not None:
@@ -170,22 +152,14 @@ class Text:
             beside = f"{abs(below):.2f} {'below' if below >= 0 else 'above'}"
             log(f"Test loss {test_loss:.4f}: {beside} the frequencies alone")
         if self.args.metrics and is_rank_0():
-            write_text_metrics(
-                self.args.metrics,
-                losses=self.losses,
-                test_loss=test_loss,
-                unigram_entropy=self.entropy,
-                tokens_per_s=speed,
-                world_size=dist.get_world_size() if dist.is_initialized() else 1,
-            )
-
-
-def write_text_metrics(path: Path, **numbers) -> None:
-    """Write the final numbers of a run as one JSON object; a byte is a token here."""
-    try:
-        path.write_text(json.dumps(numbers, indent=2) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise BadInput(f"cannot write --metrics {path}: {error.strerror}") from error
+            numbers = {
+                "losses": self.losses,
+                "test_loss": test_loss,
+                "unigram_entropy": self.entropy,
+                "tokens_per_s": speed,  # a byte is a token here
+                "world_size": world_size(),
+            }
+            write_json(self.args.metrics, "--metrics", numbers)
 
 
 def check_divides(whole: int, parts: int, option: str, of_what: str) -> None:
@@ -195,17 +169,10 @@ def check_divides(whole: int, parts: int, option: str, of_what: str) -> None:
         BadInput: they do not; ``of_what`` says what the parts are.
     """
     if whole % parts:
-        near = [math.floor(whole / parts) * parts, math.ceil(whole / parts) * parts]
-        choices = " or ".join(str(number) for number in near if number)
-        raise BadInput(
-            f"{option} {whole} cannot be divided among {parts} {of_what}: "
-            f"choose {choices}"
-        )
-
-
-def count_parameters(model: nn.Module) -> int:
-    """Numbers in all parameters of a model."""
-    return sum(parameter.numel() for parameter in model.parameters())
+        below = whole // parts * parts
+        choices = f"{below} or {below + parts}" if below else f"{parts}"
+        divided = f"cannot be divided among {parts} {of_what}"
+        raise BadInput(f"{option} {whole} {divided}: choose {choices}")
 
 
 def local_batch(batch: torch.Tensor) -> torch.Tensor:
@@ -214,31 +181,27 @@ def local_batch(batch: torch.Tensor) -> torch.Tensor:
 
 
 def mean_over_ranks(loss: torch.Tensor) -> float:
-    """The loss of the global batch, for all ranks have equally many pieces."""
-    loss /= dist.get_world_size()
-    # Every rank: one number.
+    """The loss of the global batch: all ranks have equally many pieces of it."""
+    # Every rank: [] -> []. The ranks of a tensor group all have the same number.
     dist.all_reduce(loss)
-    return loss.item()
+    return loss.item() / dist.get_world_size()
 
 
 def add_save_options(parser: argparse.ArgumentParser) -> None:
-    """The options of a program that saves snapshots and can write a sample."""
-    add, number = parser.add_argument, {"type": positive_int}
+    """The options of a program that saves snapshots."""
+    add, path = parser.add_argument, {"type": Path, "default": Path("gpt.pt")}
     every = "steps between two snapshots (default: none is saved)"
-    add("--save-every", metavar="STEPS", **number, help=every)
-    path = {"type": Path, "default": Path("gpt.pt")}
+    add("--save-every", metavar="STEPS", type=positive_int, help=every)
     saved = "resumed from with --save-every if it is there (default: %(default)s)"
     add("--snapshot", metavar="FILE", **path, help=saved)
-    add("--sample", metavar="BYTES", **number, help="write this many at the end")
 
 
 def run_and_exit(main: Callable[[], object]) -> NoReturn:
-    """Run the ``main`` of a script that uses DTensor, and end the process with it.
+    """Run the ``main`` of a program that uses DTensor, and end the process with it.
 
-    DTensor keeps device meshes in caches, and a mesh keeps its process group. So the
-    threads of gloo live on after ``destroy_process_group()``; one that still holds a
-    tensor when Python clears up aborts the process: "terminate called without an
-    active exception" (torch 2.13). Here the system clears up, not Python.
+    DTensor caches device meshes, and with them process groups. So gloo's threads
+    survive ``destroy_process_group()``; one that still holds a tensor when Python
+    finalizes aborts the process (torch 2.13). Here the system frees everything.
     """
     status = 0
     try:

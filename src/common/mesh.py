@@ -1,8 +1,9 @@
-"""A grid of ranks: which axes it has, where a rank stands, who shares its row.
+"""A grid of ranks, and which part of each block lies where along its tensor axis.
 
     grid = plan_grid(dist.get_world_size(), replicas=1, tensor_ranks=2)
     mesh = make_mesh(grid, device)          # with 4 ranks: data 2 x tensor 2
     mesh["tensor"].get_group()              # the process group of this rank's row
+    split_blocks(model, mesh["tensor"])     # before fully_shard
 
 Ranks are laid out as numbers are written: the last axis counts fastest. So the ranks
 of a tensor group have consecutive numbers, and launchers put those on one node.
@@ -13,10 +14,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.distributed.tensor import Replicate, Shard
+from torch.distributed.tensor.parallel import (
+    ColwiseParallel,
+    ParallelStyle,
+    PrepareModuleInput,
+    RowwiseParallel,
+    SequenceParallel,
+    parallelize_module,
+)
 
+from common.byte_gpt import ByteGPT
 from common.distributed import BadInput
+from common.gpt_training import check_divides
 
 
 @dataclass(frozen=True)
@@ -65,18 +76,43 @@ def plan_grid(world_size: int, replicas: int, tensor_ranks: int) -> Grid:
 
 def make_mesh(grid: Grid, device: torch.device) -> DeviceMesh:
     """The device mesh of all ranks, with a process group for each row and column."""
-    names = tuple(grid.axes)
-    # Every rank must reach this line: all take part in making every group.
-    return init_device_mesh(
-        device.type, tuple(grid.axes.values()), mesh_dim_names=names
-    )
+    names, sizes = tuple(grid.axes), tuple(grid.axes.values())
+    # Every rank must reach this line: making any group takes all ranks.
+    return init_device_mesh(device.type, sizes, mesh_dim_names=names)
 
 
-def axis_ranks(mesh: DeviceMesh, axis: str) -> tuple[int, ...]:
-    """The ranks of this rank's group along an axis, as they are numbered in the world.
+# The plan of Shoeybi et al., 2019 ("Megatron-LM", section 3): layers that widen are cut
+# by columns, layers that narrow by rows.
+def block_plan(sequence_parallel: bool = False) -> dict[str, ParallelStyle]:
+    """The style of each layer of a block; what is not named stays whole."""
+    # how the residual stream [B, T, width] lies between the layers in parallel
+    stream = Shard(1) if sequence_parallel else Replicate()
+    # Once for query, key and value: without it, each of the three would send the
+    # gradient of its own input.
+    enter = PrepareModuleInput(input_layouts=stream, desired_input_layouts=Replicate())
+    plan = {
+        "attention": enter,
+        "attention.query": ColwiseParallel(),
+        "attention.key": ColwiseParallel(),
+        "attention.value": ColwiseParallel(),
+        "attention.out": RowwiseParallel(output_layouts=stream),
+        "mlp": enter,
+        "mlp.up": ColwiseParallel(),
+        "mlp.down": RowwiseParallel(output_layouts=stream),
+    }
+    if sequence_parallel:
+        plan["attention_norm"] = plan["mlp_norm"] = SequenceParallel()
+    return plan
 
-    Its own rank alone where the grid has no such axis.
+
+def split_blocks(
+    model: ByteGPT, mesh: DeviceMesh, sequence_parallel: bool = False
+) -> None:
+    """Leave each rank of the axis its columns and rows of every block.
+
+    Raises:
+        BadInput: the heads cannot be divided among the ranks.
     """
-    if axis not in (mesh.mesh_dim_names or ()):
-        return (dist.get_rank(),)
-    return tuple(dist.get_process_group_ranks(mesh[axis].get_group()))
+    check_divides(model.sizes.heads, mesh.size(), "--heads", "ranks")
+    for block in model.blocks:
+        parallelize_module(block, mesh, block_plan(sequence_parallel))

@@ -1,32 +1,39 @@
-"""A byte GPT in stages: where it is cut, and what the rank of a stage holds.
+"""Pipelines: where a model is cut into stages, and in which order each rank computes.
 
-    spans = cut(model, 3)          # [range(0, 2), range(2, 4), range(4, 6)]
-    stage = nn.Sequential(*model.layers()[spans[rank].start : spans[rank].stop])
+    spans = cut(model, 3)           # [range(0, 2), range(2, 4), range(4, 6)]
+    orders = [list(one_f_one_b(rank, 4, 8)) for rank in range(4)]
+    bubble(orders)                  # Fraction(3, 8): idle over useful slots
+    most_live(orders[0])            # 4 micro-batches wait for their backward
 
-Layer 0 is the embedding, the last one the head, between them are the blocks.
+Layer 0 is the embedding, the last one the head, between them are the blocks. A schedule
+is a function (rank, ranks, micro_batches) that yields the actions of one rank. The same
+functions drive the training, and what is counted here can also be counted from orders
+that ranks have recorded.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
-from itertools import accumulate
-from pathlib import Path
+import argparse
+from collections.abc import Callable, Collection, Iterator, Sequence
+from fractions import Fraction
+from itertools import accumulate, count
+from typing import NamedTuple
 
-import torch.distributed as dist
 from torch import nn
 
-from common.accounting import compare
-from common.byte_gpt import BYTES, ByteGPT, Sizes
-from common.distributed import BadInput
-from common.formulas import (
-    FLOAT32,
-    block_activations,
-    block_parameters,
-    embed_parameters,
-    head_parameters,
-)
-from common.schedules import Action
+from common.byte_gpt import ByteGPT
+from common.distributed import BadInput, positive_int
+
+
+def add_pipeline_options(
+    parser: argparse.ArgumentParser, schedules: Collection[str]
+) -> None:
+    """How the batch is cut, and which of ``schedules`` runs the pieces."""
+    add, shown = parser.add_argument, " (default: %(default)s)"
+    parts = "parts that a global batch is cut into" + shown
+    add("--micro-batches", metavar="M", type=positive_int, default=8, help=parts)
+    order = "in which order each rank computes" + shown
+    add("--schedule", choices=list(schedules), default="1f1b", help=order)
 
 
 # [start cut]
@@ -57,136 +64,100 @@ def cut(model: ByteGPT, stages: int) -> list[range]:
 
 
 # [end cut]
-def name_layers(span: range, layers: int) -> str:
-    """``embedding, blocks 1 to 2``: the layers of a stage in words."""
-    blocks = [number for number in span if 0 < number < layers - 1]
-    parts = ["embedding"] if 0 in span else []
-    if len(blocks) > 1:
-        parts.append(f"blocks {blocks[0]} to {blocks[-1]}")
-    elif blocks:
-        parts.append(f"block {blocks[0]}")
-    return ", ".join(parts + (["head"] if layers - 1 in span else []))
+class Action(NamedTuple):
+    """What a rank computes: ``("forward", 3)`` is micro-batch 3 through its stage."""
+
+    what: str  # "forward" or "backward"
+    micro_batch: int
 
 
-# What the rank of a stage holds and sends, by formula
+Order = Sequence[Action]  # what one rank does, first to last
+Schedule = Callable[[int, int, int], Iterator[Action]]
 
 
-def stage_parameters(sizes: Sizes, span: range) -> int:
-    """Numbers in the parameters of the layers ``span``."""
-    blocks = blocks_in(sizes, span)
-    embed = embed_parameters(sizes) if 0 in span else 0
-    head = head_parameters(sizes) if sizes.blocks + 1 in span else 0
-    return embed + blocks * block_parameters(sizes) + head
+# [start schedules]
+def gpipe(rank: int, ranks: int, micro_batches: int) -> Iterator[Action]:
+    """All forwards, then all backwards (Huang et al., 2019, "GPipe", section 2.2)."""
+    for k in range(micro_batches):
+        yield Action("forward", k)
+    for k in range(micro_batches):
+        yield Action("backward", k)
 
 
-def blocks_in(sizes: Sizes, span: range) -> int:
-    """How many of the layers ``span`` are blocks."""
-    return sum(0 < number <= sizes.blocks for number in span)
+def one_f_one_b(rank: int, ranks: int, micro_batches: int) -> Iterator[Action]:
+    """One forward, one backward in turn, as soon as that is possible.
 
-
-def stage_activations(
-    sizes: Sizes, span: range, live_pieces: int, live: int, batch_size: int
-) -> int:
-    """Bytes that a stage holds for backward, of ``live`` micro-batches.
-
-    These have ``live_pieces`` pieces of text together. It is the formula of
-    gpt_formulas.py, layer by layer; what is a whole number comes with the global
-    batch of ``batch_size`` pieces, of which the micro-batches are views.
+    PipeDream-Flush in Narayanan et al., 2021, "Efficient Large-Scale Language Model
+    Training on GPU Clusters Using Megatron-LM", section 2.2.
     """
-    tokens = live_pieces * sizes.context
-    numbers = blocks_in(sizes, span) * block_activations(sizes, tokens)
-    whole_numbers = 0
-    if 0 in span:
-        whole_numbers += batch_size * sizes.context + live * sizes.context
-    if sizes.blocks + 1 in span:
-        numbers += (2 * sizes.width + 2 + BYTES) * tokens + live
-        whole_numbers += batch_size * sizes.context
-    return FLOAT32 * numbers + 8 * whole_numbers
+    # the last rank can turn back at once, each one before it a forward later
+    ahead = min(ranks - 1 - rank, micro_batches)
+    for k in range(ahead):
+        yield Action("forward", k)
+    for k in range(ahead, micro_batches):
+        yield Action("forward", k)
+        yield Action("backward", k - ahead)
+    for k in range(micro_batches - ahead, micro_batches):
+        yield Action("backward", k)
 
 
-def peak_activations(
-    sizes: Sizes,
-    spans: Sequence[range],
-    order: Iterable[tuple[str, int]],
-    batch_size: int,
-    micro_batches: int,
-) -> int:
-    """The most bytes for backward at a time, of a rank with the stages ``spans``.
-
-    ``order`` is what the rank does: ("forward" or "backward", which of its stages).
-    The micro-batches are equally large.
-    """
-    pieces = batch_size // micro_batches
-    live, most = [0] * len(spans), 0
-    for what, own in order:
-        live[own] += 1 if what == "forward" else -1
-        held = sum(
-            stage_activations(sizes, span, count * pieces, count, batch_size)
-            for span, count in zip(spans, live, strict=True)
-            if count
-        )
-        most = max(most, held)
-    return most
+# [end schedules]
+SCHEDULES: dict[str, Schedule] = {"gpipe": gpipe, "1f1b": one_f_one_b}
 
 
-def boundary_bytes(sizes: Sizes, pieces: int) -> int:
-    """Bytes that cross one boundary in one direction: [B, T, width] numbers."""
-    return FLOAT32 * pieces * sizes.context * sizes.width
+def slots(orders: Sequence[Order]) -> list[dict[Action, int]]:
+    """For each rank: action -> the slot it runs in, if every action takes one slot.
 
-
-def held_by_formula(sizes: Sizes, *spans: range) -> dict[str, int]:
-    """Bytes that a rank with the stages ``spans`` holds between two steps."""
-    bytes_of_weights = FLOAT32 * sum(stage_parameters(sizes, span) for span in spans)
-    return {
-        "parameters": bytes_of_weights,
-        "gradients": bytes_of_weights,
-        "optimizer state": 2 * bytes_of_weights,
-    }
-
-
-def tables_of_all_ranks(
-    measured: dict[str, int], formula: dict[str, int], layers: str
-) -> str:
-    """A table for each rank; all ranks call this together, rank 0 gets the tables."""
-    title = f"bytes on rank {dist.get_rank()}"
-    mine = f"Rank {dist.get_rank()} has {layers}\n{compare(measured, formula, title)}"
-    everyone: list[str] = [""] * dist.get_world_size()
-    dist.all_gather_object(everyone, mine)
-    return "\n".join(everyone)
-
-
-Events = list[dict]  # of one rank: what, micro_batch, begin, end
-
-
-def gather_events(mine: Iterable[tuple[Action, float, float]]) -> list[Events]:
-    """The events of every rank, on every rank; each gives its own, in their order."""
-    events = [
-        {"what": what, "micro_batch": k, "begin": begin, "end": end}
-        for (what, k), begin, end in mine
-    ]
-    everyone: list[Events] = [[] for _ in range(dist.get_world_size())]
-    # every rank must reach this line; some hundred bytes from each
-    dist.all_gather_object(everyone, events)
-    return everyone
-
-
-def orders_of(ranks: list[Events]) -> list[list[Action]]:
-    """What each rank did, first to last."""
-    return [[Action(e["what"], e["micro_batch"]) for e in events] for events in ranks]
-
-
-def write_timeline(path: Path, schedule: str, ranks: list[Events]) -> None:
-    """Write the events of all ranks, in ms since the first one began.
+    A rank does its actions in order, each as soon as it can: a forward needs that of
+    the rank before, a backward that of the rank after and its own forward.
 
     Raises:
-        BadInput: the file cannot be written.
+        ValueError: an action needs something that is never computed.
     """
-    zero = min(event["begin"] for events in ranks for event in events)
-    for event in (event for events in ranks for event in events):
-        for moment in ("begin", "end"):
-            event[moment] = round(1e3 * (event[moment] - zero), 3)
-    text = json.dumps({"schedule": schedule, "ranks": ranks}, indent=1)
-    try:
-        path.write_text(text + "\n", encoding="utf-8")
-    except OSError as error:
-        raise BadInput(f"cannot write --timeline {path}: {error.strerror}") from error
+    done: list[dict[Action, int]] = [{} for _ in orders]
+    for slot in count():
+        waiting = {
+            rank: order[len(done[rank])]
+            for rank, order in enumerate(orders)
+            if len(done[rank]) < len(order)
+        }
+        ready = {r: action for r, action in waiting.items() if can_run(action, r, done)}
+        if not waiting:
+            return done
+        if not ready:
+            what = ", ".join(f"rank {r} for {a} {k}" for r, (a, k) in waiting.items())
+            raise ValueError(f"these wait forever: {what}")
+        for rank, action in ready.items():
+            done[rank][action] = slot
+    raise AssertionError("count() never ends")
+
+
+def can_run(action: Action, rank: int, done: Sequence[dict[Action, int]]) -> bool:
+    """Whether everything that ``action`` needs on ``rank`` is done."""
+    if action.what == "forward":
+        return rank == 0 or action in done[rank - 1]
+    own_forward = Action("forward", action.micro_batch) in done[rank]
+    return own_forward and (rank == len(done) - 1 or action in done[rank + 1])
+
+
+def bubble(orders: Sequence[Order]) -> Fraction:
+    """Idle over useful slots of all ranks, from the first action to the last.
+
+    It is (p - 1) / m for GPipe and for 1F1B, with p ranks and m micro-batches
+    (Narayanan et al., 2021, section 2.2.1).
+    """
+    useful = sum(map(len, orders))
+    length = 1 + max(slot for mine in slots(orders) for slot in mine.values())
+    return Fraction(len(orders) * length - useful, useful)
+
+
+def most_live(order: Order) -> int:
+    """The most micro-batches whose forward is done and whose backward is not.
+
+    A rank must hold that many sets of activations: m with GPipe, at most p with 1F1B.
+    """
+    live = most = 0
+    for action in order:
+        live += 1 if action.what == "forward" else -1
+        most = max(most, live)
+    return most

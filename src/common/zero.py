@@ -17,8 +17,6 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from common import accounting
-
 STAGES = (0, 1, 2, 3)
 MASTER = torch.float32  # of 16-bit parameters: small updates would be rounded away
 
@@ -63,7 +61,7 @@ class Unit:
         self.master = nn.Parameter(self.shard.to(wide))
 
     # [end unit]
-    # [start travel]
+    # [start collectives]
     def gather(self) -> None:
         """Make the layer's parameters whole on this rank; all ranks call this."""
         allocate(self.whole)
@@ -96,11 +94,11 @@ class Unit:
             free(self.whole)
         self.reduced = True
 
-    def let_go(self) -> None:
+    def free_whole(self) -> None:
         """Keep only this rank's shard of the parameters."""
         free(self.whole)
 
-    # [end travel]
+    # [end collectives]
     def begin_step(self) -> None:
         """Forget the gradients of the step before."""
         self.reduced = False
@@ -109,25 +107,20 @@ class Unit:
             self.gradients.zero_()
 
     def finish_gradients(self) -> None:
-        """Reduce what backward has not: a layer with parameters that took no part.
+        """Reduce what backward has not: a layer with parameters that were not used.
 
         Their gradient is zero here, where one process would have none at all.
         """
         if not self.reduced:
-            if held_bytes(self.gradients) == 0:
+            if is_freed(self.gradients):
                 self.expect_gradients()
             self.reduce()
 
-    def gradient_arrived(self) -> None:
+    def gradient_arrived(self, _parameter: nn.Parameter) -> None:
         """Called once for each parameter of the layer, within backward."""
         self.missing -= 1
         if self.missing == 0:
             self.reduce()
-
-    def transient_bytes(self) -> int:
-        """What of this layer is whole at the moment and will be freed again."""
-        passing = {2: [self.gradients], 3: [self.gradients, self.whole]}
-        return sum(held_bytes(tensor) for tensor in passing.get(self.stage, []))
 
 
 # [start free]
@@ -145,12 +138,12 @@ def free(tensor: torch.Tensor) -> None:
     tensor.untyped_storage().resize_(0)
 
 
+def is_freed(tensor: torch.Tensor) -> bool:
+    """Whether a tensor has no memory now."""
+    return tensor.untyped_storage().nbytes() == 0
+
+
 # [end free]
-def held_bytes(tensor: torch.Tensor) -> int:
-    """Bytes that a tensor has now: 0 while it is freed."""
-    return tensor.untyped_storage().nbytes()
-
-
 # [start when]
 class Zero:
     """Calls the units of a model at the right moments.
@@ -166,7 +159,6 @@ class Zero:
         dtype: torch.dtype | None = None,
     ):
         self.stage = stage
-        self.peak_bytes = 0  # of all that is whole for a moment only
         self.units: list[Unit] = []
         for layer in layers:
             if any(parameter.requires_grad for parameter in layer.parameters()):
@@ -176,30 +168,19 @@ class Zero:
     def _watch(self, layer: nn.Module, unit: Unit) -> None:
         """Have the unit told when its layer's forward and backward begin and end."""
         if self.stage == 3:
-            layer.register_forward_pre_hook(self._calls(unit.gather))
-            layer.register_forward_hook(self._calls(unit.let_go))
+            layer.register_forward_pre_hook(lambda *_: unit.gather())
+            layer.register_forward_hook(lambda *_: unit.free_whole())
         if self.stage >= 2:
             layer.register_forward_hook(self._await_backward(unit))
         for parameter in unit.parameters:
-            parameter.register_post_accumulate_grad_hook(
-                self._calls(unit.gradient_arrived)
-            )
+            parameter.register_post_accumulate_grad_hook(unit.gradient_arrived)
 
     def _await_backward(self, unit: Unit) -> Callable[..., None]:
-        """Have the unit told when backward reaches what its layer has returned."""
-        begin = self._calls(unit.begin_backward)
+        """Have the unit told when backward reaches the output of its layer."""
 
         def hook(_layer, _inputs, output: torch.Tensor) -> None:
             if output.requires_grad:
-                output.register_hook(begin)
-
-        return hook
-
-    def _calls(self, method: Callable[[], None]) -> Callable[..., None]:
-        def hook(*_) -> None:
-            method()
-            transient = sum(unit.transient_bytes() for unit in self.units)
-            self.peak_bytes = max(self.peak_bytes, transient)
+                output.register_hook(lambda _gradient: unit.begin_backward())
 
         return hook
 
@@ -226,25 +207,5 @@ class Zero:
             if self.stage in (1, 2):
                 unit.gather()
 
-    # [end when]
-    def parameter_bytes(self) -> int:
-        """Bytes of parameters that this rank holds now, beside masters of 16-bit."""
-        return sum(_distinct(unit.whole, unit.shard) for unit in self.units)
 
-    def gradient_bytes(self) -> int:
-        """Bytes of gradients that this rank holds now."""
-        pairs = [(unit.gradients, unit.gradient_shard) for unit in self.units]
-        return sum(_distinct(*pair) for pair in pairs)
-
-    def optimizer_bytes(self, optimizer: torch.optim.Optimizer) -> int:
-        """Bytes of the optimizer's state, and of masters where they are copies."""
-        copies = [
-            unit.master for unit in self.units if unit.master.dtype != unit.shard.dtype
-        ]
-        return accounting.optimizer_bytes(optimizer) + sum(map(held_bytes, copies))
-
-
-def _distinct(*tensors: torch.Tensor) -> int:
-    """Bytes of these tensors; two that share their memory count once."""
-    storages = {tensor.untyped_storage()._cdata: tensor for tensor in tensors}
-    return sum(map(held_bytes, storages.values()))
+# [end when]

@@ -23,14 +23,15 @@ from grader import expect
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
-from common.accounting import count_step
 from common.data import load_digits_split, make_model
-from common.model_parallel import formulas, shape_at_cut
+from common.measure import count_step
 
-model_parallel = import_module("12_model_parallel")
-FirstPart = model_parallel.FirstPart
-SecondPart = model_parallel.SecondPart
-TwoDevices = model_parallel.TwoDevices
+two_processes = import_module("12_two_processes")
+FirstPart = two_processes.FirstPart
+SecondPart = two_processes.SecondPart
+shape_at_cut = two_processes.shape_at_cut
+TwoDevices = import_module("12_model_parallel").TwoDevices
+formulas = import_module("12_cost").formulas
 
 CPU = torch.device("cpu")
 

@@ -21,8 +21,8 @@ from grader import expect
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
 from common.byte_gpt import MLP, Attention, ByteGPT, Sizes, next_byte_loss
-from common.tensor_collectives import SLICES, WHOLE, Borders
-from common.tensor_layers import (
+from common.tensor_parallel import (
+    Borders,
     ParallelMLP,
     RowLinear,
     kept_whole,
@@ -32,6 +32,9 @@ from common.tensor_layers import (
     vocabulary_loss,
     whole_scores,
 )
+
+tensor_by_hand = import_module("14_tensor_by_hand")
+SLICES, WHOLE = tensor_by_hand.SLICES, tensor_by_hand.WHOLE
 
 SIZES = Sizes(width=12, heads=6, blocks=1, context=6)
 
@@ -190,7 +193,7 @@ def parallel_attention(seed, once):
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor.parallel import parallelize_module
 
-    from common.tensor_plan import block_plan
+    from common.mesh import block_plan
 
     torch.manual_seed(seed)
     attention = Attention(SIZES).double()
@@ -231,7 +234,7 @@ def test_heads_that_the_ranks_do_not_divide(rank, world_size, seed):
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor.parallel import parallelize_module
 
-    from common.tensor_plan import block_plan
+    from common.mesh import block_plan
 
     block = ByteGPT(Sizes(12, 3, 1, 6)).blocks[0]
     mesh = init_device_mesh("cpu", (world_size,))

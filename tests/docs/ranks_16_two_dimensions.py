@@ -22,11 +22,10 @@ from grader import expect
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
 from common.byte_gpt import ByteGPT, Sizes, next_byte_loss
-from common.mesh import Grid, make_mesh
-from common.tensor_plan import split_blocks
+from common.gpt_training import mean_over_ranks
+from common.mesh import Grid, make_mesh, split_blocks
 
 fsdp_tensor_parallel = import_module("16_fsdp_tensor_parallel")
-mean_over_ranks = fsdp_tensor_parallel.mean_over_ranks
 part_of = fsdp_tensor_parallel.part_of
 shard = fsdp_tensor_parallel.shard
 train_step = fsdp_tensor_parallel.train_step

@@ -27,8 +27,9 @@ ROOT = HERE.parents[1]
 sys.path.insert(0, str(ROOT / "src"))
 
 from common.data import make_model  # noqa: E402
-from common.model_parallel import layer_parameters, numbers_between  # noqa: E402
 
+cost = import_module("12_cost")
+layer_parameters, numbers_between = cost.layer_parameters, cost.numbers_between
 model_parallel_timeline = import_module("12_timeline")
 STEPS = model_parallel_timeline.STEPS
 idle_share = model_parallel_timeline.idle_share
@@ -82,9 +83,7 @@ def test_nearly_all_multiplications_are_in_the_second_convolution():
 
 
 def test_recorded_tables_agree_with_the_formulas_and_the_figure():
-    rows = re.findall(
-        r"^(\D+) ([\d,]+) +([\d,]+)$", recorded("12_two_processes"), re.MULTILINE
-    )
+    rows = re.findall(r"^(\D+) ([\d,]+) +([\d,]+)$", recorded("12_cost"), re.MULTILINE)
     assert len(rows) == 10 and all(measured == said for _, measured, said in rows)
     figure = (ROOT / "docs/figures/12_split.svg").read_text()
     for _, measured, _ in rows:

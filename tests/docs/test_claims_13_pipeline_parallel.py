@@ -7,6 +7,7 @@ it. What the scripts do is tested in tests/scripts/test_13_pipeline.py.
 import json
 import sys
 from fractions import Fraction
+from importlib import import_module
 from pathlib import Path
 from statistics import median
 
@@ -19,9 +20,10 @@ from tests.in_ranks import every_check_in
 sys.path.insert(0, str(ROOT / "src"))
 
 from common.byte_gpt import Sizes
-from common.formulas import FLOAT32, model_parameters
-from common.pipeline import boundary_bytes
-from common.schedules import SCHEDULES, Action, bubble, most_live, slots
+from common.cost import FLOAT32, model_parameters
+from common.pipeline import SCHEDULES, Action, bubble, most_live, slots
+
+boundary_bytes = import_module("13_cost").boundary_bytes
 
 pytestmark = pytest.mark.full
 

@@ -23,11 +23,10 @@ DOCS = HERE.parent.parent / "docs"
 sys.path.insert(0, str(HERE.parent.parent / "src"))
 
 from common.byte_gpt import Sizes  # noqa: E402
-from common.formulas import block_parameters, model_parameters  # noqa: E402
+from common.cost import block_parameters, model_parameters  # noqa: E402
 
-zero_by_hand = import_module("15_zero_by_hand")
-bytes_per_step = zero_by_hand.bytes_per_step
-model_states = zero_by_hand.model_states
+cost = import_module("15_cost")
+bytes_per_step, states_of_zero = cost.bytes_per_step, cost.states_of_zero
 
 
 @every_check_in(HERE / "ranks_15_sharded_data_parallel.py")
@@ -38,7 +37,9 @@ def test_claim(check, verdict_of):
 def test_bytes_of_the_stages():
     """16 P, 4 P + 12 P / N, 2 P + 14 P / N and 16 P / N."""
     p, n = 1200, 4
-    totals = [model_states(stage, n, p, mixed=True)["all three"] for stage in range(4)]
+    totals = [
+        states_of_zero(stage, n, p, mixed=True)["all three"] for stage in range(4)
+    ]
     assert totals == [16 * p, 4 * p + 12 * p // n, 2 * p + 14 * p // n, 16 * p // n]
     sent = [bytes_per_step(stage, n, p, 1) for stage in range(4)]
     assert sent == [2 * p * 3 // 4] * 3 + [3 * p * 3 // 4]
@@ -47,7 +48,7 @@ def test_bytes_of_the_stages():
 def test_answer_about_seven_billion_parameters():
     """112 GB in stage 0; on 64 ranks 1.75 GB in stage 3, and 29.3 GB in stage 1."""
     p = 7 * 10**9
-    total = [model_states(s, 64, p, mixed=True)["all three"] / 1e9 for s in range(4)]
+    total = [states_of_zero(s, 64, p, mixed=True)["all three"] / 1e9 for s in range(4)]
     assert [round(gigabytes, 2) for gigabytes in total] == [112, 29.31, 15.53, 1.75]
 
 

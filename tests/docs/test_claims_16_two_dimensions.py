@@ -7,6 +7,7 @@ import pickle
 import re
 import sys
 import warnings
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -20,8 +21,11 @@ from tests.in_ranks import assert_right, every_check_in
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
 from common.byte_gpt import Sizes
-from common.formulas import calls, held, model_parameters, sent
+from common.cost import model_parameters
 from common.mesh import Grid
+
+cost = import_module("16_cost")
+calls, held, sent = cost.calls, cost.held, cost.sent
 
 pytestmark = pytest.mark.full
 

@@ -17,11 +17,12 @@ from grader import expect
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
-from common.accounting import Activations, Traffic
 from common.byte_gpt import ByteGPT, Sizes, next_byte_loss
-from common.pipeline import boundary_bytes, peak_activations, stage_activations
-from common.schedules import SCHEDULES, bubble, most_live
+from common.measure import Activations, Traffic
+from common.pipeline import SCHEDULES, Action, bubble, most_live
 
+cost = import_module("13_cost")
+timeline = import_module("13_timeline")
 pipeline_by_hand = import_module("13_pipeline_by_hand")
 pipeline_parallel = import_module("13_pipeline")
 
@@ -151,7 +152,7 @@ def test_three_steps_by_hand_and_by_torch_equal_one_process(rank, world_size, se
                     parts = [(pipeline.stage, span)]
                 else:
                     pipeline = script.Pipeline(args, CPU)
-                    parts = list(zip(pipeline.module, pipeline.spans, strict=True))
+                    parts = list(zip(pipeline.stage, pipeline.spans, strict=True))
                 optimizer = make_optimizer(
                     [p for s, _ in parts for p in s.parameters()]
                 )
@@ -177,27 +178,30 @@ def test_what_is_counted_in_a_step(rank, world_size, seed):
         args = arguments(schedule, m, dtype=torch.float32)
         sizes = Sizes(args.width, args.heads, args.blocks, args.context)
         pipeline, span = pipeline_by_hand.build(args, CPU)
+        recorder = timeline.Recorder(pipeline)
         inputs, targets = batch(size, seed)
         with Activations(pipeline.stage) as activations, Traffic() as traffic:
             pipeline.step(inputs, targets)
-        orders = together([action for action, _, _ in pipeline.events])
+        ran = [Action(e["what"], e["micro_batch"]) for e in recorder.events]
+        orders = together(ran)
         what = f"with {schedule}, p = {p}, m = {m}"
         found = bubble(orders)
         expect.equal((found * m).as_integer_ratio(), (p - 1, 1), f"m x bubble {what}")
         live = m if schedule == "gpipe" else min(m, p - rank)
-        expect.equal(pipeline.most_live, live, f"micro-batches held {what}")
-        expect.equal(most_live(orders[rank]), live, f"the same by the order {what}")
-        formula = stage_activations(sizes, span, 2 * live + 1, live, size)
+        expect.equal(most_live(orders[rank]), live, f"micro-batches held {what}")
+        formula = cost.stage_activations(sizes, span, 2 * live + 1, live, size)
         expect.equal(activations.peak_bytes, formula, f"bytes of activations {what}")
         expect.equal(activations.bytes, 0, f"bytes after the step {what}")
         ends = (rank == 0) + (rank == p - 1)
-        one_way = boundary_bytes(sizes, size)
+        one_way = cost.boundary_bytes(sizes, size)
         expect.equal(one_way, 4 * size * 5 * 12, "bytes of B T W numbers")
         sent = traffic.wire_bytes("send")
         expect.equal(sent, (2 - ends) * one_way, f"bytes sent {what}")
-        expect.equal(traffic.count("send"), (2 - ends) * m, f"messages {what}")
-        for _, begin, end in pipeline.events:
-            expect.that(begin <= end, "an action ends before it begins")
+        messages = sum(call.op == "send" for call in traffic.calls)
+        expect.equal(messages, (2 - ends) * m, f"messages {what}")
+        for event in recorder.events:
+            in_order = event["begin"] <= event["end"]
+            expect.that(in_order, "an action ends before it begins")
 
 
 @pytest.mark.ranks(2, 3, limit=60)
@@ -210,14 +214,16 @@ def test_what_torchs_schedules_hold(rank, world_size, seed):
         pipeline = pipeline_parallel.Pipeline(args, CPU)
         inputs, targets = batch(3 * m, seed)
         pipeline.step(inputs, targets)  # the first one also sends shapes
-        with Activations(pipeline.module) as activations, Traffic() as traffic:
+        with Activations(pipeline.stage) as activations, Traffic() as traffic:
             pipeline.step(inputs, targets)
-        formula = peak_activations(sizes, pipeline.spans, pipeline.order(), 3 * m, m)
+        formula = cost.peak_activations(
+            sizes, pipeline.spans, cost.order_of(pipeline, args), 3 * m, m
+        )
         expect.equal(activations.peak_bytes, formula, f"activations with {schedule}")
         ends = (rank == 0) + (rank == world_size - 1)
         expect.equal(
             traffic.wire_bytes("send"),
-            (2 * per_rank - ends) * boundary_bytes(sizes, 3 * m),
+            (2 * per_rank - ends) * cost.boundary_bytes(sizes, 3 * m),
             f"bytes sent with {schedule}",
         )
 

@@ -21,12 +21,10 @@ from grader import expect
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
-from common import tensor_formulas as formulas
-from common.accounting import Activations, Traffic
 from common.byte_gpt import BYTES, MLP, Attention, ByteGPT, Sizes, next_byte_loss
 from common.distributed import BadInput
-from common.tensor_collectives import SLICES, WHOLE, summed, take_slice
-from common.tensor_layers import (
+from common.measure import Activations, Traffic
+from common.tensor_parallel import (
     ColumnLinear,
     ParallelAttention,
     ParallelMLP,
@@ -39,7 +37,10 @@ from common.tensor_layers import (
     whole_scores,
 )
 
-train_step = import_module("14_tensor_by_hand").train_step
+tensor_by_hand = import_module("14_tensor_by_hand")
+SLICES, WHOLE = tensor_by_hand.SLICES, tensor_by_hand.WHOLE
+summed, take_slice = tensor_by_hand.summed, tensor_by_hand.take_slice
+formulas = import_module("14_cost")
 
 SIZES = Sizes(width=24, heads=12, blocks=2, context=12)
 BORDERS = {"whole": WHOLE, "in slices": SLICES}
@@ -205,7 +206,7 @@ def test_trains_like_one_process_and_like_torch(rank, world_size, seed):
             optimizers = [make(m.parameters()) for m in (whole, split, theirs)]
             for batch in batches(seed):
                 alone = plain_step(whole, optimizers[0], *batch)
-                ours = train_step(split, borders, optimizers[1], *batch)
+                ours = tensor_by_hand.train_step(split, optimizers[1], *batch)
                 torchs = tensor_parallel.train_step(theirs, optimizers[2], *batch)
                 expect.close(ours, alone, f"the loss by hand, {name}, {kind}")
                 expect.close(torchs, alone, f"the loss by torch, {name}, {kind}")

@@ -18,18 +18,13 @@ from grader import expect
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
-from common.accounting import Activations, Traffic, parameter_bytes
 from common.byte_gpt import BYTES, ByteGPT, Sizes, next_byte_loss
-from common.formulas import by_formula
-from common.full_state import (
-    UnshardedBytes,
-    full_state_dict,
-    load_full_state_dict,
-    read_on_rank_0,
-)
+from common.full_state import full_state_dict, load_full_state_dict, read_on_rank_0
 from common.gpt_training import local_batch
+from common.measure import Activations, Traffic, UnshardedBytes, bytes_of
 from common.snapshot import write_snapshot
 
+fsdp_formula = import_module("15_cost").fsdp_formula
 fsdp = import_module("15_fsdp")
 train_gpt = import_module("13_train_gpt")
 
@@ -136,7 +131,7 @@ def test_what_a_rank_holds_and_sends(rank, world_size, seed):
             Activations(model) as saved,
         ):
             fsdp.train_step(model, optimizer, *parts)
-        formula = by_formula(args, parts[0].shape)
+        formula = fsdp_formula(args, len(parts[0]))
         in_flight = formula["whole at once"]
         expect.that(whole.peak_bytes > 0, "nothing was seen to be gathered")
         expect.equal(whole.peak_bytes, in_flight, f"whole at once, {given}")
@@ -145,10 +140,10 @@ def test_what_a_rank_holds_and_sends(rank, world_size, seed):
         if "activations" in formula:
             expect.equal(saved.peak_bytes, formula["activations"], f"saved, {given}")
         most = formula["parameters"]  # rank 0 has the largest shards
-        expect.that(0 < parameter_bytes(model) <= most, f"parameters of {given}")
+        expect.that(0 < bytes_of(model.parameters()) <= most, f"parameters of {given}")
         if rank == 0:
-            expect.equal(parameter_bytes(model), most, f"parameters, {given}")
-        shares = torch.tensor(parameter_bytes(model))
+            expect.equal(bytes_of(model.parameters()), most, f"parameters, {given}")
+        shares = torch.tensor(bytes_of(model.parameters()))
         dist.all_reduce(shares)
         numel = sum(parameter.numel() for parameter in model.parameters())
         expect.equal(shares.item(), 4 * numel, "the parameters of all ranks together")

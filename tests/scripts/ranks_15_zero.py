@@ -19,14 +19,12 @@ from grader import expect
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
-from common.accounting import Traffic
 from common.byte_gpt import BYTES, ByteGPT, Sizes, next_byte_loss
 from common.gpt_training import local_batch
-from common.zero import STAGES, Zero, held_bytes
+from common.measure import PeakBytes, Traffic, storage_bytes
+from common.zero import STAGES, Zero, is_freed
 
-zero_by_hand = import_module("15_zero_by_hand")
-bytes_per_step = zero_by_hand.bytes_per_step
-model_states = zero_by_hand.model_states
+cost = import_module("15_cost")
 
 SIZES = Sizes(width=9, heads=3, blocks=2, context=5)  # 1,089 numbers in a block
 OPTIMIZERS = {
@@ -74,7 +72,7 @@ def by_hand(model, make, data, stage):
 
 def whole_parameters(model, zero):
     for unit in zero.units:
-        if held_bytes(unit.whole) == 0:
+        if is_freed(unit.whole):
             unit.gather()
     return [parameter.detach().clone() for parameter in model.parameters()]
 
@@ -173,7 +171,7 @@ def test_gradients_with_frozen_and_unused_parameters(rank, world_size, seed):
             expect.equal(mine.first.frozen, frozen, "the frozen parameter")
             if stage == 3:
                 for unit in zero.units:
-                    unit.let_go()
+                    unit.free_whole()
 
 
 def gradients_of(zero):
@@ -202,7 +200,8 @@ def test_what_a_rank_holds_and_sends(rank, world_size, seed):
             padded = sum(-(-numel // world_size) * world_size for numel in numels)
             zero = Zero(model.layers(), stage, dtype)
             optimizer = torch.optim.AdamW(zero.masters())
-            with Traffic() as traffic:
+            peak = PeakBytes(lambda z=zero: storage_bytes(cost.passing(z)))
+            with Traffic() as traffic, peak:
                 zero.begin_step()
                 scores = model(local_batch(inputs)).float()
                 next_byte_loss(scores, local_batch(targets)).backward()
@@ -220,18 +219,14 @@ def test_what_a_rank_holds_and_sends(rank, world_size, seed):
                     3: 16 * padded // world_size,
                 }[stage]
                 expect.equal(sum(by_paper), total, f"the sum, stage {stage}")
-            found = [
-                zero.parameter_bytes(),
-                zero.gradient_bytes(),
-                zero.optimizer_bytes(optimizer),
-            ]
+            found = list(cost.held(zero, optimizer).values())[:3]
             expect.equal(found, by_paper, f"held by a rank, stage {stage}, {dtype}")
-            states = model_states(stage, world_size, padded, low == 2)
+            states = cost.states_of_zero(stage, world_size, padded, low == 2)
             expect.equal(list(states.values())[:3], by_paper, "the script's formula")
             times = 3 if stage == 3 else 2
             sent = times * low * padded * (world_size - 1) // world_size
             expect.equal(traffic.wire_bytes(), sent, f"sent, stage {stage}, {dtype}")
-            script = bytes_per_step(stage, world_size, padded, low)
+            script = cost.bytes_per_step(stage, world_size, padded, low)
             expect.equal(script, sent, "the script's formula of bytes")
             ops = {
                 0: {"all_reduce"},
@@ -242,9 +237,9 @@ def test_what_a_rank_holds_and_sends(rank, world_size, seed):
             expect.equal({c.op for c in traffic.calls}, ops, f"calls of stage {stage}")
             # one layer at a time is whole; backward has its gradients, too
             largest = max(-(-numel // world_size) * world_size for numel in numels)
-            peak = max(0, stage - 1) * low * largest
-            expect.equal(zero.peak_bytes, peak, f"whole for a moment, stage {stage}")
-            passing = sum(unit.transient_bytes() for unit in zero.units)
+            most = max(0, stage - 1) * low * largest
+            expect.equal(peak.peak_bytes, most, f"whole for a moment, stage {stage}")
+            passing = storage_bytes(cost.passing(zero))
             expect.equal(passing, 0, f"whole after the step, stage {stage}")
 
 

@@ -1,4 +1,4 @@
-"""src/12_model_parallel.py: what it prints, learns and refuses.
+"""src/12_model_parallel.py and src/12_two_processes.py: what they print and refuse.
 
 That forward and gradients equal one device's is tested in ranks, by
 tests/docs/test_claims_12_model_parallel.py.
@@ -13,10 +13,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from common import model_parallel as setup
+from common import model_parallel as shared
 from common.data import count_correct, load_digits_split, make_model
 from common.distributed import BadInput
-from tests.scripts.trainings import script, sentence
+from tests.scripts.trainings import SRC, script, sentence
 
 model_parallel = import_module("12_model_parallel")
 
@@ -40,7 +40,7 @@ def on_one_device():
     model = make_model()
     optimizer = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9)
     losses = []
-    loader = model_parallel.make_loader(train_set, arguments())
+    loader = shared.make_loader(train_set, 32)
     for _ in range(EPOCHS):
         loss_sum = 0.0
         for images, labels in loader:
@@ -58,7 +58,7 @@ def on_one_device():
 def two_processes(tmp_path_factory):
     folder = tmp_path_factory.mktemp("two")
     options = ["--micro-batches", 3, "--metrics", "metrics.json"]
-    return folder, script(folder, NAME, EPOCHS, *options)
+    return folder, script(folder, "12_two_processes.py", EPOCHS, *options)
 
 
 def check_training(metrics, output, expected):
@@ -82,15 +82,17 @@ def test_two_processes_train_like_one_device(two_processes, on_one_device):
 @pytest.mark.full
 def test_one_process_trains_like_one_device(tmp_path, on_one_device, capsys):
     path = tmp_path / "metrics.json"
-    torch.manual_seed(0)
     cpu = torch.device("cpu")
     model_parallel.train_in_one_process(arguments(metrics=path), [cpu, cpu])
     metrics = json.loads(path.read_text())
     check_training(metrics, capsys.readouterr().out, on_one_device)
 
 
-def test_what_is_counted_is_printed_beside_the_formula(two_processes):
-    _, process = two_processes
+def test_cost_is_what_the_formula_says(tmp_path):
+    process = script(
+        tmp_path, "12_cost.py", SRC / "12_two_processes.py", 1, "--micro-batches", 3
+    )
+    assert process.returncode == 0, process.stderr
     rows = re.findall(r"^(\D+) ([\d,]+) +([\d,]+)(.*)$", process.stdout, re.MULTILINE)
     assert len(rows) == 10, process.stdout
     for name, measured, formula, more in rows:
@@ -111,7 +113,13 @@ def test_replicas_train_as_one(tmp_path):
 # -- bad input -----------------------------------------------------------------
 def test_refusal_is_one_line(tmp_path):
     said = sentence(script(tmp_path, NAME, 1, "--devices", "cpu", "cuda:99"))
-    assert "--devices cpu cuda:99: this machine has not both" in said
+    assert "--devices cpu cuda:99: this machine does not have both" in said
+
+
+def test_devices_for_replicas_are_refused(tmp_path):
+    options = ["--replicas", 2, "--devices", "cpu", "cpu"]
+    said = sentence(script(tmp_path, NAME, 1, *options))
+    assert "--devices is for one model" in said
 
 
 @pytest.mark.parametrize(
@@ -120,45 +128,50 @@ def test_refusal_is_one_line(tmp_path):
         ({"cut": 8}, "--cut 8 leaves nothing .* choose 1 to 7"),
         ({"micro_batches": 33}, "--micro-batches 33 of --batch-size 32 .* choose 32"),
         ({"micro_batches": 20}, "--micro-batches 20 .* would be 16 micro-batches"),
-        ({"replicas": 2, "devices": ["cpu", "cpu"]}, "--devices is for one model"),
     ],
 )
 def test_what_cannot_be_divided_is_refused(changed, words):
     with pytest.raises(BadInput, match=words):
-        setup.check_arguments(arguments(**changed), cuts=7)
+        shared.check_arguments(arguments(**changed), cuts=7)
 
 
 @pytest.mark.parametrize("names", [["cpu", "gpu7"], ["cuda:99", "cpu"]])
 def test_devices_that_are_not_there_are_refused(names):
-    with pytest.raises(BadInput, match="has not both of them"):
-        setup.choose_devices(arguments(devices=names))
+    with pytest.raises(BadInput, match="does not have both"):
+        model_parallel.choose_devices(arguments(devices=names))
 
 
 def test_launcher_around_it_is_refused(monkeypatch):
     monkeypatch.setenv("RANK", "0")
     with pytest.raises(BadInput, match=r"RANK=0 is set.*without a launcher"):
-        setup.start_ranks(print, arguments())
+        shared.start_ranks(print, 2)
 
 
 # -- machines with accelerators, which are imagined here -----------------------
-@pytest.mark.parametrize(
-    "count, devices, two", [(0, None, True), (1, None, True), (2, None, False)]
-)
-def test_two_accelerators_need_one_process(count, devices, two, monkeypatch):
-    monkeypatch.setattr(setup, "count_accelerators", lambda: count)
-    assert setup.needs_two_processes(arguments(devices=devices)) is two
-    assert not setup.needs_two_processes(arguments(devices=["cpu", "cpu"]))
+@pytest.fixture
+def imagine(monkeypatch):
+    def imagined(count):
+        monkeypatch.setattr(model_parallel, "count_accelerators", lambda: count)
+        kind = torch.device("cuda")
+        monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: kind)
+
+    return imagined
 
 
-def test_each_replica_takes_two_accelerators(monkeypatch):
-    monkeypatch.setattr(setup, "count_accelerators", lambda: 4)
-    kind = torch.device("cuda")
-    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: kind)
-    found = [setup.choose_devices_of_replica(rank, 2) for rank in range(2)]
-    assert [[str(device) for device in pair] for pair in found] == [
-        ["cuda:0", "cuda:1"],
-        ["cuda:2", "cuda:3"],
-    ]
-    assert setup.choose_devices(arguments()) == found[0]
-    cpus = setup.choose_devices_of_replica(0, 3)
-    assert [device.type for device in cpus] == ["cpu", "cpu"]
+def chosen(rank=0, **changed):
+    devices = model_parallel.choose_devices(arguments(**changed), rank)
+    return [str(device) for device in devices]
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_one_process_takes_two_accelerators_if_there_are_two(count, imagine):
+    imagine(count)
+    assert chosen() == (["cuda:0", "cuda:1"] if count == 2 else ["cpu", "cpu"])
+    assert chosen(devices=["cpu", "cpu"]) == ["cpu", "cpu"]
+
+
+def test_each_replica_takes_two_accelerators(imagine):
+    imagine(4)
+    found = [chosen(rank, replicas=2) for rank in range(2)]
+    assert found == [["cuda:0", "cuda:1"], ["cuda:2", "cuda:3"]]
+    assert chosen(replicas=3) == ["cpu", "cpu"]

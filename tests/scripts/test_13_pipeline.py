@@ -10,11 +10,11 @@ import pytest
 
 from common.byte_gpt import ByteGPT, Sizes
 from common.distributed import BadInput
-from common.pipeline import cut, name_layers
-from common.schedules import (
+from common.pipeline import (
     SCHEDULES,
     Action,
     bubble,
+    cut,
     gpipe,
     most_live,
     one_f_one_b,
@@ -24,6 +24,7 @@ from tests.in_ranks import assert_right, every_check_in
 from tests.scripts.trainings import script, sentence, torchrun
 
 check_micro_batches = import_module("13_pipeline").check_micro_batches
+name_layers = import_module("13_cost").name_layers
 
 pytestmark = pytest.mark.full
 
@@ -116,23 +117,46 @@ def numbers(path):
     return json.loads(path.read_text())
 
 
-def test_scripts_have_the_losses_of_one_device_and_a_timeline(tmp_path):
+def test_scripts_have_the_losses_of_one_device(tmp_path):
     done = script(tmp_path, "13_train_gpt.py", 3, *SMALL, "--metrics", "one.json")
     assert done.returncode == 0, done.stderr
     for name, ranks, options in (
-        ("13_pipeline_by_hand.py", 3, ["--micro-batches", 3, "--timeline", "t.json"]),
+        ("13_pipeline_by_hand.py", 3, ["--micro-batches", 3]),
         ("13_pipeline.py", 2, ["--schedule", "interleaved"]),
     ):
         more = ["--micro-batches", 8, *options, "--metrics", "many.json"]
         done = torchrun(tmp_path, ranks, SRC / name, 3, *SMALL, *more)
         assert done.returncode == 0, done.stderr
-        assert "they differ" not in done.stdout, done.stdout
-        assert done.stdout.count("activations") == ranks
         tests = [
             json.loads((tmp_path / f).read_text()) for f in ("one.json", "many.json")
         ]
         assert abs(tests[0]["test_loss"] - tests[1]["test_loss"]) < 1e-4
         assert tests[1]["world_size"] == ranks
+
+
+@pytest.mark.parametrize(
+    ("name", "ranks", "options"),
+    [
+        ("13_pipeline_by_hand.py", 3, ["--micro-batches", 3]),
+        ("13_pipeline.py", 2, ["--schedule", "interleaved"]),
+    ],
+)
+def test_cost_of_each_rank_is_what_the_formula_says(tmp_path, name, ranks, options):
+    command = [SRC / "13_cost.py", SRC / name, 3, *SMALL, *options]
+    done = torchrun(tmp_path, ranks, *command)
+    assert done.returncode == 0, done.stderr
+    assert "they differ" not in done.stdout, done.stdout
+    for quantity in ("parameters", "activations", "sent in a step"):
+        assert done.stdout.count(f"\n{quantity} ") == ranks, done.stdout
+
+
+def test_timeline_of_three_ranks(tmp_path):
+    run = SRC / "13_pipeline_by_hand.py", 3, *SMALL, "--micro-batches", 3
+    program = SRC / "13_timeline.py", "--json", "t.json"
+    done = torchrun(tmp_path, 3, *program, *run)
+    assert done.returncode == 0, done.stderr
+    assert "rank 0, micro-batches held 3: F0 F1 F2 B0 B1 B2\n" in done.stdout
+    assert "Idle over useful slots 2/3, (p-1)/m = 2/3\n" in done.stdout
     timeline = json.loads((tmp_path / "t.json").read_text())
     assert timeline["schedule"] == "1f1b"
     for rank, events in enumerate(timeline["ranks"]):

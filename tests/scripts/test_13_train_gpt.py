@@ -2,16 +2,27 @@
 
 import json
 import math
+from importlib import import_module
 
 import pytest
 import torch
 
-from common.byte_gpt import ByteGPT, Sizes, next_byte_loss, write_on
+from common.byte_gpt import (
+    MARK,
+    ByteGPT,
+    Sizes,
+    batch_of_step,
+    load_text,
+    next_byte_loss,
+    stdlib_files,
+    unigram_entropy,
+)
+from common.cost import block_parameters, model_parameters
 from common.distributed import BadInput
-from common.formulas import block_parameters, model_parameters
 from common.gpt_training import check_divides
-from common.text import MARK, batch_of_step, load_text, stdlib_files, unigram_entropy
-from tests.scripts.trainings import assert_same_bits, read, script, sentence
+from tests.scripts.trainings import SRC, assert_same_bits, read, script, sentence
+
+write_on = import_module("13_train_gpt").write_on
 
 pytestmark = pytest.mark.full
 
@@ -165,13 +176,13 @@ def test_loss_falls_clearly_below_the_frequencies(tmp_path):
     assert numbers["losses"][0] > 5
     assert numbers["test_loss"] < numbers["unigram_entropy"] - 0.4
     assert "It writes:\ndef " in shown
-    assert "they differ" not in shown
 
 
 @pytest.mark.parametrize("options", [[], SMALL_OPTIONS, ["--heads", 4, "--context", 7]])
 def test_what_one_device_holds_is_what_the_formula_says(tmp_path, options):
-    _, shown = metrics_of(tmp_path, 1, *options)
-    lines = shown.splitlines()
+    done = script(tmp_path, "13_cost.py", SRC / "13_train_gpt.py", 1, *options)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
     table = lines[lines.index(next(x for x in lines if "measured" in x)) + 1 :][:4]
     for line in table:
         *_, measured, formula = line.split()
@@ -218,6 +229,25 @@ def test_snapshot_of_other_sizes_is_refused_and_kept(tmp_path):
     done = script(tmp_path, "13_train_gpt.py", 2, *save)
     assert "gpt.pt is a snapshot of another training" in sentence(done)
     assert (tmp_path / "gpt.pt").read_bytes() == before
+
+
+# The cost programs
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (["13_cost.py", "nowhere.py", 1], "nowhere.py cannot be counted here: name "),
+        (["13_cost.py", SRC / "14_tensor_by_hand.py", 1], "13_pipeline.py"),
+        (["13_timeline.py", SRC / "13_pipeline.py", 1], "13_pipeline_by_hand.py"),
+        (["14_cost.py"], "the following arguments are required: program"),
+        (["15_cost.py", SRC / "15_fsdp.py", 1, "--stage", 1], "15_fsdp.py: error: "),
+        (["12_cost.py", SRC / "12_two_processes.py", 1, "--cut", 8], "--cut 8 leaves"),
+        (["14_cost.py", SRC / "14_tensor_parallel.py", 1], "14_cost.py src/14_tensor"),
+    ],
+)
+def test_program_that_cannot_be_counted_is_one_sentence(tmp_path, command, words):
+    assert words in sentence(script(tmp_path, *command))
 
 
 # Words

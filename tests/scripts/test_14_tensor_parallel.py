@@ -44,18 +44,31 @@ def alone(tmp_path_factory):
         ("14_tensor_parallel.py", 3, ["--sequence-parallel"]),
     ],
 )
-def test_trains_as_one_device_and_counts_as_the_formulas(
-    tmp_path, alone, name, ranks, options
-):
+def test_trains_as_one_device(tmp_path, alone, name, ranks, options):
     done = train(tmp_path, ranks, name, *TRAINING, "--metrics", "m.json", *options)
     assert done.returncode == 0, done.stderr
-    assert "they differ" not in done.stdout
-    assert "sent in a step" in done.stdout
     numbers = json.loads((tmp_path / "m.json").read_text())
     assert numbers["world_size"] == ranks
     assert numbers["losses"] == pytest.approx(alone["losses"], abs=1e-3)
     assert numbers["test_loss"] == pytest.approx(alone["test_loss"], abs=1e-3)
     assert numbers["losses"][-1] < numbers["losses"][0] - 1
+
+
+@pytest.mark.parametrize(
+    ("name", "ranks", "options"),
+    [
+        ("14_tensor_by_hand.py", 3, []),
+        ("14_tensor_by_hand.py", 2, ["--sequence-parallel"]),
+        ("14_tensor_parallel.py", 2, []),
+        ("14_tensor_parallel.py", 3, ["--sequence-parallel"]),
+    ],
+)
+def test_cost_is_what_the_formulas_say(tmp_path, name, ranks, options):
+    command = [trainings.SRC / name, *TRAINING, *options]
+    done = train(tmp_path, ranks, "14_cost.py", *command)
+    assert done.returncode == 0, done.stderr
+    assert "they differ" not in done.stdout
+    assert "\nsent in a step " in done.stdout
 
 
 def refusal(done, name):

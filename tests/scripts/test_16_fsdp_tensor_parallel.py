@@ -11,10 +11,9 @@ from types import SimpleNamespace
 import pytest
 
 from common.byte_gpt import ByteGPT, Sizes
+from common.checkpoint import check_folder, newest
 from common.distributed import BadInput
-from common.mesh import Grid, plan_grid
-from common.sharded_checkpoint import check_folder, newest
-from common.tensor_plan import split_blocks
+from common.mesh import Grid, plan_grid, split_blocks
 from tests.in_ranks import assert_right, every_check_in
 from tests.scripts.trainings import SRC, run, script, sentence, torchrun
 
@@ -124,11 +123,12 @@ def test_losses_are_those_of_one_device(saved):
     assert "Grid: data 2 x tensor 2" in printed
 
 
-def test_every_line_of_the_tables_is_as_the_formula_says(saved):
-    _, printed = saved
-    assert "they differ" not in printed
+def test_every_line_of_the_cost_is_as_the_formula_says(tmp_path):
+    done = torchrun(tmp_path, 4, SRC / "16_cost.py", SRC / NAME, 6, *SMALL)
+    assert done.returncode == 0, done.stderr
+    assert "they differ" not in done.stdout
     for quantity in ("parameters", "activations", "data axis", "tensor axis"):
-        assert printed.count(f"\n{quantity} ") >= 1
+        assert done.stdout.count(f"\n{quantity} ") >= 1
 
 
 def test_one_rank_goes_on(saved):
@@ -164,7 +164,7 @@ def test_full_disk_ends_no_training(tmp_path):
     limited = ["bash", "-c", 'ulimit -f 20; exec "$@"', "bash", *command]
     done = run(tmp_path, limited)
     assert done.returncode == 2, done
-    assert "Going on without a checkpoint: " in done.stdout
+    assert "Continuing without a checkpoint: " in done.stdout
     words = "cannot write the checkpoint saves/checkpoint-2 (OSError: File too large)"
     assert words in done.stderr.splitlines()[-1]
     assert len(losses(tmp_path / "end.json")) == 3
@@ -189,7 +189,7 @@ def test_damaged_checkpoint(saved, tmp_path, damaged, monkeypatch, capsys):
         checkpoint_to_file.main, ["saves", "gpt.pt"], tmp_path, monkeypatch, capsys
     )
     assert "saves/checkpoint-6 is damaged or is no checkpoint of this program" in said
-    assert "move it away to go on from checkpoint-3 before it" in said
+    assert "move it away to resume from checkpoint-3" in said
     assert not (tmp_path / "gpt.pt").exists()
 
 

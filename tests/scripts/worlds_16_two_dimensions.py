@@ -26,10 +26,9 @@ import torch.distributed as dist
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
-from common.byte_gpt import ByteGPT, Sizes, next_byte_loss
+from common.byte_gpt import ByteGPT, Sizes, batch_of_step, next_byte_loss
+from common.checkpoint import Checkpoints, all_folders, complete, newest
 from common.mesh import Grid, make_mesh
-from common.sharded_checkpoint import Checkpoints, all_folders, complete, newest
-from common.text import batch_of_step
 
 script = import_module("16_fsdp_tensor_parallel")
 

@@ -1,13 +1,13 @@
-"""Checkpoints of a sharded training: every rank writes its shards, any grid reads them.
+"""Checkpoints of a sharded model: every rank writes its shards, any grid reads them.
 
     checkpoints = Checkpoints(Path("checkpoints"), model, optimizer, sizes)
     steps_run = checkpoints.load_newest()          # 0 where there is none
-    checkpoints.save(steps_run, background=True)   # goes on while the training does
+    checkpoints.save(steps_run, background=True)   # while training continues
     checkpoints.wait()                             # before the next, and at the end
 
 Each checkpoint is a folder, ``checkpoint-STEPS``, with files of each rank. The file
 ``.metadata``, which says which part of which tensor is where, is written last: a folder
-without it is of a save that was killed.
+without it is from a save that was killed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import shutil
 import warnings
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -29,12 +28,12 @@ from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_di
 
 from common.byte_gpt import Sizes
 from common.distributed import BadInput, is_rank_0, log
-from common.snapshot import MISFITS
 
 NAME = re.compile(r"checkpoint-(\d+)")
 WRITTEN_LAST = ".metadata"
-# not an Exception: it must be named to be caught
-FAILURES = (CheckpointException, *MISFITS, OSError, EOFError, pickle.PickleError)
+READING = AttributeError, LookupError, RuntimeError, TypeError, ValueError
+# CheckpointException is not an Exception: it must be named to be caught
+FAILURES = (CheckpointException, *READING, OSError, EOFError, pickle.PickleError)
 
 
 def all_folders(folder: Path) -> dict[int, Path]:
@@ -59,7 +58,7 @@ def newest(folder: Path) -> Path | None:
 
 
 def remove_incomplete(folder: Path) -> None:
-    """Remove what killed saves left; no run may be saving there now."""
+    """Remove what killed saves left behind; no run may be saving there now."""
     finished = complete(folder)
     for steps, path in all_folders(folder).items():
         if steps not in finished:
@@ -89,14 +88,6 @@ def check_folder(folder: Path, option: str) -> None:
         ) from error
 
 
-def agree(value: Any) -> Any:
-    """What rank 0 has found, on all ranks: their view of a folder may be older."""
-    box = [value]
-    # every rank must reach this line; a few bytes from rank 0 to each
-    dist.broadcast_object_list(box, src=0)
-    return box[0]
-
-
 class Checkpoints:
     """Saves and loads a model and its optimizer, however they are sharded."""
 
@@ -109,11 +100,11 @@ class Checkpoints:
     ):
         self.folder, self.model, self.optimizer = folder, model, optimizer
         self.sizes = vars(sizes)
-        self.pending: tuple[int, Future] | None = None  # steps, when they are saved
+        self.pending: tuple[Path, Future] | None = None  # what is being saved
         self.not_saved = ""  # why the last save failed
-        # A save in the background has collectives, too. In the group of the training
-        # they would come between those of the steps, in another order on each rank.
-        self.group = dist.new_group(backend="gloo")
+        # A save in the background has collectives, too. In the default group they would
+        # run between those of the steps, in another order on each rank.
+        self.options = {"process_group": dist.new_group(backend="gloo")}
         if is_rank_0():
             remove_incomplete(folder)
 
@@ -127,12 +118,10 @@ class Checkpoints:
         try:
             # Every rank: each writes its own shards into files of its own.
             if background:
-                future = dcp.async_save(
-                    state, checkpoint_id=path, process_group=self.group
-                )
-                self.pending = steps_run, future
+                future = dcp.async_save(state, checkpoint_id=path, **self.options)
+                self.pending = path, future
                 return
-            dcp.save(state, checkpoint_id=path, process_group=self.group)
+            dcp.save(state, checkpoint_id=path, **self.options)
         except FAILURES as error:
             self._failed(path, error)
         else:
@@ -141,9 +130,7 @@ class Checkpoints:
     def wait(self) -> None:
         """Return when what is being saved in the background is on the disk."""
         if self.pending:
-            steps_run, future = self.pending
-            self.pending = None
-            path = self.folder / f"checkpoint-{steps_run}"
+            (path, future), self.pending = self.pending, None
             try:
                 future.result()
             except FAILURES as error:
@@ -156,20 +143,23 @@ class Checkpoints:
         log(f"Saved {path}")
 
     def _failed(self, path: Path, error: BaseException) -> None:
-        """No reason to lose the training, too: say it, and again at the end."""
+        """Report it now and at the end, and do not lose the run because of it."""
         self.not_saved = (
             f"cannot write the checkpoint {path} ({reason(error)}): those before it "
             "are unharmed; free some space or choose another --checkpoints"
         )
-        log(f"Going on without a checkpoint: {self.not_saved}")
+        log(f"Continuing without a checkpoint: {self.not_saved}")
 
     def load_newest(self) -> int:
-        """Go on as if the run that saved had never stopped; the steps it had run.
+        """Continue as if the run that saved had never stopped; the steps it had run.
 
         Raises:
             BadInput: the newest checkpoint is damaged, or is of another model.
         """
-        path = agree(newest(self.folder) if is_rank_0() else None)
+        box = [newest(self.folder)]
+        # Every rank: the folder as rank 0 sees it, another rank's view may be older.
+        dist.broadcast_object_list(box, src=0)
+        path = box[0]
         if path is None:
             return 0
         steps_run = self._check(path)
@@ -177,12 +167,8 @@ class Checkpoints:
         # and reads from all files the pieces that lie in them.
         model, optimizer = get_state_dict(self.model, self.optimizer)
         read({"model": model, "optimizer": optimizer}, path)
-        set_state_dict(
-            self.model,
-            self.optimizer,
-            model_state_dict=model,
-            optim_state_dict=optimizer,
-        )
+        states = {"model_state_dict": model, "optim_state_dict": optimizer}
+        set_state_dict(self.model, self.optimizer, **states)
         log(f"Resuming from {path} after {steps_run} steps")
         return steps_run
 
@@ -200,7 +186,7 @@ class Checkpoints:
 
 
 def read(state: dict, path: Path) -> None:
-    """Fill the tensors of ``state`` in place from a checkpoint; every rank must come.
+    """Fill the tensors of ``state`` in place from a checkpoint; every rank calls this.
 
     Raises:
         BadInput: the checkpoint lacks something, or cannot be read.
@@ -217,7 +203,7 @@ def read(state: dict, path: Path) -> None:
 def unreadable(path: Path, error: BaseException) -> str:
     """One sentence on a checkpoint that cannot be loaded, and what to do about it."""
     others = [other for other in complete(path.parent).values() if other != path]
-    before = f"go on from {others[-1].name} before it" if others else "start anew"
+    before = f"resume from {others[-1].name}" if others else "start from scratch"
     return (
         f"{path} is damaged or is no checkpoint of this program ({reason(error)}): "
         f"move it away to {before}"
@@ -229,8 +215,4 @@ def reason(error: BaseException) -> str:
     if isinstance(error, CheckpointException) and error.failures:
         error = next(iter(error.failures.values()))[0]
     words = getattr(error, "strerror", None) or str(error).strip().partition("\n")[0]
-    return (
-        f"{type(error).__name__}: {words.rstrip('.')}"
-        if words
-        else type(error).__name__
-    )
+    return ": ".join(filter(None, [type(error).__name__, words.rstrip(".")]))

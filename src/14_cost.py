@@ -1,28 +1,38 @@
-"""What one of t ranks holds and sends when the layers of a byte GPT are cut.
+"""Count what one of t ranks holds and sends in a step of tensor parallel.
 
-With W for the width, h heads and N bytes in the batch, per block:
+    torchrun --standalone --nproc-per-node=4 src/14_cost.py \\
+        src/14_tensor_by_hand.py 300
+    torchrun --standalone --nproc-per-node=4 src/14_cost.py \\
+        src/14_tensor_parallel.py 300 --sequence-parallel
+
+It runs one step of the program, and rank 0 prints what it counted beside the formulas.
+With W for the width, h heads and N bytes in the batch, they say per block:
 
 * parameters: (12 W^2 + 7 W) / t of what is cut, 6 W of norms and of biases of rows;
 * activations: 4 W + 4 + (12 W + h) / t numbers for each byte. The inputs of the two
   norms and their results are whole. (Korthikanti et al., 2022, section 4.2, has 10
   bytes + 24/t for W at 2 bytes a number: 2 of its 10 are masks of dropout, which this
-  model has none of.) With slices of the context: 2 W + (14 W + h + 4) / t, for only
-  what was gathered is whole. The paper keeps that in slices, too, and gathers again in
-  backward: (16 W + h + 4) / t, for one more all_gather at each of the two borders;
-* sent: an all_reduce of W N numbers for attention and for MLP, in each direction.
+  model does not have.) With slices of the context: 2 W + (14 W + h + 4) / t, because
+  only what was gathered is whole. The paper keeps that in slices, too, and gathers
+  again in backward: (16 W + h + 4) / t, for one more all_gather at each border;
+* sent: an all_reduce of W N numbers for attention and for the MLP, in each direction.
 """
 
-from __future__ import annotations
+from functools import partial
 
-from common.byte_gpt import BYTES, Sizes
-from common.formulas import FLOAT32, embed_parameters
-from common.tensor_layers import own_bytes
+import torch.distributed as dist
+
+from common.byte_gpt import BYTES, Sizes, sizes_of
+from common.cost import FLOAT32, compare, embed_parameters, load_program, model_states
+from common.distributed import join, log, one_line_errors
+from common.gpt_training import Text, run_and_exit
+from common.measure import count_step
 
 
 def own_scores(world_size: int, rank: int) -> int:
     """How many bytes a rank scores."""
-    first, end = own_bytes(world_size, rank, BYTES)
-    return end - first
+    each = -(-BYTES // world_size)
+    return min(each, BYTES - rank * each)
 
 
 def parameters(sizes: Sizes, world_size: int, rank: int) -> int:
@@ -34,7 +44,7 @@ def parameters(sizes: Sizes, world_size: int, rank: int) -> int:
 
 
 def kept_whole(sizes: Sizes) -> int:
-    """Numbers in those of which every rank holds all."""
+    """Numbers in those parameters of which every rank holds all."""
     return embed_parameters(sizes) + (6 * sizes.blocks + 2) * sizes.width
 
 
@@ -73,9 +83,8 @@ def sent_by_layers(sizes: Sizes, tokens: int, world_size: int) -> int:
 
     The same with slices: a reduce_scatter and an all_gather are an all_reduce.
     """
-    borders = 4 * sizes.blocks + 1  # the head's is crossed in backward alone
-    size = FLOAT32 * sizes.width * tokens
-    return borders * 2 * size * (world_size - 1) // world_size
+    borders = 4 * sizes.blocks + 1  # the head's has a collective in backward alone
+    return all_reduced(FLOAT32 * borders * sizes.width * tokens, world_size)
 
 
 def sent_for_kept_whole(sizes: Sizes, world_size: int) -> int:
@@ -83,25 +92,20 @@ def sent_for_kept_whole(sizes: Sizes, world_size: int) -> int:
     return all_reduced(FLOAT32 * kept_whole(sizes), world_size)
 
 
-def sent_by_loss(tokens: int, world_size: int) -> int:
-    """Bytes a rank sends for the largest score, the sum and the score of the target."""
-    return all_reduced(3 * FLOAT32 * tokens, world_size)
-
-
 def by_hand(
     sizes: Sizes, batch_size: int, world_size: int, rank: int, sliced: bool
 ) -> dict[str, int]:
     """Bytes that a rank holds and sends in 14_tensor_by_hand.py."""
-    numbers = parameters(sizes, world_size, rank)
     tokens = batch_size * sizes.context
-    sent = sent_by_layers(sizes, tokens, world_size) + sent_by_loss(tokens, world_size)
+    sent = sent_by_layers(sizes, tokens, world_size)
+    # the loss: the largest score, the sum and the score of the target
+    sent += all_reduced(3 * FLOAT32 * tokens, world_size)
+    if sliced:
+        sent += sent_for_kept_whole(sizes, world_size)
     return {
-        "parameters": FLOAT32 * numbers,
-        "gradients": FLOAT32 * numbers,
-        "optimizer state": 2 * FLOAT32 * numbers,
+        **model_states(parameters(sizes, world_size, rank)),
         "activations": activations(sizes, batch_size, world_size, rank, sliced),
-        "sent in a step": sent
-        + (sent_for_kept_whole(sizes, world_size) if sliced else 0),
+        "sent in a step": sent,
     }
 
 
@@ -112,18 +116,37 @@ def by_torch(
 
     The loss also keeps the number of targets, one number. With slices, the embedding
     gets its whole gradient by an all_gather. The gradients of the norms stay in parts,
-    and are added up each time that something reads them: AdamW reads them three times.
+    and are added up each time they are read: AdamW reads them three times.
     """
     table = by_hand(sizes, batch_size, world_size, rank, sliced)
     table["activations"] += FLOAT32
     if sliced:
         stream = FLOAT32 * sizes.width * batch_size * sizes.context
-        norms = (
-            2 * (2 * sizes.blocks + 1) * all_reduced(FLOAT32 * sizes.width, world_size)
-        )
-        table["sent in a step"] += (
-            stream * (world_size - 1) // world_size
-            + 3 * norms
-            - sent_for_kept_whole(sizes, world_size)
-        )
+        norm = all_reduced(FLOAT32 * sizes.width, world_size)  # its weight or its bias
+        table["sent in a step"] += stream * (world_size - 1) // world_size
+        table["sent in a step"] += 3 * 2 * (2 * sizes.blocks + 1) * norm
+        table["sent in a step"] -= sent_for_kept_whole(sizes, world_size)
     return table
+
+
+FORMULAS = {"14_tensor_by_hand.py": by_hand, "14_tensor_parallel.py": by_torch}
+
+
+@one_line_errors
+def main() -> None:
+    program = load_program(__doc__, FORMULAS)
+    args = program.parse_arguments()
+    device = join(f"14_cost.py src/{program.path.name}")
+    inputs, targets = Text(args, device).batch(0)
+    both = program.build(args, device)
+    step = partial(program.train_step, *both, inputs, targets)
+    measured = count_step(*both, step)
+    world = dist.get_world_size(), dist.get_rank()
+    says = FORMULAS[program.path.name]
+    formula = says(sizes_of(args), len(inputs), *world, args.sequence_parallel)
+    log(compare(measured, formula, "bytes on rank 0"))
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    run_and_exit(main)

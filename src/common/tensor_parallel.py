@@ -1,6 +1,6 @@
 """The layers of a byte GPT, cut so that each of t ranks holds one part of each.
 
-    split_gpt(model, WHOLE)            # or SLICES: sequence parallel
+    split_gpt(model, borders)          # what happens before and after a parallel layer
     loss = vocabulary_loss(model(inputs), targets)
 
 A layer is cut by its columns where every output number can be computed alone, and by
@@ -10,33 +10,44 @@ section 3. (They write y = x A; in PyTorch, y = x W^T, columns of A are rows of 
 
 from __future__ import annotations
 
-import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 from torch import nn
 
-from common.byte_gpt import MLP, Attention, ByteGPT, Embed, Head
+from common.byte_gpt import BYTES, MLP, Attention, ByteGPT, Embed, Head
 from common.distributed import BadInput
 from common.gpt_training import check_divides
-from common.tensor_collectives import Borders
 
 
+# [start borders]
+@dataclass(frozen=True)
+class Borders:
+    """What happens to the residual stream [B, T, width] on its way through a model."""
+
+    start: Callable[[torch.Tensor], torch.Tensor]  # after the embedding
+    enter: Callable[[torch.Tensor], torch.Tensor]  # before a parallel layer
+    leave: Callable[[torch.Tensor], torch.Tensor]  # after it
+    sliced: bool  # whether a rank has only its slice of the context in between
+
+
+# [end borders]
 def own_part(tensor: torch.Tensor, dim: int) -> nn.Parameter:
     """This rank's part of a parameter, cut along ``dim`` as torch.chunk cuts.
 
     Raises:
         BadInput: there are more ranks than parts.
     """
-    rank, world_size = dist.get_rank(), dist.get_world_size()
-    parts = tensor.detach().chunk(world_size, dim)
-    if len(parts) < world_size:
+    parts = tensor.detach().chunk(dist.get_world_size(), dim)
+    if len(parts) < dist.get_world_size():
         raise BadInput(
             f"{tensor.shape[dim]} numbers make only {len(parts)} parts, too few for "
-            f"{world_size} ranks: start fewer ranks"
+            f"{dist.get_world_size()} ranks: start fewer ranks"
         )
-    return nn.Parameter(parts[rank].clone())
+    return nn.Parameter(parts[dist.get_rank()].clone())
 
 
 # [start linear]
@@ -63,7 +74,7 @@ class RowLinear(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         share = F.linear(x, self.weight)
-        # Every rank comes here. The bias is added once, to the sum.
+        # Every rank calls this. The bias is added once, to the sum.
         return self.borders.leave(share) + self.bias
 
 
@@ -108,7 +119,7 @@ class ParallelAttention(Attention):
 # [end blocks]
 # [start ends]
 class ParallelEmbed(Embed):
-    """Whole tables on every rank; then each goes on with its slice, or with all."""
+    """Whole tables on every rank; then each continues with its slice, or with all."""
 
     def __init__(self, whole: Embed, borders: Borders):
         nn.Module.__init__(self)
@@ -143,10 +154,10 @@ def split_gpt(model: ByteGPT, borders: Borders) -> None:
 
 
 def sum_kept_whole(model: ByteGPT) -> None:
-    """Add up over the ranks the gradients of what each rank holds whole.
+    """Add up over the ranks the gradients of norms, biases of rows and embedding.
 
     Needed where a rank saw only its slice of the context, and wrong where it saw all:
-    then every rank has the whole gradient already. Norms, biases of rows, embedding.
+    then every rank has the whole gradient already.
     """
     gradients = [parameter.grad for parameter in kept_whole(model)]
     together = torch.cat([gradient.flatten() for gradient in gradients])
@@ -209,7 +220,7 @@ class _VocabularyLoss(torch.autograd.Function):
 
 
 def vocabulary_loss(
-    scores: torch.Tensor, targets: torch.Tensor, vocabulary: int = 256
+    scores: torch.Tensor, targets: torch.Tensor, vocabulary: int = BYTES
 ) -> torch.Tensor:
     """``next_byte_loss`` from own scores: [B, T, own bytes], [B, T] -> []."""
     first, _ = own_bytes(dist.get_world_size(), dist.get_rank(), vocabulary)
@@ -219,7 +230,7 @@ def vocabulary_loss(
 
 # [end loss]
 @torch.no_grad()
-def whole_scores(scores: torch.Tensor, vocabulary: int = 256) -> torch.Tensor:
+def whole_scores(scores: torch.Tensor, vocabulary: int = BYTES) -> torch.Tensor:
     """All scores on all ranks, for tests and samples: [..., own] -> [..., 256]."""
     first, end = own_bytes(dist.get_world_size(), dist.get_rank(), vocabulary)
     whole = scores.new_zeros(*scores.shape[:-1], vocabulary)
@@ -227,18 +238,3 @@ def whole_scores(scores: torch.Tensor, vocabulary: int = 256) -> torch.Tensor:
     # Every rank. Parts of unequal size: a sum with zeros is simpler than a gather.
     dist.all_reduce(whole)
     return whole
-
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--sequence-parallel",
-        action="store_true",
-        help="between the layers in parallel, each rank has a slice of the context",
-    )
-
-
-def check_sizes(args: argparse.Namespace) -> None:
-    """Refuse what so many ranks cannot divide, before anything is made."""
-    check_divides(args.heads, dist.get_world_size(), "--heads", "ranks")
-    if args.sequence_parallel:
-        check_divides(args.context, dist.get_world_size(), "--context", "ranks")

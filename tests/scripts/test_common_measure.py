@@ -1,6 +1,9 @@
-"""What the scripts of lessons 12 to 16 count is what there is."""
+"""What the cost programs of lessons 12 to 16 count is what there is."""
 
+import ast
+import importlib
 import json
+import re
 from fractions import Fraction
 from pathlib import Path
 
@@ -8,23 +11,23 @@ import pytest
 import torch
 from torch import nn
 
-from common.accounting import (
-    Activations,
-    Sent,
-    bytes_of,
-    compare,
-    gradient_bytes,
-    optimizer_bytes,
-    parameter_bytes,
-)
 from common.byte_gpt import Block, Sizes
-from common.formulas import block_activations
+from common.cost import block_activations, compare
+from common.measure import Activations, Sent, bytes_of, optimizer_bytes
 from grader.engine.ledger import ring_bytes
 from tests.scripts.trainings import ROOT, SRC, torchrun
 
 
 def network():
     return nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 2))
+
+
+def parameter_bytes(model):
+    return bytes_of(model.parameters())
+
+
+def gradient_bytes(model):
+    return bytes_of(parameter.grad for parameter in model.parameters())
 
 
 # What a rank holds
@@ -111,7 +114,7 @@ def test_block_saves_what_the_formula_says(sizes, dtype):
 @pytest.fixture(scope="module", params=[2, 3])
 def counted(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("counted")
-    program = Path(__file__).with_name("ranks_common_accounting.py")
+    program = Path(__file__).with_name("ranks_common_measure.py")
     done = torchrun(folder, request.param, program, folder, PYTHONPATH=f"{SRC}:{ROOT}")
     assert done.returncode == 0, done.stderr
     files = sorted(folder.glob("*.json"))
@@ -139,6 +142,55 @@ def test_wire_bytes_are_those_of_the_ring_algorithms():
         assert parts == Sent("all_reduce", whole, n).on_the_wire
     assert Sent("send", 7, 4).on_the_wire == 7
     assert Sent("broadcast", 12, 4).on_the_wire == Fraction(9)
+
+
+# Private names of torch
+
+OVERRIDDEN = {"_should_skip_dynamo"}  # by measure, not called
+PRIVATE = [
+    "torch.utils._python_dispatch.TorchDispatchMode",
+    "torch.utils._python_dispatch.TorchDispatchMode._should_skip_dynamo",
+    "torch.ops.aten.add.Tensor._schema.arguments",
+    "torch.UntypedStorage._cdata",
+    "torch.distributed.distributed_c10d._resolve_process_group",
+    "torch.distributed.ProcessGroup.unbox",
+    "torch.ops.c10d._allgather_base_.default",
+    "torch.ops.fsdp.split_with_sizes_copy.default",
+]
+
+
+@pytest.mark.parametrize("name", PRIVATE)
+def test_private_name_of_torch_is_still_there(name):
+    importlib.import_module("torch.distributed.fsdp")  # registers fsdp's operators
+    found = torch
+    for part in name.split(".")[1:]:
+        moved = f"torch {torch.__version__} has moved {name}: adapt common/measure.py"
+        assert hasattr(found, part), moved
+        found = getattr(found, part)
+
+
+def private_names(path):
+    """What a file imports from private modules, and private attributes it reads."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield from (p for p in node.module.split(".") if re.match("_[a-z]", p))
+        elif isinstance(node, ast.Attribute) and re.match("_[a-z]", node.attr):
+            owner = getattr(node.value, "id", "")
+            yield from [] if owner in ("self", "os") else [node.attr]
+
+
+@pytest.mark.parametrize(
+    "path",
+    sorted(SRC.glob("common/*.py")) + sorted(SRC.glob("1[2-6]_*.py")),
+    ids=lambda path: path.stem,
+)
+def test_only_measure_uses_private_names(path):
+    found = set(private_names(path))
+    if path.stem == "measure":
+        listed = {part for name in PRIVATE[:5] for part in name.split(".")}
+        assert found == {part for part in listed if part[0] == "_"} - OVERRIDDEN
+    else:
+        assert not found, f"{path.name}: move {found} into common/measure.py"
 
 
 # The table

@@ -1,16 +1,14 @@
 """What one rank holds and what it sends, counted while a step runs.
 
-    counted = count_step(model, optimizer, lambda: train_step(model, optimizer, batch))
-    print(compare(counted, what_the_formula_says))
-
 Everything is counted from tensors and from calls, so that it can be compared with a
-formula exactly. What the memory allocator adds is not in here.
+formula exactly; what the memory allocator adds is not included. Each private name of
+torch that the programs need is in this file.
 """
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -20,8 +18,6 @@ from torch import nn
 from torch.distributed.tensor import DTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-# what a rank holds
-
 
 def local_tensor(tensor: torch.Tensor) -> torch.Tensor:
     """The part of a tensor that is on this rank: of a ``DTensor``, its shard."""
@@ -29,23 +25,15 @@ def local_tensor(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def bytes_of(tensors: Iterable[torch.Tensor | None]) -> int:
-    """Bytes of these tensors on this rank; one that comes twice counts once."""
-    own = {}
-    for tensor in tensors:
-        if tensor is not None:
-            local = local_tensor(tensor)
-            own[id(tensor)] = local.numel() * local.element_size()
-    return sum(own.values())
+    """Bytes of these tensors on this rank; a tensor that occurs twice counts once."""
+    own = {id(tensor): tensor for tensor in tensors if tensor is not None}
+    return sum(local_tensor(tensor).nbytes for tensor in own.values())
 
 
-def parameter_bytes(model: nn.Module) -> int:
-    """Bytes of the parameters on this rank."""
-    return bytes_of(model.parameters())
-
-
-def gradient_bytes(model: nn.Module) -> int:
-    """Bytes of the gradients that this rank holds now; after ``backward``: all."""
-    return bytes_of(parameter.grad for parameter in model.parameters())
+def storage_bytes(tensors: Iterable[torch.Tensor]) -> int:
+    """Bytes of memory behind these tensors: 0 for freed ones, shared memory once."""
+    storages = (local_tensor(tensor).untyped_storage() for tensor in tensors)
+    return sum({storage._cdata: storage.nbytes() for storage in storages}.values())
 
 
 def optimizer_bytes(optimizer: torch.optim.Optimizer) -> int:
@@ -59,10 +47,10 @@ def optimizer_bytes(optimizer: torch.optim.Optimizer) -> int:
 
 
 class Activations(torch.autograd.graph.saved_tensors_hooks):
-    """Counts what forward saves for backward, the parameters of ``model`` left out.
+    """Counts what forward saves for backward, except the parameters of ``model``.
 
-    ``bytes`` is what is saved at the moment, ``peak_bytes`` the most so far. Two saved
-    tensors that share their memory count once.
+    ``bytes`` is what is saved now, ``peak_bytes`` the most so far. Two saved tensors
+    that share their memory count once.
     """
 
     def __init__(self, model: nn.Module):
@@ -101,12 +89,53 @@ class Activations(torch.autograd.graph.saved_tensors_hooks):
 
 @dataclass(eq=False)
 class _Kept:
-    """A saved tensor; when autograd lets go of it, so does the count."""
+    """A saved tensor; when autograd releases it, the count drops."""
 
     tensor: torch.Tensor
 
 
-# what a rank sends
+class _Operations(TorchDispatchMode):
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # else the first call would import torch._dynamo, a second
+
+
+class PeakBytes(_Operations):
+    """The most that ``bytes_now()`` returns after any operation, as ``peak_bytes``."""
+
+    def __init__(self, bytes_now: Callable[[], int]):
+        super().__init__()
+        self.bytes_now, self.peak_bytes = bytes_now, 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        self.peak_bytes = max(self.peak_bytes, self.bytes_now())
+        return result
+
+
+class UnshardedBytes(PeakBytes):
+    """Counts the parameters that FSDP has gathered and not yet freed."""
+
+    def __init__(self) -> None:
+        super().__init__(self.bytes)
+        self._storages: dict[int, weakref.ref] = {}
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        name, gathered = func._schema.name, []
+        if name == "c10d::_allgather_base_":
+            gathered = [args[0]]  # the buffer that receives all shards
+        elif name == "fsdp::split_with_sizes_copy":
+            gathered = kwargs["out"]
+        for tensor in gathered:
+            storage = local_tensor(tensor).untyped_storage()
+            self._storages[storage._cdata] = weakref.ref(storage)
+        return super().__torch_dispatch__(func, types, args, kwargs)
+
+    def bytes(self) -> int:
+        """Bytes of gathered parameters now."""
+        alive = (reference() for reference in self._storages.values())
+        return sum(storage.nbytes() for storage in alive if storage is not None)
+
 
 # c10d operator -> name in torch.distributed
 NAMES = {
@@ -130,7 +159,7 @@ class Sent:
     op: str
     bytes: int
     group_size: int
-    ranks: tuple[int, ...] = ()  # the group's, as they are numbered in the world
+    ranks: tuple[int, ...] = ()  # of the group, as they are numbered in the world
 
     @property
     def on_the_wire(self) -> Fraction:
@@ -145,20 +174,16 @@ class Sent:
         }[self.op]
 
 
-class Traffic(TorchDispatchMode):
-    """Notes every call of this rank while it is active; DDP's and FSDP's, too."""
+class Traffic(_Operations):
+    """Records every call of this rank while it is active, also DDP's and FSDP's."""
 
     def __init__(self) -> None:
         super().__init__()
         self.calls: list[Sent] = []
 
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return False  # else the first call would import torch._dynamo, a second
-
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         if DTensor in types:
-            return NotImplemented  # first it becomes what it does to its shards
+            return NotImplemented  # DTensor first turns it into calls on shards
         kwargs = kwargs or {}
         namespace, _, name = func._schema.name.partition("::")
         if namespace in ("c10d", "_c10d_functional") and name in NAMES:
@@ -177,10 +202,6 @@ class Traffic(TorchDispatchMode):
         ranks = tuple(dist.get_process_group_ranks(group))
         self.calls.append(Sent(op, size, len(ranks), ranks))
 
-    def count(self, op: str) -> int:
-        """How many calls had this name."""
-        return sum(call.op == op for call in self.calls)
-
     def wire_bytes(self, *ops: str) -> int:
         """Bytes this rank must send for the calls of these names, or for all."""
         parts = [call.on_the_wire for call in self.calls if not ops or call.op in ops]
@@ -193,35 +214,19 @@ def _flat(value) -> list[torch.Tensor]:
     return [tensor for item in value for tensor in _flat(item)]
 
 
-# the table
-
-
 def count_step(
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
     step: Callable[[], object],
     *ops: str,
 ) -> dict[str, int]:
-    """What this rank holds and sends while ``step()`` runs a whole step."""
+    """Bytes that this rank holds and sends while ``step()`` runs a whole step."""
     with Traffic() as traffic, Activations(model) as activations:
         step()
     return {
-        "parameters": parameter_bytes(model),
-        "gradients": gradient_bytes(model),
+        "parameters": bytes_of(model.parameters()),
+        "gradients": bytes_of(parameter.grad for parameter in model.parameters()),
         "optimizer state": optimizer_bytes(optimizer),
         "activations": activations.peak_bytes,
         "sent in a step": traffic.wire_bytes(*ops),
     }
-
-
-def compare(
-    measured: Mapping[str, int], formula: Mapping[str, int], what: str = "bytes"
-) -> str:
-    """A line for each quantity: measured on this rank, and by the formula."""
-    lines = [f"{what:<22} {'measured':>14} {'formula':>14}"]
-    for name, value in formula.items():
-        if name not in measured:
-            continue  # such as an axis that this mesh has not
-        same = "" if value == measured[name] else "   they differ"
-        lines.append(f"{name:<22} {measured[name]:>14,} {value:>14,}{same}")
-    return "\n".join(lines)

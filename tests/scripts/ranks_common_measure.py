@@ -1,4 +1,4 @@
-"""Ranks of test_common_accounting.py: a fixed set of calls under both counters."""
+"""Ranks of test_common_measure.py: a fixed set of calls under both counters."""
 
 import json
 import sys
@@ -11,8 +11,8 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel as DDP
 
-from common.accounting import Traffic
 from common.distributed import join
+from common.measure import Traffic
 from grader.engine.ledger import Ledger
 
 
@@ -41,7 +41,7 @@ def calls():
 
 
 def main():
-    join("ranks_common_accounting.py")
+    join("ranks_common_measure.py")
     with Ledger("nobody's file") as ledger, Traffic() as traffic:
         calls()
     rows = [[r.op, r.bytes, len(r.group)] for r in ledger.rows if r.op != "recv"]

@@ -1,0 +1,119 @@
+"""Count what each of two devices holds and sends in a step of model parallel.
+
+    python src/12_cost.py src/12_two_processes.py 10 --cut 2
+
+It runs one step of the program, and prints what each of the two processes counted
+beside the formulas. These are for the network of the digits, cut between two of its
+layers and trained by SGD with momentum, in numbers of 4 bytes.
+"""
+
+import argparse
+import copy
+import sys
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from common.cost import FLOAT32, compare, load_program
+from common.data import load_digits_split, make_model
+from common.distributed import is_rank_0, log, one_line_errors
+from common.measure import count_step
+
+INT64 = 8  # bytes
+IMAGE = torch.Size([1, 8, 8])
+NAMES = ["12_two_processes.py"]
+
+
+# [start formulas]
+def layer_parameters(layer: nn.Module) -> int:
+    """Numbers in the weight and the bias of a layer, from its sizes."""
+    if isinstance(layer, nn.Conv2d):
+        height, width = layer.kernel_size
+        return layer.out_channels * (layer.in_channels * height * width + 1)
+    if isinstance(layer, nn.Linear):
+        return layer.out_features * (layer.in_features + 1)
+    return 0
+
+
+def numbers_between(model: nn.Sequential) -> list[int]:
+    """Numbers for one image before the first layer, after it, ... after the last."""
+    x = torch.empty(1, *IMAGE, device="meta")  # shapes only, nothing is computed
+    counts = [x.numel()]
+    for layer in copy.deepcopy(model).to("meta"):
+        x = layer(x)
+        counts.append(x.numel())
+    return counts
+
+
+def saved_bytes(model: nn.Sequential, start: int, stop: int) -> int:
+    """Bytes that layers ``start`` to ``stop`` save for backward, for one image.
+
+    A convolution, a pooling and a linear layer save their input, a ReLU its output;
+    the pooling also the place of each maximum. What two layers save counts once.
+    """
+    between = numbers_between(model)
+    saved, places = set(), 0
+    for index in range(start, stop):
+        if isinstance(model[index], nn.ReLU):
+            saved.add(index + 1)
+        elif isinstance(model[index], (nn.Conv2d, nn.MaxPool2d, nn.Linear)):
+            saved.add(index)
+        if isinstance(model[index], nn.MaxPool2d):
+            places += between[index + 1]
+    return FLOAT32 * sum(between[index] for index in saved) + INT64 * places
+
+
+def formulas(model: nn.Sequential, part: int, args: argparse.Namespace) -> dict:
+    """What the device with part 0 or 1 holds and sends in a step."""
+    start, stop = [(0, args.cut), (args.cut, len(model))][part]
+    numbers = sum(layer_parameters(layer) for layer in model[start:stop])
+    activations = args.batch_size * saved_bytes(model, start, stop)
+    if part == 1:  # the loss: logarithms of 10 chances, the label; one total weight
+        activations += args.batch_size * (10 * FLOAT32 + INT64)
+        activations += args.micro_batches * FLOAT32
+    return {
+        "parameters": FLOAT32 * numbers,
+        "gradients": FLOAT32 * numbers,
+        "optimizer state": FLOAT32 * numbers,
+        "activations": activations,
+        "sent in a step": FLOAT32 * args.batch_size * numbers_between(model)[args.cut],
+    }
+
+
+# [end formulas]
+@one_line_errors
+def run_rank(rank: int, world_size: int, argv: list[str]) -> None:
+    """Count a step of this rank's part; rank 0 prints the table of each."""
+    sys.argv = argv
+    program = load_program(__doc__, NAMES)
+    args = program.parse_arguments()
+    dist.init_process_group("gloo", rank=rank, world_size=world_size)
+    part = program.make_part(rank, args.cut)
+    optimizer = program.make_optimizer(part.layers, args.learning_rate)
+    loader = program.make_loader(load_digits_split()[0], args.batch_size)
+    images, labels = next(iter(loader))
+
+    def step() -> None:
+        part.run_batch(images, labels, args.micro_batches)
+        optimizer.step()
+
+    counted = count_step(part.layers, optimizer, step)
+    formula = formulas(make_model(), rank, args)
+    table = compare(counted, formula, f"bytes on device {rank}")
+    everyone: list = [None] * world_size if is_rank_0() else None
+    dist.gather_object(table, everyone, dst=0)  # every rank
+    log("\n".join(everyone or []))
+    dist.destroy_process_group()
+
+
+@one_line_errors
+def main() -> None:
+    argv = list(sys.argv)
+    program = load_program(__doc__, NAMES)
+    program.parse_arguments()  # refuses bad input once, before there are ranks
+    program.start_ranks(run_rank, 2, argv)
+
+
+if __name__ == "__main__":
+    main()

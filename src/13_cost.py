@@ -1,0 +1,179 @@
+"""Count what one device or each rank of a pipeline holds and sends in a step.
+
+    python src/13_cost.py src/13_train_gpt.py 300
+    torchrun --standalone --nproc-per-node=3 src/13_cost.py \\
+        src/13_pipeline_by_hand.py 100 --schedule gpipe
+    torchrun --standalone --nproc-per-node=2 src/13_cost.py \\
+        src/13_pipeline.py 100 --schedule interleaved
+
+It runs one step of the program, and prints what each rank counted beside the formulas.
+"""
+
+import argparse
+from collections.abc import Iterable, Sequence
+from types import SimpleNamespace
+
+import torch
+import torch.distributed as dist
+
+from common.byte_gpt import BYTES, Sizes, sizes_of
+from common.cost import (
+    FLOAT32,
+    activations,
+    block_activations,
+    block_parameters,
+    compare,
+    embed_parameters,
+    head_parameters,
+    load_program,
+    model_parameters,
+    model_states,
+)
+from common.distributed import choose_device, join, log, one_line_errors
+from common.measure import count_step
+from common.pipeline import SCHEDULES, most_live
+
+
+def blocks_in(sizes: Sizes, span: range) -> int:
+    """How many of the layers ``span`` are blocks."""
+    return sum(0 < number <= sizes.blocks for number in span)
+
+
+def stage_parameters(sizes: Sizes, span: range) -> int:
+    """Numbers in the parameters of the layers ``span``."""
+    embed = embed_parameters(sizes) if 0 in span else 0
+    head = head_parameters(sizes) if sizes.blocks + 1 in span else 0
+    return embed + blocks_in(sizes, span) * block_parameters(sizes) + head
+
+
+def stage_activations(
+    sizes: Sizes, span: range, live_pieces: int, live: int, batch_size: int
+) -> int:
+    """Bytes that a stage holds for backward, of ``live`` micro-batches.
+
+    These have ``live_pieces`` pieces of text together. Whole numbers come with the
+    global batch of ``batch_size`` pieces, of which the micro-batches are views.
+    """
+    tokens = live_pieces * sizes.context
+    numbers = blocks_in(sizes, span) * block_activations(sizes, tokens)
+    whole_numbers = 0
+    if 0 in span:
+        whole_numbers += batch_size * sizes.context + live * sizes.context
+    if sizes.blocks + 1 in span:
+        numbers += (2 * sizes.width + 2 + BYTES) * tokens + live
+        whole_numbers += batch_size * sizes.context
+    return FLOAT32 * numbers + 8 * whole_numbers
+
+
+def peak_activations(
+    sizes: Sizes,
+    spans: Sequence[range],
+    order: Iterable[tuple[str, int]],
+    batch_size: int,
+    micro_batches: int,
+) -> int:
+    """The most bytes for backward, for a rank that does ``order`` with equal parts."""
+    pieces = batch_size // micro_batches
+    live, most = [0] * len(spans), 0
+    for what, own in order:
+        live[own] += 1 if what == "forward" else -1
+        held = sum(
+            stage_activations(sizes, span, count * pieces, count, batch_size)
+            for span, count in zip(spans, live, strict=True)
+            if count
+        )
+        most = max(most, held)
+    return most
+
+
+def boundary_bytes(sizes: Sizes, pieces: int) -> int:
+    """Bytes that cross one boundary in one direction: [B, T, width] numbers."""
+    return FLOAT32 * pieces * sizes.context * sizes.width
+
+
+def order_of(pipeline, args: argparse.Namespace) -> list[tuple[str, int]]:
+    """("forward" or "backward", which of this rank's stages) in 13_pipeline.py."""
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    if args.schedule in SCHEDULES:
+        schedule = SCHEDULES[args.schedule]
+        return [(what, 0) for what, _ in schedule(rank, ranks, args.micro_batches)]
+    names = {"FORWARD": "forward", "FULL_BACKWARD": "backward"}
+    return [
+        (names[action.computation_type.name], action.stage_index // ranks)
+        for action in pipeline.schedule.pipeline_order[rank]
+        if action is not None and action.computation_type.name in names
+    ]
+
+
+def name_layers(span: range, layers: int) -> str:
+    """``embedding, blocks 1 to 2``: the layers of a stage in words."""
+    blocks = [number for number in span if 0 < number < layers - 1]
+    parts = ["embedding"] if 0 in span else []
+    if len(blocks) > 1:
+        parts.append(f"blocks {blocks[0]} to {blocks[-1]}")
+    elif blocks:
+        parts.append(f"block {blocks[0]}")
+    return ", ".join(parts + (["head"] if layers - 1 in span else []))
+
+
+def count_alone(program: SimpleNamespace, args, device: torch.device) -> str:
+    """The table of one device."""
+    sizes, batch = sizes_of(args), program.Text(args, device).batch(0)
+    both = program.build(args, device)
+    counted = count_step(*both, lambda: program.train_step(*both, *batch))
+    formula = model_states(model_parameters(sizes))
+    formula["activations"] = activations(sizes, args.batch_size)
+    return compare(counted, formula, "bytes on one device")
+
+
+def count_stages(program: SimpleNamespace, args, device: torch.device) -> str:
+    """A table for each rank; all ranks call this together."""
+    inputs, targets = program.Text(args, device).batch(0)
+    pipeline, spans = program.build(args, device)
+    spans = [spans] if isinstance(spans, range) else spans
+    optimizer = program.make_optimizer(pipeline.stage.parameters(), args.learning_rate)
+
+    def step() -> None:
+        program.train_step(pipeline, optimizer, inputs, targets)
+
+    step()  # the first one also sends shapes
+    measured = count_step(pipeline.stage, optimizer, step, "send")
+    sizes, size = sizes_of(args), len(inputs)
+    if program.path.name == "13_pipeline.py":
+        order, m = order_of(pipeline, args), args.micro_batches
+        saved = peak_activations(sizes, spans, order, size, m)
+    else:
+        live = most_live(pipeline.order)
+        pieces = sum(map(len, pipeline.inputs[:live]))
+        saved = stage_activations(sizes, spans[0], pieces, live, size)
+    ends = sum((0 in span) + (sizes.blocks + 1 in span) for span in spans)
+    formula = {
+        **model_states(sum(stage_parameters(sizes, span) for span in spans)),
+        "activations": saved,
+        "sent in a step": (2 * len(spans) - ends) * boundary_bytes(sizes, size),
+    }
+    layers = "; ".join(name_layers(span, sizes.blocks + 2) for span in spans)
+    rank = dist.get_rank()
+    own = compare(measured, formula, f"bytes on rank {rank}")
+    everyone: list = [None] * dist.get_world_size()
+    dist.all_gather_object(everyone, f"Rank {rank} has {layers}\n{own}")
+    return "\n".join(everyone)
+
+
+@one_line_errors
+def main() -> None:
+    names = "13_train_gpt.py", "13_pipeline_by_hand.py", "13_pipeline.py"
+    program = load_program(__doc__, names)
+    args = program.parse_arguments()
+    if program.path.name == "13_train_gpt.py":
+        log(count_alone(program, args, choose_device()))
+        return
+    device = join(f"13_cost.py src/{program.path.name}")
+    if program.path.name == "13_pipeline.py":
+        program.check_micro_batches(args, dist.get_world_size())
+    log(count_stages(program, args, device))
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
