@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tools import figures, serve, transcripts
+from tools import figures, serve
+from tools.fresh_copy import ROOT, tree_files
+from tools.transcript_catalog import FOLDER
 
-ROOT = transcripts.ROOT
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 
 
@@ -92,7 +93,7 @@ def test_every_lesson_is_on_the_map_of_the_readme():
 
 
 def test_verdict_in_the_readme_is_the_recorded_one():
-    recorded = transcripts.FOLDER / "using_check_deadlock.txt"
+    recorded = FOLDER / "using_check_deadlock.txt"
     *lines, _footer = recorded.read_text(encoding="utf-8").splitlines()
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert "\n".join(["```text", *lines, "```"]) in text, (
@@ -226,7 +227,7 @@ def test_figure_that_cannot_be_drawn_is_named(tmp_path, monkeypatch, capsys):
 def test_no_file_names_a_registry():
     """Where packages come from is the reader's own setting of pip."""
     hosts = re.compile(r"pypi\.org|files\.pythonhosted|download\.pytorch\.org/whl")
-    for name in transcripts.tree_files():
+    for name in tree_files():
         path = ROOT / name
         if path.suffix in (".py", ".md", ".toml", ".txt", ".rst", ".yaml", "") and (
             path != Path(__file__)
