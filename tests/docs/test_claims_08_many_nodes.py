@@ -6,7 +6,6 @@ alone writes, and the order of the ranks: tests/scripts/test_08_multinode_spawn.
 
 import argparse
 import re
-import socket
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +16,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from tests.scripts.trainings import run
+from tests.launched import free_port, run
 
 pytestmark = pytest.mark.full
 
@@ -36,12 +35,6 @@ WHO = """
 import os
 print(*(os.environ[name] for name in ("RANK", "GROUP_RANK", "MASTER_ADDR")))
 """
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def side_by_side(*calls) -> list:

@@ -3,7 +3,6 @@
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 
@@ -11,8 +10,8 @@ import pytest
 import torch
 from torch.distributed.checkpoint.format_utils import dcp_to_torch_save
 
-from tests.scripts.trainings import LIMIT, SRC, assert_same_bits, environment
-from tools.bench_kills import TORCHRUN
+from tests.launched import LIMIT, STANDALONE, environment, free_port
+from tests.scripts.trainings import SRC, assert_same_bits
 
 STARTER = SRC / "starter"
 LINES = {"train_ddp.py": 250, "train_fsdp.py": 260}
@@ -23,10 +22,8 @@ FAST = [*SMALL, "--warmup-steps", "5", "--learning-rate", "0.01"]
 
 def start(folder, ranks, program, *arguments, folder_of_1=None):
     """Start the ranks of one machine without a launcher: each has its own status."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
-    where = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": str(ranks)}
+    where = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    where["WORLD_SIZE"] = str(ranks)
     return [
         subprocess.Popen(
             [sys.executable, program, *arguments],
@@ -42,7 +39,7 @@ def start(folder, ranks, program, *arguments, folder_of_1=None):
 
 
 def start_torchrun(folder, ranks, program, *arguments):
-    command = [*TORCHRUN, f"--nproc-per-node={ranks}", "--max-restarts=2", program]
+    command = [*STANDALONE, f"--nproc-per-node={ranks}", "--max-restarts=2", program]
     return subprocess.Popen(
         list(map(str, [*command, *arguments])),
         cwd=folder,

@@ -16,7 +16,8 @@ import torch
 
 from common import data, spawn
 from common.distributed import BadInput
-from tests.scripts.trainings import SRC, environment, read, script, sentence
+from tests.launched import environment
+from tests.scripts.trainings import SRC, read, script, sentence
 
 NAME = "05_ddp_spawn.py"
 LINES = re.compile(

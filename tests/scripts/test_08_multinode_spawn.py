@@ -9,16 +9,11 @@ import pytest
 
 from common import spawn
 from common.distributed import BadInput
+from tests.launched import free_port
 from tests.scripts.trainings import assert_same_bits, read, script, sentence
 
 NAME = "08_multinode_spawn.py"
 EPOCH = re.compile(r"^\[node (\d) local (\d) rank (\d)\] Epoch (\d) \|", re.M)
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("", 0))
-        return probe.getsockname()[1]
 
 
 @pytest.fixture(scope="module")

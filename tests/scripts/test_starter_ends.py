@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from tests.launched import LIMIT
 from tests.scripts.starters import (
     BOTH,
     FAST,
@@ -23,7 +24,6 @@ from tests.scripts.starters import (
     state,
     train,
 )
-from tests.scripts.trainings import LIMIT
 from tools.bench_kills import children
 
 NOISY = """
@@ -34,9 +34,9 @@ class Noisy(data.TensorDataset):
 
 
 # (2) your model"""
-LONG = ["4", "1", "--batch-size", "60", "--accumulation", "2", "--workers", "2"]
+LONG = ["4", "1", "--batch-size", "120", "--accumulation", "2", "--workers", "2"]
 LONG += ["--log-every", "5"]
-STEPS = 4 * (4001 // 60)
+STEPS = 4 * (4001 // 120)
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +95,7 @@ def test_killed_rank_is_started_again_and_ends_alike(name, tmp_path, uninterrupt
     program, expected = uninterrupted(name)
     process = start_torchrun(tmp_path, 3, program, *LONG)
     try:
-        read_until(process, "step 100 ")
+        read_until(process, "step 50 ")
         ranks = [pid for pid in children(process.pid) if children(pid)]
         os.kill(ranks[-1], signal.SIGKILL)
         out, _ = process.communicate(timeout=LIMIT)
@@ -103,7 +103,7 @@ def test_killed_rank_is_started_again_and_ends_alike(name, tmp_path, uninterrupt
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
     assert process.returncode == 0, out
-    assert re.search(r"^After (66|132|198) steps", out, re.M), out
+    assert re.search(r"^After (33|66|99) steps", out, re.M), out
     assert_same_end(state(tmp_path, name), expected)
 
 
