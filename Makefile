@@ -7,7 +7,8 @@
 # Nothing is installed outside .venv, and every target first brings .venv into the
 # state it needs (tools/environment.py), which takes no time once that is done.
 
-PYTHON ?= python3
+# .venv stays with the Python that it was made with
+PYTHON ?= $(shell .venv/bin/python -c "" 2> /dev/null && echo .venv/bin/python || echo python3)
 PORT ?= 8000
 
 BIN := .venv/bin
@@ -67,7 +68,7 @@ distclean: clean ## remove the environment, too
 	rm -rf .venv .workshop/cache
 
 env:
-	@command -v $(PYTHON) > /dev/null || { echo "make: there is no $(PYTHON) on \
-	this machine: install Python 3.10 or newer, or name another: \
-	make PYTHON=python3.11 tour" >&2; exit 2; }
+	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 10))" 2> /dev/null || { \
+	echo "make: $(PYTHON) is missing or too old, the workshop needs 3.10 or newer: \
+	install it, or name another Python: make PYTHON=python3.11 tour" >&2; exit 2; }
 	@$(PYTHON) tools/environment.py

@@ -1,106 +1,199 @@
-#!/usr/bin/env python3
-# ruff: noqa: UP010, UP024, UP030, UP032, UP036
-"""Find the workshop's environment in .venv, or have it made (tools/install.py).
+"""Bring .venv into the state it needs; `make` runs this before everything else.
 
-    python3 tools/environment.py
-
-`make` runs this before everything else. A stamp in .venv remembers what was installed,
-so a run that finds nothing to do is quick. Python 2 runs this file, too: the wrong
-Python gets a sentence, not a SyntaxError.
-
-Exit status: 0 ready; 2 with one sentence that says what is missing and the cure.
+A venv is made, uv installed in it, and by uv the rest, with the build of PyTorch that
+suits the machine; what pip's settings name where PyTorch's own index does not serve; by
+pip where there is no uv. A stamp, written last, says what .venv holds. Exit status:
+0 ready; 2 one sentence says what is missing; 130 interrupted.
 """
 
-from __future__ import print_function
+from __future__ import annotations
 
-import hashlib
+import fcntl
 import json
 import os
 import platform
+import re
+import shutil
 import subprocess
 import sys
+from pathlib import Path
+from subprocess import PIPE, STDOUT
 
-ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
-PYTHON = os.path.join(ROOT, ".venv", "bin", "python")
-STAMP = os.path.join(ROOT, ".venv", ".workshop-stamp.json")
-TOO_OLD = "environment: this is Python {0}, the workshop needs 3.10 or newer: {1}\n"
+ROOT = Path(__file__).resolve().parents[1]
+VENV, STATE = ROOT / ".venv", ROOT / ".workshop"
+PYTHON, UV, STAMP = VENV / "bin/python", VENV / "bin/uv", VENV / ".workshop-stamp.json"
+LOG = STATE / "environment.log"
+NEEDED_GB = 3  # of CPU-only PyTorch and the rest, unpacked, with some air
+CONSTRAINTS = ["--constraint", f"{ROOT}/constraints.txt"]
+WHAT = [*CONSTRAINTS, "--editable", f"{ROOT}[site,dev]"]
+# -I: blind to PYTHONPATH and to packages in the user's home
+PIP = [str(PYTHON), "-I", "-m", "pip", "--disable-pip-version-check", "--no-input"]
+PIP_TO_UV = {"index-url": "default-index", "extra-index-url": "index"}
+PIP_TO_UV["trusted-host"] = "allow-insecure-host"
+SENTENCES = {  # what a failed command prints: what that means, and the cure
+    r"No space left|quota exceeded": f"the disk of {ROOT} is full, the environment "
+    f"needs {NEEDED_GB} GB: make room or clone the workshop onto another disk",
+    r"Permission denied|Read-only file system": f"cannot write into {ROOT} (FOUND): "
+    "clone the workshop into a folder of your own",
+    r"ensurepip is not|No module named '?(?:venv|ensurepip)": f"{sys.executable}: its "
+    "venv module is missing (Debian and Ubuntu: sudo apt-get install python3-venv)",
+    r"dns error|[Nn]ame ?[Rr]esolution|NewConnectionError|ProxyError|ConnectTimeout|"
+    r"ReadTimeout|timed out|[Cc]onnection (?:refused|reset)|unreachable|No route to "
+    r"host|RemoteDisconnected|IncompleteRead|ProtocolError|certificate verify failed|"
+    r"invalid peer certificate|error sending request": "cannot reach the package index "
+    "(FOUND): check the network, the proxy (HTTPS_PROXY) and PIP_INDEX_URL",
+    r"(?:distribution found for|Because(?: only| there \w+ no versions? of)?|"
+    r"\(constraint\)) ([\w.-]+)": "the package index has no FOUND for Python "
+    f"{platform.python_version()} on {platform.machine()}: check pip's settings",
+}
 
-COMMAND = "make PYTHON={0} tour"
+
+class Stop(Exception):
+    """What a failed command printed, with a last line that says what failed."""
 
 
-def main():
-    if is_ready():
-        print("Environment ready: Python {python}, torch {torch}".format(**stamp()))
-        return 0
-    if sys.version_info < (3, 10):
-        sys.stderr.write(TOO_OLD.format(platform.python_version(), newer_python()))
-        return 2
-    sys.stdout.flush()
-    # inside .venv itself, the interpreter to build on is the one below it
-    base = getattr(sys, "_base_executable", sys.executable)
-    return os.execv(base, [base, os.path.join(ROOT, "tools", "install.py")])
+def explain(text: str) -> str:
+    """One sentence for a failure, from what was printed."""
+    for pattern, sentence in SENTENCES.items():
+        if found := re.search(pattern, text):
+            return sentence.replace("FOUND", found[found.lastindex or 0])
+    return text.splitlines()[-1]
 
 
-def is_ready():
-    """Whether .venv was made for these inputs, this Python and still starts."""
-    found = stamp()
-    kept = all(found.get(key) == value for key, value in wanted().items())
-    old = sys.version_info < (3, 10)
-    same = old or same_minor(found.get("python"))
-    return kept and same and venv_version() == found.get("python")
-
-
-def wanted():
-    """What the stamp must say for .venv to be used unchanged."""
-    digest = hashlib.sha256()
-    for name in ("pyproject.toml", "constraints.txt"):
+def run(title: str, *command: str | Path, **more: str) -> str:
+    """What a command prints, which goes into the log, too. Stop if it fails."""
+    print(f"  {title} ...", flush=True)
+    caches = {f"{name}_CACHE_DIR": f"{STATE}/cache/{name}" for name in ("PIP", "UV")}
+    env = {**caches, **more, **os.environ, "PIP_USER": "0", "PIP_TARGET": ""}
+    process = subprocess.Popen(command, cwd=ROOT, env=env, stdout=PIPE, stderr=STDOUT)
+    lines = [b"no output\n"]
+    with process, LOG.open("ab", buffering=0) as log:
         try:
-            with open(os.path.join(ROOT, name), "rb") as file:
-                digest.update(file.read())
-        except (IOError, OSError) as error:
-            sys.stderr.write("environment: cannot read {0}: {1}\n".format(name, error))
-            sys.exit(2)
-    # scripts in .venv/bin begin with its path, so a moved folder needs a new one
-    return {"inputs": digest.hexdigest(), "folder": ROOT}
+            for line in process.stdout or ():
+                lines.append(line)
+                log.write(line)
+                if re.match(rb"\s*Downloading .*(\d\d\S* ?M|G)i?B\)", line):
+                    print("   ", line.decode().strip(), flush=True)
+        except BaseException:
+            process.kill()
+            raise
+    text = b"".join(lines).decode(errors="replace")
+    if status := process.returncode:
+        why = f"exit status {status}: {text.splitlines()[-1].strip():.120}"
+        raise Stop(f"{text}\n{title} failed ({why}): the full log is {LOG}")
+    return text
 
 
-def stamp():
-    """The stamp of .venv; empty when there is none or it is damaged."""
+def stamp() -> dict[str, object]:
+    """What .venv holds; nothing where it is not complete."""
     try:
-        with open(STAMP) as file:
-            found = json.load(file)
-        return found if isinstance(found, dict) else {}
-    except (IOError, OSError, ValueError):
+        return dict(json.loads(STAMP.read_text()))
+    except (OSError, TypeError, ValueError):
         return {}
 
 
-def venv_version():
-    """The version of the interpreter in .venv, or None when it does not start."""
-    code = "import encodings, platform; print(platform.python_version())"
-    return output(PYTHON, "-I", "-c", code)
+def wanted() -> dict[str, object]:
+    """What the stamp must say. Scripts in .venv/bin begin with the folder's path."""
+    inputs = [(ROOT / name).read_text() for name in ("pyproject.toml", CONSTRAINTS[1])]
+    return {"inputs": inputs, "folder": str(ROOT), "python": platform.python_version()}
 
 
-def same_minor(version):
-    """Whether a version is of the 3.x that runs this; 3.11.2 and 3.11.7 are alike."""
-    return str(version).split(".")[:2] == platform.python_version().split(".")[:2]
+def is_ready(*ignored: str) -> bool:
+    """Whether .venv is what is wanted, apart from what is ignored, and starts."""
+    needed = {key: text for key, text in wanted().items() if key not in ignored}
+    if not needed.items() <= stamp().items() or not PYTHON.exists():
+        return False
+    code = "import platform; print(platform.python_version())"
+    found = subprocess.run([PYTHON, "-I", "-c", code], capture_output=True, text=True)
+    return found.stdout.strip() == needed["python"]
 
 
-def newer_python():
-    """The cure for an old Python: a newer one of this machine, where there is one."""
-    for minor in (12, 11, 13, 10, 14):
-        name = "python3.{0}".format(minor)
-        if output(name, "--version"):  # a name on PATH can be a shim without a Python
-            return "there is a newer one here, use it with: " + COMMAND.format(name)
-    return "install one, then name it, for example: " + COMMAND.format("python3.11")
+def settings_of_pip() -> list[str]:
+    """The indexes that pip is told, as options of uv, which does not read them."""
+    command = [*PIP, "config", "list"]  # not logged: it may show passwords
+    listed = subprocess.run(command, capture_output=True, text=True).stdout
+    named: dict[str, str] = {}
+    for section in ("global", "install", ":env:"):  # the later, the stronger
+        named |= re.findall(rf"(?m)^{section}\.([\w-]+)=.(.+).$", listed)
+    if "proxy" in named:
+        os.environ.setdefault("ALL_PROXY", named["proxy"])
+    options = ["--index-strategy=unsafe-best-match"]  # as pip: the newest of all
+    if named.get("no-index", "").lower() in ("1", "true", "yes", "on"):
+        options.append("--no-index")
+    for name in ("index-url", "extra-index-url", "find-links", "trusted-host", "cert"):
+        for one in named.get(name, "").replace("\\n", " ").split():
+            if name != "find-links" or "://" in one or os.path.exists(one):  # as pip
+                options.append(f"--{PIP_TO_UV.get(name, name)}={one}")
+    return options
 
 
-def output(*command):
-    """What a command prints; None when it fails or is not there."""
+def uv(*more: str) -> list[str]:
+    """The command of uv that installs everything from where pip's settings say."""
+    command = [str(UV), "pip", "install", "--compile-bytecode", f"--python={PYTHON}"]
+    command += ["--build-constraints", CONSTRAINTS[1], *settings_of_pip()]
+    return [*command, *more, *WHAT]
+
+
+def finds(command: list[str], **more: str) -> bool:
     try:
-        text = subprocess.check_output(command, stderr=subprocess.STDOUT)
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return text.decode("utf-8", "replace").strip()
+        return bool(run("looking for packages", *command, "--dry-run", **more))
+    except Stop:
+        return False
+
+
+def installer(keep: bool) -> list[str]:
+    """The command that installs everything: the first way on which all is found."""
+    if keep and UV.exists() and finds(cached := uv("--offline")):
+        return cached
+    soon = ("--retries=1", "--timeout=10", "--only-binary=uv")
+    try:
+        run("installing uv", *PIP, "install", *soon, *CONSTRAINTS, "uv")
+    except Stop as stop:
+        if "the package index has no uv" not in explain(str(stop)):
+            raise
+        print("  no uv for this machine: pip installs")
+        return [*PIP, "install", *WHAT]
+    # auto: the build for the CPU where there is no GPU, else for the GPU's driver
+    suited = uv("--torch-backend=" + os.environ.get("UV_TORCH_BACKEND", "auto"))
+    if finds(suited, UV_HTTP_RETRIES="1", UV_HTTP_TIMEOUT="10"):  # not for minutes
+        return suited
+    print("  not from PyTorch's own index: everything from where pip's settings say")
+    return uv()
+
+
+def build() -> None:
+    """Install into .venv, which is made from scratch unless it is complete."""
+    if not (keep := is_ready("inputs")):
+        if shutil.disk_usage(ROOT).free < NEEDED_GB * 1e9:
+            raise Stop("No space left")
+        # inside .venv itself, the interpreter to build on is the one below it
+        base = getattr(sys, "_base_executable", sys.executable)
+        run("creating .venv", base, "-I", "-m", "venv", "--clear", VENV)
+    command = installer(keep)
+    STAMP.unlink(missing_ok=True)  # interrupted from here on: not complete
+    run("installing PyTorch and the tools: some minutes the first time", *command)
+    code = "import torch; print(torch.__version__)"
+    torch = run("importing torch", PYTHON, "-I", "-c", code).split()[-1]
+    STAMP.write_text(json.dumps({**wanted(), "torch": torch}, indent=1))
+
+
+def main() -> int:
+    """Make .venv ready; every failure becomes one sentence and an exit status."""
+    try:
+        if not is_ready():
+            STATE.mkdir(exist_ok=True)
+            with (STATE / "environment.lock").open("w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)  # one `make` at a time changes .venv
+                if not is_ready():
+                    build()
+    except KeyboardInterrupt:
+        print("\nenvironment: interrupted; the next run repairs it", file=sys.stderr)
+        return 130
+    except (Stop, OSError) as error:
+        print("environment:", explain(str(error)), file=sys.stderr)
+        return 2
+    print("Environment ready: Python {python}, torch {torch}".format(**stamp()))
+    return 0
 
 
 if __name__ == "__main__":

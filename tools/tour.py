@@ -17,21 +17,17 @@ import os
 import re
 import signal
 import socket
-import subprocess
 import sys
 import tempfile
 import textwrap
-import threading
 import time
-import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
 
 try:
+    from processes import Processes, StageError, console
     from rich import box
-    from rich.console import Console
     from rich.padding import Padding
     from rich.table import Table
 except ImportError:
@@ -45,15 +41,8 @@ LOGS = ROOT / "_build" / "tour"
 EPOCHS = 5
 GLOBAL_BATCH = 32  # images per optimizer step, on one device and on four ranks
 NODES, RANKS_PER_NODE = 2, 2
-LIMIT = 180  # seconds, per stage; on two idle cores each takes about 10
 LOWEST_ACCURACY = 0.9
 STAGES = 4
-
-console = Console(highlight=False)
-
-
-class StageError(Exception):
-    """One sentence: what went wrong; the caller adds where the log is."""
 
 
 @dataclass
@@ -82,158 +71,13 @@ def stage(number: int, title: str) -> Iterator[Path]:
     console.print(f"[dim]      {time.monotonic() - started:.1f} s[/]")
 
 
-# Processes
-
-
-def environment(mark: str) -> dict[str, str]:
-    """The surroundings of every process that computes.
-
-    One thread each, so that four ranks on few cores are four devices of equal speed;
-    no GPU, so that everybody sees the same; and no launcher's variables, which
-    would contradict ours when the tour itself runs in a batch job.
-    """
-    foreign = re.compile(
-        r"(RANK|LOCAL_RANK|GROUP_RANK|WORLD_SIZE|LOCAL_WORLD_SIZE)$|MASTER_|TORCHELASTIC_"
-        r"|SLURM_|PMI_|OMPI_|PYTHONPATH$"
-    )
-    kept = {key: value for key, value in os.environ.items() if not foreign.match(key)}
-    loopback = [name for _, name in socket.if_nameindex() if name.startswith("lo")]
-    if loopback:  # also where the machine's own name has no address
-        kept.setdefault("GLOO_SOCKET_IFNAME", loopback[0])
-    hidden = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
-    return {
-        **kept,
-        **dict.fromkeys(hidden, ""),
-        "OMP_NUM_THREADS": "1",
-        "PYTHONUNBUFFERED": "1",
-        "WORKSHOP_TOUR": mark,
-    }
-
-
-class Processes:
-    """Commands that run side by side; leaving the context ends all of them.
-
-    What they print on stdout appears at once, everything goes to the log as well.
-    """
-
-    def __init__(self, log: Path, show: bool = True):
-        self.log = log
-        self.show = show
-        self.mark = uuid.uuid4().hex
-        self.running: list[subprocess.Popen[str]] = []
-        self.readers: list[threading.Thread] = []
-        self.lock = threading.Lock()
-
-    def __enter__(self) -> Processes:
-        self.file = self.log.open("a", encoding="utf-8")
-        return self
-
-    def start(self, command: list[str]) -> None:
-        """Start a command. It gets a session of its own: Ctrl-C reaches only us,
-        and we end everything in order."""
-        process = subprocess.Popen(
-            command,
-            cwd=ROOT,
-            env=environment(self.mark),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-        )
-        self.running.append(process)
-        for stream, show in ((process.stdout, self.show), (process.stderr, False)):
-            reader = threading.Thread(target=self._read, args=(stream, show))
-            reader.daemon = True
-            reader.start()
-            self.readers.append(reader)
-
-    def _read(self, stream: TextIO, show: bool) -> None:
-        for line in stream:
-            with self.lock:
-                self.file.write(line)
-                self.file.flush()
-                if show:
-                    console.print(
-                        f"      {line.rstrip()}", markup=False, soft_wrap=True
-                    )
-
-    def wait(self) -> None:
-        """Wait for all of them.
-
-        Raises:
-            StageError: one failed (the others are then of no use) or takes too long.
-        """
-        started = time.monotonic()
-        with console.status("") as status:  # a moving line, on a terminal only
-            while any(process.poll() is None for process in self.running):
-                if any(process.poll() for process in self.running):
-                    break
-                seconds = time.monotonic() - started
-                if seconds > LIMIT:
-                    raise StageError(f"it was still running after {LIMIT} s")
-                status.update(f"{seconds:.0f} s")
-                time.sleep(0.05)
-        failed = [process for process in self.running if process.poll()]
-        if failed:
-            self.end()
-            raise StageError(f"exit status {failed[0].returncode}{self._reason()}")
-        for reader in self.readers:
-            reader.join(timeout=5)
-
-    def _reason(self) -> str:
-        """The log's last error, else its last line, as part of a sentence."""
-        self.file.flush()
-        text = self.log.read_text(encoding="utf-8", errors="replace")
-        errors = re.findall(r"^.*(?:Error|error:).*$", text, re.MULTILINE)
-        own = [line for line in errors if "ChildFailedError" not in line]
-        last = (own or text.strip().splitlines() or [""])[-1].strip()
-        return f" ({last.replace(f'{ROOT}/', '')[:150]})" if last else ""
-
-    def __exit__(self, *_: object) -> None:
-        self.end()
-        self.file.close()
-
-    def end(self) -> None:
-        """End what still runs: the agents first, they take their ranks along."""
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C changes nothing
-        for process in self.running:
-            if process.poll() is None:
-                process.terminate()
-        deadline = time.monotonic() + 5
-        while time.monotonic() < deadline and any(
-            process.poll() is None for process in self.running
-        ):
-            time.sleep(0.05)
-        for pid in [*self._marked(), *self._alive()]:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
-        for process in self.running:
-            process.wait()
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-    def _alive(self) -> list[int]:
-        return [process.pid for process in self.running if process.poll() is None]
-
-    def _marked(self) -> list[int]:
-        """Processes with our mark in their environment: ranks without their agent."""
-        needle = f"WORKSHOP_TOUR={self.mark}".encode()
-        found = []
-        for folder in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):
-                if needle in (folder / "environ").read_bytes().split(b"\0"):
-                    found.append(int(folder.name))
-        return found
+# Stages
 
 
 def free_port() -> int:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return listener.getsockname()[1]
-
-
-# Stages
 
 
 def training(script: str, batch_size: int, folder: Path) -> list[str]:

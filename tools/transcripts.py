@@ -18,32 +18,30 @@ import argparse
 import datetime
 import difflib
 import importlib.metadata
+import importlib.util
 import os
 import re
 import shlex
-import shutil
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, fields
 from pathlib import Path
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib  # pyright: ignore[reportMissingImports]
-
+if not importlib.util.find_spec("torch"):
+    cure = "activate the environment first: source .venv/bin/activate"
+    print(f"transcripts: {sys.executable} has no torch, {cure}", file=sys.stderr)
+    sys.exit(2)
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # for `python tools/transcripts.py`
-import practice_cluster  # noqa: E402
+from tools.fresh_copy import fresh_copy  # noqa: E402
+from tools.transcript_catalog import (  # noqa: E402
+    Entry,
+    TranscriptError,
+    load_catalog,
+    select,
+)
 
-FOLDER = ROOT / "docs" / "transcripts"
-NAME = re.compile(r"[A-Za-z0-9_]+")
-PRACTICE_CLUSTER = "practice cluster"
 # What an agent of torchrun says, or not, if it leaves after the one whose node keeps
 # the store: who of them is first is chance.
 LATE_FAREWELL = re.compile(
@@ -61,117 +59,6 @@ LATE_FAREWELL = re.compile(
 LEFT_ALONE = re.compile(
     r"^(E\d+ [\d:.]+ \d+) .*\] Error waiting on exit barrier", re.MULTILINE
 )
-NOT_COPIED = (".git", ".venv", "_build", ".workshop", "__pycache__")
-
-
-class TranscriptError(Exception):
-    """One sentence: what is wrong with a name, the catalog, a file or a command."""
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One ``[[transcript]]`` of the catalog.
-
-    ``command`` is one command or several, a line each (a backslash at the end of a
-    line goes on). ``normalise`` holds pairs of a regular expression and what stands
-    for it in comparisons (``re.MULTILINE``). ``setup`` runs first and is not shown,
-    ``cleanup`` always runs last, whatever came before. ``inside`` is the start of a
-    command which runs those that are shown, such as ``workshop cluster run``.
-    ``needs`` names programs without which the command cannot run at all, or
-    ``practice cluster``. ``cold`` says why a test must start Python cold (tests/warm).
-    """
-
-    name: str
-    command: str
-    normalise: tuple[tuple[str, str], ...] = ()
-    sort_lines: bool = False
-    status: int = 0
-    setup: str = ""
-    cleanup: str = ""
-    inside: str = ""
-    limit: int = 120
-    cold: str = ""
-    needs: tuple[str, ...] = ()
-
-    @property
-    def path(self) -> Path:
-        return FOLDER / f"{self.name}.txt"
-
-    @property
-    def commands(self) -> list[str]:
-        """The command lines; continued lines belong to one command."""
-        return re.findall(r"(?:.*\\\n)*.+", self.command.strip())
-
-    @property
-    def needs_nodes(self) -> bool:
-        return PRACTICE_CLUSTER in self.needs
-
-    def missing_programs(self) -> list[str]:
-        programs = [name for name in self.needs if name != PRACTICE_CLUSTER]
-        absent = [name for name in programs if not shutil.which(name)]
-        if self.needs_nodes and (reasons := practice_cluster.missing()):
-            absent.append(f"a practice cluster ({'; '.join(reasons)})")
-        return absent
-
-
-def load_catalog(path: Path | None = None) -> dict[str, Entry]:
-    """The entries of the catalog by name, in its order.
-
-    Raises:
-        TranscriptError: it cannot be read, or an entry has a wrong or unknown field.
-    """
-    path = path or FOLDER / "catalog.toml"
-    try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8")).get("transcript", [])
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise TranscriptError(f"cannot read {path}: {error}") from error
-    entries: dict[str, Entry] = {}
-    for table in tables:
-        entry = _entry(path, table)
-        if entry.name in entries:
-            raise TranscriptError(f"{path.name}: {entry.name} appears twice")
-        entries[entry.name] = entry
-    return entries
-
-
-def _entry(path: Path, table: dict) -> Entry:
-    name = str(table.get("name", ""))
-    if not NAME.fullmatch(name) or not str(table.get("command", "")).strip():
-        raise TranscriptError(
-            f"{path.name}: each [[transcript]] needs a command and a name of letters, "
-            f"digits and underscores, not {name!r}"
-        )
-    if unknown := set(table) - {field.name for field in fields(Entry)}:
-        raise TranscriptError(
-            f"{path.name}: {name} has unknown fields {', '.join(sorted(unknown))}"
-        )
-    try:
-        pairs = tuple((str(a), str(b)) for a, b in table.get("normalise", ()))
-        for pattern, replacement in pairs:
-            re.sub(pattern, replacement, "")
-    except (re.error, ValueError, TypeError) as error:
-        raise TranscriptError(
-            f"{path.name}: {name}: normalise holds pairs "
-            f'["regular expression", "replacement"]: {error}'
-        ) from error
-    needs = tuple(table.get("needs", ()))
-    return Entry(**{**table, "normalise": pairs, "needs": needs})
-
-
-def select(catalog: dict[str, Entry], names: list[str]) -> list[Entry]:
-    """The named entries, or all of them.
-
-    Raises:
-        TranscriptError: a name is not in the catalog; near names are offered.
-    """
-    for name in names:
-        if name not in catalog:
-            near = difflib.get_close_matches(name, catalog, n=3, cutoff=0.4)
-            hint = f": did you mean {' or '.join(near)}?" if near else ""
-            raise TranscriptError(
-                f"{name!r} is not in docs/transcripts/catalog.toml{hint}"
-            )
-    return [catalog[name] for name in names or catalog]
 
 
 # Running
@@ -266,38 +153,6 @@ def _shell(entry: Entry, command: str, tree: Path) -> tuple[int, str]:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
     return process.returncode, output.decode("utf-8", "replace")
-
-
-@contextmanager
-def fresh_copy() -> Iterator[Path]:
-    """A copy of the working tree without what git ignores; gone afterwards."""
-    with tempfile.TemporaryDirectory(prefix="transcript-") as folder:
-        tree = Path(folder).resolve() / "workshop"
-        (tree.parent / "tmp").mkdir()
-        for name in tree_files():
-            target = tree / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, target)
-        yield tree
-
-
-def tree_files() -> list[str]:
-    """The files that a clone of the working tree as it is now would have."""
-    listing = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
-    if listing.returncode == 0:
-        names = sorted(set(filter(None, listing.stdout.split("\0"))))
-    else:  # a downloaded archive has no history
-        names = [
-            str(path.relative_to(ROOT))
-            for path in sorted(ROOT.rglob("*"))
-            if not set(path.relative_to(ROOT).parts) & set(NOT_COPIED)
-        ]
-    return [name for name in names if (ROOT / name).is_file()]
 
 
 def _clean(output: str, tree: Path) -> list[str]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
-from tools.transcripts import TranscriptError, load_catalog, select
+from tools.transcript_catalog import TranscriptError, load_catalog, select
 
 FOOTER = re.compile(r"^Recorded with torch (?P<torch>\S+) on (?P<date>\d{4}-\d\d-\d\d)")
 

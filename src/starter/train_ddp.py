@@ -33,10 +33,9 @@ from torch.utils import data
 
 # (1) your data, to train on and to evaluate; samples are tuples of tensors
 def make_datasets() -> list:
-    rng = torch.Generator().manual_seed(0)
-    points = torch.randn(5000, 32, generator=rng)
+    points = torch.randn(5000, 32, generator=torch.Generator().manual_seed(0))
     samples = data.TensorDataset(points, points[:, :10].argmax(1))
-    return data.random_split(samples, [4001, 999], rng)
+    return [data.Subset(samples, range(4001)), data.Subset(samples, range(4001, 5000))]
 
 
 # (2) your model
@@ -138,15 +137,14 @@ def train_step(ddp: DDP, optimizer, batches, step: int, args) -> torch.Tensor:
 @torch.no_grad()
 def evaluate(model: nn.Module, dataset, args: argparse.Namespace) -> float:
     """The mean loss over a data set: each sample counts once, on one of the ranks."""
-    total = torch.zeros(2, dtype=torch.float64, device=args.device)  # loss, samples
-    mine = range(args.rank, len(dataset), args.world_size)
+    total = torch.zeros((), dtype=torch.float64, device=args.device)
+    mine, size = range(args.rank, len(dataset), args.world_size), args.part_size
     model.eval()  # without DDP: it has no collectives, so no rank needs padding
-    for batch in data.DataLoader(dataset, args.part_size, sampler=mine, **args.load):
-        total[0] += mean_loss(model, batch, args.device) * len(batch[0])
-        total[1] += len(batch[0])
+    for batch in data.DataLoader(dataset, size, sampler=mine, **args.load):
+        total += mean_loss(model, batch, args.device) * len(batch[0])
     model.train()
-    dist.all_reduce(total)  # every rank must reach this line; [2] -> [2], the sums
-    return (total[0] / total[1]).item()
+    dist.all_reduce(total)  # every rank must reach this line; [] -> [], the sum
+    return total.item() / len(dataset)
 
 
 def save_snapshot(model: nn.Module, optimizer, step: int, args) -> None:
@@ -214,22 +212,21 @@ def train(args: argparse.Namespace, stop_asked: list) -> None:
     ddp.train().zero_grad()
     args.numbers = range(step * args.accumulation, args.total_steps * args.accumulation)
     batches = iter(data.DataLoader(args.numbers, None, collate_fn=get, **args.load))
-    losses, start, stop = [], time.perf_counter(), False
+    first, start, stop = step, time.perf_counter(), False
+    launcher = os.getppid() if "TORCHELASTIC_RUN_ID" in os.environ else None
     while step < args.total_steps and not stop:
-        stop = torch.tensor(bool(stop_asked or signal.sigpending()))
+        left = launcher not in (None, os.getppid())  # torchrun was killed: save, end
+        stop = torch.tensor(bool(left or stop_asked or signal.sigpending()))
         # every rank must reach this line; [] -> [], by gloo while the step runs
         asking = dist.all_reduce(stop, dist.ReduceOp.MAX, async_op=True)
-        losses.append(train_step(ddp, optimizer, batches, step, args))
+        loss = train_step(ddp, optimizer, batches, step, args)
         step += 1
-        if asking:
-            asking.wait()
+        asking.wait()
         if step % args.log_every == 0:
-            mean = torch.stack(losses).mean() / args.world_size
-            dist.all_reduce(mean)  # every rank must reach this line; [] -> [], the sum
-            loss, end = mean.item(), time.perf_counter()  # waits for the GPU: only here
-            rate = len(losses) * args.batch_size / (end - start)
-            log(f"step {step} | loss {loss:.4f} | {rate:.0f} samples/s", flush=True)
-            losses, start = [], end
+            dist.all_reduce(loss)  # every rank must reach this line; [] -> [], the sum
+            mean = loss.item() / args.world_size  # waits for the GPU: only here
+            rate = (step - first) * args.batch_size / (time.perf_counter() - start)
+            log(f"step {step} | loss {mean:.4f} | {rate:.0f} samples/s", flush=True)
         if stop or step % save_every == 0 or step == args.total_steps:
             save_snapshot(model, optimizer, step, args)
             log(f"step {step} of {args.total_steps} | saved", flush=True)

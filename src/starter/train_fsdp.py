@@ -26,7 +26,6 @@ import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 from torch import nn
-from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.utils import data
@@ -34,25 +33,16 @@ from torch.utils import data
 
 # (1) your data, to train on and to evaluate; samples are tuples of tensors
 def make_datasets() -> list:
-    rng = torch.Generator().manual_seed(0)
-    points = torch.randn(5000, 32, generator=rng)
+    points = torch.randn(5000, 32, generator=torch.Generator().manual_seed(0))
     samples = data.TensorDataset(points, points[:, :10].argmax(1))
-    return data.random_split(samples, [4001, 999], rng)
+    return [data.Subset(samples, range(4001)), data.Subset(samples, range(4001, 5000))]
 
 
-# (2) your model: most of it in .blocks; modules have reset_parameters(), as torch's
-class Model(nn.Module):
-    def __init__(self, width: int = 64, blocks: int = 3):
-        super().__init__()
-        self.first, self.last = nn.Linear(32, width), nn.Linear(width, 10)
-        self.blocks = nn.ModuleList(nn.Linear(width, width) for _ in range(blocks))
-        self.dropout = nn.Dropout(0.1)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        x = self.first(x)
-        for block in self.blocks:
-            x = x + self.dropout(nn.functional.gelu(block(x)))
-        return self.last(x)
+# (2) your model and its blocks; their modules have reset_parameters(), as torch's
+def make_model() -> tuple[nn.Module, list]:
+    linears = [nn.Linear(64, 64) for _ in range(3)]
+    blocks = [nn.Sequential(linear, nn.GELU(), nn.Dropout(0.1)) for linear in linears]
+    return nn.Sequential(nn.Linear(32, 64), *blocks, nn.Linear(64, 10)), blocks
 
 
 # (3) your loss: the mean over the samples of a batch
@@ -71,9 +61,10 @@ add("--warmup-steps", type=int, default=50)
 add("--workers", type=int, default=2, help="processes per rank that load data")
 add("--log-every", type=int, default=20, help="in steps")
 add("--seed", type=int, default=0)
+parser.set_defaults(epoch=None, saving=None)
 
 
-def join_ranks(args: argparse.Namespace) -> None:
+def join_ranks(args: argparse.Namespace) -> argparse.Namespace:
     """Join the process group, and add to ``args`` who this process is."""
     launchers = (  # where each says rank, world size, local rank
         ("RANK", "WORLD_SIZE", "LOCAL_RANK"),  # torchrun
@@ -92,7 +83,7 @@ def join_ranks(args: argparse.Namespace) -> None:
         args.device, backend = device_id, "cpu:gloo,cuda:nccl"  # gloo waits for no GPU
     timeout, ranks = timedelta(minutes=30), (args.world_size, args.rank)  # saves fit in
     dist.init_process_group(backend, where, timeout, *ranks, device_id=device_id)
-    args.save_group = dist.new_group(backend="gloo")  # saves run beside the steps
+    return args
 
 
 def from_rank_0(step: int, problem: str) -> int:
@@ -123,12 +114,11 @@ def micro_batch(dataset, args: argparse.Namespace, number) -> list:
 def make_sharded_model(args: argparse.Namespace) -> nn.Module:
     """Make block after block real, and shard it: none holds the whole model."""
     with torch.device("meta"):
-        model = Model()
+        model, blocks = make_model()
     forward = torch.bfloat16 if args.device.type == "cuda" else None
     policy = MixedPrecisionPolicy(forward, reduce_dtype=torch.float32)
     torch.manual_seed(args.seed)  # ranks draw the same whole blocks and keep shards
-    modules: list = [*model.blocks, model]
-    for module in modules:
+    for module in (*blocks, model):
         for child in module.modules():
             own = [*child.parameters(recurse=False), *child.buffers(recurse=False)]
             if any(tensor.is_meta for tensor in own):
@@ -137,18 +127,14 @@ def make_sharded_model(args: argparse.Namespace) -> nn.Module:
     return model
 
 
-def mean_loss(model: nn.Module, batch: list, device: torch.device) -> torch.Tensor:
-    return loss_function(model, [t.to(device, non_blocking=True) for t in batch])
-
-
 def train_step(model, optimizer, batches, step: int, args) -> torch.Tensor:
     """One step on the batch of all ranks; the mean loss of this one, on the device."""
     mean = torch.zeros((), device=args.device)
     for part in range(args.accumulation):
-        batch = next(batches)
+        batch = [tensor.to(args.device, non_blocking=True) for tensor in next(batches)]
         torch.manual_seed(hash((args.seed, step, part, args.rank)))  # for dropout
         model.set_requires_gradient_sync(part == args.accumulation - 1)
-        loss = mean_loss(model, batch, args.device) / args.accumulation
+        loss = loss_function(model, batch) / args.accumulation
         loss.backward()  # the last one makes gradients the mean over the ranks
         mean += loss.detach()
     nn.utils.clip_grad_norm_(model.parameters(), max_norm=1.0)
@@ -164,60 +150,49 @@ def train_step(model, optimizer, batches, step: int, args) -> torch.Tensor:
 @torch.no_grad()
 def evaluate(model: nn.Module, dataset, args: argparse.Namespace) -> float:
     """The mean loss over a data set: each sample counts once, on one of the ranks."""
-    total = torch.zeros(2, dtype=torch.float64, device=args.device)  # loss, samples
-    size, end = args.part_size * args.world_size, len(dataset)
-    starts = range(args.rank, end + args.rank, size)  # as many batches on each rank
-    mine = [range(n, min(n + size, end), args.world_size) for n in starts]
-    filled: list = [n or [0] for n in mine]  # all must call the model: [0] counts not
+    total = torch.zeros((), dtype=torch.float64, device=args.device)
+    every, size = range(len(dataset)), args.batch_size
+    mine = [every[n : n + size][args.rank :: args.world_size] for n in every[::size]]
+    # a rank without a sample takes the first one: every rank must call the model
+    load = data.DataLoader(dataset, batch_sampler=[n or [0] for n in mine], **args.load)
     model.eval()
-    batches = data.DataLoader(dataset, batch_sampler=filled, **args.load)
-    for indices, batch in zip(mine, batches, strict=True):
-        total[0] += mean_loss(model, batch, args.device) * len(indices)
-        total[1] += len(indices)
+    for part, batch in zip(mine, load, strict=True):
+        total += len(part) * loss_function(model, [t.to(args.device) for t in batch])
     model.train()
-    dist.all_reduce(total)  # every rank must reach this line; [2] -> [2], the sums
-    return (total[0] / total[1]).item()
+    dist.all_reduce(total)  # every rank must reach this line; [] -> [], the sum
+    return total.item() / len(dataset)
 
 
-def complete(folder: Path) -> list[int]:
-    """The steps of all checkpoints that are complete: .metadata is written last."""
-    found = folder.glob("step-*/.metadata")
-    return sorted(int(path.parent.name.removeprefix("step-")) for path in found)
-
-
-def get_state(model: nn.Module, optimizer, args: argparse.Namespace) -> dict:
+def state_of(model: nn.Module, optimizer, args: argparse.Namespace) -> dict:
     names = "model_state_dict", "optim_state_dict"
     states = get_state_dict(model, optimizer)
     return dict(zip(names, states, strict=True)) | {"run": dict(args.run)}
 
 
-def finish_save(args: argparse.Namespace) -> None:
-    """Wait for the save in the background; only the newest two checkpoints stay."""
-    problem = ""
-    try:
-        if args.saving:
-            args.saving.result()
-    except (Exception, CheckpointException) as error:
-        problem = f"cannot write into {args.snapshot}: {type(error).__name__}"
-    from_rank_0(0, problem)
-    for step in complete(args.snapshot)[:-2] if args.rank == 0 else ():
+def finish_save(args: argparse.Namespace) -> list[int]:
+    """Wait for the save under way; the steps of the checkpoints, of which two stay."""
+    error = args.saving and args.saving.exception()
+    from_rank_0(0, f"cannot write into {args.snapshot}: {error!r:.80}" if error else "")
+    found = args.snapshot.glob("step-*/.metadata")  # written last: a whole checkpoint
+    steps = sorted(int(path.parent.name[5:]) for path in found)
+    for step in steps[:-2] if args.rank == 0 else ():
         shutil.rmtree(args.snapshot / f"step-{step}")
+    return steps
 
 
 def load_checkpoint(model: nn.Module, optimizer, args: argparse.Namespace) -> int:
     """Resume from the newest checkpoint that rank 0 finds; returns its step."""
-    problem = ""
-    if args.snapshot.is_file() or not os.access(f"{args.snapshot.parent}/.", os.W_OK):
-        problem = f"{args.snapshot} can be no folder of checkpoints: choose another"
-    step = from_rank_0(max(complete(args.snapshot), default=0), problem)
-    path = args.snapshot / f"step-{step}"
+    problem = f"{args.snapshot} can be no folder of checkpoints: choose another"
+    bad = args.snapshot.is_file() or not os.access(f"{args.snapshot.parent}/.", os.W_OK)
+    step = from_rank_0(max(finish_save(args), default=0), problem * bad)
     if step:
-        state = get_state(model, optimizer, args)
+        path, problem = args.snapshot / f"step-{step}", ""
+        state = state_of(model, optimizer, args)
         try:
             dcp.load(state, checkpoint_id=path)  # every rank must reach this line
             if (run := state.pop("run")) != args.run:
                 problem = f"is of a run with {run}, this has {args.run}"
-        except (Exception, CheckpointException) as error:
+        except (Exception, dcp.CheckpointException) as error:
             problem = f"is damaged or of another model ({type(error).__name__})"
         from_rank_0(step, problem and f"{path} {problem}: move it away")
         set_state_dict(model, optimizer, **state)
@@ -227,42 +202,41 @@ def load_checkpoint(model: nn.Module, optimizer, args: argparse.Namespace) -> in
 def train(args: argparse.Namespace, stop_asked: list) -> None:
     train_set, validation_set = make_datasets()
     samples, parts = len(train_set), args.world_size * args.accumulation
-    args.part_size, rest = divmod(args.batch_size, parts)
-    if rest or not 0 < args.batch_size <= samples:
+    if args.batch_size % parts or not 0 < args.batch_size <= samples:
         wanted = f"a multiple of {parts} (ranks x --accumulation)"
         from_rank_0(0, f"--batch-size must be {wanted}, at most {samples}")
     args.run = {"seed": args.seed, "samples": samples, "batch_size": args.batch_size}
     args.steps_per_epoch = samples // args.batch_size  # the rest has its turn later
-    args.total_steps, args.epoch = args.epochs * args.steps_per_epoch, None
+    args.total_steps = args.epochs * args.steps_per_epoch
     save_every = max(1, round(args.save_every * args.steps_per_epoch))
     args.load = {"num_workers": args.workers, "pin_memory": torch.cuda.is_available()}
     model = make_sharded_model(args)
     optimizer = torch.optim.AdamW(model.parameters())  # of the shards
-    step, args.saving = load_checkpoint(model, optimizer, args), None
+    step = load_checkpoint(model, optimizer, args)
     log = print if args.rank == 0 else lambda line, flush: None
     log(f"After {step} steps, with {vars(args)}", flush=True)
     get = functools.partial(micro_batch, train_set, args)
     args.numbers = range(step * args.accumulation, args.total_steps * args.accumulation)
     batches = iter(data.DataLoader(args.numbers, None, collate_fn=get, **args.load))
-    losses, start, stop = [], time.perf_counter(), False
+    group = dist.new_group(backend="gloo")  # saves run beside the steps
+    first, start, stop = step, time.perf_counter(), False
+    launcher = os.getppid() if "TORCHELASTIC_RUN_ID" in os.environ else None
     while step < args.total_steps and not stop:
-        stop = torch.tensor(bool(stop_asked or signal.sigpending()))
+        left = launcher not in (None, os.getppid())  # torchrun was killed: save, end
+        stop = torch.tensor(bool(left or stop_asked or signal.sigpending()))
         # every rank must reach this line; [] -> [], by gloo while the step runs
         asking = dist.all_reduce(stop, dist.ReduceOp.MAX, async_op=True)
-        losses.append(train_step(model, optimizer, batches, step, args))
+        loss = train_step(model, optimizer, batches, step, args)
         step += 1
-        if asking:
-            asking.wait()
+        asking.wait()
         if step % args.log_every == 0:
-            mean = torch.stack(losses).mean() / args.world_size
-            dist.all_reduce(mean)  # every rank must reach this line; [] -> [], the sum
-            loss, end = mean.item(), time.perf_counter()  # waits for the GPU: only here
-            rate = len(losses) * args.batch_size / (end - start)
-            log(f"step {step} | loss {loss:.4f} | {rate:.0f} samples/s", flush=True)
-            losses, start = [], end
+            dist.all_reduce(loss)  # every rank must reach this line; [] -> [], the sum
+            mean = loss.item() / args.world_size  # waits for the GPU: only here
+            rate = (step - first) * args.batch_size / (time.perf_counter() - start)
+            log(f"step {step} | loss {mean:.4f} | {rate:.0f} samples/s", flush=True)
         if stop or step % save_every == 0 or step == args.total_steps:
             finish_save(args)
-            state, group = get_state(model, optimizer, args), args.save_group
+            state = state_of(model, optimizer, args)
             path = args.snapshot / f"step-{step}"
             # every rank must reach this line: it copies its shards, to write them later
             args.saving = dcp.async_save(state, checkpoint_id=path, process_group=group)
@@ -280,9 +254,7 @@ if __name__ == "__main__":
         signal.signal(number, lambda number, frame: asked.append(number))
     # data workers inherit this: schedulers signal every process, not only the ranks
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGUSR1})
-    arguments = parser.parse_args()
-    join_ranks(arguments)
-    train(arguments, asked)
+    train(join_ranks(parser.parse_args()), asked)
     dist.destroy_process_group()
     sys.stdout.flush()
     os._exit(0)  # DTensor's caches keep threads of gloo, which may abort Python's end

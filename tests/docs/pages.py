@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -78,3 +79,13 @@ def _indented(lines: list[str], indent: int) -> list[str]:
 def all_directives(*names: str) -> list[Directive]:
     """The directives of these names on every page."""
     return [d for page in sources() for d in directives(page) if d.name in names]
+
+
+def checked_page(name: str) -> Callable[[str], None]:
+    """A check that docs/lessons/NAME.rst still has a sentence, wrapped or not."""
+    text = " ".join((ROOT / f"docs/lessons/{name}.rst").read_text().split())
+
+    def on_the_page(sentence: str) -> None:
+        assert sentence in text, f"the page no longer says {sentence!r}"
+
+    return on_the_page

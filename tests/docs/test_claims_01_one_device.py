@@ -20,6 +20,8 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
+from tests.docs.pages import checked_page
+
 pytestmark = pytest.mark.full
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,11 +30,7 @@ sys.path.insert(0, str(ROOT / "src"))
 
 from common.data import load_digits_split, make_model  # noqa: E402
 
-PAGE = " ".join((ROOT / "docs/lessons/01_one_device.rst").read_text().split())
-
-
-def on_the_page(sentence):
-    assert sentence in PAGE, f"the page no longer says {sentence!r}"
+on_the_page = checked_page("01_one_device")
 
 
 def small_training(momentum=0.9):

@@ -18,6 +18,8 @@ import torch
 import torch.distributed as dist
 from torch.distributed import constants
 
+from tests.launched import TORCHRUN, free_port
+
 pytestmark = pytest.mark.full
 
 SRC = Path(__file__).resolve().parents[2] / "src"
@@ -25,7 +27,6 @@ sys.path.insert(0, str(SRC))
 
 from common.distributed import BadInput, choose_backend, choose_device  # noqa: E402
 
-TORCHRUN = [sys.executable, "-m", "torch.distributed.run"]
 FOREIGN = ("RANK", "LOCAL_", "WORLD_SIZE", "GROUP_", "MASTER_", "TORCH", "OMPI_", "PMI")
 
 
@@ -189,12 +190,6 @@ try:
 except dist.DistError as error:
     print(type(error).__name__, error)
 """
-
-
-def free_port():
-    with socket.socket() as holder:
-        holder.bind(("127.0.0.1", 0))
-        return holder.getsockname()[1]
 
 
 def test_with_localhost_the_second_node_finds_nobody(silent_port):

@@ -23,6 +23,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from tests.docs.pages import checked_page
+
 pytestmark = pytest.mark.full
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,13 +34,9 @@ from common.data import make_model  # noqa: E402
 
 DataParallelByHand = import_module("04_data_parallel_by_hand").DataParallelByHand
 
-PAGE = " ".join((ROOT / "docs/lessons/04_data_parallel.rst").read_text().split())
+on_the_page = checked_page("04_data_parallel")
 DOCUMENTED = " ".join((nn.DataParallel.__doc__ or "").split())
 DEVICES = [0, 1, 2, 3]
-
-
-def on_the_page(sentence):
-    assert sentence in PAGE, f"the page no longer says {sentence!r}"
 
 
 def documented(sentence):

@@ -27,6 +27,8 @@ from torch.distributed.elastic.rendezvous import (
 )
 from torch.distributed.elastic.rendezvous.dynamic_rendezvous import RendezvousTimeout
 
+from tests.launched import free_port
+
 pytestmark = pytest.mark.full
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -83,12 +85,6 @@ def environment_script(tmp_path):
     path = tmp_path / "environment.py"
     path.write_text(ENVIRONMENT)
     return path
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 # Let somebody else start the ranks

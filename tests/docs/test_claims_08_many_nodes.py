@@ -5,7 +5,6 @@ alone writes, and the order of the ranks: tests/scripts/test_08_multinode_spawn.
 """
 
 import re
-import socket
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +15,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from tests.scripts.trainings import run
+from tests.launched import free_port, run
 
 pytestmark = pytest.mark.full
 
@@ -35,12 +34,6 @@ WHO = """
 import os
 print(*(os.environ[name] for name in ("RANK", "GROUP_RANK", "MASTER_ADDR")))
 """
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def side_by_side(*calls) -> list:

@@ -18,6 +18,7 @@ import pytest
 import torch
 from torch import nn
 
+from tests.docs.pages import checked_page
 from tests.in_ranks import assert_right, every_check_in
 
 pytestmark = pytest.mark.full
@@ -37,10 +38,7 @@ shortest = model_parallel_timeline.shortest
 slots = model_parallel_timeline.slots
 
 PAGE = " ".join((ROOT / "docs/lessons/12_model_parallel.rst").read_text().split())
-
-
-def on_the_page(sentence):
-    assert sentence in PAGE, f"the page no longer says {sentence!r}"
+on_the_page = checked_page("12_model_parallel")
 
 
 def recorded(name):

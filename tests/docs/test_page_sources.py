@@ -8,7 +8,7 @@ from collections import Counter
 from grader.catalog import load_catalog
 from grader.skeleton import skeleton_text
 from tests.docs.pages import ROOT, all_directives, directives, sources
-from tools.transcripts import load_catalog as load_transcripts
+from tools.transcript_catalog import load_catalog as load_transcripts
 
 MARKER = re.compile(r"^\s*# \[(?P<kind>start|end) (?P<name>[^\]]+)\]\s*$", re.M)
 ANSWER = re.compile(r"^answer \d+$")

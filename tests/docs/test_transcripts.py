@@ -2,14 +2,16 @@
 
 import re
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tools import transcripts
-from tools.transcripts import Entry, TranscriptError
+from tools import transcript_catalog, transcripts
+from tools.transcript_catalog import FOLDER, Entry, TranscriptError
 
-CATALOG = transcripts.load_catalog()
+CATALOG = transcript_catalog.load_catalog()
 PROGRAMS = {
     path.name
     for path in (transcripts.ROOT / "src").glob("*.py")
@@ -68,12 +70,12 @@ def test_command_still_prints_what_the_page_shows(name):
 
 
 def test_every_recorded_file_is_in_the_catalog():
-    files = {path.stem for path in transcripts.FOLDER.glob("*.txt")}
+    files = {path.stem for path in FOLDER.glob("*.txt")}
     assert files - set(CATALOG) == set()
 
 
 def test_no_recorded_file_shows_the_machine_it_was_recorded_on():
-    for path in transcripts.FOLDER.glob("*.txt"):
+    for path in FOLDER.glob("*.txt"):
         text = path.read_text(encoding="utf-8")
         for private in (str(transcripts.ROOT), str(Path.home()), socket.gethostname()):
             assert private not in text, f"{path.name} shows {private}"
@@ -85,8 +87,17 @@ def test_no_recorded_file_shows_the_machine_it_was_recorded_on():
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """Recordings go to a folder of the test's own."""
-    monkeypatch.setattr(transcripts, "FOLDER", tmp_path)
+    monkeypatch.setattr(transcript_catalog, "FOLDER", tmp_path)
     return tmp_path
+
+
+def test_python_without_the_environment_is_one_sentence():
+    tool = str(transcripts.ROOT / "tools" / "transcripts.py")
+    command = [sys.executable, "-S", tool, "record", "01_train"]  # no site-packages
+    done = subprocess.run(command, capture_output=True, text=True, env={})
+    assert (done.returncode, done.stdout) == (2, "")
+    (sentence,) = done.stderr.splitlines()
+    assert "has no torch, activate the environment first" in sentence
 
 
 def test_recording_holds_command_output_and_footer(folder):
@@ -259,12 +270,14 @@ def test_mistakes_in_the_catalog_get_a_sentence(tmp_path, text, words):
     path = tmp_path / "catalog.toml"
     path.write_text(text)
     with pytest.raises(TranscriptError, match=words):
-        transcripts.load_catalog(path)
+        transcript_catalog.load_catalog(path)
 
 
 def test_unknown_name_offers_near_ones():
     with pytest.raises(TranscriptError, match="did you mean hello_ranks"):
-        transcripts.select({"hello_ranks": Entry("hello_ranks", "x")}, ["hello_rank"])
+        transcript_catalog.select(
+            {"hello_ranks": Entry("hello_ranks", "x")}, ["hello_rank"]
+        )
 
 
 def test_missing_recording_names_the_command_that_makes_it(folder):

@@ -19,15 +19,9 @@ from tests.grader.small_house import (
     Terminal,
     command,
     graded,
-    make_house,
     play,
     workshop,
 )
-
-
-@pytest.fixture
-def house(tmp_path):
-    return make_house(tmp_path / "house")
 
 
 def sentence(result, status=2):

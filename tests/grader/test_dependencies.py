@@ -19,15 +19,15 @@ def resolve(tmp_path_factory: pytest.TempPathFactory):
     cache = str(tmp_path_factory.mktemp("cache"))
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(ROOT / "tools")
-        install, steps = map(importlib.import_module, ("install", "steps"))
+        environment = importlib.import_module("environment")
     if not UV.exists():
         pytest.skip("this environment was made without uv")
-    indexes = install.settings_of_pip()
+    indexes = environment.settings_of_pip()
 
     def resolve(platform: str, python: str) -> str:
         target = [f"--python-platform={platform}", f"--python-version={python}"]
         options = ["--quiet", "--all-extras", "--only-binary=:all:", *target]
-        given = [*install.CONSTRAINTS, *indexes, ROOT / "pyproject.toml"]
+        given = [*environment.CONSTRAINTS, *indexes, ROOT / "pyproject.toml"]
         done = subprocess.run(
             [UV, "pip", "compile", *options, *given],
             env={
@@ -38,7 +38,7 @@ def resolve(tmp_path_factory: pytest.TempPathFactory):
             capture_output=True,
             text=True,
         )
-        reason = steps.explain(done.stderr or "none")
+        reason = environment.explain(done.stderr or "none")
         if "cannot reach" in reason and "WORKSHOP_CI" not in os.environ:
             pytest.skip(reason)
         assert done.returncode == 0, done.stderr

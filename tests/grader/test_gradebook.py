@@ -18,15 +18,9 @@ from tests.grader.small_house import (
     PATIENCE,
     command,
     graded,
-    make_house,
     quiet_environment,
     workshop,
 )
-
-
-@pytest.fixture
-def house(tmp_path):
-    return make_house(tmp_path / "house")
 
 
 @pytest.fixture

@@ -9,12 +9,6 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 LONGEST = 350  # lines of a file
-# Each is longer for a reason that is written here; take it off when it no longer is.
-STILL_LONGER = {
-    "tools/environment.py": "gives way to uv",
-    "tools/tour.py": "not split yet",
-    "tools/transcripts.py": "not split yet",
-}
 
 Graph = dict[str, set[str]]  # module -> the modules of the same package it imports
 
@@ -90,7 +84,7 @@ def test_no_file_is_too_long_for_one_reading():
             rows.append((name, len(here), sum(here.values()), longest, here[longest]))
         longer |= {str(p.relative_to(ROOT)): n for p, n in lines.items() if n > LONGEST}
     show(("folder", "files", "lines", "longest", "lines"), rows)
-    assert longer.keys() - STILL_LONGER.keys() == set(), f"split it: {longer}"
+    assert not longer, f"split it: {longer}"
 
 
 @pytest.mark.parametrize("package", ["grader", "practice_cluster"])

@@ -16,7 +16,6 @@ from tests.grader.small_house import (
     Terminal,
     command,
     graded,
-    make_house,
     play,
     quiet_environment,
     workshop,
@@ -24,11 +23,6 @@ from tests.grader.small_house import (
 )
 
 KEYS = "h hint, n next, c check again, l list, q quit"
-
-
-@pytest.fixture
-def house(tmp_path):
-    return make_house(tmp_path / "house")
 
 
 def watching(house, *words, real=False):

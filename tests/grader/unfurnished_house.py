@@ -1,4 +1,4 @@
-"""A folder with the tools that make .venv and a project so small that it takes seconds.
+"""A folder with the tool that makes .venv and a project so small that it takes seconds.
 
 uv or pip installs the project from wheels beside it. Its torch is a stand-in.
 """
@@ -11,7 +11,6 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-TOOLS = ("environment.py", "install.py", "steps.py")
 BASE_PYTHON = getattr(sys, "_base_executable", sys.executable)
 
 PYPROJECT = """\
@@ -52,14 +51,14 @@ WHEEL = "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n"
 
 
 def wheel(folder: Path, name: str, version: str, program: Path | None = None) -> None:
-    """A wheel with an empty module, or with a program."""
+    """A wheel with a module, or with a program."""
     info = f"{name}-{version}.dist-info"
     tag = "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
     with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as file:
         if program:
             file.write(program, f"{name}-{version}.data/scripts/{name}")
         else:
-            file.writestr(f"{name}.py", "")
+            file.writestr(f"{name}.py", f"__version__ = '{version}'\n")
         head = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
         file.writestr(f"{info}/METADATA", head)
         file.writestr(f"{info}/WHEEL", tag)
@@ -67,7 +66,7 @@ def wheel(folder: Path, name: str, version: str, program: Path | None = None) ->
 
 
 class House:
-    """A folder with the tools, the small project and an index of wheels."""
+    """A folder with the tool, the small project and an index of wheels."""
 
     def __init__(self, root: Path):
         self.root = root
@@ -77,8 +76,7 @@ class House:
 
     def fill(self) -> "House":
         (self.root / "tools").mkdir(parents=True)
-        for tool in TOOLS:
-            shutil.copy(ROOT / "tools" / tool, self.root / "tools")
+        shutil.copy(ROOT / "tools" / "environment.py", self.root / "tools")
         self.write("pyproject.toml", PYPROJECT)
         self.write("constraints.txt", "brick==2\nuv==1\n")
         self.write("backend.py", BACKEND)
@@ -90,8 +88,8 @@ class House:
     def write(self, name: str, text: str) -> None:
         (self.root / name).write_text(text)
 
-    def start(self, change: str = "", module: str = "install", **more: str):
-        """Run the tool; ``change`` is code that alters its modules first."""
+    def start(self, change: str = "", **more: str):
+        """Run the tool; ``change`` is code that alters the module first."""
         clean = {k: v for k, v in os.environ.items() if k[:3] not in ("PIP", "PYT")}
         offline = {
             "PIP_CONFIG_FILE": os.devnull,
@@ -100,10 +98,8 @@ class House:
         }
         tool = ["tools/environment.py"]
         if change:
-            first = (
-                "import sys; sys.path.insert(0, 'tools'); import install, environment"
-            )
-            tool = ["-c", f"{first}\n{change}\nsys.exit({module}.main())"]
+            first = "import sys; sys.path.insert(0, 'tools'); import environment"
+            tool = ["-c", f"{first}\n{change}\nsys.exit(environment.main())"]
         return subprocess.Popen(
             [BASE_PYTHON, *tool],
             cwd=self.root,
@@ -114,8 +110,8 @@ class House:
             start_new_session=True,
         )
 
-    def run(self, change: str = "", module: str = "install", **more: str):
-        process = self.start(change, module, **more)
+    def run(self, change: str = "", **more: str):
+        process = self.start(change, **more)
         try:
             out, err = process.communicate(timeout=300)
         finally:

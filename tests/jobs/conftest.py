@@ -16,7 +16,7 @@ from typing import NamedTuple
 import pytest
 
 from practice_cluster import Cluster, missing
-from tools.transcripts import tree_files
+from tools.fresh_copy import tree_files
 
 ROOT = Path(__file__).resolve().parents[2]
 # What the test run itself has set and a user's shell has not.

@@ -18,6 +18,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.scripts.trainings import assert_same_bits, read
+
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "src"))
 
@@ -73,23 +75,6 @@ def uninterrupted(tmp_path_factory):
     folder = tmp_path_factory.mktemp("uninterrupted")
     options = ["--metrics", "metrics.json"]
     return folder, train(folder, 10, 5, *options)
-
-
-def assert_same_bits(left, right, place="snapshot"):
-    """Compare nested dicts and lists of tensors without any tolerance."""
-    assert type(left) is type(right), place
-    if isinstance(left, dict):
-        assert left.keys() == right.keys(), place
-        for key in left:
-            assert_same_bits(left[key], right[key], f"{place}[{key!r}]")
-    elif isinstance(left, (list, tuple)):
-        assert len(left) == len(right), place
-        for index, pair in enumerate(zip(left, right, strict=True)):
-            assert_same_bits(*pair, f"{place}[{index}]")
-    elif isinstance(left, torch.Tensor):
-        assert torch.equal(left, right), place
-    else:
-        assert left == right, place
 
 
 # -- what it prints and writes -------------------------------------------------
@@ -148,10 +133,6 @@ def test_profile_shows_where_the_time_goes(tmp_path):
 
 
 # -- snapshots -----------------------------------------------------------------
-def read(path):
-    return torch.load(path, weights_only=True)
-
-
 @pytest.fixture(scope="module")
 def half(tmp_path_factory):
     """The snapshot file of a run that ended after 5 of 10 epochs."""

@@ -1,10 +1,7 @@
 """src/02_hello_ranks.py under every launcher that this machine has."""
 
 import contextlib
-import os
-import re
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -12,13 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from tests import launched
+from tests.launched import TORCHRUN, environment, free_port
+
 ROOT = Path(__file__).resolve().parents[2]
 HELLO = str(ROOT / "src" / "02_hello_ranks.py")
-TORCHRUN = [sys.executable, "-m", "torch.distributed.run"]
-FOREIGN = re.compile(
-    r"^(RANK|LOCAL_|WORLD_SIZE|GROUP_|MASTER_|SLURM_|OMPI_|PMI|MPI_|TORCHELASTIC)"
-    r"|NCCL_|GLOO_"
-)
 OPEN_MPI = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
@@ -26,19 +21,10 @@ OPEN_MPI = {
 }
 
 
-def only(**variables):
-    """An environment with no variables of launchers and backends but these."""
-    environment = {k: v for k, v in os.environ.items() if not FOREIGN.search(k)}
-    # no GPU: more processes than devices are refused, and gloo is what is tested
-    return (
-        environment | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""} | variables
-    )
-
-
 @contextlib.contextmanager
 def beside(**variables):
     """Another process of the same world, which must end well."""
-    process = subprocess.Popen([sys.executable, HELLO], env=only(**variables))
+    process = subprocess.Popen([sys.executable, HELLO], env=environment(**variables))
     try:
         yield
         assert process.wait(timeout=60) == 0
@@ -48,31 +34,7 @@ def beside(**variables):
 
 
 def run(command, **variables):
-    """Run to the end in that environment."""
-    # a session of its own, so that nothing is left behind if it hangs
-    process = subprocess.Popen(
-        command,
-        env=only(**variables),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    try:
-        out, err = process.communicate(timeout=100)
-    except subprocess.TimeoutExpired:
-        pytest.fail(f"{command} was still running after 100 s")
-    finally:
-        if process.poll() is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-    return subprocess.CompletedProcess(command, process.returncode, out, err)
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return str(listener.getsockname()[1])
+    return launched.run(ROOT, command, **variables)
 
 
 def ranks(done):
@@ -133,7 +95,7 @@ def test_mpirun_works_unchanged():
 
 
 def test_processes_that_srun_started_meet():
-    port = free_port()
+    port = str(free_port())
 
     def slurm(rank):
         return {
@@ -174,7 +136,7 @@ def test_settings_of_the_backend_are_shown():
 
 
 def test_a_setting_that_not_all_ranks_have_names_its_ranks():
-    port = free_port()
+    port = str(free_port())
     both = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
     with beside(**both, **by_hand(1, 2), NCCL_DEBUG="WARN"):
         done = run([sys.executable, HELLO], **both, **by_hand(0, 2))
@@ -195,7 +157,7 @@ def test_a_contradiction_is_one_sentence():
 
 
 def test_ranks_that_do_not_come_are_one_sentence():
-    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}
+    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
     done = run([sys.executable, HELLO, "--timeout", "2"], **by_hand(0, 2), **place)
     assert "rank 0 of 2 waited 2 s" in sentence(done)
     assert place["MASTER_PORT"] in sentence(done)

@@ -1,47 +1,26 @@
 """The programs of lesson 03, run as the page runs them."""
 
-import os
 import re
-import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests import launched
+from tests.launched import STANDALONE
+
 ROOT = Path(__file__).resolve().parents[2]
-TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-FOREIGN = re.compile(
-    r"^(RANK|LOCAL_|WORLD_SIZE|GROUP_|MASTER_|SLURM_|OMPI_|PMI|MPI_|TORCH)|NCCL_|GLOO_"
-)
 NAMES = ["broadcast", "scatter", "gather", "reduce", "all_reduce", "all_gather"]
 NAMES += ["reduce_scatter", "all_to_all", "barrier", "send_recv"]
 
 
-def run(*command, timeout=90, **variables):
-    """Run to the end; nothing is left behind if it hangs."""
-    environment = {k: v for k, v in os.environ.items() if not FOREIGN.search(k)}
-    environment |= {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""} | variables
-    process = subprocess.Popen(
-        [str(part) for part in command],
-        cwd=ROOT,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    try:
-        out, err = process.communicate(timeout=timeout)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        out, err = process.communicate()
-        pytest.fail(f"{command} hangs; it printed:\n{out}\n{err}")
-    return subprocess.CompletedProcess(command, process.returncode, out, err)
+def run(*command, **variables):
+    return launched.run(ROOT, command, **variables)
 
 
 def on_ranks(world_size, script, *arguments, **variables):
-    torchrun = [*TORCHRUN, f"--nproc-per-node={world_size}"]
+    torchrun = [*STANDALONE, f"--nproc-per-node={world_size}"]
     return run(*torchrun, f"src/{script}", *arguments, **variables)
 
 
@@ -192,7 +171,7 @@ def can_have_a_network_of_its_own():
     "and a kernel that lets this user create a network namespace",
 )
 def test_the_kernel_counts_what_the_page_says():
-    torchrun = " ".join([*TORCHRUN, "--nproc-per-node=3"])
+    torchrun = " ".join([*STANDALONE, "--nproc-per-node=3"])
     done = run(*in_a_network_of_its_own(f"{torchrun} src/03_wire_bytes.py"))
     assert done.returncode == 0, done.stderr
     rows = re.findall(r"^(\w+) +([\d.]+) S +([\d.]+) S$", done.stdout, re.MULTILINE)

@@ -1,16 +1,12 @@
 """src/03_ring_all_reduce.py: the sums, the bytes, and what it refuses."""
 
-import os
-import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.launched import STANDALONE, run
+
 ROOT = Path(__file__).resolve().parents[2]
-TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-FOREIGN = re.compile(r"^(RANK|LOCAL_|WORLD_SIZE|GROUP_|MASTER_|SLURM_|OMPI_|PMI|MPI_)")
 
 COMPARE = """
 import sys
@@ -47,15 +43,7 @@ dist.destroy_process_group()
 
 
 def torchrun(world_size, *command):
-    environment = {k: v for k, v in os.environ.items() if not FOREIGN.search(k)}
-    return subprocess.run(
-        [*TORCHRUN, f"--nproc-per-node={world_size}", *map(str, command)],
-        cwd=ROOT,
-        env=environment | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""},
-        capture_output=True,
-        text=True,
-        timeout=90,
-    )
+    return run(ROOT, [*STANDALONE, f"--nproc-per-node={world_size}", *command])
 
 
 @pytest.mark.parametrize("world_size", [3, 4])

@@ -15,7 +15,8 @@ import pytest
 
 from common import data, distributed
 from common.distributed import BadInput
-from tests.scripts.trainings import SRC, environment, read, script, sentence
+from tests.launched import environment
+from tests.scripts.trainings import SRC, read, script, sentence
 
 NAME = "05_ddp_spawn.py"
 LINES = re.compile(

@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-from tests.scripts.trainings import SRC, environment
+from tests.launched import environment
+from tests.scripts.trainings import SRC
 from tools.bench_kills import children, finish
 
 SCRIPT = SRC / "07_elastic.py"

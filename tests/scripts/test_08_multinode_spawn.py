@@ -8,18 +8,13 @@ from importlib import import_module
 import pytest
 
 from common.distributed import BadInput
+from tests.launched import free_port
 from tests.scripts.trainings import assert_same_bits, read, script, sentence
 
 multinode_spawn = import_module("08_multinode_spawn")
 
 NAME = "08_multinode_spawn.py"
 EPOCH = re.compile(r"^\[node (\d) local (\d) rank (\d)\] Epoch (\d) \|", re.M)
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("", 0))
-        return probe.getsockname()[1]
 
 
 @pytest.fixture(scope="module")

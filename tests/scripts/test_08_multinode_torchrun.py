@@ -2,28 +2,24 @@
 
 import json
 import math
-import os
 import re
-import signal
-import socket
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import torch
 
+from tests.launched import TORCHRUN, finish, free_port, start
+from tests.scripts.trainings import read
+
 ROOT = Path(__file__).resolve().parents[2]
 SRC = ROOT / "src"
 SCRIPT = str(SRC / "08_multinode_torchrun.py")
-TORCHRUN = [sys.executable, "-m", "torch.distributed.run"]
 EPOCH = re.compile(
     r"^\[node (\d+) local (\d+) rank (\d+)\] "
     r"Epoch (\d+) \| Batch size (\d+) \| Steps (\d+)$",
     re.M,
 )
-LAUNCHED = re.compile(r"^(RANK|LOCAL_|WORLD_SIZE|GROUP_|MASTER_|TORCHELASTIC)")
-
 # Runs the script and looks, on every rank, at what one rank's output cannot tell.
 OBSERVER = f"""
 import glob, sys
@@ -50,38 +46,9 @@ script.distributed.log(f"after the end threads={{threads()}}")
 """
 
 
-def start(folder, command, **variables):
-    """Start ``command`` in a session of its own, without a launcher's variables."""
-    environment = {k: v for k, v in os.environ.items() if not LAUNCHED.match(k)}
-    environment |= {"CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"} | variables
-    return subprocess.Popen(
-        list(map(str, command)),
-        cwd=folder,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-
-
-def finish(process):
-    """Wait for it; nothing it started is left behind, even if it hangs."""
-    try:
-        out, err = process.communicate(timeout=300)
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
-
-
 def torchrun(folder, ranks, *arguments):
     options = ["--standalone", f"--nproc-per-node={ranks}"]
     return finish(start(folder, [*TORCHRUN, *options, *arguments]))
-
-
-def read(path):
-    return torch.load(path, weights_only=True)
 
 
 @pytest.fixture(scope="module", params=[1, 2, 3])
@@ -171,11 +138,8 @@ def test_resumed_run_equals_uninterrupted_run(run, tmp_path):
 
 def test_two_nodes_on_one_machine(tmp_path):
     """Two agents that find each other; node 1 need not see the snapshot."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
     options = ["--nnodes=2", "--nproc-per-node=2", "--rdzv-id=test"]
-    options += ["--rdzv-backend=c10d", f"--rdzv-endpoint=127.0.0.1:{port}"]
+    options += ["--rdzv-backend=c10d", f"--rdzv-endpoint=127.0.0.1:{free_port()}"]
     folders = [tmp_path / "a", tmp_path / "b"]
     for folder in folders:
         folder.mkdir()

@@ -15,7 +15,8 @@ from common.checkpoint import check_folder, newest
 from common.distributed import BadInput
 from common.mesh import Grid, plan_grid, split_blocks
 from tests.in_ranks import assert_right, every_check_in
-from tests.scripts.trainings import SRC, run, script, sentence, torchrun
+from tests.launched import run
+from tests.scripts.trainings import SRC, script, sentence, torchrun
 
 checkpoint_to_file = import_module("16_checkpoint_to_file")
 fsdp_tensor_parallel = import_module("16_fsdp_tensor_parallel")

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -10,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tools import figures, serve, transcripts
+from tools import figures, serve
+from tools.fresh_copy import ROOT, tree_files
+from tools.transcript_catalog import FOLDER
 
-ROOT = transcripts.ROOT
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 
 
@@ -43,12 +45,24 @@ def test_every_target_that_runs_something_brings_its_environment():
         assert set(needed.split()) & {"env", "site"}, f"make {target} lacks env"
 
 
-def test_python_that_is_not_there_is_one_sentence():
-    done = make("env", "PYTHON=python-of-tomorrow")
-    assert done.returncode == 2
-    first, *rest = done.stderr.splitlines()
-    assert first.startswith("make: there is no python-of-tomorrow on this machine: ")
-    assert all(line.startswith("make") for line in rest)  # make's own last word
+def old_pythons() -> list[str]:
+    """Pythons before 3.10 on PATH or kept by pyenv."""
+    kept = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    found = [str(path) for path in kept.glob("[23].*/bin/python")]
+    found += filter(None, map(shutil.which, ("python2", "python3.8", "python3.9")))
+    code = "import sys; sys.exit(sys.version_info >= (3, 10))"
+    starts = [subprocess.run([name, "-c", code], capture_output=True) for name in found]
+    return [done.args[0] for done in starts if done.returncode == 0]
+
+
+def test_missing_or_old_python_is_one_sentence():
+    for python in {"python-of-tomorrow", *old_pythons()}:
+        done = make("env", f"PYTHON={python}")
+        assert done.returncode == 2
+        first, *rest = done.stderr.splitlines()
+        assert first.startswith(f"make: {python} is missing or too old, the workshop ")
+        assert "3.10 or newer" in first and "make PYTHON=" in first
+        assert all(line.startswith("make") for line in rest)  # make's own last word
 
 
 def test_every_tool_that_make_runs_exists():
@@ -79,7 +93,7 @@ def test_every_lesson_is_on_the_map_of_the_readme():
 
 
 def test_verdict_in_the_readme_is_the_recorded_one():
-    recorded = transcripts.FOLDER / "using_check_deadlock.txt"
+    recorded = FOLDER / "using_check_deadlock.txt"
     *lines, _footer = recorded.read_text(encoding="utf-8").splitlines()
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert "\n".join(["```text", *lines, "```"]) in text, (
@@ -213,7 +227,7 @@ def test_figure_that_cannot_be_drawn_is_named(tmp_path, monkeypatch, capsys):
 def test_no_file_names_a_registry():
     """Where packages come from is the reader's own setting of pip."""
     hosts = re.compile(r"pypi\.org|files\.pythonhosted|download\.pytorch\.org/whl")
-    for name in transcripts.tree_files():
+    for name in tree_files():
         path = ROOT / name
         if path.suffix in (".py", ".md", ".toml", ".txt", ".rst", ".yaml", "") and (
             path != Path(__file__)

@@ -1,115 +1,28 @@
 """src/starter: the two files to copy, run as they are and with their places changed."""
 
+import argparse
 import ast
 import math
 import os
 import re
 import runpy
-import signal
-import socket
-import subprocess
 import sys
-import time
 
 import pytest
 import torch
-from torch.distributed.checkpoint.format_utils import dcp_to_torch_save
 
-from tests.scripts.trainings import LIMIT, SRC, assert_same_bits, environment
-from tools.bench_kills import TORCHRUN, children
-
-STARTER = SRC / "starter"
-LINES = {"train_ddp.py": 250, "train_fsdp.py": 290}
-BOTH = pytest.mark.parametrize("name", LINES)
-SMALL = ["--batch-size", "256", "--workers", "0", "--log-every", "5"]
-FAST = [*SMALL, "--warmup-steps", "5", "--learning-rate", "0.01"]
-
-
-# Starting them
-
-
-def start(folder, ranks, program, *arguments):
-    """Start the ranks of one machine without a launcher: each has its own status."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
-    where = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": str(ranks)}
-    return [
-        subprocess.Popen(
-            [sys.executable, program, *arguments],
-            cwd=folder,
-            env=environment(**where, RANK=str(rank), LOCAL_RANK=str(rank)),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-        for rank in range(ranks)
-    ]
-
-
-def end(processes, limit=LIMIT):
-    """Statuses of all ranks, what rank 0 printed, the errors of all."""
-    done = []
-    try:
-        for process in processes:
-            done.append(process.communicate(timeout=limit))
-    finally:
-        for process in processes:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-    statuses = [process.returncode for process in processes]
-    return statuses, done[0][0], "".join(err for _, err in done)
-
-
-def train(folder, ranks, program, *arguments):
-    statuses, out, err = end(start(folder, ranks, program, *arguments))
-    assert statuses == [0] * ranks, err
-    return out
-
-
-def read_until(process, beginning):
-    """Read what a rank prints up to a line that begins so; returns that line."""
-    for line in process.stdout:
-        if line.startswith(beginning):
-            return line
-    pytest.fail(f"no line begins with {beginning!r}: {process.communicate()}")
-
-
-def found(pattern, text):
-    match = re.search(pattern, text, re.M)
-    assert match, text
-    return match[1]
-
-
-def changed(folder, name, **changes):
-    """A copy with some of its places changed, as its user does."""
-    text = (STARTER / name).read_text()
-    for old, new in changes.values():
-        assert text.count(old) == 1, old
-        text = text.replace(old, new)
-    (folder / name).write_text(text)
-    return folder / name
-
-
-def state(folder, name):
-    """Step, model and optimizer of the newest snapshot of a run in this folder."""
-    if name == "train_ddp.py":
-        return torch.load(folder / "snapshot.pt", weights_only=True)
-    step = max(int(p.name[5:]) for p in (folder / "snapshots").iterdir())
-    dcp_to_torch_save(folder / "snapshots" / f"step-{step}", folder / "whole.pt")
-    whole = torch.load(folder / "whole.pt")
-    model, optimizer = whole["model_state_dict"], whole["optim_state_dict"]
-    return {"step": step, "model": model, "optimizer": optimizer}
-
-
-def assert_same_end(left, right):
-    """Bit for bit the same model and moments, after the same steps."""
-    assert left["step"] == right["step"]
-    assert_same_bits(left["model"], right["model"], "model")
-    moments = left["optimizer"]["state"], right["optimizer"]["state"]
-    assert_same_bits(*moments, "optimizer")
-
+from tests.scripts.starters import (
+    BOTH,
+    FAST,
+    LINES,
+    STARTER,
+    changed,
+    end,
+    found,
+    start,
+    state,
+    train,
+)
 
 # The files
 
@@ -179,7 +92,8 @@ def test_every_validation_sample_counts_once(name, ranks, batch, tmp_path):
     out = train(tmp_path, ranks, STARTER / name, "1", "1", *options)
     printed = float(found(r"validation loss ([\d.]+)", out))
     module = runpy.run_path(str(STARTER / name))
-    model = (module.get("make_model") or module["Model"])().eval()
+    made = module["make_model"]()
+    model = (made[0] if isinstance(made, tuple) else made).eval()
     model.load_state_dict(state(tmp_path, name)["model"])
     points, classes = zip(*module["make_datasets"]()[1], strict=True)
     with torch.no_grad():
@@ -187,128 +101,134 @@ def test_every_validation_sample_counts_once(name, ranks, batch, tmp_path):
         assert abs(printed - module["loss_function"](model, batch).item()) < 2e-6
 
 
-def test_rate_rises_to_the_given_one_and_falls_to_a_tenth(tmp_path):
+@pytest.mark.full
+@BOTH
+def test_rate_rises_to_the_given_one_and_falls_to_a_tenth(name, tmp_path):
     """Seen in the last steps of a run that is still warming up and of a longer one."""
     rates = []
     for epochs, warmup in (("1", "29"), ("2", "10")):
         folder = tmp_path / epochs
         folder.mkdir()
         options = [*FAST[:-4], "--warmup-steps", warmup, "--learning-rate", "0.01"]
-        train(folder, 1, STARTER / "train_ddp.py", epochs, "1", *options)
-        groups = state(folder, "train_ddp.py")["optimizer"]["param_groups"]
-        rates.append(groups[0]["lr"])
+        train(folder, 1, STARTER / name, epochs, "1", *options)
+        rates.append(state(folder, name)["optimizer"]["param_groups"][0]["lr"])
     cosine = 0.55 + 0.45 * math.cos(math.pi * 19 / 20)
     assert rates == pytest.approx([0.01 * 15 / 30, 0.01 * cosine])
 
 
-# Ends and resumptions
+@BOTH
+def test_forwards_ranks_and_epochs_draw_their_own_numbers(name):
+    """An epoch has each of 12 samples once, in its own order; no draw is made twice."""
 
-NOISY = """
-class Noisy(data.TensorDataset):
-    def __getitem__(self, index):
-        points, classes = super().__getitem__(index)
-        return points + 0.1 * torch.randn(32), classes
+    class Drawing(list):
+        def __getitem__(self, index):
+            return torch.tensor(index), torch.rand(())
+
+    def epoch(first):
+        return [
+            (index.item(), draw.item())
+            for rank in (0, 1)
+            for number in range(first, first + 6)
+            for index, draw in zip(*get(rank, number), strict=True)
+        ]
+
+    def get(rank, number):
+        parts = {"accumulation": 2, "batch_size": 4, "steps_per_epoch": 3}
+        args = argparse.Namespace(**parts, seed=0, rank=rank, world_size=2, epoch=None)
+        return micro_batch(Drawing(range(12)), args, number)
+
+    micro_batch = runpy.run_path(str(STARTER / name))["micro_batch"]
+    one, two = epoch(0), epoch(6)
+    assert sorted(index for index, _ in one) == list(range(12))
+    assert sorted(index for index, _ in two) == list(range(12))
+    assert [index for index, _ in one] != [index for index, _ in two]
+    assert len({draw for _, draw in one + two}) == 24
+    assert epoch(6) == two
+
+
+DRAWING = """
+class Drawing(nn.Dropout):
+    def forward(self, x):
+        if self.training:
+            print("drew", torch.rand(()).item(), file=sys.stderr)
+        return super().forward(x)
 
 
 # (2) your model"""
-LONG = ["4", "1", "--batch-size", "60", "--accumulation", "2", "--workers", "1"]
-LONG += ["--log-every", "5"]
-STEPS = 4 * (4001 // 60)
-
-
-@pytest.fixture(scope="module")
-def uninterrupted(tmp_path_factory):
-    """``uninterrupted(name)``: (program with random augmentation, how it ends)."""
-    known = {}
-
-    def get(name):
-        if name not in known:
-            folder = tmp_path_factory.mktemp("whole")
-            program = changed(
-                folder,
-                name,
-                data=("data.TensorDataset(points", "Noisy(points"),
-                noisy=("# (2) your model", NOISY),
-            )
-            train(folder, 3, program, *LONG)
-            known[name] = program, state(folder, name)
-        return known[name]
-
-    return get
-
-
-def assert_resumes_to(expected, folder, ranks, program, *arguments):
-    out = train(folder, ranks, program, *arguments)
-    assert int(found(r"^After (\d+) steps", out)) > 0
-    assert_same_end(state(folder, program.name), expected)
 
 
 @pytest.mark.full
-@pytest.mark.cold("ranks and their data workers are sent signals")
 @BOTH
-@pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGTERM])
-def test_signal_saves_ends_with_0_and_resumes_exactly(
-    name, number, tmp_path, uninterrupted
-):
-    """SIGUSR1 to one rank; SIGTERM to all processes, data workers included."""
-    program, expected = uninterrupted(name)
-    processes = start(tmp_path, 3, program, *LONG)
-    read_until(processes[0], "step 20 ")
-    if number == signal.SIGUSR1:
-        os.kill(processes[1].pid, number)
-    else:
-        for process in processes:
-            os.killpg(process.pid, number)
-    statuses, _, err = end(processes)
-    assert statuses == [0, 0, 0], err
-    assert 20 <= state(tmp_path, name)["step"] < STEPS
-    assert_resumes_to(expected, tmp_path, 3, program, *LONG)
-
-
-@pytest.mark.full
-@pytest.mark.cold("a rank among the processes below its launcher is killed")
-@BOTH
-def test_killed_rank_is_started_again_and_ends_alike(name, tmp_path, uninterrupted):
-    program, expected = uninterrupted(name)
-    command = [*TORCHRUN, "--nproc-per-node=3", "--max-restarts=2", program, *LONG]
-    process = subprocess.Popen(
-        list(map(str, command)),
-        cwd=tmp_path,
-        env=environment(TORCH_DISABLE_SHARE_RDZV_TCP_STORE="1"),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
+def test_dropout_of_each_rank_and_forward_is_another(name, tmp_path):
+    program = changed(
+        tmp_path,
+        name,
+        dropout=("nn.Dropout(0.1)", "Drawing(0.1)"),
+        drawing=("# (2) your model", DRAWING),
     )
-    try:
-        read_until(process, "step 100 ")
-        ranks = [pid for pid in children(process.pid) if children(pid)]
-        os.kill(ranks[-1], signal.SIGKILL)
-        out, _ = process.communicate(timeout=LIMIT)
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-    assert process.returncode == 0, out
-    assert re.search(r"^After (66|132|198) steps", out, re.M), out
-    assert_same_end(state(tmp_path, name), expected)
+    options = [*FAST, "--batch-size", "1000", "--accumulation", "2"]
+    statuses, _, err = end(start(tmp_path, 2, program, "1", "1", *options))
+    assert statuses == [0, 0], err
+    draws = re.findall("drew (.*)", err)
+    layers = 3 if name == "train_fsdp.py" else 1
+    assert len(draws) == len(set(draws)) == 2 * 4 * 2 * layers
+
+
+COUNTING = """
+from torch.utils._python_dispatch import TorchDispatchMode
+class Counting(TorchDispatchMode):
+    reduced = 0
+    def __torch_dispatch__(self, op, types, args=(), kwargs=None):
+        Counting.reduced += "c10d" in str(op) and "reduce" in str(op)
+        return op(*args, **(kwargs or {}))
+
+
+# (2) your model"""
 
 
 @pytest.mark.full
-@pytest.mark.cold("all processes are killed while they save")
 @BOTH
-def test_kill_in_a_save_leaves_the_snapshot_before(name, tmp_path):
-    """Saved in every step, so that most of the time a save is under way."""
-    every_step = ["6", "0.001", *FAST]
-    for _ in range(3):
-        processes = start(tmp_path, 2, STARTER / name, *every_step)
-        read_until(processes[0], "step ")
-        time.sleep(0.2)
-        for process in processes:
-            os.killpg(process.pid, signal.SIGKILL)
-        end(processes)
-    out = train(tmp_path, 2, STARTER / name, *every_step)
-    assert int(found(r"^After (\d+) steps", out)) > 0
-    assert state(tmp_path, name)["step"] == 6 * (4001 // 256)
+def test_gradients_are_reduced_once_per_step(name, tmp_path):
+    """However many forwards a step has: without no_sync each would reduce them."""
+    step = "        loss = train_step("
+    program = changed(
+        tmp_path,
+        name,
+        counting=("# (2) your model", COUNTING),
+        count=(step, f"        with Counting():\n    {step}"),
+        show=("| saved", "| reduced {Counting.reduced} times | saved"),
+    )
+    counts = []
+    for accumulation in ("1", "3"):
+        folder = tmp_path / accumulation
+        folder.mkdir()
+        options = ["--batch-size", "1200", "--accumulation", accumulation]
+        out = train(folder, 2, program, "1", "1", *FAST, *options)
+        counts.append(int(found(r"reduced (\d+) times", out)))
+    assert counts[0] == counts[1] > 0
+
+
+@pytest.mark.full
+@BOTH
+def test_gradient_of_all_ranks_is_clipped_to_the_norm_of_1(name, tmp_path):
+    """A step of SGD with rate 1 is as long as the gradient that it is given."""
+    program = changed(
+        tmp_path,
+        name,
+        optimizer=("AdamW(model.parameters())", "SGD(model.parameters())"),
+        loss=("return nn.functional", "return 1000 * nn.functional"),
+    )
+    ends = []
+    for rate in ("0", "1"):
+        folder = tmp_path / rate
+        folder.mkdir()
+        options = ["--batch-size", "4000", "--warmup-steps", "0"]
+        options += ["--learning-rate", rate]
+        train(folder, 2, program, "1", "1", *options)
+        ends.append(state(folder, name)["model"].values())
+    steps = [after - before for before, after in zip(*ends, strict=True)]
+    length = torch.cat([step.flatten() for step in steps]).norm().item()
+    assert length == pytest.approx(1, abs=1e-4)
 
 
 # Refusals

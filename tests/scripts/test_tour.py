@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tools import transcripts
+from tools.fresh_copy import ROOT, fresh_copy
 
 TIMEOUT = 300
 
@@ -20,7 +20,7 @@ TIMEOUT = 300
 @pytest.fixture
 def clone() -> Iterator[Path]:
     """The working tree as a newcomer would clone it."""
-    with transcripts.fresh_copy() as tree:
+    with fresh_copy() as tree:
         yield tree
 
 
@@ -226,7 +226,7 @@ def test_failing_site_is_one_sentence(clone, monkeypatch):
 
 
 def test_old_python_is_told_that_only_the_site_is_missing(monkeypatch):
-    monkeypatch.syspath_prepend(str(transcripts.ROOT / "tools"))
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
     import site_builder
 
     assert site_builder.why_not() == "" or sys.version_info < (3, 11)

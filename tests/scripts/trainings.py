@@ -1,43 +1,14 @@
 """Starting the training scripts from tests, and comparing what they leave."""
 
-import os
-import re
-import signal
-import subprocess
 import sys
 from pathlib import Path
 
 import torch
 
+from tests.launched import STANDALONE, run
+
 ROOT = Path(__file__).resolve().parents[2]
 SRC = ROOT / "src"
-LAUNCHED = re.compile(r"^(RANK|LOCAL_|WORLD_SIZE|GROUP_|MASTER_|TORCHELASTIC)")
-LIMIT = 300  # seconds; each takes about 10 on an idle machine
-
-
-def environment(**variables):
-    """No GPU, one thread for each rank, no variables of a launcher around us."""
-    kept = {k: v for k, v in os.environ.items() if not LAUNCHED.match(k)}
-    return kept | {"CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"} | variables
-
-
-def run(folder, command, **variables):
-    """Run to the end; nothing that it started is left behind, even if it hangs."""
-    process = subprocess.Popen(
-        list(map(str, command)),
-        cwd=folder,
-        env=environment(**variables),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    try:
-        out, err = process.communicate(timeout=LIMIT)
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-    return subprocess.CompletedProcess(command, process.returncode, out, err)
 
 
 def script(folder, name, *arguments, **variables):
@@ -47,8 +18,8 @@ def script(folder, name, *arguments, **variables):
 
 def torchrun(folder, ranks, *command, **variables):
     """Run ``command`` in so many ranks."""
-    start = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    return run(folder, [*start, f"--nproc-per-node={ranks}", *command], **variables)
+    start = [*STANDALONE, f"--nproc-per-node={ranks}"]
+    return run(folder, [*start, *command], **variables)
 
 
 def sentence(done):
@@ -71,7 +42,7 @@ def assert_same_bits(left, right, place="snapshot"):
         assert left.keys() == right.keys(), place
         for key in left:
             assert_same_bits(left[key], right[key], f"{place}[{key!r}]")
-    elif isinstance(left, list):
+    elif isinstance(left, (list, tuple)):
         assert len(left) == len(right), place
         for number, pair in enumerate(zip(left, right, strict=True)):
             assert_same_bits(*pair, f"{place}[{number}]")

@@ -1,0 +1,56 @@
+"""Commands that tests start, with no launcher around them, and end for good."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run"]
+STANDALONE = [*TORCHRUN, "--standalone"]
+FOREIGN = re.compile(
+    r"^(RANK|LOCAL_|WORLD_SIZE|GROUP_|MASTER_|SLURM_|OMPI_|PMI|MPI_|TORCH)|NCCL_|GLOO_"
+)
+LIMIT = 300  # seconds; each takes about 10 on an idle machine
+
+
+def environment(**variables):
+    """No GPU, one thread for each rank, no variables of a launcher around us."""
+    kept = {k: v for k, v in os.environ.items() if not FOREIGN.search(k)}
+    return kept | {"CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"} | variables
+
+
+def start(folder, command, **variables):
+    """Start a command in a session of its own."""
+    return subprocess.Popen(
+        list(map(str, command)),
+        cwd=folder,
+        env=environment(**variables),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def finish(process, limit=LIMIT):
+    """Wait for it; nothing that it started is left behind, even if it hangs."""
+    try:
+        out, err = process.communicate(timeout=limit)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+def run(folder, command, limit=LIMIT, **variables):
+    """Run a command to its end."""
+    return finish(start(folder, command, **variables), limit)
+
+
+def free_port():
+    """A port of this machine on which nobody listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]

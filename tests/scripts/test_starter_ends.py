@@ -1,0 +1,161 @@
+"""src/starter: runs that are stopped or killed, and resumed bit for bit."""
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import time
+
+import pytest
+
+from tests.launched import LIMIT
+from tests.scripts.starters import (
+    BOTH,
+    FAST,
+    STARTER,
+    assert_same_end,
+    changed,
+    end,
+    found,
+    read_until,
+    start,
+    start_torchrun,
+    state,
+    train,
+)
+from tools.bench_kills import children
+
+NOISY = """
+class Noisy(data.TensorDataset):
+    def __getitem__(self, index):
+        points, classes = super().__getitem__(index)
+        return points + 0.1 * torch.randn(32), classes
+
+
+# (2) your model"""
+LONG = ["4", "1", "--batch-size", "120", "--accumulation", "2", "--workers", "2"]
+LONG += ["--log-every", "5"]
+STEPS = 4 * (4001 // 120)
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory):
+    """``uninterrupted(name)``: (program with random augmentation, how it ends)."""
+    known = {}
+
+    def get(name):
+        if name not in known:
+            folder = tmp_path_factory.mktemp("whole")
+            program = changed(
+                folder,
+                name,
+                data=("data.TensorDataset(points", "Noisy(points"),
+                noisy=("# (2) your model", NOISY),
+            )
+            train(folder, 3, program, *LONG)
+            known[name] = program, state(folder, name)
+        return known[name]
+
+    return get
+
+
+def assert_resumes_to(expected, folder, ranks, program, *arguments):
+    out = train(folder, ranks, program, *arguments)
+    assert int(found(r"^After (\d+) steps", out)) > 0
+    assert_same_end(state(folder, program.name), expected)
+
+
+@pytest.mark.full
+@pytest.mark.cold("ranks and their data workers are sent signals")
+@BOTH
+@pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGTERM])
+def test_signal_saves_ends_with_0_and_resumes_exactly(
+    name, number, tmp_path, uninterrupted
+):
+    """SIGUSR1 to one rank; SIGTERM to all processes, data workers included."""
+    program, expected = uninterrupted(name)
+    processes = start(tmp_path, 3, program, *LONG)
+    read_until(processes[0], "step 20 ")
+    if number == signal.SIGUSR1:
+        os.kill(processes[1].pid, number)
+    else:
+        for process in processes:
+            os.killpg(process.pid, number)
+    statuses, _, err = end(processes)
+    assert statuses == [0, 0, 0], err
+    assert 20 <= state(tmp_path, name)["step"] < STEPS
+    assert_resumes_to(expected, tmp_path, 3, program, *LONG)
+
+
+@pytest.mark.full
+@pytest.mark.cold("a rank among the processes below its launcher is killed")
+@BOTH
+def test_killed_rank_is_started_again_and_ends_alike(name, tmp_path, uninterrupted):
+    program, expected = uninterrupted(name)
+    process = start_torchrun(tmp_path, 3, program, *LONG)
+    try:
+        read_until(process, "step 50 ")
+        ranks = [pid for pid in children(process.pid) if children(pid)]
+        os.kill(ranks[-1], signal.SIGKILL)
+        out, _ = process.communicate(timeout=LIMIT)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+    assert process.returncode == 0, out
+    assert re.search(r"^After (33|66|99) steps", out, re.M), out
+    assert_same_end(state(tmp_path, name), expected)
+
+
+@pytest.mark.full
+@pytest.mark.cold("the launcher is killed, and its ranks lose their parent")
+@BOTH
+def test_ranks_of_a_killed_torchrun_save_and_end(name, tmp_path, uninterrupted):
+    program, expected = uninterrupted(name)
+    process = start_torchrun(tmp_path, 3, program, *LONG)
+    try:
+        read_until(process, "step 20 ")
+        process.kill()
+        process.communicate(timeout=LIMIT)  # until no rank holds the pipe
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    assert 20 <= state(tmp_path, name)["step"] < STEPS
+    assert_resumes_to(expected, tmp_path, 3, program, *LONG)
+
+
+@pytest.mark.full
+@BOTH
+def test_rank_0_decides_for_all_what_is_resumed(name, tmp_path):
+    """Rank 1 sees other snapshots, as on a node that lags behind."""
+    train(tmp_path, 2, STARTER / name, "1", "1", *FAST)
+    whole = shutil.copytree(tmp_path, tmp_path / "whole")
+    train(whole, 2, STARTER / name, "2", "1", *FAST)
+    other = tmp_path / "other"
+    (other / "snapshots" / "step-99").mkdir(parents=True)
+    (other / "snapshots" / "step-99" / ".metadata").touch()
+    (other / "snapshots" / "step-15").symlink_to(tmp_path / "snapshots" / "step-15")
+    ranks = start(tmp_path, 2, STARTER / name, "2", "1", *FAST, folder_of_1=other)
+    statuses, out, err = end(ranks)
+    assert statuses == [0, 0], err
+    assert out.startswith("After 15 steps") and "step 30 of 30 | saved" in out
+    if name == "train_ddp.py":  # a checkpoint of FSDP now lies in two folders
+        assert_same_end(state(tmp_path, name), state(whole, name))
+
+
+@pytest.mark.full
+@pytest.mark.cold("all processes are killed while they save")
+@BOTH
+def test_kill_in_a_save_leaves_the_snapshot_before(name, tmp_path):
+    """Saved in every step, so that most of the time a save is under way."""
+    every_step = ["6", "0.001", *FAST]
+    for _ in range(3):
+        processes = start(tmp_path, 2, STARTER / name, *every_step)
+        read_until(processes[0], "step ")
+        time.sleep(0.2)
+        for process in processes:
+            os.killpg(process.pid, signal.SIGKILL)
+        end(processes)
+    out = train(tmp_path, 2, STARTER / name, *every_step)
+    assert int(found(r"^After (\d+) steps", out)) > 0
+    assert state(tmp_path, name)["step"] == 6 * (4001 // 256)

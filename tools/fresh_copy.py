@@ -1,0 +1,45 @@
+"""Copies of the working tree, as a learner's clone would be, to run commands in."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+NOT_COPIED = (".git", ".venv", "_build", ".workshop", "__pycache__")
+
+
+@contextmanager
+def fresh_copy() -> Iterator[Path]:
+    """A copy of the working tree without what git ignores; gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="transcript-") as folder:
+        tree = Path(folder).resolve() / "workshop"
+        (tree.parent / "tmp").mkdir()
+        for name in tree_files():
+            target = tree / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, target)
+        yield tree
+
+
+def tree_files() -> list[str]:
+    """The files that a clone of the working tree as it is now would have."""
+    listing = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    if listing.returncode == 0:
+        names = sorted(set(filter(None, listing.stdout.split("\0"))))
+    else:  # a downloaded archive has no history
+        names = [
+            str(path.relative_to(ROOT))
+            for path in sorted(ROOT.rglob("*"))
+            if not set(path.relative_to(ROOT).parts) & set(NOT_COPIED)
+        ]
+    return [name for name in names if (ROOT / name).is_file()]

@@ -1,0 +1,131 @@
+"""docs/transcripts/catalog.toml: the commands whose output the pages show."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import shutil
+import sys
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import practice_cluster
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib  # pyright: ignore[reportMissingImports]
+
+FOLDER = Path(__file__).resolve().parent.parent / "docs" / "transcripts"
+NAME = re.compile(r"[A-Za-z0-9_]+")
+PRACTICE_CLUSTER = "practice cluster"
+
+
+class TranscriptError(Exception):
+    """One sentence: what is wrong with a name, the catalog, a file or a command."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One ``[[transcript]]`` of the catalog.
+
+    ``command`` is one command or several, a line each (a backslash at the end of a
+    line goes on). ``normalise`` holds pairs of a regular expression and what stands
+    for it in comparisons (``re.MULTILINE``). ``setup`` runs first and is not shown,
+    ``cleanup`` always runs last, whatever came before. ``inside`` is the start of a
+    command which runs those that are shown, such as ``workshop cluster run``.
+    ``needs`` names programs without which the command cannot run at all, or
+    ``practice cluster``. ``cold`` says why a test must start Python cold (tests/warm).
+    """
+
+    name: str
+    command: str
+    normalise: tuple[tuple[str, str], ...] = ()
+    sort_lines: bool = False
+    status: int = 0
+    setup: str = ""
+    cleanup: str = ""
+    inside: str = ""
+    limit: int = 120
+    cold: str = ""
+    needs: tuple[str, ...] = ()
+
+    @property
+    def path(self) -> Path:
+        return FOLDER / f"{self.name}.txt"
+
+    @property
+    def commands(self) -> list[str]:
+        """The command lines; continued lines belong to one command."""
+        return re.findall(r"(?:.*\\\n)*.+", self.command.strip())
+
+    @property
+    def needs_nodes(self) -> bool:
+        return PRACTICE_CLUSTER in self.needs
+
+    def missing_programs(self) -> list[str]:
+        programs = [name for name in self.needs if name != PRACTICE_CLUSTER]
+        absent = [name for name in programs if not shutil.which(name)]
+        if self.needs_nodes and (reasons := practice_cluster.missing()):
+            absent.append(f"a practice cluster ({'; '.join(reasons)})")
+        return absent
+
+
+def load_catalog(path: Path | None = None) -> dict[str, Entry]:
+    """The entries of the catalog by name, in its order.
+
+    Raises:
+        TranscriptError: it cannot be read, or an entry has a wrong or unknown field.
+    """
+    path = path or FOLDER / "catalog.toml"
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8")).get("transcript", [])
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise TranscriptError(f"cannot read {path}: {error}") from error
+    entries: dict[str, Entry] = {}
+    for table in tables:
+        entry = _entry(path, table)
+        if entry.name in entries:
+            raise TranscriptError(f"{path.name}: {entry.name} appears twice")
+        entries[entry.name] = entry
+    return entries
+
+
+def _entry(path: Path, table: dict) -> Entry:
+    name = str(table.get("name", ""))
+    if not NAME.fullmatch(name) or not str(table.get("command", "")).strip():
+        raise TranscriptError(
+            f"{path.name}: each [[transcript]] needs a command and a name of letters, "
+            f"digits and underscores, not {name!r}"
+        )
+    if unknown := set(table) - {field.name for field in fields(Entry)}:
+        raise TranscriptError(
+            f"{path.name}: {name} has unknown fields {', '.join(sorted(unknown))}"
+        )
+    try:
+        pairs = tuple((str(a), str(b)) for a, b in table.get("normalise", ()))
+        for pattern, replacement in pairs:
+            re.sub(pattern, replacement, "")
+    except (re.error, ValueError, TypeError) as error:
+        raise TranscriptError(
+            f"{path.name}: {name}: normalise holds pairs "
+            f'["regular expression", "replacement"]: {error}'
+        ) from error
+    needs = tuple(table.get("needs", ()))
+    return Entry(**{**table, "normalise": pairs, "needs": needs})
+
+
+def select(catalog: dict[str, Entry], names: list[str]) -> list[Entry]:
+    """The named entries, or all of them.
+
+    Raises:
+        TranscriptError: a name is not in the catalog; near names are offered.
+    """
+    for name in names:
+        if name not in catalog:
+            near = difflib.get_close_matches(name, catalog, n=3, cutoff=0.4)
+            hint = f": did you mean {' or '.join(near)}?" if near else ""
+            raise TranscriptError(
+                f"{name!r} is not in docs/transcripts/catalog.toml{hint}"
+            )
+    return [catalog[name] for name in names or catalog]
