@@ -27,26 +27,10 @@ def programs_of(entry: Entry) -> set[str]:
     return {name for name in PROGRAMS if re.search(rf"\b{re.escape(name)}", text)}
 
 
-def cover() -> set[str]:
-    """A few transcripts whose commands start every program of src/."""
-    chosen, missing = set(), set(PROGRAMS)
-    while missing:
-        most = max(CATALOG, key=lambda name: len(programs_of(CATALOG[name]) & missing))
-        if not (new := programs_of(CATALOG[most]) & missing):
-            break  # test_a_transcript_starts_every_program names them
-        chosen.add(most)
-        missing -= new
-    return chosen
-
-
-COVER = cover()
 EVERY_ONE = [
     pytest.param(
         name,
-        marks=[
-            *([pytest.mark.nodes] if entry.needs_nodes else []),
-            *([] if name in COVER else [pytest.mark.full]),
-        ],
+        marks=[pytest.mark.full, *([pytest.mark.nodes] if entry.needs_nodes else [])],
     )
     for name, entry in CATALOG.items()
 ]

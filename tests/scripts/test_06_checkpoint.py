@@ -39,7 +39,7 @@ sys.path.insert(0, {str(SRC)!r})
 import torch, torch.distributed as dist, torch.multiprocessing as mp
 from importlib import import_module
 from pathlib import Path
-from common.distributed import free_port
+from common.distributed import prepare_spawn
 script = import_module("06_checkpoint")
 
 class CutOff(Exception):
@@ -86,9 +86,7 @@ def run_rank(rank, world_size):
     dist.destroy_process_group()
 
 if __name__ == "__main__":
-    os.environ["MASTER_ADDR"] = "127.0.0.1"
-    os.environ["MASTER_PORT"] = str(free_port())
-    mp.spawn(run_rank, (3,), nprocs=3)
+    mp.spawn(run_rank, (3,), nprocs=prepare_spawn(3))
 """
 
 
