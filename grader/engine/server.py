@@ -13,6 +13,7 @@ import os
 import select
 import signal
 import socket
+import sys
 
 import torch
 
@@ -78,6 +79,6 @@ def _import(name: str) -> None:
     importlib.import_module(name)
     if name == "torch._dynamo":
         # init_process_group empties these caches: each rank would copy them to do so
-        torch._dynamo.trace_rules.clear_lru_cache()
+        sys.modules[name].trace_rules.clear_lru_cache()
     tampering.take()
     gc.freeze()
