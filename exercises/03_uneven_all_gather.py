@@ -5,7 +5,8 @@ tokens per sentence, or the last batch are not so kind. The usual way takes thre
 tell everybody the lengths; pad to the longest one and gather; cut the padding off.
 
 Send tensors, not pickled objects: ``dist.all_gather_object`` would do it in a line,
-and would turn every number into bytes and back, on the CPU.
+and would turn every number into bytes and back, on the CPU. And send little more than
+the rows: no rank pads further than to the longest one.
 
 Check your answer with: workshop check 03_uneven_all_gather
 

@@ -7,7 +7,9 @@ rank, at the first start, after each kill, and once more when somebody starts th
 command a day later. Each time it must go on from the newest snapshot, and at the end
 the weights must be those of a run that nobody disturbed.
 
-* ``data(step)`` gives this rank's batch of a step, the same whenever it is asked.
+* ``data(step)`` gives this rank's batch ``x, y`` of a step, the same whenever it is
+  asked. The first step is number 0, and the loss of a batch is
+  ``F.mse_loss(ddp_model(x), y)``.
 * All nodes see the same folder, but one rank alone may write the snapshot.
 * A snapshot is due after every ``save_every`` steps, counted from the beginning of the
   training, and not at other times.

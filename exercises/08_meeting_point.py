@@ -6,8 +6,9 @@ Every node has several network interfaces, and reports them with their addresses
     Report("n2", {"lo": "127.0.0.1/8", "ens3": "10.1.0.12/16", "br0": "172.17.0.1/16"})
 
 Not every one leads to the other nodes. ``lo`` is the node itself. An address that
-begins with 169.254 was given by nobody: the interface waits for a network. And every
-node has the same ``172.17.0.1``: a network for containers *inside* the node.
+begins with 169.254 was given by nobody: the interface waits for a network. An interface
+with ``0.0.0.0/0`` has no address yet. And every node has the same ``172.17.0.1``: a
+network for containers *inside* the node.
 
 A meeting point is an address of the first node, in a network in which every node has an
 address of its own. The interface of that network is what GLOO_SOCKET_IFNAME must name,

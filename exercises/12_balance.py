@@ -20,7 +20,8 @@ def slowest(costs: list[float], sizes: list[int]) -> float:
     """The largest cost of a device, if the first gets ``sizes[0]`` layers, and so on.
 
     Raises:
-        ValueError: the sizes are not all above 0, or are not those of all layers.
+        ValueError: the sizes are not all above 0, or are not those of all layers; the
+            message names them.
     """
     # TODO 1 of 2: refuse sizes that do not fit, naming them; else add up.
     raise NotImplementedError("TODO 1 of 2")

@@ -104,9 +104,14 @@ def read(path: Path) -> Compose:
     if not isinstance(content, dict) or not isinstance(content.get("services"), dict):
         raise _refused("the file has no services")
     declared = content.get("networks") or {}
-    nodes = [
-        _node(name, service, declared) for name, service in content["services"].items()
-    ]
+    nodes = []
+    for name, service in content["services"].items():
+        try:
+            nodes.append(_node(name, service, declared))
+        except (TypeError, AttributeError) as error:
+            raise _refused(
+                f"service {name} is not of the right form: {error}"
+            ) from None
     return Compose(nodes)
 
 
@@ -144,9 +149,21 @@ def _node(name: str, service: Any, declared: dict) -> Node:
         host_network=mode == "host",
         host_pids=service.get("pid") == "host",
         ports=tuple(str(port) for port in service.get("ports") or []),
-        options=options,
+        options=_from_environment(service.get("environment") or {}) | options,
         script=script,
     )
+
+
+def _from_environment(variables: Any) -> dict[str, str]:
+    """The options that torchrun takes from PET_NNODES and the like."""
+    if isinstance(variables, list):
+        parts = (str(text).partition("=") for text in variables)
+        variables = {name: value for name, _, value in parts}
+    return {
+        name[len("PET_") :].lower().replace("_", "-"): str(value)
+        for name, value in variables.items()
+        if str(name).startswith("PET_")
+    }
 
 
 def _torchrun(name: str, command: Any) -> tuple[dict[str, str], tuple[str, ...]]:

@@ -8,6 +8,7 @@ file could replace them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ _allclose, _equal, _sort = torch.allclose, torch.equal, torch.sort
 _is_initialized, _get_world_size = dist.is_initialized, dist.get_world_size
 _all_gather_object = dist.all_gather_object
 
+ADDRESS = re.compile(r" (object )?at 0x[0-9a-f]+")
 passed = 0  # comparisons that were right so far, in this rank
 
 
@@ -118,7 +120,7 @@ def equal(actual: Any, expected: Any, what: str) -> None:
         return _equal_lists(actual, expected, what)
     if torch.is_tensor(actual) and actual.numel() == 1:
         actual = actual.item()
-    if actual != expected:
+    if not _same(actual, expected):
         raise Mismatch(what, f"is {_short(actual)}, expected {_short(expected)}")
     return _pass()
 
@@ -218,13 +220,25 @@ def _equal_lists(actual: Sequence, expected: Sequence, what: str) -> None:
         equal(a, e, f"{what}, item {index}")
 
 
+def _same(actual: Any, expected: Any) -> bool:
+    """``==``, where a comparison that gives no answer, as of arrays, is False."""
+    try:
+        return bool(actual == expected)
+    except (TypeError, ValueError, RuntimeError):
+        return False
+
+
 def _tensor(value: Any, what: str) -> torch.Tensor:
     if isinstance(value, torch.Tensor):
         full: Callable[[], torch.Tensor] | None = getattr(value, "full_tensor", None)
-        return value if full is None else full()  # a DTensor holds only its shard
+        value = value if full is None else full()  # a DTensor holds only its shard
+        if value.is_sparse or value.device.type != "cpu":
+            kind = "sparse tensor" if value.is_sparse else f"tensor on {value.device}"
+            raise Mismatch(what, f"is a {kind}, expected a dense one on the CPU")
+        return value
     try:
         return _exact(value)
-    except (TypeError, ValueError, RuntimeError):
+    except (TypeError, ValueError, RuntimeError, OverflowError):
         raise Mismatch(
             what, f"is a {type(value).__name__}, expected a tensor or a number"
         ) from None
@@ -257,4 +271,5 @@ def _number(value: torch.Tensor) -> str:
 
 def _short(value: Any, length: int = 160) -> str:
     text = str(value) if isinstance(value, BaseException) else repr(value)
+    text = ADDRESS.sub("", text)  # which differs from rank to rank
     return text if len(text) <= length else text[: length - 3] + "..."

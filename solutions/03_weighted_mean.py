@@ -5,7 +5,7 @@ smaller batch; another one may have no sample at all. Wanted on every rank is th
 over *all samples*, as if one process had held them all. The mean of the ranks' means
 is another number: in it a sample counts for more where there are few.
 
-The samples themselves need not travel: two numbers of each rank are enough.
+Do not send the samples themselves: two numbers of each rank are enough.
 
 Check your answer with: workshop check 03_weighted_mean
 

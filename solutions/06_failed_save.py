@@ -29,8 +29,8 @@ def save_or_all_raise(write: Write, snapshot: dict, path: Path) -> None:
     When it returns, on any rank, the file is complete.
 
     Raises:
-        SaveError: on every rank, if ``write`` raised on rank 0; with its message, and
-            ready for the next collective.
+        SaveError: on every rank, if ``write`` raised on rank 0. Its message contains
+            that of the error, and the ranks are ready for the next collective.
     """
     # TODO 1 of 1: rank 0 writes and tells all ranks what went wrong, if anything did.
     # [start answer 1]

@@ -10,7 +10,7 @@ from typing import Any
 
 # The rank's row in the memory it shares with the supervisor (float64 each).
 IN_COMM, CALLS, PHASE, CPU, BEAT, FIELDS = 0, 1, 2, 3, 4, 5
-STARTING, LOADING, CHECKING, REPORTED = 0.0, 1.0, 2.0, 3.0
+STARTING, LOADING, JOINING, CHECKING, REPORTED = 0.0, 1.0, 2.0, 3.0, 4.0
 
 _exit = os._exit
 

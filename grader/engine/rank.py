@@ -17,7 +17,6 @@ import inspect
 import linecache
 import os
 import random
-import re
 import socket
 import sys
 import threading
@@ -30,16 +29,17 @@ import torch
 
 from grader import expect
 from grader.engine import rendezvous, sandbox, tampering
-from grader.engine.channel import CHECKING, LOADING, PHASE, REPORTED, Reporter
+from grader.engine.channel import CHECKING, JOINING, LOADING, PHASE, REPORTED, Reporter
+from grader.engine.handed import Handed
 from grader.engine.ledger import Ledger
-from grader.engine.whereabouts import Watcher, learners_frame
+from grader.engine.whereabouts import Watcher, communicates, learners_frame
 from grader.verdicts.classics.exceptions import of_exception
+from grader.verdicts.evidence import CONSEQUENCES
 
 MAX_MESSAGE = 2000
 MAX_FRAMES = 12
 
 _exit = os._exit
-_ADDRESS = re.compile(r" (object )?at 0x[0-9a-f]+")
 
 
 def main(job: dict, rank: int, channel: socket.socket, output: int, state) -> None:
@@ -72,6 +72,7 @@ class Session:
         self.ledger = Ledger(self.path)
         self.main_thread = threading.main_thread().ident or 0
         self.scheduler: Any = None
+        self.handed: Handed | None = None
 
     # -- the main thread ---------------------------------------------------------
     def run(self) -> None:
@@ -80,18 +81,13 @@ class Session:
         try:
             report = self._check()
         except expect.Mismatch as error:
-            report = {
-                "status": "mismatch",
-                "what": error.what,
-                "problem": str(error.problem)[:MAX_MESSAGE],
-                "suspicion": error.suspicion,
-                "way": error.way,
-                **self._where(error),
-            }
+            report = self._mismatch(error)
         except SystemExit as error:
             report = {"status": "exit", "code": str(error.code), **self._where(error)}
         except BaseException as error:
             report = {"status": "raised", **self._exception(error)}
+            if report["fault"] and (wrong := self._reason(error, report)):
+                report = self._mismatch(wrong) | {"frames": report["frames"]}
         report["notes"] = self.scheduler.notes if self.scheduler else []
         report["phase"] = self.state[PHASE]
         report["passed"] = expect.passed
@@ -109,12 +105,14 @@ class Session:
         torch.default_generator.manual_seed(self.job["seed"])
         random.seed(self.job["seed"])
         self.state[PHASE] = LOADING
-        exercise = self._load_exercise()
+        if module := self._load_exercise():
+            self.handed = Handed(module)
+        self.state[PHASE] = JOINING
         check = _load_check(self.job["check_path"], self.job["function"])
         rendezvous.join(self.job, self.rank)
         self.state[PHASE] = CHECKING
         with self.ledger:
-            check(**self._arguments(check, exercise))
+            check(**self._arguments(check))
         return {"status": "ok"}
 
     def _load_exercise(self) -> types.ModuleType | None:
@@ -137,10 +135,10 @@ class Session:
         exec(compile(source, self.path, "exec"), module.__dict__)
         return module
 
-    def _arguments(self, check, exercise) -> dict[str, Any]:
+    def _arguments(self, check) -> dict[str, Any]:
         """What the check asks for by the names of its parameters."""
         known = {
-            "exercise": exercise,
+            "exercise": self.handed,
             "exercise_path": Path.cwd() / os.path.basename(self.path),
             "rank": self.rank,
             "world_size": self.job["world_size"],
@@ -168,6 +166,47 @@ class Session:
         return self.scheduler
 
     # -- what is told of an exception --------------------------------------------
+    def _mismatch(self, error: expect.Mismatch) -> dict[str, Any]:
+        return {
+            "status": "mismatch",
+            "what": error.what,
+            "problem": str(error.problem)[:MAX_MESSAGE],
+            "suspicion": error.suspicion,
+            "way": error.way,
+            **self._where(error),
+        }
+
+    def _reason(self, error: BaseException, report: dict) -> expect.Mismatch | None:
+        """What the learner's code left behind that a check could not work with."""
+        if self.handed is not None and self.handed.wrong is not None:
+            return self.handed.wrong
+        said = f"{report['type']}: {report['message'][:300]}"
+        inner = _innermost(error)
+        if inner.f_code.co_name == "_engine_run_backward":
+            return expect.Mismatch("the backward pass", f"cannot run, {said}")
+        called = any(row.line for row in self.ledger.rows)
+        lost = any(words in said for words in CONSEQUENCES)
+        if called and not lost and communicates(inner):
+            sentence = "a collective of the check failed after your calls"
+            return expect.Mismatch("", f"{sentence}: is each message received? {said}")
+        return None
+
+    def _is_fault_of_check(
+        self, message: str, error: BaseException, frames: list[dict]
+    ) -> bool:
+        """Whether the check's own code failed, not a line of the learner.
+
+        The innermost frame of the two decides. What a check raises on purpose (`raise`,
+        `assert`) in a function that the learner calls is meant for the learner.
+        """
+        if self.state[PHASE] == LOADING or self.path in message:  # of a child process
+            return False
+        if not frames or frames[-1]["mine"]:
+            return not frames
+        if isinstance(error, AssertionError):
+            return _innermost(error).f_code.co_filename != self.job["check_path"]
+        return not frames[-1]["text"].startswith("raise")
+
     def _where(self, error: BaseException) -> dict[str, Any]:
         """The frames of the learner's file and of the check, the innermost last."""
         frames = [
@@ -195,14 +234,15 @@ class Session:
             message = "(its message cannot be shown)"
         if isinstance(error, SyntaxError) and error.filename == self.path:
             message = f"{error.msg} (line {error.lineno})"
-        cut = _ADDRESS.sub("", message[:MAX_MESSAGE])
-        kind = type(error).__name__
+        cut = expect.ADDRESS.sub("", message[:MAX_MESSAGE])
+        kind, where = type(error).__name__, self._where(error)
         return {
             "type": kind,
             "message": cut,
             "length": len(message),
             "suspicion": of_exception(kind, cut),
-            **self._where(error),
+            "fault": self._is_fault_of_check(message, error, where["frames"]),
+            **where,
         }
 
     def _what_was_left(self) -> dict[str, Any]:
@@ -245,6 +285,11 @@ class Session:
 
         for name in ("_exit", "abort", "kill", "killpg"):
             recorded(os, name)
+
+
+def _innermost(error: BaseException) -> types.FrameType:
+    """The frame in which ``error`` was raised."""
+    return [frame for frame, _ in traceback.walk_tb(error.__traceback__)][-1]
 
 
 @functools.cache

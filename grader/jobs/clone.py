@@ -14,6 +14,12 @@ from pathlib import Path
 
 from grader.jobs.job import Launch, Worker
 
+# torchrun's options that it takes from the environment, as PET_NNODES
+TOLD_BY_ENVIRONMENT = """for name in ${!PET_@}; do
+  option=${name#PET_}
+  told+=("--${option,,}=${!name}")
+done
+"""
 RECORDED = ("torchrun", "python", "python3", "mpirun", "mpiexec")
 
 
@@ -34,9 +40,14 @@ def make_clone(folder: Path, root: Path, python: str) -> None:
 
 def _recorder(folder: Path, name: str, python: str) -> str:
     """A shell script that writes down how it was called, then is ``name``."""
+    told, then = "told=()\n", ""
     if name == "torchrun":
+        told += TOLD_BY_ENVIRONMENT
         real = f'exec "{python}" -m torch.distributed.run "$@"'
     elif name.startswith("python"):
+        # what computes a number or a name for the script does so in a dry run, too
+        program = '[[ "$*" == *.py* || " $*" == *" -m "* ]]'
+        then = f'{program} || {{ "{python}" "$@"; exit; }}\n'
         real = f'exec "{python}" "$@"'
     else:
         real = (
@@ -46,9 +57,10 @@ def _recorder(folder: Path, name: str, python: str) -> str:
     return f"""#!/bin/bash
 host=${{PAPER_HOST:-$(hostname)}}
 file="{folder}/record/launch.{name}.$host.$$"
-printf '%s\\0' "${{SLURM_JOB_ID:-$PBS_JOBID}}" "$host" "$PWD" "$@" > "$file.new"
+{told}printf '%s\\0' "${{SLURM_JOB_ID:-$PBS_JOBID}}" "$host" "$PWD" "$@" \
+  "${{told[@]}}" > "$file.new"
 mv "$file.new" "$file"
-if [[ -e "{folder}/record/only_launch" && "$1" != -c ]]; then exit 0; fi
+{then}if [[ -e "{folder}/record/only_launch" ]]; then exit 0; fi
 {real}
 """
 

@@ -33,7 +33,10 @@ class Launch:
     job: str = ""  # the number that the scheduler gave
 
     def option(self, *names: str) -> str | None:
-        """The value of ``--name VALUE`` or ``--name=VALUE``; ``_`` counts as ``-``."""
+        """The value of ``--name VALUE`` or ``--name=VALUE``; ``_`` counts as ``-``.
+
+        Of torchrun's options also that of ``PET_NAME`` in its environment.
+        """
         wanted = {name.replace("_", "-") for name in names}
         for index, argument in enumerate(self.args):
             name, equals, value = argument.partition("=")
@@ -41,6 +44,13 @@ class Launch:
                 following = self.args[index + 1 : index + 2]
                 return value if equals else (following or ("",))[0]
         return None
+
+    @property
+    def nodes(self) -> str | None:
+        """What ``--nnodes`` says: 3:3, from 3 to 3, is 3."""
+        told = self.option("--nnodes")
+        fewest, _, most = (told or "").partition(":")
+        return fewest if told and fewest == most else told
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from grader.verdicts.verdict import MAX_LINES, Kind, Verdict
 from grader.verdicts.wording import call_text, cut
 
 # The order of the questions is the order of the verdicts: does it load, did a rank
-# crash, raise, hang, leave early; do the ledgers agree; are the values right; was the
-# way right. The first that finds something is the verdict.
+# crash, raise, hang, leave early; do the ledgers agree; are the values right; did the
+# check itself fail; was the way right. The first that finds something is the verdict.
 QUESTIONS = (
     loading.grader_failed,
     loading.functions_were_replaced,
@@ -28,6 +28,7 @@ QUESTIONS = (
     ending.left_early,
     values.ledgers_disagree,
     values.wrong_value,
+    loading.check_failed,
     ending.process_still_runs,
     ending.thread_still_runs,
     values.wrong_way,

@@ -83,12 +83,17 @@ class Rank:
         return mine[-1] if mine else {}
 
     @property
+    def fault(self) -> bool:
+        """It raised in the check's own code: no line of the learner is to blame."""
+        return self.status == "raised" and bool(self.report.get("fault"))
+
+    @property
     def mismatch(self) -> dict | None:
         """Its report as a wrong value; a plain failed assert of the check is one."""
         if self.status == "mismatch":
             return self.report
         plain = self.status == "raised" and self.report["type"] == "AssertionError"
-        if plain and not self.frame:
+        if plain and not self.frame and not self.fault:
             return {"what": "", "problem": self.report["message"], "suspicion": ""}
         return None
 

@@ -27,7 +27,8 @@ def check_broadcast(exercise, rank, seed, root):
 def rounds(calls):
     """Rounds until all messages are through, one message per rank and round.
 
-    ``calls`` has for each rank its list of ("send" or "recv", peer), in order.
+    ``calls`` has for each rank its list of ("send" or "recv", peer), in order. The
+    peer of a ``recv`` without a source is None: it takes what comes.
     """
     ready, done = [0] * len(calls), [0] * len(calls)
     waiting = True
@@ -36,7 +37,8 @@ def rounds(calls):
         for rank, row in enumerate(calls):
             if done[rank] < len(row) and row[done[rank]][0] == "send":
                 peer = row[done[rank]][1]
-                if calls[peer][done[peer] : done[peer] + 1] == [("recv", rank)]:
+                following = calls[peer][done[peer] : done[peer] + 1]
+                if following in ([("recv", rank)], [("recv", None)]):
                     ready[rank] = ready[peer] = 1 + max(ready[rank], ready[peer])
                     done[rank] += 1
                     done[peer] += 1

@@ -29,7 +29,8 @@ open(path, "w").write(json.dumps(place))
 def read(options, what):
     """The options as torchrun understands them."""
     expect.that(
-        isinstance(options, list) and all(isinstance(word, str) for word in options),
+        isinstance(options, (list, tuple))
+        and all(isinstance(word, str) for word in options),
         f"{what} must return a list of words, not {options!r}",
     )
     for word in options:
@@ -74,11 +75,13 @@ def test_static_options_mean_what_they_should(exercise, seed):
             f"{what}: --rdzv-backend={found.rdzv_backend}, not static",
         )
         expect.equal(int(found.node_rank), node_rank, f"{what}: --node-rank")
-        address, port = found.master_addr, int(found.master_port)
-        if found.rdzv_endpoint:
+        address, port = found.master_addr, str(found.master_port)
+        names = "--master-addr", "--master-port"
+        if found.rdzv_endpoint:  # torchrun takes it instead
             address, _, port = found.rdzv_endpoint.partition(":")
-        expect.equal(address, hosts[0], f"{what}: --master-addr")
-        expect.equal(int(port or 29400), 29400, f"{what}: --master-port")
+            names = "the host of --rdzv-endpoint", "the port of --rdzv-endpoint"
+        expect.equal(address, hosts[0], f"{what}: {names[0]}")
+        expect.equal(port, "29400", f"{what}: {names[1]}")
 
 
 @pytest.mark.ranks(1, init=False)

@@ -26,9 +26,10 @@ def test_all_agents_are_sent_to_the_first_node(exercise_path, scheduler, seed):
     """All agents are told the number of nodes, and one address on the first node."""
     job = scheduler.submit(exercise_path, nodes=2 + seed % 2, only_launch=True)
     launches = job.started("torchrun")
+    told = [launch.nodes for launch in launches]
+    expect.equal(told, [str(len(job.nodes))] * len(launches), "--nnodes of the agents")
     for option, expected in (
         ("--master-addr", job.nodes[0]),
-        ("--nnodes", str(len(job.nodes))),
         ("--nproc-per-node", "2"),
     ):
         told = [launch.option(option) for launch in launches]

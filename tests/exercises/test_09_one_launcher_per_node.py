@@ -17,8 +17,7 @@ def test_srun_starts_one_torchrun_on_each_node(exercise_path, scheduler, seed):
     expect.that(job.state == "COMPLETED", job.ending)
     expect.equal(job.hosts("torchrun"), job.nodes, "the hosts that start torchrun")
     for launch in job.started("torchrun"):
-        told = launch.option("--nnodes")
-        expect.equal(told, str(nodes), f"--nnodes on {launch.host}")
+        expect.equal(launch.nodes, str(nodes), f"--nnodes on {launch.host}")
         told = launch.option("--nproc-per-node")
         expect.equal(told, str(RANKS_PER_NODE), f"--nproc-per-node on {launch.host}")
 

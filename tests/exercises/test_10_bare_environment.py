@@ -26,8 +26,7 @@ def test_every_task_starts_torchrun(exercise_path, scheduler, seed):
     for task in tasks:
         folder = str(scheduler.folder)
         expect.equal(task.cwd, folder, f"the folder of the task on {task.host}")
-        nnodes = task.option("--nnodes")
-        expect.equal(nnodes, str(nodes), f"--nnodes on {task.host}")
+        expect.equal(task.nodes, str(nodes), f"--nnodes on {task.host}")
         missing = "src/08_multinode_torchrun.py" not in task.args
         expect.that(not missing, f"{task.host}: torchrun was not told what to train")
     expect.that(job.state == "COMPLETED", job.ending)

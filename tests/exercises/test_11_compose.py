@@ -21,7 +21,8 @@ def test_file_has_two_nodes(exercise_path):
     expect.that(len(nodes) == 2, f"there must be two services, but there are: {names}")
     for node in nodes:
         expect.that(
-            "standalone" not in node.options and node.option("nnodes", "1") == "2",
+            "standalone" not in node.options
+            and node.option("nnodes", "1") in ("2", "2:2"),
             f"{node.name} must say --nnodes=2: with anything else it does not wait for "
             "one more node",
         )

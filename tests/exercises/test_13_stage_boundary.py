@@ -51,8 +51,11 @@ def take_forward(exercise, stage, inputs, rank):
     """Forward of one micro-batch, as the learner's code does it."""
     x = inputs.clone().requires_grad_() if rank == 0 else None
     found = exercise.forward(stage, x, (len(inputs), WIDTHS[rank]))
-    pair = isinstance(found, tuple) and len(found) == 2
-    expect.that(pair, "forward must return the stage's input and its output")
+    pair = isinstance(found, (tuple, list)) and len(found) == 2
+    expect.that(
+        pair and all(map(torch.is_tensor, found)),
+        "forward must return the stage's input and its output",
+    )
     return found
 
 
@@ -80,8 +83,8 @@ def test_outputs_are_those_of_one_process(exercise, rank, world_size, seed):
         expected.append(part(expected[-1]))
     expect.close(x, expected[rank], f"the input of stage {rank}")
     expect.close(y, expected[rank + 1], f"the output of stage {rank}")
-    expect.that(
-        x.requires_grad,
+    expect.that(  # rank 0 sends nothing back
+        rank == 0 or x.requires_grad,
         f"the input from rank {rank - 1} does not require a gradient, so backward "
         "will leave none in it to send back (T07)",
     )
@@ -93,13 +96,10 @@ def test_gradients_are_those_of_one_process(exercise, rank, world_size, seed):
     """After backward every weight of every stage has the gradient of one process."""
     inputs = inputs_of(seed, [5])[0]
     stage, reference = Stage(rank, seed), whole(world_size, seed)
-    entering = inputs.clone().requires_grad_()
-    loss_of(reference(entering)).backward()
+    loss_of(reference(inputs)).backward()
     x, y = take_forward(exercise, stage, inputs, rank)
     take_backward(exercise, x, y, rank, world_size)
     compare(stage, reference, rank, f"on stage {rank}")
-    if rank == 0:
-        expect.close(x.grad, entering.grad, "the gradient of the network's input")
 
 
 @pytest.mark.ranks(3, 4)

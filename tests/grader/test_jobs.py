@@ -116,6 +116,25 @@ def test_script_may_ask_for_a_job_number_on_paper(dry, tmp_path):
     assert job.output == "job 48151623\n"
 
 
+def test_python_computes_for_the_script_in_a_dry_run(dry, tmp_path):
+    text = """\
+    echo $(python -c 'print(6 * 7)') $(python3 - <<< 'print("x-m")') "$SLURM_JOB_UID"
+    python3 src/train.py || true
+    """
+    job = dry.submit(write(tmp_path, textwrap.dedent(text)))
+    assert job.output == f"42 x-m {os.getuid()}\n"
+    assert job.started("python3")[-1].args == ("src/train.py",)
+
+
+def test_what_torchrun_takes_from_its_environment_counts(dry, tmp_path):
+    line = "PET_NNODES=3:3 PET_NPROC_PER_NODE=4 torchrun --nproc_per_node=2 x.py\n"
+    (launch,) = dry.submit(write(tmp_path, HEAD + line)).launches
+    assert (launch.nodes, launch.option("--nproc-per-node")) == ("3", "2")
+    line = "torchrun --nnodes=1:3 x.py\n"
+    (launch,) = dry.submit(write(tmp_path, HEAD + line)).launches
+    assert launch.nodes == "1:3"
+
+
 def test_job_has_not_the_variables_of_the_check(dry, tmp_path, monkeypatch):
     monkeypatch.setenv("RANK", "0")
     monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")

@@ -316,8 +316,8 @@ def test_plain_assert_shows_the_values(run):
 
 def test_check_that_fails_on_a_missing_function_names_it(run):
     verdict = run("x = 1\n", check=PLAIN_ASSERT)
-    assert verdict.kind is Kind.EXCEPTION
-    assert "no attribute 'answer'" in verdict.message
+    assert verdict.kind is Kind.WRONG_VALUE
+    assert "your file defines no answer" in verdict.message
 
 
 WRONG_WAY = '''

@@ -46,7 +46,11 @@ def crash(seen: Evidence) -> Finding | None:
 
 def exception(seen: Evidence) -> Finding | None:
     """The first that is not a consequence of another rank's end."""
-    own = [rank for rank in seen.raised if not seen.is_consequence(rank.report)]
+    own = [
+        rank
+        for rank in seen.raised
+        if not (rank.fault or seen.is_consequence(rank.report))
+    ]
     if not own:
         return None
     rank, report = own[0], own[0].report
@@ -57,7 +61,7 @@ def exception(seen: Evidence) -> Finding | None:
     told = _message(report)
     lines = [f"{ranks_text(same)} raised {report['type']}: {told[0]}"]
     lines += [f"    {line}" for line in told[1:4]]
-    lines += seen.at(rank.frame) if rank.frame else _outside(report)
+    lines += seen.at(rank.frame)
     difference, suspicion = first_difference(seen)
     lines += difference + seen.others(same)
     return Finding(Kind.EXCEPTION, lines, report.get("suspicion") or suspicion)
@@ -69,14 +73,6 @@ def _message(report: dict) -> list[str]:
     if len(told[0]) > 2 * WIDTH:
         told[0] = f"{told[0][:WIDTH]}... ({report['length']:,} characters)"
     return told
-
-
-def _outside(report: dict) -> list[str]:
-    inner = (report.get("frames") or [{}])[-1]
-    return [
-        "not in your code, but while the check used what it returned:",
-        f"    {inner.get('text', '')}",
-    ]
 
 
 def hang(seen: Evidence) -> Finding | None:
@@ -99,13 +95,13 @@ def hang(seen: Evidence) -> Finding | None:
 
 
 def _only_waits_for_a_wrong_rank(seen: Evidence, blocked: list[Rank]) -> bool:
-    """Whether the blocked ranks wait for one that failed a comparison earlier.
+    """Whether the blocked ranks wait for one at which the check ended earlier.
 
     A rank that is blocked in the learner's own line, and has not reached the
     comparison at which others failed, is the cause; one that got further is a
     consequence.
     """
-    failed = [rank.report for rank in seen.ranks if rank.mismatch]
+    failed = [rank.report for rank in seen.ranks if rank.mismatch or rank.fault]
     if not failed:
         return False
     earliest = min(_progress(report, report["frames"]) for report in failed)

@@ -16,6 +16,23 @@ def grader_failed(seen: Evidence) -> Finding | None:
     return None
 
 
+def check_failed(seen: Evidence) -> Finding | None:
+    """The check's own code raised, and no wrong value explains it."""
+    rank = next((rank for rank in seen.ranks if rank.fault), None)
+    if rank is None:
+        return None
+    report = rank.report
+    error = (report["message"].strip().splitlines() or ["(without a message)"])[0]
+    inner = (report["frames"] or [{"file": "the grader", "line": 0, "text": ""}])[-1]
+    lines = [
+        f"the check itself failed, with {report['type']}: {error}",
+        f"    {inner['file']}, line {inner['line']}: {inner['text']}",
+        "this is no verdict on your answer, which may be right: please report these "
+        "lines, with your file",
+    ]
+    return Finding(Kind.ENVIRONMENT, lines)
+
+
 def functions_were_replaced(seen: Evidence) -> Finding | None:
     names = {name for rank in seen.ranks for name in rank.report.get("tampered", ())}
     if not names:

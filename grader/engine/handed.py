@@ -1,0 +1,135 @@
+"""The learner's module as a check sees it: it notes what each function returned.
+
+A check may fail with an exception of its own, such as a ``TypeError`` in ``len(x)``,
+because a function of the learner returned what its annotation rules out. That is a
+wrong value: :attr:`Handed.wrong` tells it from a fault of the check.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import numbers
+import types
+import typing
+from typing import Any
+
+from grader.expect import Mismatch
+
+NUMBERS = {float: numbers.Real, int: numbers.Integral}
+
+
+class Handed:
+    """A proxy of ``module``: the functions that a check takes from it are watched.
+
+    Attributes:
+        wrong: the last value that its function's annotation rules out, or None.
+    """
+
+    def __init__(self, module: types.ModuleType):
+        object.__setattr__(self, "_module", module)
+        object.__setattr__(self, "wrong", None)
+        for kind in list(vars(module).values()):
+            if isinstance(kind, type) and kind.__module__ == module.__name__:
+                self._watch_methods(kind)
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            value = getattr(self._module, name)
+        except AttributeError:
+            raise Mismatch("", f"your file defines no {name}") from None
+        if not isinstance(value, types.FunctionType):
+            return value
+        return self._as_the_check_calls_it(value)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._module, name, value)
+
+    def _as_the_check_calls_it(self, function: types.FunctionType):
+        """``function``, watched; arguments that it does not take are a wrong way."""
+        watched = self._watched(function)
+
+        @functools.wraps(function)
+        def call(*args, **kwargs):
+            try:
+                inspect.signature(function).bind(*args, **kwargs)
+            except TypeError as error:
+                problem = f"does not take the arguments that the exercise says: {error}"
+                raise Mismatch(function.__name__, problem) from None
+            return watched(*args, **kwargs)
+
+        return call
+
+    def _watch_methods(self, kind: type) -> None:
+        for name, method in list(vars(kind).items()):
+            if isinstance(method, types.FunctionType) and not name.startswith("__"):
+                with contextlib.suppress(Exception):  # a class may refuse to be changed
+                    setattr(kind, name, self._watched(method))
+
+    def _watched(self, function: types.FunctionType):
+        """``function``; what it returns is compared with its annotation, not kept."""
+
+        @functools.wraps(function)
+        def call(*args, **kwargs):
+            value = function(*args, **kwargs)
+            hint = _hint(function)
+            if not fits(value, hint):
+                wrong = _wrong_type(function, value, hint)
+                object.__setattr__(self, "wrong", wrong)
+            return value
+
+        return call
+
+
+@functools.cache
+def _hint(function: types.FunctionType) -> Any:
+    """What ``function`` is to return by its annotation, Any if it does not say."""
+    try:
+        return typing.get_type_hints(function).get("return", Any)
+    except Exception:  # a learner's annotation may name anything
+        return Any
+
+
+def _wrong_type(function: types.FunctionType, value: Any, hint: Any) -> Mismatch:
+    name = function.__name__
+    if value is None:
+        return Mismatch(name, "returned None: is a `return` missing?", "returns_none")
+    expected = _named(hint).replace(f"{function.__module__}.", "")
+    return Mismatch(name, f"returned {_kind(value)}, expected {expected}")
+
+
+def _kind(value: Any) -> str:
+    kind = type(value).__name__
+    if not isinstance(value, (list, tuple, set)):
+        return kind
+    inside = sorted({type(item).__name__ for item in value})
+    return f"{kind} of {', '.join(inside)}" if inside else f"empty {kind}"
+
+
+def _named(hint: Any) -> str:
+    plain = isinstance(hint, type) and not typing.get_args(hint)
+    return hint.__name__ if plain else str(hint)
+
+
+def fits(value: Any, hint: Any) -> bool:
+    """Whether ``value`` is what the annotation ``hint`` says; True if in doubt."""
+    origin, args = typing.get_origin(hint) or hint, typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        return any(fits(value, choice) for choice in args)
+    if origin is None or origin is type(None):
+        return value is None
+    if origin is Any or not isinstance(origin, type):
+        return True
+    try:
+        if not isinstance(value, NUMBERS.get(origin, origin)):
+            return False
+    except TypeError:  # a protocol, which may not be asked
+        return True
+    if origin is tuple and args and args[-1] is not Ellipsis:
+        return len(value) == len(args) and all(map(fits, value, args))
+    if origin is dict and args:
+        return all(fits(k, args[0]) and fits(v, args[1]) for k, v in value.items())
+    if args and isinstance(value, (list, tuple, set)):
+        return all(fits(item, args[0]) for item in value)
+    return True
