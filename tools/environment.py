@@ -134,17 +134,15 @@ def uv(*more: str) -> list[str]:
     return [*command, *more, *WHAT]
 
 
-def finds(command: list[str], **more: str) -> bool:
+def succeeds(title: str, *command: str, **more: str) -> bool:
     try:
-        return bool(run("looking for packages", *command, "--dry-run", **more))
+        return bool(run(title, *command, **more))
     except Stop:
         return False
 
 
-def installer(keep: bool) -> list[str]:
+def installer() -> list[str]:
     """The command that installs everything: the first way on which all is found."""
-    if keep and UV.exists() and finds(cached := uv("--offline")):
-        return cached
     soon = ("--retries=1", "--timeout=10", "--only-binary=uv")
     try:
         run("installing uv", *PIP, "install", *soon, *CONSTRAINTS, "uv")
@@ -155,7 +153,8 @@ def installer(keep: bool) -> list[str]:
         return [*PIP, "install", *WHAT]
     # auto: the build for the CPU where there is no GPU, else for the GPU's driver
     suited = uv("--torch-backend=" + os.environ.get("UV_TORCH_BACKEND", "auto"))
-    if finds(suited, UV_HTTP_RETRIES="1", UV_HTTP_TIMEOUT="10"):  # not for minutes
+    soon_enough = {"UV_HTTP_RETRIES": "1", "UV_HTTP_TIMEOUT": "10"}  # not for minutes
+    if succeeds("looking for packages", *suited, "--dry-run", **soon_enough):
         return suited
     print("  not from PyTorch's own index: everything from where pip's settings say")
     return uv()
@@ -169,9 +168,10 @@ def build() -> None:
         # inside .venv itself, the interpreter to build on is the one below it
         base = getattr(sys, "_base_executable", sys.executable)
         run("creating .venv", base, "-I", "-m", "venv", "--clear", VENV)
-    command = installer(keep)
     STAMP.unlink(missing_ok=True)  # interrupted from here on: not complete
-    run("installing PyTorch and the tools: some minutes the first time", *command)
+    if not (keep and UV.exists() and succeeds("from what is here", *uv("--offline"))):
+        title = "installing PyTorch and the tools: some minutes the first time"
+        run(title, *installer())
     code = "import torch; print(torch.__version__)"
     torch = run("importing torch", PYTHON, "-I", "-c", code).split()[-1]
     STAMP.write_text(json.dumps({**wanted(), "torch": torch}, indent=1))

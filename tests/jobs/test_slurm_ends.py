@@ -108,6 +108,7 @@ def test_cancelled_job_is_not_requeued(submit, programs):
     assert "requeue:" not in job.output
 
 
+@pytest.mark.quick
 def test_signal_saves_within_an_epoch_and_the_requeued_job_ends_alike(submit, checkout):
     """What Slurm does before the time limit (--signal=B:USR1@120), without the wait."""
     script = "job_scripts/requeue.sbatch"

@@ -143,7 +143,7 @@ def test_devices_that_are_not_there_are_refused(names):
 
 def test_launcher_around_it_is_refused(monkeypatch):
     monkeypatch.setenv("RANK", "0")
-    with pytest.raises(BadInput, match=r"RANK=0 is set.*without a launcher"):
+    with pytest.raises(BadInput, match=r"RANK=0 is set.*plain python"):
         shared.start_ranks(print, 2)
 
 

@@ -61,7 +61,7 @@ def test_command_in_the_table_runs(program, tmp_path):
         timeout=300,
     )
     assert done.returncode == FAILS.get(program, 0), done.stdout + done.stderr
-    assert done.stdout
+    assert done.stdout + done.stderr
 
 
 def test_table_has_a_command_for_nearly_every_program():
