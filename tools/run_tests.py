@@ -75,7 +75,7 @@ def parts(full: bool) -> list[Part]:
         Part("jobs", (*by_file, f"nodes and ({size})", *JOBS), workers=2),
         Part("skeletons", ()),
         Part("solutions", ("--solutions", *(() if full else ONE_SEED)), workers=2),
-        Part("answers", (ANSWERS, "-m", size), workers=2),
+        Part("answers", (ANSWERS, "-m", size), workers=3),
         Part("rest", (*by_file, f"not nodes and ({size})", *REST), workers=2),
         Part("pages", (*by_file, f"not nodes and ({size})", PAGES), workers=2),
     ]
