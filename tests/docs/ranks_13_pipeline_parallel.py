@@ -87,7 +87,13 @@ def torch_step(schedule, size, rank, world_size):
 def test_fails_when_m_does_not_divide_the_batch(rank, world_size):
     """Failed to run stage backward with two shapes on one rank, while others wait."""
     schedule = torch_schedule(ScheduleGPipe, 3, rank, world_size)
-    torch_step(schedule, 4, rank, world_size)
+    if rank == 0:
+        words = ("Failed to run stage backward",)
+        expect.raises(
+            RuntimeError, torch_step, schedule, 4, rank, world_size, words=words
+        )
+    else:
+        torch_step(schedule, 4, rank, world_size)
 
 
 @pytest.mark.ranks(3, limit=60)

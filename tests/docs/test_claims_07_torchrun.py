@@ -369,6 +369,7 @@ def test_ddp_that_outlives_its_group_may_hang():
 # Find who failed first
 
 
+@pytest.mark.cold("whose end the agent sees first is the subject")
 def test_killed_rank_leaves_no_file_and_the_others_a_consequence(tmp_path):
     options = ["--standalone", "--nproc-per-node=3", "--log-dir", "logs"]
     script = SRC / "07_one_rank_fails.py"
