@@ -30,15 +30,18 @@ from common.distributed import (
 from common.launchers import DistEnv, Master, find_master, get_dist_env
 
 
-def meet(env: DistEnv, master: Master, backend: str, timeout_s: int) -> None:
+def meet(env: DistEnv, master: Master, device: torch.device, timeout_s: int) -> None:
     """Wait until all ranks have joined, or raise BadInput; then collectives work."""
     # What torchrun sets for its processes; under other launchers we do.
     os.environ["MASTER_ADDR"] = master.address
     os.environ["MASTER_PORT"] = str(master.port)
+    gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
+    ranks = {"rank": env.rank, "world_size": env.world_size}
+    timeout = timedelta(seconds=timeout_s)
     try:
-        # every rank must reach this line: it returns when the last one has come
-        ranks = {"rank": env.rank, "world_size": env.world_size}
-        dist.init_process_group(backend, **ranks, timeout=timedelta(seconds=timeout_s))
+        # every rank must reach this line: with gloo it returns when all have joined
+        backend = choose_backend(device)
+        dist.init_process_group(backend, **ranks, timeout=timeout, device_id=gpu)
     except RuntimeError as error:
         raise BadInput(why_not_met(env, master, timeout_s, error)) from error
 
@@ -123,10 +126,9 @@ def main() -> None:
     env = get_dist_env()
     master = find_master(env)
     device = choose_device(env.local_rank)
-    backend = choose_backend(device)
-    meet(env, master, backend, args.timeout)
+    meet(env, master, device, args.timeout)
     if env.rank == 0:
-        print(f"launcher: {env.launcher} | backend: {backend}")
+        print(f"launcher: {env.launcher} | backend: {dist.get_backend()}")
         print(f"met at {master.address}:{master.port} ({master.chosen_by})")
     print_in_rank_order(env, device)
     check_sum(env, device)

@@ -14,7 +14,8 @@ import time
 import torch
 import torch.distributed as dist
 
-from common.distributed import BadInput, Parser, join, one_line_errors
+from common.distributed import BadInput, Parser, one_line_errors
+from common.process_group import join
 
 EMPTY = -1  # drawn as a dot
 Held = tuple[torch.Tensor, torch.Tensor]  # what a rank holds before and after

@@ -20,14 +20,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from common.distributed import (
-    BadInput,
-    Parser,
-    join,
-    log,
-    one_line_errors,
-    positive_int,
-)
+from common.distributed import BadInput, Parser, log, one_line_errors, positive_int
+from common.process_group import join
 
 
 def only_rank_0(values: Tensor, group: dist.ProcessGroup) -> None:

@@ -17,7 +17,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from common.distributed import Parser, join, one_line_errors, positive_int
+from common.distributed import Parser, one_line_errors, positive_int
+from common.process_group import join
 
 
 def exchange(outgoing: Tensor, incoming: Tensor) -> int:

@@ -16,7 +16,8 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 
-from common.distributed import BadInput, Parser, join, one_line_errors
+from common.distributed import BadInput, Parser, one_line_errors
+from common.process_group import join
 
 NUMEL = 720_000  # float32 elements: a multiple of most numbers of ranks
 REPEATS = 5

@@ -116,7 +116,9 @@ def run_steps(bucket_mb: float, device: torch.device) -> list[tuple[float, str]]
 @one_line_errors
 def run_rank(rank: int, world_size: int, args: argparse.Namespace) -> None:
     device = choose_device(rank)
-    dist.init_process_group(choose_backend(device), rank=rank, world_size=world_size)
+    gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
+    backend = choose_backend(device)
+    dist.init_process_group(backend, rank=rank, world_size=world_size, device_id=gpu)
     events = run_steps(args.bucket_mb, device)
     log(
         f"{LAYERS} layers, buckets of {args.bucket_mb:g} MiB, {world_size} ranks"

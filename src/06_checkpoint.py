@@ -26,8 +26,9 @@ def setup(rank: int, world_size: int) -> torch.device:
     """Take one of the machine's devices and join the other ranks."""
     device = distributed.choose_device(rank)  # here, rank and local rank are equal
     backend = distributed.choose_backend(device)
+    gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
     # every rank must reach this line; MASTER_ADDR and MASTER_PORT say where to connect
-    dist.init_process_group(backend, rank=rank, world_size=world_size)
+    dist.init_process_group(backend, rank=rank, world_size=world_size, device_id=gpu)
     return device
 
 

@@ -50,11 +50,11 @@ if __name__ == "__main__":
         error = "07_elastic.py: error: torchrun did not start this process"
         print(error, file=sys.stderr)
         sys.exit(2)
-    gpu = torch.cuda.is_available()
-    device = torch.device("cuda", int(os.environ["LOCAL_RANK"])) if gpu else "cpu"
-    dist.init_process_group("nccl" if gpu else "gloo")
-    model = nn.Linear(4, 1).to(device)
-    train(model, dist.get_rank(), device)  # DDP is gone when it returns
+    local_rank = int(os.environ["LOCAL_RANK"])
+    gpu = torch.device("cuda", local_rank) if torch.cuda.is_available() else None
+    dist.init_process_group("nccl" if gpu else "gloo", device_id=gpu)
+    model = nn.Linear(4, 1).to(gpu or "cpu")
+    train(model, dist.get_rank(), gpu or "cpu")  # DDP is gone when it returns
     if dist.get_rank() == 0:
         print("Weights", ", ".join(f"{w:.4f}" for w in model.weight[0].tolist()))
     dist.destroy_process_group()

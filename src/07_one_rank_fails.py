@@ -37,7 +37,8 @@ def main() -> None:
     )
     args = parser.parse_args()
     device = choose_device(torchrun_local_rank())
-    dist.init_process_group(choose_backend(device))
+    gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
+    dist.init_process_group(choose_backend(device), device_id=gpu)
     for step in range(5):
         if step == 3 and dist.get_rank() == args.rank:
             fail(args.how)

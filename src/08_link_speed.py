@@ -52,8 +52,11 @@ def main() -> None:
     os.environ["MASTER_PORT"] = str(master.port)
     device = choose_device(env.local_rank)
     backend = choose_backend(device)
+    gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
     # every rank must reach this line
-    dist.init_process_group(backend, rank=env.rank, world_size=env.world_size)
+    dist.init_process_group(
+        backend, rank=env.rank, world_size=env.world_size, device_id=gpu
+    )
     log(f"all-reduce over {describe_world(device)}")
     for name, numel in (("4 bytes", TINY), ("16 MiB", LARGE)):
         seconds = time_all_reduce(numel, repeats, device)

@@ -53,8 +53,9 @@ def setup(rank: int, local_rank: int, world_size: int) -> torch.device:
     """Take one of this node's devices and join the ranks of all nodes."""
     device = distributed.choose_device(local_rank)  # no node has one per rank
     backend = distributed.choose_backend(device)
+    gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
     # every rank must reach this line; MASTER_ADDR and MASTER_PORT say where to connect
-    dist.init_process_group(backend, rank=rank, world_size=world_size)
+    dist.init_process_group(backend, rank=rank, world_size=world_size, device_id=gpu)
     return device
 
 

@@ -28,8 +28,9 @@ DROPOUT = 0.1  # random numbers in every step: a resumed run must draw the same 
 def setup(local_rank: int) -> torch.device:
     """Take this rank's device and join the other ranks."""
     device = distributed.choose_device(local_rank)
+    gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
     # every rank must reach this line; torchrun has set MASTER_ADDR and all the rest
-    dist.init_process_group(distributed.choose_backend(device))
+    dist.init_process_group(distributed.choose_backend(device), device_id=gpu)
     return device
 
 

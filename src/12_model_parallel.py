@@ -120,7 +120,8 @@ def run_replica(rank: int, replicas: int, args: argparse.Namespace) -> None:
     """What each process does if there are several: one replica of the model."""
     devices = choose_devices(args, rank)
     backend = choose_backend(devices[0])
-    dist.init_process_group(backend, rank=rank, world_size=replicas)
+    gpu = None if devices[0].type == "cpu" else devices[0]
+    dist.init_process_group(backend, rank=rank, world_size=replicas, device_id=gpu)
     log(f"{replicas} replicas, each in one process on {devices[0]}, {devices[1]}")
     train_in_one_process(args, devices)
     dist.destroy_process_group()

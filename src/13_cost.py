@@ -29,9 +29,10 @@ from common.cost import (
     model_parameters,
     model_states,
 )
-from common.distributed import choose_device, join, log, one_line_errors
+from common.distributed import choose_device, log, one_line_errors
 from common.measure import count_step
 from common.pipeline import SCHEDULES, most_live
+from common.process_group import join
 
 
 def blocks_in(sizes: Sizes, span: range) -> int:

@@ -22,7 +22,7 @@ from torch.distributed.pipelining import (
 )
 
 from common.byte_gpt import BYTES, next_byte_loss
-from common.distributed import BadInput, join, log, one_line_errors
+from common.distributed import BadInput, log, one_line_errors
 from common.gpt_training import (
     Text,
     check_divides,
@@ -31,6 +31,7 @@ from common.gpt_training import (
     parse_text_training,
 )
 from common.pipeline import add_pipeline_options, cut
+from common.process_group import join
 
 STAGES_PER_RANK = {"gpipe": 1, "1f1b": 1, "interleaved": 2}
 

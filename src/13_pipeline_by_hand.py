@@ -14,9 +14,10 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from common.byte_gpt import BYTES, next_byte_loss
-from common.distributed import BadInput, join, log, one_line_errors
+from common.distributed import BadInput, log, one_line_errors
 from common.gpt_training import Text, make_gpt, make_optimizer, parse_text_training
 from common.pipeline import SCHEDULES, add_pipeline_options, cut
+from common.process_group import join
 
 
 # [start channel]
@@ -87,8 +88,7 @@ class Pipeline:
         """Take micro-batch ``k`` through this stage."""
         x = self.inputs[k]
         if not self.first:
-            # rank r - 1 sends it: [B/m, T, width]. It is a leaf of this rank's graph,
-            # and backward leaves in its .grad what that rank waits for.
+            # rank r - 1 sends it, [B/m, T, width], and waits for its .grad in backward
             x = self.activations.receive(self.empty(x)).requires_grad_()
         y = self.stage(x)
         if self.last:

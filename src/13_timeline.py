@@ -20,13 +20,13 @@ from common.cost import load_program
 from common.distributed import (
     check_output_file,
     is_rank_0,
-    join,
     log,
     one_line_errors,
     speaks_first,
     write_json,
 )
 from common.pipeline import Action, bubble, most_live
+from common.process_group import join
 
 STEPS = 2  # the first also pays for what starts lazily
 Events = list[dict]  # of one rank: what, micro_batch, begin, end

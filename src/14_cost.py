@@ -24,9 +24,10 @@ import torch.distributed as dist
 
 from common.byte_gpt import BYTES, Sizes, sizes_of
 from common.cost import FLOAT32, compare, embed_parameters, load_program, model_states
-from common.distributed import join, log, one_line_errors
+from common.distributed import log, one_line_errors
 from common.gpt_training import Text, run_and_exit
 from common.measure import count_step
+from common.process_group import join
 
 
 def own_scores(world_size: int, rank: int) -> int:

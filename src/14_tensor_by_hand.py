@@ -15,7 +15,7 @@ import torch
 import torch.distributed as dist
 
 from common.byte_gpt import ByteGPT
-from common.distributed import join, one_line_errors
+from common.distributed import one_line_errors
 from common.gpt_training import (
     Text,
     check_divides,
@@ -23,6 +23,7 @@ from common.gpt_training import (
     make_optimizer,
     parse_text_training,
 )
+from common.process_group import join
 from common.tensor_parallel import (
     Borders,
     split_gpt,

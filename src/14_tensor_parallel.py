@@ -25,7 +25,7 @@ from torch.distributed.tensor.parallel import (
 )
 
 from common.byte_gpt import ByteGPT, next_byte_loss
-from common.distributed import join, one_line_errors
+from common.distributed import one_line_errors
 from common.gpt_training import (
     Text,
     check_divides,
@@ -35,6 +35,7 @@ from common.gpt_training import (
     run_and_exit,
 )
 from common.mesh import split_blocks
+from common.process_group import join
 
 
 # [start plan]

@@ -18,7 +18,7 @@ import torch.distributed as dist
 
 from common.byte_gpt import ByteGPT, sizes_of
 from common.cost import FLOAT32, activations, compare, load_program, model_states
-from common.distributed import join, log, one_line_errors
+from common.distributed import log, one_line_errors
 from common.gpt_training import Text, local_batch, run_and_exit
 from common.measure import (
     Activations,
@@ -29,19 +29,17 @@ from common.measure import (
     optimizer_bytes,
     storage_bytes,
 )
+from common.process_group import join
 
 
 # [start zero]
-def states_of_zero(
-    stage: int, world_size: int, numel: int, mixed: bool = False
-) -> dict[str, int]:
+def states_of_zero(stage: int, world_size: int, numel: int, mixed=False) -> dict:
     """Bytes of one rank for ``numel`` parameters, section 3.1 and 5 of the paper.
 
     Adam with 16-bit parameters and gradients keeps 12 bytes more for each parameter: a
     copy, momentum and variance, of 4 bytes each. In 32 bits it needs no copy.
     """
     low, adam = (2, 12) if mixed else (4, 8)
-
     parts = {first: world_size if stage >= first else 1 for first in (1, 2, 3)}
     states = {
         "parameters": low * numel // parts[3],

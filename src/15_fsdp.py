@@ -21,7 +21,6 @@ from common.byte_gpt import ByteGPT, next_byte_loss
 from common.distributed import (
     check_output_file,
     is_rank_0,
-    join,
     log,
     one_line_errors,
     positive_float,
@@ -40,6 +39,7 @@ from common.gpt_training import (
     parse_text_training,
     run_and_exit,
 )
+from common.process_group import join
 from common.snapshot import check_saved, progress, restoring_from, save_or_continue
 
 # The scores are a view, as a linear layer returns them for three dimensions. That is

@@ -21,12 +21,12 @@ from common.distributed import (
     Parser,
     check_output_file,
     is_rank_0,
-    join,
     log,
     one_line_errors,
     speaks_first,
 )
 from common.gpt_training import run_and_exit
+from common.process_group import join
 
 SIZES = Sizes(width=96, heads=12, blocks=3, context=64)
 STEPS = 3  # the last one is shown: FSDP learns the order of the layers in the first

@@ -14,7 +14,7 @@ import torch
 import torch.distributed as dist
 
 from common.byte_gpt import ByteGPT, next_byte_loss
-from common.distributed import join, log, one_line_errors
+from common.distributed import log, one_line_errors
 from common.gpt_training import (
     Text,
     check_divides,
@@ -24,6 +24,7 @@ from common.gpt_training import (
     mean_over_ranks,
     parse_text_training,
 )
+from common.process_group import join
 from common.zero import STAGES, Zero
 
 LOW = torch.bfloat16

@@ -115,11 +115,13 @@ def train(args: argparse.Namespace, device: torch.device) -> str:
 def join_or_alone() -> torch.device:
     """Join the other ranks, if torchrun has started any; returns this rank's device."""
     if "RANK" in os.environ:
-        device = choose_device(torchrun_local_rank())
-        dist.init_process_group(choose_backend(device))  # every rank
-        return device
-    device, store = choose_device(), dist.HashStore()  # in this process
-    dist.init_process_group(choose_backend(device), store=store, rank=0, world_size=1)
+        device, alone = choose_device(torchrun_local_rank()), {}
+    else:
+        device = choose_device()
+        alone = {"store": dist.HashStore(), "rank": 0, "world_size": 1}
+    gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
+    # every rank must reach this line
+    dist.init_process_group(choose_backend(device), **alone, device_id=gpu)
     return device
 
 

@@ -17,7 +17,6 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
-from datetime import timedelta
 from pathlib import Path
 from typing import NoReturn
 
@@ -208,21 +207,6 @@ def torchrun_local_rank() -> int:
         start = "torchrun --standalone --nproc-per-node=2 SCRIPT ..."
         raise BadInput(f"torchrun did not start this process: {start}")
     return read_number("LOCAL_RANK")
-
-
-def join(program: str) -> torch.device:
-    """Join the other ranks that torchrun has started; returns this rank's device."""
-    if os.environ.get("WORLD_SIZE", "1") == "1":
-        raise BadInput(
-            "one rank has nobody to talk to: start at least two, for example with "
-            f"torchrun --standalone --nproc-per-node=4 src/{program}"
-        )
-    device = choose_device(torchrun_local_rank())
-    backend = choose_backend(device)
-    # every rank must reach this line: it returns when the last one has joined
-    dist.init_process_group(backend, timeout=timedelta(seconds=60))
-    log(f"{world_size()} ranks on {device.type} through {backend}")
-    return device
 
 
 def prepare_spawn(nprocs: int | None) -> int:

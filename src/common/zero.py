@@ -102,7 +102,7 @@ class Unit:
     def begin_step(self) -> None:
         """Forget the gradients of the step before."""
         self.reduced = False
-        self.missing = len(self.parameters)
+        self.arrived: set[nn.Parameter] = set()
         if self.stage < 2:
             self.gradients.zero_()
 
@@ -116,10 +116,14 @@ class Unit:
                 self.expect_gradients()
             self.reduce()
 
-    def gradient_arrived(self, _parameter: nn.Parameter) -> None:
-        """Called once for each parameter of the layer, within backward."""
-        self.missing -= 1
-        if self.missing == 0:
+    def gradient_arrived(self, parameter: nn.Parameter) -> None:
+        """Called once for each parameter of the layer, in a step's only backward."""
+        if parameter in self.arrived:
+            raise RuntimeError(
+                "Zero takes one backward pass in each step: call begin_step() before it"
+            )
+        self.arrived.add(parameter)
+        if len(self.arrived) == len(self.parameters):
             self.reduce()
 
 

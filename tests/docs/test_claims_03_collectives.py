@@ -210,6 +210,37 @@ def test_monitored_barrier_names_the_missing_ranks():
     assert found[0][0] == "raised" and "Rank 1 failed to pass" in found[0][2]
 
 
+def test_monitored_barrier_is_gloos_alone():
+    """With gloo, and only there: the backend of this group is another one."""
+    code = """if True:
+        import torch.distributed as dist
+        from torch.testing._internal.distributed.fake_pg import FakeStore
+        dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=2)
+        dist.monitored_barrier()"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "monitored_barrier is only implemented for GLOO backend" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("all_gather_into_tensor(torch.zeros(1), t)", "all_gather_single"),
+        ("reduce_scatter_tensor(torch.zeros(1), t)", "reduce_scatter_single"),
+    ],
+)
+def test_old_names_of_collectives_work_and_warn(old, new):
+    """The old names still work, with a ``FutureWarning``."""
+    code = f"""if True:
+        import warnings
+        t = torch.ones(1)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            dist.{old}
+        result = [(w.category.__name__, str(w.message)) for w in caught]"""
+    (told,) = values(1, code)
+    assert any(kind == "FutureWarning" and new in text for kind, text in told), told
+
+
 # -- common mistakes -----------------------------------------------------------------
 def test_assigning_the_result_gives_a_none():
     """``t = dist.all_reduce(t)``: 'NoneType' object ... on all ranks."""

@@ -484,6 +484,16 @@ def test_batch_norm_knows_its_part_only(wrap):
     torch.testing.assert_close(norm.running_mean, first.running_mean)
 
 
+def test_synchronised_batch_norm_is_for_gpus_only():
+    code = """if True:
+        import torch
+        import torch.distributed as dist
+        dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+        torch.nn.SyncBatchNorm(3)(torch.ones(2, 3))"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "SyncBatchNorm expected input tensor to be on GPU" in done.stderr
+
+
 def test_batch_norm_refuses_a_part_of_one_image(wrap):
     words = "Expected more than 1 value per channel when training"
     on_the_page(words)

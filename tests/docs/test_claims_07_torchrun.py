@@ -123,6 +123,13 @@ def test_with_the_variable_the_store_is_not_the_agents(tmp_path, environment_scr
     assert environ["TORCHELASTIC_USE_AGENT_STORE"] == "False"
 
 
+def test_the_static_rendezvous_ignores_the_variable(tmp_path, environment_script):
+    options = ["--nproc-per-node=1", f"--master-port={free_port()}", environment_script]
+    output = torchrun(tmp_path, *options, TORCH_DISABLE_SHARE_RDZV_TCP_STORE="1")
+    (environ,) = environments(output)
+    assert environ["TORCHELASTIC_USE_AGENT_STORE"] == "True"
+
+
 def test_without_torchrun_the_variable_rank_is_missing():
     code = "import torch.distributed as dist; dist.init_process_group('gloo')"
     done = subprocess.run(
@@ -265,7 +272,8 @@ def test_with_a_range_of_nodes_one_may_begin_alone(tmp_path, environment_script)
 LATER = """
 import os, time
 world_size = os.environ["WORLD_SIZE"]
-os.write(1, f"world {world_size} rank {os.environ['RANK']}\\n".encode())
+count = os.environ["TORCHELASTIC_RESTART_COUNT"]
+os.write(1, f"world {world_size} rank {os.environ['RANK']} count {count}\\n".encode())
 open(f"world_of_{world_size}_rank_{os.environ['RANK']}", "w").close()
 time.sleep(100 if world_size == "2" else 0.5)
 """
@@ -289,7 +297,9 @@ def test_a_node_that_comes_later_starts_all_ranks_again(tmp_path):
         for process in processes:
             process.kill()
     assert [process.returncode for process in processes] == [0, 0], outputs
-    worlds = re.findall(r"^world (\d) rank (\d)$", "".join(outputs), re.M)
+    found = re.findall(r"^world (\d) rank (\d) count (\d)$", "".join(outputs), re.M)
+    assert {count for *_, count in found} == {"0"}, "a node that joins is no restart"
+    worlds = [(world, rank) for world, rank, _ in found]
     assert worlds.count(("2", "0")) == worlds.count(("2", "1")) == 1
     assert sorted(rank for world, rank in worlds if world == "4") == list("0123")
 
@@ -334,36 +344,6 @@ def test_a_program_that_does_not_know_local_rank_refuses_it():
         [sys.executable, "-c", code, "--local-rank=0"], capture_output=True, text=True
     )
     assert "unrecognized arguments: --local-rank=0" in done.stderr
-
-
-# End so that it ends
-
-
-def ends_of_runs(shape, runs):
-    """How many of so many runs of src/07_teardown.py end well."""
-    done = subprocess.run(
-        [sys.executable, SRC / "07_teardown.py", shape, "--runs", str(runs)],
-        env=clean_environment() | {"OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    counts = list(map(int, re.findall(r"\d+", done.stdout)))
-    assert len(counts) == 4, done.stderr
-    assert counts[0] == runs == sum(counts[1:])
-    return counts[1]
-
-
-@pytest.mark.cold("how Python itself ends is the subject")
-def test_ddp_that_is_released_before_its_group_never_hangs():
-    """Recorded on the page with 20 runs."""
-    assert ends_of_runs("released_first", 10) == 10
-
-
-@pytest.mark.cold("how Python itself ends is the subject")
-def test_ddp_that_outlives_its_group_may_hang():
-    """Recorded on the page with 20 runs; here until one ends badly, which is chance."""
-    assert any(ends_of_runs("usual", 8) < 8 for _ in range(12))
 
 
 # Find who failed first

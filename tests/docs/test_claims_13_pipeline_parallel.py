@@ -5,6 +5,7 @@ it. What the scripts do is tested in tests/scripts/test_13_pipeline.py.
 """
 
 import json
+import subprocess
 import sys
 from fractions import Fraction
 from importlib import import_module
@@ -12,6 +13,7 @@ from pathlib import Path
 from statistics import median
 
 import pytest
+from torch.distributed.pipelining import schedules
 
 from grader.verdicts.verdict import Kind
 from tests.docs.pages import ROOT
@@ -140,6 +142,43 @@ def test_numbers_of_bytes_on_the_page():
     larger = Sizes(blocks=8)
     assert boundary_bytes(larger, 16) == boundary_bytes(sizes, 16)
     assert 1.8 < ddp(larger) / ddp(sizes) < 2
+
+
+INTERLEAVED = """
+import sys
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.pipelining import PipelineStage
+from torch.distributed.pipelining.schedules import ScheduleInterleaved1F1B
+from torch.testing._internal.distributed.fake_pg import FakeStore
+
+ranks, v = map(int, sys.argv[1:])
+dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=ranks)
+cpu, layer = torch.device("cpu"), nn.Linear(1, 1)
+stages = [PipelineStage(layer, k * ranks, v * ranks, cpu) for k in range(v)]
+schedule = ScheduleInterleaved1F1B(stages, 4 * ranks, loss_fn=nn.functional.mse_loss)
+live = most = 0
+for action in schedule.pipeline_order[0]:
+    if action is not None:
+        live += 1 if action.computation_type.name == "FORWARD" else -1
+        most = max(most, live)
+print(most)
+"""
+
+
+@pytest.mark.parametrize(("ranks", "more"), [(2, 0.25), (8, 0.4375)])
+def test_interleaving_costs_memory(ranks, more):
+    """Rank 0 holds 1 + (p - 1) / (p v) times as much: with 1F1B p micro-batches."""
+    stages = 2
+    command = [sys.executable, "-c", INTERLEAVED, str(ranks), str(stages)]
+    most = int(subprocess.check_output(command, text=True))
+    assert most / stages / ranks == 1 + more == 1 + (ranks - 1) / (ranks * stages)
+
+
+def test_torch_has_two_zero_bubble_schedules():
+    found = {name for name in vars(schedules) if "ZeroBubble" in name}
+    assert found == {"ScheduleInterleavedZeroBubble", "ScheduleZBVZeroBubble"}
 
 
 def test_loss_of_the_figure_falls_below_the_frequencies_within_40_steps():

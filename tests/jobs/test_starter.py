@@ -11,7 +11,8 @@ pytestmark = pytest.mark.full
 
 DDP, FSDP = "src/starter/train_ddp.py", "src/starter/train_fsdp.py"
 SHORT = {"EPOCHS": "2", "SAVE_EVERY": "1"}  # of 62 steps
-LONG = 30 * (4001 // 320)  # steps: time enough to be stopped in
+EPOCHS = 12
+LONG = EPOCHS * (4001 // 320)  # steps: time enough to be stopped in
 LIMIT = 300  # seconds for a job that trains
 
 
@@ -50,21 +51,22 @@ def test_trains_under_each_launcher(script, program, submit, checkout):
 @pytest.mark.parametrize("program", [DDP, FSDP])
 def test_signal_before_the_limit_saves_and_the_requeued_job_resumes(program, submit):
     """Saved at the end and when Slurm asks: the requeued job resumes what was asked."""
-    variables = {"EPOCHS": "30", "SAVE_EVERY": "30", "SCRIPT": program}
+    epochs = str(EPOCHS)
+    variables = {"EPOCHS": epochs, "SAVE_EVERY": epochs, "SCRIPT": program}
     number = submit.start(
         "job_scripts/requeue.sbatch",
         "--ntasks-per-node=1",
         args=["--batch-size", "320"],
         env=variables,
     )
-    submit.until(number, lambda job: "step 60 " in job.output, timeout=LIMIT)
+    submit.until(number, lambda job: "step 20 " in job.output, timeout=LIMIT)
     signal = ["scancel", "--batch", "--signal=USR1", str(number)]
     submit.cluster.run(signal, check=True)
     job = submit.wait(number, timeout=LIMIT)
     assert (job.state, job.exit_code, job.restarts) == ("COMPLETED", 0, 1), job.output
     assert "requeue: the time is up" in job.output
     first, second = steps_before(job.output)
-    assert first == 0 and 60 <= second < LONG
+    assert first == 0 and 20 <= second < LONG
     assert ends_trained(job.output, LONG), job.output
 
 
@@ -79,7 +81,7 @@ def pbs(cluster, tmp_path_factory):
 @pytest.mark.parametrize("program", [DDP, FSDP])
 def test_chain_of_pbs_jobs_trains_to_the_end(program, pbs, checkout):
     """The first job is ended by its walltime, its successor resumes what it saved."""
-    given = f"EPOCHS=30,SAVE_EVERY=1,SCRIPT={program},ARGS=--batch-size 320"
+    given = f"EPOCHS={EPOCHS},SAVE_EVERY=1,SCRIPT={program},ARGS=--batch-size 320"
     one_rank = "-l", "select=2:ncpus=1", "-l", "place=scatter"
     script = "job_scripts/chained.pbs"
     first = pbs.qsub(*one_rank, "-v", given, script, cwd=checkout)

@@ -100,6 +100,19 @@ def test_trains_like_one_process(rank, world_size, seed):
                 expect.that(not torch.equal(value, begin[key]), f"{key} never moved")
 
 
+@pytest.mark.ranks(2, limit=30)
+def test_second_backward_in_a_step_is_refused(rank, world_size, seed):
+    """The gradients of the first are averaged already: adding to them is wrong."""
+    inputs, targets = (local_batch(part) for part in batches(world_size, seed)[0])
+    for stage in STAGES:
+        model = gpt(seed)
+        zero = Zero(model.layers(), stage)
+        zero.begin_step()
+        next_byte_loss(model(inputs), targets).backward()
+        loss = next_byte_loss(model(inputs), targets)
+        expect.raises(RuntimeError, loss.backward, words=("one backward pass",))
+
+
 class Partly(nn.Module):
     """Two layers of odd shapes; a frozen and an unused parameter among them."""
 

@@ -1,7 +1,6 @@
 """src/07_torchrun.py: it survives kills with equal bits, and ends well."""
 
 import json
-import os
 import re
 from importlib import import_module
 
@@ -14,7 +13,7 @@ from tools import bench_kills
 
 NAME = "07_torchrun.py"
 # each costs about 6 s; `make bench` does 100
-KILLS = 20 if "WORKSHOP_CI" in os.environ else 5
+KILLS = 5  # `make bench` makes 100
 COMPLAINT = re.compile(rf"^{NAME}: error: (.*)$", re.M)
 
 

@@ -1,5 +1,6 @@
 """tools/run_tests.py: all parts run, and the table says where the time went."""
 
+import os
 import xml.etree.ElementTree as ET
 
 import pytest
@@ -34,7 +35,9 @@ def parts(tmp_path, monkeypatch):
 
 
 def test_all_parts_run_when_one_has_failed(parts, capsys):
+    before = dict(os.environ)
     assert run_tests.main() == 1
+    assert os.environ == before, "the warm Python of the parts is still set"
     shown = capsys.readouterr().out
     rows = [line.split()[:4] for line in shown.splitlines()]
     assert ["fails", "1", "1", "0"] in rows

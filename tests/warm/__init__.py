@@ -39,6 +39,7 @@ class WarmPython:
 
     def __init__(self) -> None:
         self.cold = Path(sys.executable)
+        self._outside: dict[str, str | None] = {}  # variables as they were before
         self.folder = Path(tempfile.mkdtemp(prefix="warm-", dir="/tmp"))
         self.environment = self.folder / "venv"
         self.bin = self.environment / "bin"
@@ -67,9 +68,13 @@ class WarmPython:
 
     def enter(self) -> None:
         """Programs that this process starts find the wrappers first in their PATH."""
-        os.environ["WARM_PYTHON_BIN"] = str(self.bin)
-        os.environ["WARM_COLD_PYTHON"] = str(self.cold)
-        os.environ["PATH"] = f"{self.bin}{os.pathsep}{os.environ['PATH']}"
+        mine = {
+            "WARM_PYTHON_BIN": str(self.bin),
+            "WARM_COLD_PYTHON": str(self.cold),
+            "PATH": f"{self.bin}{os.pathsep}{os.environ['PATH']}",
+        }
+        self._outside = {name: os.environ.get(name) for name in mine}
+        os.environ.update(mine)
 
     def started(self) -> set[str]:
         """The names of the programs that were started so far, warm or cold."""
@@ -80,6 +85,10 @@ class WarmPython:
 
     def close(self) -> None:
         """End the server and all that it has started; its folder goes, too."""
+        for name, value in self._outside.items():
+            os.environ.pop(name)
+            if value is not None:
+                os.environ[name] = value
         os.close(self._lifeline)
         self._server.wait()
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -63,10 +63,10 @@ def note(folder: str, arguments: list) -> None:
     try:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
         number = os.open(folder + "/started", flags, 0o666)
-    except OSError:  # a host of its own may not see the folder
+        os.write(number, os.fsencode(os.path.basename(scripts[0]) + "\n"))
+        os.close(number)
+    except OSError:  # a host of its own may not see the folder, or files may be small
         return
-    os.write(number, os.fsencode(os.path.basename(scripts[0]) + "\n"))
-    os.close(number)
 
 
 def become_cold(cold: str, arguments: list) -> None:
