@@ -4,7 +4,7 @@ A disk is full, or a quota is used up, and rank 0 cannot write the snapshot. The
 cannot see that. If rank 0 raises and leaves, they wait in the next collective for ever;
 if it keeps silent, a training runs on for days of which nothing is saved. So rank 0
 tells the others what happened, and all ranks go on or all ranks raise, for the same
-reason.
+reason. ``dist.broadcast_object_list`` sends what is not a tensor, such as a message.
 
     workshop check 06_failed_save
 

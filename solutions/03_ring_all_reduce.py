@@ -33,7 +33,10 @@ def exchange(outgoing: torch.Tensor, incoming: torch.Tensor) -> None:
 
 
 def reduce_scatter_phase(chunks: Sequence[torch.Tensor]) -> None:
-    """Phase 1: afterwards chunk r + 1 of rank r is the sum over all ranks."""
+    """Phase 1: afterwards chunk r + 1 of rank r is the sum over all ranks.
+
+    ``chunks[i]`` is this rank's chunk number i, a part of its tensor: add in place.
+    """
     rank, world_size = dist.get_rank(), dist.get_world_size()
     for step in range(world_size - 1):
         # TODO 1 of 2: send the chunk of this step, receive the one before it into

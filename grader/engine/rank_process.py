@@ -7,6 +7,7 @@ import mmap
 import os
 import socket
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 from grader.engine import processes
@@ -86,28 +87,28 @@ class RankProcess:
 
 
 class Stopwatch:
-    """Seconds from now on, less those for which ranks wait for a core."""
+    """Seconds from now on, less those for which processes wait for a core.
 
-    def __init__(self, ranks: list[RankProcess]):
+    The processes, ``pids``, wait for each other: while one of them waits for a core,
+    all do. So of each moment the longest wait is taken off, whoever's it was.
+    """
+
+    def __init__(self, pids: Iterable[int] = (), every: float = BETWEEN_LOOKS):
+        self.every = every  # seconds between two looks at the processes
         self.start = self.looked = time.monotonic()
-        self.waited = {
-            rank.pid: processes.waited_for_a_core(rank.pid) for rank in ranks
-        }
+        self.waited = {pid: processes.waited_for_a_core(pid) for pid in pids}
         self.seconds = 0.0
 
-    def passed(self, limit: float, ranks: list[RankProcess]) -> bool:
-        """Whether all ``ranks`` had ``limit`` seconds, or the clock PATIENCE times.
-
-        Ranks wait for each other: while one of them waits for a core, all do. So the
-        longest wait since the last look is taken off, whoever's it was.
-        """
+    def passed(self, limit: float, pids: Iterable[int]) -> bool:
+        """Whether all had ``limit`` seconds, or the clock PATIENCE times as many."""
         now = time.monotonic()
         if now - self.start > PATIENCE * limit:
             return True
-        if now - self.looked < BETWEEN_LOOKS:
+        if now - self.looked < self.every:
             return False
-        waited = {rank.pid: processes.waited_for_a_core(rank.pid) for rank in ranks}
-        longest = max(waited[pid] - self.waited.get(pid, 0.0) for pid in waited)
+        waited = {pid: processes.waited_for_a_core(pid) for pid in pids}
+        longer = [waited[pid] - self.waited.get(pid, 0.0) for pid in waited]
+        longest = max(longer, default=0.0)
         self.seconds += max(0.0, now - self.looked - longest)
         self.looked, self.waited = now, waited
         return self.seconds > limit

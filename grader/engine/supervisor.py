@@ -51,7 +51,7 @@ class Run:
         self.job, self.client = job, client
         self.ranks: list[RankProcess] = []
         self.selector = selectors.DefaultSelector()
-        self.begun = Stopwatch([])  # set again when all ranks run
+        self.begun = Stopwatch()  # set again when all ranks run
         self.failure: Stopwatch | None = None  # since the first rank failed
         self.live_count = job["world_size"]
         self.changed_at = self.begun.start  # when a rank last reported or ended
@@ -66,7 +66,7 @@ class Run:
         self.selector.register(self.client, selectors.EVENT_READ, None)
         for number in range(self.job["world_size"]):
             self._fork(number)
-        self.begun = Stopwatch([])
+        self.begun = Stopwatch()
 
     def _fork(self, number: int) -> None:
         ours, theirs = socket.socketpair()
@@ -102,7 +102,7 @@ class Run:
             live = [rank for rank in self.ranks if rank.live]
             if not live:
                 return "done"
-            now = time.monotonic()
+            now, pids = time.monotonic(), [rank.pid for rank in live]
             if any(rank.printed > self.job["output_bytes"] for rank in self.ranks):
                 return "output"
             if any(rank.resident > self.job["memory_bytes"] for rank in live):
@@ -110,10 +110,10 @@ class Run:
             if self._quiet_since(live, now) >= QUIET:
                 return "deadlock"
             if self.failure is None and self._any_failed():
-                self.failure = Stopwatch(live)
-            if self.failure and self.failure.passed(GRACE, live):
+                self.failure = Stopwatch(pids)
+            if self.failure and self.failure.passed(GRACE, pids):
                 return "failed"
-            if self.begun.passed(self.job["limit"], live):
+            if self.begun.passed(self.job["limit"], pids):
                 return "deadline"
 
     def _read(self, timeout: float) -> bool:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import subprocess
 import time
 from pathlib import Path
 
+from grader.engine.processes import with_variable
+from grader.engine.rank_process import Stopwatch
 from grader.jobs.job import OF_THE_CHECK, STILL_RUNNING
 from practice_cluster import Cluster
 from practice_cluster.rehearsal import Delays, PbsError, Rehearsal
 
 POLL_SECONDS = 0.1
+LOOK_SECONDS = 1.0  # between two looks at all processes of the machine
 ENDED = ("COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "NODE_FAIL", "OUT_OF_MEMORY")
 
 
@@ -38,7 +42,8 @@ def submit(
     if done.returncode:
         return "", "REFUSED", done.returncode, done.stdout + done.stderr, []
     number = done.stdout.strip().split(";")[0]
-    return _end_of(cluster, number, script, output, time.monotonic() + limit)
+    watch = Stopwatch(every=LOOK_SECONDS)
+    return _end_of(cluster, number, script, output, watch, limit)
 
 
 def submit_together(
@@ -51,14 +56,14 @@ def submit_together(
     submitted = [
         _sbatch(cluster, folder, script, output, asked, {}, limit) for output in outputs
     ]
-    ended, end = [], time.monotonic() + limit
+    ended, watch = [], Stopwatch(every=LOOK_SECONDS)
     for done, output in zip(submitted, outputs, strict=True):
         if done.returncode:
             said = done.stdout + done.stderr
             ended.append(("", "REFUSED", done.returncode, said, []))
             continue
         number = done.stdout.strip().split(";")[0]
-        ended.append(_end_of(cluster, number, script, output, end))
+        ended.append(_end_of(cluster, number, script, output, watch, limit))
     return ended
 
 
@@ -78,11 +83,16 @@ def _sbatch(
 
 
 def _end_of(
-    cluster: Cluster, number: str, script: Path, output: Path, end: float
+    cluster: Cluster,
+    number: str,
+    script: Path,
+    output: Path,
+    watch: Stopwatch,
+    limit: float,
 ) -> tuple[str, str, int | None, str, list[str]]:
-    """Wait for a job until the time ``end``; what :func:`submit` returns of it."""
+    """Wait for a job, at most ``limit``; what :func:`submit` returns of it."""
     while (found := _look(cluster, number))["JobState"] not in ENDED:
-        if time.monotonic() > end:
+        if watch.passed(limit, with_variable(f"SLURM_JOB_ID={number}")):
             found["JobState"], found["ExitCode"] = STILL_RUNNING, ""
             break
         time.sleep(POLL_SECONDS)
@@ -138,11 +148,14 @@ def _through_rehearsal(
             number = pbs.qsub(*options, str(script), cwd=folder, env=env)
         except PbsError as error:
             return "", "REFUSED", error.status, str(error), []
-        try:
-            job = pbs.wait(number, limit)
-        except TimeoutError:
-            job, state = pbs.job(number), STILL_RUNNING
-            pbs.run("qdel", number)
+        job, watch = pbs.job(number), Stopwatch(every=LOOK_SECONDS)
+        while job.state != "F":
+            if watch.passed(limit, with_variable(f"PBS_JOBID={job.id}")):
+                state = STILL_RUNNING
+                pbs.run("qdel", number)
+                break
+            with contextlib.suppress(TimeoutError):
+                pbs.wait(number, POLL_SECONDS)
         else:
             state = "COMPLETED" if job.exit_status == 0 else "FAILED"
         hosts = list(dict.fromkeys(job.hosts))

@@ -64,7 +64,7 @@ def run(world_size, program):
 """
 
 
-def ranks(code, limit=90):
+def ranks(code, limit=300):
     """What ``code``, which calls ``run(world_size, program)``, prints, by line."""
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", RANKS + code],
@@ -131,6 +131,25 @@ def program(rank, world_size):
 run(3, program)
 """
     assert sorted(ranks(code)) == [f"rank {rank} waits: True" for rank in range(3)]
+
+
+def test_a_save_that_takes_longer_than_the_timeout_fails_the_ranks_that_wait():
+    code = """
+import time
+from datetime import timedelta
+def program(rank, world_size):
+    group = dist.new_group(timeout=timedelta(seconds=1))
+    if rank == 0:
+        time.sleep(4)  # saves
+    try:
+        dist.barrier(group)
+        print(f"rank {rank} goes on", flush=True)
+    except RuntimeError as error:
+        print(f"rank {rank}", "imed out" in str(error), flush=True)
+    os._exit(0)
+run(2, program)
+"""
+    assert "rank 1 True" in ranks(code)
 
 
 # Write it wholly, or not at all

@@ -15,8 +15,9 @@ import torch.distributed as dist
 from torch import nn
 
 from grader import expect
+from grader.engine.rank_process import Stopwatch
 
-RANKS, PATIENCE = 3, 8.0  # seconds for one start of the ranks
+RANKS, PATIENCE = 3, 8.0  # seconds of running for one start of the ranks
 
 
 def new_training(seed):
@@ -91,14 +92,13 @@ class Agent:
             for rank in range(RANKS)
         ]
         statuses: dict[int, int] = {}
-        end = time.monotonic() + PATIENCE
-        hangs = False
+        watch, hangs = Stopwatch(), False
         while len(statuses) < RANKS:
             for pid in set(pids) - set(statuses):
                 done, status = os.waitpid(pid, os.WNOHANG)
                 if done:
                     statuses[pid] = status
-            hangs = hangs or time.monotonic() > end
+            hangs = hangs or watch.passed(PATIENCE, set(pids) - set(statuses))
             if any(statuses.values()) or hangs:  # as torchrun does
                 time.sleep(0.05)  # whoever has a word to say says it
                 for pid in set(pids) - set(statuses):

@@ -12,6 +12,8 @@ import pytest
 from torch.distributed import run as torchrun
 
 from grader import expect
+from grader.engine.processes import below
+from grader.engine.rank_process import Stopwatch
 
 PATIENCE = 12.0  # seconds until two agents that know of each other have met
 RANKS = 2
@@ -180,8 +182,8 @@ def fork(words, log):
 
 def wait(pids):
     """The exit statuses; None, and killed, for one that does not end in time."""
-    statuses, end = [None] * len(pids), time.monotonic() + PATIENCE
-    while None in statuses and time.monotonic() < end:
+    statuses, watch = [None] * len(pids), Stopwatch(every=0.5)
+    while None in statuses and not watch.passed(PATIENCE, with_children(pids)):
         for number, pid in enumerate(pids):
             if statuses[number] is None:
                 done, status = os.waitpid(pid, os.WNOHANG)
@@ -193,6 +195,13 @@ def wait(pids):
             os.killpg(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
     return statuses
+
+
+def with_children(pids):
+    """The agents and the ranks that they have started."""
+    for root in pids:
+        yield root
+        yield from below(root)[0]
 
 
 def last_words(log):

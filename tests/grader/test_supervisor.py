@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from types import SimpleNamespace
 
 import pytest
 
@@ -68,7 +67,7 @@ def test_rank_that_waits_for_a_core_gets_its_time(monkeypatch):
     """What it had waited before does not count, and there is an end to it."""
     waited = {1: 5.0, 2: 0.0}
     monkeypatch.setattr(processes, "waited_for_a_core", waited.get)
-    ranks = [SimpleNamespace(pid=1), SimpleNamespace(pid=2)]
+    ranks = [1, 2]
     clock = rank_process.Stopwatch(ranks)
     assert not clock.passed(10, ranks)
     waited[2] = 12.0
@@ -113,7 +112,7 @@ def test_waits_of_all_threads_of_a_rank_count():
 def test_ranks_that_wait_in_turn_get_the_time_of_all_their_waits(monkeypatch):
     waited = {1: 0.0, 2: 0.0}
     monkeypatch.setattr(processes, "waited_for_a_core", waited.get)
-    ranks = [SimpleNamespace(pid=1), SimpleNamespace(pid=2)]
+    ranks = [1, 2]
     clock = rank_process.Stopwatch(ranks)
     for turn in range(10):  # one waits for a core, the other one for it
         waited[1 + turn % 2] += 3
