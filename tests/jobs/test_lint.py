@@ -61,6 +61,8 @@ def found_in(text: str, suffix: str) -> list[str]:
         faults.append("CRLF line ends: PBS refuses them")
     if not text.startswith("#!/bin/bash\n"):
         faults.append("it does not begin with #!/bin/bash")
+    if "depend=afterany" in text and "\n#PBS -r n\n" not in text:
+        faults.append("run again, it would submit a second successor: #PBS -r n")
     first = None
     for number, line in enumerate(text.splitlines(), 1):
         directive = re.match(r"#(SBATCH|PBS)\b", line)
@@ -117,6 +119,13 @@ def test_lint_finds_slurm_in_a_pbs_script():
     text = "#!/bin/bash\n#PBS -N x # name\necho $SLURM_JOB_ID\n"
     faults = " ".join(found_in(text, ".pbs"))
     assert "SLURM_JOB_ID is of another" in faults and "refuses a comment" in faults
+
+
+def test_lint_finds_a_chain_that_forks_when_its_job_runs_again():
+    text = "#!/bin/bash\nqsub -W depend=afterany:$PBS_JOBID chain.pbs\n"
+    assert any("a second successor" in fault for fault in found_in(text, ".pbs"))
+    kept = text.replace("\n", "\n#PBS -r n\n", 1)
+    assert found_in(kept, ".pbs") == []
 
 
 def test_every_script_that_is_promised_exists():
