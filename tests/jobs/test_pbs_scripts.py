@@ -229,6 +229,41 @@ def test_failing_rank_gives_the_job_its_exit_status(pbs, submit, name, status):
             time.sleep(0.1)
 
 
+def beside_stubs(folder, words, **variables):
+    """What ``words`` do beside an mpirun and a pbs_tmrsh that print their words."""
+    stubs, nodes = folder / "stubs", folder / "nodes"
+    stubs.mkdir()
+    for name in ("mpirun", "pbs_tmrsh", "qstat"):
+        (stubs / name).write_text("#!/bin/sh\nprintf '%s\\n' \"$@\"\n")
+        (stubs / name).chmod(0o755)
+    nodes.write_text(variables.pop("NODES"))
+    job = {"PBS_JOBID": "12.head", "PBS_NODEFILE": str(nodes), "NCPUS": "2"}
+    job |= {"PBS_O_WORKDIR": str(folder), "PATH": f"{stubs}:{os.environ['PATH']}"}
+    environment = os.environ | job | variables
+    return subprocess.run(words, env=environment, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("nodes", ["n1\nn2\n", "n1.hpc.test\nn2.hpc.test\n"])
+def test_agent_of_mpirun_names_hosts_as_the_node_file_does(nodes, tmp_path):
+    agent = ["bash", ROOT / "job_scripts" / "tmrsh_agent.sh", "n2", "orted", "-x"]
+    said = beside_stubs(tmp_path, agent, NODES=nodes).stdout.splitlines()
+    assert said == [nodes.split()[1], "/bin/bash", "-lc", "orted -x"]
+
+
+def test_mpirun_passes_on_the_network_and_refuses_a_folder_with_a_space(tmp_path):
+    script = ["bash", ROOT / "job_scripts" / "multinode_mpirun.pbs"]
+    for name in ("work", "my work"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "job_scripts").symlink_to(ROOT / "job_scripts")
+    network = {"NODES": "n1\nn2\n", "GLOO_SOCKET_IFNAME": "ib0"}
+    told = beside_stubs(tmp_path / "work", script, **network)
+    assert "-x\nGLOO_SOCKET_IFNAME\n" in told.stdout, told.stderr
+    assert "NCCL_SOCKET_IFNAME" not in told.stdout
+    refused = beside_stubs(tmp_path / "my work", script, **network)
+    assert refused.returncode == 2
+    assert refused.stderr.endswith("/my work: its name has a space\n")
+
+
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_script_that_was_submitted_elsewhere_says_so(pbs, checkout, tmp_path, name):
     job_id = pbs.qsub(str(checkout / "job_scripts" / name), cwd=tmp_path)
