@@ -36,7 +36,7 @@ def test_ranks_that_do_not_fail_run_to_their_end(exercise_path, scheduler, seed)
     """Two ranks run on each node, also if one needs longer than the others."""
     nodes = 2 + seed % 2
     job = scheduler.submit(
-        exercise_path, nodes=nodes, work_seconds=1.5, working_rank=2 * nodes - 1
+        exercise_path, nodes=nodes, work_seconds=3, working_rank=2 * nodes - 1
     )
     expected = [host for host in job.nodes for _ in range(RANKS_PER_NODE)]
     expect.equal(job.hosts("python"), expected, "the hosts that start python")
