@@ -12,6 +12,7 @@ run. SIGTERM or SIGUSR1 to any rank saves after the next step; all exit with sta
 """
 
 import argparse
+import atexit
 import contextlib
 import functools
 import math
@@ -241,6 +242,8 @@ if __name__ == "__main__":
         signal.signal(number, lambda number, frame: asked.append(number))
     # data workers inherit this: schedulers signal every process, not only the ranks
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGUSR1})
+    # so a rank that fails would wait for its workers: Python ends them by SIGTERM
+    atexit.register(lambda: [w.kill() for w in torch.multiprocessing.active_children()])
     arguments = parser.parse_args()
     join_ranks(arguments)
     train(arguments, asked)  # when it returns, DDP is gone: its end needs the group

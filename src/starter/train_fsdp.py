@@ -12,6 +12,7 @@ run. SIGTERM or SIGUSR1 to any rank saves after the next step; all exit with sta
 """
 
 import argparse
+import atexit
 import functools
 import math
 import os
@@ -254,6 +255,8 @@ if __name__ == "__main__":
         signal.signal(number, lambda number, frame: asked.append(number))
     # data workers inherit this: schedulers signal every process, not only the ranks
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGUSR1})
+    # so a rank that fails would wait for its workers: Python ends them by SIGTERM
+    atexit.register(lambda: [w.kill() for w in torch.multiprocessing.active_children()])
     train(join_ranks(parser.parse_args()), asked)
     dist.destroy_process_group()
     sys.stdout.flush()

@@ -104,6 +104,7 @@ def test_killed_rank_is_started_again_and_ends_alike(name, tmp_path, uninterrupt
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
     assert process.returncode == 0, out
+    assert "forcefully exiting" not in out, "the other ranks did not end by themselves"
     assert re.search(r"^After (11|22|33) steps", out, re.M), out
     assert_same_end(state(tmp_path, name), expected)
 
