@@ -346,6 +346,22 @@ def test_a_program_that_does_not_know_local_rank_refuses_it():
     assert "unrecognized arguments: --local-rank=0" in done.stderr
 
 
+# End so that it ends: that all runs do which release DDP first, the transcript shows
+
+
+@pytest.mark.cold("how Python itself ends is the subject")
+def test_ddp_that_outlives_its_group_may_hang():
+    """Recorded on the page with 20 runs; here until one ends badly, which is chance."""
+
+    def end_badly():
+        command = [sys.executable, SRC / "07_teardown.py", "usual", "--runs", "8"]
+        variables = clean_environment() | {"OMP_NUM_THREADS": "1"}
+        printed = subprocess.check_output(command, env=variables, text=True)
+        return "8 runs 8 end well" not in printed
+
+    assert any(end_badly() for _ in range(12))
+
+
 # Find who failed first
 
 

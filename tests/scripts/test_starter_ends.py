@@ -145,6 +145,11 @@ def test_rank_0_decides_for_all_what_is_resumed(name, tmp_path):
         assert_same_end(state(tmp_path, name), state(whole, name))
 
 
+def saved(folder):
+    """The complete snapshots: train_ddp.py has one, train_fsdp.py a folder of them."""
+    return [*folder.glob("snapshot.pt"), *folder.glob("snapshots/*/.metadata")]
+
+
 @pytest.mark.full
 @BOTH
 def test_kill_in_a_save_leaves_the_snapshot_before(name, tmp_path):
@@ -153,6 +158,9 @@ def test_kill_in_a_save_leaves_the_snapshot_before(name, tmp_path):
     for _ in range(3):
         processes = start(tmp_path, 2, STARTER / name, *every_step)
         read_until(processes[0], "step ")
+        end_of_wait = time.monotonic() + LIMIT
+        while not saved(tmp_path) and time.monotonic() < end_of_wait:
+            time.sleep(0.02)  # the first one: without it, nothing can be resumed
         time.sleep(0.2)
         for process in processes:
             os.killpg(process.pid, signal.SIGKILL)
