@@ -33,7 +33,9 @@ from common.process_group import join
 
 
 # [start zero]
-def states_of_zero(stage: int, world_size: int, numel: int, mixed=False) -> dict:
+def states_of_zero(
+    stage: int, world_size: int, numel: int, mixed: bool = False
+) -> dict[str, int]:
     """Bytes of one rank for ``numel`` parameters, section 3.1 and 5 of the paper.
 
     Adam with 16-bit parameters and gradients keeps 12 bytes more for each parameter: a

@@ -165,9 +165,8 @@ def evaluate(model: nn.Module, dataset, args: argparse.Namespace) -> float:
 
 
 def state_of(model: nn.Module, optimizer, args: argparse.Namespace) -> dict:
-    names = "model_state_dict", "optim_state_dict"
-    states = get_state_dict(model, optimizer)
-    return dict(zip(names, states, strict=True)) | {"run": dict(args.run)}
+    model, optim = get_state_dict(model, optimizer)
+    return {"model_state_dict": model, "optim_state_dict": optim, "run": {**args.run}}
 
 
 def finish_save(args: argparse.Namespace) -> list[int]:
@@ -259,5 +258,4 @@ if __name__ == "__main__":
     atexit.register(lambda: [w.kill() for w in torch.multiprocessing.active_children()])
     train(join_ranks(parser.parse_args()), asked)
     dist.destroy_process_group()
-    sys.stdout.flush()
     os._exit(0)  # DTensor's caches keep threads of gloo, which may abort Python's end

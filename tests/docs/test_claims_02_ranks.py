@@ -174,6 +174,13 @@ def test_gloo_gives_up_after_30_minutes_and_nccl_after_10():
     assert "10 minutes for NCCL and 30 minutes for other backends" in words
 
 
+def test_nccl_connects_at_once_only_with_device_id():
+    words = " ".join(dist.init_process_group.__doc__.split())
+    assert "device_id (torch.device | int, optional)" in words
+    assert "only under NCCL: the communicator is immediately formed" in words
+    assert "immediately rather than the normal lazy call" in words
+
+
 WAIT = """
 import sys
 from datetime import timedelta

@@ -152,6 +152,13 @@ run(2, program)
     assert "rank 1 True" in ranks(code)
 
 
+def test_programs_that_save_keep_the_default_timeout():
+    programs = [path.read_text("utf-8") for path in (ROOT / "src").glob("0[5-9]_*.py")]
+    saving = [text for text in programs if "snapshot.Run(" in text]
+    assert len(saving) == 7
+    assert not any("timeout" in text for text in saving)
+
+
 # Write it wholly, or not at all
 
 

@@ -109,6 +109,22 @@ def test_waits_of_all_threads_of_a_rank_count():
             rival.communicate()
 
 
+@pytest.mark.cold("a process is looked for by its environment")
+def test_processes_of_a_job_are_found_by_its_number():
+    """Not those of job 47110, when those of job 4711 are wanted."""
+    sleepers = [
+        subprocess.Popen(["sleep", "600"], env={"SLURM_JOB_ID": f"of-a-test-{number}"})
+        for number in ("4711", "47110")
+    ]
+    try:
+        found = processes.with_variable("SLURM_JOB_ID=of-a-test-4711")
+        assert list(found) == [sleepers[0].pid]
+    finally:
+        for sleeper in sleepers:
+            sleeper.kill()
+            sleeper.wait()
+
+
 def test_ranks_that_wait_in_turn_get_the_time_of_all_their_waits(monkeypatch):
     waited = {1: 0.0, 2: 0.0}
     monkeypatch.setattr(processes, "waited_for_a_core", waited.get)

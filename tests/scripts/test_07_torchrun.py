@@ -13,7 +13,7 @@ from tools import bench_kills
 
 NAME = "07_torchrun.py"
 # each costs about 6 s; `make bench` does 100
-KILLS = 5  # `make bench` makes 100
+KILLS = 5
 COMPLAINT = re.compile(rf"^{NAME}: error: (.*)$", re.M)
 
 
