@@ -21,6 +21,7 @@ _allclose, _equal, _sort = torch.allclose, torch.equal, torch.sort
 _is_initialized, _get_world_size = dist.is_initialized, dist.get_world_size
 _all_gather_object = dist.all_gather_object
 
+_IN_C = type(int.__eq__)
 ADDRESS = re.compile(r" (object )?at 0x[0-9a-f]+")
 passed = 0  # comparisons that were right so far, in this rank
 
@@ -212,7 +213,7 @@ def _equal_lists(actual: Sequence, expected: Sequence, what: str) -> None:
     if not any(map(torch.is_tensor, [*actual, *expected])) and sorted(
         map(repr, actual)
     ) == sorted(map(repr, expected)):
-        if list(actual) == list(expected):
+        if all(map(_same, actual, expected)):
             return _pass()
         problem = f"is {_short(actual)}, expected {_short(expected)}"
         raise Mismatch(what, f"has the right items in another order: {problem}")
@@ -221,9 +222,17 @@ def _equal_lists(actual: Sequence, expected: Sequence, what: str) -> None:
 
 
 def _same(actual: Any, expected: Any) -> bool:
-    """``==``, where a comparison that gives no answer, as of arrays, is False."""
+    """``==`` as the expected value sees it; False where that gives no answer.
+
+    A class that is written in Python has no say in what it is equal to.
+    """
+    of_expected: Any = type(expected).__eq__
+    of_actual: Any = type(actual).__eq__
     try:
-        return bool(actual == expected)
+        answer = of_expected(expected, actual)
+        if answer is NotImplemented and type(of_actual) is _IN_C:
+            answer = of_actual(actual, expected)  # as of NumPy's numbers
+        return answer is not NotImplemented and bool(answer)
     except (TypeError, ValueError, RuntimeError):
         return False
 

@@ -118,7 +118,10 @@ def grade(folders, each, names, csv_path, json_path, junit_path, jobs) -> int:
     outputs.try_out()
     from grader.engine.engine import Engine
 
-    finished = grade_all(book, Engine, jobs, outputs, make_screen)
+    def make_engine() -> Engine:
+        return Engine(hidden=folders)
+
+    finished = grade_all(book, make_engine, jobs, outputs, make_screen)
     if outputs.problem:
         complain(outputs.problem)
         return 2

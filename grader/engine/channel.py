@@ -18,12 +18,14 @@ _exit = os._exit
 class Reporter:
     """Sends JSON lines to the supervisor, from this process only.
 
+    Each carries a secret: what a learner's code writes into the channel lacks it.
     A process that the learner's code forks inherits the socket; anything it
     would report is dropped, and it ends.
     """
 
-    def __init__(self, channel: socket.socket):
+    def __init__(self, channel: socket.socket, secret: str):
         self.channel, self._pid, self._lock = channel, os.getpid(), threading.Lock()
+        self._secret = secret
 
     @property
     def from_this_process(self) -> bool:
@@ -33,7 +35,8 @@ class Reporter:
     def send(self, message: dict[str, Any]) -> None:
         if not self.from_this_process:
             _exit(0)
-        data = json.dumps(message, default=str).encode("utf-8", "replace") + b"\n"
+        signed = message | {"secret": self._secret}
+        data = json.dumps(signed, default=str).encode("utf-8", "replace") + b"\n"
         with self._lock:
             self.channel.sendall(data)
 

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,6 @@ from grader.catalog import Exercise, find_root
 from grader.checks import SEEDS, Check, checks_in
 from grader.engine.channel import receive_line
 from grader.engine.forkserver import ForkServer
-from grader.errors import UserError
 from grader.skeleton import read_solution, same_code, skeleton_text
 from grader.verdicts.diagnosis import diagnose
 from grader.verdicts.verdict import Kind, Result, Verdict
@@ -37,15 +37,26 @@ FILE_BYTES = 256_000_000
 SOURCE_BYTES = 1_000_000
 
 
+KILLED = (
+    "the process that grades was killed twice while your code ran",
+    "signal only processes that you have started (or has this machine no memory left?)",
+)
+
+
 class Cancelled(Exception):
     """The run was ended by :meth:`Engine.cancel`."""
 
 
 class Engine:
-    """Owns the warm server; safe to use from several threads."""
+    """Owns the warm server; safe to use from several threads.
 
-    def __init__(self, seeds: tuple[int, ...] = SEEDS):
+    Args:
+        hidden: folders that a learner's code must not see, such as other learners'.
+    """
+
+    def __init__(self, seeds: tuple[int, ...] = SEEDS, hidden: Iterable[Path] = ()):
         self.seeds = seeds
+        self.hidden = [os.path.abspath(path) for path in hidden]
         self._server: ForkServer | None = None
         self._lock = threading.Lock()
         self._running: set[socket.socket] = set()
@@ -64,6 +75,12 @@ class Engine:
         with self._lock:
             if self._server is None or not self._server.alive:
                 self._server = ForkServer()
+
+    @property
+    def exposed(self) -> str:
+        """Why a learner's code can reach this machine's files; "" if it cannot."""
+        info = self._server and self._server.info
+        return info["exposed"] if info else ""
 
     def cancel(self) -> None:
         """End what is graded now; the :meth:`grade` of it raises Cancelled."""
@@ -158,15 +175,13 @@ class Engine:
             "output_bytes": OUTPUT_BYTES,
             "file_bytes": FILE_BYTES,
             "page": page,
+            "hidden": [*self.hidden, *_answers(check)],
             "scheduler": self._scheduler(check) if check.scheduler else None,
         }
-        answer = self._run(job)
+        answer = self._run(job) or self._run(job)  # killed by somebody else? once more
         if not answer:
-            raise UserError(
-                "the grader's supervisor ended without an answer: run "
-                "`workshop doctor`",
-                exit_status=3,
-            )
+            lines = [f"{Kind.TAMPERED.value}: {KILLED[0]}", KILLED[1]]
+            return Verdict(Kind.TAMPERED, lines, page=page)
         return diagnose(job, json.loads(answer))
 
     def _scheduler(self, check: Check) -> dict:
@@ -202,6 +217,12 @@ class Engine:
         return answer
 
 
+def _answers(check: Check) -> list[str]:
+    """The folders that tell what is right: of checks, and of solutions."""
+    folder = check.path.resolve().parent
+    return [str(folder), str(folder.parents[1] / "solutions")]
+
+
 def _read_source(path: Path, exercise: Exercise) -> tuple[str, list[str]]:
     """(text, what is wrong with the file: lines of a message, or [])."""
     try:
@@ -216,7 +237,7 @@ def _read_source(path: Path, exercise: Exercise) -> tuple[str, list[str]]:
     except OSError as error:
         return "", [f"{path.name} cannot be read: {error.strerror}"]
     try:
-        source = raw.decode("utf-8")
+        source = raw.decode("utf-8-sig").replace("\r\n", "\n")  # as Windows writes
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
         return "", [f"{path.name} is not UTF-8 text: byte {error.start}, line {line}"]

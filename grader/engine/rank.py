@@ -17,7 +17,6 @@ import inspect
 import linecache
 import os
 import random
-import socket
 import sys
 import threading
 import traceback
@@ -42,15 +41,15 @@ MAX_FRAMES = 12
 _exit = os._exit
 
 
-def main(job: dict, rank: int, channel: socket.socket, output: int, state) -> None:
+def main(job: dict, rank: int, reporter: Reporter, output: int, state) -> None:
     """Run the job's check as ``rank`` and report; never returns.
 
     Args:
         job: what :class:`grader.engine.engine.Engine` sends; plain data.
+        reporter: of this process, to the supervisor.
         output: file descriptor that becomes stdout and stderr.
         state: this rank's ``FIELDS`` float64 numbers, shared with the supervisor.
     """
-    reporter = Reporter(channel)
     try:
         sandbox.enter(job, rank, output)
         session = Session(job, rank, state, reporter)
@@ -293,11 +292,20 @@ def _innermost(error: BaseException) -> types.FrameType:
 
 
 @functools.cache
+def source_of_check(path: str) -> bytes:
+    """The text of a file of checks; the supervisor reads it, ranks cannot."""
+    source = Path(path).read_bytes()
+    lines = source.decode("utf-8", "replace").splitlines(keepends=True)
+    linecache.cache[path] = (len(source), None, lines, path)
+    return source
+
+
+@functools.cache
 def compiled_check(path: str) -> types.CodeType:
     """A file of checks, with pytest's explanations of plain ``assert``."""
     from _pytest.assertion.rewrite import rewrite_asserts
 
-    source = Path(path).read_bytes()
+    source = source_of_check(path)
     tree = ast.parse(source, path)
     rewrite_asserts(tree, source)
     return compile(tree, path, "exec")

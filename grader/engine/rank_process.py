@@ -20,9 +20,12 @@ KEPT = 32_000  # bytes of output kept from each end, per rank
 class RankProcess:
     """The supervisor's side of one rank."""
 
-    def __init__(self, number: int, pid: int, channel: socket.socket, output: int):
+    def __init__(
+        self, number: int, pid: int, channel: socket.socket, output: int, secret: str
+    ):
         self.number, self.pid = number, pid
-        self.channel, self.output = channel, output
+        self.channel, self.output, self.secret = channel, output, secret
+        self.forged = False  # something else than reports came through the channel
         self.buffer = b""
         self.report: dict | None = None  # its final word
         self.leaving: dict | None = None  # "I am calling os._exit"
@@ -53,9 +56,9 @@ class RankProcess:
         self.buffer += data
         *lines, self.buffer = self.buffer.split(b"\n")
         for line in lines:
-            try:
-                message = json.loads(line)
-            except ValueError:
+            message = self._genuine(line)
+            if message is None:
+                self.forged = True
                 continue
             status = message.get("status")
             if status == "leaving":
@@ -64,6 +67,13 @@ class RankProcess:
                 self.stuck = message
             elif self.report is None:
                 self.report = message
+
+    def _genuine(self, line: bytes) -> dict | None:
+        try:
+            message = json.loads(line)
+            return message if message["secret"] == self.secret else None
+        except (ValueError, TypeError, KeyError):
+            return None
 
     def read_output(self) -> bool:
         """Take what it printed; False at the end of the pipe."""

@@ -10,6 +10,8 @@ import signal
 import sys
 from pathlib import Path
 
+from grader.engine import isolation
+
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None)
 
@@ -28,6 +30,8 @@ def enter(job: dict, rank: int, output: int) -> None:
     sys.stdout = open(1, "w", closefd=False, buffering=1, errors="replace")  # noqa: SIM115
     sys.stderr = open(2, "w", closefd=False, buffering=1, errors="replace")  # noqa: SIM115
     os.chdir(job["folder"])
+    if job["isolated"]:
+        isolation.confine()
     sys.argv = [job["exercise"]]
     sys.path.append(job["folder"])
     crash = open(os.path.join(job["private"], f"crash{rank}"), "w")  # noqa: SIM115

@@ -17,7 +17,7 @@ import sys
 
 import torch
 
-from grader.engine import supervisor, tampering
+from grader.engine import isolation, supervisor, tampering
 from grader.engine.forkserver import QUICK_FORKS
 
 PRELOAD = ("torch.testing", "pytest", "_pytest.assertion.rewrite")
@@ -50,7 +50,8 @@ def serve(descriptor: int) -> None:
     gc.freeze()
     later = list(PRELOAD_LATER)
     threads = len(os.listdir("/proc/self/task"))
-    ready = {"ready": True, "torch": torch.__version__, "threads": threads}
+    exposed = isolation.probe()
+    ready = {"torch": torch.__version__, "threads": threads, "exposed": exposed}
     control.send(json.dumps(ready).encode())
     while True:
         ready, _, _ = select.select([control], [], [], IDLE if later else None)
@@ -67,7 +68,7 @@ def serve(descriptor: int) -> None:
             try:
                 control.close()
                 client = socket.socket(fileno=descriptors[0])
-                supervisor.supervise(client)
+                supervisor.supervise(client, isolated=not exposed)
                 status = 0
             finally:
                 os._exit(status)

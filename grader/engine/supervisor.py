@@ -23,7 +23,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from grader.engine import processes
+from grader.engine import isolation, processes
 from grader.engine import rank as rank_module
 from grader.engine.channel import (
     BEAT,
@@ -32,6 +32,7 @@ from grader.engine.channel import (
     FIELDS,
     IN_COMM,
     PHASE,
+    Reporter,
     receive_line,
 )
 from grader.engine.rank_process import RankProcess, Stopwatch
@@ -49,6 +50,8 @@ class Run:
 
     def __init__(self, job: dict, client: socket.socket):
         self.job, self.client = job, client
+        self.outside = os.open(os.path.dirname(job["private"]), os.O_PATH)
+        self.init: int | None = None  # what keeps the ranks' own world
         self.ranks: list[RankProcess] = []
         self.selector = selectors.DefaultSelector()
         self.begun = Stopwatch()  # set again when all ranks run
@@ -64,6 +67,9 @@ class Run:
         with contextlib.suppress(Exception):  # each rank will raise it again
             rank_module.compiled_check(self.job["check_path"])  # once for all ranks
         self.selector.register(self.client, selectors.EVENT_READ, None)
+        if self.job["isolated"]:
+            private, hidden = Path(self.job["private"]), self.job["hidden"]
+            self.init = isolation.enter(private, hidden)
         for number in range(self.job["world_size"]):
             self._fork(number)
         self.begun = Stopwatch()
@@ -71,6 +77,7 @@ class Run:
     def _fork(self, number: int) -> None:
         ours, theirs = socket.socketpair()
         read_end, write_end = os.pipe()
+        secret = os.urandom(16).hex()
         row = self.state[number * FIELDS : (number + 1) * FIELDS]
         pid = os.fork()
         if pid == 0:
@@ -78,16 +85,18 @@ class Run:
             self.client.close()
             ours.close()
             os.close(read_end)
+            os.close(self.outside)
             for other in self.ranks:
                 other.channel.close()
                 os.close(other.output)
-            rank_module.main(self.job, number, theirs, write_end, row)
+            reporter = Reporter(theirs, secret)
+            rank_module.main(self.job, number, reporter, write_end, row)
             os._exit(70)
         theirs.close()
         os.close(write_end)
         ours.setblocking(False)
         os.set_blocking(read_end, False)
-        process = RankProcess(number, pid, ours, read_end)
+        process = RankProcess(number, pid, ours, read_end, secret)
         self.ranks.append(process)
         self.selector.register(ours, selectors.EVENT_READ, process.read_messages)
         self.selector.register(read_end, selectors.EVENT_READ, process)
@@ -195,7 +204,7 @@ class Run:
         neither is seen. So one that has ended since the last look (or is about to:
         it has no command any more) asks for another look.
         """
-        ended = {rank.pid for rank in self.ranks}
+        ended = {self.init, *(rank.pid for rank in self.ranks)}
         for _ in range(LOOKS):
             below, gone = processes.below(os.getpid())
             commands = {
@@ -218,6 +227,9 @@ class Run:
                 with contextlib.suppress(OSError):
                     kill(rank.pid, signal.SIGKILL)
         dying = {rank.pid for rank in self.ranks if rank.ended is None}
+        if self.init is not None:  # with it, all that is left in its world
+            os.kill(self.init, signal.SIGKILL)
+            dying.add(self.init)
         deadline = time.monotonic() + 5
         while time.monotonic() < deadline:
             try:
@@ -233,6 +245,13 @@ class Run:
                     os.kill(child, signal.SIGKILL)
             time.sleep(0.002)
 
+    def remove_folders(self) -> None:
+        """All that the check wrote; from outside, where it can be removed."""
+        private = self.job["private"]
+        shutil.rmtree(private, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            os.rmdir(os.path.basename(private), dir_fd=self.outside)
+
     def outcome(self, why: str) -> dict:
         """What :mod:`grader.verdicts.diagnosis` makes a verdict of; plain data."""
         return {
@@ -243,6 +262,7 @@ class Run:
                 {
                     "rank": rank.number,
                     "report": rank.report,
+                    "forged": rank.forged,
                     "leaving": rank.leaving,
                     "stuck": rank.stuck or self._stack_from_outside(rank),
                     "ended": rank.ended,
@@ -281,17 +301,22 @@ class Run:
         return int(found[1]) if found else None
 
 
-def supervise(client: socket.socket) -> None:
-    """Read one job from ``client``, run it, answer with its outcome."""
+def supervise(client: socket.socket, isolated: bool) -> None:
+    """Read one job from ``client``, run it, answer with its outcome.
+
+    Args:
+        isolated: whether the ranks get a world of their own. Those that submit job
+            scripts do not: the scripts run in the nodes of a practice cluster.
+    """
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.setpgid(0, 0)
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     job = json.loads(receive_line(client)) | {"draw": os.urandom(1)[0]}
-    with_folders = _make_folders(job)
+    job["isolated"] = isolated and job["scheduler"] is None
     gc.disable()
+    run = Run(_make_folders(job), client)
     try:
-        run = Run(with_folders, client)
         try:
             run.start()
             why = run.watch()
@@ -302,7 +327,7 @@ def supervise(client: socket.socket) -> None:
         finally:
             run.end_everything()
     finally:
-        shutil.rmtree(with_folders["private"], ignore_errors=True)
+        run.remove_folders()
     if why != "cancelled":
         client.setblocking(True)
         client.sendall(json.dumps(outcome).encode() + b"\n")

@@ -14,6 +14,7 @@ from grader.verdicts.wording import call_text, cut
 QUESTIONS = (
     loading.grader_failed,
     loading.functions_were_replaced,
+    loading.reports_were_forged,
     loading.folder_is_gone,
     loading.does_not_load,
     loading.import_does_not_end,

@@ -23,7 +23,9 @@ class Cancelled(Exception):
 
 
 class Engine:
-    def __init__(self, seeds=(1, 2)):
+    exposed = ""
+
+    def __init__(self, seeds=(1, 2), hidden=()):
         self._stop = threading.Event()
         self._busy = False
 

@@ -36,7 +36,7 @@ def left_running(module, moment, flag):
 
     setattr(module, moment, look)
     run = object.__new__(supervisor.Run)
-    run.ranks, run.left_running = [], []
+    run.ranks, run.left_running, run.init = [], [], None
     try:
         run.note_what_still_runs()
         return len(run.left_running)

@@ -47,6 +47,7 @@ def checks() -> list[Check]:
         ("practice cluster", _practice_cluster),
         ("PBS", _pbs),
         ("containers", _containers),
+        ("isolation", _isolation),
         ("machine", _machine),
         ("disk", _disk),
         ("Chromium", _chromium),
@@ -179,6 +180,25 @@ def _gloo() -> list[Check]:
         )
         return [Check("gloo", False, f"two ranks cannot meet: {answer}", cure, True)]
     return [Check("gloo", True, "two ranks added their numbers", required=True)]
+
+
+ISOLATION_PROBE = """
+import json
+from grader.engine import isolation
+print("\\n" + json.dumps({"exposed": isolation.probe()}))
+"""
+
+
+def _isolation() -> list[Check]:
+    """Whether exercises are kept from this machine's files and network."""
+    answer = probe(ISOLATION_PROBE, COMMAND_LIMIT)
+    exposed = answer if isinstance(answer, str) else answer["exposed"]
+    if not exposed:
+        detail = "exercises cannot change this machine's files, nor use its network"
+        return [Check("isolation", True, detail)]
+    detail = f"exercises run like any program of yours: {exposed}"
+    cure = "grade other people's answers in a container or a virtual machine"
+    return [Check("isolation", None, detail, cure)]
 
 
 # Launchers, schedulers, containers

@@ -38,6 +38,7 @@ class Pool:
         self.done: queue.SimpleQueue[Cell | None] = queue.SimpleQueue()
         self.stopping = threading.Event()
         self.engines: list[Engine] = []
+        self.exposed = ""  # why what is graded can reach this machine's files
         self.threads = [
             threading.Thread(target=self._work, args=(number,), daemon=True)
             for number in range(jobs)
@@ -80,6 +81,7 @@ class Pool:
             path = folder / cell.exercise.file
             path.write_bytes(cell.content or b"")
             result = engine.grade(cell.exercise, path=path, on_check=self._go_on)
+            self.exposed = self.exposed or engine.exposed
             cell.status, verdict = result.status, result.verdict
             cell.verdict, cell.message = verdict.kind.value, verdict.message
         except Exception as error:
@@ -127,7 +129,10 @@ def grade_all(
                 pool.stop()
                 outputs.write(book, now=True)
     with contextlib.suppress(BrokenPipeError):
-        (screen or make_screen()).gradebook(book)
+        screen = screen or make_screen()
+        screen.gradebook(book)
+        if pool.exposed:
+            screen.say(f"The answers could change this machine's files: {pool.exposed}")
     return finished
 
 

@@ -45,6 +45,16 @@ def functions_were_replaced(seen: Evidence) -> Finding | None:
     return Finding(Kind.TAMPERED, lines)
 
 
+def reports_were_forged(seen: Evidence) -> Finding | None:
+    if not any(rank.forged for rank in seen.ranks):
+        return None
+    lines = [
+        "your code wrote to a file that the grader had opened, for its own reports",
+        "nothing it computes can be trusted then: write only to files that you opened",
+    ]
+    return Finding(Kind.TAMPERED, lines)
+
+
 def folder_is_gone(seen: Evidence) -> Finding | None:
     if not any(rank.report.get("folder_gone") for rank in seen.ranks):
         return None

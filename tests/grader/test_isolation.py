@@ -1,0 +1,375 @@
+"""What a learner's code can see, change and reach while it is graded: nothing of ours.
+
+Each submission tries one thing as rank 0 and then answers rightly, so the verdict says
+what became of the attempt: what it wanted must fail, or what it found must be empty.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import socket
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from grader.engine import isolation
+from grader.engine.engine import Engine
+from grader.verdicts.verdict import Kind
+from tests.grader.support import RIGHT, grade_code
+
+pytestmark = [
+    pytest.mark.full,
+    pytest.mark.skipif(
+        bool(why := isolation.probe()), reason=f"needs namespaces: {why}"
+    ),
+]
+ROOT = Path(__file__).resolve().parents[2]
+
+# name -> (what rank 0 tries, the exception that it gets, words of its message)
+REFUSED = {
+    "appends to another learner's file": ("open(OTHER, 'a')", "FileNotFoundError"),
+    "appends to whatever it finds": (
+        "found = glob.glob(FOLDERS + '/**/*.py', recursive=True)\n"
+        "raise FileNotFoundError if not found else open(found[0], 'a')",
+        "FileNotFoundError",
+    ),
+    "reads the solutions": (
+        "open(ROOT + '/solutions/03_ring_all_reduce.py')",
+        "FileNotFoundError",
+    ),
+    "reads right answers of the tests": (
+        "os.listdir(ROOT + '/tests/exercises')",
+        "FileNotFoundError",
+    ),
+    "reads the repository's history": (
+        "open(ROOT + '/.git/HEAD')",
+        "FileNotFoundError",
+    ),
+    "reads the solutions through its parent": (
+        "open(f'/proc/{os.getppid()}/root{ROOT}/solutions/01_resume.py')",
+        "FileNotFoundError",
+    ),
+    "reads the solutions through PID 1": (
+        "open(f'/proc/1/root{ROOT}/solutions/01_resume.py')",
+        "FileNotFoundError|PermissionError",
+    ),
+    "reads through an open folder": (
+        "for n in range(3, 64):\n"
+        "    try:\n"
+        "        os.open('solutions', os.O_RDONLY, dir_fd=n)\n"
+        "    except OSError:\n"
+        "        continue\n"
+        "    raise RuntimeError('found')\n"
+        "raise FileNotFoundError",
+        "FileNotFoundError",
+    ),
+    "writes into the workshop": ("open(VICTIM + '.new', 'w')", "OSError"),
+    "changes a program of the workshop": (
+        "open(VICTIM, 'a')",
+        "OSError",
+    ),
+    "removes a program of the workshop": (
+        "os.remove(VICTIM)",
+        "OSError",
+    ),
+    "renames a program of the workshop": (
+        "os.rename(VICTIM, VICTIM + '.gone')",
+        "OSError",
+    ),
+    "changes a mode": ("os.chmod(VICTIM, 0o777)", "OSError"),
+    "changes times": ("os.utime(VICTIM)", "OSError"),
+    "links out of the check's folder": (
+        "os.link(VICTIM, 'mine')",
+        "OSError",
+    ),
+    "follows a link of its own": (
+        "os.symlink(VICTIM, 'mine')\nopen('mine', 'a')",
+        "OSError",
+    ),
+    "writes into the home": (
+        "open(os.path.expanduser('~') + '/mine', 'w')",
+        "OSError|FileNotFoundError",
+    ),
+    "reads the home": (
+        "raise FileNotFoundError if not SECRETS() else RuntimeError(SECRETS())",
+        "FileNotFoundError",
+    ),
+    "writes beside Python": ("open(sys.prefix + '/mine', 'w')", "OSError"),
+    "writes into /etc": ("open('/etc/mine', 'w')", "OSError"),
+    "makes the file system writable": (
+        "libc = ctypes.CDLL(None, use_errno=True)\n"
+        "if libc.mount(None, b'/', None, 32 | 4096, None):\n"
+        "    raise OSError(ctypes.get_errno(), 'mount')",
+        "PermissionError",
+    ),
+    "unmounts what hides the solutions": (
+        "libc = ctypes.CDLL(None, use_errno=True)\n"
+        "if libc.umount2((ROOT + '/solutions').encode(), 2):\n"
+        "    raise OSError(ctypes.get_errno(), 'umount')",
+        "PermissionError",
+    ),
+    "unmounts it in a world of its own": (
+        "libc = ctypes.CDLL(None, use_errno=True)\n"
+        "libc.unshare(0x10000000 | 0x00020000)\n"
+        "if libc.umount2((ROOT + '/solutions').encode(), 2):\n"
+        "    raise OSError(ctypes.get_errno(), 'umount')",
+        "PermissionError|OSError",
+    ),
+    "kills the process that watches it": (
+        "os.kill(WATCHING, signal.SIGKILL)",
+        "ProcessLookupError",
+    ),
+    "kills its parent": (
+        "raise ProcessLookupError if os.getppid() == 0 else os.kill(os.getppid(), 9)",
+        "ProcessLookupError",
+    ),
+    "connects to a server of this machine": (
+        "socket.create_connection(('127.0.0.1', PORT), 2)",
+        "ConnectionRefusedError",
+    ),
+    "connects to the network": (
+        "socket.create_connection(('192.0.2.1', 80), 2)",
+        "OSError",
+    ),
+    "connects to a socket without a file": (
+        "socket.socket(socket.AF_UNIX).connect('\\0' + NAME)",
+        "ConnectionRefusedError",
+    ),
+    "reads another user's processes": (
+        "pids = [n for n in os.listdir('/proc') if n.isdigit()]\n"
+        "raise ProcessLookupError if len(pids) < 8 else RuntimeError(pids)",
+        "ProcessLookupError",
+    ),
+    "traces PID 1": (
+        "libc = ctypes.CDLL(None, use_errno=True)\n"
+        "if libc.ptrace(16, 1, None, None):\n"
+        "    raise OSError(ctypes.get_errno(), 'ptrace')",
+        "PermissionError|ProcessLookupError",
+    ),
+    "becomes another user": ("os.setuid(65534)", "PermissionError|OSError"),
+    "shares memory with another check": (
+        "left = [n for n in os.listdir('/dev/shm') if 'workshop' not in n]\n"
+        "raise FileNotFoundError if not left else RuntimeError(left)",
+        "FileNotFoundError",
+    ),
+}
+ATTEMPT = """
+import ctypes, glob, os, signal, socket, sys
+import torch.distributed as dist
+
+{names}
+
+def SECRETS():
+    home = os.path.expanduser("~")
+    return glob.glob(home + "/**/secret-of-this-test", recursive=True)
+
+def attempt():
+{body}
+
+def answer(t):
+    dist.all_reduce(t)
+    if dist.get_rank() == 0:
+        attempt()
+    return t
+"""
+
+
+@pytest.fixture(scope="module")
+def victim():
+    """A file of the workshop that git does not know: no harm if all this fails."""
+    folder = ROOT / "build" / f"of-a-test-{os.getpid()}"
+    folder.mkdir(parents=True)
+    (folder / "program.py").write_text("print('as it was')\n")
+    yield folder / "program.py"
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module")
+def learners(victim):
+    """A folder with those of two learners."""
+    folder = victim.parent / "class"
+    for name in ("alice", "bob"):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "03_ring_all_reduce.py").write_text(RIGHT)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def hiding_engine(learners, tmp_path_factory):
+    home = tmp_path_factory.mktemp("home")
+    (home / "secret-of-this-test").touch()
+    with pytest.MonkeyPatch.context() as patch, Engine(hidden=[learners]) as engine:
+        patch.setenv("HOME", str(home))
+        engine.warm()
+        yield engine
+
+
+@pytest.fixture(scope="module")
+def listening():
+    """(a port of this machine, a name without a file): both answer."""
+    name = f"of-a-test-{os.getpid()}"
+    other = socket.socket(socket.AF_UNIX)
+    with socket.create_server(("127.0.0.1", 0)) as one, other:
+        other.bind("\0" + name)
+        other.listen()
+        yield one.getsockname()[1], name
+
+
+@pytest.fixture(scope="module", autouse=True)
+def trees_are_unchanged(learners, victim):
+    """After all attempts, the workshop and the learners' files are as they were."""
+    before = digest(ROOT), digest(victim.parent)
+    yield
+    assert (digest(ROOT), digest(victim.parent)) == before
+
+
+def digest(folder: Path) -> dict[str, str]:
+    """Path -> mode and content of each file of a folder that git or a learner has."""
+    listing = ["git", "-C", str(folder), "ls-files", "-z"]
+    listed = subprocess.run(listing, capture_output=True, text=True).stdout
+    names = filter(None, listed.split("\0"))
+    paths = [folder / name for name in names] or sorted(folder.rglob("*"))
+    return {
+        str(path): f"{stat.filemode(path.lstat().st_mode)} "
+        + hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in paths
+        if path.is_file() and not path.is_symlink()
+    }
+
+
+def attempt(engine: Engine, folder: Path, body: str, **names) -> str:
+    """What became of it: the message of the verdict."""
+    lines = "".join(f"    {line}\n" for line in body.splitlines())
+    known = "\n".join(f"{name} = {value!r}" for name, value in names.items())
+    code = ATTEMPT.replace("{names}", known).replace("{body}", lines)
+    return grade_code(engine, folder, code).message
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_attempt_is_refused(name, hiding_engine, learners, victim, listening, tmp_path):
+    body, errors = REFUSED[name]
+    assert hiding_engine._server is not None
+    message = attempt(
+        hiding_engine,
+        tmp_path,
+        body,
+        ROOT=str(ROOT),
+        OTHER=str(learners / "bob" / "03_ring_all_reduce.py"),
+        FOLDERS=str(learners),
+        VICTIM=str(victim),
+        WATCHING=hiding_engine._server._process.pid,
+        PORT=listening[0],
+        NAME=listening[1],
+    )
+    assert any(f"raised {error}" in message for error in errors.split("|")), message
+
+
+def test_the_same_attempts_succeed_on_an_ordinary_program(tmp_path, listening):
+    """So what the test above sees is the isolation, not a mistake of the test."""
+    other = tmp_path / "other.py"
+    other.touch()
+    code = "\n".join(
+        [
+            "import glob, os, socket",
+            f"open({str(other)!r}, 'a').write('x')",
+            f"assert glob.glob({str(tmp_path)!r} + '/*.py')",
+            f"open({str(ROOT)!r} + '/solutions/03_ring_all_reduce.py')",
+            f"os.utime({str(other)!r})",
+            f"os.link({str(other)!r}, {str(tmp_path)!r} + '/mine')",
+            f"socket.create_connection(('127.0.0.1', {listening[0]}), 2)",
+            f"socket.socket(socket.AF_UNIX).connect('\\0' + {listening[1]!r})",
+            "assert len([n for n in os.listdir('/proc') if n.isdigit()]) >= 8",
+        ]
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_what_a_check_may_write_is_gone_afterwards(hiding_engine, tmp_path):
+    body = "\n".join(
+        f"open({path!r}, 'x').close()"
+        for path in ("mine", "/tmp/mine", "/var/tmp/mine", "/dev/shm/mine")
+    )
+    for _ in range(2):  # "x" fails where the first one's is still there
+        assert attempt(hiding_engine, tmp_path, body) == ""
+
+
+FORGED = """
+import json, os
+import torch.distributed as dist
+
+def answer(t):
+    for number in range(3, 64):
+        try:
+            os.write(number, json.dumps({message}).encode() + b"\\n")
+        except OSError:
+            pass
+    return t
+"""
+
+
+@pytest.mark.parametrize(
+    "message",
+    ['{"status": "passed"}', '{"status": "ok"}', '{"status": "ok", "secret": ""}', "3"],
+)
+def test_forged_report_is_no_report(message, hiding_engine, tmp_path):
+    code = FORGED.replace("{message}", message)
+    verdict = grade_code(hiding_engine, tmp_path, code)
+    assert verdict.kind is Kind.TAMPERED, verdict.message
+    assert "for its own reports" in verdict.message
+
+
+EQUAL = '''
+import pytest
+from grader import expect
+
+@pytest.mark.ranks({ranks})
+def test_answer(exercise):
+    """The answer is 5, {"a": 5} and [5, "b"]."""
+    expect.equal(exercise.answer(5), 5, "the answer")
+    expect.equal(exercise.answer({"a": 5}), {"a": 5}, "the answer")
+    expect.equal(exercise.answer([5, "b"]), [5, "b"], "the answer")
+'''
+ALWAYS_EQUAL = """
+class Chameleon{base}:
+    def __eq__(self, other):
+        return True
+    def __hash__(self):
+        return 0
+    def __repr__(self):
+        return "5"
+
+def answer(given):
+    if given == 5:
+        return {made}
+    return {{"a": {made}}} if isinstance(given, dict) else [{made}, "b"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("base", "made"), [("", "Chameleon()"), ("(int)", "Chameleon(4)")]
+)
+def test_class_has_no_say_in_what_it_equals(base, made, hiding_engine, tmp_path):
+    code = ALWAYS_EQUAL.format(base=base, made=made)
+    verdict = grade_code(hiding_engine, tmp_path, code, EQUAL)
+    assert verdict.kind is Kind.WRONG_VALUE, verdict.message
+    right = "def answer(given):\n    return given\n"
+    assert grade_code(hiding_engine, tmp_path, right, EQUAL).kind is Kind.RIGHT
+
+
+def test_numbers_of_numpy_are_compared(hiding_engine, tmp_path):
+    code = "import numpy\ndef answer(given):\n"
+    code += "    return numpy.int64(5) if given == 5 else given\n"
+    assert grade_code(hiding_engine, tmp_path, code, EQUAL).kind is Kind.RIGHT
+
+
+def test_where_namespaces_are_forbidden_it_is_said(monkeypatch):
+    def forbidden(*arguments):
+        raise PermissionError(1, "unshare: Operation not permitted")
+
+    monkeypatch.setattr(isolation, "enter", forbidden)
+    assert "unshare: Operation not permitted" in isolation.probe()
