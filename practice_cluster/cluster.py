@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from practice_cluster import config, machine
+from practice_cluster import config, machine, protection
 from practice_cluster.control import PATIENCE, Control
 from practice_cluster.errors import ClusterError
 from practice_cluster.state import State, has_ended, identity
@@ -73,12 +73,14 @@ class Cluster:
         memory_mb: int = 8000,
         *,
         stay: bool = True,
+        hidden: Sequence[str] | None = None,
     ) -> None:
         """Start the cluster; returns when Slurm calls all its nodes idle.
 
         The nodes claim that many CPUs, GPUs and that much memory each, whatever this
         machine has. The GPUs exist for Slurm only. Unless it is to ``stay``, it ends
-        with this process, however that ends; its directory is left.
+        with this process, however that ends; its directory is left. With `hidden`, a
+        list, jobs see this machine's files as `protection` says.
         """
         size = {"nodes": nodes, "cpus": cpus, "gpus": gpus, "memory_mb": memory_mb}
         config.check_size(size)
@@ -95,7 +97,7 @@ class Cluster:
             try:
                 self._files.write(size)
                 config.write_files(self.state, **size)
-                self._start(size, stay)
+                self._start(size, stay, hidden)
             except ClusterError:
                 raise  # it names a log that tells why
             except BaseException:  # Ctrl-C: leave nothing
@@ -103,16 +105,20 @@ class Cluster:
                 self._files.remove()
                 raise
 
-    def _start(self, size: dict[str, int], stay: bool) -> None:
+    def _start(self, size: dict, stay: bool, hidden: Sequence[str] | None) -> None:
         """Start PID 1 of the cluster; it ends with this process until all is up."""
         mine, theirs = socket.socketpair()
         log = (self.state / "log" / "login.log").open("ab")
         inside = ["-S", "-s", "-E", "-m", "practice_cluster.inside"]
         arguments = [str(self.state), str(size["nodes"])]
+        environment = self.environment()
+        if hidden is not None:
+            arguments += ["protected", *hidden]
+            environment[protection.VISIBLE] = ":".join(protection.programs())
         self._launcher = launcher = subprocess.Popen(
             [*machine.own_world(), sys.executable, *inside, *arguments],
             cwd=Path(__file__).resolve().parent.parent,
-            env=self.environment(),
+            env=environment,
             stdin=theirs.fileno(),
             stdout=log,
             stderr=log,

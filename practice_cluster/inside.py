@@ -16,7 +16,7 @@ import sys
 import time
 from pathlib import Path
 
-from practice_cluster import config, namespaces
+from practice_cluster import config, namespaces, protection
 from practice_cluster.network import Network
 
 PATIENCE = 30.0  # seconds for the daemons to answer, on a busy machine
@@ -282,6 +282,8 @@ def main() -> None:
     control.listen(16)
     login = Login(state, nodes)
     try:
+        if sys.argv[3:4] == ["protected"]:
+            protection.protect(str(state), sys.argv[4:])
         login.start()
     except Refused as error:
         parent.sendall(f"{error}\n".encode())

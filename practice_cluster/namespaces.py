@@ -7,7 +7,7 @@ import signal
 import socket
 from pathlib import Path
 
-_libc = ctypes.CDLL(None, use_errno=True)
+libc = ctypes.CDLL(None, use_errno=True)
 
 # of a node: mounts, hostname, shared memory, processes, network
 NEW_WORLD = 0x00020000 | 0x04000000 | 0x08000000 | 0x20000000 | 0x40000000
@@ -15,7 +15,8 @@ BIND, RECURSIVE, DETACH = 0x1000, 0x4000, 2
 PR_SET_NAME, PR_SET_TIMERSLACK = 15, 29
 
 
-def _check(result: int, what: str) -> None:
+def check(result: int, what: str) -> None:
+    """Raise what a system call of ``libc`` has left in errno, unless it is 0."""
     if result:
         number = ctypes.get_errno()
         raise OSError(number, f"{what}: {os.strerror(number)}")
@@ -23,7 +24,7 @@ def _check(result: int, what: str) -> None:
 
 def unshare() -> None:
     """Leave all namespaces but the user's; the next child is PID 1 of the new one."""
-    _check(_libc.unshare(NEW_WORLD), "unshare")
+    check(libc.unshare(NEW_WORLD), "unshare")
 
 
 def set_hostname(name: str) -> None:
@@ -32,12 +33,12 @@ def set_hostname(name: str) -> None:
 
 def set_name(name: str) -> None:
     """What ps shows as the command of this process, at most 15 letters."""
-    _libc.prctl(PR_SET_NAME, name.encode(), 0, 0, 0)
+    libc.prctl(PR_SET_NAME, name.encode(), 0, 0, 0)
 
 
 def wake_on_time() -> None:
     """Timers of this process are exact, not 50 microseconds late."""
-    _libc.prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0)
+    libc.prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0)
 
 
 def mount(
@@ -49,8 +50,8 @@ def mount(
 ) -> None:
     texts = [None if t is None else str(t).encode() for t in (source, target, kind)]
     data = None if options is None else options.encode()
-    result = _libc.mount(*texts, ctypes.c_ulong(flags), data)
-    _check(result, f"mount {source} on {target}")
+    result = libc.mount(*texts, ctypes.c_ulong(flags), data)
+    check(result, f"mount {source} on {target}")
 
 
 def bind(source: Path, target: str) -> None:
@@ -81,7 +82,7 @@ def own_sys(spare: Path) -> None:
     with contextlib.suppress(PermissionError):  # a container may forbid it: do without
         mount("sysfs", "/sys", "sysfs")
         mount(spare, "/sys/fs/cgroup", flags=BIND | RECURSIVE)
-    _check(_libc.umount2(str(spare).encode(), DETACH), f"umount {spare}")
+    check(libc.umount2(str(spare).encode(), DETACH), f"umount {spare}")
 
 
 def own_proc() -> None:

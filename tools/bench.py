@@ -9,6 +9,7 @@ Times on a shared machine are noise: compare the ratios, which come from one run
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import subprocess
 import sys
@@ -80,6 +81,7 @@ def main() -> int:
     wanted = parser.parse_args().only
     parts: dict[str, Callable[[Path], None]] = {
         "grader-warm": bench_warm,
+        "grader-isolation": bench_isolation,
         "grader-cold": bench_cold,
         "ddp": lambda folder: _tool("bench_ddp.py"),
         "gpt": lambda folder: _tool("bench_gpt.py"),
@@ -132,6 +134,34 @@ def bench_warm(folder: Path) -> None:
     print(f"the same through torch.multiprocessing.spawn: median {theirs:.2f} s")
     print(f"ratio: {theirs / ours:.0f}")
     print(f"deadlock: {', '.join(f'{kind} after {s:.2f} s' for s, kind in hang)}")
+
+
+def bench_isolation(folder: Path) -> None:
+    """What a world of its own costs: two forks that enter one, or do not."""
+    from grader.engine import isolation
+
+    def seconds(enter: bool) -> float:
+        start = time.perf_counter()
+        pid = os.fork()
+        if pid == 0:
+            if enter:
+                isolation.enter(str(folder), [])
+            if (rank := os.fork()) == 0:
+                if enter:
+                    isolation.confine()
+                os._exit(0)
+            os.waitpid(rank, 0)
+            os._exit(0)
+        os.waitpid(pid, 0)
+        return time.perf_counter() - start
+
+    if why := isolation.probe():
+        print(f"no world of its own here: {why}")
+        return
+    pairs = [(seconds(True), seconds(False)) for _ in range(50)]
+    entered, plain = (statistics.median(times) for times in zip(*pairs, strict=True))
+    print(f"entered: median {1000 * entered:.1f} ms of 50, else {1000 * plain:.1f} ms")
+    print(f"cost of a check: {1000 * (entered - plain):.1f} ms")
 
 
 def _spawn(folder: Path, number: int) -> float:

@@ -188,9 +188,14 @@ class Engine:
         """What the check's Scheduler needs; starts the practice cluster."""
         from grader.jobs.cluster_of_checks import ClusterOfChecks
 
+        self.warm()
+        server = self._server
+        assert server is not None
+        server.wait_until_ready()  # it says whether files can be protected
         with self._lock:
             if self._cluster is None:
-                self._cluster = ClusterOfChecks()
+                hidden = None if self.exposed else [*self.hidden, *_answers(check)]
+                self._cluster = ClusterOfChecks(hidden)
             else:
                 self._cluster.tidy()
         return self._cluster.description(find_root(check.path.parent))

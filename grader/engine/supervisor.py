@@ -68,8 +68,7 @@ class Run:
             rank_module.compiled_check(self.job["check_path"])  # once for all ranks
         self.selector.register(self.client, selectors.EVENT_READ, None)
         if self.job["isolated"]:
-            private, hidden = Path(self.job["private"]), self.job["hidden"]
-            self.init = isolation.enter(private, hidden)
+            self.init = isolation.enter(self.job["private"], self.job["hidden"])
         for number in range(self.job["world_size"]):
             self._fork(number)
         self.begun = Stopwatch()
@@ -246,11 +245,10 @@ class Run:
             time.sleep(0.002)
 
     def remove_folders(self) -> None:
-        """All that the check wrote; from outside, where it can be removed."""
-        private = self.job["private"]
-        shutil.rmtree(private, ignore_errors=True)
+        """All that the check wrote; the last one from outside, where that can be."""
+        shutil.rmtree(self.job["private"], ignore_errors=True)
         with contextlib.suppress(OSError):
-            os.rmdir(os.path.basename(private), dir_fd=self.outside)
+            os.rmdir(os.path.basename(self.job["private"]), dir_fd=self.outside)
 
     def outcome(self, why: str) -> dict:
         """What :mod:`grader.verdicts.diagnosis` makes a verdict of; plain data."""
@@ -305,15 +303,15 @@ def supervise(client: socket.socket, isolated: bool) -> None:
     """Read one job from ``client``, run it, answer with its outcome.
 
     Args:
-        isolated: whether the ranks get a world of their own. Those that submit job
-            scripts do not: the scripts run in the nodes of a practice cluster.
+        isolated: whether ranks get a world of their own; those that submit job
+            scripts do not, but the nodes that these run in do.
     """
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.setpgid(0, 0)
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     job = json.loads(receive_line(client)) | {"draw": os.urandom(1)[0]}
-    job["isolated"] = isolated and job["scheduler"] is None
+    job["isolated"] = isolated and not _cluster_of(job)
     gc.disable()
     run = Run(_make_folders(job), client)
     try:
@@ -333,12 +331,16 @@ def supervise(client: socket.socket, isolated: bool) -> None:
         client.sendall(json.dumps(outcome).encode() + b"\n")
 
 
+def _cluster_of(job: dict) -> str:
+    """The folder of the practice cluster that the check submits to, or ""."""
+    return (job["scheduler"] or {}).get("state", "")
+
+
 def _make_folders(job: dict) -> dict:
     """A private folder for the grader, and in it the ranks' common folder."""
     base = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    if job.get("scheduler") is not None:  # every node has a /dev/shm of its own
-        base = None
-    private = tempfile.mkdtemp(prefix="workshop-", dir=base)
+    base = _cluster_of(job) or base  # jobs can write nowhere else
+    private = os.path.realpath(tempfile.mkdtemp(prefix="workshop-", dir=base))
     folder = os.path.join(private, "run")
     os.mkdir(folder)
     copy = os.path.join(folder, os.path.basename(job["exercise_path"]))

@@ -11,6 +11,7 @@ import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from practice_cluster import Cluster, ClusterError, missing
@@ -20,9 +21,13 @@ NO_CLUSTER = "WORKSHOP_NO_CLUSTER"  # only read job scripts through
 
 
 class ClusterOfChecks:
-    """Owns the cluster, or knows why there is none."""
+    """Owns the cluster, or knows why there is none.
 
-    def __init__(self):
+    Args:
+        hidden: folders that jobs must not see; None if they see all of this machine.
+    """
+
+    def __init__(self, hidden: Sequence[str] | None):
         self._cluster: Cluster | None = None
         self._why_dry = "; ".join(missing())
         if os.environ.get(NO_CLUSTER):
@@ -32,7 +37,8 @@ class ClusterOfChecks:
         self._state = Path(tempfile.mkdtemp(prefix="wsc-"))  # short: it holds sockets
         cluster = Cluster(self._state)
         try:
-            cluster.up(nodes=NODES, cpus=CPUS, gpus=GPUS, stay=False)
+            size = {"nodes": NODES, "cpus": CPUS, "gpus": GPUS}
+            cluster.up(**size, stay=False, hidden=hidden)
         except ClusterError as error:
             self._why_dry = str(error)
             shutil.rmtree(self._state, ignore_errors=True)

@@ -67,7 +67,7 @@ class Rehearsal(Scheduler):
     # Begin and end
 
     def __enter__(self) -> Rehearsal:
-        self.state = Path(tempfile.mkdtemp(prefix="pbs.", dir="/tmp"))
+        self.state = Path(tempfile.mkdtemp(prefix="pbs.", dir=self.cluster.state))
         self.socket_path = self.state / "socket"
         self.tasks = Tasks(self.cluster, self.socket_path, self.state)
         self.write_commands()

@@ -17,9 +17,11 @@ from pathlib import Path
 
 import pytest
 
+from grader.checks import checks_in
 from grader.engine import isolation
 from grader.engine.engine import Engine
 from grader.verdicts.verdict import Kind
+from practice_cluster import missing
 from tests.grader.support import RIGHT, grade_code
 
 pytestmark = [
@@ -225,7 +227,9 @@ def trees_are_unchanged(learners, victim):
     """After all attempts, the workshop and the learners' files are as they were."""
     before = digest(ROOT), digest(victim.parent)
     yield
-    assert (digest(ROOT), digest(victim.parent)) == before
+    after = digest(victim.parent)
+    assert digest(ROOT) == before[0]
+    assert {path: after.get(path) for path in before[1]} == before[1]
 
 
 def digest(folder: Path) -> dict[str, str]:
@@ -373,3 +377,53 @@ def test_where_namespaces_are_forbidden_it_is_said(monkeypatch):
 
     monkeypatch.setattr(isolation, "enter", forbidden)
     assert "unshare: Operation not permitted" in isolation.probe()
+
+
+def test_grader_that_is_killed_is_no_broken_set_up(monkeypatch, tmp_path):
+    """The verdict is on the answer, not on the machine of the whole room."""
+    asked = []
+    monkeypatch.setattr(Engine, "_run", lambda self, job: asked.append(job) or b"")
+    verdict = grade_code(Engine(), tmp_path, RIGHT)
+    assert (verdict.kind, len(asked)) == (Kind.TAMPERED, 2)
+    assert verdict.kind.status == "wrong"
+    assert "was killed twice while your code ran" in verdict.message
+
+
+SCRIPT = """#!/bin/bash
+#SBATCH --ntasks-per-node=1
+for path in {victim} /etc/of-a-test "$HOME/of-a-test"; do
+  (echo harm >> "$path") 2> /dev/null && echo "wrote $path"
+  srun sh -c "(echo harm >> '$path') 2> /dev/null && echo 'a task wrote $path'"
+done
+cat {other} {root}/solutions/09_two_jobs.sbatch 2> /dev/null
+touch mine && echo done
+"""
+SUBMIT = '''
+import pytest
+from grader import expect
+
+@pytest.mark.ranks(1, init=False, limit=60)
+def test_answer(exercise_path, scheduler):
+    """It writes into its own folder only."""
+    job = scheduler.submit(exercise_path, nodes=2)
+    said = [line for line in job.output.splitlines() if "srun: error" not in line]
+    expect.equal(said, ["done"], "the output")
+'''
+
+
+@pytest.mark.skipif(bool(missing()), reason="; ".join(missing()))
+def test_job_script_writes_into_its_own_folder_only(hiding_engine, learners, victim):
+    checks = victim.parent / "tests" / "exercises" / "test_it.py"
+    checks.parent.mkdir(parents=True)
+    checks.write_text(SUBMIT)
+    answer = victim.parent / "exercises" / "it.sbatch"
+    answer.parent.mkdir()
+    for folder in ("job_scripts", "src"):
+        (victim.parent / folder).symlink_to(ROOT / folder)
+    (answer.parent / "catalog.toml").touch()
+    other = learners / "bob" / "03_ring_all_reduce.py"
+    script = SCRIPT.format(victim=victim, other=other, root=ROOT)
+    answer.write_text(script)
+    verdict = hiding_engine.run_check(checks_in(checks)[0], script, answer)
+    assert verdict.kind is Kind.RIGHT, verdict.message
+    assert verdict.lines == []  # nothing was left unchecked, as without a cluster

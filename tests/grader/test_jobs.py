@@ -179,7 +179,7 @@ def engine_with_paper():
     with Engine() as engine:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("WORKSHOP_NO_CLUSTER", "1")
-            engine._cluster = ClusterOfChecks()
+            engine._cluster = ClusterOfChecks(None)
         yield engine
 
 
@@ -246,7 +246,7 @@ def test_verdict_on_pbs(script, kind, words, where, tmp_path, request):
 def cluster_of_checks():
     if reasons := practice_cluster.missing():
         pytest.skip("; ".join(reasons))
-    cluster = ClusterOfChecks()
+    cluster = ClusterOfChecks(None)
     yield cluster
     cluster.close()
 
@@ -296,7 +296,7 @@ def test_cluster_of_the_checks_ends_with_the_grader():
 import time
 from pathlib import Path
 from grader.jobs.cluster_of_checks import ClusterOfChecks
-print(ClusterOfChecks().description(Path("."))["state"], flush=True)
+print(ClusterOfChecks(None).description(Path("."))["state"], flush=True)
 time.sleep(60)
 """
     with tempfile.TemporaryDirectory(prefix="jobs-", dir="/tmp") as folder:

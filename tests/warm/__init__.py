@@ -72,6 +72,7 @@ class WarmPython:
             "WARM_PYTHON_BIN": str(self.bin),
             "WARM_COLD_PYTHON": str(self.cold),
             "PATH": f"{self.bin}{os.pathsep}{os.environ['PATH']}",
+            "WORKSHOP_VISIBLE": str(self.folder),  # to ranks of the grader
         }
         self._outside = {name: os.environ.get(name) for name in mine}
         os.environ.update(mine)
