@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import torch
 import torch.distributed as dist
-from torch.utils.data import DistributedSampler
+from torch.utils.data import DataLoader, DistributedSampler
 
 from common import data, snapshot
 from tests.scripts.trainings import (
@@ -204,6 +204,39 @@ def test_every_image_is_used_once_though_the_world_size_changes(before, after):
         padding = -(22 - steps * before) % after
         assert set(used + rest) == set(range(22))
         assert len(used + rest) == 22 + padding
+
+
+class Augmented(torch.utils.data.Dataset):
+    """Images that are drawn anew each time."""
+
+    def __len__(self):
+        return 22
+
+    def __getitem__(self, index):
+        return torch.rand(())
+
+
+def augmentations(monkeypatch, rank, epoch, done=0):
+    """What a rank's two workers draw in an epoch."""
+    monkeypatch.setattr(dist, "get_rank", lambda: rank)
+    monkeypatch.setattr(dist, "get_world_size", lambda: 2)
+    loader = ddp_checkpoint.make_loader(Augmented(), 1, epoch, done)
+    workers = DataLoader(loader.dataset, 1, num_workers=2, generator=loader.generator)
+    return torch.cat(list(workers)).tolist()
+
+
+def test_workers_draw_alike_after_a_resume_and_nowhere_else(monkeypatch):
+    drawn = {
+        (rank, epoch): augmentations(monkeypatch, rank, epoch)
+        for rank in (0, 1)
+        for epoch in (3, 4)
+    }
+    numbers = [number for numbers in drawn.values() for number in numbers]
+    assert len(set(numbers)) == len(numbers) == 44
+    torch.rand(5)  # the resumed run has drawn other numbers before
+    assert augmentations(monkeypatch, 1, 4) == drawn[1, 4]
+    # inside an epoch they are not those of the run that was never stopped
+    assert augmentations(monkeypatch, 1, 4, done=8) != drawn[1, 4][4:]
 
 
 def test_equal_global_batch_on_another_world_size_holds_the_same_images():
