@@ -36,11 +36,17 @@ def protect(writable: str, hidden: Iterable[str]) -> None:
     Raises:
         OSError: the kernel forbids it, or is too old (5.12 has what is needed).
     """
-    hidden = list(hidden)
+    needed, hidden = programs(), [os.path.realpath(path) for path in hidden]
     mount("none", "/", flags=RECURSIVE | _PRIVATE)
-    _hide([*COVERED, *_homes(), *hidden], visible={*programs(), writable})
-    answers = [os.path.join(PACKAGE, name) for name in OF_A_CLONE]
-    _hide([*answers, *hidden], visible={writable})
+    outer = [path for path in (*COVERED, *_homes(), *hidden) if path not in needed]
+    _hide(outer, visible={*needed, writable})
+    # once more what lies in a folder that was put back, unless it holds such a folder
+    inside = [
+        path
+        for path in (*(os.path.join(PACKAGE, name) for name in OF_A_CLONE), *hidden)
+        if not any(os.path.commonpath([path, one]) == path for one in needed)
+    ]
+    _hide(inside, visible={writable})
     _read_only("/", True, _AT_RECURSIVE)
     for path in {*TEMPORARY, writable}:
         if os.path.isdir(path):

@@ -225,7 +225,7 @@ class Engine:
 def _answers(check: Check) -> list[str]:
     """The folders that tell what is right: of checks, and of solutions."""
     folder = check.path.resolve().parent
-    return [str(folder), str(folder.parents[1] / "solutions")]
+    return [str(folder), str(folder.parent.parent / "solutions")]
 
 
 def _read_source(path: Path, exercise: Exercise) -> tuple[str, list[str]]:

@@ -293,6 +293,14 @@ def test_the_same_attempts_succeed_on_an_ordinary_program(tmp_path, listening):
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+def test_folder_that_holds_the_grader_itself_can_be_graded(tmp_path):
+    """As by `workshop grade .` in one's own clone: it hides no programs."""
+    code = "import torch.distributed.pipelining\nimport grader.compose\n" + RIGHT
+    with Engine(hidden=[ROOT, ROOT.parent]) as engine:
+        verdict = grade_code(engine, tmp_path, code)
+    assert verdict.kind is Kind.RIGHT, verdict.message
+
+
 def test_what_a_check_may_write_is_gone_afterwards(hiding_engine, tmp_path):
     body = "\n".join(
         f"open({path!r}, 'x').close()"
