@@ -19,29 +19,21 @@ def of_catalog(
     console: Console, catalog: list[Exercise], states: dict[str, str]
 ) -> Table:
     """Every exercise in order with its state."""
-    table = new_table(console)
-    table.add_column("#", justify="right", no_wrap=True)
+    table, wide = new_table(console), console.width >= 100
+    if wide:
+        table.add_column("#", justify="right", no_wrap=True)
     table.add_column("name", no_wrap=True)
     table.add_column("title", overflow="fold", ratio=1)
-    if console.width >= 100:
+    if wide:
         table.add_column("lesson", no_wrap=True)
-    else:
-        table.add_column("lesson", no_wrap=True, overflow="ellipsis", max_width=6)
     table.add_column("min", justify="right", no_wrap=True)
     table.add_column("state", no_wrap=True)
     for number, exercise in enumerate(catalog, start=1):
         state = states[exercise.name]
-        lesson = exercise.lesson
-        if console.width < 100:
-            lesson = lesson.split("_")[0]
-        table.add_row(
-            str(number),
-            Text(printable(exercise.name)),
-            Text(printable(exercise.title)),
-            Text(printable(lesson)),
-            str(exercise.minutes),
-            Text(state, STYLES.get(state, "")),
-        )
+        row = [Text(printable(exercise.name)), Text(printable(exercise.title))]
+        if wide:  # narrow: the name begins with the lesson
+            row = [Text(str(number)), *row, Text(printable(exercise.lesson))]
+        table.add_row(*row, str(exercise.minutes), Text(state, STYLES.get(state, "")))
     return table
 
 

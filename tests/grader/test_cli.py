@@ -35,8 +35,9 @@ def sentence(result, status=2):
 
 def states(house):
     """Name -> state, as ``workshop list`` shows them."""
-    rows = [line.split("|") for line in workshop(house, "list").stdout.splitlines()]
-    return {row[1].strip(): row[-1].strip() for row in rows if len(row) == 6}
+    listed = workshop(house, "list", COLUMNS="80").stdout.splitlines()
+    rows = [line.split("|") for line in listed]
+    return {row[0].strip(): row[-1].strip() for row in rows if len(row) == 4}
 
 
 # -- list, next ---------------------------------------------------------------------
@@ -53,6 +54,16 @@ def test_list_shows_every_state_and_the_progress(house):
     assert "exercises/02_two.py" in result.stdout
     assert "workshop reset" in result.stdout
     assert "\x1b" not in result.stdout
+
+
+def test_list_has_a_line_for_each_exercise_at_80_columns():
+    """No title is broken, and nothing is cut off."""
+    result = workshop(HOUSE, "list", COLUMNS="80")
+    catalog = load_catalog(HOUSE)
+    rows = [line.split("|") for line in result.stdout.splitlines() if "|" in line]
+    shown = [[cell.strip() for cell in row[:2]] for row in rows[1:]]
+    assert shown == [[exercise.name, exercise.title] for exercise in catalog]
+    assert max(map(len, result.stdout.splitlines())) <= 80
 
 
 def test_a_verdict_belongs_to_a_content_not_to_a_name(house):
