@@ -20,7 +20,7 @@ VISIBLE = "WORKSHOP_VISIBLE"  # more folders that may be read, as in PATH
 PACKAGE = Path(__file__).resolve().parents[1]
 TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm")
 COVERED = ("/run", "/mnt", "/media", "/root", *TEMPORARY)
-OF_A_CLONE = ("solutions", "tests", ".git")  # what tells the answers
+OF_A_CLONE = ("solutions", "tests", ".git", "_build")  # what tells the answers
 
 _PRIVATE, _AT_RECURSIVE, _AT_FDCWD, _READ_ONLY = 1 << 18, 0x8000, -100, 1
 _MOUNT_SETATTR = 442  # the same number on all architectures
@@ -48,7 +48,7 @@ def protect(writable: str, hidden: Iterable[str]) -> None:
     ]
     _hide(inside, visible={writable})
     _read_only("/", True, _AT_RECURSIVE)
-    for path in {*TEMPORARY, writable}:
+    for path in {writable, *(path for path in TEMPORARY if path in outer)}:
         if os.path.isdir(path):
             _read_only(path, False)
 

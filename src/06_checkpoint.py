@@ -52,8 +52,7 @@ def make_loader(dataset: Dataset, batch_size: int, epoch: int, done: int) -> Dat
     """Batches of what this rank has still to use in an epoch."""
     rank, world_size = dist.get_rank(), dist.get_world_size()
     share = rest_of_share(len(dataset), epoch, done, rank, world_size)
-    # a generator of its own: each start of a loader draws a number, even to resume.
-    # Workers are seeded with it: other ranks and epochs, other augmentations
+    # its own: each start of a loader draws a number, from which workers are seeded
     own = torch.Generator().manual_seed(SEED + epoch * world_size + rank)
     return DataLoader(Subset(dataset, share), batch_size, generator=own)
 

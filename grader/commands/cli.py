@@ -8,6 +8,7 @@ imported only by the commands that use them.
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -118,9 +119,7 @@ def grade(folders, each, names, csv_path, json_path, junit_path, jobs) -> int:
     outputs.try_out()
     from grader.engine.engine import Engine
 
-    def make_engine() -> Engine:
-        return Engine(hidden=folders)
-
+    make_engine = partial(Engine, hidden=folders)
     finished = grade_all(book, make_engine, jobs, outputs, make_screen)
     if outputs.problem:
         complain(outputs.problem)

@@ -24,6 +24,7 @@ from grader.catalog import Exercise, find_root
 from grader.checks import SEEDS, Check, checks_in
 from grader.engine.channel import receive_line
 from grader.engine.forkserver import ForkServer
+from grader.errors import UserError
 from grader.skeleton import read_solution, same_code, skeleton_text
 from grader.verdicts.diagnosis import diagnose
 from grader.verdicts.verdict import Kind, Result, Verdict
@@ -182,7 +183,11 @@ class Engine:
         if not answer:
             lines = [f"{Kind.TAMPERED.value}: {KILLED[0]}", KILLED[1]]
             return Verdict(Kind.TAMPERED, lines, page=page)
-        return diagnose(job, json.loads(answer))
+        outcome = json.loads(answer)
+        if "broken" in outcome:
+            problem = f"the grader itself failed: {outcome['broken']}"
+            raise UserError(f"{problem}: run `workshop doctor`", exit_status=3)
+        return diagnose(job, outcome)
 
     def _scheduler(self, check: Check) -> dict:
         """What the check's Scheduler needs; starts the practice cluster."""

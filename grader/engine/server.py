@@ -65,11 +65,13 @@ def serve(descriptor: int) -> None:
             _import(later.pop(0))
         if os.fork() == 0:
             status = 1
+            control.close()
+            client = socket.socket(fileno=descriptors[0])
             try:
-                control.close()
-                client = socket.socket(fileno=descriptors[0])
                 supervisor.supervise(client, isolated=not exposed)
                 status = 0
+            except Exception as error:  # a fault of the grader, never of the learner
+                client.sendall(json.dumps({"broken": repr(error)}).encode() + b"\n")
             finally:
                 os._exit(status)
         os.close(descriptors[0])

@@ -67,7 +67,7 @@ class Run:
         with contextlib.suppress(Exception):  # each rank will raise it again
             rank_module.compiled_check(self.job["check_path"])  # once for all ranks
         self.selector.register(self.client, selectors.EVENT_READ, None)
-        if self.job["isolated"]:
+        if self.job["isolated"]:  # from here on, the check's file cannot be read
             self.init = isolation.enter(self.job["private"], self.job["hidden"])
         for number in range(self.job["world_size"]):
             self._fork(number)

@@ -20,6 +20,7 @@ import pytest
 from grader.checks import checks_in
 from grader.engine import isolation
 from grader.engine.engine import Engine
+from grader.errors import UserError
 from grader.verdicts.verdict import Kind
 from practice_cluster import missing
 from tests.grader.support import RIGHT, grade_code
@@ -385,6 +386,14 @@ def test_where_namespaces_are_forbidden_it_is_said(monkeypatch):
 
     monkeypatch.setattr(isolation, "enter", forbidden)
     assert "unshare: Operation not permitted" in isolation.probe()
+
+
+def test_fault_of_the_grader_is_not_blamed_on_the_answer(tmp_path):
+    """Here: a folder that cannot be hidden, because no path has such a name."""
+    with Engine() as engine:
+        engine.hidden = ["/no\0path"]
+        with pytest.raises(UserError, match="the grader itself failed: ValueError"):
+            grade_code(engine, tmp_path, RIGHT)
 
 
 def test_grader_that_is_killed_is_no_broken_set_up(monkeypatch, tmp_path):

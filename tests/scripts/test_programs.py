@@ -22,7 +22,7 @@ NOT_YET = {
     "01_single_device.py": (77, 3, 646),
     "04_data_parallel.py": (90, 3, 659),
     "05_ddp_spawn.py": (102, 3, 671),
-    "06_checkpoint.py": (164, 3, 733),
+    "06_checkpoint.py": (163, 3, 732),
     "07_torchrun.py": (114, 3, 683),
     "08_multinode_spawn.py": (136, 3, 705),
     "08_multinode_torchrun.py": (104, 3, 673),
