@@ -216,11 +216,13 @@ class Augmented(torch.utils.data.Dataset):
         return torch.rand(())
 
 
-def augmentations(monkeypatch, rank, epoch, done=0):
-    """What a rank's two workers draw in an epoch."""
+def augmentations(monkeypatch, rank, epoch, done=0, seed=None):
+    """What a rank's two workers draw in an epoch; ``seed`` replaces the program's."""
     monkeypatch.setattr(dist, "get_rank", lambda: rank)
     monkeypatch.setattr(dist, "get_world_size", lambda: 2)
     loader = ddp_checkpoint.make_loader(Augmented(), 1, epoch, done)
+    if seed is not None:
+        loader.generator.manual_seed(seed)
     workers = DataLoader(loader.dataset, 1, num_workers=2, generator=loader.generator)
     return torch.cat(list(workers)).tolist()
 
@@ -233,6 +235,8 @@ def test_workers_draw_alike_after_a_resume_and_nowhere_else(monkeypatch):
     }
     numbers = [number for numbers in drawn.values() for number in numbers]
     assert len(set(numbers)) == len(numbers) == 44
+    fixed = [augmentations(monkeypatch, *which, seed=7) for which in drawn]
+    assert all(numbers == fixed[0] for numbers in fixed)  # as the page warns
     torch.rand(5)  # the resumed run has drawn other numbers before
     assert augmentations(monkeypatch, 1, 4) == drawn[1, 4]
     # inside an epoch they are not those of the run that was never stopped
