@@ -1,12 +1,12 @@
 """Finish the training loop: one optimizer step for several micro-batches.
 
-A batch that does not fit into memory at once is cut into micro-batches. Their
-gradients add up in ``.grad``, and the optimizer steps once for ``accumulate`` of
-them: a group. Dividing each loss by the number of micro-batches in its group makes
-the sum of their gradients the gradient of the whole group's mean. The last group is
-smaller when ``accumulate`` does not divide the number of micro-batches; it counts,
-too. All micro-batches hold equally many images. ``.grad`` may hold leftovers
-when the function is called; they must not change the result.
+A batch that doesn't fit into memory is cut into micro-batches of equal size. Their
+gradients add up in ``.grad``, and the optimizer takes one step per *group* of
+``accumulate`` micro-batches. Divide each loss by the number of micro-batches in its
+group, and the gradients add up to the gradient of the whole group's mean. If
+``accumulate`` doesn't divide the number of micro-batches, the last group is smaller,
+and it gets its step, too. ``.grad`` may hold leftovers when the function is called.
+They must not change the result.
 
     workshop check 01_training_loop
 
@@ -23,9 +23,9 @@ Batch = tuple[torch.Tensor, torch.Tensor]  # inputs [B, ...], targets [B]
 def group_size(index: int, total: int, accumulate: int) -> int:
     """How many micro-batches are in the group of micro-batch number ``index``.
 
-    ``total`` micro-batches, numbered from 0, are cut into groups of ``accumulate``;
-    only the last group may hold fewer. With total 7 and accumulate 3 the groups are
-    0 1 2, 3 4 5 and 6: the size is 3 for the indices 0 to 5, and 1 for index 6.
+    ``total`` micro-batches, numbered from 0, are cut into groups of ``accumulate``.
+    Only the last group may hold fewer. With total 7 and accumulate 3 the groups are
+    0 1 2, 3 4 5 and 6, so the size is 3 for the indices 0 to 5 and 1 for index 6.
     """
     # TODO 1 of 2: return the size of the group that micro-batch `index` is in.
     raise NotImplementedError("TODO 1 of 2")
@@ -37,7 +37,7 @@ def train_epoch(
     batches: list[Batch],
     accumulate: int,
 ) -> float:
-    """Train on all micro-batches; the mean of their losses."""
+    """Train on all micro-batches, and return the mean of their losses."""
     model.train()
     losses = []
     for index, (inputs, targets) in enumerate(batches):

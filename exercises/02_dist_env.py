@@ -1,7 +1,7 @@
-"""Who am I? One function for four launchers.
+"""Read rank, local rank and world size under four launchers.
 
-Every launcher tells its processes their numbers in environment variables, each under
-names of its own:
+Every launcher passes its processes their numbers in environment variables, each under
+its own names:
 
 =========  ==========================  ==========================  ====================
 launcher   rank                        local rank                  world size
@@ -12,16 +12,16 @@ srun       SLURM_PROCID                SLURM_LOCALID               SLURM_NTASKS
 python     0                           0                           1
 =========  ==========================  ==========================  ====================
 
-Launchers are started inside each other, and then the variables of both are there:
+One launcher can start another, and then the variables of both are set:
 
-* ``srun`` starts one torchrun per node, torchrun starts the processes. They have the
+* ``srun`` starts one torchrun per node, and torchrun starts the processes. They see the
   ``SLURM_*`` variables of their torchrun beside their own.
-* ``mpirun`` inside a Slurm job: likewise.
-* A batch script is run by Slurm itself, once, with ``SLURM_PROCID=0`` and the
-  ``SLURM_NTASKS`` of the whole job. What it starts without ``srun`` is a single
-  process. Only processes started by ``srun`` have ``SLURM_STEP_ID``.
+* ``mpirun`` runs inside a Slurm job, with the same effect.
+* Slurm itself runs a batch script, once, with ``SLURM_PROCID=0`` and the
+  ``SLURM_NTASKS`` of the whole job. What the script starts without ``srun`` is a single
+  process. Only processes that ``srun`` started have ``SLURM_STEP_ID``.
 
-torchrun can be told by ``TORCHELASTIC_RUN_ID``, which nothing else sets.
+You recognise torchrun by ``TORCHELASTIC_RUN_ID``, which no other launcher sets.
 
 Check your answer with: workshop check 02_dist_env
 
@@ -46,7 +46,7 @@ class DistEnv:
 
 def find_launcher(environ: Mapping[str, str]) -> str:
     """``"torchrun"``, ``"mpirun"``, ``"srun"`` or ``"python"``."""
-    # TODO 1 of 2: tell who started this process, the innermost launcher first.
+    # TODO 1 of 2: which launcher started this process? Ask for the innermost first.
     # Look only at the names that `environ` contains.
     raise NotImplementedError("TODO 1 of 2")
 
@@ -54,6 +54,6 @@ def find_launcher(environ: Mapping[str, str]) -> str:
 def get_dist_env(environ: Mapping[str, str]) -> DistEnv:
     """The numbers that the launcher gave to this process, as ``int``."""
     # TODO 2 of 2: ask find_launcher, read the three numbers under the names that this
-    # launcher uses, turn the texts into numbers, and return a DistEnv. Plain python
-    # sets nothing.
+    # launcher uses, convert them to int, and return a DistEnv. Plain python sets
+    # nothing.
     raise NotImplementedError("TODO 2 of 2")

@@ -1,13 +1,13 @@
 """From (node, local rank) to the rank, and back.
 
-Two nodes with four processes each have the ranks 0 to 3 and 4 to 7: all processes of
-node 0 come first, then those of node 1. A process that knows its place on its node
-can work out its rank, and the other way round. Nodes need not have equally many
-processes: ``processes_per_node`` lists them, ``[4, 4]`` here.
+Two nodes with four processes each have the ranks 0 to 3 and 4 to 7. A process that
+knows its place on its node can work out its rank, and the other way around. Nodes
+needn't have equally many processes: ``processes_per_node`` lists them, ``[4, 4]`` here.
 
-The third function is for launchers that do not tell the node rank, such as mpirun.
-The processes then tell each other the names of their hosts. Ranks need not be in
-blocks: with ``srun --distribution=cyclic`` neighbouring ranks are on different nodes.
+The third function is for launchers that don't set the node rank, such as mpirun. There
+the processes send each other their host names. Ranks needn't be in blocks: with
+``srun --distribution=cyclic`` neighbouring ranks are on different nodes. No function
+may change the list that it is given.
 
 Check your answer with: workshop check 02_rank_arithmetic
 
@@ -21,22 +21,22 @@ import torch.distributed as dist
 
 def global_rank(node_rank: int, local_rank: int, processes_per_node: list[int]) -> int:
     """The rank of process ``local_rank`` on node ``node_rank``, blocks of ranks."""
-    # TODO 1 of 3: how many processes come before this one? Those of all nodes
-    # before this node, and those before it on its own node.
+    # TODO 1 of 3: how many processes are counted before this one? Those on all
+    # earlier nodes, and those before it on its own node.
     raise NotImplementedError("TODO 1 of 3")
 
 
 def place(rank: int, processes_per_node: list[int]) -> tuple[int, int]:
     """``(node_rank, local_rank)`` of a rank: the inverse of :func:`global_rank`."""
-    # TODO 2 of 3: walk over the nodes until the rank falls into one.
+    # TODO 2 of 3: go through the nodes until you reach the one that has this rank.
     raise NotImplementedError("TODO 2 of 3")
 
 
 def place_by_host(rank: int, hosts: list[str]) -> tuple[int, int]:
     """``(node_rank, local_rank)`` of a rank, where ``hosts[r]`` is the host of rank r.
 
-    Hosts are numbered in the order in which they first appear in ``hosts``; on a
-    host the ranks are numbered in their order.
+    Number the hosts in the order in which they first appear in ``hosts``, and the
+    ranks of one host in the order of their ranks.
     """
     # TODO 3 of 3: count the different hosts that appear before the first process of
     # this host, and the processes on this host with a smaller rank.

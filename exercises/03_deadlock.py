@@ -1,13 +1,13 @@
-"""Repair a program in which every rank waits for ever.
+"""Repair a program in which every rank waits forever.
 
-A long field of cells is cut into strips, one per rank; the last strip borders on the
-first. To compute its next state a rank needs the edges of its neighbours: the *last*
+A field of cells is cut into strips, one per rank, and the last strip borders on the
+first. To compute its next state, a rank needs the edges of its neighbours: the *last*
 row of the strip on its left and the *first* row of the strip on its right.
 
-The program sends both edges and then receives both. It looks right, and it hangs on
+The program sends both edges and then receives both. It looks right, but it hangs on
 its first line: ``dist.send`` returns when the receiver has taken the data, and all
-ranks are still sending. Run the check to see that said of each rank, then repair it.
-It must work with any number of ranks from 2 on, odd numbers too.
+ranks are still sending. Run the check to see where each rank waits, then repair it.
+It must work with 2 ranks or more, including odd numbers.
 
 Check your answer with: workshop check 03_deadlock
 
@@ -19,11 +19,11 @@ import torch.distributed as dist
 
 
 def exchange_edges(strip: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """The row left of this rank's strip, and the row right of it.
+    """The row to the left of this rank's strip, and the row to the right of it.
 
     Args:
         strip: [rows, width], contiguous. The caller will overwrite it as soon as this
-            function has returned.
+            function returns.
 
     Returns:
         ([width], [width]): the last row of the left neighbour, the first row of the

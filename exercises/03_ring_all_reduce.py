@@ -1,17 +1,16 @@
-"""Sum a tensor over all ranks by passing chunks round a ring.
+"""Sum a tensor over all ranks by sending chunks around a ring.
 
-The tensor is cut into one chunk per rank. Every rank only ever sends to its right
-neighbour (rank + 1) and receives from its left one (rank - 1), with ``exchange``.
+The tensor is cut into one chunk per rank. Every rank sends only to its right neighbour
+(rank + 1) and receives only from its left one (rank - 1), with ``exchange``. There are
+N ranks, and all chunk numbers are modulo N.
 
-*Phase 1, reduce-scatter*, W - 1 steps. In step 0 rank r sends its own chunk r. In each
-further step it sends on what it received and added to in the step before. In the end
-rank r holds the finished sum of chunk r + 1, and of no other.
+*Phase 1, reduce-scatter*, N - 1 steps. In step 0 rank r sends its own chunk r. In each
+later step it sends the sum that it made in the step before. At the end rank r holds
+the complete sum of chunk r + 1, and of no other.
 
-*Phase 2, all-gather*, W - 1 steps. The finished chunks travel round: rank r begins
-with chunk r + 1, and then passes on what it has received last.
-
-Chunk numbers are meant modulo W. Each rank sends 2(W-1)/W times the tensor in all,
-however many ranks there are.
+*Phase 2, all-gather*, N - 1 steps. Rank r begins with its complete chunk r + 1, and
+then sends what it received last. In both phases together it sends 2 (N - 1) / N times
+the tensor.
 
 Check your answer with: workshop check 03_ring_all_reduce
 
@@ -35,7 +34,7 @@ def exchange(outgoing: torch.Tensor, incoming: torch.Tensor) -> None:
 def reduce_scatter_phase(chunks: Sequence[torch.Tensor]) -> None:
     """Phase 1: afterwards chunk r + 1 of rank r is the sum over all ranks.
 
-    ``chunks[i]`` is this rank's chunk number i, a part of its tensor: add in place.
+    ``chunks[i]`` is this rank's chunk number i, a part of its tensor. Add in place.
     """
     rank, world_size = dist.get_rank(), dist.get_world_size()
     for step in range(world_size - 1):
@@ -46,19 +45,19 @@ def reduce_scatter_phase(chunks: Sequence[torch.Tensor]) -> None:
 
 
 def all_gather_phase(chunks: Sequence[torch.Tensor]) -> None:
-    """Phase 2: begins with chunk r + 1 finished on rank r, ends with all of them."""
+    """Phase 2: from chunk r + 1 complete on rank r to all chunks on all ranks."""
     rank, world_size = dist.get_rank(), dist.get_world_size()
     for step in range(world_size - 1):
-        # TODO 2 of 2: send the chunk that you finished or received last, and let
+        # TODO 2 of 2: send the chunk that you completed or received last, and let
         # the one from the left replace yours.
         raise NotImplementedError("TODO 2 of 2")
 
 
 def ring_all_reduce(tensor: torch.Tensor) -> torch.Tensor:
-    """Sum a contiguous tensor over all ranks, in place; returns it.
+    """Sum a contiguous tensor over all ranks, in place, and return it.
 
-    The number of elements need not be a multiple of the world size, and may be
-    smaller: some chunks are then empty.
+    The number of elements needn't be a multiple of the world size. It may even be
+    smaller, and then some chunks are empty.
     """
     chunks = tensor.view(-1).tensor_split(dist.get_world_size())
     reduce_scatter_phase(chunks)

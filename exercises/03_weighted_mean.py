@@ -1,11 +1,10 @@
-"""The mean over all samples, when ranks hold unequal numbers of them.
+"""Average over all samples when the ranks hold unequal numbers of them.
 
-Each rank has measured a loss for each of its own samples. One rank has the last,
-smaller batch; another one may have no sample at all. Wanted on every rank is the mean
-over *all samples*, as if one process had held them all. The mean of the ranks' means
-is another number: in it a sample counts for more where there are few.
-
-Do not send the samples themselves: two numbers of each rank are enough.
+Each rank has computed a loss for each of its own samples. One rank has the last,
+smaller batch, and another may have no samples at all. Return on every rank the mean
+over *all samples*, as if one process had held them. That isn't the mean of the ranks'
+means, which gives a sample more weight on a rank that has few. Don't send the samples
+themselves: two numbers per rank are enough.
 
 Check your answer with: workshop check 03_weighted_mean
 
@@ -17,7 +16,7 @@ import torch.distributed as dist
 
 
 def mean_over_ranks(values: torch.Tensor) -> torch.Tensor:
-    """The mean of the values of all ranks together; the same on every rank.
+    """The mean of the values of all ranks together, the same on every rank.
 
     Args:
         values: [n] float64, this rank's values. n differs from rank to rank and may
@@ -27,5 +26,5 @@ def mean_over_ranks(values: torch.Tensor) -> torch.Tensor:
         [] float64.
     """
     # TODO 1 of 1: get the sum of all values and their number over all ranks, and
-    # divide. Every rank must reach each collective, also the one without values.
+    # divide. Every rank must call each collective, even a rank without values.
     raise NotImplementedError("TODO 1 of 1")

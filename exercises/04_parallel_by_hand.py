@@ -1,10 +1,10 @@
 """Write nn.DataParallel yourself: replicas, threads, and gradients that add up.
 
-One process, several devices; here a thread stands for a device. In every forward pass
-the batch is split, the network is copied once for each part, a thread takes each part
-through its copy, and the outputs are joined again. The loss is that of the whole
-batch, so after ``backward()`` the gradients lie in the copies, one share in each.
-``reduce()`` brings them to where the optimizer looks::
+One process uses several devices; here a thread stands for each. Every forward pass
+splits the batch, copies the network for each part, runs each part through its copy in a
+thread, and joins the outputs. The loss is that of the whole batch, so ``backward()``
+leaves one share of the gradient in each copy. ``reduce()`` adds the shares up where the
+optimizer looks for them::
 
     parallel_model = HandMadeDataParallel(model, 4)
     loss_of(parallel_model(inputs)).backward()
@@ -13,8 +13,8 @@ batch, so after ``backward()`` the gradients lie in the copies, one share in eac
 
 What it leaves in ``model`` must be what ``loss_of(model(inputs)).backward()`` leaves.
 
-A new thread starts with recording for autograd switched on, whatever the thread that
-made it does: ``torch.no_grad()`` around a forward pass does not reach into it.
+A new thread starts with gradient recording on: ``torch.no_grad()`` around a forward
+pass has no effect on the threads that it starts.
 
     workshop check 04_parallel_by_hand
 
@@ -31,17 +31,17 @@ from torch import nn
 def parallel_apply(
     replicas: list[nn.Module], chunks: list[torch.Tensor]
 ) -> list[torch.Tensor]:
-    """The outputs of ``replicas[i](chunks[i])`` in the order of i, by a thread each.
+    """The outputs of ``replicas[i](chunks[i])`` in the order of i, each from a thread.
 
-    An exception in a thread is raised here. Gradients are recorded in the threads if
-    they are recorded where this is called, and not otherwise.
+    An exception in a thread is raised here. The threads record gradients if, and only
+    if, the caller does.
     """
-    # TODO 1 of 3: all threads must be at work at the same time.
+    # TODO 1 of 3: all threads must work at the same time.
     raise NotImplementedError("TODO 1 of 3")
 
 
 class HandMadeDataParallel(nn.Module):
-    """Takes each batch through copies of ``module``, one for each of ``parts``."""
+    """Runs each batch through copies of ``module``, one for each of ``parts``."""
 
     def __init__(self, module: nn.Module, parts: int):
         super().__init__()
@@ -50,7 +50,7 @@ class HandMadeDataParallel(nn.Module):
         self.replicas: list[nn.Module] = []  # those of the last forward pass
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-        """[B, ...] -> [B, ...], what ``module(inputs)`` gives."""
+        """[B, ...] -> [B, ...], equal to ``module(inputs)``."""
         # TODO 2 of 3: scatter, replicate, parallel_apply, gather. A small batch may
         # give fewer than `parts` parts. Keep the copies for reduce().
         raise NotImplementedError("TODO 2 of 3")
@@ -58,5 +58,5 @@ class HandMadeDataParallel(nn.Module):
     def reduce(self) -> None:
         """Add to each ``.grad`` of the module what backward left in the replicas."""
         # TODO 3 of 3: like backward(), add to a .grad that is already there. A
-        # parameter that took no part in the loss keeps its None.
+        # parameter that the loss doesn't depend on keeps its None.
         raise NotImplementedError("TODO 3 of 3")

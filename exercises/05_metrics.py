@@ -1,19 +1,19 @@
-"""Collect the numbers of an epoch over all ranks, without slowing the training.
+"""Collect the loss and throughput of an epoch over all ranks, at little cost.
 
-The loss that rank 0 sees is that of its own images. What belongs on the screen is the
-loss over the images of all ranks; a rank whose batches are smaller counts for less.
-Asking the others after every batch would make everybody wait once more per step. So a
-``Meter`` adds up on its own rank, and the ranks meet only when somebody reads it::
+Rank 0 sees only the loss of its own images. You want the loss over the images of all
+ranks, in which a rank with smaller batches counts for less. A collective after every
+batch would make all ranks wait once more per step. So a ``Meter`` adds up on its own
+rank, and ranks communicate only when ``read`` is called::
 
     meter = Meter()
     for images, labels in loader:
         ...
         meter.update(loss, len(labels))
-    meter.read()   # in the middle of an epoch, or at its end
+    meter.read(seconds)  # in the middle of an epoch, or at its end
 
 ``read()`` may be called more than once; what is already counted stays counted, once.
-Its throughput is that of all ranks together: all images by the seconds of the slowest
-rank, for the others wait for it.
+Its throughput is all images of all ranks divided by the seconds of the slowest rank,
+because the others wait for it.
 
     workshop check 05_metrics
 
@@ -35,15 +35,15 @@ class Meter:
         """Count a batch of this rank: no communication, and no graph is kept.
 
         Args:
-            mean_loss: [], the mean over the images of the batch, as the loss functions
-                give it; part of a graph.
-            images: how many the batch has.
+            mean_loss: [], the mean over the images of the batch, as loss functions
+                return it; part of a graph. Leave it unchanged.
+            images: the number of images in the batch.
         """
         # TODO 1 of 2: add to self.sums.
         raise NotImplementedError("TODO 1 of 2")
 
     def read(self, seconds: float) -> dict[str, float]:
-        """The numbers of all ranks so far; every rank must call it.
+        """The numbers of all ranks so far; every rank must call this.
 
         Args:
             seconds: how long this rank has trained.

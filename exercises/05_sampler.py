@@ -1,16 +1,15 @@
-"""Write the sampler yourself: shuffle, pad, take every W-th.
+"""Write the sampler yourself: shuffle, pad, take every N-th.
 
-``DistributedSampler`` sends nothing. Every rank works out the same order of all
-samples from the same seed, and takes its own share of it. Three steps:
+``DistributedSampler`` sends nothing. Each of N ranks computes the same order of all
+samples from the same seed, and takes its own share of it, in three steps:
 
-1. shuffle the numbers 0 .. size - 1 by the seed *and the epoch*;
-2. pad the list with its own beginning until the world size divides it, so that no rank
-   makes fewer steps than another (a short list may be needed more than once);
-3. take every W-th number, beginning with number ``rank``.
+1. Shuffle the numbers 0 .. size - 1 by the seed *and the epoch*.
+2. Pad the list with its own beginning until N divides its length, so that no rank makes
+   fewer steps than another. A short list may be needed more than once.
+3. Take every N-th number, starting at number ``rank``.
 
-The numbers must be those of torch's own sampler::
-
-    DistributedSampler(range(size), world_size, rank, shuffle, seed)
+The numbers must be those of torch's own sampler:
+``DistributedSampler(range(size), world_size, rank, shuffle, seed)``.
 
     workshop check 05_sampler
 
@@ -25,12 +24,12 @@ def epoch_order(size: int, seed: int, epoch: int, shuffle: bool) -> list[int]:
     if not shuffle:
         return list(range(size))
     # TODO 1 of 3: draw a permutation from a torch.Generator of your own, seeded with
-    # seed + epoch. The global random numbers must stay as they are.
+    # seed + epoch. Don't draw from the global random numbers.
     raise NotImplementedError("TODO 1 of 3")
 
 
 def pad(indices: list[int], world_size: int) -> list[int]:
-    """``indices`` and as much of their beginning as makes the length divisible."""
+    """``indices``, padded with their beginning until ``world_size`` divides them."""
     # TODO 2 of 3: the list may be shorter than the padding it needs.
     raise NotImplementedError("TODO 2 of 3")
 
@@ -45,5 +44,5 @@ def share(
     shuffle: bool = True,
 ) -> list[int]:
     """The samples of ``rank`` in ``epoch``; equally many on every rank."""
-    # TODO 3 of 3: order, pad, take every W-th.
+    # TODO 3 of 3: order, pad, take every N-th.
     raise NotImplementedError("TODO 3 of 3")

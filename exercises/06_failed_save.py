@@ -1,10 +1,10 @@
-"""Rank 0's save fails: let all ranks know, and none hang.
+"""Rank 0's save fails: let all ranks know, without a hang.
 
-A disk is full, or a quota is used up, and rank 0 cannot write the snapshot. The others
-cannot see that. If rank 0 raises and leaves, they wait in the next collective for ever;
-if it keeps silent, a training runs on for days of which nothing is saved. So rank 0
-tells the others what happened, and all ranks go on or all ranks raise, for the same
-reason. ``dist.broadcast_object_list`` sends what is not a tensor, such as a message.
+Rank 0 can't write the snapshot, because a disk is full or a quota is used up. The other
+ranks can't see that. If rank 0 raises and leaves, they hang in the next collective. If
+it says nothing, training may run for days without being saved. So rank 0 sends the
+others what happened: all ranks continue, or all ranks raise, for the same reason.
+``dist.broadcast_object_list`` sends what isn't a tensor, such as a message.
 
     workshop check 06_failed_save
 
@@ -32,5 +32,5 @@ def save_or_all_raise(write: Write, snapshot: dict, path: Path) -> None:
         SaveError: on every rank, if ``write`` raised on rank 0. Its message contains
             that of the error, and the ranks are ready for the next collective.
     """
-    # TODO 1 of 1: rank 0 writes and tells all ranks what went wrong, if anything did.
+    # TODO 1 of 1: rank 0 writes, and sends all ranks what went wrong, if anything did.
     raise NotImplementedError("TODO 1 of 1")

@@ -1,16 +1,16 @@
 """Turn a program that starts its own ranks into one that torchrun starts.
 
-The skeleton shows, after each ``raise``, the lines of the old program. It started two
-ranks on one machine by ``mp.spawn``, which called ``run_rank`` with the number of the
-rank. From now on torchrun starts the processes, on any number of nodes, and each calls
-``main`` once. Everything they need is in their environment::
+After each ``raise``, the skeleton shows the lines of the old program. It started two
+ranks on one machine with ``mp.spawn``, which called ``run_rank`` with the rank. Now
+torchrun starts the processes, on any number of nodes, and each process calls ``main``
+once. Everything they need is in their environment::
 
-    RANK, WORLD_SIZE            of all nodes
-    LOCAL_RANK                  of this node: which of its devices is mine
-    MASTER_ADDR, MASTER_PORT    where all meet; init_process_group reads both itself
+    RANK, WORLD_SIZE            over all nodes
+    LOCAL_RANK                  on this node: which of its devices to use
+    MASTER_ADDR, MASTER_PORT    where all ranks connect; init_process_group reads both
 
-Three things remain to be done: find the place in the world, let one rank of *all* nodes
-save, and leave in good order: the DDP object must be gone before the process group is.
+Three things are left for you. Join the process group. Let one rank of *all* nodes save.
+Leave cleanly: the DDP object must be gone before you destroy the process group.
 ``train`` is right as it is.
 
     workshop check 07_from_spawn_to_torchrun
@@ -29,7 +29,7 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 
 
 def choose_device(local_rank: int) -> torch.device:
-    """The accelerator of this number on this node, or the CPU."""
+    """The accelerator with this number on this node, or the CPU."""
     if torch.accelerator.is_available():
         torch.accelerator.set_device_index(local_rank)
         return torch.device(torch.accelerator.current_accelerator().type, local_rank)
@@ -37,8 +37,8 @@ def choose_device(local_rank: int) -> torch.device:
 
 
 def setup() -> torch.device:
-    """Join the process group; the device that this rank computes on."""
-    # TODO 1 of 3: nothing is decided here, torchrun has decided it all.
+    """Join the process group; return the device of this rank."""
+    # TODO 1 of 3: torchrun has decided everything; decide nothing here.
     raise NotImplementedError("TODO 1 of 3")
     os.environ["MASTER_ADDR"] = "127.0.0.1"
     os.environ["MASTER_PORT"] = "12355"
@@ -47,15 +47,15 @@ def setup() -> torch.device:
 
 
 def save(model: nn.Module, path: Path) -> None:
-    """Write the weights once; when this returns, on any rank, they are there."""
-    # TODO 2 of 3: the nodes share the disk, and there is a first rank on each.
+    """Write the weights once; when this returns on any rank, the file is there."""
+    # TODO 2 of 3: the nodes share the disk, and each node has a first rank.
     raise NotImplementedError("TODO 2 of 3")
     if rank == 0:
         torch.save(model.state_dict(), path)
 
 
 def train(device: torch.device, path: Path) -> None:
-    """A few steps on other data for each rank, then save."""
+    """Take a few steps, each rank on its own data, then save."""
     torch.manual_seed(0)
     model = nn.Linear(5, 3, dtype=torch.float64).to(device)
     ddp_model = DDP(model, None if device.type == "cpu" else [device])
@@ -70,8 +70,8 @@ def train(device: torch.device, path: Path) -> None:
 
 
 def main(path: Path) -> None:
-    """What each process does, from its start to its end."""
-    # TODO 3 of 3: set up, train, leave the group.
+    """Everything that each process does."""
+    # TODO 3 of 3: set up, train, destroy the group.
     raise NotImplementedError("TODO 3 of 3")
     import torch.multiprocessing as mp
 

@@ -1,21 +1,21 @@
-"""Write a training that torchrun may start again at any moment.
+"""Write a training program that torchrun may restart at any moment.
 
-When a rank dies, torchrun ends all others and starts all of them again: new processes,
-the same command, from the first line of the program. Nothing tells them where they
-were, except what was saved. This is the program they run: ``train`` is called on every
-rank, at the first start, after each kill, and once more when somebody starts the same
-command a day later. Each time it must go on from the newest snapshot, and at the end
-the weights must be those of a run that nobody disturbed.
+When a rank dies, torchrun ends all the others and starts every rank again: new
+processes, the same command, from the first line of the program. Only what you saved
+tells them how far they were. ``train`` is called on every rank at the first start,
+after each kill, and again if you type the same command a day later. Each time it must
+continue from the newest snapshot. At the end, the weights must be those of an
+undisturbed run.
 
-* ``data(step)`` gives this rank's batch ``x, y`` of a step, the same whenever it is
-  asked. The first step is number 0, and the loss of a batch is
+* ``data(step)`` returns this rank's batch ``x, y`` of a step, the same every time you
+  ask. The first step is number 0. The loss of a batch is
   ``F.mse_loss(ddp_model(x), y)``.
-* All nodes see the same folder, but one rank alone may write the snapshot.
-* A snapshot is due after every ``save_every`` steps, counted from the beginning of the
-  training, and not at other times.
-* No step that was saved may be trained again.
+* All nodes see the same folder, but only one rank may write the snapshot.
+* Save a snapshot after every ``save_every`` steps, counted from the beginning of
+  training, and at no other time.
+* Don't train any step again that was saved.
 
-``write_snapshot`` is the one of lesson 06: a kill in the middle of it does no harm.
+``write_snapshot`` is the one from lesson 06: a kill in the middle of it does no harm.
 
     workshop check 07_survive_a_kill
 
@@ -34,7 +34,7 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 
 
 def write_snapshot(snapshot: dict, path: Path) -> None:
-    """Whole or not at all; one rank may call this."""
+    """Write the whole snapshot or change nothing; only one rank may call this."""
     temporary = path.with_name(path.name + ".tmp")
     with open(temporary, "wb") as file:
         torch.save(snapshot, file)
@@ -44,8 +44,8 @@ def write_snapshot(snapshot: dict, path: Path) -> None:
 
 
 def load(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> int:
-    """Restore the newest snapshot, if there is one; how many steps it has seen."""
-    # TODO 1 of 2: every rank restores all that it needs; 0 if nothing was saved yet.
+    """Restore the newest snapshot if there is one; return the number of its steps."""
+    # TODO 1 of 2: every rank restores all it needs; return 0 if nothing was saved yet.
     raise NotImplementedError("TODO 1 of 2")
 
 
@@ -57,8 +57,8 @@ def train(
     total_steps: int,
     save_every: int,
 ) -> None:
-    """Bring the training to ``total_steps``, those of earlier starts included."""
+    """Train until ``total_steps`` are done, including those of earlier starts."""
     steps_run = load(path, model, optimizer)
     ddp_model = DDP(model)
-    # TODO 2 of 2: the steps that are left, with a snapshot whenever one is due.
+    # TODO 2 of 2: run the steps that are left, and save whenever a snapshot is due.
     raise NotImplementedError("TODO 2 of 2")

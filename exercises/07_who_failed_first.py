@@ -1,23 +1,23 @@
 """Read the error files of a failed run, and say which rank failed first.
 
-torchrun gives every process the name of a file for its last words. A program whose
-main function is decorated with ``@record`` writes an exception there::
+torchrun gives every process the name of an error file. A program whose main function is
+decorated with ``@record`` writes its exception there::
 
     logs/node0/attempt_0/2/error.json       2 is the local rank
     {"message": {"message": "ValueError: 63 pixels",
                  "extraInfo": {"py_callstack": "...", "timestamp": "1795241785"}}}
 
-When one rank fails, the others soon fail, too, because they had been talking to it: of
-four files, three hold a *consequence*. And the clock of these files counts whole
-seconds. So the earliest timestamp alone does not tell. Judge like this:
+When one rank fails, the ranks that communicate with it soon fail too. Of four files,
+three then hold a *consequence*. The timestamps are whole seconds, so the earliest one
+alone doesn't settle it. Use these rules:
 
-1. Of each node, the newest attempt counts: ``attempt_10`` is newer than ``attempt_9``.
+1. On each node, the newest attempt counts: ``attempt_10`` is newer than ``attempt_9``.
 2. A rank whose message contains one of CONSEQUENCES only lost its partner. Of the other
-   failures the earliest are the suspects; in the same second there may be several.
-3. If there are only consequences, somebody was killed, and who is killed writes no
-   file: the suspects are the ranks without a readable one (it may be missing, empty, or
-   cut off by the kill).
-4. If no rank left anything, nobody is a suspect.
+   failures, the earliest are the suspects. There may be several in the same second.
+3. If there are only consequences, a rank was killed, and a killed rank writes no file.
+   The suspects are the ranks without a readable file (it may be missing, empty, or cut
+   off by the kill).
+4. If no rank left anything, there is no suspect.
 
     workshop check 07_who_failed_first
 
@@ -38,7 +38,7 @@ CONSEQUENCES = (
 
 @dataclass
 class Failure:
-    """The last words of a rank: its global rank, the second, the message."""
+    """One error file: the global rank, the second, the message."""
 
     rank: int
     second: int
@@ -50,8 +50,8 @@ class Failure:
 
 
 def read_failure(path: Path, rank: int) -> Failure | None:
-    """What the error file at ``path`` says; None if it says nothing."""
-    # TODO 1 of 2: the message and the timestamp; None if there is no readable file.
+    """The content of the error file at ``path``; None if there is no readable one."""
+    # TODO 1 of 2: return the message and the timestamp, or None.
     raise NotImplementedError("TODO 1 of 2")
 
 
@@ -61,5 +61,5 @@ def suspects(nodes: list[Path], nproc_per_node: int) -> list[int]:
     ``nodes`` are the log folders of the nodes, in the order of their node ranks; each
     holds the folders ``attempt_N``. Every node runs ``nproc_per_node`` ranks.
     """
-    # TODO 2 of 2: the file of every rank in the newest attempt, then rules 2 to 4.
+    # TODO 2 of 2: read every rank's file of the newest attempt; apply rules 2 to 4.
     raise NotImplementedError("TODO 2 of 2")

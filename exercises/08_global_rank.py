@@ -1,18 +1,17 @@
-"""From the local rank to the rank, when a program starts its own ranks on every node.
+"""Get from the local rank to the rank, in a program that starts its own ranks.
 
-The program is started once on each node. ``mp.spawn`` calls a function on each node
-with the local ranks 0, 1 ..., and nobody but the program itself can tell them apart
-from the local ranks of the other nodes. Whoever started it has said in the environment
-how many nodes there are and which of them this is::
+You start the program once on each node. On every node, ``mp.spawn`` calls a function
+with the local ranks 0, 1 ..., and only the program can turn them into different ranks.
+The environment says how many nodes there are and which one this is::
 
     NNODES=2  NODE_RANK=1  MASTER_ADDR=...  MASTER_PORT=...
 
-If all nodes start equally many, arithmetic is enough. If they do not, because an old
-node has 2 GPUs and a new one has 4, each node has to ask the others first. A *store*
-lets them: ``store.set(key, text)`` writes, ``store.get(key)`` waits until somebody has
-written and returns bytes.
+If all nodes start the same number of ranks, arithmetic is enough. If they don't,
+because an old node has 2 GPUs and a new one has 4, each node first has to ask the
+others. A *store* makes that possible: ``store.set(key, text)`` writes, and
+``store.get(key)`` waits until the key has been written and returns bytes.
 
-Ranks are numbered node by node, as torchrun does.
+Number the ranks node by node, as torchrun does.
 
 Check your answer with: workshop check 08_global_rank
 
@@ -28,26 +27,26 @@ import torch.distributed as dist
 
 def place(local_rank: int, nprocs: int, environ: Mapping[str, str]) -> tuple[int, int]:
     """``(rank, world_size)`` if every node starts ``nprocs`` ranks."""
-    # TODO 1 of 3: which ranks come before this one? The environment holds texts.
+    # TODO 1 of 3: how many ranks are on earlier nodes? The environment holds strings.
     raise NotImplementedError("TODO 1 of 3")
 
 
 def place_among_unequal(
     local_rank: int, nprocs: int, environ: Mapping[str, str], store: dist.Store
 ) -> tuple[int, int]:
-    """``(rank, world_size)`` if this node starts ``nprocs``, and others what they can.
+    """``(rank, world_size)`` if this node starts ``nprocs`` ranks, and others differ.
 
     Called by every rank of every node.
     """
-    # TODO 2 of 3: write how many this node starts where the ranks of all nodes can
-    # read it; read the number of each node; add up.
+    # TODO 2 of 3: write how many ranks this node starts where all nodes can read it.
+    # Read the number of each node, and add up.
     raise NotImplementedError("TODO 2 of 3")
 
 
 def join(
     local_rank: int, nprocs: int, environ: Mapping[str, str], store: dist.Store
 ) -> int:
-    """Join the process group of all nodes, over ``store``; the number of my device."""
-    # TODO 3 of 3: use place_among_unequal. Which number has this rank's device on
-    # this node?
+    """Join the group of all nodes over ``store``; return the number of the device."""
+    # TODO 3 of 3: use place_among_unequal. Which number does this rank's device have
+    # on this node?
     raise NotImplementedError("TODO 3 of 3")

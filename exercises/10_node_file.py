@@ -1,22 +1,22 @@
-"""Read $PBS_NODEFILE: which hosts a job has, how many processes each, which is this.
+"""Read $PBS_NODEFILE: the hosts of a job, processes on each, and the node rank.
 
-PBS gives a job no number of hosts and no node rank. It gives one file, with the name of
-a host on each line; with ``mpiprocs=2`` each host is there twice::
+PBS tells a job neither the number of its hosts nor a node rank. It provides a file with
+a host name on each line. With ``mpiprocs=2``, the file lists each host twice::
 
     gpu-02.cluster
     gpu-02.cluster
     gpu-10.cluster
     gpu-10.cluster
 
-Three things must be right, or the ranks never meet:
+Get three things right, or the ranks never connect:
 
-1. The order is that of the first lines. The job script runs on the first host, and so
-   does rank 0; in the order of the alphabet this may be another host.
-2. ``torchrun`` starts as many processes on every host, so a file that names one host
-   more often than another is refused, with a ValueError that names both counts.
-3. A host is the same with and without its domain: ``hostname`` may say ``gpu-10`` or
-   ``gpu-10.cluster``. But ``gpu-1`` is not ``gpu-10``. A host that is not in the file
-   is refused with a ValueError that names it.
+1. Keep the hosts in the order in which they first appear. The job script runs on the
+   first host, and so does rank 0. In alphabetical order, that may be another host.
+2. ``torchrun`` starts the same number of processes on every host. Refuse a file that
+   lists one host more often than another, with a ValueError that names both counts.
+3. A host is the same with and without its domain: ``hostname`` may print ``gpu-10`` or
+   ``gpu-10.cluster``. But ``gpu-1`` is not ``gpu-10``. Refuse a host that isn't in the
+   file, with a ValueError that names it.
 
     workshop check 10_node_file
 
@@ -29,24 +29,24 @@ from pathlib import Path
 
 
 def hosts_and_processes(text: str) -> tuple[list[str], int]:
-    """The hosts in the file's order, as they are written there, and lines per host.
+    """The hosts in the file's order, spelled as in the file, and the lines per host.
 
-    Lines of one host may stand apart; empty lines say nothing.
+    The lines of a host need not follow each other. Ignore empty lines.
 
     Raises:
         ValueError: there is no host, or some have more lines than others.
     """
-    # TODO 1 of 2: count the lines of each host; refuse none, and unequal numbers.
+    # TODO 1 of 2: count each host's lines; refuse an empty file and unequal counts.
     raise NotImplementedError("TODO 1 of 2")
 
 
 def node_rank(hosts: list[str], hostname: str) -> int:
-    """The place of ``hostname`` among ``hosts``.
+    """The index of ``hostname`` in ``hosts``; leaves the list unchanged.
 
     Raises:
-        ValueError: it is not one of them.
+        ValueError: it isn't one of them.
     """
-    # TODO 2 of 2: compare without what follows the first dot.
+    # TODO 2 of 2: compare only what stands before the first dot.
     raise NotImplementedError("TODO 2 of 2")
 
 

@@ -1,14 +1,15 @@
-"""Send a batch through the parts in micro-batches, and keep its gradient as it was.
+"""Send a batch through the parts in micro-batches, with the same gradient.
 
-The network is cut into as many parts as there are ranks. With one batch in one piece
-all ranks but one wait. So the batch is cut, too: as soon as the first rank has handed
-over its first micro-batch, it begins with the second, while the next rank has
-something to do. Weights change only after the whole batch; until then the gradients
-of the micro-batches add up in ``.grad``, and so the sum must be that of the batch.
+The network is cut into as many parts as there are ranks. If the batch goes through in
+one piece, all ranks but one wait. So you cut the batch as well: as soon as the first
+rank has sent its first micro-batch, it starts on the second, while the next rank works
+on the first. The weights change only after the whole batch. Until then the gradients of
+the micro-batches add up in ``.grad``, and their sum must be that of the batch.
 
-What one rank does with one micro-batch is given, in ``Stage``. When forward has run
-for all of them, backward follows for all of them. Micro-batches are cut with ``chunk``,
-so that the last one may be smaller.
+``Stage`` is given: it does what one rank does with one micro-batch. First run forward
+for all micro-batches, then backward for all. Cut them with ``chunk``. The last one may
+then be smaller, and there may be fewer than you asked for: 6 images in 4 micro-batches
+are 2, 2 and 2.
 
     workshop check 12_micro_batches
 
@@ -26,15 +27,15 @@ class Stage:
 
     def __init__(self, layers: nn.Module, shape: tuple[int, ...]):
         self.layers = layers
-        self.shape = shape  # of what comes in for one image
+        self.shape = shape  # of the input for one image
         self.rank = dist.get_rank()
         self.is_first = self.rank == 0
         self.is_last = self.rank == dist.get_world_size() - 1
 
     def forward(self, images: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """What came in and what went out for one micro-batch.
+        """The input and the output of this part for one micro-batch.
 
-        Only the first rank looks into ``images``; the others count them.
+        Only the first rank reads ``images``; the others only count them.
         """
         inputs = images
         if not self.is_first:
@@ -68,17 +69,17 @@ def share_of_loss(
 ) -> torch.Tensor:
     """What one micro-batch adds to the mean cross entropy of ``batch_size`` images."""
     # TODO 1 of 2: the shares of all micro-batches must add up to F.cross_entropy of
-    # the whole batch, also if they are not equally large.
+    # the whole batch, even if the micro-batches have different sizes.
     raise NotImplementedError("TODO 1 of 2")
 
 
 def run_batch(
     stage: Stage, images: torch.Tensor, labels: torch.Tensor, micro_batches: int
 ) -> torch.Tensor | None:
-    """Leave the gradients of the batch in the layers of every rank.
+    """Add the gradients of the batch to those that every rank's layers have already.
 
     The last rank returns the mean loss of the batch, the others return None.
     """
     # TODO 2 of 2: forward for all micro-batches (images.chunk, labels.chunk), then
-    # backward for all. Backward needs what forward has returned for the same one.
+    # backward for all. Backward needs what forward returned for the same micro-batch.
     raise NotImplementedError("TODO 2 of 2")

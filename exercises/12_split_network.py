@@ -1,9 +1,9 @@
-"""Cut a network in two: activations go one way, their gradient comes back.
+"""Cut a network in two: send activations one way and their gradient back.
 
-Two ranks hold one network. One has its first layers and the images, the other its last
-layers and the labels. Autograd works within a process, so at the cut you take over:
-what goes forward is a tensor of plain numbers, and what must come back is how the loss
-changes with each of them.
+Two ranks hold one network. One has the first layers and the images, the other has the
+last layers and the labels. Autograd works within one process, so at the cut you do its
+work: send a tensor of plain numbers forward, and send back how the loss changes with
+each of them.
 
 ``run_first`` and ``run_second`` are called at the same time, each in its own rank, with
 the rank of the other one. When both have returned, the parameters of both parts hold
@@ -23,8 +23,8 @@ from torch import nn
 
 def run_first(layers: nn.Module, images: torch.Tensor, other: int) -> None:
     """Forward and backward of the first layers; ``other`` has the last ones."""
-    # TODO 1 of 2: compute the activations, hand their numbers over, receive how the
-    # loss changes with each of them, and let backward go on from there.
+    # TODO 1 of 2: compute the activations, send their numbers, receive how the loss
+    # changes with each of them, and continue backward from there.
     raise NotImplementedError("TODO 1 of 2")
 
 
@@ -33,8 +33,8 @@ def run_second(
 ) -> torch.Tensor:
     """Forward and backward of the last layers; the mean loss of the batch.
 
-    ``shape`` is that of the activations of one image; there are as many as labels.
+    ``shape`` is that of one image's activations; there are as many images as labels.
     """
     # TODO 2 of 2: receive the activations, compute the loss (F.cross_entropy) and all
-    # gradients, hand back what the other rank waits for, and return the loss.
+    # gradients, send back what the other rank waits for, and return the loss.
     raise NotImplementedError("TODO 2 of 2")

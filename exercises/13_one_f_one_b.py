@@ -1,9 +1,9 @@
-"""Write the order of 1F1B: when a rank goes forward, when it goes back.
+"""Write the order of 1F1B: when does a rank go forward, and when backward?
 
-A rank that first takes all micro-batches forward must keep the activations of all of
-them. 1F1B turns back as early as it can: rank r runs ahead by just so many forwards
-as it takes until the first gradient can come back to it, then does one forward and
-one backward in turn, and at the end the backwards that are left::
+A rank that runs all its forwards first must keep the activations of all micro-batches.
+1F1B turns back as early as it can. Rank r runs only as many forwards ahead as it needs
+until the first gradient can reach it. Then it alternates one forward and one backward,
+and at the end it runs the backwards that are left::
 
     order(0, 3, 4)     # rank 0 of 3, 4 micro-batches
     [("forward", 0), ("forward", 1), ("forward", 2), ("backward", 0),
@@ -20,8 +20,9 @@ The page is docs/lessons/13_pipeline_parallel.rst.
 
 def order(rank: int, ranks: int, micro_batches: int) -> list[tuple[str, int]]:
     """What ``rank`` does in one step, first to last: ("forward" or "backward", k)."""
-    # TODO 1 of 2: by how many forwards does this rank run ahead before the first turn
-    # of one forward and one backward? There may be very few micro-batches.
+    # TODO 1 of 2: how many forwards does this rank run ahead, before it first
+    # alternates forward and backward? There may be very few micro-batches.
     raise NotImplementedError("TODO 1 of 2")
-    # TODO 2 of 2: return the forwards ahead, the turns, and the backwards left over.
+    # TODO 2 of 2: return the forwards ahead, the alternating part, and the backwards
+    # that are left.
     raise NotImplementedError("TODO 2 of 2")

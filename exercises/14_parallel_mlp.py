@@ -1,16 +1,16 @@
-"""Put columns and rows together: an MLP with one all_reduce in each direction.
+"""Combine columns and rows: an MLP with one all_reduce in each direction.
 
-An MLP is ``down(gelu(up(x)))``. If ``up`` is cut by columns, each rank has some of the
-hidden numbers; gelu works on each number alone; and if ``down`` is cut by rows, a rank
-needs just the hidden numbers that it has. So nothing has to be sent in the middle::
+An MLP is ``down(gelu(up(x)))``. If you cut ``up`` by columns, each rank has some of the
+hidden numbers, and gelu works on each number separately. If you cut ``down`` by rows, a
+rank needs exactly the hidden numbers that it has. So nothing is sent in the middle::
 
     mlp = ParallelMLP(up, down)      # two nn.Linear, the same on all ranks
     y = mlp(x)                       # [..., in] -> [..., out], the same on all ranks
 
     workshop check 14_parallel_mlp
 
-The two borders are given: f and g of the page docs/lessons/14_tensor_parallel.rst. The
-hidden numbers are divided as torch.chunk divides.
+The two borders are given: f and g of the page docs/lessons/14_tensor_parallel.rst.
+Divide the hidden numbers as torch.chunk does.
 """
 
 import torch
@@ -62,8 +62,8 @@ class ParallelMLP(nn.Module):
 
     def __init__(self, up: nn.Linear, down: nn.Linear):
         super().__init__()
-        # TODO 1 of 2: self.up_weight, self.up_bias and self.down_weight are parts,
-        # by own_part(); self.down_bias is whole, but a parameter of its own.
+        # TODO 1 of 2: self.up_weight, self.up_bias and self.down_weight are parts, from
+        # own_part(); self.down_bias is whole, as a new parameter.
         raise NotImplementedError("TODO 1 of 2")
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:

@@ -1,8 +1,8 @@
 """Cut a linear layer by its rows, and add its bias once.
 
 Each rank has some of the inputs of ``y = x A + b`` and the rows of A that belong to
-them. So it computes a share of *all* outputs; the shares are added up over the ranks.
-A sum hands its gradient to each of its summands as it is::
+them. So it computes a share of *all* outputs, and one all_reduce adds up the shares.
+A sum passes its gradient unchanged to each of its terms::
 
     layer = RowLinear(whole)         # whole: an nn.Linear, the same on all ranks
     y = layer(x)                     # [..., own in] -> [..., out], the same on all
@@ -24,13 +24,13 @@ class SumOverRanks(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, share: torch.Tensor) -> torch.Tensor:
-        # TODO 1 of 3: return the sum over the ranks; leave ``share`` as it is.
+        # TODO 1 of 3: return the sum over the ranks; don't change ``share``.
         raise NotImplementedError("TODO 1 of 3")
 
     @staticmethod
     def backward(ctx, gradient: torch.Tensor) -> torch.Tensor:
-        # TODO 2 of 3: return the gradient of this rank's share. ``gradient`` is that of
-        # the sum, and the same on all ranks.
+        # TODO 2 of 3: return the gradient of this rank's share. ``gradient`` is the one
+        # of the sum, and it's the same on all ranks.
         raise NotImplementedError("TODO 2 of 3")
 
 
@@ -46,5 +46,5 @@ class RowLinear(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         # TODO 3 of 3: the output of the whole layer, from the inputs of this rank. All
-        # ranks must come to the same gradient of the bias, that of the whole layer.
+        # ranks must get the same gradient of the bias, that of the whole layer.
         raise NotImplementedError("TODO 3 of 3")

@@ -1,9 +1,9 @@
 """Clip gradients by their norm when each rank has only a shard of them.
 
-A gradient that is too long is scaled down to ``max_norm``; its direction stays. Its
-length is that of the *whole* gradient, of all layers, averaged over the ranks. No rank
-has that: after the reduce-scatter each has a shard of every layer. Still, one number
-from each rank is enough.
+Clipping scales a gradient that is too long down to ``max_norm`` and keeps its
+direction. The length that counts is that of the *whole* gradient, of all layers,
+averaged over the ranks. No rank has it: after the reduce-scatter each has a shard of
+every layer. Still, one number from each rank is enough.
 
     workshop check 15_clip_shards
 
@@ -20,8 +20,8 @@ def average_and_clip(
     """This rank's shards of the mean gradient, scaled; and the norm before that.
 
     Args:
-        gradients: one for each layer, [W n], of this rank's part of the batch, with n
-            different for each layer.
+        gradients: one for each layer, [N n], of this rank's part of the batch, with n
+            different for each layer; leave them unchanged.
         max_norm: how long the whole mean gradient may be.
 
     Returns:
@@ -29,9 +29,9 @@ def average_and_clip(
         before it was scaled, the same on all ranks.
     """
     shards = []
-    # TODO 1 of 2: for each layer this rank's shard of the mean over the ranks.
+    # TODO 1 of 2: for each layer, compute this rank's shard of the mean over the ranks.
     raise NotImplementedError("TODO 1 of 2")
-    # TODO 2 of 2: the norm of all shards of all ranks. Scale by max_norm / (norm +
-    # 1e-6), as PyTorch does, but never make a gradient longer.
+    # TODO 2 of 2: compute the norm of all shards of all ranks. Scale by max_norm /
+    # (norm + 1e-6), as PyTorch does, but never make a gradient longer.
     raise NotImplementedError("TODO 2 of 2")
     return shards, norm

@@ -1,16 +1,18 @@
 """Gather a layer's weight when it is needed, and free it at once: ZeRO stage 3.
 
-Each rank holds some rows of a weight [rows, columns] and some of the batch. A rank
-cannot compute with a few rows alone, so the whole weight is gathered for the forward
-pass of the layer and let go; backward needs it once more and gathers it again. Between
-the two a rank holds its own rows, nothing else of the weight: with many layers that
-makes the difference.
+Each rank holds some rows of a weight [rows, columns] and some samples of the batch. It
+can't compute with a few rows alone, so gather the whole weight for the layer's forward
+pass and free it afterwards. Backward needs the weight again, so gather it once more.
+Between the two, a rank holds its own rows and nothing else of the weight. With many
+layers that saves most of the memory.
 
 The gradient of the weight is the mean over the ranks of the gradients that each rank
-has computed from its part of the batch. Each rank gets the rows that it holds.
+computes from its part of the batch. Each rank gets only the rows it holds. Leave the
+tensor that autograd passes to backward unchanged: others may need it, too.
 
-``rows`` need not be divisible by W. Each rank holds ``ceil(rows / W)`` rows, and the
-last ones, at the end of the last ranks, are padding: zeros that must not take part.
+``rows`` need not be divisible by the number of ranks, N. Each rank holds
+``ceil(rows / N)`` rows. The last ones, at the end of the last ranks, are padding: zeros
+that must not affect any result.
 
     workshop check 15_gather_and_free
 
@@ -23,7 +25,7 @@ import torch.distributed as dist
 
 def gather(shard: torch.Tensor, rows: int) -> torch.Tensor:
     """[n, columns] on each rank -> [rows, columns], the same on all."""
-    # TODO 1 of 3: the rows of rank 0, of rank 1, and so on, without the padding.
+    # TODO 1 of 3: return the rows of rank 0, rank 1 and so on, without the padding.
     raise NotImplementedError("TODO 1 of 3")
 
 
@@ -33,14 +35,14 @@ class ShardedLinear(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x: torch.Tensor, shard: torch.Tensor, rows: int) -> torch.Tensor:
         """x [B, columns] of this rank, shard [n, columns] -> [B, rows]."""
-        # TODO 2 of 3: compute with the whole weight, and keep for backward only what
+        # TODO 2 of 3: compute with the whole weight, but save for backward only what
         # this rank holds anyway. (ctx.rows may keep a number.)
         raise NotImplementedError("TODO 2 of 3")
 
     @staticmethod
     def backward(ctx, grad: torch.Tensor):
         """grad [B, rows], of this rank's loss -> gradients of x and of the shard."""
-        # TODO 3 of 3: grad_x is of this rank's loss alone, grad_shard is the mean over
-        # the ranks. The weight is gathered again; rows of padding have gradient 0.
+        # TODO 3 of 3: grad_x belongs to this rank's loss alone, grad_shard is the mean
+        # over the ranks. Gather the weight again; rows of padding have gradient 0.
         raise NotImplementedError("TODO 3 of 3")
         return grad_x, grad_shard, None

@@ -1,18 +1,18 @@
 """Shard the state of an optimizer over the ranks: ZeRO stage 1.
 
-In data parallel training every rank keeps the same momentum and the same variance of
-all parameters, and makes the same step as all others. Here each rank keeps those of
-its own shard, steps its shard, and gets the other shards, already stepped, from the
-other ranks. Each rank still has all parameters and all gradients::
+In data parallel training every rank keeps the same momentum and variance of all
+parameters, and takes the same step. Here each rank keeps those of its own shard, steps
+that shard, and receives the other shards, already stepped, from the other ranks. Each
+rank still has all parameters and all gradients::
 
     optimizer = ShardedOptimizer(model.parameters(), torch.optim.AdamW)
     loss_of(model(inputs)).backward()    # of this rank's part of the batch
     optimizer.step()                     # the step for the whole batch
 
-All parameters that are trained, laid side by side, make one flat tensor. It is padded
-with zeros, so that W shards of equal length come out. Gradients may be unequal on the
-ranks: what counts is their mean. A parameter whose ``grad`` is ``None`` has gradient
-zero.
+All trained parameters, side by side, form one flat tensor, padded with zeros so that it
+splits into N equal shards for N ranks. Gradients differ from rank to rank; the step
+uses their mean. A parameter whose ``grad`` is ``None`` has gradient zero. ``step``
+leaves every ``grad`` unchanged.
 
     workshop check 15_zero_1
 
@@ -29,7 +29,7 @@ MakeOptimizer = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
 
 
 class ShardedOptimizer:
-    """Steps ``parameters``, equal on all ranks; each rank has 1 / W of the state."""
+    """Steps ``parameters``, equal on all ranks; each rank has 1 / N of the state."""
 
     def __init__(
         self, parameters: Iterable[nn.Parameter], make_optimizer: MakeOptimizer
@@ -38,13 +38,13 @@ class ShardedOptimizer:
         total = sum(parameter.numel() for parameter in self.parameters)
         self.numel = -(-total // dist.get_world_size())  # of one shard, rounded up
         whole = self.flatten([parameter.detach() for parameter in self.parameters])
-        # TODO 1 of 3: let self.shard be this rank's shard of `whole`, a new
+        # TODO 1 of 3: make self.shard this rank's shard of `whole`, a new
         # nn.Parameter of self.numel numbers.
         raise NotImplementedError("TODO 1 of 3")
         self.optimizer = make_optimizer([self.shard])
 
     def flatten(self, tensors: list[torch.Tensor]) -> torch.Tensor:
-        """Side by side, and zeros at the end: -> [W * self.numel], a copy."""
+        """Side by side, and zeros at the end: -> [N * self.numel], a copy."""
         flat = torch.cat([tensor.flatten() for tensor in tensors])
         padding = dist.get_world_size() * self.numel - len(flat)
         return nn.functional.pad(flat, (0, padding))
@@ -60,10 +60,10 @@ class ShardedOptimizer:
             torch.zeros_like(p) if p.grad is None else p.grad for p in self.parameters
         ]
         whole = self.flatten(gradients)
-        # TODO 2 of 3: let self.shard.grad be this rank's shard of the mean over the
+        # TODO 2 of 3: make self.shard.grad this rank's shard of the mean over the
         # ranks. No rank needs the others' shards of it.
         raise NotImplementedError("TODO 2 of 3")
         self.optimizer.step()
-        # TODO 3 of 3: get the stepped shards of all ranks, and copy what belongs to
-        # each parameter into it.
+        # TODO 3 of 3: gather the stepped shards of all ranks, and copy into each
+        # parameter the numbers that belong to it.
         raise NotImplementedError("TODO 3 of 3")

@@ -55,6 +55,7 @@ class Exercise:
     points: int
     hints: tuple[str, ...]
     suffix: str = ".py"
+    optional: bool = False
 
     @property
     def file(self) -> str:
@@ -87,10 +88,7 @@ def load_catalog(root: Path) -> list[Exercise]:
         UserError: the file is missing, is not TOML, or an entry lacks a field.
     """
     path = root / "exercises" / "catalog.toml"
-    try:
-        entries = tomllib.loads(path.read_text(encoding="utf-8")).get("exercise", [])
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UserError(f"cannot read {path}: {error}", exit_status=3) from error
+    entries = read_catalog_file(root, "exercise")
     exercises = [_entry(root, path, entry) for entry in entries]
     names = [exercise.name for exercise in exercises]
     if twice := {name for name in names if names.count(name) > 1}:
@@ -98,12 +96,25 @@ def load_catalog(root: Path) -> list[Exercise]:
     return exercises
 
 
+def read_catalog_file(root: Path, kind: str) -> list[dict]:
+    """The entries ``[[kind]]`` of the catalog, as they are written there.
+
+    Raises:
+        UserError: the file is missing or is not TOML.
+    """
+    path = root / "exercises" / "catalog.toml"
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8")).get(kind, [])
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UserError(f"cannot read {path}: {error}", exit_status=3) from error
+
+
 def _entry(root: Path, path: Path, entry: dict) -> Exercise:
     fields = {"name", "title", "lesson", "minutes", "points", "hints"}
     if missing := fields - set(entry):
         name = entry.get("name", "an entry")
         raise UserError(f"{path}: {name} lacks {', '.join(sorted(missing))}")
-    if unknown := set(entry) - fields - {"suffix"}:
+    if unknown := set(entry) - fields - {"suffix", "optional"}:
         raise UserError(
             f"{path}: {entry['name']} has unknown fields {', '.join(sorted(unknown))}"
         )

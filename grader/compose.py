@@ -78,10 +78,15 @@ class Compose:
             return HOST if seeker.host_network else seeker
         if name == seeker.hostname:
             return HOST if seeker.host_network else seeker
-        for node in self.nodes:
-            if name in node.names and node.networks & seeker.networks:
-                return node
-        return None
+        return next(iter(self.called(name, seeker)), None)
+
+    def called(self, name: str, seeker: Node) -> list[Node]:
+        """All that answer to ``name`` on a network of ``seeker``: Docker takes any."""
+        return [
+            node
+            for node in self.nodes
+            if name in node.names and node.networks & seeker.networks
+        ]
 
 
 def read(path: Path) -> Compose:

@@ -8,6 +8,7 @@ file could replace them.
 
 from __future__ import annotations
 
+import numbers
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -24,11 +25,18 @@ _all_gather_object = dist.all_gather_object
 _IN_C = type(int.__eq__)
 ADDRESS = re.compile(r" (object )?at 0x[0-9a-f]+")
 passed = 0  # comparisons that were right so far, in this rank
+_averages = True  # whether a value may be a mean over the ranks
 
 
 def _pass() -> None:
     global passed
     passed += 1
+
+
+def nothing_is_averaged() -> None:
+    """For the head of a file of checks: no value resembles a wrongly divided mean."""
+    global _averages
+    _averages = False
 
 
 class Mismatch(AssertionError):
@@ -96,7 +104,46 @@ def close(
         if other.shape == a.shape and _allclose(a, other, atol=atol, rtol=rtol):
             raise Mismatch(what, f"is {name}; {_first(a, e, atol, rtol)}")
     own = None if local is None else _exact(local).detach().to(wide)
-    raise Mismatch(what, *_difference(a, e, own, atol, rtol))
+    problem, guess = _difference(a, e, own, atol, rtol)
+    if guess == "zero" and not torch.is_tensor(actual):
+        problem, guess = _first(a, e, atol, rtol), ""  # who writes into a number?
+    raise Mismatch(what, problem, guess)
+
+
+def gradient(
+    tensor: torch.Tensor, expected: Any, name: str, *, why: str = "", **options: Any
+) -> None:
+    """Compare ``tensor.grad`` as :func:`close` does; ``name`` is that of the tensor.
+
+    ``why`` is what it may come from if there is no gradient at all.
+    """
+    if tensor.grad is None:
+        raise Mismatch("", f"{name} got no gradient{why and f': {why}'}")
+    close(tensor.grad, expected, f"the gradient of {name}", **options)
+
+
+def unchanged(actual: torch.Tensor, before: torch.Tensor, what: str) -> None:
+    """Expect a tensor that the learner's code was given to be what it was before."""
+    if actual.shape != before.shape or not _equal(actual.detach(), before.detach()):
+        raise Mismatch(what, "changed: work on a copy, the caller still needs it")
+    _pass()
+
+
+def own_memory(tensor: torch.Tensor, other: torch.Tensor, name: str) -> None:
+    """Expect ``tensor`` to be a copy, not a view of ``other``, nor ``other`` itself."""
+    if tensor.untyped_storage().data_ptr() == other.untyped_storage().data_ptr():
+        shares = "shares its memory with the whole layer, so training one changes the"
+        raise Mismatch("", f"{name} {shares} other: a tensor of its own is a copy")
+    _pass()
+
+
+def still_training(module: torch.nn.Module, name: str) -> None:
+    """Expect a module that came in training mode to be left in it."""
+    if not all(part.training for part in module.modules()):
+        raise Mismatch(
+            "", f"{name} left in evaluation mode: the caller continues training"
+        )
+    _pass()
 
 
 def equal(actual: Any, expected: Any, what: str) -> None:
@@ -119,11 +166,29 @@ def equal(actual: Any, expected: Any, what: str) -> None:
         return _equal_dicts(actual, expected, what)
     if isinstance(expected, (list, tuple)) and isinstance(actual, (list, tuple)):
         return _equal_lists(actual, expected, what)
-    if torch.is_tensor(actual) and actual.numel() == 1:
-        actual = actual.item()
+    if torch.is_tensor(actual) and isinstance(expected, (int, float, str)):
+        kind = type(expected).__name__
+        raise Mismatch(what, f"is a tensor, expected the {kind} {_short(expected)}")
     if not _same(actual, expected):
         raise Mismatch(what, f"is {_short(actual)}, expected {_short(expected)}")
     return _pass()
+
+
+def number(actual: Any, expected: int, what: str) -> None:
+    """Expect the whole number ``expected``, as an ``int``: no float, no tensor."""
+    equal(actual, expected, what)
+    if not isinstance(actual, numbers.Integral):
+        kind = type(actual).__name__
+        raise Mismatch(what, f"is {_short(actual)}, a {kind}: expected an int")
+
+
+def told(launches: Sequence[Any], option: str, wanted: str) -> None:
+    """Expect each of a job's launches to have been told ``option`` with this value."""
+    for launch in launches:
+        where = f"{launch.program} on {launch.host}"
+        found = launch.nodes if option == "--nnodes" else launch.option(option)
+        that(found is not None, f"{where} was not told {option}")
+        equal(found, wanted, f"{option} of {where}")
 
 
 def raises(
@@ -169,7 +234,7 @@ def _difference(a, e, own, atol: float, rtol: float) -> tuple[str, str]:
     wrong = ~torch.isclose(a, e, atol=atol, rtol=rtol)
     first = _first(a, e, atol, rtol)
     scale = _scale(a, e)
-    problem, guess = of_values(a, e, own, wrong, scale, _world())
+    problem, guess = of_values(a, e, own, wrong, scale, _world(), _averages)
     return (f"{problem}; {first}" if problem else first), guess
 
 

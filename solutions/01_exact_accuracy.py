@@ -1,9 +1,9 @@
-"""Measure a model exactly: every image counts once, and nothing is changed.
+"""Measure a model exactly: count every image once, and change nothing.
 
 The last batch of a test set is smaller than the others, so the mean of the batches'
-accuracies is not the accuracy of the set. And measuring must leave no trace: dropout
-and batch norm are switched to evaluation, no gradients are recorded, and afterwards
-the model is in the mode in which it was found.
+accuracies isn't the accuracy of the set. And measuring must leave no trace: switch
+dropout and batch norm to evaluation, record no gradients, and afterwards put the model
+back into the mode you found it in.
 
     workshop check 01_exact_accuracy
 
@@ -19,11 +19,11 @@ from torch.utils.data import DataLoader
 def evaluate(model: nn.Module, loader: DataLoader) -> tuple[float, int, int]:
     """(mean loss over the images, images recognised, images).
 
-    The loader gives inputs [B, ...] and labels [B]; the model gives scores
-    [B, classes], and the greatest one is what it recognises.
+    The loader yields inputs [B, ...] and labels [B]. The model returns scores
+    [B, classes], and the class with the greatest score is its answer.
     """
     # TODO 1 of 1: sum over all batches, in evaluation mode and without gradients,
-    # then put the model back into its mode. cross_entropy gives the mean of a batch.
+    # then put the model back into its mode. cross_entropy is the mean of one batch.
     # [start answer 1]
     was_training = model.training
     model.eval()

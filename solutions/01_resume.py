@@ -1,8 +1,8 @@
-"""Save a training and continue it as if it had never stopped.
+"""Save a training run, and resume it as if it had never stopped.
 
-A job is stopped at its time limit and started again. The continued run must give
-the same weights, bit for bit, as a run that was never stopped. For that the
-snapshot must hold everything that the next epoch depends on: not the weights alone.
+A job hits its time limit and is started again. The resumed run must end with the same
+weights, bit for bit, as a run that was never stopped. So the snapshot must hold
+everything that the next epoch depends on, not only the weights.
 
 The training uses dropout, which draws from torch's global random numbers, and a
 loader that draws its order from a ``torch.Generator`` of its own. The file must be
@@ -28,7 +28,7 @@ def save_snapshot(
     epochs_run: int,
 ) -> None:
     """Write what the next epoch depends on into the file ``path``."""
-    # TODO 1 of 2: put all of it into one dict and write that with torch.save.
+    # TODO 1 of 2: put all of it into one dict, and write the dict with torch.save.
     # [start answer 1]
     snapshot = {
         "model": model.state_dict(),
@@ -47,10 +47,10 @@ def load_snapshot(
     optimizer: torch.optim.Optimizer,
     loader_generator: torch.Generator,
 ) -> int:
-    """Restore everything from ``path``; how many epochs were run when it was saved.
+    """Restore everything from ``path``, and return how many epochs had been run.
 
-    The model, the optimizer and the generator are new ones of a new process: built
-    in the same way, but with other weights, no history, and other random numbers.
+    The model, the optimizer and the generator belong to a new process. They're built
+    in the same way, but with different weights, no history, and other random numbers.
     """
     # TODO 2 of 2: read the dict, restore each thing from it, return the epochs.
     # [start answer 2]

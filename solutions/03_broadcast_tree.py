@@ -1,12 +1,11 @@
-"""Broadcast in log2(W) rounds: everybody who has the tensor passes it on.
+"""Broadcast in log2(N) rounds: every rank that has the tensor sends it to another.
 
-If rank 0 sends to all others one after the other, the last one waits for W - 1
-messages. But after the first message two ranks have the tensor, after the second
-round four, then eight. With 1,024 ranks that is 10 rounds instead of 1,023, although
-the same W - 1 messages are sent in all.
+If rank 0 sends to all other ranks one after the other, the last one waits for N - 1
+messages. But after the first message two ranks can send, then four, then eight. With
+1,024 ranks that takes 10 rounds instead of 1,023, for the same N - 1 messages in all.
 
-In the round with distance d (1, 2, 4 ...) rank r sends to r + d, if r is below d and
-so has the tensor already, and if there is a rank r + d. That is told for root 0. For
+In the round with distance d (1, 2, 4 ...) rank r sends to r + d, if r is less than d
+and so has the tensor already, and if there is a rank r + d. This is for root 0. For
 another root, count from the root: ``place`` is 0 on the root, 1 on the next rank.
 
 Check your answer with: workshop check 03_broadcast_tree
@@ -22,14 +21,15 @@ def tree_broadcast(tensor: torch.Tensor, root: int) -> None:
     """Give the tensor of rank ``root`` to every rank, in place.
 
     The world size may be any number, not only a power of two. Use ``dist.send`` and
-    ``dist.recv`` (or isend and irecv); each rank but the root receives once.
+    ``dist.recv`` (or isend and irecv, and wait for each). Each rank except the root
+    receives once.
     """
     rank, world_size = dist.get_rank(), dist.get_world_size()
     place = (rank - root) % world_size
     distance = 1
     while distance < world_size:
-        # TODO 1 of 1: take part in the round of this distance, as sender, as receiver,
-        # or not at all. Partners are ranks, again modulo the world size.
+        # TODO 1 of 1: in the round with this distance, send, or receive, or do nothing.
+        # Your partner is a rank, again modulo the world size.
         # [start answer 1]
         if place < distance and place + distance < world_size:
             dist.send(tensor, (rank + distance) % world_size)

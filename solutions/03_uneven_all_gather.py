@@ -1,12 +1,11 @@
-"""Collect the rows of all ranks, although each rank has another number of them.
+"""Collect the rows of all ranks when each rank has a different number of them.
 
-``dist.all_gather`` wants tensors of one shape on all ranks. Detections per image,
-tokens per sentence, or the last batch are not so kind. The usual way takes three steps:
-tell everybody the lengths; pad to the longest one and gather; cut the padding off.
-
-Send tensors, not pickled objects: ``dist.all_gather_object`` would do it in a line,
-and would turn every number into bytes and back, on the CPU. And send little more than
-the rows: no rank pads further than to the longest one.
+``dist.all_gather`` needs tensors of the same shape on all ranks, which the last batch,
+for example, doesn't have. So gather the lengths first, pad to the longest one and
+gather, and cut the padding off. Send tensors, not pickled objects:
+``dist.all_gather_object`` would do it in one line, but it turns every number into bytes
+and back, on the CPU. And send little more than the rows: no rank pads beyond the
+longest one.
 
 Check your answer with: workshop check 03_uneven_all_gather
 
@@ -22,7 +21,7 @@ def gather_lengths(length: int) -> list[int]:
     # TODO 1 of 2: one all_gather of one whole number per rank.
     # [start answer 1]
     lengths = [torch.empty(1, dtype=torch.int64) for _ in range(dist.get_world_size())]
-    # Every rank; [1] -> W x [1], 8 bytes from each rank to each.
+    # Every rank; [1] -> N x [1], 8 bytes from each rank to each.
     dist.all_gather(lengths, torch.tensor([length]))
     return [int(other) for other in lengths]
     # [end answer 1]
@@ -36,7 +35,7 @@ def all_gather_uneven(rows: torch.Tensor) -> list[torch.Tensor]:
             They must be unchanged afterwards.
 
     Returns:
-        One tensor per rank, the one of rank r with exactly its n rows.
+        One tensor per rank. That of rank r has exactly its n rows.
     """
     lengths = gather_lengths(len(rows))
     # TODO 2 of 2: pad to the longest length, gather, and cut the padding off again.
@@ -44,7 +43,7 @@ def all_gather_uneven(rows: torch.Tensor) -> list[torch.Tensor]:
     padded = rows.new_zeros(max(lengths), *rows.shape[1:])
     padded[: len(rows)] = rows
     slots = [torch.empty_like(padded) for _ in lengths]
-    # Every rank; [longest, width] -> W x [longest, width].
+    # Every rank; [longest, width] -> N x [longest, width].
     dist.all_gather(slots, padded)
     return [slot[:length] for slot, length in zip(slots, lengths, strict=True)]
     # [end answer 2]

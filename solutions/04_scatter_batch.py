@@ -1,13 +1,12 @@
-"""Split a batch that does not divide, and put the loss together again.
+"""Split a batch that doesn't divide evenly, and combine the losses of its parts.
 
 ``nn.DataParallel`` splits a batch as ``Tensor.chunk`` does: 10 images on 4 devices are
-3, 3, 3 and 1, so one device mostly waits; 6 images are 2, 2 and 2, and the
-fourth has nothing. Split more evenly here.
+3, 3, 3 and 1, so one device mostly waits; 6 images are 2, 2 and 2, and the fourth
+device gets nothing. Split more evenly here.
 
-To save the first device work and memory, many programs let each device compute the
-mean loss of its own part; what is gathered is then one loss for each part. The mean of
-these is *not* the mean loss of the batch if the parts are unequal, and its gradient is
-another one.
+To save the first device work and memory, many programs let each device compute the mean
+loss of its own part, and gather one loss per part. If the parts are unequal, the mean
+of these is *not* the mean loss of the batch, and its gradient is wrong, too.
 
     workshop check 04_scatter_batch
 
@@ -20,7 +19,7 @@ import torch
 def scatter(
     images: torch.Tensor, labels: torch.Tensor, parts: int
 ) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """At most ``parts`` pairs (images, labels) that joined in order are the batch.
+    """At most ``parts`` pairs (images, labels); joined in order they are the batch.
 
     Their sizes differ by one at most, and none is empty: a batch that is smaller than
     ``parts`` gives fewer pairs. The batch has at least one image.
@@ -36,7 +35,7 @@ def mean_loss(losses: list[torch.Tensor], sizes: list[int]) -> torch.Tensor:
     """The mean loss of the whole batch, ready for ``backward()``.
 
     ``losses[i]`` is the mean loss of part ``i``, a tensor without dimensions, and
-    ``sizes[i]`` the number of images it is a mean of.
+    ``sizes[i]`` is the number of images in it. Leave both lists unchanged.
     """
     # TODO 2 of 2: every image counts the same, in the value and in the gradient.
     # [start answer 2]

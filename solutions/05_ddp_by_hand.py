@@ -1,10 +1,9 @@
 """Write DDP yourself: broadcast, average while backward runs, wait.
 
-What ``DistributedDataParallel`` does to your gradients fits on this page. When it is
-made, all ranks get the state of rank 0. During ``backward()`` autograd calls a hook
-for each parameter as soon as its gradient is complete; the hook starts to average that
-gradient and returns at once, so that backward goes on while the bytes travel. Before
-``optimizer.step()`` somebody has to wait for them, which is ``finish()`` here::
+When you wrap a model in DDP, all ranks get the state of rank 0. During ``backward()``,
+autograd calls a hook for each parameter as soon as its gradient is complete. The hook
+starts to average that gradient and returns at once, so backward continues while the
+bytes are sent. ``finish()`` waits for all of them before the optimizer's step::
 
     ddp_model = HandMadeDDP(model)
     loss_of(ddp_model(inputs)).backward()
@@ -24,14 +23,15 @@ from torch import nn
 
 
 class HandMadeDDP(nn.Module):
-    """Trains ``module`` on all ranks as one: equal weights, averaged gradients."""
+    """Trains one ``module`` on all ranks: equal weights, averaged gradients."""
 
     def __init__(self, module: nn.Module):
         super().__init__()
         self.module = module
-        self.works: list[dist.Work] = []  # averages that are under way
-        # each rank may have built the module from other random numbers
-        # TODO 1 of 3: give every rank the parameters and the buffers of rank 0.
+        self.works: list[dist.Work] = []  # averages that are not complete yet
+        # each rank may have built the module from different random numbers
+        # TODO 1 of 3: give every rank the parameters and all buffers of rank 0, also
+        # those that state_dict leaves out.
         # [start answer 1]
         for tensor in chain(module.parameters(), module.buffers()):
             # Every rank; in place, the tensor's size in bytes.
@@ -45,8 +45,8 @@ class HandMadeDDP(nn.Module):
         return self.module(*inputs)
 
     def start_average(self, parameter: nn.Parameter) -> None:
-        """Begin to average ``parameter.grad``, which backward has just completed."""
-        # TODO 2 of 3: start an all_reduce of the gradient that does not wait, and
+        """Start to average ``parameter.grad``, which backward has just completed."""
+        # TODO 2 of 3: start an all_reduce of the gradient without waiting for it, and
         # keep what it returns. In the end .grad must hold the mean over the ranks.
         # [start answer 2]
         parameter.grad /= dist.get_world_size()

@@ -1,14 +1,14 @@
-"""Count the test images that all ranks together recognise: each image once.
+"""Count the test images that all ranks together recognize: each image once.
 
-A ``DistributedSampler`` pads: of 359 test images on 4 ranks it makes 360, and the
-accuracy is a fraction of the wrong number. For training that is harmless. For a number
-that goes into a table it is not.
+A ``DistributedSampler`` pads: of 359 test images it makes 360 on 4 ranks, and the
+accuracy is a fraction of the wrong number. That's harmless in training, but not in a
+number that you publish.
 
-So each rank takes a share of its own here. Shares are disjoint, their sizes differ by
-at most one, nothing is padded; with fewer images than ranks, a rank has none. The
-ranks may then have different numbers of *batches*, so nothing inside the loop may be
-a collective. Beware: a forward pass of DDP can be one. If the model has buffers, as
-BatchNorm does, DDP sends those of rank 0 to all before it computes.
+So give each rank a share of its own. Shares are disjoint, their sizes differ by at most
+one, and nothing is padded; with fewer images than ranks, some ranks have none. The
+ranks may then have different numbers of *batches*, so nothing inside the loop may be a
+collective. A forward pass of DDP can be one: if the model has buffers, as BatchNorm
+does, DDP sends those of rank 0 to all ranks before it computes.
 
     workshop check 05_exact_evaluation
 
@@ -24,7 +24,7 @@ from torch.utils.data import DataLoader, Dataset, Subset
 def my_share(dataset: Dataset) -> Subset:
     """The images that this rank counts."""
     rank, world_size = dist.get_rank(), dist.get_world_size()
-    # TODO 1 of 2: a Subset; all of them together are the dataset, without repeats.
+    # TODO 1 of 2: a Subset; together, the ranks' subsets are the dataset, no repeats.
     # [start answer 1]
     return Subset(dataset, range(rank, len(dataset), world_size))
     # [end answer 1]
@@ -32,7 +32,7 @@ def my_share(dataset: Dataset) -> Subset:
 
 @torch.no_grad()
 def evaluate(ddp_model: DDP, dataset: Dataset, batch_size: int) -> tuple[int, int]:
-    """(images recognised, images) of the whole dataset; the same on every rank.
+    """(images recognized, images) of the whole dataset; the same on every rank.
 
     The model is left in evaluation mode. Labels are int64.
     """

@@ -1,16 +1,16 @@
 """Port a training program from one device to DDP.
 
-Below the ``raise`` lines is a program for one process. As it is, each of W ranks
-would train a model of its own on all images. Afterwards the ranks shall train one
-model together:
+Below the ``raise`` lines is a program for one process. Started as it is, each rank
+would train its own model on all images. Change it so that the ranks train one model
+together:
 
-* each rank reads its own share of the images, and all ranks make equally many steps;
-  images are in another order in every epoch, chosen by ``SEED`` and the epoch;
-* all ranks begin with the weights of rank 0, and after every step they still hold the
-  same: gradients are averaged over the ranks.
+* Each rank reads its own share of the images, and all ranks make equally many steps.
+  Every epoch has another order, chosen by ``SEED`` and the epoch.
+* All ranks start with the weights of rank 0, and still hold equal weights after every
+  step: gradients are averaged over the ranks.
 
-``batch_size`` is that of one rank, as in ``src/05_ddp_spawn.py``. The
-ranks compute on the CPU, so the backend is ``"gloo"`` and DDP gets no ``device_ids``.
+``batch_size`` is that of one rank, as in ``src/05_ddp_spawn.py``. The ranks compute on
+the CPU, so the backend is ``"gloo"`` and DDP gets no ``device_ids``.
 
     workshop check 05_port_to_ddp
 
@@ -34,16 +34,16 @@ def setup(rank: int, world_size: int) -> None:
     """Join the process group, as process ``rank`` of ``world_size``.
 
     MASTER_ADDR and MASTER_PORT are in the environment. Nothing else is: mp.spawn
-    tells a process its rank only by this argument.
+    passes the rank only as this argument.
     """
-    # TODO 1 of 3: one call. One process had nothing of the kind.
+    # TODO 1 of 3: one call, which the program for one process did not need.
     # [start answer 1]
     dist.init_process_group("gloo", rank=rank, world_size=world_size)
     # [end answer 1]
 
 
 def make_loader(dataset: Dataset, batch_size: int) -> DataLoader:
-    """Batches of this rank's share of the images; called once per training."""
+    """Batches of this rank's share of the images; called once per run."""
     # TODO 2 of 3: let a DistributedSampler with seed=SEED choose share and order.
     # [start answer 2]
     # ~ generator = torch.Generator().manual_seed(SEED)
@@ -62,8 +62,8 @@ def train(
 ) -> None:
     """Train ``model`` in place. Every rank must call it, with a model of one shape."""
     loader = make_loader(dataset, batch_size)
-    # TODO 3 of 3: wrap the model, give every epoch its order, compute the loss so
-    # that the gradients are averaged.
+    # TODO 3 of 3: wrap the model, give every epoch its order, and compute the loss so
+    # that DDP averages the gradients.
     # [start answer 3]
     # ~ optimizer = make_optimizer(model.parameters())
     # ~ for epoch in range(epochs):

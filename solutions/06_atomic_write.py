@@ -1,19 +1,16 @@
-"""Write a snapshot that is there wholly or not at all.
+"""Write a snapshot so that a kill at any moment leaves a complete one.
 
-A job may be killed at any moment: at its time limit, by a node that fails, by you.
-If that happens while a snapshot is written, the one before must still be there, whole,
-under its name. So the new one is written under another name, and takes the place of
-the old one in a single step that the file system cannot do by halves.
+A job may be killed while it writes a snapshot. The previous one must then still be
+there, complete, under its name. So write the new one under another name, and let it
+take the old one's place in a single step of the file system.
 
-Three things can go wrong, and each has its cure here:
-
-* The process is killed: whatever byte was written last, ``path`` can be loaded. What
-  the killed process left behind does not pile up: the next save uses the same name.
-* The disk is full: the error reaches the caller, and the part that was written is
-  removed, because its space is needed.
-* The power fails: a name must not reach the disk before the bytes it stands for do.
-  ``os.fsync(file.fileno())`` returns when what the system has of a file is on the
-  disk; ``file.flush()`` first gives the system what Python still holds.
+* A kill: whatever byte was written last, ``path`` can be loaded. What killed processes
+  leave behind doesn't pile up, because every save uses the same temporary name.
+* A full disk: raise the error, and remove what was written, because its space is
+  needed.
+* A power failure: no name may reach the disk before its bytes do. ``file.flush()``
+  gives the system what Python still holds, and ``os.fsync(file.fileno())`` returns when
+  what the system has of the file is on the disk.
 
     workshop check 06_atomic_write
 
@@ -36,9 +33,10 @@ def sync_folder(folder: Path) -> None:
 
 
 def write_snapshot(snapshot: dict, path: Path) -> None:
-    """Put a snapshot in the place of ``path``: wholly, or not at all.
+    """Replace what is at ``path`` by ``snapshot``: completely, or not at all.
 
-    An error of writing, such as a full disk, is raised; ``path`` is then unharmed.
+    An error while writing, such as a full disk, is raised; ``path`` is then unharmed.
+    The dict ``snapshot`` belongs to the caller: leave it unchanged.
     """
     # TODO 1 of 1: write beside path, get it onto the disk, rename it, sync the folder.
     # [start answer 1]

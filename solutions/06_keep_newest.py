@@ -1,17 +1,16 @@
-"""Keep several snapshots, and go on from the newest that every rank can read.
+"""Keep several snapshots, and resume from the newest that every rank can read.
 
-A training writes ``snapshot_1.pt``, ``snapshot_2.pt``, ..., one per epoch, and keeps
-the last few: if the newest is damaged, there is one before it. Here every rank has a
-folder of its own, as on nodes that write to their own disks. A node that was killed
-or whose disk was full lacks the newest, or has only half of it.
+A run writes ``snapshot_1.pt``, ``snapshot_2.pt``, ..., one per epoch, and keeps the
+last few. Here every rank has its own folder, as on nodes that write to their own disks.
+A node that was killed, or whose disk was full, lacks the newest or has only half of it.
 
-* ``newest_complete`` looks through one folder: which snapshots can really be read?
-* ``agree_on_newest`` is called by all ranks: if each went on from its own newest,
-  they would train different models.
-* ``remove_old`` makes room, and must never remove what would still be needed.
+* ``complete_epochs`` looks through one folder: which snapshots can really be read?
+* ``agree_on_newest`` is called by all ranks. If each resumed from its own newest, they
+  would train different models.
+* ``remove_old`` makes room, and must never remove what is still needed.
 
-A file that cannot be read is not your mistake to correct: leave it where it is, so
-that somebody can look at it. Other files in the folder are none of your business.
+Leave files that can't be read where they are, so that somebody can look at them, and
+leave all other files in the folder alone.
 
     workshop check 06_keep_newest
 
@@ -28,7 +27,7 @@ NAME = re.compile(r"snapshot_(\d+)\.pt")
 
 
 def read_snapshot(path: Path) -> dict | None:
-    """What a snapshot holds, or None if it is damaged, gone, or no snapshot."""
+    """What a snapshot holds, or None if it is damaged, missing, or no snapshot."""
     try:
         snapshot = torch.load(path, map_location="cpu", weights_only=True)
     except Exception:  # a damaged file raises nearly anything
@@ -67,7 +66,7 @@ def agree_on_newest(folder: Path) -> int | None:
 
 
 def remove_old(folder: Path, keep: int) -> None:
-    """Remove all complete snapshots but the ``keep`` newest of them."""
+    """Remove all complete snapshots except the ``keep`` newest of them."""
     # TODO 3 of 3: which of the complete epochs are no longer needed?
     # [start answer 3]
     for epoch in complete_epochs(folder)[keep:]:

@@ -1,20 +1,17 @@
 """Stop in the middle of an epoch and continue bit for bit, on all ranks.
 
-The training loop, which is not yours to change, does this on every rank:
+On every rank, the training loop takes one step for each batch of ``batches_to_come``.
+Each step adds 1 to ``training.steps_run`` and calls ``scheduler.step()``. At the end of
+an epoch, the loop adds 1 to ``training.epoch`` and sets ``steps_run`` to 0.
 
-* ask ``batches_to_come`` for a loader, and take one step for each of its batches;
-  each step counts ``training.steps_run`` up by one and calls ``scheduler.step()``;
-* at the end of the epoch, count ``training.epoch`` up and set ``steps_run`` to 0.
+``save_snapshot`` is called somewhere in an epoch. Later, new processes that were built
+in the same way call ``load_snapshot`` and continue the loop. Every rank must then
+compute what it would have computed without the stop, to the last bit. The model uses
+dropout, and every rank draws different random numbers for it.
 
-Somewhere in an epoch ``save_snapshot`` is called. Later, in new processes that were
-built in the same way but know nothing, ``load_snapshot`` is called, and the loop goes
-on. From there on every rank must compute what it would have computed without the
-stop, to the last bit. The model uses dropout, and every rank draws other random
-numbers for it.
-
-Beware of the loader: each time somebody begins to iterate over a ``DataLoader``, it
-draws a number, from torch's global random numbers unless it is given a generator of
-its own. A resumed run begins once more than one that was never stopped.
+Beware of the loader: each time you start to iterate over a ``DataLoader``, it draws a
+number, from torch's global random numbers unless you give it its own generator. A
+resumed run starts once more than one that was never stopped.
 
     workshop check 06_resume
 
@@ -34,21 +31,21 @@ SEED = 0
 
 @dataclass
 class Training:
-    """What trains on this rank, and how far it has come."""
+    """What this rank trains, and how far it is."""
 
     model: nn.Module
     optimizer: torch.optim.Optimizer
     scheduler: torch.optim.lr_scheduler.LRScheduler
     dataset: Dataset
     batch_size: int
-    epoch: int = 0  # the epoch that is under way, from 0
+    epoch: int = 0  # the current epoch, from 0
     steps_run: int = 0  # the steps of this epoch that are already taken
 
 
 def batches_to_come(training: Training) -> DataLoader:
-    """This rank's batches of the epoch under way, without those already trained on.
+    """This rank's batches of the current epoch, without those already trained on.
 
-    The data of batches that are left out is not read. The order is the sampler's.
+    The data of skipped batches is not read. The order is the sampler's.
     """
     sampler = DistributedSampler(training.dataset, shuffle=True, seed=SEED)
     # TODO 1 of 3: this epoch's order, in batches, from steps_run on, in a loader.
@@ -66,7 +63,7 @@ def batches_to_come(training: Training) -> DataLoader:
 def save_snapshot(path: Path, training: Training) -> None:
     """Rank 0 writes the file; when this returns, on any rank, it is complete."""
     mine = torch.get_rng_state()  # uint8, of the same length on all ranks
-    # TODO 2 of 3: the random numbers of all ranks to rank 0, which writes everything.
+    # TODO 2 of 3: gather all ranks' random numbers on rank 0, which writes everything.
     # [start answer 2]
     is_writer = dist.get_rank() == 0
     world_size = dist.get_world_size()
@@ -84,7 +81,7 @@ def save_snapshot(path: Path, training: Training) -> None:
 
 
 def load_snapshot(path: Path, training: Training) -> None:
-    """Bring ``training`` and this rank's random numbers to where they were saved."""
+    """Restore ``training`` and this rank's random numbers as they were saved."""
     # TODO 3 of 3: restore each thing that save_snapshot wrote.
     # [start answer 3]
     snapshot = torch.load(path, map_location="cpu", weights_only=True)

@@ -1,10 +1,10 @@
-"""Save a DDP training from one rank, load it on all.
+"""Save a DDP training run from one rank, and load it on all.
 
-All ranks hold the same weights, so one file is enough. Rank 0 writes it. The others
-must not look for it before it is there, and nobody may be left waiting. The file is
-to be of use everywhere: to a program without DDP, whose model's keys do not begin
-with ``module.``, and on a machine that has not the devices it was written on. It is
-read with ``weights_only=True``, so that a file from elsewhere cannot run its code.
+All ranks hold the same weights, so one file is enough, and rank 0 writes it. The others
+must not look for the file before it is complete, and no rank may be left waiting. The
+file must also be useful elsewhere: to a program without DDP, whose keys don't begin
+with ``module.``, and on a machine without the devices it was written on. Read it with
+``weights_only=True``, so that a file from somebody else can't run code.
 
     workshop check 06_save_and_load
 
@@ -24,7 +24,8 @@ def save_snapshot(
 ) -> None:
     """Write one file with the keys ``model``, ``optimizer`` and ``epochs_run``.
 
-    Every rank calls this. When it returns, on any rank, the file is complete.
+    Every rank calls this. When it returns, on any rank, the file is complete. Model and
+    optimizer are unchanged.
     """
     # TODO 1 of 2: rank 0 writes, with the plain model's keys; the others wait for it.
     # [start answer 1]
@@ -44,7 +45,8 @@ def load_snapshot(
 ) -> int:
     """Restore a plain model (not yet wrapped in DDP) and its optimizer from ``path``.
 
-    Every rank calls this. Returns how many epochs were run when it was saved.
+    Every rank calls this. The model keeps its mode, training or evaluation. Returns
+    how many epochs had been run when it was saved.
     """
     # TODO 2 of 2: read the file to the CPU, running no code, and restore both.
     # [start answer 2]

@@ -1,14 +1,14 @@
-"""One global batch on any number of ranks: shares, loss, learning rate.
+"""Keep one global batch on any number of ranks: shares, loss, learning rate.
 
-A training was tuned with a global batch of 32 and its learning rate. You have 3 ranks,
-or 5, or 48. Three questions have to be answered so that the training stays the same, or
-so that you know how it changes:
+You tuned training with a global batch of 32 and a learning rate. Now you have 3 ranks,
+or 5, or 48. Answer three questions, so that training stays the same or you know how it
+changes:
 
-* how many samples does each rank take, if the global batch does not divide?
-* DDP gives every rank the same weight when it averages the gradients. What must a rank
-  with fewer samples than another take as its loss, so that the average is the
-  gradient of the mean over the *global* batch?
-* and if the global batch is made larger, what becomes of the learning rate?
+* How many samples does each rank take if the global batch doesn't divide?
+* DDP gives every rank the same weight when it averages the gradients. If a rank has
+  fewer samples than another, what loss must it use so that the average is the gradient
+  of the mean over the *global* batch?
+* If you make the global batch larger, what happens to the learning rate?
 
 Check your answer with: workshop check 08_global_batch
 
@@ -21,12 +21,12 @@ import torch
 
 
 def shares(global_batch: int, world_size: int) -> list[int]:
-    """The number of samples of each rank: they differ by 1 at most, larger ones first.
+    """The number of samples of each rank. They differ by at most 1, larger ones first.
 
     Raises:
         ValueError: there are fewer samples than ranks; the message names both numbers.
     """
-    # TODO 1 of 3: what every rank gets, and who gets one of the rest.
+    # TODO 1 of 3: how many every rank gets, and which ranks get one more.
     # [start answer 1]
     each, rest = divmod(global_batch, world_size)
     if each == 0:
@@ -38,11 +38,12 @@ def shares(global_batch: int, world_size: int) -> list[int]:
 def loss_of_rank(
     losses: torch.Tensor, global_batch: int, world_size: int
 ) -> torch.Tensor:
-    """What this rank calls ``backward()`` on; ``losses``: [share], one of each sample.
+    """The loss that this rank calls ``backward()`` on; ``losses``: [share].
 
-    DDP will divide the sum of the ranks' gradients by ``world_size``.
+    ``losses`` has one value per sample. Don't change it: it is logged later. DDP will
+    divide the sum of the ranks' gradients by ``world_size``.
     """
-    # TODO 2 of 3: each sample must count 1 / global_batch in the end.
+    # TODO 2 of 3: in the end, each sample must count 1 / global_batch.
     # [start answer 2]
     return losses.sum() * world_size / global_batch
     # [end answer 2]
@@ -51,12 +52,14 @@ def loss_of_rank(
 def learning_rate(
     rate: float, tuned_batch: int, global_batch: int, step: int, warmup: int
 ) -> float:
-    """The rate of a step, counted from 0, by the linear scaling rule with warm-up.
+    """The learning rate of a step, by the linear scaling rule with warm-up.
 
-    ``rate`` was tuned for ``tuned_batch``. Step 0 still uses it; from step ``warmup``
-    on, the rate is scaled as the batch is; in between it grows by equal steps.
+    ``rate`` was tuned for ``tuned_batch``, and ``step`` counts from 0. Step 0 uses
+    ``rate`` unchanged. From step ``warmup`` on, the rate is scaled like the batch. In
+    between it grows by equal steps. With ``warmup`` 0 there is no warm-up, and every
+    step is scaled.
     """
-    # TODO 3 of 3: where it ends, and how far step is on the way. warmup may be 0.
+    # TODO 3 of 3: which rate does the warm-up end at, and how far along is this step?
     # [start answer 3]
     scaled = rate * global_batch / tuned_batch
     if step >= warmup:

@@ -1,18 +1,18 @@
-"""Where do the nodes meet? Choose an address and interfaces from what the nodes report.
+"""Choose an address and interfaces that all nodes share, from what the nodes report.
 
 Every node has several network interfaces, and reports them with their addresses::
 
     Report("n1", {"lo": "127.0.0.1/8", "eth0": "10.1.0.11/16", "br0": "172.17.0.1/16"})
     Report("n2", {"lo": "127.0.0.1/8", "ens3": "10.1.0.12/16", "br0": "172.17.0.1/16"})
 
-Not every one leads to the other nodes. ``lo`` is the node itself. An address that
-begins with 169.254 was given by nobody: the interface waits for a network. An interface
-with ``0.0.0.0/0`` has no address yet. And every node has the same ``172.17.0.1``: a
-network for containers *inside* the node.
+Not all of them lead to the other nodes. ``lo`` is the node itself. An address that
+begins with 169.254 is one that the node gave itself while it waits for a network. An
+interface with ``0.0.0.0/0`` has no address yet. And every node has the same
+``172.17.0.1``: that's a network for containers *inside* the node.
 
 A meeting point is an address of the first node, in a network in which every node has an
-address of its own. The interface of that network is what GLOO_SOCKET_IFNAME must name,
-and it may be called something else on another node.
+address of its own. GLOO_SOCKET_IFNAME must name the interface of that network, and its
+name may differ from node to node.
 
 Check your answer with: workshop check 08_meeting_point
 
@@ -29,15 +29,15 @@ Network = ipaddress.IPv4Network
 
 @dataclass(frozen=True)
 class Report:
-    """A node, and the address with the length of its prefix of each interface."""
+    """A node, and each interface's address with its prefix length."""
 
     host: str
     interfaces: dict[str, str]
 
 
 def usable(text: str) -> bool:
-    """Whether other nodes may be reached from an address such as 10.1.0.11/16."""
-    # TODO 1 of 3: ipaddress.ip_interface(text).ip knows what kind of address it is.
+    """Whether an address such as 10.1.0.11/16 can reach other nodes."""
+    # TODO 1 of 3: ipaddress.ip_interface(text).ip says what kind of address it is.
     # [start answer 1]
     address = ipaddress.ip_interface(text).ip
     return not (address.is_loopback or address.is_link_local or address.is_unspecified)
@@ -53,9 +53,10 @@ def find_in(report: Report, network: Network) -> tuple[str, str] | None:
 
 
 def common_networks(reports: list[Report]) -> list[Network]:
-    """The usable networks in which every node has an address that no other has.
+    """The usable networks in which every node has an address of its own.
 
-    In the order of the first node's interfaces.
+    An address counts only if no other node has it. The networks are in the order of the
+    first node's interfaces. Don't change the reports.
     """
     # TODO 2 of 3: try the network of each usable interface of the first node. Which
     # addresses do the nodes have in it?
@@ -72,7 +73,7 @@ def common_networks(reports: list[Report]) -> list[Network]:
 
 
 def meeting_point(reports: list[Report]) -> tuple[str, dict[str, str]]:
-    """(address of the first node, the interface of each host), in a common network.
+    """(address of the first node, interface of each host) in a common network.
 
     Raises:
         ValueError: there is no common network; the message names every host.

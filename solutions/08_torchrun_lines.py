@@ -1,12 +1,12 @@
-"""The lines of torchrun for node 0 and for node 1.
+"""Write the options of torchrun for node 0 and for node 1.
 
-A job has some nodes, here ``["node-a", "node-b"]``, and each is to run four ranks of
-the same program. On every node one torchrun is started. What must its options be, so
-that all of them become one world of eight ranks?
+A job has some nodes, here ``["node-a", "node-b"]``, and each runs four ranks of the
+same program. You start one torchrun on every node. Which options make them one run
+with eight ranks?
 
-There are two ways. With ``static``, torchrun's default, somebody else numbers the
-nodes, and all ranks meet at a port of the first one. With ``c10d``, the agents agree on
-the numbers themselves: the options are the same on every node.
+There are two ways. With ``static``, torchrun's default, you number the nodes, and all
+ranks connect to a port of the first one. With ``c10d``, the agents agree on the
+numbers, and the options are the same on every node.
 
 Return the options of torchrun as a list of words, without the program::
 
@@ -25,8 +25,8 @@ def static_options(
     node_rank: int, hosts: list[str], ranks_per_node: int, port: int
 ) -> list[str]:
     """The options on node ``node_rank``, whose host is ``hosts[node_rank]``."""
-    # TODO 1 of 2: how many nodes, which of them is this, how many ranks on it, and
-    # where rank 0 will be.
+    # TODO 1 of 2: how many nodes there are, which one this is, how many ranks it
+    # runs, and where rank 0 will be.
     # [start answer 1]
     return [
         f"--nnodes={len(hosts)}",
@@ -41,9 +41,9 @@ def static_options(
 def c10d_options(
     hosts: list[str], ranks_per_node: int, port: int, job: str
 ) -> list[str]:
-    """The options on every node; ``job`` is a name that no other run has."""
-    # TODO 2 of 2: how many nodes, how many ranks on each, that the agents agree by
-    # c10d, where they meet, and under which name.
+    """The options on every node; no other run has the name ``job``."""
+    # TODO 2 of 2: how many nodes, how many ranks on each, the c10d rendezvous, where
+    # the agents connect, and the name of the run.
     # [start answer 2]
     return [
         f"--nnodes={len(hosts)}",

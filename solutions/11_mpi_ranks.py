@@ -1,7 +1,7 @@
-"""From what mpirun says to a process group.
+"""From mpirun's variables to a process group.
 
-``mpirun`` tells each process its numbers, and nothing else. Under which names depends
-on whose ``mpirun`` it is:
+``mpirun`` tells each process its numbers, and nothing else. The names of the variables
+depend on whose ``mpirun`` it is:
 
 ==========  ==========================  =====================
 number      Open MPI                    MPICH and Intel MPI
@@ -11,14 +11,15 @@ local rank  OMPI_COMM_WORLD_LOCAL_RANK  MPI_LOCALRANKID
 world size  OMPI_COMM_WORLD_SIZE        PMI_SIZE
 ==========  ==========================  =====================
 
-A process of Open MPI may have the names of the right column, too: the task of ``srun``
-that started ``mpirun`` had them, and they say which *task* it was.
+A process started by Open MPI may have the variables of the right column, too. It
+inherited them from the task of ``srun`` that ran ``mpirun``, and they describe that
+*task*.
 
-Where rank 0 listens, no ``mpirun`` says. The job script hands that over: ``mpirun -x
-MASTER_ADDR -x MASTER_PORT`` of Open MPI, ``mpiexec -genv MASTER_ADDR n1`` of MPICH.
-The address may be a name, ``n1``, or a number, ``10.0.0.7``. Or it is an IPv6 address
-like ``fd00::7``: full of colons itself, it stands in brackets where a port follows,
-``tcp://[fd00::7]:29500``.
+No ``mpirun`` tells a process where rank 0 listens. The job script passes that on:
+``mpirun -x MASTER_ADDR -x MASTER_PORT`` with Open MPI, ``mpiexec -genv MASTER_ADDR n1``
+with MPICH. The address may be a name, ``n1``, or a number, ``10.0.0.7``. It may also be
+an IPv6 address such as ``fd00::7``. That one is full of colons, so put it in brackets
+where a port follows: ``tcp://[fd00::7]:29500``.
 
 Check your answer with: workshop check 11_mpi_ranks
 
@@ -43,17 +44,17 @@ MPICH = {
 
 
 class NotStarted(ValueError):
-    """This process lacks something that it takes to meet the others."""
+    """This process lacks something that it needs to join the others."""
 
 
 def numbers(environ: Mapping[str, str]) -> dict[str, int]:
     """``rank``, ``local_rank`` and ``world_size`` of this process.
 
     Raises:
-        NotStarted: no mpirun has started this process.
+        NotStarted: no mpirun started this process.
     """
     # TODO 1 of 2: choose the table of the mpirun that started this process, and look
-    # up its three names. If neither has, raise NotStarted with "mpirun" in its text.
+    # up its three names. If neither did, raise NotStarted with "mpirun" in its text.
     # [start answer 1]
     for table in (OPEN_MPI, MPICH):
         if table["rank"] in environ:
@@ -63,13 +64,13 @@ def numbers(environ: Mapping[str, str]) -> dict[str, int]:
 
 
 def group_arguments(environ: Mapping[str, str]) -> dict[str, Any]:
-    """What ``init_process_group`` must be told: init_method, rank, world_size.
+    """The arguments of ``init_process_group``: init_method, rank, world_size.
 
     Raises:
-        NotStarted: MASTER_ADDR or MASTER_PORT was not handed over.
+        NotStarted: MASTER_ADDR or MASTER_PORT is missing.
     """
     # TODO 2 of 2: the three arguments as a dict, with init_method "tcp://HOST:PORT".
-    # If one of the two variables was not handed over, raise NotStarted and name it.
+    # If one of the two variables is missing, raise NotStarted and name it.
     # [start answer 2]
     for name in ("MASTER_ADDR", "MASTER_PORT"):
         if name not in environ:

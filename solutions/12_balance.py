@@ -1,14 +1,14 @@
-"""Choose the cuts: which device gets how many layers?
+"""Choose the cuts: how many layers does each device get?
 
-All devices wait for the slowest one. So layers, which must stay in their order, are cut
-into parts such that the largest cost of a part is as small as can be. A cost may be
-the time of a layer, or its memory; some layers cost nothing::
+Every device waits for the slowest one. So you cut the layers, which keep their order,
+into parts whose largest cost is as small as possible. A cost can be the time of a
+layer or its memory. It needn't be a whole number, and some layers cost nothing::
 
     split([3, 1, 1, 1, 4, 2], 3) -> [3, 2, 1]    # costs 5, 5 and 2: the largest is 5
     split([1, 1, 1, 5], 2)       -> [3, 1]       # not two and two
 
-Every device gets at least one layer. There may be many layers: 60 among 8 devices can
-be cut in more than 300 million ways.
+Every device gets at least one layer. There may be many layers: you can cut 60 layers
+for 8 devices in more than 300 million ways. Don't change the lists that you are given.
 
     workshop check 12_balance
 
@@ -17,13 +17,13 @@ The page is docs/lessons/12_model_parallel.rst.
 
 
 def slowest(costs: list[float], sizes: list[int]) -> float:
-    """The largest cost of a device, if the first gets ``sizes[0]`` layers, and so on.
+    """The largest cost of a device if the first gets ``sizes[0]`` layers, and so on.
 
     Raises:
-        ValueError: the sizes are not all above 0, or are not those of all layers; the
-            message names them.
+        ValueError: a size is not above 0, or the sizes don't add up to the number of
+            layers; the message names the sizes.
     """
-    # TODO 1 of 2: refuse sizes that do not fit, naming them; else add up.
+    # TODO 1 of 2: refuse sizes that don't fit, and name them; otherwise add up.
     # [start answer 1]
     if min(sizes) < 1 or sum(sizes) != len(costs):
         raise ValueError(f"{sizes} is no split of {len(costs)} layers")
@@ -38,7 +38,7 @@ def split(costs: list[float], devices: int) -> list[int]:
     Raises:
         ValueError: there are fewer layers than devices, or no device.
     """
-    # TODO 2 of 2: find the sizes; any of several that are equally good will do.
+    # TODO 2 of 2: find the sizes; if several are equally good, any of them will do.
     # [start answer 2]
     if not 1 <= devices <= len(costs):
         raise ValueError(f"{len(costs)} layers cannot be split among {devices} devices")

@@ -1,10 +1,10 @@
 """Predict the bubble: how long ranks idle, what they hold, how finely to cut.
 
-All p stages take one slot for a forward and one for a backward, and messages take no
-time. A step of m micro-batches begins with the first forward on rank 0 and ends with
-the last backward there. The *bubble* is the idle slots over the useful ones, of one
-rank or of all: it is the same for GPipe and for 1F1B. Draw p = 3 and m = 4 on paper
-before you type.
+Each of the p stages takes one slot for a forward and one for a backward, and messages
+take no time. A step of m micro-batches starts with the first forward on rank 0 and ends
+with the last backward there. The *bubble* is the number of idle slots divided by the
+number of useful slots, of one rank or of all. It is the same for GPipe and for 1F1B.
+Draw p = 3 and m = 4 on paper before you type.
 
     workshop check 13_bubble
 
@@ -40,9 +40,10 @@ def most_held(schedule: str, rank: int, ranks: int, micro_batches: int) -> int:
 def fewest_micro_batches(ranks: int, batch_size: int, at_most: Fraction) -> int | None:
     """The fewest equal micro-batches whose bubble is ``at_most`` or less.
 
-    They must divide ``batch_size``; None if even micro-batches of one piece idle more.
+    They must divide ``batch_size``. None if the bubble is larger even with
+    micro-batches of one piece.
     """
-    # TODO 3 of 3: try the numbers that divide the batch, from the smallest.
+    # TODO 3 of 3: try the numbers that divide the batch, smallest first.
     # [start answer 3]
     for count in range(1, batch_size + 1):
         if batch_size % count == 0 and bubble(ranks, count) <= at_most:

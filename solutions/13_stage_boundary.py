@@ -1,15 +1,16 @@
 """Cross a stage boundary: activations to the next rank, gradients back.
 
-A network is cut into stages, one on each rank. Autograd knows nothing of other ranks:
-the graph of a rank ends where its input comes from a neighbour. So you carry on by
-hand what autograd would have done::
+A network is cut into stages, one on each rank. Autograd tracks one process only, so a
+rank's graph ends where its input comes from a neighbor. You do by hand what autograd
+would have done::
 
     x, y = forward(stage, inputs, shape)      # on every rank, rank 0 first
     loss = y.square().mean() if rank == world_size - 1 else None
     backward(x, y, loss)                      # on every rank, the last rank first
 
-Several micro-batches may be under way: ``forward`` is then called again before
-``backward``, so keep nothing between the calls but what ``forward`` returns. After
+Several micro-batches may be under way. ``forward`` is then called again before
+``backward``, and any of them may go back first. So keep nothing between the calls
+except what ``forward`` returns, and add to gradients that are already there. After
 ``backward`` every weight must have the gradient that one process would have given it.
 
     workshop check 13_stage_boundary
@@ -27,12 +28,12 @@ def forward(
 ) -> tuple[Tensor, Tensor]:
     """Take one micro-batch through this rank's stage: (its input, its output).
 
-    Rank 0 is given ``inputs``, the others None. On them the input has the shape
-    ``shape`` and comes from the rank before, in float64.
+    Rank 0 is given ``inputs``, the others None. They receive their input from the
+    previous rank, in float64 and with the shape ``shape``.
     """
     rank, world_size = dist.get_rank(), dist.get_world_size()
-    # TODO 1 of 2: have the input, from the rank before if there is one, in such a way
-    # that backward will leave its gradient in it; compute; send the output on.
+    # TODO 1 of 2: get the input, from the previous rank if there is one, such that
+    # backward will leave a gradient in it; compute; send the output to the next rank.
     # [start answer 1]
     x = inputs
     if rank > 0:
@@ -54,9 +55,9 @@ def backward(x: Tensor, y: Tensor, loss: Tensor | None) -> None:
     of this micro-batch, the others None.
     """
     rank, world_size = dist.get_rank(), dist.get_world_size()
-    # TODO 2 of 2: the last rank begins at the loss, each other one at its output, with
-    # the gradient that the rank after it sends; then pass on what the rank before
-    # needs.
+    # TODO 2 of 2: the last rank starts at the loss. Every other rank starts at its
+    # output, with the gradient that the next rank sends. Then send the previous rank
+    # what it needs.
     # [start answer 2]
     if rank == world_size - 1:
         loss.backward()

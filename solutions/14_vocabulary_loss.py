@@ -1,18 +1,18 @@
 """Cross entropy over scores of which each rank has some columns.
 
-Rank by rank, the ranks hold the scores of the first, the next, ... entries of the
-vocabulary, not necessarily equally many: [N, own], for N places. The loss of a place
+The ranks hold the scores of consecutive entries of the vocabulary, rank 0 the first
+ones. They may hold different numbers of columns: [places, own]. The loss of a place
 with the scores z and the target k is::
 
-    log(sum of exp(z - m)) + m - z[k]        m: the largest of all of z
+    log(sum of exp(z - c)) + c - z[k]        c: the largest of all of z
 
-Three numbers for each place are enough to know it on all ranks: m, the sum, and z[k],
-which only one rank has. Scores may be large: without m, exp() overflows::
+With three numbers for each place all ranks know the loss: c, the sum, and z[k], which
+only one rank has. Scores may be large, and without c exp() would overflow::
 
-    losses = VocabularyLoss.apply(scores, targets, first)        # [N]
+    losses = VocabularyLoss.apply(scores, targets, first)        # [places]
 
-``targets`` are entries of the whole vocabulary, the same on all ranks; ``first`` is the
-entry that the first column of this rank stands for. Nothing is sent in backward::
+``targets`` are entries of the whole vocabulary, the same on all ranks. ``first`` is the
+entry that the first column of this rank stands for. Send nothing in backward::
 
     workshop check 14_vocabulary_loss
 
@@ -24,11 +24,11 @@ import torch.distributed as dist
 
 
 def largest_of_all(scores: torch.Tensor) -> torch.Tensor:
-    """The largest score of each place, on any rank: [N, own] -> [N]."""
+    """The largest score of each place on any rank: [places, own] -> [places]."""
     # TODO 1 of 3: the largest over the own columns, then over the ranks.
     # [start answer 1]
     largest = scores.max(dim=1).values
-    # Every rank: [N] -> [N], in place.
+    # Every rank: [places] -> [places], in place.
     dist.all_reduce(largest, op=dist.ReduceOp.MAX)
     return largest
     # [end answer 1]
@@ -37,42 +37,42 @@ def largest_of_all(scores: torch.Tensor) -> torch.Tensor:
 def score_of_target(
     scores: torch.Tensor, targets: torch.Tensor, first: int
 ) -> torch.Tensor:
-    """The score of each place's target, whichever rank has it: [N, own] -> [N]."""
+    """The score of each place's target, whichever rank has it: [places]."""
     place = targets - first  # the column here, if it is one of ours
     mine = (place >= 0) & (place < scores.shape[1])
-    # TODO 2 of 3: all ranks get it. Where the target is not ``mine``, this rank has
+    # TODO 2 of 3: all ranks get it. Where the target isn't ``mine``, this rank has
     # nothing to add.
     # [start answer 2]
     column = place.where(mine, 0)  # any that exists; its score is not used
     wanted = scores.gather(1, column[:, None]).squeeze(1).where(mine, 0)
-    # Every rank: [N] -> [N], in place; one of the summands is not 0.
+    # Every rank: [places] -> [places], in place; one of the terms is not 0.
     dist.all_reduce(wanted)
     return wanted
     # [end answer 2]
 
 
 class VocabularyLoss(torch.autograd.Function):
-    """-log of the chance of each target: [N, own], [N], first -> [N]."""
+    """-log of the chance of each target: [places, own], [places], first -> [places]."""
 
     @staticmethod
     def forward(ctx, scores, targets, first):
         largest = largest_of_all(scores)
         exponentials = (scores - largest[:, None]).exp()
         total = exponentials.sum(dim=1)
-        # Every rank: [N] -> [N], in place.
+        # Every rank: [places] -> [places], in place.
         dist.all_reduce(total)
         ctx.save_for_backward(exponentials / total[:, None], targets)
         ctx.first = first
         return total.log() + largest - score_of_target(scores, targets, first)
 
     @staticmethod
-    def backward(ctx, gradient):  # [N]: of each place's loss
-        chances, targets = ctx.saved_tensors  # [N, own], of the own columns
+    def backward(ctx, gradient):  # [places]: of each place's loss
+        chances, targets = ctx.saved_tensors  # [places, own], of the own columns
         place = targets - ctx.first  # as above
         mine = (place >= 0) & (place < chances.shape[1])
-        # TODO 3 of 3: return the gradient of this rank's scores, [N, own], and None for
-        # targets and first. It is the chances, minus 1 at the target of each place, if
-        # that is ``mine``; all times ``gradient``.
+        # TODO 3 of 3: return the gradient of this rank's scores, [places, own], and
+        # None for targets and first. It is the chances, minus 1 at the target of each
+        # place if that is ``mine``, all multiplied by ``gradient``.
         # [start answer 3]
         of_scores = chances.clone()
         of_scores[mine, place[mine]] -= 1

@@ -1,13 +1,13 @@
-"""Repair a training by FSDP in which no parameter ever moves.
+"""Repair an FSDP program in which no parameter ever changes.
 
-The program below runs without an error: losses are computed, gradients arrive, the
-optimizer steps. But the parameters stay what they were at the beginning. Find out why,
-and repair it. What the program is meant to do is right:
+The program below runs without an error: it computes losses and gradients, and the
+optimizer steps. But the parameters keep their initial values. Find out why, and repair
+it. The intent of the program is right:
 
 * each of ``model.blocks`` is sharded as a group of its own, so that one block at a time
   is whole, and the rest of the model is the group of the root;
-* weight decay is for matrices, that is parameters of two dimensions or more, and not
-  for biases and norms.
+* weight decay applies to matrices, that is parameters of two dimensions or more, and
+  not to biases and norms.
 
     workshop check 15_optimizer_order
 
@@ -25,8 +25,8 @@ DECAY = 0.1
 
 
 def shard(model: nn.Module, make_optimizer: MakeOptimizer) -> torch.optim.Optimizer:
-    """Shard ``model`` in place over all ranks; return what trains it."""
-    # TODO 1 of 1: delete the `raise`, see what the check says, and repair the lines.
+    """Shard ``model`` in place over all ranks; return its optimizer."""
+    # TODO 1 of 1: delete the `raise`, read what the check says, and repair the lines.
     # [start answer 1]
     # ~ matrices = [p for p in model.parameters() if p.dim() >= 2]
     # ~ others = [p for p in model.parameters() if p.dim() < 2]

@@ -4,15 +4,15 @@ A block is split over a grid of ranks, one *tensor group* per row, one *data gro
 column. The ranks of a tensor group see the same batch, and each holds some columns of
 the first layer and rows of the second: these parameters are *cut*. The norm's weights
 and the last bias are *whole*: all ranks hold them. After ``backward()`` each rank has
-gradients of the mean loss over its own batch. Wanted are those of the mean loss over
-all batches, which are equally large.
+the gradients of the mean loss over its own batch. Turn them into those of the mean loss
+over all batches, which are equally large.
 
-Whether a tensor group must add up the gradients of whole parameters depends. Without
-sequence parallelism each of its ranks has computed them from all positions. With it,
-each has normalised only its own share of the positions.
+Must a tensor group add up the gradients of whole parameters? Without sequence
+parallelism, each of its ranks has computed them from all positions. With it, each has
+normalized only its own share of the positions.
 
-The second function is the one that clipping needs: the norm of all gradients, as one
-process would compute it, from what is scattered over the ranks.
+Clipping needs the second function: the norm of all gradients, as one process would
+compute it, from the parts on the ranks.
 
     workshop check 16_mean_gradient
 
@@ -31,9 +31,9 @@ def average_gradients(
     tensor_group: dist.ProcessGroup,
     sequence_parallel: bool,
 ) -> None:
-    """Make every ``.grad`` that of the mean loss over the batches of all data ranks."""
-    # TODO 1 of 2: the mean over the data group, and where ranks of a tensor group have
-    # seen different positions, the sum over the tensor group.
+    """Turn every ``.grad`` into that of the mean loss over the data ranks' batches."""
+    # TODO 1 of 2: take the mean over the data group, and where ranks of a tensor group
+    # have seen different positions, the sum over the tensor group.
     # [start answer 1]
     for parameter in [*cut, *whole]:
         # Every rank of the data group: [shape] -> [shape], the sum in place.
@@ -41,7 +41,7 @@ def average_gradients(
         parameter.grad /= dist.get_world_size(data_group)
     if sequence_parallel:
         for parameter in whole:
-            # Every rank of the tensor group: each brings what its positions say.
+            # Every rank of the tensor group: each adds the part from its positions.
             dist.all_reduce(parameter.grad, group=tensor_group)
     # [end answer 1]
 
@@ -55,10 +55,10 @@ def gradient_norm(
 
     The gradients are averaged already.
     """
-    # TODO 2 of 2: each number of the unsplit model must count once.
+    # TODO 2 of 2: count each number of the unsplit model once.
     # [start answer 2]
     squares = sum(parameter.grad.square().sum() for parameter in cut)
-    # Every rank of the tensor group: [] -> [], each brings its own columns and rows.
+    # Every rank of the tensor group: [] -> [], each adds its own columns and rows.
     dist.all_reduce(squares, group=tensor_group)
     squares += sum(parameter.grad.square().sum() for parameter in whole)
     return squares.sqrt()

@@ -1,12 +1,12 @@
 """Load a matrix on another grid of ranks than the one that saved it.
 
-A matrix was saved by the ranks of a grid, say 2 x 2: the grid's first axis cut the
-rows, its second axis the columns, and each rank wrote its shard. Now other ranks load
-it, say on 1 x 3. The shard of a rank then lies in several of the saved ones, and none
-of them is needed as a whole.
+The ranks of a grid, say 2 x 2, saved a matrix: the grid's first axis cut the rows, its
+second axis the columns, and each rank wrote its shard. Now other ranks load it, say on
+1 x 3. A rank's shard then overlaps several of the saved ones, and needs only parts of
+them.
 
-A *box* says which part of the matrix a shard is: ``((2, 4), (0, 3))`` is the rows 2 and
-3 of the columns 0, 1 and 2. The sizes need not be divisible: as with
+A *box* says which part of the matrix a shard is: ``((2, 4), (0, 3))`` means rows 2 and
+3 of columns 0, 1 and 2. The sizes need not be divisible. As with
 ``torch.tensor_split``, the first parts are one longer, and a part may be empty.
 
     workshop check 16_reshard
@@ -18,11 +18,11 @@ from collections.abc import Callable
 
 import torch
 
-Box = tuple[tuple[int, int], ...]  # (start, stop) for each tensor dimension
+Box = tuple[tuple[int, int], ...]  # (start, stop) for each tensor dim
 
 
 def part_bounds(length: int, parts: int, index: int) -> tuple[int, int]:
-    """(start, stop) of part ``index`` if ``length`` is cut into so many parts."""
+    """(start, stop) of part ``index`` if ``length`` is cut into that many parts."""
     # TODO 1 of 3: the first length % parts of the parts are one longer.
     # [start answer 1]
     size, longer = divmod(length, parts)
@@ -39,8 +39,8 @@ def box_of(shape: tuple[int, int], grid: tuple[int, int], rank: int) -> Box:
 
 
 def overlap(mine: Box, theirs: Box) -> Box | None:
-    """The box of what is in both; None if there is nothing."""
-    # TODO 2 of 3: along each dimension, from where to where do both reach?
+    """The box of what both contain; None if that is nothing."""
+    # TODO 2 of 3: along each tensor dim, where does the common range start and stop?
     # [start answer 2]
     both = zip(mine, theirs, strict=True)
     common = tuple((max(a, c), min(b, d)) for (a, b), (c, d) in both)
@@ -53,18 +53,19 @@ def load_shard(
     saved: dict[int, Box],
     read: Callable[[int, tuple[slice, ...]], torch.Tensor],
 ) -> torch.Tensor:
-    """This rank's shard, float64, put together from what is needed of the saved ones.
+    """This rank's shard, float64, assembled from the parts of the saved ones.
 
     Args:
         mine: which part of the matrix this rank holds.
-        saved: rank that saved -> which part of the matrix its file holds.
+        saved: rank that saved -> which part of the matrix its file holds; ranks that
+            saved nothing are not in it. Leave it unchanged.
         read: ``read(rank, slices)`` reads ``shard[slices]`` from the file of a rank
             that saved, and only that. The slices count from the beginning of *its*
-            shard. Read each number once, and nothing that you do not need.
+            shard. Read each number once, and nothing that you don't need.
     """
     shard = torch.empty([stop - start for start, stop in mine], dtype=torch.float64)
-    # TODO 3 of 3: for each saved box that overlaps, read the overlap and put it
-    # where it belongs in your own shard.
+    # TODO 3 of 3: for each saved box that overlaps yours, read the overlap and copy it
+    # to its place in your own shard.
     # [start answer 3]
     for rank, theirs in saved.items():
         common = overlap(mine, theirs)

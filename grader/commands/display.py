@@ -25,6 +25,7 @@ from rich.text import Text
 from grader.catalog import Exercise, shown_path
 from grader.commands import tables
 from grader.commands.console import STYLES, make_console, printable
+from grader.learning_paths import LearningPath
 from grader.verdicts.verdict import MAX_LINES, Kind, Result, Verdict
 
 BAR_WIDTH = 30
@@ -171,9 +172,23 @@ class Screen:
             self.say("Every exercise is right.", "bold green")
             return
         minutes = f"about {exercise.minutes} minutes"
+        minutes += ", optional" * exercise.optional
         self.line("Next:  ", (shown_path(exercise.path), "bold"), f"  ({minutes})")
         self.line(f"       {exercise.title}")
         self.line(f"       The page: {exercise.page}")
+
+    def next_on_path(self, path: LearningPath, states: dict[str, str]) -> None:
+        """How far the path is walked, then its next exercise or what comes after it."""
+        left = [one for one in path.exercises if states[one.name] != "right"]
+        done = f"{len(states) - len(left)} of {len(states)} right"
+        if not left:
+            self.say(f"Path {path.name}: {done}, you are through.", "bold green")
+            if path.starter:
+                self.line("Now copy ", (path.starter, "bold"), " and make it yours.")
+            return
+        minutes = sum(one.minutes for one in left)
+        self.say(f"Path {path.name}: {done}, about {minutes} minutes of exercises left")
+        self.next(left[0])
 
     def hints(self, exercise: Exercise, shown: int) -> None:
         """The first ``shown`` hints; the newest stands last."""

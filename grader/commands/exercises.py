@@ -17,6 +17,7 @@ from grader.commands.house import (
     warm_engine,
 )
 from grader.errors import UserError
+from grader.learning_paths import find_path
 
 if TYPE_CHECKING:
     from grader.commands.display import Screen
@@ -178,11 +179,33 @@ def hint(name: str | None, again: bool) -> None:
     screen.hints(exercise, number)
 
 
+def complete_path(ctx, param, incomplete: str) -> list[str]:
+    """Names of paths, for the shell's completion."""
+    try:
+        names = [path.name for path in House().paths()]
+    except UserError:
+        return []
+    return [name for name in names if incomplete in name]
+
+
 @click.command("next")
-def next_command() -> None:
-    """The path of the next exercise, its page, and how long it takes."""
+@click.option(
+    "--path",
+    "name",
+    metavar="NAME",
+    shell_complete=complete_path,
+    help="Follow this path; the first page of the site describes them.",
+)
+def next_command(name: str | None) -> None:
+    """The next exercise: its file, its page, and how long it takes."""
     house = House()
-    make_screen().next(house.progress.next(house.catalog))
+    screen = make_screen()
+    if name is None:
+        screen.next(house.progress.next(house.catalog))
+        return
+    path = find_path(house.paths(), name)
+    states = house.progress.states(list(path.exercises))
+    screen.next_on_path(path, states)
 
 
 @click.command()

@@ -17,6 +17,7 @@ import click
 
 from grader.catalog import Exercise, find_exercise, find_root, load_catalog, shown_path
 from grader.errors import UserError
+from grader.learning_paths import LearningPath, load_paths
 
 if TYPE_CHECKING:
     from grader.commands.display import Screen
@@ -64,6 +65,9 @@ class House:
                 f"{exercise.name}: use the name alone"
             )
         return exercise
+
+    def paths(self) -> list[LearningPath]:
+        return load_paths(self.root, self.catalog)
 
     def current(self, name: str | None) -> Exercise | None:
         """The named exercise, else the next that is not right, else None."""

@@ -10,13 +10,18 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import itertools
 import numbers
+import re
 import types
 import typing
 from typing import Any
 
+import torch
+
 from grader.expect import Mismatch
 
+DTYPE = re.compile(r"dtype|Long|Int|Bool|Byte|Char|Short|floating").search
 NUMBERS = {float: numbers.Real, int: numbers.Integral}
 
 
@@ -25,11 +30,14 @@ class Handed:
 
     Attributes:
         wrong: the last value that its function's annotation rules out, or None.
+        whole: name and value, in words, of the last function that returned a tensor
+            of whole numbers, or None.
     """
 
     def __init__(self, module: types.ModuleType):
         object.__setattr__(self, "_module", module)
         object.__setattr__(self, "wrong", None)
+        object.__setattr__(self, "whole", None)
         for kind in list(vars(module).values()):
             if isinstance(kind, type) and kind.__module__ == module.__name__:
                 self._watch_methods(kind)
@@ -42,6 +50,14 @@ class Handed:
         if not isinstance(value, types.FunctionType):
             return value
         return self._as_the_check_calls_it(value)
+
+    def not_computable(self, said: str) -> Mismatch | None:
+        """Why a check could not compute with whole numbers, if it got such a tensor."""
+        if self.whole is None or not DTYPE(said):
+            return None
+        name, value = self.whole
+        problem = f"returned a tensor {value}, with which the check cannot compute"
+        return Mismatch(name, f"{problem}: {said}")
 
     def __setattr__(self, name: str, value: Any) -> None:
         setattr(self._module, name, value)
@@ -57,7 +73,10 @@ class Handed:
             except TypeError as error:
                 problem = f"does not take the arguments that the exercise says: {error}"
                 raise Mismatch(function.__name__, problem) from None
-            return watched(*args, **kwargs)
+            value = watched(*args, **kwargs)
+            if breaks_its_promise(value, _hint(function)):
+                raise _wrong_type(function, value, _hint(function))
+            return value
 
         return call
 
@@ -73,6 +92,7 @@ class Handed:
         @functools.wraps(function)
         def call(*args, **kwargs):
             value = function(*args, **kwargs)
+            object.__setattr__(self, "whole", _whole(function, value))
             hint = _hint(function)
             if not fits(value, hint):
                 wrong = _wrong_type(function, value, hint)
@@ -91,6 +111,13 @@ def _hint(function: types.FunctionType) -> Any:
         return Any
 
 
+def _whole(function: types.FunctionType, value: Any) -> tuple[str, str] | None:
+    if not torch.is_tensor(value) or value.is_floating_point() or value.is_complex():
+        return None
+    kind = str(value.dtype).removeprefix("torch.")
+    return function.__name__, f"{kind} {list(value.shape)}"
+
+
 def _wrong_type(function: types.FunctionType, value: Any, hint: Any) -> Mismatch:
     name = function.__name__
     if value is None:
@@ -103,13 +130,36 @@ def _kind(value: Any) -> str:
     kind = type(value).__name__
     if not isinstance(value, (list, tuple, set)):
         return kind
-    inside = sorted({type(item).__name__ for item in value})
+    inside = sorted(set(map(_kind, value)))
     return f"{kind} of {', '.join(inside)}" if inside else f"empty {kind}"
 
 
 def _named(hint: Any) -> str:
     plain = isinstance(hint, type) and not typing.get_args(hint)
     return hint.__name__ if plain else str(hint)
+
+
+def breaks_its_promise(value: Any, hint: Any) -> bool:
+    """Whether a tensor or generator is where ``hint`` says number, list or tuple.
+
+    Or a number where it says tensor. Comparisons do not see that: a tensor equals the
+    number that it holds.
+    """
+    origin, args = typing.get_origin(hint) or hint, typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        return all(breaks_its_promise(value, a) for a in args if a is not type(None))
+    if isinstance(value, (torch.Tensor, types.GeneratorType)):
+        return origin in (int, float, list, tuple)
+    if isinstance(value, numbers.Number):
+        return origin is torch.Tensor
+    if origin is dict and isinstance(value, dict) and len(args) == 2:
+        return any(breaks_its_promise(item, args[1]) for item in value.values())
+    if origin not in (list, tuple) or not isinstance(value, (list, tuple)) or not args:
+        return False
+    fixed = origin is tuple and args[-1] is not Ellipsis
+    return any(
+        map(breaks_its_promise, value, args if fixed else itertools.repeat(args[0]))
+    )
 
 
 def fits(value: Any, hint: Any) -> bool:

@@ -7,10 +7,12 @@ so it also records what DDP and FSDP2 call by themselves. A row is written
 
 from __future__ import annotations
 
+import contextlib
 import linecache
 import math
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -18,9 +20,11 @@ import torch
 import torch.distributed as dist
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from grader.engine.works import Works
+
 TORCH = os.path.dirname(torch.__file__) + os.sep
 GRADER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-MAX_ROWS = 2000
+MAX_ROWS, MAX_TOLD = 2000, 300
 
 # c10d operator -> the name a learner calls it by
 NAMES = {
@@ -51,6 +55,11 @@ NAMES = {
     "broadcast": "broadcast",
 }
 POINT_TO_POINT = ("send", "recv")
+_C10D = (
+    os.path.join(TORCH, "distributed", "distributed_c10d.py"),
+    os.path.join(TORCH, "distributed", "c10d_logger.py"),
+)
+_DDP = os.path.join(TORCH, "nn", "parallel", "distributed.py")
 _SENT = ("input", "input_tensors", "input_tensor", "inputs", "tensors", "tensor")
 
 
@@ -61,7 +70,9 @@ class Row:
     ``shapes``, ``dtypes``, ``numel`` and ``bytes`` are of what this rank passes
     in (for a receive: what it asks for); ``group`` holds global ranks; ``root``
     and ``peer`` are global ranks; ``line`` is in the learner's file, or None if
-    the check itself made the call.
+    the check itself made the call. ``caller`` is the function of torch.distributed
+    that was called, ``ddp`` whether DistributedDataParallel called it, ``one_slot``
+    whether tensors to receive into share memory.
     """
 
     op: str
@@ -78,15 +89,20 @@ class Row:
     line: int | None = None
     where: str = ""
     source: str = ""
+    caller: str = ""
+    ddp: bool = False
+    one_slot: bool = False
 
 
 class Ledger(TorchDispatchMode):
     """The rows of this rank; what a check gets as its argument ``ledger``."""
 
-    def __init__(self, exercise_path: str):
+    def __init__(self, exercise_path: str, tell: Callable[[dict], Any] = len):
         super().__init__()
+        self._tell = tell  # of the first calls, for a rank may crash
         self.rows: list[Row] = []
-        self._exercise_path = exercise_path
+        self.works = Works()
+        self.exercise_path = exercise_path
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -94,11 +110,20 @@ class Ledger(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         namespace, _, name = func._schema.name.partition("::")
-        if namespace in ("c10d", "_c10d_functional") and name in NAMES:
-            row = self._row(NAMES[name], func, args, kwargs or {})
-            _refuse_a_rank_that_is_not_there(row)
-            self.rows.append(row)
-        return func(*args, **(kwargs or {}))
+        if namespace not in ("c10d", "_c10d_functional") or name not in NAMES:
+            if func._schema.is_mutable and args:
+                self.works.change(args[0], lambda: _Caller(self.exercise_path).line)
+            return func(*args, **(kwargs or {}))
+        caller = _Caller(self.exercise_path)
+        row = self._row(NAMES[name], func, args, kwargs or {}, caller)
+        _refuse_a_rank_that_is_not_there(row)
+        self.rows.append(row)
+        if row.line and len(self.rows) <= MAX_TOLD:
+            self._tell(asdict(row))
+        result = func(*args, **(kwargs or {}))
+        if caller.gets_the_work:
+            self.works.begin(result, row, _tensors(list(args)))
+        return result
 
     # -- what checks ask -------------------------------------------------------
     def ops(self) -> list[str]:
@@ -117,6 +142,11 @@ class Ledger(TorchDispatchMode):
         """Forget the calls so far (for a check that grades only what follows)."""
         self.rows.clear()
 
+    def waits_for(self) -> dict[str, Any] | None:
+        """The row of the Work that this rank waits for now."""
+        row = self.works.waiting
+        return row and asdict(row)
+
     def report(self) -> list[dict[str, Any]]:
         """The rows as plain data; the middle of a very long ledger is left out."""
         rows = self.rows
@@ -125,7 +155,7 @@ class Ledger(TorchDispatchMode):
         return [asdict(row) for row in rows]
 
     # -- how a row is made -----------------------------------------------------
-    def _row(self, op: str, func, args, kwargs) -> Row:
+    def _row(self, op: str, func, args, kwargs, caller: _Caller) -> Row:
         names = [argument.name for argument in func._schema.arguments]
         values = dict(zip(names, args, strict=False)) | kwargs
         group = _group(values)
@@ -133,7 +163,6 @@ class Ledger(TorchDispatchMode):
         tensors = _tensors(sent) or _tensors(list(values.values()))
         if op == "barrier":
             tensors = []
-        line, where, source = self._learners_line()
         return Row(
             op=op,
             reduce_op=_reduce_op(values),
@@ -146,25 +175,53 @@ class Ledger(TorchDispatchMode):
             numel=sum(t.numel() for t in tensors),
             bytes=sum(t.numel() * t.element_size() for t in tensors),
             contiguous=all(t.is_contiguous() for t in tensors),
-            line=line,
-            where=where,
-            source=source,
+            line=caller.line,
+            where=caller.where,
+            source=caller.source,
+            caller=caller.function,
+            ddp=caller.ddp,
+            one_slot=_one_slot(values.get("output_tensors")),
         )
 
-    def _learners_line(self) -> tuple[int | None, str, str]:
-        """(line in the learner's file, file:line of the caller, its text)."""
+
+class _Caller:
+    """Who called the operator: the learner's line, or whoever is nearest outside torch.
+
+    Attributes:
+        function: the function of torch.distributed that was called, or "".
+        line, where, source: line in the learner's file, file:line, and its text.
+        ddp: whether DistributedDataParallel is on the way.
+        gets_the_work: whether the learner's own line called, and nothing between.
+    """
+
+    def __init__(self, exercise_path: str):
+        self.line: int | None = None
+        self.function = self.where = self.source = ""
+        self.ddp, self.gets_the_work = False, True
         frame = sys._getframe(2)
-        where, caller = "", ""
         while frame is not None:
             name = frame.f_code.co_filename
-            if name == self._exercise_path:
-                text = linecache.getline(name, frame.f_lineno or 0).strip()
-                return frame.f_lineno, f"line {frame.f_lineno}", text
-            if not where and not name.startswith((TORCH, GRADER)):
-                where = f"{os.path.basename(name)}:{frame.f_lineno}"
-                caller = linecache.getline(name, frame.f_lineno or 0).strip()
+            if name == exercise_path:
+                self.line, self.where = frame.f_lineno, f"line {frame.f_lineno}"
+                self.source = linecache.getline(name, frame.f_lineno or 0).strip()
+                return
+            if name == _C10D[0]:
+                self.function = frame.f_code.co_name
+            self.gets_the_work &= name in _C10D
+            self.ddp |= name == _DDP
+            if not self.where and not name.startswith((TORCH, GRADER)):
+                self.where = f"{os.path.basename(name)}:{frame.f_lineno}"
+                self.source = linecache.getline(name, frame.f_lineno or 0).strip()
             frame = frame.f_back
-        return None, where, caller
+        self.gets_the_work = False
+
+
+def _one_slot(slots: Any) -> bool:
+    """Whether tensors to receive into are one and the same, as in ``[t] * 4``."""
+    with contextlib.suppress(RuntimeError):  # a tensor without memory
+        starts = [t.data_ptr() for t in _tensors(slots) if t.numel()]
+        return len(set(starts)) < len(starts)
+    return False
 
 
 def _refuse_a_rank_that_is_not_there(row: Row) -> None:

@@ -31,6 +31,7 @@ from grader.engine import rendezvous, sandbox, tampering
 from grader.engine.channel import CHECKING, JOINING, LOADING, PHASE, REPORTED, Reporter
 from grader.engine.handed import Handed
 from grader.engine.ledger import Ledger
+from grader.engine.peeking import Peeking
 from grader.engine.whereabouts import Watcher, communicates, learners_frame
 from grader.verdicts.classics.exceptions import of_exception
 from grader.verdicts.evidence import CONSEQUENCES
@@ -68,10 +69,16 @@ class Session:
     def __init__(self, job: dict, rank: int, state, reporter: Reporter):
         self.job, self.rank, self.state, self.reporter = job, rank, state, reporter
         self.path = job["exercise_path"]
-        self.ledger = Ledger(self.path)
+        self.ledger = Ledger(self.path, self._tell_call)
         self.main_thread = threading.main_thread().ident or 0
         self.scheduler: Any = None
         self.handed: Handed | None = None
+        hidden = [] if job["isolated"] else job["hidden"]
+        self.peeking = Peeking(self.path, hidden, job["source"])
+
+    def _tell_call(self, row: dict[str, Any]) -> None:
+        if self.reporter.from_this_process:
+            self.reporter.send({"status": "call", "row": row})
 
     # -- the main thread ---------------------------------------------------------
     def run(self) -> None:
@@ -88,9 +95,12 @@ class Session:
             if report["fault"] and (wrong := self._reason(error, report)):
                 report = self._mismatch(wrong) | {"frames": report["frames"]}
         report["notes"] = self.scheduler.notes if self.scheduler else []
+        report["jobs"] = self.scheduler.submitted if self.scheduler else 0
         report["phase"] = self.state[PHASE]
         report["passed"] = expect.passed
         report["ledger"] = self.ledger.report()
+        report["unwaited"] = self.ledger.works.unwaited()
+        report["changed"] = self.ledger.works.changed
         report["calls"] = len(self.ledger.rows)
         report |= self._what_was_left()
         for stream in (sys.stdout, sys.stderr):
@@ -101,8 +111,10 @@ class Session:
 
     def _check(self) -> dict[str, Any]:
         self._record_how_it_leaves()
-        torch.default_generator.manual_seed(self.job["seed"])
-        random.seed(self.job["seed"])
+        torch.default_generator.manual_seed(self._own_seed)
+        random.seed(self._own_seed)
+        self.ledger.works.watch()
+        self.peeking.begin()
         self.state[PHASE] = LOADING
         if module := self._load_exercise():
             self.handed = Handed(module)
@@ -113,6 +125,11 @@ class Session:
         with self.ledger:
             check(**self._arguments(check))
         return {"status": "ok"}
+
+    @property
+    def _own_seed(self) -> int:
+        """Ranks draw other global numbers: what must agree, they have to share."""
+        return self.job["seed"] + 1000 * self.rank
 
     def _load_exercise(self) -> types.ModuleType | None:
         """The learner's module, made from the source that all ranks share."""
@@ -147,6 +164,9 @@ class Session:
             "scheduler": self._scheduler(),
         }
         names = inspect.signature(check).parameters
+        if "exercise_again" in names:
+            again = self._load_exercise()
+            known["exercise_again"] = again and Handed(again)
         if unknown := [name for name in names if name not in known]:
             raise TypeError(
                 f"a check cannot ask for {', '.join(unknown)}: "
@@ -180,6 +200,12 @@ class Session:
         if self.handed is not None and self.handed.wrong is not None:
             return self.handed.wrong
         said = f"{report['type']}: {report['message'][:300]}"
+        if self.handed is not None and (wrong := self.handed.not_computable(said)):
+            return wrong
+        frames = report["frames"]
+        if frames[-1]["function"] == "forward" and any(f["mine"] for f in frames):
+            sentence = "the module that your code calls cannot compute with its input"
+            return expect.Mismatch("", f"{sentence}: {said}")
         inner = _innermost(error)
         if inner.f_code.co_name == "_engine_run_backward":
             return expect.Mismatch("the backward pass", f"cannot run, {said}")
@@ -235,11 +261,12 @@ class Session:
             message = f"{error.msg} (line {error.lineno})"
         cut = expect.ADDRESS.sub("", message[:MAX_MESSAGE])
         kind, where = type(error).__name__, self._where(error)
+        mine = [frame["text"] for frame in where["frames"] if frame["mine"]]
         return {
             "type": kind,
             "message": cut,
             "length": len(message),
-            "suspicion": of_exception(kind, cut),
+            "suspicion": of_exception(kind, cut, "".join(mine[-1:])),
             "fault": self._is_fault_of_check(message, error, where["frames"]),
             **where,
         }
@@ -262,6 +289,7 @@ class Session:
             "threads": threads,
             "folder_gone": gone,
             "tampered": tampering.changed(share, self.job["world_size"]),
+            "peeked": self.peeking.seen,
         }
 
     def _record_how_it_leaves(self) -> None:

@@ -30,6 +30,7 @@ class RankProcess:
         self.report: dict | None = None  # its final word
         self.leaving: dict | None = None  # "I am calling os._exit"
         self.stuck: dict | None = None  # its answer to "where are you?"
+        self.calls: list[dict] = []  # its first ones, should it crash
         self.ended: int | None = None  # exit status, negative for a signal
         self.head, self.tail, self.printed = b"", b"", 0
         self.active_at = time.monotonic()
@@ -63,6 +64,8 @@ class RankProcess:
             status = message.get("status")
             if status == "leaving":
                 self.leaving = message
+            elif status == "call":
+                self.calls.append(message["row"])
             elif status == "stuck":
                 self.stuck = message
             elif self.report is None:

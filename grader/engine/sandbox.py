@@ -43,11 +43,18 @@ def enter(job: dict, rank: int, output: int) -> None:
     _limit(resource.RLIMIT_DATA, _data_bytes() + job["memory_bytes"])
     for name in [n for n in os.environ if n.startswith(("SLURM_", "OMPI_", "PMI"))]:
         del os.environ[name]
-    for name in ("RANK", "LOCAL_RANK"):
-        os.environ[name] = str(rank)
-    for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE"):
-        os.environ[name] = str(job["world_size"])
+    os.environ.update(_place(rank, job["world_size"]))
     os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"] = "127.0.0.1", "29500"
+
+
+def _place(rank: int, world_size: int) -> dict[str, str]:
+    """What a launcher tells: more than two ranks are on nodes of two ranks each."""
+    on_node = 2 if world_size > 2 else world_size
+    node_rank, local_rank = divmod(rank, on_node)
+    here = min(on_node, world_size - node_rank * on_node)
+    told = {"RANK": rank, "LOCAL_RANK": local_rank, "GROUP_RANK": node_rank}
+    told |= {"WORLD_SIZE": world_size, "LOCAL_WORLD_SIZE": here}
+    return {name: str(number) for name, number in told.items()}
 
 
 def _limit(which: int, amount: int) -> None:

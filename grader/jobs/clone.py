@@ -21,6 +21,15 @@ TOLD_BY_ENVIRONMENT = """for name in ${!PET_@}; do
 done
 """
 RECORDED = ("torchrun", "python", "python3", "mpirun", "mpiexec")
+TOLD_TO_SRUN = """told=()
+[[ -z "${SLURM_WAIT:-}" ]] || told+=("--wait=$SLURM_WAIT")
+[[ -z "${SLURM_TIMELIMIT:-}" ]] || told+=("--time=$SLURM_TIMELIMIT")
+"""
+# what starts tasks, or ends them early, in a script with this suffix
+TOOLS = {
+    ".sbatch": ("srun", "timeout"),
+    ".pbs": ("pbsdsh", "pbs_tmrsh", "ssh", "timeout"),
+}
 
 
 def make_clone(folder: Path, root: Path, python: str) -> None:
@@ -55,13 +64,39 @@ def _recorder(folder: Path, name: str, python: str) -> str:
             f'exec {name} "$@"'  # the machine's own
         )
     return f"""#!/bin/bash
-host=${{PAPER_HOST:-$(hostname)}}
+{told}{_note(folder, name)}{then}if [[ -e "{folder}/record/only_launch" ]]; then
+  if [[ -e "{folder}/record/fails.$host" ]]; then exit 1; else exit 0; fi
+fi
+{real}
+"""
+
+
+def _note(folder: Path, name: str) -> str:
+    """The lines that write down a call; $host is where it was made."""
+    return f"""host=${{PAPER_HOST:-$(hostname)}}
+host=${{host%%.*}}
 file="{folder}/record/launch.{name}.$host.$$"
-{told}printf '%s\\0' "${{SLURM_JOB_ID:-$PBS_JOBID}}" "$host" "$PWD" "$@" \
+printf '%s\\0' "${{SLURM_JOB_ID:-$PBS_JOBID}}" "$host" "$PWD" "$@" \\
   "${{told[@]}}" > "$file.new"
 mv "$file.new" "$file"
-{then}if [[ -e "{folder}/record/only_launch" ]]; then exit 0; fi
-{real}
+"""
+
+
+def record_tools(folder: Path, suffix: str) -> None:
+    """Have the scheduler's own commands write down how they were called, too."""
+    programs = folder / ".venv" / "bin"
+    for name in TOOLS.get(suffix, ()):
+        write_program(programs / name, _recorder_of_tool(folder, name))
+
+
+def _recorder_of_tool(folder: Path, name: str) -> str:
+    by_environment = TOLD_TO_SRUN if name == "srun" else ""
+    return f"""#!/bin/bash
+{by_environment}{_note(folder, name)}
+others="${{PATH//"{folder}/.venv/bin:"/}}"
+real=$(PATH="$others" command -v {name}) ||
+  {{ echo "{name}: command not found" >&2; exit 127; }}
+exec "$real" "$@"
 """
 
 
@@ -71,15 +106,17 @@ def write_program(path: Path, text: str) -> None:
     path.chmod(path.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
 
 
-def recorded(record: Path) -> tuple[list[Launch], list[Worker]]:
-    launches, workers = [], []
+def recorded(record: Path) -> tuple[list[Launch], list[Worker], list[Launch]]:
+    """What a job launched, its workers, and the calls of the scheduler's commands."""
+    launches, workers, tools = [], [], []
     for path in sorted(record.iterdir()):
         if path.suffix in (".new", ".finished"):
             continue
         if path.name.startswith("launch."):
             job, host, cwd, *args = path.read_text(errors="replace").split("\0")[:-1]
             program, host = path.name.split(".")[1], host.split(".")[0]
-            launches.append(Launch(program, host, tuple(args), cwd, job))
+            kind = launches if program in RECORDED else tools
+            kind.append(Launch(program, host, tuple(args), cwd, job))
         elif path.name.startswith("worker."):
             found = json.loads(path.read_text())
             workers.append(
@@ -93,4 +130,4 @@ def recorded(record: Path) -> tuple[list[Launch], list[Worker]]:
                 )
             )
     workers.sort(key=lambda worker: worker.rank)
-    return launches, workers
+    return launches, workers, tools

@@ -78,6 +78,7 @@ class Job:
         exit_code: of the script; None while it runs.
         output: what it printed, standard error included.
         nodes: the hosts it was given, in order.
+        tools: how the scheduler's own commands were called, such as srun.
     """
 
     id: str
@@ -87,14 +88,24 @@ class Job:
     nodes: list[str]
     launches: list[Launch]
     workers: list[Worker]
+    tools: list[Launch] = field(default_factory=list)
 
     def started(self, program: str) -> list[Launch]:
         """The launches of one program, in the order of their hosts."""
-        return [launch for launch in self.launches if launch.program == program]
+        calls = (*self.launches, *self.tools)
+        return [launch for launch in calls if launch.program == program]
 
     def hosts(self, program: str) -> list[str]:
         """The hosts that started it, sorted, one entry for each launch."""
         return sorted(launch.host for launch in self.started(program))
+
+    @property
+    def complaint(self) -> str:
+        """What a shell did not find, else how the job ended."""
+        words = "No such file", "not found", "too great", "syntax error"
+        lines = [line.strip() for line in self.output.splitlines()]
+        found = (line for line in lines if any(word in line for word in words))
+        return next(found, "")[-110:] or self.ending
 
     @property
     def ending(self) -> str:

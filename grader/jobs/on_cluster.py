@@ -29,21 +29,25 @@ def submit(
     gpus: int,
     env: dict[str, str],
     limit: float,
+    number: int = 1,
 ) -> tuple[str, str, int | None, str, list[str]]:
-    """Submit ``script`` and wait; (id, state, exit code, output, nodes)."""
+    """Submit ``script`` and wait; (id, state, exit code, output, nodes).
+
+    ``number`` is that of the job with PBS: each job of a check has another.
+    """
     cluster = Cluster(state)
     if script.suffix == ".pbs":
         return _through_rehearsal(
-            cluster, folder, script, options, nodes, gpus, env, limit
+            cluster, folder, script, options, nodes, gpus, env, limit, number
         )
     asked = [f"--nodes={nodes}", *([f"--gres=gpu:{gpus}"] if gpus else []), *options]
     output = folder / "record" / "output"
     done = _sbatch(cluster, folder, script, output, asked, env, limit)
     if done.returncode:
         return "", "REFUSED", done.returncode, done.stdout + done.stderr, []
-    number = done.stdout.strip().split(";")[0]
+    job_id = done.stdout.strip().split(";")[0]
     watch = Stopwatch(every=LOOK_SECONDS)
-    return _end_of(cluster, number, script, output, watch, limit)
+    return _end_of(cluster, job_id, script, output, watch, limit)
 
 
 def submit_together(
@@ -124,6 +128,15 @@ def _hosts(node_list: str) -> list[str]:
     return [f"{found[1]}{number}" for number in numbers]
 
 
+class _OneJob(Rehearsal):
+    """A server that has given numbers to other jobs before."""
+
+    number = 1
+
+    def take_number(self) -> int:
+        return self.number
+
+
 def _through_rehearsal(
     cluster: Cluster,
     folder: Path,
@@ -133,9 +146,10 @@ def _through_rehearsal(
     gpus: int,
     env: dict[str, str],
     limit: float,
+    number: int,
 ) -> tuple[str, str, int | None, str, list[str]]:
     """The same for PBS; the hosts let their users in by ssh, as often."""
-    rehearsal = Rehearsal(
+    rehearsal = _OneJob(
         cluster,
         hosts=cluster.hosts[:nodes],
         ngpus=gpus,
@@ -143,20 +157,21 @@ def _through_rehearsal(
         delays=Delays().divided_by(20),
         ssh=True,
     )
+    rehearsal.number = number
     with rehearsal as pbs:
         try:
-            number = pbs.qsub(*options, str(script), cwd=folder, env=env)
+            job_id = pbs.qsub(*options, str(script), cwd=folder, env=env)
         except PbsError as error:
             return "", "REFUSED", error.status, str(error), []
-        job, watch = pbs.job(number), Stopwatch(every=LOOK_SECONDS)
+        job, watch = pbs.job(job_id), Stopwatch(every=LOOK_SECONDS)
         while job.state != "F":
             if watch.passed(limit, with_variable(f"PBS_JOBID={job.id}")):
                 state = STILL_RUNNING
-                pbs.run("qdel", number)
+                pbs.run("qdel", job_id)
                 break
             with contextlib.suppress(TimeoutError):
-                pbs.wait(number, POLL_SECONDS)
+                pbs.wait(job_id, POLL_SECONDS)
         else:
             state = "COMPLETED" if job.exit_status == 0 else "FAILED"
         hosts = list(dict.fromkeys(job.hosts))
-        return number, state, job.exit_status, job.output + job.error, hosts
+        return job_id, state, job.exit_status, job.output + job.error, hosts

@@ -63,7 +63,8 @@ while read -r host; do
   [[ -z "$only" || "$only" == "$host" ]] || continue
   node=$(awk '!seen[$0]++' "$PBS_NODEFILE" | grep -nx "$host" | cut -d: -f1)
   export PBS_NODENUM=$(( node - 1 ))
-  KEEP='^(PBS_|NCPUS$|OMP_NUM_THREADS$|TMPDIR$)'BARE
+  KEEP='^(PBS_|NCPUS$|OMP_NUM_THREADS$|TMPDIR$)'BARE ||
+    printf 'pbsdsh: task 0x%08x exit status %d\n' "$((number - 1))" "$?"
 done < "$PBS_NODEFILE"
 exit 0
 """
@@ -107,7 +108,8 @@ def submit(
         output = (error.stdout or b"").decode(errors="replace")
         return "dry", STILL_RUNNING, None, output, hosts
     state = "COMPLETED" if done.returncode == 0 else "FAILED"
-    return "dry", state, done.returncode, done.stdout, hosts
+    output = done.stdout.replace(str(script), script.name)
+    return "dry", state, done.returncode, output, hosts
 
 
 def _write_stand_ins(programs: Path) -> None:

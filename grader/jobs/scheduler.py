@@ -22,9 +22,10 @@ import json
 import re
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-from grader.jobs.clone import make_clone, recorded
+from grader.jobs.clone import make_clone, record_tools, recorded
 from grader.jobs.job import Job, OpenTodo, Worker
 
 OPEN = re.compile(r"^(TODO \d+ of \d+) is still open$", re.MULTILINE)
@@ -52,6 +53,7 @@ class Scheduler:
         self.folder, self.root = folder, Path(root)
         self.state, self.why_dry = state, why_dry
         self.notes: list[str] = []
+        self.submitted = 0
         make_clone(folder, self.root, python)
 
     @property
@@ -76,6 +78,7 @@ class Scheduler:
         work_seconds: float = 0.0,
         working_rank: int | None = None,
         only_launch: bool = False,
+        failing_hosts: Sequence[str] = (),
         on_paper: bool = False,
         env: dict[str, str] | None = None,
     ) -> Job:
@@ -91,6 +94,7 @@ class Scheduler:
             working_rank: only this one works so long, the others are done at once.
             only_launch: torchrun, mpirun and python write down how they were called
                 and end: for what a wrong script would wait for in vain.
+            failing_hosts: with ``only_launch``, what is launched there fails.
             on_paper: only read the script through, as where no cluster can run; then
                 ``env`` may set what the scheduler else sets, such as SLURM_JOB_ID.
             env: variables of the shell that submits.
@@ -104,18 +108,19 @@ class Scheduler:
             "work_seconds": work_seconds,
             "working_rank": working_rank,
         }
-        record = self._new_record(orders, only_launch)
+        record = self._new_record(orders, only_launch, failing_hosts)
+        self.submitted += 1
+        record_tools(self.folder, script.suffix)
         if self.dry or on_paper:
             from grader.jobs.on_paper import submit
 
-            ended = submit(self.folder, script, nodes, gpus, env or {}, limit)
+            given = self._id_on_paper(script) | (env or {})
+            ended = submit(self.folder, script, nodes, gpus, given, limit)
         else:
             from grader.jobs.on_cluster import submit
 
-            state = Path(self.state)
-            ended = submit(
-                state, self.folder, script, options, nodes, gpus, env or {}, limit
-            )
+            asked = options, nodes, gpus, env or {}, limit, self.submitted
+            ended = submit(Path(self.state), self.folder, script, *asked)
         job = Job(*ended, *recorded(record))
         _refuse_open_todos(script, job)
         return job
@@ -135,6 +140,8 @@ class Scheduler:
             OpenTodo: the script stopped at a hole.
         """
         record = self._new_record({"work_seconds": work_seconds}, only_launch)
+        self.submitted += 2
+        record_tools(self.folder, script.suffix)
         if self.dry:
             from grader.jobs.on_paper import submit
 
@@ -148,7 +155,7 @@ class Scheduler:
 
             state = Path(self.state)
             ended = submit_together(state, self.folder, script, nodes, limit, times=2)
-        launches, workers = recorded(record)
+        launches, workers, _ = recorded(record)
         one, other = (
             Job(
                 *end,
@@ -160,7 +167,13 @@ class Scheduler:
         _refuse_open_todos(script, one)
         return one, other
 
-    def _new_record(self, orders: dict, only_launch: bool) -> Path:
+    def _id_on_paper(self, script: Path) -> dict[str, str]:
+        pbs = script.suffix == ".pbs"
+        return {"PBS_JOBID": f"{4710 + self.submitted}.head"} if pbs else {}
+
+    def _new_record(
+        self, orders: dict, only_launch: bool, failing_hosts: Sequence[str] = ()
+    ) -> Path:
         """An empty folder for what the programs of a job write down."""
         record = self.folder / "record"
         shutil.rmtree(record, ignore_errors=True)
@@ -168,6 +181,8 @@ class Scheduler:
         (record / "orders.json").write_text(json.dumps(orders))
         if only_launch:
             (record / "only_launch").touch()
+        for host in failing_hosts:
+            (record / f"fails.{host}").touch()
         return record
 
 

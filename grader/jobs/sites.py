@@ -6,6 +6,7 @@ chosen one, with what its user has set, is in job_scripts/site.sh.
 
 from __future__ import annotations
 
+import getopt
 import os
 import re
 import shlex
@@ -162,7 +163,25 @@ def plan(
         return Submission(
             name, [*command, *more, script], _with_directives(text, options)
         )
-    return Submission(name, [*command, *options, *more, script], None)
+    return Submission(name, [*command, *_kept(options, more), *more, script], None)
+
+
+def _kept(options: list[str], more: tuple[str, ...]) -> list[str]:
+    """The site's options without those that the user sets, too: yours win."""
+    own = _names(more)
+    return [option for option in options if not _names((option,)) & own]
+
+
+def _names(words: tuple[str, ...]) -> set[str]:
+    """Which of qsub's options these are: ``-q``, or ``-lplace`` for -l place=free."""
+    from practice_cluster.rehearsal.request import OPTIONS
+
+    try:
+        found, _ = getopt.getopt(words, OPTIONS)
+    except getopt.GetoptError:  # sbatch's, of which the last wins, or a wrong one
+        return set()
+    parts = [(option, part) for option, text in found for part in text.split(",")]
+    return {f"{o}{part.partition('=')[0] if o == '-l' else ''}" for o, part in parts}
 
 
 def _of_script(text: str, scheduler: str) -> dict[str, str]:

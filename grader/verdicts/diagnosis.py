@@ -15,6 +15,7 @@ QUESTIONS = (
     loading.grader_failed,
     loading.functions_were_replaced,
     loading.reports_were_forged,
+    loading.looks_at_its_callers,
     loading.folder_is_gone,
     loading.does_not_load,
     loading.import_does_not_end,
@@ -32,6 +33,7 @@ QUESTIONS = (
     loading.check_failed,
     ending.process_still_runs,
     ending.thread_still_runs,
+    values.never_waited_for,
     values.wrong_way,
 )
 
@@ -68,8 +70,7 @@ def _verdict(
 def _message(seen: Evidence, found: Finding, page: str) -> list[str]:
     """At most MAX_LINES: what was found, the check, the classic mistake, the page."""
     job = seen.job
-    ranks = f"{job['world_size']} rank{'s' * (job['world_size'] > 1)}"
-    tail = [f"check: {job['sentence']} [{ranks}, seed {job['seed']}]"]
+    tail = [f"check: {job['sentence']} [{_run(seen)}seed {job['seed']}]"]
     if classic := CLASSICS.get(found.suspicion):
         tail.append(f"looks like: {classic.text}")
     if page:
@@ -80,6 +81,15 @@ def _message(seen: Evidence, found: Finding, page: str) -> list[str]:
         more = len(told) - room + 1
         told = [*told[: room - 1], f"... ({more} lines more: -v)"]
     return [cut(line) for line in told] + tail
+
+
+def _run(seen: Evidence) -> str:
+    """What ran: so many jobs or ranks; nothing for a function in one process."""
+    jobs = sum(rank.report.get("jobs", 0) for rank in seen.ranks)
+    ranks = seen.job["world_size"]
+    count, what = (jobs, "job") if jobs else (ranks, "rank")
+    plain = ranks == 1 and not (jobs or seen.job["init"])
+    return "" if plain else f"{count} {what}{'s' * (count > 1)}, "
 
 
 def _notes(seen: Evidence) -> list[str]:

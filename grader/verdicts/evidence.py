@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from grader.verdicts.verdict import Kind
-from grader.verdicts.wording import call_text, ranks_text
+from grader.verdicts.wording import WIDTH, call_text, ranks_text
+
+_PLACE = re.compile(r"^\s*what\(\):\s*|\[enforce fail at [^\]]*\]\s*")
 
 CONSEQUENCES = (
     "Connection closed by peer",
@@ -57,6 +60,7 @@ class Rank:
         self.printed: int = seen["printed"]
         self.output: str = seen["output"]
         self.resident: int = seen["resident"]
+        self._told: list[dict] = seen.get("calls") or []  # one that crashed
 
     @property
     def status(self) -> str:
@@ -76,7 +80,24 @@ class Rank:
     @property
     def calls(self) -> list[dict]:
         """The rows of its ledger."""
-        return (self.report or self.stuck).get("ledger") or []
+        return (self.report or self.stuck).get("ledger") or self._told
+
+    @property
+    def unwaited(self) -> list[dict]:
+        """The rows of its asynchronous calls that nobody has waited for or will."""
+        rows = (self.report or self.stuck).get("unwaited") or []
+        returned = self.status in ("ok", "mismatch")
+        return [row for row in rows if returned or row["dropped"]]
+
+    @property
+    def changed(self) -> list[dict]:
+        """The rows of its calls whose tensor it changed before it waited for them."""
+        return self.report.get("changed") or []
+
+    @property
+    def call(self) -> dict | None:
+        """What it waits in: the call of the Work it waits for, or its last call."""
+        return self.stuck.get("waits_for") or (self.calls[-1] if self.calls else None)
 
     @property
     def frame(self) -> dict:
@@ -101,8 +122,10 @@ class Rank:
 
     @property
     def last_output(self) -> list[str]:
+        """Its last line, without the place in gloo's source that said it."""
         lines = [line for line in self.output.strip().splitlines() if line.strip()]
-        return [f"    it last printed: {lines[-1][:120]}"] if lines else []
+        told = _PLACE.sub("", lines[-1]).strip() if lines else ""
+        return [f"    it last printed: {told[:WIDTH]}"] if told else []
 
 
 class Evidence:
@@ -178,8 +201,8 @@ class Evidence:
         place = self.inline(rank.stuck)
         if not rank.stuck["in_comm"]:
             return f"runs{place}"
-        if rank.calls:
-            return f"waits in {call_text(rank.calls[-1], place='')}{place}"
+        if rank.call:
+            return f"waits in {call_text(rank.call, place='')}{place}"
         frames = rank.stuck["stack"]
         inner = next((f["function"] for f in frames if "c10d" in f["file"]), "")
         return f"waits{f' in {inner}' if inner else ''}{place}"
@@ -206,5 +229,5 @@ class Evidence:
         ]
 
     def who(self, ranks: list[int]) -> str:
-        """``rank 2: ``; nothing for a job script, whose ranks are not the check's."""
-        return "" if self.job.get("scheduler") else f"{ranks_text(ranks)}: "
+        """``rank 2: ``; nothing where a check runs in one process."""
+        return f"{ranks_text(ranks)}: " if self.job["world_size"] > 1 else ""

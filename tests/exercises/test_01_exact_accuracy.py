@@ -52,9 +52,14 @@ def compare(exercise, model, images, labels, batch_size):
         "evaluate must return a tuple of three: mean loss, images recognised, images",
     )
     label = f"of 11 images in batches of {batch_size}"
-    expect.equal(result[2], len(images), f"the number {label}")
-    expect.equal(result[1], correct, f"the number recognised {label}")
-    expect.close(result[0], loss, f"the mean loss {label}")
+    expect.number(result[2], len(images), f"the number {label}")
+    expect.number(result[1], correct, f"the number recognised {label}")
+    mistaken = {"the sum over the images, not their mean": loss * len(images)}
+    expect.close(result[0], loss, f"the mean loss {label}", mistaken=mistaken)
+    kind = type(result[0]).__name__
+    expect.that(
+        isinstance(result[0], float), f"the mean loss is a {kind}, expected a float"
+    )
 
 
 @pytest.mark.ranks(1, init=False)
@@ -88,7 +93,7 @@ def test_batch_norm_learns_nothing(exercise, seed):
 
 @pytest.mark.ranks(1, init=False)
 def test_mode_is_put_back(exercise, seed):
-    """A model found in training mode is left in it, one found in evaluation, too."""
+    """Afterwards the model is in its old mode, whether training or evaluation."""
     model, images, labels = model_and_data(seed, nn.Dropout(0.5))
     for training in (True, False):
         model.train(training)
@@ -110,3 +115,27 @@ def test_no_gradients_are_recorded(exercise, seed):
         "the model was called with gradients recorded: use torch.no_grad()",
     )
     expect.that(torch.is_grad_enabled(), "gradients must be on again after measuring")
+
+
+@pytest.mark.ranks(1, init=False)
+def test_nothing_is_changed(exercise, seed):
+    """Parameters, their gradients and the caller's grad mode are as before."""
+    model, images, labels = model_and_data(seed)
+    F.cross_entropy(model(images), labels).backward()
+    model.layers[0].bias.requires_grad_(False)
+    before = {k: (p.grad.clone(), p.requires_grad) for k, p in named(model)}
+    for recording in (True, False):
+        with torch.set_grad_enabled(recording):
+            exercise.evaluate(model, DataLoader(TensorDataset(images, labels), 4))
+            under = "" if recording else ", called under torch.no_grad(),"
+            mode = f"torch.is_grad_enabled(){under} after measuring"
+            expect.equal(torch.is_grad_enabled(), recording, mode)
+    for key, parameter in named(model):
+        grad, required = before[key]
+        expect.equal(parameter.grad, grad, f"{key}.grad after measuring")
+        what = f"requires_grad of {key} after measuring"
+        expect.equal(parameter.requires_grad, required, what)
+
+
+def named(model):
+    return list(model.named_parameters())

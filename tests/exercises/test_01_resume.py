@@ -20,7 +20,11 @@ class Training:
     def __init__(self, seed, optimizer="SGD", dropout=0.0, shuffle=False):
         torch.manual_seed(seed)
         self.model = nn.Sequential(
-            nn.Linear(5, 8), nn.Tanh(), nn.Dropout(dropout), nn.Linear(8, 3)
+            nn.Linear(5, 8),
+            nn.BatchNorm1d(8),
+            nn.Tanh(),
+            nn.Dropout(dropout),
+            nn.Linear(8, 3),
         ).double()
         self.optimizer = OPTIMIZERS[optimizer](self.model.parameters())
         self.generator = torch.Generator().manual_seed(seed)
@@ -39,21 +43,29 @@ class Training:
                 self.optimizer.step()
         return self
 
+    def slow_down(self):
+        """The optimizer's settings change while it trains, as a schedule does."""
+        for group in self.optimizer.param_groups:
+            group["lr"] /= 2
+        return self
+
     def parts(self):
         return self.model, self.optimizer, self.generator
 
 
-def stop_and_resume(exercise, path, seed, **settings):
+def stop_and_resume(exercise, again, path, seed, **settings):
     """Train 2 epochs, save, train on to 4; and continue the same from the file.
+
+    ``again`` is the exercise as a new process has it, which knows of the file alone.
 
     Returns the run that was never stopped, the continued one, and the epochs that
     the continued one was told.
     """
-    whole = Training(seed, **settings).train(2)
+    whole = Training(seed, **settings).train(1).slow_down().train(1)
     exercise.save_snapshot(path, *whole.parts(), 2)
     whole.train(2)
     continued = Training(seed + 1000, **settings)  # a new process: all is different
-    epochs_run = exercise.load_snapshot(path, *continued.parts())
+    epochs_run = again.load_snapshot(path, *continued.parts())
     continued.train(2)
     return whole, continued, epochs_run
 
@@ -64,16 +76,17 @@ def same_weights(whole, continued, what):
 
 
 @pytest.mark.ranks(1, init=False)
-def test_weights_and_epoch_come_back(exercise, shared_dir, seed):
-    """The loaded model has the saved weights, and the number of epochs returns."""
+def test_weights_and_epoch_come_back(exercise, exercise_again, shared_dir, seed):
+    """A new process restores the weights and the epochs from the file alone."""
     saved, loaded = Training(seed).train(1), Training(seed + 1000)
-    exercise.save_snapshot(shared_dir / "snapshot.pt", *saved.parts(), 7)
-    expect.that(
-        (shared_dir / "snapshot.pt").is_file(), "save_snapshot must write the file path"
-    )
-    epochs_run = exercise.load_snapshot(shared_dir / "snapshot.pt", *loaded.parts())
+    (shared_dir / "runs").mkdir()
+    path, later = shared_dir / "runs" / "first.pt", shared_dir / "later.pt"
+    exercise.save_snapshot(path, *saved.parts(), 7)
+    expect.that(path.is_file(), "save_snapshot must write the file path")
+    exercise.save_snapshot(later, *Training(seed + 50).parts(), 8)
+    epochs_run = exercise_again.load_snapshot(path, *loaded.parts())
     same_weights(saved, loaded, "after loading")
-    expect.equal(epochs_run, 7, "the number of epochs that load_snapshot returns")
+    expect.number(epochs_run, 7, "the number of epochs that load_snapshot returns")
 
 
 @pytest.mark.ranks(1, init=False)
@@ -91,29 +104,30 @@ def test_file_is_read_without_running_code(exercise, shared_dir, seed):
 
 
 @pytest.mark.ranks(1, init=False)
-def test_optimizer_goes_on(exercise, shared_dir, seed):
-    """Without dropout or shuffling, the continued run equals the uninterrupted one."""
+def test_optimizer_goes_on(exercise, exercise_again, shared_dir, seed):
+    """Without dropout or shuffling, the resumed run equals the uninterrupted one."""
     for name in OPTIMIZERS:
         whole, continued, _ = stop_and_resume(
-            exercise, shared_dir / f"{name}.pt", seed, optimizer=name
+            exercise, exercise_again, shared_dir / f"{name}.pt", seed, optimizer=name
         )
         same_weights(whole, continued, f"2 epochs after the snapshot, {name}")
 
 
 @pytest.mark.ranks(1, init=False)
-def test_order_of_images_goes_on(exercise, shared_dir, seed):
-    """With a loader that shuffles, the continued run sees the same order of images."""
+def test_order_of_images_goes_on(exercise, exercise_again, shared_dir, seed):
+    """With a loader that shuffles, the resumed run sees the same order of images."""
     whole, continued, _ = stop_and_resume(
-        exercise, shared_dir / "snapshot.pt", seed, shuffle=True
+        exercise, exercise_again, shared_dir / "shuffled.pt", seed, shuffle=True
     )
     same_weights(whole, continued, "2 shuffled epochs after the snapshot")
 
 
 @pytest.mark.ranks(1, init=False)
-def test_dropout_goes_on(exercise, shared_dir, seed):
-    """With dropout, shuffling and AdamW, the continued run still equals every bit."""
+def test_dropout_goes_on(exercise, exercise_again, shared_dir, seed):
+    """With dropout, shuffling and AdamW, the resumed run still equals every bit."""
     whole, continued, _ = stop_and_resume(
         exercise,
+        exercise_again,
         shared_dir / "snapshot.pt",
         seed,
         optimizer="AdamW",

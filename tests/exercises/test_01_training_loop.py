@@ -63,7 +63,7 @@ def train_both(exercise, way, count, accumulate, seed, compare):
 
 @pytest.mark.ranks(1, init=False)
 def test_size_of_each_group(exercise):
-    """group_size is accumulate, but the rest in the last group."""
+    """group_size is accumulate, and what is left in the last group."""
     for total, accumulate in [(6, 3), (7, 3), (8, 3), (2, 5), (5, 1), (9, 4)]:
         whole, rest = divmod(total, accumulate)
         expected = [accumulate] * (whole * accumulate) + [rest] * rest
@@ -71,6 +71,7 @@ def test_size_of_each_group(exercise):
         expect.equal(
             sizes, expected, f"the sizes for {total} in groups of {accumulate}"
         )
+        expect.number(sizes[0], expected[0], f"the sizes for {total}, the first,")
 
 
 @pytest.mark.ranks(1, init=False)

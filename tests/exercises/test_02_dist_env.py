@@ -19,9 +19,12 @@ def compare(exercise, environ, expected):
     saved = dict(os.environ)
     os.environ.clear()  # an answer that reads os.environ instead must not succeed
     try:
-        env = exercise.get_dist_env({"HOME": "/home/ada", **environ})
+        given = {"HOME": "/home/ada", **environ}
+        passed = dict(given)
+        env = exercise.get_dist_env(passed)
     finally:
         os.environ.update(saved)
+    expect.that(passed == given, f"get_dist_env changed its argument, for {what}")
     expect.that(env is not None, "get_dist_env returned None: is a `return` missing?")
     for field, value in zip(FIELDS, expected, strict=True):
         found = getattr(env, field, f"a {type(env).__name__} without {field}")
@@ -38,9 +41,9 @@ def world(seed):
     return node * per_node + local_rank, local_rank, per_node * nodes, per_node
 
 
-def torchrun(rank, local_rank, world_size, per_node):
+def torchrun(rank, local_rank, world_size, per_node, run_id="none"):
     return {
-        "TORCHELASTIC_RUN_ID": "none",
+        "TORCHELASTIC_RUN_ID": run_id,
         "RANK": str(rank),
         "LOCAL_RANK": str(local_rank),
         "WORLD_SIZE": str(world_size),
@@ -134,6 +137,40 @@ def test_a_batch_script_is_one_process(exercise, seed):
     """In a batch script, without srun, a process is alone whatever SLURM_NTASKS is."""
     _, _, size, per_node = world(seed)
     compare(exercise, batch_script(0, 0, size, per_node), ("python", 0, 0, 1))
+
+
+@pytest.mark.ranks(1)
+def test_rank_0_and_a_world_of_one(exercise, seed):
+    """The first process of each launcher, also where it is alone, and other run ids."""
+    _, _, size, per_node = world(seed)
+    for numbers in ((0, 0, size, per_node), (0, 0, 1, 1)):
+        for launcher in (torchrun, open_mpi, srun):
+            expected = (launcher.__name__.replace("open_mpi", "mpirun"), *numbers[:3])
+            compare(exercise, launcher(*numbers), expected)
+        environ = torchrun(*numbers, run_id="4711")
+        compare(exercise, environ, ("torchrun", *numbers[:3]))
+
+
+@pytest.mark.ranks(1)
+def test_strays(exercise, seed):
+    """RANK and WORLD_SIZE that somebody exported by hand do not count."""
+    rank, local_rank, size, per_node = world(seed)
+    strays = {"RANK": "77", "LOCAL_RANK": "7", "WORLD_SIZE": "88"}
+    compare(exercise, strays, ("python", 0, 0, 1))
+    for launcher in (open_mpi, srun):
+        environ = strays | launcher(rank, local_rank, size, per_node)
+        expected = launcher.__name__.replace("open_mpi", "mpirun")
+        compare(exercise, environ, (expected, rank, local_rank, size))
+
+
+@pytest.mark.ranks(1)
+def test_launchers_inside_a_batch_script(exercise, seed):
+    """mpirun and torchrun in a batch script, without srun: their own numbers count."""
+    rank, local_rank, size, per_node = world(seed)
+    for launcher in (open_mpi, torchrun):
+        environ = batch_script(0, 0, 1, 1) | launcher(rank, local_rank, size, per_node)
+        expected = launcher.__name__.replace("open_mpi", "mpirun")
+        compare(exercise, environ, (expected, rank, local_rank, size))
 
 
 @pytest.mark.ranks(3, 4, init=False)

@@ -61,18 +61,24 @@ def test_every_rank_gets_the_sum(exercise, rank, world_size, seed):
 
 @pytest.mark.ranks(3, 4)
 def test_sizes_that_do_not_divide(exercise, rank, world_size, seed):
-    """The size need not be a multiple of the world size, and may be smaller."""
-    for shape in [(10 * world_size + 2,), (5, 7), (2,), (1,)]:
-        tensor = own_tensor(seed, rank, *shape)
+    """Any size and dtype: not only multiples of the world size, also smaller ones."""
+    for shape, dtype in [
+        ((10 * world_size + 2,), torch.float64),
+        ((5, 7), torch.int64),
+        ((2,), torch.float32),
+        ((1,), torch.float64),
+    ]:
+        tensor = (8 * own_tensor(seed, rank, *shape)).to(dtype)
         local, expected = tensor.clone(), sum_over_ranks(tensor)
         exercise.ring_all_reduce(tensor)
-        name = f"the sum of tensors of shape {list(shape)}"
-        expect.close(tensor, expected, name, local=local)
+        name = f"the sum of {dtype} tensors of shape {list(shape)}"
+        near = 1e-5 if dtype is torch.float32 else 1e-10
+        expect.close(tensor, expected, name, local=local, atol=near, rtol=near)
 
 
 @pytest.mark.ranks(4)
 def test_a_late_rank(exercise, rank, world_size, seed):
-    """The sum is right although one rank comes 0.3 s late."""
+    """The sum is right even if one rank is 0.3 s late."""
     tensor = own_tensor(seed, rank, 4 * world_size + 1)
     expected = sum_over_ranks(tensor)
     if rank == 2:
@@ -84,7 +90,7 @@ def test_a_late_rank(exercise, rank, world_size, seed):
 
 @pytest.mark.ranks(3, 4)
 def test_each_rank_sends_2_w_minus_1_chunks(exercise, rank, world_size, seed, ledger):
-    """Only sends and receives, and 2(W-1)/W times the tensor from each rank."""
+    """Only sends and receives, and 2(N-1)/N times the tensor from each rank."""
     numel = 100 * world_size + 1
     tensor = own_tensor(seed, rank, numel)
     expected = sum_over_ranks(tensor)

@@ -10,18 +10,25 @@ from grader import expect
 
 
 def all_rows(lengths, seed, width=3, dtype=torch.float64):
-    """One tensor per rank, [lengths[r], width], no element like another."""
+    """One tensor per rank, [lengths[r], width]; the last row looks like padding."""
     generator = torch.Generator().manual_seed(seed)
     total = sum(lengths)
     numbers = torch.randperm(total * width, generator=generator) + 1
-    return list(numbers.to(dtype).view(total, width).split(lengths))
+    if dtype in (torch.float64, torch.int64):  # more digits than float32 has
+        numbers = numbers + 2**40 if dtype is torch.int64 else numbers / 3
+    rows = list(numbers.to(dtype).view(total, width).split(lengths))
+    for rank, mine in enumerate(rows):
+        mine[-1:] = -(rank % 2)  # zeros on one rank, -1 on the next
+    return rows
 
 
 def check_gather(exercise, rank, rows, what):
     mine = rows[rank].clone()
     gathered = exercise.all_gather_uneven(mine)
     expect.that(
-        isinstance(gathered, (list, tuple)) and len(gathered) == len(rows),
+        isinstance(gathered, (list, tuple))
+        and len(gathered) == len(rows)
+        and all(map(torch.is_tensor, gathered)),
         f"all_gather_uneven must return a list of {len(rows)} tensors, one per rank",
     )
     for source, (actual, expected) in enumerate(zip(gathered, rows, strict=True)):
@@ -30,7 +37,7 @@ def check_gather(exercise, rank, rows, what):
 
 
 def bytes_to_each(call, rank, world_size):
-    """What a rank sends to each other one by this call, on average."""
+    """What a rank sends to each other rank by this call, on average."""
     if call.op == "recv" or (call.op in ("broadcast", "scatter") and call.root != rank):
         return 0  # only room to receive
     if call.op == "send":
@@ -42,13 +49,18 @@ def bytes_to_each(call, rank, world_size):
 def test_lengths(exercise, rank, world_size, seed):
     """gather_lengths: the length of each rank, in the order of the ranks."""
     expected = [(7 * r + seed) % 5 + r for r in range(world_size)]
-    found = list(exercise.gather_lengths(expected[rank]))
+    found = exercise.gather_lengths(expected[rank])
+    kind = type(found).__name__
+    is_list = isinstance(found, (list, tuple))
+    expect.that(is_list, f"gather_lengths returned {kind}, expected a list of int")
     expect.equal(found, expected, "gather_lengths")
+    for source, length in enumerate(found):
+        expect.number(length, expected[source], f"gather_lengths, item {source}")
 
 
 @pytest.mark.ranks(3, 4)
 def test_equal_lengths(exercise, rank, world_size, seed):
-    """With equal lengths, the rows of each rank at its place."""
+    """With equal lengths, the rows of each rank in their place."""
     rows = all_rows([2] * world_size, seed)
     check_gather(exercise, rank, rows, "equal lengths")
 
@@ -63,10 +75,11 @@ def test_unequal_lengths(exercise, rank, world_size, seed):
 
 @pytest.mark.ranks(4)
 def test_empty_ranks_and_whole_numbers(exercise, rank, world_size, seed):
-    """Ranks without rows, ranks with few, int64 and float32."""
+    """Ranks without rows, ranks with few, int64, float32 and bool."""
     for lengths, dtype in (
         ([0, 2, 0, 5], torch.int64),
         ([4, 0, 1, 0], torch.float32),
+        ([2, 1, 3, 0], torch.bool),
         ([0, 0, 0, 0], torch.float64),
     ):
         rows = all_rows(lengths, seed, width=2, dtype=dtype)
@@ -92,7 +105,7 @@ def test_little_more_than_the_rows_travels(exercise, rank, world_size, seed, led
     calls = list(ledger.rows)
     expect.equal(list(gathered), rows, "the rows of all ranks")
     expect.right_way(
-        not any("_object" in row.source for row in calls),
+        not any("_object" in row.source + row.caller for row in calls),
         "objects were pickled to bytes: gather the tensors themselves",
     )
     sent = sum(bytes_to_each(call, rank, world_size) for call in calls)

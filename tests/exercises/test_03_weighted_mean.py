@@ -27,26 +27,29 @@ def test_equal_counts(exercise, rank, world_size, seed):
 
 @pytest.mark.ranks(3, 4)
 def test_unequal_counts(exercise, rank, world_size, seed):
-    """With unequal counts every value counts the same, wherever it is."""
+    """With unequal counts every value has the same weight, whatever its rank."""
     counts = [2 + 3 * r * r for r in range(world_size)]
     values, expected = samples(counts, seed, rank)
     kept = values.clone()
     mean = exercise.mean_over_ranks(values)
+    kind = type(mean).__name__
+    expect.that(torch.is_tensor(mean), f"the mean is a {kind}, expected a tensor")
     expect.close(mean, expected, "the mean over all samples", local=kept.mean())
     expect.equal(values, kept, "this rank's values after the call")
 
 
 @pytest.mark.ranks(4)
 def test_a_rank_without_values(exercise, rank, world_size, seed):
-    """A rank without values takes part, and does not spoil the mean of the others."""
-    counts = [5, 0, 1, 3]
-    values, expected = samples(counts, seed, rank)
-    expect.close(exercise.mean_over_ranks(values), expected, "the mean of 5+0+1+3")
+    """A rank without values calls every collective and doesn't change the mean."""
+    for counts in ([5, 0, 1, 3], [0, 4, 2, 0]):
+        values, expected = samples(counts, seed, rank)
+        what = f"the mean of {'+'.join(map(str, counts))} values"
+        expect.close(exercise.mean_over_ranks(values), expected, what)
 
 
 @pytest.mark.ranks(3, 4)
 def test_a_late_rank(exercise, rank, world_size, seed):
-    """The mean is right although one rank comes 0.3 s late."""
+    """The mean is right even if one rank is 0.3 s late."""
     values, expected = samples([r + 1 for r in range(world_size)], seed, rank)
     if rank == 1:
         time.sleep(0.3)

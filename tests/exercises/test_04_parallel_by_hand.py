@@ -9,12 +9,13 @@ import torch.nn.functional as F
 from torch import nn
 
 from grader import expect
+from grader.by_hand import by_hand
 
 OPTIMIZERS = {
     "SGD": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9),
     "AdamW": lambda p: torch.optim.AdamW(p, lr=0.02),
 }
-SIZES = 12, 10, 7, 3, 1  # images; 3 and 4 parts do not divide most of them
+SIZES = 12, 10, 7, 6, 3, 1  # images; 3 and 4 parts do not divide most of them
 
 
 class Network(nn.Module):
@@ -43,7 +44,7 @@ class Network(nn.Module):
 
 
 class Forgetful(nn.Module):
-    """Keeps what it computes on itself for a while, as many modules do."""
+    """Stores a result on itself for a while, as many modules do."""
 
     def __init__(self, seed):
         super().__init__()
@@ -68,7 +69,7 @@ class Part(nn.Module):
 
 
 class Meeting(nn.Module):
-    """Goes on when as many threads are here as there are parts."""
+    """Continues when as many threads have arrived as there are parts."""
 
     def __init__(self, barrier, missed):
         super().__init__()
@@ -103,7 +104,13 @@ def gradients(network):
 def one_backward(exercise, network, parts, images, labels):
     """A step without the optimizer, by the learner's class."""
     mine = exercise.HandMadeDataParallel(network, parts)
-    F.cross_entropy(mine(images), labels).backward()
+    loss = F.cross_entropy(mine(images), labels)
+    expect.that(
+        loss.requires_grad,
+        "the backward pass cannot run: the output does not require grad, so it was cut "
+        "off from the weights",
+    )
+    loss.backward()
     mine.reduce()
     return gradients(network)
 
@@ -127,10 +134,12 @@ def truth(seed, images, labels):
 
 @pytest.mark.ranks(1, init=False)
 def test_outputs_in_order(exercise, seed):
-    """parallel_apply gives the output of part i at place i, whoever is ready first."""
+    """Outputs are in the order of the parts, whichever thread finishes first."""
     chunks = list(batch(seed, 10)[0].chunk(4))
     outputs = exercise.parallel_apply([Part(i) for i in range(4)], chunks)
-    expect.that(outputs is not None, "parallel_apply returned None: is `return` there?")
+    kind = type(outputs).__name__
+    is_list = isinstance(outputs, (list, tuple))
+    expect.that(is_list, f"parallel_apply returned a {kind}, expected a list")
     expect.equal(len(outputs), 4, "the number of outputs of parallel_apply")
     for i, (output, chunk) in enumerate(zip(outputs, chunks, strict=True)):
         expect.close(output, chunk + i, f"the output of part {i}")
@@ -171,7 +180,7 @@ def test_no_grad_reaches_the_threads(exercise, seed):
 
 @pytest.mark.ranks(1, init=False)
 def test_output_is_that_of_the_module(exercise, seed):
-    """The outputs are those of the module, also for batches that do not divide."""
+    """The outputs equal those of the module, also for uneven batches."""
     for parts in (3, 4):
         for size in SIZES:
             images, _ = batch(seed, size)
@@ -193,9 +202,49 @@ def test_gradient_is_that_of_the_whole_batch(exercise, seed):
             compare_gradients(found, expected, label, parts=used)
 
 
+TOGETHER = threading.Barrier(4)
+ALONE: list[int] = []  # images of a forward pass that met no other one
+
+
+class Crowd(Network):
+    """Computes once four forward passes are running."""
+
+    def forward(self, x):
+        try:
+            TOGETHER.wait(timeout=2)
+        except threading.BrokenBarrierError:
+            ALONE.append(len(x))
+        return super().forward(x)
+
+
+@pytest.mark.ranks(1, init=False, limit=30)
+def test_each_part_has_its_thread(exercise, seed, ledger):
+    """The class runs all parts of the batch through the module at the same time."""
+    images, labels = batch(seed, 12)
+    with by_hand(ledger, nn.DataParallel):
+        found = one_backward(exercise, Crowd(seed), 4, images, labels)
+    expected = truth(seed, images, labels)
+    compare_gradients(found, expected, "for 12 images in 4 parts", parts=4)
+    expect.right_way(
+        not ALONE,
+        "the 4 parts of the forward pass never ran at the same time: "
+        f"{ALONE[:4]} images went one after the other",
+    )
+
+
+@pytest.mark.ranks(1, init=False)
+def test_evaluation_mode(exercise, seed):
+    """A module in evaluation mode runs in evaluation mode, and stays in it."""
+    images, _ = batch(seed, 10)
+    network = nn.Sequential(Network(seed), nn.Dropout(0.5)).eval()
+    found = exercise.HandMadeDataParallel(network, 4)(images)
+    expect.close(found, network(images), "the output of a module in evaluation mode")
+    expect.equal(network.training, False, "model.training after it")
+
+
 @pytest.mark.ranks(1, init=False)
 def test_gradients_add_up(exercise, seed):
-    """A second backward and reduce without zero_grad adds to what is there."""
+    """A second backward and reduce without zero_grad adds to the gradients."""
     images, labels = batch(seed, 10)
     network = Network(seed)
     for _ in range(2):
@@ -228,7 +277,7 @@ def test_trains_like_one(exercise, seed):
 
 @pytest.mark.ranks(1, init=False)
 def test_each_thread_has_a_copy(exercise, seed):
-    """A module may keep something on itself during its forward pass."""
+    """A module may store something on itself during its forward pass."""
     images, _ = batch(seed, 12)
     output = exercise.HandMadeDataParallel(Forgetful(seed), 4)(images)
     first, *others = output.chunk(4)
@@ -237,7 +286,7 @@ def test_each_thread_has_a_copy(exercise, seed):
         "all parts have the same output: the threads use one and the same copy, and "
         "what a module keeps on itself there is that of the last thread",
     )
-    label = "the output of a module that keeps something on itself"
+    label = "the output of a module that stores something on itself"
     expect.close(output, Network(seed)(images), label)
 
 
@@ -251,6 +300,6 @@ def test_threads_work_at_the_same_time(exercise, seed):
     expect.close(torch.cat(outputs), 2 * torch.cat(chunks), "the outputs")
     expect.right_way(
         not missed,
-        "the four parts were never under way at the same time: start all threads "
+        "the four parts never ran at the same time: start all threads "
         "before you wait for the first one",
     )

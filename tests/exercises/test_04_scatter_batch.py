@@ -22,6 +22,9 @@ def compare_parts(exercise, seed, size, parts, used):
     found = exercise.scatter(images, labels, parts)
     label = f"{size} images in {parts} parts"
     expect.that(found is not None, "scatter returned None: is a `return` missing?")
+    kind = type(found).__name__
+    is_list = isinstance(found, (list, tuple))
+    expect.that(is_list, f"scatter returned a {kind}, expected a list")
     pairs = all(isinstance(p, (tuple, list)) and len(p) == 2 for p in found)
     expect.that(pairs, f"{label}: scatter must return pairs (images, labels)")
     sizes = [len(part) for part, _ in found]
@@ -47,7 +50,7 @@ def test_parts(exercise, seed):
 
 @pytest.mark.ranks(1, init=False)
 def test_small_batches(exercise, seed):
-    """A batch smaller than the parts gives fewer of them, none of which is empty."""
+    """A batch with fewer images than parts gives fewer parts, and none is empty."""
     for size, parts in SMALL:
         compare_parts(exercise, seed, size, parts, size)
 
@@ -73,7 +76,10 @@ def test_loss(exercise, seed):
     for sizes in ([4, 4, 4], [3, 3, 3, 1], [2, 9], [1, 2, 5, 1], [7]):
         whole, _, _, parts = losses(seed, sizes)
         mean = torch.stack(parts).mean().detach()
-        found = exercise.mean_loss(parts, sizes)
+        before, given = torch.stack(parts).detach(), list(sizes)
+        found = exercise.mean_loss(parts, given)
+        expect.equal(torch.stack(parts).detach(), before, "the losses that were passed")
+        expect.equal(given, sizes, "the sizes that were passed")
         mistaken = {"the mean of the parts' means": mean}
         label = f"the loss of parts of {sizes} images"
         expect.close(found, whole, label, mistaken=mistaken, **NEAR)

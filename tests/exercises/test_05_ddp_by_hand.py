@@ -8,6 +8,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel as DDP
 
 from grader import expect
+from grader.by_hand import by_hand
 
 OPTIMIZERS = {
     "SGD": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9),
@@ -16,7 +17,10 @@ OPTIMIZERS = {
 
 
 class Network(nn.Module):
-    """Float64, with a layer used twice, a frozen parameter and a buffer."""
+    """Float64, with a layer used twice, a frozen and an unused parameter, and buffers.
+
+    One of these is float, one counts, one is left out of what is saved.
+    """
 
     def __init__(self, seed):
         super().__init__()
@@ -30,11 +34,15 @@ class Network(nn.Module):
         self.again = nn.Parameter(draw(5, 5) / 3)
         self.last = nn.Parameter(draw(3, 5))
         self.scale = nn.Parameter(1 + draw(5) / 4, requires_grad=False)
+        self.unused = nn.Parameter(draw(2))
         self.register_buffer("shift", draw(5) / 4)
+        self.register_buffer("steps", torch.tensor(seed))
+        mask = torch.arange(5) == seed % 5
+        self.register_buffer("mask", mask, persistent=False)
 
     def forward(self, x):  # [B, 6] -> [B, 3]
         hidden = torch.tanh(x @ self.first.T + self.bias)
-        hidden = torch.tanh(hidden @ self.again.T + self.shift)
+        hidden = torch.tanh(hidden @ self.again.T + self.shift + self.mask)
         hidden = torch.tanh(hidden @ self.again.T) * self.scale
         return hidden @ self.last.T
 
@@ -48,6 +56,14 @@ def batches(seed, world_size, steps=3):
 
 def loss_of(outputs):
     return outputs.square().mean()
+
+
+def state(network):
+    """name -> parameter or buffer, also those that state_dict leaves out."""
+    return {
+        key: value.detach()
+        for key, value in [*network.named_parameters(), *network.named_buffers()]
+    }
 
 
 def gradients(network, inputs):
@@ -70,13 +86,19 @@ def compare_gradients(mine, rank, seed, inputs, label):
 
 
 @pytest.mark.ranks(3, 4)
-def test_all_begin_as_rank_0(exercise, rank, world_size, seed):
-    """Made from other random numbers on each rank, all hold the state of rank 0."""
-    mine = exercise.HandMadeDDP(Network(seed + rank))
-    for key, value in Network(seed).state_dict().items():
-        own = Network(seed + rank).state_dict()[key]
-        found = mine.module.state_dict()[key]
-        expect.close(found, value, f"{key} at the beginning", local=own)
+def test_all_begin_as_rank_0(exercise, rank, world_size, seed, ledger):
+    """All ranks hold rank 0's state, although each built the module differently."""
+    with by_hand(ledger, DDP):
+        mine = exercise.HandMadeDDP(Network(seed + rank))
+    first, own = state(Network(seed)), state(Network(seed + rank))
+    all_states = [state(Network(seed + other)) for other in range(world_size)]
+    # a copy: what was not waited for may still change
+    found = {key: value.clone() for key, value in state(mine.module).items()}
+    for key, value in first.items():
+        mean = sum(other[key].double() for other in all_states) / world_size
+        mistaken = {"the mean of the ranks' values: rank 0's is wanted": mean}
+        what = f"{key} at the beginning"
+        expect.close(found[key], value, what, local=own[key], mistaken=mistaken)
 
 
 @pytest.mark.ranks(3, 4)
@@ -84,14 +106,16 @@ def test_gradient_is_that_of_the_global_batch(exercise, rank, world_size, seed):
     """After backward and finish every .grad is the mean over the ranks."""
     mine = exercise.HandMadeDDP(Network(seed + rank))
     inputs = batches(seed, world_size)[0]
-    loss_of(mine(inputs[rank])).backward()
+    outputs = mine(inputs[rank])
+    expect.close(outputs, Network(seed)(inputs[rank]), "the output of forward")
+    loss_of(outputs).backward()
     mine.finish()
     compare_gradients(mine, rank, seed, inputs, "of the first step")
 
 
 @pytest.mark.ranks(3, 4)
 def test_a_late_rank(exercise, rank, world_size, seed):
-    """finish() returns when the slowest rank's gradients have arrived, too."""
+    """finish() returns only when the slowest rank's gradients are averaged, too."""
     mine = exercise.HandMadeDDP(Network(seed))
     inputs = batches(seed, world_size)
     for step in inputs[:2]:
@@ -110,7 +134,7 @@ def test_trains_like_ddp(exercise, rank, world_size, seed):
         inputs = batches(seed, world_size)
         mine = exercise.HandMadeDDP(Network(seed + rank))
         optimizer = make_optimizer(mine.module.parameters())
-        theirs = DDP(Network(seed + rank))
+        theirs = DDP(Network(seed + rank), find_unused_parameters=True)
         their_optimizer = make_optimizer(theirs.module.parameters())
         for step in inputs:
             optimizer.zero_grad()
@@ -139,8 +163,8 @@ def test_averaging_begins_during_backward(exercise, rank, world_size, seed, ledg
     compare_gradients(mine, rank, seed, inputs, "of the first step")
     expect.right_way(
         begun >= 4,
-        f"{begun} collectives had begun when backward ended, for 4 gradients: the "
-        "hook should begin them, so that they travel while backward goes on",
+        f"{begun} collectives had started when backward ended, for 4 gradients: the "
+        "hook should start them, so that they run while backward continues",
     )
     expect.right_way(
         len(ledger.rows) == begun,
@@ -151,7 +175,7 @@ def test_averaging_begins_during_backward(exercise, rank, world_size, seed, ledg
 
 @pytest.mark.ranks(3, limit=20)
 def test_backward_does_not_wait(exercise, rank, world_size, seed, shared_dir):
-    """A rank's backward ends although another rank has not begun with its own."""
+    """A rank's backward ends although another rank hasn't started its own."""
     mine = exercise.HandMadeDDP(Network(seed))
     inputs = batches(seed, world_size)[0]
     ended = [shared_dir / f"backward_of_rank_{other}_ended" for other in (0, 1)]
@@ -170,5 +194,5 @@ def test_backward_does_not_wait(exercise, rank, world_size, seed, shared_dir):
     expect.right_way(
         everybody,
         "ranks 0 and 1 stay in backward until this rank has begun with its own: "
-        "the hook waits, and nothing travels while backward goes on",
+        "the hook waits, and nothing is sent while backward continues",
     )

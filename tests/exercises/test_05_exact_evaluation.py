@@ -5,7 +5,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel as DDP
-from torch.utils.data import Dataset
+from torch.utils.data import Dataset, Subset
 
 from grader import expect
 
@@ -39,7 +39,7 @@ def make_model(seed):
 
 
 def truth(seed, dataset):
-    """(recognised, all) in one process."""
+    """(recognized, all) in one process."""
     predicted = make_model(seed).eval()(dataset.images).argmax(dim=1)
     return int((predicted == dataset.labels).sum()), len(dataset)
 
@@ -47,14 +47,16 @@ def truth(seed, dataset):
 def compare(exercise, seed, dataset, batch_size):
     """What evaluate counts, and the truth; returns what this rank has read."""
     correct, total = truth(seed, dataset)
-    result = exercise.evaluate(DDP(make_model(seed)), dataset, batch_size)
+    ddp_model = DDP(make_model(seed))
+    result = exercise.evaluate(ddp_model, dataset, batch_size)
     expect.that(
         isinstance(result, tuple) and len(result) == 2,
-        f"evaluate must return (images recognised, images), not {result!r}",
+        f"evaluate must return (images recognized, images), not {result!r}",
     )
     label = f"of {total} on {dist.get_world_size()} ranks"
-    expect.equal(result[1], total, f"the number of images {label}")
-    expect.equal(result[0], correct, f"the number recognised {label}")
+    expect.number(result[1], total, f"the number of images {label}")
+    expect.number(result[0], correct, f"the number recognized {label}")
+    expect.that(not ddp_model.training, "the model must be left in evaluation mode")
 
 
 @pytest.mark.ranks(3, 4)
@@ -62,6 +64,9 @@ def test_shares(exercise, rank, world_size, seed):
     """Every image is in one share, and in no other."""
     share = exercise.my_share(Images(seed))
     expect.that(share is not None, "my_share returned None: is a `return` missing?")
+    kind = type(share).__name__
+    is_subset = isinstance(share, Subset)
+    expect.that(is_subset, f"my_share returned a {kind}, expected a Subset")
     everyone = [None] * world_size
     dist.all_gather_object(everyone, [int(i) for i in share.indices])
     everything = sorted(i for indices in everyone for i in indices)
@@ -87,13 +92,13 @@ def test_unequal_numbers_of_batches(exercise, rank, world_size, seed):
 
 @pytest.mark.ranks(4)
 def test_fewer_images_than_ranks(exercise, rank, world_size, seed):
-    """A rank without images takes part, too."""
+    """A rank without images returns the same numbers, too."""
     compare(exercise, seed, Images(seed, size=2), 4)
 
 
 @pytest.mark.ranks(4)
 def test_work_is_shared(exercise, rank, world_size, seed):
-    """No rank looks at more images than its share."""
+    """No rank reads more images than its share."""
     dataset = Images(seed)
     compare(exercise, seed, dataset, 3)
     share = -(-SIZE // world_size)

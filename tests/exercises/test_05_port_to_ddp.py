@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 from torch import nn
-from torch.utils.data import Dataset
+from torch.utils.data import Dataset, DistributedSampler
 
 from grader import expect
 
@@ -118,7 +118,7 @@ def test_setup(exercise, rank, world_size):
 
 @pytest.mark.ranks(3, 4, init=False)
 def test_shares(exercise, rank, world_size, seed):
-    """Together the ranks read all images; one share is as large as the other."""
+    """Together the ranks read all images, and all shares are equally large."""
     join(exercise, rank, world_size)
     dataset = Images(seed)
     loader = exercise.make_loader(dataset, BATCH_SIZE)
@@ -134,6 +134,12 @@ def test_shares(exercise, rank, world_size, seed):
     expect.equal(sorted(missing), [], "images that no rank reads")
     expect.equal(sizes[0], BATCH_SIZE, "images in a batch of this rank")
     expect.that(dataset.read != sorted(dataset.read), "the images are not shuffled")
+    sampler = DistributedSampler(dataset, world_size, rank, seed=exercise.SEED)
+    expect.that(
+        dataset.read == list(sampler),
+        "the images are in another order than that of a DistributedSampler with "
+        "seed=SEED in epoch 0",
+    )
 
 
 @pytest.mark.ranks(3, 4, init=False)
@@ -146,18 +152,22 @@ def test_trains_as_one_process(exercise, rank, world_size, seed):
         dataset = Images(seed)
         alone = reference(copy.deepcopy(start), dataset, own, make_optimizer)
         expected = reference(start, dataset, epochs, make_optimizer)
-        for (key, a), b, c in zip(
+        apart = reference(make_model(seed + rank), dataset, own, make_optimizer)
+        for (key, a), b, c, d in zip(
             model.named_parameters(),
             expected.parameters(),
             alone.parameters(),
+            apart.parameters(),
             strict=True,
         ):
-            expect.close(a, b, f"{key} after {EPOCHS} epochs, {name}", local=c)
+            what = f"{key} after {EPOCHS} epochs, {name}"
+            mistaken = {"that of a model which this rank trains for itself": d}
+            expect.close(a, b, what, local=c, mistaken=mistaken)
 
 
 @pytest.mark.ranks(3, init=False)
 def test_order_of_each_epoch(exercise, rank, world_size, seed):
-    """Every epoch has an order of its own."""
+    """Every epoch has its own order."""
     join(exercise, rank, world_size)
     _, _, epochs = train(exercise, rank, world_size, seed, OPTIMIZERS["SGD"])
     expect.that(

@@ -26,7 +26,7 @@ STEPS = re.compile(
 
 
 def state(number):
-    """A snapshot of some kilobytes, another for each number."""
+    """A snapshot of some kilobytes, a different one for each number."""
     generator = torch.Generator().manual_seed(number)
     return {
         "model": {"weight": torch.randn(40, 30, generator=generator)},
@@ -36,12 +36,19 @@ def state(number):
 
 
 def in_child(action):
-    """Run ``action`` in a child process; (signal that ended it or 0, its result)."""
+    """Run ``action`` in a child process; (signal that ended it or 0, its result).
+
+    The result of one that raises is {"raised": what}.
+    """
     read_end, write_end = os.pipe()
     child = os.fork()
     if child == 0:
         try:
-            os.write(write_end, json.dumps(action()).encode())
+            result = action()
+        except BaseException as error:
+            result = {"raised": f"{type(error).__name__}: {error}"[:200]}
+        try:
+            os.write(write_end, json.dumps(result).encode())
         finally:
             os._exit(0)
     os.close(write_end)
@@ -72,7 +79,7 @@ def kill_at_step(number):
 
 
 def expect_complete(path, numbers, when):
-    """``path`` holds one of the snapshots with these numbers, whole."""
+    """``path`` holds one of the snapshots with these numbers, complete."""
     expect.that(path.exists(), f"{when}, {path.name} is gone: nothing can be loaded")
     try:
         found = torch.load(path, weights_only=True)
@@ -98,12 +105,23 @@ def new_folder(shared_dir):
     return folder
 
 
+def expect_killed(ended, result, signal_number, when):
+    """The save went on until it was killed, whatever other saves had left behind."""
+    raised = result["raised"] if isinstance(result, dict) else "nothing"
+    expect.that(
+        ended == signal_number,
+        f"{when}: the save before it was killed, and this one raised {raised}",
+    )
+
+
 @pytest.mark.ranks(1, init=False)
 def test_the_newest_is_there(exercise, shared_dir, seed):
     """After three saves the third can be loaded, and nothing else is left."""
     folder = new_folder(shared_dir)
     for number in range(3):
-        exercise.write_snapshot(state(seed + number), folder / "snapshot.pt")
+        given = state(seed + number)
+        exercise.write_snapshot(given, folder / "snapshot.pt")
+        expect.equal(given, state(seed + number), "the caller's dict after the save")
         expect.that(
             (folder / "snapshot.pt").exists(),
             f"after save {number + 1}, snapshot.pt is not there",
@@ -126,10 +144,10 @@ def test_killed_at_any_byte(exercise, shared_dir, seed):
             limit_files(length, kill=True)
             exercise.write_snapshot(state(2), path)
 
-        ended, _ = in_child(killed)
+        ended, result = in_child(killed)
         when = f"after a kill at byte {length} of {size}"
-        expect.that(ended == signal.SIGXFSZ, f"{when}: the limit was not met")
         expect_complete(path, {1}, when)
+        expect_killed(ended, result, signal.SIGXFSZ, when)
 
 
 @pytest.mark.ranks(1, init=False, limit=30)
@@ -145,11 +163,13 @@ def test_killed_at_any_step(exercise, shared_dir, seed):
             exercise.write_snapshot(state(2 + step), path)
 
         before = torch.load(path, weights_only=True)["epochs_run"]
-        ended, _ = in_child(killed)
-        if ended == 0:
+        ended, result = in_child(killed)
+        if ended == 0 and result is None:
             break
-        expect_complete(path, {before, 2 + step}, f"after a kill at call {step}")
-    expect.that(ended == 0, "write_snapshot did not come to its end")
+        when = f"after a kill at call {step}"
+        expect_killed(ended, result, signal.SIGKILL, when)
+        expect_complete(path, {before, 2 + step}, when)
+    expect.that(ended == 0, "write_snapshot did not finish")
     exercise.write_snapshot(state(1), path)
     left = names_in(folder)
     expect.that(
@@ -175,15 +195,16 @@ def test_a_full_disk(exercise, shared_dir, seed):
                 exercise.write_snapshot(state(2), path)
             except Exception:
                 return "raised"
-            return "returned"
+            return "returned as if all were well"
 
         ended, outcome = in_child(refused)
         when = f"with a disk that is full after {length} of {size} bytes"
         expect_complete(path, {1}, when)
         expect.that(
             not ended and outcome == "raised",
-            f"{when}, write_snapshot returned as if all were well: "
-            "let the error reach the caller",
+            f"{when}, write_snapshot "
+            + (outcome if isinstance(outcome, str) else "ended the program")
+            + ": let the error reach the caller",
         )
         expect.equal(names_in(folder), ["snapshot.pt"], f"the files left {when}")
 
@@ -194,7 +215,8 @@ def recorded_calls(exercise, path):
 
     def synced(original):
         def sync(descriptor):
-            found = os.fstat(descriptor)
+            is_number = isinstance(descriptor, int)
+            found = os.fstat(descriptor if is_number else descriptor.fileno())
             kind = "sync folder" if stat.S_ISDIR(found.st_mode) else "sync file"
             calls.append((kind, found.st_ino, found.st_size, ""))
             return original(descriptor)
@@ -219,7 +241,7 @@ def test_power_may_fail(exercise, shared_dir, seed):
     path = new_folder(shared_dir) / "snapshot.pt"
     exercise.write_snapshot(state(1), path)
     _, calls = in_child(lambda: recorded_calls(exercise, path))
-    expect.that(calls is not None, "write_snapshot failed the second time")
+    expect.that(isinstance(calls, list), "write_snapshot failed the second time")
     renames = [i for i, call in enumerate(calls) if call[0] == "rename"]
     expect.right_way(
         len(renames) == 1,
@@ -244,7 +266,12 @@ def test_power_may_fail(exercise, shared_dir, seed):
         f"os.fsync brought {synced} of {size} bytes onto the disk: it must come after "
         "torch.save and file.flush()",
     )
+    after = [call[1] for call in calls[at:] if call[0] == "sync folder"]
     expect.right_way(
-        any(call[0] == "sync folder" for call in calls[at:]),
+        after,
         "after the rename nothing brought the folder onto the disk: call sync_folder",
+    )
+    expect.right_way(
+        path.parent.stat().st_ino in after,
+        "another folder than that of path was brought onto the disk after the rename",
     )

@@ -20,7 +20,7 @@ def write(folder, *epochs):
 
 
 def cut(folder, epoch, seed=0):
-    """Leave of a snapshot what a kill in the middle of writing it leaves."""
+    """Truncate a snapshot, as a kill in the middle of writing it does."""
     path = folder / f"snapshot_{epoch}.pt"
     whole = path.read_bytes()
     path.write_bytes(whole[: random.Random(seed).randrange(len(whole))])
@@ -36,7 +36,7 @@ def numbered(*epochs):
 
 @pytest.mark.ranks(1, init=False)
 def test_newest_first_by_number(exercise, shared_dir):
-    """Snapshots come newest first: 10 is newer than 9, whatever the alphabet says."""
+    """Snapshots are listed newest first, by number: 10 is newer than 9."""
     folder = write(shared_dir / "folder", 8, 10, 9, 100)
     found = list(exercise.complete_epochs(folder))
     expect.equal(found, [100, 10, 9, 8], "the epochs of four complete snapshots")
@@ -54,8 +54,10 @@ def test_damaged_ones_do_not_count(exercise, shared_dir, seed):
     torch.save(torch.ones(3), folder / "snapshot_9.pt")  # somebody else's tensor
     (folder / "snapshot_10.pt").mkdir()
     cut(folder, 11, seed + 1)
+    before = names_in(folder)
     found = list(exercise.complete_epochs(folder))
     expect.equal(found, [5, 3], "the epochs that can be read, of 3, 5 and five others")
+    expect.equal(names_in(folder), before, "the files after they were looked through")
 
 
 @pytest.mark.ranks(1, init=False)
@@ -72,7 +74,7 @@ def test_other_files_are_no_snapshots(exercise, shared_dir):
 
 @pytest.mark.ranks(3, 4, limit=15)
 def test_all_ranks_agree(exercise, rank, world_size, seed, shared_dir):
-    """All ranks name the newest epoch that every one of them has complete."""
+    """All ranks return the newest epoch of which every rank has a complete snapshot."""
     folder = write(shared_dir / f"disk_{rank}", *range(1, 13))
     cut(folder, 12, seed)
     if rank == 1:  # killed while it wrote 11, and once before that
@@ -82,7 +84,7 @@ def test_all_ranks_agree(exercise, rank, world_size, seed, shared_dir):
         for epoch in (9, 10, 11):
             cut(folder, epoch, seed + epoch)
     found = exercise.agree_on_newest(folder)
-    expect.equal(found, 8, "the epoch that all ranks go on from")
+    expect.equal(found, 8, "the epoch that all ranks resume from")
 
 
 @pytest.mark.ranks(3, 4, limit=15)
@@ -94,12 +96,12 @@ def test_not_the_smallest_of_the_newest(exercise, rank, seed, shared_dir):
     if rank == 2:
         cut(folder, 5, seed)  # has 4, 3, 2
     found = exercise.agree_on_newest(folder)
-    expect.equal(found, 3, "the epoch that all ranks go on from")
+    expect.equal(found, 3, "the epoch that all ranks resume from")
 
 
 @pytest.mark.ranks(3, 4, limit=15)
 def test_nothing_in_common(exercise, rank, seed, shared_dir):
-    """None on every rank, if one of them, late here, has nothing."""
+    """Every rank returns None if one of them, late here, has no snapshot."""
     folder = write(shared_dir / f"disk_{rank}", 1, 2)
     if rank == 1:
         cut(folder, 1, seed)
@@ -116,13 +118,17 @@ def test_old_ones_are_removed(exercise, shared_dir):
     folder = write(shared_dir / "folder", 6, 7, 8, 9, 10, 11)
     exercise.remove_old(folder, 2)
     expect.equal(names_in(folder), numbered(10, 11), "the files left, of 6 to 11")
-    exercise.remove_old(folder, 5)
-    expect.equal(names_in(folder), numbered(10, 11), "the files left, keeping 5 of 2")
+    for keep in (2, 5):
+        exercise.remove_old(folder, keep)
+        what = f"the files left, keeping {keep} of 2"
+        expect.equal(names_in(folder), numbered(10, 11), what)
+    exercise.remove_old(folder, 0)
+    expect.equal(names_in(folder), [], "the files left, keeping none of 2")
 
 
 @pytest.mark.ranks(1, init=False)
 def test_what_cannot_be_read_does_not_count_as_kept(exercise, shared_dir, seed):
-    """Two complete ones stay, although the newest files are damaged."""
+    """Two complete snapshots stay, although the newest files are damaged."""
     folder = write(shared_dir / "folder", 1, 2, 3, 4, 5, 6)
     cut(folder, 3, seed)
     cut(folder, 5, seed)

@@ -1,7 +1,5 @@
 """Checks of exercises/06_resume.py."""
 
-import time
-
 import pytest
 import torch
 import torch.distributed as dist
@@ -9,7 +7,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.data import Dataset, DistributedSampler
 
-from grader import expect
+from grader import expect, races
 
 SAMPLES, BATCH_SIZE = 41, 3  # no world size divides them
 
@@ -32,7 +30,7 @@ class CountedDataset(Dataset):
 
 
 def new_training(exercise, seed, rank, optimizer="SGD", dropout=0.4, gamma=0.7):
-    """A training as a new process builds it; ``seed`` decides all it begins with."""
+    """Training state as a new process builds it; ``seed`` determines all of it."""
     torch.manual_seed(seed)
     model = nn.Sequential(
         nn.Linear(6, 7), nn.Tanh(), nn.Dropout(dropout), nn.Linear(7, 3)
@@ -47,7 +45,7 @@ def new_training(exercise, seed, rank, optimizer="SGD", dropout=0.4, gamma=0.7):
 
 
 def train(exercise, training, steps, save_after=(), path=None):
-    """Take so many steps, into the next epochs where one is at its end.
+    """Take this many steps, across the ends of epochs.
 
     The gradients are averaged parameter by parameter, not by DDP: a new DDP object
     adds up its first step in another order than its later ones, which alone would
@@ -108,7 +106,7 @@ def expected_batches(rank, world_size, epoch, steps_run):
 
 @pytest.mark.ranks(3, 4, limit=15)
 def test_batches_to_come(exercise, rank, world_size, seed):
-    """The batches of the epoch under way that are not yet trained on, in order."""
+    """The loader has the batches of this epoch that aren't trained on yet, in order."""
     training = new_training(exercise, seed, rank)
     for epoch, steps_run in ((0, 0), (3, 0), (3, 2), (seed, 4)):
         training.epoch, training.steps_run = epoch, steps_run
@@ -120,27 +118,24 @@ def test_batches_to_come(exercise, rank, world_size, seed):
 
 @pytest.mark.ranks(3, 4, limit=15)
 def test_rank_0_writes_and_the_others_wait(exercise, rank, seed, shared_dir):
-    """Rank 0 alone writes, and nobody goes on before its file is there."""
+    """Only rank 0 writes, and no rank returns before the file is complete."""
     training = new_training(exercise, seed, rank)
-    if rank == 0:  # slow: its weights take a moment to collect
-        training.model.register_state_dict_pre_hook(lambda *_: time.sleep(0.3))
-    # each rank is told a place of its own, so a rank that writes leaves a file there
-    exercise.save_snapshot(shared_dir / f"written_by_rank_{rank}.pt", training)
-    writers = [path.name for path in sorted(shared_dir.glob("written_by_*"))]
+    path = shared_dir / "snapshot.pt"
+    with races.slow_writes(shared_dir) as written:
+        exercise.save_snapshot(path, training)
     expect.that(
-        "written_by_rank_0.pt" in writers,
+        races.complete(path),
         "save_snapshot returned here before rank 0 had written the file",
     )
-    dist.barrier()
-    writers = [path.name for path in sorted(shared_dir.glob("written_by_*"))]
-    expect.that(
-        len(writers) == 1, f"{len(writers)} ranks wrote a file: only rank 0 should"
-    )
+    everyone = [None] * dist.get_world_size()
+    dist.all_gather_object(everyone, sorted(written))
+    writers = [rank for rank, names in enumerate(everyone) if names]
+    expect.that(writers == [0], f"ranks {writers} wrote a file: only rank 0 should")
 
 
 @pytest.mark.ranks(3, 4, limit=15)
 def test_resume_between_epochs(exercise, rank, world_size, seed, shared_dir):
-    """Stopped at the end of an epoch, without dropout, each bit is as if it had not."""
+    """After a stop at the end of an epoch, without dropout, every bit is the same."""
     steps = len(expected_batches(rank, world_size, 0, 0))
     for name in ("SGD", "AdamW"):
         path = shared_dir / f"{name}.pt"
@@ -152,7 +147,7 @@ def test_resume_between_epochs(exercise, rank, world_size, seed, shared_dir):
 
 @pytest.mark.ranks(3, 4, limit=15)
 def test_learning_rate_goes_on(exercise, rank, seed, shared_dir):
-    """A learning rate that falls with the steps goes on falling where it was."""
+    """A learning rate that falls with the steps continues to fall from where it was."""
     both = stop_and_resume(exercise, shared_dir / "a.pt", seed, rank, 7, 6, dropout=0)
     same_training(*both, "6 steps after the snapshot, with a scheduler")
 

@@ -28,14 +28,14 @@ def new_training(seed):
 
 
 def batch(seed, step, rank):
-    """x [6, 5] and y [6, 2], others on every rank and in every step."""
+    """x [6, 5] and y [6, 2], different on every rank and in every step."""
     generator = torch.Generator().manual_seed(seed * 10_000 + step * 10 + rank)
     x = torch.randn(6, 5, dtype=torch.float64, generator=generator)
     return x, torch.stack([x.sum(1), x.prod(1)], dim=1)
 
 
 def one_process(seed, steps):
-    """The weights after so many steps, computed without any other rank."""
+    """The weights after that many steps, computed without any other rank."""
     model, optimizer = new_training(seed)
     for step in range(steps):
         parts = [batch(seed, step, rank) for rank in range(RANKS)]
@@ -186,7 +186,7 @@ class Agent:
 
 @pytest.mark.ranks(1, init=False, limit=20)
 def test_undisturbed(exercise, shared_dir, seed):
-    """A run that nobody disturbs makes every step once, and rank 0 alone saves."""
+    """An undisturbed run takes every step once, and only rank 0 saves."""
     agent = Agent(exercise, shared_dir / "a", seed)
     (steps,) = agent.run(7, 3)
     for rank in range(RANKS):
@@ -204,7 +204,7 @@ def test_undisturbed(exercise, shared_dir, seed):
 
 @pytest.mark.ranks(1, init=False, limit=30)
 def test_killed_before_anything_was_saved(exercise, shared_dir, seed):
-    """A rank is killed before the first snapshot: all begin from the beginning."""
+    """A rank is killed before the first snapshot: all ranks start from scratch."""
     agent = Agent(exercise, shared_dir / "a", seed)
     agent.run(4, 3, kills=[(1, 2)])
     # the new processes began with other weights, as nothing had been saved
@@ -219,7 +219,7 @@ def test_killed_before_anything_was_saved(exercise, shared_dir, seed):
 
 @pytest.mark.ranks(1, init=False, limit=40)
 def test_killed_twice(exercise, shared_dir, seed):
-    """Killed at step 5 and again at step 8, the run ends as an undisturbed one."""
+    """A run killed at step 5 and again at step 8 ends like an undisturbed one."""
     agent = Agent(exercise, shared_dir / "a", seed)
     _, second, third = agent.run(10, 3, kills=[(2, 5), (0, 8)])
     for name, steps, begin in (("first", second, 3), ("second", third, 6)):
@@ -234,7 +234,7 @@ def test_killed_twice(exercise, shared_dir, seed):
 
 @pytest.mark.ranks(1, init=False, limit=30)
 def test_started_again_a_day_later(exercise, shared_dir, seed):
-    """The same command a day later goes on, although torchrun counts no restart."""
+    """The same command a day later resumes, although torchrun counts no restart."""
     agent = Agent(exercise, shared_dir / "a", seed)
     agent.run(6, 3)
     (steps,) = agent.run(8, 3)

@@ -1,6 +1,7 @@
 """Checks of exercises/07_who_failed_first.py: log folders as torchrun leaves them."""
 
 import json
+import shutil
 
 import pytest
 
@@ -26,10 +27,10 @@ def error_file(folder, local_rank, second, message):
     return path
 
 
-def logs(folder, said, nproc_per_node=3, attempt=0):
+def logs(folder, said, nproc_per_node=3, attempts=(0, 0)):
     """Folders of the nodes; ``said``: rank -> (second after noon, message)."""
     nodes = []
-    for node_rank in range(2):
+    for node_rank, attempt in enumerate(attempts):
         node = folder / f"node{node_rank}"
         nodes.append(node)
         for local_rank in range(nproc_per_node):
@@ -51,7 +52,7 @@ def new_folder(shared_dir, name):
 
 @pytest.mark.ranks(1, init=False)
 def test_read_one_file(exercise, shared_dir):
-    """A file gives the global rank, the second as a number, and the message."""
+    """One file becomes the global rank, the second as a number, and the message."""
     path = error_file(shared_dir, 2, NOON, "ValueError: 63 pixels")
     found = exercise.read_failure(path, 5)
     expect.that(found is not None, "read_failure gave None for a complete file")
@@ -75,7 +76,7 @@ def test_file_that_says_nothing(exercise, shared_dir):
 
 @pytest.mark.ranks(1, init=False)
 def test_one_rank_failed_alone(exercise, shared_dir):
-    """Rank 4 alone left a file: local rank 1 of node 1."""
+    """Only rank 4 left a file: local rank 1 of node 1."""
     folder = new_folder(shared_dir, "alone")
     nodes = logs(folder, {4: (0, "ValueError: 63 pixels")})
     expect.equal(exercise.suspects(nodes, 3), [4], "the suspects")
@@ -83,7 +84,7 @@ def test_one_rank_failed_alone(exercise, shared_dir):
 
 @pytest.mark.ranks(1, init=False)
 def test_earlier_of_two(exercise, shared_dir, seed):
-    """Two ranks failed by themselves, rank 5 a second before rank 1."""
+    """Two ranks failed independently, rank 5 a second before rank 1."""
     folder = new_folder(shared_dir, "two")
     late, early = (seed + 9, "KeyError: 'label'"), (seed + 8, "MemoryError: ")
     nodes = logs(folder, {1: late, 5: early})
@@ -92,7 +93,7 @@ def test_earlier_of_two(exercise, shared_dir, seed):
 
 @pytest.mark.ranks(1, init=False)
 def test_consequences_in_the_same_second(exercise, shared_dir):
-    """Rank 3 failed; the others only lost it, one with an earlier timestamp."""
+    """Rank 3 failed; the others only lost it, one of them with an earlier timestamp."""
     said = {rank: (7, LOST[rank % 3]) for rank in range(6)}
     said[3] = (7, "ValueError: 63 pixels")
     said[0] = (6, LOST[0])  # the clock of another machine
@@ -102,7 +103,7 @@ def test_consequences_in_the_same_second(exercise, shared_dir):
 
 @pytest.mark.ranks(1, init=False)
 def test_same_second(exercise, shared_dir):
-    """Ranks 2 and 4 failed by themselves in one second: the files cannot tell."""
+    """Ranks 2 and 4 failed independently in the same second: both are suspects."""
     said = {rank: (7, LOST[0]) for rank in range(6)}
     said |= {rank: (7, "ValueError: 63 pixels") for rank in (4, 2)}
     nodes = logs(new_folder(shared_dir, "same"), said)
@@ -111,28 +112,51 @@ def test_same_second(exercise, shared_dir):
 
 @pytest.mark.ranks(1, init=False)
 def test_killed_rank_is_silent(exercise, shared_dir):
-    """Only consequences, and rank 4 left no readable file: it was killed."""
+    """There are only consequences, and rank 4 left no readable file: it was killed."""
     said = {rank: (7, LOST[rank % 3]) for rank in range(6) if rank != 4}
     nodes = logs(new_folder(shared_dir, "silent"), said)
     expect.equal(exercise.suspects(nodes, 3), [4], "the suspects")
     (nodes[1] / "attempt_0" / "1" / "error.json").write_text('{"message": {"mess')
     expect.equal(exercise.suspects(nodes, 3), [4], "the suspects, with half a file")
+    (nodes[0] / "attempt_0" / "1" / "error.json").unlink()
+    expect.equal(exercise.suspects(nodes, 3), [1, 4], "the suspects, two being silent")
+    shutil.rmtree(nodes[0] / "attempt_0" / "1")
+    what = "the suspects, rank 1 having not even a folder"
+    expect.equal(exercise.suspects(nodes, 3), [1, 4], what)
+    error_file(nodes[1] / "attempt_0", 2, NOON + 8, "ValueError: 63 pixels")
+    what = "the suspects, rank 5 having failed by itself"
+    expect.equal(exercise.suspects(nodes, 3), [5], what)
 
 
 @pytest.mark.ranks(1, init=False)
 def test_nobody(exercise, shared_dir):
-    """Without any file there is no suspect: the run may have ended well."""
+    """Without any file there is no suspect: the run may have succeeded."""
     nodes = logs(new_folder(shared_dir, "nobody"), {})
     expect.equal(exercise.suspects(nodes, 3), [], "the suspects")
 
 
 @pytest.mark.ranks(1, init=False)
 def test_newest_attempt(exercise, shared_dir):
-    """Of eleven attempts only the last one counts, attempt_10."""
+    """Of eleven attempts, only the last one counts: attempt_10."""
     folder = new_folder(shared_dir, "attempts")
     for attempt in range(10):
-        nodes = logs(folder, {0: (attempt, "KeyError: 'label'")}, 3, attempt)
-    nodes = logs(folder, {2: (99, "ValueError: 63 pixels")}, 3, attempt=10)
+        logs(folder, {0: (attempt, "KeyError: 'label'")}, 3, (attempt, attempt))
+    nodes = logs(folder, {2: (99, "ValueError: 63 pixels")}, 3, (10, 10))
     expect.equal(exercise.suspects(nodes, 3), [2], "the suspects of attempt_10")
     (nodes[0] / "attempt_10" / "2" / "error.json").unlink()
     expect.equal(exercise.suspects(nodes, 3), [], "the suspects of a good attempt_10")
+
+
+@pytest.mark.ranks(1, init=False)
+def test_each_node_counts_its_own_attempts(exercise, shared_dir):
+    """Each of three nodes, one of them new, has a newest attempt of its own."""
+    folder = new_folder(shared_dir, "replaced")
+    logs(folder, {1: (1, "KeyError: 'label'"), 4: (1, "MemoryError: ")}, 2, (0, 0, 0))
+    for attempts in ((1, 0, 1), (1, 0, 2)):
+        logs(folder, {}, 2, attempts)
+    said = {rank: (9, LOST[rank % 3]) for rank in range(6)}
+    said[3] = (9, "ValueError: 63 pixels, not « 64 »")
+    nodes = logs(folder, said, 2, (2, 0, 3))
+    expect.equal(exercise.suspects(nodes, 2), [3], "the suspects")
+    (nodes[1] / "attempt_0" / "1" / "error.json").unlink()
+    expect.equal(exercise.suspects(nodes, 2), [3], "the suspects, rank 3 being silent")

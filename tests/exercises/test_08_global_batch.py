@@ -12,14 +12,14 @@ from grader import expect
 
 @pytest.mark.ranks(1, init=False)
 def test_shares_of_a_batch_that_divides(exercise):
-    """shares: 32 samples for 4 ranks are 8 for each."""
+    """shares: 32 samples on 4 ranks are 8 for each."""
     expect.equal(exercise.shares(32, 4), [8, 8, 8, 8], "shares(32, 4)")
     expect.equal(exercise.shares(32, 1), [32], "shares(32, 1)")
 
 
 @pytest.mark.ranks(1, init=False)
 def test_shares_differ_by_one_at_most(exercise, seed):
-    """shares: no sample is lost or doubled, and the larger shares come first."""
+    """shares: no sample is lost or counted twice, and the larger shares are first."""
     draw = random.Random(seed)
     for _ in range(20):
         ranks = draw.randint(2, 9)
@@ -32,15 +32,16 @@ def test_shares_differ_by_one_at_most(exercise, seed):
 
 @pytest.mark.ranks(1, init=False)
 def test_rank_without_samples_is_refused(exercise):
-    """shares: with fewer samples than ranks, a rank's mean would be 0 / 0."""
-    call = "shares(3, 4)"
-    expect.raises(ValueError, exercise.shares, 3, 4, words=("3", "4"), what=call)
+    """shares: refuse fewer samples than ranks; a rank's mean would be 0 / 0."""
+    for batch, ranks in ((3, 4), (15, 48), (0, 2)):
+        call, words = f"shares({batch}, {ranks})", (str(batch), str(ranks))
+        expect.raises(ValueError, exercise.shares, batch, ranks, words=words, what=call)
     expect.equal(exercise.shares(4, 4), [1, 1, 1, 1], "shares(4, 4)")
 
 
 @pytest.mark.ranks(3, 4)
 def test_gradient_is_that_of_the_global_batch(exercise, rank, world_size, seed):
-    """loss_of_rank: averaged over the ranks, the gradient is that of one process."""
+    """loss_of_rank: averaged over ranks, the gradient equals that of one process."""
     draw = torch.Generator().manual_seed(seed)
     global_batch = 4 * world_size + 2  # does not divide: shares of 5 and of 4
     x = torch.randn(global_batch, 5, dtype=torch.float64, generator=draw)
@@ -53,7 +54,11 @@ def test_gradient_is_that_of_the_global_batch(exercise, rank, world_size, seed):
         with torch.no_grad():
             model.weight.copy_(weight)
         losses = (model(rows).squeeze(1) - rows.sum(1)).square()
-        reduce(losses).backward()
+        before = losses.detach().clone()
+        loss = reduce(losses)
+        expect.equal(losses, before, "the losses that were given to loss_of_rank")
+        expect.that(loss.requires_grad, "loss_of_rank returned a loss without gradient")
+        loss.backward()
         return model.weight.grad
 
     expected = gradient(x, torch.mean)
@@ -68,19 +73,22 @@ def test_gradient_is_that_of_the_global_batch(exercise, rank, world_size, seed):
 
 @pytest.mark.ranks(1, init=False)
 def test_rate_is_scaled_after_the_warm_up(exercise):
-    """learning_rate: four times the batch, four times the rate, after warm-up steps."""
+    """learning_rate: after the warm-up, a batch 4 times larger has 4 times the rate."""
     for step in (10, 11, 500):
         found = exercise.learning_rate(0.05, 32, 128, step, 10)
         expect.close(
             found, 0.2, f"learning_rate(0.05, 32, 128, step={step}, warmup=10)"
         )
-    found = exercise.learning_rate(0.1, 64, 16, 3, 0)
-    expect.close(found, 0.025, "learning_rate(0.1, 64, 16, step=3, warmup=0)")
+    for step in (0, 3):
+        found = exercise.learning_rate(0.1, 64, 16, step, 0)
+        expect.close(found, 0.025, f"learning_rate(0.1, 64, 16, step={step}, warmup=0)")
+    found = exercise.learning_rate(0.1, 32, 48, 7, 4)
+    expect.close(found, 0.15, "learning_rate(0.1, 32, 48, step=7, warmup=4)")
 
 
 @pytest.mark.ranks(1, init=False)
 def test_rate_grows_by_equal_steps(exercise, seed):
-    """learning_rate: step 0 uses the tuned rate, half way is half way."""
+    """learning_rate: step 0 uses the tuned rate, and the rate grows by equal steps."""
     factor, warmup = 2 + seed % 5, 8
     for step in range(warmup + 1):
         expected = 0.1 * (1 + (factor - 1) * step / warmup)

@@ -1,5 +1,6 @@
 """Checks of exercises/08_global_rank.py."""
 
+import os
 import random
 from datetime import timedelta
 
@@ -13,8 +14,15 @@ from grader import expect
 LAYOUTS = {1: [3, 1], 2: [1, 2, 1]}
 
 
+# what another launcher, or an older job, may have left in the environment
+STRAY = {"RANK": "1", "LOCAL_RANK": "1", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
+
+
 def environment(nodes, node_rank):
-    return {"NNODES": str(nodes), "NODE_RANK": str(node_rank), "MASTER_PORT": "29500"}
+    """The program's variables, and numbers that don't count."""
+    told = {"NNODES": str(nodes), "NODE_RANK": str(node_rank), "MASTER_PORT": "29500"}
+    os.environ.update(STRAY)
+    return STRAY | told
 
 
 def layout(seed):
@@ -38,7 +46,7 @@ def open_store(folder, name):
 
 @pytest.mark.ranks(1, init=False)
 def test_two_nodes_of_four(exercise):
-    """place: with 2 nodes of 4, node 1 has the ranks 4 to 7 of 8."""
+    """place: with 2 nodes of 4 ranks, node 1 has ranks 4 to 7 of 8."""
     for node_rank in range(2):
         for local_rank in range(4):
             found = exercise.place(local_rank, 4, environment(2, node_rank))
@@ -49,7 +57,7 @@ def test_two_nodes_of_four(exercise):
 
 @pytest.mark.ranks(1, init=False)
 def test_every_place_is_taken_once(exercise, seed):
-    """place: over all nodes each rank from 0 to world_size - 1 occurs once."""
+    """place: over all nodes, each rank from 0 to world_size - 1 occurs once."""
     draw = random.Random(seed)
     nodes, nprocs = draw.choice([(3, 5), (5, 3), (7, 2), (4, 1)])
     for node_rank in range(nodes):
@@ -65,7 +73,7 @@ def test_every_place_is_taken_once(exercise, seed):
 
 @pytest.mark.ranks(4, init=False, limit=15)
 def test_unequal_nodes_ask_each_other(exercise, rank, seed, shared_dir):
-    """place_among_unequal: nodes start 3 and 1 ranks, or 1, 2 and 1."""
+    """place_among_unequal: it works for nodes with 3 and 1 ranks, or 1, 2 and 1."""
     counts = layout(seed)
     node_rank, local_rank = seat(rank, counts)
     environ = environment(len(counts), node_rank)
@@ -78,13 +86,27 @@ def test_unequal_nodes_ask_each_other(exercise, rank, seed, shared_dir):
 
 @pytest.mark.ranks(4, init=False, limit=15)
 def test_all_nodes_join_one_group(exercise, rank, seed, shared_dir):
-    """join: the ranks of all nodes add their numbers, each knows its own device."""
+    """join: all ranks are in one group, and each gets its own device."""
     counts = layout(seed)
     node_rank, local_rank = seat(rank, counts)
     environ = environment(len(counts), node_rank)
     store = open_store(shared_dir, "joined")
-    device = exercise.join(local_rank, counts[node_rank], environ, store)
+    joined, init = [], dist.init_process_group
+
+    def init_process_group(*args, **kwargs):
+        joined.append(kwargs.get("store") or (list(args) + 5 * [None])[5])
+        try:
+            return init(*args, **kwargs)
+        except Exception as error:  # of the line that called this
+            raise error.with_traceback(None) from None
+
+    dist.init_process_group = init_process_group
+    try:
+        device = exercise.join(local_rank, counts[node_rank], environ, store)
+    finally:
+        dist.init_process_group = init
     expect.that(dist.is_initialized(), "join joined no process group")
+    expect.that(joined[-1] is not None, "the process group was not joined over store")
     expect.equal(
         (dist.get_rank(), dist.get_world_size()), (rank, 4), "rank, world size"
     )

@@ -1,5 +1,7 @@
 """Checks of exercises/09_dead_task.sbatch."""
 
+import re
+
 import pytest
 
 from grader import expect
@@ -9,7 +11,7 @@ RANKS_PER_NODE = 2
 
 @pytest.mark.ranks(1, init=False, limit=90)
 def test_rank_that_fails_ends_the_job(exercise_path, scheduler, seed):
-    """When one rank fails, the others are ended, and so is the job: as FAILED."""
+    """When one rank fails, the others are ended, and the job is reported as FAILED."""
     if scheduler.dry:
         scheduler.not_checked("what becomes of the job when a rank fails")
         return
@@ -28,12 +30,34 @@ def test_rank_that_fails_ends_the_job(exercise_path, scheduler, seed):
         job.state == "FAILED",
         f"rank {failing} failed with status 3, and {job.ending}",
     )
-    expect.that("ended" in job.output, f"the end is not announced; {job.ending}")
+    announced(job)
+
+
+def announced(job):
+    """The last line says that the training has ended."""
+    lines = [line for line in job.output.splitlines() if line.strip()] or [""]
+    earlier = any("ended" in line for line in lines)
+    problem = "before the last line" if earlier else "nowhere"
+    expect.that(
+        "ended" in lines[-1],
+        f"that the training has ended is said {problem} of the output; {job.ending}",
+    )
+
+
+def limits(job):
+    """What would end ranks that have not failed: options of srun, and timeout."""
+    for launch in job.started("srun"):
+        for option in ("--wait", "-W", "--time", "-t"):
+            value = launch.option(option)
+            if value is not None and value != "0":
+                yield f"srun {option}={value}"
+        yield from (word for word in launch.args if re.match(r"-[Wt][1-9]", word))
+    yield from (f"timeout {launch.args[0]}" for launch in job.started("timeout"))
 
 
 @pytest.mark.ranks(1, init=False, limit=60)
 def test_ranks_that_do_not_fail_run_to_their_end(exercise_path, scheduler, seed):
-    """Two ranks run on each node, also if one needs longer than the others."""
+    """Two ranks run on each node to their end, even if one needs longer."""
     nodes = 2 + seed % 2
     job = scheduler.submit(
         exercise_path, nodes=nodes, work_seconds=3, working_rank=2 * nodes - 1
@@ -45,4 +69,9 @@ def test_ranks_that_do_not_fail_run_to_their_end(exercise_path, scheduler, seed)
         not cut_short, f"no rank has failed, yet ranks {cut_short} were ended early"
     )
     expect.that(job.state == "COMPLETED", job.ending)
-    expect.that("ended" in job.output, f"the end is not announced; {job.ending}")
+    announced(job)
+    limited = ", ".join(limits(job))
+    expect.that(
+        not limited,
+        f"{limited}: this ends ranks that have not failed, if they need longer",
+    )

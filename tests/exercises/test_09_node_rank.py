@@ -7,35 +7,40 @@ from grader import expect
 
 @pytest.mark.ranks(1, init=False, limit=60)
 def test_each_torchrun_is_told_the_rank_of_its_node(exercise_path, scheduler, seed):
-    """Each node starts one torchrun that is told its own node rank."""
+    """Each node starts one torchrun, which gets its own node rank."""
     job = scheduler.submit(exercise_path, nodes=2 + seed % 2, only_launch=True)
     expect.that(job.state == "COMPLETED", job.ending)
     expect.equal(job.hosts("torchrun"), job.nodes, "the hosts that start torchrun")
     launches = {launch.host: launch for launch in job.started("torchrun")}
-    in_order = [launches[host] for host in job.nodes]
-    told = [launch.option("--node-rank") for launch in in_order]
+    backends = {launch.option("--rdzv-backend") for launch in launches.values()}
     expect.right_way(
-        None not in told, "torchrun is started without --node-rank, so not static"
+        backends <= {None, "static"},
+        f"--rdzv-backend is {' and '.join(map(str, backends))}, so not static",
     )
-    expected = [str(number) for number in range(len(job.nodes))]
-    expect.equal(told, expected, "--node-rank, node by node")
+    for number, host in enumerate(job.nodes):
+        expect.told([launches[host]], "--node-rank", str(number))
 
 
 @pytest.mark.ranks(1, init=False, limit=60)
 def test_all_agents_are_sent_to_the_first_node(exercise_path, scheduler, seed):
-    """All agents are told the number of nodes, and one address on the first node."""
+    """All agents get the number of nodes, and one address on the first node."""
     job = scheduler.submit(exercise_path, nodes=2 + seed % 2, only_launch=True)
     launches = job.started("torchrun")
-    told = [launch.nodes for launch in launches]
-    expect.equal(told, [str(len(job.nodes))] * len(launches), "--nnodes of the agents")
-    for option, expected in (
-        ("--master-addr", job.nodes[0]),
-        ("--nproc-per-node", "2"),
-    ):
-        told = [launch.option(option) for launch in launches]
-        expect.equal(told, [expected] * len(launches), f"{option} of the agents")
-    ports = {launch.option("--master-port") for launch in launches}
+    expect.told(launches, "--nnodes", str(len(job.nodes)))
+    expect.told(launches, "--nproc-per-node", "2")
+    ports = set()
+    for launch in launches:
+        endpoint = launch.option("--rdzv-endpoint")  # torchrun takes it for the address
+        if endpoint is None:
+            expect.told([launch], "--master-addr", job.nodes[0])
+            ports.add(launch.option("--master-port"))
+        else:
+            host, _, port = endpoint.partition(":")
+            what = f"the host of --rdzv-endpoint on {launch.host}"
+            expect.equal(host, job.nodes[0], what)
+            ports.add(port)
     expect.that(len(ports) == 1, f"the agents are told different ports: {ports}")
+    expect.that(ports != {None}, "no torchrun was told --master-port")
 
 
 @pytest.mark.ranks(1, init=False, limit=100)
@@ -44,6 +49,12 @@ def test_all_ranks_run(exercise_path, scheduler, seed):
     if seed % 2 == 0 and not scheduler.dry:
         return  # torchrun takes its time; with one of the two seeds is enough
     job = scheduler.submit(exercise_path, nodes=2, limit=60)
+    started = sorted(set(job.hosts("torchrun")))
+    expect.that(
+        job.state == "COMPLETED" or started == job.nodes,
+        f"torchrun was started on {', '.join(started) or 'no node'} only, and waits "
+        f"for {', '.join(job.nodes)}: start all before you wait for one",
+    )
     expect.that(job.state == "COMPLETED", job.ending)
     if scheduler.dry:
         scheduler.not_checked("whether the two nodes meet")

@@ -1,51 +1,87 @@
 """Checks of exercises/09_two_jobs.sbatch."""
 
+import random
+
 import pytest
 
 from grader import expect
 
 
-def meeting_point(job):
-    """(host, port, id) that the agents of a job are told, all of them the same."""
-    expect.that(job.state == "COMPLETED", job.ending)
+def meeting_point(job, number):
+    """(port, id) that the agents of a job are told, all of them the same."""
+    expect.that(job.state == "COMPLETED", f"job {number}: {job.complaint}")
     expect.equal(job.hosts("torchrun"), job.nodes, "the hosts that start torchrun")
     told = {
         (launch.option("--rdzv-endpoint"), launch.option("--rdzv-id"))
         for launch in job.started("torchrun")
     }
     expect.that(len(told) == 1, f"the agents of one job are told different: {told}")
-    endpoint, number = told.pop()
+    endpoint, name = told.pop()
     host, _, port = (endpoint or "").rpartition(":")
     expect.equal(host, job.nodes[0], "the host of --rdzv-endpoint")
     expect.that(port.isdecimal(), f"the port of --rdzv-endpoint is {port!r}")
     expect.that(
         1024 <= int(port) <= 32767,
-        f"the port of job {job.id} is {port}: nothing from 1024 to 32767",
+        f"the port of job {number} is {port}: nothing from 1024 to 32767",
     )
-    return host, int(port), number
+    return int(port), name
 
 
 @pytest.mark.ranks(1, init=False, limit=60)
 def test_two_jobs_on_the_same_nodes_do_not_meet(exercise_path, scheduler):
     """Two jobs on the same nodes at the same time have different ports and ids."""
     one, other = scheduler.submit_twice(exercise_path, only_launch=True)
-    _, port, number = meeting_point(one)
-    _, other_port, other_number = meeting_point(other)
+    port, name = meeting_point(one, one.id)
+    other_port, other_name = meeting_point(other, other.id)
     expect.that(port != other_port, f"both jobs use the port {port} of {one.nodes[0]}")
-    expect.right_way(
-        number != other_number, f"the --rdzv-id of both jobs is {number!r}"
-    )
+    expect.right_way(name != other_name, f"the --rdzv-id of both jobs is {name!r}")
+
+
+def told(scheduler, path, number, **more):
+    """(port, id) that the script makes for the job with this number, on paper."""
+    variables = {"SLURM_JOB_ID": str(number), "SLURM_JOBID": str(number), **more}
+    job = scheduler.submit(path, on_paper=True, nodes=1, env=variables)
+    return meeting_point(job, number)
+
+
+def different(one, other, port_and_id, other_port_and_id):
+    (port, name), (other_port, other_name) = port_and_id, other_port_and_id
+    expect.that(port != other_port, f"{one} and {other} share the port {port}")
+    expect.right_way(name != other_name, f"{one} and {other} share the id {name!r}")
 
 
 @pytest.mark.ranks(1, init=False, limit=60)
-def test_port_is_one_for_every_number_of_a_job(exercise_path, scheduler):
-    """Jobs with eight digits, one after the other, have different, possible ports."""
-    ports = []
-    for number in ("48151623", "48151624"):
-        variables = {"SLURM_JOB_ID": number, "SLURM_JOBID": number}
-        job = scheduler.submit(exercise_path, on_paper=True, env=variables)
-        ports.append(meeting_point(job)[1])
-    expect.that(ports[0] != ports[1], f"jobs 48151623 and 48151624 share port {ports}")
+def test_port_is_one_for_every_number_of_a_job(exercise_path, scheduler, seed):
+    """Consecutive jobs of any number have different ports, all of them allowed."""
+    draw = random.Random(seed)
+    begins = [10009089, 10031743] if seed % 2 else [draw.randrange(10, 9_000_000)]
+    begins.append(draw.randrange(10_000_000, 90_000_000))
+    for begin in begins:
+        numbers = range(begin, begin + 3)
+        seen = [told(scheduler, exercise_path, number) for number in numbers]
+        for one, other in ((0, 1), (1, 2), (0, 2)):
+            names = f"job {numbers[one]}", f"job {numbers[other]}"
+            different(*names, seen[one], seen[other])
+
+
+@pytest.mark.ranks(1, init=False, limit=60)
+def test_port_and_id_are_made_from_the_job(exercise_path, scheduler, seed):
+    """One job always makes the same port and id; a task of an array has its own."""
+    number = random.Random(seed).randrange(10_000_000, 90_000_000)
+    first = told(scheduler, exercise_path, number)
+    again = told(scheduler, exercise_path, number)
+    expect.equal(again, first, f"port and id of job {number}, asked a second time")
+    tasks = [
+        told(
+            scheduler,
+            exercise_path,
+            number + task,
+            SLURM_ARRAY_JOB_ID=str(number),
+            SLURM_ARRAY_TASK_ID=str(task),
+        )
+        for task in (1, 2)
+    ]
+    different("task 1", "task 2 of one array", *tasks)
 
 
 @pytest.mark.ranks(1, init=False, limit=120)

@@ -25,16 +25,14 @@ def meeting_host(launch):
 
 @pytest.mark.ranks(1, init=False, limit=60)
 def test_every_host_starts_torchrun(exercise_path, scheduler, seed):
-    """Each host starts one torchrun; each is told of as many hosts, and one place."""
+    """Each host starts one torchrun, with the number of hosts and one meeting point."""
     job = submit(scheduler, exercise_path, 2 + seed % 2, limit=40, only_launch=True)
     started = job.hosts("torchrun")
     what = "the hosts that started torchrun"
-    expect.that(started, f"no host started torchrun; {job.ending}")
+    expect.that(started, f"no host started torchrun; {job.complaint}")
     expect.equal(started, job.nodes, what)
     agents = job.started("torchrun")
-    for agent in agents:
-        nnodes = (agent.option("--nnodes") or "1").split(":")[-1]
-        expect.equal(nnodes, str(len(job.nodes)), f"--nnodes on {agent.host}")
+    expect.told(agents, "--nnodes", str(len(job.nodes)))
     places = {meeting_host(agent) for agent in agents}
     expect.equal(len(places), 1, f"the number of different places to meet ({places})")
     place = places.pop()
@@ -49,20 +47,32 @@ def test_every_host_starts_torchrun(exercise_path, scheduler, seed):
 
 
 @pytest.mark.ranks(1, init=False, limit=120)
+def test_any_host_that_fails_counts(exercise_path, scheduler, seed):
+    """The job fails if one or more hosts do, whichever, and only then."""
+    bad = (("n1",), ("n2", "n3")) if seed % 2 else (("n2",), ("n3",))
+    for hosts in (bad[0], (), bad[1]):
+        more = {"only_launch": True, "failing_hosts": hosts}
+        job = submit(scheduler, exercise_path, 3, limit=40, **more)
+        if hosts:
+            failed = job.exit_code not in (0, None)
+            sentence = f"torchrun on {' and '.join(hosts)} has failed, but the job has"
+            expect.that(failed, f"{sentence} the exit status {job.exit_code}")
+        else:
+            when = "no host has failed, but one had in the job before"
+            expect.that(job.state == "COMPLETED", f"{when}; {job.ending}")
+
+
+@pytest.mark.ranks(1, init=False, limit=120)
 def test_how_the_job_ends(exercise_path, scheduler, seed):
-    """The hosts meet, and the job succeeds; but if a rank fails, so does the job."""
+    """The hosts connect, and the job succeeds."""
     if scheduler.dry:
-        scheduler.not_checked("whether the hosts meet, and what a failing rank does")
+        scheduler.not_checked("whether the hosts meet")
         return
-    fails = seed % 2 == 0  # one of the two seeds, on one host: that is decided soon
-    nodes, which = (1, 0) if fails else (2, None)
-    more = {"limit": UNTIL_ENDED, "failing_rank": which}
-    job = submit(scheduler, exercise_path, nodes, **more)
+    if seed % 2 == 0:
+        return  # torchrun takes its time; with one of the two seeds is enough
+    job = submit(scheduler, exercise_path, 2, limit=UNTIL_ENDED)
     found = [(worker.rank, worker.host) for worker in job.workers]
     ranks = [rank for rank, _ in found]
-    expect.equal(ranks, list(range(nodes)), f"the ranks ({job.ending})")
+    expect.equal(ranks, [0, 1], f"the ranks ({job.ending})")
     expect.equal(sorted(host for _, host in found), job.nodes, "the hosts of the ranks")
-    expect.that(fails or job.state == "COMPLETED", job.ending)
-    expect.that(job.state != "STILL RUNNING", job.ending)
-    told = not fails or job.exit_code != 0
-    expect.that(told, "a rank has failed, but the job's exit status is 0")
+    expect.that(job.state == "COMPLETED", job.ending)

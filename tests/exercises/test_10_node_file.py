@@ -14,13 +14,13 @@ def test_a_line_for_each_host(exercise, seed):
     """One line for each host: one process on each."""
     hosts = [f"node{k:02}" for k in range(1, 2 + seed % 5)]
     found = exercise.hosts_and_processes(node_file(*hosts))
-    expect.equal(list(found[0]), hosts, "the hosts")
+    expect.equal(found[0], hosts, "the hosts")
     expect.equal(found[1], 1, "the processes on each host")
 
 
 @pytest.mark.ranks(1, init=False)
 def test_repeated_lines(exercise, seed):
-    """With mpiprocs=2 or more, each host is there as often, and is still one host."""
+    """With mpiprocs=2 or more, a host has that many lines, and is still one host."""
     mpiprocs = 2 + seed % 3
     hosts = ["node01", "node02", "node03"]
     text = node_file(*(host for host in hosts for _ in range(mpiprocs)))
@@ -47,7 +47,7 @@ def test_lines_that_stand_apart(exercise):
 
 @pytest.mark.ranks(1, init=False)
 def test_ends_of_lines(exercise):
-    """Empty lines, and a last line without its end, change nothing."""
+    """Empty lines, and a last line without a line break, change nothing."""
     found = exercise.hosts_and_processes("node07\n\nnode03\n\n")
     expect.equal(list(found[0]), ["node07", "node03"], "the hosts with empty lines")
     found = exercise.hosts_and_processes("node07\nnode03")
@@ -57,36 +57,43 @@ def test_ends_of_lines(exercise):
 @pytest.mark.ranks(1, init=False)
 def test_unequal_numbers_are_refused(exercise, seed):
     """A host with fewer lines than another is refused; both numbers are named."""
-    few, many = 1 + seed % 3, 5 + seed % 3
+    few, many = 4 + seed % 3, 8 + seed % 2
     for first, second in ((few, many), (many, few)):
-        text = node_file(*["node07"] * first, *["node03"] * second)
+        text = node_file(*["node70"] * first, *["node13"] * second)
         expect.raises(
             ValueError,
             exercise.hosts_and_processes,
             text,
             words=[str(few), str(many)],
-            what=f"{first} lines of node07 and {second} of node03",
+            what=f"{first} lines of node70 and {second} of node13",
         )
     # as many lines as hosts times two, and yet not two on each
     text = node_file("node07", "node03", "node03", "node03")
     unequal = "one line of node07 and three of node03"
     expect.raises(ValueError, exercise.hosts_and_processes, text, what=unequal)
+    for odd in range(3):
+        hosts = ["node70", "node13", "node21"]
+        text = node_file(*hosts * 4, hosts[odd])
+        unequal = f"five lines of {hosts[odd]}, four of two others"
+        refuse = exercise.hosts_and_processes
+        expect.raises(ValueError, refuse, text, words=["4", "5"], what=unequal)
 
 
 @pytest.mark.ranks(1, init=False)
 def test_no_host_is_refused(exercise):
     """A file without hosts is refused."""
-    for text in ("", "\n\n"):
+    for text in ("", "\n\n", "  \n"):
         refuse = exercise.hosts_and_processes
         expect.raises(ValueError, refuse, text, what=f"the node file {text!r}")
 
 
 @pytest.mark.ranks(1, init=False)
 def test_node_rank(exercise):
-    """The node rank is the place in the list of hosts."""
+    """The node rank is the index in the list of hosts."""
     hosts = ["node07", "node03", "node11"]
-    found = [exercise.node_rank(hosts, host) for host in hosts]
+    found = [exercise.node_rank(hosts, host) for host in ("node07", "node03", "node11")]
     expect.equal(found, [0, 1, 2], "the node ranks of node07, node03, node11")
+    expect.equal(hosts, ["node07", "node03", "node11"], "the list of hosts afterwards")
 
 
 @pytest.mark.ranks(1, init=False)

@@ -20,6 +20,12 @@ def test_file_has_two_nodes(exercise_path):
     names = ", ".join(node.name for node in nodes)
     expect.that(len(nodes) == 2, f"there must be two services, but there are: {names}")
     for node in nodes:
+        late = [word for word in node.script if word.startswith("--n")]
+        expect.that(
+            not late,
+            f"{node.name} has {' '.join(late)} behind the script: that is for the "
+            "script, not for torchrun",
+        )
         expect.that(
             "standalone" not in node.options
             and node.option("nnodes", "1") in ("2", "2:2"),
@@ -68,7 +74,7 @@ def test_nodes_are_on_one_network(exercise_path):
 
 @pytest.mark.ranks(1, init=False)
 def test_each_node_finds_the_meeting_point(exercise_path):
-    """The name of the meeting point stands for one container, in both of them."""
+    """The name of the meeting point is the same container for both nodes."""
     file = compose.read(exercise_path)
     places = {}
     for node in file.nodes:
@@ -79,6 +85,12 @@ def test_each_node_finds_the_meeting_point(exercise_path):
             place is not None,
             f"{node.name} goes to {host}, a name that nobody answers to in its "
             f"container; the names are {known}",
+        )
+        called = " and ".join(other.name for other in file.called(host, node))
+        expect.that(
+            " and " not in called or host == node.hostname,
+            f"{node.name} goes to {host}, which is a name of {called}: sometimes it "
+            "finds the one, sometimes the other",
         )
         places[node.name] = place if isinstance(place, str) else place.name
     first, second = file.nodes
@@ -115,7 +127,7 @@ def test_nodes_mean_the_same_job(exercise_path):
 
 @pytest.mark.ranks(1, init=False)
 def test_nodes_can_be_told_apart(exercise_path):
-    """Each node has a place of its own in the rendezvous."""
+    """The rendezvous can tell the two nodes apart."""
     file = compose.read(exercise_path)
     first, second = file.nodes
     if first.backend == compose.DYNAMIC:

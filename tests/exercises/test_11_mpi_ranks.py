@@ -3,6 +3,7 @@
 import socket
 import time
 from datetime import timedelta
+from types import MappingProxyType
 
 import pytest
 import torch
@@ -37,28 +38,34 @@ def place(rank, local_rank, world_size):
 @pytest.mark.ranks(1)
 def test_numbers_under_open_mpi(exercise, seed):
     """Open MPI's rank, local rank and world size, as whole numbers."""
-    numbers = exercise.numbers(open_mpi(4 + seed, seed, 12))
-    expect.equal(numbers, place(4 + seed, seed, 12), "the numbers under Open MPI")
+    for rank, local_rank in ((4 + seed, seed), (0, 0)):
+        numbers = exercise.numbers(MappingProxyType(open_mpi(rank, local_rank, 12)))
+        wanted = place(rank, local_rank, 12)
+        expect.equal(numbers, wanted, f"the numbers of rank {rank} under Open MPI")
 
 
 @pytest.mark.ranks(1)
 def test_numbers_under_mpich(exercise, seed):
     """The same three numbers under the names of MPICH and Intel MPI."""
-    numbers = exercise.numbers(mpich(8 + seed, seed, 16))
-    expect.equal(numbers, place(8 + seed, seed, 16), "the numbers under MPICH")
+    for rank, local_rank in ((8 + seed, seed), (0, 0)):
+        numbers = exercise.numbers(MappingProxyType(mpich(rank, local_rank, 16)))
+        wanted = place(rank, local_rank, 16)
+        expect.equal(numbers, wanted, f"the numbers of rank {rank} under MPICH")
 
 
 @pytest.mark.ranks(1)
 def test_open_mpi_inside_a_task_of_srun(exercise, seed):
-    """Open MPI started this process, whatever the task that started mpirun was."""
-    environ = {**mpich(0, 0, 2), **open_mpi(4 + seed, seed, 8)}
-    numbers = exercise.numbers(environ)
-    expect.equal(numbers, place(4 + seed, seed, 8), "the numbers of the inner launcher")
+    """Open MPI started this process, even if srun started mpirun."""
+    for rank, local_rank in ((4 + seed, seed), (0, 0)):
+        environ = {**mpich(1, 1, 2), **open_mpi(rank, local_rank, 8)}
+        numbers = exercise.numbers(environ)
+        wanted = place(rank, local_rank, 8)
+        expect.equal(numbers, wanted, "the numbers of the inner launcher")
 
 
 @pytest.mark.ranks(1)
 def test_process_that_mpirun_did_not_start(exercise):
-    """Without any of the names the error says that mpirun did not start it."""
+    """Without any of the names, the error says that mpirun didn't start it."""
     expect.raises(
         exercise.NotStarted,
         exercise.numbers,
@@ -70,15 +77,17 @@ def test_process_that_mpirun_did_not_start(exercise):
 
 @pytest.mark.ranks(1)
 def test_arguments_for_a_host_with_a_name(exercise, seed):
-    """The address and port that were handed over, and this process's numbers."""
+    """The address and port from the environment, and this process's numbers."""
     master = {"MASTER_ADDR": "n1", "MASTER_PORT": str(20000 + seed)}
-    arguments = exercise.group_arguments({**mpich(4 + seed, seed, 8), **master})
-    expected = {
-        "init_method": f"tcp://n1:{20000 + seed}",
-        "rank": 4 + seed,
-        "world_size": 8,
-    }
-    expect.equal(arguments, expected, "the arguments of init_process_group")
+    for host in ("n1", "10.0.0.7"):
+        environ = {**mpich(4 + seed, seed, 8), **master, "MASTER_ADDR": host}
+        arguments = exercise.group_arguments(MappingProxyType(environ))
+        expected = {
+            "init_method": f"tcp://{host}:{20000 + seed}",
+            "rank": 4 + seed,
+            "world_size": 8,
+        }
+        expect.equal(arguments, expected, "the arguments of init_process_group")
 
 
 @pytest.mark.ranks(1)
@@ -98,7 +107,7 @@ def test_what_was_not_handed_over_is_named(exercise, seed):
 
 @pytest.mark.ranks(1)
 def test_arguments_for_an_ipv6_address(exercise, seed):
-    """An IPv6 address stands in brackets before the port."""
+    """An IPv6 address is in brackets before the port."""
     master = {"MASTER_ADDR": f"fd00::{seed}", "MASTER_PORT": "20123"}
     arguments = exercise.group_arguments({**open_mpi(1, 1, 2), **master})
     expect.equal(
@@ -124,7 +133,7 @@ def free_port(rank, shared_dir):
 
 @pytest.mark.ranks(3, 4, init=False, limit=20)
 def test_ranks_meet(exercise, rank, world_size, seed, shared_dir):
-    """With these arguments the ranks really meet and add up their numbers."""
+    """With these arguments, the ranks really connect and add up their numbers."""
     names = open_mpi if seed % 2 else mpich
     environ = names(rank, rank, world_size)
     environ["MASTER_ADDR"] = "127.0.0.1"

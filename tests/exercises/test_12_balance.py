@@ -1,6 +1,7 @@
 """Checks of exercises/12_balance.py."""
 
 import itertools
+import numbers
 import random
 
 import pytest
@@ -24,14 +25,21 @@ def every_split(layers, devices):
 
 def fits(sizes, costs, devices):
     """Say what is wrong with the form of an answer."""
-    expect.that(sizes is not None, "split returns None: is a `return` missing?")
+    expect.that(
+        all(isinstance(size, numbers.Integral) for size in sizes),
+        f"sizes are whole numbers, these are {sizes}",
+    )
     expect.equal(len(sizes), devices, f"the number of sizes for {devices} devices")
     expect.that(min(sizes) >= 1, f"a device got no layer: {sizes}")
     expect.equal(sum(sizes), len(costs), f"the layers of {sizes} together")
 
 
 def check(exercise, costs, devices, best):
-    sizes = list(exercise.split(list(costs), devices))
+    given = list(costs)
+    sizes = exercise.split(given, devices)
+    expect.that(sizes is not None, "split returns None: is a `return` missing?")
+    expect.equal(given, costs, "the costs that split was given, afterwards")
+    sizes = list(sizes)
     fits(sizes, costs, devices)
     expect.equal(
         cost_of(costs, sizes), best, f"the cost of the slowest, {costs} as {sizes}"
@@ -42,23 +50,25 @@ def check(exercise, costs, devices, best):
 def test_slowest(exercise, seed):
     """The slowest device is the one whose layers cost most together."""
     costs = [3, 1, 1, 1, 4, 2]
-    expect.equal(exercise.slowest(costs, [3, 1, 2]), 6, "the cost of [3, 1, 2]")
-    expect.equal(exercise.slowest(costs, [1, 4, 1]), 7, "the cost of [1, 4, 1]")
+    expect.equal(exercise.slowest([*costs], [3, 1, 2]), 6, "the cost of [3, 1, 2]")
+    expect.equal(exercise.slowest([*costs], [1, 4, 1]), 7, "the cost of [1, 4, 1]")
     expect.equal(exercise.slowest([2.5], [1]), 2.5, "the cost of one layer")
     draw = random.Random(seed)
     for _ in range(20):
-        costs = [draw.randint(0, 9) for _ in range(7)]
+        costs = [draw.randint(0, 36) / 4 for _ in range(7)]
         sizes = draw.choice(list(every_split(7, 3)))
-        found = exercise.slowest(costs, sizes)
+        given = list(costs), list(sizes)
+        found = exercise.slowest(*given)
         expect.equal(found, cost_of(costs, sizes), f"the cost of {costs} as {sizes}")
+        expect.equal(given, (costs, sizes), "what slowest was given, afterwards")
 
 
 @pytest.mark.ranks(1)
 def test_sizes_that_do_not_fit(exercise):
     """Sizes that leave layers out, or a device without one, are refused by name."""
-    for sizes in ([2, 2], [4, 2], [5, 0], [6, -1]):
+    for sizes in ([2, 2], [4, 2], [5, 0], [6, -1], []):
         what = f"slowest of 5 layers with sizes {sizes}"
-        words = [str(sizes[0]), str(sizes[1])]
+        words = list(map(str, sizes))
         expect.raises(
             ValueError, exercise.slowest, [1] * 5, sizes, words=words, what=what
         )
@@ -77,8 +87,8 @@ def test_no_split_is_better(exercise, seed):
     draw = random.Random(seed)
     for layers in range(1, 9):
         for devices in range(1, layers + 1):
-            for most in (1, 4, 20):
-                costs = [draw.randint(0, most) for _ in range(layers)]
+            for most, parts in ((0, 1), (1, 1), (20, 1), (12, 4)):  # wholes, quarters
+                costs = [draw.randint(0, most) / parts for _ in range(layers)]
                 costs[draw.randrange(layers)] += draw.choice([0, 25])
                 splits = every_split(layers, devices)
                 check(exercise, costs, devices, min(cost_of(costs, s) for s in splits))
@@ -87,7 +97,7 @@ def test_no_split_is_better(exercise, seed):
 @pytest.mark.ranks(1)
 def test_what_cannot_be_split(exercise):
     """More devices than layers, or no device, is a ValueError."""
-    for layers, devices in ((3, 4), (3, 0), (1, 2)):
+    for layers, devices in ((3, 4), (3, 0), (1, 2), (3, -1), (0, 1)):
         what = f"{layers} layers among {devices} devices"
         expect.raises(ValueError, exercise.split, [1] * layers, devices, what=what)
 

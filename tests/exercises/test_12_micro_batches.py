@@ -10,9 +10,15 @@ from torch import nn
 
 from grader import expect
 
+expect.nothing_is_averaged()
+
 CUTS = {3: [0, 2, 4, 8], 4: [0, 2, 4, 6, 8]}  # world size -> where the parts begin
-# images, micro-batches: chunks of 4 4 4; 3 3 3 2; 2 2 2 2 1; 5
-CASES = [(12, 3), (11, 4), (9, 5), (5, 1)]
+# images, micro-batches: chunks of 4 4 4; 3 3 3 2; 2 2 2 2 1; 5; 2 2 2 and no fourth
+CASES = [(12, 3), (11, 4), (9, 5), (5, 1), (6, 4)]
+CROSSED = (
+    "that of micro-batches which get each other's gradients, for ranks go back in "
+    "different orders: look"
+)
 OPTIMIZERS = {
     "SGD": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9),
     "AdamW": lambda p: torch.optim.AdamW(p, lr=0.02),
@@ -49,6 +55,20 @@ def whole(model, images, labels):
     return loss, {k: p.grad for k, p in alone.named_parameters()}
 
 
+def crossed(model, start, images, labels, micro_batches):
+    """Gradients before layer ``start``, if it sends those of the last one first."""
+    alone, held = copy.deepcopy(model), []
+    chunks = images.chunk(micro_batches), labels.chunk(micro_batches)
+    for x, y in zip(*chunks, strict=True):
+        outputs = alone[:start](x)
+        inputs = outputs.detach().requires_grad_()
+        loss = F.cross_entropy(alone[start:](inputs), y, reduction="sum")
+        held.append((outputs, torch.autograd.grad(loss / len(images), inputs)[0]))
+    for (outputs, _), (_, gradient) in zip(held, held[::-1], strict=True):
+        outputs.backward(gradient)
+    return {name: p.grad for name, p in alone.named_parameters()}
+
+
 @pytest.mark.ranks(1)
 def test_shares_of_the_loss(exercise, seed):
     """The shares of the micro-batches add up to the mean loss of the batch."""
@@ -82,18 +102,34 @@ def test_gradients_of_the_batch(exercise, rank, world_size, seed):
         found = exercise.run_batch(stage, images, labels, micro_batches)
         where = f"({size} images in {micro_batches} micro-batches)"
         if rank == world_size - 1:
-            expect.close(found, loss, f"the loss {where}")
+            scores, last = model(images), len(images.chunk(micro_batches)[-1])
+            share = F.cross_entropy(scores[-last:], labels[-last:]) * last / size
+            mistaken = {
+                "the mean, divided once more by the number of micro-batches": (
+                    loss / micro_batches
+                ),
+                "the share of the last micro-batch alone": share,
+            }
+            expect.close(found, loss, f"the loss {where}", mistaken=mistaken)
         else:
             expect.that(found is None, "only the last rank has a loss to return")
+        expect.still_training(stage.layers, "the layers are")
+        found = []
+        if (size, micro_batches) == CASES[0]:
+            cuts = CUTS[world_size][rank + 1 : -1]
+            found = [crossed(model, cut, images, labels, micro_batches) for cut in cuts]
         for name, parameter in stage.layers.named_parameters():
             what = f"the gradient of {name} {where}"
             expect.that(parameter.grad is not None, f"{what} is None")
-            expect.close(parameter.grad, gradients[name], what)
+            mistaken = {
+                f"{CROSSED} at rank {i}": g[name] for i, g in enumerate(found, rank + 1)
+            }
+            expect.close(parameter.grad, gradients[name], what, mistaken=mistaken)
 
 
 @pytest.mark.ranks(4)
 def test_gradients_add_to_what_is_there(exercise, rank, world_size, seed):
-    """Another batch without a step between them adds its gradients to those before."""
+    """A second batch, with no step in between, adds to the first one's gradients."""
     model, total = network(seed), {}
     stage = stage_of(exercise, model, rank, world_size)
     for number in range(2):
@@ -127,7 +163,7 @@ def test_three_steps(exercise, rank, world_size, seed):
 
 @pytest.mark.ranks(4)
 def test_ranks_work_side_by_side(exercise, rank, world_size, seed, ledger):
-    """All forwards come before the first backward, one message per micro-batch."""
+    """All forwards run before the first backward, with one message per micro-batch."""
     stage = stage_of(exercise, network(seed), rank, world_size)
     images, labels = batch(seed, 12)
     ledger.clear()

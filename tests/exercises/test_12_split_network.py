@@ -9,8 +9,14 @@ from torch import nn
 
 from grader import expect
 
+expect.nothing_is_averaged()
+
 # world size -> pairs of ranks (first layers, last layers); who is in none looks on
 PAIRS = {3: [(2, 0)], 4: [(0, 1), (3, 2)]}
+NOTHING_BACK = (
+    "zeros came back for the activations, as for a received tensor that does not "
+    "require a gradient (T07)"
+)
 OPTIMIZERS = {
     "SGD": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9),
     "AdamW": lambda p: torch.optim.AdamW(p, lr=0.02),
@@ -55,18 +61,30 @@ def run(exercise, rank, pair, model, cut, images, labels):
 
 
 def whole(model, images, labels):
-    """(loss, gradient of the images, gradient of each parameter) in one process."""
-    alone, given = copy.deepcopy(model), images.clone().requires_grad_()
-    loss = F.cross_entropy(alone(given), labels)
+    """(loss, gradient of each parameter) in one process."""
+    alone = copy.deepcopy(model)
+    loss = F.cross_entropy(alone(images), labels)
     loss.backward()
-    return loss, given.grad, {k: p.grad for k, p in alone.named_parameters()}
+    return loss, {k: p.grad for k, p in alone.named_parameters()}
 
 
-def compare(part, gradients, label):
+def compare(part, gradients, label, alone=None):
     for name, parameter in part.named_parameters():
         what = f"the gradient of {name} {label}"
         expect.that(parameter.grad is not None, f"{what} is None")
-        expect.close(parameter.grad, gradients[name], what)
+        mistaken = {f"zero: {NOTHING_BACK}": 0 * gradients[name]}
+        if alone and name in alone:
+            mistaken["that of the activations' sum: give backward() what came"] = alone[
+                name
+            ]
+        expect.close(parameter.grad, gradients[name], what, mistaken=mistaken)
+
+
+def of_the_sum(layers, images):
+    """The gradients of the sum of what ``layers`` gives, without any other layer."""
+    layers = copy.deepcopy(layers)
+    layers(images).sum().backward()
+    return {name: parameter.grad for name, parameter in layers.named_parameters()}
 
 
 @pytest.mark.ranks(3, 4)
@@ -76,32 +94,31 @@ def test_loss_and_gradients(exercise, rank, world_size, seed):
         return
     model = network(seed + pair[0])
     images, labels = batch(seed + pair[0])
-    loss, _, gradients = whole(model, images, labels)
+    loss, gradients = whole(model, images, labels)
+    alone = of_the_sum(model[:3], images) if rank == pair[0] else None
     part, returned = run(exercise, rank, pair, model, 3, images, labels)
     if rank == pair[1]:
         expect.close(returned, loss, "the loss that run_second returns")
-    compare(part, gradients, f"in the {'first' if rank == pair[0] else 'second'} part")
+    expect.still_training(part, "the layers are")
+    label = f"in the {'first' if rank == pair[0] else 'second'} part"
+    compare(part, gradients, label, alone)
 
 
 @pytest.mark.ranks(4)
 def test_every_cut(exercise, rank, world_size, seed):
-    """Wherever the network is cut, also the gradient of the images is right."""
+    """Wherever you cut the network, and for batches of two to seven images."""
     pair = pair_of(rank, world_size)
     for cut in range(2, 8):
         model = network(seed + cut)
         images, labels = batch(seed + cut, size=cut)
-        _, of_images, gradients = whole(model, images, labels)
-        images.requires_grad_()
+        _, gradients = whole(model, images, labels)
         part, _ = run(exercise, rank, pair, model, cut, images, labels)
         compare(part, gradients, f"(cut before layer {cut})")
-        if rank == pair[0]:
-            expect.that(images.grad is not None, "the images got no gradient")
-            expect.close(images.grad, of_images, "the gradient of the images")
 
 
 @pytest.mark.ranks(3)
 def test_three_steps(exercise, rank, world_size, seed):
-    """Each rank steps with an optimizer of its own: the weights are the same."""
+    """Each rank steps its own optimizer, and the weights are the same."""
     if not (pair := pair_of(rank, world_size)):
         return
     for name, make in OPTIMIZERS.items():
@@ -124,7 +141,7 @@ def test_three_steps(exercise, rank, world_size, seed):
 
 @pytest.mark.ranks(4)
 def test_what_travels(exercise, rank, world_size, seed, ledger):
-    """The activations go one way and their gradient the other, and nothing else."""
+    """Activations are sent one way and their gradient the other, and nothing else."""
     pair = pair_of(rank, world_size)
     images, labels = batch(seed)
     model = network(seed)

@@ -1,12 +1,14 @@
 """Checks of exercises/13_bubble.py: everything is counted in a simulated step."""
 
 from fractions import Fraction
+from numbers import Integral, Rational
 
 import pytest
 
 from grader import expect
 
 CASES = [(3, 4), (4, 8), (2, 4), (3, 5), (4, 2), (5, 3), (6, 9), (2, 1), (1, 4), (1, 1)]
+CASES += [(8, 3), (7, 15)]
 
 
 def orders(schedule, p, m):
@@ -59,6 +61,10 @@ def test_bubble_is_what_a_step_idles(exercise):
         found = exercise.bubble(p, m)
         if found is not None and found == total != counted:
             expect.that(False, f"{what}, {found}, is idle over all slots")
+        expect.that(
+            found is None or isinstance(found, Rational),
+            f"{what} is a {type(found).__name__}, {found}; expected a Fraction: exact",
+        )
         expect.equal(found, counted, what)
 
 
@@ -72,6 +78,7 @@ def test_what_a_rank_holds(exercise):
                 what = f"held by rank {rank} of {p} with {schedule}, m = {m}"
                 found = exercise.most_held(schedule, rank, p, m)
                 expect.equal(found, held[rank], what)
+                expect.that(isinstance(found, Integral), f"{what} is no whole number")
 
 
 @pytest.mark.ranks(1)
@@ -87,6 +94,9 @@ def test_fewest_micro_batches(exercise):
         (2, 7, Fraction(2)),
         (5, 8, Fraction(1, 10)),  # impossible
         (1, 9, Fraction(0)),
+        (2, 7, Fraction(1, 7)),  # reached by single images
+        (2, 20, Fraction(1, 10)),  # which no float is
+        (9, 48, Fraction(1, 2)),
     ):
         fits = [
             m

@@ -6,8 +6,19 @@ import torch.distributed as dist
 
 from grader import expect
 
-CASES = [(3, 4), (4, 8), (2, 5), (3, 3), (2, 2), (4, 6), (5, 7), (1, 3), (1, 1)]
-FEW = [(4, 2), (2, 1), (4, 1), (5, 3), (6, 4)]  # fewer micro-batches than ranks
+CASES = [
+    (3, 4),
+    (4, 8),
+    (2, 5),
+    (3, 3),
+    (2, 2),
+    (4, 6),
+    (5, 7),
+    (8, 17),
+    (1, 3),
+    (1, 1),
+]
+FEW = [(4, 2), (2, 1), (4, 1), (5, 3), (6, 4), (9, 7)]  # fewer micro-batches than ranks
 
 
 def case(rank, p, m):
@@ -66,7 +77,7 @@ def test_no_rank_holds_too_much(exercise):
 
 @pytest.mark.ranks(3, 4)
 def test_ranks_that_follow_it_end(exercise, rank, world_size, seed):
-    """Ranks that send numbers along this order all come to the end of the step."""
+    """Ranks that send numbers in this order all finish the step."""
     for m in (2, world_size, 2 * world_size + seed % 2):
         last = world_size - 1
         sums, sent, under_way = {}, {}, []

@@ -1,11 +1,15 @@
 """Checks of exercises/14_column_linear.py."""
 
+import time
+
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
 
 from grader import expect
+
+expect.nothing_is_averaged()
 
 
 def drawn(seed, *shape):
@@ -32,6 +36,9 @@ def test_holds_its_columns(exercise, rank, world_size, seed):
     """weight and bias are this rank's part of 10 outputs, as torch.chunk divides."""
     whole = whole_layer(seed)
     layer = exercise.ColumnLinear(whole)
+    names = sorted(name for name, _ in layer.named_parameters())
+    others = [name for name in names if name not in ("weight", "bias")]
+    expect.that(not others, f"the layer also holds {others}: its part is enough")
     for name in ("weight", "bias"):
         found = getattr(layer, name)
         total = getattr(whole, name).detach()
@@ -45,6 +52,8 @@ def test_holds_its_columns(exercise, rank, world_size, seed):
         expect.close(found, expected, name)
         is_parameter = isinstance(found, nn.Parameter)
         expect.that(is_parameter, f"{name} is no nn.Parameter: nothing would train it")
+        expect.that(found.requires_grad, f"{name} is frozen: it would not be trained")
+        expect.own_memory(found, getattr(whole, name), name)
 
 
 @pytest.mark.ranks(3, 4)
@@ -61,40 +70,58 @@ def test_outputs_and_gradients_are_those_of_the_whole(exercise, rank, world_size
     (expected * weights).sum().backward()
     for name in ("weight", "bias"):
         grad = own(getattr(whole, name).grad, 0, rank, world_size)
-        expect.close(getattr(layer, name).grad, grad, f"the gradient of {name}")
+        expect.gradient(getattr(layer, name), grad, name)
     partial = own(weights, -1, rank, world_size) @ own(
         whole.weight.detach(), 0, rank, world_size
     )
-    expect.close(
-        ours.grad,
+    expect.gradient(
+        ours,
         theirs.grad,
-        "the gradient of the input x",
+        "the input x",
+        why="backward of f returned None, as all_reduce does (C05)",
         mistaken={
-            "what the columns of this rank alone give, never added up (T01)": partial
+            "what the columns of this rank alone give, never added up (T01)": partial,
+            "the mean over the ranks, where their sum is wanted": (
+                theirs.grad / world_size
+            ),
+            f"added up again, so that it is {world_size} times too big": (
+                world_size * theirs.grad
+            ),
+            "the sum, with this rank's own part in it once more": (
+                theirs.grad + partial
+            ),
         },
     )
 
 
 @pytest.mark.ranks(3)
 def test_leaves_the_gradient_that_it_is_given(exercise, rank, world_size, seed):
-    """A gradient that another part of the graph needs, too, is not overwritten."""
+    """A gradient that another part of the graph also needs isn't overwritten."""
     x, other = (drawn(seed + k, 4, 5).requires_grad_() for k in (0, 1))
     doubled = 2 * other
     both = exercise.CopyToRanks.apply(x) + doubled
     weights = (rank + 1) * drawn(seed + 2, 4, 5)
-    (both * weights).sum().backward()
+    loss = (both * weights).sum()
+    if rank == 1:
+        time.sleep(0.1)
+    loss.backward()
     total = sum(range(1, world_size + 1)) * drawn(seed + 2, 4, 5)
-    expect.close(x.grad, total, "the gradient of x", local=weights)
-    expect.close(other.grad, 2 * weights, "the gradient of what was added to f(x)")
+    expect.gradient(x, total, "x", local=weights)
+    overwritten = {
+        "overwritten by that of x: backward of f changed the tensor that autograd gave "
+        "it; sum a copy": 2 * total
+    }
+    what = "what was added to f(x)"
+    expect.gradient(other, 2 * weights, what, mistaken=overwritten)
 
 
 @pytest.mark.ranks(3)
 def test_stride_zero_gradient(exercise, rank, world_size, seed):
-    """The gradient of sum() is one number in memory: it can be added up as well."""
+    """A gradient from sum(), one number in memory, is added up as well."""
     x = drawn(seed, 50, 40).requires_grad_()
     exercise.CopyToRanks.apply(x).sum().backward()
     expected = torch.full_like(x, float(world_size))
-    expect.close(x.grad, expected, "the gradient of f(x).sum()")
+    expect.gradient(x, expected, "x in f(x).sum()")
 
 
 @pytest.mark.ranks(4)

@@ -1,12 +1,17 @@
 """Checks of exercises/14_vocabulary_loss.py."""
 
+import time
+
 import pytest
 import torch
 import torch.nn.functional as F
 
 from grader import expect
 
+expect.nothing_is_averaged()
+
 PLACES, VOCABULARY = 12, 10
+SIZES = {3: [5, 2, 3], 4: [1, 4, 2, 3]}  # columns of each rank
 
 
 def problem(seed, rank, world_size, scale=1.0):
@@ -16,34 +21,52 @@ def problem(seed, rank, world_size, scale=1.0):
     scores = scale * torch.randn(*shape, generator=generator, dtype=torch.float64)
     # an order in which no rank has the largest of every place, and each has targets
     targets = (torch.randperm(PLACES, generator=generator) * 7) % VOCABULARY
-    each = -(-VOCABULARY // world_size)
-    own = scores.chunk(world_size, 1)[rank]
-    return scores, targets, own.clone(), rank * each
+    sizes = SIZES[world_size]
+    own = scores.split(sizes, 1)[rank]
+    return scores, targets, own.clone(), sum(sizes[:rank])
 
 
 @pytest.mark.ranks(3, 4)
 def test_largest_score_of_all_ranks(exercise, rank, world_size, seed):
-    """largest_of_all gives the largest of each place, on any rank; scores stay."""
+    """largest_of_all gives each place's largest score; the scores don't change."""
     scores, _, own, _ = problem(seed, rank, world_size)
     before = own.clone()
+    if rank == 1:
+        time.sleep(0.1)
     found = exercise.largest_of_all(own)
     expected = scores.max(dim=1).values
     local = own.max(dim=1).values
-    expect.close(found, expected, "the largest scores", local=local)
-    expect.close(own, before, "the scores that were given, afterwards")
+    maxima = torch.stack([s.amax(1) for s in scores.split(SIZES[world_size], 1)])
+    mistaken = {
+        "the sum of the ranks' largest": maxima.sum(0),
+        "the mean of the ranks' largest": maxima.mean(0),
+        "one maximum for all places": expected.max().expand(PLACES),
+    }
+    what = "the largest scores"
+    expect.close(found, expected, what, local=local, mistaken=mistaken)
+    expect.unchanged(own, before, "the scores that were given, afterwards")
     found = exercise.largest_of_all(own - 100)
     expect.close(found, expected - 100, "the largest scores, if all are negative")
 
 
 @pytest.mark.ranks(3, 4)
 def test_score_of_each_target(exercise, rank, world_size, seed):
-    """score_of_target gives it on all ranks, whichever rank has the column."""
+    """score_of_target gives all ranks the score, whichever rank has the column."""
     scores, targets, own, first = problem(seed, rank, world_size)
-    before = own.clone()
+    before, entries = own.clone(), targets.clone()
+    if rank == 1:
+        time.sleep(0.1)
     found = exercise.score_of_target(own, targets, first)
-    expected = scores.gather(1, targets[:, None]).squeeze(1)
-    expect.close(found, expected, "the scores of the targets")
-    expect.close(own, before, "the scores that were given, afterwards")
+    expected = scores.gather(1, entries[:, None]).squeeze(1)
+    here = (entries >= first) & (entries < first + own.shape[1])
+    mistaken = {
+        "what this rank has, never added up": expected.where(here, 0),
+        "the larger of the target's score and 0": expected.clamp(min=0),
+        "the mean over the ranks, where their sum is wanted": expected / world_size,
+    }
+    expect.close(found, expected, "the scores of the targets", mistaken=mistaken)
+    expect.unchanged(own, before, "the scores that were given, afterwards")
+    expect.unchanged(targets, entries, "the targets that were given, afterwards")
 
 
 def loss_and_gradient(exercise, seed, rank, world_size, scale):
@@ -56,7 +79,8 @@ def loss_and_gradient(exercise, seed, rank, world_size, scale):
     expected = F.cross_entropy(scores, targets, reduction="none")
     (losses * weights).sum().backward()
     (expected * weights).sum().backward()
-    columns = scores.grad.chunk(world_size, 1)[rank]
+    columns = scores.grad.split(SIZES[world_size], 1)[rank]
+    expect.that(own.grad is not None, "the own scores got no gradient")
     return (losses, own.grad), (expected, columns)
 
 
@@ -69,14 +93,30 @@ def test_loss_is_that_of_one_process(exercise, rank, world_size, seed):
 
 @pytest.mark.ranks(3, 4)
 def test_gradient_is_that_of_one_process(exercise, rank, world_size, seed):
-    """Of the own scores, each place weighted differently."""
+    """Gradients of this rank's scores, each place weighted differently."""
     mine, whole = loss_and_gradient(exercise, seed, rank, world_size, 1.0)
-    expect.close(mine[1], whole[1], "the gradient of the own scores")
+    weights = 1 + torch.arange(PLACES, dtype=torch.float64)[:, None]
+    _, targets, own, first = problem(seed, rank, world_size)
+    last = own.shape[1] - 1
+    taken = weights * F.one_hot((targets - first).clamp(0, last), last + 1)
+    mine_taken = taken * ((targets >= first) & (targets <= first + last))[:, None]
+    mistaken = {
+        "not multiplied by the gradient of each place's loss": whole[1] / weights,
+        f"{world_size} times too big: added up, though it was whole (T04)": (
+            world_size * whole[1]
+        ),
+        "divided by the number of places": whole[1] / PLACES,
+        "less by 1 in a column of each place, also where the target is not ``mine``": (
+            whole[1] + mine_taken - taken
+        ),
+    }
+    what = "the gradient of the own scores"
+    expect.close(mine[1], whole[1], what, mistaken=mistaken)
 
 
 @pytest.mark.ranks(3, 4)
 def test_large_scores(exercise, rank, world_size, seed):
-    """Scores of some thousands: nothing overflows, and nothing is lost."""
+    """Scores of several thousand: nothing overflows, and nothing is lost."""
     mine, whole = loss_and_gradient(exercise, seed, rank, world_size, 600.0)
     expect.close(mine[0], whole[0], "the losses of large scores")
     expect.close(mine[1], whole[1], "the gradient of large scores")

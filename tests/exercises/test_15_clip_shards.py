@@ -1,5 +1,7 @@
 """Checks of exercises/15_clip_shards.py."""
 
+import time
+
 import pytest
 import torch
 import torch.distributed as dist
@@ -39,17 +41,28 @@ def whole(shards, world_size):
     return joined
 
 
-def compare(exercise, rank, world_size, seed, max_norm, label):
-    everybody = gradients_of(seed, world_size)
+def compare(exercise, rank, world_size, seed, max_norm, label, size=1.0):
+    everybody = [size * layer for layer in gradients_of(seed, world_size)]
     mine = [layer[rank].clone() for layer in everybody]
+    if rank == 1:
+        time.sleep(0.05)
     shards, norm = exercise.average_and_clip(mine, max_norm)
+    for given, layer in zip(mine, everybody, strict=True):
+        what = "the gradients that were given, afterwards"
+        expect.unchanged(given, layer[rank], what)
     expected, expected_norm = reference(everybody, max_norm)
     expect.equal(len(shards), len(LAYERS), "number of shards")
-    for n, shard, value in zip(LAYERS, shards, expected, strict=True):
+    before = expected_norm.clamp(min=1e-6)
+    for n, shard, value, layer in zip(LAYERS, shards, expected, everybody, strict=True):
         own = value.view(world_size, n)[rank]
         expect.equal(tuple(shard.shape), (n,), "the shape of a shard")
-        expect.close(shard, own, f"a shard of {n} numbers {label}")
-    one = torch.as_tensor(norm).detach().reshape(())
+        one, mean = f"a shard of {n} numbers {label}", layer.mean(0)
+        mean = mean.view(world_size, n)[rank]
+        mistaken = {
+            "scaled by max_norm / norm, without the 1e-6": mean * max_norm / before,
+            "not scaled": mean,
+        }
+        expect.close(shard, own, one, mistaken=mistaken)
     means = torch.cat([layer.mean(0).view(world_size, -1) for layer in everybody], 1)
     norms = means.norm(dim=1)  # of each rank's shards
     mistaken = {
@@ -58,14 +71,20 @@ def compare(exercise, rank, world_size, seed, max_norm, label):
         "the root of the mean of all ranks' squares, not of their sum": (
             norms.square().mean().sqrt()
         ),
+        "the norm after the scaling": expected_norm * max_norm / (expected_norm + 1e-6),
+        "the square of the norm, without the root": expected_norm.square(),
+        "the norm of this rank's own gradient, before the mean": torch.cat(
+            [layer[rank] for layer in everybody]
+        ).norm(),
     }
-    expect.close(one, expected_norm, f"the norm {label}", mistaken=mistaken)
+    expect.close(norm, expected_norm, f"the norm {label}", mistaken=mistaken)
 
 
 @pytest.mark.ranks(3, 4)
 def test_short_gradient_is_only_averaged(exercise, rank, world_size, seed):
     """A gradient shorter than max_norm is averaged, and not scaled at all."""
     compare(exercise, rank, world_size, seed, 1e6, "of a gradient that is not clipped")
+    compare(exercise, rank, world_size, seed, 0.5, "of zeros", size=0.0)
 
 
 @pytest.mark.ranks(3, 4)
@@ -85,7 +104,7 @@ def test_every_rank_knows_the_norm(exercise, rank, world_size, seed):
     mine = [layer[rank].clone() for layer in everybody]
     shards, norm = exercise.average_and_clip(mine, 0.5)
     expected, expected_norm = reference(everybody, 0.5)
-    expect.close(torch.as_tensor(norm).reshape(()), expected_norm, "the norm")
+    expect.close(norm, expected_norm, "the norm")
     for found, value in zip(whole(shards, world_size), expected, strict=True):
         expect.close(found, value, "a layer's gradient, joined from all shards")
 
@@ -101,9 +120,10 @@ def test_only_numbers_travel_for_the_norm(exercise, rank, world_size, seed, ledg
     for found, value in zip(whole(shards, world_size), expected, strict=True):
         expect.close(found, value, "a layer's gradient, joined from all shards")
     kinds = ("all_reduce", "all_gather", "all_gather_single", "broadcast", "gather")
+    used = sorted({row.op for row in rows if row.op in kinds})
     sent = sum(row.numel for row in rows if row.op in kinds)
     expect.right_way(
         sent <= world_size,
-        f"this rank has handed {sent} numbers to {', '.join(kinds[:2])} or the like; "
-        "the norm needs one number from each rank, the sum of its squares",
+        f"{sent} numbers went through {' and '.join(used)}: a reduce-scatter gives a "
+        "rank just its shard, and the norm needs one number from each rank",
     )

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from torch import nn
+from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor import DTensor
 
 from grader import expect
@@ -41,11 +42,32 @@ def batches(seed, world_size):
     return torch.randn(3, world_size, 4, 5, generator=generator, dtype=torch.float64)
 
 
-def trained_alone(seed, make, inputs, decay=0.1):
+def check_groups(network, optimizer):
+    """The optimizer has every parameter that computes, with the right decay."""
+    decays = {
+        id(parameter): group["weight_decay"]
+        for group in optimizer.param_groups
+        for parameter in group["params"]
+    }
+    for name, parameter in network.named_parameters():
+        expect.that(
+            id(parameter) in decays,
+            f"{name} as the model has it now is not in the optimizer: it stays what it "
+            "was at the beginning, no step reaches it",
+        )
+        decay, matrix = decays[id(parameter)], parameter.dim() >= 2
+        expect.that(decay or not matrix, f"{name} is trained without weight decay")
+        expect.that(
+            matrix or not decay,
+            f"{name} is trained with weight decay, which is for matrices",
+        )
+
+
+def trained_alone(seed, make, inputs):
     network = Network(seed)
     matrices = [p for p in network.parameters() if p.dim() >= 2]
     others = [p for p in network.parameters() if p.dim() < 2]
-    groups = [{"params": matrices, "weight_decay": decay}, {"params": others}]
+    groups = [{"params": matrices, "weight_decay": 0.1}, {"params": others}]
     optimizer = make(groups)
     for step in inputs:
         optimizer.zero_grad()
@@ -64,6 +86,11 @@ def test_parameters_are_sharded(exercise, rank, world_size, seed):
             isinstance(parameter, DTensor),
             f"{name} is still whole on this rank: fully_shard has not reached it",
         )
+    expect.that(
+        isinstance(network, FSDPModule),
+        "the model itself was not given to fully_shard: then each block is a root, and "
+        "a root stays whole after forward",
+    )
 
 
 @pytest.mark.ranks(3, 4, limit=20)
@@ -75,27 +102,24 @@ def test_training_moves_the_parameters(exercise, rank, world_size, seed):
         optimizer = exercise.shard(network, make)
         expect.that(
             isinstance(optimizer, torch.optim.Optimizer),
-            f"shard should return the optimizer, and returned {type(optimizer)}",
+            "shard should return the optimizer, and returned "
+            f"{'None' if optimizer is None else type(optimizer).__name__}",
         )
+        check_groups(network, optimizer)
+        expect.still_training(network, "the model is")
         for step in inputs:
             optimizer.zero_grad()
             network(step[rank]).square().mean().backward()
             optimizer.step()
-        begin = Network(seed).state_dict()
-        plain = trained_alone(seed, make, inputs, decay=0).state_dict()
         for key, value in trained_alone(seed, make, inputs).state_dict().items():
             found = network.state_dict()[key]
             found = found.full_tensor() if isinstance(found, DTensor) else found
-            mistaken = {"what it was at the beginning: no step reaches it": begin[key]}
-            if value.dim() >= 2:
-                mistaken["what it becomes without weight decay"] = plain[key]
-            what = f"{key} after 3 steps of {name}"
-            expect.close(found, value, what, mistaken=mistaken)
+            expect.close(found, value, f"{key} after 3 steps of {name}")
 
 
 @pytest.mark.ranks(3, limit=20)
-def test_one_block_is_whole_at_a_time(exercise, rank, world_size, seed):
-    """Each block is a group: the others stay in shards while it computes."""
+def test_one_block_is_whole_at_a_time(exercise, rank, world_size, seed, ledger):
+    """Each block is a group, and the rest is one: others stay in shards meanwhile."""
     network = Network(seed)
     exercise.shard(network, OPTIMIZERS["SGD"])
     others_whole = []
@@ -107,10 +131,18 @@ def test_one_block_is_whole_at_a_time(exercise, rank, world_size, seed):
 
     for number, block in enumerate(network.blocks):
         block[1].register_forward_hook(lambda *_, n=number: look(n))
-    network(batches(seed, world_size)[0][rank]).square().mean().backward()
+    ledger.clear()
+    outputs = network(batches(seed, world_size)[0][rank])
+    groups = ledger.count("all_gather_single", "all_gather")
+    outputs.square().mean().backward()
     expect.equal(len(others_whole), 3, "blocks that have computed")
     expect.right_way(
         others_whole == [0, 0, 0],
         f"while block 0, 1 and 2 compute, {others_whole} parameters of other blocks "
         "are whole, too: each block should be a group of its own",
+    )
+    expect.right_way(
+        groups == 4,
+        f"forward gathers {groups} times: with a group for each of the three blocks "
+        "and one for the rest of the model, it is 4 times",
     )

@@ -1,5 +1,7 @@
 """Checks of exercises/15_zero_1.py."""
 
+import time
+
 import pytest
 import torch
 import torch.distributed as dist
@@ -62,13 +64,52 @@ def trained_alone(seed, make, inputs):
     return network
 
 
+def wrong_steps(seed, inputs, before, after, rank, world_size):
+    """What the first step of SGD becomes by a wrong gradient, by its name."""
+    still = before * (1 - 0.1 * 0.1)  # what weight decay alone leaves
+    step = still - after  # 0.1 times the mean gradient
+    own = still.clone()
+    numel = -(-len(before) // world_size)
+    for owner in range(world_size):
+        network = Network(seed)
+        loss_of(network(inputs[0][owner])).backward()
+        network.unused.grad = torch.zeros_like(network.unused)
+        grads = torch.cat(
+            [p.grad.flatten() for p in network.parameters() if p.requires_grad]
+        )
+        part = slice(owner * numel, (owner + 1) * numel)
+        own[part] -= 0.1 * grads[part]
+    partly = own_part_only(before, after, rank, world_size)
+    without = torch.cat([after[:-2], before[-2:]])  # the two numbers of `unused`
+    return {
+        "right but for a parameter whose grad is None: its gradient is 0, and weight "
+        "decay changes it": without,
+        "what it was before the step": before,
+        "stepped in this rank's shard only: the others' shards did not arrive": partly,
+        "stepped by the sum of the ranks' gradients, never divided by the world size "
+        "(C03)": still - world_size * step,
+        "stepped by the mean of the gradients, divided by the world size once more "
+        "(C04)": still - step / world_size,
+        "stepped in each shard by its own rank's gradient: the ranks' gradients were "
+        "never averaged (P02)": own,
+    }
+
+
 def trained(exercise, seed, make, inputs, rank):
     network = Network(seed)
     optimizer = exercise.ShardedOptimizer(network.parameters(), make)
     for step in inputs:
         optimizer.zero_grad()
         loss_of(network(step[rank])).backward()
+        if rank == 1:
+            time.sleep(0.05)
+        grads = {k: p.grad for k, p in network.named_parameters() if p.grad is not None}
+        before = {key: grad.clone() for key, grad in grads.items()}
         optimizer.step()
+        for key, grad in before.items():
+            found = dict(network.named_parameters())[key].grad
+            expect.that(found is not None, f"{key}.grad is gone after step")
+            expect.unchanged(found, grad, f"{key}.grad after step")
     return network, optimizer
 
 
@@ -81,23 +122,57 @@ def own_part_only(before, after, rank, world_size):
     return mixed
 
 
+def check_shard(exercise, seed, rank, world_size):
+    """self.shard is this rank's part of all parameters, a new nn.Parameter."""
+    network = Network(seed)
+    shard = exercise.ShardedOptimizer(network.parameters(), OPTIMIZERS["SGD"]).shard
+    expect.that(isinstance(shard, nn.Parameter), "self.shard is no nn.Parameter")
+    numel = -(-len(flat(network.parameters())) // world_size)
+    whole = nn.functional.pad(flat(network.parameters()), (0, world_size))
+    expect.that(
+        shard.shape == (numel,),
+        f"self.shard has shape {list(shard.shape)}, expected [{numel}]: nothing is "
+        "saved by a shard of another length than 1 / W of all, rounded up",
+    )
+    expect.close(shard, whole[rank * numel : (rank + 1) * numel], "self.shard")
+
+
 @pytest.mark.ranks(3, 4)
-def test_one_step(exercise, rank, world_size, seed):
+def test_one_step(exercise, rank, world_size, seed, ledger):
     """One step gives every rank the parameters that one process has after it."""
+    check_shard(exercise, seed, rank, world_size)
     make = OPTIMIZERS["SGD"]
     inputs = batches(seed, world_size)[:1]
     before = flat(Network(seed).parameters())
     after = flat(trained_alone(seed, make, inputs).parameters())
     network, _ = trained(exercise, seed, make, inputs, rank)
     found = flat(network.parameters())
-    partly = own_part_only(before, after, rank, world_size)
+    roots = {row.root for row in ledger.rows if row.op == "reduce"}
+    expect.that(
+        roots in (set(), set(range(world_size))),
+        "reduce gives its sum to one rank alone, and leaves rubbish in the tensors of "
+        "the others (C06): every rank needs its own shard",
+    )
     what = "all parameters, laid side by side, after one step of SGD"
-    names = {
-        "what it was before the step": before,
-        "stepped in this rank's shard only: the others' shards did not arrive": partly,
-    }
+    names = wrong_steps(seed, inputs, before, after, rank, world_size)
     expect.close(found, after, what, mistaken=names)
     expect.same_on_all_ranks(found, what)
+
+
+def check_fewer_numbers_than_ranks(exercise, rank, world_size):
+    """The step is right even if the last ranks hold only padding."""
+    start = torch.tensor([0.5, -2.0], dtype=torch.float64)
+    alone, mine = nn.Parameter(start.clone()), nn.Parameter(start.clone())
+    optimizer = exercise.ShardedOptimizer([mine], OPTIMIZERS["AdamW"])
+    reference = OPTIMIZERS["AdamW"]([alone])
+    for step in (1.0, 2.0):
+        mine.grad = step * (rank + start)
+        alone.grad = step * ((world_size - 1) / 2 + start)
+        optimizer.step()
+        reference.step()
+    expect.close(
+        mine, alone.detach(), "a parameter of 2 numbers after 2 steps of AdamW"
+    )
 
 
 @pytest.mark.ranks(3, 4)
@@ -111,6 +186,7 @@ def test_trains_like_one_process(exercise, rank, world_size, seed):
             network.named_parameters(), expected.parameters(), strict=True
         ):
             expect.close(a.detach(), b.detach(), f"{key} after 3 steps of {name}")
+    check_fewer_numbers_than_ranks(exercise, rank, world_size)
 
 
 @pytest.mark.ranks(3, 4)
@@ -146,12 +222,15 @@ def test_no_more_travels_than_must(exercise, rank, world_size, seed, ledger):
     loss_of(network(inputs[0][rank])).backward()
     ledger.clear()
     optimizer.step()
-    large = [row.op for row in ledger.rows if row.op == "all_reduce" and row.numel > 2]
+    gives_all = ("all_reduce", "all_gather", "all_gather_single", "broadcast", "gather")
+    rows = [row for row in ledger.rows if row.op in gives_all]
+    large = [row.op for row in rows if row.numel > optimizer.numel]
     expected = flat(trained_alone(seed, make, inputs).parameters())
     expect.close(flat(network.parameters()), expected, "the parameters after a step")
     expect.right_way(
         not large,
-        "the gradients went through an all_reduce, which gives every rank all of "
-        "them. This rank needs its own shard: a reduce-scatter sends half as much",
+        f"the gradients went through an {', '.join(large)}, which gives every rank all "
+        "of them. This rank needs its own shard: a reduce-scatter sends half as much, "
+        "or less",
     )
     dist.barrier()

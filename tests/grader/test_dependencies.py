@@ -61,6 +61,16 @@ def test_every_python_on_linux_and_macos_has_wheels(resolve, platform, python):
     assert "darwin" not in platform or "nvidia" not in chosen
 
 
+def test_set_up_names_the_only_torch_that_is_installed():
+    project, page = ROOT / "pyproject.toml", ROOT / "docs" / "setup.rst"
+    oldest, next_one = re.findall(r'"torch>=([\d.]+),<([\d.]+)"', project.read_text())[
+        0
+    ]
+    major, minor = map(int, oldest.split("."))
+    assert next_one == f"{major}.{minor + 1}"
+    assert f"always PyTorch {oldest}." in page.read_text()
+
+
 def test_every_direct_dependency_is_pinned():
     pins = {
         line.split("==")[0]

@@ -21,22 +21,25 @@ FAULT = "len(exercise_that_does_not_exist)"
 # Appended to a solution: what the check calls computes as before, but returns an
 # object of no use; what the file itself calls returns what it should.
 ODD = """
-import functools as _functools, sys as _sys, types as _types
+import functools as _functools, threading as _threading, types as _types
+_calls = _threading.local()
 def _odd(function):
     @_functools.wraps(function)
     def call(*args, **kwargs):
-        value = function(*args, **kwargs)
-        caller = _sys._getframe(1)
-        while caller.f_globals["__name__"] == "grader.engine.handed":
-            caller = caller.f_back
-        own = caller.f_globals is globals()
-        return value if own or value is None else object()
+        _calls.open = getattr(_calls, "open", 0) + 1
+        try:
+            value = function(*args, **kwargs)
+        finally:
+            _calls.open -= 1
+        return value if _calls.open or value is None else object()
     return call
 for _owner in [globals(), *(_k for _k in list(globals().values()) if
                isinstance(_k, type) and _k.__module__ == __name__)]:
     _names = _owner if isinstance(_owner, dict) else vars(_owner)
     for _name, _value in list(_names.items()):
-        if not isinstance(_value, _types.FunctionType) or _name.startswith("_"):
+        if not isinstance(_value, _types.FunctionType) or not (
+            _name == "__init__" or _name[0] != "_"
+        ):
             continue
         if isinstance(_owner, dict):
             _owner[_name] = _odd(_value)
@@ -68,6 +71,7 @@ def odd_answer(exercise: Exercise) -> str:
     return with_answers(solution, dict.fromkeys(numbers, text))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("exercise", CATALOG, ids=lambda e: e.name)
 def test_fault_of_a_check_asks_for_a_report(exercise, engine, tmp_path):
     check = broken(exercise, tmp_path)
@@ -80,6 +84,7 @@ def test_fault_of_a_check_asks_for_a_report(exercise, engine, tmp_path):
     assert EXIT_STATUS[verdict.kind.status] == 3
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("exercise", CATALOG, ids=lambda e: e.name)
 def test_value_of_another_type_blames_no_line(exercise, engine, tmp_path):
     file = tmp_path / exercise.file
@@ -87,6 +92,17 @@ def test_value_of_another_type_blames_no_line(exercise, engine, tmp_path):
     verdict = engine.grade(exercise, file).verdict
     allowed = (Kind.WRONG_VALUE, Kind.WRONG_WAY, Kind.RIGHT)  # some return nothing
     assert verdict.kind in allowed, verdict.message
+
+
+def test_whole_numbers_out_of_a_module_are_told(engine, tmp_path):
+    exercise = next(e for e in CATALOG if e.name == "05_ddp_by_hand")
+    file = tmp_path / exercise.file
+    right = "return self.module(*inputs)"
+    file.write_text(exercise.solution.read_text().replace(right, f"{right}.long()"))
+    verdict = engine.grade(exercise, file).verdict
+    assert verdict.kind is Kind.WRONG_VALUE, verdict.message
+    assert "the output of forward" in verdict.message
+    assert "has dtype int64, expected float64" in verdict.message
 
 
 CHECK = '''
@@ -119,6 +135,28 @@ CASES = {
         "class Meter:\n    def read(self) -> dict[str, float]: return {1: 2}",
         "exercise.Meter().read()['loss']",
         (Kind.WRONG_VALUE, "read", "returned dict, expected dict[str, float]"),
+    ),
+    "a tensor that equals the number that is promised": (
+        "import torch\ndef answer() -> int | None: return torch.tensor(7)",
+        "expect.equal(exercise.answer(), 7, 'the answer')",
+        (Kind.WRONG_VALUE, "answer", "returned Tensor, expected int | None"),
+    ),
+    "tensors in a list of numbers": (
+        "import torch\ndef answer() -> list[tuple[str, int]]:\n"
+        "    return [('forward', torch.tensor(7))]",
+        "expect.equal(exercise.answer(), [('forward', 7)], 'the answer')",
+        (Kind.WRONG_VALUE, "answer", "expected list[tuple[str, int]]"),
+    ),
+    "a generator where a list is promised": (
+        "def answer() -> list[int]: yield 7",
+        "expect.equal(list(exercise.answer()), [7], 'the answer')",
+        (Kind.WRONG_VALUE, "answer", "returned generator, expected list[int]"),
+    ),
+    "a tuple for a list, and a tensor in a list of tensors": (
+        "import torch\ndef answer() -> tuple[list[torch.Tensor], float]:\n"
+        "    return (torch.tensor(7),), 1.0",
+        "expect.equal(exercise.answer()[0][0], torch.tensor(7), 'the answer')",
+        (Kind.RIGHT, ""),
     ),
     "is not there": (
         "def question(): pass",
@@ -154,6 +192,12 @@ CASES = {
         "import torch\ndef answer() -> torch.Tensor: return torch.ones(())",
         "exercise.answer().backward()",
         (Kind.WRONG_VALUE, "the backward pass", "does not require grad"),
+    ),
+    "a module of the check gets an input of another shape": (
+        "import torch\ndef answer(module): return module(torch.ones(3, 2))",
+        "class Network(torch.nn.Module):\n        def forward(self, x):\n"
+        "            return x @ torch.ones(3, 1)\n    exercise.answer(Network())",
+        (Kind.WRONG_VALUE, "the module that your code calls cannot compute", "mat1"),
     ),
     "an array where a number is wanted": (
         "import numpy\ndef answer(): return numpy.zeros(3)",

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import practice_cluster
+from grader import expect
 from grader.checks import checks_in
 from grader.engine.engine import Engine
 from grader.jobs.cluster_of_checks import ClusterOfChecks
@@ -140,6 +141,53 @@ def test_job_has_not_the_variables_of_the_check(dry, tmp_path, monkeypatch):
     monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
     text = 'echo "[${RANK-}${MASTER_ADDR-}]"\n'
     assert dry.submit(write(tmp_path, text)).output == "[]\n"
+
+
+def test_option_that_is_not_there_is_no_forgotten_return():
+    launch = Launch("torchrun", "n2", ("--nnodes", "3:3", "x.py"), "/")
+    expect.told([launch], "--nnodes", "3")
+    with pytest.raises(expect.Mismatch) as caught:
+        expect.told([launch], "--rdzv-id", "7")
+    assert str(caught.value) == "torchrun on n2 was not told --rdzv-id"
+    assert caught.value.suspicion == ""
+    with pytest.raises(expect.Mismatch, match="--nnodes of torchrun on n2: is '3'"):
+        expect.told([launch], "--nnodes", "2")
+
+
+def test_launch_fails_on_the_hosts_that_were_asked_for(dry, tmp_path):
+    script = write(tmp_path, HEAD + "srun torchrun x.py\n")
+    job = dry.submit(script, nodes=3, only_launch=True, failing_hosts=("n2",))
+    assert (job.state, job.exit_code) == ("FAILED", 1)
+    assert job.hosts("torchrun") == ["n1", "n2", "n3"]
+    assert dry.submit(script, nodes=3, only_launch=True).state == "COMPLETED"
+
+
+def test_task_of_pbsdsh_that_fails_is_told_of_in_a_dry_run(dry, tmp_path):
+    text = f"echo $PBS_JOBID; pbsdsh -- {tmp_path}/.venv/bin/torchrun x.py\n"
+    script = write(tmp_path, text, "job.pbs")
+    job = dry.submit(script, only_launch=True, failing_hosts=("n2",))
+    said = ["4711.head", "pbsdsh: task 0x00000001 exit status 1"]
+    assert (job.exit_code, job.output.splitlines()) == (0, said)
+    job = dry.submit(script, only_launch=True)
+    assert job.output.splitlines() == ["4712.head"]  # each job has another number
+
+
+def test_how_srun_is_called_is_written_down(dry, tmp_path):
+    text = HEAD + "SLURM_WAIT=60 timeout 9 srun --ntasks=2 torchrun x.py\n"
+    job = dry.submit(write(tmp_path, text), nodes=2)
+    assert job.state == "COMPLETED", job.output
+    (srun,) = job.started("srun")
+    assert (srun.option("--ntasks"), srun.option("--wait")) == ("2", "60")
+    assert [launch.args[0] for launch in job.started("timeout")] == ["9"]
+    assert job.hosts("torchrun") == ["n1", "n2"]
+
+
+def test_what_a_shell_did_not_find_is_the_complaint(dry, tmp_path):
+    job = dry.submit(write(tmp_path, "cd nowhere\necho a\necho b\nfalse\n"))
+    assert job.complaint.endswith(
+        "job.sbatch: line 1: cd: nowhere: No such file or directory"
+    )
+    assert dry.submit(write(tmp_path, "false\n")).complaint.startswith("the job ended")
 
 
 def test_dry_run_that_does_not_end_is_stopped(dry, tmp_path):

@@ -95,6 +95,7 @@ def test_untouched_exercises_are_skipped_as_not_started(small_workshop):
     assert "not started" in done.stdout
 
 
+@pytest.mark.full
 def test_solutions_pass(small_workshop):
     done = pytest_in(small_workshop, "--solutions")
     assert done.returncode == 0, done.stdout
@@ -125,6 +126,7 @@ def test_x_k_and_seeds_choose_what_runs(small_workshop):
     assert "10 passed" in seeds
 
 
+@pytest.mark.full
 def test_exercises_of_another_folder_are_graded(small_workshop, tmp_path):
     theirs = tmp_path / "ada"
     theirs.mkdir()
@@ -151,6 +153,7 @@ def test_xdist_and_junit_report_the_same(small_workshop):
     assert all("wrong value" in (failure.text or "") for failure in failures)
 
 
+@pytest.mark.full
 def test_verbose_shows_the_ledger(small_workshop):
     wrong = SOLUTION.replace("dist.all_reduce(t)", "dist.all_reduce(t); t += 1")
     (small_workshop / "exercises/01_sum.py").write_text(wrong)

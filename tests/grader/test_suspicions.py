@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from grader import expect
-from grader.verdicts.classics import calls, exceptions, hangs, values
+from grader.verdicts.classics import calls, exceptions, hangs, scripts, values
 from grader.verdicts.classics.classic import first_seen
 from grader.verdicts.classics.exceptions import of_exception
 from grader.verdicts.classics.table import CLASSICS
@@ -26,7 +26,10 @@ TABLES = {
     "differences": calls.IN_DIFFERENCES,
     "messages": hangs.IN_MESSAGES,
     "counts": hangs.IN_COUNTS,
+    "groups": hangs.IN_GROUPS,
     "exceptions": exceptions.IN_EXCEPTIONS,
+    "crashes": exceptions.IN_CRASHES,
+    "scripts": scripts.IN_SCRIPTS,
 }
 
 
@@ -39,15 +42,16 @@ def value(actual: list, expected: list, own=None, scale=None, world=4) -> tuple:
 def call(op="all_reduce", line=3, **more) -> dict:
     facts = {"reduce_op": "SUM", "root": None, "peer": None, "tag": None}
     facts |= {"dtypes": ["float32"], "shapes": [[4]], "contiguous": True}
+    facts |= {"ddp": False, "one_slot": False}
     return {"op": op, "line": line, **facts, **more}
 
 
-def messages(*rows: tuple, waiting: tuple = ("dist.recv(t, 0)",)) -> tuple:
+def messages(*rows: tuple, waiting=("dist.recv(t, 0)",), partners=None) -> tuple:
     """Of (rank, op, peer, tag)."""
     by_rank = {rank: [] for rank in range(2)}
     for rank, op, peer, tag in rows:
         by_rank[rank].append(call(op, peer=peer, tag=tag))
-    return (hangs._messages(list(waiting), by_rank),)
+    return (hangs._messages(list(waiting), by_rank, partners or {}),)
 
 
 E = [1.0, -2.0, 3.0, 5.0]
@@ -63,8 +67,11 @@ EXAMPLES = [
     ("shapes", "other_order", ([2, 3], [3, 2], 4)),
     ("shapes", "length_of_padding", ([8], [7], 4)),
     ("shapes", "remainder", ([4], [7], 4)),
+    ("calls", "past_ddp", ([call("broadcast", ddp=True)], 0)),
+    ("calls", "all_slots_equal", ([call("all_gather", one_slot=True)], 0)),
     ("calls", "only_the_root", ([call("reduce", root=0)], 1)),
     ("calls", "not_contiguous", ([call(contiguous=False)], 0)),
+    ("differences", "ddp_forward", ([call("broadcast", ddp=True), call()],)),
     ("differences", "another_order", ([call(), call("broadcast")],)),
     ("differences", "own_root", ([call(root=0), call(root=1)],)),
     ("differences", "dtype_differs", ([call(), call(dtypes=["int64"])],)),
@@ -82,23 +89,98 @@ EXAMPLES = [
         messages((0, "send", 1, 0), (1, "send", 0, 0), waiting=("s", "s")),
     ),
     ("messages", "all_receive", messages((0, "recv", 1, 0), (1, "recv", 0, 0))),
+    (
+        "messages",
+        "circle",
+        messages(
+            *[
+                (0, "send", 1, 0),
+                (1, "recv", 0, 0),
+                (0, "send", 1, 0),
+                (1, "send", 0, 0),
+            ],
+            partners={0: ("send", 1), 1: ("send", 0)},
+        ),
+    ),
     ("messages", "partner_missing", messages((0, "send", 1, 0), (1, "recv", 1, 0))),
     ("counts", "unequal_iterations", ({0: [call(), call()], 1: [call()]}, 2)),
     ("counts", "not_everybody", ({0: [call(line=8)], 1: []}, 1)),
-    ("exceptions", "keyboard", ("EOFError", "EOF when reading a line")),
-    ("exceptions", "group_rank", ("ValueError", "Global rank 0 is not part of group")),
+    ("groups", "new_group", (["x = 1", "group = dist.new_group(row)"],)),
+    ("exceptions", "keyboard", ("EOFError", "EOF when reading a line", "")),
+    (
+        "exceptions",
+        "group_rank",
+        ("ValueError", "Global rank 0 is not part of group", ""),
+    ),
     (
         "exceptions",
         "init_twice",
-        ("ValueError", "trying to initialize the default process group twice!"),
+        ("ValueError", "trying to initialize the default process group twice!", ""),
     ),
-    ("exceptions", "gather_list", ("ValueError", "Argument gather_list must be ...")),
+    (
+        "exceptions",
+        "gather_list",
+        ("ValueError", "Argument gather_list must be ...", ""),
+    ),
+    (
+        "exceptions",
+        "root_first",
+        ("TypeError", "Invariant encountered: value was None", "fully_shard(module)"),
+    ),
+    (
+        "exceptions",
+        "no_gradient",
+        ("TypeError", "... but got <class 'NoneType'>", "dist.send(x.grad, dst=0)"),
+    ),
+    (
+        "exceptions",
+        "ddp_alone",
+        (
+            "RuntimeError",
+            "DDP expects same model across all ranks, but Rank 0 has 4",
+            "",
+        ),
+    ),
+    (
+        "exceptions",
+        "changed_in_place",
+        ("RuntimeError", "has been modified by an inplace operation: [...]", ""),
+    ),
+    ("crashes", "state_is_a_view", ("torch.set_rng_state(states[rank])",)),
     (
         "exceptions",
         "none_result",
-        ("AttributeError", "'NoneType' object has no attribute 'wait'"),
+        ("AttributeError", "'NoneType' object has no attribute 'wait'", ""),
+    ),
+    ("scripts", "directive_below", ("#!/bin/bash\nset -e\n#SBATCH -N2\n", "1 CPU")),
+    ("scripts", "directive_space", ("#!/bin/bash\n# SBATCH --nodes=2\nls\n", "1 CPU")),
+    (
+        "scripts",
+        "expanded_here",
+        ('srun x "$SLURM_NODEID"\n', "--node-rank of x on n2\n  is '0', expected '1'"),
+    ),
+    (
+        "scripts",
+        "argument_0",
+        (
+            "awk '!seen[$0]++'; bash -lc 'torchrun \"$@\"' --nnodes=2\n",
+            "x on n1 was not told --nnodes",
+        ),
     ),
 ]
+
+
+@pytest.mark.parametrize(
+    ("script", "problem"),
+    [
+        ("#!/bin/bash\n# as #SBATCH --nodes says\n#SBATCH -N2\nls\n", "1 CPU"),
+        ("srun x $SLURM_LOCALID $SLURM_NODEID\n", "--node-rank\n  is '0'"),
+        ('bash -c \'cd "$0" && torchrun "$@"\'\n', "was not told --nnodes"),
+        ("bash -c 'torchrun \"$@\"' x\n", "the job ended as FAILED"),
+    ],
+)
+def test_script_without_such_a_mistake_resembles_nothing(script, problem):
+    assert scripts.of_script(script, problem) == ""
 
 
 @pytest.mark.parametrize("key", CLASSICS)
@@ -165,6 +247,49 @@ def test_values_give_the_mistake_away():
     assert guess([9.0, 2.0, 3.0, 4.0, 5.0], five) == ""
 
 
+def test_nothing_was_divided_where_nothing_is_averaged():
+    e = torch.tensor([1.0, -2.0, 3.0, 5.0]).double()
+    for scale, told in ((4.0, "is 4 times"), (0.25, "is 0.25 times")):
+        facts = scale * e, e, None, e != 0, scale, 4
+        assert of_values(*facts)[1] in ("not_averaged", "averaged_twice")
+        text, key = of_values(*facts, averages=False)
+        assert (key, text.startswith(told)) == ("", True)
+
+
+def test_sums_in_a_shorter_dtype_are_slightly_off():
+    e = torch.tensor([1.0, 1e-4, 3.0, 5.0]).double() / 3
+    a = e.float().double()
+    facts = a, e, None, a != e, None, 4
+    assert of_values(*facts) == (
+        "is slightly off, as if computed in a shorter dtype",
+        "",
+    )
+
+
+def test_a_changed_input_is_told_as_such_and_no_dropped_remainder():
+    before = torch.arange(10.0)
+    changed = torch.cat([before[:8], -before[8:]])
+    expect.unchanged(before.clone(), before, "the input")
+    with pytest.raises(expect.Mismatch, match="changed: work on a copy") as caught:
+        expect.unchanged(changed, before, "the input")
+    assert caught.value.suspicion == ""
+
+
+def test_a_view_is_no_tensor_of_its_own():
+    whole = torch.arange(10.0)
+    expect.own_memory(whole[:5].clone(), whole, "bias")
+    for shared in (whole, whole[:5], whole.detach()[5:]):
+        with pytest.raises(expect.Mismatch, match="bias shares its memory"):
+            expect.own_memory(shared, whole, "bias")
+
+
+def test_a_missing_gradient_is_no_missing_return():
+    tensor = torch.zeros(2)
+    with pytest.raises(expect.Mismatch, match="weight got no gradient") as caught:
+        expect.gradient(tensor, tensor, "weight")
+    assert caught.value.suspicion == ""
+
+
 def test_exception_without_a_known_cause_resembles_nothing():
     assert of_exception("ValueError", "bad") == ""
 
@@ -174,6 +299,15 @@ def test_reading_verdicts_needs_no_torch():
     code = "import sys, grader.engine.engine, grader.commands.cli; "
     code += "sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_nothing_is_written_into_a_plain_number():
+    with pytest.raises(expect.Mismatch, match=r"got 0, expected 0\.5") as caught:
+        expect.close(0.0, 0.5, "the rate")
+    assert caught.value.suspicion == ""
+    with pytest.raises(expect.Mismatch) as caught:
+        expect.close(torch.zeros(2), torch.ones(2), "the buffer")
+    assert caught.value.suspicion == "zero"
 
 
 def test_numbers_of_python_are_compared_to_the_last_of_their_digits():

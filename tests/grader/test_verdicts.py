@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from grader.engine import channel, processes, supervisor, whereabouts
+from grader.engine import channel, peeking, processes, supervisor, whereabouts
 from grader.engine.engine import Engine
 from grader.verdicts.verdict import MAX_LINES, Kind
 from tests.grader.support import RIGHT, grade_code
@@ -135,6 +135,116 @@ CASES = {
         Kind.HANG,
         "waited_twice",
         ["rank 0: waits in send", "line 12: work.wait()", "second one"],
+    ),
+    "send and receive in a circle": (
+        "if rank % 2 == 0:\n    dist.send(t, right)\n    dist.recv(t, left)\nelse:\n"
+        "    dist.recv(t.clone(), left)\n    dist.send(t, right)\ndist.send(t, right)\n"
+        "dist.recv(t, left)\nreturn t",
+        Kind.HANG,
+        "circle",
+        ["waits in send", "change their order on one rank"],
+    ),
+    "the wrong neighbor": (
+        "work = dist.isend(t.clone(), right)\ndist.recv(t, right)\n"
+        "work.wait()\nreturn t",
+        Kind.HANG,
+        "partner_missing",
+        ["waits in recv(float64[3], from rank 1)", "wrong neighbour"],
+    ),
+    "what is waited for is not what was called last": (
+        "works = [dist.irecv(t, left)]\nif rank != 1:\n"
+        "    works.append(dist.isend(t.clone(), right))\n"
+        "for work in works:\n    work.wait()\nreturn t",
+        Kind.HANG,
+        "partner_missing",
+        ["rank 2: waits in recv(float64[3], from rank 1)"],
+    ),
+    "the others have left the function": (
+        "if rank == 0:\n    dist.broadcast(t, src=0)\nreturn t",
+        Kind.HANG,
+        "not_everybody",
+        ["only some ranks"],
+    ),
+    # messages
+    "room for another dtype": (
+        "if rank == 0:\n    dist.send(t, 1)\nif rank == 1:\n"
+        "    dist.recv(torch.empty(3), 0)\nreturn t",
+        Kind.CRASH,
+        "message_differs",
+        [
+            "first difference: message no. 1 from rank 0 to rank 1",
+            "rank 0: send(float64[3], to rank 1) at line 10",
+            "rank 1: recv(float32[3], from rank 0) at line 12",
+            "it last printed: op.preamble.length <= op.nbytes. 24 vs 12",
+        ],
+    ),
+    "another dtype of one width": (
+        "if rank == 0:\n    dist.send(t, 1)\nif rank == 1:\n"
+        "    t = torch.empty(3, dtype=torch.int64)\n    dist.recv(t, 0)\nreturn t",
+        Kind.WRONG_VALUE,
+        "message_differs",
+        ["rank 1: recv(int64[3], from rank 0)"],
+    ),
+    # works
+    "a Work that is dropped": (
+        "dist.isend(t.clone(), right)\nother = t.clone()\ndist.recv(other, left)\n"
+        "dist.all_reduce(t)\nreturn t",
+        Kind.WRONG_WAY,
+        "not_waited",
+        ["ranks 0, 1 and 2 never waited for the Work of isend at line 9", "`wait()`"],
+    ),
+    "a collective that nobody waits for": (
+        "time.sleep(0.3 * (rank == 2))\ndist.all_reduce(t, async_op=True)\n"
+        "return t.clone()",
+        Kind.WRONG_WAY,
+        "not_waited",
+        ["never waited for the Work of all_reduce at line 10"],
+    ),
+    "changed before it is waited for": (
+        "work = dist.all_reduce(t, async_op=True)\nt /= world_size\nwork.wait()\n"
+        "return t",
+        Kind.WRONG_WAY,
+        "not_waited",
+        [
+            "ranks 0, 1 and 2 changed the tensor of all_reduce at line 9 before",
+            "line 10: t /= world_size",
+        ],
+    ),
+    "its neighbor in memory is changed": (
+        "pair = torch.stack([t, t])\nwork = dist.all_reduce(pair[0], async_op=True)\n"
+        "pair[1] += 1\nwork.wait()\npair[0] += 0\nreturn pair[0]",
+        Kind.RIGHT,
+        "",
+        [],
+    ),
+    "asks whether it is done": (
+        "work = dist.all_reduce(t, async_op=True)\nwhile not work.is_completed():\n"
+        "    time.sleep(0.01)\nother = t.clone()\n"
+        "dist.all_reduce(other, async_op=True).get_future().wait()\nreturn t",
+        Kind.RIGHT,
+        "",
+        [],
+    ),
+    "one slot for all": (
+        "slots = [torch.empty_like(t)] * world_size\ndist.all_gather(slots, t)\n"
+        "return sum(slots)",
+        Kind.WRONG_VALUE,
+        "all_slots_equal",
+        ["`[t] * world_size`"],
+    ),
+    "past the wrapper": (
+        "from torch.nn.parallel import DistributedDataParallel as DDP\n"
+        "model = torch.nn.Linear(3, 1, bias=False).double()\nddp = DDP(model)\n"
+        "model(t).backward()\nreturn model.weight.grad.flatten() * world_size",
+        Kind.WRONG_VALUE,
+        "past_ddp",
+        ["went past the DDP wrapper", "read: docs/lessons/05_ddp_spawn.rst"],
+    ),
+    "another None than a collective's": (
+        "t.grad.add_(1)\nreturn t",
+        Kind.EXCEPTION,
+        "no_gradient",
+        ["'NoneType' object has no attribute"],
     ),
     # ledgers
     "the reduction differs": (
@@ -421,7 +531,7 @@ def test_value_of_a_known_mistake_is_called_by_its_name(run):
     assert verdict.kind is Kind.WRONG_VALUE
     assert "is the mean of the means; got 5.5, expected 4" in verdict.message
     other = run("def answer():\n    return 6.5\n", check=MEAN_OF_MEANS)
-    assert "rank 0: got 6.5, expected 4" in other.message
+    assert "  got 6.5, expected 4" in other.message
 
 
 def test_watch_survives_a_frame_without_a_line_number(monkeypatch):
@@ -447,3 +557,109 @@ def test_what_torch_replaces_itself_is_no_tampering(tmp_path):
     with Engine() as fresh:  # has not imported torch._dynamo yet
         verdict = grade_code(fresh, tmp_path, code, check=LATE_IMPORT)
     assert verdict.kind is Kind.RIGHT, verdict.message
+
+
+OWN_COLLECTIVE = '''
+import pytest, torch
+import torch.distributed as dist
+
+@pytest.mark.ranks(3)
+def test_answer(exercise, rank):
+    """A collective of the check follows."""
+    exercise.answer(torch.ones(3))
+    dist.all_gather_object([None] * 3, rank)
+'''
+
+
+def test_collective_of_the_check_is_no_other_order(run):
+    code = body("for _ in range(1 + (rank == 0)):\n    dist.all_reduce(t)")
+    verdict = run(code, check=OWN_COLLECTIVE)
+    assert verdict.suspicion == "unequal_iterations", verdict.message
+    assert "ranks 1 and 2: returned from your code before" in verdict.message
+    assert "different order" not in verdict.message
+
+
+def test_tensor_of_whole_numbers_is_named_where_a_check_computes(run):
+    check = """
+        import pytest
+
+        @pytest.mark.ranks(1)
+        def test_answer(exercise):
+            exercise.answer().mean()
+    """
+    code = "import torch\ndef answer(): return torch.ones(4, 3, dtype=torch.int64)"
+    verdict = run(code, check=check)
+    assert verdict.kind is Kind.WRONG_VALUE, verdict.message
+    assert "answer" in verdict.message
+    assert "returned a tensor int64 [4, 3]" in verdict.message
+
+
+PEEKS = {
+    "frame": "sys._getframe(1).f_locals",
+    "inspect": "inspect.currentframe().f_back.f_locals",
+    "stack": "inspect.stack()[1].frame.f_locals",
+    "eval": "eval('sys._getframe(1).f_locals')",
+    "threads": "sys._current_frames()",
+    "garbage": "gc.get_objects()",
+    "generator": "(x for x in '').gi_frame.f_back",
+    "own and another": "inspect.currentframe().f_code, sys._getframe(1).f_locals",
+    "another name": "(print := sys._getframe)(inspect.currentframe().f_lineno)",
+}
+OWN_FRAMES = {
+    "line": "f'line {inspect.currentframe().f_lineno}'",
+    "function": "print(sys._getframe().f_code.co_name)",
+    "variables": "len(inspect.currentframe().f_locals)",
+}
+
+
+@pytest.mark.parametrize("how", PEEKS)
+def test_look_at_the_variables_of_the_check_is_told(how, run):
+    code = body(f"import gc, inspect, sys\nfound = {PEEKS[how]}\n{SUM}return t")
+    verdict = run(code)
+    assert verdict.kind is Kind.TAMPERED, verdict.message
+    assert "looks at variables of the code that calls it" in verdict.message
+    assert "line 10: found = " in verdict.message
+
+
+@pytest.mark.parametrize("how", OWN_FRAMES)
+def test_look_at_its_own_frame_is_no_tampering(how, run):
+    verdict = run(
+        body(f"import inspect, sys\nfound = {OWN_FRAMES[how]}\n{SUM}return t")
+    )
+    assert verdict.kind is Kind.RIGHT, verdict.message
+
+
+def test_own_frame_with_a_name_is_harmless_until_it_is_followed(run):
+    code = "import inspect\nhere = inspect.currentframe()\n"
+    code += f"print(here.f_lineno)\n{SUM}return t"
+    assert run(body(code)).kind is Kind.RIGHT
+    followed = code.replace("f_lineno", "f_back")
+    verdict = run(body(followed))
+    assert verdict.kind is Kind.TAMPERED, verdict.message
+
+
+def test_look_by_an_exception_is_told(run):
+    code = "try:\n    1 / 0\nexcept ZeroDivisionError as error:\n"
+    code += f"    frame = error.__traceback__.tb_frame\n{SUM}return t"
+    verdict = run(body(code))
+    assert verdict.kind is Kind.TAMPERED, verdict.message
+    assert "by tb_frame" in verdict.message
+
+
+def test_looks_of_others_at_frames_are_no_tampering(run):
+    code = "import collections, logging, traceback, warnings\n"
+    code += "Point = collections.namedtuple('Point', 'x y')\n"
+    code += "logging.getLogger().warning('careful')\nwarnings.warn('careful')\n"
+    code += "try:\n    1 / 0\nexcept ZeroDivisionError:\n    traceback.print_exc()\n"
+    verdict = run(body(f"{code}{SUM}return t"))
+    assert verdict.kind is Kind.RIGHT, verdict.message
+
+
+def test_without_isolation_hidden_folders_stay_hidden(tmp_path):
+    (tmp_path / "hidden").mkdir()
+    secret = tmp_path / "hidden" / "solution.py"
+    secret.touch()
+    seen = peeking.Peeking(__file__, [secret.parent])
+    with pytest.raises(FileNotFoundError):
+        seen._judge("open", (str(secret), "r", 0), sys._getframe())
+    seen._judge("open", (str(tmp_path / "other.py"), "r", 0), sys._getframe())

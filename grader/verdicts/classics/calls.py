@@ -5,6 +5,8 @@ Works on plain data: the rows of the ranks' ledgers (:mod:`grader.engine.ledger`
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from grader.verdicts.classics.classic import (
     COLLECTIVES,
     DEADLOCKS,
@@ -12,6 +14,7 @@ from grader.verdicts.classics.classic import (
     Table,
     first_seen,
 )
+from grader.verdicts.classics.values import IN_VALUES
 
 # What must agree between the ranks of a group, per collective. The others may
 # differ in shape: lists exist on the root only, splits may be uneven.
@@ -33,6 +36,11 @@ def agree(rows: list[dict]) -> bool:
     return len({_signature(row) for row in rows}) <= 1
 
 
+def only_the_order_differs(calls: list[list[dict]]) -> bool:
+    """Whether several ranks made the same calls, each in an order of its own."""
+    return len({tuple(sorted(map(_signature, rows))) for rows in calls}) == 1
+
+
 def _signature(row: dict) -> str:
     parts = [row["op"], str(row["reduce_op"]), str(row["root"])]
     if row["op"] in SAME_SHAPES:
@@ -46,6 +54,13 @@ def _differ_in(name: str):
 
 # seen(rows): the calls of several ranks that should be one collective
 IN_DIFFERENCES: Table = {
+    "ddp_forward": Classic(
+        "a forward pass of DDP sends the buffers of rank 0 to all ranks, so every rank "
+        "must make equally many: where they differ, call the network itself, "
+        "`ddp_model.module`",
+        "docs/lessons/05_ddp_spawn.rst",
+        _differ_in("ddp"),
+    ),
     "another_order": Classic(
         "the ranks call their collectives in a different order (C02)",
         DEADLOCKS,
@@ -76,9 +91,22 @@ IN_DIFFERENCES: Table = {
 }
 
 
+def with_the_checks_own(rows: list[dict]) -> bool:
+    """Whether some of these calls are the check's own, and others the learner's."""
+    return {row["line"] is None for row in rows} == {True, False}
+
+
 def of_difference(rows: list[dict]) -> str:
     """The key of the mistake for calls that do not belong together, or ""."""
+    if with_the_checks_own(rows):  # somebody has left the learner's code
+        return "not_everybody"
     return first_seen(IN_DIFFERENCES, rows)[0]
+
+
+def _past_ddp(rows: list[dict]) -> bool:
+    mine = [row for row in rows if row["line"]]
+    made = any(row["ddp"] for row in mine)
+    return made and not any(row["op"] == "all_reduce" for row in mine)
 
 
 def _root_alone_is_right(rows: list[dict], right: int) -> bool:
@@ -88,6 +116,17 @@ def _root_alone_is_right(rows: list[dict], right: int) -> bool:
 
 # seen(rows, right): all calls of all ranks, and how many ranks hold the right value
 IN_CALLS: Table = {
+    "past_ddp": Classic(
+        "the model is wrapped, and its gradients were never averaged: the forward pass "
+        "went past the DDP wrapper, as `model(images)` and `ddp_model.module(images)` "
+        "do, or backward ran under `no_sync()` (P06)",
+        "docs/lessons/05_ddp_spawn.rst",
+        lambda rows, right: _past_ddp(rows),
+    ),
+    "all_slots_equal": replace(
+        IN_VALUES["all_slots_equal"],
+        seen=lambda rows, right: any(row["line"] and row["one_slot"] for row in rows),
+    ),
     "only_the_root": Classic(
         "only one rank holds the result: `reduce` and `gather` give it to the root "
         "alone, and `reduce` leaves rubbish in the tensors of the others (C06)",

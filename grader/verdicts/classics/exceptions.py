@@ -2,34 +2,69 @@
 
 from __future__ import annotations
 
+import re
+
 from grader.verdicts.classics.classic import COLLECTIVES, Classic, Table, first_seen
 
-# seen(kind, message): of the exception
+_RESULT = re.compile(
+    r"([=(,+*/-]|return)\s*(torch\.distributed|dist)\."
+    r"(all_reduce|reduce|broadcast|all_gather|gather|scatter|reduce_scatter|all_to_all"
+    r"|send|barrier)\w*\("
+)
+
+# seen(kind, message, line): of the exception, and the learner's line that raised it
 IN_EXCEPTIONS: Table = {
     "keyboard": Classic(
         "a rank has no keyboard: read no input in a distributed program",
-        seen=lambda kind, text: kind == "EOFError" or "reading from stdin" in text,
+        seen=lambda kind, text, line: (
+            kind == "EOFError" or "reading from stdin" in text
+        ),
     ),
     "group_rank": Classic(
         "a rank within the group was given where the global rank is meant, or the "
         "reverse (C23)",
         COLLECTIVES,
-        lambda kind, text: "is not part of group" in text,
+        lambda kind, text, line: "is not part of group" in text,
     ),
     "init_twice": Classic(
         "the process group exists already: call `init_process_group` once (E02)",
         "docs/lessons/02_ranks.rst",
-        lambda kind, text: "default process group twice" in text,
+        lambda kind, text, line: "default process group twice" in text,
+    ),
+    "ddp_alone": Classic(
+        "DDP compares the ranks' models when it is made: every rank must make it, with "
+        "parameters of the same shapes in the same order (C01)",
+        "docs/lessons/05_ddp_spawn.rst",
+        lambda kind, text, line: "DDP expects same model across all ranks" in text,
     ),
     "gather_list": Classic(
         "only the root gives a list to scatter and gather (X02)",
         COLLECTIVES,
-        lambda kind, text: "gather_list" in text or "scatter_list" in text,
+        lambda kind, text, line: "gather_list" in text or "scatter_list" in text,
+    ),
+    "no_gradient": Classic(
+        "`.grad` of a tensor is None until backward() has run through this very "
+        "tensor, and stays None if it did not require a gradient: call "
+        "`requires_grad_()` on a received tensor itself, before anything "
+        "is computed with it (T07)",
+        seen=lambda kind, text, line: ".grad" in line and "NoneType" in text,
+    ),
+    "root_first": Classic(
+        "fully_shard goes from the inside out, the blocks first and the model last: "
+        "the group of a module takes all parameters in it that have no group yet",
+        seen=lambda kind, text, line: (
+            "Invariant encountered" in text and "fully_shard" in line
+        ),
+    ),
+    "changed_in_place": Classic(
+        "something that backward() needs was changed after the forward pass: call "
+        "`optimizer.step()`, and change tensors in place, only after backward()",
+        seen=lambda kind, text, line: "modified by an inplace operation" in text,
     ),
     "none_result": Classic(
         "collectives change their tensor in place and return None (C05)",
         COLLECTIVES,
-        lambda kind, text: (
+        lambda kind, text, line: (
             "'NoneType' object" in text
             or ("NoneType" in text and "unsupported operand" in text)
         ),
@@ -37,6 +72,28 @@ IN_EXCEPTIONS: Table = {
 }
 
 
-def of_exception(kind: str, message: str) -> str:
+# seen(line): the learner's line in which the process was killed
+IN_CRASHES: Table = {
+    "state_is_a_view": Classic(
+        "`set_rng_state` crashes with a view of another tensor, such as `states[rank]` "
+        "of a stacked one: give it a `.clone()`",
+        seen=lambda line: "set_rng_state(" in line or ".set_state(" in line,
+    ),
+}
+
+
+def of_crash(line: str) -> str:
+    """The key of the mistake for a line of the learner that killed the process."""
+    return first_seen(IN_CRASHES, line)[0]
+
+
+def of_exception(kind: str, message: str, line: str = "") -> str:
     """The key of the mistake for an exception of the learner's code, or ""."""
-    return first_seen(IN_EXCEPTIONS, kind, message)[0]
+    return first_seen(IN_EXCEPTIONS, kind, message, line)[0]
+
+
+def takes_a_result(source: str) -> bool:
+    """Whether a program uses what a collective returns, which is None."""
+    return any(
+        "async_op" not in line and _RESULT.search(line) for line in source.splitlines()
+    )

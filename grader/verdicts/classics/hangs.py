@@ -9,8 +9,14 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from grader.verdicts.classics.calls import agree, of_difference
-from grader.verdicts.classics.classic import DEADLOCKS, Classic, Table, first_seen
+from grader.verdicts.classics.calls import agree, of_difference, with_the_checks_own
+from grader.verdicts.classics.classic import (
+    COLLECTIVES,
+    DEADLOCKS,
+    Classic,
+    Table,
+    first_seen,
+)
 
 POINT_TO_POINT = {"send", "recv"}
 
@@ -25,12 +31,20 @@ def why(blocked: dict[int, dict], rows: Rows, columns: dict[tuple, Rows]) -> str
         rows: all calls of every rank.
         columns: the collectives only, by group.
     """
-    last = {rank: rows[rank][-1] for rank in blocked if rows[rank]}
+    texts = [stuck.get("text") or "" for stuck in blocked.values()]
+    if key := first_seen(IN_GROUPS, texts)[0]:
+        return key
+    last = {
+        rank: blocked[rank].get("waits_for") or rows[rank][-1]
+        for rank in blocked
+        if rows[rank]
+    }
     mine = {rank: row for rank, row in last.items() if blocked[rank].get("line")}
     waiting = [rank for rank, row in mine.items() if row["op"] in POINT_TO_POINT]
     if waiting:
         texts = [blocked[rank].get("text") or "" for rank in waiting]
-        return first_seen(IN_MESSAGES, _messages(texts, rows))[0]
+        partners = {rank: (mine[rank]["op"], mine[rank]["peer"]) for rank in waiting}
+        return first_seen(IN_MESSAGES, _messages(texts, rows, partners))[0]
     for of_group in columns.values():
         if found := _why_collectives(of_group):
             return found
@@ -39,14 +53,18 @@ def why(blocked: dict[int, dict], rows: Rows, columns: dict[tuple, Rows]) -> str
 
 # Sends and receives
 
+Partners = dict[int, tuple[str, int | None]]  # (send or recv, of whom), by rank
+NOBODY = ("", None)
+
 
 @dataclass(frozen=True)
 class Messages:
-    """Sends and receives by (source, target, tag), and the lines that wait."""
+    """Sends and receives by (source, target, tag), what waits, and for whom."""
 
     waiting: list[str]
     sent: Counter
     received: Counter
+    partners: Partners
 
     @property
     def match(self) -> bool:
@@ -58,12 +76,30 @@ class Messages:
         return any((b, a) in pairs for a, b in pairs)
 
     @property
+    def circle(self) -> bool:
+        """Whether ranks wait for each other, and nothing else is under way."""
+        sent, received = self.sent - self.received, self.received - self.sent
+        ends = [(a, ("send", b)) for a, b, _ in sent]
+        ends += [(b, ("recv", a)) for a, b, _ in received]
+        if any(self.partners.get(rank) != call for rank, call in ends):
+            return False  # a message that is wanted elsewhere: a wrong neighbor
+        return any(rank in self._waited_for_by(rank) for rank in self.partners)
+
+    def _waited_for_by(self, rank: int) -> set[int]:
+        found: set[int] = set()
+        partner = self.partners.get(rank, NOBODY)[1]
+        while partner is not None and partner not in found:
+            found.add(partner)
+            partner = self.partners.get(partner, NOBODY)[1]
+        return found
+
+    @property
     def match_without_tags(self) -> bool:
         return _without_tags(self.sent) == _without_tags(self.received)
 
 
-def _messages(waiting: list[str], rows: Rows) -> Messages:
-    messages = Messages(waiting, Counter(), Counter())
+def _messages(waiting: list[str], rows: Rows, partners: Partners) -> Messages:
+    messages = Messages(waiting, Counter(), Counter(), partners)
     for rank, calls in rows.items():
         for row in calls:
             if row["op"] == "send":
@@ -110,6 +146,13 @@ IN_MESSAGES: Table = {
         DEADLOCKS,
         lambda m: not m.match and not m.sent,
     ),
+    "circle": Classic(
+        "each of these ranks waits for one that waits in a send or a receive itself: "
+        "change their order on one rank, or begin all transfers with `isend` and "
+        "`irecv` before you wait for any (C18, C19)",
+        DEADLOCKS,
+        lambda m: m.circle,
+    ),
     "partner_missing": Classic(
         "a send or receive whose partner never comes: wrong neighbour, or one "
         "message more than is taken (C20)",
@@ -128,9 +171,20 @@ def _why_collectives(rows: Rows) -> str:
     longest = max(map(len, rows.values()))
     for index in range(shortest):
         present = [calls[index] for calls in rows.values()]
+        if with_the_checks_own(present):
+            return _of_those_ahead(rows, index)
         if not agree(present):
             return of_difference(present)
     return first_seen(IN_COUNTS, rows, longest)[0] if longest > shortest else ""
+
+
+def _of_those_ahead(rows: Rows, index: int) -> str:
+    """The mistake if the others have left the learner's code before call ``index``."""
+    ahead = {
+        rank: calls[: index + (calls[index]["line"] is not None)]
+        for rank, calls in rows.items()
+    }
+    return first_seen(IN_COUNTS, ahead, index + 1)[0]
 
 
 def _was_called_before(rows: Rows, longest: int) -> bool:
@@ -153,5 +207,15 @@ IN_COUNTS: Table = {
         "`if rank == 0:` (C01)",
         DEADLOCKS,
         lambda rows, longest: True,
+    ),
+}
+
+# seen(texts): the lines at which ranks wait
+IN_GROUPS: Table = {
+    "new_group": Classic(
+        "`new_group` is a collective of all ranks, members or not: each calls it for "
+        "the same groups, in the same order (C22)",
+        COLLECTIVES,
+        lambda texts: any("new_group(" in text for text in texts),
     ),
 }

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from grader.verdicts.classics.calls import IN_CALLS, IN_DIFFERENCES
 from grader.verdicts.classics.classic import Classic, Table
-from grader.verdicts.classics.exceptions import IN_EXCEPTIONS
-from grader.verdicts.classics.hangs import IN_COUNTS, IN_MESSAGES
+from grader.verdicts.classics.exceptions import IN_CRASHES, IN_EXCEPTIONS
+from grader.verdicts.classics.hangs import IN_COUNTS, IN_GROUPS, IN_MESSAGES
+from grader.verdicts.classics.scripts import IN_SCRIPTS
 from grader.verdicts.classics.values import IN_SHAPES, IN_VALUES, NAMED
 
 NAMED_BY_LIMITS: Table = {
@@ -21,7 +22,10 @@ TABLES: tuple[Table, ...] = (
     IN_DIFFERENCES,
     IN_MESSAGES,
     IN_COUNTS,
+    IN_GROUPS,
     IN_EXCEPTIONS,
+    IN_CRASHES,
+    IN_SCRIPTS,
     {
         "memory": Classic(
             "far more memory than the exercise needs: is a size computed wrongly?"

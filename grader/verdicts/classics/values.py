@@ -78,8 +78,7 @@ IN_VALUES: Table = {
     "not_communicated": Classic(
         "this is still the rank's own value: nothing was communicated, or the "
         "result was not waited for or not used",
-        COLLECTIVES,
-        _own_value,
+        seen=_own_value,
     ),
     "zero": Classic(
         "everything is zero: was the result ever written?",
@@ -91,14 +90,14 @@ IN_VALUES: Table = {
     ),
     "not_averaged": Classic(
         "summed over the ranks, but never divided by the world size (C03)",
-        COLLECTIVES,
-        lambda v: v.world > 1 and v.scale_is(v.world) and f"is {v.world} times too big",
+        seen=lambda v: (
+            v.world > 1 and v.scale_is(v.world) and f"is {v.world} times too big"
+        ),
     ),
     "averaged_twice": Classic(
         "divided by the world size twice, for instance ReduceOp.AVG and then "
         "`/ world_size` (C04)",
-        COLLECTIVES,
-        lambda v: (
+        seen=lambda v: (
             v.world > 1
             and v.scale_is(1 / v.world)
             and f"is 1/{v.world} of the expected value"
@@ -107,14 +106,12 @@ IN_VALUES: Table = {
     "other_order": Classic(
         "the right numbers in another order: parts joined in the wrong order or "
         "along the wrong tensor dim (C11, C27)",
-        COLLECTIVES,
-        _other_order,
+        seen=_other_order,
     ),
     "remainder": Classic(
         "only the end is wrong: the length is not a multiple of the world size, "
         "and the remainder was dropped (C26)",
-        COLLECTIVES,
-        _only_the_end,
+        seen=_only_the_end,
     ),
     "all_slots_equal": Classic(
         "every part equals the last one: a list made by `[t] * world_size` holds "
@@ -125,14 +122,26 @@ IN_VALUES: Table = {
 }
 
 
-def of_values(a, e, own, wrong, scale: float | None, world: int) -> tuple[str, str]:
-    """(what is striking, key of the mistake), both may be ""; see :class:`Values`."""
+OF_MEANS = ("not_averaged", "averaged_twice")
+
+
+def of_values(
+    a, e, own, wrong, scale: float | None, world: int, averages: bool = True
+) -> tuple[str, str]:
+    """(what is striking, key of the mistake), both may be ""; see :class:`Values`.
+
+    Where no value ``averages`` over the ranks, it does not resemble a wrong mean.
+    """
     values = Values(a, e, own, wrong, scale, world)
-    key, striking = first_seen(IN_VALUES, values)
-    if key or scale is None:
+    table = {k: v for k, v in IN_VALUES.items() if averages or k not in OF_MEANS}
+    key, striking = first_seen(table, values)
+    if key:
         return striking, key
-    if values.scale_is(1.0):
+    whole = e.is_complex() or bool((e == e.round()).all())
+    if not whole and a.allclose(e, rtol=1e-5, atol=1e-6 * float(e.abs().max())):
         return "is slightly off, as if computed in a shorter dtype", ""
+    if scale is None:
+        return striking, key
     if a.numel() == 1:  # any number is a multiple of any other
         return "", ""
     return f"is {scale:.4g} times the expected value", ""
@@ -154,7 +163,7 @@ def _shorter(actual, expected, world: int) -> bool:
 IN_SHAPES: Table = {
     "other_order": replace(IN_VALUES["other_order"], seen=_permuted),
     "length_of_padding": Classic(
-        "the padding was not cut off again after the exchange", COLLECTIVES, _longer
+        "the padding was not cut off again after the exchange", seen=_longer
     ),
     "remainder": replace(IN_VALUES["remainder"], seen=_shorter),
 }
@@ -165,17 +174,24 @@ def of_shapes(actual, expected, world_size: int) -> str:
     return first_seen(IN_SHAPES, actual, expected, world_size)[0]
 
 
-# What :mod:`grader.expect` recognises by itself.
+# What :mod:`grader.expect` and the questions recognise by themselves.
 NAMED: Table = {
     "returns_none": Classic(
         "collectives such as `dist.all_reduce(t)` change `t` in place and return "
         "nothing (None), or a `return` is missing (C05)",
+    ),
+    "not_waited": Classic(
+        "an asynchronous call only begins its work: keep the Work that it returns, and "
+        "call its `wait()` before you use or change the tensor (C16, C17)",
+    ),
+    "message_differs": Classic(
+        "the two ends of a message name different dtypes or numbers of elements: gloo "
+        "moves bytes, and ends the program if there is no room for them (C13 to C15)",
         COLLECTIVES,
     ),
     "nan": Classic("a division by zero, or an uninitialised buffer"),
     "ranks_differ": Classic(
         "the ranks do not hold the same value afterwards: one of them missed the "
         "exchange, or started from its own random numbers (P01, Z01)",
-        COLLECTIVES,
     ),
 }

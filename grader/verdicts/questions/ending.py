@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from grader.verdicts.classics import hangs
-from grader.verdicts.difference import columns_of, first_difference
+from grader.verdicts.classics.exceptions import of_crash, takes_a_result
+from grader.verdicts.difference import (
+    columns_of,
+    first_difference,
+    first_message_difference,
+    other_tags,
+)
 from grader.verdicts.evidence import Evidence, Finding, Rank
 from grader.verdicts.verdict import Kind
 from grader.verdicts.wording import WIDTH, ranks_text
 
+SHOWN = WIDTH + 20  # of a long message; its decisive words may come late
+ABORT = -6  # how gloo ends a rank whose messages do not fit
 SIGNALS = {
     -4: "SIGILL",
     -6: "SIGABRT",
@@ -38,9 +46,10 @@ def crash(seen: Evidence) -> Finding | None:
     were = "was" if len(same) == 1 else "were"
     name = SIGNALS.get(code, f"signal {-code}")
     head = f"{ranks_text(same)} {were} killed by {name}{MEANINGS.get(code, '')}"
-    difference, suspicion = first_difference(seen)
+    difference, suspicion = _first_difference(seen) if code == ABORT else ([], "")
     place = rank.leaving if rank.leaving.get("line") else seen.place(rank.crash_line)
     lines = [head, *seen.at(place), *rank.last_output, *difference]
+    suspicion = suspicion or of_crash(place.get("text", ""))
     return Finding(Kind.CRASH, lines + seen.others(same), suspicion)
 
 
@@ -59,19 +68,23 @@ def exception(seen: Evidence) -> Finding | None:
     error = (report["type"], report["message"])
     same = [r.number for r in own if (r.report["type"], r.report["message"]) == error]
     told = _message(report)
-    lines = [f"{ranks_text(same)} raised {report['type']}: {told[0]}"]
+    who = f"{ranks_text(same)} raised " if len(seen.ranks) > 1 else ""
+    lines = [f"{who}{report['type']}: {told[0]}"]
     lines += [f"    {line}" for line in told[1:4]]
     lines += seen.at(rank.frame)
     difference, suspicion = first_difference(seen)
     lines += difference + seen.others(same)
-    return Finding(Kind.EXCEPTION, lines, report.get("suspicion") or suspicion)
+    named = report.get("suspicion", "")
+    if named == "none_result" and not takes_a_result(seen.job["source"]):
+        named = ""  # some other None
+    return Finding(Kind.EXCEPTION, lines, named or suspicion)
 
 
 def _message(report: dict) -> list[str]:
     text: str = report["message"].strip() or "(without a message)"
     told = list(map(str, text.splitlines()))
     if len(told[0]) > 2 * WIDTH:
-        told[0] = f"{told[0][:WIDTH]}... ({report['length']:,} characters)"
+        told[0] = f"{told[0][:SHOWN]}... ({report['length']:,} characters)"
     return told
 
 
@@ -85,13 +98,23 @@ def hang(seen: Evidence) -> Finding | None:
         return None
     if seen.left:
         return None  # the others wait for a rank that left: told there
-    difference, suspicion = first_difference(seen)
+    difference, suspicion = _first_difference(seen)
     lines = ["deadlock, no rank can go on"]
     lines += [seen.state_line(rank) for rank in seen.ranks] + difference
     where = {rank.number: rank.stuck for rank in blocked}
     rows = {rank.number: rank.calls for rank in seen.ranks}
     reason = hangs.why(where, rows, columns_of(seen))
+    if suspicion == "message_differs":
+        reason = suspicion
+    if reason == "tags_differ":
+        lines += ["two ends of one message:", *other_tags(seen)]
     return Finding(Kind.HANG, lines, reason or suspicion)
+
+
+def _first_difference(seen: Evidence) -> tuple[list[str], str]:
+    """Of the collectives, else of the messages."""
+    lines, suspicion = first_difference(seen)
+    return (lines, suspicion) if lines else first_message_difference(seen)
 
 
 def _only_waits_for_a_wrong_rank(seen: Evidence, blocked: list[Rank]) -> bool:

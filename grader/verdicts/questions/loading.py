@@ -55,6 +55,19 @@ def reports_were_forged(seen: Evidence) -> Finding | None:
     return Finding(Kind.TAMPERED, lines)
 
 
+def looks_at_its_callers(seen: Evidence) -> Finding | None:
+    for rank in seen.ranks:
+        if peeked := rank.report.get("peeked"):
+            lines = [
+                f"your code looks at variables of the code that calls it, by "
+                f"{peeked[0]['what']}",
+                *seen.at({"line": peeked[0]["line"]}),
+                "an answer uses its arguments and what other ranks send",
+            ]
+            return Finding(Kind.TAMPERED, lines)
+    return None
+
+
 def folder_is_gone(seen: Evidence) -> Finding | None:
     if not any(rank.report.get("folder_gone") for rank in seen.ranks):
         return None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from grader.verdicts.classics.calls import of_calls
-from grader.verdicts.difference import first_difference
+from grader.verdicts.classics.scripts import of_script
+from grader.verdicts.difference import first_difference, first_message_difference
 from grader.verdicts.evidence import Evidence, Finding
 from grader.verdicts.verdict import Kind
 from grader.verdicts.wording import ranks_text
@@ -25,9 +26,59 @@ def wrong_value(seen: Evidence) -> Finding | None:
     right = [rank.number for rank in seen.ranks if rank.status == "ok"]
     if right and len(seen.ranks) > 1:
         lines.append(f"  {ranks_text(right)}: right")
+    if seen.job.get("scheduler"):
+        suspicion = of_script(seen.job["source"], "\n".join(lines))
+        return Finding(Kind.WRONG_VALUE, lines, suspicion)
+    ends, of_messages = first_message_difference(seen)
+    if not of_messages and (told := _too_soon(seen)):  # as if it happened to be right
+        return Finding(Kind.WRONG_WAY, [*told, *lines], "not_waited")
+    suspicion = of_messages or _suspicion_of_values(seen, failed, len(right))
+    return Finding(Kind.WRONG_VALUE, lines + ends, suspicion)
+
+
+def never_waited_for(seen: Evidence) -> Finding | None:
+    """Right this time: with a slower rank it would not be."""
+    told = _too_soon(seen)
+    return Finding(Kind.WRONG_WAY, told, "not_waited") if told else None
+
+
+def _too_soon(seen: Evidence) -> list[str]:
+    """Who did not wait for a Work, or changed its tensor before."""
+    rows = {rank.number: rank.changed[0] for rank in seen.ranks if rank.changed}
+    if not rows:
+        return _unwaited(seen)
+    row = next(iter(rows.values()))
+    call = f"{row['caller'] or row['op']} at line {row['line']}"
+    head = (
+        f"{ranks_text(list(rows))} changed the tensor of {call} before waiting for it"
+    )
+    return [head, *seen.at({"line": row["changed_at"]})]
+
+
+def _unwaited(seen: Evidence) -> list[str]:
+    rows = {rank.number: rank.unwaited[0] for rank in seen.ranks if rank.unwaited}
+    if not rows:
+        return []
+    row = next(iter(rows.values()))
+    call = f"{row['caller'] or row['op']} at line {row['line']}"
+    head = f"{ranks_text(list(rows))} never waited for the Work of {call}"
+    return [head, *seen.at({"line": row["line"]})]
+
+
+# What a value looks like when it is not the cause, but a consequence.
+VAGUE = ("", "not_communicated", "zero", "all_slots_equal", "other_order", "remainder")
+
+
+def _suspicion_of_values(seen: Evidence, failed: dict[int, dict], right: int) -> str:
+    """By the values if they are clear, else by the calls."""
+    by_value = _suspicion(failed)
     rows = [row for rank in seen.ranks for row in rank.calls]
-    suspicion = _suspicion(failed) or of_calls(rows, len(right))
-    return Finding(Kind.WRONG_VALUE, lines, suspicion)
+    collectives = [row for row in rows if row["op"] not in ("send", "recv")]
+    if by_value == "returns_none" and not any(row["line"] for row in collectives):
+        return ""  # nothing that could have returned None for a result
+    if by_value not in VAGUE:
+        return by_value
+    return of_calls(rows, right) or by_value
 
 
 def wrong_way(seen: Evidence) -> Finding | None:
@@ -47,7 +98,11 @@ def _mismatches(seen: Evidence, way: bool) -> dict[int, dict]:
 
 
 def _suspicion(failed: dict[int, dict]) -> str:
-    return next((m["suspicion"] for m in failed.values() if m["suspicion"]), "")
+    keys = [mismatch["suspicion"] for mismatch in failed.values()]
+    first = next(filter(None, keys), "")
+    if first == "not_communicated" and {*keys} != {first}:
+        return ""  # others did receive something
+    return first
 
 
 def _sentences(seen: Evidence, failed: dict[int, dict]) -> list[str]:

@@ -1,4 +1,4 @@
-# wrong value: 2 epochs after the snapshot, SGD | continued run equals the uninterrupted
+# wrong value: 2 epochs after the snapshot, SGD | resumed run equals the uninterrupted
 # [answer 1]
 torch.save(
     {

@@ -1,4 +1,4 @@
-# wrong value: root
+# wrong way: never waited for the Work of i
 if place < distance and place + distance < world_size:
     dist.isend(tensor, (rank + distance) % world_size)
 elif distance <= place < 2 * distance:

@@ -1,4 +1,4 @@
-# wrong value: of two ranks
+# wrong value: the two rows are swapped
 # messages between the same two ranks arrive in the order in which they were sent
 transfers = [
     dist.isend(strip[-1], right),

@@ -1,4 +1,4 @@
-# wrong value: the rows of rank
+# wrong way: never waited for the Work of all_gather
 # [answer 2]
 padded = rows.new_zeros(max(lengths), *rows.shape[1:])
 padded[: len(rows)] = rows

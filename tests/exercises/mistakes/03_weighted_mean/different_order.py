@@ -1,4 +1,4 @@
-# ranks disagree: first difference | all_reduce
+# ranks disagree: first difference | all_reduce | in a different order
 total, count = values.sum(), torch.tensor(len(values))
 if dist.get_rank() == 0:
     dist.all_reduce(total)

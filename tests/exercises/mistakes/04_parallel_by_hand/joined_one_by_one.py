@@ -1,4 +1,4 @@
-# wrong way: never under way at the same time
+# wrong way: never ran at the same time
 # [answer 1]
 outputs, recording = [None] * len(chunks), torch.is_grad_enabled()
 

@@ -1,4 +1,4 @@
-# wrong way: 0 collectives had begun when backward ended
+# wrong way: 0 collectives had started when backward ended
 # [answer 2]
 pass
 # [answer 3]

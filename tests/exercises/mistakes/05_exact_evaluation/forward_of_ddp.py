@@ -1,4 +1,4 @@
-# hang: a rank without images | ddp_model(images)
+# hang: a rank without images | ddp_model.module | read: docs/lessons/05_ddp_spawn.rst
 # [answer 2]
 counts = torch.zeros(2, dtype=torch.int64)
 for images, labels in loader:

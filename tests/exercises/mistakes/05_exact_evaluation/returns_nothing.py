@@ -1,4 +1,4 @@
-# wrong value: must return (images recognised, images)
+# wrong value: must return (images recognized, images)
 # [answer 2]
 counts = torch.zeros(2, dtype=torch.int64)
 for images, labels in loader:

@@ -1,4 +1,4 @@
-# wrong value: this rank's own value | after 2 epochs, SGD
+# wrong value: this rank's own value | after 2 epochs, SGD | went past the DDP wrapper
 # [answer 3]
 ddp_model = DDP(model)
 optimizer = make_optimizer(ddp_model.parameters())

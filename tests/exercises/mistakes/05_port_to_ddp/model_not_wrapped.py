@@ -1,4 +1,4 @@
-# wrong value: after 2 epochs, SGD
+# wrong value: after 2 epochs, SGD | that of a model which this rank trains for itself
 # [answer 3]
 optimizer = make_optimizer(model.parameters())
 for epoch in range(epochs):

@@ -1,4 +1,4 @@
-# wrong value: order of its own | which epoch it is
+# wrong value: its own order | which epoch it is
 # [answer 3]
 ddp_model = DDP(model)
 optimizer = make_optimizer(model.parameters())

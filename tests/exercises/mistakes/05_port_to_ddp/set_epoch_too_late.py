@@ -1,4 +1,4 @@
-# wrong value: order of its own | before the loop over the batches begins
+# wrong value: its own order | before the loop over the batches begins
 # [answer 3]
 ddp_model = DDP(model)
 optimizer = make_optimizer(model.parameters())

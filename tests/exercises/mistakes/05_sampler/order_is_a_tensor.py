@@ -1,4 +1,4 @@
-# wrong value: the order of 13 in epoch 0
+# wrong value: epoch_order | returned Tensor, expected list[int]
 # [answer 1]
 generator = torch.Generator().manual_seed(seed + epoch)
 return torch.randperm(size, generator=generator)

@@ -1,4 +1,4 @@
-# hang: torch.save wraps some errors
+# exception: rank 0 raised RuntimeError | unexpected pos
 why = [None]
 if dist.get_rank() == 0:
     try:

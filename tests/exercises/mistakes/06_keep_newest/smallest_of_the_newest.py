@@ -1,4 +1,4 @@
-# wrong value: the epoch that all ranks go on from | is 4, expected 3
+# wrong value: the epoch that all ranks resume from | is 4, expected 3
 # [answer 2]
 newest = torch.tensor(mine[0] if mine else 0)
 dist.all_reduce(newest, dist.ReduceOp.MIN)

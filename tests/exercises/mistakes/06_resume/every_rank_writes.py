@@ -1,4 +1,4 @@
-# wrong value: ranks wrote a file
+# wrong value: wrote a file | only rank 0 should
 # [answer 2]
 states = [torch.empty_like(mine) for _ in range(dist.get_world_size())]
 dist.all_gather(states, mine)

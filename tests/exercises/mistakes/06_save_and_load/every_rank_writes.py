@@ -1,4 +1,4 @@
-# wrong value: 3 ranks wrote | over each other
+# wrong value: ranks [0, 1, 2] wrote | over each other
 # [answer 1]
 snapshot = {
     "model": ddp_model.module.state_dict(),

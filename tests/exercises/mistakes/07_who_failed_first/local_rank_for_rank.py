@@ -1,4 +1,4 @@
-# wrong value: rank 4 alone | the suspects
+# wrong value: only rank 4 left a file | the suspects
 # [answer 2]
 failures, silent = [], []
 for node_rank, node in enumerate(nodes):

@@ -1,4 +1,4 @@
-# wrong value: the files cannot tell
+# wrong value: both are suspects
 # [answer 2]
 failures, silent = [], []
 for node_rank, node in enumerate(nodes):

@@ -1,4 +1,4 @@
-# wrong value: shares | larger shares come first
+# wrong value: shares | the larger shares are first
 # [answer 1]
 each, rest = divmod(global_batch, world_size)
 if each == 0:

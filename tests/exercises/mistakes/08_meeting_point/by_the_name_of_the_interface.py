@@ -1,4 +1,4 @@
-# wrong value: common_networks | eth0
+# wrong value: the networks of
 # [answer 2]
 found = []
 for name, text in reports[0].interfaces.items():

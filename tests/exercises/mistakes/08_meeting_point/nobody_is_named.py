@@ -1,4 +1,4 @@
-# wrong value: meeting_point of two nodes
+# wrong value: meeting_point of three nodes | the error must name n1
 # [answer 3]
 networks = common_networks(reports)
 if not networks:

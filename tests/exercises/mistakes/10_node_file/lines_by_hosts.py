@@ -1,4 +1,4 @@
-# wrong value: must raise ValueError, but returned | lines of node07
+# wrong value: must raise ValueError, but returned | lines of node70
 # [answer 1]
 lines = text.split()
 hosts = list(dict.fromkeys(lines))

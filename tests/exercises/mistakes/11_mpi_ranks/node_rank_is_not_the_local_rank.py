@@ -1,4 +1,4 @@
-# wrong value: the numbers under Open MPI | local_rank
+# wrong value: the numbers of rank 5 under Open MPI | local_rank
 # [answer 1]
 names = OPEN_MPI if "OMPI_COMM_WORLD_RANK" in environ else MPICH
 if names["rank"] not in environ:

@@ -1,4 +1,4 @@
-# wrong value: the numbers under Open MPI | '
+# wrong value: the numbers of rank 5 under Open MPI | '
 # [answer 1]
 for table in (OPEN_MPI, MPICH):
     if table["rank"] in environ:

@@ -1,4 +1,4 @@
-# wrong value: the gradient of | in the first part
+# wrong value: the gradient of | in the first part | is zero: zeros came back
 # [answer 2]
 hidden = torch.empty(len(labels), *shape, dtype=torch.float64)
 dist.recv(hidden, src=other)

@@ -1,4 +1,4 @@
-# wrong value: the gradient of the input x | times too big: added up
+# wrong value: the gradient of the input x | 3 times too big: added up
 # [answer 2]
 entered = CopyToRanks.apply(CopyToRanks.apply(x))
 hidden = F.gelu(F.linear(entered, self.up_weight, self.up_bias))

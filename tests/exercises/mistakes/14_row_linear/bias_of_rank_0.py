@@ -1,4 +1,4 @@
-# wrong value: the gradient of bias
+# wrong value: the gradient of bias | does not depend on it
 # [answer 3]
 share = F.linear(x, self.weight)
 if dist.get_rank() == 0:

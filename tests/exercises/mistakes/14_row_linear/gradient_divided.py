@@ -1,3 +1,3 @@
-# wrong value: the gradient of weight | of the expected value
+# wrong value: the gradient of weight | 1/3 of it: divided
 # [answer 2]
 return gradient / dist.get_world_size()

@@ -1,4 +1,4 @@
-# wrong value: the sum of the shares | of the expected value
+# wrong value: the sum of the shares | the mean of the shares, where their sum is wanted
 # [answer 1]
 total = share.clone()
 dist.all_reduce(total, op=dist.ReduceOp.AVG)

@@ -1,4 +1,4 @@
-# wrong value: what it was at the beginning
+# wrong value: enter.weight | not in the optimizer | what it was at the beginning
 matrices = [p for p in model.parameters() if p.dim() >= 2]
 others = [p for p in model.parameters() if p.dim() < 2]
 groups = [{"params": matrices, "weight_decay": DECAY}, {"params": others}]

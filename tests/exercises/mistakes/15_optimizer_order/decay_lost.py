@@ -1,4 +1,4 @@
-# wrong value: without weight decay
+# wrong value: enter.weight is trained without weight decay
 for block in model.blocks:
     fully_shard(block)
 fully_shard(model)

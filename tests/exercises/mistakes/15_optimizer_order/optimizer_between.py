@@ -1,4 +1,4 @@
-# wrong value: enter.weight after 3 steps | what it was at the beginning
+# wrong value: enter.weight | not in the optimizer | what it was at the beginning
 for block in model.blocks:
     fully_shard(block)
 matrices = [p for p in model.parameters() if p.dim() >= 2]

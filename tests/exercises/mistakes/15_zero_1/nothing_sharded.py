@@ -1,4 +1,4 @@
-# wrong way: nothing is saved by a state that is whole
+# wrong value: self.shard has shape | nothing is saved
 # [answer 1]
 self.shard = nn.Parameter(whole.clone())
 # [answer 2]

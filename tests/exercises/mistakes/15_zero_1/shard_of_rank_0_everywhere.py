@@ -1,3 +1,3 @@
-# wrong value: after one step of SGD
+# wrong value: self.shard
 # [answer 1]
 self.shard = nn.Parameter(whole[: self.numel].clone())

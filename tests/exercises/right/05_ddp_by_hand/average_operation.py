@@ -1,7 +1,7 @@
 # right: ReduceOp.AVG, in-place under no_grad
 # [answer 1]
 with torch.no_grad():
-    for tensor in module.state_dict().values():
+    for tensor in [*module.parameters(), *module.buffers()]:
         dist.broadcast(tensor, 0)
 # [answer 2]
 work = dist.all_reduce(parameter.grad, op=dist.ReduceOp.AVG, async_op=True)

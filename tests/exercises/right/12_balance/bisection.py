@@ -1,4 +1,4 @@
-# right: halves the interval in which the smallest limit lies, numpy's whole numbers
+# right: halves the interval of limits until one split is left, numpy's numbers
 # [answer 1]
 import numpy as np
 
@@ -24,10 +24,7 @@ def cut(limit):
 
 
 low, high = max(costs), sum(costs)
-while low < high:
-    middle = (low + high) // 2
-    if len(cut(middle)) <= devices:
-        high = middle
-    else:
-        low = middle + 1
-return np.array(cut(low))
+for _ in range(70):
+    middle = (low + high) / 2
+    low, high = (low, middle) if len(cut(middle)) <= devices else (middle, high)
+return np.array(cut(high))

@@ -1,0 +1,65 @@
+"""Races that a wrong answer usually wins are lost here, every time."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+_listening: list[tuple[str, set[str]]] = []  # (folder, what was written in it)
+
+
+@contextlib.contextmanager
+def slow_writes(folder: Path, seconds: float = 0.3) -> Iterator[set[str]]:
+    """``torch.save`` takes long, and to sleep meanwhile does not help.
+
+    The file is there, and empty, long before it is complete. ``time.sleep`` returns at
+    once: a rank that sleeps instead of waiting for the writer comes too early. Gives
+    the names of the files of ``folder`` that this rank opens for writing.
+    """
+    save, sleep = torch.save, time.sleep
+    written: set[str] = set()
+    if not _listening:
+        sys.addaudithook(_note)
+    _listening.append((os.path.abspath(folder), written))
+
+    def slow_save(snapshot: Any, file: Any, *args: Any, **kwargs: Any) -> None:
+        if isinstance(file, (str, os.PathLike)):
+            open(file, "wb").close()
+        sleep(seconds)
+        save(snapshot, file, *args, **kwargs)
+
+    torch.save, time.sleep = slow_save, lambda _: None
+    try:
+        yield written
+    finally:
+        torch.save, time.sleep = save, sleep
+
+
+def _note(event: str, arguments: tuple) -> None:
+    """A file is opened: ``(path, mode, flags)``."""
+    if event != "open" or not arguments[2] & (os.O_WRONLY | os.O_RDWR):
+        return
+    if isinstance(arguments[0], (str, os.PathLike)):
+        place, name = os.path.split(os.path.abspath(arguments[0]))
+        for folder, written in _listening:
+            if place == folder:
+                written.add(name)
+
+
+def complete(path: Path) -> bool:
+    """Whether the file is there and can be loaded."""
+    try:
+        torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:  # all of it is there, and more than data
+        return "Weights only load failed" in str(error)
+    except Exception:  # half a file raises nearly anything
+        return False
+    return True

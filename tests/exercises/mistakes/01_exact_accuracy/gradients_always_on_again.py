@@ -1,0 +1,13 @@
+# wrong value: called under torch.no_grad()
+was_training = model.training
+model.eval()
+torch.set_grad_enabled(False)
+loss_sum, correct, total = 0.0, 0, 0
+for inputs, labels in loader:
+    scores = model(inputs)
+    loss_sum += F.cross_entropy(scores, labels).item() * len(labels)
+    correct += int((scores.argmax(dim=1) == labels).sum())
+    total += len(labels)
+torch.set_grad_enabled(True)
+model.train(was_training)
+return loss_sum / total, correct, total

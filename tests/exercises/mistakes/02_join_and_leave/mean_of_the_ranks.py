@@ -1,0 +1,11 @@
+# wrong value: is the mean of the ranks
+rank, world_size = int(environ["RANK"]), int(environ["WORLD_SIZE"])
+dist.init_process_group(
+    "gloo", init_method=init_method, rank=rank, world_size=world_size
+)
+try:
+    total = torch.tensor(measure(), dtype=torch.float64)
+    dist.all_reduce(total)
+    return total.item() / world_size
+finally:
+    dist.destroy_process_group()

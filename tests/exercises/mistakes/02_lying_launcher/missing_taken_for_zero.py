@@ -1,6 +1,0 @@
-# wrong value: only one of a pair is set
-# [answer 1]
-if "TORCHELASTIC_RUN_ID" in environ:
-    return []
-pairs = MPIRUN if "OMPI_COMM_WORLD_RANK" in environ else SRUN
-return [(a, b) for a, b in pairs if int(environ.get(a, 0)) != int(environ.get(b, 0))]

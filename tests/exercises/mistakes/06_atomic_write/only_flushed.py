@@ -1,0 +1,11 @@
+# wrong way: renamed before os.fsync
+temporary = path.with_name(path.name + ".tmp")
+try:
+    with open(temporary, "wb") as file:
+        torch.save(snapshot, file)
+        file.flush()
+    os.replace(temporary, path)
+except BaseException:
+    temporary.unlink(missing_ok=True)
+    raise
+sync_folder(path.parent)

@@ -1,0 +1,5 @@
+# wrong value: the epoch that all ranks resume from | is 11, expected 8
+# [answer 2]
+everyone = [None] * dist.get_world_size()
+dist.all_gather_object(everyone, mine)
+return max(set().union(*everyone), default=None)

@@ -1,0 +1,14 @@
+# wrong value: wrote a file | only rank 0 should
+# [answer 2]
+import os
+
+states = [torch.empty_like(mine) for _ in range(dist.get_world_size())]
+dist.all_gather(states, mine)
+if os.environ["LOCAL_RANK"] == "0":
+    snapshot = {"rng": states}
+    for name in ("model", "optimizer", "scheduler"):
+        snapshot[name] = getattr(training, name).state_dict()
+    for name in ("epoch", "steps_run"):
+        snapshot[name] = getattr(training, name)
+    torch.save(snapshot, path)
+dist.barrier()

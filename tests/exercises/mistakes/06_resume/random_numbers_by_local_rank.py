@@ -1,0 +1,10 @@
+# wrong value: steps with dropout after the snapshot
+# [answer 3]
+import os
+
+snapshot = torch.load(path, map_location="cpu", weights_only=True)
+for name in ("model", "optimizer", "scheduler"):
+    getattr(training, name).load_state_dict(snapshot[name])
+training.epoch = snapshot["epoch"]
+training.steps_run = snapshot["steps_run"]
+torch.set_rng_state(snapshot["rng"][int(os.environ["LOCAL_RANK"])])

@@ -1,0 +1,10 @@
+# wrong way: never waited for the Work of barrier
+# [answer 1]
+if dist.get_rank() == 0:
+    snapshot = {
+        "model": ddp_model.module.state_dict(),
+        "optimizer": optimizer.state_dict(),
+        "epochs_run": epochs_run,
+    }
+    torch.save(snapshot, path)
+dist.barrier(async_op=True)

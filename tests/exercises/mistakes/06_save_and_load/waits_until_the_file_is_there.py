@@ -1,0 +1,15 @@
+# wrong value: before rank 0 had written
+# [answer 1]
+import time
+
+if dist.get_rank() == 0:
+    snapshot = {
+        "model": ddp_model.module.state_dict(),
+        "optimizer": optimizer.state_dict(),
+        "epochs_run": epochs_run,
+    }
+    torch.save(snapshot, path)
+for _ in range(500):
+    if path.exists():
+        break
+    time.sleep(0.01)

@@ -1,0 +1,6 @@
+# exception: raised ValueError | twice
+# [answer 3]
+setup()
+device = setup()
+train(device, path)
+dist.destroy_process_group()

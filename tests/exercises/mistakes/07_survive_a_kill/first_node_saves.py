@@ -1,0 +1,10 @@
+# wrong value: ranks [0, 1] wrote the snapshot
+# [answer 2]
+for step in range(steps_run, total_steps):
+    x, y = data(step)
+    optimizer.zero_grad()
+    F.mse_loss(ddp_model(x), y).backward()
+    optimizer.step()
+    if (step + 1) % save_every == 0 and os.environ["GROUP_RANK"] == "0":
+        snapshot = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+        write_snapshot({**snapshot, "steps_run": step + 1}, path)

@@ -1,0 +1,15 @@
+# wrong value: newest attempt of its own | the suspects
+# [answer 2]
+failures, silent = [], []
+numbers = [int(path.name.split("_")[1]) for node in nodes for path in node.iterdir()]
+for node_rank, node in enumerate(nodes):
+    for local_rank in range(nproc_per_node):
+        rank = node_rank * nproc_per_node + local_rank
+        path = node / f"attempt_{max(numbers)}" / str(local_rank) / "error.json"
+        failure = read_failure(path, rank)
+        (silent if failure is None else failures).append(failure or rank)
+causes = [failure for failure in failures if not failure.is_consequence]
+if not causes:
+    return silent if failures else []
+first = min(failure.second for failure in causes)
+return [failure.rank for failure in causes if failure.second == first]

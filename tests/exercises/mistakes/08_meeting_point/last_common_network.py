@@ -1,0 +1,7 @@
+# wrong value: meeting_point of n1
+# [answer 3]
+networks = common_networks(reports)
+if not networks:
+    raise ValueError(" ".join(report.host for report in reports))
+places = {report.host: find_in(report, networks[-1]) for report in reports}
+return places[reports[0].host][1], {host: place[0] for host, place in places.items()}

@@ -1,0 +1,9 @@
+# wrong value: the networks of | 10.
+# [answer 2]
+found = []
+for text in filter(usable, reports[0].interfaces.values()):
+    network = ipaddress.ip_interface(text).network
+    places = [find_in(report, network) for report in reports]
+    if len({place[1] for place in places if place}) == len(reports):
+        found.append(str(network))
+return found

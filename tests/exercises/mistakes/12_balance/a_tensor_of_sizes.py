@@ -1,0 +1,17 @@
+# wrong value: Tensor | expected list
+# [answer 2]
+import torch
+
+if not 1 <= devices <= len(costs):
+    raise ValueError("too few layers")
+best = {n: (sum(costs[:n]), [n]) for n in range(1, len(costs) + 1)}
+for _ in range(devices - 1):
+    best = {
+        n: min(
+            (max(cost, sum(costs[k:n])), [*sizes, n - k])
+            for k, (cost, sizes) in best.items()
+            if k < n
+        )
+        for n in range(min(best) + 1, len(costs) + 1)
+    }
+return torch.tensor(best[len(costs)][1])

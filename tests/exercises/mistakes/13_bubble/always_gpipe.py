@@ -1,0 +1,3 @@
+# wrong value: with 1f1b
+# [answer 2]
+return micro_batches

@@ -1,0 +1,3 @@
+# wrong value: the gradient of weight
+# [answer 2]
+return torch.ones_like(gradient)

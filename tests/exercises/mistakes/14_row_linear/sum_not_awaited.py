@@ -1,0 +1,5 @@
+# wrong way: never waited for the Work of all_reduce
+# [answer 1]
+total = share.clone()
+dist.all_reduce(total, async_op=True)
+return total

@@ -1,0 +1,7 @@
+# wrong way: never waited for the Work of reduce_scatter
+# [answer 1]
+for gradient in gradients:
+    shard = gradient.new_zeros(len(gradient) // dist.get_world_size())
+    mean = gradient / dist.get_world_size()
+    dist.reduce_scatter_single(shard, mean, async_op=True)
+    shards.append(shard)

@@ -1,0 +1,10 @@
+# hang: new_group | is a collective of all ranks
+# [answer 3]
+ranks = range(dist.get_world_size())
+rows = sorted({tuple(group_ranks(rank, shape, axis)) for rank in ranks})
+if dist.get_rank() == 0:
+    rows.reverse()
+for row in rows:
+    group = dist.new_group(list(row))
+    if dist.get_rank() in row:
+        mine.append(group)

@@ -1,0 +1,115 @@
+"""Checks of exercises/02_join_and_leave.py."""
+
+import os
+import random
+import socket
+import time
+
+import pytest
+import torch
+import torch.distributed as dist
+
+from grader import expect
+
+
+def told(rank, world_size):
+    """What this process is told; ``os.environ`` says that it is alone."""
+    os.environ.update(RANK="0", WORLD_SIZE="1", LOCAL_RANK="0")
+
+    def alone(url, timeout=None, **kwargs):
+        yield dist.HashStore(), 0, 1
+
+    dist.rendezvous.__globals__["_rendezvous_handlers"]["env"] = alone
+    return {"RANK": str(rank), "WORLD_SIZE": str(world_size), "LOCAL_RANK": "0"}
+
+
+def numbers(world_size, seed):
+    """One for each rank, all unequal; float32 would round them."""
+    draw = random.Random(seed)
+    return [2**24 * draw.randint(1, 9) + 1 + r / 8 for r in range(world_size)]
+
+
+def free_port(rank, folder):
+    """Rank 0 looks for one and tells the others."""
+    path = folder / "port"
+    if rank == 0:
+        with socket.socket() as found:
+            found.bind(("127.0.0.1", 0))
+            (folder / "half").write_text(str(found.getsockname()[1]))
+        os.replace(folder / "half", path)
+    while not path.exists():
+        time.sleep(0.01)
+    return path.read_text()
+
+
+def adds_up(exercise, rank, world_size, mine, where):
+    """Call the function once and compare; the last rank comes late."""
+    environ, calls = told(rank, world_size), []
+
+    def measure():
+        expect.that(
+            dist.is_initialized(), "measure was called before this process had joined"
+        )
+        place = dist.get_rank(), dist.get_world_size()
+        expected = (rank, world_size)
+        expect.equal(place, expected, "(rank, world size) in the group")
+        calls.append(rank)
+        return mine[rank]
+
+    before = dict(environ)
+    if rank == world_size - 1:
+        time.sleep(0.2)
+    total = exercise.sum_over_ranks(measure, where, environ)
+    mistaken = {
+        "the mean of the ranks' numbers": sum(mine) / world_size,
+        "a sum in float32": torch.tensor(mine, dtype=torch.float32).sum(),
+    }
+    what = "the sum over the ranks"
+    expect.close(total, sum(mine), what, local=mine[rank], mistaken=mistaken)
+    expect.equal(len(calls), 1, "calls of measure on this rank")
+    expect.equal(environ, before, "environ after sum_over_ranks")
+
+
+def is_gone(when):
+    expect.that(
+        not dist.is_initialized(),
+        f"sum_over_ranks has {when}, and this process is still in the process group",
+    )
+
+
+@pytest.mark.ranks(1, 3, 4, init=False)
+def test_adds_up_and_leaves(exercise, rank, world_size, seed, shared_dir):
+    """Ranks meet at a file, one of them late; each returns the sum and has left."""
+    where = f"file://{shared_dir}/meet"
+    adds_up(exercise, rank, world_size, numbers(world_size, seed), where)
+    is_gone("returned")
+
+
+@pytest.mark.ranks(3, init=False)
+def test_joins_a_second_time(exercise, rank, world_size, seed, shared_dir):
+    """The same processes add up again, over a TCP port."""
+    where = f"file://{shared_dir}/meet"
+    adds_up(exercise, rank, world_size, numbers(world_size, seed), where)
+    where = f"tcp://127.0.0.1:{free_port(rank, shared_dir)}"
+    adds_up(exercise, rank, world_size, numbers(world_size, seed + 1), where)
+    is_gone("returned")
+
+
+@pytest.mark.ranks(3, init=False)
+def test_leaves_when_measure_raises(exercise, rank, world_size, shared_dir):
+    """measure raises on every rank: its error reaches the caller, no group is left."""
+
+    def measure():
+        raise LookupError(f"rank {rank} has nothing to measure")
+
+    environ, where = told(rank, world_size), f"file://{shared_dir}/meet"
+    expect.raises(
+        LookupError,
+        exercise.sum_over_ranks,
+        measure,
+        where,
+        environ,
+        words=["nothing to measure"],
+        what="sum_over_ranks, where measure raises a LookupError",
+    )
+    is_gone("raised")
