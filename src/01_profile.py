@@ -74,7 +74,7 @@ class StepTimer:
 
 def profile(timer: StepTimer, epochs: int, batch_size: int) -> str:
     """Train as 01_single_device.py does; the accuracy after the last epoch."""
-    model = data.make_model(dropout=0.1).to(timer.device)
+    model = data.make_model(dropout=0.1, width=data.WIDTH).to(timer.device)
     optimizer = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9)
     train_set, test_set = data.load_digits_split()
     loader = DataLoader(train_set, batch_size, shuffle=True)

@@ -2,8 +2,8 @@
 
 Run from the folder of the workshop:
 
-    python src/01_single_device.py 10 5              # 10 epochs, a snapshot every 5
-    python src/01_single_device.py 20 5              # 10 more: resumes snapshot.pt
+    python src/01_single_device.py 10 5    # 10 epochs, a snapshot every 5
+    python src/01_single_device.py 20 5    # 10 more: resumes 01_single_device.pt
     CUDA_VISIBLE_DEVICES= python src/01_single_device.py 10 5    # hide NVIDIA's GPUs
 """
 
@@ -53,7 +53,7 @@ def train(args: argparse.Namespace, device: torch.device) -> None:
         f"learning rate {args.learning_rate}, snapshot {args.snapshot}"
     )
     loader = make_loader(train_set, args.batch_size)
-    model = data.make_model(DROPOUT).to(device)
+    model = data.make_model(DROPOUT, args.width).to(device)
     optimizer = SGD(model.parameters(), args.learning_rate, momentum=0.9)
     random = snapshot.RandomState(device, loader.generator)
     run = snapshot.Run(args, model=model, optimizer=optimizer, random=random)

@@ -1,12 +1,12 @@
-"""Every process says who it is: host, rank, local rank, world size, device.
+"""Print who each process is: host, rank, local rank, world size, device.
 
     python src/02_hello_ranks.py                                      # a world of 1
     torchrun --standalone --nproc-per-node=4 src/02_hello_ranks.py
     mpirun -np 4 python src/02_hello_ranks.py                         # Open MPI, MPICH
     srun --nodes=2 --ntasks-per-node=4 python src/02_hello_ranks.py   # Slurm
 
-The first program to run on a machine that is new to you: it prints what the launcher
-told each process, the settings of the backend, and the result of one all_reduce.
+Run this first on any machine that is new to you. It prints what the launcher told each
+process, the settings of the backend, and the result of one all_reduce.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ import torch.distributed as dist
 from common.distributed import (
     BadInput,
     Parser,
-    choose_backend,
     choose_device,
     one_line_errors,
     positive_int,
@@ -32,7 +31,7 @@ from common.launchers import DistEnv, Master, find_master, get_dist_env
 
 def meet(env: DistEnv, master: Master, device: torch.device, timeout_s: int) -> None:
     """Wait until all ranks have joined, or raise BadInput; then collectives work."""
-    # What torchrun sets for its processes; under other launchers we do.
+    # torchrun sets these for its processes; under other launchers we do.
     os.environ["MASTER_ADDR"] = master.address
     os.environ["MASTER_PORT"] = str(master.port)
     gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
@@ -40,7 +39,7 @@ def meet(env: DistEnv, master: Master, device: torch.device, timeout_s: int) -> 
     timeout = timedelta(seconds=timeout_s)
     try:
         # every rank must reach this line: with gloo it returns when all have joined
-        backend = choose_backend(device)
+        backend = dist.get_default_backend_for_device(device)
         dist.init_process_group(backend, **ranks, timeout=timeout, device_id=gpu)
     except RuntimeError as error:
         raise BadInput(why_not_met(env, master, timeout_s, error)) from error
@@ -81,7 +80,7 @@ def my_line(env: DistEnv, device: torch.device) -> str:
 
 
 def print_in_rank_order(env: DistEnv, device: torch.device) -> None:
-    """Rank 0 prints for all: lines of several processes would come in any order."""
+    """Rank 0 prints for all: the lines of several processes would mix."""
     mine = (my_line(env, device), backend_settings())
     everyone: list | None = [None] * env.world_size if env.rank == 0 else None
     # every rank -> rank 0, one pickled object of some hundred bytes each
@@ -104,7 +103,7 @@ def print_settings(settings: list[dict[str, str]]) -> None:
 
 
 def check_sum(env: DistEnv, device: torch.device) -> None:
-    """One all_reduce whose result everybody knows: 0 + 1 + ... + (W - 1)."""
+    """One all_reduce whose result is known: 0 + 1 + ... + (N - 1)."""
     total = torch.tensor([env.rank], device=device)
     dist.all_reduce(total)  # every rank; [1] -> [1], SUM; 8 bytes
     expected = env.world_size * (env.world_size - 1) // 2

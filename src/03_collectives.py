@@ -4,9 +4,9 @@
     torchrun --standalone --nproc-per-node=4 src/03_collectives.py all_reduce barrier
     torchrun --standalone --nproc-per-node=3 src/03_collectives.py all_to_all
 
-Rank r starts with 10r, 10r + 1, 10r + 2 ...: the tens say where a number was
-born, the units at which place. A dot is memory that nothing was written to yet.
-In the comments W is the number of ranks and S the bytes of the tensor named.
+Rank r starts with 10r, 10r + 1, 10r + 2 and so on: the tens digit is the rank that a
+number started on, the units digit its position there. A dot is memory that hasn't been
+written yet. In the comments N is the number of ranks, S the bytes of the tensor named.
 """
 
 import time
@@ -19,17 +19,17 @@ from common.process_group import join
 
 EMPTY = -1  # drawn as a dot
 Held = tuple[torch.Tensor, torch.Tensor]  # what a rank holds before and after
-LATE = 0.25  # seconds that rank r comes later than rank r - 1 in barrier()
+LATE = 0.25  # seconds by which rank r reaches the barrier after rank r - 1
 
 
 def own_values(device: torch.device) -> torch.Tensor:
-    """[W]: 10r, 10r + 1, ... on rank r."""
+    """[N]: 10r, 10r + 1, ... on rank r."""
     world_size = dist.get_world_size()
     return 10 * dist.get_rank() + torch.arange(world_size, device=device)
 
 
 def empty(device: torch.device) -> torch.Tensor:
-    """[W]: room for what will arrive."""
+    """[N]: room for what a rank will receive."""
     return torch.full((dist.get_world_size(),), EMPTY, device=device)
 
 
@@ -37,7 +37,7 @@ def broadcast(device: torch.device) -> Held:
     """rank 0's values replace everybody's"""
     values = own_values(device)
     before = values.clone()
-    # Every rank must reach this line. values: [W] -> [W], S bytes to each of W-1.
+    # Every rank must reach this line. values: [N] -> [N], S bytes to each of N-1.
     dist.broadcast(values, src=0)
     return before, values
 
@@ -46,10 +46,10 @@ def scatter(device: torch.device) -> Held:
     """rank 0 deals out its values, one piece to each rank"""
     values = own_values(device)
     piece = empty(device)[:1]
-    # Only the source may give a list; the others pass None and still must come.
+    # Only the source passes a list. The others pass None, and must call it, too.
     pieces = list(values.split(1)) if dist.get_rank() == 0 else None
     before = values if dist.get_rank() == 0 else piece.clone()
-    # Every rank. pieces: W x [1] on rank 0 -> piece: [1], rank 0 sends (W-1)/W x S.
+    # Every rank. pieces: N x [1] on rank 0 -> piece: [1], rank 0 sends (N-1)/N x S.
     dist.scatter(piece, pieces, src=0)
     return before, piece
 
@@ -57,9 +57,9 @@ def scatter(device: torch.device) -> Held:
 def gather(device: torch.device) -> Held:
     """rank 0 collects one piece from each rank"""
     piece = own_values(device)[:1]
-    # W separate tensors: a list of W times the same one would keep only the last.
+    # N separate tensors: a list of N times the same one would keep only the last.
     slots = list(empty(device).split(1)) if dist.get_rank() == 0 else None
-    # Every rank. piece: [1] -> slots: W x [1] on rank 0, which receives (W-1) x S.
+    # Every rank. piece: [1] -> slots: N x [1] on rank 0, which receives (N-1) x S.
     dist.gather(piece, slots, dst=0)
     return piece, torch.cat(slots) if slots else piece
 
@@ -68,7 +68,7 @@ def reduce(device: torch.device) -> Held:
     """rank 0 gets the sum; what the others then hold is of no use"""
     values = own_values(device)
     before = values.clone()
-    # Every rank. values: [W] -> [W], the sum on rank 0 only.
+    # Every rank. values: [N] -> [N], the sum on rank 0 only.
     dist.reduce(values, dst=0, op=dist.ReduceOp.SUM)
     return before, values
 
@@ -77,7 +77,7 @@ def all_reduce(device: torch.device) -> Held:
     """everybody gets the sum over the ranks"""
     values = own_values(device)
     before = values.clone()
-    # Every rank. values: [W] -> [W] in place, each rank sends 2(W-1)/W x S bytes.
+    # Every rank. values: [N] -> [N] in place; 03_ring_all_reduce.py counts the bytes.
     dist.all_reduce(values, op=dist.ReduceOp.SUM)
     return before, values
 
@@ -86,7 +86,7 @@ def all_gather(device: torch.device) -> Held:
     """everybody collects one piece from each rank, in rank order"""
     piece = own_values(device)[:1]
     slots = list(empty(device).split(1))
-    # Every rank. piece: [1] -> slots: W x [1], each rank sends (W-1) x S bytes.
+    # Every rank. piece: [1] -> slots: N x [1], each rank sends (N-1) x S bytes.
     dist.all_gather(slots, piece)
     return piece, torch.cat(slots)
 
@@ -95,7 +95,7 @@ def reduce_scatter(device: torch.device) -> Held:
     """rank r gets the sum of everybody's piece r"""
     values = own_values(device)
     piece = empty(device)[:1]
-    # Every rank. values: W x [1] -> piece: [1], each rank sends (W-1)/W x S bytes.
+    # Every rank. values: N x [1] -> piece: [1], each rank sends (N-1)/N x S bytes.
     dist.reduce_scatter(piece, list(values.split(1)), op=dist.ReduceOp.SUM)
     return values, piece
 
@@ -104,7 +104,7 @@ def all_to_all(device: torch.device) -> Held:
     """piece j of rank i becomes piece i of rank j: a transposed table"""
     values = own_values(device)
     slots = list(empty(device).split(1))
-    # Every rank. values: W x [1] -> slots: W x [1], each sends (W-1)/W x S bytes.
+    # Every rank. values: N x [1] -> slots: N x [1], each sends (N-1)/N x S bytes.
     dist.all_to_all(slots, list(values.split(1)))
     return values, torch.cat(slots)
 
@@ -114,7 +114,7 @@ def barrier(device: torch.device) -> Held:
     dist.barrier()
     time.sleep(LATE * dist.get_rank())
     came = time.time()
-    # Every rank. Nothing is exchanged: the last to come lets the others go.
+    # Every rank. No data is sent: it returns once the last rank has called it.
     dist.barrier()
     went = time.time()
     arrivals = [0.0] * dist.get_world_size()
@@ -128,7 +128,7 @@ def send_recv(device: torch.device) -> Held:
     last = dist.get_world_size() - 1
     values = own_values(device) if dist.get_rank() == 0 else empty(device)
     before = values.clone()
-    # Only the two ranks named may come here: S bytes go from one to the other.
+    # Only the two ranks named may call: S bytes go from one to the other.
     if dist.get_rank() == 0:
         dist.send(values, dst=last)
     elif dist.get_rank() == last:

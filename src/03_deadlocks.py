@@ -1,12 +1,12 @@
-"""Six ways in which ranks wait for each other for ever, ended by a time-out.
+"""Six deadlocks, each ended by a time-out.
 
     torchrun --standalone --nproc-per-node=4 src/03_deadlocks.py all_send
     torchrun --standalone --nproc-per-node=4 src/03_deadlocks.py only_rank_0 --timeout 2
     TORCH_DISTRIBUTED_DEBUG=DETAIL torchrun --standalone --nproc-per-node=4 \\
         src/03_deadlocks.py another_order
 
-A rank waits for half an hour with gloo, ten minutes with NCCL, before it gives up;
-here it is 4 seconds. Each rank prints what a user would find in its log.
+By default a rank gives up after half an hour with gloo, and after ten minutes with
+NCCL. Here it waits 4 seconds. Each rank prints what you would find in its log.
 """
 
 import os
@@ -31,7 +31,7 @@ def only_rank_0(values: Tensor, group: dist.ProcessGroup) -> None:
 
 
 def another_order(values: Tensor, group: dist.ProcessGroup) -> None:
-    """the same two collectives, in another order on one rank"""
+    """the same two collectives, in a different order on one rank"""
     if dist.get_rank() == 0:
         dist.broadcast(values, src=1, group=group)
         dist.all_reduce(values, group=group)
@@ -41,14 +41,14 @@ def another_order(values: Tensor, group: dist.ProcessGroup) -> None:
 
 
 def all_send(values: Tensor, group: dist.ProcessGroup) -> None:
-    """everybody sends first, so nobody receives"""
+    """every rank sends first, so none receives"""
     rank, world_size = dist.get_rank(), dist.get_world_size()
     dist.send(values, (rank + 1) % world_size, group=group)
     dist.recv(values, (rank - 1) % world_size, group=group)
 
 
 def all_receive(values: Tensor, group: dist.ProcessGroup) -> None:
-    """everybody receives first, and nobody has sent"""
+    """every rank receives first, and none has sent"""
     rank, world_size = dist.get_rank(), dist.get_world_size()
     received = torch.empty_like(values)
     dist.recv(received, (rank - 1) % world_size, group=group)
@@ -63,7 +63,7 @@ def unequal_iterations(values: Tensor, group: dist.ProcessGroup) -> None:
 
 
 def left_early(values: Tensor, group: dist.ProcessGroup) -> None:
-    """rank 1 has seen enough and leaves, without an error"""
+    """rank 1 leaves early, without an error"""
     if dist.get_rank() == 1:
         sys.exit(0)
     dist.all_reduce(values, group=group)
@@ -83,7 +83,7 @@ CASES = {
 
 
 def what_this_rank_sees(case: str, values: Tensor, group: dist.ProcessGroup) -> str:
-    """Run one case; the line that this rank can say about it."""
+    """Run one case; the line that this rank prints about it."""
     start = time.monotonic()
     try:
         CASES[case](values, group)
@@ -111,13 +111,13 @@ def main() -> None:
     if args.case not in CASES:
         raise BadInput(f"{args.case!r} is no case: choose from {', '.join(CASES)}")
     device = join("03_deadlocks.py all_send")
-    # A group of all ranks that is less patient than the one in which they have met.
+    # A group of all ranks, with a shorter time-out than the default group.
     group = dist.new_group(timeout=timedelta(seconds=args.timeout))
     assert isinstance(group, dist.ProcessGroup)  # every rank is a member
     seen = what_this_rank_sees(args.case, torch.ones(3, device=device), group)
     log(seen, every_rank=True)
-    # Whoever went on has other work for now. If it left instead, the others would
-    # not see a time-out, but a closed connection.
+    # A rank that continued now has other work. If it left instead, the others would
+    # see a closed connection, not a time-out.
     time.sleep(args.timeout + 1)
     os._exit(0)  # after a time-out the group cannot be closed in an orderly way
 

@@ -3,11 +3,11 @@
     torchrun --standalone --nproc-per-node=4 src/03_ring_all_reduce.py
     torchrun --standalone --nproc-per-node=3 src/03_ring_all_reduce.py --sizes 10
 
-Each rank sends to its right neighbour only. The tensor is cut into one chunk per
-rank. W-1 steps add the chunks up while they travel (reduce-scatter), W-1 more
-hand the finished chunks round (all-gather): 2(W-1)/W x S bytes leave each rank,
-however many ranks there are. Patarasuk and Yuan (2009), "Bandwidth optimal
-all-reduce algorithms for clusters of workstations".
+The tensor of S bytes is cut into one chunk for each of N ranks. Each rank sends only
+to its right neighbour. N-1 steps add up the chunks (reduce-scatter), and N-1 more send
+the complete chunks to all ranks (all-gather). Each rank sends 2(N-1)/N x S bytes.
+Patarasuk and Yuan (2009), "Bandwidth optimal all-reduce algorithms for clusters of
+workstations".
 """
 
 import time
@@ -25,9 +25,9 @@ def exchange(outgoing: Tensor, incoming: Tensor) -> int:
     """Send to the right neighbour while receiving from the left; bytes sent."""
     rank, world_size = dist.get_rank(), dist.get_world_size()
     right, left = (rank + 1) % world_size, (rank - 1) % world_size
-    # Every rank. Both transfers are started before either is waited for: if all
-    # ranks waited in a send, nobody would receive. As one batch, which is how
-    # PyTorch wants several messages at once on NCCL.
+    # Every rank. Both transfers start before either is waited for: if all ranks
+    # waited in a send, none would receive. They start as one batch, as PyTorch
+    # wants it for several messages at once on NCCL.
     transfers = dist.batch_isend_irecv(
         [
             dist.P2POp(dist.isend, outgoing, right),
@@ -53,7 +53,7 @@ def ring_reduce_scatter(chunks: Sequence[Tensor]) -> int:
 
 
 def ring_all_gather(chunks: Sequence[Tensor]) -> int:
-    """Hand the finished chunk r + 1 of rank r to all ranks; return the bytes sent."""
+    """Send the complete chunk r + 1 of rank r to all ranks; return the bytes sent."""
     rank, world_size = dist.get_rank(), dist.get_world_size()
     sent = 0
     for step in range(world_size - 1):
@@ -72,13 +72,13 @@ def ring_all_reduce(tensor: Tensor) -> int:
     # view, not reshape: reshape would quietly sum a copy.
     if not tensor.is_contiguous():
         raise ValueError("ring_all_reduce needs a contiguous tensor")
-    # [numel] -> W views; the first numel % W of them are one element longer.
+    # [numel] -> N views; the first numel % N of them are one element longer.
     chunks = tensor.view(-1).tensor_split(dist.get_world_size())
     return ring_reduce_scatter(chunks) + ring_all_gather(chunks)
 
 
 def seconds(function: Callable, tensor: Tensor, repeats: int) -> float:
-    """The quickest of several calls, as seen by the slowest rank."""
+    """The fastest of several calls, timed on the slowest rank."""
     best = float("inf")
     for _ in range(repeats):
         work = tensor.clone()
@@ -104,8 +104,8 @@ def measure(numel: int, repeats: int, device: torch.device) -> str:
     sent = torch.tensor([ring_all_reduce(mine)], device=device)
     # Floating-point sums depend on their order, and the ring's order is its own.
     torch.testing.assert_close(mine, expected, rtol=1e-5, atol=1e-5)
-    # [1] -> [1]: chunks differ by one element if W does not divide the size, so
-    # the mean over the ranks is what must equal the formula.
+    # [1] -> [1]: chunks differ by one element if N doesn't divide the size, so the
+    # mean over the ranks is what must equal the formula.
     dist.all_reduce(sent)
     formula = 2 * (world_size - 1) * tensor.nbytes / world_size
     ring = seconds(ring_all_reduce, tensor, repeats)

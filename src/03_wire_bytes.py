@@ -25,7 +25,7 @@ COUNTERS = Path("/proc/net/dev")  # one line per network device of this namespac
 
 
 def loopback() -> tuple[int, bool]:
-    """(bytes sent over the loopback device so far, whether it is the only device)"""
+    """(bytes sent over the loopback device so far, whether it's the only device)"""
     lines = COUNTERS.read_text(encoding="ascii").splitlines()[2:]
     devices = dict(line.split(":", 1) for line in lines)
     numbers = {name.strip(): text.split() for name, text in devices.items()}
@@ -33,7 +33,7 @@ def loopback() -> tuple[int, bool]:
 
 
 def calls(device: torch.device) -> list[tuple[str, Callable, float]]:
-    """Name, what to call on every rank, and the least total that can do (in S)."""
+    """Name, what to call on every rank, and the least possible total (in S)."""
     rank, world_size = dist.get_rank(), dist.get_world_size()
     whole = torch.zeros(NUMEL, device=device)  # S bytes
     piece = whole[: NUMEL // world_size].clone()
@@ -59,13 +59,13 @@ def bytes_of(call: Callable) -> int:
     for _ in range(REPEATS):
         dist.barrier()
         before, _ = loopback()
-        # Every rank: nobody may send before rank 0 has read the counter, and it may
+        # Every rank: none may send before rank 0 has read the counter, and rank 0 may
         # read again only when all have finished. The two barriers count, too.
         dist.barrier()
         call()
         dist.barrier()
         counts.append(loopback()[0] - before)
-    # TCP sends a segment again if the receiver was slow: the least is the call's own.
+    # TCP sends a segment again if the receiver was slow, so take the smallest count.
     return min(counts)
 
 

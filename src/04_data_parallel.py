@@ -65,7 +65,7 @@ def train(args: argparse.Namespace, device: torch.device) -> None:
         f"learning rate {args.learning_rate}, snapshot {args.snapshot}"
     )
     loader = make_loader(train_set, args.batch_size)
-    model = data.make_model(DROPOUT).to(device)
+    model = data.make_model(DROPOUT, args.width).to(device)
     parallel_model = make_parallel(model)
     optimizer = SGD(model.parameters(), args.learning_rate, momentum=0.9)
     random = snapshot.RandomState(device, loader.generator)

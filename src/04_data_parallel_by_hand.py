@@ -25,14 +25,14 @@ from common.distributed import Parser, log, one_line_errors
 
 
 class DataParallelByHand(nn.Module):
-    """Splits each batch over ``parts`` threads; gradients are those of the batch."""
+    """Splits each batch over ``parts`` threads; gradients equal those of the batch."""
 
     def __init__(self, module: nn.Module, parts: int):
         super().__init__()
         self.module = module
-        # functional_call puts weights into a module for the time of the call: threads
-        # that shared one module would take each other's. (In a tuple, because these
-        # shells are no parts of this module: they have no weights of their own.)
+        # functional_call puts weights into a module during the call: threads that
+        # shared one module would overwrite each other's. (A tuple, so that nn.Module
+        # does not register the shells: they have no weights of their own.)
         self.shells = tuple(copy.deepcopy(module) for _ in range(parts))
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
@@ -47,9 +47,9 @@ class DataParallelByHand(nn.Module):
         return images.chunk(len(self.shells))
 
     def replicate(self, parts: int) -> list[dict[str, torch.Tensor]]:
-        """The weights for each part, in every step anew: those of the last are old.
+        """The weights for each part, copied in every step: the last copies are old.
 
-        Autograd knows of the copies: their gradients add up in the original.
+        Autograd records the copies, so their gradients add up in the original.
         """
         weights = dict(self.module.named_parameters())
         buffers = dict(self.module.named_buffers())
@@ -57,14 +57,14 @@ class DataParallelByHand(nn.Module):
             {name: tensor.clone() for name, tensor in (weights | buffers).items()}
             for _ in range(parts)
         ]
-        replicas[0] |= buffers  # what BatchNorm notes here stays, what others note not
+        replicas[0] |= buffers  # only the first replica's BatchNorm statistics are kept
         return replicas
 
     def parallel_apply(
         self, replicas: list[dict[str, torch.Tensor]], chunks: tuple[torch.Tensor, ...]
     ) -> list[torch.Tensor]:
-        """Part ``i`` through the network with weights ``i``, each in a thread."""
-        recording = torch.is_grad_enabled()  # a new thread does not know it
+        """Part ``i`` through the network with weights ``i``, one thread each."""
+        recording = torch.is_grad_enabled()  # always True in a new thread
 
         def apply(shell, weights, chunk):
             torch.set_grad_enabled(recording)
@@ -80,12 +80,12 @@ class DataParallelByHand(nn.Module):
 
 
 class Narrator(nn.Module):
-    """Says what comes in, and where."""
+    """Prints the shape of its input, and the thread it runs in."""
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         thread = threading.current_thread().name.split("_")[-1]
         log(f"  images {list(images.shape)} in process {os.getpid()}, thread {thread}")
-        time.sleep(0.1)  # stands for the work of a device: all do it at the same time
+        time.sleep(0.1)  # stands for the work of a device: all run at the same time
         return images
 
 

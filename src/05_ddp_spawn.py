@@ -24,7 +24,7 @@ DROPOUT = 0.1  # random numbers in every step: a resumed run must draw the same 
 def setup(rank: int, world_size: int) -> torch.device:
     """Take one of the machine's devices and join the other ranks."""
     device = distributed.choose_device(rank)  # here, rank and local rank are equal
-    backend = distributed.choose_backend(device)
+    backend = dist.get_default_backend_for_device(device)
     gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
     # every rank must reach this line; MASTER_ADDR and MASTER_PORT say where to connect
     dist.init_process_group(backend, rank=rank, world_size=world_size, device_id=gpu)
@@ -63,7 +63,7 @@ def train(args: argparse.Namespace, device: torch.device) -> None:
         f"learning rate {args.learning_rate}, snapshot {args.snapshot}"
     )
     loader = make_loader(train_set, args.batch_size)
-    model = data.make_model(DROPOUT).to(device)
+    model = data.make_model(DROPOUT, args.width).to(device)
     optimizer = SGD(model.parameters(), args.learning_rate, momentum=0.9)
     run = snapshot.Run(args, model=model, optimizer=optimizer)
     # every rank must reach this line: rank 0's weights are sent to all

@@ -8,7 +8,6 @@ Run from the folder of the workshop:
 """
 
 import argparse
-import json
 import time
 from pathlib import Path
 
@@ -19,10 +18,8 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel as DDP
 
 from common.distributed import (
-    BadInput,
     Parser,
     check_output_file,
-    choose_backend,
     choose_device,
     is_rank_0,
     log,
@@ -30,25 +27,44 @@ from common.distributed import (
     positive_float,
     positive_int,
     prepare_spawn,
+    write_json,
 )
 
 LAYERS, WIDTH, BATCH_SIZE = 6, 512, 256
-STEPS = 4  # the last one is shown: DDP lays out its buckets anew after the first
+STEPS = 4  # only the last one is shown: DDP lays out its buckets after the first
 
 
 class Timeline:
-    """What happened when, in ms since the backward pass began."""
+    """What happened when: by the host's clock, or in the queue of an accelerator."""
 
-    def __init__(self):
+    def __init__(self, device: torch.device):
+        self.device = device
         self.start()
 
     def start(self) -> None:
         """Forget everything, and set the clock to 0."""
-        self.events: list[tuple[float, str]] = []
-        self.origin = time.perf_counter()
+        self.moments: list[tuple[float | torch.Event, str]] = []
+        self.origin = self.now()
+
+    def now(self) -> float | torch.Event:
+        """This moment; the host only queues what an accelerator will do later."""
+        if self.device.type == "cpu":
+            return time.perf_counter()
+        event = torch.Event(self.device, enable_timing=True)
+        event.record()
+        return event
 
     def note(self, what: str) -> None:
-        self.events.append((1000 * (time.perf_counter() - self.origin), what))
+        self.moments.append((self.now(), what))
+
+    def events(self) -> list[tuple[float, str]]:
+        """(ms since the start, what happened), in the order of time."""
+        if isinstance(self.origin, float):
+            since = [1000 * (moment - self.origin) for moment, _ in self.moments]
+        else:
+            torch.accelerator.synchronize(self.device)
+            since = [self.origin.elapsed_time(moment) for moment, _ in self.moments]
+        return sorted(zip(since, (what for _, what in self.moments), strict=True))
 
 
 def make_model() -> nn.Sequential:
@@ -72,15 +88,15 @@ def watch_gradients(model: nn.Sequential, timeline: Timeline) -> None:
 
 
 def watch_buckets(ddp_model: DDP, timeline: Timeline) -> None:
-    """Do to each bucket what DDP does by itself, and note when."""
+    """Do to each bucket what DDP does, and note when."""
 
     def average(_state, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
         gradients = bucket.buffer().div_(dist.get_world_size())
         name, megabytes = bucket.index(), gradients.nbytes / 1e6
         timeline.note(f"bucket {name} begins: all_reduce of {megabytes:.2f} MB")
-        # every rank, in the order of the buckets; backward goes on at once
+        # every rank, in the order of the buckets; backward continues at once
         work = dist.all_reduce(gradients, async_op=True)
-        assert work is not None  # it is only on a rank outside of the group
+        assert work is not None  # None only on a rank outside of the group
 
         def done(future):
             timeline.note(f"bucket {name} averaged")
@@ -94,7 +110,7 @@ def watch_buckets(ddp_model: DDP, timeline: Timeline) -> None:
 def run_steps(bucket_mb: float, device: torch.device) -> list[tuple[float, str]]:
     """The events of the last of a few training steps."""
     torch.manual_seed(0)
-    model, timeline = make_model().to(device), Timeline()
+    model, timeline = make_model().to(device), Timeline(device)
     device_ids = None if device.type == "cpu" else [device]
     watch_gradients(model, timeline)
     ddp_model = DDP(model, device_ids, bucket_cap_mb=bucket_mb)
@@ -110,14 +126,14 @@ def run_steps(bucket_mb: float, device: torch.device) -> list[tuple[float, str]]
         timeline.note("backward ends")
         optimizer.step()
         timeline.note("step ends")
-    return sorted(timeline.events)
+    return timeline.events()
 
 
 @one_line_errors
 def run_rank(rank: int, world_size: int, args: argparse.Namespace) -> None:
     device = choose_device(rank)
     gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
-    backend = choose_backend(device)
+    backend = dist.get_default_backend_for_device(device)
     dist.init_process_group(backend, rank=rank, world_size=world_size, device_id=gpu)
     events = run_steps(args.bucket_mb, device)
     log(
@@ -138,10 +154,7 @@ def write_events(path: Path, bucket_mb: float, events: list) -> None:
     """Write the events of all ranks, a list of [ms, what] for each."""
     rows = [[[round(ms, 3), what] for ms, what in rank] for rank in events]
     recorded = {"torch": torch.__version__, "bucket_mb": bucket_mb, "ranks": rows}
-    try:
-        path.write_text(json.dumps(recorded, indent=1) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise BadInput(f"cannot write --json {path}: {error.strerror}") from error
+    write_json(path, "--json", recorded)
 
 
 @one_line_errors

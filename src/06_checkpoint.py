@@ -25,7 +25,7 @@ DROPOUT = 0.1  # random numbers in every step: a resumed run must draw the same 
 def setup(rank: int, world_size: int) -> torch.device:
     """Take one of the machine's devices and join the other ranks."""
     device = distributed.choose_device(rank)  # here, rank and local rank are equal
-    backend = distributed.choose_backend(device)
+    backend = dist.get_default_backend_for_device(device)
     gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
     # every rank must reach this line; MASTER_ADDR and MASTER_PORT say where to connect
     dist.init_process_group(backend, rank=rank, world_size=world_size, device_id=gpu)
@@ -35,11 +35,11 @@ def setup(rank: int, world_size: int) -> torch.device:
 def rest_of_share(
     size: int, epoch: int, done: int, rank: int, world_size: int
 ) -> list[int]:
-    """The images of ``size`` that a rank has still to use in an epoch.
+    """The numbers of the images, out of ``size``, that a rank still has to use.
 
-    The order of an epoch follows from seed and epoch alone, and all ranks together have
-    used its first ``done`` images, padding included. The rest is dealt out like cards:
-    to as many ranks as before or to another number of them.
+    Seed and epoch determine the order of an epoch. All ranks together have used its
+    first ``done`` images, padding included. The rest is dealt out like cards: to as
+    many ranks as before, or to another number of them.
     """
     generator = torch.Generator().manual_seed(SEED + epoch)
     order = torch.randperm(size, generator=generator).tolist()
@@ -49,16 +49,16 @@ def rest_of_share(
 
 
 def make_loader(dataset: Dataset, batch_size: int, epoch: int, done: int) -> DataLoader:
-    """Batches of what this rank has still to use in an epoch."""
+    """Batches of what this rank still has to use in an epoch."""
     rank, world_size = dist.get_rank(), dist.get_world_size()
     share = rest_of_share(len(dataset), epoch, done, rank, world_size)
-    # its own: each start of a loader draws a number, from which workers are seeded
+    # not the global one: each loop over a loader draws a number, to seed its workers
     own = torch.Generator().manual_seed(SEED + epoch * world_size + rank)
     return DataLoader(Subset(dataset, share), batch_size, generator=own)
 
 
 class RankState:
-    """What differs from rank to rank: random numbers, and the losses of this epoch."""
+    """State that differs from rank to rank: random numbers, losses of this epoch."""
 
     def __init__(self, device: torch.device):
         self.random = snapshot.RandomState(device)
@@ -66,7 +66,7 @@ class RankState:
         self.loss_sum = torch.zeros((), device=device)
 
     def state_dict(self) -> list[dict] | None:
-        """On rank 0 what all ranks have, elsewhere None; all ranks call this."""
+        """On rank 0 the state of all ranks, elsewhere None; all ranks call this."""
         own = {"random": self.random.state_dict(), "loss_sum": self.loss_sum.item()}
         ranks = [own] * dist.get_world_size() if dist.get_rank() == 0 else None
         # every rank must reach this line: about 5 kB of each are sent to rank 0
@@ -74,7 +74,7 @@ class RankState:
         return ranks
 
     def load_state_dict(self, ranks: list[dict]) -> None:
-        """Take this rank's own; on another world size, there is none to take."""
+        """Restore this rank's state; on another world size, there is none."""
         if len(ranks) == dist.get_world_size():
             self.random.load_state_dict(ranks[dist.get_rank()]["random"])
             self.loss_sum.fill_(ranks[dist.get_rank()]["loss_sum"])
@@ -112,7 +112,7 @@ def train(args: argparse.Namespace, device: torch.device) -> None:
         f"{len(train_set)} training images on {distributed.describe_world(device)}, "
         f"learning rate {args.learning_rate}, snapshot {args.snapshot}"
     )
-    model = data.make_model(DROPOUT).to(device)
+    model = data.make_model(DROPOUT, args.width).to(device)
     optimizer = SGD(model.parameters(), args.learning_rate, momentum=0.9)
     scheduler = ExponentialLR(optimizer, gamma=0.97)  # x 0.97 an epoch
     ranks = RankState(device)

@@ -1,4 +1,4 @@
-"""The smallest run that continues where it was when torchrun starts it again.
+"""The smallest program that resumes when torchrun restarts it.
 
 export TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1    # restarts with gloo need it
 torchrun --standalone --nproc-per-node=2 --max-restarts=3 src/07_elastic.py
@@ -10,16 +10,16 @@ import time
 
 import torch
 import torch.distributed as dist
-import torch.distributed.nn.functional  # must come before the group is made
+import torch.distributed.nn.functional  # import before the group is made
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel as DDP
 
 STEPS, PAUSE = 100, 0.05  # seconds in each step: time to kill a rank by hand
-WEIGHTS = torch.tensor([[1.0, -2.0, 3.0, 0.5]])  # what the model has to find out
+WEIGHTS = torch.tensor([[1.0, -2.0, 3.0, 0.5]])  # what the model has to learn
 
 
 def train(model: nn.Module, rank: int, device: torch.device) -> None:
-    """Start from the latest snapshot, if there is one, and save every 20 steps."""
+    """Start from the newest snapshot if there is one, and save every 20 steps."""
     start = 0
     if os.path.exists("elastic.pt"):
         snapshot = torch.load("elastic.pt", device, weights_only=True)
@@ -31,7 +31,7 @@ def train(model: nn.Module, rank: int, device: torch.device) -> None:
     ddp_model = DDP(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
     for step in range(start, STEPS):
-        torch.manual_seed(step * 1000 + rank)  # other data on every rank and step
+        torch.manual_seed(step * 1000 + rank)  # new data on every rank and step
         x = torch.randn(16, 4).to(device)
         loss = (ddp_model(x) - x @ WEIGHTS.T.to(device)).square().mean()
         optimizer.zero_grad()

@@ -1,10 +1,10 @@
-"""Start a command, and kill one of its ranks with SIGKILL when a line is printed.
+"""Start a command, and kill one of its ranks with SIGKILL when it prints a line.
 
     export TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1    # restarts with gloo need it
     python src/07_kill_a_rank.py --rank 1 --after "Step 40" --delay 0.5 \\
         torchrun --standalone --nproc-per-node=2 --max-restarts=3 src/07_elastic.py
-A rank is found by RANK in its environment, as Linux shows it in /proc. The exit status
-is that of the command, or 3 if the line never came. --json records it for a drawing.
+The rank is found by RANK in its environment, in Linux's /proc. The exit status is that
+of the command, or 3 if the line was never printed. --json records it for a figure.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Life:
 
 
 def below(pid: int) -> list[int]:
-    """All processes that ``pid`` has started, and those that they have started."""
+    """All descendants of process ``pid``."""
     found: list[int] = []
     with contextlib.suppress(OSError):
         for task in (PROC / str(pid) / "task").iterdir():
@@ -49,7 +49,7 @@ def below(pid: int) -> list[int]:
 
 
 def environment_of(pid: int) -> dict[str, str]:
-    """The variables a process was started with; none if it has ended."""
+    """The environment a process was started with; empty if it has ended."""
     try:
         text = (PROC / str(pid) / "environ").read_bytes().decode(errors="replace")
     except OSError:
@@ -58,14 +58,14 @@ def environment_of(pid: int) -> dict[str, str]:
 
 
 class Run:
-    """A command under way: what it prints, and when each of its ranks lives."""
+    """A running command: what it prints, and when each of its ranks lives."""
 
     def __init__(self, command: list[str]):
         self.lives: dict[int, Life] = {}
         self.lines: list[tuple[float, str]] = []
         self.start = time.monotonic()
         try:
-            # what goes to stderr passes by: `2> errors.txt` keeps it
+            # stderr is not read here: `2> errors.txt` keeps it
             self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         except OSError as error:
             raise BadInput(f"cannot start {command[0]}: {error.strerror}") from error
@@ -75,7 +75,7 @@ class Run:
         return round(time.monotonic() - self.start, 3)
 
     def watch(self) -> None:
-        """Look again and again which ranks there are."""
+        """Look for ranks until the command ends."""
         while self.process.poll() is None:
             self.look()
             time.sleep(LOOK)
@@ -84,7 +84,7 @@ class Run:
         there = below(self.process.pid)
         for pid in set(there) - set(self.lives):
             found = environment_of(pid)
-            # a rank may start processes of its own, which inherit its RANK
+            # a rank may start processes, which inherit its RANK
             parents = {life.pid for life in self.lives.values() if life.ends is None}
             if "RANK" in found and not any(pid in below(p) for p in parents):
                 restart = int(found.get("TORCHELASTIC_RESTART_COUNT", "0"))
@@ -95,7 +95,7 @@ class Run:
                 life.ends = self.now()
 
     def kill(self, rank: int) -> Life:
-        """SIGKILL the newest process that is this rank."""
+        """Send SIGKILL to the newest process of this rank."""
         lives = [life for life in list(self.lives.values()) if life.rank == rank]
         if not lives or lives[-1].ends is not None:
             raise BadInput(f"there is no rank {rank} to kill: choose another --rank")
@@ -104,8 +104,8 @@ class Run:
 
 
 def follow(run: Run, after: str, delay: float, rank: int) -> tuple[float, Life] | None:
-    """Print what the command prints, and kill once; (when, whom), or None."""
-    outcome: list = []  # (when, whom), or why nobody was killed
+    """Print what the command prints, and kill once; return (when, which), or None."""
+    outcome: list = []  # (when, which), or why no rank was killed
 
     def kill() -> None:
         try:

@@ -1,4 +1,4 @@
-"""Let one rank fail, and see what it and the others leave behind.
+"""Let one rank fail, and see which errors it and the others report.
 
     torchrun --standalone --nproc-per-node=4 --log-dir logs src/07_one_rank_fails.py 2
     torchrun --standalone --nproc-per-node=4 --log-dir logs \\
@@ -15,20 +15,19 @@ from torch.distributed.elastic.multiprocessing.errors import record
 
 from common.distributed import (
     Parser,
-    choose_backend,
     choose_device,
     torchrun_local_rank,
 )
 
 
 def fail(how: str) -> None:
-    """As in real life: one bad record in this rank's data, or no memory left."""
+    """Fail as real runs do: a bad record in this rank's data, or no memory left."""
     if how == "killed":
         signal.raise_signal(signal.SIGKILL)
     raise ValueError("image 1017 has 63 pixels, not 64")
 
 
-@record  # writes an exception to the file that torchrun has named
+@record  # writes an exception to the file that torchrun has chosen
 def main() -> None:
     parser = Parser(__doc__)
     parser.add_argument("rank", type=int, help="which rank fails")
@@ -38,7 +37,7 @@ def main() -> None:
     args = parser.parse_args()
     device = choose_device(torchrun_local_rank())
     gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
-    dist.init_process_group(choose_backend(device), device_id=gpu)
+    dist.init_process_group(dist.get_default_backend_for_device(device), device_id=gpu)
     for step in range(5):
         if step == 3 and dist.get_rank() == args.rank:
             fail(args.how)

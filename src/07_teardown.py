@@ -1,11 +1,11 @@
-"""End many runs of four ranks, with DDP released first and not; count the bad ends.
+"""End many runs of four ranks, with DDP released first or not, and count bad ends.
 
     python src/07_teardown.py usual --runs 20
     python src/07_teardown.py released_first --runs 20
 
-Exit status 0, however many end badly: that is what is to be seen. Linux only: the ranks
-are forked from one process that has imported PyTorch and never computes, so that a run
-takes a fraction of a second and not five.
+The exit status is 0 however many runs end badly. Linux only: the ranks are forked from
+one process that has imported PyTorch and never computes, so a run takes a fraction of a
+second instead of five.
 """
 
 import gc
@@ -18,7 +18,7 @@ import time
 from datetime import timedelta
 
 import torch
-import torch._dynamo  # DDP imports it in its first run: here, once for all ranks
+import torch._dynamo  # DDP imports it in its first run; do it once here
 import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel as DDP
@@ -26,7 +26,7 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 from common.distributed import Parser, log, one_line_errors, positive_int
 
 RANKS = 4
-PATIENCE = 2  # seconds in which all ranks sleep: they hang
+PATIENCE = 2  # if all ranks sleep for this many seconds, they hang
 
 
 def train_a_step(ddp_model: DDP) -> None:
@@ -34,10 +34,10 @@ def train_a_step(ddp_model: DDP) -> None:
 
 
 def usual() -> None:
-    """DDP is a local of the function that leaves the group."""
+    """DDP is a local variable of the function that destroys the group."""
     ddp_model = DDP(nn.Linear(4, 4))
     train_a_step(ddp_model)
-    dist.destroy_process_group()  # ddp_model is still there
+    dist.destroy_process_group()  # ddp_model still exists
 
 
 def released_first() -> None:
@@ -47,17 +47,17 @@ def released_first() -> None:
         train_a_step(DDP(nn.Linear(4, 4)))
 
     train()
-    dist.destroy_process_group()  # nothing of DDP is left
+    dist.destroy_process_group()  # no DDP object is left
 
 
 SHAPES = {"usual": usual, "released_first": released_first}
 
 
 def start(rank: int, shape: str, store: str) -> int:
-    """Fork one rank; returns its process."""
+    """Fork one rank and return its process number."""
     pid = os.fork()
     if pid == 0:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # the messages of those that abort
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # hide the messages of aborts
         torch.set_num_threads(1)
         dist.init_process_group(
             "gloo",
@@ -67,14 +67,14 @@ def start(rank: int, shape: str, store: str) -> int:
             timeout=timedelta(seconds=60),
         )
         SHAPES[shape]()
-        sys.exit(0)  # the end of Python belongs to the trial
+        sys.exit(0)  # the exit of Python is part of the trial
     return pid
 
 
 def main_thread(pid: int) -> tuple[str, list[str]]:
-    """What Linux says of it: S for asleep, and the processor time that it used.
+    """What Linux says about it: S for asleep, and the CPU time that it used.
 
-    Of the main thread alone: gloo's look round from time to time, even when it hangs.
+    Only the main thread counts: gloo's threads poll even when a rank hangs.
     """
     with open(f"/proc/{pid}/task/{pid}/stat") as file:
         fields = file.read().rsplit(")", 1)[1].split()
@@ -109,8 +109,8 @@ def main() -> None:
     parser.add_argument("shape", choices=SHAPES)
     parser.add_argument("--runs", type=positive_int, default=20)
     args = parser.parse_args()
-    gc.freeze()  # ranks need not look at what they inherit
-    folder = tempfile.mkdtemp()  # not in a `with`: the ranks would remove it, too
+    gc.freeze()  # the garbage collector of a rank skips what it inherits
+    folder = tempfile.mkdtemp()  # not in a `with`: each rank would remove it
     ends = [end_of_run(args.shape, f"{folder}/store{run}") for run in range(args.runs)]
     shutil.rmtree(folder)
     log(

@@ -1,4 +1,4 @@
-"""Train in ranks that torchrun starts, and starts again when one of them dies.
+"""Train in ranks that torchrun starts, and restarts when one of them dies.
 
 Run from the folder of the workshop:
 
@@ -28,16 +28,16 @@ def setup() -> torch.device:
     device = distributed.choose_device(distributed.torchrun_local_rank())
     gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
     # every rank must reach this line; torchrun has set MASTER_ADDR and all the rest
-    dist.init_process_group(distributed.choose_backend(device), device_id=gpu)
+    dist.init_process_group(dist.get_default_backend_for_device(device), device_id=gpu)
     warn_of_shared_store()
     return device
 
 
 def warn_of_shared_store() -> None:
-    """Say so if ranks that torchrun starts again could not connect.
+    """Warn if restarted ranks might fail to connect.
 
     By default they connect through torchrun's own store, which outlives them. With
-    gloo, new ranks may find the addresses of dead ones. A rank can only warn of it.
+    gloo, new ranks may find the addresses of dead ones there.
     """
     may_restart = os.environ["TORCHELASTIC_MAX_RESTARTS"] != "0"
     shared = os.environ["TORCHELASTIC_USE_AGENT_STORE"] == "True"
@@ -80,7 +80,7 @@ def train(args: argparse.Namespace, device: torch.device) -> None:
         f"learning rate {args.learning_rate}, snapshot {args.snapshot}"
     )
     loader = make_loader(train_set, args.batch_size)
-    model = data.make_model(DROPOUT).to(device)
+    model = data.make_model(DROPOUT, args.width).to(device)
     optimizer = SGD(model.parameters(), args.learning_rate, momentum=0.9)
     run = snapshot.Run(args, model=model, optimizer=optimizer)
     # every rank must reach this line: rank 0's weights are sent to all
@@ -104,7 +104,7 @@ def train(args: argparse.Namespace, device: torch.device) -> None:
 
 @distributed.one_line_errors
 def main() -> None:
-    """What each process does; torchrun has started it."""
+    """Run in each process that torchrun starts."""
     args = data.parse_training(__doc__)
     train(args, setup())  # when it returns, DDP is gone
     dist.destroy_process_group()

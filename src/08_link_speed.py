@@ -1,10 +1,10 @@
-"""How long does an all-reduce take between these ranks, a tiny one and a large one?
+"""Time a tiny and a large all-reduce between these ranks.
 
     torchrun --standalone --nproc-per-node=2 src/08_link_speed.py
     srun --nodes=2 --ntasks-per-node=1 python src/08_link_speed.py    # or mpirun
 
-On several nodes, use the launcher and the options of your training. The tiny one costs
-the way there and back; the large one costs what the network can carry.
+On several nodes, use the launcher and the options of your training job. The tiny one
+shows the delay of the network, the large one its rate.
 """
 
 import os
@@ -15,7 +15,6 @@ import torch.distributed as dist
 
 from common.distributed import (
     Parser,
-    choose_backend,
     choose_device,
     describe_world,
     log,
@@ -28,13 +27,13 @@ TINY, LARGE = 1, 4 * 1024 * 1024  # float32: 4 bytes and 16 MiB
 
 
 def time_all_reduce(numel: int, repeats: int, device: torch.device) -> float:
-    """The shortest of several, in seconds: whatever else runs here only adds."""
+    """The shortest of several times, in seconds: anything else that runs only adds."""
     tensor = torch.ones(numel, device=device)
     seconds = []
     for _ in range(repeats):
-        dist.barrier()  # nobody's clock runs while he waits for a late rank
+        dist.barrier()  # start the clocks together, after the last rank
         start = time.perf_counter()
-        dist.all_reduce(tensor)  # [numel] -> [numel], 2(W-1)/W x 4 numel bytes each way
+        dist.all_reduce(tensor)  # [numel] -> [numel], 2(N-1)/N x 4 numel bytes each way
         if device.type != "cpu":
             torch.accelerator.synchronize()
         seconds.append(time.perf_counter() - start)
@@ -51,7 +50,7 @@ def main() -> None:
     os.environ["MASTER_ADDR"] = master.address
     os.environ["MASTER_PORT"] = str(master.port)
     device = choose_device(env.local_rank)
-    backend = choose_backend(device)
+    backend = dist.get_default_backend_for_device(device)
     gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
     # every rank must reach this line
     dist.init_process_group(

@@ -25,7 +25,7 @@ DROPOUT = 0.1  # random numbers in every step: a resumed run must draw the same 
 
 
 def read_node() -> tuple[int, int]:
-    """(node rank, number of nodes); all four variables must be set on each node.
+    """(node rank, number of nodes); set all four variables on each node.
 
     Raises:
         BadInput: one is missing or impossible.
@@ -44,15 +44,15 @@ def read_node() -> tuple[int, int]:
 
 
 def rank_of(local_rank: int, node_rank: int, nprocs: int) -> int:
-    """This process among those of all nodes, by arithmetic."""
-    # each node starts as many: all those of the nodes before this one come first
+    """The rank among those of all nodes, if each node starts ``nprocs``."""
+    # the ranks of earlier nodes are counted first
     return node_rank * nprocs + local_rank
 
 
 def setup(rank: int, local_rank: int, world_size: int) -> torch.device:
     """Take one of this node's devices and join the ranks of all nodes."""
-    device = distributed.choose_device(local_rank)  # no node has one per rank
-    backend = distributed.choose_backend(device)
+    device = distributed.choose_device(local_rank)  # each node numbers its own devices
+    backend = dist.get_default_backend_for_device(device)
     gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
     # every rank must reach this line; MASTER_ADDR and MASTER_PORT say where to connect
     dist.init_process_group(backend, rank=rank, world_size=world_size, device_id=gpu)
@@ -91,7 +91,7 @@ def train(args: argparse.Namespace, device: torch.device, place: str) -> None:
         f"learning rate {args.learning_rate}, snapshot {args.snapshot}"
     )
     loader = make_loader(train_set, args.batch_size)
-    model = data.make_model(DROPOUT).to(device)
+    model = data.make_model(DROPOUT, args.width).to(device)
     optimizer = SGD(model.parameters(), args.learning_rate, momentum=0.9)
     run = snapshot.Run(args, model=model, optimizer=optimizer)
     # every rank must reach this line: rank 0's weights are sent to all

@@ -30,7 +30,7 @@ def setup(local_rank: int) -> torch.device:
     device = distributed.choose_device(local_rank)
     gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
     # every rank must reach this line; torchrun has set MASTER_ADDR and all the rest
-    dist.init_process_group(distributed.choose_backend(device), device_id=gpu)
+    dist.init_process_group(dist.get_default_backend_for_device(device), device_id=gpu)
     return device
 
 
@@ -66,7 +66,7 @@ def train(args: argparse.Namespace, device: torch.device, place: str) -> None:
         f"learning rate {args.learning_rate}, snapshot {args.snapshot}"
     )
     loader = make_loader(train_set, args.batch_size)
-    model = data.make_model(DROPOUT).to(device)
+    model = data.make_model(DROPOUT, args.width).to(device)
     optimizer = SGD(model.parameters(), args.learning_rate, momentum=0.9)
     run = snapshot.Run(args, model=model, optimizer=optimizer)
     # every rank must reach this line: rank 0's weights are sent to all
@@ -79,7 +79,7 @@ def train(args: argparse.Namespace, device: torch.device, place: str) -> None:
         distributed.log(
             f"[{place}] Epoch {epoch} | "
             f"Batch size {args.batch_size} | Steps {len(loader)}",
-            every_rank=True,  # to show that all nodes take part
+            every_rank=True,  # to show that all nodes are in the run
         )
         loss_sum = run_epoch(ddp_model, optimizer, loader, device)
         # every rank must reach this line: the sum over the ranks, 4 bytes
@@ -91,7 +91,7 @@ def train(args: argparse.Namespace, device: torch.device, place: str) -> None:
 
 @distributed.one_line_errors
 def main() -> None:
-    """What each process does, on each node; torchrun has started it."""
+    """Run in each process that torchrun starts, on each node."""
     args = data.parse_training(__doc__)
     local_rank = distributed.torchrun_local_rank()
     rank, node = map(distributed.read_number, ("RANK", "GROUP_RANK"))

@@ -30,7 +30,7 @@ NAMES = ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS", "SLURM_NODEID")
 def setup(rank: int, local_rank: int, world_size: int) -> torch.device:
     """Take this rank's device, and join the ranks of all nodes."""
     device = distributed.choose_device(local_rank)
-    backend = distributed.choose_backend(device)
+    backend = dist.get_default_backend_for_device(device)
     gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
     # every rank must reach this line
     dist.init_process_group(backend, rank=rank, world_size=world_size, device_id=gpu)
@@ -86,8 +86,7 @@ def run_epoch(
     for images, labels in loader:
         if stop.agreed(device):  # every rank, in every step
             run.save()
-            snapshot.check_saved(run.not_saved)
-            raise Stopped
+            raise distributed.BadInput(run.not_saved) if run.not_saved else Stopped
         # from step and rank: so no random state needs to be saved
         torch.manual_seed(
             counters["steps_run"] * dist.get_world_size() + dist.get_rank()
@@ -113,7 +112,7 @@ def train(
         f"{len(train_set)} training images on {distributed.describe_world(device)}, "
         f"learning rate {args.learning_rate}, snapshot {args.snapshot}"
     )
-    model = data.make_model(DROPOUT).to(device)
+    model = data.make_model(DROPOUT, args.width).to(device)
     optimizer = SGD(model.parameters(), args.learning_rate, momentum=0.9)
     run = snapshot.Run(args, model=model, optimizer=optimizer)
     # every rank must reach this line: rank 0's weights are sent to all

@@ -53,7 +53,7 @@ def read_ranks() -> list[int]:
 def setup(rank: int, local_rank: int, world_size: int) -> torch.device:
     """Take this rank's device, and join the ranks of all nodes."""
     device = distributed.choose_device(local_rank)
-    backend = distributed.choose_backend(device)
+    backend = dist.get_default_backend_for_device(device)
     gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
     # every rank must reach this line
     dist.init_process_group(backend, rank=rank, world_size=world_size, device_id=gpu)
@@ -100,7 +100,7 @@ def train(args: argparse.Namespace, device: torch.device, place: str) -> None:
         f"learning rate {args.learning_rate}, snapshot {args.snapshot}"
     )
     loader = make_loader(train_set, args.batch_size)
-    model = data.make_model(DROPOUT).to(device)
+    model = data.make_model(DROPOUT, args.width).to(device)
     optimizer = SGD(model.parameters(), args.learning_rate, momentum=0.9)
     run = snapshot.Run(args, model=model, optimizer=optimizer)
     # every rank must reach this line: rank 0's weights are sent to all

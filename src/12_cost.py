@@ -2,9 +2,9 @@
 
     python src/12_cost.py src/12_two_processes.py 10 --cut 2
 
-It runs one step of the program, and prints what each of the two processes counted
-beside the formulas. These are for the network of the digits, cut between two of its
-layers and trained by SGD with momentum, in numbers of 4 bytes.
+It runs one step of the program and prints what each of the two processes counted
+beside the formulas. These are for the digits network, cut between two of its layers and
+trained by SGD with momentum, in numbers of 4 bytes.
 """
 
 import argparse
@@ -49,8 +49,8 @@ def numbers_between(model: nn.Sequential) -> list[int]:
 def saved_bytes(model: nn.Sequential, start: int, stop: int) -> int:
     """Bytes that layers ``start`` to ``stop`` save for backward, for one image.
 
-    A convolution, a pooling and a linear layer save their input, a ReLU its output;
-    the pooling also the place of each maximum. What two layers save counts once.
+    A convolution, a pooling and a linear layer save their input, a ReLU its output.
+    The pooling also saves where each maximum was. What two layers save counts once.
     """
     between = numbers_between(model)
     saved, places = set(), 0

@@ -1,4 +1,4 @@
-"""Train a network whose first layers are on one device and whose last on another.
+"""Train a network with its first layers on one device and the rest on another.
 
     python src/12_model_parallel.py 10                    # two GPUs, or the CPU twice
     python src/12_model_parallel.py 10 --micro-batches 4  # the two work side by side
@@ -20,7 +20,6 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 from common.data import count_correct, load_digits_split, make_model
 from common.distributed import (
     BadInput,
-    choose_backend,
     count_accelerators,
     log,
     one_line_errors,
@@ -52,7 +51,7 @@ class TwoDevices(nn.Module):
         scores = []
         for part in images.chunk(self.micro_batches):
             hidden = self.first(part.to(self.devices[0]))
-            # the activations go to the other device; backward brings the gradient
+            # copy the activations over; backward copies their gradient the other way
             scores.append(self.second(hidden.to(self.devices[1])))
         return torch.cat(scores)
 
@@ -66,10 +65,10 @@ def accelerators(*numbers: int) -> list[torch.device]:
 
 
 def choose_devices(args: argparse.Namespace, rank: int = 0) -> list[torch.device]:
-    """The two devices of a process: accelerators 2r and 2r + 1, else the CPU twice.
+    """The two devices of a process: accelerators 2r and 2r + 1, or the CPU twice.
 
     Raises:
-        BadInput: one of ``--devices`` is not there.
+        BadInput: this machine doesn't have one of ``--devices``.
     """
     if "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(1)  # the layers are small
@@ -95,8 +94,10 @@ def train_in_one_process(args, devices: list[torch.device]) -> None:
     train_set, test_set = load_digits_split()
     model = TwoDevices(make_model(), args.cut, devices)
     model.micro_batches = args.micro_batches
-    # every replica must reach this line; several devices: DDP must not choose one
+    # [start replicas]
+    # every replica must reach this line; the model has several devices: pass none
     parallel_model = DDP(model, device_ids=None) if args.replicas else model
+    # [end replicas]
 
     def run_batch(images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         scores = parallel_model(images)
@@ -117,9 +118,9 @@ def train_in_one_process(args, devices: list[torch.device]) -> None:
 
 @one_line_errors
 def run_replica(rank: int, replicas: int, args: argparse.Namespace) -> None:
-    """What each process does if there are several: one replica of the model."""
+    """Train one replica of the model, in its own process."""
     devices = choose_devices(args, rank)
-    backend = choose_backend(devices[0])
+    backend = dist.get_default_backend_for_device(devices[0])
     gpu = None if devices[0].type == "cpu" else devices[0]
     dist.init_process_group(backend, rank=rank, world_size=replicas, device_id=gpu)
     log(f"{replicas} replicas, each in one process on {devices[0]}, {devices[1]}")

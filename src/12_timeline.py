@@ -1,4 +1,4 @@
-"""Watch which of two devices computes when, with and without micro-batches.
+"""Show which of two devices computes when, with and without micro-batches.
 
 python src/12_timeline.py                      # a batch in one piece
 python src/12_timeline.py --micro-batches 4    # --json FILE: for a drawing
@@ -90,9 +90,9 @@ def run_steps(rank: int, micro_batches: int) -> list[list[Event]]:
 def slots(orders: list[list[str]]) -> list[list[str]]:
     """What each device computes in each slot, if every task takes one slot.
 
-    ``orders`` are the tasks of each device. It begins the next one as soon as it can:
+    ``orders`` are the tasks of each device. It starts the next one as soon as it can:
     ``F3`` needs the F3 of the device before, ``B3`` the B3 of the device after. Empty
-    text is a slot in which a device waits.
+    text is a slot in which a device idles.
     """
     waiting, done = [list(tasks) for tasks in orders], set()
     rows: list[list[str]] = [[] for _ in orders]

@@ -1,10 +1,10 @@
-"""Train a network whose first layers are in one process and whose last in another.
+"""Train a network with its first layers in one process and the rest in another.
 
     python src/12_two_processes.py 10                    # two processes on the CPU
     python src/12_two_processes.py 10 --micro-batches 4  # the two work side by side
 
-It starts its two ranks itself. Each trains one part; what crosses the cut is sent by
-hand.
+It starts its two ranks itself. Each trains one part, and send and recv carry what
+crosses the cut.
 """
 
 import argparse
@@ -34,7 +34,7 @@ CPU = torch.device("cpu")  # with two accelerators, one process is enough
 
 
 class FirstPart:
-    """What the rank with the first layers does: it gets the images."""
+    """The first layers, on the rank that uses the images."""
 
     def __init__(self, layers: nn.Module, device: torch.device):
         self.layers = layers.to(device)
@@ -43,13 +43,13 @@ class FirstPart:
     def run_batch(
         self, images: torch.Tensor, labels: torch.Tensor, micro_batches: int = 1
     ) -> torch.Tensor:
-        """Leave the gradients of the batch in these layers; the loss is elsewhere."""
+        """Leave the gradients of the batch in these layers; rank 1 has the loss."""
         waiting = []
         for part in images.chunk(micro_batches):
             hidden = self.layers(part.to(self.device))
             # b x S bytes; returns when the other rank has received them
             dist.send(hidden.detach(), dst=SECOND)
-            waiting.append(hidden)  # with the graph that its gradient will go through
+            waiting.append(hidden)  # with its graph, which backward needs
         for hidden in waiting:
             gradient = torch.empty_like(hidden)
             # b x S bytes: how the loss changes with each number that was sent
@@ -59,7 +59,7 @@ class FirstPart:
 
 
 class SecondPart:
-    """What the rank with the last layers does: it gets the labels, and has the loss."""
+    """The last layers, on the rank that uses the labels and has the loss."""
 
     def __init__(self, layers: nn.Module, device: torch.device, shape: torch.Size):
         self.layers = layers.to(device)
@@ -79,7 +79,7 @@ class SecondPart:
         """Leave the gradients of the batch in these layers; its mean loss."""
         waiting = []
         for part in labels.chunk(micro_batches):
-            # received numbers have no history: here, they are where the graph begins
+            # received numbers have no history: this rank's graph starts here
             hidden = self.receive(len(part)).requires_grad_()
             scores = self.layers(hidden)
             summed = F.cross_entropy(scores, part.to(self.device), reduction="sum")
@@ -93,7 +93,7 @@ class SecondPart:
 
 @torch.no_grad()
 def count_correct_in_two(part: FirstPart | SecondPart, dataset: Dataset) -> int:
-    """How many images the two ranks recognise; both call this, and both get it."""
+    """How many images are recognized; both ranks call this and get the number."""
     correct = torch.zeros((), dtype=torch.int64, device=part.device)
     for images, labels in DataLoader(dataset, batch_size=256):
         if isinstance(part, FirstPart):
@@ -106,7 +106,7 @@ def count_correct_in_two(part: FirstPart | SecondPart, dataset: Dataset) -> int:
 
 
 def make_part(rank: int, cut: int) -> FirstPart | SecondPart:
-    """The part of this rank. Both make the whole model, so that the weights agree."""
+    """The part of this rank. Both build the whole model, so the weights agree."""
     torch.manual_seed(SEED)
     model = make_model()
     if rank == FIRST:
@@ -117,7 +117,7 @@ def make_part(rank: int, cut: int) -> FirstPart | SecondPart:
 def shape_at_cut(
     model: nn.Sequential, cut: int, image: torch.Size = IMAGE
 ) -> torch.Size:
-    """The shape of what passes the cut for one image; only shapes are computed."""
+    """The shape of what crosses the cut for one image; only shapes are computed."""
     x = torch.empty(1, *image, device="meta")
     return copy.deepcopy(model[:cut]).to("meta").float()(x).shape[1:]
 
@@ -140,7 +140,7 @@ def train_in_two_processes(part: FirstPart | SecondPart, args) -> None:
 
 @one_line_errors
 def run_rank(rank: int, world_size: int, args: argparse.Namespace) -> None:
-    """What each process does: one part of the model."""
+    """Train one part of the model, in its own process."""
     dist.init_process_group("gloo", rank=rank, world_size=world_size)
     log(f"Cut after layer {args.cut}: two processes, backend gloo")
     train_in_two_processes(make_part(rank, args.cut), args)

@@ -6,7 +6,7 @@
     torchrun --standalone --nproc-per-node=2 src/13_cost.py \\
         src/13_pipeline.py 100 --schedule interleaved
 
-It runs one step of the program, and prints what each rank counted beside the formulas.
+It runs one step of the program and prints what each rank counted beside the formulas.
 """
 
 import argparse
@@ -52,8 +52,8 @@ def stage_activations(
 ) -> int:
     """Bytes that a stage holds for backward, of ``live`` micro-batches.
 
-    These have ``live_pieces`` pieces of text together. Whole numbers come with the
-    global batch of ``batch_size`` pieces, of which the micro-batches are views.
+    These have ``live_pieces`` pieces of text together. The integers belong to the
+    global batch of ``batch_size`` pieces, and the micro-batches are views of it.
     """
     tokens = live_pieces * sizes.context
     numbers = blocks_in(sizes, span) * block_activations(sizes, tokens)
@@ -73,7 +73,7 @@ def peak_activations(
     batch_size: int,
     micro_batches: int,
 ) -> int:
-    """The most bytes for backward, for a rank that does ``order`` with equal parts."""
+    """The most bytes saved for backward by a rank that runs ``order``, parts equal."""
     pieces = batch_size // micro_batches
     live, most = [0] * len(spans), 0
     for what, own in order:

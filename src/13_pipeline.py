@@ -6,7 +6,7 @@
     torchrun --standalone --nproc-per-node=2 src/13_pipeline.py 100 \\
         --schedule interleaved          # two stages on each rank
 
-It trains what src/13_pipeline_by_hand.py trains, to the same losses.
+It trains the model of src/13_pipeline_by_hand.py and gets the same losses.
 """
 
 import argparse
@@ -65,7 +65,7 @@ class Pipeline:
     # [end build]
     # [start step]
     def step(self, inputs: Tensor, targets: Tensor) -> Tensor:
-        """Leave the gradients of the global batch in ``.grad``; its mean loss."""
+        """Leave gradients in ``.grad``; the batch's mean loss on the last rank."""
         losses: list[Tensor] = []
         # every rank must reach this line; a rank with neither end passes nothing
         self.schedule.step(
@@ -74,12 +74,9 @@ class Pipeline:
             losses=losses if self.last else None,
             return_outputs=False,
         )
-        loss = torch.zeros((), device=inputs.device, dtype=self.dtype())
         if self.last:
-            loss = torch.stack(losses).mean()  # of equally large micro-batches
-        # every rank must reach this line: the last one's loss, 4 bytes
-        dist.broadcast(loss, src=dist.get_world_size() - 1)
-        return loss
+            return torch.stack(losses).mean()  # of equally large micro-batches
+        return torch.zeros((), device=inputs.device, dtype=self.dtype())
 
     # [end step]
     def score(self, inputs: Tensor) -> Tensor:
@@ -111,17 +108,17 @@ def train_step(
     optimizer: torch.optim.Optimizer,
     inputs: Tensor,
     targets: Tensor,
-) -> float:
-    """One step: inputs and targets [B, T]; the mean loss of the batch."""
+) -> Tensor:
+    """One step: inputs and targets [B, T]; the mean loss on the last rank, else 0."""
     optimizer.zero_grad()
     loss = pipeline.step(inputs, targets)
     optimizer.step()
-    return loss.item()
+    return loss.detach()
 
 
 # [start refuse]
 def check_micro_batches(args: argparse.Namespace, ranks: int) -> None:
-    """Refuse what torch's schedules fail at halfway, or refuse in other words.
+    """Refuse what torch's schedules refuse, or fail at halfway through a step.
 
     Raises:
         BadInput: the micro-batches are unequal, or too few.

@@ -1,10 +1,10 @@
-"""Train a byte GPT in stages, one on each rank, with schedules made from send and recv.
+"""Train a byte GPT in stages, one on each rank, with schedules built on send and recv.
 
     torchrun --standalone --nproc-per-node=3 src/13_pipeline_by_hand.py 100
     torchrun --standalone --nproc-per-node=4 src/13_pipeline_by_hand.py 100 \\
         --schedule gpipe --micro-batches 16
 
-Rank r has stage r: it sends activations to rank r + 1, their gradients to rank r - 1.
+Rank r has stage r. It sends activations to rank r + 1, their gradients to rank r - 1.
 """
 
 import argparse
@@ -22,10 +22,10 @@ from common.process_group import join
 
 # [start channel]
 class Channel:
-    """Messages in one direction, from one neighbour and to the other.
+    """Messages in one direction, from one neighbor and to the other.
 
-    Each direction has a process group of its own, so that on devices, too, an
-    activation never queues behind a gradient that waits for it.
+    Each direction has its own process group. On devices, too, an activation then
+    never queues behind a gradient that waits for it.
     """
 
     def __init__(self, source: int, to: int):
@@ -35,12 +35,12 @@ class Channel:
 
     def send(self, tensor: Tensor) -> None:
         """Start to send, and continue computing: gloo's send waits for the receiver."""
-        self.finish()  # at most one is under way, or they would pile up
+        self.finish()  # at most one is in flight, or they would pile up
         work = dist.isend(tensor, self.to, group=self.group)
         self.under_way = work, tensor  # the tensor must live until it is sent
 
     def receive(self, tensor: Tensor) -> Tensor:
-        """Wait for what the neighbour sends, and put it into ``tensor``."""
+        """Wait for what the neighbor sends, and store it in ``tensor``."""
         dist.recv(tensor, self.source, group=self.group)
         return tensor
 
@@ -66,7 +66,7 @@ class Pipeline:
         self.live: dict[int, tuple[Tensor, Tensor]] = {}  # what backward needs
 
     def step(self, inputs: Tensor, targets: Tensor) -> Tensor:
-        """Leave the gradients of the global batch in ``.grad``; its mean loss.
+        """Leave gradients in ``.grad``; the batch's mean loss on the last rank, else 0.
 
         Every rank has inputs and targets [B, T]; the first one uses the inputs, the
         last one the targets. If m does not divide B, the first ones are larger.
@@ -79,13 +79,11 @@ class Pipeline:
             run(action.micro_batch)
         self.activations.finish()
         self.gradients.finish()
-        # every rank must reach this line: the last one's loss, 4 bytes
-        dist.broadcast(self.loss, src=self.last_rank)
         return self.loss
 
     # [start forward]
     def forward(self, k: int) -> None:
-        """Take micro-batch ``k`` through this stage."""
+        """Run micro-batch ``k`` through this stage."""
         x = self.inputs[k]
         if not self.first:
             # rank r - 1 sends it, [B/m, T, width], and waits for its .grad in backward
@@ -102,7 +100,7 @@ class Pipeline:
     # [end forward]
     # [start backward]
     def backward(self, k: int) -> None:
-        """Take the gradient of micro-batch ``k`` back through this stage."""
+        """Run the gradient of micro-batch ``k`` back through this stage."""
         x, y = self.live.pop(k)
         # rank r + 1 sends the gradient of this stage's output: [B/m, T, width]
         gradient = None if self.last else self.gradients.receive(torch.empty_like(y))
@@ -146,12 +144,12 @@ def train_step(
     optimizer: torch.optim.Optimizer,
     inputs: Tensor,
     targets: Tensor,
-) -> float:
-    """One step: inputs and targets [B, T]; the mean loss of the batch."""
+) -> Tensor:
+    """One step: inputs and targets [B, T]; the mean loss on the last rank, else 0."""
     optimizer.zero_grad()
     loss = pipeline.step(inputs, targets)
     optimizer.step()  # of this rank's weights alone: no other rank has them
-    return loss.item()
+    return loss
 
 
 # [end step]

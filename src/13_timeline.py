@@ -1,4 +1,4 @@
-"""Watch in which order each rank of a pipeline made by hand computes, and when.
+"""Show in which order each rank of a pipeline by hand computes, and when.
 
     torchrun --standalone --nproc-per-node=3 src/13_timeline.py \\
         src/13_pipeline_by_hand.py 2 --schedule gpipe
@@ -33,14 +33,14 @@ Events = list[dict]  # of one rank: what, micro_batch, begin, end
 
 
 def now() -> float:
-    """Seconds; on a device, when all that was asked of it is done."""
+    """Seconds; on a device, after all queued work is done."""
     if torch.accelerator.is_available():
         torch.accelerator.synchronize()
     return time.time()
 
 
 class Recorder:
-    """Records when a rank computes; waiting for a neighbour is not computing."""
+    """Records when a rank computes; waiting for a neighbor doesn't count."""
 
     def __init__(self, pipeline):
         self.events: Events = []

@@ -16,6 +16,7 @@ from torch import nn
 
 from common.byte_gpt import ByteGPT, next_byte_loss
 from common.distributed import (
+    BadInput,
     check_output_file,
     choose_device,
     log,
@@ -30,7 +31,6 @@ from common.gpt_training import (
     parse_text_training,
 )
 from common.snapshot import (
-    check_saved,
     progress,
     read_snapshot,
     restoring_from,
@@ -52,13 +52,13 @@ def train_step(
     optimizer: torch.optim.Optimizer,
     inputs: torch.Tensor,
     targets: torch.Tensor,
-) -> float:
+) -> torch.Tensor:
     """One step: inputs and targets [B, T]; the mean loss of the batch."""
     optimizer.zero_grad()
     loss = next_byte_loss(model(inputs), targets)
     loss.backward()
     optimizer.step()
-    return loss.item()
+    return loss.detach()  # .item() would wait for the device
 
 
 # [end step]
@@ -68,7 +68,7 @@ def save_snapshot(
     steps_run: int,
     args: argparse.Namespace,
 ) -> str:
-    """Everything the next step depends on; the batches depend on its number alone."""
+    """Everything the next step depends on; its batch depends on its number only."""
     snapshot = {
         "model": model.state_dict(),
         "optimizer": optimizer.state_dict(),
@@ -78,7 +78,7 @@ def save_snapshot(
 
 
 def load_snapshot(model: ByteGPT, optimizer: torch.optim.Optimizer, path: Path) -> int:
-    """Continue as if the run that saved it had never stopped; the steps it had run."""
+    """Continue as if the run that saved it had never stopped; returns its steps."""
     snapshot = read_snapshot(path)
     with restoring_from(path):
         model.load_state_dict(snapshot["model"])
@@ -92,7 +92,7 @@ def load_snapshot(model: ByteGPT, optimizer: torch.optim.Optimizer, path: Path) 
 def write_on(
     model: nn.Module, context: int, start: bytes, count: int, seed: int = 0
 ) -> bytes:
-    """``start`` and ``count`` more bytes, each drawn from what the model expects."""
+    """``start`` and ``count`` more bytes, each drawn from the model's predictions."""
     device = next(model.parameters()).device
     generator = torch.Generator().manual_seed(seed)  # the same draws on any device
     text = list(start)
@@ -135,7 +135,8 @@ def parse_arguments() -> argparse.Namespace:
 @one_line_errors
 def main() -> None:
     args = parse_arguments()
-    check_saved(train(args, choose_device()))
+    if not_saved := train(args, choose_device()):
+        raise BadInput(not_saved)
 
 
 if __name__ == "__main__":

@@ -6,16 +6,16 @@
         src/14_tensor_parallel.py 300 --sequence-parallel
 
 It runs one step of the program, and rank 0 prints what it counted beside the formulas.
-With W for the width, h heads and N bytes in the batch, they say per block:
+With width H, a heads and a batch of B pieces with T bytes each, per block:
 
-* parameters: (12 W^2 + 7 W) / t of what is cut, 6 W of norms and of biases of rows;
-* activations: 4 W + 4 + (12 W + h) / t numbers for each byte. The inputs of the two
+* parameters: (12 H^2 + 7 H) / t that are cut, 6 H in norms and in biases of rows;
+* activations: 4 H + 4 + (12 H + a) / t numbers for each byte. The inputs of the two
   norms and their results are whole. (Korthikanti et al., 2022, section 4.2, has 10
-  bytes + 24/t for W at 2 bytes a number: 2 of its 10 are masks of dropout, which this
-  model does not have.) With slices of the context: 2 W + (14 W + h + 4) / t, because
-  only what was gathered is whole. The paper keeps that in slices, too, and gathers
-  again in backward: (16 W + h + 4) / t, for one more all_gather at each border;
-* sent: an all_reduce of W N numbers for attention and for the MLP, in each direction.
+  bytes + 24/t for H at 2 bytes a number. 2 of its 10 are dropout masks, which this
+  model doesn't have.) With sequence parallel: 2 H + (14 H + a + 4) / t, because only
+  what was gathered is whole. The paper keeps slices of that, too, and gathers again in
+  backward: (16 H + a + 4) / t, for one more all_gather at each border;
+* sent: an all_reduce of B T H numbers for attention and for the MLP, in each direction.
 """
 
 from functools import partial
@@ -31,7 +31,7 @@ from common.process_group import join
 
 
 def own_scores(world_size: int, rank: int) -> int:
-    """How many bytes a rank scores."""
+    """How many of the 256 bytes a rank scores."""
     each = -(-BYTES // world_size)
     return min(each, BYTES - rank * each)
 
@@ -45,7 +45,7 @@ def parameters(sizes: Sizes, world_size: int, rank: int) -> int:
 
 
 def kept_whole(sizes: Sizes) -> int:
-    """Numbers in those parameters of which every rank holds all."""
+    """Numbers in the parameters that every rank holds whole."""
     return embed_parameters(sizes) + (6 * sizes.blocks + 2) * sizes.width
 
 
@@ -62,9 +62,9 @@ def activations(
 ) -> int:
     """Bytes that all layers and the loss save on a rank for [B, T] tokens.
 
-    Beside the blocks: the input of the last norm with two statistics and its result,
-    the chances of the own bytes, and two whole numbers of 8 bytes for each token (it,
-    and where its target is); one for each place.
+    Besides the blocks: the input of the last norm with two statistics and its result,
+    the chances of the rank's own bytes, two integers of 8 bytes for each token (the
+    token, and where its target is), and one for each place.
     """
     tokens = batch_size * sizes.context
     parts = world_size if sliced else 1
@@ -89,7 +89,7 @@ def sent_by_layers(sizes: Sizes, tokens: int, world_size: int) -> int:
 
 
 def sent_for_kept_whole(sizes: Sizes, world_size: int) -> int:
-    """Bytes a rank sends for gradients of what is whole, if it saw only its slice."""
+    """Bytes a rank sends for gradients of whole tensors, if it saw only its slice."""
     return all_reduced(FLOAT32 * kept_whole(sizes), world_size)
 
 
@@ -116,7 +116,7 @@ def by_torch(
     """The same in 14_tensor_parallel.py, with torch 2.13 and AdamW.
 
     The loss also keeps the number of targets, one number. With slices, the embedding
-    gets its whole gradient by an all_gather. The gradients of the norms stay in parts,
+    gets its whole gradient by an all_gather. The gradients of the norms stay Partial
     and are added up each time they are read: AdamW reads them three times.
     """
     table = by_hand(sizes, batch_size, world_size, rank, sliced)

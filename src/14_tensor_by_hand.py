@@ -1,12 +1,13 @@
-"""Train a byte GPT of which each rank holds a part of every layer, by hand.
+"""Train a byte GPT with a part of every layer on each rank, by hand.
 
     torchrun --standalone --nproc-per-node=2 src/14_tensor_by_hand.py 300
     torchrun --standalone --nproc-per-node=4 src/14_tensor_by_hand.py 300
     torchrun --standalone --nproc-per-node=4 src/14_tensor_by_hand.py 300 \\
         --sequence-parallel
 
-All ranks see the same batch; the ranks must divide --heads. The losses are those of
-13_train_gpt.py, to rounding. With --sequence-parallel the ranks must divide --context.
+All ranks get the same batch, and their number must divide --heads. The losses equal
+those of 13_train_gpt.py, up to rounding. With --sequence-parallel the number of ranks
+must also divide --context.
 """
 
 import argparse
@@ -51,7 +52,7 @@ class CopyToRanks(torch.autograd.Function):  # f of Megatron-LM
 
     @staticmethod
     def backward(ctx, gradient):
-        return summed(gradient)  # each rank knows only what its own part did with x
+        return summed(gradient)  # each rank has only its own part's gradient of x
 
 
 class SumOverRanks(torch.autograd.Function):  # g of Megatron-LM
@@ -105,7 +106,7 @@ class SumToSlices(torch.autograd.Function):
 
 # [end slices]
 def take_slice(x: torch.Tensor) -> torch.Tensor:
-    """The own slice of the context, [B, T, width] -> [B, T/t, width]; sends nothing."""
+    """This rank's slice of the context: [B, T, width] -> [B, T/t, width]."""
     check_divides(x.shape[SLICED], dist.get_world_size(), "--context", "ranks")
     own = x.chunk(dist.get_world_size(), SLICED)[dist.get_rank()]
     return own.clone(memory_format=torch.contiguous_format)  # frees the rest
@@ -132,7 +133,7 @@ def train_step(
     optimizer: torch.optim.Optimizer,
     inputs: torch.Tensor,
     targets: torch.Tensor,
-) -> float:
+) -> torch.Tensor:
     """One step: inputs and targets [B, T], the same on all ranks; the mean loss."""
     optimizer.zero_grad()
     loss = vocabulary_loss(model(inputs), targets)
@@ -140,7 +141,7 @@ def train_step(
     if model.head.borders.sliced:
         sum_kept_whole(model)
     optimizer.step()
-    return loss.item()
+    return loss.detach()
 
 
 # [end step]
@@ -159,8 +160,9 @@ def main() -> None:
     text = Text(args, device)
     model, optimizer = build(args, device)
     for step, inputs, targets in text.steps():
-        text.note(step, train_step(model, optimizer, inputs, targets))
-    # Every rank: each has the scores of its own bytes only.
+        loss = train_step(model, optimizer, inputs, targets)
+        text.note(step, loss / dist.get_world_size())
+    # Every rank must call this: each has the scores of its own bytes only.
     text.report(text.test_loss(lambda inputs: whole_scores(model(inputs))))
     dist.destroy_process_group()
 

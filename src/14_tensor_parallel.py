@@ -1,12 +1,13 @@
-"""Train a byte GPT cut like that of 14_tensor_by_hand.py, but by parallelize_module.
+"""Train a byte GPT, cut as in 14_tensor_by_hand.py, with parallelize_module.
 
     torchrun --standalone --nproc-per-node=2 src/14_tensor_parallel.py 300
     torchrun --standalone --nproc-per-node=4 src/14_tensor_parallel.py 300
     torchrun --standalone --nproc-per-node=4 src/14_tensor_parallel.py 300 \\
         --sequence-parallel
 
-All ranks see the same batch; the ranks must divide --heads. The losses are those of
-13_train_gpt.py, to rounding. With --sequence-parallel the ranks must divide --context.
+All ranks get the same batch, and their number must divide --heads. The losses equal
+those of 13_train_gpt.py, up to rounding. With --sequence-parallel the number of ranks
+must also divide --context.
 """
 
 import argparse
@@ -40,7 +41,7 @@ from common.process_group import join
 
 # [start plan]
 def ends_plan(sequence_parallel: bool) -> dict[str, ParallelStyle]:
-    """The styles of what is before the blocks and after them."""
+    """The styles of the layers before and after the blocks."""
     if not sequence_parallel:
         return {"head.score": scores_of_own_bytes(Replicate())}
     return {
@@ -84,14 +85,14 @@ def train_step(
     optimizer: torch.optim.Optimizer,
     inputs: torch.Tensor,
     targets: torch.Tensor,
-) -> float:
+) -> torch.Tensor:
     """One step: inputs and targets [B, T], the same on all ranks; the mean loss."""
     optimizer.zero_grad()
     with loss_parallel():  # also around backward, which must know that scores are cut
         loss = next_byte_loss(model(inputs), targets)
         loss.backward()
     optimizer.step()
-    return loss.full_tensor().item()
+    return loss.detach().full_tensor()  # each rank has it: sends nothing
 
 
 # [end step]
@@ -110,7 +111,8 @@ def main() -> None:
     text = Text(args, device)
     model, optimizer = build(args, device)
     for step, inputs, targets in text.steps():
-        text.note(step, train_step(model, optimizer, inputs, targets))
+        loss = train_step(model, optimizer, inputs, targets)
+        text.note(step, loss / dist.get_world_size())
     # Every rank: full_tensor() gathers the scores.
     text.report(text.test_loss(lambda inputs: model(inputs).full_tensor()))
     dist.destroy_process_group()

@@ -11,14 +11,13 @@ import warnings
 
 import torch
 import torch.distributed as dist
-from torch.distributed.fsdp import (
-    FSDPModule,
-    MixedPrecisionPolicy,
-    fully_shard,
-)
+from torch.distributed.checkpoint.state_dict import StateDictOptions
+from torch.distributed.checkpoint.state_dict import set_model_state_dict as set_model
+from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 
 from common.byte_gpt import ByteGPT, next_byte_loss
 from common.distributed import (
+    BadInput,
     check_output_file,
     is_rank_0,
     log,
@@ -29,21 +28,21 @@ from common.distributed import (
 )
 from common.full_state import full_state_dict, load_full_state_dict, read_on_rank_0
 from common.gpt_training import (
+    SEED,
     Text,
     add_save_options,
     check_divides,
     local_batch,
     make_gpt,
     make_optimizer,
-    mean_over_ranks,
     parse_text_training,
     run_and_exit,
 )
 from common.process_group import join
-from common.snapshot import check_saved, progress, restoring_from, save_or_continue
+from common.snapshot import progress, restoring_from, save_or_continue
 
 # The scores are a view, as a linear layer returns them for three dimensions. That is
-# harmless as long as nobody changes them in place.
+# harmless as long as no code changes them in place.
 warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view")
 
 
@@ -55,8 +54,7 @@ def shard(model: ByteGPT, args: argparse.Namespace) -> FSDPModule:
         policy = MixedPrecisionPolicy(torch.bfloat16, reduce_dtype=torch.float32)
     for block in model.blocks:
         fully_shard(block, mp_policy=policy, reshard_after_forward=not args.keep_whole)
-    # last, so that it takes what no block has: embedding and head
-    fully_shard(model, mp_policy=policy)
+    fully_shard(model, mp_policy=policy)  # last: what no block has
     blocks = list(model.blocks)
     for number, block in enumerate(blocks):
         ahead = blocks[number + 1 : number + 1 + (args.prefetch or 0)]
@@ -69,9 +67,15 @@ def shard(model: ByteGPT, args: argparse.Namespace) -> FSDPModule:
 def build(
     args: argparse.Namespace, device: torch.device
 ) -> tuple[FSDPModule, torch.optim.Optimizer]:
-    """The model in shards, and an optimizer of the shards."""
+    """The model in shards, which no device ever has whole, and their optimizer."""
     check_divides(args.batch_size, dist.get_world_size(), "--batch-size", "ranks")
-    model = shard(make_gpt(args, device), args)
+    with torch.device("meta"):  # shapes, and no memory for the numbers
+        model = make_gpt(args, device)
+    shard(model, args).to_empty(device=device)  # memory for this rank's shards only
+    torch.manual_seed(SEED)
+    whole = ByteGPT(model.sizes).state_dict() if is_rank_0() else {}  # on the CPU
+    options = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
+    set_model(model, whole, options=options)  # every rank
     # after fully_shard: it replaces the parameters, and steps must reach the new ones
     return model, make_optimizer(model.parameters(), args.learning_rate)
 
@@ -84,7 +88,7 @@ def train_step(
     targets: torch.Tensor,
     max_norm: float | None = None,
 ) -> torch.Tensor:
-    """One step: this rank's inputs and targets [B / W, T]; the mean loss of these."""
+    """One step: this rank's inputs and targets [B / N, T]; the mean loss of these."""
     optimizer.zero_grad()
     loss = next_byte_loss(model(inputs).float(), targets)
     loss.backward()  # the shards of gradients become the mean over the ranks
@@ -108,7 +112,7 @@ def save_snapshot(
     not_saved = ""
     if is_rank_0():
         not_saved = save_or_continue(snapshot, args.snapshot)
-    dist.barrier()  # whoever passes this line can read what rank 0 wrote
+    dist.barrier()  # after this line every rank can read what rank 0 wrote
     return not_saved
 
 
@@ -134,7 +138,7 @@ def train(args: argparse.Namespace, device: torch.device) -> str:
     for step, inputs, targets in text.steps(steps_run):
         parts = local_batch(inputs), local_batch(targets)
         loss = train_step(model, optimizer, *parts, args.max_norm)
-        text.note(step, mean_over_ranks(loss))
+        text.note(step, loss / dist.get_world_size())
         if args.save_every and (step + 1) % args.save_every == 0:
             not_saved = save_snapshot(model, optimizer, step + 1, args)
     # all ranks score together: no rank has the whole model
@@ -163,9 +167,12 @@ def parse_arguments() -> argparse.Namespace:
 
 @one_line_errors
 def main() -> None:
-    not_saved = train(parse_arguments(), join("15_fsdp.py"))
+    args = parse_arguments()
+    # the others wait while rank 0 writes a snapshot, which may take minutes
+    not_saved = train(args, join("15_fsdp.py", timeout=None))
     dist.destroy_process_group()
-    check_saved(not_saved)
+    if not_saved:
+        raise BadInput(not_saved)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,6 @@ from common.gpt_training import (
     local_batch,
     make_gpt,
     make_optimizer,
-    mean_over_ranks,
     parse_text_training,
 )
 from common.process_group import join
@@ -48,7 +47,7 @@ def train_step(
     inputs: torch.Tensor,
     targets: torch.Tensor,
 ) -> torch.Tensor:
-    """One step: this rank's inputs and targets [B / W, T]; the mean loss of these."""
+    """One step: this rank's inputs and targets [B / N, T]; the mean loss of these."""
     zero.begin_step()
     loss = next_byte_loss(model(inputs).float(), targets)
     loss.backward()  # gradients become the mean over the ranks in here
@@ -77,7 +76,8 @@ def main() -> None:
     log(f"Stage {args.stage}")
     for step, inputs, targets in text.steps():
         parts = local_batch(inputs), local_batch(targets)
-        text.note(step, mean_over_ranks(train_step(model, zero, optimizer, *parts)))
+        loss = train_step(model, zero, optimizer, *parts)
+        text.note(step, loss / dist.get_world_size())
     # all ranks score together: in stage 3 no rank has the whole model
     text.report(text.test_loss(lambda tokens: model(tokens).float()))
     dist.destroy_process_group()

@@ -23,7 +23,6 @@ from common.byte_gpt import ByteGPT, next_byte_loss, sizes_of
 from common.checkpoint import Checkpoints, check_folder
 from common.distributed import (
     BadInput,
-    choose_backend,
     choose_device,
     log,
     one_line_errors,
@@ -36,7 +35,6 @@ from common.gpt_training import (
     check_divides,
     make_gpt,
     make_optimizer,
-    mean_over_ranks,
     parse_text_training,
     run_and_exit,
 )
@@ -102,7 +100,9 @@ def train(args: argparse.Namespace, device: torch.device) -> str:
         steps_run = checkpoints.load_newest()
     for step, inputs, targets in text.steps(steps_run):
         part = part_of(inputs, grid), part_of(targets, grid)
-        text.note(step, mean_over_ranks(train_step(model, optimizer, *part)))
+        # ranks of one tensor group have the same loss
+        loss = train_step(model, optimizer, *part)
+        text.note(step, loss / dist.get_world_size())
         if checkpoints and args.save_every and (step + 1) % args.save_every == 0:
             checkpoints.save(step + 1, background=args.async_save)
     if checkpoints:
@@ -121,7 +121,9 @@ def join_or_alone() -> torch.device:
         alone = {"store": dist.HashStore(), "rank": 0, "world_size": 1}
     gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
     # every rank must reach this line
-    dist.init_process_group(choose_backend(device), **alone, device_id=gpu)
+    dist.init_process_group(
+        dist.get_default_backend_for_device(device), **alone, device_id=gpu
+    )
     return device
 
 

@@ -2,13 +2,13 @@
 
     python src/13_cost.py src/13_train_gpt.py 300
 
-The formulas here are for the byte GPT on one device. With W for the width of the
-residual stream, h heads and T bytes of context, per block:
+The formulas here are for the byte GPT on one device. With H for the width of the
+residual stream, a heads and T bytes of context, per block:
 
-* parameters: 4 (W^2 + W) of attention, 8 W^2 + 5 W of the MLP, 4 W of the two norms,
-  together 12 W^2 + 13 W (Narayanan et al., 2021, "Efficient Large-Scale Language Model
+* parameters: 4 (H^2 + H) of attention, 8 H^2 + 5 H of the MLP, 4 H of the two norms,
+  together 12 H^2 + 13 H (Narayanan et al., 2021, "Efficient Large-Scale Language Model
   Training on GPU Clusters Using Megatron-LM", section 5.1);
-* activations saved for backward: 16 W + h + 4 numbers for each byte of the batch
+* activations saved for backward: 16 H + a + 4 numbers for each byte of the batch
   (Korthikanti et al., 2022, "Reducing Activation Recomputation in Large Transformer
   Models", section 4.1, without dropout masks and stored attention scores: the CPU's
   scaled_dot_product_attention saves one number per head and byte, each norm two).

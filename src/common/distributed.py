@@ -9,7 +9,6 @@ import argparse
 import functools
 import json
 import logging
-import math
 import os
 import socket
 import sys
@@ -75,6 +74,8 @@ def one_line_errors(main: Callable) -> Callable:
         except BadInput as error:
             _refuse(str(error))
         except dist.DistError as error:
+            if "Duplicate GPU" in str(error):  # NCCL says so when they connect
+                _refuse("two ranks computed on one GPU: give each of them its own")
             if dist.is_initialized():
                 raise
             why = f"are MASTER_ADDR and MASTER_PORT right? No connection: {error}"
@@ -96,8 +97,7 @@ def _refuse(sentence: str) -> NoReturn:
     joined = dist.is_initialized()  # a spawned rank knows its number only then
     if not (is_rank_0() if joined else speaks_first()):
         time.sleep(PATIENCE)
-    program = os.path.basename(sys.argv[0])
-    print(f"{program}: error: {sentence}", file=sys.stderr, flush=True)
+    print(f"{Path(sys.argv[0]).name}: error: {sentence}", file=sys.stderr, flush=True)
     if joined:  # at once: ranks inside a collective would hold up an orderly end
         os._exit(2)
     sys.exit(2)
@@ -123,7 +123,7 @@ def positive_int(text: str) -> int:
 
 def positive_float(text: str) -> float:
     """The finite number above 0 that ``text`` spells; an argparse type."""
-    if not 0 < float(text) < math.inf:
+    if not 0 < float(text) < float("inf"):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
     return float(text)
 
@@ -149,10 +149,9 @@ def write_json(path: Path, option: str, content: object) -> None:
 
 def count_accelerators() -> int:
     """Accelerators that processes of this machine can share out; 0: use the CPU."""
-    accelerator = torch.accelerator.current_accelerator()
     # Apple's MPS has one device, no float64, and no backend of its own
-    usable = accelerator is not None and accelerator.type != "mps"
-    return torch.accelerator.device_count() if usable else 0
+    mps = str(torch.accelerator.current_accelerator()) == "mps"
+    return 0 if mps else torch.accelerator.device_count()
 
 
 def choose_device(local_rank: int = 0) -> torch.device:
@@ -175,11 +174,6 @@ def choose_device(local_rank: int = 0) -> torch.device:
     # collectives and "cuda" without a number go to the current device
     torch.accelerator.set_device_index(local_rank)
     return torch.device(accelerator.type, local_rank)
-
-
-def choose_backend(device: torch.device) -> str:
-    """``nccl`` for NVIDIA and AMD GPUs, ``xccl`` for Intel's, ``gloo`` for the CPU."""
-    return dist.get_default_backend_for_device(device.type)
 
 
 def describe_world(device: torch.device) -> str:

@@ -4,7 +4,7 @@
     load_full_state_dict(model, optimizer, snapshot)
 
 What is written has the form of ``model.state_dict()`` and ``optimizer.state_dict()`` of
-one process: ``src/13_train_gpt.py`` goes on from it, and the other way round.
+one process: ``src/13_train_gpt.py`` resumes from it, and vice versa.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from torch.distributed.checkpoint.state_dict import (
 )
 
 from common.distributed import is_rank_0
-from common.snapshot import SnapshotError, read_snapshot
+from common.snapshot import BadInput, read_snapshot
 
 
 # [start save]
@@ -85,18 +85,18 @@ def read_on_rank_0(path: Path) -> tuple[dict, int]:
     """(the snapshot on rank 0 and {} on the others, the steps it had run).
 
     Raises:
-        SnapshotError: on every rank, whatever was wrong on rank 0.
+        BadInput: on every rank, whatever was wrong on rank 0.
     """
     snapshot, box = {}, [0, ""]
     if is_rank_0():
         try:
             snapshot = read_snapshot(path)
             box[0] = snapshot["steps_run"]
-        except SnapshotError as error:
+        except BadInput as error:
             box[1] = str(error)
         except KeyError:
             box[1] = f"{path} is a snapshot of another training: choose another"
     dist.broadcast_object_list(box, src=0)
     if box[1]:
-        raise SnapshotError(box[1])
+        raise BadInput(box[1])
     return snapshot, box[0]

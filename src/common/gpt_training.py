@@ -70,12 +70,12 @@ def parse_text_training(
 
 
 def make_gpt(args: argparse.Namespace, device: torch.device) -> ByteGPT:
-    """The same model on every rank, from one seed."""
+    """The same model on every rank, from one seed; on ``meta`` if that is set."""
     torch.manual_seed(SEED)
-    model = ByteGPT(sizes_of(args)).to(device)
+    model = ByteGPT(sizes_of(args))
     numbers = sum(parameter.numel() for parameter in model.parameters())
     log(f"{numbers:,} parameters on {describe_world(device)}")
-    return model
+    return model if next(model.parameters()).is_meta else model.to(device)
 
 
 def make_optimizer(parameters, learning_rate: float) -> torch.optim.Optimizer:
@@ -96,33 +96,38 @@ class Text:
             )
         self.entropy = unigram_entropy(self.train)
         self.losses: list[float] = []  # of the steps of this run
-        self.seconds: list[float] = []
+        self.shares: list[torch.Tensor] = []  # of the last steps, not yet added up
+        self.seconds: list[float] = []  # of a step, the mean between two log lines
         log(
             f"{len(self.train):,} bytes of Python's standard library; by their "
             f"frequencies alone {self.entropy:.2f} nats per byte"
         )
 
     def steps(self, first: int = 0) -> Iterator[tuple[int, torch.Tensor, torch.Tensor]]:
-        """(number, inputs, targets) of each step, [B, T] each, on the device.
-
-        The loop calls :meth:`note` with the loss before it takes the next one.
-        """
+        """(number, inputs [B, T], targets) of each step; the loop calls ``note``."""
+        self.since = time.perf_counter()
         for step in range(first, self.args.steps):
-            start = time.perf_counter()
             yield step, *self.batch(step)
-            self.seconds.append(time.perf_counter() - start)
 
     def batch(self, step: int) -> tuple[torch.Tensor, torch.Tensor]:
         """(inputs, targets) of the global batch of a step, the same on all ranks."""
-        size, context = self.args.batch_size, self.args.context
-        inputs, targets = batch_of_step(self.train, step, size, context)
+        sizes = self.args.batch_size, self.args.context
+        inputs, targets = batch_of_step(self.train, step, *sizes)
         return inputs.to(self.device), targets.to(self.device)
 
-    def note(self, step: int, loss: float) -> None:
-        """Keep the loss of the global batch; now and then print it."""
-        self.losses.append(loss)
+    def note(self, step: int, share: torch.Tensor) -> None:
+        """Keep this rank's share of a loss; now and then print the loss; all ranks.
+
+        The shares [] of all ranks add up to the loss of the global batch: for many
+        steps at once, so that no step waits for the device or for other ranks.
+        """
+        self.shares.append(share)
         if step % SAY_EVERY == 0 or step == self.args.steps - 1:
-            log(f"Step {step} | loss {loss:.4f}")
+            self.losses += _sum_over_ranks(self.shares)
+            log(f"Step {step} | loss {self.losses[-1]:.4f}")
+            now = time.perf_counter()
+            self.seconds.append((now - self.since) / len(self.shares))
+            self.since, self.shares = now, []
 
     @torch.no_grad()
     def test_loss(self, score: Callable[[torch.Tensor], torch.Tensor]) -> float:
@@ -132,9 +137,9 @@ class Text:
         """
         losses = []
         for number in range(16):
-            inputs, targets = batch_of_step(self.test, number, 16, self.args.context)
-            scores = score(inputs.to(self.device))
-            losses.append(next_byte_loss(scores, targets.to(self.device)).item())
+            batch = batch_of_step(self.test, number, 16, self.args.context)
+            inputs, targets = (tokens.to(self.device) for tokens in batch)
+            losses.append(next_byte_loss(score(inputs), targets).item())
         return statistics.mean(losses)
 
     def report(self, test_loss: float | None = None) -> None:
@@ -152,13 +157,9 @@ class Text:
             beside = f"{abs(below):.2f} {'below' if below >= 0 else 'above'}"
             log(f"Test loss {test_loss:.4f}: {beside} the frequencies alone")
         if self.args.metrics and is_rank_0():
-            numbers = {
-                "losses": self.losses,
-                "test_loss": test_loss,
-                "unigram_entropy": self.entropy,
-                "tokens_per_s": speed,  # a byte is a token here
-                "world_size": world_size(),
-            }
+            numbers = {"losses": self.losses, "test_loss": test_loss}
+            numbers |= {"unigram_entropy": self.entropy, "world_size": world_size()}
+            numbers["tokens_per_s"] = speed  # a byte is a token here
             write_json(self.args.metrics, "--metrics", numbers)
 
 
@@ -180,11 +181,12 @@ def local_batch(batch: torch.Tensor) -> torch.Tensor:
     return batch.chunk(dist.get_world_size())[dist.get_rank()].clone()
 
 
-def mean_over_ranks(loss: torch.Tensor) -> float:
-    """The loss of the global batch: all ranks have equally many pieces of it."""
-    # Every rank: [] -> []. The ranks of a tensor group all have the same number.
-    dist.all_reduce(loss)
-    return loss.item() / dist.get_world_size()
+def _sum_over_ranks(shares: list[torch.Tensor]) -> list[float]:
+    """N numbers, [] each -> their sums over the ranks; waits for the device."""
+    sums = torch.stack(shares)
+    if dist.is_initialized():
+        dist.all_reduce(sums)  # every rank must reach this line; [N] -> [N]
+    return sums.tolist()
 
 
 def add_save_options(parser: argparse.ArgumentParser) -> None:

@@ -122,9 +122,18 @@ def train(run_batch, optimizer, loader: DataLoader, epochs: int) -> tuple[list, 
             loss_sum += run_batch(images, labels) * len(labels)
             optimizer.step()
             done += len(labels)
+        _wait_for_devices(optimizer)  # else the clock would stop too early
         losses.append(loss_sum / done)
         rates.append(done / (time.perf_counter() - start))
     return losses, rates
+
+
+def _wait_for_devices(optimizer: torch.optim.Optimizer) -> None:
+    """Until everything that is queued on the devices of its parameters is done."""
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    for device in {parameter.device for parameter in parameters}:
+        if device.type != "cpu":
+            torch.accelerator.synchronize(device)
 
 
 def report(losses, samples_per_s: list[float], correct: int, total: int, args) -> None:

@@ -7,8 +7,7 @@
 
 Layer 0 is the embedding, the last one the head, between them are the blocks. A schedule
 is a function (rank, ranks, micro_batches) that yields the actions of one rank. The same
-functions drive the training, and what is counted here can also be counted from orders
-that ranks have recorded.
+functions drive training, and you can count the same from orders that ranks recorded.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ def add_pipeline_options(
 
 # [start cut]
 def work(layer: nn.Module) -> int:
-    """Multiplications for each byte in a layer; looking up in a table takes none."""
+    """Multiplications for each byte in a layer; a table lookup takes none."""
     linear = (part for part in layer.modules() if isinstance(part, nn.Linear))
     return sum(part.weight.numel() for part in linear)
 
@@ -51,7 +50,7 @@ def cut(model: ByteGPT, stages: int) -> list[range]:
     """
     works = [work(layer) for layer in model.layers()]
     total = sum(works)
-    # a layer belongs to the stage in whose share of the work its middle lies
+    # a layer goes to the stage whose share of the work contains its midpoint
     middles = [end - own / 2 for own, end in zip(works, accumulate(works), strict=True)]
     owners = [min(int(middle * stages / total), stages - 1) for middle in middles]
     if set(owners) != set(range(stages)):
@@ -85,12 +84,12 @@ def gpipe(rank: int, ranks: int, micro_batches: int) -> Iterator[Action]:
 
 
 def one_f_one_b(rank: int, ranks: int, micro_batches: int) -> Iterator[Action]:
-    """One forward, one backward in turn, as soon as that is possible.
+    """One forward and one backward in turn, as soon as possible.
 
     PipeDream-Flush in Narayanan et al., 2021, "Efficient Large-Scale Language Model
     Training on GPU Clusters Using Megatron-LM", section 2.2.
     """
-    # the last rank can turn back at once, each one before it a forward later
+    # the last rank can turn back at once, each previous rank one forward later
     ahead = min(ranks - 1 - rank, micro_batches)
     for k in range(ahead):
         yield Action("forward", k)

@@ -11,18 +11,23 @@ import torch.distributed as dist
 from common import distributed
 
 
-def join(program: str) -> torch.device:
-    """Join the other ranks that torchrun has started; returns this rank's device."""
+def join(
+    program: str, timeout: timedelta | None = timedelta(seconds=60)
+) -> torch.device:
+    """Join the other ranks that torchrun has started; returns this rank's device.
+
+    ``timeout`` is how long a rank waits in a collective; None is PyTorch's default.
+    """
     if os.environ.get("WORLD_SIZE", "1") == "1":
         raise distributed.BadInput(
             "one rank has nobody to talk to: start at least two, for example with "
             f"torchrun --standalone --nproc-per-node=4 src/{program}"
         )
     device = distributed.choose_device(distributed.torchrun_local_rank())
-    backend = distributed.choose_backend(device)
+    backend = dist.get_default_backend_for_device(device)
     gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
     # every rank must reach this line: it returns when the last one has joined
-    dist.init_process_group(backend, timeout=timedelta(seconds=60), device_id=gpu)
+    dist.init_process_group(backend, timeout=timeout, device_id=gpu)
     ranks = dist.get_world_size()
     distributed.log(f"{ranks} ranks on {device.type} through {backend}")
     return device

@@ -1,7 +1,4 @@
-"""Snapshots of a run: written whole or not at all, read without running code.
-
-The previous snapshot is kept as snapshot.pt.previous.
-"""
+"""Snapshots of a run: written completely or not at all, read without running code."""
 
 from __future__ import annotations
 
@@ -11,8 +8,9 @@ import os
 import shutil
 import time
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -21,16 +19,11 @@ from tqdm import tqdm
 
 from common.distributed import BadInput, is_rank_0, log
 
-# what load_state_dict and the like raise when they are given something else
-MISFITS = AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError
-
-
-class SnapshotError(BadInput):
-    """A snapshot cannot be written or read: one sentence names it and the cure."""
+CURE = "move it away to start from scratch, or choose another --snapshot"
 
 
 def write_snapshot(snapshot: dict, path: Path) -> None:
-    """Make this the snapshot at ``path``, or raise SnapshotError and change nothing.
+    """Make this the snapshot at ``path``, or raise BadInput and change nothing.
 
     Whenever the process is killed or the power fails, a complete snapshot is at
     ``path``: the old one or the new one.
@@ -47,33 +40,28 @@ def write_snapshot(snapshot: dict, path: Path) -> None:
         os.fsync(folder)  # and the name is on the disk before we continue
         os.close(folder)
     except (OSError, RuntimeError) as error:  # torch.save wraps some errors
-        for half in (temporary, Path(f"{path}.previous.tmp")):
-            with contextlib.suppress(OSError):  # it would only fill the disk
-                half.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # half of it would only fill the disk
+            temporary.unlink(missing_ok=True)
         reason = getattr(error, "strerror", None) or type(error).__name__
-        raise SnapshotError(
+        raise BadInput(
             f"cannot write the snapshot {path} ({reason}): what was there before is "
             "unharmed; free some space or choose another --snapshot"
         ) from error
 
 
 def _keep_previous(path: Path) -> None:
-    """Give what is at ``path`` a second name; there is no moment without the first."""
-    if not path.exists():
-        return
-    temporary = Path(f"{path}.previous.tmp")
-    temporary.unlink(missing_ok=True)
-    try:
-        os.link(path, temporary)
-    except OSError:  # some file systems have no links
-        shutil.copyfile(path, temporary)
-    os.replace(temporary, f"{path}.previous")
-    # if both were names of one file already, replace has left them both
-    temporary.unlink(missing_ok=True)
+    """Add a second name to the file at ``path``, which never loses its first."""
+    previous = Path(f"{path}.previous")
+    if path.exists():
+        previous.unlink(missing_ok=True)
+        try:
+            os.link(path, previous)
+        except OSError:  # some file systems have no links
+            shutil.copyfile(path, previous)
 
 
 def read_snapshot(path: Path) -> dict:
-    """What :func:`write_snapshot` wrote, with all tensors on the CPU; or SnapshotError.
+    """What :func:`write_snapshot` wrote, with all tensors on the CPU; or BadInput.
 
     Code in the file is not run: ``weights_only=True`` accepts tensors and plain data.
     """
@@ -82,65 +70,82 @@ def read_snapshot(path: Path) -> dict:
             warnings.simplefilter("ignore")  # one sentence is enough, see below
             return dict(torch.load(file, map_location="cpu", weights_only=True))
     except Exception as error:  # a damaged file raises nearly anything
-        cure = "move it away to start from scratch, or choose another --snapshot"
+        cure = CURE
         if os.path.exists(f"{path}.previous"):
-            cure = f"resume from the previous one (mv {path}.previous {path}) or {cure}"
-        what = "is damaged or is no snapshot", type(error).__name__
+            cure = f"resume from the previous one (mv {path}.previous {path}) or {CURE}"
+        what = f"is damaged or is no snapshot ({type(error).__name__})"
         if isinstance(error, PermissionError):
-            what = "cannot be read", error.strerror
-        raise SnapshotError(
-            f"the snapshot {path} {what[0]} ({what[1]}): {cure}"
-        ) from error
+            what = f"cannot be read ({error.strerror})"
+        raise BadInput(f"the snapshot {path} {what}: {cure}") from error
 
 
 def _read_for_all(path: Path) -> dict | None:
     """The snapshot, read by rank 0 and sent to all; None where there is none."""
-    box: list = [None, None]  # the snapshot and an error, of which one or none is there
+    snapshot, box = None, [None, ""]  # what is sent: its form, and an error
     if is_rank_0() and path.exists():
         try:
-            box[0] = read_snapshot(path)
-        except SnapshotError as error:
+            snapshot = read_snapshot(path)
+            box[0] = _map_tensors(lambda tensor: tensor.to("meta"), snapshot)
+        except BadInput as error:
             box[1] = str(error)
     if dist.is_initialized():
-        # every rank must reach this line; as many bytes as the file to each rank
-        dist.broadcast_object_list(box, src=0)
-    check_saved(box[1])  # on every rank, whatever was wrong on rank 0
-    return box[0]
+        dist.broadcast_object_list(box, src=0)  # every rank must reach this line
+    if box[1]:
+        raise BadInput(box[1])  # on every rank, whatever was wrong on rank 0
+    if not dist.is_initialized():
+        return snapshot
+    return _map_tensors(_from_rank_0, snapshot if is_rank_0() else box[0])
+
+
+def _map_tensors(function: Callable, part: Any) -> Any:
+    """Dicts and lists as in ``part``, with what ``function`` makes of each tensor."""
+    if isinstance(part, torch.Tensor):
+        return function(part)
+    if isinstance(part, dict):
+        return {key: _map_tensors(function, value) for key, value in part.items()}
+    if isinstance(part, (list, tuple)):
+        return type(part)(_map_tensors(function, value) for value in part)
+    return part
+
+
+def _from_rank_0(tensor: torch.Tensor) -> torch.Tensor:
+    """Rank 0's tensor, on the CPU; the other ranks give one of its form on ``meta``."""
+    gloo = dist.get_backend() == "gloo"
+    device = torch.device("cpu") if gloo else torch.accelerator.current_accelerator()
+    sent = tensor.to(device) if is_rank_0() else torch.empty_like(tensor, device=device)
+    dist.broadcast(sent, src=0)  # every rank must reach this line, for each tensor
+    return sent.cpu()
 
 
 @contextlib.contextmanager
 def restoring_from(path: Path) -> Iterator[None]:
-    """Around lines that restore a run; SnapshotError if what was read does not fit."""
+    """Around lines that restore a run; BadInput if what was read does not fit."""
     try:
         yield
-    except MISFITS as error:
-        raise SnapshotError(
-            f"{path} is a snapshot of another training: move it away to start from "
-            "scratch, or choose another --snapshot"
-        ) from error
+    except (LookupError, AttributeError, RuntimeError, TypeError, ValueError) as error:
+        raise BadInput(f"{path} is a snapshot of another training: {CURE}") from error
 
 
 def save_or_continue(snapshot: dict, path: Path) -> str:
     """Write a snapshot; the reason if that fails, which must not cost the run, too."""
     try:
         write_snapshot(snapshot, path)
-    except SnapshotError as error:
+    except BadInput as error:
         log(f"Continuing without a snapshot: {error}")
         return str(error)
     log(f"Snapshot of {progress(snapshot)} in {path}")
     return ""
 
 
-def check_saved(not_saved: str) -> None:
-    """End the program with the reason for which its last snapshot is not saved."""
-    if not_saved:
-        raise SnapshotError(not_saved)
-
-
 def progress(snapshot: dict) -> str:
     """How far the run had come: ``5 epochs``, or ``7 steps``."""
     unit = "steps" if snapshot.get("steps_run") else "epochs"
     return f"{snapshot[unit + '_run']} {unit}"
+
+
+def _version(path: Path) -> tuple[int, int] | None:
+    """Which file is there, and the second it was written in; None if there is none."""
+    return (path.stat().st_ino, int(path.stat().st_mtime)) if path.exists() else None
 
 
 class Run:
@@ -155,6 +160,7 @@ class Run:
         self.counters = {"epochs_run": 0, "steps_run": 0, "images_done": 0}
         self.losses: list[float] = []  # mean of each epoch trained in this run
         self.rates: list[float] = []  # images per second of each, on this rank
+        self.version = _version(args.snapshot)  # the one that it resumes or has written
         snapshot = _read_for_all(args.snapshot)
         if snapshot is not None:
             with restoring_from(args.snapshot):
@@ -163,8 +169,7 @@ class Run:
 
     def state_dict(self) -> dict:
         """Counters and parts; all ranks call this: a part may be gathered from all."""
-        parts = {name: part.state_dict() for name, part in self.parts.items()}
-        return parts | self.counters
+        return {k: part.state_dict() for k, part in self.parts.items()} | self.counters
 
     def load_state_dict(self, state: dict) -> None:
         """Restore what :meth:`state_dict` returned, on each rank."""
@@ -189,10 +194,14 @@ class Run:
         self.since = time.perf_counter()
 
     def save(self) -> None:
-        """Write a snapshot on rank 0; all ranks call this."""
-        state = self.state_dict()
-        if is_rank_0():
-            self.not_saved = save_or_continue(state, self.args.snapshot)
+        """Write a snapshot on rank 0, unless another run has; all ranks call this."""
+        state, path = self.state_dict(), self.args.snapshot
+        if is_rank_0() and _version(path) not in (None, self.version):
+            self.not_saved = f"another run has written {path}: end one of the two"
+            log(f"Continuing without a snapshot: {self.not_saved}")
+        elif is_rank_0():
+            self.not_saved = save_or_continue(state, path)
+            self.version = _version(path)
         if dist.is_initialized():
             dist.barrier()  # a rank that passes this line can read what rank 0 wrote
 
@@ -217,11 +226,9 @@ class RandomState:
 
 
 def settle_buckets(ddp_model: DDP, images: torch.Tensor) -> None:
-    """Let DDP lay out its buckets, as it does once, after the first backward.
+    """Let DDP lay out its buckets, which it does once, after the first backward.
 
-    The order in which gradients are added up depends on it, and so does the last bit:
-    without this, the first step of a resumed run on 3 or more ranks would differ.
+    Else a resumed run on 3 or more ranks would sum its first step in another order.
     """
-    ddp_model.eval()  # draws no random numbers
-    ddp_model(images).sum().backward()
+    ddp_model.eval()(images).sum().backward()  # eval: draws no random numbers
     ddp_model.train()

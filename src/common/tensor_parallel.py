@@ -1,4 +1,4 @@
-"""The layers of a byte GPT, cut so that each of t ranks holds one part of each.
+"""The layers of a byte GPT, cut so that each of t ranks holds a part of each.
 
     split_gpt(model, borders)          # what happens before and after a parallel layer
     loss = vocabulary_loss(model(inputs), targets)
@@ -26,7 +26,7 @@ from common.gpt_training import check_divides
 # [start borders]
 @dataclass(frozen=True)
 class Borders:
-    """What happens to the residual stream [B, T, width] on its way through a model."""
+    """What happens to the residual stream [B, T, width] at the cut layers."""
 
     start: Callable[[torch.Tensor], torch.Tensor]  # after the embedding
     enter: Callable[[torch.Tensor], torch.Tensor]  # before a parallel layer
@@ -81,7 +81,7 @@ class RowLinear(nn.Module):
 # [end linear]
 # [start blocks]
 class ParallelMLP(MLP):
-    """Columns, then rows: the hidden numbers of a rank never leave it."""
+    """Columns, then rows: no hidden number is sent."""
 
     def __init__(self, whole: MLP, borders: Borders):
         nn.Module.__init__(self)
@@ -156,8 +156,8 @@ def split_gpt(model: ByteGPT, borders: Borders) -> None:
 def sum_kept_whole(model: ByteGPT) -> None:
     """Add up over the ranks the gradients of norms, biases of rows and embedding.
 
-    Needed where a rank saw only its slice of the context, and wrong where it saw all:
-    then every rank has the whole gradient already.
+    Call it only if each rank saw a slice of the context. If it saw the whole context,
+    every rank has the whole gradient already.
     """
     gradients = [parameter.grad for parameter in kept_whole(model)]
     together = torch.cat([gradient.flatten() for gradient in gradients])

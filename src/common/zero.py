@@ -33,7 +33,7 @@ class Unit:
         self.stage = stage
         self.parameters = [p for p in layer.parameters() if p.requires_grad]
         numels = [parameter.numel() for parameter in self.parameters]
-        # rounded up: W need not divide the numbers of a layer, the rest is padding
+        # rounded up: N need not divide the size of a layer; the rest is padding
         numel = -(-sum(numels) // world_size)
         padding = world_size * numel - sum(numels)
         first = self.parameters[0]
@@ -44,7 +44,7 @@ class Unit:
         slots = self.gradients.split([*numels, padding])
         pieces = zip(self.parameters, values, slots, strict=False)  # not the padding
         for parameter, value, slot in pieces:
-            # the layer goes on working, in our memory
+            # the layer keeps working, in our memory
             value.copy_(parameter.detach().flatten())
             parameter.data = value.view_as(parameter)
             parameter.grad = slot.view_as(parameter)
@@ -65,7 +65,7 @@ class Unit:
     def gather(self) -> None:
         """Make the layer's parameters whole on this rank; all ranks call this."""
         allocate(self.whole)
-        # Every rank. shard [n] -> whole [W n]: (W-1) x n elements leave this rank.
+        # Every rank. shard [n] -> whole [N n]: (N-1) x n elements leave this rank.
         dist.all_gather_single(self.whole, self.shard)
 
     def expect_gradients(self) -> None:
@@ -83,10 +83,10 @@ class Unit:
         """Average over the ranks; what this rank need not keep is freed."""
         self.gradients /= dist.get_world_size()
         if self.stage == 0:
-            # Every rank. [W n] -> [W n], in place: 2(W-1) x n elements are sent.
+            # Every rank. [N n] -> [N n], in place: 2(N-1) x n elements are sent.
             dist.all_reduce(self.gradients)
         else:
-            # Every rank. [W n] -> [n]: (W-1) x n elements are sent.
+            # Every rank. [N n] -> [n]: (N-1) x n elements are sent.
             dist.reduce_scatter_single(self.gradient_shard, self.gradients)
         if self.stage >= 2:
             free(self.gradients)

@@ -102,6 +102,7 @@ def compare_layer(split, whole, x, what):
 @pytest.mark.ranks(2, 3, 4)
 def test_linear_layers_equal_the_whole_ones(rank, world_size, seed):
     """Not square, with biases, and 10 columns or rows, which 3 and 4 do not divide."""
+    torch.manual_seed(seed)  # else every rank draws other numbers
     whole = drawn(nn.Linear(7, 10), seed)
     column = ColumnLinear(whole)
     ours = torch.randn(4, 3, 7, dtype=torch.float64).requires_grad_()
@@ -129,6 +130,7 @@ def test_linear_layers_equal_the_whole_ones(rank, world_size, seed):
 @pytest.mark.ranks(2, 3, 4)
 def test_mlp_and_attention_equal_the_whole_ones(rank, world_size, seed):
     """Twenty hidden numbers, which 3 ranks do not divide; heads must be divided."""
+    torch.manual_seed(seed)  # else every rank draws other numbers
     x = torch.randn(2, 12, 5, dtype=torch.float64)
     whole = drawn(MLP(Sizes(5, 1, 1, 12)), seed)
     compare_layer(ParallelMLP(whole, WHOLE), whole, x, "MLP")

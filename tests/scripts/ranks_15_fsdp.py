@@ -18,9 +18,10 @@ from grader import expect
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
+from common import gpt_training
 from common.byte_gpt import BYTES, ByteGPT, Sizes, next_byte_loss
 from common.full_state import full_state_dict, load_full_state_dict, read_on_rank_0
-from common.gpt_training import local_batch
+from common.gpt_training import _sum_over_ranks, local_batch
 from common.measure import Activations, Traffic, UnshardedBytes, bytes_of
 from common.snapshot import write_snapshot
 
@@ -65,7 +66,7 @@ def train_sharded(model, optimizer, data, max_norm=None):
         if max_norm:
             torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)
         optimizer.step()
-        losses.append(fsdp.mean_over_ranks(loss.detach()))
+        losses += _sum_over_ranks([loss.detach() / dist.get_world_size()])
     return losses
 
 
@@ -106,6 +107,31 @@ def test_trains_like_one_process(rank, world_size, seed):
                 for key, value in one.state_dict().items():
                     expect.close(found[key], value, f"{key}, {what}")
                     expect.that(not torch.equal(value, before[key]), f"{key}: {what}")
+
+
+@pytest.mark.ranks(2, 3)
+def test_model_is_whole_on_rank_0_alone_and_on_the_cpu(rank, world_size, seed):
+    """The others make it on the meta device; all get the weights of one process."""
+    made, users = [], (fsdp, gpt_training)
+
+    class Watched(ByteGPT):
+        def __init__(self, sizes):
+            super().__init__(sizes)
+            made.append(next(self.parameters()).device.type)
+
+    args = options(batch_size=world_size, learning_rate=0.1)
+    for module in users:
+        module.ByteGPT = Watched
+    try:
+        model, _ = fsdp.build(args, torch.device("cpu"))
+    finally:
+        for module in users:
+            module.ByteGPT = ByteGPT
+    expect.equal(made, ["meta", "cpu"] if rank == 0 else ["meta"], "models made")
+    found = by_hand(model)
+    one, _ = train_gpt.build(args, torch.device("cpu"))
+    for key, value in one.state_dict().items():
+        expect.equal(found[key], value, f"{key} at the beginning")
 
 
 @pytest.mark.ranks(2, 3, 4, limit=60)

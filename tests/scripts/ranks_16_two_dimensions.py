@@ -14,13 +14,13 @@ from grader import expect
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
 from common.byte_gpt import ByteGPT, Sizes, next_byte_loss
+from common.gpt_training import _sum_over_ranks
 from common.measure import Traffic, count_step
 from common.mesh import Grid, make_mesh
 
 formulas = import_module("16_cost")
 axis_ranks = formulas.axis_ranks
 fsdp_tensor_parallel = import_module("16_fsdp_tensor_parallel")
-mean_over_ranks = fsdp_tensor_parallel.mean_over_ranks
 part_of = fsdp_tensor_parallel.part_of
 shard = fsdp_tensor_parallel.shard
 train_step = fsdp_tensor_parallel.train_step
@@ -85,7 +85,8 @@ def compare(grid, seed, kind):
             with torch.no_grad():
                 scores = model(parts[0])
         expected, loss_alone = one_step_alone(alone, optimizer_alone, inputs, targets)
-        loss = mean_over_ranks(train_step(model, optimizer, *parts))
+        loss = train_step(model, optimizer, *parts) / dist.get_world_size()
+        (loss,) = _sum_over_ranks([loss])
         expect.close(loss, loss_alone, f"loss of step {step}, {label}")
         if step == 0:
             expect.close(scores, part_of(expected, grid), f"scores, {label}")

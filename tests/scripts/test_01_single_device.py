@@ -17,8 +17,9 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch.distributed as dist
 
-from tests.scripts.trainings import assert_same_bits, read
+from tests.scripts.trainings import SMALL, assert_same_bits, read
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "src"))
@@ -40,6 +41,7 @@ def train(folder, *arguments, program="01_single_device.py", **settings):
         [
             sys.executable,
             str(ROOT / "src" / program),
+            *(SMALL if program == "01_single_device.py" else []),
             *map(str, arguments),
         ],
         cwd=folder,
@@ -57,7 +59,8 @@ def train_here(monkeypatch, capsys):
 
     def run(folder, *arguments):
         monkeypatch.chdir(folder)
-        monkeypatch.setattr(sys, "argv", ["01_single_device.py", *map(str, arguments)])
+        words = [*SMALL, *map(str, arguments)]
+        monkeypatch.setattr(sys, "argv", ["01_single_device.py", *words])
         status = 0
         try:
             single_device.main()
@@ -353,8 +356,17 @@ def test_shares_of_all_ranks_count_each_image_once(monkeypatch):
 
 
 def test_model_has_the_size_that_its_docstring_says():
-    assert sum(p.numel() for p in data.make_model().parameters()) == 9930
-    assert "9,930" in data.make_model.__doc__
+    model = data.make_model(width=data.WIDTH)
+    assert sum(p.numel() for p in model.parameters()) == 197_770
+    assert "197,770 parameters at the width of 96" in data.make_model.__doc__
+
+
+def test_each_program_has_a_snapshot_and_the_wide_network_of_its_own(monkeypatch):
+    for program in ("01_single_device", "05_ddp_spawn"):
+        monkeypatch.setattr(sys, "argv", [f"src/{program}.py", "10", "5"])
+        args = data.parse_training("")
+        assert args.snapshot == Path(f"{program}.pt")
+        assert args.width == data.WIDTH
 
 
 def pretend_accelerators(monkeypatch, kind, count):
@@ -373,7 +385,7 @@ def test_device_is_numbered_by_the_local_rank(monkeypatch):
     chosen = pretend_accelerators(monkeypatch, "cuda", 4)
     device = distributed.choose_device(3)
     assert (str(device), chosen) == ("cuda:3", [3])
-    assert distributed.choose_backend(device) == "nccl"
+    assert dist.get_default_backend_for_device(device) == "nccl"
 
 
 def test_more_processes_than_devices_are_refused(monkeypatch):
@@ -400,7 +412,7 @@ def test_without_accelerators_the_cpu_is_used(monkeypatch):
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)
     device = distributed.choose_device(7)
     assert device == torch.device("cpu")
-    assert distributed.choose_backend(device) == "gloo"
+    assert dist.get_default_backend_for_device(device) == "gloo"
     assert "CPU" in distributed.describe_world(device)
 
 

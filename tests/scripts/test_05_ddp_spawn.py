@@ -16,7 +16,7 @@ import pytest
 from common import data, distributed
 from common.distributed import BadInput
 from tests.launched import environment
-from tests.scripts.trainings import SRC, read, script, sentence
+from tests.scripts.trainings import SMALL, SRC, read, script, sentence
 
 NAME = "05_ddp_spawn.py"
 LINES = re.compile(
@@ -50,7 +50,7 @@ def test_one_bar_for_all_ranks_and_only_on_a_terminal(tmp_path):
     rows_and_columns = struct.pack("HHHH", 24, 80, 0, 0)
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, rows_and_columns)
     subprocess.run(
-        [sys.executable, str(SRC / NAME), "1", "1", "--nprocs", "3"],
+        [sys.executable, str(SRC / NAME), *SMALL, "1", "1", "--nprocs", "3"],
         cwd=tmp_path,
         env=environment(),
         stdout=subprocess.DEVNULL,

@@ -17,6 +17,8 @@ import torch.distributed as dist
 from torch.utils.data import DataLoader, DistributedSampler
 
 from common import data, snapshot
+from common.distributed import BadInput
+from tests.in_ranks import assert_right, every_check_in
 from tests.scripts.trainings import (
     SRC,
     assert_same_bits,
@@ -47,7 +49,7 @@ class CutOff(Exception):
 
 def train(name, stop_after=None, epochs=2, **options):
     args = argparse.Namespace(
-        total_epochs=epochs, save_every=1, batch_size=48, learning_rate=0.05,
+        total_epochs=epochs, save_every=1, batch_size=48, learning_rate=0.05, width=16,
         snapshot=Path(name), metrics=None, save_every_steps=4,
     )
     saves = 0
@@ -145,6 +147,7 @@ def test_what_stays_equal_on_another_world_size(resumed, alone, monkeypatch):
     args = argparse.Namespace(
         total_epochs=0,
         batch_size=48,
+        width=16,
         learning_rate=0.05,
         save_every=1,
         save_every_steps=None,
@@ -253,6 +256,11 @@ def test_equal_global_batch_on_another_world_size_holds_the_same_images():
             assert a == b
 
 
+@every_check_in(Path(__file__).resolve().parent / "ranks_06_checkpoint.py")
+def test_in_ranks(check, verdict_of):
+    assert_right(verdict_of(check))
+
+
 # -- kills ---------------------------------------------------------------------
 def test_kill_at_any_moment_of_saving_leaves_a_complete_snapshot():
     killed, broken = bench_kills.kill_saving(50)
@@ -262,7 +270,7 @@ def test_kill_at_any_moment_of_saving_leaves_a_complete_snapshot():
 def test_previous_snapshot_is_kept_and_nothing_else(tmp_path):
     path = tmp_path / "snapshot.pt"
     (tmp_path / "snapshot.pt.tmp").write_bytes(b"left behind by a killed save")
-    (tmp_path / "snapshot.pt.previous.tmp").write_bytes(b"this one, too")
+    (tmp_path / "snapshot.pt.previous").write_bytes(b"an older one")
     for number in range(3):
         snapshot.write_snapshot({"number": number}, path)
     names = sorted(file.name for file in tmp_path.iterdir())
@@ -278,6 +286,27 @@ def test_previous_snapshot_is_kept_without_hard_links(tmp_path, monkeypatch):
     test_previous_snapshot_is_kept_and_nothing_else(tmp_path)
 
 
+def test_second_run_does_not_write_over_the_snapshot_of_the_first(tmp_path, capsys):
+    """Whoever saves first continues to save; the other one writes nothing."""
+    path = tmp_path / "snapshot.pt"
+    args = argparse.Namespace(snapshot=path, total_epochs=9, save_every=1)
+    one, two = (snapshot.Run(args, model=torch.nn.Linear(2, 2)) for _ in range(2))
+    for _ in range(2):
+        one.save()
+    for _ in range(2):
+        two.save()
+    assert not one.not_saved
+    assert two.not_saved == f"another run has written {path}: end one of the two"
+    assert capsys.readouterr().out.count(two.not_saved) == 2
+    kept = one.parts["model"].weight
+    assert torch.equal(snapshot.read_snapshot(path)["model"]["weight"], kept)
+    one.save()
+    assert not one.not_saved
+    resumed = snapshot.Run(args, model=torch.nn.Linear(2, 2))
+    resumed.save()
+    assert not resumed.not_saved
+
+
 # -- files that are no snapshots -----------------------------------------------
 @pytest.fixture
 def pair(tmp_path):
@@ -291,7 +320,7 @@ def pair(tmp_path):
 def refusal(path):
     """What the reader is told; the files must be as they were."""
     before = {file: file.read_bytes() for file in path.parent.iterdir()}
-    with pytest.raises(snapshot.SnapshotError) as caught:
+    with pytest.raises(BadInput) as caught:
         snapshot.read_snapshot(path)
     assert {file: file.read_bytes() for file in path.parent.iterdir()} == before
     assert str(path) in str(caught.value) and "\n" not in str(caught.value)
@@ -347,7 +376,7 @@ def test_unreadable_snapshot_is_refused(pair, monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(snapshot, "open", refuse, raising=False)
-    with pytest.raises(snapshot.SnapshotError, match="Permission denied"):
+    with pytest.raises(BadInput, match="Permission denied"):
         snapshot.read_snapshot(pair)
 
 
@@ -360,7 +389,7 @@ def test_unreadable_snapshot_of_somebody_else_is_refused(pair):
             if os.geteuid() == 0:
                 os.setuid(65534)
             snapshot.read_snapshot(pair)
-        except snapshot.SnapshotError as error:
+        except BadInput as error:
             os._exit(7 if "Permission denied" in str(error) else 8)
         finally:
             os._exit(9)

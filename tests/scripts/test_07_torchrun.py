@@ -8,7 +8,7 @@ import pytest
 
 from common import distributed
 from common.distributed import BadInput
-from tests.scripts.trainings import SRC, script, sentence, torchrun
+from tests.scripts.trainings import SMALL, SRC, script, sentence, torchrun
 from tools import bench_kills
 
 NAME = "07_torchrun.py"
@@ -30,7 +30,15 @@ def test_run_whose_ranks_are_killed_ends_with_the_same_bits():
 def trained(tmp_path_factory):
     """(folder, process) of 6 epochs on 2 ranks that may be restarted."""
     folder = tmp_path_factory.mktemp("trained")
-    options = ["--max-restarts=3", SRC / NAME, 6, 6, "--metrics", "metrics.json"]
+    options = [
+        "--max-restarts=3",
+        SRC / NAME,
+        *SMALL,
+        6,
+        6,
+        "--metrics",
+        "metrics.json",
+    ]
     return folder, torchrun(folder, 2, *options)
 
 
@@ -85,7 +93,7 @@ def test_other_launcher_is_refused(monkeypatch):
 )
 def test_error_of_all_ranks_is_said_once(arguments, words, tmp_path):
     (tmp_path / "snapshot.pt").write_bytes(b"damaged")
-    process = torchrun(tmp_path, 2, SRC / NAME, *arguments)
+    process = torchrun(tmp_path, 2, SRC / NAME, *SMALL, *arguments)
     assert process.returncode == 1  # torchrun's own; rank 0 ended with 2
     (said,) = COMPLAINT.findall(process.stderr)
     assert words in said

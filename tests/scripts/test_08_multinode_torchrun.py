@@ -10,11 +10,11 @@ import pytest
 import torch
 
 from tests.launched import TORCHRUN, finish, free_port, start
-from tests.scripts.trainings import read
+from tests.scripts.trainings import SMALL, read
 
 ROOT = Path(__file__).resolve().parents[2]
 SRC = ROOT / "src"
-SCRIPT = str(SRC / "08_multinode_torchrun.py")
+SCRIPT = [str(SRC / "08_multinode_torchrun.py"), *SMALL]
 EPOCH = re.compile(
     r"^\[node (\d+) local (\d+) rank (\d+)\] "
     r"Epoch (\d+) \| Batch size (\d+) \| Steps (\d+)$",
@@ -51,12 +51,16 @@ def torchrun(folder, ranks, *arguments):
     return finish(start(folder, [*TORCHRUN, *options, *arguments]))
 
 
-@pytest.fixture(scope="module", params=[1, 2, 3])
+FULL = pytest.mark.full
+RANKS = [pytest.param(1, marks=FULL), 2, pytest.param(3, marks=FULL)]
+
+
+@pytest.fixture(scope="module", params=RANKS)
 def run(request, tmp_path_factory):
     """(ranks, folder, process) of 8 epochs, with a snapshot every 4."""
     folder = tmp_path_factory.mktemp(f"ranks{request.param}")
     options = ["--batch-size", 16, "--metrics", "metrics.json"]
-    process = torchrun(folder, request.param, SCRIPT, 8, 4, *options)
+    process = torchrun(folder, request.param, *SCRIPT, 8, 4, *options)
     assert process.returncode == 0, process.stderr
     return request.param, folder, process
 
@@ -108,11 +112,12 @@ def test_only_rank_0_writes_the_snapshot(run):
     assert not [key for key in snapshot["model"] if key.startswith("module.")]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("ranks", [3])
 def test_ranks_hold_equal_weights_and_the_process_group_ends(ranks, tmp_path):
     """Threads that outlive the process group now and then abort a rank."""
     (tmp_path / "observer.py").write_text(OBSERVER)
-    process = torchrun(tmp_path, ranks, "observer.py", 2, 5)
+    process = torchrun(tmp_path, ranks, "observer.py", *SMALL, 2, 5)
     assert process.returncode == 0, process.stderr
     during = re.findall(r"rank (\d) same=(\w+) threads=(\d+)", process.stdout)
     assert sorted((rank, same) for rank, same, _ in during) == [
@@ -123,12 +128,13 @@ def test_ranks_hold_equal_weights_and_the_process_group_ends(ranks, tmp_path):
     assert after == ["0"] * ranks
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("run", [3], indirect=True)
 def test_resumed_run_equals_uninterrupted_run(run, tmp_path):
     ranks, folder, _ = run
     options = ["--batch-size", 16]
-    assert torchrun(tmp_path, ranks, SCRIPT, 4, 4, *options).returncode == 0
-    process = torchrun(tmp_path, ranks, SCRIPT, 8, 4, *options)
+    assert torchrun(tmp_path, ranks, *SCRIPT, 4, 4, *options).returncode == 0
+    process = torchrun(tmp_path, ranks, *SCRIPT, 8, 4, *options)
     assert process.returncode == 0, process.stderr
     assert process.stdout.count("Resuming from snapshot.pt") == 1
     whole, resumed = read(folder / "snapshot.pt"), read(tmp_path / "snapshot.pt")
@@ -143,7 +149,7 @@ def test_two_nodes_on_one_machine(tmp_path):
     folders = [tmp_path / "a", tmp_path / "b"]
     for folder in folders:
         folder.mkdir()
-    command = [*TORCHRUN, *options, "--local-addr=127.0.0.1", SCRIPT, 2, 1]
+    command = [*TORCHRUN, *options, "--local-addr=127.0.0.1", *SCRIPT, 2, 1]
     agents = [start(folder, command) for folder in folders]
     done = [finish(agent) for agent in agents]
     assert [process.returncode for process in done] == [0, 0], done[0].stderr
@@ -158,7 +164,7 @@ def test_two_nodes_on_one_machine(tmp_path):
 
 # -- bad input -----------------------------------------------------------------
 def test_without_torchrun_it_says_how_to_start_it(tmp_path):
-    process = finish(start(tmp_path, [sys.executable, SCRIPT, 10, 5]))
+    process = finish(start(tmp_path, [sys.executable, *SCRIPT, 10, 5]))
     assert process.returncode == 2
     assert process.stderr.count("\n") == 1
     assert "torchrun --standalone" in process.stderr
@@ -170,13 +176,13 @@ def test_half_an_environment_is_refused(variable, tmp_path):
     names |= dict.fromkeys(["WORLD_SIZE", "LOCAL_WORLD_SIZE"], "1")
     names["TORCHELASTIC_RUN_ID"] = "test"
     del names[variable]
-    process = finish(start(tmp_path, [sys.executable, SCRIPT, 10, 5], **names))
+    process = finish(start(tmp_path, [sys.executable, *SCRIPT, 10, 5], **names))
     assert process.returncode == 2 and f"{variable}='' is not a whole" in process.stderr
 
 
 def test_damaged_snapshot_is_named_and_left_alone(tmp_path):
     (tmp_path / "snapshot.pt").write_bytes(b"damaged")
-    process = torchrun(tmp_path, 2, SCRIPT, 2, 1)
+    process = torchrun(tmp_path, 2, *SCRIPT, 2, 1)
     assert process.returncode != 0
     said = [s for s in process.stderr.splitlines() if s.startswith("08_multinode_")]
     assert len(said) == 1 and "the snapshot snapshot.pt is damaged" in said[0]

@@ -172,7 +172,7 @@ def metrics_of(folder, *arguments):
 
 
 def test_loss_falls_clearly_below_the_frequencies(tmp_path):
-    numbers, shown = metrics_of(tmp_path, 120, "--sample", 40)
+    numbers, shown = metrics_of(tmp_path, 80, "--sample", 40)
     assert numbers["losses"][0] > 5
     assert numbers["test_loss"] < numbers["unigram_entropy"] - 0.4
     assert "It writes:\ndef " in shown

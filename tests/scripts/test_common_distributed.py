@@ -40,6 +40,21 @@ def test_process_that_has_joined_nobody_speaks_for_itself(capsys):
     assert "rank" not in distributed.describe_world(torch.device("cpu"))
 
 
+def test_two_ranks_on_one_gpu_are_one_sentence(capsys):
+    """As NCCL words it (init.cc); gloo and the CPU have no such error."""
+
+    @distributed.one_line_errors
+    def connect():
+        seen = "Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 1b000"
+        raise dist.DistBackendError(f"NCCL error ...\nLast error:\n{seen}")
+
+    with pytest.raises(SystemExit) as ended:
+        connect()
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert "two ranks computed on one GPU" in said and said.count("\n") == 1
+
+
 def test_rank_says_which_of_how_many_it_is(joined, monkeypatch, capsys):
     told = distributed.describe_world(torch.device("cpu"))
     assert told.startswith("1 ranks, each on CPU") and told.endswith("backend gloo")

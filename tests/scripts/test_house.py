@@ -6,6 +6,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -162,6 +163,7 @@ def test_impossible_port_is_one_sentence(text, capsys):
 @pytest.fixture
 def pages(tmp_path, monkeypatch):
     (tmp_path / "index.html").write_text("<p>here</p>")
+    (tmp_path / "404.html").write_text("<p>not here</p>")
     monkeypatch.setattr(serve, "PAGES", tmp_path)
     return tmp_path
 
@@ -199,6 +201,10 @@ def test_pages_are_served_to_this_machine_only(pages):
         assert f"http://127.0.0.1:{port}" in process.stdout.readline()
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=20) as answer:
             assert answer.read() == b"<p>here</p>"
+        with pytest.raises(urllib.error.HTTPError) as missing:
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/no/such", timeout=20)
+        assert missing.value.code == 404
+        assert missing.value.read() == b"<p>not here</p>"
         process.send_signal(2)
         assert process.wait(timeout=20) == 0
     finally:

@@ -56,6 +56,7 @@ def test_slowest_tests_come_first_and_junit_holds_all(parts, capsys):
     ]
 
 
+@pytest.mark.full
 def test_program_that_no_test_starts_is_a_failure(parts, tmp_path, monkeypatch, capsys):
     started = "import subprocess\ndef test_it(): subprocess.run(['python', 'is.py'])"
     (tmp_path / "test_starts.py").write_text(started)

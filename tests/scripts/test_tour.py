@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -86,34 +85,38 @@ def test_tour_trains_both_ways_compares_and_leaves_nothing_behind(clone):
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stderr == ""
     rows = re.findall(
-        r"(one device|2 nodes x 2 ranks)\D+(\d) \D*(\d+) \D*([\d.]+) \D*([\d.]+)%"
-        r"\D*([\d,]+)",
+        r"(one device|2 ranks|2 nodes x 2 ranks) +(\d) \D*(\d+) \D*([\d.]+) "
+        r"\D*([\d.]+)%\D*([\d,]+)",
         done.stdout,
     )
     assert [row[:3] for row in rows] == [
-        ("one device", "1", "225"),
-        ("2 nodes x 2 ranks", "4", "225"),
+        ("one device", "1", "48"),
+        ("2 ranks", "2", "48"),
+        ("2 nodes x 2 ranks", "4", "48"),
     ]
     for _, _, _, loss, accuracy, samples in rows:
         assert 0 < float(loss) < 1
         assert float(accuracy) > 90
         assert float(samples.replace(",", "")) > 0
+    bars = re.findall(r"(\S+) +█+ (\d\.\d\d) x", done.stdout)
+    assert [bar[0] for bar in bars] == ["device", "ranks", "ranks"]
+    assert bars[0][1] == "1.00"
     for rank in range(4):
         node, local = divmod(rank, 2)
-        assert f"[node {node} local {local} rank {rank}] Epoch 4" in done.stdout
-    assert [f"[{number}/4]" in done.stdout for number in (1, 2, 3, 4)] == [True] * 4
+        assert f"[node {node} local {local} rank {rank}] Epoch 3" in done.stdout
+    assert [f"[{number}/5]" in done.stdout for number in range(1, 6)] == [True] * 5
     new = files(clone) - before
     assert {name for name in new if not name.startswith("_build/")} == set()
     assert processes_of(clone) == []
     readme = (clone / "README.md").read_text(encoding="utf-8")
-    excerpt = re.search(r"```text\n(\[1/4\].*?)```", readme, re.DOTALL)[1]
+    excerpt = re.search(r"```text\n(\[1/5\].*?)```", readme, re.DOTALL)[1]
     missing = stable(excerpt) - stable(done.stdout)
     assert missing == set(), "README.md shows what make tour does not print"
 
 
 def stable(text: str) -> set[str]:
     """The lines of an output without what differs from run to run."""
-    return {re.sub(r"[\d.,]+|\s+", "#", line.strip()) for line in text.splitlines()}
+    return {re.sub(r"[\d.,\s█]+", "#", line.strip()) for line in text.splitlines()}
 
 
 def test_failing_training_is_one_sentence_with_its_log(clone):
@@ -131,12 +134,18 @@ def test_failing_training_is_one_sentence_with_its_log(clone):
     assert "begun" in log.read_text() and "Traceback" in log.read_text()
 
 
-def quick_first_stage(clone: Path) -> None:
-    """A first training that only leaves its numbers behind."""
+def quick_first_stages(clone: Path) -> None:
+    """First trainings that only leave their numbers behind."""
+    for name in ("01_single_device.py", "07_torchrun.py"):
+        quick_stage(clone, name)
+
+
+def quick_stage(clone: Path, name: str) -> None:
     replace_script(
         clone,
-        "01_single_device.py",
-        "import json, sys\nprint('Steps 1')\n"
+        name,
+        "import json, os, sys\nprint('Steps 1')\n"
+        "if os.environ.get('RANK', '0') != '0':\n    sys.exit()\n"
         "path = sys.argv[sys.argv.index('--metrics') + 1]\n"
         "numbers = dict(loss=0.1, accuracy=0.99, samples_per_s=1)\n"
         "numbers.update(world_size=1, epochs=1)\n"
@@ -145,7 +154,7 @@ def quick_first_stage(clone: Path) -> None:
 
 
 def test_failing_node_ends_the_other_one(clone):
-    quick_first_stage(clone)
+    quick_first_stages(clone)
     replace_script(
         clone,
         "08_multinode_torchrun.py",
@@ -157,12 +166,12 @@ def test_failing_node_ends_the_other_one(clone):
     done = take(clone)
     assert done.returncode == 1
     (sentence,) = done.stderr.splitlines()
-    assert "stage 2" in sentence and "node 1 has no disk" in sentence
+    assert "stage 3" in sentence and "node 1 has no disk" in sentence
     assert processes_of(clone) == []
 
 
 def test_training_that_learns_nothing_is_a_failure(clone):
-    quick_first_stage(clone)
+    quick_first_stages(clone)
     script = clone / "src" / "01_single_device.py"
     script.write_text(script.read_text().replace("accuracy=0.99", "accuracy=0.1"))
     done = take(clone)
@@ -173,7 +182,7 @@ def test_training_that_learns_nothing_is_a_failure(clone):
 @pytest.mark.full
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_interrupted_tour_leaves_no_process(clone, name):
-    quick_first_stage(clone)
+    quick_first_stages(clone)
     replace_script(
         clone,
         "08_multinode_torchrun.py",
@@ -197,7 +206,7 @@ def test_interrupted_tour_leaves_no_process(clone, name):
 
 def test_tour_works_inside_a_batch_job(clone, monkeypatch):
     """Variables that a launcher has set must not reach the tour's own ranks."""
-    quick_first_stage(clone)
+    quick_first_stages(clone)
     for key, value in {"RANK": "5", "WORLD_SIZE": "8", "SLURM_PROCID": "3"}.items():
         monkeypatch.setenv(key, value)
     replace_script(
@@ -212,17 +221,15 @@ def test_tour_works_inside_a_batch_job(clone, monkeypatch):
 
 @pytest.mark.full
 def test_failing_site_is_one_sentence(clone, monkeypatch):
-    quick_first_stage(clone)
-    shutil.copy(
-        clone / "src" / "01_single_device.py", clone / "src/08_multinode_torchrun.py"
-    )
+    quick_first_stages(clone)
+    quick_stage(clone, "08_multinode_torchrun.py")
     with (clone / "index.rst").open("a") as page:
         page.write("\n:nonsense:`x`\n")
     done = take(clone)
     assert done.returncode == 1
     (sentence,) = done.stderr.splitlines()
-    assert sentence.startswith("tour: stage 4 (the pages) failed")
-    assert "_build/tour/4_the_pages.log" in sentence
+    assert sentence.startswith("tour: stage 5 (the pages) failed")
+    assert "_build/tour/5_the_pages.log" in sentence
 
 
 def test_old_python_is_told_that_only_the_site_is_missing(monkeypatch):
@@ -232,3 +239,21 @@ def test_old_python_is_told_that_only_the_site_is_missing(monkeypatch):
     assert site_builder.why_not() == "" or sys.version_info < (3, 11)
     monkeypatch.setattr(site_builder.sys, "version_info", (3, 10, 13))
     assert "the site needs Python 3.11" in site_builder.why_not()
+
+
+@pytest.mark.parametrize(
+    ("cores", "words"),
+    [
+        (1, "This machine has one core: ranks take turns on it, so none is faster."),
+        (2, "at most 2 x is possible. The best of them processed 1.70 times"),
+        (16, "this machine has 16, so at most 4 x is possible."),
+    ],
+)
+def test_tour_says_what_limits_the_speed(monkeypatch, cores, words):
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    import tour
+
+    monkeypatch.setattr(tour, "cores", lambda: cores)
+    rates = (1000, 1700, 1500)
+    outcomes = [tour.Outcome("", {"samples_per_s": rate}, 1) for rate in rates]
+    assert words in tour.explain_speed(outcomes)

@@ -28,6 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
 from common.byte_gpt import ByteGPT, Sizes, batch_of_step, next_byte_loss
 from common.checkpoint import Checkpoints, all_folders, complete, newest
+from common.gpt_training import _sum_over_ranks
 from common.mesh import Grid, make_mesh
 
 script = import_module("16_fsdp_tensor_parallel")
@@ -120,7 +121,7 @@ def go_on(model, optimizer, grid, first, last):
     for step in range(first, last):
         parts = (script.part_of(x, grid) for x in batch(step))
         loss = script.train_step(model, optimizer, *parts)
-        losses.append(script.mean_over_ranks(loss))
+        losses += _sum_over_ranks([loss / dist.get_world_size()])
     return losses
 
 
