@@ -26,10 +26,16 @@ extensions = [
     "sphinxext.opengraph",
     # our own, in docs/_ext
     "accessible",
+    "addresses",
+    "course",
+    "definitions",
     "exercise",
+    "inline_figures",
+    "lean_styles",
+    "lesson_numbers",
     "listings",
     "mathml",
-    "page_not_found",
+    "narrow_tables",
     "transcript",
 ]
 
@@ -48,12 +54,21 @@ intersphinx_mapping = {
 }
 intersphinx_disabled_reftypes = ["std:doc"]
 
+# The one place for the repository's address. Read the Docs knows it; set the other
+# variable where you build the site yourself. Without it no clone line is shown.
+repository = os.environ.get("WORKSHOP_REPOSITORY") or os.environ.get(
+    "READTHEDOCS_GIT_CLONE_URL", ""
+)
+# Where the site stands: canonical links, og:url and the page for a wrong address.
 _address = os.environ.get("READTHEDOCS_CANONICAL_URL", "")
+_address = _address and _address.rstrip("/") + "/"
 
 html_theme = "sphinx_rtd_theme"
 html_theme_options = {
-    "collapse_navigation": False,
+    "collapse_navigation": True,
     "navigation_depth": 3,
+    # js/contents.js lets the menu follow the reader
+    "sticky_navigation": False,
     # the links at both ends would share their access keys
     "prev_next_buttons_location": "bottom",
     "style_external_links": False,
@@ -62,7 +77,7 @@ html_title = project
 html_baseurl = _address
 html_static_path = ["docs/_static"]
 html_css_files = ["css/workshop.css"]
-html_js_files = ["js/keyboard.js"]
+html_js_files = ["js/colors.js", "js/contents.js", "js/keyboard.js"]
 templates_path = ["docs/_templates"]
 html_favicon = "docs/_static/mark.svg"
 html_math_renderer = "mathml"

@@ -19,9 +19,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 JOBS = Path(__file__).parent / "jobs"
 EXERCISES = Path(__file__).parent / "exercises"
+# With it, print() writes a line and its end in two steps: the lines of two ranks mix.
+os.environ.pop("PYTHONUNBUFFERED", None)
 WARM = pytest.StashKey[warm.WarmPython]()
-# Files whose tests share nothing that takes time to make: any worker may have any.
-APART = ("test_transcripts.py",)
+# Any worker may have any of this file's tests, but those with one word after the @.
+APART = "test_transcripts.py"
 
 
 def pytest_configure(config):
@@ -67,7 +69,9 @@ def pytest_xdist_make_scheduler(config, log):
     class FilesOrTests(LoadFileScheduling):
         def _split_scope(self, nodeid):
             file = super()._split_scope(nodeid)
-            return nodeid if file.endswith(APART) else file
+            if not file.endswith(APART):
+                return file
+            return f"{file}@{nodeid.partition('@')[2] or nodeid}"
 
     return FilesOrTests(config, log)
 

@@ -49,6 +49,17 @@ def run(folder, command, limit=LIMIT, **variables):
     return finish(start(folder, command, **variables), limit)
 
 
+def left_over(printed, lines):
+    """What is left of a text when each of these lines was taken out of it once.
+
+    torchrun starts Python with ``-u``, whose print() writes a line and its end one
+    after the other: another rank's line may stand between them.
+    """
+    for line in sorted(lines, key=len, reverse=True):
+        printed = printed.replace(line, "", 1)
+    return printed
+
+
 def free_port():
     """A port of this machine on which nobody listens."""
     with socket.socket() as probe:

@@ -31,14 +31,14 @@ import torch.nn.functional as F
 from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.utils.data import DataLoader, DistributedSampler
 from common.distributed import choose_backend, choose_device, free_port
-from common.data import load_digits_split, make_model
+from common.data import WIDTH, load_digits_split, make_model
 
 def train(device, epochs):
     torch.manual_seed(0)
     train_set, _ = load_digits_split()
     sampler = DistributedSampler(train_set)
     loader = DataLoader(train_set, 32, sampler=sampler)
-    ddp_model = DDP(make_model(0.1).to(device))
+    ddp_model = DDP(make_model(0.1, WIDTH).to(device))
     optimizer = torch.optim.SGD(ddp_model.parameters(), 0.05, momentum=0.9)
     seconds = []
     for epoch in range(epochs):

@@ -61,7 +61,7 @@ def same_bits(left: object, right: object) -> bool:
 
 def start_training(folder: Path, restarts: int, ranks: int = 2) -> subprocess.Popen:
     """Start 07_torchrun.py on a small training that saves often."""
-    options = ["--snapshot", str(folder / "snapshot.pt")]
+    options = ["--width", "16", "--snapshot", str(folder / "snapshot.pt")]
     return subprocess.Popen(
         [
             *TORCHRUN,
@@ -167,7 +167,7 @@ def kill_saving(times: int, seed: int = 0) -> tuple[int, list[str]]:
                 broken.append(f"number {reported} was saved, {number} is there")
             if not torch.equal(found["weights"], content(number)["weights"]):
                 broken.append(f"number {number} holds other weights")
-            known = {"", ".tmp", ".previous", ".previous.tmp"}
+            known = {"", ".tmp", ".previous"}
             names = {file.name for file in path.parent.iterdir()}
             if strays := names - {path.name + suffix for suffix in known}:
                 broken.append(f"left behind: {sorted(strays)}")

@@ -11,10 +11,22 @@ PAGES = Path(__file__).resolve().parent.parent / "_build" / "html"
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):
-    """Serves files without a line per request."""
+    """Serves files, and 404.html for what is not there, as Read the Docs does."""
 
     def log_message(self, format: str, *args: object) -> None:
         pass
+
+    def send_error(self, code, message=None, explain=None) -> None:
+        page = Path(self.directory) / "404.html"
+        if code != 404 or not page.is_file():
+            return super().send_error(code, message, explain)
+        body = page.read_bytes()
+        self.send_response(404)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
 
 
 def parse_port(text: str) -> int:

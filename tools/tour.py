@@ -1,8 +1,9 @@
 """From one device to two nodes in a minute: what ``make tour`` shows.
 
-Four stages: train on one device; the same training as 2 nodes x 2 ranks, which are
-two torchrun agents on this machine that meet over its loopback interface; a table
-that compares the two; the site. Whatever a stage prints is also in ``_build/tour``.
+Five stages: train on one device; the same with two ranks; the same as 2 nodes x 2
+ranks, which are two torchrun agents on this machine, connected by its loopback
+interface; a table and a bar chart that compare the three; the site. Whatever a stage
+prints is also in ``_build/tour``.
 
 Exit status: 0, or 1 with one sentence that says which stage failed and where its
 log is. Nothing but ``_build`` is written, and Ctrl-C ends every process.
@@ -38,11 +39,12 @@ from site_builder import SITE, build_command, why_not
 ROOT = Path(__file__).resolve().parent.parent
 LOGS = ROOT / "_build" / "tour"
 
-EPOCHS = 5
-GLOBAL_BATCH = 32  # images per optimizer step, on one device and on four ranks
+EPOCHS = 4
+GLOBAL_BATCH = 128  # images per optimizer step, however many ranks share them
 NODES, RANKS_PER_NODE = 2, 2
 LOWEST_ACCURACY = 0.9
-STAGES = 4
+STAGES = 5
+LONGEST_BAR = 30  # characters
 
 
 @dataclass
@@ -97,6 +99,16 @@ def one_device(log: Path, folder: Path) -> Outcome:
         processes.start([sys.executable, *command])
         processes.wait()
     return outcome("one device", log, folder)
+
+
+def two_ranks(log: Path, folder: Path) -> Outcome:
+    command = ["--standalone", "--nproc-per-node=2"]
+    command += training("07_torchrun.py", GLOBAL_BATCH // 2, folder)
+    show("torchrun", command)
+    with Processes(log) as processes:
+        processes.start([sys.executable, "-m", "torch.distributed.run", *command])
+        processes.wait()
+    return outcome("2 ranks", log, folder)
 
 
 def two_nodes(log: Path, folder: Path) -> Outcome:
@@ -174,20 +186,37 @@ def compare(outcomes: list[Outcome]) -> None:
             f"{numbers['accuracy']:.2%}",
             f"{numbers['samples_per_s']:,.0f}",
         )
-    one, many = (outcome.metrics["samples_per_s"] for outcome in outcomes)
     explanation = (
-        f"Both took {GLOBAL_BATCH} images per step and all images once an epoch, in "
-        "another order and with other random numbers for the dropout. Each process "
-        f"computed on one thread; this machine has {cores()} cores. The two nodes "
-        f"reached {many / one:.2f} times the throughput of one device"
-        + (
-            ": the model is tiny and all ranks share these cores."
-            if many < one
-            else "."
-        )
+        f"All three took {GLOBAL_BATCH} images per step and every image once an epoch, "
+        "in another order and with other random numbers for the dropout. "
+        f"{explain_speed(outcomes)}"
     )
-    for part in (table, explanation):
-        console.print(Padding(part, (0, 0, 0, 6)))
+    for part in (table, bar_chart(outcomes), explanation):
+        console.print(Padding(part, (0, 0, 1, 6)))
+
+
+def bar_chart(outcomes: list[Outcome]) -> Table:
+    """The throughput of each training, and how many times that of the first it is."""
+    rates = [outcome.metrics["samples_per_s"] for outcome in outcomes]
+    chart = Table.grid(padding=(0, 1))
+    for outcome, rate in zip(outcomes, rates, strict=True):
+        bar = "█" * max(1, round(LONGEST_BAR * rate / max(rates)))
+        chart.add_row(outcome.title, f"[cyan]{bar}[/] {rate / rates[0]:.2f} x")
+    return chart
+
+
+def explain_speed(outcomes: list[Outcome]) -> str:
+    """Why more ranks were faster here, or could not be."""
+    one, *several = (outcome.metrics["samples_per_s"] for outcome in outcomes)
+    if cores() == 1:
+        return "This machine has one core: ranks take turns on it, so none is faster."
+    return (
+        f"Each rank computed on one core; this machine has {cores()}, so at most "
+        f"{min(cores(), NODES * RANKS_PER_NODE)} x is possible. The best of them "
+        f"processed {max(several) / one:.2f} times as many images per second as one "
+        "device. The rest goes to averaging gradients, waiting for the slowest rank, "
+        "and whatever else runs on these cores."
+    )
 
 
 def cores() -> int:
@@ -214,13 +243,17 @@ def tour() -> None:
     except OSError as error:
         raise StageError(f"cannot write into {LOGS}: {error.strerror}") from error
     outcomes = []
-    trainings = (("One device", one_device), ("Two nodes, two ranks each", two_nodes))
+    trainings = (
+        ("One device", one_device),
+        ("Two ranks", two_ranks),
+        ("Two nodes, two ranks each", two_nodes),
+    )
     for number, (title, train) in enumerate(trainings, start=1):
         with stage(number, title) as log, tempfile.TemporaryDirectory() as folder:
             outcomes.append(train(log, Path(folder)))
-    with stage(3, "The same training, compared"):
+    with stage(4, "The same training, compared"):
         compare(outcomes)
-    with stage(4, "The pages") as log:
+    with stage(5, "The pages") as log:
         no_site = build_site(log)
         console.print(f"      {no_site or SITE.relative_to(ROOT)}")
     console.print(f"\nThe tour took {time.monotonic() - started:.0f} s. From here:")

@@ -34,6 +34,7 @@ class Entry:
     for it in comparisons (``re.MULTILINE``). ``setup`` runs first and is not shown,
     ``cleanup`` always runs last, whatever came before. ``inside`` is the start of a
     command which runs those that are shown, such as ``workshop cluster run``.
+    ``after`` names the entry whose commands a reader of the page has typed before.
     ``needs`` names programs without which the command cannot run at all, or
     ``practice cluster``. ``cold`` says why a test must start Python cold (tests/warm).
     """
@@ -46,6 +47,7 @@ class Entry:
     setup: str = ""
     cleanup: str = ""
     inside: str = ""
+    after: str = ""
     limit: int = 120
     cold: str = ""
     needs: tuple[str, ...] = ()
@@ -87,6 +89,11 @@ def load_catalog(path: Path | None = None) -> dict[str, Entry]:
         entry = _entry(path, table)
         if entry.name in entries:
             raise TranscriptError(f"{path.name}: {entry.name} appears twice")
+        if entry.after and entry.after not in entries:
+            raise TranscriptError(
+                f"{path.name}: {entry.name} comes after {entry.after!r}, which is no "
+                "entry above it"
+            )
         entries[entry.name] = entry
     return entries
 

@@ -65,18 +65,25 @@ LEFT_ALONE = re.compile(
 
 
 def run(entry: Entry) -> str:
-    """Run the entry's commands in a fresh copy: commands, output, exit status.
+    """Run the entry's commands in a fresh copy: commands, output, exit status."""
+    with fresh_copy() as tree:
+        if entry.after:
+            run_in(tree, load_catalog()[entry.after])
+        return run_in(tree, entry)
+
+
+def run_in(tree: Path, entry: Entry) -> str:
+    """Run the entry's commands in ``tree``, a copy in which others may have run.
 
     Raises:
         TranscriptError: the set-up failed, the exit status was not the expected one,
             or the command ran past its limit.
     """
-    with fresh_copy() as tree:
-        try:
-            status, lines = _run_in(tree, entry)
-        finally:
-            if entry.cleanup:
-                _shell(entry, entry.cleanup, tree)
+    try:
+        status, lines = _run_in(tree, entry)
+    finally:
+        if entry.cleanup:
+            _shell(entry, entry.cleanup, tree)
     if status != entry.status:
         raise TranscriptError(
             f"{entry.name}: the command ended with status {status}, "
@@ -200,14 +207,17 @@ def record(entry: Entry) -> None:
         raise TranscriptError(f"cannot write {entry.path}: {error}") from error
 
 
-def check(entry: Entry) -> str:
+def check(entry: Entry, tree: Path | None = None) -> str:
     """Run again and compare; returns a readable difference, empty if alike.
+
+    It runs in ``tree``, as in the clone of somebody who types page after page, or in a
+    fresh copy.
 
     Raises:
         TranscriptError: nothing is recorded, or the command fails otherwise.
     """
     recorded = body(entry)
-    now = run(entry)
+    now = run_in(tree, entry) if tree else run(entry)
     left, right = comparable(entry, recorded), comparable(entry, now)
     if left == right:
         return ""

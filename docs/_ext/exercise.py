@@ -22,6 +22,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from grader.catalog import Exercise, find_exercise, load_catalog
 from grader.errors import UserError
+from grader.learning_paths import is_optional
 from grader.skeleton import holes, parse, read_solution
 
 LANGUAGES = {".py": "python", ".yaml": "yaml"}
@@ -106,7 +107,8 @@ class ExerciseDirective(SphinxDirective):
         language = LANGUAGES.get(exercise.suffix, "bash")
         parts = [
             ".. rst-class:: exercise-facts",
-            f"{exercise.minutes} min · {points} · edit ``exercises/{exercise.file}``",
+            f"{exercise.minutes} min · {points}{' · optional' * exercise.optional}"
+            f" · edit ``exercises/{exercise.file}``",
             statement(exercise.path),
             ".. code-block:: console\n\n"
             + textwrap.indent(f"$ workshop check {exercise.name}", "   "),
@@ -147,8 +149,13 @@ def _folded(title: str, body: str) -> str:
     )
 
 
-TITLE = re.compile(r"^(?P<title>\S[^\n]*)\n(?:=+|-+|#+|\*+)$", re.M)
 MINUTES = re.compile(r"tutorial[^\n]*?(?P<minutes>\d+)\s*min", re.I)
+
+
+def reading_minutes(page: Path) -> int:
+    """What the page's Overview says, 0 if it says nothing."""
+    found = MINUTES.search(page.read_text(encoding="utf-8"))
+    return int(found["minutes"]) if found else 0
 
 
 class LessonMapDirective(SphinxDirective):
@@ -161,13 +168,13 @@ class LessonMapDirective(SphinxDirective):
             catalog = load_catalog(root)
         except UserError as error:
             raise self.error(str(error)) from None
-        rows = [["No.", "Lesson", "Reading", "Exercises"]]
+        rows = [["Lesson", "Reading", "Exercises"]]
         for page in sorted((root / "docs" / "lessons").glob("[0-9]*.rst")):
             self.env.note_dependency(str(page))
             rows.append(self._row(page, catalog))
         if len(rows) == 1:
             return []
-        lines = [".. list-table::", "   :header-rows: 1", "   :widths: 8 54 14 24"]
+        lines = [".. list-table::", "   :header-rows: 1", "   :widths: 62 14 24"]
         lines += ["   :class: lesson-map", ""]
         for row in rows:
             lines += [
@@ -176,15 +183,14 @@ class LessonMapDirective(SphinxDirective):
         return self.parse_text_to_nodes("\n".join(lines) + "\n")
 
     def _row(self, page: Path, catalog: list[Exercise]) -> list[str]:
-        text = page.read_text(encoding="utf-8")
-        reading = MINUTES.search(text)
+        reading = reading_minutes(page)
         mine = [exercise for exercise in catalog if exercise.lesson == page.stem]
         practice = sum(exercise.minutes for exercise in mine)
         number = "exercise" if len(mine) == 1 else "exercises"
+        optional = " (optional)" * is_optional(page.stem, catalog)
         return [
-            page.stem.split("_")[0],
-            f":doc:`/docs/lessons/{page.stem}`",
-            f"{reading['minutes']} min" if reading else "",
+            f":doc:`/docs/lessons/{page.stem}`{optional}",
+            f"{reading} min" if reading else "",
             f"{practice} min, {len(mine)} {number}" if mine else "",
         ]
 

@@ -21,6 +21,7 @@ from pygments.token import (
 from sphinx.highlighting import PygmentsBridge
 
 LONGEST_UNBROKEN = 40  # characters
+HEX = re.compile(r"#[0-9a-f]{6}", re.I)
 
 
 def colours(ink, quiet, keyword, name, string, number, cut, added) -> dict:
@@ -87,15 +88,26 @@ class Dark(Style):
     )
 
 
-def add_dark_style(app) -> None:
-    """Let Sphinx write pygments_dark.css too, for readers who prefer dark pages."""
-    if app.builder.format != "html":
-        return
-    app.builder.dark_highlighter = PygmentsBridge("html", "listings.Dark")
-    # after pygments.css (200), before our own style sheet (800)
-    app.add_css_file(
-        "pygments_dark.css", priority=300, media="(prefers-color-scheme: dark)"
-    )
+def colors_of(style: type[Style]) -> list[str]:
+    """Each color of a style, in the order of its kinds of words."""
+    words = [style.background_color, style.highlight_color, *style.styles.values()]
+    return HEX.findall(" ".join(words))
+
+
+class BothThemes(PygmentsBridge):
+    """One style sheet for both themes: each color with its dark partner."""
+
+    def get_stylesheet(self, *arguments) -> str:
+        pairs = zip(colors_of(Light), colors_of(Dark), strict=True)
+        themed = {one: f"light-dark({one}, {other})" for one, other in pairs}
+        text = super().get_stylesheet(*arguments)
+        return HEX.sub(lambda hit: themed.get(hit[0].lower(), hit[0]), text)
+
+
+def use_both_themes(app) -> None:
+    """Let the pages follow the theme; a book stays light."""
+    if app.builder.name in ("html", "dirhtml"):
+        app.builder.highlighter = BothThemes("html", "listings.Light")
 
 
 def shorten_paths(app, doctree: nodes.document) -> None:
@@ -111,6 +123,15 @@ def shorten_paths(app, doctree: nodes.document) -> None:
         listing.rawsource = text
 
 
+def end_with_the_code(app, doctree: nodes.document) -> None:
+    """Drop the empty lines that a listing has before the marker where it ends."""
+    for listing in doctree.findall(nodes.literal_block):
+        text = listing.astext()
+        if text.endswith("\n\n"):
+            listing.children = [nodes.Text(text.rstrip("\n") + "\n")]
+            listing.rawsource = listing.astext()
+
+
 def mark_long_code(app, doctree: nodes.document) -> None:
     """Short code in a sentence is not broken at its hyphens; long code has to be."""
     for code in doctree.findall(nodes.literal):
@@ -119,7 +140,8 @@ def mark_long_code(app, doctree: nodes.document) -> None:
 
 
 def setup(app) -> dict:
-    app.connect("builder-inited", add_dark_style)
+    app.connect("builder-inited", use_both_themes)
     app.connect("doctree-read", shorten_paths)
     app.connect("doctree-read", mark_long_code)
+    app.connect("doctree-read", end_with_the_code)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -5,10 +5,10 @@ from svg import Drawing
 DESCRIPTION = (
     "Upper row, from left to right: the training set of 1,438 images; an arrow "
     "'data' to the batch, 32 images and their labels; an arrow 'forward' to the "
-    "model with 9,930 weights; an arrow 'forward' to the loss, one number. Lower "
+    "model with 197,770 weights; an arrow 'forward' to the loss, one number. Lower "
     "row, from right to left: an arrow 'backward' leads down from the loss to the "
-    "gradient, 9,930 numbers in .grad; from there an arrow 'step' to the optimizer "
-    "with 9,930 numbers of momentum, and from it an arrow 'step' up to the model's "
+    "gradient, 197,770 numbers in .grad; from there an arrow 'step' to the optimizer "
+    "with 197,770 numbers of momentum, and from it an arrow 'step' up to the model's "
     "weights. At the lower left a frame lists what a snapshot holds: model, the "
     "weights; optimizer, the momentum; random, what dropout draws next and the order "
     "of images; epochs_run, how far it came."
@@ -19,11 +19,19 @@ TOP, BOTTOM, HEIGHT = 40, 200, 72
 
 drawing.box(20, TOP, 130, HEIGHT, "training set\n1,438 images", fill="grey")
 drawing.box(225, TOP, 130, HEIGHT, "batch\n32 images", fill="blue")
-drawing.box(430, TOP, 130, HEIGHT, "model\n9,930 weights", fill="green")
+drawing.box(430, TOP, 130, HEIGHT, "model\n197,770 weights", fill="green", size=14)
 drawing.box(635, TOP, 105, HEIGHT, "loss\n1 number", fill="orange")
-drawing.box(600, BOTTOM, 140, HEIGHT, "gradient\n9,930 numbers", fill="violet")
 drawing.box(
-    395, BOTTOM, 140, HEIGHT, "optimizer\nmomentum:\n9,930 numbers", fill="teal"
+    600, BOTTOM, 140, HEIGHT, "gradient\n197,770 numbers", fill="violet", size=14
+)
+drawing.box(
+    395,
+    BOTTOM,
+    140,
+    HEIGHT,
+    "optimizer\nmomentum:\n197,770 numbers",
+    fill="teal",
+    size=14,
 )
 
 middle = TOP + HEIGHT / 2

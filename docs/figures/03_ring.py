@@ -1,10 +1,10 @@
-"""The ring all-reduce of four ranks, step by step: what is where, what travels."""
+"""The ring all-reduce of four ranks, step by step: what each one holds and sends."""
 
 from svg import Drawing
 
 RANKS = 4
-CELL_W, CELL_H, GAP = 62, 26, 12  # the gap between two rows holds the arrow
-PANEL_W, PANEL_H = 318, 204
+CELL_W, CELL_H, GAP = 62, 22, 11  # the gap between two rows holds the arrow
+PANEL_W, PANEL_H = 318, 178
 CHUNKS = "abcd"
 
 
@@ -47,11 +47,11 @@ def draw_panel(drawing, x, y, title, state, sent):
         drawing.text(middle, y + 13, letter, size=13, anchor="middle", italic=True)
     for rank, row in enumerate(state):
         level = top + rank * (CELL_H + GAP)
-        drawing.text(x, level + 18, f"rank {rank}", size=13)
+        drawing.text(x, level + 16, f"rank {rank}", size=13)
         for chunk, parts in enumerate(row):
             label = "+".join(str(part) for part in sorted(parts))
             label = "sum" if len(parts) == RANKS else label
-            travels = sent is not None and sent[rank] == chunk
+            leaves = sent is not None and sent[rank] == chunk
             drawing.box(
                 left + chunk * CELL_W,
                 level,
@@ -60,11 +60,11 @@ def draw_panel(drawing, x, y, title, state, sent):
                 label,
                 fill=fill(parts),
                 size=13,
-                weight="bold" if travels else "normal",
+                weight="bold" if leaves else "normal",
                 radius=3,
-                stroke_width=3 if travels else 1,
+                stroke_width=3 if leaves else 1,
             )
-            if travels:
+            if leaves:
                 middle = left + chunk * CELL_W + (CELL_W - 4) / 2
                 below = level + CELL_H
                 drawing.arrow(middle, below, middle, below + GAP, head=8)
@@ -82,7 +82,7 @@ def main():
         "step every rank sends one chunk to the next rank, rank 3 to rank 0, where "
         "it is added. In step 0 rank 0 sends a, rank 1 b, rank 2 c, rank 3 d. After "
         "three steps chunk b is complete on rank 0, c on rank 1, d on rank 2 and a "
-        "on rank 3. Right, phase 2: the complete chunks travel the same way and "
+        "on rank 3. Right, phase 2: the complete chunks are sent the same way and "
         "replace what is there, until after three steps every rank holds all four.",
     )
     for column, heading in enumerate(

@@ -11,13 +11,14 @@ drawing = Drawing(
     640,
     "One step of nn.DataParallel on four devices",
     "Four columns, device 0 to device 3; time runs downwards. Scatter: a batch of 32 "
-    "images on device 0 is split, each device gets 8. Replicate: the weights on device "
-    "0, 39,720 bytes, are copied to devices 1, 2 and 3. Parallel_apply: on each device "
-    "a thread of its own computes the forward pass of its 8 images. Gather: four "
-    "times 8 scores travel to device 0 and become 32. Loss: device 0 computes it from "
-    "all 32 scores while the other three wait. Backward: each device computes its "
-    "share of the gradient. Reduce: the shares of devices 1, 2 and 3, 39,720 bytes "
-    "each, travel to device 0 and are added there. Step: the optimizer changes the "
+    "images on device 0 is split, each device gets 8. Replicate: the weights on "
+    "device 0, 791,080 bytes, are copied to devices 1, 2 and 3. Parallel_apply: on "
+    "each device a thread of its own computes the forward pass of its 8 images. "
+    "Gather: four times 8 scores travel to device 0 and become 32. Loss: device 0 "
+    "computes it from all 32 scores while the other three wait. Backward: each device "
+    "computes its share of the gradient. Reduce: the shares of devices 1, 2 and 3, "
+    "791,080 bytes each, travel to device 0 and are added there. Step: the optimizer "
+    "changes the "
     "weights on device 0, the other devices wait, and their copies are thrown away.",
 )
 
@@ -73,7 +74,7 @@ spread(76, "8 images each")
 row(110, "8 images")
 row(162, "weights", [0])
 name(200, "replicate")
-spread(194, "39,720 bytes each")
+spread(194, "791,080 bytes each")
 row(228, "copy of weights", range(1, DEVICES))
 row(228, "weights", [0])
 name(276, "parallel_apply")
@@ -87,7 +88,7 @@ wait(388)
 name(436, "backward")
 row(436, "backward")
 name(474, "reduce")
-collect(468, "39,720 bytes each")
+collect(468, "791,080 bytes each")
 row(502, "sum of gradients", [0])
 name(550, "step")
 row(550, "optimizer.step()", [0])

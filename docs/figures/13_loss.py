@@ -6,7 +6,7 @@ python src/13_train_gpt.py 300 --metrics docs/figures/13_loss.json
 import json
 from pathlib import Path
 
-from svg import Drawing
+from svg import RULE, Drawing
 
 run = json.loads(Path(__file__).with_suffix(".json").read_text())
 losses, entropy, test_loss = run["losses"], run["unigram_entropy"], run["test_loss"]
@@ -32,7 +32,7 @@ drawing = Drawing(
     "after 300 steps, 2.18.",
 )
 for loss in range(int(LOWEST), int(HIGHEST) + 1):
-    drawing.line(LEFT, y(loss), RIGHT, y(loss), colour="#d5dce3", width=1)
+    drawing.line(LEFT, y(loss), RIGHT, y(loss), colour=RULE, width=1)
     drawing.text(LEFT - 10, y(loss) + 5, str(loss), size=13, anchor="end")
 for step in range(0, len(losses) + 1, 50):
     drawing.text(x(step), BOTTOM + 20, str(step), size=13, anchor="middle")

@@ -15,7 +15,8 @@ and a test draws every figure again to compare. What a reader could not make out
 refused while drawing: a text that leaves its box or the canvas, or whose colour has
 a contrast under 4.5 to 1 against what lies behind it (WCAG 2.2, 1.4.3).
 
-The figure brings its own light background, so it reads the same in dark mode.
+A page shows the figure in its own theme: :data:`DARK` has the partner of each color on
+dark pages, and ``docs/_ext/inline_figures.py`` puts it there. The file itself is light.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from pathlib import Path
 
 INK = "#1f2933"
 PAPER = "#fbfcfd"
+RULE = "#d5dce3"
 MUTED = "#4f5b66"
 
 # name -> (fill, outline): outlines are dark enough for lines and text on paper
@@ -40,6 +42,30 @@ PALETTE = {
     "teal": ("#d3eef2", "#0f5766"),
     "grey": ("#e6ebf0", "#4f5b66"),
     "white": ("#ffffff", "#4f5b66"),
+}
+
+# What stands for each of these on a dark page; lines keep their contrast there.
+DARK = {
+    INK: "#e6ecf2",
+    PAPER: "#1b2229",
+    RULE: "#3a4550",
+    "#dbe9fb": "#1b3a5c",
+    "#1d4f91": "#8fbdf2",
+    "#d7f0e2": "#143f33",
+    "#0b6351": "#7fd6b5",
+    "#fde6cb": "#4a3113",
+    "#8a4b08": "#f2b873",
+    "#e9def5": "#3a2a52",
+    "#5b2c83": "#cfaef2",
+    "#fadbd7": "#4f2320",
+    "#a3261a": "#ffa79c",
+    "#fdf2c0": "#413712",
+    "#6f5400": "#ecd06f",
+    "#d3eef2": "#123d47",
+    "#0f5766": "#84d2e2",
+    "#e6ebf0": "#303a44",
+    "#4f5b66": "#b3bfca",
+    "#ffffff": "#252e37",
 }
 
 # One colour per rank, in every figure the same.

@@ -1,8 +1,8 @@
-# Copy this file to NAME.sh beside it, and this line to what your site is: one sentence.
+# Copy this file to NAME.sh beside it, and describe your site here in one sentence.
 # shellcheck shell=bash disable=SC2034
 #
 # Which settings users may give, one per line, three spaces after the #. `workshop site
-# NAME --set KEY=VALUE` knows no others and makes each SITE_KEY; (needed): not without.
+# NAME --set KEY=VALUE` accepts only these and makes each SITE_KEY; (needed): required.
 #   PROJECT        (needed) what pays
 #   GPUS_PER_NODE  GPUs on each node; without it: 4
 #   INTERFACE      network interface between the nodes, if the host's name leads elsewhere
@@ -24,8 +24,8 @@ site_options() {
   echo "--cpus-per-task=$((32 / TASKS_PER_NODE))" # all cores of a node
 }
 
-# What each job runs on its nodes, in the folder of the workshop, before anything is
-# started: afterwards `python` and `torchrun` must be those of an environment with torch.
+# What each job runs on its nodes, in the folder of the workshop, before it starts
+# anything. Afterwards `python` and `torchrun` must be from an environment with torch.
 site_environment() {
   # module load python
   activate_environment

@@ -3,11 +3,13 @@
     python -m practice_cluster.rehearsal [--state DIR] [--gpus N] [--cpus N] bash
 
 The practice cluster must be up. The rehearsal ends with the command, and whatever jobs
-are left end with it.
+are left end with it. The next one in this folder continues to number the jobs.
 """
 
 import argparse
+import signal
 import sys
+from pathlib import Path
 
 from practice_cluster import Cluster, ClusterError
 
@@ -23,6 +25,7 @@ def main() -> int:
     )
     parser.add_argument("--cpus", type=int, default=8, help="ncpus of each host")
     parser.add_argument("--gpus", type=int, default=0, help="ngpus of each host")
+    parser.add_argument("--domain", default="", help="of the hosts, such as hpc.test")
     parser.add_argument("--state", help="of the cluster, as for `workshop cluster`")
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND")
     args = parser.parse_args()
@@ -30,8 +33,14 @@ def main() -> int:
         parser.error("say what to run, for example: bash")
     try:
         with Rehearsal(
-            Cluster(args.state), ncpus=args.cpus, ngpus=args.gpus, ssh=True
+            Cluster(args.state),
+            ncpus=args.cpus,
+            ngpus=args.gpus,
+            ssh=True,
+            domain=args.domain,
+            numbers=Path.cwd() / ".workshop" / "pbs_jobs",
         ) as pbs:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the command
             return pbs.shell(args.command)
     except ClusterError as error:
         print(f"rehearsal: {error}", file=sys.stderr)

@@ -12,13 +12,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from .output import Output
 from .request import Request
 from .tasks import Demux, Task, Tasks, session_members, signal_session
 
 SERVER = "head"
 OVER_WALLTIME = -29
+LOST_A_HOST = -14
 NEVER_RAN = "deleted before it ran"
-FIRST_TASK = 0x20000001
+HOSTS_TASKS = 0x40000000  # the second host's tasks are numbered from here
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,9 @@ class Delays:
     walltime_kill: float = 10  # the same after the walltime
     walltime_notice: float = 10  # the walltime is noticed that much late
     other_hosts: float = 2  # from a job's end on its first host to that on the others
+    output: float = 0.1  # from a job's end to its output in place
+    rerun: float = 3  # from qrerun to the second start
+    host_lost: float = 400  # a host that fails is noticed that much later
 
     def divided_by(self, factor: float) -> Delays:
         return Delays(*(seconds / factor for seconds in vars(self).values()))
@@ -42,6 +47,7 @@ class Job:
     request: Request
     submitted_from: Path
     submitter: dict[str, str]  # the environment of qsub
+    domain: str = ""  # of the hosts in the node file, such as ".hpc.test"
     index: int | None = None
     members: list[Job] = field(default_factory=list)
     state: str = (
@@ -52,6 +58,9 @@ class Job:
     comment: str = ""
     output: str = ""  # what it printed, once it has finished
     error: str = ""
+    run_count: int = 0
+    has_ended: bool = False  # its exit status is known, its output may not be there
+    earlier: tuple[str, str] = ("", "")  # what it printed before a qrerun
     output_path: Path | None = None
     error_path: Path | None = None
     running: RunningJob | None = None
@@ -77,7 +86,7 @@ class Job:
             if host == wanted
             for _ in range(chunk.mpiprocs)
         ]
-        return "".join(f"{line}\n" for line in lines)
+        return "".join(f"{line}{self.domain}\n" for line in lines)
 
 
 class Server(Protocol):
@@ -87,6 +96,7 @@ class Server(Protocol):
     delays: Delays
     home: Path
     user: dict[str, str]
+    lost: set[str]  # hosts that have failed
     changed: threading.Condition
 
 
@@ -100,10 +110,13 @@ class RunningJob:
         self.attached: list[int] = []  # sessions that pbs_attach brought in
         self.kill_at: float | None = None  # set as soon as the job is told to end
         self.over_walltime = False
+        self.again = False  # it is to run again
+        self.lost_at: float | None = None  # when one of its hosts failed
         self.lock = threading.Lock()
         self.shell: Task | None = None
         self.first = job.distinct_hosts[0]
-        self.files = self.choose_files()
+        self.output = Output(job, pbs.tasks.folder(self.first), pbs.home)
+        self.files = self.output.files
         self.base = self.make_environment()
 
     # Start
@@ -118,10 +131,27 @@ class RunningJob:
             self.job.state = "E"
         self.remove_tasks(shell)
         self.demux.finish()
-        self.job.exit_status = self.judge(status)
-        self.deliver()
+        if self.again:
+            self.prepare_rerun()
+        else:
+            self.end(status)
         for host in self.job.distinct_hosts:
             shutil.rmtree(self.pbs.tasks.folder(host) / "tmp" / self.folder_name)
+
+    def prepare_rerun(self) -> None:
+        """The output of a qrerun is kept; that of a job which lost a host is not."""
+        if self.lost_at is not None:
+            return self.output.discard()
+        self.job.earlier = self.output.read()
+        return time.sleep(self.pbs.delays.rerun)
+
+    def end(self, status: int) -> None:
+        """First the exit status, then the output."""
+        with self.pbs.changed:
+            self.job.exit_status, self.job.has_ended = self.judge(status), True
+            self.pbs.changed.notify_all()
+        time.sleep(self.pbs.delays.output)
+        self.output.deliver()
 
     @property
     def folder_name(self) -> str:
@@ -150,15 +180,18 @@ class RunningJob:
             "PBS_TASKNUM": "1",
             "PBS_NODEFILE": nodefile,
         }
+        self.output.begin()
         with (
             open(name, "rb") as stdin,
             open(self.files[0], "ab") as out,
             open(self.files[1], "ab") as err,
         ):
             fds = [stdin.fileno(), out.fileno(), err.fileno()]
-            return self.pbs.tasks.start(
-                self.first, ["login:-bash"], env, self.pbs.home, fds
-            )
+            return self.start_on(self.first, ["login:-bash"], env, fds)
+
+    def start_on(self, host: str, argv: list[str], env: dict, fds: list[int]) -> Task:
+        umask = self.job.request.umask
+        return self.pbs.tasks.start(host, argv, env, self.pbs.home, fds, umask)
 
     def make_environment(self) -> dict[str, str]:
         """What every process that PBS starts for the job finds set."""
@@ -170,6 +203,8 @@ class RunningJob:
         env |= {
             "PBS_O_WORKDIR": str(job.submitted_from),
             "PBS_O_HOST": submitter.get("HOSTNAME", SERVER),
+            "PBS_O_SYSTEM": "Linux",
+            "ENVIRONMENT": "BATCH",
             "PBS_O_QUEUE": "workq",
             "PBS_QUEUE": "workq",
             "PBS_JOBID": job.id,
@@ -189,18 +224,18 @@ class RunningJob:
 
     def start_task(self, host: str, argv: list[str]) -> Task:
         """A task of pbsdsh or pbs_tmrsh: a bare environment, and home as its folder."""
+        index = self.job.distinct_hosts.index(host)
+        before = sum(task.host == host for task in [self.shell, *self.tasks] if task)
         env = self.base | {
-            "PBS_NODENUM": str(self.job.distinct_hosts.index(host)),
-            "PBS_TASKNUM": f"{FIRST_TASK + len(self.tasks):08X}",
+            "PBS_NODENUM": str(index),
+            "PBS_TASKNUM": f"{HOSTS_TASKS * index + before + 1:08X}",
         }
         if host != self.first:
             env["PBS_NODEFILE"] = f"/var/spool/pbs/aux/{self.job.id}"
         out, err = (self.demux.pipe_to(path) for path in self.files)
         stdin = os.open(os.devnull, os.O_RDONLY)
         try:
-            task = self.pbs.tasks.start(
-                host, argv, env, self.pbs.home, [stdin, out, err]
-            )
+            task = self.start_on(host, argv, env, [stdin, out, err])
         finally:
             for descriptor in (stdin, out, err):
                 os.close(descriptor)
@@ -211,9 +246,13 @@ class RunningJob:
 
     def watch(self, shell: Task, started: float) -> int:
         """The status of the login shell, once nothing is to be waited for."""
-        limit = self.job.request.walltime
         while True:
-            ended = not shell.running
+            limit = self.job.request.walltime  # qalter may change it
+            ended = not shell.running and self.first not in self.pbs.lost
+            if self.again or self.lost_for(self.pbs.delays.host_lost):
+                self.again = self.job.request.rerunnable
+                self.signal(signal.SIGKILL)
+                break
             if self.kill_at is None:
                 if ended:
                     break
@@ -227,6 +266,12 @@ class RunningJob:
                 break
             time.sleep(0.05)
         return shell.wait()
+
+    def lost_for(self, seconds: float) -> bool:
+        """Whether one of its hosts failed that long ago."""
+        if self.lost_at is None and self.pbs.lost.intersection(self.job.hosts):
+            self.lost_at = time.monotonic()
+        return self.lost_at is not None and time.monotonic() - self.lost_at > seconds
 
     def end_by_walltime(self, used: float) -> None:
         limit = self.job.request.walltime or 0
@@ -270,65 +315,6 @@ class RunningJob:
         """The Exit_status: of the script, or 256 + signal, or PBS's own below 0."""
         if self.over_walltime:
             return OVER_WALLTIME
+        if self.lost_for(self.pbs.delays.host_lost):
+            return LOST_A_HOST
         return 256 - status if status < 0 else status
-
-    # Output
-
-    def choose_files(self) -> tuple[Path, Path]:
-        """Where the job writes stdout and stderr while it runs."""
-        request, job = self.job.request, self.job
-        job.output_path, job.error_path = self.destinations()
-        spool = self.pbs.tasks.folder(self.first) / "spool/pbs/spool"
-        out, err = spool / f"{job.id}.OU", spool / f"{job.id}.ER"
-        if "d" in request.keep:  # in place from the start
-            out = job.output_path if "o" in request.keep else out
-            err = job.error_path if "e" in request.keep else err
-        if request.join == "oe":
-            err = out
-        elif request.join == "eo":
-            out = err
-        return out, err
-
-    def destinations(self) -> tuple[Path, Path]:
-        """Where stdout and stderr are found after the end."""
-        request, job = self.job.request, self.job
-        index = "" if job.index is None else f".{job.index}"
-        paths = []
-        for letter, suffix, given in (
-            ("o", "OU", request.output),
-            ("e", "ER", request.error),
-        ):
-            folder = job.submitted_from
-            if letter in request.keep and "d" not in request.keep:
-                folder, given = self.pbs.home, None
-            if given is None:
-                path = folder / f"{request.name}.{letter}{job.number}{index}"
-            else:  # taken literally, variables and all; a host in front is dropped
-                path = folder / given.rpartition(":")[2]
-                if given.endswith("/") or path.is_dir():
-                    path = path / f"{job.id}.{suffix}"
-            paths.append(path)
-        return paths[0], paths[1]
-
-    def deliver(self) -> None:
-        """Copy the output to its place; where that fails, it stays on the host."""
-        job = self.job
-        assert job.output_path is not None and job.error_path is not None
-        out, err = (path.read_text(errors="replace") for path in self.files)
-        join = job.request.join
-        job.output = "" if join == "eo" else out
-        job.error = "" if join == "oe" else err
-        undelivered = self.pbs.tasks.folder(self.first) / "spool/pbs/undelivered"
-        for source, target in zip(
-            self.files, (job.output_path, job.error_path), strict=True
-        ):
-            joined = {"oe": job.output_path, "eo": job.error_path}
-            target = joined.get(job.request.join, target)
-            if source == target or not source.exists():
-                continue
-            try:
-                shutil.copyfile(source, target)
-            except OSError:
-                shutil.copyfile(source, undelivered / source.name)
-        for source in set(self.files) - {job.output_path, job.error_path}:
-            source.unlink(missing_ok=True)

@@ -39,6 +39,7 @@ def main():
     for number, descriptor in enumerate(descriptors):
         os.dup2(descriptor, number)
         os.close(descriptor)
+    os.umask(order["umask"])
     os.chdir(order["cwd"])
     try:
         os.execve(order["program"], order["argv"], order["env"])

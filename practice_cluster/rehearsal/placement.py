@@ -11,6 +11,9 @@ import re
 from dataclasses import dataclass, replace
 
 PLACES = ("free", "pack", "scatter")
+SHARING = ("shared", "excl", "exclhost")
+ILLEGAL = "Illegal attribute or resource value Resource_List"
+EXIT_ILLEGAL_VALUE, EXIT_UNKNOWN_RESOURCE = 166, 187
 UNITS_MB = {"": 2**-20, "b": 2**-20, "kb": 2**-10, "mb": 1, "gb": 2**10, "tb": 2**20}
 
 
@@ -48,6 +51,7 @@ class Chunk:
     amount: Amount
     mpiprocs: int  # lines of the node file
     ompthreads: int
+    host: str | None = None  # where it must be
 
     @classmethod
     def parse(cls, text: str, known: set[str]) -> list[Chunk]:
@@ -59,7 +63,8 @@ class Chunk:
         ncpus = int(given.get("ncpus", 1))
         amount = Amount(ncpus, int(given.get("ngpus", 0)), megabytes(given.get("mem")))
         mpiprocs = int(given.get("mpiprocs", 1))
-        chunk = cls(amount, mpiprocs, int(given.get("ompthreads", ncpus)))
+        threads = int(given.get("ompthreads", ncpus))
+        chunk = cls(amount, mpiprocs, threads, given.get("host"))
         return [chunk] * int(count)
 
 
@@ -71,9 +76,9 @@ def read_resource(part: str, known: set[str]) -> tuple[str, str]:
     """
     name, _, value = part.partition("=")
     if name not in known:
-        raise Refused(f"Unknown resource Resource_List.{name}")
-    if name != "mem" and not value.isdigit():
-        raise Refused(f"Illegal attribute or resource value Resource_List.{name}")
+        raise Refused(f"Unknown resource Resource_List.{name}", EXIT_UNKNOWN_RESOURCE)
+    if name not in ("mem", "host") and not value.isdigit():
+        raise Refused(f"{ILLEGAL}.{name}", EXIT_ILLEGAL_VALUE)
     return name, value
 
 
@@ -83,7 +88,7 @@ def megabytes(text: str | None) -> float:
         return 0
     match = re.fullmatch(r"([0-9]+)([a-z]*)", text.lower())
     if match is None or match[2] not in UNITS_MB:
-        raise Refused("Illegal attribute or resource value Resource_List.mem")
+        raise Refused(f"{ILLEGAL}.mem", EXIT_ILLEGAL_VALUE)
     return int(match[1]) * UNITS_MB[match[2]]
 
 
@@ -93,12 +98,13 @@ def parse_request(
     """The chunks of a job and how to place them, from its ``-l`` options."""
     chunkwise = {k: v for k, v in resources.items() if k in known}
     if "nodes" in resources:
+        if "select" in resources or "place" in resources:
+            raise Refused("Cannot be used with select or place: nodes", 6)
         return parse_nodes(resources["nodes"], known), "scatter"
     if chunkwise and ("select" in resources or "place" in resources):
-        raise Refused('"-lresource=" cannot be used with "select" or "place"')
-    place = resources.get("place", "free")
-    if place not in PLACES:
-        raise Refused(f"the rehearsal knows place={'|'.join(PLACES)}, not {place}")
+        said = '"-lresource=" cannot be used with "select" or "place", resource is: '
+        raise Refused(said + next(iter(chunkwise)), 5)
+    place = read_place(resources.get("place", "free"))[0]
     if "select" in resources:
         texts = resources["select"].split("+")
         return [chunk for text in texts for chunk in Chunk.parse(text, known)], place
@@ -106,6 +112,17 @@ def parse_request(
         text = ":".join(f"{name}={value}" for name, value in chunkwise.items())
         return Chunk.parse(text, known), "pack"
     return Chunk.parse("1", known), place
+
+
+def read_place(text: str) -> tuple[str, bool]:
+    """``scatter:excl`` is "scatter", and the job has its hosts for itself."""
+    parts = text.split(":")
+    sharing = parts.pop() if parts[-1] in SHARING else "shared"
+    place = ":".join(parts) or "free"
+    if place not in PLACES:
+        known = f"{'|'.join(PLACES)}, then :{'|:'.join(SHARING)}"
+        raise Refused(f"the rehearsal knows place={known}, not {text}")
+    return place, sharing != "shared"
 
 
 def parse_nodes(text: str, known: set[str]) -> list[Chunk]:
@@ -128,11 +145,14 @@ def fit(chunks: list[Chunk], place: str, free: dict[str, Amount]) -> list[str] |
             sum(chunk.amount.ngpus for chunk in chunks),
             sum(chunk.amount.mem_mb for chunk in chunks),
         )
-        host = next((h for h, amount in free.items() if amount.covers(total)), None)
+        named = {chunk.host for chunk in chunks if chunk.host}
+        fitting = [h for h, amount in free.items() if amount.covers(total)]
+        host = next((h for h in fitting if named <= {h}), None)
         return None if host is None else [host] * len(chunks)
     left, hosts = dict(free), []
     for chunk in chunks:
-        host = next((h for h in left if left[h].covers(chunk.amount)), None)
+        fitting = [h for h in left if left[h].covers(chunk.amount)]
+        host = next((h for h in fitting if chunk.host in (None, h)), None)
         if host is None:
             return None
         hosts.append(host)
@@ -149,5 +169,6 @@ def why_not(chunks: list[Chunk], place: str, hosts: dict[str, Amount]) -> str:
         return "Can Never Run: Not enough total nodes available"
     # measured without GPUs: is it the cores that are short, or the GPUs?
     without = [replace(chunk, amount=Amount(chunk.amount.ncpus)) for chunk in chunks]
-    short = "ngpus" if fit(without, place, hosts) else "ncpus"
+    gpus = fit(without, place, hosts) and not fit(chunks, place, hosts)
+    short = "ngpus" if gpus else "ncpus"
     return f"Not Running: Insufficient amount of resource: {short}"

@@ -9,11 +9,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .placement import Chunk, Refused, parse_request
+from .placement import (
+    EXIT_ILLEGAL_VALUE,
+    EXIT_UNKNOWN_RESOURCE,
+    ILLEGAL,
+    Chunk,
+    Refused,
+    parse_request,
+    read_place,
+)
 
 OPTIONS = "a:A:c:C:e:fhIj:J:k:l:m:M:N:o:p:P:q:r:R:S:u:v:VW:Xz"
-IGNORED = "aAcCfmMpPrRuXz"  # accepted, without an effect in the rehearsal
-CHUNK_RESOURCES = {"ncpus", "mem", "mpiprocs", "ompthreads"}
+CHUNK_RESOURCES = {"ncpus", "mem", "mpiprocs", "ompthreads", "host"}
 JOB_RESOURCES = {"walltime", "select", "place", "nodes"}
 EXIT_UNKNOWN_QUEUE = 170
 
@@ -26,6 +33,7 @@ class Request:
     script: str
     chunks: list[Chunk]
     place: str
+    whole: bool  # each host is for this job alone
     walltime: float | None  # seconds
     variables: dict[str, str]  # given by -v and -V
     block: bool
@@ -35,6 +43,9 @@ class Request:
     output: str | None
     error: str | None
     indices: list[int] | None  # of a job array
+    project: str
+    rerunnable: bool
+    umask: int
     resources: dict[str, str] = field(default_factory=dict)  # as given by -l
 
     def shown_resources(self) -> dict[str, str]:
@@ -46,7 +57,7 @@ class Request:
             shown["select"] = re.sub(r"ppn=([0-9]+)", r"ncpus=\1:mpiprocs=\1", nodes)
         if chunk:
             shown["select"] = ":".join(["1", *(f"{k}={v}" for k, v in chunk.items())])
-        return {"select": "1:ncpus=1", **shown, "place": self.place}
+        return {"select": "1:ncpus=1", "place": self.place, **shown}
 
 
 def read_request(
@@ -77,7 +88,8 @@ def read_request(
     resources = given.resources()
     for resource in resources:
         if resource not in known | JOB_RESOURCES:
-            raise Refused(f"Unknown resource Resource_List.{resource}")
+            said = f"Unknown resource Resource_List.{resource}"
+            raise Refused(said, EXIT_UNKNOWN_RESOURCE)
     chunks, place = parse_request(resources, known)
     attributes = given.attributes()
     return Request(
@@ -85,6 +97,7 @@ def read_request(
         script=script,
         chunks=chunks,
         place=place,
+        whole=read_place(resources.get("place", "free"))[1],
         walltime=seconds(resources.get("walltime")),
         variables=given.variables(environ),
         block=attributes.get("block") == "true",
@@ -94,6 +107,9 @@ def read_request(
         output=given.one("o"),
         error=given.one("e"),
         indices=read_indices(given.one("J")),
+        project=given.one("P") or "_pbs_project_default",
+        rerunnable=given.one("r") != "n",
+        umask=read_umask(attributes.get("umask", "077")),
         resources=resources,
     )
 
@@ -191,9 +207,15 @@ def seconds(text: str | None) -> float | None:
     total = 0.0
     for part in text.split(":"):
         if not re.fullmatch(r"[0-9]+(\.[0-9]+)?", part):
-            raise Refused("Illegal attribute or resource value Resource_List.walltime")
+            raise Refused(f"{ILLEGAL}.walltime", EXIT_ILLEGAL_VALUE)
         total = total * 60 + float(part)
     return total
+
+
+def read_umask(text: str) -> int:
+    if not re.fullmatch("[0-7]{1,4}", text):
+        raise Refused("Illegal attribute or resource value umask", EXIT_ILLEGAL_VALUE)
+    return int(text, 8)
 
 
 def read_depend(text: str) -> list[tuple[str, list[str]]]:

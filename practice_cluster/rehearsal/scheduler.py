@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -30,6 +31,9 @@ class Scheduler:
         self.hosts = list(capacity)
         self.gpus = any(amount.ngpus for amount in capacity.values())
         self.addresses: dict[str, str] = {}  # of each host, by its name
+        self.lost: set[str] = set()  # hosts that have failed
+        self.domain = ""  # what follows a host's name in the node file
+        self.numbers: Path | None = None  # file with the number of the last job
         self.jobs: list[Job] = []
         self.threads: list[threading.Thread] = []
         self.changed = threading.Condition(threading.RLock())
@@ -61,6 +65,17 @@ class Scheduler:
         if running is not None:
             running.end_by_walltime(running.job.request.walltime or 0)
 
+    def rerun(self, job_id: str) -> None:
+        """What an operator's qrerun does: end a running job, and start it again.
+
+        Raises:
+            ValueError: it does not run, or was submitted with -r n.
+        """
+        job = self.job(job_id)
+        if job.running is None or job.state != "R" or not job.request.rerunnable:
+            raise ValueError(f"job {job.id} cannot be run again")
+        job.running.again = True
+
     def submit(self, job: Job) -> Job:
         with self.changed:
             self.jobs.append(job)
@@ -73,9 +88,17 @@ class Scheduler:
             self.schedule()
         return job
 
-    @property
-    def next_number(self) -> int:
-        return max((job.number for job in self.jobs), default=0) + 1
+    def take_number(self) -> int:
+        """The number of a new job: one more than the last, also of earlier servers."""
+        last = max((job.number for job in self.jobs), default=0)
+        if self.numbers is None:
+            return last + 1
+        with contextlib.suppress(OSError, ValueError):
+            last = max(last, int(self.numbers.read_text()))
+        with contextlib.suppress(OSError):
+            self.numbers.parent.mkdir(exist_ok=True)
+            self.numbers.write_text(f"{last + 1}\n")
+        return last + 1
 
     def schedule(self) -> None:
         """Start what can start, in the order of submission; ``changed`` is held."""
@@ -96,9 +119,13 @@ class Scheduler:
         if verdict == "delete":
             return self.delete(job, "Job deleted as result of dependency")
         chunks, place = job.request.chunks, job.request.place
-        if verdict == "run" and (hosts := fit(chunks, place, self.free())):
+        free = self.free()
+        if job.request.whole:  # place=excl
+            free = {h: left for h, left in free.items() if left == self.capacity[h]}
+        if verdict == "run" and (hosts := fit(chunks, place, free)):
             job.hosts, job.state = hosts, "R"
             job.comment = "Job run"
+            job.run_count += 1
             job.running = RunningJob(self, job)
             thread = threading.Thread(target=self.run_job, args=(job,), daemon=True)
             self.threads.append(thread)
@@ -111,8 +138,9 @@ class Scheduler:
         for job in self.jobs:
             if job.state in "RE":
                 for host, chunk in zip(job.hosts, job.request.chunks, strict=True):
-                    left[host] -= chunk.amount
-        return left
+                    whole = job.request.whole
+                    left[host] -= self.capacity[host] if whole else chunk.amount
+        return {host: amount for host, amount in left.items() if host not in self.lost}
 
     def run_job(self, job: Job) -> None:
         assert job.running is not None
@@ -120,12 +148,14 @@ class Scheduler:
             job.running.run()
         except Closed:
             job.comment = "the rehearsal is over"
+            job.running.again = False
         except Exception as error:
             job.exit_status, job.comment = -1, f"the rehearsal failed: {error!r}"
+            job.running.again = False
             raise
         finally:
             with self.changed:
-                job.state = "F"
+                job.state = "Q" if job.running.again else "F"
                 self.schedule()
 
     def judge_dependencies(self, job: Job) -> str:

@@ -6,6 +6,7 @@ import contextlib
 import getpass
 import json
 import os
+import re
 import select
 import shlex
 import shutil
@@ -18,11 +19,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from .commands import COMMANDS, Call
+from .call import Call
+from .commands import COMMANDS
 from .jobs import Delays
 from .placement import Amount
 from .scheduler import Scheduler
-from .tasks import Tasks
+from .tasks import Closed, Tasks
 
 COMMAND = Path(__file__).with_name("command.py")
 
@@ -41,7 +43,8 @@ class Rehearsal(Scheduler):
     Each host offers ``ncpus``, ``ngpus`` (0: the resource is unknown, as in OpenPBS as
     it comes) and ``mem_mb``, whatever the machine really has. ``home`` is the home of
     the user, in which jobs start. With ``ssh``, hosts can be reached by an `ssh` that
-    runs commands as an sshd does.
+    runs commands as an sshd does. With a ``domain`` such as ``hpc.test``, the node file
+    has full names. Jobs go on counting from the number in the file ``numbers``.
     """
 
     def __init__(
@@ -55,6 +58,8 @@ class Rehearsal(Scheduler):
         home: Path | None = None,
         delays: Delays | None = None,
         ssh: bool = False,
+        domain: str = "",
+        numbers: Path | None = None,
     ):
         self.cluster = cluster
         self.ssh = ssh
@@ -63,6 +68,7 @@ class Rehearsal(Scheduler):
         user = {"HOME": str(home), "LOGNAME": name, "USER": name, "SHELL": "/bin/bash"}
         capacity = dict.fromkeys(hosts or cluster.hosts, amount)
         super().__init__(capacity, home, delays or Delays(), user)
+        self.domain, self.numbers = f".{domain}" if domain else "", numbers
 
     # Begin and end
 
@@ -72,6 +78,7 @@ class Rehearsal(Scheduler):
         self.tasks = Tasks(self.cluster, self.socket_path, self.state)
         self.write_commands()
         self.addresses = self.find_addresses()
+        self.write_names()
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(str(self.socket_path))
         self.listener.listen(64)
@@ -99,6 +106,13 @@ class Rehearsal(Scheduler):
         done = self.cluster.run(["getent", "hosts", *self.hosts])
         found = [line.split() for line in done.stdout.splitlines()]
         return {name: address for address, *names in found for name in names}
+
+    def write_names(self) -> None:
+        """The /etc/hosts of tasks; the first name of a host is the canonical one."""
+        if self.domain:
+            text = self.cluster.run(["cat", "/etc/hosts"]).stdout
+            text = re.sub(r"(?m) (n\d+)$", rf" \1{self.domain} \1", text)
+            (self.state / "names").write_text(text)
 
     def write_commands(self) -> None:
         """A folder for PATH, and the /etc/profile that puts it there."""
@@ -155,6 +169,22 @@ class Rehearsal(Scheduler):
             raise PbsError(done)
         return done.stdout.strip()
 
+    def lose(self, host: str) -> None:
+        """Let a host fail: it is switched off, and what waits for it goes on waiting.
+
+        After a while its jobs are run again on other hosts, or end (-r n).
+        """
+        with self.changed:
+            self.lost.add(host)
+        self.cluster.off(host)
+
+    def restore(self, host: str) -> None:
+        """Let a lost host take jobs again."""
+        self.cluster.on(host)
+        with self.changed:
+            self.lost.discard(host)
+            self.schedule()
+
     # Commands
 
     def serve(self) -> None:
@@ -168,12 +198,14 @@ class Rehearsal(Scheduler):
             ).start()
 
     def answer(self, connection: socket.socket) -> None:
-        with connection, contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        gone = contextlib.suppress(BrokenPipeError, ConnectionResetError, Closed)
+        with connection, gone:
             request, descriptors = receive(connection)
             if "task" in request:
                 self.tasks.hand_over(int(request["task"]), connection)
             elif "command" in request:  # else it was killed before it could ask
-                Call(self, connection, request, descriptors).answer()
+                call = Call(self, connection, request, descriptors)
+                call.answer(COMMANDS[call.name])
             for descriptor in descriptors:
                 os.close(descriptor)
 

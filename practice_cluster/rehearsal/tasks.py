@@ -65,7 +65,7 @@ class Tasks:
         user = [] if root else ["--user", "--map-current-user", "--keep-caps"]
         self.unshare = ["unshare", "--mount", *user]
 
-    def start(self, host, argv, env, cwd, descriptors) -> Task:
+    def start(self, host, argv, env, cwd, descriptors, umask=0o022) -> Task:
         """Start a program on a host; ``descriptors`` become its stdin, stdout, stderr.
 
         A task sees /var/tmp and /var/spool of its host, which no other host sees, and
@@ -78,6 +78,7 @@ class Tasks:
             "argv": [argv[0].removeprefix("login:"), *argv[1:]],
             "env": env,
             "cwd": str(cwd),
+            "umask": umask,
             "mounts": self.mounts(host),
         }
         task = Task(host, order, [os.dup(descriptor) for descriptor in descriptors])
@@ -97,11 +98,13 @@ class Tasks:
 
     def mounts(self, host: str) -> list[tuple[str, str]]:
         own = self.folder(host)
-        return [
-            (str(own / "tmp"), "/var/tmp"),
-            (str(own / "spool"), "/var/spool"),
-            (str(self.state / "profile"), "/etc/profile"),
-        ]
+        replaced = {
+            own / "tmp": "/var/tmp",
+            own / "spool": "/var/spool",
+            self.state / "profile": "/etc/profile",
+            self.state / "names": "/etc/hosts",  # where hosts have full names
+        }
+        return [(str(path), at) for path, at in replaced.items() if path.exists()]
 
     def folder(self, host: str) -> Path:
         """What only this host sees as its /var/tmp and /var/spool."""
@@ -196,8 +199,8 @@ class Demux:
         """The end of a pipe to write to; the caller closes it."""
         read, write = os.pipe()
         thread = threading.Thread(target=self.carry, args=(read, path), daemon=True)
-        self.threads.append(thread)
         thread.start()
+        self.threads.append(thread)  # not before: join() refuses one that never ran
         return write
 
     def carry(self, read: int, path: Path) -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.pages import ROOT
+from tools.serve import Handler
 
 # Sphinx in a process where torch cannot be imported and nothing can be reached.
 BUILD = """
@@ -32,6 +33,9 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
+ADDRESS = "https://workshop.example/"
+
+
 def build(source: Path, target: Path) -> subprocess.CompletedProcess[str]:
     """Build pages afresh: nitpicky, warnings are errors, offline, without torch."""
     arguments = ["-W", "-n", "--keep-going", "-q", "-E", "-b", "html"]
@@ -39,7 +43,8 @@ def build(source: Path, target: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", BUILD, *arguments, *doctrees, str(source), str(target)],
         cwd=source,
-        env={**os.environ, "COLD_PYTHON": "1"},  # a warm one has torch already
+        # a warm Python has torch already; with an address as Read the Docs gives one
+        env={**os.environ, "COLD_PYTHON": "1", "READTHEDOCS_CANONICAL_URL": ADDRESS},
         capture_output=True,
         text=True,
         timeout=300,
@@ -55,24 +60,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = build(ROOT, target)
     assert done.returncode == 0, f"the site does not build:\n{done.stderr}"
     return target
-
-
-class Handler(http.server.SimpleHTTPRequestHandler):
-    """Serves files, and 404.html for what is not there, as Read the Docs does."""
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-    def send_error(self, code, message=None, explain=None) -> None:
-        page = Path(self.directory) / "404.html"
-        if code != 404 or not page.is_file():
-            return super().send_error(code, message, explain)
-        body = page.read_bytes()
-        self.send_response(404)
-        self.send_header("Content-Type", "text/html; charset=utf-8")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
 
 
 @dataclass

@@ -21,9 +21,9 @@ from grader import expect
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
-from common.data import make_model
+from common.data import WIDTH, make_model
 
-DIGITS = 9930  # parameters of the network of the digits
+DIGITS = 197_770  # parameters of the network of the digits
 
 
 def data(size, seed):
@@ -72,8 +72,8 @@ def test_mean_over_the_ranks_is_gradient_of_the_global_batch(rank, world_size, s
 
 @pytest.mark.ranks(2, 3, 4)
 def test_unequal_batches_need_weights(rank, world_size, seed):
-    """If the batches are unequal, multiply the loss of each rank by its number of
-    images times W, divided by the number on all ranks."""
+    """If your batches are unequal, multiply the loss of rank r, which holds n_r of n
+    images, by n_r N / n."""
     counts = [2 + 3 * r for r in range(world_size)]
     images, labels = data(sum(counts), seed)[:]
     alone = network(seed)
@@ -94,9 +94,9 @@ def test_unequal_batches_need_weights(rank, world_size, seed):
 
 @pytest.mark.ranks(3)
 def test_what_ddp_sends_and_when(rank, seed, ledger):
-    """DDP sends 39,720 bytes when it is made and in backward, and nothing in the
+    """DDP sends 791,080 bytes when it is made and in backward, and nothing in the
     forward pass and in the step, but for the layout of the buckets in the second."""
-    model = make_model(0.1)
+    model = make_model(0.1, WIDTH)
     expect.equal(sum(p.numel() for p in model.parameters()), DIGITS, "parameters")
     optimizer = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9)
     images, labels = torch.randn(4, 1, 8, 8), torch.tensor([0, 1, 2, 3])
@@ -104,7 +104,7 @@ def test_what_ddp_sends_and_when(rank, seed, ledger):
     ddp_model = DDP(model)
     state = [row for row in ledger.rows if row.dtypes == ["float32"]]
     expect.equal([row.op for row in state], ["broadcast"], "what makes the state equal")
-    expect.equal(state[0].bytes, 39_720, "bytes of the state")
+    expect.equal(state[0].bytes, 791_080, "bytes of the state")
     others = [row for row in ledger.rows if row not in state]
     expect.that(sum(row.bytes for row in others) < 500, "a few bytes for the shapes")
     for step in range(3):
@@ -121,7 +121,7 @@ def test_what_ddp_sends_and_when(rank, seed, ledger):
         ledger.clear()
         loss.backward()
         expect.equal(ledger.ops(), ["all_reduce"], f"calls in backward of step {step}")
-        expect.equal(ledger.rows[0].bytes, 39_720, "bytes of the gradients")
+        expect.equal(ledger.rows[0].bytes, 791_080, "bytes of the gradients")
         ledger.clear()
         optimizer.step()
         expect.equal(ledger.ops(), [], f"calls in the optimizer of step {step}")
@@ -280,13 +280,13 @@ def test_comm_hook_replaces_what_ddp_does(rank, world_size, seed):
 
     images, labels = data(6 * world_size, seed)[rank::world_size]
     plain, watched = DDP(network(seed)), DDP(network(seed))
-    timeline = Timeline()
+    timeline = Timeline(images.device)
     watch_buckets(watched, timeline)
     for ddp_model in (plain, watched):
         F.cross_entropy(ddp_model(images), labels).backward()
     for a, b in zip(gradients(watched), gradients(plain), strict=True):
         expect.close(a, b, "the gradient with the hook")
-    expect.equal(len(timeline.events), 2, "events of one bucket")
+    expect.equal(len(timeline.events()), 2, "events of one bucket")
 
 
 @pytest.mark.ranks(2)

@@ -6,9 +6,11 @@ of them must hang or fail.
 """
 
 import argparse
+import copy
 import sys
 from importlib import import_module
 from pathlib import Path
+from runpy import run_path
 
 import pytest
 import torch
@@ -24,6 +26,7 @@ from common.byte_gpt import next_byte_loss
 
 pipeline_by_hand = import_module("13_pipeline_by_hand")
 
+ROOT = Path(__file__).resolve().parents[2]
 CPU = torch.device("cpu")
 
 
@@ -122,6 +125,29 @@ def test_losses_are_on_the_last_rank(rank, world_size):
     )
     shape = None if outputs is None else list(outputs.shape)
     expect.equal(shape, [8, 4] if rank == world_size - 1 else None, "outputs")
+
+
+@pytest.mark.ranks(2, 3, limit=60)
+def test_example_has_the_gradients_of_one_process(rank, world_size, seed):
+    """PyTorch runs a step in about ten lines; the losses are on the last rank only."""
+    layers = []
+    for number in range(world_size):
+        torch.manual_seed(seed + number)
+        layers.append(nn.Linear(4, 4))
+    inputs, targets = torch.randn(8, 4), torch.randn(8, 4)  # the same on all ranks
+    whole = copy.deepcopy(nn.Sequential(*layers))
+    loss = nn.functional.mse_loss(whole(inputs), targets)
+    loss.backward()
+    example = run_path(str(ROOT / "docs" / "examples" / "13_two_stages.py"))
+    losses = example["run_step"](layers[rank], inputs, targets)
+    expect.close(
+        layers[rank].weight.grad, whole[rank].weight.grad, "gradient", rtol=1e-5
+    )
+    if rank == world_size - 1:
+        expect.equal(len(losses), 4, "losses on the last rank")
+        expect.close(torch.stack(losses).mean(), loss, "the loss", rtol=1e-5)
+    else:
+        expect.equal(losses, [], "losses on the other ranks")
 
 
 @pytest.mark.ranks(3, limit=60)

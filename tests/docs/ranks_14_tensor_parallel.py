@@ -8,6 +8,7 @@ import sys
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from runpy import run_path
 
 import pytest
 import torch
@@ -33,6 +34,7 @@ from common.tensor_parallel import (
     whole_scores,
 )
 
+ROOT = Path(__file__).resolve().parents[2]
 tensor_by_hand = import_module("14_tensor_by_hand")
 SLICES, WHOLE = tensor_by_hand.SLICES, tensor_by_hand.WHOLE
 
@@ -59,7 +61,7 @@ def everywhere(tensor):
 @pytest.mark.ranks(3)
 def test_without_f_earlier_layers_learn_wrongly(rank, world_size, seed):
     """Without f loss and gradients of the layer are right; everything before it gets a
-    wrong gradient, another one on each rank."""
+    wrong gradient, and a different one on each rank."""
     inputs, targets = batch(seed)
     whole, split = gpt(seed), gpt(seed)
     without_f = Borders(WHOLE.start, lambda x: x, WHOLE.leave, sliced=False)
@@ -133,7 +135,7 @@ def test_own_maximum_and_no_maximum(rank, world_size, seed):
 
 @pytest.mark.ranks(2)
 def test_gradient_of_a_sum_is_one_number(rank, world_size, seed):
-    """What sum() hands down is a single number that pretends to be many."""
+    """What sum() passes back is a single number with stride 0."""
     seen = []
     x = torch.ones(3, 4, requires_grad=True)
     y = x.view_as(x)
@@ -162,8 +164,8 @@ def test_norms_drift_apart_with_slices(rank, world_size, seed):
 
 @pytest.mark.ranks(3)
 def test_places_start_again_if_tokens_are_cut_first(rank, world_size, seed):
-    """If each rank embedded its own slice, its places would start from 0 again, and
-    nothing would fail."""
+    """If each rank embedded its own slice, its positions would start from 0 again,
+    and nothing would fail."""
     inputs, _ = batch(seed)
     whole, split = gpt(seed), gpt(seed)
     split_gpt(split, replace(SLICES, start=lambda x: x))
@@ -186,6 +188,57 @@ def test_three_ranks_score_86_86_and_84_bytes(rank, world_size, seed):
 
 
 # by torch
+
+
+def example():
+    return run_path(str(ROOT / "docs" / "examples" / "14_one_layer.py"))
+
+
+def one_layer(seed):
+    """A mesh of all ranks, the layer and the input of the example."""
+    from torch.distributed.device_mesh import init_device_mesh
+
+    torch.manual_seed(seed)
+    layer, x = nn.Linear(6, 12).double(), torch.randn(2, 6, dtype=torch.float64)
+    return init_device_mesh("cpu", (dist.get_world_size(),)), layer, x
+
+
+@pytest.mark.ranks(2, 3, limit=30)
+def test_one_layer_by_columns_and_by_rows(rank, world_size, seed):
+    """full_tensor() runs an all-gather for Shard and an all-reduce for Partial, and
+    nothing else is sent once the tensors are distributed."""
+    from torch.distributed.tensor.debug import CommDebugMode
+
+    mesh, layer, x = one_layer(seed)
+    for cut, sent in ("by_columns", "all_gather"), ("by_rows", "all_reduce"):
+        with CommDebugMode() as mode:
+            y = example()[cut](mesh, layer, x)
+        expect.close(y, layer(x), f"the output {cut}")
+        counts = {str(op): n for op, n in mode.get_comm_counts().items()}
+        later = {op: n for op, n in counts.items() if "functional" in op}
+        expect.equal([n for op, n in later.items() if sent in op], [1], f"{counts}")
+        expect.equal(sum(later.values()), 1, f"collectives {cut}: {counts}")
+
+
+@pytest.mark.ranks(2, 3, limit=30)
+def test_placements_of_one_layer(rank, world_size, seed):
+    """Columns give Shard(1), [2, 12/t] on each rank; rows give Partial(), [2, 12]; the
+    parts are of rank 0's tensor."""
+    from torch.distributed.tensor import Partial, Replicate, Shard, distribute_tensor
+
+    mesh, layer, x = one_layer(seed)
+    whole = distribute_tensor(x, mesh, [Replicate()])
+    part = distribute_tensor(x, mesh, [Shard(1)])
+    expect.equal(list(part.to_local().shape), [2, 6 // world_size], "a part of x")
+    columns = distribute_tensor(layer.weight, mesh, [Shard(0)])
+    rows = distribute_tensor(layer.weight, mesh, [Shard(1)])
+    some, shares = F.linear(whole, columns), F.linear(part, rows)
+    expect.equal(some.placements, (Shard(1),), "placements of the columns")
+    expect.equal(list(some.to_local().shape), [2, 12 // world_size], "some outputs")
+    expect.equal(shares.placements, (Partial(),), "placements of the rows")
+    expect.equal(list(shares.to_local().shape), [2, 12], "shares")
+    own = distribute_tensor(torch.full((2,), float(rank)), mesh, [Replicate()])
+    expect.equal(own.to_local().tolist(), [0.0, 0.0], "what rank 0 had")
 
 
 def parallel_attention(seed, once):

@@ -22,7 +22,7 @@ from grader import expect
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
 from common.byte_gpt import ByteGPT, Sizes, next_byte_loss
-from common.gpt_training import mean_over_ranks
+from common.gpt_training import _sum_over_ranks
 from common.mesh import Grid, make_mesh, split_blocks
 
 fsdp_tensor_parallel = import_module("16_fsdp_tensor_parallel")
@@ -55,8 +55,9 @@ def sharded(seed, grid):
 
 @pytest.mark.ranks(4, 6, limit=60)
 def test_place_on_the_grid_by_arithmetic(rank, world_size, seed):
-    """Rank r stands at data place r // T and tensor place r % T; its tensor group
-    begins at r // T * T, its data group is r % T, r % T + T and so on."""
+    """The last axis counts fastest: rank r is at data place r // t and tensor place
+    r % t; its tensor group begins at r // t * t, its data group is r % t, r % t + t and
+    so on."""
     grid = GRIDS[world_size]
     mesh, t = make_mesh(grid, CPU), grid.tensor
     expect.equal(tuple(mesh.get_coordinate()), (rank // t, rank % t), "the place")
@@ -111,7 +112,8 @@ def test_part_of_the_batch_by_rank_is_wrong_without_an_error(rank, world_size, s
     losses = []
     for step in range(8):
         parts = inputs.chunk(4)[rank].clone(), targets.chunk(4)[rank].clone()
-        losses.append(mean_over_ranks(train_step(model, optimizer, *parts)))
+        loss = train_step(model, optimizer, *parts)
+        losses += _sum_over_ranks([loss / dist.get_world_size()])
         if step == 0:
             name = "the gradient of the first MLP"
             found = model.blocks[0].mlp.up.weight.grad.full_tensor()

@@ -13,6 +13,7 @@ import re
 import sys
 from importlib import import_module
 from pathlib import Path
+from runpy import run_path
 
 import pytest
 import torch
@@ -28,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "src"))
 
 
-from common.data import load_digits_split, make_model  # noqa: E402
+from common.data import WIDTH, load_digits_split, make_model  # noqa: E402
 
 on_the_page = checked_page("01_one_device")
 
@@ -43,6 +44,26 @@ def backward(model, seed=0):
     generator = torch.Generator().manual_seed(seed)
     images = torch.randn(5, 4, generator=generator)
     F.cross_entropy(model(images), torch.tensor([0, 1, 2, 0, 1])).backward()
+
+
+def test_micro_batches_of_unequal_size_take_the_step_of_the_whole_batch(capsys):
+    on_the_page("so the step equals that of the whole batch, except for rounding")
+    on_the_page("a batch of 30 in micro-batches of 8 ends with one of 6")
+    example = run_path(str(ROOT / "docs" / "examples" / "01_accumulate.py"))
+    for size in (7, 8, 30):
+        model, optimizer = small_training()
+        model.double()
+        images = torch.randn(30, 4, dtype=torch.float64)
+        labels = torch.arange(30) % 3
+        whole = copy.deepcopy(model)
+        F.cross_entropy(whole(images), labels).backward()
+        backward(model.float())  # leftovers in .grad
+        model.double()
+        example["accumulated_step"](model, optimizer, images, labels, size)
+        for mine, wanted in zip(model.parameters(), whole.parameters(), strict=True):
+            assert torch.allclose(mine.grad, wanted.grad, rtol=0, atol=1e-12)
+    example["main"]()
+    assert float(capsys.readouterr().out.split()[-1]) < 1e-15
 
 
 def test_45_steps_of_which_the_last_sees_30_images():
@@ -78,13 +99,13 @@ def test_backward_adds_to_grad():
     assert model.weight.grad is None
 
 
-def test_gradient_has_39720_bytes():
-    on_the_page("9,930 numbers of 4 bytes, 39,720 bytes")
-    model = make_model()
+def test_gradient_has_791080_bytes():
+    on_the_page("197,770 numbers of 4 bytes, 791,080 bytes")
+    model = make_model(width=WIDTH)
     model(torch.zeros(1, 1, 8, 8)).sum().backward()
     gradients = [p.grad for p in model.parameters()]
-    assert sum(g.numel() for g in gradients) == 9930
-    assert sum(g.numel() * g.element_size() for g in gradients) == 39_720
+    assert sum(g.numel() for g in gradients) == 197_770
+    assert sum(g.numel() * g.element_size() for g in gradients) == 791_080
 
 
 def test_one_number_of_momentum_per_weight():
@@ -145,7 +166,7 @@ def test_eval_switches_dropout_off():
     model, images = make_model(dropout=0.5), torch.rand(64, 1, 8, 8)
     model.eval()
     assert torch.equal(model(images), model(images))
-    on_the_page("the model is in training mode: dropout draws")
+    on_the_page("the model is in training mode, so dropout is active")
     model.train()
     assert not torch.equal(model(images), model(images))
 
@@ -216,7 +237,7 @@ def test_steps_are_cheaper_in_large_batches_by_the_recording():
 
 
 def test_accuracy_suffers_from_few_steps_by_the_recording():
-    on_the_page("the network has not come as far")
+    on_the_page("the network has learned less")
     numbers = []
     for name in ("01_profile", "01_large_batch"):
         text = (ROOT / "docs" / "transcripts" / f"{name}.txt").read_text()

@@ -18,14 +18,14 @@ import torch
 import torch.distributed as dist
 from torch.distributed import constants
 
-from tests.launched import TORCHRUN, free_port
+from tests.launched import TORCHRUN, free_port, left_over
 
 pytestmark = pytest.mark.full
 
 SRC = Path(__file__).resolve().parents[2] / "src"
 sys.path.insert(0, str(SRC))
 
-from common.distributed import BadInput, choose_backend, choose_device  # noqa: E402
+from common.distributed import BadInput, choose_device  # noqa: E402
 
 FOREIGN = ("RANK", "LOCAL_", "WORLD_SIZE", "GROUP_", "MASTER_", "TORCH", "OMPI_", "PMI")
 
@@ -99,6 +99,16 @@ def test_torchrun_gives_its_processes_the_address_and_a_setting_of_nccl(tmp_path
         assert env["TORCH_NCCL_ASYNC_ERROR_HANDLING"] == "1"
         assert env["MASTER_ADDR"] and env["MASTER_PORT"]
         assert env["TORCHELASTIC_RUN_ID"]
+
+
+def test_the_first_example_prints_its_numbers_under_torchrun_only():
+    example = SRC.parent / "docs" / "examples" / "02_who_am_i.py"
+    launcher = [*TORCHRUN, "--standalone", "--nproc-per-node=2", str(example)]
+    done = subprocess.run(launcher, env=environment(), capture_output=True, text=True)
+    lines = [f"I am rank {rank} of 2, and I use device {rank}" for rank in (0, 1)]
+    assert left_over(done.stdout, lines) == "\n" * 2, (done.stdout, done.stderr)
+    alone = output(python(example.read_text(encoding="utf-8")))
+    assert "KeyError: 'RANK'" in alone
 
 
 OPEN_MPI = pytest.mark.skipif(
@@ -227,9 +237,9 @@ def test_standalone_finds_a_free_port_although_the_usual_one_is_taken(tmp_path):
 
 
 def test_the_device_chooses_the_backend():
-    assert choose_backend(torch.device("cpu")) == "gloo"
-    assert choose_backend(torch.device("cuda")) == "nccl"
-    assert choose_backend(torch.device("xpu")) == "xccl"
+    assert dist.get_default_backend_for_device(torch.device("cpu")) == "gloo"
+    assert dist.get_default_backend_for_device(torch.device("cuda")) == "nccl"
+    assert dist.get_default_backend_for_device(torch.device("xpu")) == "xccl"
 
 
 def test_the_cpu_build_has_gloo_and_neither_nccl_nor_mpi():

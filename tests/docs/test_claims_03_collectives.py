@@ -119,7 +119,7 @@ def test_collectives_write_in_place_and_return_none():
 
 
 def test_nothing_is_promised_of_reduce_outside_the_root():
-    """Gloo leaves partial sums behind on the ranks that are not the root."""
+    """Gloo leaves partial sums behind: there's no promise about them."""
     found = values(3, OWN + "dist.reduce(t, dst=0); result = t.tolist()")
     assert found[0] == [30.0, 33.0, 36.0]
     own = [[10.0, 11.0, 12.0], [20.0, 21.0, 22.0]]
@@ -127,7 +127,7 @@ def test_nothing_is_promised_of_reduce_outside_the_root():
 
 
 def test_reduce_scatter_then_all_gather_is_all_reduce():
-    """A reduce_scatter followed by an all_gather is an all_reduce."""
+    """Run these two in a row, and you've done an all_reduce."""
     code = (
         OWN
         + """if True:
@@ -141,7 +141,7 @@ def test_reduce_scatter_then_all_gather_is_all_reduce():
 
 
 def test_older_names_are_beside_the_new_ones():
-    """Before torch 2.13 they were called ..., and still are beside the new names."""
+    """Before torch 2.13 their names were ...: both names are there."""
     for name in ("all_gather_single", "reduce_scatter_single"):
         assert hasattr(dist, name)
     for name in ("all_gather_into_tensor", "reduce_scatter_tensor"):
@@ -149,7 +149,7 @@ def test_older_names_are_beside_the_new_ones():
 
 
 def test_an_asynchronous_call_may_be_read_only_after_wait():
-    """With ``async_op=True`` they return at once, with a Work."""
+    """With ``async_op=True`` they return a Work at once."""
     code = (
         OWN
         + """if True:
@@ -170,7 +170,7 @@ def test_an_asynchronous_call_may_be_read_only_after_wait():
 
 # -- deadlocks -----------------------------------------------------------------------
 def test_send_waits_even_for_four_bytes():
-    """``dist.send`` returns only when the receiver has taken the data."""
+    """``dist.send`` waits for the receiver even if it sends only four bytes."""
     code = "dist.send(torch.zeros(1), (rank + 1) % world_size)"
     assert ranks(3, code) == [HANGS] * 3
     code += " if rank == 0 else dist.recv(torch.zeros(1), 0) if rank == 1 else None"
@@ -189,7 +189,7 @@ def test_another_order_gives_wrong_numbers_if_the_shapes_fit():
 
 
 def test_detail_says_nothing_of_send_and_receive():
-    """``all_send`` leaves the same time-outs with DETAIL as without."""
+    """``all_send`` leaves the same time-outs with the variable as without it."""
     code = """if True:
         from datetime import timedelta
         group = dist.new_group(timeout=timedelta(seconds=1))
@@ -201,7 +201,7 @@ def test_detail_says_nothing_of_send_and_receive():
 
 
 def test_monitored_barrier_names_the_missing_ranks():
-    """monitored_barrier names the missing ranks without the variable."""
+    """It names the missing ranks without that variable."""
     code = """if True:
         from datetime import timedelta
         if rank != 1:
@@ -271,7 +271,7 @@ def test_one_tensor_many_times_makes_all_parts_equal():
 
 @pytest.mark.parametrize("start", ["isend", "irecv"])
 def test_second_wait_on_a_message_hangs(start):
-    """With gloo a finished message is waited for only once."""
+    """With gloo you can wait only once for a finished message."""
     other = "recv" if start == "isend" else "send"
     code = (
         OWN
@@ -293,7 +293,7 @@ def test_second_wait_on_a_collective_is_harmless():
 
 
 def test_a_view_that_is_not_contiguous_overwrites_neighbours():
-    """The right numbers at the wrong places, and neighbours overwritten."""
+    """The right numbers in the wrong places, and neighbours overwritten."""
     code = """if True:
         whole = torch.arange(6.0).view(3, 2)
         column = whole[:, 0]

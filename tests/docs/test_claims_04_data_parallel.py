@@ -30,7 +30,7 @@ pytestmark = pytest.mark.full
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "src"))
 
-from common.data import make_model  # noqa: E402
+from common.data import WIDTH, make_model  # noqa: E402
 
 DataParallelByHand = import_module("04_data_parallel_by_hand").DataParallelByHand
 
@@ -190,7 +190,7 @@ def test_forward_is_scatter_replicate_parallel_apply_gather(wrap, monkeypatch):
 @pytest.mark.parametrize("size", [32, 30, 10, 6, 3])
 def test_gradient_of_the_parts_is_that_of_the_batch(wrap, size):
     """PyTorch's code on imagined devices, and the algorithm by hand."""
-    on_the_page("The program cannot tell that anything was split")
+    on_the_page("The rest of the program can't tell that anything was split")
     images, labels = batch(size)
     model = network()
     whole = gradients(model, model, images, labels)
@@ -201,7 +201,7 @@ def test_gradient_of_the_parts_is_that_of_the_batch(wrap, size):
 
 
 def test_sizes_of_the_parts(wrap):
-    on_the_page("8, 8, 8 and 6; then 3, 3, 3 and 1; then 2, 2 and 2")
+    on_the_page("8, 8, 8 and 6; then 3, 3, 3 and 1; then 2, 2 and 2.")
     on_the_page("``chunk(4)`` of 32 images makes four parts of 8")
     documented("splitting the input across the specified devices by chunking")
     expected = {32: [8] * 4, 30: [8, 8, 8, 6], 10: [3, 3, 3, 1], 6: [2, 2, 2]}
@@ -210,15 +210,15 @@ def test_sizes_of_the_parts(wrap):
 
 
 def test_a_device_without_images_takes_no_part(wrap):
-    on_the_page("the fourth device gets nothing, and takes no part in this step")
+    on_the_page("the fourth device gets nothing and sits out this step")
     seen = Seen()
     wrap(seen)(batch(6)[0])
     assert [size for _, _, size in seen.calls] == [2, 2, 2]
 
 
 def test_one_process_and_a_thread_for_each_part(wrap):
-    on_the_page("**Parallel_apply.** A thread for each part")
-    on_the_page("there is only one process")
+    on_the_page("starts a thread for each part")
+    on_the_page("there is still only one process")
     seen = Seen()
     wrap(seen)(batch(12)[0])
     assert {process for process, _, _ in seen.calls} == {os.getpid()}
@@ -228,31 +228,36 @@ def test_one_process_and_a_thread_for_each_part(wrap):
 
 def test_weights_are_copied_in_every_forward_pass(wrap):
     on_the_page("the optimizer has changed the original since")
-    on_the_page("these are 3 times 39,720 bytes each way")
-    model = make_model()
+    on_the_page("these are 3 times 791,080 bytes each way")
+    model = make_model(width=WIDTH)
     parallel_model = wrap(model)
     for _ in range(2):
         Scatter.copied.clear()
         parallel_model(torch.randn(8, 1, 8, 8))
         sent = sum(n for name, n in Scatter.copied if name == "broadcast")
-        assert sent == 3 * 39_720
-    assert sum(p.nbytes for p in model.parameters()) == 39_720
+        assert sent == 3 * 791_080
+    assert sum(p.nbytes for p in model.parameters()) == 791_080
 
 
 def test_first_device_has_scores_and_gradients(wrap):
-    on_the_page("The scores of all parts are joined on the first device")
+    on_the_page("joins the scores of all parts on the first device")
     documented("output_device (int or torch.device): device location of output")
     documented("(default: device_ids[0])")
     wrap(network())(batch(8)[0])
     assert ("gather", 0) in Scatter.copied
-    on_the_page("it has the gradients and the optimizer")
+    on_the_page("it holds the gradients and the optimizer")
     documented("must have its parameters and buffers on ``device_ids[0]``")
     documented("gradients from each replica are summed into the original module")
 
 
+def test_a_billion_parameters_on_four_devices_are_12_gb_each_way():
+    on_the_page("With a billion parameters on four devices, each step copies 12 GB")
+    assert 3 * 10**9 * torch.zeros(1).nbytes == 12e9
+
+
 def test_autograd_adds_the_gradients_of_clones():
-    on_the_page("``clone`` is an operation that autograd records")
-    on_the_page("where several flow together they are added")
+    on_the_page("by an operation that autograd records; here it is ``clone``")
+    on_the_page("autograd adds them there")
     weight = torch.ones(2, requires_grad=True)
     copies = [weight.clone() for _ in range(4)]
     sum((i + 1.0) * copy.sum() for i, copy in enumerate(copies)).backward()
@@ -260,7 +265,7 @@ def test_autograd_adds_the_gradients_of_clones():
 
 
 def test_new_thread_records_gradients_under_no_grad():
-    on_the_page("a new thread begins with recording on")
+    on_the_page("A new thread begins with gradient recording on")
     enabled = []
     with torch.no_grad():
         thread = threading.Thread(
@@ -330,7 +335,7 @@ def test_threads_take_turns_with_python(patient_threads):
 
 
 def test_large_operation_lets_other_threads_run(patient_threads):
-    on_the_page("While a large operation computes, PyTorch lets other threads run")
+    on_the_page("PyTorch lets other threads run while a large operation computes")
     matrix = torch.randn(1500, 1500, dtype=torch.float64)
 
     def between():
@@ -440,7 +445,7 @@ def test_a_loss_for_each_device_is_a_vector(wrap):
 
 
 def test_what_a_replica_keeps_is_lost(wrap):
-    on_the_page("it was counted on the copies, which are thrown away")
+    on_the_page("the copies counted, and they are thrown away")
     documented("it will always stay at the initial value")
     seen = Seen()
     wrap(seen)(batch(12)[0])
@@ -464,7 +469,7 @@ class FailsAtOnes(nn.Module):
 
 def test_exception_in_a_thread_names_its_replica(wrap):
     on_the_page("``Caught ValueError in replica 1 on device 1``")
-    on_the_page("the words below it are the real message")
+    on_the_page("the real message is below this line")
     images = torch.zeros(8, 6)
     images[2] = 1
     words = r"(?s)^Caught ValueError in replica 1 on device 1\..*no ones, please"
@@ -474,7 +479,7 @@ def test_exception_in_a_thread_names_its_replica(wrap):
 
 def test_batch_norm_knows_its_part_only(wrap):
     on_the_page(
-        "each part is normalised by its own mean; only the first part's are kept"
+        "each part is normalized by its own mean; only the first part's are kept"
     )
     documented("will have its parameters and buffers sharing storage with the base")
     norm, first, whole = (nn.BatchNorm1d(6).double() for _ in range(3))

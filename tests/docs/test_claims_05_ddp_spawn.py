@@ -3,7 +3,9 @@
 What happens inside ranks is in ranks_05_ddp_spawn.py; the grader's engine runs it.
 """
 
+import difflib
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -13,17 +15,60 @@ import pytest
 import torch.distributed as dist
 from torch.utils.data import DistributedSampler
 
+from tests.docs.pages import checked_page
 from tests.in_ranks import assert_right, every_check_in
+from tests.launched import left_over
 
 pytestmark = pytest.mark.full
 
 HERE = Path(__file__).resolve().parent
+EXAMPLES = HERE.parents[1] / "docs" / "examples"
 FOREIGN = ("RANK", "LOCAL_", "WORLD_SIZE", "GROUP_", "MASTER_", "TORCH")
+
+
+on_the_page = checked_page("05_ddp_spawn")
 
 
 @every_check_in(HERE / "ranks_05_ddp_spawn.py")
 def test_claim(check, verdict_of):
     assert_right(verdict_of(check))
+
+
+def test_two_ranks_are_as_much_faster_as_the_page_says():
+    """It quotes the transcript: what a run reaches depends on the machine."""
+    text = (HERE.parents[1] / "docs/transcripts/05_it_pays.txt").read_text("utf-8")
+    one, two = re.findall(r"([\d,]+) samples/s", text)
+    ratio = int(two.replace(",", "")) / int(one.replace(",", ""))
+    on_the_page(f"Two ranks on two cores process {ratio:.1f} times as many images")
+    assert ratio > 1
+
+
+def test_five_lines_make_ddp_of_a_program_for_one_device():
+    """Beside the docstring and the imports; the ranks print what one process does."""
+    on_the_page("by five lines and their imports")
+    on_the_page("Each rank prints ``slope 3.000, offset 1.000``, as one process does.")
+    one, many = (EXAMPLES / f"05_{name}.py" for name in ("one_device", "five_lines"))
+    texts = [path.read_text().splitlines() for path in (one, many)]
+    added = [line for line in difflib.ndiff(*texts) if line.startswith("+ ")]
+    begin = re.compile(r'\+ (import|from|""")')
+    lines = [line for line in added if not begin.match(line)]
+    assert [line.split("# ")[1][0] for line in sorted(lines, key=number)] == [*"12345"]
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(FOREIGN)}
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    for words, ranks in ([one], 1), ([*torchrun, many], 2):
+        done = subprocess.run(
+            [sys.executable, *map(str, words)],
+            env=kept | {"OMP_NUM_THREADS": "1"},
+            capture_output=True,
+            text=True,
+            timeout=200,
+        )
+        lines = ["slope 3.000, offset 1.000"] * ranks
+        assert left_over(done.stdout, lines) == "\n" * ranks, (done.stdout, done.stderr)
+
+
+def number(line):
+    return line.split("# ")[1]
 
 
 def share(size, world_size, rank=0):

@@ -25,8 +25,8 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "src"))
 
 from common import snapshot  # noqa: E402
-from common.data import make_model  # noqa: E402
-from common.snapshot import SnapshotError, read_snapshot, write_snapshot  # noqa: E402
+from common.data import WIDTH, make_model  # noqa: E402
+from common.snapshot import BadInput, read_snapshot, write_snapshot  # noqa: E402
 
 rest_of_share = import_module("06_checkpoint").rest_of_share
 
@@ -80,10 +80,25 @@ def ranks(code, limit=300):
 # Save what the next step depends on
 
 
-def test_the_model_has_9930_parameters_and_a_random_state_has_5056_bytes():
-    assert sum(p.numel() for p in make_model().parameters()) == 9930
+def test_the_model_has_197770_parameters_and_a_random_state_has_5056_bytes():
+    assert sum(p.numel() for p in make_model(width=WIDTH).parameters()) == 197_770
     assert torch.get_rng_state().numel() == 5056
     assert torch.get_rng_state().dtype == torch.uint8
+
+
+def test_numpys_state_has_to_be_stored_as_a_list(tmp_path):
+    numpy = pytest.importorskip("numpy")
+    path, (name, keys, *rest) = tmp_path / "random.pt", numpy.random.get_state()
+    torch.save({"numpy": (name, keys, *rest)}, path)
+    with pytest.raises(UnpicklingError, match="Weights only load failed"):
+        torch.load(path, weights_only=True)
+    saved = {"numpy": (name, keys.tolist(), *rest), "python": random.getstate()}
+    torch.save(saved, path)
+    loaded = torch.load(path, weights_only=True)
+    assert loaded == saved
+    random.setstate(loaded["python"])
+    before = numpy.random.random(), numpy.random.set_state(loaded["numpy"])
+    assert numpy.random.random() == before[0]
 
 
 def test_ddp_keys_begin_with_module_and_do_not_fit_a_plain_model():
@@ -227,11 +242,9 @@ def test_the_names_are_those_of_the_figure(tmp_path, monkeypatch):
         folders.append(os.path.isdir(f"/proc/self/fd/{arguments[0]}"))
         return "fsync folder" if folders[-1] else "flush, fsync"
 
-    def name_of_replace(arguments):
-        return "link" if str(arguments[1]).endswith("previous") else "replace"
-
     watched(snapshot.os, "fsync", name_of_sync)
-    watched(snapshot.os, "replace", name_of_replace)
+    watched(snapshot.os, "link", lambda _: "link")
+    watched(snapshot.os, "replace", lambda _: "replace")
     write_snapshot({"step": 200, "weights": weights}, path)
 
     figure = (ROOT / "docs" / "figures" / "06_atomic_save.py").read_text()
@@ -305,7 +318,7 @@ def test_weights_only_is_the_default_and_keeps_code_from_running(tmp_path):
     for options in ({}, {"weights_only": True}):
         with pytest.raises(Exception, match="Weights only load failed"):
             torch.load(path, **options)
-    with pytest.raises(SnapshotError):
+    with pytest.raises(BadInput):
         read_snapshot(path)
     assert not target.exists()
     torch.load(path, weights_only=False)  # the bomb is a real one

@@ -1,7 +1,7 @@
 """What docs/lessons/07_torchrun.rst says about torchrun, tried out.
 
-Each test is named after its sentence on the page. That a killed training ends with the
-same bits is tested in tests/scripts/test_07_torchrun.py and by the transcripts; the
+Each test is named after its sentence on the page. That a killed run ends with the same
+bits is tested in tests/scripts/test_07_torchrun.py and by the transcripts; the
 programs here do not import torch where they need not, so that a run takes two seconds.
 """
 
@@ -87,14 +87,15 @@ def environment_script(tmp_path):
     return path
 
 
-# Let somebody else start the ranks
+# Let torchrun start the ranks
 
 
 def test_torchrun_sets_the_variables_of_the_table(tmp_path, environment_script):
     options = ["--standalone", "--nproc-per-node=3", "--max-restarts=2"]
     found = environments(torchrun(tmp_path, *options, environment_script))
     assert len(found) == 3
-    table = PAGE.split("What torchrun sets for the program")[1].split(".. literal")[0]
+    after = PAGE.split("What torchrun sets for the program")[1]
+    table = after.split(".. transcript")[0]
     names = set(re.findall(r"``([A-Z_]+)``", table))
     assert len(names) == 12
     for rank, environ in enumerate(found):
@@ -114,6 +115,45 @@ def test_threads_are_not_limited_where_one_rank_is_alone(tmp_path, environment_s
     options = ["--standalone", "--nproc-per-node=1"]
     (environ,) = environments(torchrun(tmp_path, *options, environment_script))
     assert "OMP_NUM_THREADS" not in environ
+
+
+WARNING = "Setting OMP_NUM_THREADS environment variable for each process to be 1"
+
+
+@pytest.mark.cold("what the command torchrun itself prints is the subject")
+def test_four_lines_say_that_torchrun_has_set_the_threads(tmp_path, environment_script):
+    """One of them is empty, two are asterisks; none if the variable was set before."""
+    assert f"``{WARNING}``" in " ".join(PAGE.split())
+    words = ["--standalone", "--nproc-per-node=2", str(environment_script)]
+    command = [str(Path(sys.executable).with_name("torchrun")), *words]
+
+    def printed(**variables):
+        environ = clean_environment() | variables
+        done = subprocess.run(
+            command, env=environ, cwd=tmp_path, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        return done
+
+    lines = printed().stderr.splitlines()
+    said = [line.partition("] ")[2] for line in lines if "distributed/run.py:" in line]
+    assert len(said) == 4 and not said[0], lines
+    assert said[2].startswith(WARNING)
+    assert set(said[1]) == set(said[3]) == {"*"}
+    done = printed(OMP_NUM_THREADS="3")
+    assert "OMP_NUM_THREADS" not in done.stderr
+    assert {ran["OMP_NUM_THREADS"] for ran in environments(done.stdout)} == {"3"}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux says which cores")
+def test_without_the_variable_a_process_has_a_thread_for_each_core():
+    """About one: of two hardware threads in one core, PyTorch uses one."""
+    code = "import torch; print(torch.get_num_threads())"
+    command = [sys.executable, "-c", code]
+    environ = {k: v for k, v in clean_environment().items() if k != "MKL_NUM_THREADS"}
+    threads = int(subprocess.check_output(command, env=environ, text=True))
+    cores = len(os.sched_getaffinity(0))
+    assert cores // 2 <= threads <= cores
 
 
 def test_with_the_variable_the_store_is_not_the_agents(tmp_path, environment_script):
@@ -141,7 +181,7 @@ def test_without_torchrun_the_variable_rank_is_missing():
     assert "environment variable RANK expected, but not set" in done.stderr
 
 
-# See a restart
+# Watch a restart
 
 # Rank 1 of the first start fails, once all have started; the others would sleep for
 # longer than the test.
@@ -203,7 +243,7 @@ def test_the_defaults_of_torchrun():
     assert timeouts.last_call.total_seconds() == 30
 
 
-# Meet: what the --rdzv options mean
+# Choose the rendezvous
 
 
 def test_standalone_chooses_a_name_and_a_port(tmp_path, environment_script):
@@ -346,7 +386,7 @@ def test_a_program_that_does_not_know_local_rank_refuses_it():
     assert "unrecognized arguments: --local-rank=0" in done.stderr
 
 
-# End so that it ends: that all runs do which release DDP first, the transcript shows
+# Make sure the program exits: those that release DDP first do, as the transcript shows
 
 
 @pytest.mark.cold("how Python itself ends is the subject")
@@ -368,7 +408,7 @@ def test_ddp_that_outlives_its_group_may_hang():
     assert any(end_badly() for _ in range(12))
 
 
-# Find who failed first
+# Find the rank that failed first
 
 
 @pytest.mark.cold("whose end the agent sees first is the subject")

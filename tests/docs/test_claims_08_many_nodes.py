@@ -1,6 +1,6 @@
 """What docs/lessons/08_many_nodes.rst says of many nodes, tried out.
 
-The four ways in which nodes never meet: tests/jobs/test_never_meet.py. That rank 0
+The four ways in which nodes do not connect: tests/jobs/test_never_meet.py. That rank 0
 alone writes, and the order of the ranks: tests/scripts/test_08_multinode_spawn.py.
 """
 
@@ -60,7 +60,7 @@ def milliseconds() -> list[list[float]]:
 
 
 def test_recorded_batches_show_what_the_page_says():
-    """The second ends where the first did; less is learnt; part is made good."""
+    """The second ends where the first did; the third learns less than the fourth."""
     one, same_global, same_local, scaled = accuracies()
     assert abs(one - same_global) < 0.5
     assert same_local < one - 2
@@ -112,7 +112,7 @@ def on_two_devices(monkeypatch) -> None:
 
 
 def test_rank_2_takes_device_0_of_its_node(monkeypatch):
-    """ "rank 2 is the first on its node"; there is "no device number 2"."""
+    """It "is the first rank on its node"; there is "no device number 2"."""
     on_two_devices(monkeypatch)
     rank = multinode_spawn.rank_of(local_rank=0, node_rank=1, nprocs=2)
     assert rank == 2
@@ -156,7 +156,7 @@ def test_as_many_snapshots_as_nodes_if_local_rank_0_saves(tmp_path):
 
     done = side_by_side(lambda: node(0), lambda: node(1))
     assert [process.returncode for process in done] == [0, 0], done
-    assert len(list(tmp_path.glob("node?/snapshot.pt"))) == 2
+    assert len(list(tmp_path.glob("node?/wrong.pt"))) == 2
 
 
 # Let torchrun number them
@@ -182,7 +182,7 @@ def agents(folder: Path, *names: str, options: list[str]) -> dict[str, list[str]
 def test_c10d_numbers_the_nodes_by_their_names_as_text(tmp_path):
     """127.0.0.10 is before 127.0.0.9, though that comes first and opens the store.
 
-    --local-addr "says under which name" the ranks there "are to be found".
+    --local-addr gives the agents "a name that other ranks can use".
     """
     meeting = ["--rdzv-backend=c10d", f"--rdzv-endpoint=localhost:{free_port()}"]
     nine, ten = "--local-addr=127.0.0.9", "--local-addr=127.0.0.10"
@@ -226,7 +226,7 @@ def gradients(images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.parametrize("images", [32, 30])
 def test_mean_over_ranks_is_the_global_batch_if_it_divides(images):
-    """4 ranks: 8 images for each; or 8, 8, 7 and 7, and "the mean is not the mean"."""
+    """4 ranks: 8 images for each; or 8, 8, 7 and 7: "the mean of their means isn't"."""
     generator = torch.Generator().manual_seed(0)
     batch = torch.rand(images, 1, 8, 8, generator=generator, dtype=torch.float64)
     labels = torch.randint(10, (images,), generator=generator)
@@ -243,3 +243,17 @@ def test_four_ranks_with_the_same_batch_take_a_quarter_of_the_steps():
     sampler = torch.utils.data.DistributedSampler(digits, num_replicas=4, rank=0)
     four = len(torch.utils.data.DataLoader(digits, 32, sampler=sampler))
     assert four == -(-one // 4)
+
+
+# Find out why two nodes don't connect
+
+
+def test_rule_that_blocks_the_port_is_the_one_that_was_recorded():
+    """The page gives it to learners; the transcript's setup has it, in one line."""
+    rule = re.search(r"'(ip rule add .*? rule del pref 0)'", PAGE, re.S)
+    assert rule, "the page no longer says how to block a port"
+
+    def flat(text: str) -> str:
+        return " ".join(text.replace("\\", " ").split())
+
+    assert flat(rule[1]) in flat((RECORDED / "catalog.toml").read_text())

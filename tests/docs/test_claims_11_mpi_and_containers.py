@@ -77,6 +77,27 @@ def test_x_hands_a_variable_on():
     assert done.stdout.strip() == "over"
 
 
+@OPEN_MPI
+def test_open_mpi_starts_one_process_per_core_unless_told_otherwise():
+    count = str(2 * (os.cpu_count() or 1) + 1)  # a core may have two threads
+    refused = run("mpirun", "-np", count, "true")
+    assert refused.returncode != 0
+    said = "There are not enough slots available in the system"
+    assert said in refused.stdout
+    assert f"``{said}``" in PAGE
+    done = run("mpirun", "--oversubscribe", "-np", count, "true")
+    assert done.returncode == 0, done.stdout
+
+
+@OPEN_MPI
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root is refused")
+def test_open_mpi_refuses_root_unless_allowed():
+    asked = dict.fromkeys(AS_ROOT, "0")
+    assert run("mpirun", "-np", "1", "true", **asked).returncode != 0
+    allowed = run("mpirun", "--allow-run-as-root", "-np", "1", "true", **asked)
+    assert allowed.returncode == 0, allowed.stdout
+
+
 def numbers(environ):
     env = get_dist_env(environ)
     return env.launcher, env.rank, env.local_rank, env.world_size, env.node_rank

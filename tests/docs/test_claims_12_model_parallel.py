@@ -13,6 +13,7 @@ from fractions import Fraction
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
+from runpy import run_path
 
 import pytest
 import torch
@@ -27,6 +28,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path.insert(0, str(ROOT / "src"))
 
+from common.cost import model_states  # noqa: E402
 from common.data import make_model  # noqa: E402
 
 cost = import_module("12_cost")
@@ -54,7 +56,7 @@ def test_claim(check, verdict_of):
 
 
 def test_table_of_the_cuts_is_right():
-    on_the_page("After the pooling the fewest bytes travel")
+    on_the_page("A cut after the pooling sends the fewest bytes")
     rows = re.findall(
         r"\* - (\d) (?:Conv2d|MaxPool2d), (\d)\D(?:ReLU|\s*7)?"
         r" - ([\d,]+) - ([\d,]+) - ([\d,]+)",
@@ -73,6 +75,24 @@ def test_table_of_the_cuts_is_right():
     }
 
 
+def test_seven_billion_parameters_take_112_gigabytes():
+    on_the_page("a model with 7 billion parameters takes 112 GB")
+    states = model_states(7_000_000_000)
+    assert sum(states.values()) == 112e9 == 16 * 7e9
+
+
+def test_example_that_cuts_the_graph_has_the_gradients_of_the_whole(capsys):
+    """Both parts have them, and the second part alone leaves none in the first."""
+    on_the_page("Here ``detach()`` cuts the graph in two")
+    example = run_path(str(ROOT / "docs" / "examples" / "12_cut_the_graph.py"))
+    example["main"]()
+    assert float(capsys.readouterr().out.split()[-1]) < 1e-15
+    first, second = nn.Linear(3, 4), nn.Linear(4, 2)
+    numbers = first(torch.ones(5, 3)).detach().requires_grad_()
+    second(numbers).sum().backward()
+    assert first.weight.grad is None and numbers.grad is not None
+
+
 def test_nearly_all_multiplications_are_in_the_second_convolution():
     on_the_page("nearly all multiplications are in the second convolution")
     pixels = 8 * 8
@@ -88,28 +108,27 @@ def test_recorded_tables_agree_with_the_formulas_and_the_figure():
         assert measured in figure and measured in PAGE
 
 
-def test_both_ways_and_one_device_print_the_same_losses():
-    on_the_page("The losses are those of the run in one process above, up to rounding.")
+def test_both_ways_print_the_same_losses():
+    on_the_page("The losses equal those of the one-process run above, up to rounding.")
     losses = [
         re.search(r"Loss (\S+) -> (\S+)", recorded(name)).groups()
-        for name in ("12_two_processes", "12_one_process", "04_without_gpus")
+        for name in ("12_two_processes", "12_one_process")
     ]
     assert [float(x) for x in losses[0]] == pytest.approx(
         [float(x) for x in losses[1]], abs=2e-3
     )
-    on_the_page("The first of them is that of the same training on one device")
-    assert losses[0][0] == losses[2][0]
 
 
 def test_replicas_make_as_many_steps_and_another_loss():
-    on_the_page("which images meet in a step is another matter, so the losses differ")
+    on_the_page("take as many steps as one device with 32")
+    on_the_page("group the images into other batches, so the losses differ")
     replicas, one = recorded("12_replicas"), recorded("12_one_process")
     assert "Batch size 16 | Steps 45" in replicas
     assert "Batch size 32 | Steps 45" in one
 
 
 def test_autograd_records_a_move_to_another_device():
-    on_the_page("autograd records it as it records any operation")
+    on_the_page("autograd records the copy like any other operation")
     moved = torch.ones(2, requires_grad=True).to("meta")
     assert type(moved.grad_fn).__name__ == "ToCopyBackward0"
 
@@ -172,7 +191,7 @@ def step_time(devices, micro_batches, forward, backward):
 
 @pytest.mark.parametrize("devices, micro_batches", [(2, 1), (2, 4), (4, 3), (3, 8)])
 def test_a_longer_backward_changes_nothing(devices, micro_batches):
-    on_the_page("backward takes longer than forward changes nothing about it")
+    on_the_page("takes longer than a forward doesn't change this fraction")
     for backward in (1, 2, 3):
         whole = step_time(devices, micro_batches, 1, backward)
         idle = 1 - Fraction(micro_batches * (1 + backward), whole)
@@ -188,7 +207,7 @@ def test_the_shortest_of_so_many_steps_is_drawn():
 
 
 def test_one_after_the_other_is_no_better_than_one_piece():
-    on_the_page("everybody would wait as before")
+    on_the_page("the devices would take turns as before")
     tasks = [f"{kind}{number}" for number in range(4) for kind in "FB"]
     assert idle_share(slots([tasks, tasks])) == Fraction(1, 2)
 
@@ -222,9 +241,9 @@ def test_times_on_the_page_are_those_of_the_figure():
         for _, devices in recorded_steps()
     ]
     one, four = (round(time) for time in whole)
-    on_the_page(f"the step in 4 micro-batches takes {four} ms in place of {one}")
+    on_the_page(f"the step with 4 micro-batches takes {four} ms instead of {one}")
     promised = round(one * 5 / 8)
-    on_the_page(f"five eighths of {one}, which are {promised}")
+    on_the_page(f"five eighths of {one}, which is {promised}")
 
 
 def test_in_one_piece_no_two_devices_compute_at_once():
@@ -259,12 +278,18 @@ def test_message_about_two_devices_is_in_the_library():
 @pytest.mark.parametrize(
     "answer, sentence",
     [
-        ("12_split_network/recv_without_requires_grad", "what was received has no"),
+        (
+            "12_split_network/recv_without_requires_grad",
+            "The received tensor has no gradient",
+        ),
         ("12_split_network/first_part_never_goes_back", "The first part never learns"),
-        ("12_split_network/first_rank_receives_first", "Both ranks wait for ever"),
-        ("12_micro_batches/mean_of_each", "Gradients m times too large"),
-        ("12_micro_batches/only_the_last_is_kept", "only the last micro-batch's"),
-        ("12_micro_batches/one_after_the_other", "No faster with micro-batches"),
+        ("12_split_network/first_rank_receives_first", "Both ranks block forever"),
+        ("12_micro_batches/mean_of_each", "Gradients are m times too large"),
+        (
+            "12_micro_batches/only_the_last_is_kept",
+            "the tensors of the last micro-batch only",
+        ),
+        ("12_micro_batches/one_after_the_other", "Micro-batches don't make it faster"),
     ],
 )
 def test_mistake_is_a_known_wrong_answer(answer, sentence):

@@ -16,13 +16,13 @@ import pytest
 from torch.distributed.pipelining import schedules
 
 from grader.verdicts.verdict import Kind
-from tests.docs.pages import ROOT
+from tests.docs.pages import ROOT, checked_page
 from tests.in_ranks import every_check_in
 
 sys.path.insert(0, str(ROOT / "src"))
 
 from common.byte_gpt import Sizes
-from common.cost import FLOAT32, model_parameters
+from common.cost import FLOAT32, model_parameters, model_states
 from common.pipeline import SCHEDULES, Action, bubble, most_live, slots
 
 boundary_bytes = import_module("13_cost").boundary_bytes
@@ -30,6 +30,7 @@ boundary_bytes = import_module("13_cost").boundary_bytes
 pytestmark = pytest.mark.full
 
 HERE = Path(__file__).resolve().parent
+on_the_page = checked_page("13_pipeline_parallel")
 
 
 @every_check_in(HERE / "ranks_13_pipeline_parallel.py")
@@ -45,8 +46,22 @@ def test_claim(check, verdict_of):
         assert verdict.kind is Kind.RIGHT, verdict.message
 
 
+def test_eight_stages_of_seven_billion_parameters():
+    """14 GB instead of 112; an eighth of the time, with 56 micro-batches 8/9 of it."""
+    on_the_page("each device needs 14 GB for weights, gradients and AdamW state")
+    states = sum(model_states(7_000_000_000).values())
+    assert (states, states / 8) == (112e9, 14e9)
+    on_the_page("each device computes for only one eighth of the time")
+    on_the_page("With 56 micro-batches it computes for eight ninths.")
+    for micro_batches, useful in ((1, Fraction(1, 8)), (56, Fraction(8, 9))):
+        for schedule in SCHEDULES.values():
+            orders = [list(schedule(rank, 8, micro_batches)) for rank in range(8)]
+            assert 1 / (1 + bubble(orders)) == useful
+
+
 def test_four_ranks_and_eight_micro_batches():
     """22 slots, of which a rank uses 16; rank 0 holds 8 with GPipe, 4 with 1F1B."""
+    on_the_page("Both take 22 slots, of which a rank uses 16.")
     for name, held in (("gpipe", [8] * 4), ("1f1b", [4, 3, 2, 1])):
         orders = [list(SCHEDULES[name](rank, 4, 8)) for rank in range(4)]
         placed = slots(orders)
@@ -65,7 +80,7 @@ def test_recorded_timeline_is_that_of_the_schedule(name):
     for rank, events in enumerate(recorded["ranks"]):
         order = [Action(event["what"], event["micro_batch"]) for event in events]
         assert order == list(SCHEDULES[name](rank, 4, 8))
-    # nobody computed with what had not come yet
+    # no rank computed with what it had not received yet
     began = {
         (event["what"], rank, event["micro_batch"]): event
         for rank, events in enumerate(recorded["ranks"])

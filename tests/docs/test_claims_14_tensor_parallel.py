@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import ROOT
+from tests.docs.pages import ROOT, checked_page
 from tests.in_ranks import assert_right, every_check_in
 
 sys.path.insert(0, str(ROOT / "src"))
@@ -26,6 +26,7 @@ pytestmark = pytest.mark.full
 
 TABLES = ROOT / "docs" / "transcripts" / "14_tables.txt"
 PAGE = ROOT / "docs" / "lessons" / "14_tensor_parallel.rst"
+on_the_page = checked_page("14_tensor_parallel")
 
 
 @every_check_in(Path(__file__).resolve().parent / "ranks_14_tensor_parallel.py")
@@ -48,36 +49,45 @@ def test_numbers_on_the_page_are_the_recorded_ones():
     assert sliced - whole == extra, "what the second table has more to send"
 
 
+def test_mlp_of_width_16384_takes_34_gigabytes():
+    """2.1 billion weights; 34 GB with gradients and AdamW state, an eighth is 4.3."""
+    weights = 2 * 16_384 * 4 * 16_384
+    states = sum(formulas.model_states(weights).values())
+    on_the_page(f"width 16,384 has {weights / 1e9:.1f} billion weights")
+    on_the_page(f"AdamW state it needs {states / 1e9:.0f} GB")
+    on_the_page(f"on eight ranks each one holds {states / 8e9:.1f} GB")
+
+
 def test_table_of_the_page_is_what_the_formulas_compute():
-    """For a block, with W = 96, h = 12, t = 3, N = 7 x 3."""
+    """For a block, with H = 96, a = 12, t = 3, B T = 7 x 3."""
     sizes, t, tokens = Sizes(), 3, 21
     w, h = sizes.width, sizes.heads
     page = PAGE.read_text()
     for text, value, number in (
-        ("12 W² + 13 W", 12 * w**2 + 13 * w, formulas.block_parameters(sizes)),
+        ("12 H^2 + 13 H", 12 * w**2 + 13 * w, formulas.block_parameters(sizes)),
         (
-            "(12 W² + 7 W) / t + 6 W",
+            "(12 H^2 + 7 H) / t + 6 H",
             (12 * w**2 + 7 * w) // t + 6 * w,
             tensor_formulas.parameters(Sizes(blocks=1), t, 0)
             - tensor_formulas.parameters(Sizes(blocks=0), t, 0),
         ),
         (
-            "16 W + h + 4",
+            "16 H + a + 4",
             (16 * w + h + 4) * tokens,
             formulas.block_activations(sizes, tokens),
         ),
         (
-            "4 W + 4 + (12 W + h) / t",
+            "4 H + 4 + (12 H + a) / t",
             (4 * w + 4 + (12 * w + h) // t) * tokens,
             tensor_formulas.block_activations(sizes, tokens, t, sliced=False),
         ),
         (
-            "2 W + (14 W + h + 4) / t",
+            "2 H + (14 H + a + 4) / t",
             2 * w * tokens + (14 * w + h + 4) * tokens // t,
             tensor_formulas.block_activations(sizes, tokens, t, sliced=True),
         ),
         (
-            "8 (t - 1) / t x W N",
+            "8 B T H (t - 1) / t",
             8 * (t - 1) * w * tokens // t,
             (
                 tensor_formulas.sent_by_layers(Sizes(blocks=1), tokens, t)
@@ -86,7 +96,7 @@ def test_table_of_the_page_is_what_the_formulas_compute():
             // 4,
         ),
     ):
-        assert text in page
+        assert f":math:`{text}`" in page
         assert value == number, text
 
 

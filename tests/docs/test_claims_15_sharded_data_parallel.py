@@ -7,6 +7,7 @@ send what the formulas say, is in tests/scripts/ranks_15_zero.py and ranks_15_fs
 
 import json
 import re
+import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.in_ranks import assert_right, every_check_in
+from tests.launched import left_over
 
 pytestmark = pytest.mark.full
 
@@ -50,6 +52,23 @@ def test_answer_about_seven_billion_parameters():
     p = 7 * 10**9
     total = [states_of_zero(s, 64, p, mixed=True)["all three"] / 1e9 for s in range(4)]
     assert [round(gigabytes, 2) for gigabytes in total] == [112, 29.31, 15.53, 1.75]
+
+
+def test_a_rank_of_the_example_keeps_a_quarter_of_four_layers():
+    """Each of four ranks prints what the page says under its first listing."""
+    page = (DOCS / "lessons" / "15_sharded_data_parallel.rst").read_text()
+    keeps = "keeps 1,001,000 of 4,004,000 numbers"
+    assert keeps in " ".join(page.split())
+    example = str(DOCS / "examples" / "15_four_layers.py")
+    done = subprocess.run(
+        ["torchrun", "--standalone", "--nproc-per-node=4", example],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    lines = [f"rank {rank} {keeps}" for rank in range(4)]
+    assert left_over(done.stdout, lines) == "\n" * 4, done.stdout
 
 
 def test_numbers_of_the_page_are_those_of_the_model():

@@ -5,6 +5,7 @@ What happens inside ranks is in ranks_16_two_dimensions.py; the grader's engine 
 
 import pickle
 import re
+import subprocess
 import sys
 import warnings
 from importlib import import_module
@@ -17,6 +18,7 @@ from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.state_dict import get_state_dict
 
 from tests.in_ranks import assert_right, every_check_in
+from tests.launched import left_over
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
@@ -43,10 +45,44 @@ def test_claim(check, verdict_of):
 # Numbers
 
 
+def test_rank_0_of_the_example_keeps_a_quarter():
+    """Its groups, and the shapes of its part of both weights, as below the listing."""
+    page = " ".join(PAGE.split())
+    assert "prints the data group ``[0, 2]`` and the tensor group ``[0, 1]``" in page
+    example = str(ROOT / "docs" / "examples" / "16_grid_of_four.py")
+    done = subprocess.run(
+        ["torchrun", "--standalone", "--nproc-per-node=4", example],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    lines = [
+        f"rank {rank} {text}"
+        for rank in range(4)
+        for text in (
+            f"is in the data group {[rank % 2, rank % 2 + 2]}",
+            f"is in the tensor group {[rank // 2 * 2, rank // 2 * 2 + 1]}",
+            "keeps [(4, 8), (4, 8)] of the weights",
+        )
+    ]
+    assert left_over(done.stdout, lines) == "\n" * len(lines), done.stdout
+
+
+def test_rank_6_of_two_by_four():
+    """Data place 1, tensor place 2; tensor group 4, 5, 6, 7 and data group 2, 6."""
+    mesh = torch.arange(8).view(2, 4)
+    assert (mesh == 6).nonzero().tolist() == [[1, 2]]
+    assert mesh[1].tolist() == [4, 5, 6, 7] and mesh[:, 2].tolist() == [2, 6]
+    assert "Its tensor group is 4, 5, 6, 7, and its data group is 2, 6" in " ".join(
+        PAGE.split()
+    )
+
+
 def test_one_rank_of_four_keeps_140_288_of_503_104_parameters():
     assert model_parameters(Sizes()) == 503_104
     assert held(Sizes(), GRID, 16)["parameters"] == 4 * 140_288
-    assert "of 503,104 parameters, one rank keeps 140,288" in " ".join(PAGE.split())
+    assert "Of 503,104 parameters, one rank keeps 140,288" in " ".join(PAGE.split())
 
 
 def test_tensor_axis_carries_twice_the_bytes_of_the_data_axis():
@@ -69,7 +105,7 @@ def test_twice_the_blocks_double_the_tensor_axis_and_nearly_the_data_axis():
 
 
 def test_table_of_a_rank():
-    """About P/(D T) + R/D numbers, and twice as much for AdamW."""
+    """About P_L / (d t) + R / d numbers, and twice as much for AdamW."""
     sizes = Sizes()
     ends = 2 * sizes.width + (256 + sizes.context) * sizes.width + 97 * 256
     blocks = model_parameters(sizes) - ends
@@ -80,7 +116,7 @@ def test_table_of_a_rank():
 
 @pytest.mark.parametrize("grid", [GRID, Grid(data=4, tensor=2), Grid(data=2, tensor=4)])
 def test_formulas_on_the_page(grid):
-    """(blocks p + R) / D numbers, with p = 12 W^2 / T + 7 W / T + 6 W, and the bytes
+    """(L P_t + R) / d numbers, with P_t = 12 H^2 / t + 7 H / t + 6 H, and the bytes
     that are sent along both axes."""
     sizes, d, t, batch = Sizes(), grid.data, grid.tensor, 16
     width, context, blocks = sizes.width, sizes.context, sizes.blocks

@@ -51,7 +51,8 @@ def small(tmp_path: Path) -> Path:
     """A site of one page, with the real configuration and one exercise."""
     from grader.skeleton import skeleton_text
 
-    for name in ("conf.py", "docs/_ext", "docs/_static", "docs/_inventories"):
+    kept = ("_ext", "_static", "_inventories", "_templates", "figures/svg.py")
+    for name in ("conf.py", *(f"docs/{name}" for name in kept)):
         source = ROOT / name
         target = tmp_path / name
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -215,6 +216,15 @@ def test_a_difference_names_its_files_without_the_folder(small):
     assert str(small) not in html
 
 
+def test_a_listing_ends_where_its_code_ends(small):
+    code = "# [start a]\nx = 1\n\n\n# [end a]\n"
+    (small / "a.py").write_text(code)
+    options = "   :start-after: [start a]\n   :end-before: [end a]\n"
+    html = page(small, f".. literalinclude:: a.py\n{options}")
+    listing = html.split("<pre>")[1].split("</pre>")[0]
+    assert re.sub("<.*?>", "", listing) == "x = 1\n"
+
+
 def test_boxes_that_ask_for_a_prediction_look_alike(small):
     html = page(
         small,
@@ -222,3 +232,36 @@ def test_boxes_that_ask_for_a_prediction_look_alike(small):
         ".. admonition:: Predict the order\n\n   Which?\n",
     )
     assert len(re.findall(r'<div class="[^"]*(?<=[ "])predict(?=[ "])', html)) == 2
+
+
+# The first page
+
+
+def test_the_clone_line_has_the_address_of_the_configuration(small):
+    assert "git clone" not in page(small, ".. clone::")
+    with (small / "conf.py").open("a") as settings:
+        settings.write('repository = "https://example.org/w.git"\n')
+    html = re.sub(r"<[^>]+>", "", page(small, ".. clone::"))
+    assert "git clone https://example.org/w.git distributed-pytorch\n" in html
+
+
+def test_a_path_is_a_card_with_its_stations_hours_and_command(small):
+    lesson = small / "docs" / "lessons" / "99_mean.rst"
+    lesson.parent.mkdir(parents=True)
+    lesson.write_text(
+        ":orphan:\n\nThe mean\n========\n\n* **Tutorial:** 45 min\n\n"
+        ".. exercise:: 99_mean\n"
+    )
+    with (small / "exercises" / "catalog.toml").open("a") as catalog:
+        optional = ENTRY.replace("99_mean", "99_more", 1) + "optional = true\n"
+        catalog.write(optional)
+        catalog.write('[[path]]\nname = "short"\ntitle = "Brief"\npromise = "All."\n')
+        catalog.write('lessons = ["99_mean"]\nexercises = ["99_mean"]\n')
+    html = page(small, ".. course-time::\n\n.. learning-paths::\n\n.. lesson-map::\n")
+    plain = " ".join(re.sub(r"<[^>]+>", "", html).split())
+    for words in (
+        "1 lessons, 2 exercises : about 45 min of reading and 30 min of practice",
+        "The mean (exercise: A mean )",
+        "45 min reading, 15 min exercises. Follow it with workshop next --path short",
+    ):
+        assert words.replace(" :", ":").replace(" )", ")") in plain, plain

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
+from html import unescape
 
 import pytest
 
@@ -86,12 +88,16 @@ def test_text_is_escaped():
     ElementTree.fromstring(d.svg())
 
 
+@pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("name", svg.PALETTE)
-def test_the_palette_can_be_read(name):
+def test_the_palette_can_be_read(name, theme):
     """Ink on each fill, and each outline as a text on paper and on its fill."""
-    fill, outline = svg.PALETTE[name]
-    assert svg.contrast(svg.INK, fill) >= 4.5
-    assert svg.contrast(outline, svg.PAPER) >= 4.5
+    colors = (svg.INK, svg.PAPER, *svg.PALETTE[name])
+    if theme == "dark":
+        colors = [svg.DARK[color] for color in colors]
+    ink, paper, fill, outline = colors
+    assert svg.contrast(ink, fill) >= 4.5
+    assert svg.contrast(outline, paper) >= 4.5
     assert svg.contrast(outline, fill) >= 4.5
 
 
@@ -116,3 +122,24 @@ def test_contrast_of_black_on_white_is_21():
 def test_what_a_reader_could_not_make_out_is_refused(draw, words):
     with pytest.raises(DrawingError, match=words):
         draw(drawing())
+
+
+# The picture of the first page
+
+
+def test_the_moving_picture_has_every_word_of_the_recorded_verdict():
+    text = (FIGURES / "start_deadlock.svg").read_text(encoding="utf-8")
+    shown = unescape(" ".join(re.findall(r"<text [^>]*>([^<]*)</text>", text)))
+    recorded = ROOT / "docs" / "transcripts" / "using_check_deadlock.txt"
+    *lines, _status, _footer = recorded.read_text(encoding="utf-8").splitlines()
+    assert " ".join(" ".join(lines).split()) in " ".join(shown.split())
+    assert sum("waits in" in line for line in lines) == 4
+
+
+def test_the_moving_picture_stops_soon_and_is_still_where_motion_is_not_wanted():
+    text = (FIGURES / "start_deadlock.svg").read_text(encoding="utf-8")
+    delays = [float(delay) for delay in re.findall(r"animation-delay: ([\d.]+)s", text)]
+    assert len(delays) > 8 and max(delays) + 0.35 <= 5
+    assert "infinite" not in text
+    still = re.search(r"@media \(prefers-reduced-motion: reduce\).*", text)[0]
+    assert ".appears { animation: none }" in still

@@ -117,11 +117,14 @@ def test_read_the_docs_needs_no_torch():
     }
 
 
-def test_our_font_stands_beside_its_licence():
+def test_our_fonts_stand_beside_their_licences():
     fonts = ROOT / "docs" / "_static" / "fonts"
-    assert list(fonts.glob("*.woff2"))
+    readme = (fonts / "README.txt").read_text()
+    for font in fonts.glob("*.woff2"):
+        assert font.stem in readme or font.stem.rsplit("-")[-2] + "-*" in readme
     assert "GUST" in (fonts / "GUST-FONT-LICENSE.txt").read_text()
-    assert "Changed:" in (fonts / "README.txt").read_text()
+    assert "SIL OPEN FONT LICENSE" in (fonts / "OFL-FONT-LICENSE.txt").read_text()
+    assert "Changed:" in readme
 
 
 def test_the_style_sheet_closes_what_it_opens():

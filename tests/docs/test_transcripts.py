@@ -4,11 +4,14 @@ import re
 import socket
 import subprocess
 import sys
+from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from tools import transcript_catalog, transcripts
+from tools.fresh_copy import fresh_copy
 from tools.transcript_catalog import FOLDER, Entry, TranscriptError
 
 CATALOG = transcript_catalog.load_catalog()
@@ -27,13 +30,34 @@ def programs_of(entry: Entry) -> set[str]:
     return {name for name in PROGRAMS if re.search(rf"\b{re.escape(name)}", text)}
 
 
-EVERY_ONE = [
-    pytest.param(
-        name,
-        marks=[pytest.mark.full, *([pytest.mark.nodes] if entry.needs_nodes else [])],
-    )
-    for name, entry in CATALOG.items()
-]
+# Those of 09 to 11 have numbers of jobs in them, which count on: a copy for each.
+LESSONS = [("01", "08"), ("12", "16")]
+
+
+def lessons(name: str) -> tuple[str, str] | None:
+    """The first and last of the lessons whose commands are typed in one clone."""
+    return next((some for some in LESSONS if some[0] <= name[:2] <= some[1]), None)
+
+
+def in_its_clone(name: str, entry: Entry):
+    """A case of the tests; conftest.py gives those of one clone to one worker."""
+    nodes = [pytest.mark.nodes] if entry.needs_nodes and not lessons(name) else []
+    number = "to".join(lessons(name) or (name,))
+    return pytest.param(name, marks=[pytest.mark.full, *nodes], id=f"{name}@{number}")
+
+
+# In the order in which somebody types them who reads page after page.
+PAGES = sorted((transcripts.ROOT / "docs" / "lessons").glob("*.rst"))
+SHOWN = re.findall(r"transcript:: (\w+)", "".join(p.read_text("utf-8") for p in PAGES))
+ORDER = sorted(CATALOG, key=lambda name: SHOWN.index(name) if name in SHOWN else -1)
+EVERY_ONE = [in_its_clone(name, CATALOG[name]) for name in ORDER]
+
+
+@pytest.fixture(scope="module")
+def clones():
+    """A copy of the tree for each of LESSONS, made when it is first needed."""
+    with ExitStack() as stack:
+        yield cache(lambda some: stack.enter_context(fresh_copy()) if some else None)
 
 
 def test_a_transcript_starts_every_program():
@@ -42,15 +66,27 @@ def test_a_transcript_starts_every_program():
 
 
 @pytest.mark.parametrize("name", EVERY_ONE)
-def test_command_still_prints_what_the_page_shows(name):
+def test_command_still_prints_what_the_page_shows(name, clones):
+    """Commands of lessons are typed page after page, in one folder."""
     entry = CATALOG[name]
     if missing := entry.missing_programs():
         pytest.skip(f"needs {', '.join(missing)}: sudo apt-get install the package")
-    difference = transcripts.check(entry)
+    difference = transcripts.check(entry, clones(lessons(name)))
     assert not difference, (
         f"record it again (python tools/transcripts.py record {name}) if the new "
         f"output is right:\n{difference}"
     )
+
+
+def test_every_transcript_of_a_lesson_is_on_a_page():
+    assert {name for name in CATALOG if lessons(name)} <= set(SHOWN)
+
+
+@pytest.mark.parametrize("name", [name for name in CATALOG if lessons(name)])
+def test_command_leaves_the_shell_in_which_it_is_typed_as_it_was(name):
+    for command in CATALOG[name].commands:
+        changed = re.search(r"(^|[;&] *)(cd|ulimit|export|set|source|alias) ", command)
+        assert not changed, f"{command}: put it in parentheses"
 
 
 def test_every_recorded_file_is_in_the_catalog():
@@ -103,6 +139,7 @@ def test_changed_output_is_shown_as_a_difference(folder):
     assert "-wrong" in difference and "+right" in difference
 
 
+@pytest.mark.full
 def test_declared_differences_count_on_both_sides_and_are_not_shown(folder):
     entry = Entry("pid", "echo pid $$ of 4", normalise=((r"pid \d+", "pid N"),))
     transcripts.record(entry)
@@ -138,6 +175,7 @@ def test_agent_that_leaves_last_may_say_so_and_nothing_else():
     assert transcripts.comparable(entry, failure) == failure.splitlines()
 
 
+@pytest.mark.full
 def test_lines_of_ranks_may_come_in_any_order(folder):
     forward = Entry("order", "echo a; echo b", sort_lines=True)
     transcripts.record(forward)
@@ -147,6 +185,7 @@ def test_lines_of_ranks_may_come_in_any_order(folder):
     assert transcripts.check(Entry("order", "echo a; echo b")) != ""
 
 
+@pytest.mark.full
 def test_failing_command_is_recorded_only_where_it_was_announced(folder):
     with pytest.raises(TranscriptError, match="status 3, expected 0"):
         transcripts.record(Entry("fails", "echo so; exit 3"))
@@ -155,6 +194,7 @@ def test_failing_command_is_recorded_only_where_it_was_announced(folder):
     assert "\n[exit status 3]\n" in (folder / "fails.txt").read_text()
 
 
+@pytest.mark.full
 def test_failed_recording_leaves_the_old_one(folder):
     transcripts.record(Entry("kept", "echo old"))
     before = (folder / "kept.txt").read_text()
@@ -164,6 +204,7 @@ def test_failed_recording_leaves_the_old_one(folder):
     assert [path.name for path in folder.iterdir()] == ["kept.txt"]
 
 
+@pytest.mark.full
 def test_hanging_command_is_ended_with_all_its_children(folder, tmp_path):
     mark = tmp_path / "still-alive"
     command = f"(sleep 4; touch {mark}) & sleep 100"
@@ -275,6 +316,7 @@ def test_file_that_was_typed_by_hand_is_refused(folder):
         transcripts.check(Entry("typed", "echo"))
 
 
+@pytest.mark.full
 def test_one_failure_does_not_stop_the_others(folder, capsys):
     (folder / "catalog.toml").write_text(
         '[[transcript]]\nname = "bad"\ncommand = "exit 1"\n'

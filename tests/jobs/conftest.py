@@ -10,12 +10,14 @@ import shutil
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from practice_cluster import Cluster, missing
+from tests.jobs import which_pbs
 from tools.fresh_copy import tree_files
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -109,6 +111,8 @@ class Submitter:
 @pytest.fixture(scope="module")
 def cluster():
     """Four nodes with 4 CPUs and 2 GPUs each, for all tests of a file."""
+    if which_pbs.REAL:
+        pytest.skip("needs the practice cluster, and WORKSHOP_PBS=real is another one")
     if reasons := missing():
         pytest.skip(f"no practice cluster: {'; '.join(reasons)}")
     place = tempfile.TemporaryDirectory(prefix="jobs-", dir="/tmp")  # a short path
@@ -117,15 +121,39 @@ def cluster():
         yield cluster
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config):
+    """On a real cluster, temporary folders are where all hosts see them."""
+    if which_pbs.REAL and not config.option.basetemp:
+        config.option.basetemp = ROOT / ".workshop" / "pbs_tests"
+        config.option.basetemp.parent.mkdir(exist_ok=True)
+
+
+@pytest.fixture(scope="module")
+def start_pbs(request):
+    """``start_pbs(**offer)``: the rehearsal with this offer, or the PBS on PATH."""
+    if not which_pbs.REAL:
+        return partial(which_pbs.Played, request.getfixturevalue("cluster"))
+    if reason := which_pbs.why_not():
+        pytest.skip(reason)
+    return lambda **offer: which_pbs.RealPbs()
+
+
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory) -> Path:
-    """A copy of the working tree, as a clone would be, with the environment."""
+    """A copy of the working tree, as a clone would be, with the environment.
+
+    The digits network is a narrow one, so that a training takes a moment.
+    """
     folder = tmp_path_factory.mktemp("workshop")
     for name in tree_files():
         target = folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, target)
-    (folder / ".venv").symlink_to(Path(sys.executable).parent.parent)
+    data = folder / "src" / "common" / "data.py"
+    data.write_text(re.sub(r"^WIDTH = \d+", "WIDTH = 16", data.read_text(), flags=re.M))
+    warm = Path(sys.executable).parent.parent  # of this machine alone
+    (folder / ".venv").symlink_to(sys.prefix if which_pbs.REAL else warm)
     return folder
 
 

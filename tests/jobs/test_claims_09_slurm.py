@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from practice_cluster.cli import cluster
+
 pytestmark = pytest.mark.full
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -42,6 +44,14 @@ def sbatch(submit, checkout):
         submit.look,
     )
     return run
+
+
+def test_up_gives_as_many_nodes_as_the_page_says():
+    up = cluster.commands["up"]
+    default = {option.name: option.default for option in up.params}
+    assert (default["nodes"], default["cpus"], default["gpus"]) == (4, 4, 2)
+    said = "``up`` gives you four nodes, and each claims 4 CPUs and 2 GPUs"
+    assert said in " ".join(PAGE.split())
 
 
 def bash(*lines):

@@ -3,6 +3,7 @@
 Each docstring says what was seen; the seconds of PBS are divided by FACTOR here.
 """
 
+import os
 import re
 import signal
 import subprocess
@@ -19,6 +20,7 @@ from practice_cluster.rehearsal.request import read_request
 
 pytestmark = pytest.mark.full
 
+ROOT = Path(__file__).resolve().parents[2]
 FACTOR = 10
 HOSTS = ["n1", "n2", "n3"]
 
@@ -45,6 +47,9 @@ PLACED = [
     ("-lselect=2:ncpus=2:ngpus=2", "1 1", 2),
     ("-lncpus=4 -lngpus=4 -lmem=10GB", "1", 4),
     ("-lnodes=2:ppn=2", "1 1 2 2", 2),
+    ("-lselect=1:host=node03+1:host=node02:mpiprocs=2", "3 2 2", 1),
+    ("-lselect=2:ncpus=2 -lplace=scatter:excl", "1 2", 2),
+    ("-lselect=2:ncpus=2 -lplace=excl", "1 1", 2),
 ]
 
 
@@ -74,6 +79,7 @@ TOO_FEW_HOSTS = "Can Never Run: Not enough total nodes available"
     [
         ("-lncpus=16 -lngpus=8", SHORT_OF_CORES),
         ("-lselect=4 -lplace=scatter", TOO_FEW_HOSTS),
+        ("-lselect=1:ncpus=1:host=n9", SHORT_OF_CORES),
     ],
 )
 def test_impossible_request_stays_in_the_queue(options, comment):
@@ -84,25 +90,57 @@ def test_impossible_request_stays_in_the_queue(options, comment):
     assert why_not(request.chunks, request.place, capacity) == comment
 
 
-CONFLICT = '"-lresource=" cannot be used with "select" or "place"'
+CONFLICT = '"-lresource=" cannot be used with "select" or "place", resource is: '
+ILLEGAL = "Illegal attribute or resource value Resource_List"
 REFUSED = [
-    ("-lnodes=2:ppn=2:gpus=2", "node(s) specification error"),
-    ("-lselect=2 -lncpus=2", CONFLICT),
-    ("-lselect=2 -lngpus=2", CONFLICT),
-    ("-lstorage=scratch/ab12", "Unknown resource Resource_List.storage"),
-    ("-lwd", "Unknown resource Resource_List.wd"),
-    ("-ljobfs=10GB", "Unknown resource Resource_List.jobfs"),
-    ("-qgpu", "Unknown queue"),
+    ("-lnodes=2:ppn=2:gpus=2", "node(s) specification error", 1),
+    ("-lselect=2 -lncpus=2", f"{CONFLICT}ncpus", 5),
+    ("-lselect=2 -lngpus=2", f"{CONFLICT}ngpus", 5),
+    ("-lselect=2 -lnodes=2", "Cannot be used with select or place: nodes", 6),
+    ("-lplace=pack -lnodes=2", "Cannot be used with select or place: nodes", 6),
+    ("-lstorage=scratch/ab12", "Unknown resource Resource_List.storage", 187),
+    ("-lwd", "Unknown resource Resource_List.wd", 187),
+    ("-ljobfs=10GB", "Unknown resource Resource_List.jobfs", 187),
+    ("-lselect=1:ncpus=two", f"{ILLEGAL}.ncpus", 166),
+    ("-lwalltime=long", f"{ILLEGAL}.walltime", 166),
+    ("-qgpu", "Unknown queue", 170),
 ]
 
 
-@pytest.mark.parametrize(("options", "words"), REFUSED)
-def test_refusals_use_the_words_of_pbs(options, words):
+@pytest.mark.parametrize(("options", "words", "status"), REFUSED)
+def test_refusals_use_the_words_of_pbs(options, words, status):
     """Forms of Torque and of one site are refused; a select forbids -l ncpus=."""
     with pytest.raises(Refused) as refused:
         asked(*options.split())
-    assert str(refused.value) == words
-    assert refused.value.status == (170 if "-q" in options else 1)
+    assert (str(refused.value), refused.value.status) == (words, status)
+
+
+def test_place_may_say_who_shares_a_host():
+    """place=scatter:excl; other words are refused."""
+    assert asked("-lplace=scatter:excl").whole
+    assert not asked("-lplace=scatter:shared").whole
+    with pytest.raises(Refused, match="place="):
+        asked("-lplace=scatter:mine")
+
+
+def test_page_says_what_was_seen():
+    """What the tests of this file hold the rehearsal to."""
+    page = " ".join((ROOT / "docs" / "lessons" / "10_pbs.rst").read_text().split())
+    shown = [words for options, words, _ in REFUSED if "=2 -l" in options]
+    for words in (shown[0], "Cannot be used with select or place: nodes"):
+        assert f"``{words}``" in page
+    for sentence in (
+        "The umask of a job is 0077",  # test_nobody_else_reads_what_a_job_writes
+        "it is a number such as ``40000001``",  # test_tasks_of_pbsdsh_have_...
+        "it refuses ``n2`` with 255",  # test_hosts_may_have_full_names
+        "in the script ``PBS_NODENUM`` is always 0",  # test_variables_of_a_job
+        "``nodes=2:ppn=2`` (Torque), without ``select``",
+        "Each new shell continues to count jobs",  # ..._from_the_command_line
+    ):
+        assert sentence in page, sentence
+    setup = (ROOT / "docs" / "setup.rst").read_text()
+    interactive = setup.split("$ qsub -I ")[1].splitlines()[1]
+    assert 'cd "$PBS_O_WORKDIR"' in interactive, "it opens in the home folder"
 
 
 def test_select_of_the_script_forbids_ncpus_on_the_command_line():
@@ -249,7 +287,7 @@ def test_tasks_of_pbsdsh_have_a_bare_environment(pbs, run):
     job = run(
         """\
         export LOST=1
-        pbsdsh -- bash -c 'env > env.$PBS_NODENUM; exit 3' > messages 2>&1
+        pbsdsh -- bash -c 'env > env.$PBS_NODENUM; exit 3' > messages
         echo status $?; cat messages
         """,
         *SCATTER,
@@ -258,14 +296,15 @@ def test_tasks_of_pbsdsh_have_a_bare_environment(pbs, run):
     envs = [variables((pbs.home / f"env.{k}").read_text()) for k in (0, 1)]
     for index, env in enumerate(envs):
         assert (env["PBS_JOBID"], env["PBS_NODENUM"]) == (job.id, str(index))
-        assert re.fullmatch("[0-9A-F]{8}", env["PBS_TASKNUM"])
+        assert env["PBS_TASKNUM"] == ("00000002", "40000001")[index]
         assert (env["GIVEN"], env["NCPUS"]) == ("1", "2")
         assert (env["PATH"], env["PWD"]) == ("/bin:/usr/bin", str(pbs.home))
         assert not {"LOST", "FROM_PROFILE"} & set(env)
     assert "PBS_NODEFILE" not in envs[0]
     assert envs[1]["PBS_NODEFILE"] == f"/var/spool/pbs/aux/{job.id}"
     assert job.output.startswith("status 0\n")
-    assert len(re.findall("task 0x[0-9a-f]{8} exit status 3", job.output)) == 2
+    said = [f"pbsdsh: task 0x0000000{k} exit status 3" for k in (0, 1)]
+    assert job.output.splitlines()[1:] == said
 
 
 def test_login_shell_gives_a_task_the_path_of_the_profile(pbs, run):
@@ -277,20 +316,32 @@ def test_login_shell_gives_a_task_the_path_of_the_profile(pbs, run):
 
 
 def test_pbsdsh_starts_a_task_for_each_line_of_the_node_file(run):
-    """One task per line; -n takes a line index, not a host index; -h host exists."""
+    """One task per line; -n takes a line index, not a host index, and wraps around;
+    -h (not in the release) starts one task; -c goes round the hosts."""
     job = run(
-        "pbsdsh hostname; pbsdsh -n 1 hostname; pbsdsh -h n2 hostname\n",
+        """\
+        pbsdsh hostname; sleep 0.2; pbsdsh -n 1 hostname; sleep 0.2
+        pbsdsh -n 7 hostname; sleep 0.2; pbsdsh -h n2 hostname; sleep 0.2
+        pbsdsh -c 5 hostname
+        """,
         *("-l", "select=2:mpiprocs=2", "-l", "place=scatter"),
     )
     names = job.output.split()
     assert sorted(names[:4]) == ["n1", "n1", "n2", "n2"]
-    assert names[4:] == ["n1", "n2", "n2"]
+    assert names[4:7] == ["n1", "n2", "n2"]
+    assert sorted(names[7:]) == ["n1", "n1", "n1", "n2", "n2"]
 
 
 def test_pbsdsh_wants_two_dashes_before_a_command_with_options(run):
-    """`--` is needed as soon as the command has options; -u does not exist."""
-    job = run("pbsdsh bash -lc true; echo $?; pbsdsh -u hostname; echo $?\n")
-    assert job.output.split() == ["2", "2"]
+    """`--` is needed as soon as the command has options; -u does not exist. Usage
+    errors end with 1; `pbsdsh hostname -s` eats the -s."""
+    job = run(
+        """\
+        pbsdsh bash -lc true; echo $?; pbsdsh -u hostname; echo $?; pbsdsh; echo $?
+        pbsdsh hostname -s
+        """
+    )
+    assert job.output.split() == ["1", "1", "1", "n1"]
     assert "invalid option -- 'l'" in job.error
     assert "invalid option -- 'u'" in job.error
 
@@ -303,13 +354,13 @@ def test_relative_path_is_no_program_of_a_task(run):
         ./here; pbsdsh ./here
         """
     )
-    assert job.output == "yes\n"
-    assert "exit status 254" in job.error
+    assert job.output == "yes\npbsdsh: task 0x00000000 exit status 254\n"
 
 
 def test_pbs_tmrsh_returns_the_exit_status_of_a_program(run):
     """5 -> 5, kill -9 -> 9; `pbs_tmrsh h 'a; b'` -> 254; arguments arrive verbatim;
-    localhost is refused, an address is not; stdin is not passed."""
+    localhost, a foreign host and no program are refused with 255, an address is not;
+    stdin is not passed."""
     job = run(
         r"""
         pbs_tmrsh n2 /bin/sh -c 'exit 5'; echo $?
@@ -320,11 +371,13 @@ def test_pbs_tmrsh_returns_the_exit_status_of_a_program(run):
         pbs_tmrsh n2 printf '[%s]\n' 'a  b' '$HOME' --; sleep 0.2
         echo lost | pbs_tmrsh n2 cat
         pbs_tmrsh n3 hostname; echo $?
+        pbs_tmrsh n2; echo $?
         """,
         *SCATTER,
     )
-    expected = ["5", "9", "254", "1", "n2", "[a  b]", "[$HOME]", "[--]", "1"]
+    expected = ["5", "9", "254", "255", "n2", "[a  b]", "[$HOME]", "[--]", "255", "255"]
     assert job.output.splitlines() == expected
+    assert f'pbs_tmrsh: host "n3" is not a node in job <{job.id}>\n' in job.error
     assert "No such file" in job.error
 
 
@@ -336,6 +389,16 @@ def test_ssh_gives_nothing_of_the_job(pbs, run):
     env = variables("\n".join(lines))
     assert env["PATH"] == "/usr/local/bin:/usr/bin:/bin:/usr/games"
     assert not [n for n in env if n.startswith("PBS") or n in ("A", "NCPUS", "TMPDIR")]
+
+
+def test_nobody_else_reads_what_a_job_writes(run, tmp_path):
+    """umask is 0077 in jobs and tasks, output files are 0600; -W umask=022 changes
+    both."""
+    wider = ("-W", "umask=022")
+    for options, mask, rights in (((), 0o077, 0o600), (wider, 0o022, 0o644)):
+        job = run("umask; pbsdsh -- sh -c umask\n", *options)
+        assert [int(text, 8) for text in job.output.split()] == [mask, mask]
+        assert job.output_path.stat().st_mode & 0o777 == rights
 
 
 def test_temporary_folder_is_on_every_host_and_removed(pbs, run):
@@ -559,7 +622,115 @@ def test_exit_statuses(run):
     assert run("#!/no/such/shell\ntrue\n").exit_status == 127
 
 
+def qstat_full(pbs, job_id):
+    return pbs.run("qstat", "-xf", job_id).stdout
+
+
+@pytest.fixture
+def patient(cluster, tmp_path):
+    """A rehearsal of its own, in which a host that fails is soon noticed."""
+    delays = Delays(output=0, rerun=0, host_lost=1.5)
+    with Rehearsal(cluster, hosts=HOSTS, home=tmp_path, delays=delays) as pbs:
+        yield pbs
+        for host in list(pbs.lost):
+            pbs.restore(host)
+
+
+WAITS_ONCE = """\
+cd $PBS_O_WORKDIR
+echo run on $(cat $PBS_NODEFILE)
+[ ! -e up ] || exit 0
+touch up
+while true; do pbs_tmrsh n2 /bin/sleep 1000; echo came back; done
+"""
+
+
+def test_qrerun_starts_a_job_again(patient, tmp_path):
+    """qrerun is for operators; SIGKILL at once, the same id, run_count 2, output is
+    appended. A user is not authorized (159); -r n refuses."""
+    (tmp_path / "job.pbs").write_text(WAITS_ONCE)
+    job_id = patient.qsub(*SCATTER, "job.pbs", cwd=tmp_path)
+    wait_for(tmp_path / "up")
+    done = patient.run("qrerun", job_id)
+    said = f"qrerun: Unauthorized Request  {job_id}\n"
+    assert (done.returncode, done.stderr) == (159, said)
+    patient.rerun(job_id)
+    job = patient.wait(job_id, 60)
+    assert (job.exit_status, job.output) == (0, "run on n1 n2\n" * 2)
+    assert "    run_count = 2\n" in qstat_full(patient, job_id)
+    (tmp_path / "up").unlink()
+    fixed = patient.qsub(*SCATTER, "-r", "n", "job.pbs", cwd=tmp_path)
+    wait_for(tmp_path / "up")
+    with pytest.raises(ValueError, match="cannot be run again"):
+        patient.rerun(fixed)
+
+
+def test_job_that_loses_a_host_runs_again_elsewhere(patient, tmp_path):
+    """The job hangs, is requeued, has the same id, runs on other hosts; the output of
+    its first run is lost."""
+    (tmp_path / "job.pbs").write_text(WAITS_ONCE)
+    job_id = patient.qsub(*SCATTER, "job.pbs", cwd=tmp_path)
+    wait_for(tmp_path / "up")
+    patient.lose("n2")
+    assert "state = down" in patient.run("pbsnodes", "-a").stdout
+    job = patient.wait(job_id, 60)
+    assert (job.exit_status, job.output) == (0, "run on n1 n3\n")
+    assert "    run_count = 2\n" in qstat_full(patient, job_id)
+
+
+@pytest.mark.parametrize("host", ["n1", "n2"])
+def test_job_with_r_n_ends_when_it_loses_a_host(patient, tmp_path, host):
+    """With `-r n`: Exit_status -14, ends; afterany runs."""
+    (tmp_path / "job.pbs").write_text(WAITS_ONCE)
+    job_id = patient.qsub(*SCATTER, "-r", "n", "job.pbs", cwd=tmp_path)
+    (tmp_path / "next.pbs").write_text("true\n")
+    after = f"depend=afterany:{job_id}"
+    following = patient.qsub("-W", after, "next.pbs", cwd=tmp_path)
+    wait_for(tmp_path / "up")
+    patient.lose(host)
+    assert patient.wait(job_id, 60).exit_status == -14
+    assert patient.wait(following, 60).exit_status == 0
+
+
+def test_excl_has_its_hosts_alone(patient, tmp_path):
+    (tmp_path / "job.pbs").write_text("sleep 1000\n")
+    shape = "-l", "select=3:ncpus=1", "-l"
+    for place in ("place=scatter:excl", "place=scatter", "place=scatter:excl"):
+        patient.qsub(*shape, place, "job.pbs", cwd=tmp_path)
+    assert [job.state for job in patient.jobs] == ["R", "Q", "Q"]
+    patient.run("qdel", "1", "3")
+    patient.wait("2", 60, "R")
+
+
+def test_hosts_may_have_full_names(cluster, tmp_path):
+    """Node file with full names, vnodes stay short: pbs_tmrsh takes n2.hpc.test and the
+    address, refuses n2."""
+    (tmp_path / "job.pbs").write_text(
+        "cat $PBS_NODEFILE; hostname; getent hosts n2 | tr -s ' '\n"
+        "for host in n2.hpc.test 10.77.0.12 n2; do pbs_tmrsh $host hostname; echo $?\n"
+        "  sleep 0.2; done; pbsdsh -h n1.hpc.test hostname\n"
+    )
+    offer = {"hosts": HOSTS, "home": tmp_path, "domain": "hpc.test"}
+    with Rehearsal(cluster, **offer) as pbs:
+        job = pbs.wait(pbs.qsub(*SCATTER, "job.pbs", cwd=tmp_path), 60)
+        assert "exec_host = n1/0+n2/0\n" in qstat_full(pbs, job.id)
+    names = ["n1.hpc.test", "n2.hpc.test", "n1", "10.77.0.12 n2.hpc.test n2"]
+    tasks = ["n2", "0", "n2", "0", "255", "n1"]
+    assert job.output.splitlines() == names + tasks
+
+
 # Output
+
+
+def test_blocking_qsub_returns_before_the_output_is_there(cluster, tmp_path):
+    """The file came 65 to 110 ms later."""
+    (tmp_path / "job.pbs").write_text("echo out\n")
+    late = Delays(output=2)
+    with Rehearsal(cluster, hosts=HOSTS, home=tmp_path, delays=late) as pbs:
+        pbs.run("qsub", "-W", "block=true", "job.pbs", cwd=tmp_path)
+        assert not (tmp_path / "job.pbs.o1").exists()
+        assert pbs.wait("1").output == "out\n"
+    assert (tmp_path / "job.pbs.o1").exists()
 
 
 def test_output_is_copied_after_the_end(pbs, submit, tmp_path):
@@ -704,7 +875,7 @@ def test_qstat_shows_what_scripts_read(pbs, run):
         assert f"    Resource_List.{line}\n" in shown
     assert "    Exit_status = 4\n" in shown
     assert "Job has finished" in pbs.run("qstat", job.id).stderr
-    assert pbs.run("qstat", "9999").stderr == "qstat: Unknown Job Id 9999\n"
+    assert pbs.run("qstat", "9999").stderr == "qstat: Unknown Job Id 9999.head\n"
 
 
 def test_script_may_come_from_stdin(pbs, tmp_path):
@@ -730,17 +901,47 @@ def test_every_command_says_that_it_is_a_rehearsal(pbs):
 
 
 def test_rehearsal_from_the_command_line(cluster, tmp_path):
-    """`python -m practice_cluster.rehearsal COMMAND` has the commands on its PATH."""
-    words = [sys.executable, "-m", "practice_cluster.rehearsal"]
-    words += [
-        "--state",
-        cluster.state,
-        "sh",
-        "-c",
-        f"cd {tmp_path}; echo hostname | qsub; exit 5",
-    ]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stdout) == (5, "1.head\n"), done.stderr
+    """`python -m practice_cluster.rehearsal COMMAND` has the commands on its PATH.
+
+    The second one, which is left while its job starts tasks, counts on.
+    """
+    words = [sys.executable, "-m", "practice_cluster.rehearsal", "--state"]
+    words += [cluster.state, "sh", "-c"]
+    tasks = "touch $PBS_O_WORKDIR/up; while true; do pbs_tmrsh n1 /bin/true; done"
+    (tmp_path / "tasks.pbs").write_text(tasks)
+    for command, printed in {
+        "echo hostname | qsub; exit 5": "1.head\n",
+        "qsub tasks.pbs; until [ -e up ]; do sleep 0.1; done; exit 5": "2.head\n",
+    }.items():
+        done = subprocess.run(
+            [*words, command],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert (done.returncode, done.stdout, done.stderr) == (5, printed, "")
+
+
+def test_command_of_a_rehearsal_that_ends_is_no_fault(cluster, tmp_path, capfd):
+    """A task that is asked for when nothing can be started any more."""
+    (tmp_path / "job.pbs").write_text("pbs_tmrsh n1 /bin/true\n")
+    with Rehearsal(cluster, hosts=HOSTS, home=tmp_path) as pbs:
+        begin = pbs.tasks.start
+
+        def start(host, argv, *more):
+            if argv[0] == "/bin/true":
+                pbs.tasks.closed = True
+            return begin(host, argv, *more)
+
+        pbs.tasks.start = start
+        pbs.qsub("job.pbs", cwd=tmp_path)
+        end = time.monotonic() + 20
+        while not pbs.tasks.closed:
+            assert time.monotonic() < end
+            time.sleep(0.02)
+    assert capfd.readouterr().err == ""
 
 
 def test_session_is_killed_until_none_is_left(monkeypatch):

@@ -6,10 +6,12 @@ import shutil
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from grader.jobs import sites
 from practice_cluster.rehearsal import Delays, Rehearsal
 from practice_cluster.rehearsal.request import read_directives, read_request
 
@@ -87,7 +89,7 @@ def test_default_request_fits_a_plain_openpbs(name):
 
 
 @pytest.fixture(scope="module")
-def pbs(cluster, checkout, tmp_path_factory):
+def offer(checkout, tmp_path_factory):
     """Three hosts; a home of its own, in which Open MPI may be started by root."""
     home = tmp_path_factory.mktemp("home")
     allow = "OMPI_ALLOW_RUN_AS_ROOT"
@@ -97,14 +99,18 @@ def pbs(cluster, checkout, tmp_path_factory):
         (checkout / f"says_host_{name}.py").write_text(text)
     (checkout / "fails.py").write_text(FAILS)
     (checkout / "nothing.py").write_text("")
-    with Rehearsal(
-        cluster,
-        hosts=["n1", "n2", "n3"],
-        ngpus=4,
-        home=home,
-        delays=Delays().divided_by(10),
-        ssh=True,
-    ) as pbs:
+    return {
+        "hosts": ["n1", "n2", "n3"],
+        "ngpus": 4,
+        "home": home,
+        "ssh": True,
+        "numbers": checkout / ".workshop" / "pbs_jobs",
+    }
+
+
+@pytest.fixture(scope="module")
+def pbs(start_pbs, offer):
+    with start_pbs(**offer, delays=Delays().divided_by(10)) as pbs:
         yield pbs
 
 
@@ -124,13 +130,18 @@ def submit(pbs, checkout):
 def one_device(tmp_path_factory):
     """Right answers of 359 after the same training by one process."""
     done = subprocess.run(
-        [sys.executable, ROOT / "src/01_single_device.py", "3", "3"],
+        [sys.executable, ROOT / "src/01_single_device.py", "3", "3", "--width=16"],
         cwd=tmp_path_factory.mktemp("one"),
         capture_output=True,
         text=True,
         timeout=LIMIT,
     )
     return correct(done.stdout)
+
+
+def needs_gpus(pbs, number):
+    if pbs.real and not pbs.gpus:
+        pytest.skip(f"no host of this PBS has {number} GPU(s)")
 
 
 @pytest.mark.parametrize(
@@ -144,6 +155,8 @@ def test_many_hosts_train_as_one_device(
     variables: dict = {"EPOCHS": 3, "SAVE_EVERY": 3}
     variables["ARGS"] = f"--batch-size {32 // (hosts * per_host)}"
     if (hosts, per_host) != (2, 2):  # what the scripts ask for by themselves
+        if hosts > len(pbs.hosts):
+            pytest.skip(f"pbsnodes has {len(pbs.hosts)} free hosts of {hosts}")
         options = ["-l", f"select={hosts}:ncpus=1", "-l", "place=scatter"]
     jobs = {
         launcher: submit(
@@ -158,7 +171,7 @@ def test_many_hosts_train_as_one_device(
         job = pbs.wait(job_id, LIMIT)
         assert job.exit_status == 0, (launcher, job.output)
         assert places(job.output) == at_least_once_a_rank(hosts, per_host)
-        on = dict(re.findall(r"^rank (\d) is on (n\d)$", job.output, re.M))
+        on = dict(re.findall(r"^rank (\d) is on (\S+)$", job.output, re.M))
         names = [on[str(rank)] for rank in range(hosts * per_host)]
         assert len(set(names)) == hosts, (launcher, names)
         assert all(names.count(name) == per_host for name in names)
@@ -166,7 +179,28 @@ def test_many_hosts_train_as_one_device(
         assert (checkout / "snapshots" / f"job{job.id}.pt").exists()
 
 
+def test_launchers_find_hosts_by_their_full_names(cluster, checkout, offer):
+    """Where the node file has n1.hpc.test: pbs_tmrsh refuses n1, mpirun says n1."""
+    given = "EPOCHS=1,SAVE_EVERY=1,RANKS_PER_NODE=1,SCRIPT=says_host_"
+    with Rehearsal(cluster, **offer, domain="hpc.test") as pbs:
+        jobs = {
+            launcher: pbs.qsub(
+                *("-v", f"{given}{trained}.py"),
+                f"job_scripts/multinode_{launcher}.pbs",
+                cwd=checkout,
+            )
+            for launcher, trained in LAUNCHERS.items()
+        }
+        for launcher, job_id in jobs.items():
+            job = pbs.wait(job_id, LIMIT)
+            assert job.exit_status == 0, (launcher, job.output)
+            assert "1 rank(s) on each of n1.hpc.test n2.hpc.test, " in job.output
+            on = set(re.findall(r"^rank \d is on (n\d)$", job.output, re.M))
+            assert on == {"n1", "n2"}, launcher
+
+
 def test_one_host_starts_a_rank_for_each_gpu(pbs, submit, one_device):
+    needs_gpus(pbs, 2)
     job_id = submit(
         "distributed_data_parallel",
         *("-l", "select=1:ncpus=2:ngpus=2"),
@@ -176,27 +210,30 @@ def test_one_host_starts_a_rank_for_each_gpu(pbs, submit, one_device):
     )
     job = pbs.wait(job_id, LIMIT)
     assert job.exit_status == 0, job.output
-    assert f"Job {job.id}: 2 rank(s) on n1\n" in job.output
-    assert "on 2 ranks, each on CPU, 1 thread," in job.output
+    assert f"Job {job.id}: 2 rank(s) on {job.hosts[0]}\n" in job.output
+    assert "on 2 ranks, each on " in job.output
     assert abs(correct(job.output) - one_device) <= NEAR
 
 
 def test_number_of_ranks_comes_from_the_request(pbs, submit):
     """One for each GPU, else for each CPU; a host that is named twice counts once."""
+    needs_gpus(pbs, 1)
     scatter = ("-l", "place=scatter")
     jobs = {
         submit("multinode_torchrun", "-l", select, *scatter, SCRIPT="nothing.py"): ranks
         for select, ranks in {
-            "select=2:ncpus=4:ngpus=1": "1 rank(s) on each of n1 n2",
-            "select=3:ncpus=2:mpiprocs=2": "2 rank(s) on each of n1 n2 n3",
+            "select=2:ncpus=4:ngpus=1": 1,
+            "select=2:ncpus=2:mpiprocs=2": 2,
         }.items()
     }
     for job_id, ranks in jobs.items():
         job = pbs.wait(job_id, LIMIT)
         assert job.exit_status == 0, job.output
         number = int(job_id.split(".")[0])
-        meeting = f"meeting at n1:{20000 + number * 11 % 10000}"
-        assert f"Job {job_id}: {ranks}, {meeting}\n" in job.output
+        names = job.distinct_hosts
+        begin = rf"^Job {job_id}: {ranks} rank\(s\) on each of {names[0]}"
+        assert re.search(rf"{begin}\S* {names[1]}", job.output, re.M), job.output
+        assert f":{20000 + number * 11 % 10000}\n" in job.output
 
 
 def test_members_of_an_array_have_ports_of_their_own(pbs, submit):
@@ -224,7 +261,7 @@ def test_failing_rank_gives_the_job_its_exit_status(pbs, submit, name, status):
     assert "this rank fails\n" in job.output
     end = time.monotonic() + LIMIT
     for host in job.distinct_hosts:
-        while "fails.py" in pbs.cluster.run(["ps", "-eo", "args"], node=host).stdout:
+        while "fails.py" in pbs.processes(host):
             assert time.monotonic() < end, f"a rank outlives its job on {host}"
             time.sleep(0.1)
 
@@ -232,8 +269,8 @@ def test_failing_rank_gives_the_job_its_exit_status(pbs, submit, name, status):
 def beside_stubs(folder, words, **variables):
     """What ``words`` do beside an mpirun and a pbs_tmrsh that print their words."""
     stubs, nodes = folder / "stubs", folder / "nodes"
-    stubs.mkdir()
-    for name in ("mpirun", "pbs_tmrsh", "qstat"):
+    stubs.mkdir(exist_ok=True)
+    for name in {"mpirun", "pbs_tmrsh", "qstat"} - {p.name for p in stubs.iterdir()}:
         (stubs / name).write_text("#!/bin/sh\nprintf '%s\\n' \"$@\"\n")
         (stubs / name).chmod(0o755)
     nodes.write_text(variables.pop("NODES"))
@@ -262,6 +299,36 @@ def test_mpirun_passes_on_the_network_and_refuses_a_folder_with_a_space(tmp_path
     refused = beside_stubs(tmp_path / "my work", script, **network)
     assert refused.returncode == 2
     assert refused.stderr.endswith("/my work: its name has a space\n")
+
+
+CHUNKS = {  # on the hosts of the node file -> ranks on each
+    "n1\nn1\n": ("select=2:ncpus=2 on one host", 4),
+    "n1\nn2\n": ("place=scatter", 2),
+    "n1\nn1\nn2\nn2\n": ("mpiprocs=2", 2),
+}
+
+
+@pytest.mark.parametrize("nodes", CHUNKS, ids=lambda nodes: CHUNKS[nodes][0])
+def test_all_cores_of_a_host_get_a_rank(nodes, tmp_path):
+    """qstat has the sum over all chunks, NCPUS is that of one chunk."""
+    (tmp_path / "stubs").mkdir()
+    qstat = tmp_path / "stubs" / "qstat"
+    qstat.write_text("#!/bin/sh\necho '    Resource_List.ncpus = 4'\n")
+    qstat.chmod(0o755)
+    (tmp_path / "job_scripts").symlink_to(ROOT / "job_scripts")
+    hosts = len(set(nodes.split()))
+    for launcher in LAUNCHERS:
+        script = ["bash", ROOT / "job_scripts" / f"multinode_{launcher}.pbs"]
+        done = beside_stubs(tmp_path, script, NODES=nodes)
+        ranks = CHUNKS[nodes][1]
+        assert f": {ranks} rank(s) on each of n1" in done.stdout, (launcher, done)
+    script = ["bash", ROOT / "job_scripts" / "distributed_data_parallel.pbs"]
+    done = beside_stubs(tmp_path, script, NODES=nodes, SCRIPT="fails.py")
+    if hosts == 1:
+        assert "12.head: 4 rank(s) on " in done.stdout
+    else:
+        assert done.returncode == 2
+        assert done.stderr.startswith("on 2 hosts, use ")
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
@@ -333,8 +400,8 @@ def test_ssh_script_trains_by_way_of_a_real_sshd(cluster, checkout, sshd, tmp_pa
         SAYS_HOST.replace("NAME", "08_multinode_torchrun")
     )
     given = "EPOCHS=1,SAVE_EVERY=1,RANKS_PER_NODE=1,SCRIPT=says_host.py"
-    given += f",SNAPSHOT={tmp_path}/by_ssh.pt"  # this server counts jobs from 1 again
-    with Rehearsal(cluster, hosts=["n1", "n2"], home=home) as pbs:
+    offer = {"hosts": ["n1", "n2"], "numbers": checkout / ".workshop" / "pbs_jobs"}
+    with Rehearsal(cluster, **offer, home=home) as pbs:
         script = "job_scripts/multinode_ssh.pbs"
         job = pbs.wait(pbs.qsub("-v", given, script, cwd=checkout), LIMIT)
     said = job.output + (tmp_path / "sshd.log").read_text()
@@ -342,6 +409,47 @@ def test_ssh_script_trains_by_way_of_a_real_sshd(cluster, checkout, sshd, tmp_pa
     assert "Accepted publickey" in said
     assert re.findall(r"is on (n\d)$", job.output, re.M) in (["n1", "n2"], ["n2", "n1"])
     assert places(job.output) == {(0, 0, 0), (1, 0, 1)}
+
+
+# A host fails
+
+
+@pytest.fixture
+def fragile(cluster, offer):
+    """A rehearsal in which a host that fails is soon noticed."""
+    delays = replace(Delays().divided_by(10), host_lost=1)
+    with Rehearsal(cluster, **offer, delays=delays) as pbs:
+        yield pbs
+        for host in list(pbs.lost):
+            pbs.restore(host)
+
+
+def lose_after_a_save(pbs, checkout, name, snapshot):
+    """The job of a script whose second host has failed in its training."""
+    given = "EPOCHS=40,SAVE_EVERY=1"
+    job_id = pbs.qsub(*ONE_CORE, "-v", given, f"job_scripts/{name}.pbs", cwd=checkout)
+    wait_for_change(checkout / "snapshots" / snapshot.format(job_id), None)
+    pbs.lose("n2")
+    return pbs.wait(job_id, LIMIT)
+
+
+def test_job_that_loses_a_host_resumes_on_others(fragile, checkout):
+    job = lose_after_a_save(fragile, checkout, "multinode_torchrun", "job{}.pt")
+    assert (job.exit_status, job.run_count) == (0, 2), job.output
+    assert job.distinct_hosts == ["n1", "n3"]
+    assert "Resuming from" in job.output
+
+
+def test_chain_that_loses_a_host_has_one_successor(fragile, checkout):
+    """-r n: run again, the job would submit a second one beside it."""
+    job = lose_after_a_save(fragile, checkout, "chained", "chain{}.pt")
+    assert (job.exit_status, job.run_count) == (-14, 1)
+    last = fragile.wait(numbered(fragile, job.id, 1).id, LIMIT)
+    assert last.exit_status == 0, last.output
+    assert "Resuming from" in last.output
+    assert numbered(fragile, job.id, 2).hosts == []  # removed by the last
+    with pytest.raises(KeyError):
+        numbered(fragile, job.id, 3)
 
 
 # The chain
@@ -354,6 +462,12 @@ ONE_CORE = ("-l", "select=2:ncpus=1", "-l", "place=scatter")
 def numbered(pbs, job_id, k):
     """The job that was submitted ``k`` jobs later."""
     return pbs.job(str(int(job_id.split(".")[0]) + k))
+
+
+def asked_of(pbs, job_id):
+    """What ``qstat -xf`` says of a job."""
+    text = pbs.run("qstat", "-xf", job_id).stdout.replace("\n\t", "")
+    return dict(re.findall(r"(?m)^    (\S+) = (.*)$", text))
 
 
 def successor(pbs, job_id):
@@ -387,13 +501,15 @@ def test_chain_of_three_jobs_equals_one_long_job(pbs, submit, checkout):
         seen = wait_for_change(snapshot, seen)
         pbs.expire(job.id)
         assert pbs.wait(job.id, 60).exit_status == -29
-        assert f"told to end, {numbered(pbs, first, k + 1).id} goes on" in job.output
+        said = pbs.job(job.id).output
+        assert f"told to end, {numbered(pbs, first, k + 1).id} goes on" in said
     last = pbs.wait(numbered(pbs, first, 2).id, LIMIT)
     assert last.exit_status == 0, last.output
     assert "Resuming from" in last.output
     assert numbered(pbs, first, 3).hosts == [], "the successor was not removed"
-    asked = (last.request.walltime, last.request.chunks[0].amount.ncpus)
-    assert asked == (7 * 60, 1), "the successors asked for something else"
+    asked = asked_of(pbs, last.id)
+    assert asked["Resource_List.walltime"] == "00:07:00"
+    assert asked["Resource_List.select"] == "2:ncpus=1"
     with pytest.raises(KeyError):
         numbered(pbs, first, 4)
 
@@ -406,6 +522,52 @@ def test_chain_of_three_jobs_equals_one_long_job(pbs, submit, checkout):
         [*compare, snapshot], cwd=checkout, capture_output=True, text=True
     )
     assert "Equal in every bit" in done.stdout, done.stdout
+
+
+@pytest.fixture
+def house(checkout):
+    """The checkout, in which no site is chosen afterwards."""
+    yield checkout
+    sites.forget(checkout)
+
+
+def test_chain_keeps_the_project_and_the_request(pbs, submit, house):
+    """The successor has all options of the site, and what its job was asked for."""
+    sites.choose(house, "plain_pbs", ("PROJECT=ab12", "QUEUE=other"))
+    asked = ("-P", "ab12", *ONE_CORE, "-l", "walltime=00:07:00")
+    first = submit("chained", *asked, SCRIPT="fails.py", RANKS_PER_NODE=1)
+    pbs.wait(first, LIMIT)
+    for k in (0, 1):
+        asked = asked_of(pbs, numbered(pbs, first, k).id)
+        assert asked["project"] == "ab12"
+        assert asked["Resource_List.walltime"] == "00:07:00"
+        assert asked["Resource_List.place"] == "scatter"
+        assert asked["Resource_List.select"] == "2:ncpus=1"
+
+
+def test_chain_asks_gadi_for_the_whole_job_again(tmp_path):
+    """A select= beside ncpus= would be refused."""
+    (tmp_path / "exercises").mkdir()
+    shutil.copy(ROOT / "exercises" / "catalog.toml", tmp_path / "exercises")
+    ignore = shutil.ignore_patterns("site.sh")
+    shutil.copytree(ROOT / "job_scripts", tmp_path / "job_scripts", ignore=ignore)
+    sites.choose(tmp_path, "nci_gadi", ("PROJECT=ab12",))
+    (tmp_path / "stubs").mkdir()
+    for name, does in {
+        "qstat": "echo '    Resource_List.walltime = 00:05:00'",
+        "qsub": 'echo "$*" > asked; cat "${@: -1}" >> asked; echo 13.head',
+        "qdel": "true",
+    }.items():
+        (tmp_path / "stubs" / name).write_text(f"#!/bin/bash\n{does}\n")
+        (tmp_path / "stubs" / name).chmod(0o755)
+    script = ["bash", tmp_path / "job_scripts" / "chained.pbs"]
+    done = beside_stubs(tmp_path, script, NODES="n1\nn2\n", PBS_O_QUEUE="gpuvolta")
+    assert ", then 13.head\n" in done.stdout, done
+    words, *copy = (tmp_path / "asked").read_text().splitlines()
+    assert words.startswith("-q gpuvolta -W depend=afterany:12.head -v SNAPSHOT=")
+    for line in ("-Pab12", "-lncpus=96", "-lwalltime=00:05:00", "-r n"):
+        assert f"#PBS {line}" in copy
+    assert "select=" not in "".join(x for x in copy if x.startswith("#PBS"))
 
 
 def test_chain_ends_where_a_job_fails_by_itself(pbs, submit):

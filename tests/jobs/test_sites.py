@@ -92,6 +92,12 @@ def test_settings_become_options_and_reach_the_job(house):
     assert {"--ntasks-per-node=4", "--cpus-per-task=8"} < set(options)
 
 
+def test_options_of_the_user_replace_those_of_the_site(house):
+    sites.choose(house, "plain_pbs", ("QUEUE=gpu", "PROJECT=ab12"))
+    own = ("-l", "select=1:ncpus=8", "-qfast", "-lwalltime=1,place=free")
+    assert sites.plan(house, PBS, own).command == ["qsub", "-Pab12", *own, PBS]
+
+
 def test_gadi_gets_resources_of_the_whole_job_and_no_select(house):
     sites.choose(house, "nci_gadi", ("PROJECT=ab12", "STORAGE=gdata/ab12"))
     planned = sites.plan(house, PBS)

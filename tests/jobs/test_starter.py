@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from practice_cluster.rehearsal import Delays, Rehearsal
+from practice_cluster.rehearsal import Delays
 
 pytestmark = pytest.mark.full
 
@@ -71,10 +71,10 @@ def test_signal_before_the_limit_saves_and_the_requeued_job_resumes(program, sub
 
 
 @pytest.fixture(scope="module")
-def pbs(cluster, tmp_path_factory):
+def pbs(start_pbs, tmp_path_factory):
     home = tmp_path_factory.mktemp("home")
     hosts, delays = ["n1", "n2"], Delays().divided_by(10)
-    with Rehearsal(cluster, hosts=hosts, home=home, delays=delays) as pbs:
+    with start_pbs(hosts=hosts, home=home, delays=delays) as pbs:
         yield pbs
 
 

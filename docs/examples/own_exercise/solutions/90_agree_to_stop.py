@@ -1,7 +1,7 @@
 """Stop training early, on all ranks in the same step or on none.
 
 Each rank has the loss of its own validation samples. If every rank decided by its own
-loss, some would leave the training loop and the others would wait for them for ever.
+loss, some would leave the training loop, and the others would wait for them forever.
 
 Check your answer with: workshop check 90_agree_to_stop
 

@@ -28,7 +28,7 @@ def test_unequal(exercise, rank, world_size, seed):
 
 
 @pytest.mark.ranks(3)
-def test_one_number_travels(exercise, rank, ledger):
+def test_one_number_is_enough(exercise, rank, ledger):
     """One number per rank is enough."""
     expect.equal(exercise.should_stop(float(rank), 10.0), True, "should_stop")
     passed = sum(row.numel for row in ledger.rows)

@@ -1,0 +1,123 @@
+"""What the first page says of the course as a whole: its time, its paths, its address.
+
+``.. course-time::`` is a sentence with the sums of all lessons' minutes.
+``.. learning-paths::`` shows the ``[[path]]`` entries of ``exercises/catalog.toml`` as
+cards: their stations in order, their hours, and the command that follows them.
+``.. clone::`` is the line that fetches the workshop, with the address from ``conf.py``.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+from docutils import nodes
+from exercise import reading_minutes
+from sphinx.util.docutils import SphinxDirective
+
+from grader.catalog import Exercise, load_catalog
+from grader.errors import UserError
+from grader.learning_paths import LearningPath, load_paths
+
+
+def hours(minutes: int) -> str:
+    """``45`` -> ``45 min``; ``200`` -> ``3½ h``: to the next half of an hour."""
+    if minutes < 60:
+        return f"{minutes} min"
+    halves = round(minutes / 30)
+    return f"{halves // 2}{'½' * (halves % 2)} h"
+
+
+class CourseDirective(SphinxDirective):
+    """What the directives of this module share: the catalog and the pages."""
+
+    @property
+    def root(self) -> Path:
+        return Path(self.env.srcdir)
+
+    def catalog(self) -> list[Exercise]:
+        self.env.note_dependency(str(self.root / "exercises" / "catalog.toml"))
+        return load_catalog(self.root)
+
+    def reading(self, lessons: list[str] | tuple[str, ...]) -> int:
+        pages = [self.root / "docs" / "lessons" / f"{name}.rst" for name in lessons]
+        for page in pages:
+            self.env.note_dependency(str(page))
+        return sum(map(reading_minutes, pages))
+
+    def run(self) -> list[nodes.Node]:
+        try:
+            text = self.text()
+        except (UserError, OSError) as error:
+            raise self.error(str(error)) from None
+        return self.parse_text_to_nodes(text)
+
+    def text(self) -> str:
+        raise NotImplementedError
+
+
+class CourseTimeDirective(CourseDirective):
+    """``16 lessons: about 11 h of reading and 16 h of exercises (56 of them).``"""
+
+    def text(self) -> str:
+        catalog = self.catalog()
+        lessons = list(dict.fromkeys(exercise.lesson for exercise in catalog))
+        practice = sum(exercise.minutes for exercise in catalog)
+        return (
+            f"**{len(lessons)} lessons, {len(catalog)} exercises**: about "
+            f"{hours(self.reading(lessons))} of reading and {hours(practice)} of "
+            "practice.\n"
+        )
+
+
+class LearningPathsDirective(CourseDirective):
+    """A grid of cards, one for each path."""
+
+    def text(self) -> str:
+        catalog = self.catalog()
+        cards = [self.card(path) for path in load_paths(self.root, catalog)]
+        grid = ".. grid:: 1 1 2 2\n   :gutter: 3\n   :class-container: doors paths\n\n"
+        return grid + "\n".join(textwrap.indent(card, "   ") for card in cards)
+
+    def card(self, path: LearningPath) -> str:
+        every = len(path.lessons) > 9  # a list so long is the lesson map
+        stations = ":ref:`All lessons, in order <lessons>`\n"
+        if not every:
+            stations = "\n".join(self.station(path, one) for one in path.lessons)
+            if path.starter:
+                stations += f"\n#. Copy ``{path.starter}`` and make it yours\n"
+        facts = (
+            f"{hours(self.reading(path.lessons))} reading, {hours(path.minutes)} "
+            f"exercises. Follow it with ``workshop next --path {path.name}``."
+        )
+        body = "\n\n".join([path.promise, stations, facts])
+        return f".. grid-item-card:: {path.title}\n\n" + textwrap.indent(body, "   ")
+
+    def station(self, path: LearningPath, lesson: str) -> str:
+        """The lesson, and below it the exercises if the path has not all of them."""
+        mine = path.of_lesson(lesson)
+        whole = [one for one in self.catalog() if one.lesson == lesson]
+        lines = [f"#. :doc:`/docs/lessons/{lesson}`"]
+        if len(mine) < len(whole):
+            links = [f":ref:`{one.title} <exercise-{one.name}>`" for one in mine]
+            lines.append(f"   (exercise: {', '.join(links)})")
+        return "\n".join(lines)
+
+
+class CloneDirective(CourseDirective):
+    """``git clone ADDRESS`` if conf.py knows the address, and then ``make tour``."""
+
+    def text(self) -> str:
+        address = self.config.repository
+        clone = f"   $ git clone {address} distributed-pytorch\n" if address else ""
+        enter = "   $ cd distributed-pytorch\n" if address else ""
+        said = "" if address else "In your clone of the repository:\n\n"
+        return f"{said}.. code-block:: console\n\n{clone}{enter}   $ make tour\n"
+
+
+def setup(app) -> dict:
+    app.add_config_value("repository", "", "env", [str])
+    app.add_directive("course-time", CourseTimeDirective)
+    app.add_directive("learning-paths", LearningPathsDirective)
+    app.add_directive("clone", CloneDirective)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

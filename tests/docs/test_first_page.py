@@ -1,0 +1,57 @@
+"""The README's paths and hours are those that the first page computes."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+import pytest
+
+from grader.catalog import load_catalog
+from grader.learning_paths import load_paths
+from tests.docs.pages import ROOT
+
+sys.path[:0] = [str(ROOT / "docs" / "_ext")]
+pytest.importorskip("sphinx", reason="the site needs Sphinx: make site brings it")
+course = pytest.importorskip("course")
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+CATALOG = load_catalog(ROOT)
+PATHS = {path.name: path for path in load_paths(ROOT, CATALOG)}
+ROW = re.compile(r"^\| `([\w-]+)`.*\| (.*) \| (.*) \| (.*) \|$", re.M)
+
+
+def reading(lessons) -> str:
+    pages = [ROOT / "docs" / "lessons" / f"{lesson}.rst" for lesson in lessons]
+    return course.hours(sum(map(course.reading_minutes, pages)))
+
+
+def test_readme_has_the_paths_with_their_stations_and_hours():
+    rows = {name: cells for name, *cells in ROW.findall(README)}
+    assert list(rows) == list(PATHS)
+    for name, (stations, read, practice) in rows.items():
+        path = PATHS[name]
+        assert (read, practice) == (reading(path.lessons), course.hours(path.minutes))
+        assert path.starter in stations
+        if name != "course":
+            numbers = re.findall(r"\b\d\d\b", stations)
+            assert numbers == [lesson[:2] for lesson in path.lessons]
+
+
+def test_readme_has_the_time_that_all_of_it_takes():
+    lessons = list(dict.fromkeys(exercise.lesson for exercise in CATALOG))
+    practice = course.hours(sum(exercise.minutes for exercise in CATALOG))
+    said = " ".join(README.split())
+    assert (
+        f"The {len(lessons)} lessons take about {reading(lessons)} to read, "
+        f"and the exercises {practice} to do." in said
+    )
+
+
+def test_hours_are_told_to_the_next_half():
+    assert [course.hours(n) for n in (45, 60, 85, 205)] == [
+        "45 min",
+        "1 h",
+        "1½ h",
+        "3½ h",
+    ]

@@ -1,0 +1,272 @@
+"""How the pages look: lines, contents, menu, colors, numbers of lessons, weight."""
+
+from __future__ import annotations
+
+import re
+import sys
+from html import unescape
+
+import pytest
+
+from tests.docs.conftest import ADDRESS
+from tests.docs.pages import ROOT
+
+sys.path.insert(0, str(ROOT / "docs" / "_ext"))
+import addresses
+import lean_styles
+
+LESSON = "docs/lessons/03_collectives.html"
+LESSONS = sorted((ROOT / "docs" / "lessons").glob("[0-9]*.rst"))
+KILOBYTES = 600
+
+in_browser = pytest.mark.full
+
+
+def text_of(html: str) -> str:
+    return re.sub(r"<[^>]+>", "", html)
+
+
+# Lesson numbers
+
+
+@pytest.mark.parametrize("source", LESSONS, ids=lambda source: source.stem[:2])
+def test_a_lesson_has_its_number_in_title_menu_breadcrumb_and_buttons(site, source):
+    number, before = source.stem[:2], f"{int(source.stem[:2]) - 1:02d} "
+    page = (site / f"docs/lessons/{source.stem}.html").read_text(encoding="utf-8")
+    title = text_of(re.search(r"<h1>(.*?)<a", page)[1])
+    assert title.startswith(f"{number} ")
+    assert f"<title>{title}" in page
+    assert text_of(re.search(r'item active">(.*?)</li>', page)[1]) == title
+    index = (site / "index.html").read_text(encoding="utf-8")
+    menu = re.search(rf'{source.stem}\.html">(.*?)</a>', index)[1]
+    assert text_of(menu) == title
+    if number != "01":
+        assert re.search(rf'title="{before}[^"]+" accesskey="p"', page)
+
+
+def test_a_reference_to_a_lesson_reads_as_its_number_and_tells_its_title(site):
+    seen = set()
+    link = re.compile(r'(\d\d)_\w+\.html#lesson-\1" title="\1 [^"]+">(.*?)</a>', re.S)
+    for path in site.rglob("*.html"):
+        html = path.read_text(encoding="utf-8")
+        links = link.findall(html)
+        assert len(links) == len(re.findall(r'#lesson-\d\d"', html)), path.name
+        for number, words in links:
+            if text_of(words) in (f"lesson {number}", f"Lesson {number}"):
+                seen.add(text_of(words)[0])
+    assert seen == {"l", "L"}
+
+
+# Addresses, figures, fonts
+
+
+def test_canonical_and_shared_addresses_follow_from_one_setting(site):
+    for path in site.rglob("docs/**/*.html"):
+        html = path.read_text(encoding="utf-8")
+        address = f"{ADDRESS}{path.relative_to(site).as_posix()}"
+        assert f'<link rel="canonical" href="{address}" />' in html
+        assert f'<meta property="og:url" content="{address}" />' in html
+
+
+def test_a_site_without_an_address_claims_none():
+    tag = '<meta property="og:url" content="{}" />\n'
+    for address, left in ((None, ""), ("https://a.example/x.html",) * 2):
+        page = {"metatags": tag.format("x.html") + "<meta />", "pageurl": address}
+        addresses.tell_canonical_address(None, "x", "", page, None)
+        assert page["metatags"] == (tag.format(left) if left else "") + "<meta />"
+
+
+def test_figures_stand_in_their_pages_in_colors_that_have_a_dark_partner(site):
+    rules = (site / "_static" / "figures.css").read_text(encoding="utf-8")
+    drawings = 0
+    for path in site.rglob("*.html"):
+        html = path.read_text(encoding="utf-8")
+        for drawing in re.findall(r'<svg [^>]*class="drawing".*?</svg>', html, re.S):
+            drawings += 1
+            assert re.search(r'aria-label="[^"]{20,}"', drawing), path.name
+            assert "<title" not in drawing
+            for use in re.findall(r'(?:fill|stroke)="#[0-9a-f]{6}"', drawing):
+                assert f".drawing [{use}]" in rules, f"{path.name}: {use}"
+    assert drawings == len(list((ROOT / "docs" / "figures").glob("*.svg")))
+
+
+def test_code_has_both_themes_in_one_style_sheet(site):
+    rules = (site / "_static" / "pygments.css").read_text(encoding="utf-8")
+    plain = re.findall(r"^\.highlight [^\n]*: (?!light-dark)#[^\n]*", rules, re.M)
+    assert rules.count("light-dark(") > 50
+    assert not plain
+
+
+def test_a_page_weighs_little_without_its_figures(site):
+    """All that it names, and the fonts: as files, before a server compresses them."""
+    fonts = [*(site / "_static" / "fonts").glob("*.woff2")]
+    heavy = {}
+    for path in site.rglob("*.html"):
+        html = path.read_text(encoding="utf-8")
+        page = re.sub(r'<svg [^>]*class="drawing".*?</svg>', "", html, flags=re.S)
+        files = re.findall(r'_static/([^"?]+\.(?:css|js))', page)
+        weight = len(page.encode()) + sum(
+            (site / "_static" / name).stat().st_size for name in files
+        )
+        for font in fonts:
+            if "math" not in font.name or "<math" in page:
+                weight += font.stat().st_size
+        if weight > KILOBYTES * 1000:
+            heavy[path.name] = weight
+    assert not heavy
+
+
+def test_the_font_of_formulas_has_every_character_of_them(site):
+    readme = (ROOT / "docs/_static/fonts/README.txt").read_text(encoding="utf-8")
+    has = set()
+    for first, last in re.findall(
+        r"U\+(\w+)(?:-(\w+))?", readme.split("for formulas")[1]
+    ):
+        has.update(range(int(first, 16), int(last or first, 16) + 1))
+    for path in site.rglob("*.html"):
+        html = path.read_text(encoding="utf-8")
+        for formula in re.findall("<math.*?</math>", html, re.S):
+            text = unescape(text_of(formula))
+            lacks = {char for char in text if ord(char) not in has and char.strip()}
+            assert not lacks, f"{path.name}: {lacks} in {text[:60]!r}"
+
+
+@in_browser
+def test_the_fonts_that_a_page_loads_are_ours(page):
+    """The parts, that is, and not the whole ones which the theme brings."""
+    page.goto(LESSON)
+    page.evaluate("document.fonts.ready.then(() => 0)")
+    loaded = page.evaluate(
+        "performance.getEntriesByType('resource').map((entry) => entry.name)"
+        ".filter((name) => name.includes('.woff'))"
+    )
+    assert loaded
+    assert all("/_static/fonts/" in address for address in loaded), loaded
+
+
+def test_only_rules_that_no_page_can_use_are_dropped():
+    sheet = """.used, .un-used .used { a: b } .un-used { c: d }
+        p:not(.un-used, .x) > .used::after { e: f } @font-face { g: h }
+        @media print { .used { i: j } } @media screen { .un-used { k: l } }"""
+    kept = lean_styles.lean(sheet, {"used", "x"})
+    for letter in "aegi":
+        assert f"{letter}:" in kept
+    for letter in "ckl":
+        assert f"{letter}:" not in kept
+    assert ".un-used .used" not in kept
+
+
+# In a browser
+
+LINES = """() => [...document.querySelectorAll("section > p")].map((paragraph) => {
+  const text = paragraph.innerText;
+  const height = parseFloat(getComputedStyle(paragraph).lineHeight);
+  const lines = Math.round(paragraph.getBoundingClientRect().height / height);
+  return [text.length, lines];
+}).filter(([length, lines]) => lines >= 4)"""
+
+
+@in_browser
+def test_a_line_of_prose_has_65_to_80_characters(page):
+    page.goto(LESSON)
+    paragraphs = page.evaluate(LINES)
+    full_lines = sum(lines - 0.5 for _, lines in paragraphs)
+    assert len(paragraphs) >= 3
+    assert 65 <= sum(length for length, _ in paragraphs) / full_lines <= 80
+
+
+@in_browser
+def test_wide_windows_show_the_contents_and_both_menus_follow_the_reader(page):
+    page.goto(LESSON)
+    contents = page.locator(".page-contents")
+    assert not contents.is_visible()
+    current = ".wy-menu-vertical a[aria-current=location]"
+    heads = page.locator("h2")
+    page.evaluate("document.querySelector('#deadlocks').scrollIntoView()")
+    page.wait_for_selector(f"{current} >> text=Deadlocks")
+    seen = page.locator(current).bounding_box()
+    logo = page.locator(".wy-side-nav-search > a.icon").bounding_box()
+    search = page.locator("#rtd-search-form input[name=q]").bounding_box()
+    assert logo["y"] >= 0 and search["y"] >= 0
+    assert search["y"] + search["height"] < seen["y"] < 900
+    page.set_viewport_size({"width": 1400, "height": 900})
+    assert contents.is_visible()
+    assert contents.locator("[aria-current=location]").inner_text() == "Deadlocks"
+    box, column = contents.bounding_box(), page.locator(".rst-content").bounding_box()
+    assert box["x"] >= column["x"] + column["width"]
+    assert box["x"] + box["width"] <= 1400
+    assert 0 <= box["y"] < 100, "the contents have scrolled away"
+    assert page.locator(".page-contents > ul > li > ul > li").count() == heads.count()
+
+
+PAPER = "getComputedStyle(document.body).backgroundColor"
+INK_OF_FIGURE = "getComputedStyle(document.querySelector('.drawing text')).fill"
+INK_OF_CODE = "getComputedStyle(document.querySelector('.highlight .k')).color"
+
+
+@in_browser
+def test_the_choice_of_colors_wins_over_the_system_and_is_kept(page):
+    page.emulate_media(color_scheme="dark")
+    page.goto(LESSON)
+    looks = {}
+    for choice in ("auto", "light", "dark"):
+        page.select_option(".colors select", choice)
+        page.reload()
+        assert page.input_value(".colors select") == choice
+        looks[choice] = tuple(map(page.evaluate, (PAPER, INK_OF_FIGURE, INK_OF_CODE)))
+    assert looks["auto"] == looks["dark"]
+    for light, dark in zip(looks["light"], looks["dark"], strict=True):
+        assert light != dark
+    page.select_option(".colors select", "auto")
+    page.emulate_media(color_scheme="light")
+    assert page.evaluate(PAPER) == looks["light"][0]
+
+
+@in_browser
+def test_a_term_shows_its_definition_to_mouse_and_keyboard(page):
+    page.goto(LESSON)
+    term = page.locator("a[data-definition]").first
+    shown = "(term) => getComputedStyle(term, '::after').content"
+    assert term.evaluate(shown) == "none"
+    term.hover()
+    assert len(term.evaluate(shown).split()) >= 4
+    page.mouse.move(0, 0)
+    assert term.evaluate(shown) == "none"
+    term.focus()
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Tab")
+    assert len(term.evaluate(shown).split()) >= 4
+
+
+@in_browser
+def test_tables_of_sentences_are_cards_on_a_phone(phone):
+    phone.goto("docs/lessons/03_collectives.html")
+    table = phone.locator("table.cards").first
+    cells = table.locator("tbody tr").first.locator("td")
+    boxes = [cell.bounding_box() for cell in cells.all()]
+    assert [box["x"] for box in boxes] == [boxes[0]["x"]] * len(boxes)
+    heads = table.locator("thead th").all_text_contents()
+    assert [cell.get_attribute("data-label") for cell in cells.all()] == heads
+    figure = phone.locator("figure .larger").first
+    assert figure.is_visible()
+
+
+@in_browser
+def test_the_menu_of_a_phone_opens_and_closes_without_javascript(browser, served):
+    context = browser.new_context(
+        base_url=served.address,
+        java_script_enabled=False,
+        viewport={"width": 390, "height": 844},
+    )
+    page = context.new_page()
+    page.goto("docs/setup.html")
+    menu = page.locator(".wy-nav-side")
+    assert not menu.is_visible()
+    page.click(".wy-nav-top .fa-bars")
+    assert menu.is_visible() and menu.bounding_box()["x"] == 0
+    page.click("text=Close the menu")
+    assert not menu.is_visible()
+    page.click(".wy-nav-top .fa-bars")
+    page.click(".wy-menu-vertical >> text=Glossary")
+    assert page.inner_text("h1").startswith("Glossary")
+    context.close()
