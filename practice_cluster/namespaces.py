@@ -2,16 +2,20 @@
 
 import contextlib
 import ctypes
+import fcntl
 import os
 import signal
 import socket
+import struct
 from pathlib import Path
 
 libc = ctypes.CDLL(None, use_errno=True)
 
+NEW_NETWORK = 0x40000000
 # of a node: mounts, hostname, shared memory, processes, network
-NEW_WORLD = 0x00020000 | 0x04000000 | 0x08000000 | 0x20000000 | 0x40000000
+NEW_WORLD = 0x00020000 | 0x04000000 | 0x08000000 | 0x20000000 | NEW_NETWORK
 BIND, RECURSIVE, DETACH = 0x1000, 0x4000, 2
+SIOCSIFFLAGS, UP_AND_RUNNING = 0x8914, 0x1 | 0x40
 PR_SET_NAME, PR_SET_TIMERSLACK = 15, 29
 
 
@@ -25,6 +29,13 @@ def check(result: int, what: str) -> None:
 def unshare() -> None:
     """Leave all namespaces but the user's; the next child is PID 1 of the new one."""
     check(libc.unshare(NEW_WORLD), "unshare")
+
+
+def start_loopback() -> None:
+    """Switch on 127.0.0.1, which in a new network is off."""
+    with socket.socket() as any_socket:
+        request = struct.pack("16sh", b"lo", UP_AND_RUNNING)
+        fcntl.ioctl(any_socket, SIOCSIFFLAGS, request)
 
 
 def set_hostname(name: str) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import warm
+from tests import own_network, warm
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -28,6 +28,8 @@ APART = "test_transcripts.py"
 
 def pytest_configure(config):
     """Programs that tests start are warm: `python` is one of tests/warm's wrappers."""
+    if hasattr(config, "workerinput"):
+        own_network.enter()
     if not warm.is_possible():
         return
     paths = [Path(argument.split("::")[0]).resolve() for argument in config.args]

@@ -119,7 +119,8 @@ def kill_ranks(kills: int, seed: int = 0) -> tuple[int, list[str]]:
             killed += _disturb(process, kills - killed, draw)
             output = finish(process)
             if process.returncode != 0:
-                broken.append(f"exit status {process.returncode}: {output[-2000:]}")
+                said = "\n".join(re.findall(r".*error: .*", output))
+                broken.append(f"exit status {process.returncode}: {said or output}")
             elif not same_bits(
                 snapshot.read_snapshot(folder / "snapshot.pt"), expected
             ):

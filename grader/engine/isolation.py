@@ -12,23 +12,26 @@ The supervisor calls :func:`enter` before it forks the ranks, each rank :func:`c
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import signal
-import socket
 import struct
 import sys
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from practice_cluster.namespaces import check, libc, own_proc
+from practice_cluster.namespaces import (
+    NEW_NETWORK,
+    check,
+    libc,
+    own_proc,
+    start_loopback,
+)
 from practice_cluster.protection import protect
 
 _OWN_MOUNTS = 0x00020000
 # users, mounts, processes, network, shared memory
-_OWN_WORLD = 0x10000000 | _OWN_MOUNTS | 0x20000000 | 0x40000000 | 0x08000000
-_SIOCSIFFLAGS, _UP_AND_RUNNING = 0x8914, 0x1 | 0x40
+_OWN_WORLD = 0x10000000 | _OWN_MOUNTS | 0x20000000 | NEW_NETWORK | 0x08000000
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4
 _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 24, 38
 _CAPABILITIES_VERSION_3 = 0x20080522
@@ -70,9 +73,7 @@ def enter(writable: str, hidden: Iterable[str]) -> int:
     Path("/proc/self/setgroups").write_text("deny")
     Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
     Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
-    with socket.socket() as any_socket:
-        request = struct.pack("16sh", b"lo", _UP_AND_RUNNING)
-        fcntl.ioctl(any_socket, _SIOCSIFFLAGS, request)
+    start_loopback()
     protect(writable, hidden)
     return _fork_init()
 

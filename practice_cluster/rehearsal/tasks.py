@@ -204,12 +204,16 @@ class Demux:
         return write
 
     def carry(self, read: int, path: Path) -> None:
+        """Whole lines: others write to the same file, and ls writes one in pieces."""
+        begun = b""  # a line whose end is still to come
         with open(path, "ab", buffering=0) as file:
-            while self.stop_read not in (ready := self.wait_for(read)):
-                data = os.read(read, 2**16) if ready else b""
+            while self.stop_read not in self.wait_for(read):
+                data = os.read(read, 2**16)
                 if not data:
                     break
-                file.write(data)
+                lines, end, begun = (begun + data).rpartition(b"\n")
+                file.write(lines + end)
+            file.write(begun)
         os.close(read)
 
     def wait_for(self, read: int) -> list[int]:

@@ -964,6 +964,23 @@ def test_session_is_killed_until_none_is_left(monkeypatch):
         sleeper.wait()
 
 
+def test_line_that_is_written_in_pieces_stays_one(tmp_path):
+    """pbsdsh may report the end of a task before the last piece was carried."""
+    output = tmp_path / "output"
+    demux = tasks.Demux()
+    pipe = demux.pipe_to(output)
+    os.write(pipe, b"whole\nls: ")
+    while not output.exists() or b"whole" not in output.read_bytes():
+        time.sleep(0.01)
+    with output.open("ab") as file:
+        file.write(b"exit status 2\n")
+    os.write(pipe, b"no such file\nno end")
+    os.close(pipe)
+    demux.finish()
+    lines = ["whole", "exit status 2", "ls: no such file", "no end"]
+    assert output.read_text().splitlines() == lines
+
+
 def test_nothing_is_left_of_a_rehearsal(cluster, tmp_path):
     """Its end ends jobs, tasks and ssh, and removes its files."""
     script = tmp_path / "job.pbs"
