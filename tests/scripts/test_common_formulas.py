@@ -1,0 +1,226 @@
+"""Estimates of src/common/formulas.py equal published tables and what lessons count."""
+
+import random
+import runpy
+
+import pytest
+
+from common.cost import block_parameters
+from common.formulas import (
+    Cluster,
+    Layout,
+    Model,
+    activation_bytes,
+    axis_bandwidth,
+    binding_ranks,
+    bubble_share,
+    compute_seconds,
+    data_bytes,
+    data_seconds,
+    gpt_parameters,
+    hiding_seconds,
+    in_flight,
+    layer_activations,
+    mfu,
+    rank_parameters,
+    state_bytes,
+    step_flops,
+    step_seconds,
+    tensor_bytes,
+)
+from common.pipeline import SCHEDULES, bubble, most_live
+from tests.scripts.trainings import SRC
+
+A100 = Cluster(8, 312e12, 0.5, 300e9, 25e9, 10e-6)
+SMALL = Model(layers=24, width=2304, heads=24, context=2048, vocabulary=51200)
+
+
+# Published tables
+
+
+@pytest.mark.parametrize(
+    ("billions", "heads", "width", "layers"),
+    [
+        (1.7, 24, 2304, 24),
+        (3.6, 32, 3072, 30),
+        (7.5, 32, 4096, 36),
+        (18.4, 48, 6144, 40),
+        (39.1, 64, 8192, 48),
+        (76.1, 80, 10240, 60),
+        (145.6, 96, 12288, 80),
+        (310.1, 128, 16384, 96),
+        (529.6, 128, 20480, 105),
+        (1008.0, 160, 25600, 128),
+    ],
+)
+def test_parameters_are_those_of_megatron(billions, heads, width, layers):
+    """Narayanan et al., 2021, arXiv 2104.04473, table 1: V = 51,200 and T = 2,048."""
+    model = Model(layers, width, heads, context=2048, vocabulary=51200)
+    assert round(gpt_parameters(model) / 1e9, 1) == billions
+
+
+@pytest.mark.parametrize(
+    ("stage", "gigabytes"), [(0, 120), (1, 31.4), (2, 16.6), (3, 1.9)]
+)
+def test_model_states_are_those_of_zero(stage, gigabytes):
+    """Rajbhandari et al., 2020, arXiv 1910.02054, figure 1: 7.5 B on 64 ranks."""
+    total = sum(state_bytes(7.5e9, stage, 64)) / 1e9
+    assert total == pytest.approx(gigabytes, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "share"),
+    [("gpipe", 3 / 8), ("1f1b", 3 / 8), ("interleaved", 3 / 16), ("zb-h1", 1 / 8)],
+)
+def test_bubble_of_four_stages_and_eight_micro_batches(schedule, share):
+    """arXiv 2104.04473, section 2.2 (two chunks: half), and 2401.10241: a third."""
+    layout = Layout(pipeline=4, micro_batches=8, schedule=schedule, chunks=2)
+    assert bubble_share(layout) == pytest.approx(share)
+
+
+@pytest.mark.parametrize(
+    ("options", "table"),
+    [
+        ({}, lambda scores, t: 34 + scores),
+        ({"tensor": 8}, lambda scores, t: 10 + 24 / t + scores / t),
+        ({"tensor": 8, "sequence_parallel": True}, lambda scores, t: (34 + scores) / t),
+        ({"tensor": 8, "recompute": "selective"}, lambda scores, t: 10 + 24 / t),
+        (
+            {"tensor": 8, "recompute": "selective", "sequence_parallel": True},
+            lambda scores, t: 34 / t,
+        ),
+        ({"tensor": 8, "recompute": "full"}, lambda scores, t: 2),
+    ],
+)
+def test_activations_of_a_layer(options, table):
+    """Korthikanti et al., 2022, arXiv 2205.05198, table 2, for 530 B and B = 3."""
+    model = Model(105, 20480, heads=128, context=2048, vocabulary=51200)
+    layout = Layout(micro_batch=3, **options)
+    scores = 5 * 128 * 2048 / 20480  # 5 a s / h, which is 64 here
+    expected = 2048 * 3 * 20480 * table(scores, layout.tensor)
+    assert layer_activations(model, layout) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("layers", "width", "devices", "batch", "seconds", "utilization"),
+    [
+        (48, 6144, 8, 4, 1.10, 0.415),
+        (96, 12288, 64, 64, 13.75, 0.514),
+        (105, 20480, 280, 280, 37.83, 0.560),
+        (128, 25600, 512, 512, 71.49, 0.563),
+    ],
+)
+def test_flops_of_a_step_are_those_of_measured_runs(
+    layers, width, devices, batch, seconds, utilization
+):
+    """The same, table 5: time of an iteration on A100, and model FLOPs utilization."""
+    model = Model(layers, width, 128, context=2048, vocabulary=51200)
+    flops = step_flops(model, Layout(data=batch))
+    assert flops / (seconds * devices * A100.peak) == pytest.approx(
+        utilization, abs=2e-3
+    )
+
+
+def test_flops_with_all_layers_recomputed():
+    """arXiv 2104.04473, appendix: 96 B s l h^2 (1 + s/(6 h) + V/(16 l h))."""
+    layers, width, _, tokens, vocabulary = SMALL
+    terms = 1 + tokens / (6 * width) + vocabulary / (16 * layers * width)
+    paper = 96 * 512 * tokens * layers * width**2 * terms
+    assert step_flops(SMALL, Layout(data=512), "full") == pytest.approx(paper)
+
+
+# What the lessons count
+
+
+def test_a_block_has_the_parameters_that_lesson_13_counts():
+    one = SMALL._replace(layers=1)
+    difference = gpt_parameters(SMALL) - gpt_parameters(SMALL._replace(layers=23))
+    assert difference == block_parameters(one)
+    assert rank_parameters(SMALL, Layout()) == gpt_parameters(SMALL)
+
+
+def test_a_tensor_rank_has_the_parameters_and_sends_the_bytes_of_lesson_14():
+    lesson = runpy.run_path(str(SRC / "14_cost.py"))
+    sizes = lesson["Sizes"](256, 128, 8, 6)
+    model = Model(sizes.blocks, sizes.width, sizes.heads, sizes.context, 256)
+    layout = Layout(tensor=4, micro_batch=3)
+    head = 2 * sizes.width + (sizes.width + 1) * 64  # has its own weights there
+    cut = 256 * sizes.width * 3 / 4  # and the embedding is whole
+    expected = lesson["parameters"](sizes, 4, 0) - head - cut
+    assert rank_parameters(model, layout) == expected
+    sent = lesson["sent_by_layers"](sizes, 3 * sizes.context, 4) / 2  # in 16 bits
+    borders = 4 * sizes.blocks
+    assert tensor_bytes(model, layout) == sent * borders / (borders + 1)
+
+
+@pytest.mark.parametrize("stage", range(4))
+def test_data_ranks_hold_and_send_what_lesson_15_counts(stage):
+    lesson = runpy.run_path(str(SRC / "15_cost.py"))
+    layout, numbers = Layout(data=64, stage=stage), gpt_parameters(SMALL)
+    held = lesson["states_of_zero"](stage, 64, numbers, mixed=True)
+    assert sum(state_bytes(numbers, stage, 64)) == pytest.approx(held["all three"])
+    sent = lesson["bytes_per_step"](stage, 64, numbers, 2)
+    assert data_bytes(SMALL, layout) == pytest.approx(sent)
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_bubble_and_live_micro_batches_are_those_of_the_schedules(name):
+    dice = random.Random(13)
+    for _ in range(20):
+        stages = dice.randint(2, 8)
+        layout = Layout(pipeline=stages, micro_batches=dice.randint(stages, 20))
+        layout = layout._replace(schedule=name)
+        orders = [
+            list(SCHEDULES[name](rank, stages, layout.micro_batches))
+            for rank in range(stages)
+        ]
+        assert bubble_share(layout) == pytest.approx(float(bubble(orders)))
+        assert in_flight(layout) == most_live(orders[0])
+
+
+# Time
+
+
+def test_a_step_alone_is_its_computation():
+    layout = Layout(micro_batches=4)
+    alone = compute_seconds(SMALL, layout, A100)
+    assert step_seconds(SMALL, layout, A100) == alone
+    assert mfu(SMALL, layout, A100) == pytest.approx(A100.efficiency)
+    assert binding_ranks(SMALL, layout, A100._replace(between=1e15, latency=0)) == 0
+
+
+def test_recomputing_takes_time_and_lowers_utilization():
+    plain, full = Layout(), Layout(recompute="full")
+    assert step_seconds(SMALL, full, A100) > 1.3 * step_seconds(SMALL, plain, A100)
+    assert mfu(SMALL, full, A100) < 0.77 * A100.efficiency
+
+
+def test_communication_binds_at_the_first_layout_that_cannot_hide_it():
+    layout = Layout(data=1, micro_batches=1024)
+    slow = A100._replace(between=1e9)
+    ranks = binding_ranks(SMALL, layout, slow)
+    assert ranks > 1
+    hidden = []
+    for d in (ranks // 2, ranks):
+        other = layout._replace(data=d, micro_batches=1024 // d)
+        hidden.append(
+            data_seconds(SMALL, other, slow) <= hiding_seconds(SMALL, other, slow)
+        )
+    assert hidden == [True, False]
+
+
+def test_a_ring_between_nodes_has_the_network_share_of_its_members():
+    assert axis_bandwidth(1, 8, A100) == 300e9  # in one node
+    assert axis_bandwidth(1, 16, A100) == 200e9  # eight members in each node
+    assert axis_bandwidth(8, 2, A100) == 25e9  # one
+    assert axis_bandwidth(1, 16, A100._replace(between=100e9)) == 300e9
+
+
+def test_one_stage_holds_the_scores_of_the_head_too():
+    layout = Layout(micro_batch=2, recompute="full")
+    tokens = 2 * SMALL.context
+    head = 4 * tokens * (SMALL.width + SMALL.vocabulary)
+    layers = 24 * layer_activations(SMALL, layout)
+    assert activation_bytes(SMALL, layout) == layers + head
+    two = layout._replace(pipeline=2, micro_batches=8)
+    assert activation_bytes(SMALL, two) == layers  # half the layers, two micro-batches
