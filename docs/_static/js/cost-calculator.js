@@ -1,0 +1,254 @@
+/* What a training step will cost: model, cluster and layout in; memory, bytes, seconds
+   and MFU out. The address keeps the inputs, so a link shows the same estimate.
+
+   The formulas are those of src/common/formulas.py. */
+// Needs formulas.js
+// Needs estimates.js
+{
+  const { make, formulas, estimates } = play;
+  const { gigabytes, short, time } = estimates;
+  const SCALE = { memory: 1e9, peak: 1e12, efficiency: 0.01 };
+  Object.assign(SCALE, { inside: 1e9, between: 1e9, latency: 1e-6 });
+
+  /* [name, label, least, most]: a field for a number. */
+  const MODEL = [
+    ["layers", "Layers L", 1, 1000],
+    ["width", "Width H", 64, 1e5],
+    ["heads", "Heads", 1, 1000],
+    ["context", "Tokens T", 16, 1e7],
+    ["vocabulary", "Vocabulary V", 2, 1e7],
+  ];
+  const CLUSTER = [
+    ["per_node", "Devices per node", 1, 1000],
+    ["memory", "GB per device", 1, 1e4],
+    ["peak", "Peak TFLOP/s", 1, 1e5],
+    ["efficiency", "% of it reached", 1, 100],
+    ["inside", "GB/s in a node", 0.1, 1e4],
+    ["between", "GB/s between nodes", 0.01, 1e4],
+    ["latency", "Latency in µs", 0, 1e6],
+  ];
+  const LAYOUT = [
+    ["data", "Data ranks d", 1, 1e5],
+    ["tensor", "Tensor ranks t", 1, 1000],
+    ["pipeline", "Stages p", 1, 1000],
+    ["micro_batch", "Sequences per micro-batch", 1, 1e4],
+    ["micro_batches", "Micro-batches m", 1, 1e5],
+  ];
+  const CHOICES = [
+    ["stage", "Sharded", ["nothing: DDP", "ZeRO-1", "ZeRO-2", "ZeRO-3, FSDP"]],
+    ["recompute", "Recompute", estimates.RECOMPUTE],
+    ["sequence_parallel", "Sequence parallel", ["no", "yes"]],
+    [
+      "schedule",
+      "Schedule",
+      { gpipe: "GPipe", "1f1b": "1F1B", interleaved: "interleaved", "zb-h1": "ZB-H1" },
+    ],
+  ];
+  const START = {
+    ...estimates.models["6.7 B"],
+    ...estimates.clusters["8 × H100 80 GB, 400 Gb/s each"],
+    ...{ data: 64, tensor: 1, pipeline: 1, micro_batch: 4, micro_batches: 2 },
+    ...{ stage: 3, recompute: "selective", sequence_parallel: 0 },
+    ...{ schedule: "1f1b", chunks: 2 },
+  };
+  const pick = (fields, inputs) =>
+    Object.fromEntries(
+      fields.map(([name]) => [name, inputs[name] * (SCALE[name] ?? 1)])
+    );
+
+  class CostCalculator extends play.Player {
+    static label = "Cost of a training step";
+
+    build() {
+      this.inputs = { ...START };
+      this.fields = {};
+      this.group("Model");
+      this.presets("model", "Parameters", estimates.models);
+      this.details("Sizes of the model", MODEL);
+      this.group("Cluster");
+      this.presets("cluster", "Nodes and network", estimates.clusters);
+      this.details("Numbers of the cluster", CLUSTER);
+      this.group("Layout");
+      this.numbers(LAYOUT);
+      for (const one of CHOICES) this.select(...one);
+      this.numbers([["chunks", "Chunks per stage", 1, 100]]);
+      this.readAddress();
+      window.addEventListener("hashchange", () => this.readAddress() && this.update());
+    }
+
+    group(title) {
+      this.fieldset ??= this.controls;
+      this.controls = make("div", { class: "controls" });
+      this.fieldset.append(
+        make("fieldset", {}, make("legend", {}, title), this.controls)
+      );
+    }
+
+    details(title, fields) {
+      const outer = this.controls;
+      this.controls = make("div", { class: "controls" });
+      const folded = make("details", {}, make("summary", {}, title), this.controls);
+      outer.append(folded);
+      this.numbers(fields);
+      this.controls = outer;
+    }
+
+    numbers(fields) {
+      for (const [name, label, least, most] of fields) {
+        const set = (value) => this.change({ [name]: value });
+        const field = this.number(label, [least, most], this.inputs[name], set);
+        field.step = "any";
+        this.fields[name] = field;
+      }
+    }
+
+    select(name, label, choices) {
+      const number = Array.isArray(choices);
+      const set = (value) => this.change({ [name]: number ? Number(value) : value });
+      const now = String(this.inputs[name]);
+      this.fields[name] = this.choice(label, { ...choices }, now, set);
+    }
+
+    /* A choice that fills several fields; it says "own" when they fit none. */
+    presets(name, label, all) {
+      const names = Object.keys(all).map((one) => [one, one]);
+      const choices = { own: "my own numbers", ...Object.fromEntries(names) };
+      this.fields[name] = this.choice(label, choices, "own", (one) =>
+        this.change(all[one] ?? {})
+      );
+    }
+
+    change(some) {
+      Object.assign(this.inputs, some);
+      this.writeAddress();
+    }
+
+    /* What differs from the start, as #data=8&stage=1. */
+    writeAddress() {
+      const changed = Object.entries(this.inputs).filter(
+        ([name, value]) => value !== START[name]
+      );
+      const hash = `#${new URLSearchParams(changed)}`;
+      window.history.replaceState(null, "", hash);
+    }
+
+    readAddress() {
+      const given = new URLSearchParams(window.location.hash.slice(1));
+      const inputs = { ...START };
+      for (const [name, text] of given) {
+        if (!(name in START)) continue;
+        const number = typeof START[name] === "number";
+        const field = this.fields[name];
+        if (number && !Number.isFinite(Number(text))) continue;
+        if (field.tagName === "SELECT" && !field.querySelector(`[value="${CSS.escape(text)}"]`))
+          continue;
+        const [least, most] = [field.min, field.max].map(Number);
+        inputs[name] = !number
+          ? text
+          : field.tagName === "SELECT"
+            ? Number(text)
+            : play.within(Number(text), least, most);
+      }
+      this.inputs = inputs;
+      return true;
+    }
+
+    draw() {
+      this.fill();
+      const model = pick(MODEL, this.inputs);
+      const cluster = pick(CLUSTER, this.inputs);
+      const layout = { ...this.inputs };
+      const parts = estimates.held(model, layout);
+      this.stage.replaceChildren(
+        make("h3", {}, "Memory of a device"),
+        estimates.bar(parts, cluster.memory),
+        estimates.legend(),
+        this.table(this.memoryRows(parts)),
+        make("h3", {}, "One step"),
+        this.table(this.timeRows(model, layout, cluster))
+      );
+      return this.say(model, layout, cluster, estimates.sum(parts));
+    }
+
+    fill() {
+      for (const [name, value] of Object.entries(this.inputs)) {
+        if (this.fields[name]) this.fields[name].value = String(value);
+      }
+      const known = (all) =>
+        Object.keys(all).find((one) =>
+          Object.entries(all[one]).every(([name, value]) => this.inputs[name] === value)
+        ) ?? "own";
+      this.fields.model.value = known(estimates.models);
+      this.fields.cluster.value = known(estimates.clusters);
+    }
+
+    table(rows) {
+      const line = ([name, ...values]) =>
+        make(
+          "tr",
+          {},
+          make("th", { scope: "row" }, name),
+          ...values.map((value) => make("td", {}, value))
+        );
+      return make("table", { class: "costs" }, ...rows.map(line));
+    }
+
+    memoryRows(parts) {
+      const rows = Object.entries(parts).map(([name, bytes]) => [name, gigabytes(bytes)]);
+      return [...rows, ["all four", gigabytes(estimates.sum(parts))]];
+    }
+
+    timeRows(...given) {
+      const [model, layout] = given;
+      const f = formulas;
+      const busy = f.compute_seconds(...given) + f.tensor_seconds(...given);
+      const hidden = f.data_seconds(...given) - f.hiding_seconds(...given);
+      const sends = f.pipeline_sends(layout) * f.stream_bytes(model, layout);
+      return [
+        ["computing", estimates.flops(f.step_flops(model, layout, layout.recompute)), time(f.compute_seconds(...given))],
+        ["tensor axis", gigabytes(f.tensor_bytes(model, layout)), time(f.tensor_seconds(...given))],
+        ["pipeline axis", gigabytes(sends), time(f.pipeline_seconds(...given))],
+        ["pipeline bubble", "", time(f.bubble_share(layout) * busy)],
+        ["data axis", gigabytes(f.data_bytes(model, layout)), time(f.data_seconds(...given))],
+        ["of that, not hidden", "", time(Math.max(hidden, 0))],
+        ["the step", "", time(f.step_seconds(...given))],
+      ];
+    }
+
+    /* Why this layout can't be built, or nothing. */
+    trouble(model, layout) {
+      const { tensor, pipeline, chunks, schedule } = layout;
+      const parts = schedule === "interleaved" ? chunks : 1;
+      if (model.heads % tensor) return `${tensor} tensor ranks can't share ${model.heads} heads.`;
+      if (pipeline * parts > model.layers)
+        return `${pipeline * parts} stages need as many layers; there are ${model.layers}.`;
+      return "";
+    }
+
+    say(model, layout, cluster, held) {
+      const trouble = this.trouble(model, layout);
+      if (trouble) return `This layout isn't possible: ${trouble}`;
+      const ranks = formulas.all_ranks(layout);
+      const fits = held <= cluster.memory ? "fits" : "does not fit";
+      const seconds = formulas.step_seconds(model, layout, cluster);
+      const tokens =
+        layout.data * layout.micro_batch * layout.micro_batches * model.context;
+      const share = 100 * formulas.mfu(model, layout, cluster);
+      const start = `${short(ranks)} ${ranks === 1 ? "rank holds" : "ranks hold"}`;
+      return [
+        `${start} ${gigabytes(held)} each, which ${fits} into ${gigabytes(cluster.memory)}.`,
+        `A step of ${short(tokens)} tokens takes ${time(seconds)}, at ${short(share)} % MFU.`,
+        this.binding(model, layout, cluster),
+      ].join(" ");
+    }
+
+    binding(...given) {
+      const ranks = formulas.binding_ranks(...given);
+      return ranks
+        ? `With this global batch, the data axis binds from ${short(ranks)} data ranks on.`
+        : "With this global batch, the data axis never binds.";
+    }
+  }
+
+  play.define("cost-calculator", CostCalculator);
+}

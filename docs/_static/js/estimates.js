@@ -1,0 +1,115 @@
+/* What memory-bars and cost-calculator share: known models and clusters, and numbers
+   as people read them. */
+{
+  const gpt = (layers, width, heads, context, vocabulary) => ({
+    layers,
+    width,
+    heads,
+    context,
+    vocabulary,
+  });
+
+  /* Shapes of GPT-3 (arXiv 2005.14165, table 2.1), of Megatron-LM (2104.04473, table 1)
+     and of the largest Llama 3 (2407.21783, table 3), all counted as GPTs. */
+  const models = {
+    "125 M": gpt(12, 768, 12, 2048, 50257),
+    "1.3 B": gpt(24, 2048, 16, 2048, 50257),
+    "6.7 B": gpt(32, 4096, 32, 2048, 50257),
+    "13 B": gpt(40, 5120, 40, 2048, 50257),
+    "76 B": gpt(60, 10240, 80, 2048, 51200),
+    "175 B": gpt(96, 12288, 96, 2048, 50257),
+    "405 B": gpt(126, 16384, 128, 8192, 128256),
+  };
+
+  /* TFLOP/s without sparsity in bfloat16; GB, GB/s in one direction; microseconds. */
+  const device = (memory, peak, inside, between) => ({
+    per_node: 8,
+    memory,
+    peak,
+    efficiency: 50,
+    inside,
+    between,
+    latency: 10,
+  });
+  const clusters = {
+    "8 × A100 80 GB, 200 Gb/s each": device(80, 312, 300, 25),
+    "8 × H100 80 GB, 400 Gb/s each": device(80, 989, 450, 50),
+    "8 × H200 141 GB, 400 Gb/s each": device(141, 989, 450, 50),
+    "8 × A100 80 GB, 100 Gb/s together": device(80, 312, 300, 1.5625),
+  };
+
+  const round = (value, digits) =>
+    value.toLocaleString("en-US", { maximumSignificantDigits: digits });
+
+  /* 0.0123, 1.23, 123, 12,345: three digits, or the whole number. */
+  const short = (value) => (value >= 1000 ? round(Math.round(value), 15) : round(value, 3));
+
+  const scaled = (value, units, step) => {
+    const place = Math.floor(Math.log(Math.max(value, 1e-300)) / Math.log(step) + 1e-9);
+    const index = play.within(place, 0, units.length - 1);
+    return `${short(value / step ** index)} ${units[index]}`;
+  };
+  const count = (value) => scaled(value, ["", "K", "M", "B", "T"], 1000).trim();
+  const flops = (value) => scaled(value / 1e12, ["TFLOP", "PFLOP", "EFLOP"], 1000);
+  const time = (seconds) =>
+    seconds < 1 ? `${short(seconds * 1000)} ms` : `${short(seconds)} s`;
+  const gigabytes = (bytes) => `${short(bytes / 1e9)} GB`;
+
+  const PARTS = {
+    parameters: "blue",
+    gradients: "green",
+    "optimizer state": "orange",
+    activations: "violet",
+  };
+
+  /* A bar of stacked parts, and a line at the device's memory; both in bytes. What is
+     more than twice that memory is cut off. Its numbers are in its name. */
+  const bar = (parts, memory) => {
+    const { make } = play;
+    const pieces = Object.entries(parts).map(([name, bytes]) => {
+      const piece = make("span", { class: PARTS[name] });
+      piece.style.flexBasis = `${(50 * bytes) / memory}%`;
+      return piece;
+    });
+    const words = Object.entries(parts).map(
+      ([name, bytes]) => `${name} ${gigabytes(bytes)}`
+    );
+    const total = Object.values(parts).reduce((sum, bytes) => sum + bytes, 0);
+    const cut = total > 2 * memory ? "bar cut" : "bar";
+    return make("div", { class: cut, role: "img", "aria-label": words.join(", ") }, ...pieces);
+  };
+
+  /* The colors of the bars in words. */
+  const legend = () => {
+    const { make } = play;
+    const entries = Object.entries(PARTS).map(([name, color]) =>
+      make("span", {}, make("i", { class: color }), ` ${name}`)
+    );
+    const line = make("span", {}, make("i", { class: "limit" }), " memory of a device");
+    return make("p", { class: "legend", "aria-hidden": "true" }, ...entries, line);
+  };
+
+  /* Bytes on a rank: the model's state, and activations. */
+  const held = (model, layout) => {
+    const { rank_parameters, state_bytes, activation_bytes } = play.formulas;
+    const numbers = rank_parameters(model, layout);
+    const [parameters, gradients, optimizer] = state_bytes(
+      numbers,
+      layout.stage,
+      layout.data
+    );
+    const activations = activation_bytes(model, layout);
+    return { parameters, gradients, "optimizer state": optimizer, activations };
+  };
+
+  const sum = (parts) => Object.values(parts).reduce((all, one) => all + one, 0);
+
+  const RECOMPUTE = {
+    none: "nothing",
+    selective: "attention",
+    full: "every layer",
+  };
+
+  play.estimates = { models, clusters, short, count, flops, time, gigabytes };
+  Object.assign(play.estimates, { bar, legend, held, sum, RECOMPUTE });
+}
