@@ -36,6 +36,7 @@ extensions = [
     "listings",
     "mathml",
     "narrow_tables",
+    "play",
     "transcript",
 ]
 
