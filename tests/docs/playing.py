@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT / "docs" / "_ext"))
 PHONE = {"width": 390, "height": 844}
 DESKTOP = {"width": 1280, "height": 900}
 
-CONTROLS = "button, input, select"
+CONTROLS = "button, input, select, summary"
 TAB_STOPS = f"""(player) => [...player.querySelectorAll("{CONTROLS}")].filter(
   (part) => part.type !== "radio" || part.checked)"""
 # What is wider than the frame, and what cannot be seen in it.

@@ -31,7 +31,7 @@
     ["data", "Data ranks d", 1, 1e5],
     ["tensor", "Tensor ranks t", 1, 1000],
     ["pipeline", "Stages p", 1, 1000],
-    ["micro_batch", "Sequences per micro-batch", 1, 1e4],
+    ["micro_batch", "Micro-batch size", 1, 1e4],
     ["micro_batches", "Micro-batches m", 1, 1e5],
   ];
   const CHOICES = [
@@ -51,6 +51,16 @@
     ...{ stage: 3, recompute: "selective", sequence_parallel: 0 },
     ...{ schedule: "1f1b", chunks: 2 },
   };
+  /* What a field can hold of the words in an address: undefined for anything else. */
+  const fitting = (field, text) => {
+    const number = Number(text);
+    if (field.tagName === "SELECT") {
+      const known = [...field.options].some((option) => option.value === text);
+      return known ? (Number.isNaN(number) ? text : number) : undefined;
+    }
+    if (text === "" || Number.isNaN(number)) return undefined;
+    return play.within(number, Number(field.min), Number(field.max));
+  };
   const pick = (fields, inputs) =>
     Object.fromEntries(
       fields.map(([name]) => [name, inputs[name] * (SCALE[name] ?? 1)])
@@ -62,26 +72,29 @@
     build() {
       this.inputs = { ...START };
       this.fields = {};
+      this.stage.before(this.state); // the sentence first, then the tables
       this.group("Model");
       this.presets("model", "Parameters", estimates.models);
       this.details("Sizes of the model", MODEL);
       this.group("Cluster");
       this.presets("cluster", "Nodes and network", estimates.clusters);
       this.details("Numbers of the cluster", CLUSTER);
-      this.group("Layout");
+      this.group("Layout", "whole");
       this.numbers(LAYOUT);
       for (const one of CHOICES) this.select(...one);
       this.numbers([["chunks", "Chunks per stage", 1, 100]]);
       this.readAddress();
-      window.addEventListener("hashchange", () => this.readAddress() && this.update());
+      window.addEventListener("hashchange", () => {
+        this.readAddress();
+        this.update();
+      });
     }
 
-    group(title) {
-      this.fieldset ??= this.controls;
+    group(title, width = "half") {
+      this.groups ??= this.controls;
       this.controls = make("div", { class: "controls" });
-      this.fieldset.append(
-        make("fieldset", {}, make("legend", {}, title), this.controls)
-      );
+      const legend = make("legend", {}, title);
+      this.groups.append(make("fieldset", { class: width }, legend, this.controls));
     }
 
     details(title, fields) {
@@ -95,9 +108,11 @@
 
     numbers(fields) {
       for (const [name, label, least, most] of fields) {
-        const set = (value) => this.change({ [name]: value });
+        const exact = name in SCALE;
+        const set = (value) =>
+          this.change({ [name]: exact ? value : Math.round(value) });
         const field = this.number(label, [least, most], this.inputs[name], set);
-        field.step = "any";
+        if (exact) field.step = "any";
         this.fields[name] = field;
       }
     }
@@ -134,23 +149,12 @@
 
     readAddress() {
       const given = new URLSearchParams(window.location.hash.slice(1));
-      const inputs = { ...START };
+      this.inputs = { ...START };
       for (const [name, text] of given) {
-        if (!(name in START)) continue;
-        const number = typeof START[name] === "number";
         const field = this.fields[name];
-        if (number && !Number.isFinite(Number(text))) continue;
-        if (field.tagName === "SELECT" && !field.querySelector(`[value="${CSS.escape(text)}"]`))
-          continue;
-        const [least, most] = [field.min, field.max].map(Number);
-        inputs[name] = !number
-          ? text
-          : field.tagName === "SELECT"
-            ? Number(text)
-            : play.within(Number(text), least, most);
+        const value = name in START ? fitting(field, text) : undefined;
+        if (value !== undefined) this.inputs[name] = value;
       }
-      this.inputs = inputs;
-      return true;
     }
 
     draw() {
@@ -160,12 +164,10 @@
       const layout = { ...this.inputs };
       const parts = estimates.held(model, layout);
       this.stage.replaceChildren(
-        make("h3", {}, "Memory of a device"),
         estimates.bar(parts, cluster.memory),
         estimates.legend(),
-        this.table(this.memoryRows(parts)),
-        make("h3", {}, "One step"),
-        this.table(this.timeRows(model, layout, cluster))
+        this.table("Memory of a rank", this.memoryRows(parts)),
+        this.table("One step of a rank", this.timeRows(model, layout, cluster))
       );
       return this.say(model, layout, cluster, estimates.sum(parts));
     }
@@ -182,7 +184,7 @@
       this.fields.cluster.value = known(estimates.clusters);
     }
 
-    table(rows) {
+    table(title, rows) {
       const line = ([name, ...values]) =>
         make(
           "tr",
@@ -190,7 +192,8 @@
           make("th", { scope: "row" }, name),
           ...values.map((value) => make("td", {}, value))
         );
-      return make("table", { class: "costs" }, ...rows.map(line));
+      const caption = make("caption", {}, title);
+      return make("table", { class: "costs" }, caption, ...rows.map(line));
     }
 
     memoryRows(parts) {
@@ -198,20 +201,43 @@
       return [...rows, ["all four", gigabytes(estimates.sum(parts))]];
     }
 
+    /* [what, how much, seconds], without the axes that have one rank. */
     timeRows(...given) {
       const [model, layout] = given;
       const f = formulas;
-      const busy = f.compute_seconds(...given) + f.tensor_seconds(...given);
-      const hidden = f.data_seconds(...given) - f.hiding_seconds(...given);
-      const sends = f.pipeline_sends(layout) * f.stream_bytes(model, layout);
+      const flops = f.step_flops(model, layout, layout.recompute) / f.all_ranks(layout);
+      const computing = f.compute_seconds(...given);
       return [
-        ["computing", estimates.flops(f.step_flops(model, layout, layout.recompute)), time(f.compute_seconds(...given))],
-        ["tensor axis", gigabytes(f.tensor_bytes(model, layout)), time(f.tensor_seconds(...given))],
-        ["pipeline axis", gigabytes(sends), time(f.pipeline_seconds(...given))],
-        ["pipeline bubble", "", time(f.bubble_share(layout) * busy)],
-        ["data axis", gigabytes(f.data_bytes(model, layout)), time(f.data_seconds(...given))],
-        ["of that, not hidden", "", time(Math.max(hidden, 0))],
+        ["computing", estimates.flops(flops), time(computing)],
+        ...(layout.tensor > 1 ? this.tensorRows(...given) : []),
+        ...(layout.pipeline > 1 ? this.pipelineRows(...given) : []),
+        ...(layout.data > 1 ? this.dataRows(...given) : []),
         ["the step", "", time(f.step_seconds(...given))],
+      ];
+    }
+
+    tensorRows(...given) {
+      const sent = gigabytes(formulas.tensor_bytes(...given));
+      return [["tensor axis", sent, time(formulas.tensor_seconds(...given))]];
+    }
+
+    pipelineRows(...given) {
+      const [model, layout] = given;
+      const f = formulas;
+      const sent = f.pipeline_sends(layout) * f.stream_bytes(model, layout);
+      const busy = f.compute_seconds(...given) + f.tensor_seconds(...given);
+      return [
+        ["pipeline axis", gigabytes(sent), time(f.pipeline_seconds(...given))],
+        ["pipeline bubble", "", time(f.bubble_share(layout) * busy)],
+      ];
+    }
+
+    dataRows(...given) {
+      const seconds = formulas.data_seconds(...given);
+      const hidden = Math.min(seconds, formulas.hiding_seconds(...given));
+      return [
+        ["data axis", gigabytes(formulas.data_bytes(...given)), time(seconds)],
+        ["of that, hidden", "", time(hidden)],
       ];
     }
 

@@ -52,7 +52,7 @@
   const count = (value) => scaled(value, ["", "K", "M", "B", "T"], 1000).trim();
   const flops = (value) => scaled(value / 1e12, ["TFLOP", "PFLOP", "EFLOP"], 1000);
   const time = (seconds) =>
-    seconds < 1 ? `${short(seconds * 1000)} ms` : `${short(seconds)} s`;
+    seconds > 0 && seconds < 1 ? `${short(seconds * 1000)} ms` : `${short(seconds)} s`;
   const gigabytes = (bytes) => `${short(bytes / 1e9)} GB`;
 
   const PARTS = {
@@ -62,21 +62,24 @@
     activations: "violet",
   };
 
-  /* A bar of stacked parts, and a line at the device's memory; both in bytes. What is
+  const sum = (parts) => Object.values(parts).reduce((all, one) => all + one, 0);
+
+  /* A bar of stacked parts, with a line at the device's memory; both in bytes. What is
      more than twice that memory is cut off. Its numbers are in its name. */
   const bar = (parts, memory) => {
-    const { make } = play;
+    let room = 100;
     const pieces = Object.entries(parts).map(([name, bytes]) => {
-      const piece = make("span", { class: PARTS[name] });
-      piece.style.flexBasis = `${(50 * bytes) / memory}%`;
+      const piece = play.make("span", { class: PARTS[name] });
+      const width = Math.min((50 * bytes) / memory, room);
+      piece.style.width = `${width}%`;
+      room -= width;
       return piece;
     });
-    const words = Object.entries(parts).map(
+    const named = Object.entries(parts).map(
       ([name, bytes]) => `${name} ${gigabytes(bytes)}`
     );
-    const total = Object.values(parts).reduce((sum, bytes) => sum + bytes, 0);
-    const cut = total > 2 * memory ? "bar cut" : "bar";
-    return make("div", { class: cut, role: "img", "aria-label": words.join(", ") }, ...pieces);
+    const look = { class: room > 0 ? "bar" : "bar cut", role: "img" };
+    return play.make("div", { ...look, "aria-label": named.join(", ") }, ...pieces);
   };
 
   /* The colors of the bars in words. */
@@ -101,8 +104,6 @@
     const activations = activation_bytes(model, layout);
     return { parameters, gradients, "optimizer state": optimizer, activations };
   };
-
-  const sum = (parts) => Object.values(parts).reduce((all, one) => all + one, 0);
 
   const RECOMPUTE = {
     none: "nothing",

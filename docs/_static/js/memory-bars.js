@@ -1,7 +1,7 @@
 /* What one rank holds under each kind of parallelism, as bars beside a device's memory.
 
-   <memory-bars model="6.7 B" ranks="64" memory="80">; the formulas are those of
-   src/common/formulas.py. */
+   <memory-bars model="6.7 B" ranks="64" memory="80" try="Double the ranks.">; the
+   formulas are those of src/common/formulas.py. */
 // Needs formulas.js
 // Needs estimates.js
 {
@@ -20,6 +20,7 @@
 
     build() {
       const { models, RECOMPUTE } = estimates;
+      this.controls.before(make("p", { class: "try" }, this.getAttribute("try") ?? ""));
       this.model = this.getAttribute("model") ?? "6.7 B";
       this.ranks = this.option("ranks", 8);
       this.memory = this.option("memory", 80);
@@ -32,7 +33,7 @@
       this.number("GB of a device", [1, 1000], this.memory, (memory) => {
         this.memory = memory;
       });
-      this.number("Sequences of a rank", [1, 64], 1, (count) => {
+      this.number("Micro-batch size", [1, 64], 1, (count) => {
         this.layout.micro_batch = Math.round(count);
       });
       this.choice("Recompute", RECOMPUTE, "selective", (what) => {
@@ -59,7 +60,7 @@
         ["DDP", data(0)],
         ["ZeRO-1", data(1)],
         ["ZeRO-2", data(2)],
-        ["ZeRO-3, FSDP", data(3)],
+        ["FSDP (ZeRO-3)", data(3)],
         ["Tensor", tensor],
         ["Pipeline", pipeline],
       ];
