@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 import pytest
@@ -9,13 +10,16 @@ import pytest
 from tests.docs import played, playing
 
 RING = "docs/lessons/03_collectives.html"
+PIPELINE = "docs/lessons/13_pipeline_parallel.html"
+GRID = "docs/lessons/16_two_dimensions.html"
 RANDOM = 50  # inputs of each formula
 
 
 @pytest.fixture(scope="module")
 def blank(browser):
     """An empty page with all formulas."""
-    with playing.blank_page(browser, "ring-player") as page:
+    names = "ring-player", "pipeline-player", "rank-grid"
+    with playing.blank_page(browser, *names) as page:
         yield page
 
 
@@ -73,3 +77,93 @@ def test_the_ring_player_can_be_stepped_read_and_printed(playing_with):
     assert player.press("Next step", "Enter") == end, "there is no step after the last"
     assert "Start" in player.press("Ranks", "ArrowRight")
     assert player.frame.locator("tr").count() == 1 + 5
+
+
+# Pipelines
+
+SCHEDULES = "gpipe", "1f1b", "interleaved", "zb-h1"
+
+
+def pipeline_inputs(seed: int, schedule: str):
+    """Random (schedule, ranks, micro-batches, chunks) that the player may have."""
+    dice = random.Random(seed)
+    for _ in range(RANDOM):
+        ranks, micro_batches = dice.randint(2, 8), dice.randint(1, 16)
+        if schedule == "interleaved":
+            rounds = -(-micro_batches // ranks)
+            yield schedule, ranks, ranks * rounds, dice.randint(2, 4)
+        else:
+            yield schedule, ranks, micro_batches, 1
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_the_pipeline_player_counts_as_programs_and_pytorch_do(blank, schedule):
+    dice, calls = random.Random(13), []
+    for inputs in pipeline_inputs(13, schedule):
+        rank = dice.randrange(inputs[1])
+        calls += [
+            (played.pipeline_order, (schedule, rank, *inputs[1:])),
+            (played.pipeline_starts, inputs),
+            (played.pipeline_bubble, inputs),
+            (played.pipeline_peaks, inputs),
+        ]
+    playing.compare(blank, calls)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "share"), [("gpipe", 1), ("1f1b", 1), ("interleaved", 2), ("zb-h1", 3)]
+)
+def test_the_bubble_is_that_of_the_papers_when_there_is_enough_work(schedule, share):
+    """(p - 1) / m; interleaved divides it by v, and zero bubble by 3."""
+    for ranks, micro_batches in ((2, 2), (4, 8), (8, 16), (3, 9)):
+        chunks = 2 if schedule == "interleaved" else 1
+        bubble = played.pipeline_bubble(schedule, ranks, micro_batches, chunks)
+        assert bubble == pytest.approx((ranks - 1) / micro_batches / share)
+
+
+@pytest.mark.full
+def test_the_pipeline_player_can_be_changed_read_and_printed(playing_with):
+    player = playing_with("pipeline-player", PIPELINE)
+    player.check_everywhere()
+    assert "3/8 (37.5%)" in player.words and "at most 4 micro-batches" in player.words
+    assert "GPipe" in player.press("Schedule", "ArrowUp")
+    assert "3/8" in player.words and "at most 8 micro-batches" in player.words
+    chunks = player.control("Chunks per rank v")
+    assert not chunks.is_visible()
+    player.control("Schedule").select_option("zb-h1")
+    assert "1/8 (12.5%)" in player.words
+    player.control("Schedule").select_option("interleaved")
+    assert "3/16" in player.words and chunks.is_visible()
+    assert "m is 12 here" in player.press("Micro-batches m", "ArrowRight")
+
+
+# Meshes
+
+
+@pytest.mark.full
+def test_the_grid_has_the_groups_of_a_device_mesh(blank):
+    dice, calls = random.Random(16), []
+    for _ in range(RANDOM):
+        sizes = [dice.randint(1, 4) for _ in range(dice.randint(1, 3))]
+        rank = dice.randrange(math.prod(sizes))
+        calls.append((played.mesh_groups, (sizes, rank)))
+    playing.compare(blank, calls)
+
+
+@pytest.mark.full
+def test_the_grid_can_be_walked_read_and_printed(playing_with):
+    player = playing_with("rank-grid", GRID)
+    player.check_everywhere()
+    assert "Rank 6 of 8" in player.words
+    assert "tensor group is ranks 4, 5, 6 and 7, within node 1" in player.words
+    assert "data group is ranks 2 and 6, across nodes 0 and 1" in player.words
+    assert "Rank 7 of 8" in player.press("rank 6", "ArrowRight")
+    assert player.frame.locator("label.green").inner_text().split("\n") == [
+        "rank 3",
+        "data",
+    ]
+    player.press("Ranks per node", "End")
+    assert "data group is ranks 3 and 7, within node 0" in player.words
+    player.frame.get_by_text("rank 1", exact=True).hover()
+    assert "Rank 1 of 8" in player.words

@@ -125,13 +125,16 @@ const play = (() => {
       return input;
     }
 
-    /* A button that changes something. */
+    /* A button that changes something; buttons in a row stay together. */
     press(text, change) {
       const element = button(text, () => {
         change();
         this.update();
       });
-      this.controls.append(element);
+      if (!this.controls.lastChild?.matches?.(".buttons")) {
+        this.controls.append(make("div", { class: "buttons" }));
+      }
+      this.controls.lastChild.append(element);
       return element;
     }
   }

@@ -141,7 +141,9 @@
     }
 
     howMuch() {
-      return `Each rank has sent ${this.step} of the ${this.ranks} parts that the tensor is cut into, so ${this.step}/${this.ranks} of its S = ${(FLOAT32 * this.elements).toLocaleString("en-US")} bytes.`;
+      const chunks = this.step === 1 ? "1 chunk" : `${this.step} chunks`;
+      const bytes = (FLOAT32 * this.elements).toLocaleString("en-US");
+      return `So far each rank has sent ${chunks}: ${this.step}/${this.ranks} of S, which is ${bytes} bytes.`;
     }
   }
 
