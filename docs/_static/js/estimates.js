@@ -89,7 +89,7 @@
       make("span", {}, make("i", { class: color }), ` ${name}`)
     );
     const line = make("span", {}, make("i", { class: "limit" }), " memory of a device");
-    return make("p", { class: "legend", "aria-hidden": "true" }, ...entries, line);
+    return make("p", { class: "parts", "aria-hidden": "true" }, ...entries, line);
   };
 
   /* Bytes on a rank: the model's state, and activations. */
