@@ -126,6 +126,21 @@ def test_the_still_table_has_the_numbers_of_the_formulas():
     assert rows == [expected_row(layout) for layout in layouts]
 
 
+def test_what_the_page_tells_readers_to_try_is_so():
+    split = Layout(micro_batch=4, recompute="selective", stage=1)
+    in_node = split._replace(tensor=8, data=8, micro_batches=16)
+    over_two = split._replace(tensor=16, data=4, micro_batches=32)
+    longer = formulas.step_seconds(GPT, over_two, H100)
+    longer /= formulas.step_seconds(GPT, in_node, H100)
+    assert f"takes {100 * (longer - 1):.0f} % longer" in PAGE
+    start = split._replace(data=64, micro_batches=2, stage=3)
+    slow = Cluster(8, 312e12, 0.5, 300e9, 100e9 / 8 / 8, 10e-6)
+    ranks = formulas.binding_ranks(GPT, start, slow)
+    assert f"*binds* from {ranks} data ranks on" in PAGE
+    zero_1 = formulas.data_bytes(GPT, start._replace(stage=1))
+    assert formulas.data_bytes(GPT, start) == 3 * zero_1
+
+
 # In a browser
 
 
