@@ -238,3 +238,11 @@ def mesh_groups(sizes: list[int], rank: int) -> list[list[int]]:
         return [dist.get_process_group_ranks(mesh.get_group(name)) for name in names]
     finally:
         dist.destroy_process_group()
+
+
+# Predictions
+
+
+def is_right(prediction: float, answer: float, within: float) -> bool:
+    """Whether a prediction is off by at most a share of the answer."""
+    return abs(prediction - answer) <= within * abs(answer)

@@ -25,7 +25,7 @@ DESKTOP = {"width": 1280, "height": 900}
 
 CONTROLS = "button, input, select"
 TAB_STOPS = f"""(player) => [...player.querySelectorAll("{CONTROLS}")].filter(
-  (part) => part.type !== "radio" || part.checked)"""
+  (part) => part.checkVisibility() && (part.type !== "radio" || part.checked))"""
 # What is wider than the frame, and what cannot be seen in it.
 BEYOND = """(player) => {
   const edge = player.getBoundingClientRect().right;

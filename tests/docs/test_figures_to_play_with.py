@@ -8,8 +8,10 @@ import random
 import pytest
 
 from tests.docs import played, playing
+from tests.docs.pages import all_directives
 
 RING = "docs/lessons/03_collectives.html"
+PREDICT = "docs/lessons/02_ranks.html"
 PIPELINE = "docs/lessons/13_pipeline_parallel.html"
 GRID = "docs/lessons/16_two_dimensions.html"
 RANDOM = 50  # inputs of each formula
@@ -18,7 +20,7 @@ RANDOM = 50  # inputs of each formula
 @pytest.fixture(scope="module")
 def blank(browser):
     """An empty page with all formulas."""
-    names = "ring-player", "pipeline-player", "rank-grid"
+    names = "ring-player", "pipeline-player", "rank-grid", "predict-first"
     with playing.blank_page(browser, *names) as page:
         yield page
 
@@ -167,3 +169,48 @@ def test_the_grid_can_be_walked_read_and_printed(playing_with):
     assert "data group is ranks 3 and 7, within node 0" in player.words
     player.frame.get_by_text("rank 1", exact=True).hover()
     assert "Rank 1 of 8" in player.words
+
+
+# Predictions
+
+
+@pytest.mark.full
+def test_a_prediction_is_right_as_far_as_the_page_allows(blank):
+    dice, calls = random.Random(2), []
+    for _ in range(RANDOM):
+        answer, within = dice.choice([7, 23, 1.5, -4, 0]), dice.choice([0, 0.05, 0.5])
+        prediction = answer * dice.choice([0.4, 0.5, 0.96, 1, 1.04, 1.5, 1.6])
+        calls.append((played.is_right, (prediction, answer, within)))
+    assert len({played.is_right(*inputs) for _, inputs in calls}) == 2
+    playing.compare(blank, calls)
+
+
+@pytest.mark.full
+def test_a_prediction_is_asked_for_before_the_answer_opens(playing_with):
+    player = playing_with("predict-first", PREDICT)
+    player.check_everywhere()
+    label = "The rank of local rank 1 on node rank 2"
+    answer = player.page.locator(".admonition:has(predict-first) + details").first
+    is_open = "(answer) => answer.open"
+    answer.evaluate("(answer) => { answer.open = false; }")
+    answer.locator("> summary").click()
+    assert not answer.evaluate(is_open) and "Predict first" in player.words
+    answer.locator("> summary").click()
+    assert answer.evaluate(is_open), "a second click opens it without a number"
+    answer.evaluate("(answer) => { answer.open = false; }")
+    assert "Type a number" in player.press(label, "Enter")
+    assert not answer.evaluate(is_open)
+    player.control(label).fill("9")
+    assert "You predicted 9, but it's 7" in player.press(label, "Enter")
+    assert answer.evaluate(is_open)
+    player.control(label).fill("7")
+    assert "7 is right" in player.press("Compare with the answer", "Space")
+
+
+def test_every_question_for_a_number_has_its_answer_in_the_next_box():
+    asked = [one for one in all_directives("play") if one.argument == "predict-first"]
+    assert asked
+    for ask in asked:
+        lines = ask.page.read_text(encoding="utf-8").splitlines()[ask.line :]
+        boxes = [line.strip() for line in lines if ".. admonition::" in line]
+        assert boxes[0] == ".. admonition:: Answer", f"{ask.place}: no answer follows"
