@@ -31,8 +31,7 @@ BEYOND = """(player) => {
   const edge = player.getBoundingClientRect().right;
   return [...player.querySelectorAll("*")].filter((part) =>
     part.getBoundingClientRect().right > edge + 1 ||
-    (!part.closest("svg") && part.scrollWidth > part.clientWidth + 1 &&
-      getComputedStyle(part).overflowX !== "visible")
+    (part.matches("td, th, button, label") && part.scrollWidth > part.clientWidth + 1)
   ).map((part) => `${part.tagName}.${part.className}: ${part.textContent}`);
 }"""
 WIDER = """() => document.documentElement.scrollWidth -

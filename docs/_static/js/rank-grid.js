@@ -119,7 +119,7 @@
       if (!long.length) return "One rank alone: it sends nothing.";
       const where = list(long.map((axis) => axis.where));
       const told = long.map((axis) => axis.group).join(" ");
-      return `Rank ${this.rank} of ${this.world} is at ${where}. ${told}`;
+      return `Rank ${this.rank} is at ${where}. ${told}`;
     }
 
     tell(axis, ranks) {
