@@ -12,16 +12,23 @@ from tests.docs.pages import all_directives
 
 RING = "docs/lessons/03_collectives.html"
 PREDICT = "docs/lessons/02_ranks.html"
+BUCKETS = "docs/lessons/05_ddp_spawn.html"
 PIPELINE = "docs/lessons/13_pipeline_parallel.html"
 GRID = "docs/lessons/16_two_dimensions.html"
+NAMES = [
+    "bucket-timeline",
+    "pipeline-player",
+    "predict-first",
+    "rank-grid",
+    "ring-player",
+]
 RANDOM = 50  # inputs of each formula
 
 
 @pytest.fixture(scope="module")
 def blank(browser):
     """An empty page with all formulas."""
-    names = "ring-player", "pipeline-player", "rank-grid", "predict-first"
-    with playing.blank_page(browser, *names) as page:
+    with playing.blank_page(browser, *NAMES) as page:
         yield page
 
 
@@ -217,3 +224,37 @@ def test_every_question_for_a_number_has_its_answer_in_the_next_box():
         lines = ask.page.read_text(encoding="utf-8").splitlines()[ask.line :]
         boxes = [line.strip() for line in lines if ".. admonition::" in line]
         assert boxes[0] == ".. admonition:: Answer", f"{ask.place}: no answer follows"
+
+
+# Buckets
+
+
+@pytest.mark.full
+def test_the_timeline_has_the_buckets_that_pytorch_lays_out(blank):
+    dice, calls = random.Random(5), []
+    for _ in range(RANDOM):
+        size = 4 * dice.randint(1, 1000)
+        cap = dice.choice([size, size - 1, size + 1, dice.randint(1, 20_000)])
+        inputs = dice.randint(1, 12), size, cap
+        link = dice.uniform(0, 9), dice.uniform(0, 9), dice.uniform(100, 5000)
+        calls += [
+            (played.bucket_layers, inputs),
+            (played.bucket_times, (*inputs, *link)),
+        ]
+    playing.compare(blank, calls)
+
+
+@pytest.mark.full
+def test_the_timeline_of_buckets_can_be_changed_read_and_printed(playing_with):
+    player = playing_with("bucket-timeline", BUCKETS)
+    player.check_everywhere()
+    bars = player.frame.locator(".orange")
+    assert "2 MiB: 3 all-reduces" in player.words and bars.count() == 3
+    assert "averaged after 33.1 ms" in player.words
+    one = player.press("Buckets of MiB", "End")
+    assert "one all-reduce, 7.3 ms in total, of which 0 ms overlap" in one
+    assert "averaged after 37.3 ms" in one
+    costly = player.press("Fixed cost, ms", "End")
+    assert "averaged after 46.3 ms" in costly
+    assert "6 all-reduces" in player.press("Buckets of MiB", "Home")
+    assert "averaged after 71.3 ms" in player.words, "small buckets lose now"
