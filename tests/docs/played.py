@@ -238,3 +238,39 @@ def mesh_groups(sizes: list[int], rank: int) -> list[list[int]]:
         return [dist.get_process_group_ranks(mesh.get_group(name)) for name in names]
     finally:
         dist.destroy_process_group()
+
+
+# Predictions
+
+
+def is_right(prediction: float, answer: float, within: float) -> bool:
+    """Whether a prediction is off by at most a share of the answer."""
+    return abs(prediction - answer) <= within * abs(answer)
+
+
+# Buckets: those that PyTorch lays out for layers of one tensor each
+
+
+def bucket_layers(layers: int, layer_bytes: int, cap: int) -> list[int]:
+    """Layers in each bucket, last layer first; a cap is in bytes."""
+    each = torch.empty(layer_bytes // FLOAT32)
+    buckets, _ = dist._compute_bucket_assignment_by_size([each] * layers, [cap])
+    return [len(bucket) for bucket in buckets]
+
+
+def bucket_times(
+    layers: int,
+    layer_bytes: int,
+    cap: int,
+    layer_ms: float,
+    cost: float,
+    bytes_per_ms: float,
+) -> list[tuple[float, float]]:
+    """(begins, ends) of each bucket's all-reduce in ms, from the start of backward."""
+    times: list[tuple[float, float]] = []
+    counts = bucket_layers(layers, layer_bytes, cap)
+    for count, complete in zip(counts, accumulate(counts), strict=True):
+        before = times[-1][1] if times else 0.0
+        begins = max(layer_ms * complete, before)
+        times.append((begins, begins + cost + layer_bytes * count / bytes_per_ms))
+    return times

@@ -25,14 +25,13 @@ DESKTOP = {"width": 1280, "height": 900}
 
 CONTROLS = "button, input, select, summary"
 TAB_STOPS = f"""(player) => [...player.querySelectorAll("{CONTROLS}")].filter(
-  (part) => part.type !== "radio" || part.checked)"""
+  (part) => part.checkVisibility() && (part.type !== "radio" || part.checked))"""
 # What is wider than the frame, and what cannot be seen in it.
 BEYOND = """(player) => {
   const edge = player.getBoundingClientRect().right;
   return [...player.querySelectorAll("*")].filter((part) =>
     part.getBoundingClientRect().right > edge + 1 ||
-    (!part.closest("svg") && part.scrollWidth > part.clientWidth + 1 &&
-      getComputedStyle(part).overflowX !== "visible")
+    (part.matches("td, th, button, label") && part.scrollWidth > part.clientWidth + 1)
   ).map((part) => `${part.tagName}.${part.className}: ${part.textContent}`);
 }"""
 WIDER = """() => document.documentElement.scrollWidth -

@@ -234,6 +234,35 @@ def test_boxes_that_ask_for_a_prediction_look_alike(small):
     assert len(re.findall(r'<div class="[^"]*(?<=[ "])predict(?=[ "])', html)) == 2
 
 
+# Figures to play with
+
+STILL = ".. play:: ring-player\n   :ranks: 3\n\n   The still figure.\n"
+
+
+def test_only_a_page_with_a_player_loads_its_scripts(small):
+    (small / "docs" / "plain.rst").write_text(":orphan:\n\nPlain\n=====\n")
+    html = page(small, STILL)
+    assert '<ring-player class="play" ranks="3">' in html
+    assert "The still figure." in html
+    plain = (small / "html" / "docs" / "plain.html").read_text(encoding="utf-8")
+    for file in ("js/play.js", "js/ring-player.js", "css/play.css"):
+        assert html.count(file) == 1 and file not in plain, file
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "words"),
+    [
+        ("ring-player", "ring-plyer", "there is no docs/_static/js/ring-plyer.js"),
+        (":ranks:", ":rank:", "doesn't read the option 'rank'"),
+    ],
+)
+def test_a_player_or_an_option_that_does_not_exist_stops_the_build(
+    small, right, wrong, words
+):
+    with pytest.raises(AssertionError, match=words):
+        page(small, STILL.replace(right, wrong))
+
+
 # The first page
 
 

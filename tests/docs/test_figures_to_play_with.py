@@ -8,18 +8,27 @@ import random
 import pytest
 
 from tests.docs import played, playing
+from tests.docs.pages import all_directives
 
 RING = "docs/lessons/03_collectives.html"
+PREDICT = "docs/lessons/02_ranks.html"
+BUCKETS = "docs/lessons/05_ddp_spawn.html"
 PIPELINE = "docs/lessons/13_pipeline_parallel.html"
 GRID = "docs/lessons/16_two_dimensions.html"
+NAMES = [
+    "bucket-timeline",
+    "pipeline-player",
+    "predict-first",
+    "rank-grid",
+    "ring-player",
+]
 RANDOM = 50  # inputs of each formula
 
 
 @pytest.fixture(scope="module")
 def blank(browser):
     """An empty page with all formulas."""
-    names = "ring-player", "pipeline-player", "rank-grid"
-    with playing.blank_page(browser, *names) as page:
+    with playing.blank_page(browser, *NAMES) as page:
         yield page
 
 
@@ -77,6 +86,9 @@ def test_the_ring_player_can_be_stepped_read_and_printed(playing_with):
     assert player.press("Next step", "Enter") == end, "there is no step after the last"
     assert "Start" in player.press("Ranks", "ArrowRight")
     assert player.frame.locator("tr").count() == 1 + 5
+    player.press("Ranks", "End")
+    player.control("Step").fill("4")
+    player.check_phone()
 
 
 # Pipelines
@@ -129,7 +141,7 @@ def test_the_pipeline_player_can_be_changed_read_and_printed(playing_with):
     assert "3/8 (37.5%)" in player.words and "at most 4 micro-batches" in player.words
     assert "GPipe" in player.press("Schedule", "ArrowUp")
     assert "3/8" in player.words and "at most 8 micro-batches" in player.words
-    chunks = player.control("Chunks per rank v")
+    chunks = player.control("Stages per rank v")
     assert not chunks.is_visible()
     player.control("Schedule").select_option("zb-h1")
     assert "1/8 (12.5%)" in player.words
@@ -155,10 +167,10 @@ def test_the_grid_has_the_groups_of_a_device_mesh(blank):
 def test_the_grid_can_be_walked_read_and_printed(playing_with):
     player = playing_with("rank-grid", GRID)
     player.check_everywhere()
-    assert "Rank 6 of 8" in player.words
+    assert "Rank 6 is" in player.words
     assert "tensor group is ranks 4, 5, 6 and 7, within node 1" in player.words
     assert "data group is ranks 2 and 6, across nodes 0 and 1" in player.words
-    assert "Rank 7 of 8" in player.press("rank 6", "ArrowRight")
+    assert "Rank 7 is" in player.press("rank 6", "ArrowRight")
     assert player.frame.locator("label.green").inner_text().split("\n") == [
         "rank 3",
         "data",
@@ -166,4 +178,83 @@ def test_the_grid_can_be_walked_read_and_printed(playing_with):
     player.press("Ranks per node", "End")
     assert "data group is ranks 3 and 7, within node 0" in player.words
     player.frame.get_by_text("rank 1", exact=True).hover()
-    assert "Rank 1 of 8" in player.words
+    assert "Rank 1 is" in player.words
+
+
+# Predictions
+
+
+@pytest.mark.full
+def test_a_prediction_is_right_as_far_as_the_page_allows(blank):
+    dice, calls = random.Random(2), []
+    for _ in range(RANDOM):
+        answer, within = dice.choice([7, 23, 1.5, -4, 0]), dice.choice([0, 0.05, 0.5])
+        prediction = answer * dice.choice([0.4, 0.5, 0.96, 1, 1.04, 1.5, 1.6])
+        calls.append((played.is_right, (prediction, answer, within)))
+    assert len({played.is_right(*inputs) for _, inputs in calls}) == 2
+    playing.compare(blank, calls)
+
+
+@pytest.mark.full
+def test_a_prediction_is_asked_for_before_the_answer_opens(playing_with):
+    player = playing_with("predict-first", PREDICT)
+    player.check_everywhere()
+    label = "The rank of local rank 1 on node rank 2"
+    answer = player.page.locator(".admonition:has(predict-first) + details").first
+    is_open = "(answer) => answer.open"
+    answer.evaluate("(answer) => { answer.open = false; }")
+    answer.locator("> summary").click()
+    assert not answer.evaluate(is_open) and "Predict first" in player.words
+    answer.locator("> summary").click()
+    assert answer.evaluate(is_open), "a second click opens it without a number"
+    answer.evaluate("(answer) => { answer.open = false; }")
+    assert "Type a number" in player.press(label, "Enter")
+    assert not answer.evaluate(is_open)
+    player.control(label).fill("9")
+    assert "You predicted 9, but it's 7" in player.press(label, "Enter")
+    assert answer.evaluate(is_open)
+    player.control(label).fill("7")
+    assert "7 is right" in player.press("Compare with the answer", "Space")
+
+
+def test_every_question_for_a_number_has_its_answer_in_the_next_box():
+    asked = [one for one in all_directives("play") if one.argument == "predict-first"]
+    assert asked
+    for ask in asked:
+        lines = ask.page.read_text(encoding="utf-8").splitlines()[ask.line :]
+        boxes = [line.strip() for line in lines if ".. admonition::" in line]
+        assert boxes[0] == ".. admonition:: Answer", f"{ask.place}: no answer follows"
+
+
+# Buckets
+
+
+@pytest.mark.full
+def test_the_timeline_has_the_buckets_that_pytorch_lays_out(blank):
+    dice, calls = random.Random(5), []
+    for _ in range(RANDOM):
+        size = 4 * dice.randint(1, 1000)
+        cap = dice.choice([size, size - 1, size + 1, dice.randint(1, 20_000)])
+        inputs = dice.randint(1, 12), size, cap
+        link = dice.uniform(0, 9), dice.uniform(0, 9), dice.uniform(100, 5000)
+        calls += [
+            (played.bucket_layers, inputs),
+            (played.bucket_times, (*inputs, *link)),
+        ]
+    playing.compare(blank, calls)
+
+
+@pytest.mark.full
+def test_the_timeline_of_buckets_can_be_changed_read_and_printed(playing_with):
+    player = playing_with("bucket-timeline", BUCKETS)
+    player.check_everywhere()
+    bars = player.frame.locator(".orange")
+    assert "2 MiB: 3 all-reduces" in player.words and bars.count() == 3
+    assert "averaged after 33.1 ms" in player.words
+    one = player.press("Buckets of MiB", "End")
+    assert "one all-reduce, 7.3 ms in total, of which 0 ms overlap" in one
+    assert "averaged after 37.3 ms" in one
+    costly = player.press("Fixed cost, ms", "End")
+    assert "averaged after 46.3 ms" in costly
+    assert "6 all-reduces" in player.press("Buckets of MiB", "Home")
+    assert "averaged after 71.3 ms" in player.words, "small buckets lose now"

@@ -140,7 +140,7 @@
       this.slider("Micro-batches m", [1, 16], this.microBatches, (m) => {
         this.microBatches = m;
       });
-      const cut = this.slider("Chunks per rank v", [2, 4], this.chunks, (v) => {
+      const cut = this.slider("Stages per rank v", [2, 4], this.chunks, (v) => {
         this.chunks = v;
       });
       this.cut = cut.input.parentElement;
@@ -202,7 +202,7 @@
       const parts = Object.entries(kinds).map(([name, words]) =>
         make("span", {}, make("i", { class: name }), ` ${words}`)
       );
-      const every = chunks > 1 ? "; darker: every second chunk" : "";
+      const every = chunks > 1 ? "; shaded: every second stage of the rank" : "";
       return make("p", { class: "legend" }, ...parts, `of micro-batch k${every}`);
     }
 

@@ -46,7 +46,8 @@
       this.perNode = read("per-node", 4);
       this.rank = read("rank", 6);
       for (const [axis, most] of [["replica", 2], ["data", 4], ["tensor", 4]]) {
-        this.slider(`${axis} ranks`, [1, most], this.sizes[axis], (size) => {
+        const name = axis[0].toUpperCase() + axis.slice(1);
+        this.slider(`${name} ranks`, [1, most], this.sizes[axis], (size) => {
           this.sizes[axis] = size;
           this.place();
         });
@@ -69,10 +70,11 @@
       const nodes = range(Math.ceil(this.world / this.perNode)).map((node) => {
         const ranks = this.cells.slice(node * this.perNode, (node + 1) * this.perNode);
         const title = make("p", {}, `node ${node}`);
-        return make("div", { class: "node" }, title, make("div", {}, ...ranks));
+        const kind = this.perNode > 2 ? "node" : "small node";
+        return make("div", { class: kind }, title, make("div", {}, ...ranks));
       });
-      const legend = make("legend", {}, "Choose a rank");
-      this.stage.replaceChildren(make("fieldset", { class: "grid" }, legend, ...nodes));
+      const name = { class: "grid", "aria-label": "Choose a rank" };
+      this.stage.replaceChildren(make("fieldset", name, ...nodes));
     }
 
     cell(rank) {
@@ -107,16 +109,23 @@
         cell.className = own ? "own" : (COLORS[axis] ?? "");
         cell.querySelector("small").textContent = own ? "chosen" : (axis ?? "");
       });
-      const told = axes.map((axis, place) => this.tell(axis, groups[place]));
       const place = placeOf(Object.values(this.sizes), this.rank);
-      const where = axes.map((axis, number) => `${axis} place ${place[number]}`);
-      return `Rank ${this.rank} of ${this.world} is at ${list(where)}. ${told.join(" ")}`;
+      const own = axes.map((axis, number) => ({
+        where: `${axis} place ${place[number]}`,
+        group: this.tell(axis, groups[number]),
+        ranks: groups[number].length,
+      }));
+      const long = own.filter(({ ranks }) => ranks > 1);
+      if (!long.length) return "One rank alone: it sends nothing.";
+      const where = list(long.map((axis) => axis.where));
+      const told = long.map((axis) => axis.group).join(" ");
+      return `Rank ${this.rank} is at ${where}. ${told}`;
     }
 
     tell(axis, ranks) {
-      if (ranks.length === 1) return `It's alone in its ${axis} group.`;
       const nodes = [...new Set(ranks.map((rank) => Math.floor(rank / this.perNode)))];
-      const on = nodes.length === 1 ? `within node ${nodes[0]}` : `across nodes ${list(nodes)}`;
+      const on =
+        nodes.length === 1 ? `within node ${nodes[0]}` : `across nodes ${list(nodes)}`;
       return `Its ${axis} group is ranks ${list(ranks)}, ${on}.`;
     }
   }

@@ -41,10 +41,10 @@
     return sent;
   };
 
-  /* 0, 0+1, or 5…2 for a longer run of neighbors; sum if no rank is missing. */
+  /* 0, 0+1, or 5…2 for a run of more neighbors; sum if no rank is missing. */
   const words = (parts, chunk, ranks) => {
     if (parts.length === ranks) return "sum";
-    if (parts.length <= 3) return parts.join("+");
+    if (ranks <= 4 || parts.length <= 2) return parts.join("+");
     return `${chunk}…${mod(chunk + parts.length - 1, ranks)}`;
   };
 
@@ -79,7 +79,7 @@
     draw() {
       this.back.setAttribute("aria-disabled", this.step === 0);
       this.next.setAttribute("aria-disabled", this.step === this.last);
-      this.stage.replaceChildren(this.table());
+      this.stage.replaceChildren(this.table(), this.legend());
       return `${this.whatHappened()} ${this.howMuch()}`;
     }
 
@@ -119,6 +119,13 @@
         head("bytes sent", "col")
       );
       return make("table", { class: "ring" }, top, ...ranks.map(row));
+    }
+
+    legend() {
+      const last = this.ranks - 1;
+      const runs = last > 3 ? `, and ${last}…1 of all from ${last} around to 1` : "";
+      const text = `A cell lists the ranks whose numbers are summed in it: 0+1 is the sum of two${runs}. A framed chunk is sent down in the next step.`;
+      return make("p", { class: "legend" }, text);
     }
 
     whatHappened() {
