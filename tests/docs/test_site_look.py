@@ -97,6 +97,12 @@ def test_code_has_both_themes_in_one_style_sheet(site):
     assert not plain
 
 
+def test_words_of_code_in_plain_ink_are_plain_text(site):
+    html = (site / "docs/lessons/15_sharded_data_parallel.html").read_text("utf-8")
+    assert '<span class="k">def</span> <span class="nf">' in html
+    assert not re.search(r'<span class="[npow]">', html)
+
+
 def test_a_page_weighs_little_without_its_figures(site):
     """All that it names, and the fonts: as files, before a server compresses them."""
     fonts = [*(site / "_static" / "fonts").glob("*.woff2")]
