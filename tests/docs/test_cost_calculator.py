@@ -191,6 +191,7 @@ def test_the_calculator_says_what_a_layout_costs_and_its_address_keeps_it(opened
     assert f"takes {seconds} s, at {share} MFU" in player.words
     assert "does not fit" in player.press("Sharded", "Home")
     assert "stages need as many layers" in type_number(player, "Stages p", "33")
+    assert player.frame.locator("table").count() == 0, "there is nothing to estimate"
     type_number(player, "Stages p", "4")
     said = type_number(player, "Tensor ranks t", "8")
     assert "2,048 ranks" in said

@@ -159,17 +159,20 @@
 
     draw() {
       this.fill();
-      const model = pick(MODEL, this.inputs);
-      const cluster = pick(CLUSTER, this.inputs);
-      const layout = { ...this.inputs };
+      const given = [pick(MODEL, this.inputs), { ...this.inputs }, pick(CLUSTER, this.inputs)];
+      const trouble = this.trouble(...given);
+      this.stage.replaceChildren(...(trouble ? [] : this.results(...given)));
+      return trouble ? `This layout isn't possible: ${trouble}` : this.say(...given);
+    }
+
+    results(model, layout, cluster) {
       const parts = estimates.held(model, layout);
-      this.stage.replaceChildren(
+      return [
         estimates.bar(parts, cluster.memory),
         estimates.legend(),
         this.table("Memory of a rank", this.memoryRows(parts)),
-        this.table("One step of a rank", this.timeRows(model, layout, cluster))
-      );
-      return this.say(model, layout, cluster, estimates.sum(parts));
+        this.table("One step of a rank", this.timeRows(model, layout, cluster)),
+      ];
     }
 
     fill() {
@@ -251,9 +254,8 @@
       return "";
     }
 
-    say(model, layout, cluster, held) {
-      const trouble = this.trouble(model, layout);
-      if (trouble) return `This layout isn't possible: ${trouble}`;
+    say(model, layout, cluster) {
+      const held = estimates.sum(estimates.held(model, layout));
       const ranks = formulas.all_ranks(layout);
       const fits = held <= cluster.memory ? "fits" : "does not fit";
       const seconds = formulas.step_seconds(model, layout, cluster);
