@@ -251,10 +251,10 @@ def test_the_timeline_of_buckets_can_be_changed_read_and_printed(playing_with):
     bars = player.frame.locator(".orange")
     assert "2 MiB: 3 all-reduces" in player.words and bars.count() == 3
     assert "averaged after 33.1 ms" in player.words
-    one = player.press("Buckets of MiB", "End")
+    one = player.press("Bucket size, MiB", "End")
     assert "one all-reduce, 7.3 ms in total, of which 0 ms overlap" in one
     assert "averaged after 37.3 ms" in one
     costly = player.press("Fixed cost, ms", "End")
     assert "averaged after 46.3 ms" in costly
-    assert "6 all-reduces" in player.press("Buckets of MiB", "Home")
+    assert "6 all-reduces" in player.press("Bucket size, MiB", "Home")
     assert "averaged after 71.3 ms" in player.words, "small buckets lose now"

@@ -42,7 +42,7 @@
       this.layerMs = this.option("layer-ms", 5);
       [this.cap, this.cost, this.speed] = [2, 1, 1];
       const last = CAPS.length;
-      this.slider("Buckets of MiB", [1, last], this.cap, (cap) => (this.cap = cap));
+      this.slider("Bucket size, MiB", [1, last], this.cap, (cap) => (this.cap = cap));
       this.slider("Fixed cost, ms", [0, 10], this.cost, (cost) => (this.cost = cost));
       this.slider("Link, MB per ms", [1, 10], this.speed, (speed) => {
         this.speed = speed;
