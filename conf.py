@@ -29,6 +29,7 @@ extensions = [
     "addresses",
     "course",
     "definitions",
+    "differences",
     "exercise",
     "inline_figures",
     "lean_styles",
