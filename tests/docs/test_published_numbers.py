@@ -33,7 +33,3 @@ def test_published_numbers_stand_beside_their_source(lesson, source, numbers):
     place = page.index(f"<{source}>")
     near = page[place - 500 : place + 700]
     assert [number for number in numbers if number not in near] == []
-
-
-def test_97_percent_of_the_speed_is_what_torchtitan_reports():
-    assert round(100 * 5605 / 5762) == 97 and 128 == 16 * 8
