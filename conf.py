@@ -46,6 +46,7 @@ include_patterns = ["index.rst", "404.rst", "docs/**.rst"]
 root_doc = "index"
 nitpicky = True
 numfig = True
+numfig_secnum_depth = 0
 highlight_language = "python"
 
 # Links into other documentation, from local lists: no network, unknown names fail.
@@ -125,6 +126,9 @@ latex_elements = {
     "papersize": "a4paper",
     "extraclassoptions": "oneside,openany",
     "printindex": "",
+    # lessons carry their own numbers
+    "fncychap": "",
+    "preamble": r"\setcounter{secnumdepth}{-1}",
     # they have all the signs that the pages and transcripts use
     "fontpkg": r"""
 \setmainfont{DejaVu Serif}
