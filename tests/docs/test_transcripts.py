@@ -30,8 +30,8 @@ def programs_of(entry: Entry) -> set[str]:
     return {name for name in PROGRAMS if re.search(rf"\b{re.escape(name)}", text)}
 
 
-# Each command of 09 to 11 has a cluster of its own, whose jobs count from 1.
-LESSONS = [("01", "08"), ("09", "11"), ("12", "16")]
+# Those of 09 to 11 have numbers of jobs in them, which count on: a copy for each.
+LESSONS = [("01", "08"), ("12", "16")]
 
 
 def lessons(name: str) -> tuple[str, str] | None:
