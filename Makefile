@@ -18,7 +18,7 @@ SHELL_FILES = $(shell git ls-files '*.sh' '*.sbatch' '*.pbs' .ci/run \
     ':!exercises' ':!tests/exercises' ':!docs/examples/pbs_traps')
 
 .DEFAULT_GOAL := help
-.PHONY: help env tour test site serve cluster figures transcripts lint bench clean distclean
+.PHONY: help env tour test site serve epub pdf cluster figures transcripts lint bench clean distclean
 
 help: ## print these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' \
@@ -35,6 +35,12 @@ site: env ## build the pages into _build/html
 
 serve: site ## build the pages and show them on http://127.0.0.1:8000
 	@$(BIN)/python tools/serve.py $(PORT)
+
+epub: env ## build the pages as a book for e-readers
+	@$(BIN)/python tools/book.py epub
+
+pdf: env ## build the pages as a PDF, for which LaTeX must be installed
+	@$(BIN)/python tools/book.py pdf
 
 cluster: env ## start a Slurm cluster of four nodes on this machine
 	@$(BIN)/workshop cluster up

@@ -27,8 +27,10 @@ extensions = [
     # our own, in docs/_ext
     "accessible",
     "addresses",
+    "book",
     "course",
     "definitions",
+    "differences",
     "exercise",
     "inline_figures",
     "lean_styles",
@@ -45,6 +47,7 @@ include_patterns = ["index.rst", "404.rst", "docs/**.rst"]
 root_doc = "index"
 nitpicky = True
 numfig = True
+numfig_secnum_depth = 0
 highlight_language = "python"
 
 # Links into other documentation, from local lists: no network, unknown names fail.
@@ -100,3 +103,37 @@ notfound_urls_prefix = urlparse(_address).path or "/"
 ogp_site_url = _address
 ogp_social_cards = {"enable": False}
 ogp_enable_meta_description = True
+
+# The book, `make epub` and `make pdf` (tools/book.py).
+epub_basename = "distributed-pytorch"
+epub_title = project
+epub_author = author
+epub_tocscope = "includehidden"
+epub_tocdepth = 2
+epub_show_urls = "no"
+# a reader has fonts of its own
+epub_exclude_files = [
+    path.relative_to(HERE / "docs").as_posix()
+    for path in (HERE / "docs" / "_static" / "fonts").iterdir()
+]
+latex_engine = "xelatex"
+latex_documents = [
+    (root_doc, "distributed-pytorch.tex", project, author, "manual", True)
+]
+latex_use_xindy = False
+latex_domain_indices = False
+latex_show_urls = "footnote"
+latex_elements = {
+    "papersize": "a4paper",
+    "extraclassoptions": "oneside,openany",
+    "printindex": "",
+    # lessons carry their own numbers
+    "fncychap": "",
+    "preamble": r"\setcounter{secnumdepth}{-1}",
+    # they have all the signs that the pages and transcripts use
+    "fontpkg": r"""
+\setmainfont{DejaVu Serif}
+\setsansfont{DejaVu Sans}
+\setmonofont{DejaVu Sans Mono}[Scale=0.85]
+""",
+}

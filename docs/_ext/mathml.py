@@ -6,23 +6,27 @@ so the build (``-W``) stops there.
 
 from __future__ import annotations
 
-from html import escape
+import re
+from html import escape, unescape
 
 from docutils import nodes
 from docutils.utils.math import MathError, latex2mathml
 from sphinx.util import logging
 from sphinx.util.math import get_node_equation_number
 
+# an EPUB is XML, which has no other names than these
+NAMED_BY_HTML = re.compile(r"&(?!amp;|lt;|gt;|quot;)\w+;")
 LOG = logging.getLogger(__name__)
 
 
 def to_mathml(node: nodes.Element, tex: str, *, block: bool) -> str:
     """The formula as a ``<math>`` element, or its TeX as code after a warning."""
     try:
-        return latex2mathml.tex2mathml(tex, as_block=block)
+        found = latex2mathml.tex2mathml(tex, as_block=block)
     except MathError as error:
         LOG.warning("cannot convert the formula %r: %s", tex, error, location=node)
         return f"<code>{escape(tex)}</code>"
+    return NAMED_BY_HTML.sub(lambda name: unescape(name[0]), found)
 
 
 def visit_math(self, node: nodes.math) -> None:

@@ -54,6 +54,13 @@ def test_answer_about_seven_billion_parameters():
     assert [round(gigabytes, 2) for gigabytes in total] == [112, 29.31, 15.53, 1.75]
 
 
+def test_formulas_give_the_numbers_of_the_paper():
+    """Rajbhandari and others, figure 1: 7.5 billion parameters on 64 devices."""
+    p = 7_500_000_000
+    total = [states_of_zero(s, 64, p, mixed=True)["all three"] / 1e9 for s in range(4)]
+    assert [round(gigabytes, 1) for gigabytes in total] == [120, 31.4, 16.6, 1.9]
+
+
 def test_a_rank_of_the_example_keeps_a_quarter_of_four_layers():
     """Each of four ranks prints what the page says under its first listing."""
     page = (DOCS / "lessons" / "15_sharded_data_parallel.rst").read_text()
