@@ -153,11 +153,17 @@ def _write_names(folder: Path, nodes: list[str]) -> None:
     hosts = [LOGIN, *nodes]
     lines = ["127.0.0.1 localhost", *(f"{address(host)} {host}" for host in hosts)]
     (folder / "hosts").write_text("\n".join(lines) + "\n")
-    # Names come from that file alone: without a route to a DNS server each look-up
-    # of another name or of an IPv6 address would wait for seconds.
-    switch = Path("/etc/nsswitch.conf")
-    text = switch.read_text() if switch.exists() else "passwd: files\ngroup: files\n"
-    text = re.sub(r"(?m)^hosts:.*\n?", "", text) + "\nhosts: files\n"
-    (folder / "nsswitch.conf").write_text(text)
+    (folder / "nsswitch.conf").write_text(names_from_files())
     for host in hosts:
         (folder / host).write_text(f"{host}\n")
+
+
+def names_from_files() -> str:
+    """This machine's /etc/nsswitch.conf, but hosts come from /etc/hosts alone.
+
+    Without a route to a DNS server, each look-up of another name or of an IPv6 address
+    would wait for seconds, or fail.
+    """
+    switch = Path("/etc/nsswitch.conf")
+    text = switch.read_text() if switch.exists() else "passwd: files\ngroup: files\n"
+    return re.sub(r"(?m)^hosts:.*\n?", "", text) + "\nhosts: files\n"

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from practice_cluster.namespaces import BIND, RECURSIVE, check, libc, mount
+from practice_cluster.namespaces import BIND, PRIVATE, RECURSIVE, check, libc, mount
 
 VISIBLE = "WORKSHOP_VISIBLE"  # more folders that may be read, as in PATH
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -22,7 +22,7 @@ TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm")
 COVERED = ("/run", "/mnt", "/media", "/root", *TEMPORARY)
 OF_A_CLONE = ("solutions", "tests", ".git", "_build")  # what tells the answers
 
-_PRIVATE, _AT_RECURSIVE, _AT_FDCWD, _READ_ONLY = 1 << 18, 0x8000, -100, 1
+_AT_RECURSIVE, _AT_FDCWD, _READ_ONLY = 0x8000, -100, 1
 _MOUNT_SETATTR = 442  # the same number on all architectures
 
 
@@ -37,7 +37,7 @@ def protect(writable: str, hidden: Iterable[str]) -> None:
         OSError: the kernel forbids it, or is too old (5.12 has what is needed).
     """
     needed, hidden = programs(), [os.path.realpath(path) for path in hidden]
-    mount("none", "/", flags=RECURSIVE | _PRIVATE)
+    mount("none", "/", flags=RECURSIVE | PRIVATE)
     outer = [path for path in (*COVERED, *_homes(), *hidden) if path not in needed]
     _hide(outer, visible={*needed, writable})
     # once more what lies in a folder that was put back, unless it holds such a folder

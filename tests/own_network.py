@@ -6,8 +6,13 @@ second or ten later. Meanwhile a test beside it may take the port, and the run f
 
 import socket
 import sys
+import tempfile
+from pathlib import Path
 
 from practice_cluster import namespaces
+from practice_cluster.config import names_from_files
+
+SWITCH = Path("/etc/nsswitch.conf")
 
 
 def enter():
@@ -16,12 +21,27 @@ def enter():
     That takes root's rights. It is also left alone where this machine's own name is an
     address of its network card, which the ranks of a run would look for.
     """
-    if sys.platform != "linux" or not own_name_is_loopback():
+    if sys.platform != "linux" or not SWITCH.exists() or not own_name_is_loopback():
         return False
-    if namespaces.libc.unshare(namespaces.NEW_NETWORK):
+    world = namespaces.NEW_NETWORK | namespaces.NEW_MOUNTS
+    if namespaces.libc.unshare(world):
         return False
     namespaces.start_loopback()
+    flags = namespaces.RECURSIVE | namespaces.PRIVATE
+    namespaces.mount("none", "/", flags=flags)  # what is mounted here stays here
+    ask_no_dns_server()
     return True
+
+
+def ask_no_dns_server():
+    """Names come from /etc/hosts alone, in this mount namespace."""
+    with tempfile.TemporaryDirectory() as folder:
+        namespaces.mount("tmpfs", folder, "tmpfs")  # which nobody has to remove
+        file = Path(folder, SWITCH.name)
+        file.write_text(names_from_files(), encoding="utf-8")
+        namespaces.bind(file, str(SWITCH))
+        detached = namespaces.libc.umount2(folder.encode(), namespaces.DETACH)
+        namespaces.check(detached, f"umount {folder}")
 
 
 def own_name_is_loopback():

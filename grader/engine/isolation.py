@@ -21,6 +21,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from practice_cluster.namespaces import (
+    NEW_MOUNTS,
     NEW_NETWORK,
     check,
     libc,
@@ -29,9 +30,8 @@ from practice_cluster.namespaces import (
 )
 from practice_cluster.protection import protect
 
-_OWN_MOUNTS = 0x00020000
 # users, mounts, processes, network, shared memory
-_OWN_WORLD = 0x10000000 | _OWN_MOUNTS | 0x20000000 | NEW_NETWORK | 0x08000000
+_OWN_WORLD = 0x10000000 | NEW_MOUNTS | 0x20000000 | NEW_NETWORK | 0x08000000
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4
 _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 24, 38
 _CAPABILITIES_VERSION_3 = 0x20080522
@@ -80,7 +80,7 @@ def enter(writable: str, hidden: Iterable[str]) -> int:
 
 def confine() -> None:
     """Take from this rank what :func:`enter` needed: it can undo nothing of it."""
-    check(libc.unshare(_OWN_MOUNTS), "unshare")
+    check(libc.unshare(NEW_MOUNTS), "unshare")
     with contextlib.suppress(PermissionError):  # a container may hide parts of /proc
         own_proc()
     os.environ["TMPDIR"], tempfile.tempdir = "/tmp", None
