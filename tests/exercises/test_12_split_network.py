@@ -15,7 +15,7 @@ expect.nothing_is_averaged()
 PAIRS = {3: [(2, 0)], 4: [(0, 1), (3, 2)]}
 NOTHING_BACK = (
     "zeros came back for the activations, as for a received tensor that does not "
-    "require a gradient (T07)"
+    "require a gradient"
 )
 OPTIMIZERS = {
     "SGD": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9),

@@ -12,7 +12,7 @@ expect.nothing_is_averaged()
 
 NOTHING_BACK = (
     "zeros came back from the next rank, as for a received tensor that does not "
-    "require a gradient (T07)"
+    "require a gradient"
 )
 WIDTHS = (4, 6, 5, 7, 3)  # of what crosses the boundaries
 
@@ -93,7 +93,7 @@ def test_outputs_are_those_of_one_process(exercise, rank, world_size, seed):
     expect.that(  # rank 0 sends nothing back
         rank == 0 or x.requires_grad,
         "the input from the rank before does not require a gradient, so backward "
-        "will leave none in it to send back (T07)",
+        "will leave none in it to send back",
     )
     expect.that(
         rank == 0 or x.is_leaf or x.retains_grad,

@@ -78,9 +78,9 @@ def test_outputs_and_gradients_are_those_of_the_whole(exercise, rank, world_size
         ours,
         theirs.grad,
         "the input x",
-        why="backward of f returned None, as all_reduce does (C05)",
+        why="backward of f returned None, as all_reduce does",
         mistaken={
-            "what the columns of this rank alone give, never added up (T01)": partial,
+            "what the columns of this rank alone give, never added up": partial,
             "the mean over the ranks, where their sum is wanted": (
                 theirs.grad / world_size
             ),

@@ -87,7 +87,7 @@ def misplaced(whole, x, rank, world_size):
 
 def scaled(grad, world_size):
     """Names of gradients that are a multiple of the right one."""
-    twice = "added up, though it was whole (T04): f (CopyToRanks.apply) goes before up"
+    twice = "added up, though it was whole: f (CopyToRanks.apply) goes before up"
     return {
         f"{world_size} times too big: {twice}": world_size * grad,
         "zero: the output of this rank does not depend on it": 0 * grad,

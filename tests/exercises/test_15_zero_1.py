@@ -86,12 +86,12 @@ def wrong_steps(seed, inputs, before, after, rank, world_size):
         "decay changes it": without,
         "what it was before the step": before,
         "stepped in this rank's shard only: the others' shards did not arrive": partly,
-        "stepped by the sum of the ranks' gradients, never divided by the world size "
-        "(C03)": still - world_size * step,
-        "stepped by the mean of the gradients, divided by the world size once more "
-        "(C04)": still - step / world_size,
+        "stepped by the sum of the ranks' gradients, never divided by the world "
+        "size": still - world_size * step,
+        "stepped by the mean of the gradients, divided by the world size once "
+        "more": still - step / world_size,
         "stepped in each shard by its own rank's gradient: the ranks' gradients were "
-        "never averaged (P02)": own,
+        "never averaged": own,
     }
 
 
@@ -151,7 +151,7 @@ def test_one_step(exercise, rank, world_size, seed, ledger):
     expect.that(
         roots in (set(), set(range(world_size))),
         "reduce gives its sum to one rank alone, and leaves rubbish in the tensors of "
-        "the others (C06): every rank needs its own shard",
+        "the others: every rank needs its own shard",
     )
     what = "all parameters, laid side by side, after one step of SGD"
     names = wrong_steps(seed, inputs, before, after, rank, world_size)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,16 @@ def test_no_file_is_too_long_for_one_reading():
         longer |= {str(p.relative_to(ROOT)): n for p, n in lines.items() if n > LONGEST}
     show(("folder", "files", "lines", "longest", "lines"), rows)
     assert not longer, f"split it: {longer}"
+
+
+def test_what_a_learner_is_told_has_no_codes():
+    """A mistake is named in words, not by its number in a list that they don't have."""
+    told = [*(ROOT / "grader").rglob("*.py"), *(ROOT / "tests/exercises").glob("*.py")]
+    codes = {
+        path.name: re.findall(r"\([A-Z]\d\d\b[^)]*\)", path.read_text(encoding="utf-8"))
+        for path in told
+    }
+    assert {name: found for name, found in codes.items() if found} == {}
 
 
 @pytest.mark.parametrize("package", ["grader", "practice_cluster"])

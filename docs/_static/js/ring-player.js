@@ -150,7 +150,7 @@
     howMuch() {
       const chunks = this.step === 1 ? "1 chunk" : `${this.step} chunks`;
       const bytes = (FLOAT32 * this.elements).toLocaleString("en-US");
-      return `So far each rank has sent ${chunks}: ${this.step}/${this.ranks} of S, which is ${bytes} bytes.`;
+      return `So far each rank has sent ${chunks}: ${this.step}/${this.ranks} of S, and S is ${bytes} bytes.`;
     }
   }
 

@@ -62,29 +62,28 @@ IN_DIFFERENCES: Table = {
         _differ_in("ddp"),
     ),
     "another_order": Classic(
-        "the ranks call their collectives in a different order (C02)",
+        "the ranks call their collectives in a different order",
         DEADLOCKS,
         _differ_in("op"),
     ),
     "own_root": Classic(
         "each rank names another root (src or dst): it must be the same number on "
-        "all ranks (C08)",
+        "all ranks",
         DEADLOCKS,
         _differ_in("root"),
     ),
     "dtype_differs": Classic(
-        "the ranks pass different dtypes; gloo reads the bytes as they come (C13, C14)",
+        "the ranks pass different dtypes; gloo reads the bytes as they come",
         COLLECTIVES,
         _differ_in("dtypes"),
     ),
     "shape_differs": Classic(
-        "the ranks pass different shapes, as the last, smaller batch does (C15)",
+        "the ranks pass different shapes, as the last, smaller batch does",
         COLLECTIVES,
         _differ_in("shapes"),
     ),
     "reduce_op_differs": Classic(
-        "the ranks ask for different reductions; gloo mixes them without an error "
-        "(C07)",
+        "the ranks ask for different reductions; gloo mixes them without an error",
         COLLECTIVES,
         _differ_in("reduce_op"),
     ),
@@ -119,7 +118,7 @@ IN_CALLS: Table = {
     "past_ddp": Classic(
         "the model is wrapped, and its gradients were never averaged: the forward pass "
         "went past the DDP wrapper, as `model(images)` and `ddp_model.module(images)` "
-        "do, or backward ran under `no_sync()` (P06)",
+        "do, or backward ran under `no_sync()`",
         "docs/lessons/05_ddp_spawn.rst",
         lambda rows, right: _past_ddp(rows),
     ),
@@ -129,13 +128,13 @@ IN_CALLS: Table = {
     ),
     "only_the_root": Classic(
         "only one rank holds the result: `reduce` and `gather` give it to the root "
-        "alone, and `reduce` leaves rubbish in the tensors of the others (C06)",
+        "alone, and `reduce` leaves rubbish in the tensors of the others",
         COLLECTIVES,
         _root_alone_is_right,
     ),
     "not_contiguous": Classic(
         "a view that is not contiguous was passed to a collective: gloo then works "
-        "on the memory behind it, which belongs to its neighbours (C12)",
+        "on the memory behind it, which belongs to its neighbours",
         COLLECTIVES,
         lambda rows, right: any(row["line"] and not row["contiguous"] for row in rows),
     ),

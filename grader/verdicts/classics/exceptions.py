@@ -22,23 +22,23 @@ IN_EXCEPTIONS: Table = {
     ),
     "group_rank": Classic(
         "a rank within the group was given where the global rank is meant, or the "
-        "reverse (C23)",
+        "reverse",
         COLLECTIVES,
         lambda kind, text, line: "is not part of group" in text,
     ),
     "init_twice": Classic(
-        "the process group exists already: call `init_process_group` once (E02)",
+        "the process group exists already: call `init_process_group` once",
         "docs/lessons/02_ranks.rst",
         lambda kind, text, line: "default process group twice" in text,
     ),
     "ddp_alone": Classic(
         "DDP compares the ranks' models when it is made: every rank must make it, with "
-        "parameters of the same shapes in the same order (C01)",
+        "parameters of the same shapes in the same order",
         "docs/lessons/05_ddp_spawn.rst",
         lambda kind, text, line: "DDP expects same model across all ranks" in text,
     ),
     "gather_list": Classic(
-        "only the root gives a list to scatter and gather (X02)",
+        "only the root gives a list to scatter and gather",
         COLLECTIVES,
         lambda kind, text, line: "gather_list" in text or "scatter_list" in text,
     ),
@@ -46,7 +46,7 @@ IN_EXCEPTIONS: Table = {
         "`.grad` of a tensor is None until backward() has run through this very "
         "tensor, and stays None if it did not require a gradient: call "
         "`requires_grad_()` on a received tensor itself, before anything "
-        "is computed with it (T07)",
+        "is computed with it",
         seen=lambda kind, text, line: ".grad" in line and "NoneType" in text,
     ),
     "root_first": Classic(
@@ -62,7 +62,7 @@ IN_EXCEPTIONS: Table = {
         seen=lambda kind, text, line: "modified by an inplace operation" in text,
     ),
     "none_result": Classic(
-        "collectives change their tensor in place and return None (C05)",
+        "collectives change their tensor in place and return None",
         COLLECTIVES,
         lambda kind, text, line: (
             "'NoneType' object" in text

@@ -126,36 +126,36 @@ def _all_send(m: Messages) -> bool:
 IN_MESSAGES: Table = {
     "waited_twice": Classic(
         "`wait()` on the same send or receive twice: with gloo the second one "
-        "never returns (X01)",
+        "never returns",
         DEADLOCKS,
         lambda m: m.match and all("wait(" in line for line in m.waiting),
     ),
     "tags_differ": Classic(
-        "sender and receiver use different tags, so they never meet (C21)",
+        "sender and receiver use different tags, so they never meet",
         DEADLOCKS,
         lambda m: not m.match and m.match_without_tags,
     ),
     "all_send": Classic(
         "every rank sends first and nobody receives: `send` waits until its "
-        "partner receives, even for a few bytes (C18)",
+        "partner receives, even for a few bytes",
         DEADLOCKS,
         _all_send,
     ),
     "all_receive": Classic(
-        "every rank receives first and nobody has sent yet (C19)",
+        "every rank receives first and nobody has sent yet",
         DEADLOCKS,
         lambda m: not m.match and not m.sent,
     ),
     "circle": Classic(
         "each of these ranks waits for one that waits in a send or a receive itself: "
         "change their order on one rank, or begin all transfers with `isend` and "
-        "`irecv` before you wait for any (C18, C19)",
+        "`irecv` before you wait for any",
         DEADLOCKS,
         lambda m: m.circle,
     ),
     "partner_missing": Classic(
         "a send or receive whose partner never comes: wrong neighbour, or one "
-        "message more than is taken (C20)",
+        "message more than is taken",
         DEADLOCKS,
         lambda m: True,
     ),
@@ -198,13 +198,12 @@ def _was_called_before(rows: Rows, longest: int) -> bool:
 IN_COUNTS: Table = {
     "unequal_iterations": Classic(
         "some ranks call it more often than others, for instance because their "
-        "loops have different lengths (C29, C30)",
+        "loops have different lengths",
         DEADLOCKS,
         _was_called_before,
     ),
     "not_everybody": Classic(
-        "a collective that only some ranks reach, for instance inside "
-        "`if rank == 0:` (C01)",
+        "a collective that only some ranks reach, for instance inside `if rank == 0:`",
         DEADLOCKS,
         lambda rows, longest: True,
     ),
@@ -214,7 +213,7 @@ IN_COUNTS: Table = {
 IN_GROUPS: Table = {
     "new_group": Classic(
         "`new_group` is a collective of all ranks, members or not: each calls it for "
-        "the same groups, in the same order (C22)",
+        "the same groups, in the same order",
         COLLECTIVES,
         lambda texts: any("new_group(" in text for text in texts),
     ),

@@ -89,14 +89,14 @@ IN_VALUES: Table = {
         seen=lambda v: v.scale_is(-1.0) and "has the opposite sign",
     ),
     "not_averaged": Classic(
-        "summed over the ranks, but never divided by the world size (C03)",
+        "summed over the ranks, but never divided by the world size",
         seen=lambda v: (
             v.world > 1 and v.scale_is(v.world) and f"is {v.world} times too big"
         ),
     ),
     "averaged_twice": Classic(
         "divided by the world size twice, for instance ReduceOp.AVG and then "
-        "`/ world_size` (C04)",
+        "`/ world_size`",
         seen=lambda v: (
             v.world > 1
             and v.scale_is(1 / v.world)
@@ -105,17 +105,17 @@ IN_VALUES: Table = {
     ),
     "other_order": Classic(
         "the right numbers in another order: parts joined in the wrong order or "
-        "along the wrong tensor dim (C11, C27)",
+        "along the wrong tensor dim",
         seen=_other_order,
     ),
     "remainder": Classic(
         "only the end is wrong: the length is not a multiple of the world size, "
-        "and the remainder was dropped (C26)",
+        "and the remainder was dropped",
         seen=_only_the_end,
     ),
     "all_slots_equal": Classic(
         "every part equals the last one: a list made by `[t] * world_size` holds "
-        "one tensor many times (C10)",
+        "one tensor many times",
         COLLECTIVES,
         _same_slots,
     ),
@@ -178,20 +178,20 @@ def of_shapes(actual, expected, world_size: int) -> str:
 NAMED: Table = {
     "returns_none": Classic(
         "collectives such as `dist.all_reduce(t)` change `t` in place and return "
-        "nothing (None), or a `return` is missing (C05)",
+        "nothing (None), or a `return` is missing",
     ),
     "not_waited": Classic(
         "an asynchronous call only begins its work: keep the Work that it returns, and "
-        "call its `wait()` before you use or change the tensor (C16, C17)",
+        "call its `wait()` before you use or change the tensor",
     ),
     "message_differs": Classic(
         "the two ends of a message name different dtypes or numbers of elements: gloo "
-        "moves bytes, and ends the program if there is no room for them (C13 to C15)",
+        "moves bytes, and ends the program if there is no room for them",
         COLLECTIVES,
     ),
     "nan": Classic("a division by zero, or an uninitialised buffer"),
     "ranks_differ": Classic(
         "the ranks do not hold the same value afterwards: one of them missed the "
-        "exchange, or started from its own random numbers (P01, Z01)",
+        "exchange, or started from its own random numbers",
     ),
 }

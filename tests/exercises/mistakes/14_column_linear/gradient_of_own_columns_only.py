@@ -1,3 +1,3 @@
-# wrong value: the gradient of the input x | never added up (T01)
+# wrong value: the gradient of the input x | never added up
 # [answer 1]
 return gradient
