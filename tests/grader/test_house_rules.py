@@ -92,7 +92,7 @@ def test_what_a_learner_is_told_has_no_codes():
     """A mistake is named in words, not by its number in a list that they don't have."""
     told = [*(ROOT / "grader").rglob("*.py"), *(ROOT / "tests/exercises").glob("*.py")]
     codes = {
-        path.name: re.findall(r"\([A-Z]\d\d\b[^)]*\)", path.read_text(encoding="utf-8"))
+        str(path): re.findall(r"\([A-Z]\d\d\b[^)]*\)", path.read_text(encoding="utf-8"))
         for path in told
     }
     assert {name: found for name, found in codes.items() if found} == {}
