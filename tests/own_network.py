@@ -4,6 +4,7 @@ torchrun, and many a test, look for a free port and let it go; rank 0 listens on
 second or ten later. Meanwhile a test beside it may take the port, and the run fails.
 """
 
+import os
 import socket
 import sys
 import tempfile
@@ -13,6 +14,7 @@ from practice_cluster import namespaces
 from practice_cluster.config import names_from_files
 
 SWITCH = Path("/etc/nsswitch.conf")
+OUTER = []  # the machine's own namespaces, open files
 
 
 def enter():
@@ -23,14 +25,22 @@ def enter():
     """
     if sys.platform != "linux" or not SWITCH.exists() or not own_name_is_loopback():
         return False
+    outer = [os.open(f"/proc/self/ns/{name}", os.O_RDONLY) for name in ("net", "mnt")]
     world = namespaces.NEW_NETWORK | namespaces.NEW_MOUNTS
     if namespaces.libc.unshare(world):
         return False
+    OUTER.extend(outer)
     namespaces.start_loopback()
     flags = namespaces.RECURSIVE | namespaces.PRIVATE
     namespaces.mount("none", "/", flags=flags)  # what is mounted here stays here
     ask_no_dns_server()
     return True
+
+
+def leave():
+    """Be in the machine's network; a preexec_fn for what asks a package index."""
+    for number in OUTER:
+        namespaces.check(namespaces.libc.setns(number, 0), "setns")
 
 
 def ask_no_dns_server():

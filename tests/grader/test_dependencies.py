@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import own_network
+
 ROOT = Path(__file__).resolve().parents[2]
 UV = Path(sys.prefix) / "bin" / "uv"
 
@@ -37,6 +39,7 @@ def resolve(tmp_path_factory: pytest.TempPathFactory):
             },
             capture_output=True,
             text=True,
+            preexec_fn=own_network.leave,
         )
         reason = environment.explain(done.stderr or "none")
         if "cannot reach" in reason and "WORKSHOP_CI" not in os.environ:
