@@ -1,4 +1,4 @@
-# wrong value: does not require a gradient | T07
+# wrong value: does not require a gradient
 # [answer 1]
 x = inputs
 if rank > 0:
