@@ -238,9 +238,10 @@ def binding_ranks(model: Model, layout: Layout, cluster: Cluster) -> int:
 
     The global batch stays the same, so each rank has fewer micro-batches.
     """
-    batch, ranks = layout.data * layout.micro_batches, 1
+    tensor, pipeline, data, stage, size, count, *rest = layout
+    batch, ranks = data * count, 1
     while ranks <= batch:
-        other = layout._replace(data=ranks, micro_batches=batch // ranks)
+        other = Layout(tensor, pipeline, ranks, stage, size, batch // ranks, *rest)
         limit = hiding_seconds(model, other, cluster)
         if data_seconds(model, other, cluster) > limit:
             return ranks

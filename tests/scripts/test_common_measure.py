@@ -146,7 +146,6 @@ def test_wire_bytes_are_those_of_the_ring_algorithms():
 
 # Private names of torch
 
-OF_NAMED_TUPLES = {"_asdict", "_replace"}  # documented in spite of their names
 OVERRIDDEN = {"_should_skip_dynamo"}  # by measure, not called
 PRIVATE = [
     "torch.utils._python_dispatch.TorchDispatchMode",
@@ -177,8 +176,7 @@ def private_names(path):
             yield from (p for p in node.module.split(".") if re.match("_[a-z]", p))
         elif isinstance(node, ast.Attribute) and re.match("_[a-z]", node.attr):
             owner = getattr(node.value, "id", "")
-            documented = owner in ("self", "os") or node.attr in OF_NAMED_TUPLES
-            yield from [] if documented else [node.attr]
+            yield from [] if owner in ("self", "os") else [node.attr]
 
 
 @pytest.mark.parametrize(
