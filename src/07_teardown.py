@@ -1,7 +1,7 @@
 """End many runs of four ranks, with DDP released first or not, and count bad ends.
 
-    python src/07_teardown.py usual --runs 20
-    python src/07_teardown.py released_first --runs 20
+    python src/07_teardown.py usual --runs 10
+    python src/07_teardown.py released_first --runs 10
 
 The exit status is 0 however many runs end badly. Linux only: the ranks are forked from
 one process that has imported PyTorch and never computes, so a run takes a fraction of a
@@ -107,7 +107,7 @@ def end_of_run(shape: str, store: str) -> str:
 def main() -> None:
     parser = Parser(__doc__)
     parser.add_argument("shape", choices=SHAPES)
-    parser.add_argument("--runs", type=positive_int, default=20)
+    parser.add_argument("--runs", type=positive_int, default=10)
     args = parser.parse_args()
     gc.freeze()  # the garbage collector of a rank skips what it inherits
     folder = tempfile.mkdtemp()  # not in a `with`: each rank would remove it

@@ -391,7 +391,7 @@ def test_a_program_that_does_not_know_local_rank_refuses_it():
 
 @pytest.mark.cold("how Python itself ends is the subject")
 def test_ddp_that_outlives_its_group_may_hang():
-    """Recorded on the page with 20 runs; here until one ends badly, which is chance.
+    """Recorded on the page with 10 runs; here until one ends badly, which is chance.
 
     Two threads of a rank must run at the same time. Beside other programs they seldom
     do, so the runs go first, where the machine allows it.
