@@ -5,6 +5,7 @@ The browser is Debian's Chromium; a machine without it skips those tests by name
 
 from __future__ import annotations
 
+import fcntl
 import functools
 import http.server
 import os
@@ -53,12 +54,19 @@ def build(source: Path, target: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the built site."""
+    """The folder of the built site, which all workers of pytest share."""
     if sys.version_info < (3, 11):
         pytest.skip("the site needs Python 3.11 or newer, as its Sphinx does")
-    target = tmp_path_factory.mktemp("site") / "html"
-    done = build(ROOT, target)
-    assert done.returncode == 0, f"the site does not build:\n{done.stderr}"
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    target, built = folder / "site", folder / "site-is-built"
+    with (folder / "site.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not built.exists():
+            done = build(ROOT, target)
+            assert done.returncode == 0, f"the site does not build:\n{done.stderr}"
+            built.touch()
     return target
 
 
