@@ -13,7 +13,8 @@ import math
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import torch
@@ -109,17 +110,17 @@ class Ledger(TorchDispatchMode):
         return False  # else the first call would import torch._dynamo, a second
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        namespace, _, name = func._schema.name.partition("::")
-        if namespace not in ("c10d", "_c10d_functional") or name not in NAMES:
-            if func._schema.is_mutable and args:
+        op, is_mutable = _kind(func)
+        if op is None:
+            if is_mutable and args:
                 self.works.change(args[0], lambda: _Caller(self.exercise_path).line)
             return func(*args, **(kwargs or {}))
         caller = _Caller(self.exercise_path)
-        row = self._row(NAMES[name], func, args, kwargs or {}, caller)
+        row = self._row(op, func, args, kwargs or {}, caller)
         _refuse_a_rank_that_is_not_there(row)
         self.rows.append(row)
         if row.line and len(self.rows) <= MAX_TOLD:
-            self._tell(asdict(row))
+            self._tell(vars(row))
         result = func(*args, **(kwargs or {}))
         if caller.gets_the_work:
             self.works.begin(result, row, _tensors(list(args)))
@@ -145,14 +146,14 @@ class Ledger(TorchDispatchMode):
     def waits_for(self) -> dict[str, Any] | None:
         """The row of the Work that this rank waits for now."""
         row = self.works.waiting
-        return row and asdict(row)
+        return row and vars(row)
 
     def report(self) -> list[dict[str, Any]]:
         """The rows as plain data; the middle of a very long ledger is left out."""
         rows = self.rows
         if len(rows) > MAX_ROWS:
             rows = rows[: MAX_ROWS // 2] + rows[-MAX_ROWS // 2 :]
-        return [asdict(row) for row in rows]
+        return [vars(row) for row in rows]
 
     # -- how a row is made -----------------------------------------------------
     def _row(self, op: str, func, args, kwargs, caller: _Caller) -> Row:
@@ -182,6 +183,14 @@ class Ledger(TorchDispatchMode):
             ddp=caller.ddp,
             one_slot=_one_slot(values.get("output_tensors")),
         )
+
+
+@cache  # a check calls thousands of operators, of a few kinds
+def _kind(func: torch._ops.OpOverload) -> tuple[str | None, bool]:
+    """What the ledger calls an operator, None if no collective; whether it mutates."""
+    namespace, _, name = func._schema.name.partition("::")
+    collective = namespace in ("c10d", "_c10d_functional")
+    return NAMES.get(name) if collective else None, func._schema.is_mutable
 
 
 class _Caller:

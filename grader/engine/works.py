@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -54,14 +54,14 @@ class Works:
         for begun in self._begun.values():
             overlaps = any(a < stop and start < b for a, b in begun.spans)
             if overlaps and len(self.changed) < MAX_KEPT and (place := line()):
-                self.changed.append(asdict(begun.row) | {"changed_at": place})
+                self.changed.append(vars(begun.row) | {"changed_at": place})
 
     def unwaited(self) -> list[dict[str, Any]]:
         """The rows of works that nobody waited for; ``dropped`` if nobody can."""
         found = []
         for begun in self._begun.values():
             dropped = sys.getrefcount(begun.work) < _HELD_HERE
-            found.append(asdict(begun.row) | {"dropped": dropped})
+            found.append(vars(begun.row) | {"dropped": dropped})
         return found
 
     def watch(self) -> None:
