@@ -30,8 +30,8 @@ def programs_of(entry: Entry) -> set[str]:
     return {name for name in PROGRAMS if re.search(rf"\b{re.escape(name)}", text)}
 
 
-# Those of 09 to 11 have numbers of jobs in them, which count on: a copy for each.
-LESSONS = [("01", "08"), ("12", "16")]
+LESSONS = [("01", "08"), ("09", "11"), ("12", "16")]
+ON_NODES = LESSONS[1]  # these are on the practice cluster
 
 
 def lessons(name: str) -> tuple[str, str] | None:
@@ -41,8 +41,10 @@ def lessons(name: str) -> tuple[str, str] | None:
 
 def in_its_clone(name: str, entry: Entry):
     """A case of the tests; conftest.py gives those of one clone to one worker."""
-    nodes = [pytest.mark.nodes] if entry.needs_nodes and not lessons(name) else []
-    number = "to".join(lessons(name) or (name,))
+    some = lessons(name)
+    on_nodes = some == ON_NODES if some else entry.needs_nodes
+    nodes = [pytest.mark.nodes] if on_nodes else []
+    number = "to".join(some or (name,))
     return pytest.param(name, marks=[pytest.mark.full, *nodes], id=f"{name}@{number}")
 
 
