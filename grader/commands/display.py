@@ -108,7 +108,7 @@ class Screen:
 
     def _hanging(self, line: str, cut: bool = False) -> list[Text]:
         """The line as it is printed: whole without a terminal, else wrapped or cut."""
-        style = "dim" if line.startswith(("check: ", "read: ")) else ""
+        style = "dim" if line.startswith(("check, ", "read: ")) else ""
         body = line.lstrip()
         indent = 2 + len(line) - len(body)
         room = self.console.width - indent

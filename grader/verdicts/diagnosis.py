@@ -70,7 +70,7 @@ def _verdict(
 def _message(seen: Evidence, found: Finding, page: str) -> list[str]:
     """At most MAX_LINES: what was found, the check, the classic mistake, the page."""
     job = seen.job
-    tail = [f"check: {job['sentence']} [{_run(seen)}seed {job['seed']}]"]
+    tail = [f"check, {_run(seen)}with seed {job['seed']}: {job['sentence']}"]
     if classic := CLASSICS.get(found.suspicion):
         tail.append(f"looks like: {classic.text}")
     if page:
@@ -87,9 +87,9 @@ def _run(seen: Evidence) -> str:
     """What ran: so many jobs or ranks; nothing for a function in one process."""
     jobs = sum(rank.report.get("jobs", 0) for rank in seen.ranks)
     ranks = seen.job["world_size"]
-    count, what = (jobs, "job") if jobs else (ranks, "rank")
+    count, what = (jobs, "in {} job") if jobs else (ranks, "on {} rank")
     plain = ranks == 1 and not (jobs or seen.job["init"])
-    return "" if plain else f"{count} {what}{'s' * (count > 1)}, "
+    return "" if plain else f"{what.format(count)}{'s' * (count > 1)} "
 
 
 def _notes(seen: Evidence) -> list[str]:

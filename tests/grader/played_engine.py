@@ -79,7 +79,7 @@ class Engine:
             "wrong value: the sum",
             f"    you ordered {order}",
             "    rank 1: \x1b[31mescaped\x07 [bold]marked[/bold] " + "long " * 30,
-            "check: It adds. [2 ranks, seed 1]",
+            "check, on 2 ranks with seed 1: It adds.",
             "read: docs/lessons/01_lesson.rst",
         ]
         return Verdict(Kind.WRONG_VALUE, lines, details=["rank 1: all of it"], **seen)

@@ -60,11 +60,11 @@ def test_message_of_one_process_names_no_rank(engine, tmp_path):
     assert verdict.lines == [
         "wrong value: the answer",
         "  is 4, expected 5",
-        "check: The answer is 5. [seed 1]",
+        "check, with seed 1: The answer is 5.",
     ]
     verdict = grade_code(engine, tmp_path, code, check=ONE_PROCESS, ranks=3)
     assert "  ranks 0, 1 and 2: is 4, expected 5" in verdict.lines
-    assert verdict.lines[-1].endswith("[3 ranks, seed 1]")
+    assert verdict.lines[-1] == "check, on 3 ranks with seed 1: The answer is 5."
 
 
 @pytest.mark.parametrize(
