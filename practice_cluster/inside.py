@@ -121,16 +121,18 @@ class Login:
     def rate(self, rate: str | None) -> None:
         self.network.set_rate(rate)
 
-    def delay(self, seconds: float) -> None:
-        self.network.set_delay(seconds)
+    def delay(self, seconds: float, name: str | None = None) -> None:
+        if name is not None:
+            self._must_be_a_node(name)
+        self.network.set_delay(seconds, name)
 
     def status(self) -> dict:
         nodes = {
             name: {"pid": self.pids.get(name), "link": name not in self.cut}
             for name in self.names
         }
-        network = self.network
-        return {"nodes": nodes, "rate": network.rate, "delay": network.delay}
+        network = ("rate", "delay", "far")
+        return {"nodes": nodes} | {name: vars(self.network)[name] for name in network}
 
     def _must_be_a_node(self, name: str) -> None:
         if name not in self.names:

@@ -4,8 +4,8 @@
     torchrun --standalone --nproc-per-node=4 src/17_straggler.py --slow 2 --by data
     torchrun --standalone --nproc-per-node=4 src/17_straggler.py --slow 1 --by compute
 
-With --slow one rank is made slow on purpose. A slow link needs several nodes: run it by
-srun there. Each rank uses its own clock only, so clocks needn't agree.
+With --slow one rank is made slow on purpose. Start it on several nodes to find a slow
+link. Each rank reads only its own clock, so the clocks of nodes needn't agree.
 """
 
 import argparse
@@ -148,7 +148,8 @@ def report(table: list[list[float]], device: torch.device) -> str:
     elif why == "nothing":
         lines.append("No rank is slow, and no link")
     else:
-        lines.append(f"All ranks wait, for a link: {describe_links(device)}")
+        lines.append("No rank is late, and all of them wait: for messages")
+        lines.append(f"Links: {describe_links(device)}")
     return "\n".join(lines)
 
 
@@ -157,10 +158,9 @@ def parse_arguments() -> argparse.Namespace:
     add, shown = parser.add_argument, " (default: %(default)s)"
     add("--steps", type=positive_int, default=20, help="to measure" + shown)
     add("--slow", type=int, metavar="RANK", help="the rank to make slow")
-    add(
-        "--by", choices=("data", "compute"), default="data", help="what is slow" + shown
-    )
-    add("--ms", type=positive_float, default=40, help="longer, in each step" + shown)
+    kinds = KINDS[:2]
+    add("--by", choices=kinds, default="data", help="what is slow there" + shown)
+    add("--ms", type=positive_float, default=100, help="longer, in each step" + shown)
     return parser.parse_args()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import socket
 import time
 
 import torch
@@ -12,11 +13,12 @@ import torch.distributed as dist
 def describe_links(device: torch.device) -> str:
     """Whose link is slow, and the shortest and longest round trip; all ranks."""
     trips = _round_trips(device)
-    far = _slow_links(trips)
-    ranks = f"rank{'s' if len(far) > 1 else ''} {', '.join(map(str, far))}"
+    hosts = [""] * dist.get_world_size()
+    dist.all_gather_object(hosts, socket.gethostname())  # every rank: a name
+    far = [f"rank {rank} on {hosts[rank]}" for rank in _slow_links(trips)]
     shortest, longest = trips[trips > 0].min(), trips.max()
-    whose = f"of {ranks}" if far else "none is slower than the others"
-    return f"{whose} (round trips take {shortest:.1f} to {longest:.1f} ms)"
+    whose = f"slow to {', '.join(far)}" if far else "all alike"
+    return f"{whose}; round trips take {shortest:.1f} to {longest:.1f} ms"
 
 
 def _round_trips(device: torch.device, repeats: int = 5) -> torch.Tensor:
