@@ -4,6 +4,7 @@ That the parts of a trace and the diagnosis are right is in
 tests/scripts/test_17_profile.py and test_17_straggler.py.
 """
 
+import json
 import re
 from pathlib import Path
 
@@ -51,6 +52,17 @@ def test_all_ranks_wait_equally_for_a_slow_link():
     assert max(waiting) < 1.1 * min(waiting)
     assert "Links: slow to rank 2 on n3; round trips take 0.2 to 41.1 ms" in text
     assert "delay 20ms n3" in text
+
+
+def test_figure_shows_what_its_text_says():
+    """66 and 143 ms, 117 and 135 ms; one bucket hidden, one exposed."""
+    saved = json.loads((DOCS / "figures" / "17_trace.json").read_text("utf-8"))
+    early, late = saved["ranks"]
+    first, second = late["all_reduce"]
+    assert [round(rank["operators"][0][1]) for rank in (early, late)] == [66, 143]
+    assert [round(first[0]), round(second[0])] == [117, 135]
+    assert all(early["all_reduce"][n][0] < late["all_reduce"][n][0] for n in (0, 1))
+    assert first[1] < 143 < second[1]
 
 
 def test_memory_snapshot_exists():

@@ -182,7 +182,7 @@ def test_every_rank_has_a_lane_with_its_steps(recorded):
         sum(e["name"] == "aten::linear" and e["pid"] == rank for e in events)
         for rank in (0, 1)
     ]
-    assert forwards == [4 * 2, 4 * 2 * 16]
+    assert forwards == [4 * 2, 4 * 2 * 6]
     assert len(numbers(printed)) == 2
     assert re.search(r"memory: rank 1 \+\d+\.\d MB at most", printed)
 
