@@ -1,13 +1,13 @@
 """Find the bottleneck in a trace: slow data, communication, or one slow rank.
 
-A trace is a list of events on one clock, as src/17_profile.py writes them:
+A trace is a list of events on one clock, as src/17_profile.py writes them::
 
     {"ph": "X", "pid": 2, "cat": "cpu_op", "name": "aten::mm", "ts": 31.0, "dur": 9.5}
 
 ``pid`` is the rank; ``ts`` and ``dur`` are microseconds. Events can lie inside others.
 All ranks call the same collectives in the same order, and here no two collectives
 of a rank overlap. Communication is *exposed* while the rank has no data and no compute
-event. Three things can make all ranks slow, and each costs some microseconds:
+event. Three things can make all ranks slow, and each costs some microseconds::
 
     "data"           the time that the rank with the least data events spends in them
     "communication"  exposed time after the last rank has started the collective, of the

@@ -19,7 +19,7 @@ CALLS = (
     "Both ranks wait for a batch in the DataLoader.",
     "Rank 1 computes more than rank 0: it is late for all that follows.",
     "Rank 0 has nothing left to compute. It waits until rank 1 starts the all-reduce.",
-    "Rank 1's first bucket is sent during its backward pass: hidden, so it costs no time.",
+    "Rank 1's first bucket is sent during its backward pass. That costs no time.",
     "The last bucket is exposed on both ranks: sending it makes the step longer.",
 )
 
@@ -108,9 +108,9 @@ drawing = Drawing(
     430,
     "A trace of one step",
     "One step of two ranks, recorded. In a row of its own, each rank loads a batch, "
-    "computes, and later runs the optimizer; a row for each bucket shows its all-reduce. "
-    "Rank 0 computes until 66 ms, rank 1 until 143 ms. Both of rank 0's buckets wait "
-    "until rank 1 starts the same all-reduce, at 117 and 135 ms. Rank 1's first bucket "
+    "computes, and later runs the optimizer; a row for each bucket shows its "
+    "all-reduce. Rank 0 computes until 66 ms, rank 1 until 143 ms. Both of rank "
+    "0's buckets wait until rank 1 starts the same all-reduce, at 117 and 135 ms. Rank 1's first bucket "
     "is sent while it computes, the second one afterwards. Numbers mark: 1 loading, 2 "
     "rank 1's longer computation, 3 waiting, 4 hidden sending, 5 exposed sending.",
 )
