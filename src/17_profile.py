@@ -76,6 +76,7 @@ def record(args: argparse.Namespace, device: torch.device) -> profile:
 
     for _ in range(WARM_UP):
         step()
+    # [start profile]
     # without activities: the CPU, and the accelerator where there is one
     with profile(profile_memory=args.memory) as profiler:
         dist.barrier()  # every rank leaves it when the last one has entered it
@@ -84,6 +85,7 @@ def record(args: argparse.Namespace, device: torch.device) -> profile:
         for number in range(args.steps):
             with record_function(f"step {number}"):
                 step()
+    # [end profile]
     return profiler
 
 

@@ -108,11 +108,12 @@ drawing = Drawing(
     430,
     "A trace of one step",
     "One step of two ranks, recorded. In a row of its own, each rank loads a batch, "
-    "computes, and later runs the optimizer; a row for each bucket shows its "
-    "all-reduce. Rank 0 computes until 66 ms, rank 1 until 143 ms. Both of rank "
-    "0's buckets wait until rank 1 starts the same all-reduce, at 117 and 135 ms. Rank 1's first bucket "
-    "is sent while it computes, the second one afterwards. Numbers mark: 1 loading, 2 "
-    "rank 1's longer computation, 3 waiting, 4 hidden sending, 5 exposed sending.",
+    "computes, and later runs the optimizer; a row for each bucket shows its all- "
+    "reduce. Rank 0 computes until 66 ms, rank 1 until 143 ms. Both of rank 0's "
+    "buckets wait until rank 1 starts the same all-reduce, at 117 and 135 ms. Rank "
+    "1's first bucket is sent while it computes, the second one afterwards. Numbers "
+    "mark: 1 loading, 2 rank 1's longer computation, 3 waiting, 4 hidden sending, 5 "
+    "exposed sending.",
 )
 for rank, lane in enumerate(ranks):
     panel(20 + rank * PANEL, rank, lane, cuts)
