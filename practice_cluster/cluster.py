@@ -327,10 +327,7 @@ class Cluster:
         return self._control.ask("rate", rate)
 
     def delay(self, delay: str, node: str | None = None) -> None:
-        """Set nodes apart: "1ms" or "100us" one way from node to node; or "off".
-
-        With ``node``, only that one from all others.
-        """
+        """Set nodes, or one from all others, apart: "1ms" one way; or "off"."""
         seconds = 0.0 if delay == "off" else config.seconds_of(delay)
         self._control.ask("delay", seconds, node)
 

@@ -122,8 +122,7 @@ class Login:
         self.network.set_rate(rate)
 
     def delay(self, seconds: float, name: str | None = None) -> None:
-        if name is not None:
-            self._must_be_a_node(name)
+        self._must_be_a_node(name or self.names[0])
         self.network.set_delay(seconds, name)
 
     def status(self) -> dict:
@@ -131,8 +130,7 @@ class Login:
             name: {"pid": self.pids.get(name), "link": name not in self.cut}
             for name in self.names
         }
-        network = ("rate", "delay", "far")
-        return {"nodes": nodes} | {name: vars(self.network)[name] for name in network}
+        return {"nodes": nodes} | self.network.settings()
 
     def _must_be_a_node(self, name: str) -> None:
         if name not in self.names:

@@ -78,6 +78,10 @@ class Network:
     def plug(self, node: str, position: str) -> None:
         ip("link", "set", f"v{node[1:]}", position)
 
+    def settings(self) -> dict:
+        """What is set on the cables."""
+        return {"rate": self.rate, "delay": self.delay, "far": self.far}
+
     def set_rate(self, rate: str | None) -> None:
         """Limit every cable, both ways; None: as fast as the machine is.
 
