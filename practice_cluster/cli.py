@@ -140,10 +140,11 @@ def rate(practice: Cluster, rate: str) -> None:
 
 @cluster.command()
 @click.argument("delay", metavar="TIME|off")
+@click.argument("node", required=False)
 @click.pass_obj
-def delay(practice: Cluster, delay: str) -> None:
-    """Move nodes apart: 1ms from any node to another, one way."""
-    practice.delay(delay)
+def delay(practice: Cluster, delay: str, node: str | None) -> None:
+    """Move nodes apart: 1ms from any node to another, one way; or only NODE."""
+    practice.delay(delay, node)
 
 
 @cluster.command()
@@ -156,6 +157,8 @@ def status(practice: Cluster) -> None:
         power, link = ("on" if node.power else "off"), ("up" if node.link else "down")
         click.echo(f"{node.name:<6}{node.address:<13}{power:<7}{link:<7}{node.slurm}")
     delay = f"{seen.delay * 1000:g} ms" if seen.delay else "none"
+    far = {node: f"{seconds * 1000:g} ms" for node, seconds in seen.far.items()}
+    delay += "".join(f", {node} {milliseconds}" for node, milliseconds in far.items())
     click.echo(
         f"rate {seen.rate or 'unlimited'}, delay {delay}, files {practice.state}"
     )

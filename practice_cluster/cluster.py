@@ -34,6 +34,7 @@ class Status(NamedTuple):
     nodes: list[NodeStatus]
     rate: str | None
     delay: float
+    far: dict[str, float]  # nodes with a delay of their own
 
 
 # The cluster
@@ -325,11 +326,10 @@ class Cluster:
         config.check_rate(rate)
         return self._control.ask("rate", rate)
 
-    def delay(self, delay: str) -> None:
-        """Set nodes apart: "1ms" or "100us" one way from node to node; or "off"."""
-        if delay == "off":
-            return self._control.ask("delay", 0.0)
-        return self._control.ask("delay", config.seconds_of(delay))
+    def delay(self, delay: str, node: str | None = None) -> None:
+        """Set nodes, or one from all others, apart: "1ms" one way; or "off"."""
+        seconds = 0.0 if delay == "off" else config.seconds_of(delay)
+        self._control.ask("delay", seconds, node)
 
     def status(self) -> Status:
         """What is on, what is plugged, what Slurm thinks of it."""
@@ -346,4 +346,4 @@ class Cluster:
             )
             for name, node in seen["nodes"].items()
         ]
-        return Status(nodes, seen["rate"], seen["delay"])
+        return Status(nodes, seen["rate"], seen["delay"], seen["far"])

@@ -121,16 +121,16 @@ class Login:
     def rate(self, rate: str | None) -> None:
         self.network.set_rate(rate)
 
-    def delay(self, seconds: float) -> None:
-        self.network.set_delay(seconds)
+    def delay(self, seconds: float, name: str | None = None) -> None:
+        self._must_be_a_node(name or self.names[0])
+        self.network.set_delay(seconds, name)
 
     def status(self) -> dict:
         nodes = {
             name: {"pid": self.pids.get(name), "link": name not in self.cut}
             for name in self.names
         }
-        network = self.network
-        return {"nodes": nodes, "rate": network.rate, "delay": network.delay}
+        return {"nodes": nodes} | self.network.settings()
 
     def _must_be_a_node(self, name: str) -> None:
         if name not in self.names:

@@ -35,6 +35,7 @@ class Network:
     def __init__(self) -> None:
         self.rate: str | None = None
         self.delay = 0.0  # seconds between two nodes, one way
+        self.far: dict[str, float] = {}  # nodes with a delay of their own, one way
         self._cables: dict[str, int] = {}  # node -> PID 1 of the node
         self._carriers: dict[str, int] = {}  # node -> process of its slow link
 
@@ -77,6 +78,10 @@ class Network:
     def plug(self, node: str, position: str) -> None:
         ip("link", "set", f"v{node[1:]}", position)
 
+    def settings(self) -> dict:
+        """What is set on the cables."""
+        return {"rate": self.rate, "delay": self.delay, "far": self.far}
+
     def set_rate(self, rate: str | None) -> None:
         """Limit every cable, both ways; None: as fast as the machine is.
 
@@ -101,15 +106,21 @@ class Network:
                 bucket = f"tbf rate {self.rate} burst 256kb latency 50ms".split()
                 _tool(["tc", "qdisc", "add", "dev", device, "root", *bucket], pid)
 
-    def set_delay(self, seconds: float) -> None:
-        """Make any two nodes so far apart, one way."""
-        self.delay = seconds
+    def set_delay(self, seconds: float, alone: str | None = None) -> None:
+        """Make any two nodes so far apart, one way; or one from all others."""
+        if alone:
+            self.far[alone] = seconds
+        else:
+            self.delay = seconds
+            self.far.clear()
         for node in self._cables:
             self._shorten(node)
             self._stretch(node)
 
     def _stretch(self, node: str) -> None:
-        if not self.delay:
+        # Each way between two nodes leads over two of these.
+        seconds = self.far.get(node, self.delay / 2)
+        if not seconds:
             return
         number = node[1:]
         ip("link", "add", f"p{number}", "type", "veth", "peer", "name", f"q{number}")
@@ -123,8 +134,7 @@ class Network:
         try:
             os.closerange(3, 1024)  # what belongs to the cluster's PID 1
             namespaces.set_name(f"slow-link {node}")
-            # Each way between two nodes leads over two of these.
-            slow_link.carry(self.delay / 2, f"v{number}", f"p{number}")
+            slow_link.carry(seconds, f"v{number}", f"p{number}")
         finally:
             os._exit(1)
 

@@ -228,6 +228,12 @@ def cable_and_network():
         wait_until(lambda: reaches(cluster, "n1", "n2"))
         assert round_trip(cluster, "n1", "n2") >= 0.08
         cluster.delay("off")
+        cluster.delay("30ms", "n3")  # one long cable
+        assert (cluster.status().delay, cluster.status().far) == (0, {"n3": 0.03})
+        assert round_trip(cluster, "n1", "n3") >= 0.06 > round_trip(cluster, "n1", "n2")
+        assert "no node 'n9': there are n1 to n3" in refused(cluster.delay, "1ms", "n9")
+        cluster.delay("off")
+        assert cluster.status().far == {}
         wait_until(lambda: round_trip(cluster, "n1", "n3") < 0.06)
         cluster.rate("100mbit")
         assert cluster.status().rate == "100mbit"

@@ -186,11 +186,12 @@ def test_a_session_at_the_command_line(workshop):
     assert again.returncode == 2 and "already up" in again.stderr
     assert workshop("off", "n2").returncode == 0
     assert workshop("delay", "2ms").returncode == 0
+    assert workshop("delay", "5ms", "n2").returncode == 0
     assert workshop("rate", "1gbit").returncode == 0
     lines = workshop("status").stdout.splitlines()
     assert lines[1].split() == ["n1", "10.77.0.11", "on", "up", "idle"]
     assert lines[2].split()[:4] == ["n2", "10.77.0.12", "off", "up"]
-    assert lines[3].startswith("rate 1gbit, delay 2 ms, files /tmp/pc-")
+    assert lines[3].startswith("rate 1gbit, delay 2 ms, n2 5 ms, files /tmp/pc-")
     assert workshop("on", "n2").returncode == 0
     assert workshop("link", "n2", "down").returncode == 0
     assert workshop("run", "--node", "n2", "hostname").stdout == "n2\n"

@@ -51,6 +51,8 @@ print(sys.stdin, sys.stdout, sys.stderr, sys.stdout.line_buffering)
 print(sys.orig_argv[1:], threading.current_thread() is threading.main_thread())
 print(sorted({"program", "server", "terms", "tests", "grader"} & set(sys.modules)))
 print(sys._getframe().f_back, len(sys.path), sys.warnoptions, sys.dont_write_bytecode)
+def annotated(size: int): pass
+print(annotated.__annotations__)
 """
 INHERITED = """
 import json, os, resource, signal, sys, torch

@@ -187,14 +187,14 @@ class Program:
             return functools.partial(runpy._run_module_as_main, rest[1])
         if kind == "-c":
             scope["__loader__"] = importlib.machinery.BuiltinImporter
-            code = compile(rest[1], "<string>", "exec")
+            code = compile(rest[1], "<string>", "exec", dont_inherit=True)
         else:
             path = absolute(rest[0])
             scope["__file__"] = path
             scope["__cached__"] = None
             loader = importlib.machinery.SourceFileLoader("__main__", path)
             scope["__loader__"] = loader
-            code = compile(Path(path).read_bytes(), path, "exec")
+            code = compile(Path(path).read_bytes(), path, "exec", dont_inherit=True)
         return functools.partial(exec, code, scope)
 
 

@@ -1,0 +1,73 @@
+"""What docs/lessons/17_speed.rst says about traces and slow ranks, tried out.
+
+That the parts of a trace and the diagnosis are right is in
+tests/scripts/test_17_profile.py and test_17_straggler.py.
+"""
+
+import json
+import re
+from pathlib import Path
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+
+
+def recorded(name):
+    return (DOCS / "transcripts" / f"{name}.txt").read_text(encoding="utf-8")
+
+
+def rows(text):
+    """The numbers of each line that begins with a rank."""
+    lines = re.findall(r"^(?:rank +| +)(\d)((?: +\d+\.\d)+)$", text, re.M)
+    return {int(rank): [float(n) for n in numbers.split()] for rank, numbers in lines}
+
+
+def test_step_of_111_ms_of_which_72_read_a_batch():
+    steps, _compute, data, *_ = rows(recorded("17_profile"))[0]
+    assert round(steps / 5) == 111 and round(data / 5) == 72
+    assert "17_profile.py --data-ms 60 2" in recorded("17_profile")
+
+
+def test_parts_of_a_row_are_its_steps():
+    for steps, *parts in rows(recorded("17_profile")).values():
+        assert abs(steps - sum(parts)) < 0.3
+    events = re.search(r"trace.json: (\d+) events", recorded("17_profile"))
+    assert round(int(events[1]), -2) == 4500
+
+
+def test_others_wait_100_ms_and_the_late_rank_18():
+    table = rows(recorded("17_straggler"))
+    waiting = {rank: row[-1] for rank, row in table.items()}
+    assert len(table) == 4 and round(waiting.pop(2)) == 18
+    assert all(90 < ms < 120 for ms in waiting.values())
+
+
+def test_ranks_that_wait_lose_300_ms_and_102_seconds():
+    assert (4 - 1) * 100 == 300
+    assert round((1024 - 1) * 0.1) == 102
+
+
+def test_all_ranks_wait_equally_for_a_slow_link():
+    text = recorded("17_slow_link")
+    waiting = [row[-1] for row in rows(text).values()]
+    assert max(waiting) < 1.1 * min(waiting)
+    assert "Links: slow to rank 2 on n3; round trips take 0.2 to 41.1 ms" in text
+    assert "delay 20ms n3" in text
+
+
+def test_figure_shows_what_its_text_says():
+    """66 and 143 ms, 117 and 135 ms; one bucket hidden, one exposed."""
+    saved = json.loads((DOCS / "figures" / "17_trace.json").read_text("utf-8"))
+    early, late = saved["ranks"]
+    first, second = late["all_reduce"]
+    assert [round(rank["operators"][0][1]) for rank in (early, late)] == [66, 143]
+    assert [round(first[0]), round(second[0])] == [117, 135]
+    assert all(early["all_reduce"][n][0] < late["all_reduce"][n][0] for n in (0, 1))
+    assert first[1] < 143 < second[1]
+
+
+def test_memory_snapshot_exists():
+    """The page of PyTorch that the link names describes these."""
+    import torch.cuda.memory
+
+    assert hasattr(torch.cuda.memory, "_record_memory_history")
+    assert hasattr(torch.cuda.memory, "_dump_snapshot")

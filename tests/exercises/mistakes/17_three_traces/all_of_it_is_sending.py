@@ -1,0 +1,10 @@
+# wrong value: before of rank 0
+# [answer 2]
+busy = spans(trace, rank, "data") + spans(trace, rank, "compute")
+everyone = [spans(trace, other, "communication") for other in range(ranks)]
+waiting, sending = [], []
+for number, (begin, end) in enumerate(everyone[rank]):
+    cut = begin
+    waiting.append((begin, cut))
+    sending.append((cut, end))
+return without(waiting, busy), without(sending, busy)

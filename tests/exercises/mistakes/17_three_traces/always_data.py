@@ -1,0 +1,3 @@
+# wrong value: the bottleneck
+# [answer 3]
+return "data", None

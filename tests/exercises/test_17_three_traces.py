@@ -1,0 +1,161 @@
+"""Checks of exercises/17_three_traces.py: traces of other seeds, sizes and causes."""
+
+import random
+
+import pytest
+
+from grader import expect
+
+TICK = 0.5  # microseconds; every moment is a whole number of ticks
+CAUSES = ("data", "communication", "slow compute", "slow data", "slow gap", "hidden")
+
+
+def event(rank, name, begin, end, cat="cpu_op"):
+    times = {"ts": 4000 + begin * TICK, "dur": (end - begin) * TICK}
+    return {"ph": "X", "pid": rank, "tid": 1, "cat": cat, "name": name} | times
+
+
+def operator(rank, begin, end):
+    """An operator with another one inside, and one that begins in it."""
+    middle = (begin + end) // 2
+    return [
+        event(rank, "aten::linear", begin, middle + 1),
+        event(rank, "aten::addmm", begin + 1, middle - 1),
+        event(rank, "aten::relu", middle, end),
+    ]
+
+
+def collective(trace, starts, takes):
+    """All ranks end it together, the last one having started; returns when."""
+    end = max(starts) + takes
+    for rank, begin in enumerate(starts):
+        trace.append(event(rank, "c10d::allreduce_", begin, begin + 2))
+        trace.append(event(rank, "gloo:all_reduce", begin, end, "user_annotation"))
+    return end
+
+
+def load(trace, rank, begin, ticks):
+    """A batch, with an operator inside; returns when it is there."""
+    name = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+    trace.append(event(rank, name, begin, begin + ticks, "user_annotation"))
+    trace.append(event(rank, "aten::stack", begin + ticks // 2, begin + ticks))
+    return begin + ticks
+
+
+def record(cause, seed):
+    """(trace, ranks) of a few steps with two all-reduces each, the first one hidden."""
+    draw = random.Random(f"{cause} {seed}")
+    ranks, late = draw.randint(3, 5), None
+    late = draw.randrange(ranks) if cause.startswith("slow") else None
+    takes = {"communication": 500, "hidden": 280}.get(cause, 30)
+    trace, now = [], 0
+    for _ in range(draw.randint(2, 4)):
+        handed, ready = [], []
+        for rank in range(ranks):
+            more = {cause[5:]: draw.randint(450, 550)} if rank == late else {}
+            long = 400 if cause == "data" else 150 if cause == "hidden" else 20
+            at = load(trace, rank, now, long + draw.randrange(9) + more.get("data", 0))
+            at += more.get("gap", 0)
+            forward = 90 + draw.randrange(9) + more.get("compute", 0)
+            trace += operator(rank, at, at + forward)
+            handed.append(at + forward + 3)
+            ready.append(at + forward + (330 if cause == "hidden" else 60))
+            trace += operator(rank, handed[-1] + 2, ready[-1])
+        first = collective(trace, handed, takes)
+        second = 30 if cause == "hidden" else takes
+        begin = [max(first, mine) + draw.randrange(9) for mine in ready]
+        now = collective(trace, begin, second) + 5
+    draw.shuffle(trace)
+    return trace, ranks
+
+
+def paint(trace, rank, ranks):
+    """Ticks of (data, exposed before, exposed after), by painting every tick."""
+
+    def ticks(wanted, whose):
+        found = []
+        for e in trace:
+            if e["pid"] == whose and wanted(e):
+                begin = round((e["ts"] - 4000) / TICK)
+                found.append(range(begin, begin + round(e["dur"] / TICK)))
+        return sorted(found, key=lambda span: span.start)
+
+    data = {t for s in ticks(lambda e: e["name"][:5] == "enume", rank) for t in s}
+    names = ("aten", "auto")
+    busy = {t for s in ticks(lambda e: e["name"][:4] in names, rank) for t in s} | data
+    calls = [ticks(lambda e: e["name"][:5] == "gloo:", r) for r in range(ranks)]
+    before, after = set(), set()
+    for each in zip(*calls, strict=True):
+        last = max(span.start for span in each)
+        before |= {t for t in each[rank] if t < last}
+        after |= {t for t in each[rank] if t >= last}
+    return [len(found) * TICK for found in (data, before - busy, after - busy)]
+
+
+def check_exposed(exercise, trace, rank, ranks, what):
+    found, expected = (
+        exercise.exposed(trace, rank, ranks),
+        paint(trace, rank, ranks)[1:],
+    )
+    pair = isinstance(found, tuple) and len(found) == 2
+    expect.that(pair, f"{what} is {found!r}, expected two numbers: (before, after)")
+    for number, name, right in zip(found, ("before", "after"), expected, strict=True):
+        expect.close(number, right, f"{name} of {what}", atol=0.01)
+
+
+@pytest.mark.ranks(1, init=False)
+def test_merge(exercise):
+    """Spans that overlap become one, and the others stay as they are."""
+    for found, merged, how in (
+        ([(1.0, 3.0), (5.0, 6.0)], [(1.0, 3.0), (5.0, 6.0)], "apart"),
+        ([(1.0, 4.0), (3.0, 6.0)], [(1.0, 6.0)], "that overlap"),
+        ([(1.0, 9.0), (2.0, 3.0), (7.0, 8.0)], [(1.0, 9.0)], "inside another one"),
+        ([(7.0, 8.0), (1.0, 3.0), (2.0, 5.0)], [(1.0, 5.0), (7.0, 8.0)], "in disorder"),
+        ([(1.0, 3.0), (2.0, 5.0), (4.0, 7.0)], [(1.0, 7.0)], "in a chain"),
+        ([], [], "of which there are none"),
+    ):
+        given = list(found)
+        expect.equal(exercise.merge(given), merged, f"merge of spans {how}")
+        expect.equal(given, found, "the list that merge was given")
+
+
+@pytest.mark.ranks(1, init=False)
+def test_exposed_of_one_collective(exercise):
+    """One all-reduce that rank 2 starts last; meanwhile some compute, or load."""
+    calls = [(0, 10, 100), (1, 30, 100), (2, 60, 100)]
+    own = "user_annotation"
+    trace = [event(rank, "gloo:all_reduce", *times, own) for rank, *times in calls]
+    trace += operator(0, 20, 80)
+    load(trace, 2, 70, 20)
+    for rank in range(3):
+        check_exposed(exercise, trace, rank, 3, f"rank {rank}")
+    trace[1] = event(1, "gloo:broadcast", 30, 50, own)  # has sent, and has ended
+    check_exposed(exercise, trace, 1, 3, "a rank that ends before the last one starts")
+
+
+@pytest.mark.ranks(1, init=False)
+def test_exposed_in_whole_traces(exercise, seed):
+    """Several steps, some communication hidden behind operators, some not."""
+    for cause in CAUSES:
+        trace, ranks = record(cause, seed)
+        for rank in range(ranks):
+            check_exposed(exercise, trace, rank, ranks, f"rank {rank} ({cause})")
+
+
+@pytest.mark.ranks(1, init=False)
+def test_bottleneck(exercise, seed):
+    """The largest cost of fresh traces, and the rank if one is slow."""
+    for cause in CAUSES:
+        for number in range(2):
+            trace, ranks = record(cause, f"{seed} {number}")
+            parts = [paint(trace, rank, ranks) for rank in range(ranks)]
+            data, before, after = zip(*parts, strict=True)
+            costs = {"data": min(data), "communication": min(after)}
+            costs["slow rank"] = max(before)
+            name = max(costs, key=costs.__getitem__)
+            late = before.index(min(before)) if name == "slow rank" else None
+            given = [dict(each) for each in trace]
+            found = exercise.bottleneck(trace, ranks)
+            all_costs = ", ".join(f"{k} {v:g}" for k, v in costs.items())
+            expect.equal(found, (name, late), f"the bottleneck ({all_costs})")
+            expect.equal(trace, given, "the trace that bottleneck was given")
