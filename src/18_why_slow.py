@@ -1,8 +1,7 @@
 """Find out why a distributed run is slow: where do its steps spend their time?
 
     python src/18_why_slow.py -- \\
-        torchrun --standalone --nproc-per-node=2 src/05_ddp_spawn.py ...
-    python src/18_why_slow.py --steps 50 -- python src/05_ddp_spawn.py 5 5
+        torchrun --standalone --nproc-per-node=2 src/07_torchrun.py 5 5
 
 It runs the command for a few steps as it is, then without communication, and with
 fewer threads if there are more than cores. It names the largest loss and its cure.
@@ -11,25 +10,21 @@ fewer threads if there are more than cores. It names the largest loss and its cu
 import argparse
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from statistics import mean
-from subprocess import STDOUT
+from statistics import mean, median
 
 from common.distributed import BadInput, Parser, log, one_line_errors, positive_int
 
 WATCH = Path(__file__).parent / "common" / "step_watch.py"
 WARM_UP, FEWEST = 3, 5  # steps that don't count, and steps that must
-WORTH_NAMING = 0.25  # of a step: what is less is no reason to change anything
-
+WORTH_NAMING = 0.3  # of a step
 OWN = ("data", "loop", "compute")  # what a rank does without the others
 ALL = (*OWN, "saving", "communication")
 
 # [start cures]
-# loss -> what it means, and its cure
 CURES = {
     "data": "the loop waits for the next batch. Lesson 17: workers of the DataLoader",
     "loop": "between two steps the ranks do something else. Profile it: lesson 01",
@@ -49,22 +44,20 @@ def run(command: list[str], steps: int, **plan) -> list[dict]:
     """What each rank measured in a few steps of the command; by rank."""
     with tempfile.TemporaryDirectory(prefix="why_slow_", dir=".") as name:
         folder = Path(name).resolve()
-        shutil.copy(WATCH, folder / "sitecustomize.py")
-        plan = {"steps": steps, "silent": False, "threads": 0} | plan
-        (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
+        (folder / "sitecustomize.py").write_bytes(WATCH.read_bytes())
+        (folder / "plan.json").write_text(json.dumps({"steps": steps} | plan))
         path = os.pathsep.join(filter(None, [str(folder), os.getenv("PYTHONPATH")]))
-        env, pipe = os.environ | {"PYTHONPATH": path}, subprocess.PIPE
+        env = os.environ | {"PYTHONPATH": path}
         try:
-            done = subprocess.run(command, env=env, stdout=pipe, stderr=STDOUT)
+            done = subprocess.run(command, env=env, capture_output=True)
         except OSError as error:
             raise BadInput(f"cannot start {command[0]}: {error.strerror}") from None
         found = [json.loads(path.read_text()) for path in folder.glob("rank_*.json")]
     if done.returncode:
-        print(done.stdout.decode(errors="replace")[-3000:], file=sys.stderr)
+        sys.stderr.write(done.stderr.decode(errors="replace")[-3000:])
         raise BadInput(f"the command ended with status {done.returncode}: repair it")
     if not found or min(len(rank["steps"]) for rank in found) < WARM_UP + FEWEST:
-        least = f"{WARM_UP + FEWEST} optimizer steps in a process group"
-        raise BadInput(f"the command took fewer than {least}: let it train longer")
+        raise BadInput(f"the command must take {WARM_UP + FEWEST} steps in a group")
     return sorted(found, key=lambda rank: rank["rank"])
 
 
@@ -75,17 +68,16 @@ def seconds(rank: dict, *parts: str) -> list[float]:
 
 # [start parts]
 def over_ranks(choose, ranks: list[dict], *parts: str) -> float:
-    """The mean step's seconds of these parts, on the rank that ``choose`` picks."""
+    """Seconds of these parts in the median step, on the rank that ``choose`` picks."""
     steps = zip(*(seconds(rank, *parts) for rank in ranks), strict=False)
-    return mean(map(choose, steps))
+    return median(map(choose, steps))
 
 
 def split(real: list[dict], silent: list[dict]) -> dict[str, float]:
-    """Where the mean step of the real run goes, in seconds.
+    """Where the median step of the real run goes, in seconds.
 
-    Without communication each rank runs at its own pace. What every rank needs is
-    work. What the slowest needs beyond that is imbalance, and what the real step needs
-    beyond the slowest is communication that nothing hides.
+    Without communication, what every rank needs is work, and what the slowest needs
+    beyond that is imbalance. The real step exposes communication on top of it.
     """
     alone = all(rank["on_cpu"] and rank["threads"] == 1 for rank in silent)
     compute = "compute cpu" if alone else "compute"  # else: on an accelerator
@@ -118,19 +110,19 @@ def slowest_rank(silent: list[dict]) -> str:
     worst = max(set(last), key=last.count)
     if last.count(worst) < 0.7 * len(last):
         return "another rank in each step"
-    means = {part: [mean(seconds(rank, part)) for rank in silent] for part in OWN}
-    spare = {part: values[worst] - min(values) for part, values in means.items()}
+    usual = {part: [median(seconds(rank, part)) for rank in silent] for part in OWN}
+    spare = {part: values[worst] - min(values) for part, values in usual.items()}
     return f"rank {worst}, in its {max(spare, key=spare.get)}"
 
 
 def name_communication(silent: list[dict]) -> tuple[str, dict]:
     """Why it is exposed: what is sent, how often, and is size what it costs?"""
-    counted = ("calls", "bytes", "backwards")
-    facts = {what: mean(seconds(silent[0], what)) for what in counted}
+    names = "calls", "bytes", "backwards"
+    facts = {name: mean(seconds(silent[0], name)) for name in names}
     facts["kb"] = facts["bytes"] / max(facts["calls"], 1) / 1e3
     facts["mb"] = facts["bytes"] / 1e6
     smallest, usual = silent[0]["probe"]
-    if usual < 2 * smallest:
+    if facts["kb"] < 10 or usual < 2 * smallest:  # its size isn't what it costs
         return "small messages" if facts["calls"] > 10 else "short step", facts
     return "every micro-batch" if facts["backwards"] > 1 else "bandwidth", facts
 
@@ -138,20 +130,20 @@ def name_communication(silent: list[dict]) -> tuple[str, dict]:
 def diagnose(command: list[str], steps: int) -> tuple[dict[str, float], dict]:
     """The parts of a step, and what the sentences of CURES need."""
     log("Run 1: as it is")
-    real = run(command, WARM_UP + steps)
-    steps = min(len(rank["steps"]) for rank in real)
-    log("Run 2: without communication")
-    silent = run(command, steps, silent=True)
-    parts, (ranks, threads, cores) = split(real, silent), crowded(real)
-    if ranks <= cores:  # then something else uses them
-        parts["compute"] += parts.pop("cores")
-        if threads > cores and real[0]["on_cpu"]:
-            log(f"Run 3: with {cores // ranks} thread(s) in each rank")
-            spared = run(command, steps, threads=cores // ranks)
-            whole = over_ranks(max, real, *ALL)
-            share = min(over_ranks(max, spared, *ALL) / whole, 1)
-            parts = {part: value * share for part, value in parts.items()}
-            parts["threads"] = whole * (1 - share)
+    real, fewer = run(command, WARM_UP + steps), 0
+    steps, lost = min(len(rank["steps"]) for rank in real), {}
+    ranks, threads, cores = crowded(real)
+    if ranks <= cores < threads and real[0]["on_cpu"]:
+        fewer, before = cores // ranks, over_ranks(max, real, *ALL)
+        log(f"Run 2: with {fewer} thread(s) in each rank; what follows, too")
+        real = run(command, steps, threads=fewer)
+        lost = {"threads": max(before - over_ranks(max, real, *ALL), 0)}
+    log(f"Run {2 + len(lost)}: without communication")
+    silent = run(command, steps, threads=fewer, silent=True)
+    parts = split(real, silent) | lost
+    if ranks <= cores:  # then they wait for other programs: it stretches all they do
+        stretch = 1 + parts.pop("cores") / (parts["compute"] + parts["imbalance"])
+        parts |= {part: parts[part] * stretch for part in ("compute", "imbalance")}
     name, facts = name_communication(silent)
     parts[name] = parts.pop("communication")
     facts |= {"ranks": ranks, "threads": threads, "cores": cores, "steps": steps}
@@ -166,16 +158,16 @@ def report(parts: dict[str, float], facts: dict) -> None:
     for part, value in sorted(parts.items(), key=lambda item: -item[1]):
         log(f"  {part:<18} {1e3 * value:9.1f} ms {value / whole:6.0%}")
     share, largest = max((v / whole, p) for p, v in parts.items() if p != "compute")
-    if share < WORTH_NAMING:
-        return log(f"Healthy: no loss takes {WORTH_NAMING:.0%} of a step")
-    log(f"Largest loss: {largest}, {share:.0%}: {CURES[largest].format(**facts)}")
+    words = f"Largest loss: {largest}, {share:.0%}: {CURES[largest].format(**facts)}"
+    healthy = f"Healthy: no loss takes {WORTH_NAMING:.0%} of a step"
+    log(words if share >= WORTH_NAMING else healthy)
 
 
 @one_line_errors
 def main() -> None:
     parser = Parser(__doc__)
-    steps = "steps to measure in each run (default: %(default)s)"
-    parser.add_argument("--steps", type=positive_int, default=20, help=steps)
+    words = "to measure in each run (default: %(default)s)"
+    parser.add_argument("--steps", type=positive_int, default=20, help=words)
     parser.add_argument("command", nargs=argparse.REMAINDER, help="after --: your run")
     args = parser.parse_args()
     args.command = args.command[args.command[:1] == ["--"] :]

@@ -15,7 +15,6 @@ import functools
 import json
 import os
 import socket
-import statistics
 import sys
 import time
 from collections import Counter
@@ -124,7 +123,7 @@ def _probe(clock: _Clock) -> list[float]:
             dist.all_reduce(tensor)
             tensor.sum().item()
             seconds.append(time.perf_counter() - start)
-        found.append(statistics.median(seconds))
+        found.append(min(seconds))
     return found
 
 
@@ -246,4 +245,5 @@ def _watch(plan: dict) -> None:
 
 
 if __name__ == "sitecustomize":
-    _watch(json.loads((FOLDER / "plan.json").read_text(encoding="utf-8")))
+    _wanted = json.loads((FOLDER / "plan.json").read_text(encoding="utf-8"))
+    _watch({"silent": False, "threads": 0} | _wanted)

@@ -45,6 +45,15 @@ class Mlp(nn.Sequential):
         return result
 
 
+def over_a_slow_link(_state, bucket):
+    """Average it as DDP does, which takes long."""
+    if bucket.is_last():
+        time.sleep(NAP)
+    gradients = bucket.buffer().div_(dist.get_world_size())
+    work = dist.all_reduce(gradients, async_op=True)
+    return work.get_future().then(lambda future: future.value()[0])
+
+
 def one_step(model, optimizer, batch, reason):
     optimizer.zero_grad()
     for _ in range(4 if reason == "every_micro_batch" else 1):
@@ -54,7 +63,7 @@ def one_step(model, optimizer, batch, reason):
             for row in parameter:
                 dist.all_reduce(row.detach())
     if reason == "by_hand":
-        for parameter in model.parameters():
+        for parameter in 2 * list(model.parameters()):
             dist.all_reduce(parameter.grad)
     optimizer.step()
 
@@ -78,9 +87,13 @@ def prepare(reason, rank):
     if reason in ("data", "slow_disk"):
         nap = NAP if reason == "data" or rank == 0 else 0
         return Mlp(32, 2), 32, 8, nap
-    if reason in ("bandwidth", "by_hand", "every_micro_batch"):
+    if reason == "by_hand":
         return Mlp(1500, 4), 1500, 1, 0
-    if reason in ("healthy", "cores", "threads"):
+    if reason in ("bandwidth", "every_micro_batch"):
+        return Mlp(500, 4), 500, 1, 0
+    if reason == "threads":
+        return Mlp(100, 20, times=4), 100, 100, 0
+    if reason in ("healthy", "cores"):
         return Mlp(256, 4, times=8), 256, 256, 0
     if reason == "saving":
         return Mlp(1000, 8), 1000, 1, 0
@@ -99,6 +112,8 @@ def main(reason):
         with contextlib.suppress(AttributeError):
             os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     net = model if reason == "by_hand" else DDP(model)
+    if reason in ("bandwidth", "every_micro_batch", "short_step"):
+        net.register_comm_hook(None, over_a_slow_link)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
     step = 0
     for _ in range(3):

@@ -1,6 +1,7 @@
 """src/18_why_slow.py: ten runs that are slow for known reasons, and a healthy one."""
 
 import re
+import runpy
 import sys
 from pathlib import Path
 
@@ -27,8 +28,8 @@ REASONS = {
     "short_step": ("short step", "Larger batches"),
     "small_messages": ("small messages", "Send them as one"),
     "every_micro_batch": ("every micro-batch", "4 reductions in a step"),
-    "bandwidth": ("bandwidth", "36.0 MB in a step"),
-    "by_hand": ("bandwidth", "36.0 MB in a step"),
+    "bandwidth": ("bandwidth", "4.0 MB in a step"),
+    "by_hand": ("bandwidth", "72.0 MB in a step"),
 }
 
 
@@ -62,3 +63,46 @@ def test_healthy_run_is_called_healthy(tmp_path):
     assert done.stdout.splitlines()[-1].startswith("Healthy"), done.stdout
     found = shares(done.stdout)
     assert max(found, key=found.get) == "compute"
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ([], "no command is given"),
+        (["no-such-program"], "cannot start no-such-program"),
+        ([sys.executable, "-c", "raise SystemExit(3)"], "ended with status 3"),
+        ([sys.executable, "-c", "pass"], "must take 8 steps in a group"),
+    ],
+)
+def test_bad_input_is_one_sentence(command, words, tmp_path):
+    done = why(tmp_path, *command)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert len(done.stderr.splitlines()) == 1, done.stderr
+
+
+def test_cures_name_lessons():
+    """Each loss has a cure, and each cure a page."""
+    cures = runpy.run_path(str(PROGRAM))["CURES"]
+    assert set(cures) == {name for name, _ in REASONS.values()}
+    for words in cures.values():
+        assert re.search(r"[Ll]esson \d\d", words), words
+
+
+def test_silent_run_replaces_no_snapshot(tmp_path):
+    """Weights that no rank has averaged must not replace what the reader trained."""
+    (tmp_path / "snapshot.pt").write_text("mine")
+    (tmp_path / "plan.json").write_text('{"steps": 3, "silent": true}')
+    watch = PROGRAM.with_name("common") / "step_watch.py"
+    (tmp_path / "sitecustomize.py").write_bytes(watch.read_bytes())
+    program = (
+        "import os, torch\n"
+        "torch.save({}, 'unfinished.pt')\n"
+        "os.replace('unfinished.pt', 'snapshot.pt')\n"
+        "os.replace('plan.json', 'other.json')\n"
+    )
+    command = [sys.executable, "-c", program]
+    done = launched.run(tmp_path, command, PYTHONPATH=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "snapshot.pt").read_text() == "mine"
+    assert (tmp_path / "other.json").exists(), "what isn't saved by torch is renamed"
