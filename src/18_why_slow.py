@@ -23,6 +23,7 @@ WARM_UP, FEWEST = 3, 5  # steps that don't count, and steps that must
 WORTH_NAMING = 0.3  # of a step
 OWN = ("data", "loop", "compute")  # what a rank does without the others
 ALL = (*OWN, "saving", "communication")
+IN_TURN = "another rank in each step"
 
 # [start cures]
 CURES = {
@@ -66,7 +67,6 @@ def seconds(rank: dict, *parts: str) -> list[float]:
     return [sum(step.get(p, 0) for p in parts) for step in rank["steps"][WARM_UP:]]
 
 
-# [start parts]
 def over_ranks(choose, ranks: list[dict], *parts: str) -> float:
     """Seconds of these parts in the median step, on the rank that ``choose`` picks."""
     steps = zip(*(seconds(rank, *parts) for rank in ranks), strict=False)
@@ -92,7 +92,6 @@ def split(real: list[dict], silent: list[dict]) -> dict[str, float]:
     return {"compute": parts.pop(compute)} | parts
 
 
-# [end parts]
 def crowded(ranks: list[dict]) -> tuple[int, int, int]:
     """(ranks, their threads, their cores) on the host with the fewest per rank."""
     counts = []
@@ -109,7 +108,7 @@ def slowest_rank(silent: list[dict]) -> str:
     last = [step.index(max(step)) for step in steps]
     worst = max(set(last), key=last.count)
     if last.count(worst) < 0.7 * len(last):
-        return "another rank in each step"
+        return IN_TURN
     usual = {part: [median(seconds(rank, part)) for rank in silent] for part in OWN}
     spare = {part: values[worst] - min(values) for part, values in usual.items()}
     return f"rank {worst}, in its {max(spare, key=spare.get)}"
@@ -117,8 +116,7 @@ def slowest_rank(silent: list[dict]) -> str:
 
 def name_communication(silent: list[dict]) -> tuple[str, dict]:
     """Why it is exposed: what is sent, how often, and is size what it costs?"""
-    names = "calls", "bytes", "backwards"
-    facts = {name: mean(seconds(silent[0], name)) for name in names}
+    facts = {n: mean(seconds(silent[0], n)) for n in ("calls", "bytes", "backwards")}
     facts["kb"] = facts["bytes"] / max(facts["calls"], 1) / 1e3
     facts["mb"] = facts["bytes"] / 1e6
     smallest, usual = silent[0]["probe"]
@@ -141,13 +139,15 @@ def diagnose(command: list[str], steps: int) -> tuple[dict[str, float], dict]:
     log(f"Run {2 + len(lost)}: without communication")
     silent = run(command, steps, threads=fewer, silent=True)
     parts = split(real, silent) | lost
-    if ranks <= cores:  # then they wait for other programs: it stretches all they do
-        stretch = 1 + parts.pop("cores") / (parts["compute"] + parts["imbalance"])
-        parts |= {part: parts[part] * stretch for part in ("compute", "imbalance")}
+    who = slowest_rank(silent)
+    if ranks <= cores:  # then other programs use them: it stretches what ranks compute
+        stretched = ["compute", "imbalance"][: 1 + (who != IN_TURN)]
+        times = 1 + parts.pop("cores") / sum(parts[part] for part in stretched)
+        parts |= {part: parts[part] * times for part in stretched}
     name, facts = name_communication(silent)
     parts[name] = parts.pop("communication")
     facts |= {"ranks": ranks, "threads": threads, "cores": cores, "steps": steps}
-    facts |= {"who": slowest_rank(silent), "compute": 1e3 * parts["compute"]}
+    facts |= {"who": who, "compute": 1e3 * parts["compute"]}
     return parts, facts
 
 
