@@ -14,6 +14,7 @@ import faulthandler
 import fcntl
 import functools
 import gc
+import importlib
 import importlib.machinery
 import io
 import multiprocessing
@@ -170,6 +171,7 @@ class Program:
         gc.enable()
         status = 0
         try:
+            self._customize()
             # A greenlet's first frame has none below it, as that of a cold program.
             greenlet.greenlet(self._call(new_main())).switch()
         except SystemExit as request:
@@ -178,6 +180,14 @@ class Program:
             status = -signal.SIGINT if isinstance(error, KeyboardInterrupt) else 1
             report(error)
         end(status, self.preloaded)
+
+    def _customize(self) -> None:
+        """Import the ``sitecustomize`` of PYTHONPATH, as Python does when it starts."""
+        folders = filter(os.path.isabs, self._python_path())
+        if any(os.path.isfile(f"{folder}/sitecustomize.py") for folder in folders):
+            sys.modules.pop("sitecustomize", None)
+            importlib.invalidate_caches()
+            importlib.import_module("sitecustomize")
 
     def _call(self, module: types.ModuleType) -> Callable[[], object]:
         """What runs the program, without a frame of Python's own."""

@@ -1,0 +1,4 @@
+# wrong value: state of
+# [answer 2]
+ranks = layout.tensor * layout.pipeline * layout.data
+return 16 * -(-job.parameters // ranks)
