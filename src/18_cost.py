@@ -56,7 +56,6 @@ def time_link(device: torch.device, repeats: int = 6) -> list[float]:
     return found
 
 
-# [start fit]
 def fit(sizes: list[int], seconds: list[float]) -> tuple[float, float]:
     """(alpha, beta) of the line with the least squares of *relative* errors."""
     n, t = torch.tensor([sizes, seconds], dtype=torch.float64)
@@ -65,8 +64,6 @@ def fit(sizes: list[int], seconds: list[float]) -> tuple[float, float]:
     return float(alpha), float(beta)
 
 
-# [end fit]
-# [start predict]
 def messages(model: nn.Module) -> dict[str, list[tuple[float, float]]]:
     """What each method sends in a step: (share of an all-reduce, bytes), each."""
     block = FLOAT32 * sum(p.numel() for p in model.blocks[0].parameters())
@@ -90,7 +87,6 @@ def predict(alone: float, sent: list, alpha: float, beta: float) -> float:
     return alone + sum(share * (alpha + beta * size) for share, size in sent)
 
 
-# [end predict]
 def sharded(model: ByteGPT) -> nn.Module:
     for layer in [*model.blocks, model]:
         fully_shard(layer)

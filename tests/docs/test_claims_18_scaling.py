@@ -61,3 +61,31 @@ def test_intensity_of_a_product_and_of_a_sum():
     for n in (64, 512):
         assert 2 * n**3 / (3 * 4 * n**2) == pytest.approx(n / 6)
     assert "does one operation for 12 bytes" in PAGE
+
+
+def test_predictions_of_the_page_are_the_recorded_ones():
+    text = (ROOT / "docs/transcripts/18_cost.txt").read_text("utf-8")
+    errors = re.findall(r"^DDP .* ([+-]\d+)%$", text, re.M)
+    assert errors == ["+3", "-8"]
+    assert (
+        "the prediction is 3 % too high on two ranks, and 8 % too low on four" in PAGE
+    )
+    assert all(int(e) < -40 for e in re.findall(r"^FSDP .* (-\d+)%$", text, re.M))
+    alone = float(re.search(r"sends nothing: ([\d.]+) ms", text)[1])
+    predicted = float(re.search(r"^DDP +([\d.]+)", text, re.M)[1])
+    messages = f"only {predicted - alone:.0f} of {predicted:.0f} ms"
+    assert messages in PAGE
+
+
+def test_times_follow_from_the_published_rates():
+    sizes = {2**15: 0.82, 2**20: 22.82, 2**34: 275.58}  # bytes: GB/s of the algorithm
+    small, medium, large = (n / rate / 1e9 for n, rate in sizes.items())
+    assert (
+        f"{1e6 * small:.0f} µs, {1e6 * medium:.0f} µs and {1e3 * large:.0f} ms" in PAGE
+    )
+    assert (
+        f"32 times as many bytes take {medium / small - 1:.0%}".replace("%", " %")
+        in PAGE
+    )
+    for rate in sizes.values():
+        assert f"{rate} GB/s" in PAGE
