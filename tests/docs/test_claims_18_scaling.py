@@ -73,6 +73,8 @@ def test_predictions_of_the_page_are_the_recorded_ones():
     assert all(int(e) < -40 for e in re.findall(r"^FSDP .* (-\d+)%$", text, re.M))
     alone = float(re.search(r"sends nothing: ([\d.]+) ms", text)[1])
     predicted = float(re.search(r"^DDP +([\d.]+)", text, re.M)[1])
+    assert "MFU against that: 8% alone" in text
+    assert "the small GPT reaches 8 %" in PAGE
     messages = f"only {predicted - alone:.0f} of {predicted:.0f} ms"
     assert messages in PAGE
 
