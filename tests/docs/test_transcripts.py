@@ -30,7 +30,7 @@ def programs_of(entry: Entry) -> set[str]:
     return {name for name in PROGRAMS if re.search(rf"\b{re.escape(name)}", text)}
 
 
-LESSONS = [("01", "08"), ("09", "11"), ("12", "16")]
+LESSONS = [("01", "08"), ("09", "11"), ("12", "16"), ("17", "18")]
 ON_NODES = LESSONS[1]  # these are on the practice cluster
 
 

@@ -26,6 +26,7 @@ NAMED = [
     "multinode_mpirun.pbs",
     "multinode_ssh.pbs",
     "chained.pbs",
+    "scaling_array.pbs",
     "site_environment.sh",
     "sites/plain_slurm.sh",
     "sites/plain_pbs.sh",

@@ -236,6 +236,20 @@ def test_number_of_ranks_comes_from_the_request(pbs, submit):
         assert f":{20000 + number * 11 % 10000}\n" in job.output
 
 
+def test_scaling_array_measures_one_host_then_two(pbs, submit, checkout):
+    small = "--blocks 1 --context 8"
+    first = submit("scaling_array", RANKS_PER_NODE=1, ARGS=small)
+    pbs.wait(first, LIMIT)
+    number = first.partition("[")[0]
+    measured = sorted((checkout / "scaling").glob(f"{number}.*.csv"))
+    assert [path.name for path in measured] == [
+        f"{number}.nodes1.csv",
+        f"{number}.nodes2.csv",
+    ]
+    rows = [path.read_text().splitlines()[1:] for path in measured]
+    assert [{row.split(",")[1] for row in some} for some in rows] == [{"1"}, {"2"}]
+
+
 def test_members_of_an_array_have_ports_of_their_own(pbs, submit):
     job_id = submit("multinode_torchrun", "-J", "0-1", SCRIPT="nothing.py")
     assert pbs.wait(job_id, LIMIT).exit_status == 0
@@ -335,6 +349,8 @@ def test_all_cores_of_a_host_get_a_rank(nodes, tmp_path):
 def test_script_that_was_submitted_elsewhere_says_so(pbs, checkout, tmp_path, name):
     job_id = pbs.qsub(str(checkout / "job_scripts" / name), cwd=tmp_path)
     job = pbs.wait(job_id, 60)
+    if "[]" in job_id:  # of an array: one of its members
+        job = pbs.job(job_id.replace("[]", "[1]"))
     assert job.exit_status == 2
     assert job.output == (
         f"{tmp_path} has no job_scripts/site_environment.sh: "

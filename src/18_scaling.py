@@ -1,0 +1,180 @@
+"""Time training steps on 1 to N ranks: strong and weak scaling.
+
+    python src/18_scaling.py --csv scaling.csv --plot scaling.png
+    python src/18_scaling.py --ranks 1 2 4 --batch-size 64 --blocks 8
+    srun --ntasks=8 python src/18_scaling.py --csv scaling.csv  # or torchrun, mpirun
+    python src/18_scaling.py scaling/*.csv --plot scaling.png   # compare files
+
+Strong scaling: the ranks share a batch. Weak scaling: each has a batch of its own. The
+text is random bytes, because only the time matters.
+"""
+
+import argparse
+import os
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+from common.byte_gpt import BYTES, ByteGPT, Sizes, next_byte_loss, sizes_of
+from common.distributed import (
+    BadInput,
+    Parser,
+    check_output_file,
+    choose_device,
+    count_accelerators,
+    describe_world,
+    is_rank_0,
+    log,
+    one_line_errors,
+    positive_int,
+    prepare_spawn,
+    speaks_first,
+)
+from common.launchers import find_master, get_dist_env
+from common.scaling import Runs
+
+WARM_UP = 3  # steps that are not measured: DDP lays out its buckets after the first
+PLOTS = (".png", ".svg", ".pdf")
+
+
+def time_steps(
+    group: dist.ProcessGroup, batch: int, args: argparse.Namespace, device: torch.device
+) -> list[float]:
+    """Milliseconds of each step of the ranks of a group, ``batch`` sequences on each.
+
+    Every rank of the group must call it. One rank alone trains without DDP.
+    """
+    torch.manual_seed(0)
+    model = ByteGPT(sizes_of(args)).to(device)
+    alone = dist.get_world_size(group) == 1
+    trained = model if alone else DDP(model, process_group=group)
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
+    shape = 2, batch, args.context  # inputs and targets of this rank: [B, T] each
+    inputs, targets = torch.randint(BYTES, shape, device=device)
+    ends = []
+    for _ in range(WARM_UP + args.steps):
+        optimizer.zero_grad()
+        # all ranks of the group: backward averages the gradients, P x 4 bytes
+        next_byte_loss(trained(inputs), targets).backward()
+        optimizer.step()
+        if device.type != "cpu":
+            torch.accelerator.synchronize()  # the step has only been queued until here
+        ends.append(time.perf_counter())
+    kept = ends[WARM_UP - 1 :]
+    return [1000 * (b - a) for a, b in pairwise(kept)]
+
+
+def measure(args: argparse.Namespace, device: torch.device) -> dict:
+    """(ranks, batch of a rank) -> milliseconds of its steps, as rank 0 saw them.
+
+    Every rank must call it. The cases take turns, so that a slow minute of the machine
+    slows all of them.
+    """
+    groups = {count: dist.new_group(range(count)) for count in args.ranks}
+    strong = {(count, args.batch_size // count) for count in args.ranks}
+    weak = {(count, args.batch_size) for count in args.ranks}
+    times: dict = {case: [] for case in sorted(strong | weak)}
+    for turn in range(args.rounds):
+        for count, batch in times:
+            if dist.get_rank() < count:
+                times[count, batch] += time_steps(groups[count], batch, args, device)
+            dist.barrier()  # every rank: those that did not compute have waited here
+        log(f"round {turn + 1} of {args.rounds} done")
+    return times
+
+
+@one_line_errors
+def run_rank(rank: int, local_rank: int | None, size: int, args: argparse.Namespace):
+    device = choose_device(rank if local_rank is None else local_rank)
+    backend = dist.get_default_backend_for_device(device)
+    gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
+    dist.init_process_group(backend, rank=rank, world_size=size, device_id=gpu)
+    kind = describe_world(device).partition("each on ")[2]
+    with torch.device("meta"):  # shapes only
+        model = ByteGPT(sizes_of(args))
+    numel = sum(parameter.numel() for parameter in model.parameters())
+    log(f"{numel:,} parameters, {size} ranks, each on {kind}")
+    times = measure(args, device)
+    if is_rank_0():
+        report(Runs.measured(times, args.batch_size, numel, kind), args)
+    dist.destroy_process_group()
+
+
+def report(runs: Runs, args: argparse.Namespace) -> None:
+    """Print the table, and write the files."""
+    log(runs.table())
+    if args.csv:
+        runs.write(args.csv)
+    if args.plot:
+        log(runs.draw(args.plot))
+
+
+def parse() -> argparse.Namespace:
+    parser = Parser(__doc__)
+    add, shown = parser.add_argument, " (default: %(default)s)"
+    add("files", nargs="*", type=Path, metavar="CSV", help="compare these; run nothing")
+    words = "numbers of ranks (default: 1, 2, 4, ... up to all devices, or all ranks)"
+    add("--ranks", nargs="+", type=positive_int, metavar="N", help=words)
+    batch = "sequences in a step: of all ranks (strong), of each (weak)"
+    sizes = {k: (v, f"{k} of the GPT") for k, v in vars(Sizes()).items()}
+    turns = {"steps": (10, "steps in a round"), "rounds": (3, "rounds of all cases")}
+    for name, (value, help_) in ({"batch-size": (16, batch)} | sizes | turns).items():
+        add(f"--{name}", type=positive_int, default=value, help=help_ + shown)
+    add("--csv", type=Path, metavar="FILE", help="write a row for each run")
+    add("--plot", type=Path, metavar="FILE", help=f"draw it: {', '.join(PLOTS)}")
+    args = parser.parse_args()
+    if args.plot and args.plot.suffix not in PLOTS:
+        raise BadInput(
+            f"--plot {args.plot} has no ending of {', '.join(PLOTS)}: add it"
+        )
+    for option, path in (("--csv", args.csv), ("--plot", args.plot)):
+        if path and speaks_first():
+            check_output_file(path, option)
+    return args
+
+
+def choose_ranks(args: argparse.Namespace, most: int | None) -> None:
+    """Fill in the numbers of ranks; a launcher has started ``most``."""
+    if args.ranks and most and max(args.ranks) > most:
+        raise BadInput(
+            f"--ranks {max(args.ranks)}: only {most} were started: start more"
+        )
+    if not args.ranks:
+        limit = most or count_accelerators() or os.cpu_count() or 1
+        args.ranks = [2**k for k in range(limit.bit_length())] + [limit]
+    args.ranks = sorted(set(args.ranks))
+    for count in args.ranks:
+        if args.batch_size % count:
+            given = (
+                f"--batch-size {args.batch_size} cannot be divided among {count} ranks"
+            )
+            raise BadInput(f"{given}: choose a multiple")
+    if args.steps * args.rounds < 2:
+        raise BadInput("--steps 1 shows no spread: measure at least 2")
+
+
+@one_line_errors
+def main() -> None:
+    args = parse()
+    if args.files:
+        report(Runs.read(args.files), args)
+        return
+    env = get_dist_env()
+    if env.launcher == "python":
+        choose_ranks(args, None)
+        size = prepare_spawn(max(args.ranks))
+        mp.spawn(run_rank, args=(None, size, args), nprocs=size)
+        return
+    choose_ranks(args, env.world_size)
+    master = find_master(env)
+    os.environ |= {"MASTER_ADDR": master.address, "MASTER_PORT": str(master.port)}
+    run_rank(env.rank, env.local_rank, env.world_size, args)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""What docs/lessons/18_scaling.rst says: its numbers follow from its transcripts."""
+
+import re
+
+import pytest
+
+from tests.docs.pages import ROOT
+
+PAGE = " ".join((ROOT / "docs/lessons/18_scaling.rst").read_text("utf-8").split())
+ROW = re.compile(r"^ +(\d+) +(\d+) +([\d.]+) +\d+ to \d+ +\d+ +([\d.]+) +(\d+)%$", re.M)
+
+
+@pytest.fixture(scope="module")
+def speedups():
+    """("strong" or "weak", ranks) -> speedup, as recorded."""
+    text = (ROOT / "docs/transcripts/18_scaling.txt").read_text("utf-8")
+    strong, weak = text.split("Strong scaling")[1].split("Weak scaling")
+    parts = {"strong": strong, "weak": weak}
+    return {
+        (kind, int(ranks)): float(speedup)
+        for kind, part in parts.items()
+        for ranks, _, _, speedup, _ in ROW.findall(part)
+    }
+
+
+def amdahl(share, ranks):
+    return 1 / (share + (1 - share) / ranks)
+
+
+def karp_flatt(speedup, ranks):
+    return (1 / speedup - 1 / ranks) / (1 - 1 / ranks)
+
+
+def test_speedups_of_the_page_are_the_recorded_ones(speedups):
+    two, four = speedups["strong", 2], speedups["strong", 4]
+    assert f"two ranks on two cores make a step {two:.2f} times as fast" in PAGE
+    share = karp_flatt(two, 2)
+    assert f"The speedup of {two:.2f} on two ranks gives f = {share:.2f}." in PAGE
+    law = f"The law promises {amdahl(share, 4):.2f} on four ranks; measured"
+    assert f"{law} were {four:.2f}" in PAGE
+    assert "no number of ranks would reach a speedup of" in PAGE
+    limit = re.search(r"reach a speedup of ([\d.]+),", PAGE)[1]
+    assert 1 / share < float(limit) < 1.25 / share
+
+
+def test_share_of_a_program_that_follows_the_law_is_found():
+    for share in (0.01, 0.2, 0.5):
+        for ranks in (2, 4, 64):
+            assert karp_flatt(amdahl(share, ranks), ranks) == pytest.approx(share)
+            assert amdahl(share, ranks) < 1 / share
+
+
+def test_four_ranks_on_two_cores_gain_nothing_over_two(speedups):
+    """Within a fifth: the machine had two cores."""
+    for kind in ("strong", "weak"):
+        assert speedups[kind, 4] < 1.2 * speedups[kind, 2]
+
+
+def test_intensity_of_a_product_and_of_a_sum():
+    """n/6 operations for each byte, and one for 12 bytes, in 32 bits."""
+    for n in (64, 512):
+        assert 2 * n**3 / (3 * 4 * n**2) == pytest.approx(n / 6)
+    assert "does one operation for 12 bytes" in PAGE
+
+
+def test_predictions_of_the_page_are_the_recorded_ones():
+    text = (ROOT / "docs/transcripts/18_cost.txt").read_text("utf-8")
+    errors = re.findall(r"^DDP .* ([+-]\d+)%$", text, re.M)
+    assert errors == ["+3", "-8"]
+    assert (
+        "the prediction is 3 % too high on two ranks, and 8 % too low on four" in PAGE
+    )
+    assert all(int(e) < -40 for e in re.findall(r"^FSDP .* (-\d+)%$", text, re.M))
+    alone = float(re.search(r"sends nothing: ([\d.]+) ms", text)[1])
+    predicted = float(re.search(r"^DDP +([\d.]+)", text, re.M)[1])
+    assert "MFU against that: 8% alone" in text
+    assert "the small GPT reaches 8 %" in PAGE
+    messages = f"only {predicted - alone:.0f} of {predicted:.0f} ms"
+    assert messages in PAGE
+
+
+def test_times_follow_from_the_published_rates():
+    sizes = {2**15: 0.82, 2**20: 22.82, 2**34: 275.58}  # bytes: GB/s of the algorithm
+    small, medium, large = (n / rate / 1e9 for n, rate in sizes.items())
+    assert (
+        f"{1e6 * small:.0f} µs, {1e6 * medium:.0f} µs and {1e3 * large:.0f} ms" in PAGE
+    )
+    assert (
+        f"32 times as many bytes take {medium / small - 1:.0%}".replace("%", " %")
+        in PAGE
+    )
+    for rate in sizes.values():
+        assert f"{rate} GB/s" in PAGE

@@ -1,0 +1,3 @@
+# wrong value: expected (alpha, beta)
+# [answer 2]
+return min(typical(repeats) for repeats in seconds)

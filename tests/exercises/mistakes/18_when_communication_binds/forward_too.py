@@ -1,0 +1,3 @@
+# wrong value: forward and backward together
+# [answer 2]
+return per_sequence * batch / ranks
