@@ -14,11 +14,12 @@ import torch
 import torch.distributed as dist
 from torch.distributed.fsdp import FSDPModule, fully_shard
 
-from common.byte_gpt import ByteGPT, Sizes, SlowPieces, next_byte_loss
+from common.byte_gpt import ByteGPT, Sizes, next_byte_loss
 from common.distributed import Parser, log, one_line_errors, positive_int
 from common.gpt_training import local_batch, run_and_exit
 from common.measure import Traffic
 from common.process_group import join
+from common.slow_pieces import SlowPieces
 
 SIZES = Sizes()
 BATCH = 4  # pieces of a micro-batch on a rank

@@ -7,7 +7,6 @@ It trains a byte GPT without any option, then with the first, then with the firs
 and so on: a line for each, with its speed and what rank 0 counted in one step.
 """
 
-import argparse
 import os
 import shutil
 import time
@@ -25,10 +24,11 @@ from torch.utils.data import DataLoader
 from torch.utils.flop_counter import FlopCounterMode
 
 from common import distributed
-from common.byte_gpt import ByteGPT, Sizes, SlowPieces, next_byte_loss
+from common.byte_gpt import ByteGPT, Sizes, next_byte_loss
 from common.distributed import BadInput, log, positive_int
 from common.measure import Activations, Traffic
 from common.process_group import join
+from common.slow_pieces import SlowPieces
 
 CONTEXT, BATCH, MICRO_BATCHES = 64, 4, 4  # a step: 4 micro-batches of 4 pieces
 SMALL_BUCKET, ONE_BUCKET = 0.25, 25  # MiB
@@ -142,7 +142,7 @@ def rate(training: Training, steps: int) -> float:
     return steps * MICRO_BATCHES * BATCH * distributed.world_size() / seconds
 
 
-def parse_arguments(alone: bool) -> argparse.Namespace:
+def parse_arguments(alone: bool) -> tuple[int, list[str]]:
     parser = distributed.Parser(__doc__)
     parser.add_argument("steps", metavar="STEPS", type=positive_int, help="for a line")
     more: dict = {"nargs": "+", "choices": OPTIONS, "default": [], "dest": "chosen"}
@@ -157,19 +157,19 @@ def parse_arguments(alone: bool) -> argparse.Namespace:
             raise BadInput(f"--with {' '.join(sorted(pair))}: choose one of the two")
     if "compile" in chosen and not shutil.which(os.environ.get("CXX", "g++")):
         raise BadInput("--with compile needs a C++ compiler: install g++")
-    return args
+    return args.steps, args.chosen
 
 
 @distributed.one_line_errors
 def main() -> None:
     alone = os.environ.get("WORLD_SIZE", "1") == "1"
-    args = parse_arguments(alone)
+    steps, chosen = parse_arguments(alone)
     device = distributed.choose_device() if alone else join("17_speed.py")
     log("with           pieces/s  ratio calls  sent MB  saved MB  GFLOP")
     first = 0.0
-    for end in range(len(args.chosen) + 1):
-        training = Training(set(args.chosen[:end]), device)
-        name, speed = ["nothing", *args.chosen][end], rate(training, args.steps)
+    for end in range(len(chosen) + 1):
+        training = Training(set(chosen[:end]), device)
+        name, speed = ["nothing", *chosen][end], rate(training, steps)
         first = first or speed
         log(f"{name:<15}{speed:8.1f}{speed / first:7.2f}" + count(training))
     if dist.is_initialized():

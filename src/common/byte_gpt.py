@@ -14,15 +14,12 @@ from __future__ import annotations
 
 import argparse
 import sysconfig
-import time
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 from torch import nn
-from torch.utils.data import Dataset
 
 from common.distributed import BadInput
 
@@ -215,22 +212,6 @@ def batch_of_step(
     starts = torch.randint(len(text) - context, (batch_size, 1), generator=generator)
     pieces = text[starts + torch.arange(context + 1)].long()  # [B, T + 1]
     return pieces[:, :-1].contiguous(), pieces[:, 1:].contiguous()
-
-
-class SlowPieces(Dataset):
-    """Pieces of the text that are slow to read: far away, and each compressed."""
-
-    def __init__(self, context: int, wait: float = 0.005):
-        self.wait = wait  # s to open a piece, as on a network disk
-        pieces = load_text()[0].split(context + 1)[:1000]
-        self.files = [zlib.compress(bytes(piece.tolist())) for piece in pieces]
-
-    def __len__(self) -> int:
-        return len(self.files)
-
-    def __getitem__(self, index: int) -> torch.Tensor:  # [context + 1]
-        time.sleep(self.wait)
-        return torch.tensor(list(zlib.decompress(self.files[index])))
 
 
 def unigram_entropy(text: torch.Tensor) -> float:
