@@ -40,6 +40,15 @@ def test_bf16_hook_refuses_gloo(rank):
         DDP(layer()).register_comm_hook(None, bf16_compress_hook)
 
 
+@pytest.mark.ranks(2)
+def test_static_graph_refuses_to_begin_with_no_sync(rank):
+    model = DDP(layer(), static_graph=True)
+    with pytest.raises(RuntimeError):
+        with model.no_sync():
+            model(torch.ones(1, 6)).sum().backward()
+        model(torch.ones(1, 6)).sum().backward()
+
+
 @pytest.mark.ranks(3)
 def test_fsdp_skips_on_all_ranks_if_one_shard_is_not_finite(rank):
     model = fully_shard(layer())

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint, set_checkpoint_early_stop
+from torch.utils.flop_counter import FlopCounterMode
 
 from tests.in_ranks import assert_right, every_check_in
 
@@ -51,3 +54,21 @@ def test_smallest_gradient_of_float16():
     assert r"below about :math:`3 \cdot 10^{-8}` become 0" in PAGE
     assert torch.tensor(3.0e-8).half() > 0 and torch.tensor(2.9e-8).half() == 0
     assert torch.finfo(torch.bfloat16).tiny == torch.finfo(torch.float32).tiny
+
+
+def flops(early_stop):
+    """Of forward and backward of a checkpointed MLP."""
+    block = nn.Sequential(nn.Linear(4, 16), nn.Tanh(), nn.Linear(16, 4))
+    inputs = torch.ones(2, 4, requires_grad=True)
+    with (
+        FlopCounterMode(display=False) as counter,
+        set_checkpoint_early_stop(early_stop),
+    ):
+        checkpoint(block, inputs, use_reentrant=False).sum().backward()
+    return counter.get_total_flops()
+
+
+def test_second_forward_stops_at_the_last_tensor_that_backward_needs():
+    """The last of two equal products isn't computed again."""
+    product = 2 * 2 * 4 * 16
+    assert (flops(False), flops(True)) == (8 * product, 7 * product)
