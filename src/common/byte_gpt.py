@@ -1,4 +1,4 @@
-"""A small GPT that reads and writes bytes: the model of lessons 13 to 16.
+"""A small GPT that reads and writes bytes: the model of lessons 13 to 17.
 
     model = ByteGPT(Sizes(width=96, heads=12, blocks=4, context=64))
     scores = model(tokens)                    # [B, T] whole numbers -> [B, T, 256]

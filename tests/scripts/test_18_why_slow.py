@@ -34,8 +34,8 @@ REASONS = {
 }
 
 
-def why(folder, *command, steps=8, **variables):
-    program = [sys.executable, PROGRAM, "--steps", steps, "--", *command]
+def why(folder, *command, steps=8, before=(), **variables):
+    program = [*before, sys.executable, PROGRAM, "--steps", steps, "--", *command]
     return launched.run(folder, program, **variables)
 
 

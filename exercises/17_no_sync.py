@@ -1,0 +1,37 @@
+"""Accumulate gradients under DDP, and send them once per step.
+
+One step has several micro-batches. DDP reduces in every backward pass unless you tell
+it not to, and only the last reduction is needed. A step here must send each gradient
+once, and step by the gradient of one large batch.
+
+    workshop check 17_no_sync
+
+The page is docs/lessons/17_speed.rst.
+"""
+
+from collections.abc import Callable
+from contextlib import nullcontext
+
+import torch
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+
+def train_step(
+    model: DDP,
+    optimizer: torch.optim.Optimizer,
+    micro_batches: list[tuple[torch.Tensor, torch.Tensor]],
+    loss_of: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
+) -> None:
+    """One step for all micro-batches of all ranks; every rank calls this.
+
+    Args:
+        micro_batches: of this rank, (inputs, targets) each, all of one size.
+        loss_of: the mean loss of outputs and targets.
+    """
+    optimizer.zero_grad()
+    count = len(micro_batches)
+    for number, (inputs, targets) in enumerate(micro_batches):
+        # TODO: do forward and backward, so that after the last micro-batch, and not
+        # before, each gradient is the mean over all micro-batches of all ranks.
+        raise NotImplementedError("TODO 1 of 1")
+    optimizer.step()

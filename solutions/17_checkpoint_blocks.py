@@ -1,0 +1,58 @@
+"""Checkpoint just enough blocks to fit into the memory there is.
+
+Between forward and backward, a block that is checkpointed keeps only its input, and any
+other block keeps everything that backward needs. Each checkpointed block is computed a
+second time, so checkpoint as few as possible.
+
+    workshop check 17_checkpoint_blocks
+
+The page is docs/lessons/17_speed.rst.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+
+def choose_blocks(saved: Sequence[int], inputs: Sequence[int], limit: int) -> set[int]:
+    """The numbers of the blocks to checkpoint, as few as possible.
+
+    Args:
+        saved: for each block, the bytes it keeps if it isn't checkpointed.
+        inputs: for each block, the bytes it keeps if it is.
+        limit: how many bytes all blocks may keep together.
+
+    Raises:
+        ValueError: not even checkpointing every block is enough.
+    """
+    chosen = set()
+    # TODO 1 of 2: add the blocks to checkpoint to `chosen`, or raise ValueError.
+    # [start answer 1]
+    held = sum(saved)
+    gains = [whole - less for whole, less in zip(saved, inputs, strict=True)]
+    for number in sorted(range(len(saved)), key=gains.__getitem__, reverse=True):
+        if held > limit and gains[number] > 0:
+            chosen.add(number)
+            held -= gains[number]
+    if held > limit:
+        raise ValueError(f"{held} bytes are kept, and the limit is {limit}")
+    # [end answer 1]
+    return chosen
+
+
+def forward(
+    blocks: Sequence[nn.Module], x: torch.Tensor, chosen: set[int]
+) -> torch.Tensor:
+    """The output of all blocks, one after the other; those in ``chosen`` keep x."""
+    for number, block in enumerate(blocks):
+        # TODO 2 of 2: compute the block's output, from a checkpoint if it is chosen.
+        # [start answer 2]
+        compute = block
+        if number in chosen:
+            compute = partial(checkpoint, block, use_reentrant=False)
+        x = compute(x)
+        # [end answer 2]
+    return x

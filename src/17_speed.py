@@ -1,0 +1,180 @@
+"""Make a slow training run fast, one measured change at a time.
+
+    python src/17_speed.py 20 --with workers checkpoint
+    torchrun --standalone --nproc-per-node=2 src/17_speed.py 20 --with no-sync bf16
+
+It trains a byte GPT without any option, then with the first, then with the first two,
+and so on: a line for each, with its speed and what rank 0 counted in one step.
+"""
+
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import nullcontext
+from functools import partial
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
+from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.utils.checkpoint import checkpoint
+from torch.utils.data import DataLoader
+from torch.utils.flop_counter import FlopCounterMode
+
+from common import distributed
+from common.byte_gpt import ByteGPT, Sizes, next_byte_loss
+from common.distributed import BadInput, log, positive_int
+from common.measure import Activations, Traffic
+from common.process_group import join
+from common.slow_pieces import SlowPieces
+
+CONTEXT, BATCH, MICRO_BATCHES = 64, 4, 4  # a step: 4 micro-batches of 4 pieces
+SMALL_BUCKET, ONE_BUCKET = 0.25, 25  # MiB
+ON_RANKS = {
+    "no-sync": "reduce gradients in the last micro-batch only",
+    "one-bucket": f"DDP buckets of {ONE_BUCKET} MiB instead of {SMALL_BUCKET}",
+    "bucket-view": "gradients are views of DDP's buckets, not copies",
+    "static-graph": "tell DDP that each backward uses the same parameters",
+    "fp16-hook": "DDP sends gradients in float16",
+}
+OPTIONS = ON_RANKS | {
+    "workers": "two processes load ahead while this one computes",
+    "bf16": "multiply in bfloat16, by autocast",
+    "fp16": "multiply in float16, by autocast, with a GradScaler",
+    "compile": "compile each block",
+    "checkpoint": "save only the input of each block, recompute the rest in backward",
+}
+
+
+# [start data]
+def micro_batches(chosen: set[str], device: torch.device) -> Iterator[torch.Tensor]:
+    """[BATCH, CONTEXT + 1] tokens of this rank, without end."""
+    loader = DataLoader(
+        SlowPieces(CONTEXT),
+        BATCH,
+        shuffle=True,
+        num_workers=2 if "workers" in chosen else 0,
+        pin_memory=device.type != "cpu",  # else a copy to a GPU can't run alongside
+    )
+    while True:
+        for batch in loader:
+            yield batch.to(device, non_blocking=True)
+
+
+# [end data]
+# [start build]
+def build(chosen: set[str], device: torch.device) -> nn.Module:
+    """The model. The order matters: checkpoint, compile, then DDP."""
+    torch.manual_seed(0)
+    model: nn.Module = ByteGPT(Sizes(context=CONTEXT)).to(device)
+    for block in model.blocks:
+        if "checkpoint" in chosen:
+            block.forward = partial(checkpoint, block.forward, use_reentrant=False)
+        if "compile" in chosen:
+            block.compile()
+    if dist.is_initialized():
+        model = DDP(
+            model,
+            None if device.type == "cpu" else [device],
+            bucket_cap_mb=ONE_BUCKET if "one-bucket" in chosen else SMALL_BUCKET,
+            gradient_as_bucket_view="bucket-view" in chosen,
+            static_graph="static-graph" in chosen,
+        )
+        if "fp16-hook" in chosen:
+            model.register_comm_hook(None, fp16_compress_hook)
+    return model
+
+
+# [end build]
+# [start step]
+class Training:
+    """A model, its optimizer and its data, and how a step is taken."""
+
+    def __init__(self, chosen: set[str], device: torch.device):
+        self.chosen, self.model = chosen, build(chosen, device)
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), 3e-3)
+        self.batches = micro_batches(chosen, device)
+        short = torch.float16 if "fp16" in chosen else torch.bfloat16
+        wanted = bool(chosen & {"fp16", "bf16"})
+        self.autocast = partial(torch.autocast, device.type, short, wanted)
+        self.scaler = torch.amp.GradScaler(device.type, enabled="fp16" in chosen)
+
+    def step(self) -> None:
+        """Add up the gradients of all micro-batches, then step; every rank."""
+        self.optimizer.zero_grad()
+        for number in range(MICRO_BATCHES):
+            tokens = next(self.batches)
+            # before the last one, backward only adds to this rank's own gradients
+            local = "no-sync" in self.chosen and number < MICRO_BATCHES - 1
+            with self.model.no_sync() if local else nullcontext():
+                with self.autocast():
+                    scores = self.model(tokens[:, :-1])
+                loss = next_byte_loss(scores.float(), tokens[:, 1:]) / MICRO_BATCHES
+                self.scaler.scale(loss).backward()
+        self.scaler.step(self.optimizer)  # skipped if a gradient is not finite
+        self.scaler.update()
+
+
+# [end step]
+def count(training: Training) -> str:
+    """What this rank calls, sends, saves and computes in a step."""
+    operations = FlopCounterMode(display=False)
+    with Traffic() as traffic, Activations(training.model) as saved, operations:
+        training.step()
+    if "compile" in training.chosen:  # the counters run its Python instead
+        return "  not counted"
+    sizes = traffic.wire_bytes() / 1e6, saved.peak_bytes / 1e6
+    every = len(traffic.calls), *sizes, operations.get_total_flops() / 1e9
+    return "{:6}{:9.2f}{:10.2f}{:7.2f}".format(*every)
+
+
+def rate(training: Training, steps: int) -> float:
+    """Pieces of text per second, of all ranks together."""
+    for several in (2, steps):  # two to warm up: DDP lays out its buckets after one
+        started = time.perf_counter()
+        for _ in range(several):
+            training.step()
+        if torch.accelerator.is_available():
+            torch.accelerator.synchronize()
+    seconds = time.perf_counter() - started
+    return steps * MICRO_BATCHES * BATCH * distributed.world_size() / seconds
+
+
+def parse_arguments(alone: bool) -> tuple[int, list[str]]:
+    parser = distributed.Parser(__doc__)
+    parser.add_argument("steps", metavar="STEPS", type=positive_int, help="for a line")
+    more: dict = {"nargs": "+", "choices": OPTIONS, "default": [], "dest": "chosen"}
+    words = "one or more of: " + "; ".join(map(": ".join, OPTIONS.items()))
+    parser.add_argument("--with", metavar="OPTION", help=words, **more)
+    args = parser.parse_args()
+    chosen = set(args.chosen)
+    if alone and (names := sorted(chosen & set(ON_RANKS))):
+        raise BadInput(f"--with {names[0]} needs several ranks: start torchrun")
+    for pair in ({"bf16", "fp16"}, {"no-sync", "static-graph"}):
+        if chosen >= pair:
+            raise BadInput(f"--with {' '.join(sorted(pair))}: choose one of the two")
+    if "compile" in chosen and not shutil.which(os.environ.get("CXX", "g++")):
+        raise BadInput("--with compile needs a C++ compiler: install g++")
+    return args.steps, args.chosen
+
+
+@distributed.one_line_errors
+def main() -> None:
+    alone = os.environ.get("WORLD_SIZE", "1") == "1"
+    steps, chosen = parse_arguments(alone)
+    device = distributed.choose_device() if alone else join("17_speed.py")
+    log("with           pieces/s  ratio calls  sent MB  saved MB  GFLOP")
+    first = 0.0
+    for end in range(len(chosen) + 1):
+        training = Training(set(chosen[:end]), device)
+        name, speed = ["nothing", *chosen][end], rate(training, steps)
+        first = first or speed
+        log(f"{name:<15}{speed:8.1f}{speed / first:7.2f}" + count(training))
+    if dist.is_initialized():
+        dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

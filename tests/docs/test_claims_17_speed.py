@@ -1,0 +1,74 @@
+"""What docs/lessons/17_speed.rst says, tried out.
+
+What its programs count is in tests/scripts/test_17_speed.py.
+"""
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint, set_checkpoint_early_stop
+from torch.utils.flop_counter import FlopCounterMode
+
+from tests.in_ranks import assert_right, every_check_in
+
+pytestmark = pytest.mark.full
+
+HERE = Path(__file__).resolve().parent
+DOCS = HERE.parent.parent / "docs"
+PAGE = " ".join((DOCS / "lessons" / "17_speed.rst").read_text().split())
+
+
+@every_check_in(HERE / "ranks_17_speed.py")
+def test_claim(check, verdict_of):
+    assert_right(verdict_of(check))
+
+
+def rows(transcript):
+    """Option -> the numbers behind it, of a recorded table."""
+    text = (DOCS / "transcripts" / f"{transcript}.txt").read_text()
+    found = re.findall(r"^([a-z][a-z0-9-]+) +([\d.]+ .*)$", text, re.M)
+    return {name: [float(number) for number in rest.split()] for name, rest in found}
+
+
+def test_numbers_of_the_first_paragraph_are_the_recorded_ones():
+    table = rows("17_ranks")
+    first, last = table["nothing"], table["fp16-hook"]
+    assert f"calls {first[2]:.0f} :term:`all-reduces" in PAGE
+    assert f"{first[3]} MB where {last[3]} MB is enough" in PAGE
+    assert last[2] == 1 and table["no-sync"][2] == 7
+
+
+def test_work_of_checkpointing_grows_by_a_fifth():
+    table = rows("17_alone")
+    before, after = table["nothing"], table["checkpoint"]
+    assert f"from {before[4]} to {after[4]} MB" in PAGE
+    assert f"from {before[5]} to {after[5]} GFLOP" in PAGE
+    assert f"by {100 * after[5] / before[5] - 100:.0f} %." in PAGE
+
+
+def test_smallest_gradient_of_float16():
+    """Below 2^-25 they become 0; bfloat16 has the range of 32 bits."""
+    assert r"below about :math:`3 \cdot 10^{-8}` become 0" in PAGE
+    assert torch.tensor(3.0e-8).half() > 0 and torch.tensor(2.9e-8).half() == 0
+    assert torch.finfo(torch.bfloat16).tiny == torch.finfo(torch.float32).tiny
+
+
+def flops(early_stop):
+    """Of forward and backward of a checkpointed MLP."""
+    block = nn.Sequential(nn.Linear(4, 16), nn.Tanh(), nn.Linear(16, 4))
+    inputs = torch.ones(2, 4, requires_grad=True)
+    with (
+        FlopCounterMode(display=False) as counter,
+        set_checkpoint_early_stop(early_stop),
+    ):
+        checkpoint(block, inputs, use_reentrant=False).sum().backward()
+    return counter.get_total_flops()
+
+
+def test_second_forward_stops_at_the_last_tensor_that_backward_needs():
+    """The last of two equal products isn't computed again."""
+    product = 2 * 2 * 4 * 16
+    assert (flops(False), flops(True)) == (8 * product, 7 * product)

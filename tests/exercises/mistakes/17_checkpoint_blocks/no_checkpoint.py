@@ -1,0 +1,3 @@
+# wrong way: the blocks were computed [1, 1, 1]
+# [answer 2]
+x = block(x)

@@ -1,0 +1,128 @@
+"""Checks of exercises/17_checkpoint_blocks.py."""
+
+import itertools
+
+import pytest
+import torch
+from torch import nn
+
+from grader import expect
+
+SAVED, INPUTS = [60, 100, 30, 90, 45], [10, 60, 10, 10, 10]
+
+
+class Block(nn.Module):
+    """Keeps more, the wider it is inside; draws a mask as dropout does."""
+
+    def __init__(self, inside):
+        super().__init__()
+        self.up, self.down = nn.Linear(6, inside), nn.Linear(inside, 6)
+        self.calls = 0
+
+    def forward(self, x):
+        self.calls += 1
+        hidden = torch.nn.functional.dropout(torch.tanh(self.up(x)), 0.5)
+        return x + self.down(hidden)
+
+
+def blocks_of(seed):
+    torch.manual_seed(seed)
+    return nn.ModuleList(Block(inside) for inside in (40, 8, 24)).double()
+
+
+def held(chosen):
+    return sum(INPUTS[n] if n in chosen else SAVED[n] for n in range(len(SAVED)))
+
+
+def fewest(limit):
+    """How many blocks must be checkpointed, by trying every set."""
+    sets = itertools.chain.from_iterable(
+        itertools.combinations(range(len(SAVED)), count)
+        for count in range(len(SAVED) + 1)
+    )
+    return next(len(one) for one in sets if held(one) <= limit)
+
+
+def run(function, seed):
+    """(output, gradients, bytes saved at the end of forward, calls of each block)"""
+    blocks, kept = blocks_of(seed), {}
+
+    def pack(tensor):
+        kept[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+        return tensor
+
+    own = {p.untyped_storage().data_ptr() for p in blocks.parameters()}
+    x = torch.randn(5, 6, dtype=torch.float64, requires_grad=True)
+    torch.manual_seed(seed + 1)  # for dropout
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        output = function(blocks, x)
+    saved = sum(size for place, size in kept.items() if place not in own)
+    output.square().sum().backward()
+    parameters = {"x": x, **dict(blocks.named_parameters())}
+    gradients = {name: one.grad for name, one in parameters.items()}
+    return output, gradients, saved, [block.calls for block in blocks]
+
+
+def plain(blocks, x):
+    for block in blocks:
+        x = block(x)
+    return x
+
+
+@pytest.mark.ranks(1)
+def test_as_few_blocks_as_possible(exercise):
+    """The chosen blocks fit into the limit, and no smaller number would."""
+    for limit in (325, 324, 245, 244, 195, 150, 125, 101, 100):
+        chosen = exercise.choose_blocks(list(SAVED), list(INPUTS), limit)
+        expect.that(
+            set(chosen) <= set(range(len(SAVED))),
+            f"{chosen} are not numbers of the {len(SAVED)} blocks",
+        )
+        bytes_now, count = held(chosen), fewest(limit)
+        expect.that(
+            bytes_now <= limit,
+            f"with blocks {sorted(chosen)} checkpointed, all keep {bytes_now} bytes: "
+            f"more than the limit of {limit}",
+        )
+        expect.that(
+            len(chosen) == count,
+            f"{len(chosen)} blocks are checkpointed for a limit of {limit} bytes, and "
+            f"{count} are enough: which blocks free most?",
+        )
+
+
+@pytest.mark.ranks(1)
+def test_a_limit_that_is_too_small(exercise):
+    """ValueError if checkpointing every block is not enough."""
+    expect.raises(ValueError, exercise.choose_blocks, SAVED, INPUTS, 99)
+
+
+@pytest.mark.ranks(1)
+def test_gradients_are_equal(exercise, seed):
+    """Output and gradients are those without checkpoints, dropout included."""
+    torch.manual_seed(seed + 2)
+    output, gradients, *_ = run(plain, seed)
+    for chosen in (set(), {0}, {0, 2}, {0, 1, 2}):
+        torch.manual_seed(seed + 2)
+        found, others, *_ = run(lambda b, x, c=chosen: exercise.forward(b, x, c), seed)
+        expect.close(found, output, f"the output with {chosen} checkpointed")
+        for name, value in gradients.items():
+            own = others[name]
+            expect.that(own is not None, f"{name} has no gradient with {chosen}")
+            expect.close(own, value, f"the gradient of {name} with {chosen}")
+
+
+@pytest.mark.ranks(1)
+def test_chosen_blocks_keep_their_input(exercise, seed):
+    """What is saved shrinks, and only the chosen blocks are computed twice."""
+    everything = run(plain, seed)[2]
+    for chosen in (set(), {0}, {0, 2}):
+        *_, saved, calls = run(lambda b, x, c=chosen: exercise.forward(b, x, c), seed)
+        twice = [1 + (number in chosen) for number in range(3)]
+        expect.right_way(
+            calls == twice,
+            f"with blocks {sorted(chosen)} chosen, the blocks were computed {calls} "
+            f"times in forward and backward, expected {twice}",
+        )
+        less = saved < everything if chosen else saved == everything
+        expect.right_way(less, f"{saved} of {everything} bytes are still saved")

@@ -1,0 +1,125 @@
+"""Checks of exercises/17_no_sync.py."""
+
+import time
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+from grader import expect
+
+COUNT = 5  # micro-batches
+OPTIMIZERS = {
+    "SGD": lambda p: torch.optim.SGD(p, 0.1, momentum=0.9),
+    "AdamW": lambda p: torch.optim.AdamW(p, 0.02),
+}
+
+
+def network(seed):
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Linear(4, 7), nn.Tanh(), nn.Linear(7, 3)).double()
+
+
+def batches(seed, world_size, steps=3):
+    """[steps, W, COUNT, 2, 4] inputs; targets are zero."""
+    generator = torch.Generator().manual_seed(seed + 5000)
+    shape = steps, world_size, COUNT, 2, 4
+    return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+
+def loss_of(outputs, targets):
+    return (outputs - targets).square().mean()
+
+
+def pairs(inputs):
+    """The micro-batches of a rank: [COUNT, 2, 4] -> [(inputs, targets), ...]"""
+    return [(one, torch.zeros(2, 3, dtype=torch.float64)) for one in inputs]
+
+
+def flat(model):
+    return torch.cat([p.detach().flatten() for p in model.parameters()])
+
+
+def gradient(seed, inputs):
+    """Of the mean loss of these inputs [..., 4], in one process."""
+    alone = network(seed)
+    outputs = alone(inputs.reshape(-1, 4))
+    loss_of(outputs, torch.zeros_like(outputs)).backward()
+    return torch.cat([p.grad.flatten() for p in alone.parameters()])
+
+
+def trained_alone(seed, make, inputs):
+    alone = network(seed)
+    optimizer = make(alone.parameters())
+    for step in inputs:
+        optimizer.zero_grad()
+        outputs = alone(step.reshape(-1, 4))
+        loss_of(outputs, torch.zeros_like(outputs)).backward()
+        optimizer.step()
+    return flat(alone)
+
+
+def trained(exercise, seed, make, inputs, rank):
+    model = DDP(network(seed))
+    optimizer = make(model.parameters())
+    for step in inputs:
+        if rank == 1:
+            time.sleep(0.05)
+        exercise.train_step(model, optimizer, pairs(step[rank]), loss_of)
+    return flat(model)
+
+
+@pytest.mark.ranks(3, 4)
+def test_one_step(exercise, rank, world_size, seed):
+    """One step leaves in .grad the gradient of one large batch."""
+    inputs = batches(seed, world_size)[0]
+    model = DDP(network(seed))
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    exercise.train_step(model, optimizer, pairs(inputs[rank]), loss_of)
+    gradients = [p.grad for p in model.parameters()]
+    expect.that(None not in gradients, "a .grad is None after the step")
+    found = torch.cat([one.flatten() for one in gradients])
+    right = gradient(seed, inputs)
+    mistaken = {
+        "the gradient of this rank's own micro-batches: no backward has reduced": (
+            gradient(seed, inputs[rank])
+        ),
+        "the sum over the micro-batches: the loss was not divided by their "
+        "number": COUNT * right,
+        "the gradient of the last micro-batch alone": gradient(seed, inputs[:, -1]),
+    }
+    expect.close(found, right, "the gradient", mistaken=mistaken)
+    expect.same_on_all_ranks(found, "the gradient")
+    expected = flat(network(seed)) - 0.1 * right
+    expect.close(flat(model), expected, "the parameters after one step of SGD")
+
+
+@pytest.mark.ranks(3, 4)
+def test_trains_like_one_process(exercise, rank, world_size, seed):
+    """Three steps of SGD and of AdamW give the weights of one process."""
+    inputs = batches(seed, world_size)
+    for name, make in OPTIMIZERS.items():
+        found = trained(exercise, seed, make, inputs, rank)
+        expected = trained_alone(seed, make, inputs)
+        expect.close(found, expected, f"the parameters after 3 steps of {name}")
+
+
+@pytest.mark.ranks(3, 4)
+def test_each_gradient_is_sent_once(exercise, rank, world_size, seed, ledger):
+    """A step of five micro-batches sends each gradient once."""
+    inputs = batches(seed, world_size)
+    model = DDP(network(seed))
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for step in inputs[:2]:  # DDP lays out its buckets in the first
+        exercise.train_step(model, optimizer, pairs(step[rank]), loss_of)
+    ledger.clear()
+    exercise.train_step(model, optimizer, pairs(inputs[2, rank]), loss_of)
+    sent = sum(row.numel for row in ledger.rows if row.op == "all_reduce")
+    total = sum(parameter.numel() for parameter in model.parameters())
+    expect.right_way(
+        sent == total,
+        f"{sent} numbers were all-reduced in a step of {COUNT} micro-batches, and the "
+        f"model has {total} gradients: DDP reduces in each backward pass whose forward "
+        "pass was outside of no_sync()",
+    )

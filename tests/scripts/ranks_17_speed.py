@@ -1,0 +1,88 @@
+"""src/17_speed.py in ranks: each option leaves the gradients what they were.
+
+Each function runs in every rank, as a check of an exercise does; test_17_speed.py has
+them run.
+"""
+
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+import torch
+import torch.distributed as dist
+
+from grader import expect
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
+
+from common.measure import Traffic
+
+speed = import_module("17_speed")
+CPU = torch.device("cpu")
+
+
+class Small(speed.ByteGPT):
+    """The program's model, of one small block."""
+
+    def __init__(self, sizes):
+        super().__init__(speed.Sizes(width=12, heads=3, blocks=1, context=8))
+
+
+def training(rank, *chosen):
+    """A training run with data of this rank's own, the same for all options."""
+    speed.ByteGPT = Small
+    made = speed.Training(set(chosen), CPU)
+    generator = torch.Generator().manual_seed(rank)
+    shape = speed.MICRO_BATCHES, 2, 9
+    tokens = torch.randint(256, shape, generator=generator)
+    made.batches = iter(tokens.repeat(3, 1, 1))
+    return made
+
+
+def gradients(rank, *chosen):
+    made = training(rank, *chosen)
+    made.step()
+    return torch.cat([p.grad.flatten() for p in made.model.parameters()])
+
+
+@pytest.mark.ranks(3, limit=30)
+def test_options_leave_the_gradient_what_it_is(rank):
+    plain = gradients(rank)
+    for name in ("no-sync", "one-bucket", "bucket-view", "static-graph", "checkpoint"):
+        found = gradients(rank, name)
+        expect.that(
+            torch.allclose(found, plain, atol=1e-6), f"{name} changes gradients"
+        )
+        expect.same_on_all_ranks(found, f"the gradient with {name}")
+    rough = gradients(rank, "fp16-hook")
+    expect.that(torch.allclose(rough, plain, atol=1e-3), "fp16-hook: far off")
+    expect.that(not torch.equal(rough, plain), "fp16-hook: nothing was rounded")
+
+
+@pytest.mark.ranks(3, limit=30)
+def test_a_gradient_that_is_not_finite_on_one_rank_skips_the_step_on_all(rank):
+    made = training(rank, "fp16", "no-sync")
+    before = [p.detach().clone() for p in made.model.parameters()]
+    scale = made.scaler.get_scale()
+    if rank == 1:
+        first = next(made.model.parameters())
+        first.register_hook(lambda gradient: gradient * float("inf"))
+    made.step()
+    for old, new in zip(before, made.model.parameters(), strict=True):
+        expect.that(torch.equal(old, new), "a rank has stepped")
+    expect.that(made.scaler.get_scale() == scale / 2, "the scale is not halved")
+
+
+@pytest.mark.ranks(2, limit=30)
+def test_no_sync_reduces_once(rank):
+    calls = {}
+    for chosen in ((), ("no-sync",)):
+        made = training(rank, *chosen)
+        made.step()
+        made.step()  # DDP has laid out its buckets
+        with Traffic() as traffic:
+            made.step()
+        calls[chosen] = len(traffic.calls)
+    expect.equal(calls[()], speed.MICRO_BATCHES * calls[("no-sync",)], "all-reduces")
+    dist.barrier()

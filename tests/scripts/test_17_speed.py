@@ -1,0 +1,76 @@
+"""src/17_speed.py and src/17_fsdp_accumulation.py: what a learner sees is counted."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.in_ranks import assert_right, every_check_in
+from tests.scripts.trainings import SRC, script, sentence, torchrun
+
+SPEED, FSDP = SRC / "17_speed.py", SRC / "17_fsdp_accumulation.py"
+
+
+@every_check_in(Path(__file__).resolve().parent / "ranks_17_speed.py")
+def test_in_ranks(check, verdict_of):
+    assert_right(verdict_of(check))
+
+
+def counted(done):
+    """Option -> (calls, MB sent, MB saved, GFLOP), from the printed table."""
+    assert done.returncode == 0, done.stderr
+    table = done.stdout.partition("GFLOP\n")[2].splitlines()
+    return {row.split()[0]: tuple(map(float, row.split()[3:])) for row in table}
+
+
+def test_checkpointing_saves_less_and_computes_more(tmp_path):
+    rows = counted(
+        script(tmp_path, "17_speed.py", 1, "--with", "workers", "checkpoint")
+    )
+    assert rows["workers"] == rows["nothing"] == (0, 0, 6.82, 2.87)
+    assert rows["checkpoint"] == (0, 0, 0.86, 3.47)
+
+
+@pytest.mark.full
+def test_fewer_calls_and_fewer_bytes(tmp_path):
+    remedies = "no-sync", "one-bucket", "fp16-hook"
+    rows = counted(torchrun(tmp_path, 2, SPEED, 1, "--with", *remedies))
+    assert [rows[name][:2] for name in ("nothing", *remedies)] == [
+        (28, 8.05),
+        (7, 2.01),
+        (1, 2.01),
+        (1, 1.01),
+    ]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("options", "calls"),
+    [
+        ((), (36, 20)),
+        (("--no-sync",), (21, 5)),
+        (("--no-sync", "--keep-whole"), (5, 5)),
+    ],
+)
+def test_what_fsdp_calls(tmp_path, options, calls):
+    done = torchrun(tmp_path, 2, FSDP, 4, *options)
+    assert done.returncode == 0, done.stderr
+    rows = [line.split() for line in done.stdout.splitlines() if "calls" in line]
+    expected = [["all_gather", str(calls[0])], ["reduce_scatter", str(calls[1])]]
+    assert [row[:2] for row in rows] == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["no-sync"], "--with no-sync needs several ranks"),
+        (["bf16", "fp16"], "--with bf16 fp16: choose one of the two"),
+        (["faster"], "invalid choice: 'faster'"),
+    ],
+)
+def test_bad_options_are_one_sentence(tmp_path, options, words):
+    assert words in sentence(script(tmp_path, "17_speed.py", 1, "--with", *options))
+
+
+def test_compiling_without_a_compiler_is_one_sentence(tmp_path):
+    done = script(tmp_path, "17_speed.py", 1, "--with", "compile", CXX="no-compiler")
+    assert "--with compile needs a C++ compiler" in sentence(done)
