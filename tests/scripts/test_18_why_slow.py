@@ -1,6 +1,5 @@
 """src/18_why_slow.py: ten runs that are slow for known reasons, and a healthy one."""
 
-import os
 import re
 import runpy
 import sys
@@ -13,6 +12,8 @@ from tests import launched
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = ROOT / "src" / "18_why_slow.py"
 SLOW = Path(__file__).with_name("slow_run.py")
+# Other programs on the machine are a reason of their own: these go first if they may.
+FIRST = ["nice", "--adjustment=-20"]
 TWO_RANKS = [*launched.STANDALONE, "--nproc-per-node=2"]
 
 # reason of slow_run.py -> what the program must name, and words of its sentence
@@ -50,7 +51,7 @@ def test_names_nine_of_ten_reasons(tmp_path):
     """Not each of them: other programs on the machine are a reason of their own."""
     missed = {}
     for reason, (name, words) in REASONS.items():
-        done = why(tmp_path, *TWO_RANKS, SLOW, reason)
+        done = why(tmp_path, *TWO_RANKS, SLOW, reason, before=FIRST)
         assert done.returncode == 0, done.stderr
         last = done.stdout.splitlines()[-1]
         if not last.startswith(f"Largest loss: {name}, ") or words not in last:
@@ -61,15 +62,11 @@ def test_names_nine_of_ten_reasons(tmp_path):
 
 @pytest.mark.full
 def test_healthy_run_is_called_healthy(tmp_path):
-    """Where other programs want its cores, it says so instead, and that is true."""
-    done = why(tmp_path, *TWO_RANKS, SLOW, "healthy")
+    done = why(tmp_path, *TWO_RANKS, SLOW, "healthy", before=FIRST)
     assert done.returncode == 0, done.stderr
-    last = done.stdout.splitlines()[-1]
-    busy = os.getloadavg()[0] > os.cpu_count()
-    if not (busy and last.startswith("Largest loss: cores, ")):
-        assert last.startswith("Healthy"), done.stdout
-        found = shares(done.stdout)
-        assert max(found, key=found.get) == "compute"
+    assert done.stdout.splitlines()[-1].startswith("Healthy"), done.stdout
+    found = shares(done.stdout)
+    assert max(found, key=found.get) == "compute"
 
 
 @pytest.mark.parametrize(
