@@ -1,0 +1,126 @@
+"""Checks of exercises/17_grad_scaler.py; torch.amp.GradScaler has the last word."""
+
+import time
+
+import pytest
+import torch
+from torch import nn
+
+from grader import expect
+
+SIZES = (4, 1)  # numbers of a shard of each parameter
+INF, NAN = float("inf"), float("nan")
+
+
+def draw(seed, world_size):
+    """For each rank a tensor for each of SIZES; the last rank has the first only."""
+    generator = torch.Generator().manual_seed(seed)
+    return [
+        [
+            torch.randn(n, generator=generator, dtype=torch.float64)
+            for n in (SIZES if rank < world_size - 1 else SIZES[:1])
+        ]
+        for rank in range(world_size)
+    ]
+
+
+class Whole:
+    """All shards in one process, trained by torch.amp.GradScaler."""
+
+    def __init__(self, shards, scale, interval):
+        self.shards = [[nn.Parameter(x.clone()) for x in own] for own in shards]
+        flat = [parameter for own in self.shards for parameter in own]
+        self.optimizer = torch.optim.AdamW(flat, 0.1)
+        self.scaler = torch.amp.GradScaler("cpu", scale, growth_interval=interval)
+        self.scaler.scale(torch.ones(()))  # it sets itself up
+
+    def step(self, gradients):
+        for own, grads in zip(self.shards, gradients, strict=True):
+            for parameter, gradient in zip(own, grads, strict=True):
+                parameter.grad = gradient.clone()
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+
+
+def play(exercise, rank, world_size, seed, bad, interval=3, steps=9):
+    """Train in shards; ``bad``: in which step which rank has which number."""
+    start = draw(seed, world_size)
+    whole = Whole(start, 8.0, interval)
+    mine = [nn.Parameter(x.clone()) for x in start[rank]]
+    optimizer = torch.optim.AdamW(mine, 0.1)
+    scaler = exercise.ShardedGradScaler(8.0, interval)
+    for step in range(steps):
+        gradients = draw(seed + 100 + step, world_size)
+        gradients = [[whole.scaler.get_scale() * g for g in own] for own in gradients]
+        if step in bad:
+            where, value = bad[step]
+            gradients[where][-1][0] = value
+        whole.step(gradients)
+        for parameter, gradient in zip(mine, gradients[rank], strict=True):
+            parameter.grad = gradient.clone()
+        if rank == 1:
+            time.sleep(0.01)
+        finite = scaler.unscale([parameter.grad for parameter in mine])
+        what = f"whether step {step} is taken"
+        expect.equal(finite, step not in bad, what)
+        scaler.step(optimizer, finite)
+        for parameter, right in zip(mine, whole.shards[rank], strict=True):
+            expect.close(parameter.data, right.data, f"a shard after step {step}")
+        right = whole.scaler.get_scale()
+        expect.close(torch.tensor(scaler.scale), right, f"the scale after step {step}")
+
+
+@pytest.mark.ranks(3, 4)
+def test_gradients_are_divided(exercise, rank, world_size, seed):
+    """Finite gradients are divided by the scale, in place."""
+    mine = draw(seed, world_size)[rank]
+    scaled = [1024.0 * gradient for gradient in mine]
+    finite = exercise.ShardedGradScaler(1024.0, 5).unscale(scaled)
+    for gradient, right in zip(scaled, mine, strict=True):
+        expect.close(gradient, right, "a gradient after unscale")
+    expect.equal(finite, True, "whether all are finite")
+
+
+@pytest.mark.ranks(3, 4)
+def test_one_rank_is_enough(exercise, rank, world_size, seed):
+    """One number that is infinite or nan, on any rank, stops the step on all ranks."""
+    for where in range(world_size):
+        for value in (INF, -INF, NAN):
+            mine = draw(seed, world_size)[rank]
+            if rank == where:
+                mine[0][-1] = value
+            finite = exercise.ShardedGradScaler(2.0, 5).unscale(mine)
+            what = f"whether all are finite, with {value} on rank {where}"
+            expect.equal(finite, False, what)
+
+
+@pytest.mark.ranks(3)
+def test_rank_without_gradients(exercise, rank, world_size, seed):
+    """A rank that has no gradients learns from the others."""
+    for value in (1.0, INF):
+        mine = [torch.full((2,), value)] if rank == 1 else []
+        finite = exercise.ShardedGradScaler(2.0, 5).unscale(mine)
+        expect.equal(finite, value == 1.0, f"whether all are finite, with {value}")
+
+
+@pytest.mark.ranks(3, 4)
+def test_nine_steps(exercise, rank, world_size, seed):
+    """Weights and scale are those of torch.amp.GradScaler, overflow or not."""
+    play(exercise, rank, world_size, seed, {})
+    bad = {1: (1, INF), 5: (0, NAN), 6: (world_size - 1, -INF)}
+    play(exercise, rank, world_size, seed, bad, interval=2)
+
+
+@pytest.mark.ranks(4)
+def test_one_number_travels(exercise, rank, world_size, seed, ledger):
+    """Ranks tell each other one number, and not their gradients."""
+    mine = [torch.ones(100), torch.ones(50)]
+    ledger.clear()
+    finite = exercise.ShardedGradScaler(2.0, 5).unscale(mine)
+    sent = sum(row.numel for row in ledger.rows)
+    expect.equal(finite, True, "whether all are finite")
+    expect.right_way(
+        sent <= 2 * world_size,
+        f"this rank passed {sent} numbers to collectives, and has one thing to say: "
+        "whether its own gradients are finite",
+    )
