@@ -255,6 +255,13 @@ def test_tables_of_sentences_are_cards_on_a_phone(phone):
     assert [cell.get_attribute("data-label") for cell in cells.all()] == heads
     figure = phone.locator("figure .larger").first
     assert figure.is_visible()
+    phone.goto("docs/which_parallelism.html")
+    wide = [
+        table.locator(part).first.bounding_box()["width"]
+        for table in phone.locator("table.cards:has(caption)").all()
+        for part in ("caption", "tbody tr")
+    ]
+    assert wide and len(set(wide)) == 1, "a caption is as wide as its cards"
 
 
 @in_browser
