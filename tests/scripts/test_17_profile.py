@@ -113,7 +113,7 @@ def test_compressed_or_bare_list_is_a_trace_too(tmp_path):
     [
         (b'{"traceEvents": [', "is no JSON file, or half of one"),
         (b"\xff\xfe", "is no JSON file, or half of one"),
-        (gzip.compress(b"{}")[:-9], "is no JSON file, or half of one"),
+        (gzip.compress(b"{}", mtime=0)[:-9], "is no JSON file, or half of one"),
         (b"3", "has no timed traceEvents"),
         (b'{"traceEvents": [{"ph": "X", "ts": "1", "name": "a"}]}', "no timed trace"),
         (json.dumps([annotation("a", 0, 1)]).encode(), "has no operators"),
