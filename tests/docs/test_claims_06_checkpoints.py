@@ -132,20 +132,25 @@ def test_without_its_state_the_momentum_starts_from_zero():
     assert new.state_dict()["state"] == {}
 
 
-def test_a_barrier_inside_the_if_is_a_deadlock():
+def test_a_barrier_inside_the_if_is_a_deadlock(tmp_path):
+    looked = f"looked = {str(tmp_path / 'looked')!r}"
     code = """
 import threading
 def program(rank, world_size):
+    store = dist.FileStore(looked, world_size)
     def meet():
         dist.barrier() if rank == 0 else dist.all_reduce(torch.ones(4))
     threading.Thread(target=meet, daemon=True).start()
     threading.Event().wait(1.5)
     waiting = threading.active_count() > 1
     print(f"rank {rank} waits: {waiting}", flush=True)
+    store.set(str(rank), "")  # a rank that ends would wake the others up
+    store.wait([str(number) for number in range(world_size)])
     os._exit(0)
 run(3, program)
 """
-    assert sorted(ranks(code)) == [f"rank {rank} waits: True" for rank in range(3)]
+    printed = ranks(f"{looked}\n{code}")
+    assert sorted(printed) == [f"rank {rank} waits: True" for rank in range(3)]
 
 
 def test_a_save_that_takes_longer_than_the_timeout_fails_the_ranks_that_wait():
