@@ -52,6 +52,9 @@ class _Run(NamedTuple):
         return f"{row} {efficiency:11.0%}"
 
 
+COLUMNS = tuple(_Run.__annotations__)  # of the CSV file
+
+
 class Runs:
     """Runs that may be compared; of each kind of scaling, the fewest ranks first.
 
@@ -87,7 +90,7 @@ class Runs:
         rows = [run for found in self.kinds.values() for run in found]
         try:
             with path.open("w", newline="", encoding="utf-8") as file:
-                csv.writer(file, lineterminator="\n").writerows([_Run._fields, *rows])
+                csv.writer(file, lineterminator="\n").writerows([COLUMNS, *rows])
         except OSError as error:
             raise BadInput(f"cannot write --csv {path}: {error.strerror}") from error
 
@@ -167,7 +170,7 @@ def _rows(path: Path) -> list[_Run]:
     try:
         with path.open(newline="", encoding="utf-8") as file:
             names, *rows = csv.reader(file)
-            if tuple(names) != _Run._fields:
+            if tuple(names) != COLUMNS:
                 raise ValueError
             return [
                 _Run(row[0], *map(int, row[1:3]), *map(float, row[3:6]),

@@ -9,7 +9,7 @@ All bytes of the gradients go through one ring, as in lesson 03. A message of n 
 takes alpha + beta n seconds. In each step of the ring, every rank sends one message, an
 N-th of the bytes, all at the same time.
 
-    workshop check 18_when_communication_binds
+    workshop check 18_communication_binds
 
 The page is docs/lessons/18_scaling.rst.
 """
@@ -18,7 +18,11 @@ The page is docs/lessons/18_scaling.rst.
 def all_reduce_seconds(ranks: int, size: int, alpha: float, beta: float) -> float:
     """Seconds of a ring all-reduce of ``size`` bytes; 0 on one rank."""
     # TODO 1 of 3: how many steps does the ring take, and how long is each?
-    raise NotImplementedError("TODO 1 of 3")
+    # [start answer 1]
+    steps = 2 * (ranks - 1)
+    message = alpha + beta * size / ranks
+    return steps * message
+    # [end answer 1]
 
 
 def backward_seconds(ranks: int, batch: int, per_sequence: float) -> float:
@@ -28,7 +32,11 @@ def backward_seconds(ranks: int, batch: int, per_sequence: float) -> float:
     Backward is two thirds of that.
     """
     # TODO 2 of 3: the sequences of a rank, and the share of backward.
-    raise NotImplementedError("TODO 2 of 3")
+    # [start answer 2]
+    sequences = batch / ranks
+    whole = sequences * per_sequence
+    return 2 / 3 * whole
+    # [end answer 2]
 
 
 def binds_from(
@@ -40,4 +48,10 @@ def binds_from(
     sequence on each rank.
     """
     # TODO 3 of 3: try the numbers that divide the batch, smallest first.
-    raise NotImplementedError("TODO 3 of 3")
+    # [start answer 3]
+    for ranks in range(1, batch + 1):
+        sent = all_reduce_seconds(ranks, size, alpha, beta)
+        if batch % ranks == 0 and sent > backward_seconds(ranks, batch, per_sequence):
+            return ranks
+    return None
+    # [end answer 3]

@@ -1,4 +1,4 @@
-"""Checks of exercises/18_when_communication_binds.py: each ring is walked."""
+"""Checks of exercises/18_communication_binds.py: each ring is walked."""
 
 import random
 
