@@ -150,10 +150,9 @@ def choose_ranks(args: argparse.Namespace, most: int | None) -> None:
     args.ranks = sorted(set(args.ranks))
     for count in args.ranks:
         if args.batch_size % count:
-            given = (
-                f"--batch-size {args.batch_size} cannot be divided among {count} ranks"
-            )
-            raise BadInput(f"{given}: choose a multiple")
+            given = f"--batch-size {args.batch_size} cannot be divided among"
+            raise BadInput(f"{given} {count} ranks: choose a multiple")
+    sizes_of(args)  # refuses heads that don't divide the width, before ranks start
     if args.steps * args.rounds < 2:
         raise BadInput("--steps 1 shows no spread: measure at least 2")
 
