@@ -4,6 +4,7 @@ What its programs count is in tests/scripts/test_17_speed.py.
 """
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,9 @@ pytestmark = pytest.mark.full
 HERE = Path(__file__).resolve().parent
 DOCS = HERE.parent.parent / "docs"
 PAGE = " ".join((DOCS / "lessons" / "17_speed.rst").read_text().split())
+
+sys.path.insert(0, str(HERE.parent.parent / "src"))
+from common.byte_gpt import ByteGPT, Sizes  # noqa: E402
 
 
 @every_check_in(HERE / "ranks_17_speed.py")
@@ -72,3 +76,17 @@ def test_second_forward_stops_at_the_last_tensor_that_backward_needs():
     """The last of two equal products isn't computed again."""
     product = 2 * 2 * 4 * 16
     assert (flops(False), flops(True)) == (8 * product, 7 * product)
+
+
+def test_code_of_equal_blocks_is_compiled_once():
+    compiled = []
+
+    def backend(graph, _inputs):
+        compiled.append(graph)
+        return graph.forward
+
+    model = ByteGPT(Sizes())
+    for block in model.blocks:
+        block.compile(backend=backend)
+    model(torch.zeros(1, Sizes().context, dtype=torch.long))
+    assert len(compiled) == 1 < len(model.blocks)

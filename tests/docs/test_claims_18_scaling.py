@@ -3,6 +3,8 @@
 import re
 
 import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 from tests.docs.pages import ROOT
 
@@ -59,8 +61,13 @@ def test_four_ranks_on_two_cores_gain_nothing_over_two(speedups):
 def test_intensity_of_a_product_and_of_a_sum():
     """n/6 operations for each byte, and one for 12 bytes, in 32 bits."""
     for n in (64, 512):
-        assert 2 * n**3 / (3 * 4 * n**2) == pytest.approx(n / 6)
-    assert "does one operation for 12 bytes" in PAGE
+        a = torch.ones(n, n)
+        with FlopCounterMode(display=False) as counter:
+            b = a @ a
+        intensity = counter.get_total_flops() / (2 * a.nbytes + b.nbytes)
+        assert intensity == pytest.approx(n / 6)
+        assert 3 * a.nbytes / a.numel() == 12  # two are read, one is written
+    assert "so I = n/6" in PAGE and "does one operation for 12 bytes" in PAGE
 
 
 def test_predictions_of_the_page_are_the_recorded_ones():
