@@ -114,6 +114,7 @@ def main() -> None:
     # A group of all ranks, with a shorter time-out than the default group.
     group = dist.new_group(timeout=timedelta(seconds=args.timeout))
     assert isinstance(group, dist.ProcessGroup)  # every rank is a member
+    dist.barrier()  # no rank leaves while another is still connecting
     seen = what_this_rank_sees(args.case, torch.ones(3, device=device), group)
     log(seen, every_rank=True)
     # A rank that continued now has other work. If it left instead, the others would

@@ -255,11 +255,10 @@ def test_without_a_terminal_there_are_no_keys(house):
         text=True,
     )
     try:
-        until(lambda: "end wrong" in graded(house))
-        play(house, "01_one", "right")
-        until(lambda: "end right" in graded(house))
         kept = house / ".workshop" / "progress.json"
-        until(lambda: kept.exists() and '"right"' in kept.read_text())
+        until(lambda: kept.exists() and '"wrong"' in kept.read_text())
+        play(house, "01_one", "right")
+        until(lambda: '"right"' in kept.read_text())
         process.send_signal(signal.SIGINT)
         output, _ = process.communicate(timeout=PATIENCE)
     finally:

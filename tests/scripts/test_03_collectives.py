@@ -150,7 +150,9 @@ def test_a_deadlock_ends_in_time_outs_that_name_no_call(case, who_gives_up):
 def test_a_rank_that_left_is_seen_as_a_closed_connection():
     found = reports(on_ranks(3, "03_deadlocks.py", "left_early", "--timeout=3"))
     assert len(found) == 2  # rank 1 says nothing
-    assert any("Connection closed by peer" in text for text in found)
+    # reset: rank 1 had left with data of theirs unread
+    lost = re.compile("Connection (closed|reset) by peer")
+    assert any(lost.search(text) for text in found), found
 
 
 def in_a_network_of_its_own(command):
