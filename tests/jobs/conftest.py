@@ -6,7 +6,6 @@ of the working tree whose .venv is this one's, waits for the job and returns a J
 
 import os
 import re
-import shutil
 import sys
 import tempfile
 import time
@@ -18,7 +17,7 @@ import pytest
 
 from practice_cluster import Cluster, missing
 from tests.jobs import which_pbs
-from tools.fresh_copy import tree_files
+from tools.fresh_copy import copy_tree
 
 ROOT = Path(__file__).resolve().parents[2]
 # What the test run itself has set and a user's shell has not.
@@ -146,10 +145,7 @@ def checkout(tmp_path_factory) -> Path:
     The digits network is a narrow one, so that a training takes a moment.
     """
     folder = tmp_path_factory.mktemp("workshop")
-    for name in tree_files():
-        target = folder / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(ROOT / name, target)
+    copy_tree(folder)
     data = folder / "src" / "common" / "data.py"
     data.write_text(re.sub(r"^WIDTH = \d+", "WIDTH = 16", data.read_text(), flags=re.M))
     warm = Path(sys.executable).parent.parent  # of this machine alone
