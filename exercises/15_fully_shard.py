@@ -1,0 +1,42 @@
+"""Shard a model that no rank has memory for, and train it in bfloat16.
+
+Use PyTorch's own FSDP. The model has a list of equal ``blocks`` and some other layers.
+This is what training needs:
+
+* Each of ``model.blocks`` is sharded as a group of its own, and the rest of the model
+  is the group of the root.
+* FSDP frees a block after its forward and gathers it again for its backward. The
+  exception is the last block: its backward comes next, so it stays whole until then.
+* The model gathers and computes in bfloat16. Shards, reduced gradients and optimizer
+  state have 32 bits.
+* No rank ever has memory for more than its shards and a few parameters, not even at
+  the start. The model can fill itself with numbers: ``init_weights()`` sets every
+  parameter to the numbers that it has on one device, and works on shards, too.
+
+    workshop check 15_fully_shard
+
+The page is docs/lessons/15_sharded_data_parallel.rst.
+"""
+
+from collections.abc import Callable, Iterable
+
+import torch
+from torch import nn
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+
+MakeOptimizer = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
+
+
+def shard(model: nn.Module) -> None:
+    """Shard ``model`` in place over all ranks, in groups and bits as described."""
+    # TODO 1 of 2: write the policy of bits, and call fully_shard for each group.
+    raise NotImplementedError("TODO 1 of 2")
+
+
+def build(
+    make_model: Callable[[], nn.Module], make_optimizer: MakeOptimizer
+) -> tuple[nn.Module, torch.optim.Optimizer]:
+    """The model in shards on the CPU, its weights drawn, and their optimizer."""
+    # TODO 2 of 2: create the model without memory, shard it, give the shards memory and
+    # numbers, and create the optimizer. Choose the order with care.
+    raise NotImplementedError("TODO 2 of 2")

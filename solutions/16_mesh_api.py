@@ -1,0 +1,69 @@
+"""Shard within each node, save together, and resume on other nodes.
+
+Gathering shards over the connection between nodes is slow, so every node keeps a
+complete set of shards. Only gradients are averaged between nodes. Ranks are numbered
+consecutively within a node: with 2 nodes of 3 ranks, ranks 0, 1 and 2 are node 0. Each
+rank trains on a batch of its own.
+
+The job also saves a distributed checkpoint, and a job with other nodes, say 3 of 2
+ranks, continues from it as if nothing had happened. The training state is the model,
+the optimizer, and the scheduler of its learning rate.
+
+Use ``init_device_mesh``, ``fully_shard`` and ``torch.distributed.checkpoint`` here.
+
+    workshop check 16_mesh_api
+
+The page is docs/lessons/16_two_dimensions.rst.
+"""
+
+from pathlib import Path
+
+import torch.distributed.checkpoint as dcp
+from torch import nn
+from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
+
+
+def shard(model: nn.Module, nodes: int, per_node: int) -> None:
+    """Shard in place: each of ``model.blocks`` is a group, and the rest is one."""
+    # TODO 1 of 3: make the grid of all ranks, and shard over it.
+    # [start answer 1]
+    sizes, names = (nodes, per_node), ("replica", "data")
+    mesh = init_device_mesh("cpu", sizes, mesh_dim_names=names)
+    for block in model.blocks:
+        fully_shard(block, mesh=mesh)
+    fully_shard(model, mesh=mesh)
+    # [end answer 1]
+
+
+def save(
+    folder: Path, model: nn.Module, optimizer: Optimizer, scheduler: LRScheduler
+) -> None:
+    """Write the training state into ``folder``; every rank writes a part of it."""
+    # TODO 2 of 3: collect what the ranks hold by names, and save it.
+    # [start answer 2]
+    of_model, of_optimizer = get_state_dict(model, optimizer)
+    state = {"model": of_model, "optimizer": of_optimizer}
+    state["scheduler"] = scheduler.state_dict()
+    dcp.save(state, checkpoint_id=folder)
+    # [end answer 2]
+
+
+def load(
+    folder: Path, model: nn.Module, optimizer: Optimizer, scheduler: LRScheduler
+) -> None:
+    """Restore the state that ``save`` wrote; these objects are new, on other nodes."""
+    # TODO 3 of 3: load the parts this rank needs, and give them to the three objects.
+    # [start answer 3]
+    of_model, of_optimizer = get_state_dict(model, optimizer)
+    state = {"model": of_model, "optimizer": of_optimizer}
+    state["scheduler"] = scheduler.state_dict()
+    dcp.load(state, checkpoint_id=folder)
+    of_model, of_optimizer = state["model"], state["optimizer"]
+    how = {"model_state_dict": of_model, "optim_state_dict": of_optimizer}
+    set_state_dict(model, optimizer, **how)
+    scheduler.load_state_dict(state["scheduler"])
+    # [end answer 3]

@@ -1,0 +1,8 @@
+# wrong value: drawn while there was no memory for them
+# [answer 2]
+with torch.device("meta"):
+    model = make_model()
+shard(model)
+model.init_weights()
+model.to_empty(device="cpu")
+return model, make_optimizer(model.parameters())

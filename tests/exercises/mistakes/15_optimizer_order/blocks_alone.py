@@ -1,7 +1,0 @@
-# wrong value: enter.weight is still whole
-for block in model.blocks:
-    fully_shard(block)
-matrices = [p for p in model.parameters() if p.dim() >= 2]
-others = [p for p in model.parameters() if p.dim() < 2]
-groups = [{"params": matrices, "weight_decay": DECAY}, {"params": others}]
-return make_optimizer(groups)

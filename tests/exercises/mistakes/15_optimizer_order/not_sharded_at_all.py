@@ -1,5 +1,0 @@
-# wrong value: still whole on this rank
-matrices = [p for p in model.parameters() if p.dim() >= 2]
-others = [p for p in model.parameters() if p.dim() < 2]
-groups = [{"params": matrices, "weight_decay": DECAY}, {"params": others}]
-return make_optimizer(groups)

@@ -1,5 +1,0 @@
-# wrong value: (whole) | with sequence parallelism | the mean over the data group alone
-# [answer 1]
-for parameter in [*cut, *whole]:
-    dist.all_reduce(parameter.grad, group=data_group)
-    parameter.grad /= dist.get_world_size(data_group)

@@ -1,5 +1,0 @@
-# wrong value: the norm on | without the whole parameters
-# [answer 2]
-squares = sum(parameter.grad.square().sum() for parameter in cut)
-dist.all_reduce(squares, group=tensor_group)
-return squares.sqrt()

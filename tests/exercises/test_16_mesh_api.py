@@ -1,0 +1,193 @@
+"""Checks of exercises/16_mesh_api.py."""
+
+import pytest
+import torch
+from torch import nn
+from torch.distributed.fsdp import FSDPModule
+from torch.distributed.tensor import DTensor
+
+from grader import expect
+
+NODES = {6: (2, 3), 4: (2, 2)}  # nodes, ranks per node
+OTHERS = [(1, 4), (4, 1)]  # on which 4 ranks continue
+
+
+def sgd(parameters):
+    return torch.optim.SGD(parameters, 0.1, momentum=0.9)
+
+
+def adamw(parameters):
+    return torch.optim.AdamW(parameters, 0.05)
+
+
+class Network(nn.Module):
+    """Two blocks between two layers; dims that the ranks do not divide."""
+
+    def __init__(self, seed):
+        super().__init__()
+        torch.manual_seed(seed)
+        self.enter = nn.Linear(5, 7)
+        self.blocks = nn.ModuleList(
+            nn.Sequential(nn.LayerNorm(7), nn.Linear(7, 7), nn.Tanh()) for _ in range(2)
+        )
+        self.leave = nn.Linear(7, 2)
+        self.double()
+
+    def forward(self, x):  # [B, 5] -> [B, 2]
+        x = self.enter(x)
+        for block in self.blocks:
+            x = x + block(x)
+        return self.leave(x)
+
+
+def batches(seed, world_size):
+    """[4 steps, W, 4, 5]"""
+    generator = torch.Generator().manual_seed(seed + 5000)
+    return torch.randn(4, world_size, 4, 5, generator=generator, dtype=torch.float64)
+
+
+def trainer(model, make):
+    """The optimizer and a scheduler that halves its learning rate in each step."""
+    optimizer = make(model.parameters())
+    return optimizer, torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
+
+
+def trained(model, optimizer, scheduler, steps):
+    """The loss of each step, on this rank's batches [S, 4, 5]."""
+    losses = []
+    for inputs in steps:
+        optimizer.zero_grad()
+        loss = model(inputs).square().mean()
+        loss.backward()
+        optimizer.step()
+        scheduler.step()
+        losses.append(loss.detach())
+    return losses
+
+
+def alone(seed, make, steps):
+    """The losses [S, W] of one process, and its model."""
+    model, losses = Network(seed), []
+    optimizer, scheduler = trainer(model, make)
+    for step in steps:
+        optimizer.zero_grad()
+        parts = torch.stack([model(part).square().mean() for part in step])
+        parts.mean().backward()
+        optimizer.step()
+        scheduler.step()
+        losses.append(parts.detach())
+    return losses, model
+
+
+def sharded(exercise, seed, nodes):
+    model = Network(seed)
+    exercise.shard(model, *nodes)
+    for name, parameter in model.named_parameters():
+        is_shard = isinstance(parameter, DTensor)
+        expect.that(is_shard, f"{name} is whole: fully_shard has not reached it")
+    is_root = isinstance(model, FSDPModule)
+    expect.that(is_root, "the model itself was not given to fully_shard")
+    return model
+
+
+def members(nodes, rank):
+    """The ranks of this rank's node, and the ranks with the same shards."""
+    count, size = nodes
+    node, place = divmod(rank, size)
+    of_node = tuple(range(node * size, node * size + size))
+    return of_node, tuple(place + size * k for k in range(count))
+
+
+@pytest.mark.ranks(6, 4, limit=20)
+def test_trains_like_one_process(exercise, rank, world_size, seed):
+    """Losses and weights are those of one process on all batches."""
+    steps = batches(seed, world_size)[:3]
+    expected, whole = alone(seed, sgd, steps)
+    model = sharded(exercise, seed, NODES[world_size])
+    found = trained(model, *trainer(model, sgd), steps[:, rank])
+    for number, loss in enumerate(found):
+        expect.close(loss, expected[number][rank], f"the loss of step {number}")
+    for key, value in whole.state_dict().items():
+        full = model.state_dict()[key].full_tensor()
+        expect.close(full, value, f"{key} after 3 steps of SGD")
+
+
+@pytest.mark.ranks(6, limit=20)
+def test_gathers_within_a_node(exercise, rank, world_size, seed, ledger):
+    """Shards are gathered within a node, and gradients averaged between nodes."""
+    nodes = NODES[world_size]
+    model = sharded(exercise, seed, nodes)
+    ledger.clear()
+    model(batches(seed, world_size)[0, rank]).square().mean().backward()
+    of_node, same = members(nodes, rank)
+    groups = {"all_gather": set(), "reduce_scatter": set(), "all_reduce": set()}
+    for row in ledger.rows:
+        for op, found in groups.items():
+            if op in row.op:
+                found.add(row.group)
+    expect.right_way(
+        groups["all_gather"] == {of_node} == groups["reduce_scatter"],
+        f"shards are gathered from the ranks {told(groups['all_gather'])}; this rank's "
+        f"node has the ranks {list(of_node)}",
+    )
+    expect.right_way(
+        groups["all_reduce"] == {same},
+        f"gradients are averaged over the ranks {told(groups['all_reduce'])}; "
+        f"{list(same)} hold the same shards",
+    )
+    gathers = sum("all_gather" in op for op in ledger.ops())
+    expect.right_way(
+        gathers == 5,
+        f"a step gathers {gathers} times: with each of two blocks twice and the rest "
+        "of the model once, it is 5 times",
+    )
+
+
+def told(groups):
+    return " and ".join(str(list(group)) for group in sorted(groups)) or "of no group"
+
+
+@pytest.mark.ranks(4, limit=30)
+def test_other_nodes_continue(exercise, rank, world_size, seed, shared_dir):
+    """Saved on 2 nodes after 2 steps, continued on 1 node of 4 and on 4 of 1."""
+    steps, folder = batches(seed, world_size), shared_dir / "of_2_nodes"
+    expected, _ = alone(seed, adamw, steps)
+    model = sharded(exercise, seed, (2, 2))
+    others = trainer(model, adamw)
+    trained(model, *others, steps[:2, rank])
+    exercise.save(folder, model, *others)
+    torch.distributed.barrier()
+    for nodes in OTHERS:
+        how = f"on {nodes[0]} x {nodes[1]} ranks, after loading"
+        again = sharded(exercise, seed + 1, nodes)
+        objects = trainer(again, adamw)
+        exercise.load(folder, again, *objects)
+        check_restored(*objects, how)
+        found = trained(again, *objects, steps[2:, rank])
+        for number, loss in enumerate(found, 2):
+            what = f"the loss of step {number} {how}"
+            expect.close(loss, expected[number][rank], what)
+
+
+def check_restored(optimizer, scheduler, how):
+    rates = [group["lr"] for group in optimizer.param_groups]
+    first = scheduler.base_lrs[0]
+    expect.close(rates[0], first / 4, f"the optimizer's learning rate {how}")
+    expect.equal(scheduler.last_epoch, 2, f"the steps of the scheduler {how}")
+
+
+@pytest.mark.ranks(4, limit=30)
+def test_every_rank_writes(exercise, rank, world_size, seed, shared_dir):
+    """The checkpoint is distributed: the ranks that hold shards write them."""
+    model = sharded(exercise, seed, (1, 4))
+    objects = trainer(model, adamw)
+    trained(model, *objects, batches(seed, world_size)[:1, rank])
+    exercise.save(shared_dir / "saved", model, *objects)
+    torch.distributed.barrier()
+    files = sorted(path.name for path in (shared_dir / "saved").glob("*"))
+    written = {name.split("_")[2] for name in files if name.endswith(".distcp")}
+    expect.right_way(
+        ".metadata" in files and len(written) == 4,
+        f"the folder has {files}: a distributed checkpoint has .metadata and files of "
+        "each of the 4 ranks",
+    )
