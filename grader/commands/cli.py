@@ -90,6 +90,8 @@ for command in exercises.COMMANDS:
 @click.option("--csv", "csv_path", type=Path, metavar="FILE", help="A row per learner.")
 @click.option("--json", "json_path", type=Path, metavar="FILE", help="Everything.")
 @click.option("--junit", "junit_path", type=Path, metavar="FILE", help="For CI.")
+@click.option("--html", "html_path", type=Path, metavar="FILE", help="For the room.")
+@click.option("--watch", is_flag=True, help="Grade again what changes, until Ctrl-C.")
 @click.option(
     "--jobs",
     type=click.IntRange(1, 64),
@@ -97,33 +99,48 @@ for command in exercises.COMMANDS:
     metavar="N",
     help="Exercises graded at the same time (each uses about 4 cores; default 1).",
 )
-def grade(folders, each, names, csv_path, json_path, junit_path, jobs) -> int:
+def grade(
+    folders, each, names, csv_path, json_path, junit_path, html_path, watch, jobs
+) -> int:
     """Grade the folders of many learners.
 
     Each DIR is one learner's: the exercise files lie in it or in its exercises/
     folder. A file that is missing counts as not started. Results are written
-    while grading goes on, so that nothing is lost if it is interrupted.
+    while grading goes on, so that nothing is lost if it is interrupted. The page
+    of --html shows a room who is where, and reloads itself.
     """
     from grader.commands.grade.book import Gradebook
     from grader.commands.grade.outputs import Outputs
     from grader.commands.grade.pool import grade_all
     from grader.commands.grade.submissions import collect
+    from grader.commands.grade.watching import KeptEngines, watch_folders
 
     house = House()
     catalog = house.catalog
     if names:
         wanted = {house.find(name).name for name in names}
         catalog = [e for e in catalog if e.name in wanted]
-    book = Gradebook(catalog, collect(folders, catalog, each))
-    outputs = Outputs(csv=csv_path, json=json_path, junit=junit_path)
+    read = partial(collect, folders, catalog, each)
+    book = Gradebook(catalog, read())
+    paths = {"csv": csv_path, "json": json_path, "junit": junit_path, "html": html_path}
+    outputs = Outputs(**paths, watching=watch)
+    if watch and not outputs.paths:
+        raise UserError("--watch shows nothing without a file: add --html FILE")
     outputs.try_out()
     from grader.engine.engine import Engine
 
     make_engine = partial(Engine, hidden=folders)
-    finished = grade_all(book, make_engine, jobs, outputs, make_screen)
+    if watch:
+        with KeptEngines(make_engine) as engines:
+            watch_folders(book, read, engines.lend, jobs, outputs, make_screen)
+    else:
+        finished = grade_all(book, make_engine, jobs, outputs, make_screen)
     if outputs.problem:
         complain(outputs.problem)
         return 2
+    if watch:
+        complain(f"stopped watching{outputs.where()}")
+        return STOPPED
     if not finished:
         complain(f"stopped: {book.graded} of {book.total} were graded{outputs.where()}")
         return STOPPED

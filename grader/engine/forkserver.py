@@ -20,7 +20,7 @@ from grader.errors import UserError
 
 NEEDS_LATER = re.compile(
     r"optim|parallel|DDP|fsdp|fully_shard|DTensor|compile|utils\.data|"
-    r"distributed\.(tensor|nn|checkpoint)"
+    r"distributed\.(tensor|nn|checkpoint|pipelining)"
 )
 # The current folder is taken off the path: a learner's random.py must not be found.
 BOOT_IMPORT = "from grader.engine.server import serve"

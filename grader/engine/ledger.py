@@ -112,6 +112,8 @@ class Ledger(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         op, is_mutable = _kind(func)
         if op is None:
+            if any(kind.__name__ == "DTensor" for kind in types):
+                return NotImplemented  # DTensor goes first: it may call collectives
             if is_mutable and args:
                 self.works.change(args[0], lambda: _Caller(self.exercise_path).line)
             return func(*args, **(kwargs or {}))

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import torch
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
-from torch.distributed.tensor import Replicate, Shard
+from torch.distributed.tensor import Placement, Replicate, Shard
 from torch.distributed.tensor.parallel import (
     ColwiseParallel,
     ParallelStyle,
@@ -83,20 +83,29 @@ def make_mesh(grid: Grid, device: torch.device) -> DeviceMesh:
 
 # The plan of Shoeybi et al., 2019 ("Megatron-LM", section 3): layers that widen are cut
 # by columns, layers that narrow by rows.
-def block_plan(sequence_parallel: bool = False) -> dict[str, ParallelStyle]:
-    """The style of each layer of a block; what is not named stays whole."""
-    # how the residual stream [B, T, width] lies between the layers in parallel
-    stream = Shard(1) if sequence_parallel else Replicate()
-    # Once for query, key and value: without it, each of the three would send the
-    # gradient of its own input.
-    enter = PrepareModuleInput(input_layouts=stream, desired_input_layouts=Replicate())
-    plan = {
-        "attention": enter,
+def _attention_plan(stream: Placement) -> dict[str, ParallelStyle]:
+    """The styles of an attention; ``stream``: how [B, T, width] lies outside of it."""
+    return {
+        # Once for query, key and value: without it, each of the three would send the
+        # gradient of its own input.
+        "attention": PrepareModuleInput(
+            input_layouts=stream, desired_input_layouts=Replicate()
+        ),
         "attention.query": ColwiseParallel(),
         "attention.key": ColwiseParallel(),
         "attention.value": ColwiseParallel(),
         "attention.out": RowwiseParallel(output_layouts=stream),
-        "mlp": enter,
+    }
+
+
+def block_plan(sequence_parallel: bool = False) -> dict[str, ParallelStyle]:
+    """The style of each layer of a block; what is not named stays whole."""
+    # how the residual stream [B, T, width] lies between the layers in parallel
+    stream = Shard(1) if sequence_parallel else Replicate()
+    plan = _attention_plan(stream) | {
+        "mlp": PrepareModuleInput(
+            input_layouts=stream, desired_input_layouts=Replicate()
+        ),
         "mlp.up": ColwiseParallel(),
         "mlp.down": RowwiseParallel(output_layouts=stream),
     }

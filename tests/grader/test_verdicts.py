@@ -513,6 +513,32 @@ def test_ledger_sees_what_ddp_calls(run):
     assert alone.kind is Kind.WRONG_VALUE
 
 
+DTENSOR = '''
+import pytest
+import torch
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import Shard, distribute_tensor
+
+from grader import expect
+
+@pytest.mark.ranks(3)
+def test_answer(exercise, rank, world_size, ledger):
+    """The product of two DTensors that are cut against each other."""
+    mesh = init_device_mesh("cpu", (world_size,))
+    a, b = (distribute_tensor(torch.ones(6, 6), mesh, [Shard(dim)]) for dim in (1, 1))
+    ledger.clear()
+    product = exercise.multiply(a, b)
+    expect.equal(ledger.ops(), ["all_gather_single"], "the collectives inside")
+    expect.close(product.full_tensor(), torch.full((6, 6), 6.0), "the product")
+'''
+
+
+def test_ledger_sees_what_an_operation_on_dtensors_calls(run):
+    """DTensor moves data inside its operations, where a mode does not look."""
+    verdict = run("def multiply(a, b):\n    return a @ b\n", check=DTENSOR)
+    assert verdict.kind is Kind.RIGHT, verdict.message
+
+
 MEAN_OF_MEANS = '''
 import pytest
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import tempfile
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from grader.commands.grade.book import Gradebook
 from grader.commands.grade.formats import to_csv, to_json, to_junit
+from grader.commands.grade.report import to_html
 from grader.commands.progress import write_atomically
 from grader.errors import UserError
 
@@ -16,15 +19,21 @@ WRITE_EVERY = 2.0  # seconds between two writings of the results
 
 
 class Outputs:
-    """The files that results are written to; tried out before grading starts."""
+    """The files that results are written to; tried out before grading starts.
+
+    ``watching``: more will be graded when all is done, so the page keeps reloading.
+    """
 
     def __init__(
         self,
         csv: Path | None = None,
         json: Path | None = None,
         junit: Path | None = None,
+        html: Path | None = None,
+        watching: bool = False,
     ):
-        wanted = {"csv": csv, "json": json, "junit": junit}
+        wanted = {"csv": csv, "json": json, "junit": junit, "html": html}
+        self.watching = watching
         self.paths = {kind: path for kind, path in wanted.items() if path is not None}
         self.problem = ""
         self._written = 0.0
@@ -70,7 +79,14 @@ class Outputs:
         graded = book.graded
         if not now and (graded == self._told or clock - self._written < WRITE_EVERY):
             return
-        texts = {"csv": to_csv, "json": to_json, "junit": to_junit}
+        texts: dict[str, Callable[[Gradebook], str]] = {
+            "csv": to_csv,
+            "json": to_json,
+            "junit": to_junit,
+            "html": partial(
+                to_html, live=self.watching or not now, clock=time.strftime("%H:%M:%S")
+            ),
+        }
         self.problem = ""
         for kind, path in self.paths.items():
             try:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from grader.commands.grade.book import ENVIRONMENT, Cell, Gradebook
+from grader.commands.grade.book import ENVIRONMENT, NOT_GRADED, Cell, Gradebook
 from grader.commands.grade.formats import text_of
 from grader.commands.grade.outputs import WRITE_EVERY, Outputs
 from grader.commands.signals import ending_signals, first_asks
@@ -103,13 +103,14 @@ def grade_all(
     jobs: int,
     outputs: Outputs,
     make_screen: Callable[[], Screen],
+    table: bool = True,
 ) -> bool:
-    """Grade every cell that has a content; False if it was interrupted.
+    """Grade every cell that has a content and no grade; False if it was interrupted.
 
     SIGTERM and SIGHUP (a closed terminal) end it as Ctrl-C does: results so far
     are written and shown.
     """
-    waiting = [cell for cell in book.cells if cell.content is not None]
+    waiting = to_grade(book)
     jobs = min(jobs, max(1, len(waiting)))
     with tempfile.TemporaryDirectory(prefix="workshop-grade-") as folder:
         pool = Pool(make_engine, jobs, Path(folder))
@@ -130,16 +131,23 @@ def grade_all(
                 outputs.write(book, now=True)
     with contextlib.suppress(BrokenPipeError):
         screen = screen or make_screen()
-        screen.gradebook(book)
-        if pool.exposed:
+        if table:
+            screen.gradebook(book)
+        if table and pool.exposed:
             screen.say(f"The answers could change this machine's files: {pool.exposed}")
     return finished
+
+
+def to_grade(book: Gradebook) -> list[Cell]:
+    """What was handed in and has no grade yet."""
+    cells = [cell for cell in book.cells if cell.content is not None]
+    return [cell for cell in cells if cell.status == NOT_GRADED]
 
 
 def _follow(book: Gradebook, pool: Pool, outputs: Outputs, screen: Screen) -> bool:
     """Wait for all threads; show and write what arrives; False if told to stop."""
     owner = {id(cell): row for row in book.rows for cell in row.cells}
-    open_cells = Counter(id(owner[id(c)]) for c in book.cells if c.content is not None)
+    open_cells = Counter(id(owner[id(cell)]) for cell in to_grade(book))
     live = len(pool.threads)
     with screen.grading(book.total) as progress:
         task = progress.task_ids[0]

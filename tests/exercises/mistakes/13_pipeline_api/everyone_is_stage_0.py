@@ -1,0 +1,5 @@
+# exception: rank
+# [answer 1]
+rank, ranks = dist.get_rank(), dist.get_world_size()
+stage = PipelineStage(layers, 0, ranks, torch.device("cpu"))
+return Schedule1F1B(stage, n_microbatches=micro_batches, loss_fn=share_of_loss, scale_grads=False)

@@ -1,0 +1,11 @@
+# wrong value: the loss of step 1
+# [answer 2]
+count = int((targets != PADDING).sum())
+losses = []
+if rank == last:
+    schedule.step(target=targets, losses=losses, loss_kwargs={"count": count})
+else:
+    schedule.step(*([inputs] if rank == 0 else []))
+loss = torch.stack(losses).sum().detach() if losses else inputs.new_zeros(())
+dist.all_reduce(loss)
+return loss / (last + 1)

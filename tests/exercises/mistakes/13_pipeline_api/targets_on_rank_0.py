@@ -1,0 +1,11 @@
+# exception: target
+# [answer 2]
+count = int((targets != PADDING).sum())
+losses = []
+if rank == 0:
+    schedule.step(inputs, target=targets, losses=losses, loss_kwargs={"count": count})
+else:
+    schedule.step()
+loss = torch.stack(losses).sum().detach() if losses else inputs.new_zeros(())
+dist.broadcast(loss, src=last)
+return loss

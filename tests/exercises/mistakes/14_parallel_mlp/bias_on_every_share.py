@@ -1,4 +1,0 @@
-# wrong value: times down_bias
-# [answer 2]
-hidden = F.gelu(F.linear(CopyToRanks.apply(x), self.up_weight, self.up_bias))
-return SumOverRanks.apply(F.linear(hidden, self.down_weight, self.down_bias))

@@ -1,0 +1,12 @@
+# exception: must match
+# [answer 1]
+plan = {
+    "norm": SequenceParallel(),
+    "mlp": PrepareModuleInput(
+        input_layouts=Shard(1), desired_input_layouts=Replicate()
+    ),
+    "mlp.gate": ColwiseParallel(),
+    "mlp.up": ColwiseParallel(),
+    "mlp.down": RowwiseParallel(output_layouts=Shard(0)),
+}
+parallelize_module(block, mesh, plan)

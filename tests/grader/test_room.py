@@ -1,0 +1,181 @@
+"""``workshop grade --html --watch``: a page for the room, true while people work."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import time
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from grader.catalog import Exercise
+from grader.commands.grade.book import Cell, Gradebook, Row
+from grader.commands.grade.report import to_html
+from grader.commands.grade.room import classics, common_mistakes, place, verdicts
+from tests.grader.small_house import (
+    NAMES,
+    PATIENCE,
+    command,
+    graded,
+    quiet_environment,
+    workshop,
+    write,
+)
+
+CLASSIC = "wrong value: the sum\n  rank 0: is 3\n  looks like: a sum, not a mean"
+
+
+def a_book(**learners):
+    """``a_book(ada=["right", "", CLASSIC])``: a message is that of a wrong answer."""
+    catalog = [
+        Exercise(Path("/house"), name, "Add", "01_lesson", 5, 1, ()) for name in NAMES
+    ]
+    rows = []
+    for learner, told in learners.items():
+        cells = []
+        for exercise, message in zip(catalog, told, strict=True):
+            status = {"right": "right", "": "not started"}.get(message, "wrong")
+            verdict = message.partition(":")[0] if status == "wrong" else status
+            cells.append(Cell(exercise, b"", status, verdict, message))
+        rows.append(Row(learner, Path("/class") / learner, cells))
+    return Gradebook(catalog, rows)
+
+
+class Texts(HTMLParser):
+    """The tags, and the texts in cells of tables."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.cells, self.scripts = [], [], 0
+        self.feed(page)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        if tag in ("td", "th"):
+            self.cells.append("")
+
+    def handle_data(self, data):
+        if self.cells:
+            self.cells[-1] += data.strip()
+
+
+CLASS = a_book(
+    ada=["right", CLASSIC, ""],
+    bob=["right", CLASSIC, ""],
+    cem=["hang: rank 1 waits", "", "wrong value: the mean"],
+    dot=["", "", ""],
+)
+
+
+def test_mistakes_are_counted_and_the_most_frequent_comes_first():
+    found = common_mistakes(CLASS)
+    assert found[0] == ("02_two", "wrong value", "a sum, not a mean", ["ada", "bob"])
+    assert [one.exercise for one in found[1:]] == ["01_one", "03_three"]
+    assert found[1].text == "rank 1 waits"
+    assert verdicts(CLASS) == [("wrong value", 3), ("hang", 1)]
+    assert classics(CLASS) == [("a sum, not a mean", 2)]
+
+
+def test_the_place_of_a_learner_is_the_last_exercise_begun():
+    names = [place(row) and place(row).exercise.name for row in CLASS.rows]
+    assert names == ["02_two", "02_two", "03_three", None]
+
+
+def test_the_page_has_a_row_per_learner_and_what_nobody_began_is_left_out():
+    shown = Texts(to_html(CLASS, live=False, clock="09:00:00")).cells
+    ada = shown.index("ada")
+    assert shown[ada : ada + 6] == ["ada", "1", "02_two wrong value", "✓", "✗", ""]
+    early = a_book(ada=["right", "", ""], bob=["", "", ""])
+    page = to_html(early, live=False, clock="09:00:00")
+    assert "Nobody has begun the other 2 exercises." in page
+    assert "03_three" not in page and "No answer is wrong." in page
+
+
+def test_what_learners_chose_is_escaped_everywhere():
+    evil = "<b>x</b><script>alert(1)</script>\"'&"
+    book = a_book(**{evil: [f"hang: {evil}", f"{evil}: {evil}", ""]})
+    book.rows[0].remarks.append(evil)
+    found = Texts(to_html(book, live=False, clock="09:00:00"))
+    assert "b" not in found.tags and "script" not in found.tags
+    assert evil in found.cells
+    titles = re.findall(r'title="([^"]*)"', to_html(book, live=False, clock=""))
+    assert len(titles) == 2, "a quotation mark ended an attribute"
+
+
+def test_the_same_grades_give_the_same_page_and_only_a_live_one_reloads():
+    pages = {to_html(CLASS, live=True, clock="09:00:00") for _ in range(3)}
+    assert len(pages) == 1
+    assert "location.reload()" in pages.pop()
+    assert "reload" not in to_html(CLASS, live=False, clock="09:00:00")
+
+
+# -- the command -----------------------------------------------------------------------
+@pytest.fixture
+def lesson(tmp_path):
+    """Two learners' folders, one with a name that HTML would read as a tag."""
+    folder = tmp_path / "class"
+    for learner, orders in {"<b>x": ("right", "wrong"), "ada": ("wrong",)}.items():
+        (folder / learner).mkdir(parents=True)
+        for name, order in zip(NAMES, orders, strict=False):
+            (folder / learner / f"{name}.py").write_text(f"# play: {order}\n")
+    return folder
+
+
+def test_html_is_one_of_the_outputs(house, lesson):
+    result = workshop(house, "grade", "--each", str(lesson), "--html", "room.html")
+    assert result.returncode == 0, result.stderr
+    found = Texts((house / "room.html").read_text())
+    x = found.cells.index("<b>x")
+    assert found.cells[x + 1 : x + 5] == ["1", "02_two wrong value", "✓", "✗"]
+    assert "script" not in found.tags, "grading has ended: the page need not reload"
+    refused = workshop(house, "grade", "--each", str(lesson), "--watch")
+    assert refused.returncode == 2 and "add --html" in refused.stderr
+
+
+def wait_for(process, condition):
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_watch_grades_again_what_changes_until_it_is_interrupted(house, lesson):
+    page = house / "room.html"
+    words = ("grade", "--each", str(lesson), "--html", "room.html", "--watch")
+    process = subprocess.Popen(
+        command(*words),
+        cwd=house,
+        env=quiet_environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        wait_for(
+            process, lambda: page.exists() and "1 right, 2 wrong" in page.read_text()
+        )
+        wait_for(process, lambda: "to grade" not in page.read_text())
+        write(lesson / "ada" / f"{NAMES[0]}.py", "# play: right\n")
+        wait_for(process, lambda: "2 right, 1 wrong" in page.read_text())
+        (lesson / "bob").mkdir()
+        write(lesson / "bob" / f"{NAMES[1]}.py", "# play: right\n")
+        wait_for(process, lambda: "3 learners, 3 right" in page.read_text())
+        assert "location.reload()" in page.read_text()
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=PATIENCE)
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
+    assert process.returncode == 130
+    told = "workshop: stopped watching; their results are in room.html"
+    assert errors.splitlines() == [told]
+    assert "graded again: ada" in output and "graded again: bob" in output
+    assert "location.reload()" not in page.read_text()
+    begun = [line for line in graded(house) if line.startswith("begin")]
+    assert len(begun) == 5, f"only what changed is graded again: {begun}"
