@@ -1,10 +1,7 @@
 """Train the byte GPT on a grid of ranks: stages along one axis, shards along the other.
 
-Run from the folder of the workshop:
-
-    torchrun --standalone --nproc-per-node=4 src/16_pipeline_data.py 60
-    torchrun --standalone --nproc-per-node=4 src/16_pipeline_data.py 60 \\
-        --schedule gpipe --micro-batches 4
+torchrun --standalone --nproc-per-node=4 src/16_pipeline_data.py 60
+torchrun --standalone --nproc-per-node=4 src/16_pipeline_data.py 60 --schedule gpipe
 
 It trains the model of src/13_train_gpt.py and gets the same losses.
 """

@@ -161,15 +161,15 @@ def choose_device(local_rank: int = 0) -> torch.device:
         if "OMP_NUM_THREADS" not in os.environ:  # else: a thread for every core
             torch.set_num_threads(1)
         return torch.device("cpu")
-    accelerator = torch.accelerator.current_accelerator()
-    srun = "SLURM_STEP_ID" in os.environ and "TORCHELASTIC_RUN_ID" not in os.environ
-    if count == 1 and srun:  # srun --gpu-bind=single:1 shows each task its own device
-        local_rank = 0
+    env, accelerator = os.environ, torch.accelerator.current_accelerator()
+    srun = "SLURM_STEP_ID" in env and "TORCHELASTIC_RUN_ID" not in env
+    if count == 1 and srun and local_rank < int(env.get("SLURM_GPUS_ON_NODE", 0)):
+        local_rank = 0  # srun --gpu-bind=single:1 shows each task its own device
     if local_rank >= count:
         raise BadInput(
-            f"local rank {local_rank} has no {accelerator.type} device: this machine "
-            f"has {count}, so start at most {count} processes on it, or hide them all "
-            "(CUDA_VISIBLE_DEVICES= on NVIDIA) to compute on the CPU"
+            f"local rank {local_rank} has no {accelerator.type} device: this process "
+            f"sees {count}, so start at most {count} processes on this machine, or hide "
+            "them all (CUDA_VISIBLE_DEVICES= on NVIDIA) to compute on the CPU"
         )
     # collectives and "cuda" without a number go to the current device
     torch.accelerator.set_device_index(local_rank)

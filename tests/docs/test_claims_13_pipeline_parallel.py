@@ -196,6 +196,41 @@ def test_torch_has_two_zero_bubble_schedules():
     assert found == {"ScheduleInterleavedZeroBubble", "ScheduleZBVZeroBubble"}
 
 
+IDLE = """
+import sys
+from runpy import run_path
+import torch.distributed as dist
+from torch.distributed.pipelining import schedules
+from torch.testing._internal.distributed.fake_pg import FakeStore
+
+dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=4)
+count = run_path(sys.argv[1])["count"]
+for name in ("Interleaved1F1B", "InterleavedZeroBubble", "ZBVZeroBubble"):
+    for parts in (4, 8):
+        print(*count(getattr(schedules, f"Schedule{name}"), parts)[:2], sep=";")
+"""
+
+
+def test_zero_bubble_idles_a_third_as_long():
+    """A rank has 16 actions of 3 slots each, with 4 micro-batches half as many."""
+    on_the_page("A rank computes in 48 slots. Interleaved 1F1B idles in 9 more")
+    on_the_page("both zero-bubble schedules in 3.")
+    on_the_page("with only four micro-batches, ``ScheduleZBVZeroBubble`` idles in 6")
+    example = ROOT / "docs" / "examples" / "13_idle_slots.py"
+    command = [sys.executable, "-c", IDLE, str(example)]
+    printed = subprocess.check_output(command, text=True).splitlines()
+    idle = [(4, 9), (8, 9), (4, 3), (8, 3), (4, 6), (8, 3)]
+    useful = {4: 24, 8: 48}
+    expected = [f"{useful[parts] + more};{[more] * 4}" for parts, more in idle]
+    assert printed == expected
+
+
+def test_v_has_the_first_and_the_last_stage_on_rank_0():
+    recorded = (ROOT / "docs/transcripts/13_zero_bubble.txt").read_text("utf-8")
+    order = recorded.partition("ZBVZeroBubble")[2]
+    assert " 0F0 " in order and " 7F0 7I0 7W0 " in order
+
+
 def test_loss_of_the_figure_falls_below_the_frequencies_within_40_steps():
     run = json.loads((ROOT / "docs" / "figures" / "13_loss.json").read_text())
     losses, entropy = run["losses"], run["unigram_entropy"]

@@ -399,6 +399,7 @@ def test_process_that_sees_only_its_own_device_takes_it(launcher, monkeypatch):
     """srun --gpu-bind=single:1 does that; torchrun shows all processes the same."""
     chosen = pretend_accelerators(monkeypatch, "cuda", 1)
     monkeypatch.setenv("SLURM_STEP_ID", "0")
+    monkeypatch.setenv("SLURM_GPUS_ON_NODE", "2")
     monkeypatch.delenv("TORCHELASTIC_RUN_ID", raising=False)
     if launcher == "torchrun":
         monkeypatch.setenv("TORCHELASTIC_RUN_ID", "1")
@@ -406,6 +407,22 @@ def test_process_that_sees_only_its_own_device_takes_it(launcher, monkeypatch):
             distributed.choose_device(1)
     else:
         assert str(distributed.choose_device(1)) == "cuda:0" and chosen == [0]
+
+
+@pytest.mark.parametrize("gpus", [None, "1"])
+def test_two_tasks_that_see_the_same_device_are_refused(gpus, monkeypatch):
+    """Slurm gave this node fewer devices than tasks: the second task has none."""
+    chosen = pretend_accelerators(monkeypatch, "cuda", 1)
+    monkeypatch.setenv("SLURM_STEP_ID", "0")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")  # a line of the job script
+    monkeypatch.delenv("TORCHELASTIC_RUN_ID", raising=False)
+    monkeypatch.delenv("SLURM_GPUS_ON_NODE", raising=False)
+    if gpus:
+        monkeypatch.setenv("SLURM_GPUS_ON_NODE", gpus)
+    assert str(distributed.choose_device(0)) == "cuda:0"
+    with pytest.raises(distributed.BadInput, match="local rank 1 has no cuda device"):
+        distributed.choose_device(1)
+    assert chosen == [0]
 
 
 def test_without_accelerators_the_cpu_is_used(monkeypatch):

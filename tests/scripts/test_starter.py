@@ -46,6 +46,17 @@ def test_one_file_needs_only_torch_and_marks_three_places(name):
     ]
 
 
+def test_fsdp_gives_memory_to_one_block_after_the_other():
+    names = runpy.run_path(STARTER / "train_fsdp.py", run_name="starter")
+    make, here = names["make_sharded_model"], names["make_sharded_model"].__globals__
+    (made := []).append(here["make_model"])
+    here["make_model"] = lambda: made.append(made[0]()) or made[1]
+    here["fully_shard"] = lambda *_, **__: real.append([whole(b) for b in made[1][1]])
+    whole, real = lambda block: not next(block.parameters()).is_meta, []
+    make(argparse.Namespace(device=torch.device("cpu"), seed=1))
+    assert real == [[k <= n for k in range(3)] for n in range(3)] + [[True] * 3]
+
+
 # Training
 
 
