@@ -26,7 +26,7 @@ th, td { padding: .25rem .5rem; border: 1px solid var(--line); text-align: left;
 .matrix thead th.turned { padding: .4rem .1rem; font-weight: normal; }
 .matrix thead th.turned span { writing-mode: vertical-rl; rotate: 180deg; }
 .matrix tbody th { position: sticky; left: 0; background: var(--soft); max-width: 14rem;
-  overflow: hidden; text-overflow: ellipsis; }
+  white-space: normal; overflow-wrap: anywhere; }
 .matrix td.cell { text-align: center; padding: .25rem; }
 .right { background: var(--right); } .wrong { background: var(--wrong); }
 .other { background: var(--other); }
