@@ -65,6 +65,12 @@ def test_the_minutes_of_a_schedule_are_those_of_the_pages_and_the_catalog(
     assert total == added, f"{title}: the rows add up to {added} min"
 
 
+def test_the_exercise_that_half_a_day_skips_takes_what_is_said():
+    said = " ".join(PAGE.split())
+    assert "Skip the ring all-reduce: it takes 25 minutes" in said
+    assert EXERCISES["03_ring_all_reduce"].minutes == 25
+
+
 def test_exercises_of_a_schedule_are_in_the_order_of_the_catalog():
     order = list(EXERCISES)
     for title, _, rows in schedules():
