@@ -79,6 +79,17 @@ def test_mistakes_are_counted_and_the_most_frequent_comes_first():
     assert classics(CLASS) == [("a sum, not a mean", 2)]
 
 
+def test_a_mistake_is_told_without_the_ranks_that_made_it():
+    way = "wrong way: ranks 0, 1 and 2: all_reduce twice"
+    value = "wrong value: the loss\n  rank 1: is the sum; got 3.5, expected 2 at [0]"
+    book = a_book(
+        ada=[way, value, ""], bob=[way.replace("ranks 0, 1 and 2", "rank 3"), "", ""]
+    )
+    found = [(one.text, one.learners) for one in common_mistakes(book)]
+    expected = [("all_reduce twice", ["ada", "bob"]), ("the loss is the sum", ["ada"])]
+    assert found == expected
+
+
 def test_the_place_of_a_learner_is_the_last_exercise_begun():
     names = [place(row) and place(row).exercise.name for row in CLASS.rows]
     assert names == ["02_two", "02_two", "03_three", None]

@@ -26,10 +26,12 @@ th, td { padding: .25rem .5rem; border: 1px solid var(--line); text-align: left;
 .matrix thead th.turned { padding: .4rem .1rem; font-weight: normal; }
 .matrix thead th.turned span { writing-mode: vertical-rl; rotate: 180deg; }
 .matrix tbody th { position: sticky; left: 0; background: var(--soft); max-width: 14rem;
-  overflow: hidden; text-overflow: ellipsis; }
+  white-space: normal; overflow-wrap: anywhere; }
 .matrix td.cell { text-align: center; padding: .25rem; }
 .right { background: var(--right); } .wrong { background: var(--wrong); }
 .other { background: var(--other); }
+.mistakes th, .mistakes td:nth-child(-n + 3) { overflow-wrap: normal; }
+.mistakes td:nth-child(-n + 3) { white-space: nowrap; }
 .number { text-align: right; font-variant-numeric: tabular-nums; }
 @media (max-width: 40rem) {
   body { padding: .6rem; } th, td { padding: .2rem .3rem; }
@@ -42,7 +44,8 @@ th, td { padding: .25rem .5rem; border: 1px solid var(--line); text-align: left;
 @media print {
   :root { --back: #fff; --text: #000; --line: #888; --soft: #eee; --right: #fff;
     --wrong: #ddd; --other: #eee; }
-  button { display: none; } .scroll { overflow: visible; border: 0; }
+  body { font-size: 9pt; } button { display: none; }
+  .scroll { overflow: visible; border: 0; }
   .matrix { font-size: 8pt; } .matrix tbody th { position: static; }
   tr, li { break-inside: avoid; } thead { display: table-header-group; } }
 """

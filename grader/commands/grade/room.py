@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import NamedTuple
 
 from grader.commands.grade.book import NOT_GRADED, Cell, Gradebook, Row
 
 CLASSIC = "looks like: "  # begins the line of a message that names a classic mistake
+RANKS = re.compile(r"^ranks? [\d, and]+: ")
+NAMED = re.compile(r"^\s+ranks? [\d, and]+: (is .*?); got ", re.MULTILINE)
 UNTOUCHED = ("not started", NOT_GRADED)
 
 
@@ -45,9 +48,11 @@ def classic_of(cell: Cell) -> str:
 
 
 def told(cell: Cell) -> str:
-    """The classic mistake, else the first line without the verdict's name."""
-    first = cell.message.strip().splitlines()[0] if cell.message.strip() else ""
-    return classic_of(cell) or first.removeprefix(f"{cell.verdict}: ")
+    """The classic mistake, else the first line without what differs by learner."""
+    first = cell.message.strip().partition("\n")[0].removeprefix(f"{cell.verdict}: ")
+    named = NAMED.search(cell.message)
+    what = RANKS.sub("", first) + (f" {named[1]}" if named else "")
+    return classic_of(cell) or what
 
 
 def common_mistakes(book: Gradebook) -> list[Mistake]:

@@ -1,0 +1,167 @@
+"""The page for those who teach: its minutes, its mistakes, its two example files."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from grader.catalog import load_catalog
+from grader.commands.grade.report_style import RELOAD_EVERY
+from tests.docs.pages import ROOT
+
+sys.path[:0] = [str(ROOT / "docs" / "_ext")]
+pytest.importorskip("sphinx", reason="the site needs Sphinx: make site brings it")
+course = pytest.importorskip("course")
+
+PAGE = (ROOT / "docs" / "teach.rst").read_text(encoding="utf-8")
+EXAMPLES = ROOT / "docs" / "examples" / "classroom"
+EXERCISES = {exercise.name: exercise for exercise in load_catalog(ROOT)}
+LESSONS = {exercise.lesson[:2]: exercise.lesson for exercise in EXERCISES.values()}
+TABLE = re.compile(
+    r"^ +\.\. list-table:: (?P<title>.*): (?P<total>\d+) min\n"
+    r"(?P<rows>(?:\n| +[^.\n ].*\n)*)",
+    re.M,
+)
+ROW = re.compile(
+    r"\* - .*?:ref:`lesson-(\d\d)`\n +- (\d+) min\n +- ([^-]*?)\n +- (\d+) min\n"
+)
+NAME = re.compile(r"``(\d\d_\w+)``")
+
+
+def schedules():
+    """(title, minutes of the title, rows) of each schedule."""
+    return [
+        (found["title"], int(found["total"]), ROW.findall(found["rows"]))
+        for found in TABLE.finditer(PAGE)
+    ]
+
+
+def test_there_are_three_schedules_and_every_row_is_read():
+    assert [len(rows) for _, _, rows in schedules()] == [3, 6, 11]
+    before = PAGE[: PAGE.index("Know where people get stuck")]
+    assert before.count("* - ") - 3 == 20
+
+
+@pytest.mark.parametrize("title, total, rows", schedules())
+def test_the_minutes_of_a_schedule_are_those_of_the_pages_and_the_catalog(
+    title, total, rows
+):
+    added = 0
+    for lesson, read, exercises, practice in rows:
+        page = ROOT / "docs" / "lessons" / f"{LESSONS[lesson]}.rst"
+        assert int(read) == course.reading_minutes(page), lesson
+        names = NAME.findall(exercises)
+        assert all(name.startswith(lesson) for name in names), names
+        minutes = sum(EXERCISES[name].minutes for name in names)
+        assert int(practice) == minutes, f"{title}: {names}"
+        added += int(read) + minutes
+    assert total == added, f"{title}: the rows add up to {added} min"
+
+
+def test_the_exercise_that_half_a_day_skips_takes_what_is_said():
+    said = " ".join(PAGE.split())
+    assert "Skip the ring all-reduce: it takes 25 minutes" in said
+    assert EXERCISES["03_ring_all_reduce"].minutes == 25
+
+
+def test_exercises_of_a_schedule_are_in_the_order_of_the_catalog():
+    order = list(EXERCISES)
+    for title, _, rows in schedules():
+        names = [name for _, _, told, _ in rows for name in NAME.findall(told)]
+        assert names == sorted(names, key=order.index), title
+
+
+def test_what_people_get_stuck_at_is_a_known_mistake_with_these_words():
+    answers = list((ROOT / "tests" / "exercises" / "mistakes").glob("*/*"))
+    assert len(answers) > 1000 and "more than a thousand wrong answers" in PAGE
+    table = PAGE[PAGE.index("What to ask at the desk") :]
+    table = table[: table.index("Prepare the room")]
+    rows = re.findall(r"\* - ``(\w+)``\n +- (.*?)\n +- (.*)", table)
+    assert len(rows) == table.count("* - ") == 9
+    for exercise, verdict, _ in rows:
+        folder = ROOT / "tests" / "exercises" / "mistakes" / exercise
+        kind, _, words = verdict.partition(": ")
+        known = [path.read_text().partition("\n")[0] for path in folder.iterdir()]
+        promised = [line for line in known if line.startswith(f"# {kind}: ")]
+        key = words.removesuffix(" the all_reduce")
+        assert any(key in line for line in promised), f"{exercise}: {verdict}"
+
+
+def test_the_page_for_the_room_reloads_as_often_as_is_said():
+    assert RELOAD_EVERY == 5 and "reloads itself every five seconds" in PAGE
+
+
+# -- the files for GitHub Classroom and GitLab -----------------------------------------
+def classroom_steps():
+    read = yaml.safe_load((EXAMPLES / "classroom.yml").read_text())
+    return read["jobs"]["autograding"]["steps"]
+
+
+def graders():
+    steps = classroom_steps()
+    return [step for step in steps if "command-grader" in step.get("uses", "")]
+
+
+@pytest.mark.parametrize(
+    "schema, file",
+    [("github-workflows", "classroom.yml"), ("gitlab-ci", "gitlab-ci.yml")],
+)
+def test_an_example_file_has_the_form_that_its_service_reads(schema, file):
+    program = Path(sys.executable).parent / "check-jsonschema"
+    if not program.exists():
+        pytest.skip("the schemas come with check-jsonschema: make env brings it")
+    words = [program, "--builtin-schema", f"vendor.{schema}", EXAMPLES / file]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout
+
+
+def test_classroom_gives_the_points_of_the_catalog_and_reports_every_step():
+    for step in graders():
+        told = step["with"]
+        assert set(told) == {"test-name", "command", "timeout", "max-score"}
+        assert told["max-score"] == EXERCISES[told["test-name"]].points
+        assert shlex.split(told["command"])[-1] == told["test-name"] == step["name"]
+    report = classroom_steps()[-1]
+    ids = [step["id"] for step in graders()]
+    assert report["with"]["runners"].split(",") == ids
+    results = {f"{i.upper()}_RESULTS": f"steps.{i}.outputs.result" for i in ids}
+    assert report["env"] == {name: f"${{{{ {at} }}}}" for name, at in results.items()}
+
+
+@pytest.fixture
+def copy(tmp_path) -> Path:
+    """A fresh copy of the workshop after ``make env``; 03_weighted_mean is solved."""
+    root = tmp_path / "ada"
+    for folder in ("exercises", "solutions", "tests/exercises", "docs/lessons"):
+        shutil.copytree(ROOT / folder, root / folder)
+    shutil.copy(ROOT / "pyproject.toml", root)
+    name = "03_weighted_mean.py"
+    shutil.copy(root / "solutions" / name, root / "exercises" / name)
+    (root / ".venv").symlink_to(Path(sys.executable).parent.parent)
+    return root
+
+
+def run(command: str, root: Path) -> subprocess.CompletedProcess:
+    words = ["bash", "-euc", command]
+    return subprocess.run(words, cwd=root, capture_output=True, text=True, timeout=300)
+
+
+@pytest.mark.full
+def test_the_commands_of_both_files_grade_a_copy(copy):
+    found = {s["name"]: run(s["with"]["command"], copy).returncode for s in graders()}
+    assert found == {"03_weighted_mean": 0, "03_deadlock": 2}
+    job = yaml.safe_load((EXAMPLES / "gitlab-ci.yml").read_text())["grade"]
+    assert job["script"][0] == "make env" and len(job["script"]) == 2
+    done = run(job["script"][1], copy)
+    assert done.returncode == 0, done.stderr
+    points = (copy / job["artifacts"]["paths"][0]).read_text()
+    assert points.splitlines()[1].startswith("ada,2,5,1,0,1,0")
+    verdicts = (copy / job["artifacts"]["reports"]["junit"]).read_text()
+    assert 'tests="2" failures="0" errors="0" skipped="1"' in verdicts
