@@ -11,7 +11,7 @@ import torch
 from common.byte_gpt import ByteGPT, Sizes, batch_of_step, load_text, next_byte_loss
 from common.cost import model_parameters
 from common.formulas import Cluster, Layout, Model, step_seconds
-from common.mesh import Grid
+from common.mesh import Grid, plan_grid
 from grader.commands.capstone.properties import ALLOWED, PROPERTIES, TOLERANCE
 from tests.docs.pages import ROOT
 
@@ -63,7 +63,8 @@ def test_sizes_and_bytes_are_those_of_the_model():
 
 def test_batch_divides_before_and_after_the_loss():
     assert BATCH == 24 and "batch of 24" in PAGE
-    assert BATCH % 4 == BATCH % 3 == 0 and 16 % 3
+    assert BATCH % 4 == BATCH % 3 == 0 and 64 % 7
+    assert plan_grid(7 * 4, replicas=1, tensor_ranks=4).data == 7
 
 
 def test_calculator_gives_these_seconds_for_its_link():

@@ -346,3 +346,10 @@ def test_values_of_the_wrong_kind_are_one_sentence(tmp_path):
     runs["undisturbed"].of("memory")[0]["held"] = ["much"]
     judgement = judge(write(tmp_path / "capstone", runs), ROOT)
     assert "has values that the program doesn't write" in judgement.broken
+
+
+def test_a_manifest_of_two_runs_is_noticed(tmp_path):
+    runs = two_runs()
+    runs["disturbed"].of("start")[1]["run"] = "c3"
+    judgement = judge(write(tmp_path / "capstone", runs), ROOT)
+    assert "is put together from different runs" in judgement.broken
