@@ -2,18 +2,22 @@
 
 import difflib
 import re
+import sys
 from importlib import import_module
 from urllib.parse import parse_qsl
 
 import pytest
 import torch
 
+from tests.docs.pages import ROOT
+
+sys.path.insert(0, str(ROOT / "src"))
+
 from common.byte_gpt import ByteGPT, Sizes, batch_of_step, load_text, next_byte_loss
 from common.cost import model_parameters
 from common.formulas import Cluster, Layout, Model, step_seconds
 from common.mesh import Grid, plan_grid
 from grader.commands.capstone.properties import ALLOWED, PROPERTIES, TOLERANCE
-from tests.docs.pages import ROOT
 
 PAGE = (ROOT / "docs/lessons/20_capstone.rst").read_text("utf-8")
 FRAME = (ROOT / "job_scripts/capstone.sbatch").read_text("utf-8")
@@ -37,7 +41,7 @@ def test_table_has_the_properties_of_the_command_with_their_points():
 
 
 def test_solution_differs_from_the_frame_only_at_the_marks():
-    for name in ("capstone.sbatch", "capstone.toml"):
+    for name in ("capstone.sbatch", "capstone.pbs", "capstone.toml"):
         text = (ROOT / "job_scripts" / name).read_text()
         frame = [line for line in text.splitlines() if not line.startswith("# [")]
         solved = (SOLUTION / name).read_text().splitlines()

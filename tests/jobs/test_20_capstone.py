@@ -7,6 +7,7 @@ import pytest
 
 from grader.commands.capstone.evidence import read_runs
 from grader.commands.capstone.judge import judge
+from practice_cluster.rehearsal import Delays
 from tests.jobs.conftest import WAITING
 
 pytestmark = pytest.mark.full
@@ -86,6 +87,26 @@ def test_the_frame_trains_and_what_it_lacks_is_told(submit, checkout, tmp_path):
         assert words in gaps
     assert "The undisturbed run has saved no checkpoint." in gaps
     assert "trained on four nodes" not in gaps
+
+
+def test_the_frame_for_pbs_trains_on_four_hosts(start_pbs, checkout, tmp_path):
+    """Undisturbed, in rehearsal; its accounting is read as that of Slurm is."""
+    if (checkout / "capstone").exists():
+        (checkout / "capstone").rename(tmp_path / "of_another_test")
+    offer = {"hosts": ["n1", "n2", "n3", "n4"], "home": tmp_path}
+    offer |= {"numbers": checkout / ".workshop" / "pbs_jobs"}
+    with start_pbs(**offer, delays=Delays().divided_by(10)) as pbs:
+        given = ["-v", "RUN=undisturbed,STEPS=2", "job_scripts/capstone.pbs"]
+        job = pbs.wait(pbs.qsub(*given, cwd=checkout), LONG)
+        run = checkout / "capstone" / "undisturbed"
+        assert job.exit_status == 0, job.output + (run / "log.txt").read_text()
+        said = pbs.run("qstat", "-xf", job.id, cwd=checkout).stdout
+    (run / "accounting.txt").write_text(said)
+    read = read_runs(checkout / "capstone")["undisturbed"]
+    assert read.accounting["job"] == read.attempts[0].start["job"] == job.id
+    assert (read.accounting["state"], read.accounting["status"]) == ("F", "0")
+    assert read.accounting["restarts"] == "0"
+    assert read.attempts[0].hosts == ["n1", "n2", "n3", "n4"]
 
 
 def test_a_range_of_nodes_and_tasks_per_node_gives_the_fewest(submit):
