@@ -247,6 +247,21 @@ def submit(dry_run, nodes, time, script, options) -> int:
     return 0
 
 
+@cli.command()
+@click.argument("folder", default="capstone", type=Path)
+def capstone(folder: Path) -> int:
+    """Points for lesson 20, from what the two jobs left in FOLDER.
+
+    FOLDER (default: capstone) has undisturbed/ and disturbed/, each with
+    manifest.jsonl, log.txt, accounting.txt and checkpoints. 0 all points, 1 some
+    are missing.
+    """
+    from grader.commands.capstone.judge import judge
+    from grader.commands.capstone.show import show
+
+    return show(make_screen(), judge(folder, find_root()))
+
+
 cli.add_command(cluster)
 
 

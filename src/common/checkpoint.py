@@ -102,6 +102,7 @@ class Checkpoints:
         self.sizes = vars(sizes)
         self.pending: tuple[Path, Future] | None = None  # what is being saved
         self.not_saved = ""  # why the last save failed
+        self.saved: list[Path] = []  # what this process has saved; may be emptied
         # A save in the background has collectives, too. In the default group they would
         # run between those of the steps, in another order on each rank.
         self.options = {"process_group": dist.new_group(backend="gloo")}
@@ -138,8 +139,14 @@ class Checkpoints:
             else:
                 self._saved(path)
 
+    def look(self) -> None:
+        """Note a save in the background that is done; doesn't wait for it."""
+        if self.pending and self.pending[1].done():
+            self.wait()
+
     def _saved(self, path: Path) -> None:
         self.not_saved = ""
+        self.saved.append(path)
         log(f"Saved {path}")
 
     def _failed(self, path: Path, error: BaseException) -> None:

@@ -86,6 +86,8 @@ def make_optimizer(parameters, learning_rate: float) -> torch.optim.Optimizer:
 class Text:
     """The text to train on, cut into batches, and the numbers of the run."""
 
+    say_every = SAY_EVERY
+
     def __init__(self, args: argparse.Namespace, device: torch.device):
         self.args, self.device = args, device
         self.train, self.test = load_text()
@@ -122,7 +124,7 @@ class Text:
         steps at once, so that no step waits for the device or for other ranks.
         """
         self.shares.append(share)
-        if step % SAY_EVERY == 0 or step == self.args.steps - 1:
+        if step % self.say_every == 0 or step == self.args.steps - 1:
             self.losses += _sum_over_ranks(self.shares)
             log(f"Step {step} | loss {self.losses[-1]:.4f}")
             now = time.perf_counter()

@@ -18,7 +18,9 @@ from practice_cluster.rehearsal.request import read_directives, read_request
 pytestmark = pytest.mark.full
 
 ROOT = Path(__file__).resolve().parents[2]
-SCRIPTS = sorted(path.name for path in (ROOT / "job_scripts").glob("*.pbs"))
+# the capstone asks for four hosts: tests/jobs/test_20_capstone.py has them
+SCRIPTS = {path.name for path in (ROOT / "job_scripts").glob("*.pbs")}
+SCRIPTS = sorted(SCRIPTS - {"capstone.pbs"})
 LAUNCHERS = {  # how ranks are started on many hosts, and what is trained then
     "torchrun": "08_multinode_torchrun",
     "ssh": "08_multinode_torchrun",

@@ -16,7 +16,8 @@ PROGRAMS = sorted(SRC.glob("*.py"))
 MODULES = sorted(path for path in (SRC / "common").glob("*.py") if path.stem[0] != "_")
 OWN_LINES, MODULE_LINES = 180, 250
 EARLY, LATE = (3, 600), (6, 1200)  # modules of common, lines: to lesson 11, and after
-ONLY = {"07_elastic.py": (60, 0, 60)}  # own lines, modules, lines
+# own lines, modules, lines; the capstone puts together what lessons 6 to 17 teach
+ONLY = {"07_elastic.py": (60, 0, 60), "20_capstone.py": (180, 6, 1245)}
 
 # (own lines, modules, lines) of programs that do not meet the bounds yet: may shrink
 NOT_YET = {
@@ -38,6 +39,7 @@ NOT_YET_TWICE = {
     "formulas.py": 3,  # the types of its arguments, which JavaScript does not need
     "full_state.py": 5,
     "links.py": 1,
+    "manifest.py": 1,
     "measure.py": 4,
     "mesh.py": 3,
     "model_parallel.py": 1,

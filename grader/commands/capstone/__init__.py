@@ -1,0 +1,1 @@
+"""``workshop capstone``: points for what the evidence of a run shows."""

@@ -1,0 +1,178 @@
+"""Train the byte GPT on a grid, and leave evidence of what ran: the capstone.
+
+    torchrun --standalone --nproc-per-node=4 src/20_capstone.py 40 \\
+        --checkpoints run --save-every 10 --async-save --mixed-precision
+
+The folder gets checkpoints and ``manifest.jsonl``, which `workshop capstone` reads: one
+line of JSON for each event, with the hash of the line before it.
+"""
+
+import argparse
+import json
+import os
+import re
+import socket
+import uuid
+import warnings
+import zlib
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+from torch.distributed.tensor import DTensor
+
+from common import distributed, gpt_training
+from common.byte_gpt import ByteGPT, next_byte_loss, sizes_of
+from common.checkpoint import Checkpoints, check_folder
+from common.distributed import BadInput, log, positive_int
+from common.manifest import Manifest, hashes
+from common.mesh import Grid, make_mesh, plan_grid, split_blocks
+
+RECORD_EVERY = 5  # steps: at most so many are missing when a node is lost
+
+
+def describe(args: argparse.Namespace, grid: Grid, manifest: Manifest) -> dict:
+    """Who trains, how, and by which code; every rank calls this."""
+    hosts = [""] * dist.get_world_size()
+    dist.all_gather_object(hosts, socket.gethostname())  # every rank, once
+    before = json.loads(manifest.lines[0]) if manifest.lines else {}
+    plan = args.plan.read_text("utf-8") if args.plan else ""
+    return {
+        "run": before.get("run") or uuid.uuid4().hex,
+        "job": os.environ.get("SLURM_JOB_ID") or os.environ.get("PBS_JOBID", ""),
+        "plan": {n: int(v) for n, v in re.findall(r"(?m)^(\w+) *= *([\d_]+)", plan)},
+        "hosts": hosts,
+        "grid": {"data": grid.data, "tensor": grid.tensor},
+        "save": {"every": args.save_every or 0, "background": args.async_save},
+        "sizes": vars(sizes_of(args)) | {"batch": args.batch_size, "steps": args.steps},
+        "code": manifest.code(),
+    }
+
+
+def shard(model: ByteGPT, grid: Grid, args: argparse.Namespace, device: torch.device):
+    """Leave this rank its part of the model: first its columns, then its shard."""
+    mesh = make_mesh(grid, device)
+    if grid.tensor > 1:
+        split_blocks(model, mesh["tensor"])
+    policy = last = MixedPrecisionPolicy()
+    if args.mixed_precision:
+        low = {"param_dtype": torch.bfloat16, "reduce_dtype": torch.float32}
+        policy = MixedPrecisionPolicy(**low)
+        last = MixedPrecisionPolicy(**low, output_dtype=torch.float32)  # for the loss
+    for block in model.blocks:
+        fully_shard(block, mesh=mesh["data"], mp_policy=policy)
+    return fully_shard(model, mesh=mesh["data"], mp_policy=last)
+
+
+def train_step(model, optimizer, inputs, targets) -> torch.Tensor:
+    """One step on this rank's pieces, [B, T] each; their mean loss."""
+    optimizer.zero_grad()
+    loss = next_byte_loss(model(inputs), targets)
+    loss.backward()
+    optimizer.step()
+    return loss.detach()
+
+
+def held_bytes(model: ByteGPT, optimizer: torch.optim.Optimizer) -> list[int]:
+    """Bytes of parameters, gradients and optimizer state, rank by rank."""
+    tensors = [tensor for p in model.parameters() for tensor in (p, p.grad)]
+    tensors += [s[n] for s in optimizer.state.values() for n in s if s[n].dim()]
+    own = [t.to_local() if isinstance(t, DTensor) else t for t in tensors]
+    held: list[int] = [0] * dist.get_world_size()
+    dist.all_gather_object(held, sum(t.nbytes for t in own))  # every rank, once
+    return held
+
+
+def join() -> torch.device:
+    """Join the ranks that torchrun has started; returns this rank's device."""
+    device = distributed.choose_device(distributed.torchrun_local_rank())
+    gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
+    backend = dist.get_default_backend_for_device(device)
+    dist.init_process_group(backend, device_id=gpu)  # every rank must reach this line
+    return device
+
+
+def run_steps(text, first: int, grid: Grid, model, optimizer, manifest, checkpoints):
+    """The steps from ``first`` on, and a line of the manifest for what they did."""
+    args, pieces = text.args, []  # a checksum of the batch of each step
+    dtypes: set[str] = set()  # in which the MLP of the first block multiplies
+    model.blocks[0].mlp.register_forward_hook(lambda *a: dtypes.add(str(a[-1].dtype)))
+    for step, *batch in text.steps(first):
+        pieces.append(zlib.crc32(bytes(batch[0].flatten().tolist())))
+        part = grid.batch_part(dist.get_rank())
+        own = (tokens.chunk(grid.data)[part].clone() for tokens in batch)
+        loss = train_step(model, optimizer, *own)
+        if step == first:
+            numbers = sum(parameter.numel() for parameter in model.parameters())
+            held = held_bytes(model, optimizer)  # every rank
+            manifest.add("memory", held=held, numbers=numbers, dtypes=[*dtypes])
+        # ranks of one tensor group have the same loss
+        text.note(step, loss / dist.get_world_size())
+        if step % RECORD_EVERY == 0 or step == args.steps - 1:
+            losses, begun = text.losses[-len(pieces) :], step + 1 - len(pieces)
+            manifest.add("steps", first=begun, losses=losses, data=pieces)
+            pieces = []
+        if args.save_every and (step + 1) % args.save_every == 0:
+            checkpoints.save(step + 1, background=args.async_save)
+        checkpoints.look()
+        manifest.add_checkpoints(checkpoints.saved)
+
+
+def train(args: argparse.Namespace, device: torch.device) -> str:
+    """Train and print; returns why the last checkpoint is not saved, or ""."""
+    grid = plan_grid(dist.get_world_size(), 1, args.tensor_ranks)
+    gpt_training.check_divides(args.batch_size, grid.data, "--batch-size", "data ranks")
+    log(f"Grid: {grid}")
+    text = gpt_training.Text(args, device)
+    text.say_every = RECORD_EVERY
+    model = shard(gpt_training.make_gpt(args, device), grid, args, device)
+    optimizer = gpt_training.make_optimizer(model.parameters(), args.learning_rate)
+    checkpoints = Checkpoints(args.checkpoints, model, optimizer, sizes_of(args))
+    manifest = Manifest(args.checkpoints / "manifest.jsonl")
+    facts = describe(args, grid, manifest)
+    first = checkpoints.load_newest()
+    found = args.checkpoints / f"checkpoint-{first}"
+    resumed = hashes(found) if first and distributed.is_rank_0() else {}
+    manifest.add("start", **facts, first=first, resumed=resumed)
+    run_steps(text, first, grid, model, optimizer, manifest, checkpoints)
+    checkpoints.wait()
+    manifest.add_checkpoints(checkpoints.saved)
+    test_loss = text.test_loss(model)  # every rank scores all pieces
+    manifest.add("end", steps=args.steps, test_loss=test_loss)
+    text.report(test_loss)
+    log(f"Manifest sealed: {manifest.seal()}")
+    return checkpoints.not_saved
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    add, switch = parser.add_argument, {"action": "store_true"}
+    folder = "of checkpoints and manifest; resumed from the newest complete one"
+    add("--checkpoints", metavar="FOLDER", type=Path, required=True, help=folder)
+    add("--plan", metavar="FILE", type=Path, help="copied into the manifest")
+    tensor = "ranks that share each block's columns and rows (default: %(default)s)"
+    add("--tensor-ranks", metavar="N", type=positive_int, default=2, help=tensor)
+    low = "compute in bfloat16; shards and reductions stay in float32"
+    add("--mixed-precision", **switch, help=low)
+    every = "steps between two checkpoints (default: none is saved)"
+    add("--save-every", metavar="STEPS", type=positive_int, help=every)
+    add("--async-save", **switch, help="continue while a checkpoint is written")
+
+
+@distributed.one_line_errors
+def main() -> None:
+    # The loss does nothing in place to the scores, which is what this warns of.
+    warnings.filterwarnings("ignore", message="FSDP2-wrapped module .* returned a view")
+    args = gpt_training.parse_text_training(__doc__, add_options)
+    if args.plan and not args.plan.is_file():
+        raise BadInput(f"there is no file --plan {args.plan}: write the plan first")
+    if distributed.speaks_first():
+        check_folder(args.checkpoints, "--checkpoints")
+    not_saved = train(args, join())
+    dist.destroy_process_group()
+    if not_saved:
+        raise BadInput(not_saved)
+
+
+if __name__ == "__main__":
+    gpt_training.run_and_exit(main)

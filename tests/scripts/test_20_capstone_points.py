@@ -1,0 +1,355 @@
+"""``workshop capstone``: points for right runs, a sentence for each wrong one."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+from click.testing import CliRunner
+
+from grader.commands.capstone.judge import judge
+from grader.commands.cli import cli
+from tests.scripts.evidence_20_capstone import (
+    EVERY,
+    NUMBERS,
+    OF_PBS,
+    ROOT,
+    start,
+    two_runs,
+    write,
+)
+
+
+def gaps(folder):
+    """Property -> sentence of what is missing."""
+    return {
+        each.name: each.missing for each in judge(folder, ROOT).judged if each.missing
+    }
+
+
+def command(folder):
+    return CliRunner().invoke(cli, ["capstone", str(folder)], prog_name="workshop")
+
+
+def test_two_right_runs_have_all_points(tmp_path):
+    judgement = judge(write(tmp_path / "capstone", two_runs()), ROOT)
+    assert [each.missing for each in judgement.judged if each.missing] == []
+    assert (judgement.points, judgement.broken) == (100, "")
+    done = command(tmp_path / "capstone")
+    assert done.exit_code == 0 and "100 of 100" in done.output
+    assert "The disturbed run is b2." in done.output
+
+
+def test_accounting_of_pbs_is_read_too(tmp_path):
+    runs = two_runs()
+    for run in runs.values():
+        run.accounting, run.status = OF_PBS, "0"
+        run.job += ".server"
+        for facts in run.of("start"):
+            facts["job"] = run.job
+    assert gaps(write(tmp_path / "capstone", runs)) == {}
+
+
+# Wrong runs: as a wrong program, script or plan would leave them
+
+
+def on_one_node(runs):
+    for facts in runs["undisturbed"].of("start"):
+        facts["hosts"] = ["n1"] * 8
+
+
+def no_checkpoint_before_the_loss(runs):
+    run = runs["disturbed"]
+    del run.events[3]
+    again, later = run.of("start")[1], run.of("steps")[1]
+    again["first"] = later["first"] = 0
+    early = run.of("steps")[0]
+    for name in ("losses", "data"):
+        later[name] = early[name][:4] + later[name]
+
+
+def data_from_the_start_again(runs):
+    later = runs["disturbed"].of("steps")[1]
+    later["data"] = [1000 + n for n in range(len(later["data"]))]
+
+
+def every_rank_saves_everything(runs):
+    for run in runs.values():
+        for facts in run.of("checkpoint"):
+            whole = dict.fromkeys(facts["files"], b"w" * 12 * NUMBERS)
+            facts["files"] = whole | {".metadata": b""}
+
+
+def no_optimizer_in_the_checkpoint(runs):
+    for facts in runs["undisturbed"].of("checkpoint"):
+        facts["files"] = {f"__{r}_0.distcp": bytes([r]) * NUMBERS for r in range(4)}
+
+
+def every_save_waits(runs):
+    for facts in runs["undisturbed"].of("start"):
+        facts["save"]["background"] = False
+
+
+def saves_less_often_than_planned(runs):
+    for run in runs.values():
+        for facts in run.of("start"):
+            facts["save"]["every"] = 2 * EVERY
+
+
+def never_saves(runs):
+    run = runs["undisturbed"]
+    run.events = [event for event in run.events if event[0] != "checkpoint"]
+
+
+def leaves_one_checkpoint_out(runs):
+    del runs["undisturbed"].events[5]
+
+
+def another_layout_than_planned(runs):
+    for facts in runs["disturbed"].of("start")[:1]:
+        facts["grid"] = {"data": 2, "tensor": 4}
+
+
+def one_axis_only(runs):
+    for run in runs.values():
+        for facts in run.of("start"):
+            facts["plan"] |= {"data_ranks": 8, "tensor_ranks": 1}
+
+
+def no_plan(runs):
+    for run in runs.values():
+        for facts in run.of("start"):
+            facts["plan"] = {}
+
+
+def predicts_everything_cut(runs):
+    for run in runs.values():
+        for facts in run.of("start"):
+            facts["plan"]["bytes_on_rank_0"] = 4500
+
+
+def in_float32(runs):
+    for facts in runs["disturbed"].of("memory"):
+        facts["dtypes"] = ["torch.float32"]
+
+
+def nobody_switched_a_node_off(runs):
+    other = two_runs()["undisturbed"].events
+    other[0] = start("b2", "8", 4)
+    runs["disturbed"].events, runs["disturbed"].restarts = other, 0
+
+
+def submitted_again_by_hand(runs):
+    runs["disturbed"].of("start")[1]["job"] = "9"
+    runs["disturbed"].job, runs["disturbed"].restarts = "9", 0
+
+
+def waits_for_the_lost_node(runs):
+    run = runs["disturbed"]
+    run.events[4] = start("b2", "8", 4, first=4)
+
+
+def resumes_without_the_optimizer(runs):
+    later = runs["disturbed"].of("steps")[1]
+    later["losses"] = [loss + 0.3 for loss in later["losses"]]
+
+
+def says_nothing_of_the_end(runs):
+    runs["undisturbed"].accounting = ""
+
+
+def success_without_an_end(runs):
+    runs["undisturbed"].events.pop()
+
+
+def fails_at_the_end(runs):
+    runs["disturbed"].state, runs["disturbed"].status = "FAILED", "1:0"
+
+
+def asked_too_early(runs):
+    runs["disturbed"].state = "RUNNING"
+
+
+def accounting_of_another_job(runs):
+    runs["disturbed"].job = "5"
+
+
+def another_program(runs):
+    for facts in runs["disturbed"].of("start"):
+        facts["code"] = {"20_capstone.py": "0" * 64}
+
+
+CHECKPOINTS = "checkpoints sharded, in the background"
+SURVIVED = "survived the loss of a node"
+LAYOUT = "layout as planned, two axes"
+STATUS = "exit status true"
+WRONG = [
+    (on_one_node, "trained on four nodes", "began on one node (n1)"),
+    (no_checkpoint_before_the_loss, SURVIVED, "started from scratch"),
+    (data_from_the_start_again, "each step's data once", "batch of step 0 again"),
+    (every_rank_saves_everything, CHECKPOINTS, "every rank has saved the whole"),
+    (no_optimizer_in_the_checkpoint, CHECKPOINTS, "optimizer state of 100 numbers"),
+    (every_save_waits, CHECKPOINTS, "waited for each save"),
+    (saves_less_often_than_planned, CHECKPOINTS, "saves every 4 steps, and the und"),
+    (never_saves, CHECKPOINTS, "has saved no checkpoint"),
+    (leaves_one_checkpoint_out, CHECKPOINTS, "has no checkpoint-8"),
+    (another_layout_than_planned, LAYOUT, "began with data 2 x tensor 4"),
+    (one_axis_only, LAYOUT, "two or more ranks along each axis"),
+    (no_plan, LAYOUT, "has no plan"),
+    (predicts_everything_cut, "memory as predicted, within 5 %", "predicts 4,500"),
+    (in_float32, "computed in bfloat16", "multiplied in torch.float32"),
+    (nobody_switched_a_node_off, SURVIVED, "was started once"),
+    (submitted_again_by_hand, SURVIVED, "continued by another job"),
+    (waits_for_the_lost_node, "resumed on another layout", "data 4 x tensor 2 all"),
+    (resumes_without_the_optimizer, "loss of the undisturbed run", "From step 4 on"),
+    (says_nothing_of_the_end, STATUS, "accounting.txt is missing"),
+    (success_without_an_end, STATUS, "reports success, but training did not end"),
+    (fails_at_the_end, STATUS, "ended with the exit status 1:0"),
+    (asked_too_early, STATUS, "RUNNING in accounting.txt"),
+    (accounting_of_another_job, STATUS, "of another job than 8"),
+    (another_program, "both runs by the program that is here", "another src/20_cap"),
+]
+
+
+@pytest.mark.parametrize(
+    ("change", "name", "words"), WRONG, ids=lambda x: getattr(x, "__name__", "")
+)
+def test_wrong_run_gets_its_sentence(change, name, words, tmp_path):
+    runs = two_runs()
+    change(runs)
+    found = gaps(write(tmp_path / "capstone", runs))
+    assert words in found.get(name, "nothing"), found
+    done = command(tmp_path / "capstone")
+    assert done.exit_code == 1 and f"- {found[name]}" in done.output
+
+
+def test_a_wrong_run_loses_no_other_points_than_it_must(tmp_path):
+    """What goes wrong once is told once; only these wrong runs lack more."""
+    several = {
+        no_checkpoint_before_the_loss,
+        saves_less_often_than_planned,
+        never_saves,
+        one_axis_only,
+        no_plan,
+        nobody_switched_a_node_off,
+        success_without_an_end,
+    }
+    for number, (change, name, _) in enumerate(WRONG):
+        runs = two_runs()
+        change(runs)
+        found = gaps(write(tmp_path / str(number), runs))
+        assert change in several or set(found) == {name}, (change.__name__, found)
+
+
+# Evidence that is incomplete, or not what the runs left
+
+
+def test_one_run_alone_is_judged_as_far_as_it_goes(tmp_path):
+    runs = two_runs()
+    del runs["disturbed"]
+    found = gaps(write(tmp_path / "capstone", runs))
+    assert set(found.values()) == {"There is no disturbed run yet."}
+
+
+def test_no_evidence_is_bad_input(tmp_path):
+    done = command(tmp_path)
+    assert done.exit_code == 2
+    assert "undisturbed/manifest.jsonl" in done.output + done.stderr
+
+
+def change_line(folder, number, old, new):
+    path = folder / "disturbed" / "manifest.jsonl"
+    lines = path.read_text().splitlines()
+    assert old in lines[number]
+    lines[number] = lines[number].replace(old, new)
+    path.write_text("\n".join(lines) + "\n")
+
+
+def a_loss(folder):
+    change_line(folder, 2, "4.9", "4.8")
+
+
+def the_last_line(folder):
+    change_line(folder, -1, "3.8", "3.7")
+
+
+def a_line_taken_out(folder):
+    path = folder / "disturbed" / "manifest.jsonl"
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join(lines[:3] + lines[4:]) + "\n")
+
+
+def a_checkpoint_of_another_run(folder):
+    for name in ("disturbed", "undisturbed"):
+        shutil.rmtree(folder / name / "checkpoint-4")
+    saved = folder / "disturbed" / "checkpoint-8"
+    shutil.copytree(saved, folder / "disturbed" / "checkpoint-4")
+    shutil.copytree(saved, folder / "undisturbed" / "checkpoint-4")
+
+
+def no_checkpoint_any_more(folder):
+    shutil.rmtree(folder / "disturbed" / "checkpoint-12")
+
+
+def a_manifest_of_another_run(folder):
+    source, target = (folder / name / "manifest.jsonl" for name in folder_names(folder))
+    shutil.copy(source, target)
+
+
+def the_same_run_twice(folder):
+    source, target = (folder / name for name in folder_names(folder))
+    shutil.rmtree(target)
+    shutil.copytree(source, target)
+
+
+def not_a_line(folder):
+    change_line(folder, 1, '"numbers": 100', '"numbers": "many"')
+
+
+def folder_names(folder):
+    return sorted((path.name for path in folder.iterdir()), reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("edit", "words"),
+    [
+        (a_loss, "Line 3 of disturbed/manifest.jsonl was changed after the run"),
+        (the_last_line, "disturbed/log.txt doesn't have the hash of the last line"),
+        (a_line_taken_out, "lines are missing before line 4"),
+        (a_checkpoint_of_another_run, "is not the file that the run has saved"),
+        (no_checkpoint_any_more, "disturbed has no checkpoint-12/"),
+        (a_manifest_of_another_run, "disturbed/log.txt doesn't have the hash"),
+        (the_same_run_twice, "The two folders hold the same run, one of them copied"),
+        (not_a_line, "Line 2 of disturbed/manifest.jsonl is not a line"),
+    ],
+    ids=lambda x: getattr(x, "__name__", ""),
+)
+def test_edited_evidence_is_noticed_and_gets_no_points(edit, words, tmp_path):
+    folder = write(tmp_path / "capstone", two_runs())
+    edit(folder)
+    judgement = judge(folder, ROOT)
+    assert words in judgement.broken and judgement.points == 0
+    done = command(folder)
+    assert done.exit_code == 1 and words in done.output
+    assert "Nothing is judged" in done.output
+
+
+def test_resuming_from_other_files_than_were_saved_is_noticed(tmp_path):
+    runs = two_runs()
+    runs["disturbed"].of("start")[1]["resumed"] = {"__0_0.distcp": [1, "0" * 64]}
+    judgement = judge(write(tmp_path / "capstone", runs), ROOT)
+    assert "resumed from a checkpoint-4 with other files" in judgement.broken
+
+
+def test_values_of_the_wrong_kind_are_one_sentence(tmp_path):
+    runs = two_runs()
+    runs["undisturbed"].of("memory")[0]["held"] = ["much"]
+    judgement = judge(write(tmp_path / "capstone", runs), ROOT)
+    assert "has values that the program doesn't write" in judgement.broken
+
+
+def test_a_manifest_of_two_runs_is_noticed(tmp_path):
+    runs = two_runs()
+    runs["disturbed"].of("start")[1]["run"] = "c3"
+    judgement = judge(write(tmp_path / "capstone", runs), ROOT)
+    assert "is put together from different runs" in judgement.broken
