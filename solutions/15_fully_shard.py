@@ -1,7 +1,6 @@
 """Shard a model that no rank has memory for, and train it in bfloat16.
 
-Use PyTorch's own FSDP. The model has a list of equal ``blocks`` and some other layers.
-This is what training needs:
+Use PyTorch's own FSDP. The model has a list of ``blocks``, and other layers.
 
 * Each of ``model.blocks`` is sharded as a group of its own, and the rest of the model
   is the group of the root.

@@ -9,8 +9,6 @@ The job also saves a distributed checkpoint, and a job with other nodes, say 3 o
 ranks, continues from it as if nothing had happened. The training state is the model,
 the optimizer, and the scheduler of its learning rate.
 
-Use ``init_device_mesh``, ``fully_shard`` and ``torch.distributed.checkpoint`` here.
-
     workshop check 16_mesh_api
 
 The page is docs/lessons/16_two_dimensions.rst.
