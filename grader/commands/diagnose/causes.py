@@ -1,0 +1,122 @@
+"""What may have caused it: rules of error texts, and how sure they are.
+
+The rules are ``causes.toml`` beside this file, and the failure gallery's entries.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader.commands.diagnose.first import First, is_consequence
+from grader.commands.diagnose.logs import Line, Log
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib  # pyright: ignore[reportMissingImports]
+
+GALLERY = "src/gallery/catalog.toml"
+PAGE = "docs/lessons/19_when_it_breaks.rst"
+SURE = 3
+# Warnings that healthy runs print, too: they prove nothing
+WARNING = re.compile(r"^\s*\[W[\d\s:.]|^W\d{4} |Warning: |^WARNING|NCCL INFO ")
+
+
+@dataclass(frozen=True)
+class Cause:
+    """A rule: these messages, this cause."""
+
+    name: str
+    title: str
+    cure: str
+    read: str
+    messages: tuple[re.Pattern[str], ...]
+    weight: int = SURE
+    explains: tuple[str, ...] = ()
+    in_gallery: bool = False
+
+
+@dataclass(frozen=True)
+class Found:
+    """A cause, the line that shows it, and how sure that is."""
+
+    cause: Cause
+    line: Line
+    weight: int
+    by_first: bool  # the rank that failed first wrote it
+
+
+def load(root: Path) -> list[Cause]:
+    """The gallery's entries, each with the messages of its name here, then the rest."""
+    own = (Path(__file__).parent / "causes.toml").read_text(encoding="utf-8")
+    rules = {rule["name"]: rule for rule in tomllib.loads(own)["cause"]}
+    catalog = root / GALLERY
+    text = catalog.read_text(encoding="utf-8") if catalog.is_file() else ""
+    causes = []
+    for entry in tomllib.loads(text).get("failure", []):
+        rule = rules.pop(entry["name"], {})
+        messages = [*entry.get("messages", []), *rule.get("messages", [])]
+        where = f"{PAGE}, failure-{entry['name']}"
+        one = rule | entry | {"messages": messages, "read": where}
+        causes.append(make_cause(one, in_gallery=True))
+    return causes + [make_cause(rule) for rule in rules.values()]
+
+
+def make_cause(rule: dict, in_gallery: bool = False) -> Cause:
+    return Cause(
+        rule["name"],
+        rule["title"].rstrip("."),
+        rule["cure"],
+        rule["read"],
+        tuple(re.compile(message) for message in rule["messages"]),
+        rule.get("weight", SURE),
+        tuple(rule.get("explains", [])),
+        in_gallery,
+    )
+
+
+def candidates(causes: list[Cause], log: Log, first: First | None) -> list[Found]:
+    """What the log shows, likeliest first; without what another one explains."""
+    suspects = first.ranks if first else ()
+    spoken = list(utterances(log))
+    found = [f for cause in causes if (f := search(cause, spoken, suspects))]
+    explained = {name for f in found for name in f.cause.explains}
+    left = [f for f in found if f.cause.name not in explained]
+    return sorted(left, key=lambda f: (-f.weight, not f.by_first))
+
+
+def utterances(log: Log):
+    """(its lines, one text of them) of each rank and of what no rank is known for."""
+    by_rank: dict[int | None, list[Line]] = {}
+    for line in log.lines:
+        if not WARNING.search(line.text):
+            by_rank.setdefault(line.rank, []).append(line)
+    for file in log.error_files:
+        rows = file.message.splitlines() or [""]
+        by_rank.setdefault(file.rank, []).extend(
+            Line(file.place, file.rank, row) for row in rows
+        )
+    for lines in by_rank.values():
+        yield lines, "\n".join(line.text for line in lines)
+
+
+def search(cause: Cause, spoken: list, suspects: tuple[int, ...]) -> Found | None:
+    """Where the cause shows, best in what a suspect wrote."""
+    best = None
+    for lines, text in spoken:
+        for message in cause.messages:
+            match = message.search(text)
+            if not match:
+                continue
+            line = lines[text.count("\n", 0, match.start())]
+            weight = min(cause.weight, 2 if is_consequence(line.text) else SURE)
+            found = Found(cause, line, weight, line.rank in suspects)
+            if best is None or (found.weight, found.by_first) > (
+                best.weight,
+                best.by_first,
+            ):
+                best = found
+    return best
