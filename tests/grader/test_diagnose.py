@@ -190,3 +190,41 @@ def test_bad_input_is_one_sentence_that_names_it(tmp_path, name):
     result = workshop(ROOT, "diagnose", str(tmp_path / name))
     assert result.returncode == 2 and result.stdout == ""
     assert len(result.stderr.splitlines()) == 1 and name in result.stderr
+
+
+# -- the gallery's own logs ---------------------------------------------------------
+GALLERY = tomllib.loads((ROOT / "src/gallery/catalog.toml").read_text(encoding="utf-8"))
+ENTRIES = [entry for entry in GALLERY["failure"] if entry.get("messages")]
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry["name"])
+def test_log_of_the_gallery_is_recognized(entry):
+    log = read_logs([str(ROOT / f"docs/transcripts/19_{entry['name']}.txt")])
+    found = candidates(load(ROOT), log, first_failed(log))
+    sure = named(found)
+    listed = [sure] if sure else found[:2]
+    names = {name for each in listed for name in (each.cause.name, *each.cause.gallery)}
+    assert entry["name"] in names
+
+
+WAITS = """\
+[rank{0}]:   File "train.py", line {1}, in step
+[rank{0}]:     {2}
+[rank{0}]:   File "site-packages/torch/distributed/c10d_logger.py", line 83, in f
+[rank{0}]: RuntimeError: [buffer.cc:78] Timed out waiting 3000ms for recv operation
+"""
+
+
+def test_ranks_that_wait_in_different_lines_are_told_where(tmp_path):
+    calls = [(0, 13, "dist.all_reduce(loss)"), (1, 15, "dist.barrier()")]
+    log = written(tmp_path, "".join(WAITS.format(*call) for call in calls))
+    assert first_failed(log).ranks == ()
+    told, sure = diagnose(log, ROOT)
+    assert sure
+    for _, number, call in calls:
+        assert any(f"train.py:{number} {call}" in line for line in told)
+
+
+def test_ranks_that_wait_in_the_same_line_leave_the_cause_open(tmp_path):
+    text = "".join(WAITS.format(rank, 13, "dist.barrier()") for rank in range(2))
+    assert not diagnose(written(tmp_path, text), ROOT)[1]

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from grader.commands.diagnose.first import First, is_consequence
 from grader.commands.diagnose.logs import Line, Log
+from grader.commands.diagnose.waiting import differ, waiting_lines
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -20,7 +21,8 @@ else:
 
 GALLERY = "src/gallery/catalog.toml"
 PAGE = "docs/lessons/19_when_it_breaks.rst"
-SURE = 3
+SURE, HINT = 3, 1
+OF_LINES = "different_lines"  # the cause that the ranks' tracebacks show together
 # Warnings that healthy runs print, too: they prove nothing
 WARNING = re.compile(r"^\s*\[W[\d\s:.]|^W\d{4} |Warning: |^WARNING|NCCL INFO ")
 
@@ -36,15 +38,15 @@ class Cause:
     messages: tuple[re.Pattern[str], ...]
     weight: int = SURE
     explains: tuple[str, ...] = ()
-    in_gallery: bool = False
+    gallery: tuple[str, ...] = ()  # entries that show it
 
 
 @dataclass(frozen=True)
 class Found:
-    """A cause, the line that shows it, and how sure that is."""
+    """A cause, the lines that show it, and how sure that is."""
 
     cause: Cause
-    line: Line
+    lines: tuple[Line, ...]
     weight: int
     by_first: bool  # the rank that failed first wrote it
 
@@ -60,12 +62,12 @@ def load(root: Path) -> list[Cause]:
         rule = rules.pop(entry["name"], {})
         messages = [*entry.get("messages", []), *rule.get("messages", [])]
         where = f"{PAGE}, failure-{entry['name']}"
-        one = rule | entry | {"messages": messages, "read": where}
-        causes.append(make_cause(one, in_gallery=True))
+        own = {"messages": messages, "read": where, "gallery": [entry["name"]]}
+        causes.append(make_cause(rule | entry | own))
     return causes + [make_cause(rule) for rule in rules.values()]
 
 
-def make_cause(rule: dict, in_gallery: bool = False) -> Cause:
+def make_cause(rule: dict) -> Cause:
     return Cause(
         rule["name"],
         rule["title"].rstrip("."),
@@ -74,7 +76,7 @@ def make_cause(rule: dict, in_gallery: bool = False) -> Cause:
         tuple(re.compile(message) for message in rule["messages"]),
         rule.get("weight", SURE),
         tuple(rule.get("explains", [])),
-        in_gallery,
+        tuple(rule.get("gallery", [])),
     )
 
 
@@ -83,6 +85,7 @@ def candidates(causes: list[Cause], log: Log, first: First | None) -> list[Found
     suspects = first.ranks if first else ()
     spoken = list(utterances(log))
     found = [f for cause in causes if (f := search(cause, spoken, suspects))]
+    found += [f for cause in causes if (f := by_lines(cause, log))]
     explained = {name for f in found for name in f.cause.explains}
     left = [f for f in found if f.cause.name not in explained]
     return sorted(left, key=lambda f: (-f.weight, not f.by_first))
@@ -112,11 +115,21 @@ def search(cause: Cause, spoken: list, suspects: tuple[int, ...]) -> Found | Non
             if not match:
                 continue
             line = lines[text.count("\n", 0, match.start())]
-            weight = min(cause.weight, 2 if is_consequence(line.text) else SURE)
-            found = Found(cause, line, weight, line.rank in suspects)
+            weight = HINT if cause.gallery and is_consequence(line.text) else SURE
+            weight = min(cause.weight, weight)
+            found = Found(cause, (line,), weight, line.rank in suspects)
             if best is None or (found.weight, found.by_first) > (
                 best.weight,
                 best.by_first,
             ):
                 best = found
     return best
+
+
+def by_lines(cause: Cause, log: Log) -> Found | None:
+    """Ranks that wait in different lines of the program."""
+    waits = waiting_lines(log) if cause.name == OF_LINES else {}
+    if not differ(waits):
+        return None
+    lines = {line.text: line for line in reversed(waits.values())}
+    return Found(cause, tuple(reversed(lines.values())), cause.weight, True)

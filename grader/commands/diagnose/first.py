@@ -162,7 +162,7 @@ def by_root(seen: Seen, log: Log) -> First | None:
     if lost and (others or killed):
         why = f"torchrun noticed rank {root} first, but that one only lost its partner"
         return First((others or killed)[:1], why)
-    if ended:
+    if lost:
         return None
     return First((root,), "torchrun saw it fail first: it is the Root Cause")
 
@@ -205,7 +205,8 @@ def by_silence(seen: Seen, log: Log) -> First | None:
         return None
     silent = tuple(sorted((seen.ranks | set(range(max(waited)))) - waited))
     if not silent:
-        return None
+        why = f"{listed(sorted(waited))} all waited, or lost a partner that had waited"
+        return First((), why)
     why = (
         f"no error of it in the log, while {listed(sorted(waited))} lost or awaited it"
     )

@@ -24,6 +24,7 @@ ERROR = re.compile(
 )
 PROMPT = re.compile(r"^\$ ")  # a command that somebody typed
 LONGEST = 160  # characters of a quoted line
+MOST_LINES = 4
 
 
 def diagnose(log: Log, root: Path) -> tuple[list[str], bool]:
@@ -55,27 +56,26 @@ def named(found: list[Found]) -> Found | None:
 def tell_first(first: First | None) -> list[str]:
     if first is None:
         return ["First failed: the log doesn't tell"]
+    if not first.ranks:
+        return [f"First failed: none of them by itself ({first.reason})"]
     head = "First failed" if first.sure else "Suspect"
     return [f"{head}: {listed(first.ranks)} ({first.reason})"]
 
 
 def tell(found: Found) -> list[str]:
     cause = found.cause
-    lines = [
-        f"Cause: {cause.title}",
-        f"    {quote(found.line)}",
-        f"Cure: {cause.cure}",
-        f"Read: {cause.read}",
-    ]
-    if cause.in_gallery:
-        lines.append(f"See it fail here: python src/19_gallery.py {cause.name}")
+    lines = [f"Cause: {cause.title}"]
+    lines += [f"    {quote(line)}" for line in found.lines[:MOST_LINES]]
+    lines += [f"Cure: {cause.cure}", f"Read: {cause.read}"]
+    if cause.gallery:
+        lines.append(f"See it fail here: python src/19_gallery.py {cause.gallery[0]}")
     return lines
 
 
 def tell_unsure(found: list[Found]) -> list[str]:
     lines = ["Not sure of the cause. It looks like:"]
     for each in found[:2]:
-        lines += [f"  - {each.cause.title}", f"    {quote(each.line)}"]
+        lines += [f"  - {each.cause.title}", f"    {quote(each.lines[0])}"]
         lines.append(f"    Read: {each.cause.read}")
     return lines
 
