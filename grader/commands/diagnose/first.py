@@ -169,7 +169,7 @@ def by_root(seen: Seen, log: Log) -> First | None:
 
 def by_own(seen: Seen, log: Log) -> First | None:
     """Ranks with an error of their own."""
-    if not seen.own and seen.agent:
+    if not seen.own and seen.agent and seen.agent[0] not in seen.lost:
         rank, code = seen.agent
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
         why = (
