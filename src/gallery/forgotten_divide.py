@@ -30,6 +30,8 @@ loss = train(slice(rank, None, ranks), ranks)
 if rank == 0:
     alone = train(slice(None), 1)
     verdict = "the same" if abs(loss - alone) < 1e-6 else "NOT the same"
-    print(f"loss after {STEPS} steps: {ranks} ranks {loss:.4f}, one process {alone:.4f}")
+    print(
+        f"loss after {STEPS} steps: {ranks} ranks {loss:.4f}, one process {alone:.4f}"
+    )
     print(f"{verdict} training run")
 dist.destroy_process_group()

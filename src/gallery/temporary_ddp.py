@@ -1,4 +1,4 @@
-"""A DDP object that is made for one forward pass is gone before backward: no average."""
+"""A DDP object that is made for one forward pass averages nothing."""
 
 import torch
 import torch.distributed as dist
