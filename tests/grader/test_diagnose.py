@@ -194,7 +194,9 @@ def test_bad_input_is_one_sentence_that_names_it(tmp_path, name):
 
 # -- the gallery's own logs ---------------------------------------------------------
 GALLERY = tomllib.loads((ROOT / "src/gallery/catalog.toml").read_text(encoding="utf-8"))
-ENTRIES = [entry for entry in GALLERY["failure"] if entry.get("messages")]
+ENTRIES = [
+    e for e in GALLERY["failure"] if e.get("messages") and e["symptom"] != "is slow"
+]
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry["name"])
@@ -203,8 +205,7 @@ def test_log_of_the_gallery_is_recognized(entry):
     found = candidates(load(ROOT), log, first_failed(log))
     sure = named(found)
     listed = [sure] if sure else found[:2]
-    names = {name for each in listed for name in (each.cause.name, *each.cause.gallery)}
-    assert entry["name"] in names
+    assert entry["name"] in {name for each in listed for name in each.cause.gallery}
 
 
 WAITS = """\

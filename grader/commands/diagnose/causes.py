@@ -21,10 +21,13 @@ else:
 
 GALLERY = "src/gallery/catalog.toml"
 PAGE = "docs/lessons/19_when_it_breaks.rst"
-SURE, HINT = 3, 1
+SURE, MAYBE, HINT = 3, 2, 1
+QUIET = ("is slow", "runs and is wrong")
 OF_LINES = "different_lines"  # the cause that the ranks' tracebacks show together
 # Warnings that healthy runs print, too: they prove nothing
-WARNING = re.compile(r"^\s*\[W[\d\s:.]|^W\d{4} |Warning: |^WARNING|NCCL INFO ")
+WARNING = re.compile(
+    r"^\s*\[W[\d\s:.]|^W\d{4} |Warning: |^WARNING|NCCL INFO |^Setting OMP_NUM"
+)
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,7 @@ class Cause:
     cure: str
     read: str
     messages: tuple[re.Pattern[str], ...]
+    maybe: tuple[re.Pattern[str], ...] = ()  # messages that have other causes, too
     weight: int = SURE
     explains: tuple[str, ...] = ()
     gallery: tuple[str, ...] = ()  # entries that show it
@@ -52,19 +56,26 @@ class Found:
 
 
 def load(root: Path) -> list[Cause]:
-    """The gallery's entries, each with the messages of its name here, then the rest."""
+    """The rules of causes.toml, then the gallery's entries that none of them shows."""
     own = (Path(__file__).parent / "causes.toml").read_text(encoding="utf-8")
-    rules = {rule["name"]: rule for rule in tomllib.loads(own)["cause"]}
+    rules = tomllib.loads(own)["cause"]
+    shown = {name for rule in rules for name in rule.get("gallery", [])}
     catalog = root / GALLERY
     text = catalog.read_text(encoding="utf-8") if catalog.is_file() else ""
-    causes = []
-    for entry in tomllib.loads(text).get("failure", []):
-        rule = rules.pop(entry["name"], {})
-        messages = [*entry.get("messages", []), *rule.get("messages", [])]
-        where = f"{PAGE}, failure-{entry['name']}"
-        own = {"messages": messages, "read": where, "gallery": [entry["name"]]}
-        causes.append(make_cause(rule | entry | own))
-    return causes + [make_cause(rule) for rule in rules.values()]
+    entries = tomllib.loads(text).get("failure", [])
+    names = {entry["name"] for entry in entries}
+    for rule in rules:
+        rule["gallery"] = [name for name in rule.get("gallery", []) if name in names]
+    for entry in entries:
+        if entry["name"] not in shown and entry.get("messages"):
+            rules.append(from_gallery(entry))
+    return [make_cause(rule) for rule in rules]
+
+
+def from_gallery(entry: dict) -> dict:
+    """Its messages prove a crash; of what is slow or wrong they are only a hint."""
+    weight = HINT if entry["symptom"] in QUIET else SURE
+    return entry | {"read": PAGE, "gallery": [entry["name"]], "weight": weight}
 
 
 def make_cause(rule: dict) -> Cause:
@@ -73,10 +84,11 @@ def make_cause(rule: dict) -> Cause:
         rule["title"].rstrip("."),
         rule["cure"],
         rule["read"],
-        tuple(re.compile(message) for message in rule["messages"]),
+        tuple(re.compile(message) for message in rule.get("messages", [])),
+        tuple(re.compile(message) for message in rule.get("maybe", [])),
         rule.get("weight", SURE),
         tuple(rule.get("explains", [])),
-        tuple(rule.get("gallery", [])),
+        tuple(rule["gallery"]),
     )
 
 
@@ -108,22 +120,17 @@ def utterances(log: Log):
 
 def search(cause: Cause, spoken: list, suspects: tuple[int, ...]) -> Found | None:
     """Where the cause shows, best in what a suspect wrote."""
-    best = None
+    rules = [(message, cause.weight) for message in cause.messages]
+    rules += [(message, MAYBE) for message in cause.maybe]
+    found = []
     for lines, text in spoken:
-        for message in cause.messages:
-            match = message.search(text)
-            if not match:
-                continue
-            line = lines[text.count("\n", 0, match.start())]
-            weight = HINT if cause.gallery and is_consequence(line.text) else SURE
-            weight = min(cause.weight, weight)
-            found = Found(cause, (line,), weight, line.rank in suspects)
-            if best is None or (found.weight, found.by_first) > (
-                best.weight,
-                best.by_first,
-            ):
-                best = found
-    return best
+        for message, weight in rules:
+            if match := message.search(text):
+                line = lines[text.count("\n", 0, match.start())]
+                if cause.gallery and is_consequence(line.text):
+                    weight = HINT
+                found.append(Found(cause, (line,), weight, line.rank in suspects))
+    return max(found, key=lambda f: (f.weight, f.by_first), default=None)
 
 
 def by_lines(cause: Cause, log: Log) -> Found | None:

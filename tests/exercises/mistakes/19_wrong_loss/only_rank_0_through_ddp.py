@@ -1,0 +1,13 @@
+# hang: rank 0
+for epoch in range(epochs):
+    sampler.set_epoch(epoch)
+    total = torch.zeros(2, dtype=torch.float64)
+    for images, labels in loader:
+        optimizer.zero_grad()
+        network = model if dist.get_rank() else ddp_model
+        loss = F.cross_entropy(network(images), labels)
+        loss.backward()
+        optimizer.step()
+        total += torch.tensor([loss.item() * len(labels), len(labels)])
+    dist.all_reduce(total)
+    history.append(float(total[0] / total[1]))
