@@ -49,7 +49,8 @@ def train(
             loss = F.cross_entropy(model(images), labels)
             loss.backward()
             optimizer.step()
-            total += torch.tensor([loss.item() * len(labels), len(labels)])
+            total[0] += loss.item() * len(labels)
+            total[1] += len(labels)
         dist.all_reduce(total)
         history.append(float(total[0] / total[1]))
     return history

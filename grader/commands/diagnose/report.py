@@ -19,9 +19,7 @@ from grader.commands.diagnose.first import (
 )
 from grader.commands.diagnose.logs import Line, Log
 
-ERROR = re.compile(
-    r"\berror\b|\bfailed\b|\bfatal\b|\bKilled\b|Traceback", re.IGNORECASE
-)
+ERROR = re.compile(r"(?i:\b(?:error|failed|fatal)\b)|\bKilled\b|Traceback")
 PROMPT = re.compile(r"^\$ ")  # a command that somebody typed
 LONGEST = 160  # characters of a quoted line
 MOST_LINES = 4

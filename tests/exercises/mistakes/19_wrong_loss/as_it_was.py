@@ -7,6 +7,7 @@ for epoch in range(epochs):
         loss = F.cross_entropy(model(images), labels)
         loss.backward()
         optimizer.step()
-        total += torch.tensor([loss.item() * len(labels), len(labels)])
+        total[0] += loss.item() * len(labels)
+        total[1] += len(labels)
     dist.all_reduce(total)
     history.append(float(total[0] / total[1]))

@@ -8,6 +8,7 @@ for epoch in range(epochs):
         dist.all_reduce(loss.detach(), op=dist.ReduceOp.AVG)
         loss.backward()
         optimizer.step()
-        total += torch.tensor([loss.item() * len(labels), len(labels)])
+        total[0] += loss.item() * len(labels)
+        total[1] += len(labels)
     dist.all_reduce(total)
     history.append(float(total[0] / total[1]))

@@ -7,7 +7,8 @@ for epoch in range(epochs):
         loss = F.cross_entropy(model(images), labels)
         loss.backward()
         optimizer.step()
-        total += torch.tensor([loss.item() * len(labels), len(labels)])
+        total[0] += loss.item() * len(labels)
+        total[1] += len(labels)
     for parameter in model.parameters():
         dist.all_reduce(parameter.data, op=dist.ReduceOp.AVG)
     dist.all_reduce(total)

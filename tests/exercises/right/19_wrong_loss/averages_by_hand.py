@@ -9,6 +9,7 @@ for epoch in range(epochs):
         for parameter in model.parameters():
             dist.all_reduce(parameter.grad, op=dist.ReduceOp.AVG)
         optimizer.step()
-        total += torch.tensor([loss.item() * len(labels), len(labels)])
+        total[0] += loss.item() * len(labels)
+        total[1] += len(labels)
     dist.all_reduce(total)
     history.append(float(total[0] / total[1]))
