@@ -29,7 +29,9 @@ ROOT = re.compile(r"Root Cause \(first observed failure\)")
 BLOCK_RANK = re.compile(r"^\s+rank\s*: (\d+) \(local_rank: \d+\)")
 BLOCK_CODE = re.compile(r"^\s+exitcode\s*: (-?\d+)")
 AGENT = re.compile(r"failed \(exitcode: (-?\d+)\) local_rank: (\d+)")
-SPAWN = re.compile(r"[Pp]rocess (\d+) terminated with (signal \w+|exit code \d+)")
+SPAWN = re.compile(
+    r"(?:Process|process) (\d+) terminated with (?:signal \w+|exit code \d+)"
+)
 SPAWN_RAISED = re.compile(r"^-- Process (\d+) terminated with the following error")
 STEP = re.compile(r"^srun: error: \S+: task (\d+): (.*)")
 MISSED = re.compile(r"Ranks? ([\d, ]+) failed to pass monitoredBarrier")
