@@ -32,7 +32,7 @@ LEFT_OUT = (
     re.compile(r"^W\d{4} .*torch/distributed/run\.py.*\n", re.M),
     re.compile(
         r"^[WE]\d{4} .*/(?:multiprocessing/api|agent/server/api)\.py.*\n"
-        r"(?:.*\n)*={60,}\n(?=(?:\[exit status \d+\])?\Z)",
+        r"(?:.*\n)*={40,}\n(?=(?:\[exit status \d+\])?\Z)",
         re.M,
     ),
 )
