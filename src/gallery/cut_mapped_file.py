@@ -1,4 +1,4 @@
-"""A worker reads a mapped file, while another job writes it again from the start."""
+"""A worker reads a mapped file while another job writes it again."""
 
 import tempfile
 from pathlib import Path
@@ -21,7 +21,7 @@ class Blocks(Dataset):
 
 
 def prepare(path: Path, tokens: int) -> None:
-    """Write the file: what has mapped it finds it as long as it is at that moment."""
+    """Write over the file: a process that has mapped it sees it shrink at once."""
     path.write_bytes(bytes(4 * tokens))
 
 

@@ -1,4 +1,4 @@
-"""Each process that mp.spawn starts imports this file, and so would start more."""
+"""Each process that mp.spawn starts imports this file, and would start its own."""
 
 import torch.multiprocessing as mp
 

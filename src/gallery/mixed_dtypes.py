@@ -1,4 +1,4 @@
-"""One rank's float64 meets the others' float32 in an all-reduce."""
+"""One rank passes float64 to an all-reduce, and the other passes float32."""
 
 import torch
 import torch.distributed as dist

@@ -1,4 +1,4 @@
-"""Two all-reduces in another order on one rank add a loss to a count, silently."""
+"""Two all-reduces in another order on one rank add a loss to a count."""
 
 import torch
 import torch.distributed as dist

@@ -1,4 +1,4 @@
-"""Each tensor from a DataLoader's worker that is kept is an open file."""
+"""Every tensor you keep from a DataLoader's worker is an open file."""
 
 import resource
 

@@ -1,4 +1,4 @@
-"""Each rank counts the words of its own data, and makes its model as large."""
+"""Each rank sizes its model by the words in its own text."""
 
 import torch
 import torch.distributed as dist

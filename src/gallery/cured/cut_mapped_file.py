@@ -1,4 +1,4 @@
-"""A worker reads a mapped file, which another job replaces and never cuts."""
+"""A worker reads a mapped file, and another job puts a new one in its place."""
 
 import tempfile
 from pathlib import Path
@@ -21,7 +21,7 @@ class Blocks(Dataset):
 
 
 def prepare(path: Path, tokens: int) -> None:
-    """Write another file and give it the name; what is mapped stays as it was."""
+    """Write a new file, then rename it: whoever mapped the old one keeps that."""
     new = path.with_suffix(".new")
     new.write_bytes(bytes(4 * tokens))
     new.replace(path)

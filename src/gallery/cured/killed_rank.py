@@ -1,4 +1,4 @@
-"""One rank reads a file in parts, and never holds more than its job asked for."""
+"""One rank reads a file in parts, and never holds more than its job may."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ RANKS, FILE, ALLOWED = 2, 40_000_000, 10_000_000  # bytes
 
 
 def read(size: int) -> torch.Tensor:
-    """Play the kernel, which kills who holds more memory than the job asked for."""
+    """Play the kernel, which kills a process that takes more than its job asked for."""
     if size > ALLOWED:
         os.kill(os.getpid(), signal.SIGKILL)
     return torch.ones(size, dtype=torch.uint8)

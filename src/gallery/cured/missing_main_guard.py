@@ -1,4 +1,4 @@
-"""Only the process that was started by hand starts others."""
+"""Only the process that you start yourself starts others."""
 
 import torch.multiprocessing as mp
 

@@ -1,4 +1,4 @@
-"""All ranks bring the same dtype to an all-reduce."""
+"""All ranks pass the same dtype to an all-reduce."""
 
 import torch
 import torch.distributed as dist

@@ -1,4 +1,4 @@
-"""A copy of what a worker sent closes the file that it came in."""
+"""A copy of what a worker sent lets go of the file that it arrived in."""
 
 import resource
 

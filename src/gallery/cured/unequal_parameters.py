@@ -1,4 +1,4 @@
-"""All ranks make a model for the words of all ranks."""
+"""Each rank sizes its model by the words in the texts of all ranks."""
 
 import torch
 import torch.distributed as dist

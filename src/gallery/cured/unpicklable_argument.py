@@ -1,4 +1,4 @@
-"""mp.spawn sends a function of the module by its name."""
+"""mp.spawn pickles a function at the top level of a module by its name."""
 
 import torch
 import torch.multiprocessing as mp
