@@ -12,7 +12,7 @@ from pathlib import Path
 
 from grader.commands.diagnose.first import First, is_consequence
 from grader.commands.diagnose.logs import Line, Log
-from grader.commands.diagnose.waiting import differ, waiting_lines
+from grader.commands.diagnose.waiting import all_send, differ, waiting_lines
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -23,7 +23,8 @@ GALLERY = "src/gallery/catalog.toml"
 PAGE = "docs/lessons/19_when_it_breaks.rst"
 SURE, MAYBE, HINT = 3, 2, 1
 QUIET = ("is slow", "runs and is wrong")
-OF_LINES = "different_lines"  # the cause that the ranks' tracebacks show together
+# causes that the tracebacks of all ranks show together
+OF_LINES = {"different_lines": differ, "all_send": all_send}
 # Warnings that healthy runs print, too: they prove nothing
 WARNING = re.compile(
     r"^\s*\[W[\d\s:.]|^W\d{4} |Warning: |^WARNING|NCCL INFO |^Setting OMP_NUM"
@@ -134,9 +135,10 @@ def search(cause: Cause, spoken: list, suspects: tuple[int, ...]) -> Found | Non
 
 
 def by_lines(cause: Cause, log: Log) -> Found | None:
-    """Ranks that wait in different lines of the program."""
-    waits = waiting_lines(log) if cause.name == OF_LINES else {}
-    if not differ(waits):
+    """What the lines show in which the ranks wait: all send, or they differ."""
+    shows = OF_LINES.get(cause.name)
+    waits = waiting_lines(log) if shows else {}
+    if not shows or not shows(waits):
         return None
     lines = {line.text: line for line in reversed(waits.values())}
     return Found(cause, tuple(reversed(lines.values())), cause.weight, True)

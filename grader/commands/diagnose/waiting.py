@@ -11,6 +11,7 @@ FRAME = re.compile(r'^\s+File "([^"]+)", line (\d+), in ')
 LIBRARY = re.compile(
     r"(?:site|dist)-packages/|/lib/python|^<|(?:^|/)torch/|bin/torchrun"
 )
+SEND = re.compile(r"\bsend\(")
 TIMED_OUT = re.compile(r"Timed out waiting \d+ ?ms for")
 
 
@@ -42,3 +43,7 @@ def waiting_lines(log: Log) -> dict[int, Line]:
 
 def differ(waits: dict[int, Line]) -> bool:
     return len({line.text for line in waits.values()}) > 1
+
+
+def all_send(waits: dict[int, Line]) -> bool:
+    return len(waits) > 1 and all(SEND.search(line.text) for line in waits.values())
