@@ -32,6 +32,7 @@ extensions = [
     "definitions",
     "differences",
     "exercise",
+    "gallery",
     "inline_figures",
     "lean_styles",
     "lesson_numbers",

@@ -16,7 +16,12 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib  # pyright: ignore[reportMissingImports]
 
-FOLDER = Path(__file__).resolve().parent.parent / "docs" / "transcripts"
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "docs" / "transcripts"
+OURS = FOLDER / "catalog.toml"
+sys.path.append(str(ROOT / "src"))
+from common.gallery import GalleryError, load_gallery  # noqa: E402
+
 NAME = re.compile(r"[A-Za-z0-9_]+")
 PRACTICE_CLUSTER = "practice cluster"
 
@@ -37,6 +42,8 @@ class Entry:
     ``after`` names the entry whose commands a reader of the page has typed before.
     ``needs`` names programs without which the command cannot run at all, or
     ``practice cluster``. ``cold`` says why a test must start Python cold (tests/warm).
+    ``shows`` is what a failure of the gallery must show: all that is compared of it,
+    because which ranks still report before torchrun ends them is chance.
     """
 
     name: str
@@ -51,6 +58,7 @@ class Entry:
     limit: int = 120
     cold: str = ""
     needs: tuple[str, ...] = ()
+    shows: str = ""
 
     @property
     def path(self) -> Path:
@@ -74,7 +82,7 @@ class Entry:
 
 
 def load_catalog(path: Path | None = None) -> dict[str, Entry]:
-    """The entries of the catalog by name, in its order.
+    """The entries of the catalog by name, in its order, and those of the gallery.
 
     Raises:
         TranscriptError: it cannot be read, or an entry has a wrong or unknown field.
@@ -95,7 +103,26 @@ def load_catalog(path: Path | None = None) -> dict[str, Entry]:
                 "entry above it"
             )
         entries[entry.name] = entry
-    return entries
+    return entries | (of_the_gallery() if path == OURS else {})
+
+
+def of_the_gallery() -> dict[str, Entry]:
+    """The commands of the failure gallery, src/gallery/catalog.toml."""
+    try:
+        gallery = load_gallery()
+    except GalleryError as error:
+        raise TranscriptError(str(error)) from error
+    return {
+        f"19_{failure.name}": Entry(
+            name=f"19_{failure.name}",
+            command=failure.command,
+            status=failure.status,
+            limit=failure.limit,
+            needs=(PRACTICE_CLUSTER,) if failure.needs == "cluster" else (),
+            shows=failure.shows,
+        )
+        for failure in gallery.values()
+    }
 
 
 def _entry(path: Path, table: dict) -> Entry:

@@ -77,7 +77,7 @@ def run_in(tree: Path, entry: Entry) -> str:
 
     Raises:
         TranscriptError: the set-up failed, the exit status was not the expected one,
-            or the command ran past its limit.
+            the command ran past its limit, or it didn't show what it must.
     """
     try:
         status, lines = _run_in(tree, entry)
@@ -91,7 +91,10 @@ def run_in(tree: Path, entry: Entry) -> str:
         )
     if status:
         lines.append(f"[exit status {status}]")
-    return "\n".join(lines) + "\n"
+    text = "\n".join(lines) + "\n"
+    if not re.search(entry.shows, text, flags=re.MULTILINE):
+        raise TranscriptError(f"{entry.name} doesn't show {entry.shows}:\n{text}")
+    return text
 
 
 def _run_in(tree: Path, entry: Entry) -> tuple[int, list[str]]:
@@ -245,6 +248,8 @@ def body(entry: Entry) -> str:
 
 def comparable(entry: Entry, text: str) -> list[str]:
     """The lines of a transcript with what may differ put out of sight."""
+    if entry.shows:
+        return [str(bool(re.search(entry.shows, text, flags=re.MULTILINE)))]
     text = LATE_FAREWELL.sub("", text)
     for stamp in LEFT_ALONE.findall(text):
         text = re.sub(rf"^{re.escape(stamp)} .*\n", "", text, flags=re.MULTILINE)

@@ -1,4 +1,4 @@
-"""The ``workshop`` command: a learner's commands, grade, doctor, site, submit.
+"""The ``workshop`` command: a learner's commands, grade, doctor, diagnose, submit.
 
 It must answer at once: torch is never imported here (the engine's server does
 that, while this process imports what it draws with), and rich and watchfiles are
@@ -184,6 +184,22 @@ def doctor_of_job(endpoint: str, rdzv_id: str, nnodes: int) -> int:
         names = ", ".join(answered)
         click.echo(f"Looked from {names}: nothing keeps the nodes from meeting.")
     return 1 if findings else 0
+
+
+@cli.command()
+@click.argument("logs", nargs=-1, required=True, metavar="LOG...")
+def diagnose(logs: tuple[str, ...]) -> int:
+    """Read the LOGs of a failed run: which rank failed first, and why.
+
+    LOG is a file, torchrun's --log-dir, its error.json, or - for what you paste. The
+    exit status is 0 if one cause is named, 1 if none is certain.
+    """
+    from grader.commands.diagnose.logs import read_logs
+    from grader.commands.diagnose.report import diagnose as explain
+
+    told, sure = explain(read_logs(logs), find_root())
+    click.echo("\n".join(told))
+    return 0 if sure else 1
 
 
 @cli.command()

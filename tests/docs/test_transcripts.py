@@ -30,7 +30,7 @@ def programs_of(entry: Entry) -> set[str]:
     return {name for name in PROGRAMS if re.search(rf"\b{re.escape(name)}", text)}
 
 
-LESSONS = [("01", "08"), ("09", "11"), ("12", "16"), ("17", "18")]
+LESSONS = [("01", "08"), ("09", "11"), ("12", "16"), ("17", "18"), ("19", "20")]
 ON_NODES = LESSONS[1]  # these are on the practice cluster
 
 
@@ -42,7 +42,8 @@ def lessons(name: str) -> tuple[str, str] | None:
 def in_its_clone(name: str, entry: Entry):
     """A case of the tests; conftest.py gives those of one clone to one worker."""
     some = lessons(name)
-    on_nodes = some == ON_NODES if some else entry.needs_nodes
+    in_gallery = bool(entry.shows)
+    on_nodes = entry.needs_nodes if in_gallery or not some else some == ON_NODES
     nodes = [pytest.mark.nodes] if on_nodes else []
     number = "to".join(some or (name,))
     return pytest.param(name, marks=[pytest.mark.full, *nodes], id=f"{name}@{number}")
@@ -51,6 +52,7 @@ def in_its_clone(name: str, entry: Entry):
 # In the order in which somebody types them who reads page after page.
 PAGES = sorted((transcripts.ROOT / "docs" / "lessons").glob("*.rst"))
 SHOWN = re.findall(r"transcript:: (\w+)", "".join(p.read_text("utf-8") for p in PAGES))
+SHOWN += [name for name, entry in CATALOG.items() if entry.shows]  # by failures::
 ORDER = sorted(CATALOG, key=lambda name: SHOWN.index(name) if name in SHOWN else -1)
 EVERY_ONE = [in_its_clone(name, CATALOG[name]) for name in ORDER]
 

@@ -24,7 +24,7 @@ BEFORE = {
     ),
 }
 # Programs that no other test of the short `make test` starts
-QUICK = re.compile(r"07_(one_rank|teardown|elastic)|08_link|1[2-6]_|17_fsdp|20_")
+QUICK = re.compile(r"07_(one_rank|teardown|elastic)|08_link|1[2-6]_|17_fsdp|19_|20_")
 FAILS = {"07_one_rank_fails.py": 1}  # what it is there for
 COLD = {"07_teardown.py": "its ranks are forked from it, and end as Python ends"}
 

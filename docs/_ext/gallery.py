@@ -1,0 +1,131 @@
+"""``.. failures:: hangs``: a card for each failure of src/gallery with this symptom.
+
+A card is folded. Its permanent link is ``failure-NAME``; ``:ref:`failure-NAME``` leads
+there, and failure-search.js opens it. What a card shows comes from the catalog, the
+recorded transcript ``19_NAME``, and the diff between the broken and the cured program.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import sys
+from pathlib import Path
+
+from docutils import nodes
+from sphinx.util.docutils import SphinxDirective
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "src"))
+from common.gallery import Failure, GalleryError, load_gallery
+
+CODE = re.compile(r"`([^`]+)`")
+# A frame of torch's own code, its line, and the marks below that; frames of C++;
+# torchrun's advice; and its report, which begins when it ends the other ranks.
+FRAME = r'(?:\[rank\d\]: )? +File "[^"]*/(?:site-packages|lib/python[\d.]+)/.*'
+OTHERS_LINE = r"\n(?:\[rank\d\]: )? {4}.*"
+LEFT_OUT = (
+    re.compile(rf"^{FRAME}(?:{OTHERS_LINE})*\n", re.M),
+    re.compile(
+        r"^(?:Exception raised from|frame #\d+:|<omitting python frames>).*\n\n?", re.M
+    ),
+    re.compile(r"^W\d{4} .*torch/distributed/run\.py.*\n", re.M),
+    re.compile(
+        r"^[WE]\d{4} .*/(?:multiprocessing/api|agent/server/api)\.py.*\n"
+        r"(?:.*\n)*={40,}\n(?=(?:\[exit status \d+\])?\Z)",
+        re.M,
+    ),
+)
+NOTE = "Torch's own frames and the final report of torchrun are left out."
+
+
+def shortened(output: str) -> str:
+    """A recorded output without what a reader skips: torch's frames, torchrun's report.
+
+    What ends with ``[exit status N]`` still does.
+    """
+    output += "\n"
+    for pattern in LEFT_OUT:
+        output = pattern.sub("", output)
+    return output.rstrip("\n")
+
+
+def markup(text: str) -> str:
+    """Plain text with `code` as reStructuredText."""
+    return CODE.sub(r"``\1``", text)
+
+
+class FailuresDirective(SphinxDirective):
+    """Cards of one symptom, in the order of the catalog."""
+
+    required_arguments = 1
+    final_argument_whitespace = True
+
+    def run(self) -> list[nodes.Node]:
+        root = Path(self.env.srcdir)
+        path = root / "src" / "gallery" / "catalog.toml"
+        self.env.note_dependency(str(path))
+        try:
+            failures = load_gallery(path).values()
+        except GalleryError as error:
+            raise self.error(str(error)) from None
+        cards = [self._card(f) for f in failures if f.symptom == self.arguments[0]]
+        if not cards:
+            raise self.error(f"no failure has the symptom {self.arguments[0]!r}")
+        return cards
+
+    def _card(self, failure: Failure) -> nodes.admonition:
+        label = f"failure-{failure.name}"
+        card = nodes.admonition(
+            classes=["failure"], ids=[nodes.make_id(label)], collapsible="closed"
+        )
+        self.set_source_info(card)
+        inline, _ = self.parse_inline(markup(failure.title), lineno=self.lineno)
+        card += nodes.title(failure.title, "", *inline)
+        card += self._messages(failure)
+        card += self.parse_text_to_nodes(self._text(failure))
+        self._shorten(card)
+        self._set_label(label, card)
+        return card
+
+    def _text(self, failure: Failure) -> str:
+        """The card's body as reStructuredText."""
+        return "\n\n".join(
+            [
+                f"**Ask:** {markup(failure.question)}",
+                f"**Tool:** {markup(failure.tool)}",
+                f"**Cure:** {markup(failure.cure)} See :ref:`lesson-{failure.lesson}`.",
+                f".. transcript:: 19_{failure.name}",
+                f".. literalinclude:: /src/gallery/cured/{failure.name}.py\n"
+                f"   :diff: /src/gallery/{failure.name}.py",
+            ]
+        )
+
+    def _messages(self, failure: Failure) -> nodes.raw:
+        """What failure-search.js compares a line with."""
+        data = html.escape(json.dumps([failure.name, *failure.messages]), quote=True)
+        span = f'<span hidden data-messages="{data}"></span>'
+        return nodes.raw("", span, format="html")
+
+    def _shorten(self, card: nodes.admonition) -> None:
+        for listing in card.findall(nodes.literal_block):
+            if "output" not in listing["classes"]:
+                continue
+            text = shortened(listing.astext())
+            if text != listing.astext():
+                place = listing.parent.index(listing) + 1
+                note = nodes.paragraph("", NOTE, classes=["left-out"])
+                listing.parent.insert(place, note)
+            listing.rawsource = text
+            listing.children = [nodes.Text(text)]
+
+    def _set_label(self, label: str, card: nodes.admonition) -> None:
+        domain = self.env.domains.standard_domain
+        place = (self.env.docname, card["ids"][0])
+        domain.anonlabels[label] = place
+        domain.labels[label] = (*place, card.next_node(nodes.title).astext())
+
+
+def setup(app) -> dict:
+    app.add_directive("failures", FailuresDirective)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

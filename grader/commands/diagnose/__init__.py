@@ -1,0 +1,1 @@
+"""``workshop diagnose``: which rank of a failed run failed first, and why."""

@@ -1,0 +1,144 @@
+"""What may have caused it: rules of error texts, and how sure they are.
+
+The rules are ``causes.toml`` beside this file, and the failure gallery's entries.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader.commands.diagnose.first import First, is_consequence
+from grader.commands.diagnose.logs import Line, Log
+from grader.commands.diagnose.waiting import all_send, differ, waiting_lines
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib  # pyright: ignore[reportMissingImports]
+
+GALLERY = "src/gallery/catalog.toml"
+PAGE = "docs/lessons/19_when_it_breaks.rst"
+SURE, MAYBE, HINT = 3, 2, 1
+QUIET = ("is slow", "runs and is wrong")
+# causes that the tracebacks of all ranks show together
+OF_LINES = {"different_lines": differ, "all_send": all_send}
+# Warnings that healthy runs print, too: they prove nothing
+WARNING = re.compile(
+    r"^\s*\[W[\d\s:.]|^W\d{4} |Warning: |^WARNING|NCCL INFO |^Setting OMP_NUM"
+)
+
+
+@dataclass(frozen=True)
+class Cause:
+    """A rule: these messages, this cause."""
+
+    name: str
+    title: str
+    cure: str
+    read: str
+    messages: tuple[re.Pattern[str], ...]
+    maybe: tuple[re.Pattern[str], ...] = ()  # messages that have other causes, too
+    weight: int = SURE
+    explains: tuple[str, ...] = ()
+    gallery: tuple[str, ...] = ()  # entries that show it
+
+
+@dataclass(frozen=True)
+class Found:
+    """A cause, the lines that show it, and how sure that is."""
+
+    cause: Cause
+    lines: tuple[Line, ...]
+    weight: int
+    by_first: bool  # the rank that failed first wrote it
+
+
+def load(root: Path) -> list[Cause]:
+    """The rules of causes.toml, then the gallery's entries that none of them shows."""
+    own = (Path(__file__).parent / "causes.toml").read_text(encoding="utf-8")
+    rules = tomllib.loads(own)["cause"]
+    shown = {name for rule in rules for name in rule.get("gallery", [])}
+    catalog = root / GALLERY
+    text = catalog.read_text(encoding="utf-8") if catalog.is_file() else ""
+    entries = tomllib.loads(text).get("failure", [])
+    names = {entry["name"] for entry in entries}
+    for rule in rules:
+        rule["gallery"] = [name for name in rule.get("gallery", []) if name in names]
+    for entry in entries:
+        if entry["name"] not in shown and entry.get("messages"):
+            rules.append(from_gallery(entry))
+    return [make_cause(rule) for rule in rules]
+
+
+def from_gallery(entry: dict) -> dict:
+    """Its messages prove a crash; of what is slow or wrong they are only a hint."""
+    weight = HINT if entry["symptom"] in QUIET else SURE
+    return entry | {"read": PAGE, "gallery": [entry["name"]], "weight": weight}
+
+
+def make_cause(rule: dict) -> Cause:
+    return Cause(
+        rule["name"],
+        rule["title"].rstrip("."),
+        rule["cure"],
+        rule["read"],
+        tuple(re.compile(message) for message in rule.get("messages", [])),
+        tuple(re.compile(message) for message in rule.get("maybe", [])),
+        rule.get("weight", SURE),
+        tuple(rule.get("explains", [])),
+        tuple(rule["gallery"]),
+    )
+
+
+def candidates(causes: list[Cause], log: Log, first: First | None) -> list[Found]:
+    """What the log shows, likeliest first; without what another one explains."""
+    suspects = first.ranks if first else ()
+    spoken = list(utterances(log))
+    found = [f for cause in causes if (f := search(cause, spoken, suspects))]
+    found += [f for cause in causes if (f := by_lines(cause, log))]
+    explained = {name for f in found for name in f.cause.explains}
+    left = [f for f in found if f.cause.name not in explained]
+    return sorted(left, key=lambda f: (-f.weight, not f.by_first))
+
+
+def utterances(log: Log):
+    """(its lines, one text of them) of each rank and of what no rank is known for."""
+    by_rank: dict[int | None, list[Line]] = {}
+    for line in log.lines:
+        if not WARNING.search(line.text):
+            by_rank.setdefault(line.rank, []).append(line)
+    for file in log.error_files:
+        rows = file.message.splitlines() or [""]
+        by_rank.setdefault(file.rank, []).extend(
+            Line(file.place, file.rank, row) for row in rows
+        )
+    for lines in by_rank.values():
+        yield lines, "\n".join(line.text for line in lines)
+
+
+def search(cause: Cause, spoken: list, suspects: tuple[int, ...]) -> Found | None:
+    """Where the cause shows, best in what a suspect wrote."""
+    rules = [(message, cause.weight) for message in cause.messages]
+    rules += [(message, MAYBE) for message in cause.maybe]
+    found = []
+    for lines, text in spoken:
+        for message, weight in rules:
+            if match := message.search(text):
+                line = lines[text.count("\n", 0, match.start())]
+                if cause.gallery and is_consequence(line.text):
+                    weight = HINT
+                found.append(Found(cause, (line,), weight, line.rank in suspects))
+    return max(found, key=lambda f: (f.weight, f.by_first), default=None)
+
+
+def by_lines(cause: Cause, log: Log) -> Found | None:
+    """What the lines show in which the ranks wait: all send, or they differ."""
+    shows = OF_LINES.get(cause.name)
+    waits = waiting_lines(log) if shows else {}
+    if not shows or not shows(waits):
+        return None
+    lines = {line.text: line for line in reversed(waits.values())}
+    return Found(cause, tuple(reversed(lines.values())), cause.weight, True)

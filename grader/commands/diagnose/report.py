@@ -1,0 +1,108 @@
+"""What ``workshop diagnose`` prints: first rank, cause, cure, and where to read.
+
+It never claims more than the log shows: if several causes fit, it says so.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from grader.commands.diagnose.causes import PAGE, SURE, WARNING, Found, candidates, load
+from grader.commands.diagnose.first import (
+    EXCEPTION,
+    OF_LAUNCHERS,
+    First,
+    first_failed,
+    is_consequence,
+    listed,
+)
+from grader.commands.diagnose.logs import Line, Log
+
+ERROR = re.compile(r"(?i:\b(?:error|failed|fatal)\b)|\bKilled\b|Traceback")
+PROMPT = re.compile(r"^\$ ")  # a command that somebody typed
+LONGEST = 160  # characters of a quoted line
+MOST_LINES = 4
+
+
+def diagnose(log: Log, root: Path) -> tuple[list[str], bool]:
+    """(what to print, whether one cause is named)."""
+    first = first_failed(log)
+    found = candidates(load(root), log, first)
+    error = first_error(log)
+    if not found and not first and not error:
+        lines = len(log.lines)
+        return [f"No failure found in {lines:,} lines of {log.files} file(s)."], False
+    sure = named(found)
+    told = tell_first(first)
+    if sure:
+        return told + tell(sure), True
+    if found:
+        return told + tell_unsure(found), False
+    return told + tell_unknown(error), False
+
+
+def named(found: list[Found]) -> Found | None:
+    """The one cause that is sure, if there is exactly one."""
+    sure = [f for f in found if f.weight == SURE]
+    of_first = [f for f in sure if f.by_first]
+    if len(sure) == 1:
+        return sure[0]
+    return of_first[0] if len(of_first) == 1 else None
+
+
+def tell_first(first: First | None) -> list[str]:
+    if first is None:
+        return ["First failed: the log doesn't tell"]
+    if not first.ranks:
+        return [f"First failed: none of them by itself ({first.reason})"]
+    head = "First failed" if first.sure else "Suspect"
+    return [f"{head}: {listed(first.ranks)} ({first.reason})"]
+
+
+def tell(found: Found) -> list[str]:
+    cause = found.cause
+    lines = [f"Cause: {cause.title}"]
+    lines += [f"    {quote(line)}" for line in found.lines[:MOST_LINES]]
+    lines += [f"Cure: {cause.cure}", f"Read: {cause.read}"]
+    if cause.gallery and cause.read == PAGE:
+        lines[-1] += f", failure-{cause.gallery[0]}"
+    if cause.gallery:
+        lines.append(f"See it fail here: python src/19_gallery.py {cause.gallery[0]}")
+    return lines
+
+
+def tell_unsure(found: list[Found]) -> list[str]:
+    lines = ["Not sure of the cause. It looks like:"]
+    for each in found[:2]:
+        lines += [f"  - {each.cause.title}", f"    {quote(each.lines[0])}"]
+        lines.append(f"    Read: {each.cause.read}")
+    return lines
+
+
+def tell_unknown(error: Line | None) -> list[str]:
+    lines = ["None of the known causes."]
+    if error:
+        lines += ["The first error in the log:", f"    {quote(error)}"]
+    return [*lines, f"Read on: {PAGE}, about the tools"]
+
+
+def first_error(log: Log) -> Line | None:
+    """The first exception that is no consequence, else a line about an error."""
+    rest = None
+    for line in log.lines:
+        if any(each.search(line.text) for each in (WARNING, OF_LAUNCHERS, PROMPT)):
+            continue
+        if EXCEPTION.match(line.text) and not is_consequence(line.text):
+            return line
+        if rest is None and ERROR.search(line.text):
+            rest = line
+    files = [Line(f.place, f.rank, f.message) for f in log.error_files]
+    return next((f for f in files if not is_consequence(f.text)), rest)
+
+
+def quote(line: Line) -> str:
+    who = "" if line.rank is None else f"rank {line.rank}: "
+    text = " ".join(line.text.split())
+    cut = text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+    return f"{line.place}  {who}{cut}"

@@ -1,0 +1,63 @@
+"""Read five kinds of failed runs: which rank failed first, and why.
+
+Each line that torch prints about an exception begins with the rank. The lines of
+several ranks are mixed, but those of one rank are in order::
+
+    [rank2]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 4.00 GiB
+    [rank0]: RuntimeError: [pair.cc:553] Connection closed by peer [10.0.0.2]:10141
+
+At the end torchrun lists all processes that failed. Which one it calls the root cause
+depends on which end it noticed first, so don't rely on that. Use these rules:
+
+1. An error that contains one of CONSEQUENCES is a lost or awaited partner. The first
+   line of the log with any other error names the rank. The cause is that of the words
+   of CAUSES in this line, or "program" if it has none of them.
+2. No such line: a process that torchrun lists with a negative exit code was killed by a
+   signal, and couldn't print anything. Its cause is "killed". But -15 is SIGTERM, by
+   which torchrun ends the other processes: that is a consequence, too.
+3. Neither: all ranks with an error waited for the one without any. It is "absent".
+
+    workshop check 19_five_logs
+
+The page is docs/lessons/19_when_it_breaks.rst.
+"""
+
+import re
+
+CONSEQUENCES = (
+    "Connection closed by peer",
+    "Connection reset by peer",
+    "Timed out waiting",
+)
+CAUSES = {"CUDA out of memory": "gpu memory", "No space left on device": "disk full"}
+# finds (rank, message), and in torchrun's list (rank, exit code); all are strings
+ERROR = re.compile(r"^\[rank(\d+)\]: (?:\w+\.)*\w*Error: (.*)$", re.MULTILINE)
+CODE = re.compile(r"rank +: (\d+) \(local_rank: \d+\)\n *exitcode +: (-?\d+)")
+
+
+def own_errors(log: str) -> list[tuple[int, str]]:
+    """(rank, message) of the errors that are no consequences, in the log's order."""
+    # TODO 1 of 2: use ERROR and CONSEQUENCES.
+    # [start answer 1]
+    found = [(int(rank), message) for rank, message in ERROR.findall(log)]
+    return [
+        (rank, message)
+        for rank, message in found
+        if not any(words in message for words in CONSEQUENCES)
+    ]
+    # [end answer 1]
+
+
+def first_failure(log: str, ranks: int) -> tuple[int, str]:
+    """(the rank that failed first, its cause) of a failed run of ``ranks`` ranks."""
+    # TODO 2 of 2: apply the three rules.
+    # [start answer 2]
+    for rank, message in own_errors(log):
+        causes = [cause for words, cause in CAUSES.items() if words in message]
+        return rank, causes[0] if causes else "program"
+    for rank, code in CODE.findall(log):
+        if int(code) < 0 and int(code) != -15:
+            return int(rank), "killed"
+    waited = {int(rank) for rank, _ in ERROR.findall(log)}
+    return min(set(range(ranks)) - waited), "absent"
+    # [end answer 2]

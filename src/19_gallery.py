@@ -1,0 +1,70 @@
+"""Run one failure of the gallery: what it prints, then how to find it and cure it.
+
+    python src/19_gallery.py --list
+    python src/19_gallery.py only_rank_0_reduces
+    python src/19_gallery.py only_rank_0_reduces --cured
+
+It ends with the status of the program that it runs.
+"""
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+from common.distributed import BadInput, Parser, log, one_line_errors
+from common.gallery import SYMPTOMS, Failure, GalleryError, find_failure, load_gallery
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def list_failures(failures: dict[str, Failure]) -> None:
+    """Print the names and titles, symptom by symptom."""
+    for symptom in SYMPTOMS:
+        log(f"It {symptom}:")
+        for failure in failures.values():
+            if failure.symptom == symptom:
+                log(f"  {failure.name:<26} {failure.title}")
+
+
+def run(command: str) -> int:
+    """The exit status of a command in the folder of the workshop, as a shell has it."""
+    log(f"$ {command}\n")
+    status = subprocess.run(["bash", "-c", command], cwd=ROOT).returncode
+    return 128 - status if status < 0 else status
+
+
+def explain(failure: Failure) -> None:
+    """Print what to ask when a run looks like this, what answers it, and the cure."""
+    lines = {"Ask": failure.question, "Tool": failure.tool, "Cure": failure.cure}
+    log("")
+    for head, text in lines.items():
+        log(textwrap.fill(f"{head + ':':<6}{text}", 80, subsequent_indent=" " * 6))
+    log(f"Page: docs/lessons/19_when_it_breaks.rst, and lesson {failure.lesson}")
+
+
+@one_line_errors
+def main() -> None:
+    parser = Parser(__doc__)
+    parser.add_argument("name", nargs="?", metavar="NAME", help="a name of --list")
+    parser.add_argument("--cured", action="store_true", help="run the cured program")
+    parser.add_argument("--list", action="store_true", help="show all failures")
+    args = parser.parse_args()
+    try:
+        failures = load_gallery()
+        if args.list:
+            return list_failures(failures)
+        if args.name is None:
+            raise BadInput("no failure is named: --list shows all of them")
+        failure = find_failure(failures, args.name)
+    except GalleryError as error:
+        raise BadInput(str(error)) from None
+    status = run(failure.cured_command if args.cured else failure.command)
+    log(f"\nexit status {status}")
+    if not args.cured:
+        explain(failure)
+    sys.exit(status)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""The failure gallery: what src/gallery/catalog.toml says about each failure.
+
+The pages are built without torch, so this module needs none.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import sys
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+FOLDER = Path(__file__).resolve().parent.parent / "gallery"
+SYMPTOMS = (
+    "hangs",
+    "does not start",
+    "crashes",
+    "is slow",
+    "runs and is wrong",
+)
+
+
+class GalleryError(Exception):
+    """One sentence: an unknown name, or an entry that can't be read."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """One ``[[failure]]`` of the catalog, whose first lines explain the fields."""
+
+    name: str
+    symptom: str
+    title: str
+    command: str
+    shows: str
+    cured_shows: str
+    question: str
+    tool: str
+    cure: str
+    lesson: str
+    status: int = 1
+    limit: int = 120
+    messages: tuple[str, ...] = ()
+    needs: str = ""
+
+    @property
+    def cured_command(self) -> str:
+        return self.command.replace("src/gallery/", "src/gallery/cured/")
+
+
+def load_gallery(path: Path = FOLDER / "catalog.toml") -> dict[str, Failure]:
+    """The failures by name, in the catalog's order.
+
+    Raises:
+        GalleryError: the catalog isn't TOML, or a field is missing, unknown or wrong.
+    """
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8")).get("failure", [])
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise GalleryError(f"cannot read {path}: {error}") from error
+    failures: dict[str, Failure] = {}
+    for table in tables:
+        failure = _failure(table)
+        if failure.name in failures:
+            raise GalleryError(f"{path.name}: {failure.name} appears twice")
+        failures[failure.name] = failure
+    return failures
+
+
+def find_failure(failures: dict[str, Failure], name: str) -> Failure:
+    """The failure of this name.
+
+    Raises:
+        GalleryError: there is none; near names are offered.
+    """
+    if name in failures:
+        return failures[name]
+    near = difflib.get_close_matches(name, failures, n=3, cutoff=0.4)
+    hint = f"did you mean {' or '.join(near)}?" if near else "--list shows all of them"
+    raise GalleryError(f"the gallery has no failure {name!r}: {hint}")
+
+
+def _failure(table: dict) -> Failure:
+    name = str(table.get("name", ""))
+    known = {field.name for field in fields(Failure)}
+    needed = known - {"status", "limit", "messages", "needs"}
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+        raise GalleryError(f"catalog.toml: {name!r} is no name in snake_case")
+    if wrong := sorted(set(table) - known) or sorted(needed - set(table)):
+        raise GalleryError(f"catalog.toml: {name}: unknown or missing: {wrong}")
+    if table["symptom"] not in SYMPTOMS:
+        raise GalleryError(f"catalog.toml: {name}: no symptom {table['symptom']!r}")
+    messages = tuple(table.get("messages", ()))
+    try:
+        for pattern in (table["shows"], table["cured_shows"], *messages):
+            re.compile(pattern)
+    except (re.error, TypeError) as error:
+        raise GalleryError(f"catalog.toml: {name}: {error}") from error
+    return Failure(**{**table, "messages": messages})

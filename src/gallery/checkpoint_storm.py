@@ -1,0 +1,23 @@
+"""Every rank writes the whole model at each checkpoint."""
+
+import tempfile
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+dist.init_process_group("gloo")
+rank, ranks = dist.get_rank(), dist.get_world_size()
+model = nn.Linear(500, 500)  # 1 MB, equal on all ranks
+
+with tempfile.TemporaryDirectory() as folder:
+    for step in (10, 20):
+        torch.save(model.state_dict(), Path(folder) / f"step-{step}-rank-{rank}.pt")
+    size = sum(path.stat().st_size for path in Path(folder).iterdir())
+
+written = torch.tensor(size / 1e6)
+dist.all_reduce(written)  # every rank
+if rank == 0:
+    print(f"2 checkpoints of {ranks} ranks: {written.item():.0f} MB written")
+dist.destroy_process_group()

@@ -1,0 +1,16 @@
+"""Shares of unequal size count each sample once in the accuracy."""
+
+import torch
+import torch.distributed as dist
+
+RIGHT = torch.tensor([1, 0, 0, 1, 0])  # for each sample, whether the model is right
+
+dist.init_process_group("gloo")
+mine = range(dist.get_rank(), len(RIGHT), dist.get_world_size())
+count = torch.tensor([int(RIGHT[list(mine)].sum()), len(mine)])
+dist.all_reduce(count)  # every rank: [right, seen] of all ranks
+if dist.get_rank() == 0:
+    right, seen = count.tolist()
+    print(f"accuracy {right / seen:.1%}: {right} of {seen} samples are right")
+    print(f"there are {len(RIGHT)} samples: {RIGHT.float().mean():.1%}")
+dist.destroy_process_group()

@@ -1,0 +1,18 @@
+"""All-reduces in the same order on all ranks add losses to losses."""
+
+import torch
+import torch.distributed as dist
+
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+loss_sum = torch.tensor([12.0, 8.0][rank])  # over this rank's samples
+samples = torch.tensor([60.0, 40.0][rank])
+
+sums = {"loss": loss_sum, "samples": samples}
+order = ["loss", "samples"]
+for name in order:
+    dist.all_reduce(sums[name])  # every rank, in the same order
+
+mean = loss_sum / samples
+print(f"rank {rank}: mean loss {mean:.3f}, should be 0.200\n", end="", flush=True)
+dist.destroy_process_group()

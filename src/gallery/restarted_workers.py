@@ -1,0 +1,24 @@
+"""A DataLoader starts new workers in each epoch."""
+
+import os
+
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+EPOCHS = 3
+
+
+class Images(Dataset):
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, index):
+        return os.getpid()  # of the worker, which stands for an image here
+
+
+if __name__ == "__main__":
+    loader = DataLoader(Images(), num_workers=2)
+    workers = set()
+    for _ in range(EPOCHS):
+        workers |= {process.item() for process in torch.cat(list(loader))}
+    print(f"{EPOCHS} epochs with 2 workers: {len(workers)} processes were started")

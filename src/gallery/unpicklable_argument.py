@@ -1,0 +1,14 @@
+"""mp.spawn sends its arguments by pickle, and a lambda can't be pickled."""
+
+import torch
+import torch.multiprocessing as mp
+
+
+def run_rank(rank: int, scale) -> None:
+    print(
+        f"rank {rank}: {scale(torch.tensor(1.0 + rank)).item()}\n", end="", flush=True
+    )
+
+
+if __name__ == "__main__":
+    mp.spawn(run_rank, args=(lambda value: value / 255,), nprocs=2)

@@ -1,0 +1,38 @@
+"""What lesson 19 says about the tools, as far as it can be checked without a GPU."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from grader.commands.diagnose.first import first_failed
+from grader.commands.diagnose.logs import read_logs
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs/lessons/19_when_it_breaks.rst"
+ANALYSER = "torch.distributed.flight_recorder.fr_trace"
+
+
+def test_predicted_rank_is_the_one_that_diagnose_suspects():
+    log = read_logs([str(ROOT / "tests/grader/foreign_logs/gloo_waits.txt")])
+    text = PAGE.read_text(encoding="utf-8")
+    assert ":label: The rank to look at\n      :answer: 2\n" in text
+    first = first_failed(log)
+    assert first.ranks == (2,) and not first.sure
+
+
+def test_flight_recorders_analyser_takes_the_options_of_the_page():
+    command = [sys.executable, "-m", ANALYSER, "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    for option in ("--prefix", "--allow-incomplete-ranks"):
+        assert option in done.stdout
+
+
+def test_variables_of_the_flight_recorder_are_those_of_this_torch():
+    import torch
+
+    library = Path(torch.__file__).parent / "lib/libtorch_cpu.so"
+    content = library.read_bytes()
+    for name in (b"TORCH_FR_BUFFER_SIZE", b"TORCH_FR_DUMP_TEMP_FILE"):
+        assert name in content
+        assert name.decode() in PAGE.read_text(encoding="utf-8")

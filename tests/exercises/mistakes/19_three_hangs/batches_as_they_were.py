@@ -1,0 +1,6 @@
+# hang: all_reduce | rank 1
+# [answer 2]
+for batch in batches:
+    both = torch.cat([batch.sum(dim=0), torch.tensor([float(len(batch))])])
+    dist.all_reduce(both)
+    total += both

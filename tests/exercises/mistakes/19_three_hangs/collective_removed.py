@@ -1,0 +1,3 @@
+# wrong value: the mean loss | rank 0
+# [answer 1]
+return float(loss) if dist.get_rank() == 0 else None

@@ -1,0 +1,7 @@
+# hang: all_reduce | rank 1
+# [answer 2]
+for batch in batches:
+    total[:3] += batch.sum(dim=0)
+    total[3] += len(batch)
+if batches:
+    dist.all_reduce(total)

@@ -1,0 +1,5 @@
+# wrong value: the mean loss | times
+# [answer 1]
+total = loss.clone()
+dist.all_reduce(total)
+return float(total) if dist.get_rank() == 0 else None

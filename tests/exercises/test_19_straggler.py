@@ -1,0 +1,80 @@
+"""Checks of exercises/19_straggler.py: chance delays, a warm-up, no slow rank."""
+
+import random
+from statistics import median
+
+import pytest
+
+from grader import expect
+
+RANKS, STEPS = 5, 9
+
+
+def record(seed, slow=None, part="compute", compute=0.2, data=0.05):
+    """times[rank][step]: ``slow`` is late in each step, another rank in a few."""
+    draw = random.Random(f"{seed} {slow} {part}")
+    chance = draw.choice([rank for rank in range(RANKS) if rank != slow])
+    late = draw.sample(range(1, STEPS), 3)
+    times = [[] for _ in range(RANKS)]
+    for step in range(STEPS):
+        parts = []
+        for rank in range(RANKS):
+            mine = {"data": data, "compute": compute}
+            mine = {name: t * draw.uniform(0.98, 1.02) for name, t in mine.items()}
+            if step == 0:  # the warm-up: all are slow, and the slow one least
+                mine["compute"] += 9.0 if rank != slow else 1.0
+            if rank == slow:
+                mine[part] += 0.1
+            if rank == chance and step in late:
+                mine["compute"] += 6.0
+            parts.append(mine)
+        end = max(sum(mine.values()) for mine in parts)
+        for rank, mine in enumerate(parts):
+            waiting = end - sum(mine.values()) + 0.01
+            times[rank].append(mine | {"waiting": waiting})
+    return times
+
+
+@pytest.mark.ranks(1, init=False)
+def test_typical(exercise):
+    """The median of all steps but the first; an even number of steps, too."""
+    seconds = (9.0, 0.2, 0.1, 7.0, 0.4)
+    steps = [{"data": s, "compute": 1.0, "waiting": 2 * s} for s in seconds]
+    expect.close(exercise.typical(steps, "data"), 0.3, "the typical data time")
+    expect.close(exercise.typical(steps, "waiting"), 0.6, "the typical waiting")
+    expect.close(exercise.typical(steps[:4], "data"), 0.2, "of three steps, data")
+
+
+@pytest.mark.ranks(1, init=False)
+def test_slow_rank(exercise, seed):
+    """The rank that waits least, in spite of chance delays of another one."""
+    for slow in range(RANKS):
+        for part in ("compute", "data"):
+            times = record(seed, slow, part)
+            expect.equal(exercise.slow_rank(times), slow, f"the slow rank, by {part}")
+
+
+@pytest.mark.ranks(1, init=False)
+def test_nobody_is_slow(exercise, seed):
+    """If all ranks wait about as long, it is None; a tenth of a step is the border."""
+    expect.equal(exercise.slow_rank(record(seed)), None, "without a slow rank")
+    for others, right in ((0.29, None), (0.31, 1)):
+        waits = [others, 0.1, others, others]
+        step = {"data": 0.4, "compute": 1.5}
+        times = [[step | {"waiting": w} for _ in range(4)] for w in waits]
+        what = f"the slow rank: it waits 0.1 s of a step of 2 s, the others {others} s"
+        expect.equal(exercise.slow_rank(times), right, what)
+
+
+@pytest.mark.ranks(1, init=False)
+def test_reason(exercise, seed):
+    """The part of which the slow rank has more, not the part that is largest."""
+    for part in ("compute", "data"):
+        for compute, data in ((0.2, 0.05), (0.05, 0.2)):
+            times = record(seed, 3, part, compute, data)
+            what = f"the reason, with {compute} s of compute and {data} s of data"
+            expect.equal(exercise.reason(times, 3), part, what)
+    times = record(seed, 0, "data")
+    medians = [median(s["data"] for s in steps) for steps in times]
+    expect.that(medians[0] == max(medians), "the check itself is wrong")
+    expect.equal(exercise.reason(times, 0), "data", "the reason, of rank 0")

@@ -1,0 +1,97 @@
+"""Checks of exercises/19_three_hangs.py: every rank arrives, the result is right."""
+
+import time
+
+import pytest
+import torch
+import torch.distributed as dist
+
+from grader import expect
+
+
+def numbers(seed, *shape):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.rand(*shape, generator=generator).double() + 0.5
+
+
+@pytest.mark.ranks(3, 4)
+def test_report_loss(exercise, rank, world_size, seed):
+    """Rank 0 gets the mean of all ranks, the others None, and the loss is unchanged."""
+    losses = numbers(seed, world_size)
+    loss = losses[rank].clone()
+    if rank == 1:
+        time.sleep(0.2)
+    found = exercise.report_loss(loss)
+    if rank == 0:
+        expect.close(found, losses.mean(), "the mean loss", local=losses[rank])
+    else:
+        expect.equal(found, None, "what a rank other than 0 gets")
+    expect.equal(loss, losses[rank], "the caller's loss")
+
+
+def rows_of(seed, world_size):
+    """Per rank a list of batches; rank 1 has none, rank 2 has most."""
+    counts = [[2, 3], [], [4, 1, 2], [5]][:world_size]
+    return [
+        [numbers(seed + 10 * r + n, rows, 3) for n, rows in enumerate(each)]
+        for r, each in enumerate(counts)
+    ]
+
+
+@pytest.mark.ranks(3, 4)
+def test_mean_of_batches(exercise, rank, world_size, seed):
+    """The mean of all rows, although one rank has no batch and one has most."""
+    everyone = rows_of(seed, world_size)
+    rows = torch.cat([batch for mine in everyone for batch in mine])
+    given = [batch.clone() for batch in everyone[rank]]
+    found = exercise.mean_of_batches(given)
+    means = [torch.cat(mine).mean(dim=0) for mine in everyone if mine]
+    mistaken = {"the mean of the ranks' means": torch.stack(means).mean(dim=0)}
+    expect.close(found, rows.mean(dim=0), "the mean of all rows", mistaken=mistaken)
+    expect.equal(given, everyone[rank], "the batches of this rank")
+
+
+class Training:
+    """Losses of this rank; each step is a collective, as in DDP."""
+
+    def __init__(self, losses):
+        self.losses, self.steps = losses, 0
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if self.steps == len(self.losses):
+            raise StopIteration
+        dist.barrier()  # not like any call of an answer, so none can be taken for it
+        self.steps += 1
+        return self.losses[self.steps - 1].clone()
+
+
+def some_losses(seed, world_size):
+    """[steps, W]: each rank's loss falls, at a pace of its own."""
+    falling = torch.linspace(4.0, 0.0, 10, dtype=torch.float64)[:, None]
+    return falling + numbers(seed, 10, world_size) * torch.arange(1.0, world_size + 1)
+
+
+@pytest.mark.ranks(3, 4)
+def test_train_until(exercise, rank, world_size, seed):
+    """All ranks stop after the same step: the first with a mean below the limit."""
+    losses = some_losses(seed, world_size)
+    means = losses.mean(dim=1)
+    limit = float(means[5] + means[6]) / 2
+    right = int((means < limit).nonzero()[0]) + 1
+    training = Training(losses[:, rank])
+    found = exercise.train_until(limit, training)
+    everyone = [None] * world_size
+    dist.all_gather_object(everyone, training.steps)
+    expect.equal(found, right, "the number of steps")
+    expect.equal(everyone, [right] * world_size, "the steps that the ranks did")
+
+
+@pytest.mark.ranks(3)
+def test_train_until_the_first_step_is_enough(exercise, rank, seed):
+    """The mean is below the limit at once, although one rank's loss isn't."""
+    losses = torch.tensor([[0.1, 0.2, 0.9], [0.0, 0.0, 0.0]]).double()
+    found = exercise.train_until(0.5, Training(losses[:, rank]))
+    expect.equal(found, 1, "the number of steps")

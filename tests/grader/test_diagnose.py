@@ -1,0 +1,243 @@
+"""``workshop diagnose``: the first rank and the cause, or an honest "not sure".
+
+The logs of ``foreign_logs`` quote public threads; those of ``docs/transcripts`` are
+what the gallery's programs printed here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from grader.commands.diagnose.causes import QUIET as QUIET_SYMPTOMS
+from grader.commands.diagnose.causes import candidates, load
+from grader.commands.diagnose.first import first_failed
+from grader.commands.diagnose.logs import read_logs
+from grader.commands.diagnose.report import diagnose, named
+from tests.grader.small_house import workshop
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).parent / "foreign_logs"
+LOGS = tomllib.loads((HERE / "index.toml").read_text(encoding="utf-8"))["log"]
+LOST = "RuntimeError: [pair.cc:553] Connection closed by peer [127.0.0.1]:10141"
+
+
+def read(name):
+    log = read_logs([str(HERE / name)])
+    first = first_failed(log)
+    return first, candidates(load(ROOT), log, first)
+
+
+def written(tmp_path, text):
+    path = tmp_path / "run.log"
+    path.write_text(text)
+    return read_logs([str(path)])
+
+
+@pytest.mark.parametrize("entry", LOGS, ids=lambda entry: entry["file"][:-4])
+def test_foreign_log_gets_its_cause_and_its_first_rank(entry):
+    first, found = read(entry["file"])
+    cause = named(found)
+    assert (cause.cause.name if cause else "") == entry["cause"]
+    if not cause:
+        listed = [each.cause.name for each in found[:2]]
+        assert listed == entry.get("among", [])
+    assert list(first.ranks if first else ()) == entry["first"]
+
+
+def test_every_foreign_log_has_a_source_and_most_are_named():
+    assert {entry["file"] for entry in LOGS} == {p.name for p in HERE.glob("*.txt")}
+    public = [entry for entry in LOGS if "https://" in entry["messages_of"]]
+    assert len(public) >= 20
+    assert sum(bool(entry["cause"]) for entry in public) >= 15
+
+
+# -- forms of logs ------------------------------------------------------------------
+def log_folder(folder, said, attempt=0):
+    """What ``torchrun --log-dir`` leaves: rank -> (second, message); None: no file."""
+    for rank, error in said.items():
+        place = folder / f"run_1/attempt_{attempt}/{rank}"
+        place.mkdir(parents=True)
+        (place / "stderr.log").write_text("")
+        if error:
+            extra = {"py_callstack": "", "timestamp": str(error[0])}
+            message = {"message": {"message": error[1], "extraInfo": extra}}
+            (place / "error.json").write_text(json.dumps(message))
+
+
+def test_error_files_of_torchrun_tell_the_earliest_own_error(tmp_path):
+    log_folder(
+        tmp_path,
+        {
+            0: (6, LOST),
+            1: (9, "KeyError: 1"),
+            2: (8, "OSError: [Errno 28] No space left on device"),
+        },
+    )
+    log = read_logs([str(tmp_path)])
+    assert first_failed(log).ranks == (2,)
+    told, sure = diagnose(log, ROOT)
+    assert sure and "disk is full" in " ".join(told)
+
+
+def test_silent_rank_of_a_log_folder_is_the_suspect(tmp_path):
+    log_folder(tmp_path, {0: (6, LOST), 1: None, 2: (6, LOST)})
+    text = "".join(f"[rank{rank}]: {LOST}\n" for rank in (0, 2))
+    (tmp_path / "run_1/attempt_0/0/stderr.log").write_text(text)
+    assert first_failed(read_logs([str(tmp_path)])).ranks == (1,)
+
+
+def test_newest_attempt_counts_and_the_second_nodes_ranks_follow_the_firsts(tmp_path):
+    log_folder(tmp_path / "n1", {0: (1, "KeyError: 1"), 1: None}, attempt=0)
+    log_folder(tmp_path / "n1", {0: (7, LOST), 1: (7, LOST)}, attempt=10)
+    log_folder(tmp_path / "n2", {0: (7, LOST), 1: (7, "ValueError: 63 pixels")})
+    nodes = [str(tmp_path / "n1"), str(tmp_path / "n2")]
+    assert first_failed(read_logs(nodes)).ranks == (3,)
+
+
+def test_rank_that_torchrun_ended_by_sigterm_is_not_the_first(tmp_path):
+    blocks = "".join(
+        f"[{n}]:\n  time : x\n  rank      : {n} (local_rank: {n})\n"
+        f"  exitcode  : {code} (pid: 1{n})\n"
+        for n, code in ((0, -15), (1, -9))
+    )
+    log = written(tmp_path, f"Root Cause (first observed failure):\n{blocks}")
+    assert first_failed(log).ranks == (1,)
+
+
+def test_several_ranks_with_the_same_error_are_all_named(tmp_path):
+    rows = [
+        f"[rank{rank}]: torch.OutOfMemoryError: CUDA out of memory" for rank in "012"
+    ]
+    first = first_failed(written(tmp_path, "\n".join(rows)))
+    assert first.ranks == (0, 1, 2) and "same error" in first.reason
+
+
+def test_monitored_barrier_names_the_rank_it_missed(tmp_path):
+    row = "[rank0]: RuntimeError: Rank 2 failed to pass monitoredBarrier in 1000 ms"
+    assert first_failed(written(tmp_path, row)).ranks == (2,)
+
+
+def test_two_certain_causes_on_different_ranks_are_not_decided(tmp_path):
+    rows = (
+        "[rank0]: OSError: [Errno 28] No space left on device\n"
+        "[rank1]: torch.OutOfMemoryError: CUDA out of memory\n"
+    )
+    log = written(tmp_path, rows)
+    told, sure = diagnose(log, ROOT)
+    assert sure and "disk is full" in " ".join(told)  # the first rank's own error
+    shuffled = written(tmp_path, re.sub(r"\[rank\d\]: ", "", rows))
+    told, sure = diagnose(shuffled, ROOT)
+    assert not sure and sum(line.startswith("  - ") for line in told) == 2
+
+
+def test_no_more_than_two_candidates_are_listed():
+    told, sure = diagnose(read_logs([str(HERE / "gloo_waits.txt")]), ROOT)
+    assert not sure
+    assert sum(line.startswith("  - ") for line in told) == 2
+
+
+def test_causes_have_pages_that_exist_and_explain_causes_that_exist():
+    causes = load(ROOT)
+    names = {cause.name for cause in causes}
+    assert len(names) == len(causes)
+    for cause in causes:
+        page = ROOT / cause.read.split(",")[0]
+        assert page.is_file() or "19_when_it_breaks" in cause.read, cause.read
+        assert set(cause.explains) <= names, cause.name
+        assert 1 <= cause.weight <= 3 and cause.title and cause.cure, cause.name
+
+
+# -- the command --------------------------------------------------------------------
+def test_command_names_rank_cause_cure_and_page():
+    result = workshop(ROOT, "diagnose", str(HERE / "tee_of_torchrun.txt"))
+    assert result.returncode == 0, result
+    heads = [line.split(":")[0] for line in result.stdout.splitlines()]
+    assert heads[0] == "First failed" and {"Cause", "Cure", "Read"} <= set(heads)
+    assert "rank 1" in result.stdout and "tee_of_torchrun.txt:5" in result.stdout
+
+
+def test_healthy_log_gets_no_cause_and_status_1():
+    healthy = ROOT / "docs/transcripts/05_two_ranks.txt"
+    result = workshop(
+        ROOT, "diagnose", str(healthy), str(HERE / "names_of_healthy_runs.txt")
+    )
+    assert result.returncode == 1
+    assert result.stdout.startswith("No failure found in ")
+    assert result.stdout.count("\n") == 1
+
+
+def test_unknown_error_is_quoted_and_nothing_is_claimed():
+    result = workshop(ROOT, "diagnose", str(HERE / "own_error.txt"))
+    assert result.returncode == 1
+    assert "Cause:" not in result.stdout
+    assert "ValueError: image 1017 has 63 pixels" in result.stdout
+    assert "rank 1" in result.stdout
+
+
+@pytest.mark.parametrize("name", ["missing.log", "binary.log", "empty"])
+def test_bad_input_is_one_sentence_that_names_it(tmp_path, name):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "binary.log").write_bytes(b"\x7fELF\0\0\0")
+    result = workshop(ROOT, "diagnose", str(tmp_path / name))
+    assert result.returncode == 2 and result.stdout == ""
+    assert len(result.stderr.splitlines()) == 1 and name in result.stderr
+
+
+# -- the gallery's own logs ---------------------------------------------------------
+GALLERY = tomllib.loads((ROOT / "src/gallery/catalog.toml").read_text(encoding="utf-8"))
+BY_SYMPTOM = {entry["name"]: entry["symptom"] for entry in GALLERY["failure"]}
+QUIET = {name for name, symptom in BY_SYMPTOM.items() if symptom in QUIET_SYMPTOMS}
+OPEN = {"slow_save", "straggler", "stale_store", "cut_mapped_file"}  # two causes fit
+
+
+def diagnosed(name):
+    """(the one cause that is sure, or None; what is listed) of a recorded failure."""
+    log = read_logs([str(ROOT / f"docs/transcripts/19_{name}.txt")])
+    found = candidates(load(ROOT), log, first_failed(log))
+    return named(found), found[:2]
+
+
+@pytest.mark.parametrize("name", sorted(set(BY_SYMPTOM) - QUIET))
+def test_log_of_the_gallery_is_recognized(name):
+    sure, listed = diagnosed(name)
+    assert (sure is None) == (name in OPEN)
+    shown = [sure] if sure else listed
+    assert name in {entry for each in shown for entry in each.cause.gallery}
+
+
+def test_logs_of_the_gallery_without_an_error_get_no_cause():
+    assert len(QUIET) > 10
+    assert {name for name in QUIET if diagnosed(name)[0]} == set()
+
+
+WAITS = """\
+[rank{0}]:   File "train.py", line {1}, in step
+[rank{0}]:     {2}
+[rank{0}]:   File "site-packages/torch/distributed/c10d_logger.py", line 83, in f
+[rank{0}]: RuntimeError: [buffer.cc:78] Timed out waiting 3000ms for recv operation
+"""
+
+
+def test_ranks_that_wait_in_different_lines_are_told_where(tmp_path):
+    calls = [(0, 13, "dist.all_reduce(loss)"), (1, 15, "dist.barrier()")]
+    log = written(tmp_path, "".join(WAITS.format(*call) for call in calls))
+    assert first_failed(log).ranks == ()
+    told, sure = diagnose(log, ROOT)
+    assert sure
+    for _, number, call in calls:
+        assert any(f"train.py:{number} {call}" in line for line in told)
+
+
+def test_ranks_that_wait_in_the_same_line_leave_the_cause_open(tmp_path):
+    text = "".join(WAITS.format(rank, 13, "dist.barrier()") for rank in range(2))
+    assert not diagnose(written(tmp_path, text), ROOT)[1]

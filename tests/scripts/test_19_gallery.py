@@ -1,0 +1,161 @@
+"""The failure gallery: each program fails as its card says, and the cured one doesn't.
+
+That the broken programs fail is what tests/docs/test_transcripts.py checks of their
+recordings: `pytest --co -q tests/docs/test_transcripts.py -k "still_prints and 19_"`.
+"""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from common.gallery import (
+    SYMPTOMS,
+    GalleryError,
+    find_failure,
+    load_gallery,
+    tomllib,
+)
+from tools import transcripts
+from tools.transcript_catalog import Entry, load_catalog
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "src" / "gallery"
+GALLERY = load_gallery()
+PROGRAM = ROOT / "src" / "19_gallery.py"
+
+
+def cured(name: str) -> Entry:
+    """The run of the cured program, as a transcript would record it."""
+    entry, failure = load_catalog()[f"19_{name}"], GALLERY[name]
+    shown = {"command": failure.cured_command, "shows": failure.cured_shows}
+    return Entry(**{**vars(entry), **shown, "status": 0})
+
+
+def case(name: str):
+    on_nodes = [pytest.mark.nodes] if GALLERY[name].needs == "cluster" else []
+    return pytest.param(name, marks=[pytest.mark.full, *on_nodes])
+
+
+@pytest.mark.parametrize("name", [case(name) for name in GALLERY])
+def test_cured_program_runs(name):
+    entry = cured(name)
+    if missing := entry.missing_programs():
+        pytest.skip(f"needs {', '.join(missing)}: sudo apt-get install the package")
+    transcripts.run_in(ROOT, entry)
+
+
+@pytest.mark.parametrize("name", GALLERY)
+def test_recording_shows_what_the_card_says(name):
+    failure, entry = GALLERY[name], load_catalog()[f"19_{name}"]
+    text = transcripts.body(entry)
+    assert re.search(failure.shows, text, re.M), f"record 19_{name} again"
+    assert text.startswith(f"$ {failure.command}\n"), f"record 19_{name} again"
+
+
+@pytest.mark.parametrize("name", GALLERY)
+def test_programs_are_small_and_need_torch_alone(name):
+    for path in (FOLDER / f"{name}.py", FOLDER / "cured" / f"{name}.py"):
+        text = path.read_text(encoding="utf-8")
+        tree = ast.parse(text)
+        assert ast.get_docstring(tree), f"{path}: say in a sentence what it does"
+        assert 10 <= len(text.splitlines()) <= 45, f"{path}: 10 to 45 lines"
+        for node in ast.walk(tree):
+            names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module] if isinstance(node, ast.ImportFrom) else []
+            for module in names:
+                first = module.partition(".")[0]
+                assert first in {"torch", *sys.stdlib_module_names}, f"{path}: {module}"
+
+
+def test_every_program_is_in_the_catalog():
+    for folder in (FOLDER, FOLDER / "cured"):
+        assert {path.stem for path in folder.glob("*.py")} == set(GALLERY)
+
+
+def test_every_symptom_has_failures_and_every_lesson_exists():
+    assert {failure.symptom for failure in GALLERY.values()} <= set(SYMPTOMS)
+    for failure in GALLERY.values():
+        pages = list((ROOT / "docs" / "lessons").glob(f"{failure.lesson}_*.rst"))
+        assert len(pages) == 1, f"{failure.name}: no lesson {failure.lesson}"
+        assert failure.needs in ("", "cluster"), failure.name
+        assert len(failure.title) <= 60, f"{failure.name}: a shorter title"
+        assert f"src/gallery/{failure.name}.py" in failure.command
+
+
+# The catalog's reader
+
+
+def written(tmp_path, **fields) -> Path:
+    """A catalog with one entry, altered."""
+    first = tomllib.loads((FOLDER / "catalog.toml").read_text("utf-8"))["failure"][0]
+    lines = [f"{k} = {v!r}" for k, v in {**first, **fields}.items() if v is not None]
+    path = tmp_path / "catalog.toml"
+    path.write_text("\n".join(["[[failure]]", *lines]))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"name": "Port-in-use"}, "no name in snake_case"),
+        ({"symptom": "explodes"}, "no symptom 'explodes'"),
+        ({"cure": None}, "unknown or missing: .'cure'"),
+        ({"colour": "red"}, "unknown or missing: .'colour'"),
+        ({"shows": "("}, "unterminated subpattern"),
+    ],
+)
+def test_mistakes_in_the_catalog_get_a_sentence(tmp_path, fields, words):
+    with pytest.raises(GalleryError, match=words):
+        load_gallery(written(tmp_path, **fields))
+
+
+def test_unknown_name_offers_near_ones():
+    with pytest.raises(GalleryError, match="did you mean port_in_use"):
+        find_failure(GALLERY, "port_is_in_use")
+    with pytest.raises(GalleryError, match="--list shows all"):
+        find_failure(GALLERY, "zzz")
+
+
+# The program
+
+
+def gallery(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, str(PROGRAM), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+
+
+def test_list_shows_every_failure_below_its_symptom():
+    done = gallery("--list")
+    assert done.returncode == 0
+    for failure in GALLERY.values():
+        head = done.stdout.index(f"It {failure.symptom}:")
+        assert done.stdout.index(f"  {failure.name} ") > head
+
+
+def test_failure_ends_with_its_status_and_says_what_to_ask():
+    done = gallery("port_in_use")
+    failure = GALLERY["port_in_use"]
+    assert done.returncode == 1 and "EADDRINUSE" in done.stdout + done.stderr
+    assert re.search(rf"^Ask:  {re.escape(failure.question)}$", done.stdout, re.M)
+    assert done.stdout.index("exit status 1") < done.stdout.index("\nCure: ")
+
+
+def test_cured_program_has_nothing_to_explain():
+    done = gallery("port_in_use", "--cured")
+    assert done.returncode == 0 and "connected, 1 rank" in done.stdout
+    assert "Cure:" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [(["port_in_us"], "did you mean port_in_use"), ([], "no failure is named: --list")],
+)
+def test_bad_names_are_one_sentence(arguments, words):
+    done = gallery(*arguments)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert words in line
