@@ -57,11 +57,12 @@ class CourseDirective(SphinxDirective):
 
 
 class CourseTimeDirective(CourseDirective):
-    """``16 lessons: about 11 h of reading and 16 h of exercises (56 of them).``"""
+    """``20 lessons, 68 exercises: about 15 h of reading and 20 h of practice.``"""
 
     def text(self) -> str:
         catalog = self.catalog()
-        lessons = list(dict.fromkeys(exercise.lesson for exercise in catalog))
+        pages = sorted((self.root / "docs" / "lessons").glob("[0-9]*.rst"))
+        lessons = [page.stem for page in pages]  # one of them has no exercises
         practice = sum(exercise.minutes for exercise in catalog)
         return (
             f"**{len(lessons)} lessons, {len(catalog)} exercises**: about "

@@ -35,8 +35,8 @@ drawing = Drawing(
     370,
     "Speedup on one to four ranks",
     "Speedup over the number of ranks. The ideal line rises to 4. Below it is Amdahl's "
-    "law, which agrees with the measured strong scaling on two ranks and rises further. "
-    "Measured strong and weak scaling both fall from two ranks to four.",
+    "law, which agrees with the measured strong scaling on two ranks and rises "
+    "further. Measured strong and weak scaling both fall from two ranks to four.",
 )
 for value in range(RANKS + 1):
     _, y = point(1, value)
