@@ -20,12 +20,15 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "src"))
 from common.gallery import Failure, GalleryError, load_gallery
 
 CODE = re.compile(r"`([^`]+)`")
-# A frame of torch's own code, its line, and the marks below that; torchrun's advice;
-# and its report of who failed, which begins when it ends the other ranks.
+# A frame of torch's own code, its line, and the marks below that; frames of C++;
+# torchrun's advice; and its report, which begins when it ends the other ranks.
 FRAME = r'(?:\[rank\d\]: )? +File "[^"]*/(?:site-packages|lib/python[\d.]+)/.*'
 OTHERS_LINE = r"\n(?:\[rank\d\]: )? {4}.*"
 LEFT_OUT = (
     re.compile(rf"^{FRAME}(?:{OTHERS_LINE})*\n", re.M),
+    re.compile(
+        r"^(?:Exception raised from|frame #\d+:|<omitting python frames>).*\n\n?", re.M
+    ),
     re.compile(r"^W\d{4} .*torch/distributed/run\.py.*\n", re.M),
     re.compile(
         r"^[WE]\d{4} .*/(?:multiprocessing/api|agent/server/api)\.py.*\n"

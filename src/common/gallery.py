@@ -45,7 +45,7 @@ class Failure:
     cure: str
     lesson: str
     status: int = 1
-    limit: int = 30
+    limit: int = 120
     messages: tuple[str, ...] = ()
     needs: str = ""
 

@@ -5,7 +5,8 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 
-dist.init_process_group("gloo", timeout=timedelta(seconds=3))
+dist.init_process_group("gloo")
+dist.group.WORLD.set_timeout(timedelta(seconds=4))
 rank, world_size = dist.get_rank(), dist.get_world_size()
 loss = torch.tensor(1.0 + rank)
 

@@ -1,0 +1,123 @@
+/* One line of an error message finds its failure in the gallery.
+
+   <failure-search> reads the cards of the page it is on: the regular expressions of log
+   lines in data-messages, and the words of the title, the question, the tool and the
+   cure. Nothing is sent anywhere. It also opens the card that the address names. */
+{
+  const { make, formulas } = play;
+  const MOST = 6; // results
+  const DULL = new Set(
+    "and are but can for from has its not the this that was with you your".split(" ")
+  );
+
+  /* Which of these expressions a line matches; the catalog promises the same in Python. */
+  formulas.matching = (line, expressions) =>
+    expressions.filter((expression) => new RegExp(expression, "m").test(line));
+
+  /* The words of a text that say something, each of them once. */
+  formulas.words = (text) => [
+    ...new Set(
+      (text.toLowerCase().match(/[a-z][a-z_]{2,}/g) ?? []).filter((w) => !DULL.has(w))
+    ),
+  ];
+
+  const read = (card) => {
+    const [name, ...messages] = JSON.parse(
+      card.querySelector("[data-messages]").dataset.messages
+    );
+    const title = card.querySelector("summary").textContent;
+    const told = [...card.querySelectorAll(":scope > p")].map((p) => p.textContent);
+    const symptom = card.closest("section").querySelector("h2").firstChild.textContent;
+    const text = [name.replaceAll("_", " "), title, symptom, ...told, ...messages];
+    return { card, title, symptom, messages, words: text.join(" ").toLowerCase() };
+  };
+
+  /* Points of each failure for a line: a message counts more than any words, the first
+     message most; a word counts more the fewer failures have it. */
+  const score = (line, failures) => {
+    const words = formulas.words(line);
+    const has = (failure, word) => failure.words.includes(word);
+    const worth = new Map();
+    for (const word of words) {
+      const count = failures.filter((failure) => has(failure, word)).length;
+      worth.set(word, count ? 1 + Math.log(failures.length / count) : 0);
+    }
+    return failures.map((failure) => {
+      const [first] = formulas.matching(line, failure.messages);
+      const own = words.filter((word) => has(failure, word));
+      let points = own.reduce((sum, word) => sum + worth.get(word), 0);
+      points *= own.length / Math.max(words.length, 1);
+      if (first) points += 1000 - 10 * failure.messages.indexOf(first);
+      return { ...failure, points, message: Boolean(first) };
+    });
+  };
+
+  /* What to show: those whose message it is, otherwise those with the most words. */
+  const best = (found) => {
+    const messages = found.filter(({ message }) => message);
+    const most = Math.max(0, ...found.map(({ points }) => points));
+    const near = found.filter(({ points }) => points > 0 && points >= most / 2);
+    return (messages.length ? messages : near)
+      .sort((one, other) => other.points - one.points)
+      .slice(0, MOST);
+  };
+
+  class FailureSearch extends play.Player {
+    static label = "Find a failure by its message";
+
+    build() {
+      this.failures = [...document.querySelectorAll("details.failure")].map(read);
+      this.field = make("input", { type: "search", autocomplete: "off" });
+      this.field.spellcheck = false;
+      this.field.addEventListener("input", () => this.update());
+      this.field.addEventListener("keydown", (event) => {
+        if (event.key === "Enter") this.stage.querySelector("a")?.click();
+      });
+      const words = "A line of your log, or what you see";
+      this.controls.append(make("label", {}, make("span", {}, words), this.field));
+      this.classList.add("searches");
+      for (const { card } of this.failures) this.keepAddress(card);
+      window.addEventListener("hashchange", () => this.openNamed());
+      this.openNamed();
+    }
+
+    draw() {
+      const line = this.field.value.trim();
+      if (line.length < 3) {
+        this.stage.replaceChildren();
+        return `${this.failures.length} failures, below by symptom.`;
+      }
+      const found = best(score(line, this.failures));
+      const list = make("ul", { class: "found" }, ...found.map(this.result));
+      this.stage.replaceChildren(...(found.length ? [list] : []));
+      if (!found.length) return "No failure here has these words. Try other words.";
+      const count = found.length === 1 ? "1 failure" : `${found.length} failures`;
+      const known = found[0].message ? "that message" : "these words";
+      return `${count} with ${known}.`;
+    }
+
+    result({ card, title, symptom }) {
+      const link = make("a", { href: `#${card.id}` }, title);
+      // the address may already name it: then it wouldn't change
+      link.addEventListener("click", () => (card.open = true));
+      return make("li", {}, link, make("span", {}, ` ${symptom}`));
+    }
+
+    /* The address of a card that a reader opens is its permanent link. */
+    keepAddress(card) {
+      card.querySelector("summary").addEventListener("click", () => {
+        if (!card.open) window.history.replaceState(null, "", `#${card.id}`);
+      });
+    }
+
+    openNamed() {
+      const id = decodeURIComponent(window.location.hash.slice(1));
+      const named = this.failures.find(({ card }) => card.id === id);
+      if (!named) return;
+      named.card.open = true;
+      named.card.scrollIntoView();
+    }
+  }
+
+  play.define("failure-search", FailureSearch);
+}

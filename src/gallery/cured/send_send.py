@@ -1,0 +1,16 @@
+"""Both ranks start their send and their receive before they wait for either."""
+
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+
+dist.init_process_group("gloo", timeout=timedelta(seconds=5))
+rank = dist.get_rank()
+mine, theirs = torch.full((4,), float(rank)), torch.empty(4)
+
+sent = dist.isend(mine, 1 - rank)
+dist.recv(theirs, 1 - rank)
+sent.wait()
+print(f"rank {rank}: received {theirs[0]:.0f}", flush=True)
+dist.destroy_process_group()
