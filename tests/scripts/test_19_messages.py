@@ -1,6 +1,7 @@
 """The gallery's messages find the failure that a line of somebody's log belongs to."""
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -77,3 +78,16 @@ def test_detail_names_the_mismatch_before_the_collective_runs(name):
     assert done.returncode == 1
     assert "Detected mismatch between collectives on ranks" in done.stderr
     assert name in recognized(done.stderr)
+
+
+@pytest.mark.full
+def test_faulthandler_prints_the_line_of_a_segmentation_fault():
+    program = ROOT / "src" / "gallery" / "detail_and_ddp.py"
+    settings = {"TORCH_DISTRIBUTED_DEBUG": "DETAIL", "PYTHONFAULTHANDLER": "1"}
+    done = launched.run(ROOT, [sys.executable, program], **settings)
+    assert done.returncode == 1
+    assert "Fatal Python error: Segmentation fault" in done.stderr
+    (number,) = re.findall(r'detail_and_ddp\.py", line (\d+) in run_rank', done.stderr)[
+        :1
+    ]
+    assert "DDP(" in program.read_text("utf-8").splitlines()[int(number) - 1]
