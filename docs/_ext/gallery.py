@@ -32,7 +32,7 @@ LEFT_OUT = (
     re.compile(r"^W\d{4} .*torch/distributed/run\.py.*\n", re.M),
     re.compile(
         r"^[WE]\d{4} .*/(?:multiprocessing/api|agent/server/api)\.py.*\n"
-        r"(?:.*\n)*={40,}\n(?=(?:\[exit status \d+\])?\Z)",
+        r"(?:.*\n)*={40,}\n(?=(?:\[exit status \d+\]\n)?\Z)",
         re.M,
     ),
 )
@@ -44,7 +44,7 @@ def shortened(output: str) -> str:
 
     What ends with ``[exit status N]`` still does.
     """
-    output += "\n"
+    output = output.rstrip("\n") + "\n"
     for pattern in LEFT_OUT:
         output = pattern.sub("", output)
     return output.rstrip("\n")

@@ -30,6 +30,7 @@ def test_card_keeps_what_the_failure_shows_and_the_learners_lines(gallery, name)
     own = re.findall(r'^.*File "src/gallery/.*', text, re.M)
     assert re.findall(r'^.*File "src/gallery/.*', short, re.M) == own
     assert "site-packages/torch" not in re.sub(r"^.*(Error|WARN|Warn).*", "", short)
+    assert "ChildFailedError" not in short
     status = re.findall(r"^\[exit status \d+\]\Z", text.rstrip("\n"), re.M)
     assert short.splitlines()[-1:] == status or not status
 

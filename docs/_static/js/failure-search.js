@@ -29,14 +29,14 @@
     const told = [...card.querySelectorAll(":scope > p")].map((p) => p.textContent);
     const symptom = card.closest("section").querySelector("h2").firstChild.textContent;
     const text = [name.replaceAll("_", " "), title, symptom, ...told, ...messages];
-    return { card, title, symptom, messages, words: text.join(" ").toLowerCase() };
+    return { card, title, symptom, messages, words: formulas.words(text.join(" ")) };
   };
 
   /* Points of each failure for a line: a message counts more than any words, the first
      message most; a word counts more the fewer failures have it. */
   const score = (line, failures) => {
     const words = formulas.words(line);
-    const has = (failure, word) => failure.words.includes(word);
+    const has = ({ words: own }, word) => own.some((one) => one.startsWith(word));
     const worth = new Map();
     for (const word of words) {
       const count = failures.filter((failure) => has(failure, word)).length;
