@@ -84,7 +84,7 @@ def tell_unknown(error: Line | None) -> list[str]:
     lines = ["None of the known causes."]
     if error:
         lines += ["The first error in the log:", f"    {quote(error)}"]
-    return [*lines, f"Read on: {PAGE}, about the tools"]
+    return [*lines, f'Read on: {PAGE}, "Find out which rank, and where"']
 
 
 def first_error(log: Log) -> Line | None:
