@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader
 
 
 def evaluate(model: nn.Module, loader: DataLoader) -> tuple[float, int, int]:
-    """(mean loss over the images, images recognised, images).
+    """(mean loss over the images, images recognized, images).
 
     The loader yields inputs [B, ...] and labels [B]. The model returns scores
     [B, classes], and the class with the greatest score is its answer.

@@ -21,7 +21,7 @@ One launcher can start another, and then the variables of both are set:
   ``SLURM_NTASKS`` of the whole job. What the script starts without ``srun`` is a single
   process. Only processes that ``srun`` started have ``SLURM_STEP_ID``.
 
-You recognise torchrun by ``TORCHELASTIC_RUN_ID``, which no other launcher sets.
+You recognize torchrun by ``TORCHELASTIC_RUN_ID``, which no other launcher sets.
 
 Check your answer with: workshop check 02_dist_env
 

@@ -6,7 +6,7 @@ needn't have equally many processes: ``processes_per_node`` lists them, ``[4, 4]
 
 The third function is for launchers that don't set the node rank, such as mpirun. There
 the processes send each other their host names. Ranks needn't be in blocks: with
-``srun --distribution=cyclic`` neighbouring ranks are on different nodes. No function
+``srun --distribution=cyclic`` neighboring ranks are on different nodes. No function
 may change the list that it is given.
 
 Check your answer with: workshop check 02_rank_arithmetic

@@ -24,7 +24,7 @@ class Check:
 
     Attributes:
         sentence: first line of its docstring, shown to the learner.
-        init: whether the process group is initialised before the check.
+        init: whether the process group is initialized before the check.
         scheduler: whether it asks for a scheduler to submit job scripts to.
         limit: seconds that every rank may take.
     """

@@ -1,7 +1,7 @@
 """Repair a program in which every rank waits forever.
 
 A field of cells is cut into strips, one per rank, and the last strip borders on the
-first. To compute its next state, a rank needs the edges of its neighbours: the *last*
+first. To compute its next state, a rank needs the edges of its neighbors: the *last*
 row of the strip on its left and the *first* row of the strip on its right.
 
 The program sends both edges and then receives both. It looks right, but it hangs on
@@ -26,8 +26,8 @@ def exchange_edges(strip: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
             function returns.
 
     Returns:
-        ([width], [width]): the last row of the left neighbour, the first row of the
-        right neighbour.
+        ([width], [width]): the last row of the left neighbor, the first row of the
+        right neighbor.
     """
     rank, world_size = dist.get_rank(), dist.get_world_size()
     left, right = (rank - 1) % world_size, (rank + 1) % world_size

@@ -1,6 +1,6 @@
 """Sum a tensor over all ranks by sending chunks around a ring.
 
-The tensor is cut into one chunk per rank. Every rank sends only to its right neighbour
+The tensor is cut into one chunk per rank. Every rank sends only to its right neighbor
 (rank + 1) and receives only from its left one (rank - 1), with ``exchange``. There are
 N ranks, and all chunk numbers are modulo N.
 
@@ -24,7 +24,7 @@ import torch.distributed as dist
 
 
 def exchange(outgoing: torch.Tensor, incoming: torch.Tensor) -> None:
-    """Send to the right neighbour and receive from the left one, both at once."""
+    """Send to the right neighbor and receive from the left one, both at once."""
     rank, world_size = dist.get_rank(), dist.get_world_size()
     sending = dist.isend(outgoing, (rank + 1) % world_size)
     dist.recv(incoming, (rank - 1) % world_size)

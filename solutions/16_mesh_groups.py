@@ -37,7 +37,7 @@ def group_ranks(rank: int, shape: tuple[int, ...], axis: int) -> list[int]:
 
     They are in the order of these places, and include ``rank``.
     """
-    # TODO 2 of 3: how far apart are two neighbours along the axis, and which rank
+    # TODO 2 of 3: how far apart are two neighbors along the axis, and which rank
     # has place 0 there? math.prod(()) is 1.
     # [start answer 2]
     apart = math.prod(shape[axis + 1 :])

@@ -4,7 +4,7 @@
     torchrun --standalone --nproc-per-node=3 src/03_ring_all_reduce.py --sizes 10
 
 The tensor of S bytes is cut into one chunk for each of N ranks. Each rank sends only
-to its right neighbour. N-1 steps add up the chunks (reduce-scatter), and N-1 more send
+to its right neighbor. N-1 steps add up the chunks (reduce-scatter), and N-1 more send
 the complete chunks to all ranks (all-gather). Each rank sends 2(N-1)/N x S bytes.
 Patarasuk and Yuan (2009), "Bandwidth optimal all-reduce algorithms for clusters of
 workstations".
@@ -22,7 +22,7 @@ from common.process_group import join
 
 
 def exchange(outgoing: Tensor, incoming: Tensor) -> int:
-    """Send to the right neighbour while receiving from the left; bytes sent."""
+    """Send to the right neighbor while receiving from the left; bytes sent."""
     rank, world_size = dist.get_rank(), dist.get_world_size()
     right, left = (rank + 1) % world_size, (rank - 1) % world_size
     # Every rank. Both transfers start before either is waited for: if all ranks
@@ -82,7 +82,7 @@ def seconds(function: Callable, tensor: Tensor, repeats: int) -> float:
     best = float("inf")
     for _ in range(repeats):
         work = tensor.clone()
-        # Every rank: all start together, or one would time its neighbour's delay.
+        # Every rank: all start together, or one would time its neighbor's delay.
         dist.barrier()
         start = time.perf_counter()
         function(work)

@@ -35,7 +35,7 @@ class Entry:
     """One ``[[transcript]]`` of the catalog.
 
     ``command`` is one command or several, a line each (a backslash at the end of a
-    line goes on). ``normalise`` holds pairs of a regular expression and what stands
+    line goes on). ``normalize`` holds pairs of a regular expression and what stands
     for it in comparisons (``re.MULTILINE``). ``setup`` runs first and is not shown,
     ``cleanup`` always runs last, whatever came before. ``inside`` is the start of a
     command which runs those that are shown, such as ``workshop cluster run``.
@@ -48,7 +48,7 @@ class Entry:
 
     name: str
     command: str
-    normalise: tuple[tuple[str, str], ...] = ()
+    normalize: tuple[tuple[str, str], ...] = ()
     sort_lines: bool = False
     status: int = 0
     setup: str = ""
@@ -137,16 +137,16 @@ def _entry(path: Path, table: dict) -> Entry:
             f"{path.name}: {name} has unknown fields {', '.join(sorted(unknown))}"
         )
     try:
-        pairs = tuple((str(a), str(b)) for a, b in table.get("normalise", ()))
+        pairs = tuple((str(a), str(b)) for a, b in table.get("normalize", ()))
         for pattern, replacement in pairs:
             re.sub(pattern, replacement, "")
     except (re.error, ValueError, TypeError) as error:
         raise TranscriptError(
-            f"{path.name}: {name}: normalise holds pairs "
+            f"{path.name}: {name}: normalize holds pairs "
             f'["regular expression", "replacement"]: {error}'
         ) from error
     needs = tuple(table.get("needs", ()))
-    return Entry(**{**table, "normalise": pairs, "needs": needs})
+    return Entry(**{**table, "normalize": pairs, "needs": needs})
 
 
 def select(catalog: dict[str, Entry], names: list[str]) -> list[Entry]:

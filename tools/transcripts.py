@@ -253,7 +253,7 @@ def comparable(entry: Entry, text: str) -> list[str]:
     text = LATE_FAREWELL.sub("", text)
     for stamp in LEFT_ALONE.findall(text):
         text = re.sub(rf"^{re.escape(stamp)} .*\n", "", text, flags=re.MULTILINE)
-    for pattern, replacement in entry.normalise:
+    for pattern, replacement in entry.normalize:
         text = re.sub(pattern, replacement, text, flags=re.MULTILINE)
     lines = text.splitlines()
     return sorted(lines) if entry.sort_lines else lines

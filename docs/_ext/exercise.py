@@ -159,7 +159,7 @@ def reading_minutes(page: Path) -> int:
 
 
 class LessonMapDirective(SphinxDirective):
-    """A table: each lesson, its minutes to read and to practise."""
+    """A table: each lesson, its minutes to read and to practice."""
 
     def run(self) -> list[nodes.Node]:
         root = Path(self.env.srcdir)

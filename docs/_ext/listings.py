@@ -1,4 +1,4 @@
-"""Colours of code listings, light and dark, with a contrast of at least 4.5 to 1."""
+"""Colors of code listings, light and dark, with a contrast of at least 4.5 to 1."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HEX = re.compile(r"#[0-9a-f]{6}", re.I)
 IN_INK = re.compile(r'<span class="[npow]">([^<]*)</span>')
 
 
-def colours(ink, quiet, keyword, name, string, number, cut, added) -> dict:
+def colors(ink, quiet, keyword, name, string, number, cut, added) -> dict:
     """The few kinds of words which a reader tells apart, everything else in ink."""
     return {
         Token: ink,
@@ -63,7 +63,7 @@ def colours(ink, quiet, keyword, name, string, number, cut, added) -> dict:
 class Light(Style):
     background_color = "#f6f8fa"
     highlight_color = "#fdf3c4"
-    styles = colours(
+    styles = colors(
         ink="#1f2933",
         quiet="#57636f",
         keyword="#8a2466",
@@ -78,7 +78,7 @@ class Light(Style):
 class Dark(Style):
     background_color = "#0f141a"
     highlight_color = "#3a3413"
-    styles = colours(
+    styles = colors(
         ink="#dfe6ec",
         quiet="#9aa7b3",
         keyword="#f0a3cf",

@@ -17,7 +17,7 @@ DESCRIPTION = (
 drawing = Drawing(760, 340, "One training step", DESCRIPTION)
 TOP, BOTTOM, HEIGHT = 40, 200, 72
 
-drawing.box(20, TOP, 130, HEIGHT, "training set\n1,438 images", fill="grey")
+drawing.box(20, TOP, 130, HEIGHT, "training set\n1,438 images", fill="gray")
 drawing.box(225, TOP, 130, HEIGHT, "batch\n32 images", fill="blue")
 drawing.box(430, TOP, 130, HEIGHT, "model\n197,770 weights", fill="green", size=14)
 drawing.box(635, TOP, 105, HEIGHT, "loss\n1 number", fill="orange")
@@ -42,7 +42,7 @@ drawing.arrow(665, TOP + HEIGHT, 665, BOTTOM, label="backward")
 drawing.arrow(600, BOTTOM + HEIGHT / 2, 535, BOTTOM + HEIGHT / 2, label="step")
 drawing.arrow(495, BOTTOM, 495, TOP + HEIGHT, label="step")
 
-drawing.group(20, 170, 330, 150, "What a snapshot holds", colour="yellow")
+drawing.group(20, 170, 330, 150, "What a snapshot holds", color="yellow")
 for number, (name, meaning) in enumerate(
     [
         ("model", "the weights"),

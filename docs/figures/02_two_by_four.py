@@ -1,6 +1,6 @@
 """Draw two nodes with four processes each: node rank, local rank, rank."""
 
-from svg import RANK_COLOURS, Drawing
+from svg import RANK_COLORS, Drawing
 
 NODES, PER_NODE = 2, 4
 WIDTH, BOX, GAP = 720, 76, 8
@@ -22,11 +22,11 @@ for node in range(NODES):
         x = left + 10 + local * (BOX + GAP)
         rank = node * PER_NODE + local
         drawing.box(
-            x, 46, BOX, 56, f"rank\n{rank}", fill=RANK_COLOURS[rank], weight="bold"
+            x, 46, BOX, 56, f"rank\n{rank}", fill=RANK_COLORS[rank], weight="bold"
         )
         drawing.text(x + BOX / 2, 124, f"local rank {local}", size=12, anchor="middle")
         drawing.arrow(x + BOX / 2, 132, x + BOX / 2, 156)
-        drawing.box(x, 158, BOX, 34, f"device {local}", size=13, fill="grey")
+        drawing.box(x, 158, BOX, 34, f"device {local}", size=13, fill="gray")
 drawing.text(
     WIDTH / 2,
     240,
@@ -46,6 +46,6 @@ drawing.text(
     "world size = 2 x 4 = 8, local world size = 4",
     size=13,
     anchor="middle",
-    colour="grey",
+    color="gray",
 )
 drawing.save(__file__)

@@ -1,6 +1,6 @@
 """What every rank holds before and after each collective, for four ranks."""
 
-from svg import RANK_COLOURS, Drawing
+from svg import RANK_COLORS, Drawing
 
 RANKS = 4
 CELL_W, CELL_H = 30, 22
@@ -59,7 +59,7 @@ def draw_grid(drawing, x, y, rows):
                     CELL_W - 2,
                     CELL_H - 2,
                     label(cell),
-                    fill="yellow" if cell[0] == SUM else RANK_COLOURS[cell[0]],
+                    fill="yellow" if cell[0] == SUM else RANK_COLORS[cell[0]],
                     size=12,
                     weight="bold" if cell[0] == SUM else "normal",
                     radius=2,
@@ -92,7 +92,7 @@ def main():
         middle = top + 2 * CELL_H - 1
         drawing.arrow(x + 144, middle, x + 174, middle)
         draw_grid(drawing, x + 182, top, after)
-    born = [(RANK_COLOURS[rank], f"born on rank {rank}") for rank in range(RANKS)]
+    born = [(RANK_COLORS[rank], f"born on rank {rank}") for rank in range(RANKS)]
     drawing.legend(16, 4 * PANEL_H + 34, [*born, ("yellow", "sum")], size=12)
     drawing.save(__file__)
 

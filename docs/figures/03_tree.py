@@ -24,7 +24,7 @@ def main():
         drawing.text(16, y + 22, name, size=14)
         for rank in range(RANKS):
             x = 16 + 100 + rank * STEP_X
-            fill = "green" if rank < has else "grey"
+            fill = "green" if rank < has else "gray"
             weight = "bold" if rank < has else "normal"
             drawing.box(
                 x, y, BOX_W, BOX_H, f"rank {rank}", fill=fill, size=14, weight=weight

@@ -4,7 +4,7 @@ from svg import Drawing
 
 DEVICES = 4
 LEFT, STEP, WIDE, HIGH = 130, 150, 130, 32  # px: first column, columns, boxes
-COLOURS = ("blue", "green", "orange", "violet")
+COLORS = ("blue", "green", "orange", "violet")
 
 drawing = Drawing(
     738,
@@ -39,7 +39,7 @@ def name(y, step):
 def row(y, label, devices=range(DEVICES)):
     for device in devices:
         text = label.format(device)
-        drawing.box(x(device), y, WIDE, HIGH, text, fill=COLOURS[device], size=13)
+        drawing.box(x(device), y, WIDE, HIGH, text, fill=COLORS[device], size=13)
 
 
 def wait(y):

@@ -12,7 +12,7 @@ STEPS = (
     ("fsync folder", ("200", "", "100"), "200"),
 )
 NAMES = ("snapshot.pt", "snapshot.pt.tmp", "snapshot.pt.previous")
-COLOURS = {"100": "blue", "200": "green", "part of 200": "red", "100 or 200": "teal"}
+COLORS = {"100": "blue", "200": "green", "part of 200": "red", "100 or 200": "teal"}
 LEFT, WIDTH = 188, 98
 
 drawing = Drawing(
@@ -29,10 +29,10 @@ drawing = Drawing(
     "snapshot.pt. If the process is killed at that moment: 100 four times, then 200 "
     "twice. If the power fails: 100 four times, then 100 or 200, then 200.",
 )
-drawing.text(14, 24, "after this call", size=13, colour=MUTED)
+drawing.text(14, 24, "after this call", size=13, color=MUTED)
 for row, name in enumerate(NAMES):
     drawing.text(14, 68 + row * 46, name, size=13, mono=True)
-drawing.line(14, 184, 772, 184, colour="grey")
+drawing.line(14, 184, 772, 184, color="gray")
 drawing.text(14, 207, "What snapshot.pt gives", size=13, weight="bold")
 drawing.text(14, 244, "if the process is killed", size=13)
 drawing.text(14, 290, "if the power fails", size=13)
@@ -48,18 +48,18 @@ for column, (call, held, powerless) in enumerate(STEPS):
                 90,
                 38,
                 snapshot,
-                fill=COLOURS[snapshot],
+                fill=COLORS[snapshot],
                 size=13,
                 dashed=half,
             )
     for y, snapshot in ((220, held[0]), (266, powerless)):
-        drawing.box(x, y, 90, 38, snapshot, fill=COLOURS[snapshot], size=13)
+        drawing.box(x, y, 90, 38, snapshot, fill=COLORS[snapshot], size=13)
 drawing.text(
     14,
     321,
     "100, 200: the snapshots of these steps",
     size=12,
-    colour=MUTED,
+    color=MUTED,
     italic=True,
 )
 drawing.save(__file__)

@@ -14,7 +14,7 @@ from svg import MUTED, Drawing
 
 LEFT, RIGHT = 96, 744  # px: between them lies the time
 TOP, ROW, HIGH = 52, 46, 32
-COLOURS = {0: "blue", 1: "green"}
+COLORS = {0: "blue", 1: "green"}
 
 run = json.loads(Path(__file__).with_suffix(".json").read_text())
 killed = run["killed"]["at"]
@@ -48,8 +48,8 @@ drawing = Drawing(
     "snapshot of step 40, and save those of steps 60, 80 and 100.",
 )
 drawing.text(15, row(0) + 21, "torchrun", size=14)
-drawing.box(x(0), row(0), x(run["ends"]) - x(0), HIGH, fill="grey", radius=2)
-drawing.text(x(0) + 10, row(0) + 21, "the agent", size=13, behind="grey")
+drawing.box(x(0), row(0), x(run["ends"]) - x(0), HIGH, fill="gray", radius=2)
+drawing.text(x(0) + 10, row(0) + 21, "the agent", size=13, behind="gray")
 for rank in (0, 1):
     drawing.text(15, row(1 + rank) + 21, f"rank {rank}", size=14)
 for life in run["lives"]:
@@ -60,7 +60,7 @@ for life in run["lives"]:
         x(ends) - x(begins),
         HIGH,
         "restart 1, a new process" if life["restart"] else "first start",
-        fill=COLOURS[life["rank"]],
+        fill=COLORS[life["rank"]],
         size=13,
         radius=2,
     )
@@ -68,35 +68,35 @@ drawing.text(15, row(3) + 21, "snapshot", size=14)
 for at, step in saved:
     drawing.box(x(at) - 14, row(3), 28, HIGH, str(step), fill="yellow", size=12)
 after_40 = next(at for at, step in saved if step == 40)
-drawing.line(x(killed), 34, x(killed), row(4) + 34, colour="red", dashed=True, width=2)
+drawing.line(x(killed), 34, x(killed), row(4) + 34, color="red", dashed=True, width=2)
 drawing.text(
     x(killed),
     26,
     f"SIGKILL to rank 1 after {killed:.1f} s",
     size=13,
     anchor="middle",
-    colour="red",
+    color="red",
     weight="bold",
 )
 drawing.line(x(after_40), row(3) + HIGH, x(after_40), row(4) + 34, dashed=True)
-drawing.line(x(after_40), row(4) + 30, x(killed), row(4) + 30, colour="red", width=4)
+drawing.line(x(after_40), row(4) + 30, x(killed), row(4) + 30, color="red", width=4)
 drawing.text(
     x(after_40) - 6,
     row(4) + 34,
     "lost: the steps since the snapshot",
     size=13,
     anchor="end",
-    colour="red",
+    color="red",
 )
 drawing.arrow(
-    x(after_40) + 15, row(3) + HIGH + 2, x(resumed), row(3) - 14, colour="violet"
+    x(after_40) + 15, row(3) + HIGH + 2, x(resumed), row(3) - 14, color="violet"
 )
 drawing.text(
     x(resumed) + 6,
     row(4) + 8,
     "both ranks go on from step 40",
     size=13,
-    colour="violet",
+    color="violet",
 )
 drawing.text(
     x(restart),
@@ -112,7 +112,7 @@ drawing.text(
     "One run of src/07_elastic.py on two CPU cores. Most of the time goes into "
     "starting processes and importing.",
     size=12,
-    colour=MUTED,
+    color=MUTED,
     italic=True,
 )
 drawing.save(__file__)

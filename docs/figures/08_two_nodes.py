@@ -1,6 +1,6 @@
 """Draw two nodes with two ranks each: agents, the store they meet at, addresses."""
 
-from svg import RANK_COLOURS, Drawing
+from svg import RANK_COLORS, Drawing
 
 drawing = Drawing(
     720,
@@ -25,12 +25,12 @@ for node, (x, name) in enumerate(NODES):
             132,
             70,
             f"rank {rank}\nlocal rank {local}\ndevice {local}",
-            fill=RANK_COLOURS[rank],
+            fill=RANK_COLORS[rank],
             size=14,
         )
 drawing.box(165, 60, 138, 52, "store\nn1:29500", fill="yellow", size=14)
-drawing.box(27, 60, 110, 52, "agent\n(torchrun)", fill="grey", size=14)
-drawing.box(417, 60, 110, 52, "agent\n(torchrun)", fill="grey", size=14)
+drawing.box(27, 60, 110, 52, "agent\n(torchrun)", fill="gray", size=14)
+drawing.box(417, 60, 110, 52, "agent\n(torchrun)", fill="gray", size=14)
 drawing.arrow(137, 86, 165, 86)
 drawing.arrow(417, 86, 303, 86)
 drawing.text(360, 74, "endpoint", size=13, anchor="middle")
@@ -38,7 +38,7 @@ for x in (80, 470):
     drawing.arrow(x, 112, x + 12, 212)
     drawing.arrow(x, 112, x + 132, 212)
     drawing.text(x + 112, 165, "starts", size=13, behind="white")
-drawing.arrow(303, 262, 417, 262, both=True, colour="blue", width=3)
+drawing.arrow(303, 262, 417, 262, both=True, color="blue", width=3)
 drawing.text(360, 246, "gradients", size=13, anchor="middle")
 drawing.box(30, 345, 135, 36, "snapshot", fill="white", dashed=True, size=14)
 drawing.arrow(97, 282, 97, 345)

@@ -1,6 +1,6 @@
 """Draw a PBS job on two hosts: what starts what, and with which environment."""
 
-from svg import RANK_COLOURS, Drawing
+from svg import RANK_COLORS, Drawing
 
 drawing = Drawing(
     760,
@@ -14,7 +14,7 @@ drawing = Drawing(
     "task goes to the folder, activates the environment again, and becomes torchrun, "
     "which starts the ranks of its host. The two torchruns meet at the first host.",
 )
-drawing.box(20, 20, 130, 50, "qsub\nlogin host", fill="grey", size=14)
+drawing.box(20, 20, 130, 50, "qsub\nlogin host", fill="gray", size=14)
 drawing.arrow(150, 45, 208, 45, "PBS")
 drawing.group(200, 84, 545, 120, "first host only: the job script")
 drawing.box(
@@ -55,7 +55,7 @@ for host, (x, name) in enumerate(
         rank = 2 * host + local
         left = x + 166 + 88 * local
         drawing.arrow(left + 41, 320, left + 41, 350)
-        drawing.box(left, 352, 82, 40, f"rank {rank}", fill=RANK_COLOURS[rank], size=14)
+        drawing.box(left, 352, 82, 40, f"rank {rank}", fill=RANK_COLORS[rank], size=14)
 drawing.arrow(590, 180, 300, 234)
 drawing.arrow(640, 180, 610, 234)
 drawing.save(__file__)

@@ -1,6 +1,6 @@
 """Draw two containers as two nodes: who resolves which name."""
 
-from svg import RANK_COLOURS, Drawing
+from svg import RANK_COLORS, Drawing
 
 drawing = Drawing(
     720,
@@ -15,14 +15,14 @@ drawing = Drawing(
 )
 for node, x in enumerate((20, 380)):
     drawing.group(x, 20, 320, 216, f"container node{node}")
-    drawing.box(x + 16, 58, 288, 62, "", fill="grey")
+    drawing.box(x + 16, 58, 288, 62, "", fill="gray")
     word = "listens at port 29500" if node == 0 else "connects to node0:29500"
-    drawing.text(x + 28, 82, "torchrun", weight="bold", behind="grey")
-    drawing.text(x + 28, 106, word, size=13, behind="grey")
+    drawing.text(x + 28, 82, "torchrun", weight="bold", behind="gray")
+    drawing.text(x + 28, 106, word, size=13, behind="gray")
     for local in (0, 1):
         rank = 2 * node + local
-        colour = RANK_COLOURS[rank]
-        drawing.box(x + 16 + local * 150, 132, 138, 40, f"rank {rank}", fill=colour)
+        color = RANK_COLORS[rank]
+        drawing.box(x + 16 + local * 150, 132, 138, 40, f"rank {rank}", fill=color)
     drawing.text(x + 16, 200, "localhost: this container", size=13, behind="white")
     drawing.text(x + 16, 222, "/dev/shm, PIDs: its own", size=13, behind="white")
     drawing.arrow(x + 160, 238, x + 160, 276, both=True)

@@ -20,11 +20,11 @@ drawing = Drawing(
 LEFT, RIGHT, WIDE, TOP, HIGH = 20, 450, 250, 70, 28  # px
 
 
-def device(x, number, colour, layers, held):
-    drawing.group(x, TOP - 42, WIDE, 318, f"device {number}", colour=colour)
+def device(x, number, color, layers, held):
+    drawing.group(x, TOP - 42, WIDE, 318, f"device {number}", color=color)
     y = TOP
     for layer in layers:
-        drawing.box(x + 15, y, WIDE - 30, HIGH, layer, fill=colour, size=13)
+        drawing.box(x + 15, y, WIDE - 30, HIGH, layer, fill=color, size=13)
         y += HIGH + 8
     y = TOP + 5 * (HIGH + 8) + 18
     for line in held:
@@ -60,10 +60,10 @@ drawing.text(LEFT + 120, 18, "32 images", size=13, anchor="middle")
 drawing.text(RIGHT + 120, 18, "32 labels", size=13, anchor="middle")
 out, into = LEFT + WIDE, RIGHT
 middle = (out + into) / 2
-drawing.arrow(out, 120, into, 120, "forward", colour="blue")
+drawing.arrow(out, 120, into, 120, "forward", color="blue")
 drawing.text(middle, 140, "activations, 65,536 bytes", size=12, anchor="middle")
-drawing.arrow(into, 200, out, 200, "", colour="green")
-drawing.text(middle, 191, "backward", size=13, anchor="middle", colour="green")
+drawing.arrow(into, 200, out, 200, "", color="green")
+drawing.text(middle, 191, "backward", size=13, anchor="middle", color="green")
 drawing.text(middle, 220, "their gradient, 65,536 bytes", size=12, anchor="middle")
 drawing.text(20, 369, "For one step of 32 images, cut after layer 5.", size=13)
 drawing.save(__file__)

@@ -32,19 +32,17 @@ drawing = Drawing(
     "after 300 steps, 2.18.",
 )
 for loss in range(int(LOWEST), int(HIGHEST) + 1):
-    drawing.line(LEFT, y(loss), RIGHT, y(loss), colour=RULE, width=1)
+    drawing.line(LEFT, y(loss), RIGHT, y(loss), color=RULE, width=1)
     drawing.text(LEFT - 10, y(loss) + 5, str(loss), size=13, anchor="end")
 for step in range(0, len(losses) + 1, 50):
     drawing.text(x(step), BOTTOM + 20, str(step), size=13, anchor="middle")
 drawing.text((LEFT + RIGHT) / 2, BOTTOM + 42, "step", size=14, anchor="middle")
 drawing.text(12, TOP - 10, "nats per byte", size=14)
-drawing.polyline(
-    [(x(step), y(loss)) for step, loss in enumerate(losses)], colour="blue"
-)
+drawing.polyline([(x(step), y(loss)) for step, loss in enumerate(losses)], color="blue")
 label = f"by the frequencies of the bytes alone: {entropy:.2f}"
-drawing.line(LEFT, y(entropy), RIGHT, y(entropy), colour="red", dashed=True)
-drawing.text(RIGHT, y(entropy) - 8, label, size=13, anchor="end", colour="red")
+drawing.line(LEFT, y(entropy), RIGHT, y(entropy), color="red", dashed=True)
+drawing.text(RIGHT, y(entropy) - 8, label, size=13, anchor="end", color="red")
 label = f"test text after {len(losses)} steps: {test_loss:.2f}"
-drawing.line(x(200), y(test_loss), RIGHT, y(test_loss), colour="green", dashed=True)
-drawing.text(RIGHT, y(test_loss) + 28, label, size=13, anchor="end", colour="green")
+drawing.line(x(200), y(test_loss), RIGHT, y(test_loss), color="green", dashed=True)
+drawing.text(RIGHT, y(test_loss) + 28, label, size=13, anchor="end", color="green")
 drawing.save(__file__)

@@ -22,16 +22,16 @@ drawing = Drawing(
 )
 for number, (name, fill, layers) in enumerate(STAGES):
     left = LEFT + number * (WIDE + GAP)
-    drawing.group(left, 20, WIDE, 186, name, colour=fill)
+    drawing.group(left, 20, WIDE, 186, name, color=fill)
     for place, layer in enumerate(layers):
         drawing.box(left + 20, 54 + 48 * place, WIDE - 40, 36, layer, fill=fill)
     if number:
-        drawing.arrow(left - GAP, 80, left, 80, colour="blue")
-        drawing.arrow(left, 150, left - GAP, 150, colour="red")
+        drawing.arrow(left - GAP, 80, left, 80, color="blue")
+        drawing.arrow(left, 150, left - GAP, 150, color="red")
 drawing.text(LEFT, 236, "tokens [B/m, T] enter here", size=13)
 drawing.text(740 - LEFT, 236, "targets [B/m, T] enter here", size=13, anchor="end")
-drawing.line(180, 268, 214, 268, colour="blue", width=2)
+drawing.line(180, 268, 214, 268, color="blue", width=2)
 drawing.text(222, 273, "activations", size=13)
-drawing.line(330, 268, 364, 268, colour="red", width=2)
+drawing.line(330, 268, 364, 268, color="red", width=2)
 drawing.text(372, 273, "their gradients, also [B/m, T, width]", size=13)
 drawing.save(__file__)

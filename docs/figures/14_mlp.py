@@ -1,6 +1,6 @@
 """The MLP of a block on two ranks: parts of the weights, and the borders f and g."""
 
-from svg import RANK_COLOURS, Drawing
+from svg import RANK_COLORS, Drawing
 
 RANKS = 2
 TOP, ROW = 84, 150  # px: the first rank, from rank to rank
@@ -29,16 +29,16 @@ def weight(x, y, w, h, rank, rows):
         part = (x, y + rank * h / RANKS, w, h / RANKS)
     else:
         part = (x + rank * w / RANKS, y, w / RANKS, h)
-    drawing.box(*part, fill=RANK_COLOURS[rank], radius=0)
+    drawing.box(*part, fill=RANK_COLORS[rank], radius=0)
 
 
 for x, name in ((140, "f"), (610, "g")):
-    drawing.box(x, 44, 26, 2 * ROW + 22, fill="grey", radius=4)
+    drawing.box(x, 44, 26, 2 * ROW + 22, fill="gray", radius=4)
     drawing.text(x + 13, 36, name, weight="bold", anchor="middle", size=17)
 for rank in range(RANKS):
     y = TOP + rank * ROW
     middle = y + 50
-    colour = RANK_COLOURS[rank]
+    color = RANK_COLORS[rank]
     drawing.text(14, y - 20, f"rank {rank}", weight="bold", size=14)
     drawing.box(14, middle - 22, 76, 44, "x\n[.., 96]", size=13)
     drawing.arrow(90, middle, 140, middle)
@@ -47,7 +47,7 @@ for rank in range(RANKS):
     drawing.text(223, y - 8, "up [384, 96]", size=12, anchor="middle")
     drawing.arrow(248, middle, 286, middle)
     drawing.box(
-        288, middle - 30, 100, 60, "hidden\n[.., 192]\ngelu", size=13, fill=colour
+        288, middle - 30, 100, 60, "hidden\n[.., 192]\ngelu", size=13, fill=color
     )
     drawing.arrow(388, middle, 416, middle)
     weight(418, y + 25, 90, 50, rank, rows=False)

@@ -1,6 +1,6 @@
 """A block on two ranks, without and with slices of the context between its layers."""
 
-from svg import RANK_COLOURS, Drawing
+from svg import RANK_COLORS, Drawing
 
 drawing = Drawing(
     740,
@@ -40,13 +40,13 @@ for top, title, sliced, enter, leave in PANELS:
         drawing.text(14, y + 30, f"rank {rank}", size=13, weight="bold")
         for x, w, name, parallel in STEPS:
             if parallel:
-                drawing.box(x, y, w, 50, name, fill=RANK_COLOURS[rank], size=14)
+                drawing.box(x, y, w, 50, name, fill=RANK_COLORS[rank], size=14)
             elif sliced:
-                half = RANK_COLOURS[rank]
+                half = RANK_COLORS[rank]
                 drawing.box(x, y, w, 50, dashed=True)
                 drawing.box(x, y + rank * 25, w, 25, name, fill=half, size=13)
             else:
                 drawing.box(x, y, w, 50, name, fill="yellow", size=14)
     for x, label in ((138, enter), (302, leave), (484, enter), (620, leave)):
-        drawing.box(x, top + 36, 68, 124, label, fill="grey", size=13, radius=4)
+        drawing.box(x, top + 36, 68, 124, label, fill="gray", size=13, radius=4)
 drawing.save(__file__)

@@ -39,7 +39,7 @@ for row, layer in enumerate(ROWS):
     drawing.text(
         LEFT - 12, y + 27, layer.replace("blocks.", "block "), size=13, anchor="end"
     )
-    drawing.line(LEFT, y + HEIGHT + 5, 712, y + HEIGHT + 5, colour="grey", width=0.5)
+    drawing.line(LEFT, y + HEIGHT + 5, 712, y + HEIGHT + 5, color="gray", width=0.5)
     since = None
     for number, event in enumerate(EVENTS):
         what, _, of = event.partition(" ")
@@ -66,7 +66,7 @@ for row, layer in enumerate(ROWS):
             drawing.box(x + 2, y + 9, STEP - 6, 26, "G", fill="orange", size=12)
         elif what == "reduce-scatter":
             drawing.box(place(number), y + 9, STEP - 4, 26, "R", fill="green", size=12)
-drawing.line(place(middle) - 4, 14, place(middle) - 4, 284, colour="grey", dashed=True)
+drawing.line(place(middle) - 4, 14, place(middle) - 4, 284, color="gray", dashed=True)
 drawing.legend(
     14,
     304,
@@ -79,5 +79,5 @@ drawing.legend(
     ],
     size=12,
 )
-drawing.text(712, 30, "one step, event by event", size=12, anchor="end", colour=MUTED)
+drawing.text(712, 30, "one step, event by event", size=12, anchor="end", color=MUTED)
 drawing.save(__file__)

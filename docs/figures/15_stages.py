@@ -56,7 +56,7 @@ for number, stage in enumerate(STAGES):
         drawing.text(x - 12, y + 33, FORMULAS[0], size=13, anchor="end", behind="green")
     else:
         drawing.text(x + 12, y + 16, label, size=13)
-        drawing.text(x + 12, y + 33, FORMULAS[number], size=13, colour=MUTED)
+        drawing.text(x + 12, y + 33, FORMULAS[number], size=13, color=MUTED)
 drawing.legend(
     LEFT,
     276,

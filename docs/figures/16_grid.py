@@ -1,6 +1,6 @@
 """Draw a grid of 2 x 4 ranks, and who holds which part of a matrix."""
 
-from svg import RANK_COLOURS, Drawing
+from svg import RANK_COLORS, Drawing
 
 DATA, TENSOR = 2, 4
 LEFT, BOX, GAP = 150, 104, 24
@@ -27,7 +27,7 @@ for node in range(DATA):
         rank = node * TENSOR + column
         x = LEFT + column * (BOX + GAP)
         drawing.box(
-            x, top, BOX, 48, f"rank {rank}", fill=RANK_COLOURS[rank], weight="bold"
+            x, top, BOX, 48, f"rank {rank}", fill=RANK_COLORS[rank], weight="bold"
         )
         if column:
             drawing.arrow(x - GAP + 1, top + 24, x - 1, top + 24, both=True, head=7)
@@ -54,7 +54,7 @@ for row in range(DATA):
             72,
             f"48 x 96\non rank {rank}",
             size=14,
-            fill=RANK_COLOURS[rank],
+            fill=RANK_COLORS[rank],
             radius=0,
         )
 for column in range(TENSOR):

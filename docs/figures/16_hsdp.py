@@ -3,7 +3,7 @@
 from svg import Drawing
 
 REPLICAS, SHARDS = 2, 4
-COLOURS = ("blue", "green", "orange", "violet")
+COLORS = ("blue", "green", "orange", "violet")
 LEFT, BOX, GAP = 150, 104, 24
 
 drawing = Drawing(
@@ -21,10 +21,10 @@ for node in range(REPLICAS):
     drawing.group(LEFT - 18, top - 30, 4 * (BOX + GAP) + 12, 92, f"node {node}")
     drawing.text(12, top + 24, "data group", size=13, weight="bold")
     drawing.text(12, top + 42, "all shards", size=13)
-    for column, colour in enumerate(COLOURS):
+    for column, color in enumerate(COLORS):
         x = LEFT + column * (BOX + GAP)
         label = f"rank {node * SHARDS + column}\nshard {'ABCD'[column]}"
-        drawing.box(x, top, BOX, 48, label, fill=colour, weight="bold")
+        drawing.box(x, top, BOX, 48, label, fill=color, weight="bold")
         if column:
             drawing.arrow(x - GAP + 1, top + 24, x - 1, top + 24, both=True, head=7)
         if node:

@@ -85,7 +85,7 @@ def panel(top, rank, lane, cuts):
     for begin, end in lane["loads"]:
         bar(top, begin, end, "green", radius=1)
     for begin, end in lane["optimizer"]:
-        bar(top, begin, end, "grey", radius=1)
+        bar(top, begin, end, "gray", radius=1)
     for bucket, (begin, end) in enumerate(lane["all_reduce"]):
         y, cut = top + (bucket + 1) * ROW, min(end, cuts[bucket])
         drawing.text(15, y + 15, f"bucket {bucket}", size=13)
@@ -135,7 +135,7 @@ kinds = [
     ("white", "waits"),
     ("orange", "sends"),
 ]
-drawing.legend(LEFT, 270, [*kinds, ("grey", "optimizer")])
+drawing.legend(LEFT, 270, [*kinds, ("gray", "optimizer")])
 for number, sentence in enumerate(CALLS, start=1):
     y = 280 + number * 26 - 16
     drawing.box(15, y, 20, 20, str(number), fill="yellow", size=12, radius=10)

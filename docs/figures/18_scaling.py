@@ -40,7 +40,7 @@ drawing = Drawing(
 )
 for value in range(RANKS + 1):
     _, y = point(1, value)
-    drawing.line(LEFT, y, RIGHT, y, colour=RULE, width=1)
+    drawing.line(LEFT, y, RIGHT, y, color=RULE, width=1)
     drawing.text(LEFT - 10, y + 5, str(value), size=13, anchor="end")
 for ranks in range(1, RANKS + 1):
     x, _ = point(ranks, 0)
@@ -48,13 +48,13 @@ for ranks in range(1, RANKS + 1):
 drawing.text((LEFT + RIGHT) / 2, BOTTOM + 44, "ranks", size=14, anchor="middle")
 drawing.text(12, TOP - 10, "speedup", size=14)
 lines = {
-    "ideal": ([(n, n) for n in (1, RANKS)], "grey", True),
+    "ideal": ([(n, n) for n in (1, RANKS)], "gray", True),
     "Amdahl": ([(n, 1 / (serial + (1 - serial) / n)) for n in every], "blue", True),
     "weak, measured": (list(weak.items()), "green", False),
     "strong, measured": (list(strong.items()), "red", False),
 }
-for name, (points, colour, dashed) in lines.items():
+for name, (points, color, dashed) in lines.items():
     pixels = [point(*pair) for pair in points]
-    drawing.polyline(pixels, colour=colour, dashed=dashed)
-    drawing.text(RIGHT + 10, pixels[-1][1] + 5, name, size=13, colour=colour)
+    drawing.polyline(pixels, color=color, dashed=dashed)
+    drawing.text(RIGHT + 10, pixels[-1][1] + 5, name, size=13, color=color)
 drawing.save(__file__)

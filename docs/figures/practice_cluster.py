@@ -25,7 +25,7 @@ drawing.box(
     "login: slurmctld, munged\n10.77.0.1",
     fill="yellow",
 )
-drawing.box(110, 124, 500, 30, "bridge: the network between the hosts", fill="grey")
+drawing.box(110, 124, 500, 30, "bridge: the network between the hosts", fill="gray")
 drawing.line(360, 106, 360, 124)
 for number, node in enumerate(NODES):
     x = 31 + number * (HOST + GAP)

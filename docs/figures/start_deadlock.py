@@ -9,7 +9,7 @@ import textwrap
 from contextlib import contextmanager
 from pathlib import Path
 
-from svg import INK, MUTED, RANK_COLOURS, Drawing
+from svg import INK, MUTED, RANK_COLORS, Drawing
 
 TRANSCRIPT = Path(__file__).parent.parent / "transcripts" / "using_check_deadlock.txt"
 WAITS = re.compile(r" *rank (\d): waits in (send)\(.*, to rank (\d)\) (at line \d+)")
@@ -73,14 +73,14 @@ drawing = Moving(
 left = (WIDTH - len(waiting) * BOX - (len(waiting) - 1) * GAP) / 2
 places = [left + number * (BOX + GAP) for number in range(len(waiting))]
 for place, (rank, *_) in zip(places, waiting, strict=True):
-    colour = RANK_COLOURS[int(rank)]
-    drawing.box(place, TOP, BOX, HIGH, fill=colour)
-    drawing.text(place + 12, TOP + 23, f"rank {rank}", weight="bold", behind=colour)
+    color = RANK_COLORS[int(rank)]
+    drawing.box(place, TOP, BOX, HIGH, fill=color)
+    drawing.text(place + 12, TOP + 23, f"rank {rank}", weight="bold", behind=color)
 for place, (rank, operation, peer, line) in zip(places, waiting, strict=True):
-    colour, middle = RANK_COLOURS[int(rank)], TOP + HIGH / 2
+    color, middle = RANK_COLORS[int(rank)], TOP + HIGH / 2
     with drawing.step():
         waits = f"waits {line}"
-        drawing.text(place + 12, TOP + 45, waits, size=13, behind=colour)
+        drawing.text(place + 12, TOP + 45, waits, size=13, behind=color)
         if int(peer) > int(rank):
             start = place + BOX + 4
             drawing.arrow(start, middle, start + GAP - 8, middle, operation)
@@ -88,7 +88,7 @@ for place, (rank, operation, peer, line) in zip(places, waiting, strict=True):
             below, under = TOP + HIGH + 24, places[0] + BOX / 2
             corner = place + BOX / 2
             path = [(corner, TOP + HIGH + 2), (corner, below), (under, below)]
-            drawing.polyline(path, colour=INK)
+            drawing.polyline(path, color=INK)
             drawing.arrow(under, below, under, TOP + HIGH + 3)
             drawing.text(WIDTH / 2, below + 16, operation, size=13, anchor="middle")
 drawing.box(8, terminal, WIDTH - 16, height - terminal - 8, radius=8)
@@ -96,9 +96,9 @@ y = terminal + 26
 drawing.text(20, y, command, size=SIZE, mono=True, weight="bold", behind="#ffffff")
 for line in lines:
     y += LEADING
-    colour = "red" if re.match(r"\w+: wrong|  hang", line) else INK
-    colour = MUTED if line.lstrip().startswith(("check", "read", "A hint")) else colour
+    color = "red" if re.match(r"\w+: wrong|  hang", line) else INK
+    color = MUTED if line.lstrip().startswith(("check", "read", "A hint")) else color
     with drawing.step():
-        drawing.text(20, y, line, size=SIZE, mono=True, colour=colour, behind="#ffffff")
+        drawing.text(20, y, line, size=SIZE, mono=True, color=color, behind="#ffffff")
 assert drawing.steps * STEP + FADE <= 5, "a longer movement needs a way to stop it"
 drawing.save(__file__)

@@ -12,7 +12,7 @@ A figure is a script ``docs/figures/NAME.py`` that writes ``docs/figures/NAME.sv
 
 ``make figures`` runs every script. The same script always writes the same bytes,
 and a test draws every figure again to compare. What a reader could not make out is
-refused while drawing: a text that leaves its box or the canvas, or whose colour has
+refused while drawing: a text that leaves its box or the canvas, or whose color has
 a contrast under 4.5 to 1 against what lies behind it (WCAG 2.2, 1.4.3).
 
 A page shows the figure in its own theme: :data:`DARK` has the partner of each color on
@@ -40,7 +40,7 @@ PALETTE = {
     "red": ("#fadbd7", "#a3261a"),
     "yellow": ("#fdf2c0", "#6f5400"),
     "teal": ("#d3eef2", "#0f5766"),
-    "grey": ("#e6ebf0", "#4f5b66"),
+    "gray": ("#e6ebf0", "#4f5b66"),
     "white": ("#ffffff", "#4f5b66"),
 }
 
@@ -68,8 +68,8 @@ DARK = {
     "#ffffff": "#252e37",
 }
 
-# One colour per rank, in every figure the same.
-RANK_COLOURS = ("blue", "green", "orange", "violet", "teal", "red", "yellow", "grey")
+# One color per rank, in every figure the same.
+RANK_COLORS = ("blue", "green", "orange", "violet", "teal", "red", "yellow", "gray")
 
 MIN_CONTRAST = 4.5
 SANS = "sans-serif"
@@ -80,11 +80,11 @@ class DrawingError(ValueError):
     """Something a reader could not make out; the sentence says what and where."""
 
 
-def luminance(colour: str) -> float:
+def luminance(color: str) -> float:
     """Relative luminance of ``#rrggbb``, from 0 to 1 (WCAG 2.2)."""
-    if len(colour) != 7 or colour[0] != "#":
-        raise DrawingError(f"write the colour {colour!r} as #rrggbb or as a name")
-    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    if len(color) != 7 or color[0] != "#":
+        raise DrawingError(f"write the color {color!r} as #rrggbb or as a name")
+    channels = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     linear = [
         c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels
     ]
@@ -92,7 +92,7 @@ def luminance(colour: str) -> float:
 
 
 def contrast(one: str, other: str) -> float:
-    """Contrast ratio of two ``#rrggbb`` colours, from 1 to 21."""
+    """Contrast ratio of two ``#rrggbb`` colors, from 1 to 21."""
     light, dark = sorted((luminance(one), luminance(other)), reverse=True)
     return (light + 0.05) / (dark + 0.05)
 
@@ -112,7 +112,7 @@ def _glyph(char: str) -> float:
     return 0.68 if char.isupper() else 0.62
 
 
-def _colours(name: str) -> tuple[str, str]:
+def _colors(name: str) -> tuple[str, str]:
     """Fill and outline of a palette name, or of any ``#rrggbb``."""
     if name in PALETTE:
         return PALETTE[name]
@@ -158,12 +158,12 @@ class Drawing:
         radius: float = 6,
         stroke_width: float = 1.5,
     ) -> None:
-        """A rectangle from its top left corner, the label centred in it.
+        """A rectangle from its top left corner, the label centered in it.
 
         ``fill`` is a name of :data:`PALETTE` or ``#rrggbb``; ``\\n`` in the label
         starts a new line.
         """
-        inside, outline = _colours(fill)
+        inside, outline = _colors(fill)
         self._inside(x, y, x + w, y + h, f"the box {label!r}")
         dash = ' stroke-dasharray="6 4"' if dashed else ""
         self._parts.append(
@@ -201,26 +201,26 @@ class Drawing:
         size: float = 15,
         anchor: str = "start",
         weight: str = "normal",
-        colour: str = INK,
+        color: str = INK,
         mono: bool = False,
         italic: bool = False,
         behind: str = PAPER,
     ) -> None:
         """One line of text on the baseline ``y``; ``anchor`` start, middle or end.
 
-        ``colour`` is a palette name (its dark tone) or ``#rrggbb``; ``behind`` is the
-        colour under the text, for the contrast check.
+        ``color`` is a palette name (its dark tone) or ``#rrggbb``; ``behind`` is the
+        color under the text, for the contrast check.
         """
-        colour = PALETTE[colour][1] if colour in PALETTE else colour
+        color = PALETTE[color][1] if color in PALETTE else color
         behind = PALETTE[behind][0] if behind in PALETTE else behind
         if size < 11:
             raise DrawingError(
                 f"{s!r} at {_n(size)} px is too small to read: use 11 or more"
             )
-        if contrast(colour, behind) < MIN_CONTRAST:
+        if contrast(color, behind) < MIN_CONTRAST:
             raise DrawingError(
-                f"{s!r}: {colour} on {behind} has a contrast of "
-                f"{contrast(colour, behind):.1f}, {MIN_CONTRAST} is needed"
+                f"{s!r}: {color} on {behind} has a contrast of "
+                f"{contrast(color, behind):.1f}, {MIN_CONTRAST} is needed"
             )
         width = text_width(s, size, mono)
         left = x - {"start": 0, "middle": width / 2, "end": width}[anchor]
@@ -232,7 +232,7 @@ class Drawing:
         style += f' font-family="{MONO}"' if mono else ""
         self._parts.append(
             f'<text x="{_n(x)}" y="{_n(y)}" font-size="{_n(size)}" '
-            f'text-anchor="{anchor}" fill="{colour}"{style} '
+            f'text-anchor="{anchor}" fill="{color}"{style} '
             f'xml:space="preserve">{escape(s, quote=False)}</text>'
         )
 
@@ -243,24 +243,24 @@ class Drawing:
         x2: float,
         y2: float,
         *,
-        colour: str = INK,
+        color: str = INK,
         width: float = 1.5,
         dashed: bool = False,
     ) -> None:
-        """A straight line; ``colour`` is a palette name (its dark tone) or a colour."""
-        self._path(f"M{_n(x1)} {_n(y1)}L{_n(x2)} {_n(y2)}", colour, width, dashed)
+        """A straight line; ``color`` is a palette name (its dark tone) or a color."""
+        self._path(f"M{_n(x1)} {_n(y1)}L{_n(x2)} {_n(y2)}", color, width, dashed)
 
     def polyline(
         self,
         points: Iterable[tuple[float, float]],
         *,
-        colour: str = INK,
+        color: str = INK,
         width: float = 2,
         dashed: bool = False,
     ) -> None:
         """A line through several points, for curves of measured numbers."""
         self._path(
-            "M" + "L".join(f"{_n(x)} {_n(y)}" for x, y in points), colour, width, dashed
+            "M" + "L".join(f"{_n(x)} {_n(y)}" for x, y in points), color, width, dashed
         )
 
     def arrow(
@@ -271,7 +271,7 @@ class Drawing:
         y2: float,
         label: str = "",
         *,
-        colour: str = INK,
+        color: str = INK,
         width: float = 2,
         dashed: bool = False,
         bend: float = 0,
@@ -291,17 +291,17 @@ class Drawing:
         # the unit normal on the left of the direction, y pointing down
         nx, ny = (y2 - y1) / length, -(x2 - x1) / length
         cx, cy = (x1 + x2) / 2 + 2 * bend * nx, (y1 + y2) / 2 + 2 * bend * ny
-        start = self._head(cx, cy, x1, y1, colour, head) if both else (x1, y1)
-        end = self._head(cx, cy, x2, y2, colour, head)
+        start = self._head(cx, cy, x1, y1, color, head) if both else (x1, y1)
+        end = self._head(cx, cy, x2, y2, color, head)
         middle = f"Q{_n(cx)} {_n(cy)} " if bend else "L"
         self._path(
             f"M{_n(start[0])} {_n(start[1])}{middle}{_n(end[0])} {_n(end[1])}",
-            colour,
+            color,
             width,
             dashed,
         )
         if label:
-            self._beside(label, x1, y1, x2, y2, nx, ny, bend, size, mono, colour)
+            self._beside(label, x1, y1, x2, y2, nx, ny, bend, size, mono, color)
 
     def group(
         self,
@@ -311,7 +311,7 @@ class Drawing:
         h: float,
         label: str,
         *,
-        colour: str = "grey",
+        color: str = "gray",
         size: float = 14,
     ) -> None:
         """A dashed frame round several shapes, its label inside at the top left.
@@ -319,7 +319,7 @@ class Drawing:
         Draw the frame before what it holds.
         """
         self._inside(x, y, x + w, y + h, f"the group {label!r}")
-        outline = _colours(colour)[1]
+        outline = _colors(color)[1]
         self._parts.append(
             f'<rect x="{_n(x)}" y="{_n(y)}" width="{_n(w)}" height="{_n(h)}" rx="10" '
             f'fill="#ffffff" stroke="{outline}" stroke-width="1.5" '
@@ -331,7 +331,7 @@ class Drawing:
             label,
             size=size,
             weight="bold",
-            colour=outline,
+            color=outline,
             behind="#ffffff",
         )
 
@@ -343,12 +343,12 @@ class Drawing:
         *,
         size: float = 13,
     ) -> None:
-        """A row of coloured squares with their meaning: ``[("blue", "rank 0"), ...]``.
+        """A row of colored squares with their meaning: ``[("blue", "rank 0"), ...]``.
 
-        Never let a colour alone carry the meaning: label the shapes as well.
+        Never let a color alone carry the meaning: label the shapes as well.
         """
         for fill, label in entries:
-            inside, outline = _colours(fill)
+            inside, outline = _colors(fill)
             self._parts.append(
                 f'<rect x="{_n(x)}" y="{_n(y - size * 0.8)}" width="{_n(size)}" '
                 f'height="{_n(size)}" rx="3" fill="{inside}" stroke="{outline}" '
@@ -387,19 +387,19 @@ class Drawing:
                 f"it reaches from ({x1:.0f}, {y1:.0f}) to ({x2:.0f}, {y2:.0f})"
             )
 
-    def _path(self, d: str, colour: str, width: float, dashed: bool) -> None:
-        colour = PALETTE[colour][1] if colour in PALETTE else colour
+    def _path(self, d: str, color: str, width: float, dashed: bool) -> None:
+        color = PALETTE[color][1] if color in PALETTE else color
         dash = ' stroke-dasharray="6 4"' if dashed else ""
         self._parts.append(
-            f'<path d="{d}" fill="none" stroke="{colour}" stroke-width="{_n(width)}" '
+            f'<path d="{d}" fill="none" stroke="{color}" stroke-width="{_n(width)}" '
             f'stroke-linejoin="round"{dash}/>'
         )
 
     def _head(
-        self, fx: float, fy: float, x: float, y: float, colour: str, size: float
+        self, fx: float, fy: float, x: float, y: float, color: str, size: float
     ) -> tuple[float, float]:
         """Draw an arrow head that comes from (fx, fy); where its line should end."""
-        colour = PALETTE[colour][1] if colour in PALETTE else colour
+        color = PALETTE[color][1] if color in PALETTE else color
         length = math.hypot(x - fx, y - fy)
         ux, uy = (x - fx) / length, (y - fy) / length
         bx, by = x - size * ux, y - size * uy
@@ -410,10 +410,10 @@ class Drawing:
             (bx + half * uy, by - half * ux),
         ]
         listed = " ".join(f"{_n(px)},{_n(py)}" for px, py in points)
-        self._parts.append(f'<polygon points="{listed}" fill="{colour}"/>')
+        self._parts.append(f'<polygon points="{listed}" fill="{color}"/>')
         return x - size * 0.8 * ux, y - size * 0.8 * uy
 
-    def _beside(self, label, x1, y1, x2, y2, nx, ny, bend, size, mono, colour) -> None:
+    def _beside(self, label, x1, y1, x2, y2, nx, ny, bend, size, mono, color) -> None:
         """The label on the left of the arrow, or above it if the arrow is level."""
         if ny > 0 or (abs(ny) < 0.3 and nx < 0 and not bend):
             nx, ny = (-nx, -ny) if not bend else (nx, ny)
@@ -427,4 +427,4 @@ class Drawing:
             my += size * 0.7
         elif abs(nx) > 0.5:
             my += size * 0.35
-        self.text(mx, my, label, size=size, anchor=anchor, mono=mono, colour=colour)
+        self.text(mx, my, label, size=size, anchor=anchor, mono=mono, color=color)

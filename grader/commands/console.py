@@ -1,4 +1,4 @@
-"""What may be written to a terminal, and in which colours."""
+"""What may be written to a terminal, and in which colors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def make_console(stderr: bool = False) -> Console:
 
 
 def printable(text: str) -> str:
-    """The text without what would move the cursor, ring, or colour the terminal."""
+    """The text without what would move the cursor, ring, or color the terminal."""
     return "".join(
         char if char == "\n" or unicodedata.category(char)[0] != "C" else "?"
         for char in text.expandtabs(4)

@@ -2,7 +2,7 @@
 
 Everything that comes from a learner (messages, file names, output) is shown as
 text: no markup is read from it and no control character reaches the terminal.
-Only ASCII is written here, and colours say nothing that words do not say.
+Only ASCII is written here, and colors say nothing that words do not say.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ BAR_WIDTH = 30
 
 
 class Screen:
-    """Everything the commands print. ``console`` decides on colours and width."""
+    """Everything the commands print. ``console`` decides on colors and width."""
 
     def __init__(self, console: Console | None = None):
         self.console = console or make_console()

@@ -4,7 +4,7 @@
     scores = model(tokens)                    # [B, T] whole numbers -> [B, T, 256]
     loss = next_byte_loss(scores, targets)
 
-A decoder as in GPT-2 (Radford et al., 2019): normalisation before attention and MLP, a
+A decoder as in GPT-2 (Radford et al., 2019): normalization before attention and MLP, a
 residual around each, learned positions. There is no dropout, so that a split model can
 be compared with a whole one to the last digit. Embedding and head have weights of
 their own, because they end up on different ranks.

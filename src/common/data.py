@@ -58,7 +58,7 @@ def make_model(dropout: float = 0.0, width: int = 16) -> nn.Module:
 def count_correct(
     model: nn.Module, dataset: Dataset, device: torch.device | str = "cpu"
 ) -> tuple[int, int]:
-    """How many images all ranks together recognise, and how many there are.
+    """How many images all ranks together recognize, and how many there are.
 
     This rank counts every N-th image of N ranks, none twice: the sums are exact.
     """

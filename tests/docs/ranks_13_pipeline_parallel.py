@@ -64,7 +64,7 @@ def test_gpipe_runs_with_a_send_that_waits(seed):
 
 @pytest.mark.ranks(2, limit=60)
 def test_hangs_1f1b_with_a_send_that_waits(seed):
-    """1F1B hangs with both neighbours in send."""
+    """1F1B hangs with both neighbors in send."""
     run_with_blocking_send("1f1b", seed)
 
 

@@ -254,7 +254,7 @@ def test_the_backend_mpi_is_only_in_a_pytorch_compiled_with_mpi():
         dist.init_process_group("mpi")
 
 
-def test_a_process_group_cannot_be_initialised_twice():
+def test_a_process_group_cannot_be_initialized_twice():
     first = dist.HashStore()
     dist.init_process_group("gloo", store=first, rank=0, world_size=1)
     try:

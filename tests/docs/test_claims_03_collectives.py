@@ -292,8 +292,8 @@ def test_second_wait_on_a_collective_is_harmless():
     assert values(3, code) == [None] * 3
 
 
-def test_a_view_that_is_not_contiguous_overwrites_neighbours():
-    """The right numbers in the wrong places, and neighbours overwritten."""
+def test_a_view_that_is_not_contiguous_overwrites_neighbors():
+    """The right numbers in the wrong places, and neighbors overwritten."""
     code = """if True:
         whole = torch.arange(6.0).view(3, 2)
         column = whole[:, 0]

@@ -133,11 +133,11 @@ def duration(orders, lengths, of_rank=None):
         for rank, mine in enumerate(orders):
             if at[rank] < len(mine):
                 what, k = mine[at[rank]]
-                neighbour = rank - 1 if what == "forward" else rank + 1
-                inside = 0 <= neighbour < len(orders)
-                if inside and (what, neighbour, k) not in ended:
+                neighbor = rank - 1 if what == "forward" else rank + 1
+                inside = 0 <= neighbor < len(orders)
+                if inside and (what, neighbor, k) not in ended:
                     continue
-                begin = max(free[rank], ended.get((what, neighbour, k), 0))
+                begin = max(free[rank], ended.get((what, neighbor, k), 0))
                 length = (of_rank or {}).get(rank, lengths)[what]
                 ended[(what, rank, k)] = free[rank] = begin + length
                 at[rank] += 1

@@ -9,7 +9,7 @@ from grader.commands.diagnose.logs import read_logs
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/lessons/19_when_it_breaks.rst"
-ANALYSER = "torch.distributed.flight_recorder.fr_trace"
+ANALYZER = "torch.distributed.flight_recorder.fr_trace"
 
 
 def test_predicted_rank_is_the_one_that_diagnose_suspects():
@@ -21,7 +21,7 @@ def test_predicted_rank_is_the_one_that_diagnose_suspects():
 
 
 def test_flight_recorders_analyser_takes_the_options_of_the_page():
-    command = [sys.executable, "-m", ANALYSER, "--help"]
+    command = [sys.executable, "-m", ANALYZER, "--help"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     for option in ("--prefix", "--allow-incomplete-ranks"):

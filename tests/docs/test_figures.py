@@ -108,7 +108,7 @@ def test_contrast_of_black_on_white_is_21():
 @pytest.mark.parametrize(
     ("draw", "words"),
     [
-        (lambda d: d.text(10, 50, "pale", colour="#c0c8d0"), "contrast"),
+        (lambda d: d.text(10, 50, "pale", color="#c0c8d0"), "contrast"),
         (lambda d: d.text(10, 50, "tiny", size=7), "too small"),
         (lambda d: d.text(150, 50, "a text too long for here"), "leaves the canvas"),
         (lambda d: d.box(10, 10, 60, 40, "a long label here"), "widen it"),

@@ -145,7 +145,7 @@ def test_changed_output_is_shown_as_a_difference(folder):
 
 @pytest.mark.full
 def test_declared_differences_count_on_both_sides_and_are_not_shown(folder):
-    entry = Entry("pid", "echo pid $$ of 4", normalise=((r"pid \d+", "pid N"),))
+    entry = Entry("pid", "echo pid $$ of 4", normalize=((r"pid \d+", "pid N"),))
     transcripts.record(entry)
     shown = (folder / "pid.txt").read_text()
     assert re.search(r"^pid \d+ of 4$", shown, re.MULTILINE)
@@ -291,7 +291,7 @@ GOOD = '[[transcript]]\nname = "a"\ncommand = "x"\n'
             '[[transcript]]\nname = "a"\ncommand = "x"\nstatsu = 1',
             "unknown fields statsu",
         ),
-        ('[[transcript]]\nname = "a"\ncommand = "x"\nnormalise = [["(", ""]]', "pairs"),
+        ('[[transcript]]\nname = "a"\ncommand = "x"\nnormalize = [["(", ""]]', "pairs"),
         ('[[transcript]]\nname = "a"\ncommand = "x"\n' * 2, "twice"),
     ],
 )

@@ -32,7 +32,7 @@ def model_and_data(seed, *extra):
 
 
 def truth(model, images, labels):
-    """Loss and number recognised of the whole set as one batch."""
+    """Loss and number recognized of the whole set as one batch."""
     was_training = model.training
     model.eval()
     with torch.no_grad():
@@ -49,11 +49,11 @@ def compare(exercise, model, images, labels, batch_size):
     result = exercise.evaluate(model, loader)
     expect.that(
         isinstance(result, tuple) and len(result) == 3,
-        "evaluate must return a tuple of three: mean loss, images recognised, images",
+        "evaluate must return a tuple of three: mean loss, images recognized, images",
     )
     label = f"of 11 images in batches of {batch_size}"
     expect.number(result[2], len(images), f"the number {label}")
-    expect.number(result[1], correct, f"the number recognised {label}")
+    expect.number(result[1], correct, f"the number recognized {label}")
     mistaken = {"the sum over the images, not their mean": loss * len(images)}
     expect.close(result[0], loss, f"the mean loss {label}", mistaken=mistaken)
     kind = type(result[0]).__name__
@@ -64,7 +64,7 @@ def compare(exercise, model, images, labels, batch_size):
 
 @pytest.mark.ranks(1, init=False)
 def test_one_batch(exercise, seed):
-    """All images in one batch: loss, number recognised, number of images."""
+    """All images in one batch: loss, number recognized, number of images."""
     compare(exercise, *model_and_data(seed), 11)
 
 

@@ -8,7 +8,7 @@ from grader import expect
 
 
 def unequal_nodes(seed):
-    """Three to six nodes, no two neighbours with equally many processes."""
+    """Three to six nodes, no two neighbors with equally many processes."""
     draw = random.Random(seed)
     counts = [draw.randint(2, 6)]
     for _ in range(draw.randint(2, 5)):
@@ -79,7 +79,7 @@ def test_hosts_in_blocks(exercise):
 
 @pytest.mark.ranks(1)
 def test_hosts_in_turn(exercise, seed):
-    """place_by_host: with --distribution=cyclic neighbours are on different hosts."""
+    """place_by_host: with --distribution=cyclic neighbors are on different hosts."""
     draw = random.Random(seed)
     hosts = [f"h{n}" for n in draw.sample(range(100), 3)]
     hosts = (hosts * 3)[: draw.choice([7, 8])]

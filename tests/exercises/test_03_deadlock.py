@@ -38,7 +38,7 @@ def check_edges(exercise, rank, world_size, seed, when):
 
 @pytest.mark.ranks(4, 3)
 def test_every_rank_gets_both_edges(exercise, rank, world_size, seed):
-    """Nobody waits for ever, and each row comes from the right neighbour."""
+    """Nobody waits for ever, and each row comes from the right neighbor."""
     check_edges(exercise, rank, world_size, seed, "")
 
 
@@ -52,7 +52,7 @@ def test_a_late_rank(exercise, rank, world_size, seed):
 
 @pytest.mark.ranks(2)
 def test_two_ranks(exercise, rank, world_size, seed):
-    """With two ranks the other one is the neighbour on both sides."""
+    """With two ranks the other one is the neighbor on both sides."""
     check_edges(exercise, rank, world_size, seed, " of two ranks")
 
 
@@ -72,7 +72,7 @@ def test_again_and_again(exercise, rank, world_size, seed):
 
 @pytest.mark.ranks(4)
 def test_two_rows_leave_each_rank(exercise, rank, world_size, seed, ledger):
-    """Each rank sends its two edges, each to the one neighbour that needs it."""
+    """Each rank sends its two edges, each to the one neighbor that needs it."""
     strip = all_strips(seed, world_size)[rank].clone()
     ledger.clear()
     exercise.exchange_edges(strip)
@@ -81,7 +81,7 @@ def test_two_rows_leave_each_rank(exercise, rank, world_size, seed, ledger):
     others = sorted({row.op for row in rows} - {"send", "recv"})
     expect.right_way(
         not others,
-        f"{', '.join(others)} involves every rank: two neighbours are enough",
+        f"{', '.join(others)} involves every rank: two neighbors are enough",
     )
     sent = sum(row.bytes for row in rows if row.op == "send")
     needed = 2 * strip[0].nbytes

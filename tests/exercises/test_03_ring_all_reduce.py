@@ -110,8 +110,8 @@ def test_each_rank_sends_2_w_minus_1_chunks(exercise, rank, world_size, seed, le
         f"this rank sent {sent} bytes, a ring needs at most {most}: "
         "send one chunk in each step, not the whole tensor",
     )
-    neighbours = {(rank + 1) % world_size, (rank - 1) % world_size}
+    neighbors = {(rank + 1) % world_size, (rank - 1) % world_size}
     expect.right_way(
-        {row.peer for row in rows} <= neighbours,
-        "a rank of a ring talks to its two neighbours only",
+        {row.peer for row in rows} <= neighbors,
+        "a rank of a ring talks to its two neighbors only",
     )

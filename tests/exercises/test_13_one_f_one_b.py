@@ -131,8 +131,8 @@ def length(orders):
         for rank, mine in enumerate(orders):
             if places[rank] < len(mine):
                 what, k = mine[places[rank]]
-                neighbour = rank - 1 if what == "forward" else rank + 1
-                needed = [(what, neighbour, k)] if 0 <= neighbour < len(orders) else []
+                neighbor = rank - 1 if what == "forward" else rank + 1
+                needed = [(what, neighbor, k)] if 0 <= neighbor < len(orders) else []
                 needed += [("forward", rank, k)] if what == "backward" else []
                 if done.issuperset(needed):
                     ready.append((what, rank, k))

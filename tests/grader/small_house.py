@@ -117,7 +117,7 @@ def workshop(
 
 
 def quiet_environment() -> dict[str, str]:
-    """Ours without what would change colours, widths, or the tests of the tests."""
+    """Ours without what would change colors, widths, or the tests of the tests."""
     drop = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "CI")
     kept = {key: value for key, value in os.environ.items() if key not in drop}
     return kept | {"TERM": "xterm-256color", "PYTHONDONTWRITEBYTECODE": "1"}
@@ -140,7 +140,7 @@ class Terminal:
         fcntl.ioctl(self.slave, termios.TIOCSWINSZ, size)
         self.before = termios.tcgetattr(self.slave)
         self.raw = ""
-        self.output = ""  # without colours and movements of the cursor
+        self.output = ""  # without colors and movements of the cursor
         self._read_up_to = 0
         self.process = subprocess.Popen(
             words,

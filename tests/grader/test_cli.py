@@ -164,7 +164,7 @@ def test_on_a_terminal_of_80_columns_no_line_is_longer(house):
             terminal.ended()
             assert "01_one" in terminal.output
             assert max(map(len, terminal.output.splitlines())) <= 80
-            assert "\x1b[" in terminal.raw  # colours here, and only here
+            assert "\x1b[" in terminal.raw  # colors here, and only here
 
 
 def test_a_terminal_that_knows_only_ascii_gets_escapes(house):

@@ -196,13 +196,13 @@ def test_page_of_a_classic_mistake_exists(key):
         assert re.search(rf"^{section}\n[-=~]+$", text, re.MULTILINE), classic.page
 
 
-def test_every_mistake_that_is_recognised_has_an_example():
+def test_every_mistake_that_is_recognized_has_an_example():
     seen = {(t, key) for t in TABLES for key, entry in TABLES[t].items() if entry.seen}
     assert {(table, key) for table, key, _ in EXAMPLES} == seen
 
 
 @pytest.mark.parametrize(("table", "key", "facts"), EXAMPLES)
-def test_mistake_is_recognised_before_any_other(table, key, facts):
+def test_mistake_is_recognized_before_any_other(table, key, facts):
     assert first_seen(TABLES[table], *facts)[0] == key
 
 

@@ -149,7 +149,7 @@ CASES = {
         "work.wait()\nreturn t",
         Kind.HANG,
         "partner_missing",
-        ["waits in recv(float64[3], from rank 1)", "wrong neighbour"],
+        ["waits in recv(float64[3], from rank 1)", "wrong neighbor"],
     ),
     "what is waited for is not what was called last": (
         "works = [dist.irecv(t, left)]\nif rank != 1:\n"
@@ -466,7 +466,7 @@ def test_answer(exercise, rank, world_size):
 '''
 
 
-def test_exercise_may_initialise_the_group_itself(run):
+def test_exercise_may_initialize_the_group_itself(run):
     code = """
     import torch.distributed as dist
     def answer():

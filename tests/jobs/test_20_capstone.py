@@ -59,9 +59,9 @@ def test_the_solution_survives_a_lost_node_and_has_all_points(
     assert (job.state, job.exit_code) == ("COMPLETED", 0), log.read_text()
     assert (job.restarts, job.nodes) == (1, ["n1", "n2", "n4"])
     account(submit, checkout, job.id, "disturbed")
-    judgement = judge(checkout / "capstone", checkout)
-    gaps = [each.missing for each in judgement.judged if each.missing]
-    assert (judgement.points, gaps, judgement.broken) == (100, [], "")
+    judgment = judge(checkout / "capstone", checkout)
+    gaps = [each.missing for each in judgment.judged if each.missing]
+    assert (judgment.points, gaps, judgment.broken) == (100, [], "")
     assert_losses_are_as_the_page_says(checkout / "capstone")
 
 
@@ -81,8 +81,8 @@ def test_the_frame_trains_and_what_it_lacks_is_told(submit, checkout, tmp_path):
         (checkout / "capstone").rename(tmp_path / "of_another_test")
     job = submit("job_scripts/capstone.sbatch", args=args, env=given, timeout=LONG)
     assert (job.state, job.exit_code) == ("COMPLETED", 0), job.output
-    judgement = judge(checkout / "capstone", checkout)
-    gaps = " ".join(each.missing for each in judgement.judged)
+    judgment = judge(checkout / "capstone", checkout)
+    gaps = " ".join(each.missing for each in judgment.judged)
     for words in ("data 8 x tensor 1", "no bytes_on_rank_0", "torch.float32"):
         assert words in gaps
     assert "The undisturbed run has saved no checkpoint." in gaps

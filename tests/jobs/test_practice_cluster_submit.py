@@ -20,11 +20,11 @@ def test_a_job_reports_its_nodes_output_and_status(submit, checkout):
         #SBATCH --job-name=probe
         #SBATCH --output=%x-%j.out
         srun --ntasks-per-node=1 hostname
-        echo "$1 $COLOUR" >&2
+        echo "$1 $COLOR" >&2
         exit 7
         """,
     )
-    job = submit(name, "--nodes=3", args=["word"], env={"COLOUR": "red"}, timeout=30)
+    job = submit(name, "--nodes=3", args=["word"], env={"COLOR": "red"}, timeout=30)
     assert (job.state, job.exit_code, job.restarts) == ("FAILED", 7, 0)
     assert job.nodes == ["n1", "n2", "n3"]
     assert sorted(job.output.splitlines()) == ["n1", "n2", "n3", "word red"]

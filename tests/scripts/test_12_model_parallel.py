@@ -32,7 +32,7 @@ def arguments(**changed):
 
 @pytest.fixture(scope="module")
 def on_one_device():
-    """(loss of each epoch, images recognised) of a training of the whole model."""
+    """(loss of each epoch, images recognized) of a training of the whole model."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     torch.manual_seed(0)

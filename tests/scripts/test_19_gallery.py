@@ -104,7 +104,7 @@ def written(tmp_path, **fields) -> Path:
         ({"name": "Port-in-use"}, "no name in snake_case"),
         ({"symptom": "explodes"}, "no symptom 'explodes'"),
         ({"cure": None}, "unknown or missing: .'cure'"),
-        ({"colour": "red"}, "unknown or missing: .'colour'"),
+        ({"color": "red"}, "unknown or missing: .'color'"),
         ({"shows": "("}, "unterminated subpattern"),
     ],
 )

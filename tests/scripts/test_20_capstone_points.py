@@ -32,9 +32,9 @@ def command(folder):
 
 
 def test_two_right_runs_have_all_points(tmp_path):
-    judgement = judge(write(tmp_path / "capstone", two_runs()), ROOT)
-    assert [each.missing for each in judgement.judged if each.missing] == []
-    assert (judgement.points, judgement.broken) == (100, "")
+    judgment = judge(write(tmp_path / "capstone", two_runs()), ROOT)
+    assert [each.missing for each in judgment.judged if each.missing] == []
+    assert (judgment.points, judgment.broken) == (100, "")
     done = command(tmp_path / "capstone")
     assert done.exit_code == 0 and "100 of 100" in done.output
     assert "The disturbed run is b2." in done.output
@@ -327,8 +327,8 @@ def folder_names(folder):
 def test_edited_evidence_is_noticed_and_gets_no_points(edit, words, tmp_path):
     folder = write(tmp_path / "capstone", two_runs())
     edit(folder)
-    judgement = judge(folder, ROOT)
-    assert words in judgement.broken and judgement.points == 0
+    judgment = judge(folder, ROOT)
+    assert words in judgment.broken and judgment.points == 0
     done = command(folder)
     assert done.exit_code == 1 and words in done.output
     assert "Nothing is judged" in done.output
@@ -337,19 +337,19 @@ def test_edited_evidence_is_noticed_and_gets_no_points(edit, words, tmp_path):
 def test_resuming_from_other_files_than_were_saved_is_noticed(tmp_path):
     runs = two_runs()
     runs["disturbed"].of("start")[1]["resumed"] = {"__0_0.distcp": [1, "0" * 64]}
-    judgement = judge(write(tmp_path / "capstone", runs), ROOT)
-    assert "resumed from a checkpoint-4 with other files" in judgement.broken
+    judgment = judge(write(tmp_path / "capstone", runs), ROOT)
+    assert "resumed from a checkpoint-4 with other files" in judgment.broken
 
 
 def test_values_of_the_wrong_kind_are_one_sentence(tmp_path):
     runs = two_runs()
     runs["undisturbed"].of("memory")[0]["held"] = ["much"]
-    judgement = judge(write(tmp_path / "capstone", runs), ROOT)
-    assert "has values that the program doesn't write" in judgement.broken
+    judgment = judge(write(tmp_path / "capstone", runs), ROOT)
+    assert "has values that the program doesn't write" in judgment.broken
 
 
 def test_a_manifest_of_two_runs_is_noticed(tmp_path):
     runs = two_runs()
     runs["disturbed"].of("start")[1]["run"] = "c3"
-    judgement = judge(write(tmp_path / "capstone", runs), ROOT)
-    assert "is put together from different runs" in judgement.broken
+    judgment = judge(write(tmp_path / "capstone", runs), ROOT)
+    assert "is put together from different runs" in judgment.broken

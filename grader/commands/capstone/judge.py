@@ -25,7 +25,7 @@ class Judged:
 
 
 @dataclass(frozen=True)
-class Judgement:
+class Judgment:
     """All properties, and why none was judged, or ""."""
 
     judged: list[Judged]
@@ -37,7 +37,7 @@ class Judgement:
         return sum(each.points for each in self.judged)
 
 
-def judge(folder: Path, root: Path) -> Judgement:
+def judge(folder: Path, root: Path) -> Judgment:
     """Read the evidence in ``folder``; ``root`` has the program.
 
     Raises:
@@ -47,13 +47,13 @@ def judge(folder: Path, root: Path) -> Judgement:
         runs = read_runs(folder)
         check_unbroken(runs)
         ids = {name: run.started["run"] for name, run in runs.items()}
-        return Judgement(ask_all(runs, root), "", ids)
+        return Judgment(ask_all(runs, root), "", ids)
     except Broken as error:
-        return Judgement(ask_nothing(), str(error), {})
+        return Judgment(ask_nothing(), str(error), {})
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         # a line has the right fields with wrong things in them
         why = f"A {MANIFEST} has values that the program doesn't write ({error!r})."
-        return Judgement(ask_nothing(), why, {})
+        return Judgment(ask_nothing(), why, {})
 
 
 def ask_nothing() -> list[Judged]:

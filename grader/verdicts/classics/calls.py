@@ -134,7 +134,7 @@ IN_CALLS: Table = {
     ),
     "not_contiguous": Classic(
         "a view that is not contiguous was passed to a collective: gloo then works "
-        "on the memory behind it, which belongs to its neighbours",
+        "on the memory behind it, which belongs to its neighbors",
         COLLECTIVES,
         lambda rows, right: any(row["line"] and not row["contiguous"] for row in rows),
     ),

@@ -154,7 +154,7 @@ IN_MESSAGES: Table = {
         lambda m: m.circle,
     ),
     "partner_missing": Classic(
-        "a send or receive whose partner never comes: wrong neighbour, or one "
+        "a send or receive whose partner never comes: wrong neighbor, or one "
         "message more than is taken",
         DEADLOCKS,
         lambda m: True,

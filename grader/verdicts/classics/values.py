@@ -174,7 +174,7 @@ def of_shapes(actual, expected, world_size: int) -> str:
     return first_seen(IN_SHAPES, actual, expected, world_size)[0]
 
 
-# What :mod:`grader.expect` and the questions recognise by themselves.
+# What :mod:`grader.expect` and the questions recognize by themselves.
 NAMED: Table = {
     "returns_none": Classic(
         "collectives such as `dist.all_reduce(t)` change `t` in place and return "
@@ -189,7 +189,7 @@ NAMED: Table = {
         "moves bytes, and ends the program if there is no room for them",
         COLLECTIVES,
     ),
-    "nan": Classic("a division by zero, or an uninitialised buffer"),
+    "nan": Classic("a division by zero, or an uninitialized buffer"),
     "ranks_differ": Classic(
         "the ranks do not hold the same value afterwards: one of them missed the "
         "exchange, or started from its own random numbers",

@@ -1,4 +1,4 @@
-# wrong value: dropout must be off | the number recognised
+# wrong value: dropout must be off | the number recognized
 was_training = model.training
 model.eval()
 loss_sum, correct, total = 0.0, 0, 0

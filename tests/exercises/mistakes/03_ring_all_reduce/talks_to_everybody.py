@@ -1,4 +1,4 @@
-# wrong way: talks to its two neighbours only
+# wrong way: talks to its two neighbors only
 # [answer 2]
 if step == 0:
     mine, works = chunks[(rank + 1) % world_size], []

@@ -1,4 +1,4 @@
-# right: srun is recognised by the negation, numbers are read one by one
+# right: srun is recognized by the negation, numbers are read one by one
 # [answer 1]
 inner = [
     name

@@ -10,5 +10,5 @@ hits = torch.cat(found) if found else torch.zeros(0, dtype=torch.bool)
 counts = torch.stack([hits.sum(), torch.tensor(hits.numel())])
 work = dist.all_reduce(counts, op=dist.ReduceOp.SUM, async_op=True)
 work.wait()
-recognised, total = counts.tolist()
-return recognised, total
+recognized, total = counts.tolist()
+return recognized, total

@@ -1,4 +1,4 @@
-# right: serialised in memory, written by os.write, renamed by Path.replace
+# right: serialized in memory, written by os.write, renamed by Path.replace
 import io
 
 memory = io.BytesIO()
