@@ -25,7 +25,7 @@ PROGRAMS = {
 def programs_of(entry: Entry) -> set[str]:
     """The programs of src/ that a transcript's commands, or their scripts, name."""
     text = entry.setup + entry.command
-    for script in re.findall(r"job_scripts/[\w.]+", text):
+    for script in re.findall(r"(?:job_scripts|solutions)/[\w./]+", text):
         text += (transcripts.ROOT / script).read_text(encoding="utf-8")
     return {name for name in PROGRAMS if re.search(rf"\b{re.escape(name)}", text)}
 
