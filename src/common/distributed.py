@@ -168,8 +168,8 @@ def choose_device(local_rank: int = 0) -> torch.device:
     if local_rank >= count:
         raise BadInput(
             f"local rank {local_rank} has no {accelerator.type} device: this process "
-            f"sees {count}, so start at most {count} processes on this machine, or hide "
-            "them all (CUDA_VISIBLE_DEVICES= on NVIDIA) to compute on the CPU"
+            f"sees {count}, so start at most {count} processes on this machine, or "
+            "hide them all (CUDA_VISIBLE_DEVICES= on NVIDIA) to compute on the CPU"
         )
     # collectives and "cuda" without a number go to the current device
     torch.accelerator.set_device_index(local_rank)
