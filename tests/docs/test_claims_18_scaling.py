@@ -86,6 +86,18 @@ def test_predictions_of_the_page_are_the_recorded_ones():
     assert messages in PAGE
 
 
+def test_over_a_link_of_a_known_rate():
+    text = (ROOT / "docs/transcripts/18_slow_link.txt").read_text("utf-8")
+    assert "workshop cluster rate 200mbit" in text
+    least = 8 * 8 * 2**20 / 200e6  # of two ranks, each sends all of its bytes
+    assert f"less than {1e3 * least:.0f} ms" in PAGE
+    largest = float(re.search(r"^8,388,608 bytes +(\d+) us", text, re.M)[1])
+    assert least < largest / 1e6 < 1.1 * least
+    assert f"The largest message took {largest / 1e3:.0f} ms" in PAGE
+    ddp, fsdp = re.findall(r"^(?:DDP|FSDP) .* [+-](\d+)%$", text, re.M)
+    assert f"off by {ddp} % for DDP, and by {fsdp} % for FSDP" in PAGE
+
+
 def test_times_follow_from_the_published_rates():
     sizes = {2**15: 0.82, 2**20: 22.82, 2**34: 275.58}  # bytes: GB/s of the algorithm
     small, medium, large = (n / rate / 1e9 for n, rate in sizes.items())
