@@ -7,7 +7,7 @@ import pytest
 
 from tests.docs.pages import ROOT
 
-WARNING = "[c10d] The hostname of the client socket cannot be retrieved. err=-3"
+WARNING = "The hostname of the client socket cannot be retrieved. err=-3"
 NO_NAME_SERVER = """
 set -e
 ip link set lo up
