@@ -73,6 +73,8 @@ def _message(seen: Evidence, found: Finding, page: str) -> list[str]:
     tail = [f"check, {_run(seen)}with seed {job['seed']}: {job['sentence']}"]
     if classic := CLASSICS.get(found.suspicion):
         tail.append(f"looks like: {classic.text}")
+        if classic.gallery:
+            tail.append(f"see it fail: python src/19_gallery.py {classic.gallery}")
     if page:
         tail.append(f"read: {page}")
     told = [f"{found.kind.value}: {found.lines[0]}", *found.lines[1:]]

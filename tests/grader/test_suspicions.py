@@ -7,16 +7,20 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from grader import expect
+from grader.verdicts import diagnosis
 from grader.verdicts.classics import calls, exceptions, hangs, scripts, values
 from grader.verdicts.classics.classic import first_seen
 from grader.verdicts.classics.exceptions import of_exception
 from grader.verdicts.classics.table import CLASSICS
 from grader.verdicts.classics.values import Values, of_values
+from grader.verdicts.evidence import Finding
+from grader.verdicts.verdict import Kind
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLES = {
@@ -194,6 +198,21 @@ def test_page_of_a_classic_mistake_exists(key):
     if section:
         text = page.read_text(encoding="utf-8")
         assert re.search(rf"^{section}\n[-=~]+$", text, re.MULTILINE), classic.page
+
+
+def test_gallery_has_the_failure_that_a_classic_mistake_names():
+    named = {classic.gallery for classic in CLASSICS.values()} - {""}
+    assert "send_send" in named
+    catalog = (ROOT / "src" / "gallery" / "catalog.toml").read_text(encoding="utf-8")
+    assert named <= set(re.findall(r'^name = "(\w+)"', catalog, re.M))
+
+
+def test_verdict_names_the_failure_of_the_gallery():
+    seen = SimpleNamespace(job={"seed": 1, "sentence": "x", "world_size": 3})
+    seen.job["init"], seen.ranks = True, []
+    finding = Finding(Kind.HANG, ["all wait"], "all_send")
+    lines = diagnosis._message(seen, finding, "docs/lessons/03_collectives.rst")
+    assert "see it fail: python src/19_gallery.py send_send" in lines
 
 
 def test_every_mistake_that_is_recognized_has_an_example():

@@ -288,8 +288,13 @@ CASES = {
         ["own value"],
     ),
     "not waited for": (
-        "time.sleep(0.3 * (rank == 2))\nwork = dist.all_reduce(t, async_op=True)\n"
-        "early = t.clone()\nwork.wait()\nreturn early",
+        # rank 2 comes when the others have copied: what they have then is no chance
+        "store = dist.distributed_c10d._get_default_store()\n"
+        "if rank == 2:\n    store.wait(['0 copied', '1 copied'])\n"
+        "work = dist.all_reduce(t, async_op=True)\n"
+        "if rank == 2:\n    work.wait()\n    return t\n"
+        "early = t.clone()\nstore.set(f'{rank} copied', '')\n"
+        "work.wait()\nreturn early",
         Kind.WRONG_VALUE,
         "not_communicated",
         ["own value", "not waited for"],

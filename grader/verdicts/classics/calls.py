@@ -65,6 +65,7 @@ IN_DIFFERENCES: Table = {
         "the ranks call their collectives in a different order",
         DEADLOCKS,
         _differ_in("op"),
+        "another_order",
     ),
     "own_root": Classic(
         "each rank names another root (src or dst): it must be the same number on "
@@ -76,11 +77,13 @@ IN_DIFFERENCES: Table = {
         "the ranks pass different dtypes; gloo reads the bytes as they come",
         COLLECTIVES,
         _differ_in("dtypes"),
+        "mixed_dtypes",
     ),
     "shape_differs": Classic(
         "the ranks pass different shapes, as the last, smaller batch does",
         COLLECTIVES,
         _differ_in("shapes"),
+        "unequal_shapes",
     ),
     "reduce_op_differs": Classic(
         "the ranks ask for different reductions; gloo mixes them without an error",

@@ -20,11 +20,13 @@ class Classic:
         page: the page that explains it, or "".
         seen: whether what its table is asked about shows this mistake; a string is
             what is striking. None: whoever finds the mistake names it by its key.
+        gallery: the failure of lesson 19 that shows this mistake alone, or "".
     """
 
     text: str
     page: str = ""
     seen: Callable[..., Any] | None = None
+    gallery: str = ""
 
 
 Table = dict[str, Classic]  # by key, in the order in which they are tried

@@ -36,6 +36,7 @@ IN_EXCEPTIONS: Table = {
         "parameters of the same shapes in the same order",
         "docs/lessons/05_ddp_spawn.rst",
         lambda kind, text, line: "DDP expects same model across all ranks" in text,
+        "unequal_parameters",
     ),
     "gather_list": Classic(
         "only the root gives a list to scatter and gather",

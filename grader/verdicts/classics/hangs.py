@@ -140,6 +140,7 @@ IN_MESSAGES: Table = {
         "partner receives, even for a few bytes",
         DEADLOCKS,
         _all_send,
+        "send_send",
     ),
     "all_receive": Classic(
         "every rank receives first and nobody has sent yet",
@@ -201,11 +202,13 @@ IN_COUNTS: Table = {
         "loops have different lengths",
         DEADLOCKS,
         _was_called_before,
+        "unequal_batches",
     ),
     "not_everybody": Classic(
         "a collective that only some ranks reach, for instance inside `if rank == 0:`",
         DEADLOCKS,
         lambda rows, longest: True,
+        "only_rank_0_reduces",
     ),
 }
 

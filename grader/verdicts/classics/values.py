@@ -93,6 +93,7 @@ IN_VALUES: Table = {
         seen=lambda v: (
             v.world > 1 and v.scale_is(v.world) and f"is {v.world} times too big"
         ),
+        gallery="forgotten_divide",
     ),
     "averaged_twice": Classic(
         "divided by the world size twice, for instance ReduceOp.AVG and then "
