@@ -36,3 +36,10 @@ def test_variables_of_the_flight_recorder_are_those_of_this_torch():
     for name in (b"TORCH_FR_BUFFER_SIZE", b"TORCH_FR_DUMP_TEMP_FILE"):
         assert name in content
         assert name.decode() in PAGE.read_text(encoding="utf-8")
+
+
+def test_py_spy_shows_one_of_two_ranks_in_the_collective():
+    shown = (ROOT / "docs/transcripts/19_tool_py_spy.txt").read_text("utf-8")
+    stacks = re.findall(r"^    (\S+) \(03_deadlocks\.py", shown, re.M)
+    assert stacks[0] == "only_rank_0" and stacks.count("only_rank_0") == 1
+    assert stacks.count("<module>") == 2  # the outermost line of each
