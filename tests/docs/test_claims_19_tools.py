@@ -1,5 +1,6 @@
 """What lesson 19 says about the tools, as far as it can be checked without a GPU."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
