@@ -93,6 +93,12 @@ def test_unknown_words_get_a_sentence_and_no_list(search):
     assert search.words == "No failure here has these words. Try other words."
 
 
+@pytest.mark.parametrize("reason", ["Connection closed by peer", "SIGTERM"])
+def test_consequence_of_another_ranks_end_is_no_failure_of_its_own(search, reason):
+    assert found(search, f"RuntimeError: {reason} [127.0.0.1]:2997") == []
+    assert search.words.startswith("That only says that another rank has left.")
+
+
 def test_expression_characters_are_plain_text(search):
     assert isinstance(found(search, "a(b[c*"), list)
     assert not search.errors

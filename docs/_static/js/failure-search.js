@@ -6,6 +6,7 @@
 {
   const { make, formulas } = play;
   const MOST = 6; // results
+  const CONSEQUENCE = /Connection (closed|reset) by peer|Broken pipe|SIGTERM/;
   const DULL = new Set(
     "and are but can for from has its not the this that was with you your".split(" ")
   );
@@ -88,6 +89,10 @@
         return `${this.failures.length} failures, below by symptom.`;
       }
       const found = best(score(line, this.failures));
+      if (!found[0]?.message && CONSEQUENCE.test(line)) {
+        this.stage.replaceChildren();
+        return "That only says that another rank has left. Find the one that failed first.";
+      }
       const list = make("ul", { class: "found" }, ...found.map(this.result));
       this.stage.replaceChildren(...(found.length ? [list] : []));
       if (!found.length) return "No failure here has these words. Try other words.";
