@@ -31,8 +31,10 @@ def diagnose(log: Log, root: Path) -> tuple[list[str], bool]:
     found = candidates(load(root), log, first)
     error = first_error(log)
     if not found and not first and not error:
-        lines = len(log.lines)
-        return [f"No failure found in {lines:,} lines of {log.files} file(s)."], False
+        lines, files = len(log.lines), log.files
+        looked = f"{lines:,} line{'s' * (lines != 1)}"
+        where = f" of {files} files" if files > 1 else ""
+        return [f"No failure found in {looked}{where}."], False
     sure = named(found)
     told = tell_first(first)
     if sure:
