@@ -203,7 +203,8 @@ class Session:
         if self.handed is not None and (wrong := self.handed.not_computable(said)):
             return wrong
         frames = report["frames"]
-        if frames[-1]["function"] == "forward" and any(f["mine"] for f in frames):
+        function = frames[-1]["function"] if frames else ""
+        if function == "forward" and any(frame["mine"] for frame in frames):
             sentence = "the module that your code calls cannot compute with its input"
             return expect.Mismatch("", f"{sentence}: {said}")
         inner = _innermost(error)

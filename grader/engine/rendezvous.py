@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import os
 from typing import Any
 
 import torch.distributed as dist
@@ -14,6 +15,8 @@ def join(job: dict, rank: int) -> None:
     _keep_groups_alive()
     if not job["init"]:
         return _env_rendezvous_by_file(store, rank, world_size)
+    # No rank begins, and perhaps ends, while another is still connecting to it.
+    os.environ["TORCH_DIST_INIT_BARRIER"] = "1"
     dist.init_process_group(
         "gloo",
         store=dist.FileStore(store, world_size),
@@ -21,6 +24,7 @@ def join(job: dict, rank: int) -> None:
         world_size=world_size,
         timeout=datetime.timedelta(seconds=300),
     )
+    del os.environ["TORCH_DIST_INIT_BARRIER"]
     return None
 
 

@@ -134,3 +134,34 @@ def test_ranks_that_wait_in_turn_get_the_time_of_all_their_waits(monkeypatch):
         waited[1 + turn % 2] += 3
         clock.looked -= 3
         assert not clock.passed(5, ranks)
+
+
+LATE = """
+import sys, time
+from pathlib import Path
+import torch.distributed as dist
+from grader.engine import rendezvous
+
+folder, rank = Path(sys.argv[1]), int(sys.argv[2])
+connected = folder / "connected"
+connect = dist.distributed_c10d._new_process_group_helper
+
+def late(*args, **kwargs):
+    group = connect(*args, **kwargs)
+    if rank == 1:
+        time.sleep(1)
+        connected.touch()
+    return group
+
+dist.distributed_c10d._new_process_group_helper = late
+rendezvous.join({"store": str(folder / "store"), "world_size": 2, "init": True}, rank)
+assert connected.exists()
+"""
+
+
+def test_no_rank_begins_while_another_still_connects(tmp_path):
+    ranks = [
+        subprocess.Popen([sys.executable, "-c", LATE, str(tmp_path), str(rank)])
+        for rank in (0, 1)
+    ]
+    assert [rank.wait(timeout=60) for rank in ranks] == [0, 0]

@@ -268,6 +268,12 @@ CASES = {
         "dtype_differs",
         ["int64[3]", "float64[3]"],
     ),
+    "torch says that it has not implemented something": (
+        "return torch.empty(3, device='meta').to('cpu')",
+        Kind.EXCEPTION,
+        "",
+        ["NotImplementedError", "Cannot copy out of meta tensor"],
+    ),
     # values
     "not averaged": (
         "dist.all_reduce(t)\nreturn t * world_size",
