@@ -26,6 +26,7 @@ from common import distributed, gpt_training
 from common.byte_gpt import ByteGPT, next_byte_loss, sizes_of
 from common.checkpoint import Checkpoints, check_folder
 from common.distributed import BadInput, log, positive_int
+from common.gpt_training import run_and_exit
 from common.manifest import Manifest, hashes
 from common.mesh import Grid, make_mesh, plan_grid, split_blocks
 
@@ -175,4 +176,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    gpt_training.run_and_exit(main)
+    run_and_exit(main)

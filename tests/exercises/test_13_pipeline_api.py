@@ -72,6 +72,15 @@ def compare(stage, whole, rank, micro_batches, before):
         expect.gradient(parameter, right, name, mistaken=names)
 
 
+def schedule_of(exercise, layers, micro_batches):
+    schedule = exercise.make_schedule(layers, micro_batches)
+    kind, steps = type(schedule).__name__, callable(getattr(schedule, "step", None))
+    expect.that(
+        steps, f"make_schedule returned a {kind}: it should return the schedule"
+    )
+    return schedule
+
+
 @pytest.mark.ranks(3, 4)
 def test_loss_and_gradients_are_those_of_the_whole_network(
     exercise, rank, world_size, seed
@@ -79,7 +88,7 @@ def test_loss_and_gradients_are_those_of_the_whole_network(
     """Every rank returns the loss of the batch, and has its gradients."""
     for m in MICRO_BATCHES:
         whole, mine = network(seed, world_size), network(seed, world_size)[rank]
-        schedule, before = exercise.make_schedule(mine, m), {}
+        schedule, before = schedule_of(exercise, mine, m), {}
         for number in (1, 2):
             inputs, targets = batch(seed + number)
             outputs = whole(inputs)
@@ -99,7 +108,7 @@ def test_holds_what_1f1b_holds(exercise, rank, world_size, seed):
     """The batch is cut as asked, and no rank holds more micro-batches than in 1F1B."""
     m = MICRO_BATCHES[1]
     stage = network(seed, world_size)[rank]
-    schedule = exercise.make_schedule(stage, m)
+    schedule = schedule_of(exercise, stage, m)
     exercise.step(schedule, *batch(seed))  # the first step also finds out the shapes
     entered, live, most = [], [0], [0]
 
@@ -136,7 +145,7 @@ def test_trains_like_one_process(exercise, rank, world_size, seed):
     for name, make in optimizers.items():
         whole, mine = network(seed, world_size), network(seed, world_size)[rank]
         both = make(whole.parameters()), make(mine.parameters())
-        schedule = exercise.make_schedule(mine, MICRO_BATCHES[0])
+        schedule = schedule_of(exercise, mine, MICRO_BATCHES[0])
         for number in range(3):
             inputs, targets = batch(seed + number)
             for optimizer in both:

@@ -17,7 +17,7 @@ MODULES = sorted(path for path in (SRC / "common").glob("*.py") if path.stem[0] 
 OWN_LINES, MODULE_LINES = 180, 250
 EARLY, LATE = (3, 600), (6, 1200)  # modules of common, lines: to lesson 11, and after
 # own lines, modules, lines; the capstone puts together what lessons 6 to 17 teach
-ONLY = {"07_elastic.py": (60, 0, 60), "20_capstone.py": (178, 6, 1248)}
+ONLY = {"07_elastic.py": (60, 0, 60), "20_capstone.py": (179, 6, 1249)}
 
 # (own lines, modules, lines) of programs that do not meet the bounds yet: may shrink
 NOT_YET = {
