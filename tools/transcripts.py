@@ -177,6 +177,7 @@ def _clean(output: str, tree: Path) -> list[str]:
         (sys.base_prefix if sys.base_prefix != "/usr" else "", "/usr"),
         (str(Path.home()), "~"),
     ]
+    output = output.replace("\0", "")  # no terminal shows it, and no page may have it
     for place, shown in places:
         if len(place) > 1:
             output = output.replace(place, shown)

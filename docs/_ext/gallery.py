@@ -104,7 +104,7 @@ class FailuresDirective(SphinxDirective):
     def _messages(self, failure: Failure) -> nodes.raw:
         """What failure-search.js compares a line with."""
         data = html.escape(json.dumps([failure.name, *failure.messages]), quote=True)
-        span = f'<span hidden data-messages="{data}"></span>'
+        span = f'<span hidden="hidden" data-messages="{data}"></span>'
         return nodes.raw("", span, format="html")
 
     def _shorten(self, card: nodes.admonition) -> None:

@@ -52,7 +52,8 @@ def small(tmp_path: Path) -> Path:
     from grader.skeleton import skeleton_text
 
     kept = ("_ext", "_static", "_inventories", "_templates", "figures/svg.py")
-    for name in ("conf.py", *(f"docs/{name}" for name in kept)):
+    gallery = ("src/common", "src/gallery")
+    for name in ("conf.py", *gallery, *(f"docs/{name}" for name in kept)):
         source = ROOT / name
         target = tmp_path / name
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -208,7 +209,6 @@ def test_an_unknown_name_stops_the_build(small):
 
 
 def test_a_difference_names_its_files_without_the_folder(small):
-    (small / "src").mkdir()
     (small / "src" / "one.py").write_text("a = 1\n")
     (small / "src" / "two.py").write_text("a = 2\n")
     html = page(small, ".. literalinclude:: src/two.py\n   :diff: src/one.py\n")
