@@ -604,7 +604,7 @@ def test_chain_ends_where_a_job_saved_nothing(pbs, submit, checkout):
     time.sleep(0.5)  # the script goes on to start the training
     pbs.expire(first)
     assert pbs.wait(first, 60).exit_status == -29
-    second = pbs.wait(second.id, 60)
+    second = pbs.wait(second.id, LIMIT)
     assert second.exit_status == 1
     assert "The last job saved nothing: give it more time" in second.output
     with pytest.raises(KeyError):

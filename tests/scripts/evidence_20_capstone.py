@@ -4,7 +4,7 @@
     runs["disturbed"].events[0] ...   # a run that went otherwise
     write(folder, runs)               # in one chain of hashes, with its checkpoints
 
-tests/jobs/test_20_capstone.py holds it beside what a real job leaves.
+The transcript 20_capstone judges what real jobs leave.
 """
 
 from dataclasses import dataclass

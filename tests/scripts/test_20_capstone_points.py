@@ -40,6 +40,17 @@ def test_two_right_runs_have_all_points(tmp_path):
     assert "The disturbed run is b2." in done.output
 
 
+def test_distance_of_the_losses_is_told_before_and_after_the_loss(tmp_path):
+    runs = two_runs()
+    first = runs["disturbed"].of("start")[-1]["first"]
+    runs["disturbed"].of("steps")[-1]["losses"][1] += 0.0021
+    judgment = judge(write(tmp_path / "capstone", runs), ROOT)
+    before = f"Up to step {first} the losses of the two runs differ by 0 at most"
+    assert judgment.distance == f"{before}, from there on by 0.0021."
+    del runs["disturbed"]
+    assert judge(write(tmp_path / "one", runs), ROOT).distance == ""
+
+
 def test_accounting_of_pbs_is_read_too(tmp_path):
     runs = two_runs()
     for run in runs.values():

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.commands.capstone.evidence import MANIFEST, RUNS, Broken, Run, read_runs
-from grader.commands.capstone.properties import PROPERTIES, Runs
+from grader.commands.capstone.properties import PROPERTIES, Runs, distance
 from grader.commands.capstone.unbroken import check_unbroken
 
 
@@ -31,6 +31,7 @@ class Judgment:
     judged: list[Judged]
     broken: str
     ids: dict[str, str]  # of the runs, to compare them with those of others
+    distance: str = ""  # of the runs' losses, or "" with one run
 
     @property
     def points(self) -> int:
@@ -47,7 +48,9 @@ def judge(folder: Path, root: Path) -> Judgment:
         runs = read_runs(folder)
         check_unbroken(runs)
         ids = {name: run.started["run"] for name, run in runs.items()}
-        return Judgment(ask_all(runs, root), "", ids)
+        both = len(runs) == len(RUNS)
+        apart = distance(Runs(*runs.values(), root)) if both else ""
+        return Judgment(ask_all(runs, root), "", ids, apart)
     except Broken as error:
         return Judgment(ask_nothing(), str(error), {})
     except (AttributeError, LookupError, TypeError, ValueError) as error:

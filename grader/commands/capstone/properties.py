@@ -172,6 +172,20 @@ def same_loss(runs: Runs) -> str:
     return ""
 
 
+def distance(runs: Runs) -> str:
+    """How far the losses are apart before and after the disturbed run was resumed."""
+    one, other = (run.history("losses") for run in runs.both)
+    resumed = runs.disturbed.attempts[-1].first
+    parts = [0.0], [0.0]
+    for step in one.keys() & other.keys():
+        parts[step >= resumed].append(abs(one[step] - other[step]))
+    before, after = map(max, parts)
+    return (
+        f"Up to step {resumed} the losses of the two runs differ by {before:.2g} at "
+        f"most, from there on by {after:.2g}."
+    )
+
+
 def on_another_layout(runs: Runs) -> str:
     layouts = [attempt.layout for attempt in runs.disturbed.attempts]
     if len(set(layouts)) < 2:

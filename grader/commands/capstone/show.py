@@ -27,6 +27,8 @@ def show(screen: Screen, judgment: Judgment) -> int:
     screen.console.print(table)
     for run, number in judgment.ids.items():
         screen.say(f"The {run} run is {number}.")
+    if judgment.distance:
+        screen.say(judgment.distance)
     sentences = [judgment.broken] if judgment.broken else missing(judgment)
     if judgment.broken:
         screen.say("Nothing is judged: the evidence is not as the runs left it.")
