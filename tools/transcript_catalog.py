@@ -6,7 +6,7 @@ import difflib
 import re
 import shutil
 import sys
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 import practice_cluster
@@ -41,7 +41,8 @@ class Entry:
     command which runs those that are shown, such as ``workshop cluster run``.
     ``after`` names the entry whose commands a reader of the page has typed before.
     ``needs`` names programs without which the command cannot run at all, or
-    ``practice cluster``. ``cold`` says why a test must start Python cold (tests/warm).
+    ``practice cluster``. ``cold`` holds words of commands for which a test must start
+    Python cold (tests/warm), and why.
     ``shows`` is what a failure of the gallery must show: all that is compared of it,
     because which ranks still report before torchrun ends them is chance.
     """
@@ -56,7 +57,7 @@ class Entry:
     inside: str = ""
     after: str = ""
     limit: int = 120
-    cold: str = ""
+    cold: dict[str, str] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
     shows: str = ""
 

@@ -140,7 +140,7 @@ def _shell(entry: Entry, command: str, tree: Path) -> tuple[int, str]:
         # mpirun refuses root, whom a container that records may be
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-        **({"COLD_PYTHON": "1"} if entry.cold else {}),
+        **({"COLD_PYTHON": "1"} if any(map(command.count, entry.cold)) else {}),
     }
     process = subprocess.Popen(
         ["bash", "-c", command],

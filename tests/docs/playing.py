@@ -24,6 +24,9 @@ PHONE = {"width": 390, "height": 844}
 DESKTOP = {"width": 1280, "height": 900}
 
 CONTROLS = "button, input, select, summary"
+# Only what holds the element: a hundred open cards would be laid out again and again.
+UNFOLD = """(name) => document.querySelectorAll(`details:has(${name})`).forEach(
+  (part) => { part.open = true; })"""
 TAB_STOPS = f"""(player) => [...player.querySelectorAll("{CONTROLS}")].filter(
   (part) => part.checkVisibility() && (part.type !== "radio" || part.checked))"""
 # What is wider than the frame, and what cannot be seen in it.
@@ -88,9 +91,7 @@ class Player:
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
         self.page.goto(self.address)
         self.page.wait_for_selector(f"{name}[data-ready]", state="attached")
-        self.page.evaluate(
-            "document.querySelectorAll('details').forEach((part) => part.open = true)"
-        )
+        self.page.evaluate(UNFOLD, name)
         self.element = self.page.locator(name).first
         self.frame = self.element.locator(".player")
         self.still = self.element.locator(":scope > .still")

@@ -37,7 +37,7 @@ PAGE = (ROOT / "docs" / "lessons" / "16_two_dimensions.rst").read_text()
 GRID = Grid(data=2, tensor=2)
 
 
-@every_check_in(HERE / "ranks_16_two_dimensions.py", seeds=(1,))
+@every_check_in(HERE / "ranks_16_two_dimensions.py")
 def test_claim(check, verdict_of):
     assert_right(verdict_of(check))
 

@@ -99,7 +99,7 @@ def compare_layer(split, whole, x, what):
     compare_gradients(split, whole, what)
 
 
-@pytest.mark.ranks(2, 3, 4)
+@pytest.mark.ranks(2, 3)
 def test_linear_layers_equal_the_whole_ones(rank, world_size, seed):
     """Not square, with biases, and 10 columns or rows, which 3 and 4 do not divide."""
     torch.manual_seed(seed)  # else every rank draws other numbers
@@ -127,7 +127,7 @@ def test_linear_layers_equal_the_whole_ones(rank, world_size, seed):
     compare_gradients(row, whole, "rows")
 
 
-@pytest.mark.ranks(2, 3, 4)
+@pytest.mark.ranks(2, 3)
 def test_mlp_and_attention_equal_the_whole_ones(rank, world_size, seed):
     """Twenty hidden numbers, which 3 ranks do not divide; heads must be divided."""
     torch.manual_seed(seed)  # else every rank draws other numbers
@@ -143,7 +143,7 @@ def test_mlp_and_attention_equal_the_whole_ones(rank, world_size, seed):
     )
 
 
-@pytest.mark.ranks(2, 3, 4)
+@pytest.mark.ranks(2, 3)
 def test_one_all_reduce_per_layer_and_direction(rank, world_size, seed):
     """Attention and MLP: one in forward, one in backward, each. In slices: an
     all_gather and a reduce_scatter instead, and the same bytes on the wire."""
@@ -174,7 +174,7 @@ def test_one_all_reduce_per_layer_and_direction(rank, world_size, seed):
     expect.equal(bytes_sent["in slices"], bytes_sent["whole"], "bytes on the wire")
 
 
-@pytest.mark.ranks(2, 3, 4)
+@pytest.mark.ranks(2, 3)
 def test_gpt_equals_one_process(rank, world_size, seed):
     """Scores, loss and every gradient; 256 scores are not divided by 3."""
     inputs, targets = batches(seed)[0]
@@ -193,7 +193,7 @@ def test_gpt_equals_one_process(rank, world_size, seed):
         compare_gradients(split, whole, name)
 
 
-@pytest.mark.ranks(2, 3, 4, limit=40)
+@pytest.mark.ranks(2, 3, limit=40)
 def test_trains_like_one_process_and_like_torch(rank, world_size, seed):
     """The parameters after three steps of SGD and of AdamW, by hand and by
     parallelize_module; what is whole on each rank stays equal, bit for bit."""
@@ -234,7 +234,7 @@ def plain_step(model, optimizer, inputs, targets):
     return loss.item()
 
 
-@pytest.mark.ranks(2, 3, 4)
+@pytest.mark.ranks(2, 3)
 def test_loss_over_parts_of_the_vocabulary(rank, world_size, seed):
     """Scores times 60, an uneven vocabulary of 10, targets on all ranks."""
     generator = torch.Generator().manual_seed(seed)
@@ -250,7 +250,7 @@ def test_loss_over_parts_of_the_vocabulary(rank, world_size, seed):
     expect.close(mine.grad, own(scores.grad, mine), "the gradient of the own scores")
 
 
-@pytest.mark.ranks(2, 3, 4)
+@pytest.mark.ranks(2, 3)
 def test_held_and_sent_equal_the_formulas_on_each_rank(rank, world_size, seed):
     """Activations of a block by the paper's formula without dropout, and the rest."""
     model = ByteGPT(SIZES)

@@ -88,7 +88,7 @@ def by_hand(model):
     return {key: value.full_tensor() for key, value in model.state_dict().items()}
 
 
-@pytest.mark.ranks(2, 3, 4, limit=60)
+@pytest.mark.ranks(2, 3, limit=60)
 def test_trains_like_one_process(rank, world_size, seed):
     """Three steps give the weights of one process, whatever the options, and with the
     gradients clipped by their global norm."""
@@ -134,7 +134,7 @@ def test_model_is_whole_on_rank_0_alone_and_on_the_cpu(rank, world_size, seed):
         expect.equal(found[key], value, f"{key} at the beginning")
 
 
-@pytest.mark.ranks(2, 3, 4, limit=60)
+@pytest.mark.ranks(2, 3, limit=60)
 def test_what_a_rank_holds_and_sends(rank, world_size, seed):
     """No rank holds more than its shard and the layers in flight; all counts of rank 0
     equal the formula."""

@@ -77,7 +77,7 @@ def whole_parameters(model, zero):
     return [parameter.detach().clone() for parameter in model.parameters()]
 
 
-@pytest.mark.ranks(2, 3, 4, limit=60)
+@pytest.mark.ranks(2, 3, limit=60)
 def test_trains_like_one_process(rank, world_size, seed):
     """Three steps of SGD and of AdamW give the weights of one process, in each stage,
     and those of DDP and of FSDP2."""
@@ -137,7 +137,7 @@ class Partly(nn.Module):
         return self.last(torch.tanh(self.first(x)) * self.first.frozen)
 
 
-@pytest.mark.ranks(2, 3, 4, limit=30)
+@pytest.mark.ranks(2, 3, limit=30)
 def test_gradients_with_frozen_and_unused_parameters(rank, world_size, seed):
     """Outputs, input gradients and weight gradients are those of one process, when a
     parameter is frozen and another takes no part; its gradient is zero."""
@@ -201,7 +201,7 @@ def gradients_of(zero):
             yield piece.view_as(parameter)
 
 
-@pytest.mark.ranks(2, 3, 4, limit=60)
+@pytest.mark.ranks(2, 3, limit=60)
 def test_what_a_rank_holds_and_sends(rank, world_size, seed):
     """Held and sent are what the paper says, 16 P, 4 P + 12 P / N, 2 P + 14 P / N and
     16 P / N bytes with 16-bit parameters, for P rounded up to whole shards."""

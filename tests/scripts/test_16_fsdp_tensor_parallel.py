@@ -28,7 +28,7 @@ SMALL = ["--width=24", "--heads=4", "--blocks=1", "--context=8", "--batch-size=4
 NAME = "16_fsdp_tensor_parallel.py"
 
 
-@every_check_in(HERE / "ranks_16_two_dimensions.py", seeds=(1,))
+@every_check_in(HERE / "ranks_16_two_dimensions.py")
 def test_in_ranks(check, verdict_of):
     assert_right(verdict_of(check))
 

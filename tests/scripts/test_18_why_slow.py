@@ -1,5 +1,6 @@
-"""src/18_why_slow.py: ten runs that are slow for known reasons, and a healthy one."""
+"""src/18_why_slow.py: what it makes of measured runs, and its errors."""
 
+import json
 import re
 import runpy
 import sys
@@ -8,36 +9,16 @@ from pathlib import Path
 import pytest
 
 from tests import launched
+from tests.scripts.slow_runs import HEALTHY, KEPT, PROGRAM, REASONS, STEPS
 
-ROOT = Path(__file__).resolve().parents[2]
-PROGRAM = ROOT / "src" / "18_why_slow.py"
+RUNS = json.loads(KEPT.read_text())
 SLOW = Path(__file__).with_name("slow_run.py")
-# Other programs on the machine are a reason of their own: these go first if they may.
-FIRST = ["nice", "--adjustment=-20"]
 TWO_RANKS = [*launched.STANDALONE, "--nproc-per-node=2"]
 
-# reason of slow_run.py -> what the program must name, and words of its sentence
-REASONS = {
-    "data": ("data", "waits for the next batch"),
-    "loop": ("loop", "between two steps"),
-    "saving": ("saving", "snapshots"),
-    "late_rank": ("imbalance", "rank 1, in its loop"),
-    "slow_disk": ("imbalance", "rank 0, in its data"),
-    "long_texts": ("imbalance", "rank 1, in its compute"),
-    "late_in_turn": ("imbalance", "another rank in each step"),
-    "cores": ("cores", "2 ranks share 1 core"),
-    "threads": ("threads", "OMP_NUM_THREADS"),
-    "short_step": ("short step", "Larger batches"),
-    "small_messages": ("small messages", "Send them as one"),
-    "every_micro_batch": ("every micro-batch", "4 reductions in a step"),
-    "bandwidth": ("bandwidth", "4.0 MB in a step"),
-    "by_hand": ("bandwidth", "72.0 MB in a step"),
-}
 
-
-def why(folder, *command, steps=8, before=(), **variables):
-    program = [*before, sys.executable, PROGRAM, "--steps", steps, "--", *command]
-    return launched.run(folder, program, **variables)
+def why(folder, *command):
+    program = [sys.executable, PROGRAM, "--steps", STEPS, "--", *command]
+    return launched.run(folder, program)
 
 
 def shares(printed):
@@ -46,27 +27,41 @@ def shares(printed):
     return {part: int(percent) for part, _, percent in found}
 
 
-@pytest.mark.full
-def test_names_nine_of_ten_reasons(tmp_path):
-    """Not each of them: other programs on the machine are a reason of their own."""
-    missed = {}
-    for reason, (name, words) in REASONS.items():
-        done = why(tmp_path, *TWO_RANKS, SLOW, reason, before=FIRST)
-        assert done.returncode == 0, done.stderr
-        last = done.stdout.splitlines()[-1]
-        if not last.startswith(f"Largest loss: {name}, ") or words not in last:
-            missed[reason] = done.stdout
-    assert list(tmp_path.glob("why_slow_*")) == [], "its folder is left behind"
-    assert 10 * len(missed) <= len(REASONS), missed
+@pytest.fixture
+def told(capsys):
+    """``told(reason)``: what the program prints of the runs that were kept."""
+
+    def told(reason):
+        program, runs = runpy.run_path(str(PROGRAM)), iter(RUNS[reason])
+        program["diagnose"].__globals__["run"] = lambda *_, **__: next(runs)
+        program["report"](*program["diagnose"]([], STEPS))
+        assert next(runs, None) is None, "it didn't ask for all runs"
+        return capsys.readouterr().out
+
+    return told
 
 
-@pytest.mark.full
-def test_healthy_run_is_called_healthy(tmp_path):
-    done = why(tmp_path, *TWO_RANKS, SLOW, "healthy", before=FIRST)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1].startswith("Healthy"), done.stdout
-    found = shares(done.stdout)
+@pytest.mark.parametrize("reason", REASONS)
+def test_names_the_reason_and_its_cure(reason, told):
+    name, words = REASONS[reason]
+    last = told(reason).splitlines()[-1]
+    assert last.startswith(f"Largest loss: {name}, ") and words in last
+
+
+def test_healthy_run_is_called_healthy(told):
+    printed = told(HEALTHY)
+    assert printed.splitlines()[-1].startswith("Healthy"), printed
+    found = shares(printed)
     assert max(found, key=found.get) == "compute"
+
+
+@pytest.mark.full
+def test_measures_a_run_and_leaves_nothing_behind(tmp_path):
+    done = why(tmp_path, *TWO_RANKS, SLOW, HEALTHY)
+    assert done.returncode == 0, done.stderr
+    assert f"{STEPS} steps measured" in done.stdout
+    assert 97 <= sum(shares(done.stdout).values()) <= 103, done.stdout
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
