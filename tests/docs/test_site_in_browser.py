@@ -26,24 +26,25 @@ UNFOLD = """() => {
   document.head.append(style);
 }"""
 
-# Of texts that stand in the same place of the same parts one is looked at, as contrast
-# is most of axe's work; the words of code lose their other spans. The colors of figures
-# have tests of their own.
-ALIKE = """() => {
-  const seen = new Set();
+# Of texts that stand in the same place of the same parts one is looked at, on the first
+# page that shows it, as contrast is most of axe's work; the words of code lose their
+# other spans. The colors of figures have tests of their own. Returns what is new.
+ALIKE = """(known) => {
+  const seen = new Set(known);
   const written = (part) => [...part.childNodes].some(
     (child) => child.nodeType === Node.TEXT_NODE && child.data.trim());
   const look = (part, depth) => !part || !depth ? "" :
     `${part.tagName}.${part.className} ${look(part.parentElement, depth - 1)}`;
   for (const part of document.querySelectorAll("body *:not(.drawing *)")) {
     const kind = look(part, 4);
-    if (!written(part) || seen.has(kind)) continue;
+    if (!written(part) || seen.has(kind) || !part.checkVisibility()) continue;
     seen.add(kind);
     part.dataset.look = "";
   }
   for (const word of document.querySelectorAll(".highlight span:not([data-look])"))
     word.replaceWith(...word.childNodes);
   for (const figure of document.querySelectorAll(".drawing")) figure.innerHTML = "";
+  return [...seen].slice(known.length);
 }"""
 
 # What scrolls is marked in the next frame.
@@ -141,6 +142,7 @@ def test_every_page_is_accessible_fits_and_loads_nothing_foreign(browser, served
         return route.abort()
 
     context.route("**/*", only_here)
+    known: list[str] = []  # kinds of texts whose colors were looked at
     for number, name in enumerate(served.pages):
         page = context.new_page()
         listen(page, name, problems)
@@ -149,11 +151,12 @@ def test_every_page_is_accessible_fits_and_loads_nothing_foreign(browser, served
         if "?q=" in name:
             page.wait_for_selector("#search-results .search li")
         page.evaluate(UNFOLD)
-        page.evaluate(ALIKE)
+        new = page.evaluate(ALIKE, known)
+        known += new
         page.evaluate(NEXT_FRAME)
         page.evaluate(axe)
         found = violations(page, *(EVERY if number else FIRST)) + page.evaluate(MISFITS)
-        for scheme in ("light", "dark"):
+        for scheme in ("light", "dark") if new else ():
             page.emulate_media(color_scheme=scheme)
             found += [f"{scheme}: {one}" for one in violations(page, *COLORS)]
         page.set_viewport_size(PHONE)
