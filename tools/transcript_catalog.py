@@ -56,7 +56,7 @@ class Entry:
     cleanup: str = ""
     inside: str = ""
     after: str = ""
-    limit: int = 120
+    limit: int = 300
     cold: dict[str, str] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
     shows: str = ""
