@@ -69,8 +69,10 @@ def assert_resumes_to(expected, folder, ranks, program, *arguments):
 
 
 @pytest.mark.full
-@BOTH
-@pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [("train_ddp.py", signal.SIGUSR1), ("train_fsdp.py", signal.SIGTERM)],
+)
 def test_signal_saves_ends_with_0_and_resumes_exactly(
     name, number, tmp_path, uninterrupted
 ):
