@@ -1,8 +1,8 @@
 """A rank's ledger: every collective it calls, with shape, dtype, group and line.
 
-A ``TorchDispatchMode`` sees the c10d operators underneath ``torch.distributed``,
-so it also records what DDP and FSDP2 call by themselves. A row is written
-*before* the operator runs: the last row of a rank that hangs is what it hangs in.
+It listens to the operators underneath ``torch.distributed`` (``operators.py``), so it
+also records what DDP and FSDP2 call by themselves. A row is written *before* the
+operator runs: the last row of a rank that hangs is what it hangs in.
 """
 
 from __future__ import annotations
@@ -12,16 +12,18 @@ import linecache
 import math
 import os
 import sys
+import threading
+import types
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from grader.engine import operators, writes
 from grader.engine.works import Works
+from grader.engine.writes import Writes
 
 TORCH = os.path.dirname(torch.__file__) + os.sep
 GRADER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -60,6 +62,8 @@ _C10D = (
     os.path.join(TORCH, "distributed", "distributed_c10d.py"),
     os.path.join(TORCH, "distributed", "c10d_logger.py"),
 )
+# what stands between a learner's line and the operator
+_BETWEEN = (*_C10D, os.path.join(TORCH, "_ops.py"), writes.__file__)
 _DDP = os.path.join(TORCH, "nn", "parallel", "distributed.py")
 _SENT = ("input", "input_tensors", "input_tensor", "inputs", "tensors", "tensor")
 
@@ -95,37 +99,52 @@ class Row:
     one_slot: bool = False
 
 
-class Ledger(TorchDispatchMode):
-    """The rows of this rank; what a check gets as its argument ``ledger``."""
+class Ledger:
+    """The rows of this rank; what a check gets as its argument ``ledger``.
+
+    ``with ledger:`` records what this thread calls.
+    """
 
     def __init__(self, exercise_path: str, tell: Callable[[dict], Any] = len):
-        super().__init__()
         self._tell = tell  # of the first calls, for a rank may crash
         self.rows: list[Row] = []
         self.works = Works()
         self.exercise_path = exercise_path
+        self._writes = Writes(self.works, lambda: self._caller().line)
+        self._thread, self._within = 0, False
+        self._before: operators.Listener | None = None
 
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return False  # else the first call would import torch._dynamo, a second
+    def __enter__(self) -> Ledger:
+        self._thread = threading.get_ident()
+        self._before = operators.listen(self._called)
+        return self
 
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        op, is_mutable = _kind(func)
-        if op is None:
-            if any(kind.__name__ == "DTensor" for kind in types):
-                return NotImplemented  # DTensor goes first: it may call collectives
-            if is_mutable and args:
-                self.works.change(args[0], lambda: _Caller(self.exercise_path).line)
-            return func(*args, **(kwargs or {}))
-        caller = _Caller(self.exercise_path)
-        row = self._row(op, func, args, kwargs or {}, caller)
+    def __exit__(self, *exception) -> None:
+        operators.listen(self._before)
+        self._writes.stop()
+
+    def _caller(self) -> _Caller:
+        return _Caller(self.exercise_path, sys._getframe(1))
+
+    def _called(self, func, args, kwargs, go):
+        """An operator is called; a functional one calls another, which is no row."""
+        op = NAMES.get(func._schema.name.partition("::")[2])
+        if op is None or self._within or threading.get_ident() != self._thread:
+            return go(*args, **kwargs)
+        caller = _Caller(self.exercise_path, sys._getframe(2))
+        row = self._row(op, func, args, kwargs, caller)
         _refuse_a_rank_that_is_not_there(row)
         self.rows.append(row)
         if row.line and len(self.rows) <= MAX_TOLD:
             self._tell(vars(row))
-        result = func(*args, **(kwargs or {}))
+        self._within = True
+        try:
+            result = go(*args, **kwargs)
+        finally:
+            self._within = False
         if caller.gets_the_work:
             self.works.begin(result, row, _tensors(list(args)))
+        self._writes.watch()
         return result
 
     # -- what checks ask -------------------------------------------------------
@@ -187,14 +206,6 @@ class Ledger(TorchDispatchMode):
         )
 
 
-@cache  # a check calls thousands of operators, of a few kinds
-def _kind(func: torch._ops.OpOverload) -> tuple[str | None, bool]:
-    """What the ledger calls an operator, None if no collective; whether it mutates."""
-    namespace, _, name = func._schema.name.partition("::")
-    collective = namespace in ("c10d", "_c10d_functional")
-    return NAMES.get(name) if collective else None, func._schema.is_mutable
-
-
 class _Caller:
     """Who called the operator: the learner's line, or whoever is nearest outside torch.
 
@@ -205,11 +216,10 @@ class _Caller:
         gets_the_work: whether the learner's own line called, and nothing between.
     """
 
-    def __init__(self, exercise_path: str):
+    def __init__(self, exercise_path: str, frame: types.FrameType | None):
         self.line: int | None = None
         self.function = self.where = self.source = ""
         self.ddp, self.gets_the_work = False, True
-        frame = sys._getframe(2)
         while frame is not None:
             name = frame.f_code.co_filename
             if name == exercise_path:
@@ -218,7 +228,7 @@ class _Caller:
                 return
             if name == _C10D[0]:
                 self.function = frame.f_code.co_name
-            self.gets_the_work &= name in _C10D
+            self.gets_the_work &= name in _BETWEEN
             self.ddp |= name == _DDP
             if not self.where and not name.startswith((TORCH, GRADER)):
                 self.where = f"{os.path.basename(name)}:{frame.f_lineno}"

@@ -39,6 +39,11 @@ class Works:
         self.waiting: Any = None  # the row of the Work that this rank waits for
         self.changed: list[dict[str, Any]] = []  # tensors in use
 
+    @property
+    def pending(self) -> bool:
+        """Whether there is one that nobody has waited for."""
+        return bool(self._begun)
+
     def begin(self, result: Any, row: Any, tensors: list[torch.Tensor]) -> None:
         """Keep the Work in ``result``, which is what the operator of ``row`` gave."""
         last = result[-1] if isinstance(result, (tuple, list)) and result else result
