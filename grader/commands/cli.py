@@ -130,6 +130,7 @@ def grade(
     from grader.engine.engine import Engine
 
     make_engine = partial(Engine, hidden=folders)
+    finished = True
     if watch:
         with KeptEngines(make_engine) as engines:
             watch_folders(book, read, engines.lend, jobs, outputs, make_screen)

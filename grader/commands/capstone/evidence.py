@@ -137,6 +137,7 @@ def read_text(path: Path) -> str:
 
 def read_line(run: str, number: int, line: bytes) -> dict:
     """An event, with all fields that its kind has."""
+    event = {}
     try:
         event = json.loads(line)
         fields = FIELDS[event["kind"]]

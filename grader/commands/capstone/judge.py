@@ -48,8 +48,8 @@ def judge(folder: Path, root: Path) -> Judgment:
         runs = read_runs(folder)
         check_unbroken(runs)
         ids = {name: run.started["run"] for name, run in runs.items()}
-        both = len(runs) == len(RUNS)
-        apart = distance(Runs(*runs.values(), root)) if both else ""
+        one, *other = runs.values()
+        apart = distance(Runs(one, other[0], root)) if other else ""
         return Judgment(ask_all(runs, root), "", ids, apart)
     except Broken as error:
         return Judgment(ask_nothing(), str(error), {})
@@ -68,7 +68,8 @@ def ask_all(runs: dict[str, Run], root: Path) -> list[Judged]:
     """Every property; a run that is missing is taken for the other one."""
     absent = next((name for name in RUNS if name not in runs), "")
     some = next(iter(runs.values()))
-    both = Runs(*(runs.get(name, some) for name in RUNS), root)
+    one, other = (runs.get(name, some) for name in RUNS)
+    both = Runs(one, other, root)
     judged = []
     for name, (points, missing) in PROPERTIES.items():
         sentence = missing(both)

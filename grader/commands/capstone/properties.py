@@ -145,7 +145,7 @@ def each_step_once(runs: Runs) -> str:
         steps = run.started["sizes"].get("steps", 0)
         if missing := sorted(set(range(steps)) - set(data)):
             return f"The {run.name} run has no step {missing[0]} of {steps}."
-        first: dict[int, int] = {}
+        first: dict[float, int] = {}
         for step, piece in sorted(data.items()):
             if piece in first:
                 return (

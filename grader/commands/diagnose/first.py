@@ -142,12 +142,12 @@ def missed(seen: Seen, log: Log) -> First | None:
 
 def by_file(seen: Seen, log: Log) -> First | None:
     """torchrun's error files: the earliest that is no consequence."""
-    files = [f for f in log.error_files if f.rank is not None]
-    own = [f for f in files if not is_consequence(f.message)]
-    if not own:
+    own = [f for f in log.error_files if not is_consequence(f.message)]
+    found = [(f.second, f.rank) for f in own if f.rank is not None]
+    if not found:
         return None
-    second = min(f.second for f in own)
-    ranks = tuple(sorted({f.rank for f in own if f.second == second}))
+    earliest = min(second for second, _ in found)
+    ranks = tuple(sorted({rank for second, rank in found if second == earliest}))
     why = "its error file is the earliest that doesn't just report a lost partner"
     return First(ranks, why)
 
