@@ -23,7 +23,6 @@ import torch.distributed as dist
 
 from grader.engine import operators, writes
 from grader.engine.works import Works
-from grader.engine.writes import Writes
 
 TORCH = os.path.dirname(torch.__file__) + os.sep
 GRADER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -110,7 +109,9 @@ class Ledger:
         self.rows: list[Row] = []
         self.works = Works()
         self.exercise_path = exercise_path
-        self._writes = Writes(self.works, lambda: self._caller().line)
+        self._writes = writes.Writes(
+            self.works, lambda: _Caller(exercise_path, sys._getframe(1)).line
+        )
         self._thread, self._within = 0, False
         self._before: operators.Listener | None = None
 
@@ -122,9 +123,6 @@ class Ledger:
     def __exit__(self, *exception) -> None:
         operators.listen(self._before)
         self._writes.stop()
-
-    def _caller(self) -> _Caller:
-        return _Caller(self.exercise_path, sys._getframe(1))
 
     def _called(self, func, args, kwargs, go):
         """An operator is called; a functional one calls another, which is no row."""

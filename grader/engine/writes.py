@@ -23,6 +23,7 @@ class Writes(TorchDispatchMode):
     def __init__(self, works: Works, line: Callable[[], int | None]):
         super().__init__()
         self.works, self.line = works, line
+        works.when_none_is_pending = self.stop
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -36,12 +37,11 @@ class Writes(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
     def watch(self) -> None:
-        """Be on as long as a Work is pending, unless a check has a mode of its own."""
-        if not self.works.pending:
-            self.stop()
-        elif not _get_current_dispatch_mode_stack():
+        """Be on from now if a Work is pending, unless another mode is on."""
+        if self.works.pending and not _get_current_dispatch_mode_stack():
             self.__enter__()
 
     def stop(self) -> None:
+        """Be off, unless a mode that was entered later is still on."""
         if _get_current_dispatch_mode() is self:
             self.__exit__(None, None, None)
