@@ -21,6 +21,7 @@ def fresh_copy() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="transcript-") as folder:
         tree = Path(folder).resolve() / "workshop"
         (tree.parent / "tmp").mkdir()
+        (tree.parent / "home").mkdir()
         copy_tree(tree)
         yield tree
 

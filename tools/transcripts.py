@@ -136,6 +136,8 @@ def _shell(entry: Entry, command: str, tree: Path) -> tuple[int, str]:
         "PYTHONDONTWRITEBYTECODE": "1",
         "OMP_NUM_THREADS": "1",
         "TMPDIR": str(tree.parent / "tmp"),
+        # nobody's start files of the shell: a login shell runs them
+        "HOME": str(tree.parent / "home"),
         "WORKSHOP_CLUSTER": str(tree.parent / "cluster"),
         # mpirun refuses root, whom a container that records may be
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
@@ -175,6 +177,7 @@ def _clean(output: str, tree: Path) -> list[str]:
         (f"{ROOT}/", ""),
         (str(ROOT), "~/workshop"),
         (sys.base_prefix if sys.base_prefix != "/usr" else "", "/usr"),
+        (str(tree.parent / "home"), "~"),
         (str(Path.home()), "~"),
     ]
     output = output.replace("\0", "")  # no terminal shows it, and no page may have it

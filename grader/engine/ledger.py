@@ -109,20 +109,24 @@ class Ledger:
         self.rows: list[Row] = []
         self.works = Works()
         self.exercise_path = exercise_path
-        self._writes = writes.Writes(
-            self.works, lambda: _Caller(exercise_path, sys._getframe(1)).line
-        )
+        self._writes: contextlib.AbstractContextManager = contextlib.nullcontext()
         self._thread, self._within = 0, False
         self._before: operators.Listener | None = None
 
     def __enter__(self) -> Ledger:
         self._thread = threading.get_ident()
         self._before = operators.listen(self._called)
+        if writes.begins_a_work(self.exercise_path):
+            self._writes = writes.Writes(self.works, self._line)
+        self._writes.__enter__()
         return self
 
     def __exit__(self, *exception) -> None:
+        self._writes.__exit__(*exception)
         operators.listen(self._before)
-        self._writes.stop()
+
+    def _line(self) -> int | None:
+        return _Caller(self.exercise_path, sys._getframe(1)).line
 
     def _called(self, func, args, kwargs, go):
         """An operator is called; a functional one calls another, which is no row."""
@@ -142,7 +146,6 @@ class Ledger:
             self._within = False
         if caller.gets_the_work:
             self.works.begin(result, row, _tensors(list(args)))
-        self._writes.watch()
         return result
 
     # -- what checks ask -------------------------------------------------------

@@ -38,12 +38,6 @@ class Works:
         self._begun: dict[int, Begun] = {}  # what nobody waited for, by the Work's id
         self.waiting: Any = None  # the row of the Work that this rank waits for
         self.changed: list[dict[str, Any]] = []  # tensors in use
-        self.when_none_is_pending: Callable[[], None] = lambda: None
-
-    @property
-    def pending(self) -> bool:
-        """Whether there is one that nobody has waited for."""
-        return bool(self._begun)
 
     def begin(self, result: Any, row: Any, tensors: list[torch.Tensor]) -> None:
         """Keep the Work in ``result``, which is what the operator of ``row`` gave."""
@@ -79,22 +73,15 @@ class Works:
         def asked(work) -> bool:
             completed = is_completed(work)
             if completed:
-                self._end(work)
+                self._begun.pop(id(work), None)
             return completed
 
         setattr(dist.Work, "is_completed", asked)  # noqa: B010, as above
 
-    def _end(self, work: Any) -> Begun | None:
-        """Somebody has asked for it: it is pending no more."""
-        begun = self._begun.pop(id(work), None)
-        if begun and not self.pending:
-            self.when_none_is_pending()
-        return begun
-
     def _noted(self, function):
         @functools.wraps(function)
         def asked(work, *args, **kwargs):
-            begun = self._end(work)
+            begun = self._begun.pop(id(work), None)
             if begun is None:
                 return function(work, *args, **kwargs)
             self.waiting = begun.row

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+import linecache
+import re
 from collections.abc import Callable
 
-from torch.utils._python_dispatch import (
-    TorchDispatchMode,
-    _get_current_dispatch_mode,
-    _get_current_dispatch_mode_stack,
-)
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from grader.engine.operators import NAMESPACES
 from grader.engine.works import Works
+
+# async_op=True, or without its name as the last argument
+_BEGINS_A_WORK = re.compile(r"async_op|isend|irecv|,\s*True\s*\)")
+
+
+def begins_a_work(path: str) -> bool:
+    """Whether the program in this file may call something that returns a Work."""
+    return bool(_BEGINS_A_WORK.search("".join(linecache.getlines(path))))
 
 
 class Writes(TorchDispatchMode):
     """Tells ``works`` of each operator that writes into a tensor.
 
-    It makes all operators slow, so it is on only while a Work is pending.
+    It makes all operators slow, so it is on only for a program that ``begins_a_work``:
+    for the whole check, since a mode entered in a hook of backward ends with the hook.
     """
 
     def __init__(self, works: Works, line: Callable[[], int | None]):
         super().__init__()
         self.works, self.line = works, line
-        works.when_none_is_pending = self.stop
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -35,13 +41,3 @@ class Writes(TorchDispatchMode):
         if args and func._schema.is_mutable and func.namespace not in NAMESPACES:
             self.works.change(args[0], self.line)
         return func(*args, **(kwargs or {}))
-
-    def watch(self) -> None:
-        """Be on from now if a Work is pending, unless another mode is on."""
-        if self.works.pending and not _get_current_dispatch_mode_stack():
-            self.__enter__()
-
-    def stop(self) -> None:
-        """Be off, unless a mode that was entered later is still on."""
-        if _get_current_dispatch_mode() is self:
-            self.__exit__(None, None, None)

@@ -107,6 +107,18 @@ class Submitter:
         )
 
 
+@pytest.fixture(scope="session", autouse=True)
+def home(tmp_path_factory):
+    """Nobody's: a login shell runs the start files that it finds there.
+
+    Those of pyenv wait a minute for a lock, also for that of a shell that was killed.
+    """
+    before, folder = os.environ["HOME"], tmp_path_factory.mktemp("home")
+    os.environ["HOME"] = str(folder)
+    yield folder
+    os.environ["HOME"] = before
+
+
 @pytest.fixture(scope="module")
 def cluster():
     """Four nodes with 4 CPUs and 2 GPUs each, for all tests of a file."""
