@@ -11,6 +11,7 @@ import subprocess
 import threading
 import time
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 from typing import TextIO
 
@@ -49,6 +50,13 @@ def environment(mark: str) -> dict[str, str]:
         "PYTHONUNBUFFERED": "1",
         "WORKSHOP_TOUR": mark,
     }
+
+
+def wait_while(some: Callable[[], list[int]], seconds: float = 5) -> None:
+    """Return when a list of process ids is empty, or after this time."""
+    deadline = time.monotonic() + seconds
+    while some() and time.monotonic() < deadline:
+        time.sleep(0.05)
 
 
 class Processes:
@@ -142,17 +150,19 @@ class Processes:
         for process in self.running:
             if process.poll() is None:
                 process.terminate()
-        deadline = time.monotonic() + 5
-        while time.monotonic() < deadline and any(
-            process.poll() is None for process in self.running
-        ):
-            time.sleep(0.05)
-        for pid in [*self._marked(), *self._alive()]:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
+        wait_while(self._alive)
+        wait_while(self._kill_the_rest)
         for process in self.running:
             process.wait()
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def _kill_the_rest(self) -> list[int]:
+        """What is left, each sent SIGKILL; not all are ours to wait for."""
+        left = [*self._marked(), *self._alive()]
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        return left
 
     def _alive(self) -> list[int]:
         return [process.pid for process in self.running if process.poll() is None]

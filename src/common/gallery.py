@@ -51,7 +51,7 @@ class Failure:
 
     @property
     def cured_command(self) -> str:
-        return self.command.replace("src/gallery/", "src/gallery/cured/")
+        return self.command.replace(self.name, f"cured/{self.name}")
 
 
 def load_gallery(path: Path = FOLDER / "catalog.toml") -> dict[str, Failure]:

@@ -198,7 +198,8 @@ GALLERY = tomllib.loads((ROOT / "src/gallery/catalog.toml").read_text(encoding="
 BY_SYMPTOM = {entry["name"]: entry["symptom"] for entry in GALLERY["failure"]}
 QUIET = {name for name, symptom in BY_SYMPTOM.items() if symptom in QUIET_SYMPTOMS}
 # of these the log shows no single cause
-OPEN = {"slow_save", "straggler", "stale_store", "cut_mapped_file", "detail_and_ddp"}
+OPEN = {"slow_save", "straggler", "link_down", "node_off"}
+OPEN |= {"cut_mapped_file", "detail_and_ddp"}
 
 
 def diagnosed(name):

@@ -140,7 +140,9 @@ def test_killed_worker_is_replaced(cluster, submit, checkout, undisturbed, slow)
     until(submit, job, lambda now: "Resuming from" in now.output)
     slow("off")
     seen = finish(submit, job)
-    assert seen.restarts == 0 and "failed (exitcode: -9)" in seen.output
+    # torchrun names the victim, or another rank that ended of its loss meanwhile
+    assert seen.restarts == 0
+    assert re.search(r"failed \(exitcode: (-9|1)\)", seen.output), seen.output
     assert resumed_after(seen.output)[0] >= 36
     assert_same_end(checkout, job, undisturbed)
 

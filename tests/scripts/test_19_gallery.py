@@ -20,6 +20,7 @@ from common.gallery import (
     tomllib,
 )
 from tools import transcripts
+from tools.fresh_copy import fresh_copy
 from tools.transcript_catalog import Entry, load_catalog
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,17 +36,23 @@ def cured(name: str) -> Entry:
     return Entry(**{**vars(entry), **shown, "status": 0})
 
 
+@pytest.fixture(scope="module")
+def tree():
+    with fresh_copy() as copy:
+        yield copy
+
+
 def case(name: str):
     on_nodes = [pytest.mark.nodes] if GALLERY[name].needs == "cluster" else []
     return pytest.param(name, marks=[pytest.mark.full, *on_nodes])
 
 
 @pytest.mark.parametrize("name", [case(name) for name in GALLERY])
-def test_cured_program_runs(name):
+def test_cured_program_runs(name, tree):
     entry = cured(name)
     if missing := entry.missing_programs():
         pytest.skip(f"needs {', '.join(missing)}: sudo apt-get install the package")
-    transcripts.run_in(ROOT, entry)
+    transcripts.run_in(tree, entry)
 
 
 @pytest.mark.parametrize("name", GALLERY)
