@@ -1,4 +1,4 @@
-"""Six deadlocks, each ended by a time-out.
+"""Six deadlocks, each ended by a time-out, and one that names the missing ranks.
 
     torchrun --standalone --nproc-per-node=4 src/03_deadlocks.py all_send
     torchrun --standalone --nproc-per-node=4 src/03_deadlocks.py only_rank_0 --timeout 2
@@ -27,6 +27,14 @@ from common.process_group import join
 def only_rank_0(values: Tensor, group: dist.ProcessGroup) -> None:
     """a collective that only one rank reaches"""
     if dist.get_rank() == 0:
+        dist.all_reduce(values, group=group)
+
+
+def monitored(values: Tensor, group: dist.ProcessGroup) -> None:
+    """the same, behind a barrier that names the missing ranks (gloo only)"""
+    if dist.get_rank() == 0:
+        limit = timedelta(seconds=2)
+        dist.monitored_barrier(group, limit, wait_all_ranks=True)
         dist.all_reduce(values, group=group)
 
 
@@ -73,6 +81,7 @@ CASES = {
     function.__name__: function
     for function in (
         only_rank_0,
+        monitored,
         another_order,
         all_send,
         all_receive,

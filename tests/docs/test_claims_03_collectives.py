@@ -210,6 +210,18 @@ def test_monitored_barrier_names_the_missing_ranks():
     assert found[0][0] == "raised" and "Rank 1 failed to pass" in found[0][2]
 
 
+def test_monitored_barrier_waits_for_half_an_hour_whatever_its_group_does():
+    """It waits for 30 minutes unless you pass a time-out."""
+    code = """if True:
+        from datetime import timedelta
+        group = dist.new_group(timeout=timedelta(seconds=5))
+        if rank == 1:
+            os._exit(0)  # before its time is up
+        dist.monitored_barrier(group)"""
+    found = ranks(2, "import os\n" + code, patience=20)
+    assert "Rank 1 failed to pass monitoredBarrier in 1800000 ms" in found[0][2]
+
+
 def test_monitored_barrier_is_gloos_alone():
     """With gloo, and only there: the backend of this group is another one."""
     code = """if True:

@@ -40,7 +40,7 @@ def seat(rank, counts):
 
 def open_store(folder, name):
     store = dist.FileStore(str(folder / name), -1)
-    store.set_timeout(timedelta(seconds=4))
+    store.set_timeout(timedelta(seconds=10))
     return store
 
 

@@ -151,7 +151,8 @@ def commands_pass_through():
         wait_until(lambda: cluster.run(["pgrep", "-f", "sleep 4321"]).returncode == 1)
         process = cluster.popen(["sleep", "4322"], "n1")
         wait_until(
-            lambda: not cluster.run(["pgrep", "-f", "sleep 4322"], "n1").returncode
+            # -x: not what starts it, which does not end it yet when it is ended
+            lambda: not cluster.run(["pgrep", "-fx", "sleep 4322"], "n1").returncode
         )
         process.terminate()
         process.wait()

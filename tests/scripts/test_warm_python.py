@@ -113,6 +113,7 @@ MODULE = (
 )
 COLLECTIVE = """
 import torch, torch.distributed as dist
+import torch.distributed.nn.functional  # after init a rank might abort at its end
 from torch.nn.parallel import DistributedDataParallel as DDP
 dist.init_process_group("gloo")
 torch.manual_seed(3)

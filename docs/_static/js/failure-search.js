@@ -5,7 +5,7 @@
    cure. Nothing is sent anywhere. It also opens the card that the address names. */
 {
   const { make, formulas } = play;
-  const MOST = 6; // results
+  const MOST = 8; // results
   const CONSEQUENCE = /Connection (closed|reset) by peer|Broken pipe|SIGTERM/;
   const DULL = new Set(
     "and are but can for from has its not the this that was with you your".split(" ")
