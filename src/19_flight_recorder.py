@@ -26,7 +26,6 @@ from common.distributed import BadInput, Parser, one_line_errors
 os.environ.setdefault("TORCH_FR_BUFFER_SIZE", "2000")  # the last collectives kept
 
 
-# [start record]
 def write_record(path: Path) -> None:
     """Write what PyTorch has recorded on this rank, in the form its analyzer reads."""
     record = pickle.loads(_dump_fr_trace())
@@ -41,9 +40,6 @@ def write_record(path: Path) -> None:
         for name, purpose in groups
     }
     path.write_bytes(pickle.dumps(record))
-
-
-# [end record]
 
 
 @one_line_errors

@@ -122,6 +122,11 @@ def test_several_ranks_with_the_same_error_are_all_named(tmp_path):
     assert first.ranks == (0, 1, 2) and "same error" in first.reason
 
 
+def test_only_rank_that_speaks_has_waited_and_is_not_called_all(tmp_path):
+    first = first_failed(written(tmp_path, f"[rank0]: {LOST}"))
+    assert first.ranks == () and first.reason.startswith("rank 0 waited, or lost")
+
+
 def test_monitored_barrier_names_the_rank_it_missed(tmp_path):
     row = "[rank0]: RuntimeError: Rank 2 failed to pass monitoredBarrier in 1000 ms"
     assert first_failed(written(tmp_path, row)).ranks == (2,)

@@ -207,8 +207,8 @@ def by_silence(seen: Seen, log: Log) -> First | None:
         return None
     silent = tuple(sorted((seen.ranks | set(range(max(waited)))) - waited))
     if not silent:
-        why = f"{listed(sorted(waited))} all waited, or lost a partner that had waited"
-        return First((), why)
+        who = listed(sorted(waited)) + (" all" if len(waited) > 1 else "")
+        return First((), f"{who} waited, or lost a partner that had waited")
     why = (
         f"no error of it in the log, while {listed(sorted(waited))} lost or awaited it"
     )
