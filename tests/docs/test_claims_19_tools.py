@@ -39,6 +39,16 @@ def test_variables_of_the_flight_recorder_are_those_of_this_torch():
         assert name.decode() in PAGE.read_text(encoding="utf-8")
 
 
+def test_torchrun_binds_ranks_near_their_gpus():
+    """``torchrun --numa-binding=node`` keeps each rank near its GPU."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    said = " ".join(done.stdout.split())
+    assert "--numa-binding {node," in said
+    assert "Bind worker processes to CPUs near their assigned GPUs" in said
+    assert "--numa-binding=node" in PAGE.read_text(encoding="utf-8")
+
+
 def test_py_spy_shows_one_of_two_ranks_in_the_collective():
     shown = (ROOT / "docs/transcripts/19_tool_py_spy.txt").read_text("utf-8")
     stacks = re.findall(r"^    (\S+) \(03_deadlocks\.py", shown, re.M)

@@ -204,7 +204,7 @@ BY_SYMPTOM = {entry["name"]: entry["symptom"] for entry in GALLERY["failure"]}
 QUIET = {name for name, symptom in BY_SYMPTOM.items() if symptom in QUIET_SYMPTOMS}
 # of these the log shows no single cause
 OPEN = {"slow_save", "straggler", "link_down", "node_off"}
-OPEN |= {"cut_mapped_file", "detail_and_ddp"}
+OPEN |= {"stale_store", "cut_mapped_file", "detail_and_ddp"}
 
 
 def diagnosed(name):

@@ -1,0 +1,39 @@
+"""Each run meets in a file of its own."""
+
+import multiprocessing
+import os
+import sys
+import tempfile
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+
+
+def train(rank: int, meeting: str, killed: bool) -> None:
+    limit = timedelta(seconds=1)
+    dist.init_process_group("gloo", f"file://{meeting}", limit, 2, rank)
+    total = torch.ones(1)
+    dist.all_reduce(total)
+    if killed:
+        os._exit(1)  # nobody cleans up: the file stays
+    print(f"rank {rank}: sum {total.item():.0f}\n", end="", flush=True)
+    dist.destroy_process_group()
+
+
+def run(meeting: str, killed: bool) -> bool:
+    """Start two ranks, wait for them, and say whether both ended well."""
+    settings = [(rank, meeting, killed) for rank in (0, 1)]
+    ranks = [multiprocessing.Process(target=train, args=each) for each in settings]
+    for rank in ranks:
+        rank.start()
+    for rank in ranks:
+        rank.join()
+    return all(rank.exitcode == 0 for rank in ranks)
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        run(f"{folder}/meeting-1", killed=True)
+        print("the next run", flush=True)
+        sys.exit(0 if run(f"{folder}/meeting-2", killed=False) else 1)
