@@ -51,7 +51,9 @@ def pytest_unconfigure(config):
 @pytest.fixture(autouse=True)
 def _cold(request, monkeypatch):
     """``@pytest.mark.cold("why")``: what this test starts is a new interpreter."""
-    if request.node.get_closest_marker("cold"):
+    if marker := request.node.get_closest_marker("cold"):
+        (why,) = marker.args
+        assert why, "say why this test starts cold"
         monkeypatch.setenv("COLD_PYTHON", "1")
 
 

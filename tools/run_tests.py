@@ -6,7 +6,8 @@
 Deadlocks wait for quiet time and clusters for timers, so two parts share the cores at
 any time. What pytest prints of a part is in build/PART.log meanwhile, and shown when it
 has ended; all parts run, also when one has failed. At the end there is a table of the
-parts and the slowest tests, and a JUnit file, build/junit.xml.
+parts, each beside its usual seconds, and of the slowest tests, and a JUnit file,
+build/junit.xml.
 
 Exit status: 0 all passed, 1 some failed, or no test has started a program of src/.
 """
@@ -38,6 +39,16 @@ ONE_SEED = ("--seeds", "1")
 OTHER_SEED = ("--seeds", "77")  # than those which a learner's checks have
 AT_ONCE = 2  # parts
 SLOWEST = 10
+# Seconds of each part on two quiet cores (2026-11-25), without and with --full. Write
+# down new ones when a part rightly takes longer.
+USUAL = {
+    "jobs": (100, 900),
+    "skeletons": (10, 10),
+    "solutions": (110, 150),
+    "answers": (400, 600),
+    "rest": (250, 900),
+    "pages": (100, 800),
+}
 
 
 class Part(NamedTuple):
@@ -108,7 +119,9 @@ def run_all(full: bool) -> tuple[list[Outcome], set[str]]:
     """All parts, with one warm Python for all; and the programs none has started."""
     BUILD.mkdir(exist_ok=True)
     if full:
-        os.environ["WORKSHOP_FULL"] = "1"  # tests/grader/test_known_answers.py reads it
+        os.environ["WORKSHOP_FULL"] = (
+            "1"  # tests/scripts/test_readme_commands.py reads it
+        )
     for old in BUILD.glob("junit*.xml"):
         old.unlink()
     with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -120,15 +133,19 @@ def run_all(full: bool) -> tuple[list[Outcome], set[str]]:
             return outcomes, PROGRAMS - session.started()
 
 
-def table(outcomes: list[Outcome]) -> str:
-    """Part, tests, seconds; then the slowest tests of all parts."""
-    lines = [f"{'part':<12}{'tests':>7}{'failed':>8}{'skipped':>9}{'seconds':>9}"]
+def table(outcomes: list[Outcome], full: bool) -> str:
+    """Part, tests, seconds, usual ones; then the slowest tests of all parts."""
+    heads = ("tests", "failed", "skipped", "seconds", "usually")
+    lines = [f"{'part':<12}" + "".join(f"{head:>9}" for head in heads)]
     for outcome in outcomes:
-        counts = outcome.count("failure", "error"), outcome.count("skipped")
-        lines.append(
-            f"{outcome.part.name:<12}{len(outcome.cases):>7}{counts[0]:>8}"
-            f"{counts[1]:>9}{outcome.seconds:>9.0f}"
+        usual = USUAL.get(outcome.part.name, (0, 0))[full]
+        row = (
+            *(len(outcome.cases), outcome.count("failure", "error")),
+            *(outcome.count("skipped"), round(outcome.seconds), usual),
         )
+        slower = "  slower" if usual and outcome.seconds > 1.5 * usual else ""
+        cells = "".join(f"{value:>9}" for value in row)
+        lines.append(f"{outcome.part.name:<12}{cells}{slower}")
     cases = [case for outcome in outcomes for case in outcome.cases]
     slowest = sorted(cases, key=lambda case: -float(case.get("time", 0)))[:SLOWEST]
     lines += ["", "slowest tests, in seconds"]
@@ -164,7 +181,7 @@ def main() -> int:
     start = time.monotonic()
     outcomes, never_started = run_all(full)
     write_junit(outcomes)
-    print(f"{table(outcomes)}\n\n{time.monotonic() - start:.0f} seconds in all")
+    print(f"{table(outcomes, full)}\n\n{time.monotonic() - start:.0f} seconds in all")
     if never_started:
         print(f"no test has started {', '.join(sorted(never_started))}")
     print(totals(outcomes))

@@ -8,7 +8,6 @@ the holes alone.
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 
@@ -24,9 +23,6 @@ ROOT = Path(__file__).resolve().parents[2]
 CATALOG = load_catalog(ROOT)
 ANSWERS = ROOT / "tests" / "exercises"
 BY_NAME = {exercise.name: exercise for exercise in CATALOG}
-FULL = bool(os.environ.get("WORKSHOP_FULL"))
-# Answers of an exercise that `make test` grades; FULL=1 grades all.
-SOME_RIGHT, SOME_WRONG = 3, 11
 HEADING = re.compile(r"^# \[answer (\d+)\]\s*$", re.MULTILINE)
 
 
@@ -72,25 +68,13 @@ def grade_answer(
     return promise, engine.grade(exercise, file, checks)
 
 
-def some(folder: str, most: int) -> list[Path]:
-    """In FULL=1 all; else this many of an exercise, first those of unlike promises."""
-    if FULL:
-        return files(folder)
-    seen, likes = set(), {}
-    for path in files(folder):
-        promise = path.parent.name, split_answer(path)[0]
-        likes.setdefault(path.parent, ([], []))[promise in seen].append(path)
-        seen.add(promise)
-    return [path for new, again in likes.values() for path in (new + again)[:most]]
-
-
-@pytest.mark.parametrize("path", some("right", SOME_RIGHT), ids=ids)
+@pytest.mark.parametrize("path", files("right"), ids=ids)
 def test_differently_written_right_answer_passes(engine, path, tmp_path):
     _, result = grade_answer(engine, path, tmp_path, checks_of_right(path))
     assert result.passed, result.verdict.message
 
 
-@pytest.mark.parametrize("path", some("mistakes", SOME_WRONG), ids=ids)
+@pytest.mark.parametrize("path", files("mistakes"), ids=ids)
 def test_known_mistake_gets_the_verdict_it_promises(engine, path, tmp_path):
     promise, result = grade_answer(engine, path, tmp_path)
     kind, _, words = promise.partition(":")
@@ -116,7 +100,7 @@ def test_exercise_in_the_repository_is_the_skeleton(exercise: Exercise):
     expected = skeleton_text(exercise.solution.read_text(), exercise.suffix)
     assert exercise.path.read_text() == expected, (
         f"{exercise.path.name} differs from its solution outside the holes: "
-        "write it anew with `make skeletons`"
+        "write it again with `make skeletons`"
     )
 
 

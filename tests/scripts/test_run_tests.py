@@ -56,6 +56,17 @@ def test_slowest_tests_come_first_and_junit_holds_all(parts, capsys):
     ]
 
 
+def test_part_that_takes_longer_than_usual_is_marked():
+    usual = run_tests.USUAL["jobs"][False]
+    for seconds, marked in ((usual, False), (2 * usual, True)):
+        outcome = run_tests.Outcome(Part("jobs", ()), 0, seconds, [])
+        assert ("slower" in run_tests.table([outcome], full=False)) == marked
+
+
+def test_every_part_has_its_usual_seconds():
+    assert [part.name for part in run_tests.parts(full=True)] == list(run_tests.USUAL)
+
+
 @pytest.mark.full
 def test_program_that_no_test_starts_is_a_failure(parts, tmp_path, monkeypatch, capsys):
     started = "import subprocess\ndef test_it(): subprocess.run(['python', 'is.py'])"

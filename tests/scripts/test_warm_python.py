@@ -104,9 +104,12 @@ f()
 HANDLER = """
 import os, signal, time, sys
 signal.signal(signal.SIGUSR1, lambda *_: (print("usr1", flush=True), sys.exit(5)))
-os.write(1, b"ready\\n"), time.sleep(60)
+os.write(1, b"ready\\n"), time.sleep(600)
 """
-SLEEPS = "import os, time\nos.write(1, b'ready\\n'), time.sleep(60)\n"
+SLEEPS = "import os, time\nos.write(1, b'ready\\n'), time.sleep(600)\n"
+SETTLED = "import os, sys, torch; print(hash('a') if sys.flags.hash_randomization == 0 "
+SETTLED += "else os.environ['CUDA_VISIBLE_DEVICES'], torch.get_num_threads(), "
+SETTLED += "torch.distributed.get_debug_level(), sys.stdout.write_through)"
 LONG = "for i in range(100000): print(i)"
 MODULE = (
     "import sys\nprint(sys.argv, __name__, __package__, sys.path[0])\nraise KeyError(1)"
@@ -159,6 +162,13 @@ COMMANDS = {
     "-m": ["python", "-m", "package.module", "-m", "x"],
     "-m of nothing": ["python", "-m", "no_such_module"],
     "no such file": ["python", "no_such_file.py"],
+    "variables that imports read": [
+        *("env", "PYTHONHASHSEED=0", "python", "-c", SETTLED),
+    ],
+    "variables that are applied": [
+        *("env", "OMP_NUM_THREADS=2", "PYTHONUNBUFFERED=1", "CUDA_VISIBLE_DEVICES=1"),
+        *("TORCH_DISTRIBUTED_DEBUG=DETAIL", "python", "-c", SETTLED),
+    ],
     "torchrun": ["torchrun", "--standalone", "--nproc-per-node=2", "ddp.py"],
     "torchrun that restarts": [
         *("env", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1"),
