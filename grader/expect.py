@@ -133,7 +133,7 @@ def own_memory(tensor: torch.Tensor, other: torch.Tensor, name: str) -> None:
     """Expect ``tensor`` to be a copy, not a view of ``other``, nor ``other`` itself."""
     if tensor.untyped_storage().data_ptr() == other.untyped_storage().data_ptr():
         shares = "shares its memory with the whole layer, so training one changes the"
-        raise Mismatch("", f"{name} {shares} other: a tensor of its own is a copy")
+        raise Mismatch("", f"{name} {shares} other: clone it")
     _pass()
 
 

@@ -187,8 +187,8 @@ def compare(outcomes: list[Outcome]) -> None:
             f"{numbers['samples_per_s']:,.0f}",
         )
     explanation = (
-        f"All three took {GLOBAL_BATCH} images per step and every image once an epoch, "
-        "in another order and with other random numbers for the dropout. "
+        f"All three took {GLOBAL_BATCH} images per step and every image once per "
+        "epoch, in a different order and with different random numbers for dropout. "
         f"{explain_speed(outcomes)}"
     )
     for part in (table, bar_chart(outcomes), explanation):

@@ -15,14 +15,16 @@ def meeting_point(job, number):
         (launch.option("--rdzv-endpoint"), launch.option("--rdzv-id"))
         for launch in job.started("torchrun")
     }
-    expect.that(len(told) == 1, f"the agents of one job are told different: {told}")
+    expect.that(
+        len(told) == 1, f"the agents of one job get different ports or ids: {told}"
+    )
     endpoint, name = told.pop()
     host, _, port = (endpoint or "").rpartition(":")
     expect.equal(host, job.nodes[0], "the host of --rdzv-endpoint")
     expect.that(port.isdecimal(), f"the port of --rdzv-endpoint is {port!r}")
     expect.that(
         1024 <= int(port) <= 32767,
-        f"the port of job {number} is {port}: nothing from 1024 to 32767",
+        f"the port of job {number} is {port}, which isn't between 1024 and 32767",
     )
     return int(port), name
 

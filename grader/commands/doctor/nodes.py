@@ -50,7 +50,7 @@ class Report:
     """What one node sees.
 
     ``addresses``: of each name that was looked up, [] if it is unknown there.
-    ``port``: what came of the port of the meeting place, see :func:`try_port`.
+    ``port``: what was found at the port of the endpoint, see :func:`try_port`.
     """
 
     host: str

@@ -216,7 +216,7 @@ class Watch:
                 self.screen.next(None)
                 self.leaving = True
             elif following == self.exercise:
-                self.screen.say("This is the last one that is not right.")
+                self.screen.say("This is the only exercise that isn't right yet.")
             else:
                 self.turn_to(following)
         elif key == "c":
@@ -239,8 +239,8 @@ class Watch:
     def _show_missing(self) -> None:
         self._headline()
         self.screen.say(
-            f"{self.exercise.file} is gone: save it again, or "
-            f"`workshop reset {self.exercise.name}` brings it back"
+            f"{self.exercise.file} is gone: save it again, or restore it with "
+            f"`workshop reset {self.exercise.name}`"
         )
         self._foot()
 

@@ -15,8 +15,7 @@ class Classic:
     """A classic mistake; each was run as a right and as a wrong program first.
 
     Attributes:
-        text: what to tell the learner; the ids in brackets are those of the
-            workshop's list of mistakes.
+        text: what to tell the learner.
         page: the page that explains it, or "".
         seen: whether what its table is asked about shows this mistake; a string is
             what is striking. None: whoever finds the mistake names it by its key.
