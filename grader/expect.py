@@ -187,7 +187,7 @@ def told(launches: Sequence[Any], option: str, wanted: str) -> None:
     for launch in launches:
         where = f"{launch.program} on {launch.host}"
         found = launch.nodes if option == "--nnodes" else launch.option(option)
-        that(found is not None, f"{where} was not told {option}")
+        that(found is not None, f"{where} didn't get {option}")
         equal(found, wanted, f"{option} of {where}")
 
 
