@@ -183,7 +183,7 @@ def number(actual: Any, expected: int, what: str) -> None:
 
 
 def told(launches: Sequence[Any], option: str, wanted: str) -> None:
-    """Expect each of a job's launches to have been told ``option`` with this value."""
+    """Expect each of a job's launches to have got ``option`` with this value."""
     for launch in launches:
         where = f"{launch.program} on {launch.host}"
         found = launch.nodes if option == "--nnodes" else launch.option(option)

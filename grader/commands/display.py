@@ -167,7 +167,7 @@ class Screen:
             self.console.print(f"[{bar}] {right} of {total} right", soft_wrap=True)
 
     def next(self, exercise: Exercise | None) -> None:
-        """Where to go on: the file, its minutes, its page."""
+        """Where to continue: the file, its minutes, its page."""
         if exercise is None:
             self.say("Every exercise is right.", "bold green")
             return

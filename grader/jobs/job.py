@@ -57,7 +57,7 @@ class Launch:
 class Worker:
     """One process of the training script, with what its launcher told it.
 
-    ``finished``: it came to the end of its work, nobody ended it before.
+    ``finished``: it reached the end of its work and was not ended before.
     """
 
     program: str

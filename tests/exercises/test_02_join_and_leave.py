@@ -13,7 +13,7 @@ from grader import expect
 
 
 def told(rank, world_size):
-    """What this process is told; ``os.environ`` says that it is alone."""
+    """What this process gets; ``os.environ`` says that it is alone."""
     os.environ.update(RANK="0", WORLD_SIZE="1", LOCAL_RANK="0")
 
     def alone(url, timeout=None, **kwargs):

@@ -106,7 +106,7 @@ def new_folder(shared_dir):
 
 
 def expect_killed(ended, result, signal_number, when):
-    """The save went on until it was killed, whatever other saves had left behind."""
+    """The save continued until it was killed, whatever other saves had left behind."""
     raised = result["raised"] if isinstance(result, dict) else "nothing"
     expect.that(
         ended == signal_number,

@@ -68,7 +68,7 @@ class Agent:
         return trained
 
     def judge(self, statuses, restart, kill):
-        """Whoever was to be killed was, and nobody failed by himself."""
+        """The rank to kill was killed, and none failed on its own."""
         when = "after a kill" if restart else "at the first start"
         for rank, status in enumerate(statuses):
             problem = self.folder / f"problem_{self.starts}_{rank}"

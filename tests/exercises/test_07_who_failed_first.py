@@ -131,7 +131,7 @@ def test_killed_rank_is_silent(exercise, shared_dir):
 @pytest.mark.ranks(1, init=False)
 def test_nobody(exercise, shared_dir):
     """Without any file there is no suspect: the run may have succeeded."""
-    nodes = logs(new_folder(shared_dir, "nobody"), {})
+    nodes = logs(new_folder(shared_dir, "none_failed"), {})
     expect.equal(exercise.suspects(nodes, 3), [], "the suspects")
 
 

@@ -130,7 +130,7 @@ def free_port():
 
 
 def meet(options, folder, what):
-    """Start an agent with each list of options; what their ranks were told."""
+    """Start an agent with each list of options; what their ranks got."""
     payload, notes = folder / "payload.py", folder / f"{what}_place"
     payload.write_text(PAYLOAD)
     logs = [folder / f"{what}_{node}.log" for node in (0, 1)]

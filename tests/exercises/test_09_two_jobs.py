@@ -8,7 +8,7 @@ from grader import expect
 
 
 def meeting_point(job, number):
-    """(port, id) that the agents of a job are told, all of them the same."""
+    """(port, id) that the agents of a job got, all of them the same."""
     expect.that(job.state == "COMPLETED", f"job {number}: {job.complaint}")
     expect.equal(job.hosts("torchrun"), job.nodes, "the hosts that start torchrun")
     told = {

@@ -18,7 +18,7 @@ def submit(scheduler, path, nodes, **more):
 
 
 def meeting_host(launch):
-    """The host at which a torchrun is told to meet the others."""
+    """The host of a torchrun's endpoint."""
     endpoint = launch.option("--rdzv-endpoint") or launch.option("--master-addr") or ""
     return endpoint.split(":")[0]
 

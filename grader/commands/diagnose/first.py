@@ -201,7 +201,7 @@ def by_number(seen: Seen, log: Log) -> First | None:
 
 
 def by_silence(seen: Seen, log: Log) -> First | None:
-    """All that report anything only waited: whoever reports nothing is suspect."""
+    """All that report anything only waited: a rank that reports nothing is suspect."""
     waited = set(seen.lost) | set(seen.numbers)
     if not waited:
         return None

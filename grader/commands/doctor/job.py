@@ -1,11 +1,11 @@
-"""Why do the nodes of a job not meet? What ``workshop doctor --job`` finds.
+"""Why do the nodes of a job not connect? What ``workshop doctor --job`` finds.
 
 It looks from every node of the allocation, because what is wrong differs between
 them: a name that means something else there, an interface that another node has not.
 Inside a Slurm or PBS job it starts itself on all nodes, by srun or pbsdsh. By hand, it
 is started on each node, with the options that torchrun gets there.
 
-The nodes leave what they see in a folder that all of them share; then whoever was
+The nodes leave what they see in a folder that all of them share; then the one that was
 started first judges. Nothing here imports torch: it must answer within seconds.
 """
 

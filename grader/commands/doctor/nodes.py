@@ -26,7 +26,7 @@ OWN = ("CUDA_VISIBLE_DEVICES",)
 
 @dataclass(frozen=True)
 class Place:
-    """Where the nodes were told to meet. ``endpoint`` is HOST or HOST:PORT."""
+    """Where the nodes connect, as each got it. ``endpoint`` is HOST or HOST:PORT."""
 
     endpoint: str
     rdzv_id: str = ""

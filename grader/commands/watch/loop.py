@@ -1,4 +1,4 @@
-"""``workshop watch``: check again on every save, go on when one is right.
+"""``workshop watch``: check again on every save, move on when one is right.
 
 Three threads feed one queue of events: the files (watchfiles), the keys, and the
 worker that runs the checks. The main thread alone decides and draws. What is

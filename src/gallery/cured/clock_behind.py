@@ -19,7 +19,7 @@ def save(folder: Path, step: int, node: str) -> None:
 
 
 def last(folder: Path) -> Path:
-    """The snapshot to go on from."""
+    """The snapshot to resume from."""
     return max(folder.glob("*.pt"), key=lambda path: int(path.stem.split("-")[1]))
 
 
