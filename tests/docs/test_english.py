@@ -6,8 +6,6 @@ import ast
 import re
 from collections.abc import Iterator
 
-import tomllib
-
 from tests.docs.pages import ROOT, sources
 
 BETTER = {
@@ -29,6 +27,7 @@ BETTER = {
     r"mere": "only",
     r"rubbish": "meaningless values",
 }
+CATALOGS = ("exercises/catalog.toml", "src/gallery/catalog.toml")  # hints, cures
 IDIOMS = {re.compile(rf"\b(?:{words})\b"): say for words, say in BETTER.items()}
 
 
@@ -47,24 +46,20 @@ def docstrings(text: str) -> Iterator[str]:
 
 
 def comments(text: str) -> Iterator[str]:
-    yield from re.findall(r"^# (.*)$", text, re.M)
+    yield " ".join(re.findall(r"^ *# (.*)$", text, re.M))
 
 
 def read_by_learners() -> Iterator[tuple[str, str]]:
     """(where, a text) of everything that is checked."""
-    for page in [*sources(), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]:
+    names = ("README.md", "CONTRIBUTING.md", *CATALOGS)
+    for page in [*sources(), *(ROOT / name for name in names)]:
         yield page.relative_to(ROOT).as_posix(), page.read_text(encoding="utf-8")
-    catalog = ROOT / "exercises" / "catalog.toml"
-    for entry in tomllib.loads(catalog.read_text(encoding="utf-8"))["exercise"]:
-        yield f"hints of {entry['name']}", " ".join(entry["hints"])
-    gallery = ROOT / "src" / "gallery" / "catalog.toml"
-    for entry in tomllib.loads(gallery.read_text(encoding="utf-8"))["failure"]:
-        said = [v for v in entry.values() if isinstance(v, str)]
-        yield f"src/gallery/catalog.toml, {entry['name']}", " ".join(said)
     for pattern, find in (
         ("exercises/*.py", docstrings),
         ("exercises/*.sbatch", comments),
         ("exercises/*.pbs", comments),
+        ("job_scripts/*.sbatch", comments),
+        ("job_scripts/*.pbs", comments),
         ("exercises/*.yaml", comments),
         ("tests/exercises/test_*.py", strings),
         ("grader/**/*.py", strings),
