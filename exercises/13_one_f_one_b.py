@@ -1,9 +1,9 @@
-"""Write the order of 1F1B: when does a rank go forward, and when backward?
+"""Write the order of 1F1B: which forward or backward does a rank run when?
 
 A rank that runs all its forwards first must keep the activations of all micro-batches.
-1F1B turns back as early as it can. Rank r runs only as many forwards ahead as it needs
-until the first gradient can reach it. Then it alternates one forward and one backward,
-and at the end it runs the backwards that are left::
+1F1B starts its backwards as early as it can. Rank r runs only as many forwards ahead as
+it needs until the first gradient can reach it. Then it alternates one forward and one
+backward, and at the end it runs the backwards that are left::
 
     order(0, 3, 4)     # rank 0 of 3, 4 micro-batches
     [("forward", 0), ("forward", 1), ("forward", 2), ("backward", 0),

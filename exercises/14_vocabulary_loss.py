@@ -6,8 +6,8 @@ with the scores z and the target k is::
 
     log(sum of exp(z - c)) + c - z[k]        c: the largest of all of z
 
-With three numbers for each place all ranks know the loss: c, the sum, and z[k], which
-only one rank has. Scores may be large, and without c exp() would overflow::
+Three numbers per place are enough for all ranks to know the loss: c, the sum, and z[k],
+which only one rank has. Scores may be large, and without c exp() would overflow::
 
     losses = VocabularyLoss.apply(scores, targets, first)        # [places]
 

@@ -1,7 +1,7 @@
 """Plan the memory of a rank: do 7 billion parameters train on 8 devices with 80 GB?
 
 AdamW in mixed precision keeps 2 bytes of each parameter, 2 of its gradient and 12 of
-optimizer state. ZeRO shards them over the N data ranks, one kind more in each stage. A
+optimizer state. ZeRO shards them over the N data ranks, one more kind per stage. A
 shard of P numbers has P / N of them, rounded up, because the last one is padded.
 
 For backward, a layer saves 34 B T H + 5 a B T^2 bytes, for B sequences of T tokens, a

@@ -9,7 +9,7 @@ several ranks are mixed, but those of one rank are in order::
 At the end torchrun lists all processes that failed. Which one it calls the root cause
 depends on which end it noticed first, so don't rely on that. Use these rules:
 
-1. An error that contains one of CONSEQUENCES is a lost or awaited partner. The first
+1. An error with one of CONSEQUENCES only says that a partner left or is late. The first
    line of the log with any other error names the rank. The cause is that of the words
    of CAUSES in this line, or "program" if it has none of them.
 2. No such line: a process that torchrun lists with a negative exit code was killed by a

@@ -72,7 +72,7 @@ class Compose:
     def find(self, name: str, seeker: Node) -> Node | str | None:
         """What ``name`` stands for inside the container of ``seeker``.
 
-        A node, HOST for the machine itself, or None if nobody has that name.
+        A node, HOST for the machine itself, or None if none has that name.
         """
         if name == "localhost" or name.startswith("127.") or name in ("::1", "[::1]"):
             return HOST if seeker.host_network else seeker

@@ -133,7 +133,7 @@ def own_memory(tensor: torch.Tensor, other: torch.Tensor, name: str) -> None:
     """Expect ``tensor`` to be a copy, not a view of ``other``, nor ``other`` itself."""
     if tensor.untyped_storage().data_ptr() == other.untyped_storage().data_ptr():
         shares = "shares its memory with the whole layer, so training one changes the"
-        raise Mismatch("", f"{name} {shares} other: a tensor of its own is a copy")
+        raise Mismatch("", f"{name} {shares} other: clone it")
     _pass()
 
 
@@ -183,11 +183,11 @@ def number(actual: Any, expected: int, what: str) -> None:
 
 
 def told(launches: Sequence[Any], option: str, wanted: str) -> None:
-    """Expect each of a job's launches to have been told ``option`` with this value."""
+    """Expect each of a job's launches to have got ``option`` with this value."""
     for launch in launches:
         where = f"{launch.program} on {launch.host}"
         found = launch.nodes if option == "--nnodes" else launch.option(option)
-        that(found is not None, f"{where} was not told {option}")
+        that(found is not None, f"{where} didn't get {option}")
         equal(found, wanted, f"{option} of {where}")
 
 

@@ -148,7 +148,7 @@ class Login:
     # What is asked for
 
     def serve(self, control: socket.socket, parent: socket.socket) -> None:
-        """Answer one request after the other, for ever."""
+        """Answer one request after the other, forever."""
         watched: list[socket.socket] = [control, parent]
         while True:
             for ready in select.select(watched, [], [], 1.0)[0]:

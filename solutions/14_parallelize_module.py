@@ -44,7 +44,7 @@ class GatedMLP(nn.Module):
 
 
 class Block(nn.Module):
-    """A norm, an MLP, and the sum with what came in."""
+    """A norm and an MLP, whose output is added to the input."""
 
     def __init__(self, width: int, hidden: int):
         super().__init__()

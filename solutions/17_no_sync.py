@@ -2,7 +2,7 @@
 
 One step has several micro-batches. DDP reduces in every backward pass unless you tell
 it not to, and only the last reduction is needed. A step here must send each gradient
-once, and step by the gradient of one large batch.
+once, and take the step of one large batch.
 
     workshop check 17_no_sync
 

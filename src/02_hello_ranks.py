@@ -57,9 +57,9 @@ def why_not_met(env: DistEnv, master: Master, timeout_s: int, error: Exception) 
     if "EADDRINUSE" in str(error):
         return f"{place} is taken by another program: set MASTER_PORT to another port"
     return (
-        f"rank {env.rank} of {env.world_size} waited {timeout_s} s at {place} in "
-        "vain: not all ranks came; is MASTER_ADDR the host of rank 0, can the other "
-        "nodes reach it, and did every process start?"
+        f"rank {env.rank} of {env.world_size} gave up after {timeout_s} s at {place}: "
+        "not all ranks joined; is MASTER_ADDR the host of rank 0, can the other nodes "
+        "reach it, and did every process start?"
     )
 
 

@@ -34,7 +34,7 @@ def empty(device: torch.device) -> torch.Tensor:
 
 
 def broadcast(device: torch.device) -> Held:
-    """rank 0's values replace everybody's"""
+    """rank 0's values replace those of all ranks"""
     values = own_values(device)
     before = values.clone()
     # Every rank must reach this line. values: [N] -> [N], S bytes to each of N-1.
@@ -74,7 +74,7 @@ def reduce(device: torch.device) -> Held:
 
 
 def all_reduce(device: torch.device) -> Held:
-    """everybody gets the sum over the ranks"""
+    """every rank gets the sum over the ranks"""
     values = own_values(device)
     before = values.clone()
     # Every rank. values: [N] -> [N] in place; 03_ring_all_reduce.py counts the bytes.
@@ -83,7 +83,7 @@ def all_reduce(device: torch.device) -> Held:
 
 
 def all_gather(device: torch.device) -> Held:
-    """everybody collects one piece from each rank, in rank order"""
+    """every rank collects one piece from each rank, in rank order"""
     piece = own_values(device)[:1]
     slots = list(empty(device).split(1))
     # Every rank. piece: [1] -> slots: N x [1], each rank sends (N-1) x S bytes.
@@ -92,7 +92,7 @@ def all_gather(device: torch.device) -> Held:
 
 
 def reduce_scatter(device: torch.device) -> Held:
-    """rank r gets the sum of everybody's piece r"""
+    """rank r gets the sum of all ranks' piece r"""
     values = own_values(device)
     piece = empty(device)[:1]
     # Every rank. values: N x [1] -> piece: [1], each rank sends (N-1)/N x S bytes.
@@ -110,7 +110,7 @@ def all_to_all(device: torch.device) -> Held:
 
 
 def barrier(device: torch.device) -> Held:
-    """how many ranks had come when this one came, and when it went on"""
+    """how many ranks had arrived when this one did, and when it continued"""
     dist.barrier()
     time.sleep(LATE * dist.get_rank())
     came = time.time()

@@ -96,7 +96,7 @@ def what_this_rank_sees(case: str, values: Tensor, group: dist.ProcessGroup) -> 
     start = time.monotonic()
     try:
         CASES[case](values, group)
-        seen = "went on"
+        seen = "continued"
     except RuntimeError as error:
         # without the place in gloo's own source, and without its advice
         reason = re.sub(r"^\[[^]]*\.cc:\d+\] ", "", str(error)).partition(". This is")

@@ -139,7 +139,7 @@ def main() -> None:
     device = join("03_ring_all_reduce.py")
     if dist.get_rank() == 0:
         print(f"{'elements':>10} {'S in bytes':>12} {'sent by rank':>12} ", end="")
-        print(f"{'2(W-1)/W x S':>12} {'ring ms':>9} {'torch ms':>9} {'ratio':>6}")
+        print(f"{'2(N-1)/N x S':>12} {'ring ms':>9} {'torch ms':>9} {'ratio':>6}")
     for numel in args.sizes:
         line = measure(numel, args.repeats, device)
         if dist.get_rank() == 0:

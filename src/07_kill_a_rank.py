@@ -161,7 +161,9 @@ def main() -> None:
             run.process.wait()
     run.look()
     if killed is None:
-        log(f"[kill_a_rank] no line with {args.after!r} was printed: nobody was killed")
+        log(
+            f"[kill_a_rank] no line with {args.after!r} was printed: no rank was killed"
+        )
         sys.exit(3)
     if args.json:
         lives = sorted(run.lives.values(), key=lambda life: (life.restart, life.rank))

@@ -119,7 +119,7 @@ def save_snapshot(
 def load_snapshot(
     model: ByteGPT, optimizer: torch.optim.Optimizer, args: argparse.Namespace
 ) -> int:
-    """Go on from a snapshot of any number of ranks; the steps it had run."""
+    """Resume from a snapshot of any number of ranks; returns its number of steps."""
     snapshot, steps_run = read_on_rank_0(args.snapshot)
     with restoring_from(args.snapshot):
         load_full_state_dict(model, optimizer, snapshot)

@@ -85,7 +85,7 @@ def missing_in_epub(book: Path, wanted: set[str]) -> list[str]:
 
 
 def missing_in_latex(folder: Path, wanted: set[str]) -> list[str]:
-    """The same for what LaTeX is told to draw."""
+    """The same for what LaTeX has to draw."""
     (source,) = folder.glob(f"{NAME}.tex")
     shown = GRAPHICS.findall(source.read_text(encoding="utf-8"))
     files = {f"{stem}{ending}" for stem, ending in shown}

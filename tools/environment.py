@@ -109,7 +109,7 @@ def is_ready(*ignored: str) -> bool:
 
 
 def settings_of_pip() -> list[str]:
-    """The indexes that pip is told, as options of uv, which does not read them."""
+    """The indexes that pip uses, as options of uv, which does not read them."""
     command = [*PIP, "config", "list"]  # not logged: it may show passwords
     listed = subprocess.run(command, capture_output=True, text=True).stdout
     named: dict[str, str] = {}

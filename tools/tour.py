@@ -49,7 +49,7 @@ LONGEST_BAR = 30  # characters
 
 @dataclass
 class Outcome:
-    """What a training reported: its ``--metrics`` file and its steps per epoch."""
+    """What a run reported: its ``--metrics`` file and its steps per epoch."""
 
     title: str
     metrics: dict
@@ -83,7 +83,7 @@ def free_port() -> int:
 
 
 def training(script: str, batch_size: int, folder: Path) -> list[str]:
-    """The command line that both trainings share, but for the batch per process."""
+    """The command line that both runs share, except for the batch per process."""
     return [
         str(ROOT / "src" / script),
         *(str(EPOCHS), str(EPOCHS), "--batch-size", str(batch_size)),
@@ -187,8 +187,8 @@ def compare(outcomes: list[Outcome]) -> None:
             f"{numbers['samples_per_s']:,.0f}",
         )
     explanation = (
-        f"All three took {GLOBAL_BATCH} images per step and every image once an epoch, "
-        "in another order and with other random numbers for the dropout. "
+        f"All three took {GLOBAL_BATCH} images per step and every image once per "
+        "epoch, in a different order and with different random numbers for dropout. "
         f"{explain_speed(outcomes)}"
     )
     for part in (table, bar_chart(outcomes), explanation):
@@ -196,7 +196,7 @@ def compare(outcomes: list[Outcome]) -> None:
 
 
 def bar_chart(outcomes: list[Outcome]) -> Table:
-    """The throughput of each training, and how many times that of the first it is."""
+    """The throughput of each run, and how many times that of the first it is."""
     rates = [outcome.metrics["samples_per_s"] for outcome in outcomes]
     chart = Table.grid(padding=(0, 1))
     for outcome, rate in zip(outcomes, rates, strict=True):

@@ -21,6 +21,7 @@ from pygments.token import (
 from sphinx.highlighting import PygmentsBridge
 
 LONGEST_UNBROKEN = 40  # characters
+FOR_SHELLCHECK = re.compile(r"^[ \t]*# shellcheck .*\n?", re.M)
 HEX = re.compile(r"#[0-9a-f]{6}", re.I)
 # names, punctuation, operators and spaces have the ink that is around them
 IN_INK = re.compile(r'<span class="[npow]">([^<]*)</span>')
@@ -140,6 +141,15 @@ def end_with_the_code(app, doctree: nodes.document) -> None:
             listing.rawsource = listing.astext()
 
 
+def leave_out_shellcheck(app, doctree: nodes.document) -> None:
+    """Drop what a listing says to shellcheck: readers don't run it."""
+    for listing in doctree.findall(nodes.literal_block):
+        text = FOR_SHELLCHECK.sub("", listing.astext())
+        if text != listing.astext():
+            listing.children = [nodes.Text(text)]
+            listing.rawsource = text
+
+
 def mark_long_code(app, doctree: nodes.document) -> None:
     """Short code in a sentence is not broken at its hyphens; long code has to be."""
     for code in doctree.findall(nodes.literal):
@@ -150,6 +160,7 @@ def mark_long_code(app, doctree: nodes.document) -> None:
 def setup(app) -> dict:
     app.connect("builder-inited", use_both_themes)
     app.connect("doctree-read", shorten_paths)
+    app.connect("doctree-read", leave_out_shellcheck)
     app.connect("doctree-read", mark_long_code)
     app.connect("doctree-read", end_with_the_code)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

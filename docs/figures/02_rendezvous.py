@@ -11,7 +11,7 @@ drawing = Drawing(
     "into the store. Right: step 2. Each of the four ranks has read the addresses of "
     "the others from the store and is connected with every other rank directly.",
 )
-drawing.text(15, 26, "1  Everybody connects to one address", weight="bold")
+drawing.text(15, 26, "1  All ranks connect to one address", weight="bold")
 drawing.group(20, 44, 300, 96, "rank 0")
 drawing.box(130, 62, 176, 64, "store: names and\nvalues", fill=RANK_COLORS[0], size=13)
 drawing.text(32, 88, "listens at", size=12, behind="white")

@@ -1,4 +1,4 @@
-"""Draw two nodes with two ranks each: agents, the store they meet at, addresses."""
+"""Draw two nodes with two ranks each: agents, the store they connect to, addresses."""
 
 from svg import RANK_COLORS, Drawing
 

@@ -10,7 +10,7 @@ drawing = Drawing(
     "the first of two nodes, n1. The script calls srun, which starts one task on each "
     "node: a torchrun on n1, and a torchrun on n2. Each torchrun starts the two ranks "
     "of its node: ranks 0 and 1 on n1, ranks 2 and 3 on n2. A dashed line between the "
-    "two torchruns says that they meet at port 20011 of n1.",
+    "two torchruns shows that they connect at port 20011 of n1.",
 )
 drawing.box(14, 40, 130, 110, fill="white", dashed=True)
 drawing.text(24, 30, "login host", size=13, color=MUTED)
@@ -32,7 +32,7 @@ drawing.arrow(440, 114, 600, 200)
 drawing.text(226, 160, "one task on each", size=13, color=MUTED)
 drawing.text(226, 176, "node of the job", size=13, color=MUTED)
 drawing.line(425, 224, 530, 224, color="gray", dashed=True)
-drawing.text(408, 268, "they meet", size=12, color=MUTED)
+drawing.text(408, 268, "they connect", size=12, color=MUTED)
 drawing.text(408, 284, "at port", size=12, color=MUTED)
 drawing.text(408, 300, "20011", size=12, color=MUTED)
 

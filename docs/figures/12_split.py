@@ -1,4 +1,4 @@
-"""The network of the digits on two devices: what is where, and what travels."""
+"""The network of the digits on two devices: what is where, and what is sent."""
 
 from svg import Drawing
 
@@ -13,8 +13,8 @@ drawing = Drawing(
     "labels, holds the last three layers, of which only the linear one has "
     "parameters, three times 20,520 bytes, saves 67,076 bytes of activations, and "
     "computes the loss. Forward, "
-    "activations of 65,536 bytes travel from device 0 to device 1. Backward, their "
-    "gradient of 65,536 bytes travels from device 1 to device 0.",
+    "activations of 65,536 bytes are sent from device 0 to device 1. Backward, their "
+    "gradient of 65,536 bytes is sent from device 1 to device 0.",
 )
 
 LEFT, RIGHT, WIDE, TOP, HIGH = 20, 450, 250, 70, 28  # px

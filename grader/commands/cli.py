@@ -106,8 +106,8 @@ def grade(
 
     Each DIR is one learner's: the exercise files lie in it or in its exercises/
     folder. A file that is missing counts as not started. Results are written
-    while grading goes on, so that nothing is lost if it is interrupted. The page
-    of --html shows a room who is where, and reloads itself.
+    during grading, so an interruption loses nothing. --html writes a page for the
+    room that shows who is where and reloads itself.
     """
     from grader.commands.grade.book import Gradebook
     from grader.commands.grade.outputs import Outputs
@@ -149,15 +149,20 @@ def grade(
 
 
 @cli.command()
-@click.option("--job", is_flag=True, help="Why do the nodes of this job not meet?")
+@click.option(
+    "--job", is_flag=True, help="Find out why the nodes of this job don't connect."
+)
 @click.option("--rdzv-endpoint", default="", metavar="HOST:PORT", help="As torchrun's.")
 @click.option("--rdzv-id", default="", metavar="ID", help="As torchrun's.")
-@click.option("--nnodes", type=click.IntRange(1), help="How many nodes, by hand.")
+@click.option(
+    "--nnodes", type=click.IntRange(1), help="Number of nodes, without a scheduler."
+)
 def doctor(job: bool, rdzv_endpoint: str, rdzv_id: str, nnodes: int | None) -> int:
-    """What works on this machine; 3 if a part that is needed does not.
+    """Report what works on this machine; exit status 3 if a required part is broken.
 
-    With --job, inside an allocation: looks from all of its nodes at what they need
-    to meet. Without a scheduler, start it on each node. 0 nothing wrong, 1 something.
+    With --job, inside an allocation, check from every node what the nodes need to
+    connect; exit status 1 if anything is wrong. Without a scheduler, start it on each
+    node.
     """
     if job:
         return doctor_of_job(rdzv_endpoint, rdzv_id, nnodes or 0)
@@ -183,7 +188,7 @@ def doctor_of_job(endpoint: str, rdzv_id: str, nnodes: int) -> int:
         click.echo(f"- {finding}")
     if not findings:
         names = ", ".join(answered)
-        click.echo(f"Looked from {names}: nothing keeps the nodes from meeting.")
+        click.echo(f"Checked from {names}: nothing keeps the nodes apart.")
     return 1 if findings else 0
 
 
@@ -210,11 +215,11 @@ def diagnose(logs: tuple[str, ...]) -> int:
     "settings",
     multiple=True,
     metavar="KEY=VALUE",
-    help="What the site wants to know of you, such as PROJECT=ab12; repeatable.",
+    help="A setting that the site needs, such as PROJECT=ab12; repeatable.",
 )
 @click.option("--forget", is_flag=True, help="Go back to the plain site.")
 def site(name: str | None, settings: tuple[str, ...], forget: bool) -> None:
-    """Choose the site where job scripts run; without NAME: which there are."""
+    """Choose the site where job scripts run; without NAME, list the sites."""
     from grader.jobs import sites
 
     root = find_root()
@@ -232,13 +237,15 @@ def site(name: str | None, settings: tuple[str, ...], forget: bool) -> None:
         for key, meaning in each.settings.items() if each.name == name else ():
             click.echo(f"      {key}  {meaning}")
     if now is None:
-        click.echo("None is chosen: the plain one of the script's scheduler is used.")
+        click.echo(
+            "No site is chosen: the plain site of the script's scheduler is used."
+        )
 
 
 @cli.command(context_settings={"ignore_unknown_options": True})
 @click.option("--dry-run", is_flag=True, help="Only show what would be submitted.")
-@click.option("--nodes", type=click.IntRange(1), help="Other than the script says.")
-@click.option("--time", metavar="HH:MM:SS", help="Other than the script says.")
+@click.option("--nodes", type=click.IntRange(1), help="Overrides the script.")
+@click.option("--time", metavar="HH:MM:SS", help="Overrides the script.")
 @click.argument("script")
 @click.argument(
     "options", nargs=-1, type=click.UNPROCESSED, metavar="[OPTIONS OF THE SCHEDULER]"
@@ -267,7 +274,7 @@ def submit(dry_run, nodes, time, script, options) -> int:
 @cli.command()
 @click.argument("folder", default="capstone", type=Path)
 def capstone(folder: Path) -> int:
-    """Points for lesson 20, from what the two jobs left in FOLDER.
+    """Grade lesson 20 from what the two jobs left in FOLDER.
 
     FOLDER (default: capstone) has undisturbed/ and disturbed/, each with
     manifest.jsonl, log.txt, accounting.txt and checkpoints. 0 all points, 1 some

@@ -149,7 +149,7 @@ class Screen:
         if "changed" in states.values():
             self.say("changed: not checked since the last change (workshop check NAME)")
         if "missing" in states.values():
-            self.say("missing: the file is gone (workshop reset NAME brings it back)")
+            self.say("missing: the file is gone (workshop reset NAME restores it)")
         self.progress(states)
 
     def progress(self, states: dict[str, str]) -> None:
@@ -167,7 +167,7 @@ class Screen:
             self.console.print(f"[{bar}] {right} of {total} right", soft_wrap=True)
 
     def next(self, exercise: Exercise | None) -> None:
-        """Where to go on: the file, its minutes, its page."""
+        """Where to continue: the file, its minutes, its page."""
         if exercise is None:
             self.say("Every exercise is right.", "bold green")
             return
@@ -182,7 +182,7 @@ class Screen:
         left = [one for one in path.exercises if states[one.name] != "right"]
         done = f"{len(states) - len(left)} of {len(states)} right"
         if not left:
-            self.say(f"Path {path.name}: {done}, you are through.", "bold green")
+            self.say(f"Path {path.name}: {done}. You've finished it.", "bold green")
             if path.starter:
                 self.line("Now copy ", (path.starter, "bold"), " and make it yours.")
             return

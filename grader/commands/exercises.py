@@ -66,7 +66,9 @@ def check(names, everything, solutions, verbose, seeds) -> int:
         idle = (NOT_STARTED, MISSING)
         chosen = [e for e in house.catalog if states[e.name] not in idle]
         if not chosen:
-            raise UserError("no exercise is started yet: `workshop next` names one")
+            raise UserError(
+                "you haven't started an exercise yet: `workshop next` shows you one"
+            )
     else:
         first = house.progress.next(house.catalog)
         chosen = [first] if first else []
@@ -140,7 +142,7 @@ class OneCheck:
 @click.command()
 @click.argument("name", required=False, shell_complete=complete_name)
 def watch(name: str | None) -> int:
-    """Check on every save; go on when it is right.
+    """Check on every save, and move on once your answer is right.
 
     Keys: h hint, n next, c check again, l list, q quit.
     """
@@ -172,7 +174,9 @@ def hint(name: str | None, again: bool) -> None:
     if again:
         number = house.progress.hints_shown(exercise)
         if not number:
-            raise UserError(f"no hint for {exercise.name} was shown yet: omit --again")
+            raise UserError(
+                f"you haven't seen a hint for {exercise.name} yet: leave out --again"
+            )
     else:
         number = house.progress.show_hint(exercise)
     screen.line((f"{exercise.name}: {exercise.title}", "bold"))
@@ -221,7 +225,7 @@ def reset(name: str) -> None:
     content = content_of(exercise)
     path = shown_path(exercise.path)
     if content == fresh.encode():
-        click.echo(f"{path} is as it came: nothing to reset")
+        click.echo(f"{path} is unchanged: nothing to reset")
         house.progress.forget(exercise)
         return
     if content is not None and not is_untouched(exercise, content):
@@ -232,7 +236,7 @@ def reset(name: str) -> None:
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror}") from error
     house.progress.forget(exercise)
-    click.echo(f"{path} is as it came, its hints begin with the first")
+    click.echo(f"{path} is the original again, and its hints start over")
 
 
 @click.command()
@@ -251,7 +255,7 @@ def diff(name: str, anyway: bool) -> None:
     if state == MISSING:
         raise UserError(
             f"{shown_path(exercise.path)} is missing: `workshop reset {exercise.name}` "
-            "brings it back"
+            "restores it"
         )
     if state != RIGHT and not anyway:
         raise UserError(

@@ -39,8 +39,8 @@ SOURCE_BYTES = 1_000_000
 
 
 KILLED = (
-    "the process that grades was killed twice while your code ran",
-    "signal only processes that you have started (or has this machine no memory left?)",
+    "the grading process was killed twice while your code was running",
+    "signal only processes that you started (or is the machine out of memory?)",
 )
 
 
@@ -154,7 +154,7 @@ class Engine:
             return source, Verdict(Kind.NOT_LOADED, lines)
         if same_code(source, skeleton, exercise.suffix):
             lines = [
-                f"not started: {exercise.file} is as it came",
+                f"not started: {exercise.file} is unchanged",
                 f"read: {exercise.page}",
             ]
             return source, Verdict(Kind.NOT_STARTED, lines, page=exercise.page)
@@ -245,7 +245,7 @@ def _read_source(path: Path, exercise: Exercise) -> tuple[str, list[str]]:
             return "", [f"{path.name} is larger than {SOURCE_BYTES // 1_000_000} MB"]
         raw = path.read_bytes()
     except FileNotFoundError:
-        again = f"`workshop reset {exercise.name}` brings it back"
+        again = f"`workshop reset {exercise.name}` restores it"
         return "", [f"{path.name} is missing: {again}"]
     except OSError as error:
         return "", [f"{path.name} cannot be read: {error.strerror}"]

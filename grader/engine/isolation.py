@@ -1,6 +1,6 @@
 """A world of its own for each check: what a learner's code can see, change and reach.
 
-Ranks see the file system read-only but for the folder of their check and empty
+Ranks see the file system read-only except for the folder of their check and empty
 temporary folders. Homes, the solutions, the checks and other learners' folders are not
 there at all. There is no network but loopback, and no process but their own. Namespaces
 do that without root (Linux 5.12 or newer); where they are forbidden, :func:`probe` says

@@ -208,7 +208,7 @@ class Ledger:
 
 
 class _Caller:
-    """Who called the operator: the learner's line, or whoever is nearest outside torch.
+    """Who called the operator: the learner's line, or the nearest outside torch.
 
     Attributes:
         function: the function of torch.distributed that was called, or "".

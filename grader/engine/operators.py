@@ -1,4 +1,4 @@
-"""A listener in front of torch's operators that communicate, whoever calls them.
+"""A listener in front of torch's operators that communicate, from any caller.
 
 All of ``torch.distributed``, DDP's C++ and FSDP2 go through the operators of ``c10d``
 and ``_c10d_functional``. In front of each stands a kernel in Python. It is registered

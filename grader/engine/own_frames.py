@@ -1,7 +1,7 @@
 """Which lines of a file look at their own frame, and cannot get from it to others?
 
 ``inspect.currentframe().f_lineno`` in a message is no look at the caller's variables.
-From any frame ``f_back`` leads there, and Python tells nobody: so only a line that
+From any frame ``f_back`` leads there, and Python doesn't report it: so only a line that
 reads harmless attributes at once, or of a name that is used for nothing else, is one.
 """
 

@@ -103,7 +103,7 @@ class Stopwatch:
     """Seconds from now on, less those for which processes wait for a core.
 
     The processes, ``pids``, wait for each other: while one of them waits for a core,
-    all do. So of each moment the longest wait is taken off, whoever's it was.
+    all do. So of each moment the longest wait is taken off, of any of them.
     """
 
     def __init__(self, pids: Iterable[int] = (), every: float = BETWEEN_LOOKS):

@@ -57,7 +57,7 @@ class Works:
                 self.changed.append(vars(begun.row) | {"changed_at": place})
 
     def unwaited(self) -> list[dict[str, Any]]:
-        """The rows of works that nobody waited for; ``dropped`` if nobody can."""
+        """The rows of works that were never waited for; ``dropped`` if none can be."""
         found = []
         for begun in self._begun.values():
             dropped = sys.getrefcount(begun.work) < _HELD_HERE

@@ -57,7 +57,7 @@ class Launch:
 class Worker:
     """One process of the training script, with what its launcher told it.
 
-    ``finished``: it came to the end of its work, nobody ended it before.
+    ``finished``: it reached the end of its work and was not ended before.
     """
 
     program: str
@@ -113,5 +113,5 @@ class Job:
         lines = [line.strip() for line in self.output.splitlines() if line.strip()]
         said = " / ".join(lines[-2:])[-110:] or "nothing"
         if self.state == STILL_RUNNING:
-            return f"the job did not end; its last words: {said}"
-        return f"the job ended as {self.state} ({self.exit_code}); last words: {said}"
+            return f"the job did not end; its last output: {said}"
+        return f"the job ended as {self.state} ({self.exit_code}); last output: {said}"

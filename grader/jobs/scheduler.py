@@ -93,7 +93,7 @@ class Scheduler:
             work_seconds: how long each rank of the training works.
             working_rank: only this one works so long, the others are done at once.
             only_launch: torchrun, mpirun and python write down how they were called
-                and end: for what a wrong script would wait for in vain.
+                and end: for what a wrong script would wait for until it is killed.
             failing_hosts: with ``only_launch``, what is launched there fails.
             on_paper: only read the script through, as where no cluster can run; then
                 ``env`` may set what the scheduler else sets, such as SLURM_JOB_ID.

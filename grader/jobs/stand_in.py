@@ -43,7 +43,7 @@ def main() -> int:
     failing_rank = orders.get("failing_rank")
     if failing_rank == rank:
         time.sleep(0.3)
-        print(f"rank {rank} fails, as it was told to", file=sys.stderr, flush=True)
+        print(f"rank {rank} fails, as this test wants it", file=sys.stderr, flush=True)
         (FOLDER / f"failed.{rank}").touch()
         return orders["failing_status"]
     if failing_rank is not None:

@@ -29,8 +29,8 @@ def columns_of(seen: Evidence) -> dict[tuple, Columns]:
 def first_difference(seen: Evidence) -> tuple[list[str], str]:
     """(lines, key of the classic mistake); ([], "") if the ledgers agree.
 
-    Ranks that still wait, or ended early, have called less, which is told by
-    their own lines: then only calls that all of them made are compared,
+    Ranks that still wait, or ended early, have called less, as their own
+    lines say: then only calls that all of them made are compared,
     unless nothing hangs.
     """
     for group, columns in columns_of(seen).items():

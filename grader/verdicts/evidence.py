@@ -84,7 +84,7 @@ class Rank:
 
     @property
     def unwaited(self) -> list[dict]:
-        """The rows of its asynchronous calls that nobody has waited for or will."""
+        """The rows of its asynchronous calls without a wait, now or later."""
         rows = (self.report or self.stuck).get("unwaited") or []
         returned = self.status in ("ok", "mismatch")
         return [row for row in rows if returned or row["dropped"]]

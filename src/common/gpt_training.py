@@ -179,7 +179,7 @@ def check_divides(whole: int, parts: int, option: str, of_what: str) -> None:
 
 
 def local_batch(batch: torch.Tensor) -> torch.Tensor:
-    """[B, T] of the global batch -> [B / W, T] of this rank."""
+    """[B, T] of the global batch -> [B / N, T] of this rank."""
     return batch.chunk(dist.get_world_size())[dist.get_rank()].clone()
 
 

@@ -20,7 +20,7 @@ def join(
     """
     if os.environ.get("WORLD_SIZE", "1") == "1":
         raise distributed.BadInput(
-            "one rank has nobody to talk to: start at least two, for example with "
+            "a single rank has no partner: start at least two, for example with "
             f"torchrun --standalone --nproc-per-node=4 src/{program}"
         )
     device = distributed.choose_device(distributed.torchrun_local_rank())

@@ -19,7 +19,7 @@ def save(folder: Path, step: int, node: str) -> None:
 
 
 def last(folder: Path) -> Path:
-    """The snapshot to go on from."""
+    """The snapshot to resume from."""
     return max(folder.glob("*.pt"), key=os.path.getmtime)
 
 
@@ -27,4 +27,4 @@ with tempfile.TemporaryDirectory() as name:
     save(Path(name), 100, "n1")
     save(Path(name), 200, "n2")  # where rank 0 runs after a restart
     snapshot = torch.load(last(Path(name)))
-    print(f"goes on from step {snapshot['step']}")
+    print(f"resumes from step {snapshot['step']}")

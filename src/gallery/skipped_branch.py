@@ -1,4 +1,4 @@
-"""Rank 1 skips a layer, so DDP waits for gradients that never come."""
+"""Rank 1 skips a layer, so DDP waits for gradients that are never computed."""
 
 from datetime import timedelta
 

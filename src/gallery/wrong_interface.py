@@ -1,4 +1,4 @@
-"""gloo is told to use a network interface that this node doesn't have."""
+"""gloo has to use a network interface that this node doesn't have."""
 
 import os
 from datetime import timedelta

@@ -27,6 +27,7 @@ from torch.distributed.elastic.rendezvous import (
 )
 from torch.distributed.elastic.rendezvous.dynamic_rendezvous import RendezvousTimeout
 
+from tests.docs.pages import checked_page
 from tests.launched import free_port
 
 pytestmark = pytest.mark.full
@@ -34,6 +35,7 @@ pytestmark = pytest.mark.full
 ROOT = Path(__file__).resolve().parents[2]
 SRC = ROOT / "src"
 PAGE = (ROOT / "docs" / "lessons" / "07_torchrun.rst").read_text(encoding="utf-8")
+on_page_02 = checked_page("02_ranks")
 FOREIGN = re.compile(
     r"^(RANK|LOCAL_|WORLD_SIZE|GROUP_|MASTER_|TORCHELASTIC|TORCH_DISABLE|OMP_NUM|PET_)"
 )
@@ -123,7 +125,7 @@ WARNING = "Setting OMP_NUM_THREADS environment variable for each process to be 1
 @pytest.mark.cold("what the command torchrun itself prints is the subject")
 def test_four_lines_say_that_torchrun_has_set_the_threads(tmp_path, environment_script):
     """One of them is empty, two are asterisks; none if the variable was set before."""
-    assert f"``{WARNING}``" in " ".join(PAGE.split())
+    on_page_02(f"``{WARNING}``")
     words = ["--standalone", "--nproc-per-node=2", str(environment_script)]
     command = [str(Path(sys.executable).with_name("torchrun")), *words]
 

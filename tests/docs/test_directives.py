@@ -216,13 +216,14 @@ def test_a_difference_names_its_files_without_the_folder(small):
     assert str(small) not in html
 
 
-def test_a_listing_ends_where_its_code_ends(small):
-    code = "# [start a]\nx = 1\n\n\n# [end a]\n"
-    (small / "a.py").write_text(code)
+def test_a_listing_ends_where_its_code_ends_and_says_nothing_to_shellcheck(small):
+    said = "  # shellcheck disable=SC2016  # for the task\n"
+    code = f"# [start a]\nx=1\n{said}y=2 # shellcheck\n\n\n# [end a]\n"
+    (small / "a.sh").write_text(code)
     options = "   :start-after: [start a]\n   :end-before: [end a]\n"
-    html = page(small, f".. literalinclude:: a.py\n{options}")
+    html = page(small, f".. literalinclude:: a.sh\n{options}")
     listing = html.split("<pre>")[1].split("</pre>")[0]
-    assert re.sub("<.*?>", "", listing) == "x = 1\n"
+    assert re.sub("<.*?>", "", listing) == "x=1\ny=2 # shellcheck\n"
 
 
 def test_boxes_that_ask_for_a_prediction_look_alike(small):

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import Counter
+from keyword import iskeyword
 
 from grader.catalog import load_catalog
-from grader.skeleton import skeleton_text
-from tests.docs.pages import ROOT, all_directives, directives, sources
+from grader.skeleton import holes, parse, skeleton_text
+from tests.docs.pages import ROOT, Directive, all_directives, directives, sources
 from tools.transcript_catalog import load_catalog as load_transcripts
 
 MARKER = re.compile(r"^\s*# \[(?P<kind>start|end) (?P<name>[^\]]+)\]\s*$", re.M)
 ANSWER = re.compile(r"^answer \d+$")
+OWN_NAME = re.compile(r"(?<![.\w\"'])(?!dist\b|torch\b)[a-z_]\w*(?![\w(\"'])")
 ONE_COLON = re.compile(r"^\s*\.\. (?!_)(?P<name>[A-Za-z][A-Za-z-]*):(\s|$)")
 
 
@@ -150,6 +153,58 @@ def test_every_exercise_stands_on_the_page_of_its_lesson():
         )
     counts = Counter(directive.argument for directive in all_directives("exercise"))
     assert all(count == 1 for count in counts.values()), counts
+
+
+def code_lines(text: str) -> list[str]:
+    """The lines of a program, whatever its variables are called: no comments."""
+    lines = [" ".join(line.split("  #")[0].split()) for line in text.splitlines()]
+    lines = [line for line in lines if line and not line.startswith("#")]
+    return [OWN_NAME.sub(lambda n: n[0] if iskeyword(n[0]) else "x", x) for x in lines]
+
+
+def shown_part(listing: Directive) -> str:
+    """The part of its file that a listing shows; all of it for a difference."""
+    text = listing.file.read_text(encoding="utf-8")
+    if "pyobject" in listing.options:
+        node = ast.parse(text)
+        for name in listing.options["pyobject"].split("."):
+            node = next(one for one in node.body if getattr(one, "name", "") == name)
+        return "\n".join(text.splitlines()[node.lineno - 1 : node.end_lineno])
+    if "start-after" in listing.options:
+        text = text.split(listing.options["start-after"], 1)[1]
+    if "end-before" in listing.options:
+        text = text.split(listing.options["end-before"], 1)[0]
+    return text
+
+
+def gives_away(shown: list[str], answer: list[str]) -> list[str]:
+    """Three lines in a row of an answer that the lines shown have as well."""
+    threes = {tuple(shown[n : n + 3]) for n in range(len(shown) - 2)}
+    for n in range(len(answer) - 2):
+        if tuple(answer[n : n + 3]) in threes:
+            return answer[n : n + 3]
+    return []
+
+
+def test_no_listing_above_an_exercise_has_its_answer():
+    for exercise in load_catalog(ROOT):
+        parts = parse(exercise.solution.read_text(), exercise.file)
+        answers = [code_lines("\n".join(hole.answer)) for hole in holes(parts)]
+        for directive in directives(ROOT / "docs/lessons" / f"{exercise.lesson}.rst"):
+            if directive.name == "exercise" and directive.argument == exercise.name:
+                break
+            if directive.name == "literalinclude":
+                shown = code_lines(shown_part(directive))
+                told = [lines for lines in answers if gives_away(shown, lines)]
+                assert not told, f"{directive.place} shows {exercise.name}: {told[0]}"
+
+
+def test_the_rule_about_answers_finds_what_it_should():
+    answer = code_lines("a = f(b)  # why\n    if a:\n\n# a comment\ndist.g(a)\n")
+    shown = "import y\n  b = f(c)\n  if b:\n  dist.g(c)"
+    assert gives_away(code_lines(shown), answer) == answer
+    assert not gives_away(code_lines(shown.replace("if b:", "if b:\n  pass")), answer)
+    assert not gives_away(code_lines(shown.replace("f(c)", "h(c)")), answer)
 
 
 def test_the_overview_counts_the_minutes_of_the_exercises():

@@ -16,6 +16,8 @@ from tests.docs.pages import ROOT, directives
 pytestmark = pytest.mark.full
 
 DESKTOP = {"width": 1280, "height": 900}
+SCREENS = 12  # of a page at most, with everything folded
+HEIGHT = "document.documentElement.scrollHeight"
 PHONE = {"width": 390, "height": 844}
 
 # What is folded or behind a tab must be as readable as the rest.
@@ -150,6 +152,8 @@ def test_every_page_is_accessible_fits_and_loads_nothing_foreign(browser, served
         page.goto(name)
         if "?q=" in name:
             page.wait_for_selector("#search-results .search li")
+        if (screens := page.evaluate(HEIGHT) / DESKTOP["height"]) > SCREENS:
+            problems.append(f"{name}: {screens:.1f} screens: fold a part of it")
         page.evaluate(UNFOLD)
         new = page.evaluate(ALIKE, known)
         known += new

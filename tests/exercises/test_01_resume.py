@@ -59,7 +59,7 @@ def stop_and_resume(exercise, again, path, seed, **settings):
     ``again`` is the exercise as a new process has it, which knows of the file alone.
 
     Returns the run that was never stopped, the continued one, and the epochs that
-    the continued one was told.
+    the continued one got.
     """
     whole = Training(seed, **settings).train(1).slow_down().train(1)
     exercise.save_snapshot(path, *whole.parts(), 2)

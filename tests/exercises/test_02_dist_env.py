@@ -84,7 +84,7 @@ def test_plain_python_is_a_world_of_one(exercise):
 
 @pytest.mark.ranks(1)
 def test_torchrun(exercise, seed):
-    """Under torchrun: RANK, LOCAL_RANK, WORLD_SIZE, each of which means something."""
+    """Under torchrun: RANK, LOCAL_RANK and WORLD_SIZE, three different numbers."""
     rank, local_rank, size, per_node = world(seed)
     environ = torchrun(rank, local_rank, size, per_node)
     compare(exercise, environ, ("torchrun", rank, local_rank, size))
@@ -117,7 +117,7 @@ def test_torchrun_inside_srun(exercise, seed):
 
 @pytest.mark.ranks(1)
 def test_mpirun_inside_a_slurm_job(exercise, seed):
-    """mpirun inside a Slurm job: its own numbers count, Slurm's are its daemon's."""
+    """mpirun inside a Slurm job: use mpirun's; Slurm's belong to mpirun's daemon."""
     rank, local_rank, size, per_node = world(seed)
     environ = srun(0, 0, 1, 1) | open_mpi(rank, local_rank, size, per_node)
     compare(exercise, environ, ("mpirun", rank, local_rank, size))
@@ -141,7 +141,7 @@ def test_a_batch_script_is_one_process(exercise, seed):
 
 @pytest.mark.ranks(1)
 def test_rank_0_and_a_world_of_one(exercise, seed):
-    """The first process of each launcher, also where it is alone, and other run ids."""
+    """Rank 0 of each launcher, also in a world of one, and with other run ids."""
     _, _, size, per_node = world(seed)
     for numbers in ((0, 0, size, per_node), (0, 0, 1, 1)):
         for launcher in (torchrun, open_mpi, srun):
@@ -175,7 +175,7 @@ def test_launchers_inside_a_batch_script(exercise, seed):
 
 @pytest.mark.ranks(3, 4, init=False)
 def test_real_ranks_meet(exercise, rank, world_size, shared_dir):
-    """Ranks that know who they are can meet: each is where its launcher put it."""
+    """With these numbers the ranks join one group, each with its launcher's rank."""
     env = exercise.get_dist_env({**os.environ, "TORCHELASTIC_RUN_ID": "check"})
     dist.init_process_group(
         "gloo",

@@ -13,7 +13,7 @@ from grader import expect
 
 
 def told(rank, world_size):
-    """What this process is told; ``os.environ`` says that it is alone."""
+    """What this process gets; ``os.environ`` says that it is alone."""
     os.environ.update(RANK="0", WORLD_SIZE="1", LOCAL_RANK="0")
 
     def alone(url, timeout=None, **kwargs):
@@ -79,7 +79,7 @@ def is_gone(when):
 
 @pytest.mark.ranks(1, 3, 4, init=False)
 def test_adds_up_and_leaves(exercise, rank, world_size, seed, shared_dir):
-    """Ranks meet at a file, one of them late; each returns the sum and has left."""
+    """Ranks join through a file, one late; each returns the sum and leaves."""
     where = f"file://{shared_dir}/meet"
     adds_up(exercise, rank, world_size, numbers(world_size, seed), where)
     is_gone("returned")

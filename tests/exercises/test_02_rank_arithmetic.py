@@ -92,7 +92,7 @@ def test_hosts_in_turn(exercise, seed):
 
 @pytest.mark.ranks(3, 4)
 def test_real_ranks_ask_each_other(exercise, rank, world_size):
-    """ask_everybody: each rank finds its place although no launcher told it."""
+    """ask_everybody: each rank finds its place without a launcher's variables."""
     host = ["zeus", "ada", "zeus", "ada"][rank]
     expected = [(0, 0), (1, 0), (0, 1), (1, 1)][rank]
     expect.equal(exercise.ask_everybody(host), expected, f"the place of rank {rank}")

@@ -99,6 +99,6 @@ def test_rounds_and_messages(exercise, rank, world_size, seed, ledger):
     found = rounds(calls)
     expect.right_way(
         found == needed,
-        f"it takes {found} rounds: a tree needs {needed}, because everybody "
-        "who has the tensor passes it on",
+        f"it takes {found} rounds: a tree needs {needed}, because every "
+        "rank that has the tensor sends it on",
     )

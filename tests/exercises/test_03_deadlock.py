@@ -38,7 +38,7 @@ def check_edges(exercise, rank, world_size, seed, when):
 
 @pytest.mark.ranks(4, 3)
 def test_every_rank_gets_both_edges(exercise, rank, world_size, seed):
-    """Nobody waits for ever, and each row comes from the right neighbor."""
+    """No rank waits forever, and each gets the rows of both neighbors."""
     check_edges(exercise, rank, world_size, seed, "")
 
 

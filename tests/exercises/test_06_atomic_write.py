@@ -106,7 +106,7 @@ def new_folder(shared_dir):
 
 
 def expect_killed(ended, result, signal_number, when):
-    """The save went on until it was killed, whatever other saves had left behind."""
+    """The save continued until it was killed, whatever other saves had left behind."""
     raised = result["raised"] if isinstance(result, dict) else "nothing"
     expect.that(
         ended == signal_number,
@@ -195,7 +195,7 @@ def test_a_full_disk(exercise, shared_dir, seed):
                 exercise.write_snapshot(state(2), path)
             except Exception:
                 return "raised"
-            return "returned as if all were well"
+            return "returned as if nothing had gone wrong"
 
         ended, outcome = in_child(refused)
         when = f"with a disk that is full after {length} of {size} bytes"
@@ -257,21 +257,21 @@ def test_power_may_fail(exercise, shared_dir, seed):
     before = [c for c in calls[:at] if c[0] == "sync file" and c[1] == inode]
     expect.right_way(
         before,
-        "the file was renamed before os.fsync had brought it onto the disk: after "
-        "a power failure the name may stand for an empty file",
+        "the file was renamed before os.fsync flushed it to disk: after a power "
+        "failure the name may point to an empty file",
     )
     synced = before[-1][2]
     expect.right_way(
         synced == size,
-        f"os.fsync brought {synced} of {size} bytes onto the disk: it must come after "
+        f"os.fsync flushed {synced} of {size} bytes to disk: it must come after "
         "torch.save and file.flush()",
     )
     after = [call[1] for call in calls[at:] if call[0] == "sync folder"]
     expect.right_way(
         after,
-        "after the rename nothing brought the folder onto the disk: call sync_folder",
+        "the folder was not synced after the rename: call sync_folder",
     )
     expect.right_way(
         path.parent.stat().st_ino in after,
-        "another folder than that of path was brought onto the disk after the rename",
+        "the folder that was synced after the rename isn't that of path",
     )

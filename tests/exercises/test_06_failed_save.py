@@ -45,7 +45,7 @@ def says(told, why):
     """The message contains the reason that the writer gave."""
     expect.that(
         why in told,
-        f"what this rank is told of a save that failed is {told[:80]!r}: it must "
+        f"the message on this rank after a failed save is {told[:80]!r}: it must "
         f"contain the reason, {why[:80]!r}",
     )
 
@@ -56,7 +56,7 @@ def test_save_that_succeeds_is_complete_when_it_returns(exercise, rank, seed):
     path = Path("snapshot.pt")
     told = outcome(exercise, write_slowly, {"epochs_run": seed}, path)
     there = path.exists() and torch.load(path, weights_only=True)
-    expect.equal(told, "", "what this rank is told of a save that went well")
+    expect.equal(told, "", "the message on this rank after a save that worked")
     expect.equal(there, {"epochs_run": seed}, "what this rank finds in the file")
 
 
@@ -103,5 +103,5 @@ def test_training_can_go_on_and_save_again(exercise, rank, seed):
     dist.all_reduce(x)
     expect.equal(x.item(), 3.0 * seed + 3, "an all_reduce after the failed save")
     told = outcome(exercise, write_slowly, {"epochs_run": 2}, path)
-    expect.equal(told, "", "what this rank is told of the next save")
+    expect.equal(told, "", "the message on this rank after the next save")
     expect.equal(torch.load(path, weights_only=True), {"epochs_run": 2}, "the file")

@@ -71,7 +71,7 @@ def test_rank_0_writes_and_nobody_else(exercise, rank, world_size, seed, shared_
     everyone = [None] * world_size
     dist.all_gather_object(everyone, sorted(written))
     writers = [rank for rank, names in enumerate(everyone) if names]
-    expect.that(len(writers) < 2, f"ranks {writers} wrote, all over each other")
+    expect.that(len(writers) < 2, f"ranks {writers} all wrote the same file")
     expect.that(writers == [0], "rank 0 must write the file path")
     expect.that(
         there,

@@ -95,7 +95,7 @@ def test_setup_leaves_all_decisions_to_torchrun(exercise, rank, world_size):
         expect.equal(said, value, f"the {name} given to init_process_group")
     expect.that(
         seen["joined"][-1].get("init_method") in (None, "env://"),
-        "init_process_group was given a place to meet: torchrun has named one",
+        "init_process_group was given an address: torchrun has set one already",
     )
     expect.equal(seen["devices"], [rank % per_node], "the device chosen on this node")
     expect.equal(device, torch.device("cpu"), "what setup returns")

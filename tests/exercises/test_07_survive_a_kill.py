@@ -68,7 +68,7 @@ class Agent:
         return trained
 
     def judge(self, statuses, restart, kill):
-        """Whoever was to be killed was, and nobody failed by himself."""
+        """The rank to kill was killed, and none failed on its own."""
         when = "after a kill" if restart else "at the first start"
         for rank, status in enumerate(statuses):
             problem = self.folder / f"problem_{self.starts}_{rank}"
@@ -107,7 +107,7 @@ class Agent:
         expect.that(
             not hangs,
             f"{'after a kill' if restart else 'at the first start'}, the ranks waited "
-            "for each other for ever: do all of them begin at the same step?",
+            "for each other forever: do all of them start at the same step?",
         )
         steps = []
         for rank in range(RANKS):
@@ -224,7 +224,7 @@ def test_killed_twice(exercise, shared_dir, seed):
     _, second, third = agent.run(10, 3, kills=[(2, 5), (0, 8)])
     for name, steps, begin in (("first", second, 3), ("second", third, 6)):
         for rank in range(RANKS):
-            expected = f"the step at which rank {rank} goes on after the {name} kill"
+            expected = f"the step at which rank {rank} resumes after the {name} kill"
             begins = steps[rank][0] if steps[rank] else "none"
             expect.equal(begins, begin, expected)
     for rank in range(RANKS):

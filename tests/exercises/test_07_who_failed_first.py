@@ -124,14 +124,14 @@ def test_killed_rank_is_silent(exercise, shared_dir):
     what = "the suspects, rank 1 having not even a folder"
     expect.equal(exercise.suspects(nodes, 3), [1, 4], what)
     error_file(nodes[1] / "attempt_0", 2, NOON + 8, "ValueError: 63 pixels")
-    what = "the suspects, rank 5 having failed by itself"
+    what = "the suspects, when rank 5 failed on its own"
     expect.equal(exercise.suspects(nodes, 3), [5], what)
 
 
 @pytest.mark.ranks(1, init=False)
 def test_nobody(exercise, shared_dir):
     """Without any file there is no suspect: the run may have succeeded."""
-    nodes = logs(new_folder(shared_dir, "nobody"), {})
+    nodes = logs(new_folder(shared_dir, "none_failed"), {})
     expect.equal(exercise.suspects(nodes, 3), [], "the suspects")
 
 

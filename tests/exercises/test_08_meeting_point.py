@@ -75,7 +75,7 @@ def test_every_node_counts(exercise):
     same = {"ib0": "10.9.0.1/24", "eth0": "10.1.0.3/16"}
     found = exercise.common_networks(nodes(exercise, one, two, same))
     wanted = networks("10.1.0.0/16")
-    expect.equal(found, wanted, "n1 and n3 have one address on ib0: the networks")
+    expect.equal(found, wanted, "n1 and n3 have the same address on ib0: the networks")
     found = exercise.common_networks(nodes(exercise, three | one, two, two))
     expect.equal(found, [], "n2 and n3 have the same addresses: the networks")
     found = exercise.common_networks(nodes(exercise, one))

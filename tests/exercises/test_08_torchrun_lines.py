@@ -120,7 +120,7 @@ def test_two_c10d_agents_meet(exercise, shared_dir, seed):
     ]
     places = meet(options, shared_dir, "c10d_options")
     ids = {place["TORCHELASTIC_RUN_ID"] for place in places}
-    expect.equal(ids, {f"job{seed}"}, "the name of the run that the ranks were told")
+    expect.equal(ids, {f"job{seed}"}, "the run id that the ranks got")
 
 
 def free_port():
@@ -130,7 +130,7 @@ def free_port():
 
 
 def meet(options, folder, what):
-    """Start an agent with each list of options; what their ranks were told."""
+    """Start an agent with each list of options; what their ranks got."""
     payload, notes = folder / "payload.py", folder / f"{what}_place"
     payload.write_text(PAYLOAD)
     logs = [folder / f"{what}_{node}.log" for node in (0, 1)]
@@ -145,7 +145,7 @@ def meet(options, folder, what):
     for node, status in enumerate(statuses):
         expect.that(
             status is not None,
-            f"{what}: the agents of node 0 and node 1 do not meet, node {node} still "
+            f"{what}: the agents of node 0 and node 1 don't connect, node {node} still "
             f"waits after {PATIENCE:.0f} s",
         )
         expect.that(
@@ -156,7 +156,7 @@ def meet(options, folder, what):
     found = sorted(int(place["RANK"]) for place in places)
     expect.equal(found, list(range(2 * RANKS)), f"{what}: the ranks that were started")
     sizes = {place["WORLD_SIZE"] for place in places}
-    expect.equal(sizes, {str(2 * RANKS)}, f"{what}: the world size they were told")
+    expect.equal(sizes, {str(2 * RANKS)}, f"{what}: the world size they got")
     return places
 
 

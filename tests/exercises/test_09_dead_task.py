@@ -24,7 +24,8 @@ def test_rank_that_fails_ends_the_job(exercise_path, scheduler, seed):
     worked_on = [w.rank for w in job.workers if w.finished and w.rank != failing]
     expect.that(
         not worked_on,
-        f"rank {failing} failed, and the step went on: nobody ended ranks {worked_on}",
+        f"rank {failing} failed, but the step continued: ranks {worked_on} were not "
+        "ended",
     )
     expect.that(
         job.state == "FAILED",
@@ -37,11 +38,10 @@ def announced(job):
     """The last line says that the training has ended."""
     lines = [line for line in job.output.splitlines() if line.strip()] or [""]
     earlier = any("ended" in line for line in lines)
-    problem = "before the last line" if earlier else "nowhere"
-    expect.that(
-        "ended" in lines[-1],
-        f"that the training has ended is said {problem} of the output; {job.ending}",
-    )
+    problem = "the last line of the output doesn't say that training has ended"
+    if earlier:
+        problem += " (an earlier line does)"
+    expect.that("ended" in lines[-1], f"{problem}; {job.ending}")
 
 
 def limits(job):

@@ -39,8 +39,8 @@ def test_all_agents_are_sent_to_the_first_node(exercise_path, scheduler, seed):
             what = f"the host of --rdzv-endpoint on {launch.host}"
             expect.equal(host, job.nodes[0], what)
             ports.add(port)
-    expect.that(len(ports) == 1, f"the agents are told different ports: {ports}")
-    expect.that(ports != {None}, "no torchrun was told --master-port")
+    expect.that(len(ports) == 1, f"the agents get different ports: {ports}")
+    expect.that(ports != {None}, "no torchrun got --master-port")
 
 
 @pytest.mark.ranks(1, init=False, limit=100)
@@ -57,7 +57,7 @@ def test_all_ranks_run(exercise_path, scheduler, seed):
     )
     expect.that(job.state == "COMPLETED", job.ending)
     if scheduler.dry:
-        scheduler.not_checked("whether the two nodes meet")
+        scheduler.not_checked("whether the two nodes connect")
         return
     found = [(worker.rank, worker.host) for worker in job.workers]
     one, other = job.nodes

@@ -17,7 +17,7 @@ def test_srun_starts_one_torchrun_on_each_node(exercise_path, scheduler, seed):
     expect.that(job.state == "COMPLETED", job.ending)
     expect.that(
         len(job.nodes) == nodes,
-        f"sbatch was told --nodes={nodes}, and the job got {len(job.nodes)}: "
+        f"submitted with --nodes={nodes}, but the job got {len(job.nodes)}: "
         "do the #SBATCH lines ask for fewer tasks, or for fixed nodes?",
     )
     expect.equal(job.hosts("torchrun"), job.nodes, "the hosts that start torchrun")
@@ -33,7 +33,7 @@ def test_all_ranks_run(exercise_path, scheduler, seed):
     job = scheduler.submit(exercise_path, nodes=2, limit=60)
     expect.that(job.state == "COMPLETED", job.ending)
     if scheduler.dry:
-        scheduler.not_checked("whether the two nodes meet, and the CPUs of the job")
+        scheduler.not_checked("whether the two nodes connect, and the CPUs of the job")
         return
     expected = [host for host in job.nodes for _ in range(RANKS_PER_NODE)]
     found = sorted(worker.host for worker in job.workers)

@@ -8,21 +8,23 @@ from grader import expect
 
 
 def meeting_point(job, number):
-    """(port, id) that the agents of a job are told, all of them the same."""
+    """(port, id) that the agents of a job got, all of them the same."""
     expect.that(job.state == "COMPLETED", f"job {number}: {job.complaint}")
     expect.equal(job.hosts("torchrun"), job.nodes, "the hosts that start torchrun")
     told = {
         (launch.option("--rdzv-endpoint"), launch.option("--rdzv-id"))
         for launch in job.started("torchrun")
     }
-    expect.that(len(told) == 1, f"the agents of one job are told different: {told}")
+    expect.that(
+        len(told) == 1, f"the agents of one job get different ports or ids: {told}"
+    )
     endpoint, name = told.pop()
     host, _, port = (endpoint or "").rpartition(":")
     expect.equal(host, job.nodes[0], "the host of --rdzv-endpoint")
     expect.that(port.isdecimal(), f"the port of --rdzv-endpoint is {port!r}")
     expect.that(
         1024 <= int(port) <= 32767,
-        f"the port of job {number} is {port}: nothing from 1024 to 32767",
+        f"the port of job {number} is {port}, which isn't between 1024 and 32767",
     )
     return int(port), name
 

@@ -28,7 +28,7 @@ def test_every_task_starts_torchrun(exercise_path, scheduler, seed):
         folder = str(scheduler.folder)
         expect.equal(task.cwd, folder, f"the folder of the task on {task.host}")
         missing = "src/08_multinode_torchrun.py" not in task.args
-        expect.that(not missing, f"{task.host}: torchrun was not told what to train")
+        expect.that(not missing, f"{task.host}: torchrun got no program to train")
     expect.that(job.state == "COMPLETED", job.ending)
     others = [name for name in ("pbs_tmrsh", "ssh") if job.started(name)]
     expect.right_way(

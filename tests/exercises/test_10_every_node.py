@@ -18,7 +18,7 @@ def submit(scheduler, path, nodes, **more):
 
 
 def meeting_host(launch):
-    """The host at which a torchrun is told to meet the others."""
+    """The host of a torchrun's endpoint."""
     endpoint = launch.option("--rdzv-endpoint") or launch.option("--master-addr") or ""
     return endpoint.split(":")[0]
 
@@ -34,10 +34,10 @@ def test_every_host_starts_torchrun(exercise_path, scheduler, seed):
     agents = job.started("torchrun")
     expect.told(agents, "--nnodes", str(len(job.nodes)))
     places = {meeting_host(agent) for agent in agents}
-    expect.equal(len(places), 1, f"the number of different places to meet ({places})")
+    expect.equal(len(places), 1, f"the number of different endpoints ({places})")
     place = places.pop()
     known = place in job.nodes or place.startswith("10.77.0.")
-    sentence = f"they meet at {place!r}, which is not a host of this job"
+    sentence = f"their endpoint is on {place!r}, which is not a host of this job"
     expect.that(known, f"{sentence}: {', '.join(job.nodes)}")
     if all(agent.option("--rdzv-backend") in (None, "static") for agent in agents):
         ranks = sorted(agent.option("--node-rank") or "0" for agent in agents)

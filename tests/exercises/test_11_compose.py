@@ -83,7 +83,7 @@ def test_each_node_finds_the_meeting_point(exercise_path):
         known = ", ".join(sorted(n for other in file.nodes for n in other.names))
         expect.that(
             place is not None,
-            f"{node.name} goes to {host}, a name that nobody answers to in its "
+            f"{node.name} connects to {host}, a name that doesn't resolve in its "
             f"container; the names are {known}",
         )
         called = " and ".join(other.name for other in file.called(host, node))
@@ -135,7 +135,7 @@ def test_nodes_can_be_told_apart(exercise_path):
         expect.that(
             not shared,
             "both containers have the name and address of the machine, and the same "
-            "PIDs: torchrun's c10d takes the two for one node and waits for another",
+            "PIDs: torchrun's c10d counts both as one node and waits for another",
         )
         one_name = first.hostname is not None and first.hostname == second.hostname
         expect.that(

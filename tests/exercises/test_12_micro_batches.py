@@ -16,7 +16,7 @@ CUTS = {3: [0, 2, 4, 8], 4: [0, 2, 4, 6, 8]}  # world size -> where the parts be
 # images, micro-batches: chunks of 4 4 4; 3 3 3 2; 2 2 2 2 1; 5; 2 2 2 and no fourth
 CASES = [(12, 3), (11, 4), (9, 5), (5, 1), (6, 4)]
 CROSSED = (
-    "that of micro-batches which get each other's gradients, for ranks go back in "
+    "that of mixed-up micro-batches, because the ranks run their backwards in "
     "different orders: look"
 )
 OPTIMIZERS = {
@@ -179,6 +179,6 @@ def test_ranks_work_side_by_side(exercise, rank, world_size, seed, ledger):
     before = to_next.index("recv")
     expect.right_way(
         before == 6,
-        f"this rank waits for a gradient after {before} of 6 micro-batches: hand over "
-        "all of them first, or the ranks wait for each other as without micro-batches",
+        f"this rank waits for a gradient after {before} of 6 micro-batches: send "
+        "all of them first, or the ranks take turns as without micro-batches",
     )

@@ -74,9 +74,10 @@ def compare(part, gradients, label, alone=None):
         expect.that(parameter.grad is not None, f"{what} is None")
         mistaken = {f"zero: {NOTHING_BACK}": 0 * gradients[name]}
         if alone and name in alone:
-            mistaken["that of the activations' sum: give backward() what came"] = alone[
-                name
-            ]
+            of_sum = (
+                "that of the activations' sum: pass backward() the gradient received"
+            )
+            mistaken[of_sum] = alone[name]
         expect.close(parameter.grad, gradients[name], what, mistaken=mistaken)
 
 

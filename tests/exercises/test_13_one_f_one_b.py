@@ -109,7 +109,7 @@ def test_step_is_as_short_as_with_gpipe(exercise):
     for p, m in CASES + FEW:
         orders = [order_of(exercise, rank, p, m) for rank in range(p)]
         slots = length(orders)
-        expect.that(slots is not None, f"{p} ranks, {m} micro-batches: wait for ever")
+        expect.that(slots is not None, f"{p} ranks, {m} micro-batches: wait forever")
         expect.equal(slots, 2 * (m + p - 1), f"slots of {p} ranks, {m} micro-batches")
 
 
@@ -123,7 +123,7 @@ def test_the_order_is_that_of_1f1b(exercise):
 
 
 def length(orders):
-    """How many slots a step takes; None if somebody waits for ever."""
+    """How many slots a step takes; None if a rank waits forever."""
     done, slots = set(), 0
     places = [0] * len(orders)
     while any(at < len(mine) for at, mine in zip(places, orders, strict=True)):

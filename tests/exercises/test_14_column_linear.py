@@ -51,7 +51,10 @@ def test_holds_its_columns(exercise, rank, world_size, seed):
         )
         expect.close(found, expected, name)
         is_parameter = isinstance(found, nn.Parameter)
-        expect.that(is_parameter, f"{name} is no nn.Parameter: nothing would train it")
+        expect.that(
+            is_parameter,
+            f"{name} isn't an nn.Parameter, so no optimizer would train it",
+        )
         expect.that(found.requires_grad, f"{name} is frozen: it would not be trained")
         expect.own_memory(found, getattr(whole, name), name)
 

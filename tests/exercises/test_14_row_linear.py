@@ -107,7 +107,7 @@ def test_gradients_are_those_of_the_whole_layer(exercise, rank, world_size, seed
         ("the own inputs", ours, own(theirs.grad, -1, rank, world_size)),
     ):
         mistaken = {
-            f"{world_size} times too big: added up, though it was whole": (
+            f"{world_size} times too big: summed over ranks that all had the whole": (
                 world_size * grad
             ),
             f"1/{world_size} of it: divided, though every rank needs all of it": (

@@ -102,7 +102,7 @@ def test_gradient_is_that_of_one_process(exercise, rank, world_size, seed):
     mine_taken = taken * ((targets >= first) & (targets <= first + last))[:, None]
     mistaken = {
         "not multiplied by the gradient of each place's loss": whole[1] / weights,
-        f"{world_size} times too big: added up, though it was whole": (
+        f"{world_size} times too big: summed over ranks that all had the whole": (
             world_size * whole[1]
         ),
         "divided by the number of places": whole[1] / PLACES,

@@ -70,7 +70,7 @@ class Network(nn.Module):
     def init_weights(self):
         """The same numbers for whole parameters and for shards."""
         if any(parameter.is_meta for parameter in self.parameters()):
-            self.drawn = "drawn while there was no memory for them, and are lost"
+            self.drawn = "drawn while the parameters had no memory, and were lost"
             return
         Memory.counts = False  # of what is allocated here
         self.drawn = ""

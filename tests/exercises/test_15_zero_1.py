@@ -82,8 +82,8 @@ def wrong_steps(seed, inputs, before, after, rank, world_size):
     partly = own_part_only(before, after, rank, world_size)
     without = torch.cat([after[:-2], before[-2:]])  # the two numbers of `unused`
     return {
-        "right but for a parameter whose grad is None: its gradient is 0, and weight "
-        "decay changes it": without,
+        "right except for a parameter whose grad is None: its gradient is 0, and "
+        "weight decay changes it": without,
         "what it was before the step": before,
         "stepped in this rank's shard only: the others' shards did not arrive": partly,
         "stepped by the sum of the ranks' gradients, never divided by the world "
@@ -126,13 +126,13 @@ def check_shard(exercise, seed, rank, world_size):
     """self.shard is this rank's part of all parameters, a new nn.Parameter."""
     network = Network(seed)
     shard = exercise.ShardedOptimizer(network.parameters(), OPTIMIZERS["SGD"]).shard
-    expect.that(isinstance(shard, nn.Parameter), "self.shard is no nn.Parameter")
+    expect.that(isinstance(shard, nn.Parameter), "self.shard isn't an nn.Parameter")
     numel = -(-len(flat(network.parameters())) // world_size)
     whole = nn.functional.pad(flat(network.parameters()), (0, world_size))
     expect.that(
         shard.shape == (numel,),
-        f"self.shard has shape {list(shard.shape)}, expected [{numel}]: nothing is "
-        "saved by a shard of another length than 1 / W of all, rounded up",
+        f"self.shard has shape {list(shard.shape)}, expected [{numel}]: a "
+        "shard saves memory only with 1/N of all numbers, rounded up",
     )
     expect.close(shard, whole[rank * numel : (rank + 1) * numel], "self.shard")
 
@@ -150,8 +150,8 @@ def test_one_step(exercise, rank, world_size, seed, ledger):
     roots = {row.root for row in ledger.rows if row.op == "reduce"}
     expect.that(
         roots in (set(), set(range(world_size))),
-        "reduce gives its sum to one rank alone, and leaves rubbish in the tensors of "
-        "the others: every rank needs its own shard",
+        "reduce gives its sum to one rank only and leaves meaningless values on the "
+        "others: every rank needs its own shard",
     )
     what = "all parameters, laid side by side, after one step of SGD"
     names = wrong_steps(seed, inputs, before, after, rank, world_size)
@@ -207,8 +207,8 @@ def test_each_rank_has_its_part_of_the_state(exercise, rank, world_size, seed):
     expect.right_way(
         0 < state <= 2 * numel,
         f"this rank's optimizer keeps {state} numbers of state; a shard of "
-        f"{numel} parameters needs {2 * numel}: nothing is saved by a state that is "
-        "whole on every rank",
+        f"{numel} parameters needs {2 * numel}: a whole state on "
+        "every rank saves nothing",
     )
 
 

@@ -134,7 +134,7 @@ def load_and_compare(exercise, matrix, saved_on, loaded_on, rank):
         "read only the part of each file that is needed",
     )
     expect.right_way(
-        0 not in numbers_read, f"a file was opened of which nothing is needed, {how}"
+        0 not in numbers_read, f"your code read a file that it doesn't need, {how}"
     )
 
 

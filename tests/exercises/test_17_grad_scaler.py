@@ -121,6 +121,6 @@ def test_one_number_travels(exercise, rank, world_size, seed, ledger):
     expect.equal(finite, True, "whether all are finite")
     expect.right_way(
         sent <= 2 * world_size,
-        f"this rank passed {sent} numbers to collectives, and has one thing to say: "
+        f"this rank passed {sent} numbers to collectives; one is enough: "
         "whether its own gradients are finite",
     )

@@ -89,7 +89,7 @@ def test_ranks_from_which_communication_binds(exercise):
         what = f"a batch of {batch}, {size:,} bytes, {per_sequence:g} s a sequence"
         found = exercise.binds_from(*given)
         if expected is None:
-            words = f"{what}: is {found}, but everything is hidden"
+            words = f"{what}: is {found}, but communication never binds here"
             expect.that(found is None, words)
         else:
             expect.that(found is not None, f"{what}: is None, expected {expected}")

@@ -244,7 +244,7 @@ def test_a_path_means_the_file_that_is_edited_and_no_other(house):
         (["check", "--frobnicate"], "--frobnicate"),
         (["check", "--seed", "many"], "many"),
         (["check", "one", "--all"], "--all"),
-        (["check", "--all"], "no exercise is started"),
+        (["check", "--all"], "you haven't started an exercise"),
         (["reset"], "NAME"),
         (["grade"], "DIR"),
         (["hint", "one", "--again"], "--again"),
@@ -309,7 +309,7 @@ def test_reset_keeps_numbered_copies_and_begins_again(house):
         assert result.returncode == 0 and backup in result.stdout
         assert (house / backup).read_text() == mine
         assert path.read_text() == untouched
-        assert "no hint" in sentence(workshop(house, "hint", "one", "--again"))
+        assert "seen a hint" in sentence(workshop(house, "hint", "one", "--again"))
     assert "nothing to reset" in workshop(house, "reset", "one").stdout
     path.unlink()
     assert workshop(house, "reset", "one").returncode == 0

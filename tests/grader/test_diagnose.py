@@ -167,7 +167,7 @@ def test_command_names_rank_cause_cure_and_page():
     result = workshop(ROOT, "diagnose", str(HERE / "tee_of_torchrun.txt"))
     assert result.returncode == 0, result
     heads = [line.split(":")[0] for line in result.stdout.splitlines()]
-    assert heads[0] == "First failed" and {"Cause", "Cure", "Read"} <= set(heads)
+    assert heads[0] == "First to fail" and {"Cause", "Cure", "Read"} <= set(heads)
     assert "rank 1" in result.stdout and "tee_of_torchrun.txt:5" in result.stdout
 
 

@@ -141,7 +141,7 @@ def test_ranks_that_never_meet_are_a_broken_part(monkeypatch):
     monkeypatch.setattr(doctor, "TORCH_LIMIT", 0.5)
     monkeypatch.setattr(doctor, "GLOO_LIMIT", 0.5)
     (check,) = doctor.broken(doctor._gloo())
-    assert "two ranks cannot meet: no answer within 1 s" in check.detail
+    assert "two ranks can't connect: no answer within 1 s" in check.detail
     assert "GLOO_SOCKET_IFNAME" in check.cure
 
 

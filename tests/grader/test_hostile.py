@@ -82,7 +82,7 @@ HOSTILE = {
         Kind.LIMIT,
         ["rank 0", "memory", "2 GB", "line 9"],
     ),
-    "grows for ever": (
+    "grows forever": (
         submission("x = []\nwhile rank == 0:\n    x.append(bytes(10**7))"),
         Kind.LIMIT,
         ["rank 0", "memory", "2 GB"],

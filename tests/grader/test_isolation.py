@@ -403,7 +403,7 @@ def test_grader_that_is_killed_is_no_broken_set_up(monkeypatch, tmp_path):
     verdict = grade_code(Engine(), tmp_path, RIGHT)
     assert (verdict.kind, len(asked)) == (Kind.TAMPERED, 2)
     assert verdict.kind.status == "wrong"
-    assert "was killed twice while your code ran" in verdict.message
+    assert "was killed twice while your code was running" in verdict.message
 
 
 SCRIPT = """#!/bin/bash

@@ -43,15 +43,15 @@ def test_nothing_is_found_where_nothing_is_wrong():
     "changes, words",
     [
         ({"place": Place("n1:29500", "8", 2)}, "rendezvous id differs, 7 on n1; 8 on"),
-        ({"place": Place("n2:29500", "7", 2)}, "meeting place differs, n1:29500 on n1"),
+        ({"place": Place("n2:29500", "7", 2)}, "endpoint differs, n1:29500 on n1"),
         ({"place": Place("n1:29500", "7", 3)}, "number of nodes differs, 2 on n1; 3"),
         ({"port": "silent"}, "n2 gets no answer from n1:29500: a firewall"),
         ({"port": "refused"}, "n2 is refused at n1:29500"),
         ({"port": "other"}, "another program answers n2 at n1:29500: choose another"),
-        ({"port": "unreachable"}, "n2 has no way to n1:29500"),
+        ({"port": "unreachable"}, "n2 has no route to n1:29500"),
         (
             {"addresses": {"n1": [], "n2": ["10.0.0.2"]}},
-            "n2 does not know the host 'n1",
+            "n2 can't resolve the endpoint's host 'n1",
         ),
         (
             {"versions": {**VERSIONS, "torch": "2.12"}},
@@ -69,7 +69,7 @@ def test_nothing_is_found_where_nothing_is_wrong():
         ),
         (
             {"addresses": {"n1": ["10.0.0.1"], "n2": ["127.0.1.1"]}},
-            "n2 takes its own name for 127.0.1.1",
+            "n2 resolves its own name to 127.0.1.1",
         ),
     ],
     ids=str,
@@ -148,7 +148,7 @@ def test_looking_at_this_machine():
 @pytest.mark.parametrize(
     "words, said",
     [
-        (["--job"], "where do the nodes meet? Give --rdzv-endpoint"),
+        (["--job"], "no endpoint: give --rdzv-endpoint"),
         (["--job", "--rdzv-endpoint", "n1:0", "--nnodes", "2"], "'n1:0' is no HOST"),
         (["--job", "--rdzv-endpoint", "n1:99999"], "is no HOST:PORT"),
         (
@@ -177,8 +177,8 @@ def test_one_node_by_hand(monkeypatch, tmp_path):
     words = ["--job", "--rdzv-endpoint", "localhost:29599", "--nnodes", "1"]
     done = CliRunner().invoke(cli, ["doctor", *words])
     assert done.exit_code == 0, done.output
-    where = f"Looked from {socket.gethostname()}"
-    assert done.output == f"{where}: nothing keeps the nodes from meeting.\n"
+    where = f"Checked from {socket.gethostname()}"
+    assert done.output == f"{where}: nothing keeps the nodes apart.\n"
 
 
 @pytest.mark.cold("what is imported is the subject")

@@ -57,7 +57,7 @@ def test_every_node_starts_one(exercise_path, scheduler):
     job = scheduler.submit(exercise_path, nodes=2, limit={limit})
     expect.equal(job.hosts("torchrun"), job.nodes, "the hosts that start torchrun")
     expect.that(job.state == "COMPLETED", job.ending)
-    scheduler.not_checked("whether the nodes meet")
+    scheduler.not_checked("whether the nodes connect")
 '''
 
 
@@ -148,7 +148,7 @@ def test_option_that_is_not_there_is_no_forgotten_return():
     expect.told([launch], "--nnodes", "3")
     with pytest.raises(expect.Mismatch) as caught:
         expect.told([launch], "--rdzv-id", "7")
-    assert str(caught.value) == "torchrun on n2 was not told --rdzv-id"
+    assert str(caught.value) == "torchrun on n2 didn't get --rdzv-id"
     assert caught.value.suspicion == ""
     with pytest.raises(expect.Mismatch, match="--nnodes of torchrun on n2: is '3'"):
         expect.told([launch], "--nnodes", "2")
@@ -264,7 +264,7 @@ def test_verdict(script, kind, words, where, tmp_path, request):
     verdict = verdict_on(engine, tmp_path, script, "job.sbatch", waits)
     assert verdict.kind is kind, verdict.message
     assert words in verdict.message
-    told = "whether the nodes meet" in verdict.message
+    told = "whether the nodes connect" in verdict.message
     assert "rank 0:" not in verdict.message
     assert told == (kind is Kind.RIGHT and where == "paper")
 

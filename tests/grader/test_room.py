@@ -101,7 +101,7 @@ def test_the_page_has_a_row_per_learner_and_what_nobody_began_is_left_out():
     assert shown[ada : ada + 6] == ["ada", "1", "02_two wrong value", "✓", "✗", ""]
     early = a_book(ada=["right", "", ""], bob=["", "", ""])
     page = to_html(early, live=False, clock="09:00:00")
-    assert "Nobody has begun the other 2 exercises." in page
+    assert "No one has started the other 2 exercises." in page
     assert "03_three" not in page and "No answer is wrong." in page
 
 

@@ -168,7 +168,7 @@ EXAMPLES = [
         "argument_0",
         (
             "awk '!seen[$0]++'; bash -lc 'torchrun \"$@\"' --nnodes=2\n",
-            "x on n1 was not told --nnodes",
+            "x on n1 didn't get --nnodes",
         ),
     ),
 ]
@@ -179,7 +179,7 @@ EXAMPLES = [
     [
         ("#!/bin/bash\n# as #SBATCH --nodes says\n#SBATCH -N2\nls\n", "1 CPU"),
         ("srun x $SLURM_LOCALID $SLURM_NODEID\n", "--node-rank\n  is '0'"),
-        ('bash -c \'cd "$0" && torchrun "$@"\'\n', "was not told --nnodes"),
+        ('bash -c \'cd "$0" && torchrun "$@"\'\n', "didn't get --nnodes"),
         ("bash -c 'torchrun \"$@\"' x\n", "the job ended as FAILED"),
     ],
 )

@@ -81,7 +81,7 @@ def test_hosts_that_can_meet_are_each_looked_at_once(doctor, mpiprocs):
     select = f"select=2:ncpus=2:mpiprocs={mpiprocs}"
     done = doctor("-l", select, "-l", "place=scatter")
     assert done.status == 0, done
-    said = f"Looked from {done.hosts}: nothing keeps the nodes from meeting.\n"
+    said = f"Checked from {done.hosts}: nothing keeps the nodes apart.\n"
     assert done.said == said
     assert done.looked in (None, {"n1": 1, "n2": 1})
 
@@ -90,8 +90,8 @@ def test_localhost_is_found_and_fails_the_job(doctor):
     done = doctor(endpoint=f"localhost:{PORT}")
     assert done.status == 1, done
     assert done.said == (
-        f"- the meeting place is the node itself (localhost on {done.hosts}): every "
-        "node waits alone; name the first node as the others know it\n"
+        f"- the endpoint is the node itself (localhost on {done.hosts}), so each node "
+        "waits alone: use a name of the first node that the others can resolve\n"
     )
     assert done.looked in (None, {"n1": 1, "n2": 1})
 

@@ -44,7 +44,7 @@ FAULTS = {
     "localhost as master": Fault(
         endpoint="localhost:29541",
         said=("RendezvousTimeoutError", "RendezvousTimeoutError"),
-        found="the meeting place is the node itself (localhost on n1, n2)",
+        found="the endpoint is the node itself (localhost on n1, n2)",
     ),
     "an interface that is not there": Fault(
         endpoint="n1:29542",
@@ -141,7 +141,7 @@ def test_two_nodes_meet_and_the_doctor_finds_nothing(submit, tmp_path):
     assert "rank 1 of 2 | node rank 1 |" in both
     healthy = doctor(submit, Fault())
     assert healthy.returncode == 0, healthy
-    said = "Looked from n1, n2: nothing keeps the nodes from meeting.\n"
+    said = "Checked from n1, n2: nothing keeps the nodes apart.\n"
     assert healthy.stdout == said
 
 

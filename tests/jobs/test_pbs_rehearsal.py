@@ -600,7 +600,7 @@ def test_only_plain_ssh_survives_a_job(pbs, run):
 
 
 def test_task_that_starts_while_its_job_ends_is_removed(pbs, submit, monkeypatch):
-    """Else the job would wait for it for ever, on its hosts (seen at load 40)."""
+    """Else the job would wait for it forever, on its hosts (seen at load 40)."""
     kill = tasks.Task.signal
 
     def signal_and_start(task, number):
@@ -833,7 +833,7 @@ def test_qdel_of_a_running_parent_counts_as_failed(pbs, submit, tmp_path):
 
 
 def test_qdel_of_a_waiting_parent_holds_its_children_for_ever(pbs, submit):
-    """Parent qdel'ed while queued: all three stay in H for ever. Unknown parent:
+    """Parent qdel'ed while queued: all three stay in H forever. Unknown parent:
     accepted, then deleted."""
     parent = submit("true\n", "-l", "select=1:ncpus=100")
     waiting = children(submit, parent)

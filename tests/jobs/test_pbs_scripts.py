@@ -39,7 +39,7 @@ rank = os.environ.get("RANK") or os.environ["OMPI_COMM_WORLD_RANK"]
 sys.stdout.write(f"rank {rank} is on {socket.gethostname()}\\n")
 runpy.run_path("src/NAME.py", run_name="__main__")
 """
-# A rank that fails, while the others would stay for ever.
+# A rank that fails, while the others would stay forever.
 FAILS = """\
 import os, sys, time
 if (os.environ.get("RANK") or os.environ.get("OMPI_COMM_WORLD_RANK", "1")) == "1":
@@ -270,7 +270,7 @@ def test_members_of_an_array_have_ports_of_their_own(pbs, submit):
     ],
 )
 def test_failing_rank_gives_the_job_its_exit_status(pbs, submit, name, status):
-    """The other ranks would stay for ever; the job does not."""
+    """The other ranks would stay forever; the job does not."""
     variables = {"SCRIPT": "fails.py", "RANKS_PER_NODE": 1, "MAX_RESTARTS": 0}
     job = pbs.wait(submit(name, **variables), LIMIT)
     assert job.exit_status == status, job.output

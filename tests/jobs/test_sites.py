@@ -151,7 +151,7 @@ def test_site_is_written_listed_and_forgotten(house):
     assert done.returncode == 0, done.stderr
     assert "SITE_QUEUE='a b'\n" in (house / "job_scripts/site.sh").read_text()
     assert "* plain_slurm" in workshop("site").stdout
-    assert "None is chosen" in workshop("site", "--forget").stdout
+    assert "No site is chosen" in workshop("site", "--forget").stdout
     assert not (house / "job_scripts/site.sh").exists()
 
 

@@ -277,7 +277,7 @@ def interleaved_length(actions, stages):
                     needed += [("B", stage + 1, k)] if stage < stages - 1 else []
                 if done.issuperset(needed):
                     ready.append((rank, ("F" if forward else "B", stage, k)))
-        assert ready, "the order waits for ever"
+        assert ready, "the order waits forever"
         for rank, finished in ready:
             done.add(finished)
             next_of[rank] += 1

@@ -139,7 +139,7 @@ def test_a_deadlock_ends_in_time_outs_that_name_no_call(case, who_gives_up):
     done = on_ranks(3, "03_deadlocks.py", case, "--timeout=3")
     found = reports(done)
     assert len(found) == 3, done.stderr
-    gave_up = [rank for rank, text in enumerate(found) if text != "went on"]
+    gave_up = [rank for rank, text in enumerate(found) if text != "continued"]
     assert gave_up == who_gives_up
     told = [found[rank] for rank in gave_up]
     assert any("Timed out waiting 3000ms for" in text for text in told)

@@ -1,4 +1,4 @@
-"""src/07_elastic.py: one screen that learns, and goes on after a kill."""
+"""src/07_elastic.py: one screen that learns, and resumes after a kill."""
 
 import os
 import signal

@@ -96,4 +96,4 @@ def test_uneven_context_is_one_sentence(tmp_path):
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_world_of_one_is_refused(tmp_path, name):
     done = trainings.script(tmp_path, name, 1)
-    assert "one rank has nobody to talk to" in trainings.sentence(done)
+    assert "a single rank has no partner" in trainings.sentence(done)

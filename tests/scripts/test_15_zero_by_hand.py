@@ -71,4 +71,4 @@ def said_by_rank_0(done):
 
 def test_world_of_one_is_refused(tmp_path):
     done = trainings.script(tmp_path, "15_zero_by_hand.py", 1)
-    assert "one rank has nobody to talk to" in trainings.sentence(done)
+    assert "a single rank has no partner" in trainings.sentence(done)

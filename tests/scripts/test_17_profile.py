@@ -201,7 +201,7 @@ def test_no_rank_starts_a_step_before_the_barrier_ends(recorded):
         (["--explain", "none.json"], "cannot read none.json: No such file"),
         (["--steps", "0"], "'0' is not a whole number above 0"),
         (["--output", "/nowhere/t.json"], "cannot write in the folder /nowhere"),
-        ([], "one rank has nobody to talk to"),
+        ([], "a single rank has no partner"),
     ],
 )
 def test_bad_input_is_one_sentence(tmp_path, options, words):

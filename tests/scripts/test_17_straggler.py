@@ -66,7 +66,7 @@ def test_finds_the_rank_that_is_slow(tmp_path, by):
 
 def test_world_of_one_is_refused(tmp_path):
     said = sentence(script(tmp_path, "17_straggler.py"))
-    assert "one rank has nobody to talk to" in said
+    assert "a single rank has no partner" in said
 
 
 def test_rank_that_does_not_exist_is_refused(tmp_path):

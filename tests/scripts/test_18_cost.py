@@ -82,4 +82,4 @@ def test_bad_input_is_one_sentence(tmp_path, command, words):
     assert done.returncode != 0
     said = [line for line in done.stderr.splitlines() if "18_cost.py: error" in line]
     assert len(said) == 1, done.stderr
-    assert words in said[0] or "one rank has nobody to talk to" in said[0]
+    assert words in said[0] or "a single rank has no partner" in said[0]

@@ -137,7 +137,7 @@ def listed(ranks: tuple[int, ...] | list[int]) -> str:
 def missed(seen: Seen, log: Log) -> First | None:
     if not seen.missed:
         return None
-    return First(tuple(seen.missed), "monitored_barrier waited for it in vain")
+    return First(tuple(seen.missed), "never reached the monitored_barrier")
 
 
 def by_file(seen: Seen, log: Log) -> First | None:
@@ -201,7 +201,7 @@ def by_number(seen: Seen, log: Log) -> First | None:
 
 
 def by_silence(seen: Seen, log: Log) -> First | None:
-    """All that report anything only waited: whoever reports nothing is suspect."""
+    """All that report anything only waited: a rank that reports nothing is suspect."""
     waited = set(seen.lost) | set(seen.numbers)
     if not waited:
         return None
@@ -210,6 +210,7 @@ def by_silence(seen: Seen, log: Log) -> First | None:
         who = listed(sorted(waited)) + (" all" if len(waited) > 1 else "")
         return First((), f"{who} waited, or lost a partner that had waited")
     why = (
-        f"no error of it in the log, while {listed(sorted(waited))} lost or awaited it"
+        f"no error in the log, but {listed(sorted(waited))} lost the connection to it "
+        "or waited for it"
     )
     return First(silent, why, sure=False)

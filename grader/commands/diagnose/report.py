@@ -55,10 +55,10 @@ def named(found: list[Found]) -> Found | None:
 
 def tell_first(first: First | None) -> list[str]:
     if first is None:
-        return ["First failed: the log doesn't tell"]
+        return ["First to fail: the log doesn't say"]
     if not first.ranks:
-        return [f"First failed: none of them by itself ({first.reason})"]
-    head = "First failed" if first.sure else "Suspect"
+        return [f"First to fail: no single rank ({first.reason})"]
+    head = "First to fail" if first.sure else "Suspect"
     return [f"{head}: {listed(first.ranks)} ({first.reason})"]
 
 
@@ -83,7 +83,7 @@ def tell_unsure(found: list[Found]) -> list[str]:
 
 
 def tell_unknown(error: Line | None) -> list[str]:
-    lines = ["None of the known causes."]
+    lines = ["No known cause matches."]
     if error:
         lines += ["The first error in the log:", f"    {quote(error)}"]
     return [*lines, f'Read on: {PAGE}, "Find out which rank, and where"']

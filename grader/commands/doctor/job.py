@@ -1,11 +1,11 @@
-"""Why do the nodes of a job not meet? What ``workshop doctor --job`` finds.
+"""Why do the nodes of a job not connect? What ``workshop doctor --job`` finds.
 
 It looks from every node of the allocation, because what is wrong differs between
 them: a name that means something else there, an interface that another node has not.
 Inside a Slurm or PBS job it starts itself on all nodes, by srun or pbsdsh. By hand, it
 is started on each node, with the options that torchrun gets there.
 
-The nodes leave what they see in a folder that all of them share; then whoever was
+The nodes leave what they see in a folder that all of them share; then the one that was
 started first judges. Nothing here imports torch: it must answer within seconds.
 """
 
@@ -34,7 +34,7 @@ def place_from(endpoint: str, rdzv_id: str, nnodes: int) -> Place:
     """What the options say, else the environment as torchrun and ranks read it.
 
     Raises:
-        UserError: no meeting place is named, or the port is none.
+        UserError: no endpoint is given, or its port is not a port.
     """
     environ = os.environ
     if not endpoint:
@@ -45,8 +45,8 @@ def place_from(endpoint: str, rdzv_id: str, nnodes: int) -> Place:
             )
     if not endpoint:
         raise UserError(
-            "doctor --job: where do the nodes meet? Give --rdzv-endpoint HOST:PORT as "
-            "torchrun gets it, or set MASTER_ADDR and MASTER_PORT"
+            "doctor --job: no endpoint: give --rdzv-endpoint HOST:PORT as you give it "
+            "to torchrun, or set MASTER_ADDR and MASTER_PORT"
         )
     place = Place(endpoint, rdzv_id or environ.get("PET_RDZV_ID", ""), nnodes)
     if not place.host or not 1 <= place.port <= 65535 or re.search(r"\s", endpoint):
@@ -60,7 +60,7 @@ def examine(place: Place) -> tuple[list[str], list[str]]:
     """(findings, names of the nodes that answered), from all nodes of the job.
 
     Raises:
-        UserError: nobody says how many nodes there are.
+        UserError: the number of nodes is not given.
     """
     environ = os.environ
     in_step = environ.get("SLURM_STEP_ID", "4294967290") != "4294967290"

@@ -35,7 +35,7 @@ def _told(reports: list[Report]) -> list[str]:
     findings = []
     for what, get, cure in (
         (
-            "meeting place",
+            "endpoint",
             lambda place: place.endpoint,
             "one host for all, found once, before the nodes are started",
         ),
@@ -49,7 +49,7 @@ def _told(reports: list[Report]) -> list[str]:
 
 
 def _place(reports: list[Report], nnodes: int) -> list[str]:
-    """Is the meeting place one node, and can all others reach its port?"""
+    """Is the endpoint on one node, and can all others reach its port?"""
     findings, unknown, loop = [], [], []
     for report in reports:
         there = report.addresses.get(report.place.host, [])
@@ -59,14 +59,14 @@ def _place(reports: list[Report], nnodes: int) -> list[str]:
             loop.append(report)
     for report in unknown:
         findings.append(
-            f"{report.host} does not know the host {report.place.host!r} of the "
-            "meeting place: give the address of the first node instead of its name"
+            f"{report.host} can't resolve the endpoint's host {report.place.host!r}: "
+            "give the first node's address instead of its name"
         )
     if loop:
         names = _by_value({report.host: report.place.host for report in loop})
         findings.append(
-            f"the meeting place is the node itself ({names}): every node waits alone; "
-            "name the first node as the others know it"
+            f"the endpoint is the node itself ({names}), so each node waits alone: use "
+            "a name of the first node that the others can resolve"
         )
     usable = [report for report in reports if report not in unknown + loop]
     if usable and not any(report.owns for report in usable):
@@ -92,8 +92,8 @@ def _port(report: Report) -> list[str]:
         "silent": f"{report.host} gets no answer from {where}: a firewall is between, "
         "or the address belongs to a network that this node cannot use; try another "
         "port, or the first node's name on another interface",
-        "unreachable": f"{report.host} has no way to {where}: use an address in a "
-        "network that all nodes are on",
+        "unreachable": f"{report.host} has no route to {where}: use an address in a "
+        "network that all nodes share",
     }
     return [said[report.port]] if report.port in said else []
 
@@ -105,7 +105,7 @@ def _names(reports: list[Report]) -> list[str]:
         for name, addresses in report.addresses.items():
             if not addresses and name != report.place.host:
                 findings.append(
-                    f"{report.host} does not know the host {name}: torchrun tells "
+                    f"{report.host} can't resolve the host {name}: torchrun gives "
                     "ranks the name of the first node; add it to DNS or /etc/hosts, or "
                     "start torchrun with --local-addr=ADDRESS"
                 )
@@ -113,8 +113,8 @@ def _names(reports: list[Report]) -> list[str]:
         own = report.addresses.get(report.host, [])
         if own and all(map(is_loopback, own)) and not chosen and len(reports) > 1:
             findings.append(
-                f"{report.host} takes its own name for {own[0]}, where no other node "
-                "reaches it, and gloo listens there: set GLOO_SOCKET_IFNAME"
+                f"{report.host} resolves its own name to {own[0]}, which no other node "
+                "can reach, and gloo listens there: set GLOO_SOCKET_IFNAME"
             )
     return findings
 

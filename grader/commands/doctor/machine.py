@@ -178,7 +178,7 @@ def _gloo() -> list[Check]:
             "set GLOO_SOCKET_IFNAME=lo, and see that this machine's own name is in "
             "/etc/hosts"
         )
-        return [Check("gloo", False, f"two ranks cannot meet: {answer}", cure, True)]
+        return [Check("gloo", False, f"two ranks can't connect: {answer}", cure, True)]
     return [Check("gloo", True, "two ranks added their numbers", required=True)]
 
 
@@ -242,7 +242,7 @@ def _practice_cluster() -> list[Check]:
 def _pbs() -> list[Check]:
     qsub = shutil.which("qsub")
     if not qsub:
-        return [Check("PBS", None, "no qsub on PATH; clusters bring it")]
+        return [Check("PBS", None, "no qsub on PATH; only PBS clusters have it")]
     if not shutil.which("pbsdsh"):
         return [Check("PBS", None, "qsub is there, pbsdsh is not: another scheduler?")]
     return [tool("PBS", [qsub, "--version"])]
@@ -276,7 +276,7 @@ def _machine() -> list[Check]:
     cores = cores or os.cpu_count() or 1
     check = [Check("cores", True, f"{cores} usable")]
     if cores < 2:
-        cure = "four ranks will share one core: right, only slower"
+        cure = "four ranks will share one core: checks are correct, only slower"
         check = [Check("cores", None, "1 usable", cure)]
     gigabytes = _memory_gb()
     if gigabytes is None:

@@ -26,7 +26,7 @@ OWN = ("CUDA_VISIBLE_DEVICES",)
 
 @dataclass(frozen=True)
 class Place:
-    """Where the nodes were told to meet. ``endpoint`` is HOST or HOST:PORT."""
+    """Where the nodes connect, as each got it. ``endpoint`` is HOST or HOST:PORT."""
 
     endpoint: str
     rdzv_id: str = ""
@@ -50,7 +50,7 @@ class Report:
     """What one node sees.
 
     ``addresses``: of each name that was looked up, [] if it is unknown there.
-    ``port``: what came of the port of the meeting place, see :func:`try_port`.
+    ``port``: what was found at the port of the endpoint, see :func:`try_port`.
     """
 
     host: str

@@ -1,4 +1,4 @@
-"""The files that the results are written to, again and again while grading goes on."""
+"""The files that the results are written to, again and again during grading."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ class Pool:
             self.done.put(None)
 
     def _grade(self, engine: Engine, cell: Cell, folder: Path) -> None:
-        """Fills in the cell; whatever goes wrong is told in it."""
+        """Fills in the cell; the cell says whatever goes wrong."""
         started = time.monotonic()
         try:
             folder.mkdir(exist_ok=True)

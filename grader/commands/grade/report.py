@@ -129,7 +129,7 @@ def _matrix(book: Gradebook) -> Iterable[str]:
 
 def _left_out(hidden: int) -> str:
     exercises = counted(hidden, "exercise")
-    return f"Nobody has begun the other {exercises}." if hidden else ""
+    return f"No one has started the other {exercises}." if hidden else ""
 
 
 def _row(row: Row, numbers: list[int]) -> str:

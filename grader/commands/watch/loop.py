@@ -1,4 +1,4 @@
-"""``workshop watch``: check again on every save, go on when one is right.
+"""``workshop watch``: check again on every save, move on when one is right.
 
 Three threads feed one queue of events: the files (watchfiles), the keys, and the
 worker that runs the checks. The main thread alone decides and draws. What is
@@ -216,7 +216,7 @@ class Watch:
                 self.screen.next(None)
                 self.leaving = True
             elif following == self.exercise:
-                self.screen.say("This is the last one that is not right.")
+                self.screen.say("This is the only exercise that isn't right yet.")
             else:
                 self.turn_to(following)
         elif key == "c":
@@ -239,8 +239,8 @@ class Watch:
     def _show_missing(self) -> None:
         self._headline()
         self.screen.say(
-            f"{self.exercise.file} is gone: save it again, or "
-            f"`workshop reset {self.exercise.name}` brings it back"
+            f"{self.exercise.file} is gone: save it again, or restore it with "
+            f"`workshop reset {self.exercise.name}`"
         )
         self._foot()
 

@@ -68,19 +68,20 @@ IN_DIFFERENCES: Table = {
         "another_order",
     ),
     "own_root": Classic(
-        "each rank names another root (src or dst): it must be the same number on "
-        "all ranks",
+        "the ranks pass different roots (src or dst): it must be the same on all ranks",
         DEADLOCKS,
         _differ_in("root"),
     ),
     "dtype_differs": Classic(
-        "the ranks pass different dtypes; gloo reads the bytes as they come",
+        "the ranks pass different dtypes; gloo copies the bytes without converting "
+        "them",
         COLLECTIVES,
         _differ_in("dtypes"),
         "mixed_dtypes",
     ),
     "shape_differs": Classic(
-        "the ranks pass different shapes, as the last, smaller batch does",
+        "the ranks pass different shapes, for example because the last batch is "
+        "smaller",
         COLLECTIVES,
         _differ_in("shapes"),
         "unequal_shapes",
@@ -131,7 +132,7 @@ IN_CALLS: Table = {
     ),
     "only_the_root": Classic(
         "only one rank holds the result: `reduce` and `gather` give it to the root "
-        "alone, and `reduce` leaves rubbish in the tensors of the others",
+        "alone, and `reduce` leaves meaningless values in the other ranks' tensors",
         COLLECTIVES,
         _root_alone_is_right,
     ),

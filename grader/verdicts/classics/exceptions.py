@@ -21,8 +21,7 @@ IN_EXCEPTIONS: Table = {
         ),
     ),
     "group_rank": Classic(
-        "a rank within the group was given where the global rank is meant, or the "
-        "reverse",
+        "a group rank was passed where a global rank is expected, or vice versa",
         COLLECTIVES,
         lambda kind, text, line: "is not part of group" in text,
     ),

@@ -131,19 +131,19 @@ IN_MESSAGES: Table = {
         lambda m: m.match and all("wait(" in line for line in m.waiting),
     ),
     "tags_differ": Classic(
-        "sender and receiver use different tags, so they never meet",
+        "sender and receiver use different tags, so the message never matches",
         DEADLOCKS,
         lambda m: not m.match and m.match_without_tags,
     ),
     "all_send": Classic(
-        "every rank sends first and nobody receives: `send` waits until its "
+        "every rank sends first and none receives: `send` blocks until its "
         "partner receives, even for a few bytes",
         DEADLOCKS,
         _all_send,
         "send_send",
     ),
     "all_receive": Classic(
-        "every rank receives first and nobody has sent yet",
+        "every rank receives first, and none has sent yet",
         DEADLOCKS,
         lambda m: not m.match and not m.sent,
     ),
@@ -155,8 +155,8 @@ IN_MESSAGES: Table = {
         lambda m: m.circle,
     ),
     "partner_missing": Classic(
-        "a send or receive whose partner never comes: wrong neighbor, or one "
-        "message more than is taken",
+        "a send or receive without a matching call: the wrong neighbor, or one "
+        "message too many",
         DEADLOCKS,
         lambda m: True,
     ),

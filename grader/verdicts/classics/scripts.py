@@ -8,7 +8,7 @@ from grader.verdicts.classics.classic import Classic, Table, first_seen
 
 DIRECTIVE = re.compile(r"#(SBATCH|PBS)\s+-")
 WITH_A_SPACE = re.compile(r"^#\s+(SBATCH|PBS)\s+-", re.MULTILINE)
-LOST_FOLDER = re.compile(r"cd: \S+: No such file|was not told --nnodes")
+LOST_FOLDER = re.compile(r"cd: \S+: No such file|didn't get --nnodes")
 INNER_SHELL = re.compile(r"\bbash\s+(-l\s+)?-l?c\b")
 
 
@@ -32,12 +32,12 @@ def _argument_0(script: str, problem: str) -> bool:
 # seen(script, problem): what the learner wrote, and the sentences of the check
 IN_SCRIPTS: Table = {
     "directive_below": Classic(
-        "an #SBATCH or #PBS line below the first command is a mere comment: the "
-        "scheduler stops reading there",
+        "an #SBATCH or #PBS line below the first command is only a comment: the "
+        "scheduler has stopped reading",
         seen=_below_a_command,
     ),
     "directive_space": Classic(
-        "`# SBATCH` or `# PBS`, with a space, is a mere comment: write `#SBATCH`",
+        "`# SBATCH` or `# PBS`, with a space, is only a comment: write `#SBATCH`",
         seen=lambda script, problem: WITH_A_SPACE.search(script),
     ),
     "expanded_here": Classic(

@@ -99,7 +99,7 @@ def hang(seen: Evidence) -> Finding | None:
     if seen.left:
         return None  # the others wait for a rank that left: told there
     difference, suspicion = _first_difference(seen)
-    lines = ["deadlock, no rank can go on"]
+    lines = ["deadlock, no rank can continue"]
     lines += [seen.state_line(rank) for rank in seen.ranks] + difference
     where = {rank.number: rank.stuck for rank in blocked}
     rows = {rank.number: rank.calls for rank in seen.ranks}
@@ -154,7 +154,7 @@ def left_early(seen: Evidence) -> Finding | None:
     numbers = [rank.number for rank in seen.left]
     lines = [f"{ranks_text(numbers)} left before the check was done, by {how}"]
     lines += seen.at(place)
-    lines.append("a rank that says nothing has never passed")
+    lines.append("a rank that reports nothing counts as failed")
     return Finding(Kind.LEFT_EARLY, lines + seen.others(numbers))
 
 

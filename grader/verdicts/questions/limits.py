@@ -44,7 +44,7 @@ def too_large_a_file(seen: Evidence) -> Finding | None:
 
 
 def endless(seen: Evidence) -> Finding | None:
-    """After the question for a hang: some rank computes for ever."""
+    """After the question for a hang: some rank computes forever."""
     running = [rank for rank in seen.unended if not rank.stuck.get("in_comm")]
     if seen.why != "deadline" or not running:
         return None

@@ -59,8 +59,7 @@ def looks_at_its_callers(seen: Evidence) -> Finding | None:
     for rank in seen.ranks:
         if peeked := rank.report.get("peeked"):
             lines = [
-                f"your code looks at variables of the code that calls it, by "
-                f"{peeked[0]['what']}",
+                f"your code reads its caller's variables through {peeked[0]['what']}",
                 *seen.at({"line": peeked[0]["line"]}),
                 "an answer uses its arguments and what other ranks send",
             ]

@@ -21,7 +21,7 @@ class Blocks(Dataset):
 
 
 def prepare(path: Path, tokens: int) -> None:
-    """Write a new file, then rename it: whoever mapped the old one keeps that."""
+    """Write a new file, then rename it: a mapping of the old one stays."""
     new = path.with_suffix(".new")
     new.write_bytes(bytes(4 * tokens))
     new.replace(path)

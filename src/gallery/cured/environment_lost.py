@@ -1,4 +1,4 @@
-"""A rank is started in a shell that is told the four variables, as by ssh."""
+"""A rank is started in a shell that gets the four variables, as by ssh."""
 
 import os
 import subprocess

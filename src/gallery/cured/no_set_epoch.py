@@ -1,4 +1,4 @@
-"""A sampler that is told the epoch draws other samples in each one."""
+"""A sampler that knows the epoch draws other samples in each one."""
 
 import torch
 from torch.utils.data import DataLoader, TensorDataset

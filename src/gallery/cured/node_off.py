@@ -1,4 +1,4 @@
-"""A node loses its power, and torchrun goes on with the nodes that are left."""
+"""A node loses its power, and torchrun continues with the nodes that are left."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""Rank 1 skips a layer, so DDP is told to look for what has no gradient."""
+"""Rank 1 skips a layer, and DDP has to look for what has no gradient."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""One node's cable carries only 100 Mbit/s, so gradients travel as bfloat16."""
+"""One node's cable carries only 100 Mbit/s, so gradients are sent as bfloat16."""
 
 import subprocess
 import time

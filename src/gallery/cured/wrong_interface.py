@@ -1,4 +1,4 @@
-"""gloo is told to use a network interface that this node has."""
+"""gloo has to use a network interface that this node has."""
 
 import os
 from datetime import timedelta

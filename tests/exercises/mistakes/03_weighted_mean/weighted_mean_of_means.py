@@ -1,5 +1,5 @@
 # wrong value: NaN | without values
-# right but for a rank without values, whose mean is NaN, and NaN times 0 is NaN
+# right except for a rank without values, whose mean is NaN, and NaN times 0 is NaN
 count = values.new_tensor(len(values))
 totals = torch.stack([values.mean() * count, count])
 dist.all_reduce(totals)

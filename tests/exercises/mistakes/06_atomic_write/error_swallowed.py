@@ -1,4 +1,4 @@
-# wrong value: returned as if all were well | full
+# wrong value: returned as if nothing had gone wrong | full
 temporary = path.with_name(path.name + ".tmp")
 try:
     with open(temporary, "wb") as file:

@@ -1,4 +1,4 @@
-# wrong way: after the rename nothing
+# wrong way: was not synced after the rename
 temporary = path.with_name(path.name + ".tmp")
 try:
     with open(temporary, "wb") as file:

@@ -1,4 +1,4 @@
-# wrong way: brought 0 of | must come after
+# wrong way: flushed 0 of | must come after
 temporary = path.with_name(path.name + ".tmp")
 try:
     with open(temporary, "wb") as file:

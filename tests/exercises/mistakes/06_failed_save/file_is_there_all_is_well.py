@@ -1,4 +1,4 @@
-# wrong value: what this rank is told of a save that failed | whatever file is there
+# wrong value: the message on this rank after a failed save | whatever file is there
 why = ""
 if dist.get_rank() == 0:
     try:

@@ -1,4 +1,4 @@
-# wrong value: what this rank is told of a save that failed
+# wrong value: the message on this rank after a failed save
 if dist.get_rank() == 0:
     try:
         write(snapshot, path)

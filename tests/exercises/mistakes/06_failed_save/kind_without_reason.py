@@ -1,4 +1,4 @@
-# wrong value: what this rank is told of a save that failed | must contain the reason
+# wrong value: the message on this rank after a failed save | must contain the reason
 why = [None]
 if dist.get_rank() == 0:
     try:

@@ -1,4 +1,4 @@
-# wrong value: what this rank is told of a save that failed | must contain the reason
+# wrong value: the message on this rank after a failed save | must contain the reason
 import torch
 
 text = torch.zeros(100, dtype=torch.uint8)

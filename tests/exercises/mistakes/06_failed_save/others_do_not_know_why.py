@@ -1,4 +1,4 @@
-# wrong value: what this rank is told of a save that failed | ranks 1 and 2
+# wrong value: the message on this rank after a failed save | ranks 1 and 2
 import torch
 
 failed = torch.zeros(1)

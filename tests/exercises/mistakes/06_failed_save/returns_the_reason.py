@@ -1,4 +1,4 @@
-# wrong value: what this rank is told of a save that failed is ''
+# wrong value: the message on this rank after a failed save is ''
 why = [None]
 if dist.get_rank() == 0:
     try:

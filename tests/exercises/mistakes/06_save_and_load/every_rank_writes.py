@@ -1,4 +1,4 @@
-# wrong value: ranks [0, 1, 2] wrote | over each other
+# wrong value: ranks [0, 1, 2] all wrote the same file
 # [answer 1]
 snapshot = {
     "model": ddp_model.module.state_dict(),

@@ -1,4 +1,4 @@
-# wrong value: ranks [0, 2] wrote
+# wrong value: ranks [0, 2] all wrote
 # [answer 1]
 import os
 

@@ -1,4 +1,4 @@
-# wrong value: torchrun has named one
+# wrong value: torchrun has set one already
 # [answer 1]
 dist.init_process_group(
     "gloo",

@@ -1,4 +1,4 @@
-# wrong value: goes on after the first kill
+# wrong value: resumes after the first kill
 # [answer 2]
 for step in range(steps_run, total_steps):
     x, y = data(step)

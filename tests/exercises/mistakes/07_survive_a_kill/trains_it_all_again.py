@@ -1,4 +1,4 @@
-# wrong value: goes on after the first kill | is 0, expected 3
+# wrong value: resumes after the first kill | is 0, expected 3
 # [answer 2]
 for step in range(total_steps):
     x, y = data(step)

@@ -1,4 +1,4 @@
-# wrong value: get each other's gradients | look at rank 2
+# wrong value: mixed-up micro-batches | look at rank 2
 # [answer 2]
 pairs = list(zip(images.chunk(micro_batches), labels.chunk(micro_batches)))
 held = [stage.forward(part) for part, _ in pairs]

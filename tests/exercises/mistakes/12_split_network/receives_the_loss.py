@@ -1,4 +1,4 @@
-# wrong value: activations' sum | give backward() what came
+# wrong value: activations' sum | pass backward() the gradient received
 # [answer 1]
 activations = layers(images)
 dist.send(activations.detach(), dst=other)

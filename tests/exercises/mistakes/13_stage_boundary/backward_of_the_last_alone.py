@@ -1,4 +1,4 @@
-# hang: rank 2 | whose partner never comes
+# hang: rank 2 | without a matching call
 # [answer 2]
 if rank == world_size - 1:
     loss.backward()

@@ -1,4 +1,4 @@
-# wrong value: the gradient of weight | times too big: added up
+# wrong value: the gradient of weight | times too big: summed over ranks
 # [answer 2]
 total = gradient.clone(memory_format=torch.contiguous_format)
 dist.all_reduce(total)

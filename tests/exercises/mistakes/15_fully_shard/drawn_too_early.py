@@ -1,4 +1,4 @@
-# wrong value: drawn while there was no memory for them
+# wrong value: drawn while the parameters had no memory
 # [answer 2]
 with torch.device("meta"):
     model = make_model()

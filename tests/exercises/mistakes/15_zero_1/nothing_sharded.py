@@ -1,4 +1,4 @@
-# wrong value: self.shard has shape | nothing is saved
+# wrong value: self.shard has shape | saves memory only
 # [answer 1]
 self.shard = nn.Parameter(whole.clone())
 # [answer 2]

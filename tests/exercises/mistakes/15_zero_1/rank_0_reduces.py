@@ -1,4 +1,4 @@
-# wrong value: reduce gives its sum to one rank alone
+# wrong value: reduce gives its sum to one rank only
 # [answer 2]
 whole /= dist.get_world_size()
 dist.reduce(whole, dst=0)

@@ -1,4 +1,4 @@
-# wrong way: a file was opened of which nothing is needed
+# wrong way: your code read a file that it doesn't need
 # [answer 3]
 for rank, theirs in saved.items():
     starts = [max(a, c) for (a, _), (c, _) in zip(mine, theirs)]

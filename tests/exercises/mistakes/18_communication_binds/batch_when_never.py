@@ -1,4 +1,4 @@
-# wrong value: but everything is hidden
+# wrong value: but communication never binds here
 # [answer 3]
 ranks = 1
 while ranks <= batch:

@@ -1,0 +1,104 @@
+"""Phrases that no engineer would say, kept out of everything that learners read."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from tests.docs.pages import ROOT, sources
+
+BETTER = {
+    r"for ever": "forever",
+    r"anew": "again, from scratch",
+    r"a training(?! (?:run|step|loop|program|script|set|job|image|mode)s?\b)": (
+        "training, a training run"
+    ),
+    r"nobody|whoever": "no rank, the one who",
+    r"in vain": "until it timed out",
+    r"brings? (?:it|them) back": "restores",
+    r"as it came": "unchanged",
+    r"(?:is|are|was|were|been) (?:not )?told": "gets, doesn't get",
+    r"shall": "must",
+    r"(?<!all )but for": "except for",
+    r"(?:go|goes|going|gone|went) on": "continue, resume",
+    r"difference to": "diff against",
+    r"travels?|traveled": "is sent",
+    r"mere": "only",
+    r"rubbish": "meaningless values",
+}
+CATALOGS = ("exercises/catalog.toml", "src/gallery/catalog.toml")  # hints, cures
+IDIOMS = {re.compile(rf"\b(?:{words})\b"): say for words, say in BETTER.items()}
+
+
+def strings(text: str) -> Iterator[str]:
+    """The strings of a program, docstrings among them."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+def docstrings(text: str) -> Iterator[str]:
+    with_one = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, with_one):
+            yield ast.get_docstring(node) or ""
+
+
+def comments(text: str) -> Iterator[str]:
+    yield " ".join(re.findall(r"^ *# (.*)$", text, re.M))
+
+
+def read_by_learners() -> Iterator[tuple[str, str]]:
+    """(where, a text) of everything that is checked."""
+    names = ("README.md", "CONTRIBUTING.md", *CATALOGS)
+    for page in [*sources(), *(ROOT / name for name in names)]:
+        yield page.relative_to(ROOT).as_posix(), page.read_text(encoding="utf-8")
+    for pattern, find in (
+        ("exercises/*.py", docstrings),
+        ("exercises/*.sbatch", comments),
+        ("exercises/*.pbs", comments),
+        ("job_scripts/*.sbatch", comments),
+        ("job_scripts/*.pbs", comments),
+        ("exercises/*.yaml", comments),
+        ("tests/exercises/test_*.py", strings),
+        ("grader/**/*.py", strings),
+        ("src/*.py", strings),
+        ("src/gallery/**/*.py", docstrings),
+        ("src/common/*.py", strings),
+        ("tools/*.py", strings),
+    ):
+        for path in sorted(ROOT.glob(pattern)):
+            text = path.read_text(encoding="utf-8")
+            for found in find(text):
+                yield path.relative_to(ROOT).as_posix(), found
+
+
+def idioms(text: str) -> list[tuple[str, str]]:
+    """(what is said, what to say) for each idiom of a text."""
+    line = " ".join(text.lower().split())
+    pairs = IDIOMS.items()
+    return [(hit[0], say) for idiom, say in pairs for hit in idiom.finditer(line)]
+
+
+def test_nothing_that_learners_read_has_an_idiom_of_the_list():
+    found = [
+        f"{where}: {said!r}: say {better!r}"
+        for where, text in read_by_learners()
+        for said, better in idioms(text)
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_the_list_finds_what_it_should():
+    wrong = "Nobody is\nnot told: a training goes on for ever, but for rank 0."
+    assert sorted(said for said, _ in idioms(wrong)) == [
+        "a training",
+        "but for",
+        "for ever",
+        "goes on",
+        "is not told",
+        "nobody",
+    ]
+    right = "A training run stalled for everyone; all but four ranks continue forever."
+    assert not idioms(right)
