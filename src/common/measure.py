@@ -19,7 +19,7 @@ from torch.distributed.tensor import DTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 
-def local_tensor(tensor: torch.Tensor) -> torch.Tensor:
+def _local_tensor(tensor: torch.Tensor) -> torch.Tensor:
     """The part of a tensor that is on this rank: of a ``DTensor``, its shard."""
     return tensor.to_local() if isinstance(tensor, DTensor) else tensor
 
@@ -27,12 +27,12 @@ def local_tensor(tensor: torch.Tensor) -> torch.Tensor:
 def bytes_of(tensors: Iterable[torch.Tensor | None]) -> int:
     """Bytes of these tensors on this rank; a tensor that occurs twice counts once."""
     own = {id(tensor): tensor for tensor in tensors if tensor is not None}
-    return sum(local_tensor(tensor).nbytes for tensor in own.values())
+    return sum(_local_tensor(tensor).nbytes for tensor in own.values())
 
 
 def storage_bytes(tensors: Iterable[torch.Tensor]) -> int:
     """Bytes of memory behind these tensors: 0 for freed ones, shared memory once."""
-    storages = (local_tensor(tensor).untyped_storage() for tensor in tensors)
+    storages = (_local_tensor(tensor).untyped_storage() for tensor in tensors)
     return sum({storage._cdata: storage.nbytes() for storage in storages}.values())
 
 
@@ -64,7 +64,7 @@ class Activations(torch.autograd.graph.saved_tensors_hooks):
         return self
 
     def _keep(self, tensor: torch.Tensor) -> _Kept:
-        storage = local_tensor(tensor).untyped_storage()
+        storage = _local_tensor(tensor).untyped_storage()
         place = storage.data_ptr()
         kept = _Kept(tensor)
         if tensor.numel() == 0 or place in self._parameters():
@@ -84,7 +84,7 @@ class Activations(torch.autograd.graph.saved_tensors_hooks):
     def _parameters(self) -> set[int]:
         model = self._model()
         owned = model.parameters() if model is not None else ()
-        return {local_tensor(tensor).untyped_storage().data_ptr() for tensor in owned}
+        return {_local_tensor(tensor).untyped_storage().data_ptr() for tensor in owned}
 
 
 @dataclass(eq=False)
@@ -127,7 +127,7 @@ class UnshardedBytes(PeakBytes):
         elif name == "fsdp::split_with_sizes_copy":
             gathered = kwargs["out"]
         for tensor in gathered:
-            storage = local_tensor(tensor).untyped_storage()
+            storage = _local_tensor(tensor).untyped_storage()
             self._storages[storage._cdata] = weakref.ref(storage)
         return super().__torch_dispatch__(func, types, args, kwargs)
 

@@ -14,6 +14,10 @@ SRC = Path(__file__).resolve().parents[2] / "src"
 SCRIPTS = SRC.parent / "docs" / "_static" / "js"
 PROGRAMS = sorted(SRC.glob("*.py"))
 MODULES = sorted(path for path in (SRC / "common").glob("*.py") if path.stem[0] != "_")
+TESTS = sorted(SRC.parent.glob("tests/*/*.py"))
+PAGES = [*SRC.parent.glob("docs/**/*.rst"), *SRC.parent.glob("docs/**/*.inc")]
+USERS = [*SRC.rglob("*.py"), *SRC.parent.glob("docs/**/*.py")]
+USERS += SRC.parent.glob("tools/*.py")
 OWN_LINES, MODULE_LINES = 180, 250
 EARLY, LATE = (3, 600), (6, 1200)  # modules of common, lines: to lesson 11, and after
 # own lines, modules, lines; the capstone puts together what lessons 6 to 17 teach
@@ -31,30 +35,12 @@ NOT_YET = {
     "09_requeue.py": (153, 3, 724),
     "09_srun.py": (138, 3, 709),
 }
-# how many public names of a module fewer than two files of src use: may shrink
-NOT_YET_TWICE = {
-    "byte_gpt.py": 5,
-    "checkpoint.py": 7,
-    "cost.py": 1,
-    "formulas.py": 3,  # the types of its arguments, which JavaScript does not need
-    "full_state.py": 5,
-    "gallery.py": 2,  # the page's cards and the transcripts use them, too
-    "links.py": 1,
-    "manifest.py": 1,
-    "measure.py": 4,
-    "mesh.py": 3,
-    "model_parallel.py": 1,
-    "pipeline.py": 6,
-    "tensor_parallel.py": 13,
-    "trace.py": 1,
-    "zero.py": 5,
-}
 # modules of more than MODULE_LINES, with their lines: may shrink
 TOO_LONG: dict[str, int] = {}
 
 
 def imported(path):
-    """The modules of common that a file imports itself."""
+    """The modules of common that a file imports, or names the path of, itself."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module == "common":
@@ -62,6 +48,9 @@ def imported(path):
         elif isinstance(node, ast.ImportFrom) and node.module:
             package, _, module = node.module.partition(".")
             found |= {module} if package == "common" else set()
+        elif isinstance(node, ast.BinOp):  # Path(...) / "common" / "x.py"
+            path = re.search(r"/ 'common' / '(\w+)\.py'$", ast.unparse(node))
+            found |= {path[1]} if path else set()
     return found
 
 
@@ -94,26 +83,53 @@ def used_names(path):
             modules |= {alias.asname or alias.name: alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and str(node.module)[:7] == "common.":
             found |= {(node.module[7:], alias.name) for alias in node.names}
+        elif isinstance(node, ast.Assign):
+            modules |= {ast.unparse(node.targets[0]): by_import_module(node.value)}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            found |= {(modules.get(node.value.id), node.attr)}
+        if isinstance(node, ast.Attribute):
+            owner = ast.unparse(node.value)
+            module = modules.get(owner) or by_import_module(node.value)
+            found |= {(module, node.attr)}
     return found
 
 
-def in_pages(path):
+def by_import_module(node):
+    """The module x of ``importlib.import_module("common.x")``; None for the rest."""
+    call = re.fullmatch(
+        r"(importlib\.)?import_module\('common\.(\w+)'\)", ast.unparse(node)
+    )
+    return call and call[2]
+
+
+def in_scripts(path):
     """The words of each script of the site, if the module has its partner there."""
     partner = (SCRIPTS / f"{path.stem}.js").exists()
     scripts = SCRIPTS.glob("*.js") if partner else []
     return [set(re.findall(r"\w+", file.read_text("utf-8"))) for file in scripts]
 
 
+def on_pages(path):
+    """The names that each page shows, by ``:pyobject:`` or between two markers."""
+    text, found = path.read_text(encoding="utf-8"), []
+    listing = rf"literalinclude:: \S*/common/{path.stem}\.py\n((?: +:.*\n)*)"
+    for page in PAGES:
+        shown = re.findall(listing, page.read_text(encoding="utf-8"))
+        names = set(re.findall(r":pyobject: (\w+)", "".join(shown)))
+        for part in re.findall(r":start-after: \[start (\w+)\]", "".join(shown)):
+            part = text.partition(f"[start {part}]")[2].partition(f"[end {part}]")[0]
+            names |= set(re.findall(r"^(?:def|class) (\w+)", part, re.M))
+        found.append(names)
+    return found
+
+
 def used_once(path):
-    """The public names of a module that fewer than two files use, itself included."""
+    """The public names of a module with fewer than two users, itself included."""
     text = path.read_text(encoding="utf-8")
     own = [node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)]
-    uses = [used_names(file) for file in [*PROGRAMS, *MODULES] if file != path]
-    uses.append({(path.stem, name) for name in own})
-    uses += [{(path.stem, word) for word in words} for words in in_pages(path)]
+    uses = [used_names(file) for file in USERS if file != path]
+    uses.append(set().union(*(used_names(file) for file in TESTS)))
+    words = [set(own), *in_scripts(path), *on_pages(path)]
+    uses += [{(path.stem, word) for word in some} for some in words]
     names = public_names(path)
     return {n for n in names if sum((path.stem, n) in use for use in uses) < 2}
 
@@ -189,6 +205,10 @@ def test_program_imports_no_program():
             assert text not in names, f"{path.name} names the program {text}"
 
 
+def test_module_named_by_its_path_is_opened_too():
+    assert imported(SRC / "18_why_slow.py") == {"distributed", "step_watch"}
+
+
 def test_modules_import_no_circle():
     for path in MODULES:
         assert path.stem not in opened(path), f"common/{path.name} imports itself"
@@ -204,10 +224,12 @@ def test_module_is_short(path):
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.name)
 def test_public_names_are_used_twice(path):
-    """By two programs, or a program and a module: else it belongs to the one user."""
-    once = sorted(used_once(path))
-    most = NOT_YET_TWICE.get(path.name, 0)
-    assert len(once) <= most, f"{once}: give it to its user, or begin it with _"
+    """Else a name belongs to its one user, or begins with an underscore.
+
+    A user is the module itself, another file of src/, a script of docs/ or tools/, a
+    script of the site, or a page that shows the name. All tests together are one user.
+    """
+    assert used_once(path) == set(), "give it to its user, or begin it with _"
 
 
 def test_exceptions_are_of_files_that_exist():
