@@ -1,8 +1,8 @@
 """What one rank holds and what it sends, counted while a step runs.
 
 Everything is counted from tensors and from calls, so that it can be compared with a
-formula exactly; what the memory allocator adds is not included. Each private name of
-torch that the programs need is in this file.
+formula exactly; what the memory allocator adds is not included. Private names of
+torch that more than one program needs are in this file.
 """
 
 from __future__ import annotations
@@ -65,8 +65,7 @@ class Activations(torch.autograd.graph.saved_tensors_hooks):
 
     def _keep(self, tensor: torch.Tensor) -> _Kept:
         storage = _local_tensor(tensor).untyped_storage()
-        place = storage.data_ptr()
-        kept = _Kept(tensor)
+        place, kept = storage.data_ptr(), _Kept(tensor)
         if tensor.numel() == 0 or place in self._parameters():
             return kept
         if self._users.setdefault(place, 0) == 0:
@@ -174,6 +173,11 @@ class Sent:
         }[self.op]
 
 
+def group_named(name: str) -> dist.ProcessGroup:
+    """The process group of this name, which no public function finds (torch 2.13)."""
+    return dist.distributed_c10d._resolve_process_group(name)
+
+
 class Traffic(_Operations):
     """Records every call of this rank while it is active, also DDP's and FSDP's."""
 
@@ -192,10 +196,8 @@ class Traffic(_Operations):
         return func(*args, **kwargs)
 
     def _note(self, op: str, values: dict) -> None:
-        if "group_name" in values:
-            group = dist.distributed_c10d._resolve_process_group(values["group_name"])
-        else:
-            group = dist.ProcessGroup.unbox(values["process_group"])
+        name, unbox = values.get("group_name"), dist.ProcessGroup.unbox
+        group = group_named(name) if name else unbox(values["process_group"])
         given = ("input", "input_tensors", "input_tensor", "tensors", "tensor")
         sent = next(values[name] for name in given if name in values)
         size = bytes_of(_flat(sent))
