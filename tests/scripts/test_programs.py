@@ -18,7 +18,9 @@ TESTS = sorted(SRC.parent.glob("tests/*/*.py"))
 PAGES = [*SRC.parent.glob("docs/**/*.rst"), *SRC.parent.glob("docs/**/*.inc")]
 USERS = [*SRC.rglob("*.py"), *SRC.parent.glob("docs/**/*.py")]
 USERS += SRC.parent.glob("tools/*.py")
+STARTERS = sorted((SRC / "starter").glob("*.py"))
 OWN_LINES, MODULE_LINES = 180, 250
+STARTER_LINES = {"train_ddp.py": 250, "train_fsdp.py": 261}
 EARLY, LATE = (3, 600), (6, 1200)  # modules of common, lines: to lesson 11, and after
 # own lines, modules, lines; the capstone puts together what lessons 6 to 17 teach
 ONLY = {"07_elastic.py": (60, 0, 60), "20_capstone.py": (179, 6, 1249)}
@@ -172,7 +174,10 @@ def test_reader_of_a_program_opens_little(path):
     assert meets(found, most), f"{path.name} has {found}, at most {most}"
 
 
-@pytest.mark.parametrize("path", [*PROGRAMS, *MODULES], ids=lambda path: path.name)
+ALL = [*PROGRAMS, *MODULES, *STARTERS]
+
+
+@pytest.mark.parametrize("path", ALL, ids=lambda path: path.name)
 def test_group_on_accelerators_is_told_its_device(path):
     """Without device_id NCCL connects late, and barrier() guesses the device."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -183,7 +188,7 @@ def test_group_on_accelerators_is_told_its_device(path):
             assert on_cpu or "device_id" in given, f"{path.name}, line {node.lineno}"
 
 
-@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [*PROGRAMS, *STARTERS], ids=lambda path: path.name)
 def test_no_step_waits_for_the_device_or_sends_its_loss(path):
     """What only a log line needs is computed where that line is printed."""
     waits = {"item", "tolist", "cpu", "numpy", "synchronize", "float()", "int()"}
@@ -195,6 +200,36 @@ def test_no_step_waits_for_the_device_or_sends_its_loss(path):
                 assert last not in waits, f"{path.name}: {text} waits for the device"
                 sent = name.startswith("dist.") and "loss" in text
                 assert not sent, f"{path.name}: {text} in every step"
+
+
+def functions(path):
+    """Name -> text of each function of a file."""
+    body = ast.parse(path.read_text(encoding="utf-8")).body
+    return {n.name: ast.unparse(n) for n in body if isinstance(n, ast.FunctionDef)}
+
+
+def test_starters_are_short():
+    assert {path.name for path in STARTERS} == set(STARTER_LINES)
+    assert all(lines(path) <= STARTER_LINES[path.name] for path in STARTERS)
+
+
+def test_starters_share_what_is_not_of_ddp_or_fsdp():
+    ddp, fsdp = map(functions, STARTERS)
+    differ = {name for name in ddp.keys() & fsdp if ddp[name] != fsdp[name]}
+    assert differ == {"make_model", "loss_function", "train_step", "evaluate", "train"}
+    assert {"make_datasets", "join_ranks", "from_rank_0", "micro_batch"} < {*ddp, *fsdp}
+
+
+@pytest.mark.parametrize("path", STARTERS, ids=lambda path: path.name)
+def test_starter_copies_batches_from_pinned_memory_without_waiting(path):
+    text = path.read_text(encoding="utf-8")
+    calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
+    loaders = [c for c in map(ast.unparse, calls) if c.startswith("data.DataLoader(")]
+    assert len(loaders) == 2 and all(c.endswith(", **args.load)") for c in loaders)
+    assert '"pin_memory": torch.cuda.is_available()' in text
+    steps = [functions(path).get(name, "") for name in ("train_step", "mean_loss")]
+    copies = re.findall(r"\w+\.to\(.*?\)", "".join(steps))
+    assert copies and all("non_blocking=True" in copy for copy in copies)
 
 
 def test_program_imports_no_program():
