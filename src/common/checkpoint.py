@@ -183,11 +183,11 @@ class Checkpoints:
         """The steps that were run, if the checkpoint is one of this model."""
         training = {"steps_run": 0, **dict.fromkeys(self.sizes, 0)}
         _read({"training": training}, path)
-        for name, mine in self.sizes.items():
-            if training[name] != mine:
+        for name, own in self.sizes.items():
+            if training[name] != own:
                 raise BadInput(
                     f"{path} is of a model with --{name} {training[name]}, and this "
-                    f"one has {mine}: ask for the same or choose another --checkpoints"
+                    f"one has {own}: ask for the same or choose another --checkpoints"
                 )
         return training["steps_run"]
 

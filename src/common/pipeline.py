@@ -148,7 +148,7 @@ def bubble(orders: Sequence[Order]) -> Fraction:
     (Narayanan et al., 2021, section 2.2.1).
     """
     useful = sum(map(len, orders))
-    length = 1 + max(slot for mine in slots(orders) for slot in mine.values())
+    length = 1 + max(slot for done in slots(orders) for slot in done.values())
     return Fraction(len(orders) * length - useful, useful)
 
 
