@@ -36,7 +36,7 @@ def layer_parameters(layer: nn.Module) -> int:
     return 0
 
 
-def numbers_between(model: nn.Sequential) -> list[int]:
+def numel_between(model: nn.Sequential) -> list[int]:
     """Numbers for one image before the first layer, after it, ... after the last."""
     x = torch.empty(1, *IMAGE, device="meta")  # shapes only, nothing is computed
     counts = [x.numel()]
@@ -52,32 +52,32 @@ def saved_bytes(model: nn.Sequential, start: int, stop: int) -> int:
     A convolution, a pooling and a linear layer save their input, a ReLU its output.
     The pooling also saves where each maximum was. What two layers save counts once.
     """
-    between = numbers_between(model)
-    saved, places = set(), 0
+    between = numel_between(model)
+    saved, maxima = set(), 0
     for index in range(start, stop):
         if isinstance(model[index], nn.ReLU):
             saved.add(index + 1)
         elif isinstance(model[index], (nn.Conv2d, nn.MaxPool2d, nn.Linear)):
             saved.add(index)
         if isinstance(model[index], nn.MaxPool2d):
-            places += between[index + 1]
-    return FLOAT32 * sum(between[index] for index in saved) + INT64 * places
+            maxima += between[index + 1]
+    return FLOAT32 * sum(between[index] for index in saved) + INT64 * maxima
 
 
 def formulas(model: nn.Sequential, part: int, args: argparse.Namespace) -> dict:
     """What the device with part 0 or 1 holds and sends in a step."""
     start, stop = [(0, args.cut), (args.cut, len(model))][part]
-    numbers = sum(layer_parameters(layer) for layer in model[start:stop])
+    numel = sum(layer_parameters(layer) for layer in model[start:stop])
     activations = args.batch_size * saved_bytes(model, start, stop)
     if part == 1:  # the loss: logarithms of 10 chances, the label; one total weight
         activations += args.batch_size * (10 * FLOAT32 + INT64)
         activations += args.micro_batches * FLOAT32
     return {
-        "parameters": FLOAT32 * numbers,
-        "gradients": FLOAT32 * numbers,
-        "optimizer state": FLOAT32 * numbers,
+        "parameters": FLOAT32 * numel,
+        "gradients": FLOAT32 * numel,
+        "optimizer state": FLOAT32 * numel,
         "activations": activations,
-        "sent in a step": FLOAT32 * args.batch_size * numbers_between(model)[args.cut],
+        "sent in a step": FLOAT32 * args.batch_size * numel_between(model)[args.cut],
     }
 
 

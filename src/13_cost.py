@@ -56,14 +56,14 @@ def stage_activations(
     global batch of ``batch_size`` pieces, and the micro-batches are views of it.
     """
     tokens = live_pieces * sizes.context
-    numbers = blocks_in(sizes, span) * block_activations(sizes, tokens)
-    whole_numbers = 0
+    numel = blocks_in(sizes, span) * block_activations(sizes, tokens)
+    integers = 0
     if 0 in span:
-        whole_numbers += batch_size * sizes.context + live * sizes.context
+        integers += batch_size * sizes.context + live * sizes.context
     if sizes.blocks + 1 in span:
-        numbers += (2 * sizes.width + 2 + BYTES) * tokens + live
-        whole_numbers += batch_size * sizes.context
-    return FLOAT32 * numbers + 8 * whole_numbers
+        numel += (2 * sizes.width + 2 + BYTES) * tokens + live
+        integers += batch_size * sizes.context
+    return FLOAT32 * numel + 8 * integers
 
 
 def peak_activations(

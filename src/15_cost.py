@@ -59,8 +59,8 @@ def bytes_per_step(stage: int, world_size: int, numel: int, size: int) -> int:
 
 # [end zero]
 # [start fsdp]
-def shard_numbers(parameter: torch.Tensor) -> int:
-    """Numbers of one parameter's shard: dim 0 is cut, and rounded up to whole rows."""
+def shard_numel(parameter: torch.Tensor) -> int:
+    """Elements of one parameter's shard: dim 0 is cut, rounded up to whole rows."""
     rows, *rest = parameter.shape
     return -(-rows // dist.get_world_size()) * torch.Size(rest).numel()
 
@@ -70,11 +70,10 @@ def fsdp_formula(args: argparse.Namespace, batch_size: int) -> dict[str, int]:
     world_size, sizes = dist.get_world_size(), sizes_of(args)
     with torch.device("meta"):  # shapes only
         model = ByteGPT(sizes)
-    groups = [sum(map(shard_numbers, block.parameters())) for block in model.blocks]
-    whole = sum(map(shard_numbers, model.parameters()))
-    root, block = whole - sum(groups), groups[0]
+    groups = [sum(map(shard_numel, block.parameters())) for block in model.blocks]
+    whole = sum(map(shard_numel, model.parameters()))
+    root, block, count = whole - sum(groups), groups[0], len(groups)
     size = 2 if args.mixed_precision else FLOAT32  # of what is gathered
-    count = len(groups)
     if args.keep_whole:
         blocks, gathers = count + min(count, 2), root + sum(groups)
     else:

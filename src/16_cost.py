@@ -48,20 +48,20 @@ def whole_shapes(sizes: Sizes) -> list[Shape]:
 
 
 def shard_numel(shapes: list[Shape], data: int) -> int:
-    """Numbers that rank 0 keeps: the rows of each tensor are dealt out."""
+    """Elements that rank 0 keeps: the rows of each tensor are dealt out."""
     return sum(-(-rows // data) * math.prod(rest) for rows, *rest in shapes)
 
 
 def held(sizes: Sizes, grid, batch_size: int) -> dict[str, int]:
     """Bytes on rank 0, in float32; ``batch_size`` is the global one."""
     blocks = sizes.blocks * shard_numel(block_shapes(sizes, grid.tensor), grid.data)
-    numbers = blocks + shard_numel(whole_shapes(sizes), grid.data)
+    numel = blocks + shard_numel(whole_shapes(sizes), grid.data)
     pieces = batch_size // grid.batch_parts
     inside = 12 * sizes.width + sizes.heads  # of attention and MLP: cut
     at_the_ends = 4 * sizes.width + 4  # norms and what goes into them: whole
     saved = (at_the_ends + inside // grid.tensor) * pieces * sizes.context
     activations = FLOAT32 * sizes.blocks * saved + head_activations(sizes, pieces)
-    return model_states(numbers) | {"activations": activations}
+    return model_states(numel) | {"activations": activations}
 
 
 def sent(sizes: Sizes, grid, batch_size: int) -> dict[str, int]:

@@ -19,9 +19,9 @@ import torch.distributed as dist
 
 # not public, nor is there a public way (torch 2.13)
 from torch._C._distributed_c10d import _dump_fr_trace
-from torch.distributed.distributed_c10d import _resolve_process_group
 
 from common.distributed import BadInput, Parser, one_line_errors
+from common.measure import group_named
 
 os.environ.setdefault("TORCH_FR_BUFFER_SIZE", "2000")  # the last collectives kept
 
@@ -35,7 +35,7 @@ def write_record(path: Path) -> None:
         name: {
             "name": name,
             "desc": purpose,
-            "ranks": str(dist.get_process_group_ranks(_resolve_process_group(name))),
+            "ranks": str(dist.get_process_group_ranks(group_named(name))),
         }
         for name, purpose in groups
     }

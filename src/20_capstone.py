@@ -105,9 +105,9 @@ def run_steps(text, first: int, grid: Grid, model, optimizer, manifest, checkpoi
         own = (tokens.chunk(grid.data)[part].clone() for tokens in batch)
         loss = train_step(model, optimizer, *own)
         if step == first:
-            numbers = sum(parameter.numel() for parameter in model.parameters())
+            numel = sum(parameter.numel() for parameter in model.parameters())
             held = held_bytes(model, optimizer)  # every rank
-            manifest.add("memory", held=held, numbers=numbers, dtypes=[*dtypes])
+            manifest.add("memory", held=held, numbers=numel, dtypes=[*dtypes])
         # ranks of one tensor group have the same loss
         text.note(step, loss / dist.get_world_size())
         if step % RECORD_EVERY == 0 or step == args.steps - 1:

@@ -6,11 +6,13 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run"]
 STANDALONE = [*TORCHRUN, "--standalone"]
 FOREIGN = re.compile(
-    r"^(RANK|LOCAL_|WORLD_SIZE|GROUP_|MASTER_|SLURM_|OMPI_|PMI|MPI_|TORCH)|NCCL_|GLOO_"
+    r"^(RANK|LOCAL_|WORLD_SIZE|GROUP_|MASTER_|SLURM_|OMPI_|PMI|MPI_|PET_|TORCH)"
+    "|NCCL_|GLOO_"
 )
 LIMIT = 300  # seconds; each takes about 10 on an idle machine
 
@@ -47,6 +49,15 @@ def finish(process, limit=LIMIT):
 def run(folder, command, limit=LIMIT, **variables):
     """Run a command to its end."""
     return finish(start(folder, command, **variables), limit)
+
+
+def wait_until(happened, seconds=LIMIT, what="what a test waits for"):
+    """Wait for what another process does; returns what ``happened()`` did."""
+    end = time.monotonic() + seconds
+    while not (value := happened()):
+        assert time.monotonic() < end, f"after {seconds} s still not: {what}"
+        time.sleep(0.05)
+    return value
 
 
 def left_over(printed, lines):

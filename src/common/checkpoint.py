@@ -152,7 +152,7 @@ class Checkpoints:
     def _failed(self, path: Path, error: BaseException) -> None:
         """Report it now and at the end, and do not lose the run because of it."""
         self.not_saved = (
-            f"cannot write the checkpoint {path} ({reason(error)}): those before it "
+            f"cannot write the checkpoint {path} ({_reason(error)}): those before it "
             "are unharmed; free some space or choose another --checkpoints"
         )
         log(f"Continuing without a checkpoint: {self.not_saved}")
@@ -173,7 +173,7 @@ class Checkpoints:
         # Tensors of this grid's shapes, to be filled: each rank asks for its shards,
         # and reads from all files the pieces that lie in them.
         model, optimizer = get_state_dict(self.model, self.optimizer)
-        read({"model": model, "optimizer": optimizer}, path)
+        _read({"model": model, "optimizer": optimizer}, path)
         states = {"model_state_dict": model, "optim_state_dict": optimizer}
         set_state_dict(self.model, self.optimizer, **states)
         log(f"Resuming from {path} after {steps_run} steps")
@@ -182,17 +182,17 @@ class Checkpoints:
     def _check(self, path: Path) -> int:
         """The steps that were run, if the checkpoint is one of this model."""
         training = {"steps_run": 0, **dict.fromkeys(self.sizes, 0)}
-        read({"training": training}, path)
-        for name, mine in self.sizes.items():
-            if training[name] != mine:
+        _read({"training": training}, path)
+        for name, own in self.sizes.items():
+            if training[name] != own:
                 raise BadInput(
                     f"{path} is of a model with --{name} {training[name]}, and this "
-                    f"one has {mine}: ask for the same or choose another --checkpoints"
+                    f"one has {own}: ask for the same or choose another --checkpoints"
                 )
         return training["steps_run"]
 
 
-def read(state: dict, path: Path) -> None:
+def _read(state: dict, path: Path) -> None:
     """Fill the tensors of ``state`` in place from a checkpoint; every rank calls this.
 
     Raises:
@@ -212,12 +212,12 @@ def unreadable(path: Path, error: BaseException) -> str:
     others = [other for other in complete(path.parent).values() if other != path]
     before = f"resume from {others[-1].name}" if others else "start from scratch"
     return (
-        f"{path} is damaged or is no checkpoint of this program ({reason(error)}): "
+        f"{path} is damaged or is no checkpoint of this program ({_reason(error)}): "
         f"move it away to {before}"
     )
 
 
-def reason(error: BaseException) -> str:
+def _reason(error: BaseException) -> str:
     """The first line of what went wrong, on the first rank on which it did."""
     if isinstance(error, CheckpointException) and error.failures:
         error = next(iter(error.failures.values()))[0]

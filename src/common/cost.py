@@ -108,8 +108,8 @@ def head_activations(sizes: Sizes, batch_size: int) -> int:
     place, and the loss's total weight.
     """
     tokens = batch_size * sizes.context
-    numbers = (2 * sizes.width + 2 + BYTES) * tokens + 1
-    return FLOAT32 * numbers + 8 * (2 * tokens + sizes.context)
+    numel = (2 * sizes.width + 2 + BYTES) * tokens + 1
+    return FLOAT32 * numel + 8 * (2 * tokens + sizes.context)
 
 
 def activations(sizes: Sizes, batch_size: int) -> int:

@@ -37,10 +37,10 @@ def full_state_dict(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict:
     named = get_optimizer_state_dict(model, optimizer, options=options)
     if not is_rank_0():
         return {}
-    return {"model": state, "optimizer": by_number(named, list(state))}
+    return {"model": state, "optimizer": _by_number(named, list(state))}
 
 
-def by_number(named: dict, names: list[str]) -> dict:
+def _by_number(named: dict, names: list[str]) -> dict:
     """An optimizer's state by parameter names -> by numbers, as one process has it."""
     numbers = {name: number for number, name in enumerate(names)}
     return {
@@ -53,7 +53,7 @@ def by_number(named: dict, names: list[str]) -> dict:
 
 
 # [end save]
-def by_name(numbered: dict, names: list[str]) -> dict:
+def _by_name(numbered: dict, names: list[str]) -> dict:
     """The other way round."""
     return {
         "state": {names[number]: x for number, x in numbered["state"].items()},
@@ -74,7 +74,7 @@ def load_full_state_dict(
     state, named = {}, {}
     if is_rank_0():
         state = snapshot["model"]
-        named = by_name(snapshot["optimizer"], names)
+        named = _by_name(snapshot["optimizer"], names)
     # every rank, each tensor from rank 0
     set_model_state_dict(model, state, options=options)
     set_optimizer_state_dict(model, optimizer, named, options=options)

@@ -73,8 +73,8 @@ def make_gpt(args: argparse.Namespace, device: torch.device) -> ByteGPT:
     """The same model on every rank, from one seed; on ``meta`` if that is set."""
     torch.manual_seed(SEED)
     model = ByteGPT(sizes_of(args))
-    numbers = sum(parameter.numel() for parameter in model.parameters())
-    log(f"{numbers:,} parameters on {describe_world(device)}")
+    numel = sum(parameter.numel() for parameter in model.parameters())
+    log(f"{numel:,} parameters on {describe_world(device)}")
     return model if next(model.parameters()).is_meta else model.to(device)
 
 

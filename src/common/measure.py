@@ -1,8 +1,8 @@
 """What one rank holds and what it sends, counted while a step runs.
 
 Everything is counted from tensors and from calls, so that it can be compared with a
-formula exactly; what the memory allocator adds is not included. Each private name of
-torch that the programs need is in this file.
+formula exactly; what the memory allocator adds is not included. Private names of
+torch that more than one program needs are in this file.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from torch.distributed.tensor import DTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 
-def local_tensor(tensor: torch.Tensor) -> torch.Tensor:
+def _local_tensor(tensor: torch.Tensor) -> torch.Tensor:
     """The part of a tensor that is on this rank: of a ``DTensor``, its shard."""
     return tensor.to_local() if isinstance(tensor, DTensor) else tensor
 
@@ -27,12 +27,12 @@ def local_tensor(tensor: torch.Tensor) -> torch.Tensor:
 def bytes_of(tensors: Iterable[torch.Tensor | None]) -> int:
     """Bytes of these tensors on this rank; a tensor that occurs twice counts once."""
     own = {id(tensor): tensor for tensor in tensors if tensor is not None}
-    return sum(local_tensor(tensor).nbytes for tensor in own.values())
+    return sum(_local_tensor(tensor).nbytes for tensor in own.values())
 
 
 def storage_bytes(tensors: Iterable[torch.Tensor]) -> int:
     """Bytes of memory behind these tensors: 0 for freed ones, shared memory once."""
-    storages = (local_tensor(tensor).untyped_storage() for tensor in tensors)
+    storages = (_local_tensor(tensor).untyped_storage() for tensor in tensors)
     return sum({storage._cdata: storage.nbytes() for storage in storages}.values())
 
 
@@ -64,9 +64,8 @@ class Activations(torch.autograd.graph.saved_tensors_hooks):
         return self
 
     def _keep(self, tensor: torch.Tensor) -> _Kept:
-        storage = local_tensor(tensor).untyped_storage()
-        place = storage.data_ptr()
-        kept = _Kept(tensor)
+        storage = _local_tensor(tensor).untyped_storage()
+        place, kept = storage.data_ptr(), _Kept(tensor)
         if tensor.numel() == 0 or place in self._parameters():
             return kept
         if self._users.setdefault(place, 0) == 0:
@@ -84,7 +83,7 @@ class Activations(torch.autograd.graph.saved_tensors_hooks):
     def _parameters(self) -> set[int]:
         model = self._model()
         owned = model.parameters() if model is not None else ()
-        return {local_tensor(tensor).untyped_storage().data_ptr() for tensor in owned}
+        return {_local_tensor(tensor).untyped_storage().data_ptr() for tensor in owned}
 
 
 @dataclass(eq=False)
@@ -127,7 +126,7 @@ class UnshardedBytes(PeakBytes):
         elif name == "fsdp::split_with_sizes_copy":
             gathered = kwargs["out"]
         for tensor in gathered:
-            storage = local_tensor(tensor).untyped_storage()
+            storage = _local_tensor(tensor).untyped_storage()
             self._storages[storage._cdata] = weakref.ref(storage)
         return super().__torch_dispatch__(func, types, args, kwargs)
 
@@ -174,6 +173,11 @@ class Sent:
         }[self.op]
 
 
+def group_named(name: str) -> dist.ProcessGroup:
+    """The process group of this name, which no public function finds (torch 2.13)."""
+    return dist.distributed_c10d._resolve_process_group(name)
+
+
 class Traffic(_Operations):
     """Records every call of this rank while it is active, also DDP's and FSDP's."""
 
@@ -192,10 +196,8 @@ class Traffic(_Operations):
         return func(*args, **kwargs)
 
     def _note(self, op: str, values: dict) -> None:
-        if "group_name" in values:
-            group = dist.distributed_c10d._resolve_process_group(values["group_name"])
-        else:
-            group = dist.ProcessGroup.unbox(values["process_group"])
+        name, unbox = values.get("group_name"), dist.ProcessGroup.unbox
+        group = group_named(name) if name else unbox(values["process_group"])
         given = ("input", "input_tensors", "input_tensor", "tensors", "tensor")
         sent = next(values[name] for name in given if name in values)
         size = bytes_of(_flat(sent))

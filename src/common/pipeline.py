@@ -36,7 +36,7 @@ def add_pipeline_options(
 
 
 # [start cut]
-def work(layer: nn.Module) -> int:
+def _work(layer: nn.Module) -> int:
     """Multiplications for each byte in a layer; a table lookup takes none."""
     linear = (part for part in layer.modules() if isinstance(part, nn.Linear))
     return sum(part.weight.numel() for part in linear)
@@ -48,7 +48,7 @@ def cut(model: ByteGPT, stages: int) -> list[range]:
     Raises:
         BadInput: some stage would be empty.
     """
-    works = [work(layer) for layer in model.layers()]
+    works = [_work(layer) for layer in model.layers()]
     total = sum(works)
     # a layer goes to the stage whose share of the work contains its midpoint
     middles = [end - own / 2 for own, end in zip(works, accumulate(works), strict=True)]
@@ -120,7 +120,9 @@ def slots(orders: Sequence[Order]) -> list[dict[Action, int]]:
             for rank, order in enumerate(orders)
             if len(done[rank]) < len(order)
         }
-        ready = {r: action for r, action in waiting.items() if can_run(action, r, done)}
+        ready = {
+            r: action for r, action in waiting.items() if _can_run(action, r, done)
+        }
         if not waiting:
             return done
         if not ready:
@@ -131,7 +133,7 @@ def slots(orders: Sequence[Order]) -> list[dict[Action, int]]:
     raise AssertionError("count() never ends")
 
 
-def can_run(action: Action, rank: int, done: Sequence[dict[Action, int]]) -> bool:
+def _can_run(action: Action, rank: int, done: Sequence[dict[Action, int]]) -> bool:
     """Whether everything that ``action`` needs on ``rank`` is done."""
     if action.what == "forward":
         return rank == 0 or action in done[rank - 1]
@@ -146,7 +148,7 @@ def bubble(orders: Sequence[Order]) -> Fraction:
     (Narayanan et al., 2021, section 2.2.1).
     """
     useful = sum(map(len, orders))
-    length = 1 + max(slot for mine in slots(orders) for slot in mine.values())
+    length = 1 + max(slot for done in slots(orders) for slot in done.values())
     return Fraction(len(orders) * length - useful, useful)
 
 

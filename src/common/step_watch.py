@@ -116,8 +116,8 @@ def _probe(clock: _Clock) -> list[float]:
     device = torch.accelerator.current_accelerator() if _accelerator() else "cpu"
     clock.plan["silent"] = False  # from here on all calls are real again
     found = []
-    for numbers in (1, max(size // 4, 1)):
-        tensor, seconds = torch.zeros(numbers, device=device), []
+    for numel in (1, max(size // 4, 1)):
+        tensor, seconds = torch.zeros(numel, device=device), []
         for _ in range(PROBES):
             start = time.perf_counter()
             dist.all_reduce(tensor)

@@ -199,10 +199,10 @@ class _VocabularyLoss(torch.autograd.Function):
         dist.all_reduce(largest, dist.ReduceOp.MAX)
         chances = (scores - largest[:, None]).exp_()
         place = targets - first
-        mine = (place >= 0) & (place < scores.shape[1])
-        place = place.where(mine, -1)  # -1: another rank has this target
+        own = (place >= 0) & (place < scores.shape[1])
+        place = place.where(own, -1)  # -1: another rank has this target
         rows = torch.arange(len(place), device=place.device)
-        wanted = (scores[rows, place] - largest).where(mine, 0)
+        wanted = (scores[rows, place] - largest).where(own, 0)
         both = torch.stack([chances.sum(dim=1), wanted])
         # Every rank. [2, N] -> [2, N]: one call for both sums.
         dist.all_reduce(both)
@@ -213,9 +213,9 @@ class _VocabularyLoss(torch.autograd.Function):
     @staticmethod
     def backward(ctx, gradient):
         chances, place = ctx.saved_tensors
-        mine = place >= 0
+        own = place >= 0
         scores = chances.clone()
-        scores[mine, place[mine]] -= 1
+        scores[own, place[own]] -= 1
         return scores * gradient[:, None], None, None  # nothing to send
 
 

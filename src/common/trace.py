@@ -206,9 +206,9 @@ def _verdict(shares: dict[int, dict[str, float]]) -> str:
     part = row[kind] / (sum(row.values()) or 1)
     lines = [f"Largest part of rank {patient}: {kind}, {part:.0%}"]
     if kind == "waiting":
-        mine = {k: shares[late][k] - row[k] for k in ("compute", "data", "other")}
-        why = max(mine, key=mine.__getitem__)
-        lines.append(f"It waits for rank {late}: {mine[why]:.1f} ms more of {why}")
+        more = {k: shares[late][k] - row[k] for k in ("compute", "data", "other")}
+        why = max(more, key=more.__getitem__)
+        lines.append(f"It waits for rank {late}: {more[why]:.1f} ms more of {why}")
     if len(shares) == 1:
         lines.append("With one rank in the file, sending includes waiting for others")
     return "\n".join([*lines, f"Next: {CURES[kind]}"])

@@ -48,8 +48,8 @@ class Unit:
             value.copy_(parameter.detach().flatten())
             parameter.data = value.view_as(parameter)
             parameter.grad = slot.view_as(parameter)
-        mine = slice(rank * numel, (rank + 1) * numel) if stage else slice(None)
-        self.shard, self.gradient_shard = self.whole[mine], self.gradients[mine]
+        own = slice(rank * numel, (rank + 1) * numel) if stage else slice(None)
+        self.shard, self.gradient_shard = self.whole[own], self.gradients[own]
         if stage >= 2:
             self.gradient_shard = self.gradient_shard.clone()
             free(self.gradients)

@@ -63,7 +63,7 @@ add("--log-every", type=int, default=20, help="in steps")
 add("--seed", type=int, default=0)
 
 
-def join_ranks(args: argparse.Namespace) -> None:
+def join_ranks(args: argparse.Namespace) -> argparse.Namespace:
     """Join the process group, and add to ``args`` who this process is."""
     launchers = (  # where each says rank, world size, local rank
         ("RANK", "WORLD_SIZE", "LOCAL_RANK"),  # torchrun
@@ -82,6 +82,7 @@ def join_ranks(args: argparse.Namespace) -> None:
         args.device, backend = device_id, "cpu:gloo,cuda:nccl"  # gloo waits for no GPU
     timeout, ranks = timedelta(minutes=30), (args.world_size, args.rank)  # saves fit in
     dist.init_process_group(backend, where, timeout, *ranks, device_id=device_id)
+    return args
 
 
 def from_rank_0(step: int, problem: str) -> int:
@@ -244,7 +245,6 @@ if __name__ == "__main__":
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGUSR1})
     # so a rank that fails would wait for its workers: Python ends them by SIGTERM
     atexit.register(lambda: [w.kill() for w in torch.multiprocessing.active_children()])
-    arguments = parser.parse_args()
-    join_ranks(arguments)
-    train(arguments, asked)  # when it returns, DDP is gone: its end needs the group
+    # when it returns, DDP is gone: its end needs the group
+    train(join_ranks(parser.parse_args()), asked)
     dist.destroy_process_group()

@@ -5,7 +5,6 @@ is tested in tests/scripts/test_02_hello_ranks.py and by the transcripts.
 """
 
 import json
-import os
 import shutil
 import socket
 import subprocess
@@ -18,7 +17,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed import constants
 
-from tests.launched import TORCHRUN, free_port, left_over
+from tests.launched import TORCHRUN, environment, free_port, left_over
 
 pytestmark = pytest.mark.full
 
@@ -26,13 +25,6 @@ SRC = Path(__file__).resolve().parents[2] / "src"
 sys.path.insert(0, str(SRC))
 
 from common.distributed import BadInput, choose_device  # noqa: E402
-
-FOREIGN = ("RANK", "LOCAL_", "WORLD_SIZE", "GROUP_", "MASTER_", "TORCH", "OMPI_", "PMI")
-
-
-def environment(**variables):
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(FOREIGN)}
-    return kept | {"OMP_NUM_THREADS": "1"} | variables
 
 
 def environments_under(launcher, tmp_path, **variables):

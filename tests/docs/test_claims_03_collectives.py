@@ -5,13 +5,14 @@ tried again, in the grader, by tests/exercises/mistakes/03_*.
 """
 
 import json
-import os
 import subprocess
 import sys
 import textwrap
 
 import pytest
 import torch.distributed as dist
+
+from tests.launched import environment
 
 pytestmark = pytest.mark.full
 
@@ -88,11 +89,10 @@ print(json.dumps([said.get(rank, ["hangs"]) for rank in range(world_size)]))
 
 def ranks(world_size, code, patience=2.0, **variables):
     """What became of the code on each rank."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("TORCH_DIST")}
     done = subprocess.run(
         [sys.executable, "-c", DRIVER, str(world_size), str(patience)],
         input=textwrap.dedent(code),
-        env=kept | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""} | variables,
+        env=environment(**variables),
         capture_output=True,
         text=True,
         timeout=90,

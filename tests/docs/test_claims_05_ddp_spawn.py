@@ -4,7 +4,6 @@ What happens inside ranks is in ranks_05_ddp_spawn.py; the grader's engine runs 
 """
 
 import difflib
-import os
 import re
 import socket
 import subprocess
@@ -17,13 +16,12 @@ from torch.utils.data import DistributedSampler
 
 from tests.docs.pages import checked_page
 from tests.in_ranks import assert_right, every_check_in
-from tests.launched import left_over
+from tests.launched import environment, left_over
 
 pytestmark = pytest.mark.full
 
 HERE = Path(__file__).resolve().parent
 EXAMPLES = HERE.parents[1] / "docs" / "examples"
-FOREIGN = ("RANK", "LOCAL_", "WORLD_SIZE", "GROUP_", "MASTER_", "TORCH")
 
 
 on_the_page = checked_page("05_ddp_spawn")
@@ -53,12 +51,11 @@ def test_five_lines_make_ddp_of_a_program_for_one_device():
     begin = re.compile(r'\+ (import|from|""")')
     lines = [line for line in added if not begin.match(line)]
     assert [line.split("# ")[1][0] for line in sorted(lines, key=number)] == [*"12345"]
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(FOREIGN)}
     torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     for words, ranks in ([one], 1), ([*torchrun, many], 2):
         done = subprocess.run(
             [sys.executable, *map(str, words)],
-            env=kept | {"OMP_NUM_THREADS": "1"},
+            env=environment(),
             capture_output=True,
             text=True,
             timeout=200,
@@ -116,10 +113,9 @@ def test_a_taken_port_is_eaddrinuse():
 def run(tmp_path, text):
     script = tmp_path / "script.py"
     script.write_text(text)
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(FOREIGN)}
     return subprocess.run(
         [sys.executable, str(script)],
-        env=kept | {"OMP_NUM_THREADS": "1"},
+        env=environment(),
         capture_output=True,
         text=True,
         timeout=200,

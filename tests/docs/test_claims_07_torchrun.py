@@ -28,7 +28,7 @@ from torch.distributed.elastic.rendezvous import (
 from torch.distributed.elastic.rendezvous.dynamic_rendezvous import RendezvousTimeout
 
 from tests.docs.pages import checked_page
-from tests.launched import free_port
+from tests.launched import environment, free_port
 
 pytestmark = pytest.mark.full
 
@@ -36,9 +36,6 @@ ROOT = Path(__file__).resolve().parents[2]
 SRC = ROOT / "src"
 PAGE = (ROOT / "docs" / "lessons" / "07_torchrun.rst").read_text(encoding="utf-8")
 on_page_02 = checked_page("02_ranks")
-FOREIGN = re.compile(
-    r"^(RANK|LOCAL_|WORLD_SIZE|GROUP_|MASTER_|TORCHELASTIC|TORCH_DISABLE|OMP_NUM|PET_)"
-)
 LIMIT = 120
 
 # Prints its environment, as one line of JSON that no other rank can write into.
@@ -50,7 +47,8 @@ os.write(1, text.encode())
 
 
 def clean_environment():
-    return {k: v for k, v in os.environ.items() if not FOREIGN.match(k)}
+    """Without the number of threads, which torchrun sets."""
+    return {k: v for k, v in environment().items() if k != "OMP_NUM_THREADS"}
 
 
 def start(folder, *arguments, module="torch.distributed.run", **variables):
@@ -58,7 +56,7 @@ def start(folder, *arguments, module="torch.distributed.run", **variables):
     return subprocess.Popen(
         [sys.executable, "-W", "default", "-m", module, *map(str, arguments)],
         cwd=folder,
-        env=clean_environment() | {"CUDA_VISIBLE_DEVICES": ""} | variables,
+        env=clean_environment() | variables,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

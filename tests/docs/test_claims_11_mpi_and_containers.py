@@ -23,6 +23,7 @@ from torch.distributed.elastic.rendezvous import (
 from torch.distributed.elastic.rendezvous.utils import parse_rendezvous_endpoint
 
 import practice_cluster
+from tests.launched import environment
 
 pytestmark = pytest.mark.full
 
@@ -34,22 +35,16 @@ sys.path.insert(0, str(SRC))
 from common.distributed import BadInput  # noqa: E402
 from common.launchers import find_master, get_dist_env  # noqa: E402
 
-FOREIGN = ("RANK", "LOCAL_", "WORLD_SIZE", "GROUP_", "MASTER_", "TORCH", "OMPI_", "PMI")
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 OPEN_MPI = pytest.mark.skipif(
     not shutil.which("ompi_info"), reason="no Open MPI: apt install openmpi-bin"
 )
 
 
-def environment(**variables):
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(FOREIGN)}
-    return kept | {"OMP_NUM_THREADS": "1"} | AS_ROOT | variables
-
-
 def run(*words, **variables):
     return subprocess.run(
         [*map(str, words)],
-        env=environment(**variables),
+        env=environment(**AS_ROOT, **variables),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -222,7 +217,7 @@ def two_nodes(*options, start=(), each=((), ())):
     processes = [
         subprocess.Popen(
             [*start, *TORCHRUN, "--nproc-per-node=1", *options, *own, HELLO],
-            env=environment(),
+            env=environment(**AS_ROOT),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -32,7 +32,7 @@ from common.cost import model_states  # noqa: E402
 from common.data import make_model  # noqa: E402
 
 cost = import_module("12_cost")
-layer_parameters, numbers_between = cost.layer_parameters, cost.numbers_between
+layer_parameters, numel_between = cost.layer_parameters, cost.numel_between
 model_parallel_timeline = import_module("12_timeline")
 STEPS = model_parallel_timeline.STEPS
 idle_share = model_parallel_timeline.idle_share
@@ -68,7 +68,7 @@ def test_table_of_the_cuts_is_right():
             found[cut] = [int(number.replace(",", "")) for number in numbers]
     model = make_model()
     held = [4 * layer_parameters(layer) for layer in model]
-    counts = numbers_between(model)
+    counts = numel_between(model)
     assert found == {
         cut: [sum(held[:cut]), sum(held[cut:]), 4 * 32 * counts[cut]]
         for cut in range(1, 8)

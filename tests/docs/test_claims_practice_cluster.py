@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from practice_cluster import Cluster, missing
+from tests.launched import wait_until
 
 pytestmark = [pytest.mark.nodes, pytest.mark.full]
 
@@ -31,13 +32,6 @@ def shown(cluster, *words, **options) -> str:
 
 def state_of(cluster, node: str) -> str:
     return shown(cluster, "sinfo", "-h", "-N", "-n", node, "-o", "%T").strip()
-
-
-def wait_until(happened) -> None:
-    end = time.monotonic() + 90
-    while not happened():
-        assert time.monotonic() < end
-        time.sleep(0.2)
 
 
 def test_slurm_hands_out_gpus_and_pytorch_finds_none(cluster):

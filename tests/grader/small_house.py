@@ -116,6 +116,19 @@ def workshop(
     )
 
 
+def start(root: Path, *words: str) -> subprocess.Popen[str]:
+    """The same in the background."""
+    return subprocess.Popen(
+        command(*words),
+        cwd=root,
+        env=quiet_environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
 def quiet_environment() -> dict[str, str]:
     """Ours without what would change colors, widths, or the tests of the tests."""
     drop = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "CI")

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.grader.unfurnished_house import BACKEND, BASE_PYTHON, PYPROJECT, House, wheel
+from tests.launched import wait_until
 
 UV = Path(sys.prefix) / "bin" / "uv"
 
@@ -158,10 +159,8 @@ def test_interrupted_installation_is_repaired_by_the_next_run(furnished):
         "environment: interrupted; the next run repairs it",
         "",
     ]
-    end = time.monotonic() + 60  # what was interrupted, too, ends with a traceback
-    while (left := processes_in(furnished.root)) and time.monotonic() < end:
-        time.sleep(0.05)
-    assert left == []
+    # what was interrupted, too, ends with a traceback
+    wait_until(lambda: not processes_in(furnished.root), 60)
     done = furnished.run()
     assert done.returncode == 0, done.stderr
     assert "creating .venv ..." in done.stdout

@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -21,29 +20,22 @@ from tests.grader.small_house import (
     command,
     graded,
     quiet_environment,
+    start,
     workshop,
 )
+from tests.launched import wait_until
 
 
 @pytest.fixture
-def start(house):
-    """``start("grade", ...)`` in the background; ended whatever the test does."""
+def begin(house):
+    """``begin("grade", ...)`` in the background; ended whatever the test does."""
     running = []
 
-    def start(*words):
-        process = subprocess.Popen(
-            command(*words),
-            cwd=house,
-            env=quiet_environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        running.append(process)
-        return process
+    def begin(*words):
+        running.append(start(house, *words))
+        return running[-1]
 
-    yield start
+    yield begin
     for process in running:
         if process.poll() is None:
             process.kill()
@@ -273,15 +265,12 @@ def test_a_pipe_or_a_device_is_never_replaced_by_a_file(tmp_path):
 
 # -- interruption ----------------------------------------------------------------------
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_an_interruption_keeps_what_was_graded(house, hand_in, start, number):
+def test_an_interruption_keeps_what_was_graded(house, hand_in, begin, number):
     alice = hand_in("alice", "right", "wrong")
     bob = hand_in("bob", "right", "sleep 1000", "right")
     files = ["--json", "out.json", "--csv", "out.csv", "--junit", "out.xml"]
-    process = start("grade", alice, bob, *files)
-    end = time.monotonic() + PATIENCE
-    while "begin sleep 1000" not in graded(house):
-        assert time.monotonic() < end
-        time.sleep(0.02)
+    process = begin("grade", alice, bob, *files)
+    wait_until(lambda: "begin sleep 1000" in graded(house))
     process.send_signal(number)
     output, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
@@ -295,32 +284,26 @@ def test_an_interruption_keeps_what_was_graded(house, hand_in, start, number):
     assert "1 / 6" in output
 
 
-def test_results_are_written_while_grading_goes_on(house, hand_in, start):
+def test_results_are_written_while_grading_goes_on(house, hand_in, begin):
     """Even a grader that is killed outright leaves what it had."""
     alice = hand_in("alice", "right", "sleep 1", "sleep 1000")
-    start("grade", alice, "--json", "out.json")
-    end = time.monotonic() + PATIENCE
-    while "begin sleep 1000" not in graded(house):
-        assert time.monotonic() < end
-        time.sleep(0.02)
-    done = []
-    while done != ["right", "right", "not graded"]:
-        assert time.monotonic() < end
-        time.sleep(0.05)
-        if (house / "out.json").exists():
-            told = json.loads((house / "out.json").read_text())["learners"][0]
-            done = statuses(told)
+    begin("grade", alice, "--json", "out.json")
+    wait_until(lambda: "begin sleep 1000" in graded(house))
+    wait_until((house / "out.json").exists)
+
+    def written():
+        told = json.loads((house / "out.json").read_text())["learners"][0]
+        return statuses(told) == ["right", "right", "not graded"]
+
+    wait_until(written)
 
 
-def test_an_output_that_fails_later_is_said_and_the_table_shown(house, hand_in, start):
+def test_an_output_that_fails_later_is_said_and_the_table_shown(house, hand_in, begin):
     out = house / "results"
     out.mkdir()
     alice = hand_in("alice", "sleep 1")
-    process = start("grade", alice, "--json", "results/out.json")
-    end = time.monotonic() + PATIENCE
-    while "begin sleep 1" not in graded(house):
-        assert time.monotonic() < end
-        time.sleep(0.02)
+    process = begin("grade", alice, "--json", "results/out.json")
+    wait_until(lambda: "begin sleep 1" in graded(house))
     out.rmdir()
     output, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 2

@@ -7,7 +7,6 @@ right; afterwards no process started by the server may be alive but the server.
 from __future__ import annotations
 
 import os
-import time
 import uuid
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import pytest
 from grader.engine.engine import Engine
 from grader.verdicts.verdict import MAX_LINES, Kind
 from tests.grader.support import RIGHT, grade_code
+from tests.launched import wait_until
 
 pytestmark = pytest.mark.full
 
@@ -244,10 +244,7 @@ def processes_with(token: str) -> list[int]:
 
 
 def assert_only_the_server_is_left(token: str) -> None:
-    end = time.monotonic() + 5
-    while len(processes_with(token)) > 1 and time.monotonic() < end:
-        time.sleep(0.05)
-    assert len(processes_with(token)) == 1
+    wait_until(lambda: len(processes_with(token)) == 1, 5)
 
 
 @pytest.mark.parametrize("name", HOSTILE)

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import uuid
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 
 from grader.skeleton import skeleton_text
 from tests.grader.test_hostile import processes_with
+from tests.launched import wait_until
 
 SOLUTION = '''"""Add the numbers of all ranks.
 
@@ -189,15 +189,10 @@ def test_interrupted_run_leaves_no_process(small_workshop, number):
         stdout=subprocess.DEVNULL,
         start_new_session=True,
     )
-    end = time.monotonic() + 60
-    while len(processes_with(token)) < 7 and time.monotonic() < end:
-        time.sleep(0.05)  # pytest, server, supervisor, two ranks, two grandchildren
-    assert len(processes_with(token)) >= 7
+    # pytest, server, supervisor, two ranks, two grandchildren
+    wait_until(lambda: len(processes_with(token)) >= 7, 60)
     run.send_signal(number)
     run.wait(30)
     if number == signal.SIGINT:
         assert run.returncode == pytest.ExitCode.INTERRUPTED
-    end = time.monotonic() + 15
-    while processes_with(token) and time.monotonic() < end:
-        time.sleep(0.05)
-    assert processes_with(token) == []
+    wait_until(lambda: processes_with(token) == [], 15)

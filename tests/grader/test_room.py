@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 import signal
-import subprocess
-import time
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -18,12 +16,12 @@ from grader.commands.grade.room import classics, common_mistakes, place, verdict
 from tests.grader.small_house import (
     NAMES,
     PATIENCE,
-    command,
     graded,
-    quiet_environment,
+    start,
     workshop,
     write,
 )
+from tests.launched import wait_until
 
 CLASSIC = "wrong value: the sum\n  rank 0: is 3\n  looks like: a sum, not a mean"
 
@@ -146,36 +144,23 @@ def test_html_is_one_of_the_outputs(house, lesson):
     assert refused.returncode == 2 and "add --html" in refused.stderr
 
 
-def wait_for(process, condition):
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < end
-        time.sleep(0.05)
-
-
 def test_watch_grades_again_what_changes_until_it_is_interrupted(house, lesson):
     page = house / "room.html"
     words = ("grade", "--each", str(lesson), "--html", "room.html", "--watch")
-    process = subprocess.Popen(
-        command(*words),
-        cwd=house,
-        env=quiet_environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = start(house, *words)
+
+    def shows(text):
+        assert process.poll() is None, process.communicate()
+        return page.exists() and text in page.read_text()
+
     try:
-        wait_for(
-            process, lambda: page.exists() and "1 right, 2 wrong" in page.read_text()
-        )
-        wait_for(process, lambda: "to grade" not in page.read_text())
+        wait_until(lambda: shows("1 right, 2 wrong"))
+        wait_until(lambda: not shows("to grade"))
         write(lesson / "ada" / f"{NAMES[0]}.py", "# play: right\n")
-        wait_for(process, lambda: "2 right, 1 wrong" in page.read_text())
+        wait_until(lambda: shows("2 right, 1 wrong"))
         (lesson / "bob").mkdir()
         write(lesson / "bob" / f"{NAMES[1]}.py", "# play: right\n")
-        wait_for(process, lambda: "3 learners, 3 right" in page.read_text())
+        wait_until(lambda: shows("3 learners, 3 right"))
         assert "location.reload()" in page.read_text()
         process.send_signal(signal.SIGINT)
         output, errors = process.communicate(timeout=PATIENCE)

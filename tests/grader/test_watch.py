@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import time
 
@@ -17,24 +16,17 @@ from tests.grader.small_house import (
     command,
     graded,
     play,
-    quiet_environment,
+    start,
     workshop,
     write,
 )
+from tests.launched import wait_until
 
 KEYS = "h hint, n next, c check again, l list, q quit"
 
 
 def watching(house, *words, real=False):
     return Terminal(house, command("watch", *words, real=real))
-
-
-def until(condition):
-    """Wait for what another process does."""
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def test_a_save_is_checked_and_a_right_one_leads_to_the_next(house):
@@ -89,7 +81,7 @@ def test_fast_saves_end_on_the_newest_and_never_pile_up(house):
 def test_a_long_check_is_dropped_when_the_file_changes(house):
     play(house, "01_one", "sleep 1000")
     with watching(house) as terminal:
-        until(lambda: "begin sleep 1000" in graded(house))
+        wait_until(lambda: "begin sleep 1000" in graded(house))
         play(house, "01_one", "wrong, but soon")
         terminal.wait_for("you ordered wrong, but soon")
         terminal.send("q")
@@ -100,7 +92,7 @@ def test_a_long_check_is_dropped_when_the_file_changes(house):
 def test_a_check_that_runs_does_not_hold_up_leaving(house):
     play(house, "01_one", "sleep 1000")
     with watching(house) as terminal:
-        until(lambda: "begin sleep 1000" in graded(house))
+        wait_until(lambda: "begin sleep 1000" in graded(house))
         terminal.send("q")
         assert terminal.ended() == 0
         assert terminal.mode_is_as_before()
@@ -199,7 +191,7 @@ def test_keys_hint_list_next_and_check_again(house):
 def test_ctrl_c_ends_with_130_and_the_terminal_as_it_was(house):
     play(house, "01_one", "sleep 1000")
     with watching(house) as terminal:
-        until(lambda: "begin sleep 1000" in graded(house))
+        wait_until(lambda: "begin sleep 1000" in graded(house))
         assert not terminal.mode_is_as_before()  # single keys, no echo
         terminal.send("\x03")
         assert terminal.ended() == 130
@@ -228,7 +220,7 @@ def test_ctrl_z_gives_the_terminal_back_and_fg_takes_it_again(house):
         terminal.send("\x1a")
         terminal.wait_for("Stopped")
         terminal.send("stty -a > mode.new && mv mode.new mode\n")
-        until((house / "mode").exists)
+        wait_until((house / "mode").exists)
         assert " icanon" in (house / "mode").read_text()
         terminal.send("fg\n")
         terminal.wait_for("go.sh")
@@ -245,22 +237,14 @@ def test_ctrl_z_gives_the_terminal_back_and_fg_takes_it_again(house):
 
 def test_without_a_terminal_there_are_no_keys(house):
     play(house, "01_one", "wrong")
-    process = subprocess.Popen(
-        command("watch"),
-        cwd=house,
-        env=quiet_environment(),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+    process = start(house, "watch")
     try:
         kept = house / ".workshop" / "progress.json"
-        until(lambda: kept.exists() and '"wrong"' in kept.read_text())
+        wait_until(lambda: kept.exists() and '"wrong"' in kept.read_text())
         play(house, "01_one", "right")
-        until(lambda: '"right"' in kept.read_text())
+        wait_until(lambda: '"right"' in kept.read_text())
         process.send_signal(signal.SIGINT)
-        output, _ = process.communicate(timeout=PATIENCE)
+        output = "".join(process.communicate(timeout=PATIENCE))
     finally:
         process.kill()
     assert process.returncode == 130

@@ -8,24 +8,17 @@ of a training: it makes steps long without any work for this machine.
 import re
 import subprocess
 import sys
-import time
 
 import pytest
 
 from tests.jobs.conftest import WAITING
+from tests.launched import wait_until
 
 pytestmark = pytest.mark.full
 
 EPOCHS = {"EPOCHS": "10", "SAVE_EVERY": "1", "RANKS_PER_NODE": "2"}
 LONG = 400  # seconds for a whole training, on a machine that has much else to do
 RANKS = r"python\S* -u src/08_multinode|python src/09_"  # of torchrun, of srun
-
-
-def wait_until(happened, what: str, timeout: float = 240) -> None:
-    end = time.monotonic() + timeout
-    while not happened():
-        assert time.monotonic() < end, f"after {timeout} s still not: {what}"
-        time.sleep(0.1)
 
 
 def start(submit, script: str, nodes="n1,n2", args=(), **variables: str) -> int:
@@ -81,7 +74,7 @@ def ranks_on(cluster, node: str) -> list[str]:
 
 def is_idle(cluster, node: str) -> bool:
     words = ["sinfo", "-h", "-n", node, "-o", "%T"]
-    return cluster.run(words, timeout=60).stdout.strip() == "idle"
+    return cluster.run(words, seconds=60).stdout.strip() == "idle"
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +111,7 @@ def test_cancelled_job_leaves_a_snapshot_and_no_process(
     in_the_middle(submit, job)
     assert ranks_on(cluster, "n1") and ranks_on(cluster, "n2")
     cluster.run(["scancel", str(job)], check=True)
-    seen = submit.wait(job, timeout=60)
+    seen = submit.wait(job, seconds=60)
     assert (seen.state, seen.restarts) == ("CANCELLED", 0)
     for node in ("n1", "n2"):
         wait_until(lambda node=node: not ranks_on(cluster, node), f"no rank on {node}")
@@ -183,7 +176,7 @@ def test_slurm_itself_stops_a_job_before_its_time_limit(
     assert limit(2)  # the signal is due at once; Slurm looks every 30 seconds
     until(submit, job, lambda now: "requeue: the time is up" in now.output)
     # for the next start; between the two the job may count as finished
-    wait_until(lambda: limit(10), "the job is in the queue again", timeout=60)
+    wait_until(lambda: limit(10), "the job is in the queue again", seconds=60)
     slow("off")
     seen = finish(submit, job)
     assert seen.restarts == 1

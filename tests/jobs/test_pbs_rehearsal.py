@@ -17,6 +17,7 @@ import pytest
 from practice_cluster.rehearsal import Delays, Job, PbsError, Rehearsal, tasks
 from practice_cluster.rehearsal.placement import Amount, Refused, fit, why_not
 from practice_cluster.rehearsal.request import read_request
+from tests.launched import wait_until
 
 pytestmark = pytest.mark.full
 
@@ -428,13 +429,6 @@ def test_submit_shells_environment_does_not_change_path(run):
 # Signals and ends
 
 
-def wait_for(path, seconds=20):
-    end = time.monotonic() + seconds
-    while not path.exists():
-        assert time.monotonic() < end, f"no {path}"
-        time.sleep(0.02)
-
-
 def no_process(pbs, words):
     """No host runs a command with these words in it."""
     listed = [pbs.cluster.run(["ps", "-eo", "args"], node=host) for host in pbs.hosts]
@@ -457,7 +451,7 @@ def test_qdel_signals_the_first_host_only(pbs, submit, tmp_path):
         *SCATTER,
     )
     for host in ("n1", "n2"):
-        wait_for(tmp_path / f"up.{host}")
+        wait_until((tmp_path / f"up.{host}").exists)
     start = time.monotonic()
     assert pbs.run("qdel", job_id).returncode == 0
     job = pbs.wait(job_id, 30)
@@ -477,7 +471,7 @@ def test_script_without_a_trap_dies_at_once(pbs, submit, tmp_path):
     )
     job_id = submit(f"pbsdsh -- /bin/bash {task}\n", *SCATTER)
     for index in (0, 1):
-        wait_for(tmp_path / f"up.{index}")
+        wait_until((tmp_path / f"up.{index}").exists)
     pbs.run("qdel", job_id)
     assert pbs.wait(job_id, 30).exit_status == 271
     assert (tmp_path / "got.1").exists()
@@ -513,9 +507,9 @@ def test_task_that_prints_after_sigterm_writes_into_a_broken_pipe(
         while true; do wait; done
         """
     )
-    wait_for(tmp_path / "up")
+    wait_until((tmp_path / "up").exists)
     pbs.run("qdel", job_id)
-    wait_for(tmp_path / "broken")
+    wait_until((tmp_path / "broken").exists)
     pbs.wait(job_id, 30)
     assert not (tmp_path / "printed").exists()
 
@@ -526,7 +520,7 @@ def test_walltime_ends_a_job(pbs, submit, tmp_path):
     text = f"trap 'echo term' TERM\ntouch {tmp_path}/ready\n"
     text += "while true; do sleep 0.1; done\n"
     job_id = submit(text, "-l", "walltime=600", "-j", "oe")
-    wait_for(tmp_path / "ready")
+    wait_until((tmp_path / "ready").exists)
     start = time.monotonic()
     pbs.expire(job_id)
     job = pbs.wait(job_id, 60)
@@ -556,7 +550,7 @@ def test_usr1_kills_the_login_shell(pbs, submit, tmp_path):
         while true; do sleep 0.1; done
         """
     )
-    wait_for(tmp_path / "up")
+    wait_until((tmp_path / "up").exists)
     pbs.run("qsig", "-s", "SIGUSR1", job_id)
     assert pbs.wait(job_id, 30).exit_status == 266
 
@@ -573,7 +567,7 @@ def test_usr1_reaches_the_script_if_the_login_shell_traps_it(pbs, submit, tmp_pa
             while true; do sleep 0.1; done
             """
         )
-        wait_for(tmp_path / "up")
+        wait_until((tmp_path / "up").exists)
         pbs.run("qsig", "-s", "SIGUSR1", job_id)
         assert pbs.wait(job_id, 30).exit_status == 0
     finally:
@@ -650,7 +644,7 @@ def test_qrerun_starts_a_job_again(patient, tmp_path):
     appended. A user is not authorized (159); -r n refuses."""
     (tmp_path / "job.pbs").write_text(WAITS_ONCE)
     job_id = patient.qsub(*SCATTER, "job.pbs", cwd=tmp_path)
-    wait_for(tmp_path / "up")
+    wait_until((tmp_path / "up").exists)
     done = patient.run("qrerun", job_id)
     said = f"qrerun: Unauthorized Request  {job_id}\n"
     assert (done.returncode, done.stderr) == (159, said)
@@ -660,7 +654,7 @@ def test_qrerun_starts_a_job_again(patient, tmp_path):
     assert "    run_count = 2\n" in qstat_full(patient, job_id)
     (tmp_path / "up").unlink()
     fixed = patient.qsub(*SCATTER, "-r", "n", "job.pbs", cwd=tmp_path)
-    wait_for(tmp_path / "up")
+    wait_until((tmp_path / "up").exists)
     with pytest.raises(ValueError, match="cannot be run again"):
         patient.rerun(fixed)
 
@@ -670,7 +664,7 @@ def test_job_that_loses_a_host_runs_again_elsewhere(patient, tmp_path):
     its first run is lost."""
     (tmp_path / "job.pbs").write_text(WAITS_ONCE)
     job_id = patient.qsub(*SCATTER, "job.pbs", cwd=tmp_path)
-    wait_for(tmp_path / "up")
+    wait_until((tmp_path / "up").exists)
     patient.lose("n2")
     assert "state = down" in patient.run("pbsnodes", "-a").stdout
     job = patient.wait(job_id, 60)
@@ -686,7 +680,7 @@ def test_job_with_r_n_ends_when_it_loses_a_host(patient, tmp_path, host):
     (tmp_path / "next.pbs").write_text("true\n")
     after = f"depend=afterany:{job_id}"
     following = patient.qsub("-W", after, "next.pbs", cwd=tmp_path)
-    wait_for(tmp_path / "up")
+    wait_until((tmp_path / "up").exists)
     patient.lose(host)
     assert patient.wait(job_id, 60).exit_status == -14
     assert patient.wait(following, 60).exit_status == 0
@@ -770,7 +764,7 @@ def test_output_without_a_folder_stays_on_the_host(pbs, run):
 def test_kept_output(pbs, submit, tmp_path):
     """-k doe writes in place while the job runs; -k oe puts files in $HOME."""
     job_id = submit("echo out; sleep 30\n", "-k", "doe", "-o", "now.log")
-    wait_for(tmp_path / "now.log")
+    wait_until((tmp_path / "now.log").exists)
     pbs.run("qdel", job_id)
     kept = pbs.wait(submit("echo out\n", "-k", "oe"), 20)
     number = kept.id.split(".")[0]
@@ -827,7 +821,7 @@ def test_qdel_of_a_running_parent_counts_as_failed(pbs, submit, tmp_path):
     """Parent qdel'ed while running: afternotok and afterany run."""
     parent = submit("touch $PBS_O_WORKDIR/up; sleep 60\n")
     waiting = children(submit, parent)
-    wait_for(tmp_path / "up")
+    wait_until((tmp_path / "up").exists)
     pbs.run("qdel", parent)
     assert ran(pbs, waiting) == [False, True, True]
 
@@ -989,6 +983,6 @@ def test_nothing_is_left_of_a_rehearsal(cluster, tmp_path):
     )
     with Rehearsal(cluster, hosts=HOSTS, home=tmp_path, ssh=True) as pbs:
         pbs.qsub("job.pbs", cwd=tmp_path)
-        wait_for(tmp_path / "up")
+        wait_until((tmp_path / "up").exists)
     assert no_process(pbs, "sleep 200")
     assert not pbs.state.exists()

@@ -4,6 +4,7 @@ Each function runs in every rank, as a check of an exercise does; test_17_speed.
 them run.
 """
 
+import re
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -16,6 +17,7 @@ from grader import expect
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
+from common.links import describe_links
 from common.measure import Traffic
 
 speed = import_module("17_speed")
@@ -75,7 +77,7 @@ def test_a_gradient_that_is_not_finite_on_one_rank_skips_the_step_on_all(rank):
 
 
 @pytest.mark.ranks(2, limit=30)
-def test_no_sync_reduces_once(rank):
+def test_no_sync_reduces_once_and_two_ranks_have_one_link(rank):
     calls = {}
     for chosen in ((), ("no-sync",)):
         made = training(rank, *chosen)
@@ -85,4 +87,9 @@ def test_no_sync_reduces_once(rank):
             made.step()
         calls[chosen] = len(traffic.calls)
     expect.equal(calls[()], speed.MICRO_BATCHES * calls[("no-sync",)], "all-reduces")
+    links = describe_links(CPU)
+    least, most = re.fullmatch(
+        r"all alike; round trips take (.+) to (.+) ms", links
+    ).groups()
+    expect.that(least == most, links)
     dist.barrier()

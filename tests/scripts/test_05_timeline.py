@@ -1,23 +1,22 @@
 """src/05_timeline.py: the order of events in one backward pass of DDP."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.launched import environment
+
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "src" / "05_timeline.py"
-FOREIGN = ("RANK", "LOCAL_", "WORLD_SIZE", "GROUP_", "MASTER_", "TORCH")
 
 
 def run(*arguments):
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(FOREIGN)}
     return subprocess.run(
         [sys.executable, str(SCRIPT), *map(str, arguments)],
-        env=kept,
+        env=environment(),
         capture_output=True,
         text=True,
         timeout=300,

@@ -14,7 +14,7 @@ ANALYZER = "torch.distributed.flight_recorder.fr_trace"
 # All ranks agree in the world's group; in the second one, rank 1 calls something else.
 FAILS = """
 import sys, torch, torch.distributed as dist
-print(sys.argv[1:], __name__, flush=True)
+print(f"{sys.argv[1:]} {__name__}\\n", end="", flush=True)  # in one piece
 dist.init_process_group("gloo")
 rank = dist.get_rank()
 dist.new_group([0])

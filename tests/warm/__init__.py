@@ -68,14 +68,14 @@ class WarmPython:
 
     def enter(self) -> None:
         """Programs that this process starts find the wrappers first in their PATH."""
-        mine = {
+        own = {
             "WARM_PYTHON_BIN": str(self.bin),
             "WARM_COLD_PYTHON": str(self.cold),
             "PATH": f"{self.bin}{os.pathsep}{os.environ['PATH']}",
             "WORKSHOP_VISIBLE": str(self.folder),  # to ranks of the grader
         }
-        self._outside = {name: os.environ.get(name) for name in mine}
-        os.environ.update(mine)
+        self._outside = {name: os.environ.get(name) for name in own}
+        os.environ.update(own)
 
     def started(self) -> set[str]:
         """The names of the programs that were started so far, warm or cold."""

@@ -252,7 +252,7 @@ def end(status: int, preloaded: set[str]) -> NoReturn:
     atexit._run_exitfuncs()
     flushed = flush_streams()
     sys.last_type = sys.last_value = sys.last_traceback = None
-    let_go_of_modules(preloaded)
+    delete_modules(preloaded)
     flushed = flush_streams() and flushed
     if status < 0:
         signal.signal(-status, signal.SIG_DFL)
@@ -260,8 +260,8 @@ def end(status: int, preloaded: set[str]) -> NoReturn:
     os._exit(status if flushed else 120)
 
 
-def let_go_of_modules(preloaded: set[str]) -> None:
-    """Let go the program's modules and with them its objects, in Python's order."""
+def delete_modules(preloaded: set[str]) -> None:
+    """Delete the program's modules and with them its objects, in Python's order."""
     left = []
     for name in [name for name in sys.modules if name not in preloaded]:
         with contextlib.suppress(TypeError):  # no module, what a program put there

@@ -206,8 +206,8 @@ def same_user(pid: int, ids: list) -> bool:
     """Whether the client may what the server may; in another world, as its owner."""
     if _inode(pid, "user") != _inode(os.getpid(), "user"):
         return True
-    mine = [os.getresuid(), os.getresgid()]
-    return ids == mine and _rights(pid) == _rights(os.getpid())
+    own = [os.getresuid(), os.getresgid()]
+    return ids == own and _rights(pid) == _rights(os.getpid())
 
 
 def _rights(pid: int) -> list[str]:
