@@ -85,7 +85,8 @@ def train(args: argparse.Namespace, device: torch.device) -> None:
     run = snapshot.Run(args, model=model, optimizer=optimizer)
     # every rank must reach this line: rank 0's weights are sent to all
     ddp_model = DDP(model, None if device.type == "cpu" else [device])
-    snapshot.settle_buckets(ddp_model, torch.zeros(1, 1, 8, 8, device=device))
+    # DDP lays out its buckets after the first backward pass: lesson 06
+    ddp_model.eval()(torch.zeros(1, 1, 8, 8, device=device)).sum().backward()
     for epoch in run.epochs_left():
         loader.sampler.set_epoch(epoch)
         # from epoch and rank: ranks drop other features, a resumed run the same again

@@ -24,10 +24,10 @@ from common.checkpoint import Checkpoints, check_folder
 from common.distributed import (
     BadInput,
     choose_device,
+    is_rank_0,
     log,
     one_line_errors,
     positive_int,
-    speaks_first,
     torchrun_local_rank,
 )
 from common.gpt_training import (
@@ -149,7 +149,7 @@ def parse_arguments() -> argparse.Namespace:
         raise BadInput("--save-every needs --checkpoints FOLDER to save to")
     if args.async_save and not args.save_every:
         raise BadInput("--async-save needs --save-every STEPS, or nothing is saved")
-    if args.checkpoints and speaks_first():
+    if args.checkpoints and is_rank_0():
         check_folder(args.checkpoints, "--checkpoints")
     return args
 

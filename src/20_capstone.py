@@ -167,7 +167,7 @@ def main() -> None:
     args = gpt_training.parse_text_training(__doc__, add_options)
     if args.plan and not args.plan.is_file():
         raise BadInput(f"there is no file --plan {args.plan}: write the plan first")
-    if distributed.speaks_first():
+    if distributed.is_rank_0():
         check_folder(args.checkpoints, "--checkpoints")
     not_saved = train(args, join())
     dist.destroy_process_group()

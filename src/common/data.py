@@ -4,8 +4,6 @@
 training and 359 for testing. 359 is prime: no number of ranks from 2 on divides it.
 """
 
-from __future__ import annotations
-
 import argparse
 import statistics
 import sys
@@ -79,20 +77,19 @@ def parse_training(description: str | None, **more: str) -> argparse.Namespace:
     """The command line of a training program; ``more`` are whole numbers, with help."""
     parser = distributed.Parser(description)
     add, shown = parser.add_argument, " (default: %(default)s)"
-    number, path = {"type": positive_int}, {"type": Path, "metavar": "FILE"}
+    number, file = {"type": positive_int}, {"type": Path, "metavar": "FILE"}
+    own, use = Path(sys.argv[0]).stem + ".pt", "saved there, and resumed from there"
     add("total_epochs", metavar="TOTAL_EPOCHS", **number, help="of all runs together")
     add("save_every", metavar="SAVE_EVERY", **number, help="epochs between snapshots")
-    batch, rate = "images per step in each process", "of SGD with momentum 0.9"
-    add("--batch-size", **number, default=32, help=batch + shown)
-    add("--learning-rate", type=positive_float, default=0.05, help=rate + shown)
+    add("--batch-size", **number, default=32, help="images per step, per rank" + shown)
+    add("--learning-rate", type=positive_float, default=0.05, help="of SGD" + shown)
     add("--width", **number, default=WIDTH, help="features of the first layer" + shown)
-    saved = "written every SAVE_EVERY epochs, resumed from if it is there" + shown
-    add("--snapshot", **path, default=Path(Path(sys.argv[0]).stem + ".pt"), help=saved)
-    add("--metrics", **path, help="write the final numbers to this file as JSON")
+    add("--snapshot", **file, default=own, help=use + shown)
+    add("--metrics", **file, help="write the final numbers to this file as JSON")
     for name, text in more.items():
         add("--" + name.replace("_", "-"), **number, help=text)
     args = parser.parse_args()
-    if distributed.speaks_first():  # other nodes may not even see the folder
+    if distributed.is_rank_0():  # other nodes may not even see the folder
         distributed.check_output_file(args.snapshot, "--snapshot")
         if args.metrics:
             distributed.check_output_file(args.metrics, "--metrics")

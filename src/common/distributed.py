@@ -1,9 +1,7 @@
 """Who prints, on which device a rank computes, and how a run ends.
 
-A process that has not joined others is a world of one, and its rank is 0.
+A process that has not joined others is a world of one.
 """
-
-from __future__ import annotations
 
 import argparse
 import functools
@@ -28,7 +26,6 @@ import torch.distributed.nn.functional
 from torch.multiprocessing.spawn import ProcessExitedException
 from tqdm import tqdm
 
-PATIENCE = 10  # seconds
 RANK = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
 
 # tqdm's default lock is shared by processes: Python warns of it when a rank is killed
@@ -42,8 +39,13 @@ class BadInput(Exception):
 
 
 def is_rank_0() -> bool:
-    """Whether this is the rank that prints and writes, of all ranks on all nodes."""
-    return not dist.is_initialized() or dist.get_rank() == 0
+    """Whether this is the rank that prints and writes, of all ranks on all nodes.
+
+    Before the ranks have joined, it is the one that its launcher has numbered 0.
+    """
+    if dist.is_initialized():
+        return dist.get_rank() == 0
+    return next((os.environ[name] for name in RANK if name in os.environ), "0") == "0"
 
 
 def world_size() -> int:
@@ -57,11 +59,6 @@ def log(line: str, every_rank: bool = False) -> None:
         # in one piece: ranks that share a terminal do not write into others' lines
         tqdm.write(line + "\n", end="")
         sys.stdout.flush()
-
-
-def speaks_first() -> bool:
-    """Whether this process reports what all ranks find wrong before they join."""
-    return next((os.environ[name] for name in RANK if name in os.environ), "0") == "0"
 
 
 def one_line_errors(main: Callable) -> Callable:
@@ -92,13 +89,12 @@ def _refuse(sentence: str) -> NoReturn:
     """Print the sentence once for all ranks, and end with status 2.
 
     Rank 0 reports what all ranks find. The others wait for the launcher to end them;
-    one that is still there after :data:`PATIENCE` had an error of its own: it reports.
+    one that is still there after ten seconds had an error of its own: it reports.
     """
-    joined = dist.is_initialized()  # a spawned rank knows its number only then
-    if not (is_rank_0() if joined else speaks_first()):
-        time.sleep(PATIENCE)
+    if not is_rank_0():
+        time.sleep(10)
     print(f"{Path(sys.argv[0]).name}: error: {sentence}", file=sys.stderr, flush=True)
-    if joined:  # at once: ranks inside a collective would hold up an orderly end
+    if dist.is_initialized():  # ranks inside a collective would hold up an orderly end
         os._exit(2)
     sys.exit(2)
 
@@ -207,8 +203,7 @@ def prepare_spawn(nprocs: int | None) -> int:
     """How many ranks ``mp.spawn`` starts; they inherit where to connect from here."""
     if rank := os.environ.get("RANK"):  # each of its processes would spawn, too
         raise BadInput(f"RANK={rank} is set: unset RANK and start this by plain python")
-    os.environ["MASTER_ADDR"] = "127.0.0.1"  # all of them are on this machine
-    with socket.socket() as listener:
-        listener.bind(("", 0))  # a port that no program listens on now
-        os.environ["MASTER_PORT"] = str(listener.getsockname()[1])
+    with socket.create_server(("", 0)) as listener:  # a port that is free now
+        port = listener.getsockname()[1]
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     return nprocs or count_accelerators() or 2
