@@ -25,7 +25,10 @@ DROPOUT = 0.1  # random numbers in every step: a resumed run must draw the same 
 
 def setup() -> torch.device:
     """Take this rank's device and join the other ranks."""
-    device = distributed.choose_device(distributed.torchrun_local_rank())
+    if "TORCHELASTIC_RUN_ID" not in os.environ:
+        start = "torchrun --standalone --nproc-per-node=2 SCRIPT ..."
+        raise distributed.BadInput(f"torchrun did not start this process: {start}")
+    device = distributed.choose_device(int(os.environ["LOCAL_RANK"]))
     gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
     # every rank must reach this line; torchrun has set MASTER_ADDR and all the rest
     dist.init_process_group(dist.get_default_backend_for_device(device), device_id=gpu)

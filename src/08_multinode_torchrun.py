@@ -94,8 +94,8 @@ def train(args: argparse.Namespace, device: torch.device, place: str) -> None:
 def main() -> None:
     """Run in each process that torchrun starts, on each node."""
     args = data.parse_training(__doc__)
-    local_rank = distributed.torchrun_local_rank()
-    rank, node = map(distributed.read_number, ("RANK", "GROUP_RANK"))
+    names = ("LOCAL_RANK", "RANK", "GROUP_RANK")
+    local_rank, rank, node = map(distributed.read_number, names)
     place = f"node {node} local {local_rank} rank {rank}"
     train(args, setup(local_rank), place)  # when it returns, DDP is gone
     dist.destroy_process_group()

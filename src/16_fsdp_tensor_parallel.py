@@ -28,7 +28,7 @@ from common.distributed import (
     log,
     one_line_errors,
     positive_int,
-    torchrun_local_rank,
+    read_number,
 )
 from common.gpt_training import (
     Text,
@@ -115,7 +115,7 @@ def train(args: argparse.Namespace, device: torch.device) -> str:
 def join_or_alone() -> torch.device:
     """Join the other ranks, if torchrun has started any; returns this rank's device."""
     if "RANK" in os.environ:
-        device, alone = choose_device(torchrun_local_rank()), {}
+        device, alone = choose_device(read_number("LOCAL_RANK")), {}
     else:
         device = choose_device()
         alone = {"store": dist.HashStore(), "rank": 0, "world_size": 1}

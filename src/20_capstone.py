@@ -87,7 +87,7 @@ def held_bytes(model: ByteGPT, optimizer: torch.optim.Optimizer) -> list[int]:
 
 def join() -> torch.device:
     """Join the ranks that torchrun has started; returns this rank's device."""
-    device = distributed.choose_device(distributed.torchrun_local_rank())
+    device = distributed.choose_device(distributed.read_number("LOCAL_RANK"))
     gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
     backend = dist.get_default_backend_for_device(device)
     dist.init_process_group(backend, device_id=gpu)  # every rank must reach this line

@@ -78,13 +78,13 @@ def parse_training(description: str | None, **more: str) -> argparse.Namespace:
     parser = distributed.Parser(description)
     add, shown = parser.add_argument, " (default: %(default)s)"
     number, file = {"type": positive_int}, {"type": Path, "metavar": "FILE"}
-    own, use = Path(sys.argv[0]).stem + ".pt", "saved there, and resumed from there"
+    own = Path(sys.argv[0]).stem + ".pt"
     add("total_epochs", metavar="TOTAL_EPOCHS", **number, help="of all runs together")
     add("save_every", metavar="SAVE_EVERY", **number, help="epochs between snapshots")
     add("--batch-size", **number, default=32, help="images per step, per rank" + shown)
     add("--learning-rate", type=positive_float, default=0.05, help="of SGD" + shown)
     add("--width", **number, default=WIDTH, help="features of the first layer" + shown)
-    add("--snapshot", **file, default=own, help=use + shown)
+    add("--snapshot", **file, default=own, help="to save to and resume from" + shown)
     add("--metrics", **file, help="write the final numbers to this file as JSON")
     for name, text in more.items():
         add("--" + name.replace("_", "-"), **number, help=text)
@@ -102,19 +102,19 @@ def report(run, model: nn.Module, test_set: Dataset) -> None:
     Raises BadInput if they, or the latest snapshot, are not on the disk.
     """
     correct, total = count_correct(model, test_set, next(model.parameters()).device)
-    world_size, loss, speed = distributed.world_size(), None, None
+    ranks, epochs = distributed.world_size(), run.counters["epochs_run"]
+    loss, speed = None, None
     if run.losses:
-        loss = run.losses[-1]
         # the median: the first epoch of a process also pays for what starts lazily
-        speed = statistics.median(run.rates) * world_size
+        loss, speed = run.losses[-1], statistics.median(run.rates) * ranks
         log(f"Loss {run.losses[0]:.4f} -> {loss:.4f} | {speed:,.0f} samples/s")
     else:
-        log(f"Nothing to train: {run.counters['epochs_run']} epochs are already run")
+        log(f"Nothing to train: {epochs} epochs are already run")
     log(f"Test accuracy {correct / total:.2%} ({correct} of {total})")
     if run.args.metrics and distributed.is_rank_0():
         numbers = {"loss": loss, "accuracy": correct / total, "samples_per_s": speed}
-        numbers |= {"correct": correct, "total": total, "world_size": world_size}
-        numbers["epochs"] = run.counters["epochs_run"]
+        numbers |= {"correct": correct, "total": total}
+        numbers |= {"world_size": ranks, "epochs": epochs}
         write_json(run.args.metrics, "--metrics", numbers)
     if run.not_saved:
         raise BadInput(run.not_saved)

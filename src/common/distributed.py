@@ -1,7 +1,4 @@
-"""Who prints, on which device a rank computes, and how a run ends.
-
-A process that has not joined others is a world of one.
-"""
+"""Who prints, on which device a rank computes, and how a run ends."""
 
 import argparse
 import functools
@@ -39,10 +36,7 @@ class BadInput(Exception):
 
 
 def is_rank_0() -> bool:
-    """Whether this is the rank that prints and writes, of all ranks on all nodes.
-
-    Before the ranks have joined, it is the one that its launcher has numbered 0.
-    """
+    """Whether this is rank 0 of all nodes; before it joins, the launcher says so."""
     if dist.is_initialized():
         return dist.get_rank() == 0
     return next((os.environ[name] for name in RANK if name in os.environ), "0") == "0"
@@ -187,16 +181,9 @@ def read_number(name: str, environ: Mapping[str, str] = os.environ) -> int:
     """The whole number, 0 or more, in this environment variable."""
     text = environ.get(name, "")
     if not (text.isascii() and text.isdecimal()):
-        raise BadInput(f"{name}={text!r} is not a whole number of 0 or more: set it")
+        cure = "set it, or use a launcher that does, such as torchrun or srun"
+        raise BadInput(f"{name}={text!r} is not a whole number of 0 or more: {cure}")
     return int(text)
-
-
-def torchrun_local_rank() -> int:
-    """LOCAL_RANK, which picks the device; refuses if torchrun has not set it."""
-    if "TORCHELASTIC_RUN_ID" not in os.environ:
-        start = "torchrun --standalone --nproc-per-node=2 SCRIPT ..."
-        raise BadInput(f"torchrun did not start this process: {start}")
-    return read_number("LOCAL_RANK")
 
 
 def prepare_spawn(nprocs: int | None) -> int:

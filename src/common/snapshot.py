@@ -40,14 +40,11 @@ def write_snapshot(snapshot: dict, path: Path) -> None:
     except (OSError, RuntimeError) as error:  # torch.save wraps some errors
         with contextlib.suppress(OSError):  # half of it would only fill the disk
             temporary.unlink(missing_ok=True)
+        reason = getattr(error, "strerror", None) or type(error).__name__
         raise BadInput(
-            f"cannot write the snapshot {path} ({_reason(error)}): what was there "
-            "before is unharmed; free some space or choose another --snapshot"
+            f"cannot write the snapshot {path} ({reason}): what was there before is "
+            "unharmed; free some space or choose another --snapshot"
         ) from error
-
-
-def _reason(error: Exception) -> str:
-    return getattr(error, "strerror", None) or type(error).__name__
 
 
 def read_snapshot(path: Path) -> dict:
@@ -61,8 +58,9 @@ def read_snapshot(path: Path) -> dict:
         cure = CURE
         if os.path.exists(f"{path}.previous"):
             cure = f"resume from the previous one (mv {path}.previous {path}) or {CURE}"
-        what = f"is damaged or is no snapshot ({_reason(error)})"
-        raise BadInput(f"the snapshot {path} {what}: {cure}") from error
+        reason = getattr(error, "strerror", None) or type(error).__name__
+        what = f"{path} is damaged or is no snapshot ({reason})"
+        raise BadInput(f"the snapshot {what}: {cure}") from error
 
 
 def _read_for_all(path: Path) -> dict | None:
@@ -141,8 +139,7 @@ class Run:
         self.losses: list[float] = []  # mean of each epoch trained in this run
         self.rates: list[float] = []  # images per second of each, on this rank
         self.version = _version(args.snapshot)  # the one that it resumes or has written
-        snapshot = _read_for_all(args.snapshot)
-        if snapshot is not None:
+        if (snapshot := _read_for_all(args.snapshot)) is not None:
             with restoring_from(args.snapshot):
                 self.load_state_dict(snapshot)
             log(f"Resuming from {args.snapshot} after {progress(snapshot)}")
