@@ -37,13 +37,9 @@ def setup() -> torch.device:
 
 
 def warn_of_shared_store() -> None:
-    """Warn if restarted ranks might fail to connect.
-
-    By default they connect through torchrun's own store, which outlives them. With
-    gloo, new ranks may find the addresses of dead ones there.
-    """
-    may_restart = os.environ["TORCHELASTIC_MAX_RESTARTS"] != "0"
+    """With gloo, new ranks may find addresses of dead ones in torchrun's own store."""
     shared = os.environ["TORCHELASTIC_USE_AGENT_STORE"] == "True"
+    may_restart = os.environ["TORCHELASTIC_MAX_RESTARTS"] != "0"
     if may_restart and shared and dist.get_backend() == "gloo":
         distributed.log(
             "Warning: with gloo, restarts may fail (Connection refused): "

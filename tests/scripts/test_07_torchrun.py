@@ -78,13 +78,14 @@ def test_without_torchrun_it_says_how_to_start_it(tmp_path):
 
 
 def test_other_launcher_is_refused(monkeypatch):
+    program = import_module("07_torchrun")
     for name in ("RANK", "LOCAL_RANK"):
         monkeypatch.setenv(name, "0")
     for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE"):
         monkeypatch.setenv(name, "1")
     monkeypatch.delenv("TORCHELASTIC_RUN_ID", raising=False)
     with pytest.raises(BadInput, match="torchrun did not start"):
-        distributed.torchrun_local_rank()
+        program.setup()
 
 
 @pytest.mark.parametrize(
