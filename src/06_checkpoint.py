@@ -136,16 +136,15 @@ def train(args: argparse.Namespace, device: torch.device) -> None:
     # every rank must reach this line: rank 0's weights are sent to all
     ddp_model = DDP(model, None if device.type == "cpu" else [device])
     settle_buckets(ddp_model, torch.zeros(1, 1, 8, 8, device=device))
+    rank, world_size = dist.get_rank(), dist.get_world_size()
     for epoch in run.epochs_left():
         done = run.counters["images_done"]
         loader = make_loader(train_set, args.batch_size, epoch, done)
         if done == 0:  # else the snapshot has set both
-            torch.manual_seed(SEED + epoch * dist.get_world_size() + dist.get_rank())
+            torch.manual_seed(SEED + epoch * world_size + rank)
             ranks.loss_sum.zero_()
-        distributed.log(
-            f"[rank {dist.get_rank()} of {dist.get_world_size()}] Epoch {epoch} | "
-            f"Batch size {args.batch_size} | Steps {len(loader)}"
-        )
+        shape = f"Batch size {args.batch_size} | Steps {len(loader)}"
+        distributed.log(f"[rank {rank} of {world_size}] Epoch {epoch} | {shape}")
         run_epoch(run, ddp_model, optimizer, loader)
         scheduler.step()
         total = ranks.loss_sum.clone()

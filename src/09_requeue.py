@@ -125,11 +125,8 @@ def train(
     for epoch in run.epochs_left():
         done = run.counters["images_done"]
         loader = make_loader(train_set, args.batch_size, epoch, done)
-        distributed.log(
-            f"[{place}] Epoch {epoch} | "
-            f"Batch size {args.batch_size} | Steps {len(loader)}",
-            every_rank=True,  # to show that all nodes take part
-        )
+        shape = f"Batch size {args.batch_size} | Steps {len(loader)}"
+        distributed.log(f"[{place}] Epoch {epoch} | {shape}", every_rank=True)
         loss_sum = run_epoch(run, ddp_model, optimizer, loader, device, stop)
         # every rank must reach this line: the sum over the ranks, 4 bytes
         dist.all_reduce(loss_sum)

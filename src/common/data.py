@@ -102,19 +102,18 @@ def report(run, model: nn.Module, test_set: Dataset) -> None:
     Raises BadInput if they, or the latest snapshot, are not on the disk.
     """
     correct, total = count_correct(model, test_set, next(model.parameters()).device)
-    ranks, epochs = distributed.world_size(), run.counters["epochs_run"]
-    loss, speed = None, None
+    ranks, loss, speed = distributed.world_size(), None, None
     if run.losses:
         # the median: the first epoch of a process also pays for what starts lazily
         loss, speed = run.losses[-1], statistics.median(run.rates) * ranks
         log(f"Loss {run.losses[0]:.4f} -> {loss:.4f} | {speed:,.0f} samples/s")
     else:
-        log(f"Nothing to train: {epochs} epochs are already run")
+        log(f"Nothing to train: {run.counters['epochs_run']} epochs are already run")
     log(f"Test accuracy {correct / total:.2%} ({correct} of {total})")
     if run.args.metrics and distributed.is_rank_0():
         numbers = {"loss": loss, "accuracy": correct / total, "samples_per_s": speed}
-        numbers |= {"correct": correct, "total": total}
-        numbers |= {"world_size": ranks, "epochs": epochs}
+        numbers |= {"correct": correct, "total": total, "world_size": ranks}
+        numbers["epochs"] = run.counters["epochs_run"]
         write_json(run.args.metrics, "--metrics", numbers)
     if run.not_saved:
         raise BadInput(run.not_saved)

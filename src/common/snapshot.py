@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -58,8 +57,7 @@ def read_snapshot(path: Path) -> dict:
         cure = CURE
         if os.path.exists(f"{path}.previous"):
             cure = f"resume from the previous one (mv {path}.previous {path}) or {CURE}"
-        reason = getattr(error, "strerror", None) or type(error).__name__
-        what = f"{path} is damaged or is no snapshot ({reason})"
+        what = f"{path} is damaged or is no snapshot ({type(error).__name__})"
         raise BadInput(f"the snapshot {what}: {cure}") from error
 
 
@@ -80,7 +78,7 @@ def _read_for_all(path: Path) -> dict | None:
     return _from_rank_0(snapshot if is_rank_0() else sent[0])
 
 
-def _from_rank_0(part: Any) -> Any:
+def _from_rank_0(part):
     """Rank 0's ``part``, on the CPU; the others give its form, tensors on ``meta``."""
     if isinstance(part, dict):
         return {key: _from_rank_0(value) for key, value in part.items()}
