@@ -21,10 +21,10 @@ ONLY = {"07_elastic.py": (60, 0, 60), "20_capstone.py": (179, 6, 1249)}
 
 # (own lines, modules, lines) of programs that do not meet the bounds yet: may shrink
 NOT_YET = {
-    "06_checkpoint.py": (163, 3, 734),
-    "08_multinode_spawn.py": (136, 3, 707),
-    "09_requeue.py": (153, 3, 724),
-    "09_srun.py": (138, 3, 709),
+    "06_checkpoint.py": (177, 3, 671),
+    "08_multinode_spawn.py": (134, 3, 628),
+    "09_requeue.py": (154, 3, 648),
+    "09_srun.py": (137, 3, 631),
 }
 # how many public names of a module fewer than two files of src use: may shrink
 NOT_YET_TWICE = {
