@@ -27,6 +27,25 @@ def make_loader(dataset: Dataset, batch_size: int) -> DataLoader:
     return DataLoader(dataset, batch_size, shuffle=True, generator=generator)
 
 
+class RandomState:
+    """The random numbers of this process, its device and a loader: a part of a run."""
+
+    def __init__(self, device: torch.device, loader: torch.Generator):
+        self.generators = {"cpu": torch.default_generator, "loader": loader}
+        if device.type != "cpu":  # dropout draws on the device it runs on
+            every = torch.get_device_module(device).default_generators
+            self.generators["device"] = every[device.index]
+
+    def state_dict(self) -> dict[str, torch.Tensor]:
+        """The state of each generator, by name."""
+        return {name: g.get_state() for name, g in self.generators.items()}
+
+    def load_state_dict(self, state: dict[str, torch.Tensor]) -> None:
+        """Continue with the numbers where :meth:`state_dict` was called."""
+        for name, saved in state.items():
+            self.generators[name].set_state(saved)
+
+
 def run_epoch(
     model: nn.Module, optimizer: Optimizer, loader: DataLoader, device: torch.device
 ) -> torch.Tensor:
@@ -55,7 +74,7 @@ def train(args: argparse.Namespace, device: torch.device) -> None:
     loader = make_loader(train_set, args.batch_size)
     model = data.make_model(DROPOUT, args.width).to(device)
     optimizer = SGD(model.parameters(), args.learning_rate, momentum=0.9)
-    random = snapshot.RandomState(device, loader.generator)
+    random = RandomState(device, loader.generator)
     run = snapshot.Run(args, model=model, optimizer=optimizer, random=random)
     for epoch in run.epochs_left():
         distributed.log(

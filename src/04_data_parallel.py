@@ -68,9 +68,9 @@ def train(args: argparse.Namespace, device: torch.device) -> None:
     model = data.make_model(DROPOUT, args.width).to(device)
     parallel_model = make_parallel(model)
     optimizer = SGD(model.parameters(), args.learning_rate, momentum=0.9)
-    random = snapshot.RandomState(device, loader.generator)
-    run = snapshot.Run(args, model=model, optimizer=optimizer, random=random)
+    run = snapshot.Run(args, model=model, optimizer=optimizer)
     for epoch in run.epochs_left():
+        loader.generator.manual_seed(SEED + epoch)  # a resumed run has the same order
         distributed.log(
             f"[{device}] Epoch {epoch} | Batch size {args.batch_size} | "
             f"Steps {len(loader)}"

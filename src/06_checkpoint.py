@@ -61,13 +61,17 @@ class RankState:
     """State that differs from rank to rank: random numbers, losses of this epoch."""
 
     def __init__(self, device: torch.device):
-        self.random = snapshot.RandomState(device)
+        self.generators = {"cpu": torch.default_generator}
+        if device.type != "cpu":  # dropout draws on the device it runs on
+            every = torch.get_device_module(device).default_generators
+            self.generators["device"] = every[device.index]
         # on the device: .item() in every step would wait for it
         self.loss_sum = torch.zeros((), device=device)
 
     def state_dict(self) -> list[dict] | None:
         """On rank 0 the state of all ranks, elsewhere None; all ranks call this."""
-        own = {"random": self.random.state_dict(), "loss_sum": self.loss_sum.item()}
+        random = {name: g.get_state() for name, g in self.generators.items()}
+        own = {"random": random, "loss_sum": self.loss_sum.item()}
         ranks = [own] * dist.get_world_size() if dist.get_rank() == 0 else None
         # every rank must reach this line: about 5 kB of each are sent to rank 0
         dist.gather_object(own, ranks)
@@ -76,12 +80,23 @@ class RankState:
     def load_state_dict(self, ranks: list[dict]) -> None:
         """Restore this rank's state; on another world size, there is none."""
         if len(ranks) == dist.get_world_size():
-            self.random.load_state_dict(ranks[dist.get_rank()]["random"])
-            self.loss_sum.fill_(ranks[dist.get_rank()]["loss_sum"])
+            own = ranks[dist.get_rank()]
+            self.loss_sum.fill_(own["loss_sum"])
+            for name, state in own["random"].items():
+                self.generators[name].set_state(state)
         else:
             torch.manual_seed(SEED + dist.get_rank())
             losses = [state["loss_sum"] for state in ranks]
             self.loss_sum.fill_(sum(losses) / dist.get_world_size())
+
+
+def settle_buckets(ddp_model: DDP, images: torch.Tensor) -> None:
+    """Let DDP lay out its buckets, which it does once, after the first backward.
+
+    Else a resumed run on 3 or more ranks would sum its first step in another order.
+    """
+    ddp_model.eval()(images).sum().backward()  # eval: draws no random numbers
+    ddp_model.train()
 
 
 def run_epoch(
@@ -120,17 +135,16 @@ def train(args: argparse.Namespace, device: torch.device) -> None:
     run = snapshot.Run(args, **parts, ranks=ranks)
     # every rank must reach this line: rank 0's weights are sent to all
     ddp_model = DDP(model, None if device.type == "cpu" else [device])
-    snapshot.settle_buckets(ddp_model, torch.zeros(1, 1, 8, 8, device=device))
+    settle_buckets(ddp_model, torch.zeros(1, 1, 8, 8, device=device))
+    rank, world_size = dist.get_rank(), dist.get_world_size()
     for epoch in run.epochs_left():
         done = run.counters["images_done"]
         loader = make_loader(train_set, args.batch_size, epoch, done)
         if done == 0:  # else the snapshot has set both
-            torch.manual_seed(SEED + epoch * dist.get_world_size() + dist.get_rank())
+            torch.manual_seed(SEED + epoch * world_size + rank)
             ranks.loss_sum.zero_()
-        distributed.log(
-            f"[rank {dist.get_rank()} of {dist.get_world_size()}] Epoch {epoch} | "
-            f"Batch size {args.batch_size} | Steps {len(loader)}"
-        )
+        shape = f"Batch size {args.batch_size} | Steps {len(loader)}"
+        distributed.log(f"[rank {rank} of {world_size}] Epoch {epoch} | {shape}")
         run_epoch(run, ddp_model, optimizer, loader)
         scheduler.step()
         total = ranks.loss_sum.clone()

@@ -13,11 +13,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed.elastic.multiprocessing.errors import record
 
-from common.distributed import (
-    Parser,
-    choose_device,
-    torchrun_local_rank,
-)
+from common.distributed import Parser, choose_device, read_number
 
 
 def fail(how: str) -> None:
@@ -35,7 +31,7 @@ def main() -> None:
         "how", nargs="?", default="raises", choices=("raises", "killed")
     )
     args = parser.parse_args()
-    device = choose_device(torchrun_local_rank())
+    device = choose_device(read_number("LOCAL_RANK"))
     gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
     dist.init_process_group(dist.get_default_backend_for_device(device), device_id=gpu)
     for step in range(5):

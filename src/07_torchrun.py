@@ -25,27 +25,20 @@ DROPOUT = 0.1  # random numbers in every step: a resumed run must draw the same 
 
 def setup() -> torch.device:
     """Take this rank's device and join the other ranks."""
-    device = distributed.choose_device(distributed.torchrun_local_rank())
+    if "TORCHELASTIC_RUN_ID" not in os.environ:
+        start = "torchrun --standalone --nproc-per-node=2 SCRIPT ..."
+        raise distributed.BadInput(f"torchrun did not start this process: {start}")
+    device = distributed.choose_device(int(os.environ["LOCAL_RANK"]))
     gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
     # every rank must reach this line; torchrun has set MASTER_ADDR and all the rest
     dist.init_process_group(dist.get_default_backend_for_device(device), device_id=gpu)
-    warn_of_shared_store()
-    return device
-
-
-def warn_of_shared_store() -> None:
-    """Warn if restarted ranks might fail to connect.
-
-    By default they connect through torchrun's own store, which outlives them. With
-    gloo, new ranks may find the addresses of dead ones there.
-    """
-    may_restart = os.environ["TORCHELASTIC_MAX_RESTARTS"] != "0"
+    # restarted ranks may find the addresses of dead ones in torchrun's own store
     shared = os.environ["TORCHELASTIC_USE_AGENT_STORE"] == "True"
-    if may_restart and shared and dist.get_backend() == "gloo":
-        distributed.log(
-            "Warning: with gloo, restarts may fail (Connection refused): "
-            "export TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 before torchrun"
-        )
+    if shared and gpu is None and os.environ["TORCHELASTIC_MAX_RESTARTS"] != "0":
+        cure = "export TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 before torchrun"
+        why = "with gloo, restarts may fail (Connection refused)"
+        distributed.log(f"Warning: {why}: {cure}")
+    return device
 
 
 def make_loader(dataset: Dataset, batch_size: int) -> DataLoader:
@@ -85,26 +78,25 @@ def train(args: argparse.Namespace, device: torch.device) -> None:
     run = snapshot.Run(args, model=model, optimizer=optimizer)
     # every rank must reach this line: rank 0's weights are sent to all
     ddp_model = DDP(model, None if device.type == "cpu" else [device])
-    snapshot.settle_buckets(ddp_model, torch.zeros(1, 1, 8, 8, device=device))
+    # DDP lays out its buckets after the first backward pass: lesson 06
+    ddp_model.eval()(torch.zeros(1, 1, 8, 8, device=device)).sum().backward()
+    rank, world_size = dist.get_rank(), dist.get_world_size()
     for epoch in run.epochs_left():
         loader.sampler.set_epoch(epoch)
         # from epoch and rank: ranks drop other features, a resumed run the same again
-        torch.manual_seed(SEED + epoch * dist.get_world_size() + dist.get_rank())
-        distributed.log(
-            f"[rank {dist.get_rank()} of {dist.get_world_size()}] Epoch {epoch} | "
-            f"Batch size {args.batch_size} | Steps {len(loader)}"
-        )
+        torch.manual_seed(SEED + epoch * world_size + rank)
+        shape = f"Batch size {args.batch_size} | Steps {len(loader)}"
+        distributed.log(f"[rank {rank} of {world_size}] Epoch {epoch} | {shape}")
         loss_sum = run_epoch(ddp_model, optimizer, loader, device)
         # every rank must reach this line: the sum over the ranks, 4 bytes
         dist.all_reduce(loss_sum)
         images = len(loader.sampler)  # of each rank
-        run.end_epoch(loss_sum.item() / (images * dist.get_world_size()), images)
+        run.end_epoch(loss_sum.item() / (images * world_size), images)
     data.report(run, model, test_set)
 
 
 @distributed.one_line_errors
 def main() -> None:
-    """Run in each process that torchrun starts."""
     args = data.parse_training(__doc__)
     train(args, setup())  # when it returns, DDP is gone
     dist.destroy_process_group()

@@ -71,21 +71,20 @@ def train(args: argparse.Namespace, device: torch.device, place: str) -> None:
     run = snapshot.Run(args, model=model, optimizer=optimizer)
     # every rank must reach this line: rank 0's weights are sent to all
     ddp_model = DDP(model, None if device.type == "cpu" else [device])
-    snapshot.settle_buckets(ddp_model, torch.zeros(1, 1, 8, 8, device=device))
+    # DDP lays out its buckets after the first backward pass: lesson 06
+    ddp_model.eval()(torch.zeros(1, 1, 8, 8, device=device)).sum().backward()
+    rank, world_size = dist.get_rank(), dist.get_world_size()
     for epoch in run.epochs_left():
         loader.sampler.set_epoch(epoch)
         # from epoch and rank: ranks drop other features, a resumed run the same again
-        torch.manual_seed(SEED + epoch * dist.get_world_size() + dist.get_rank())
-        distributed.log(
-            f"[{place}] Epoch {epoch} | "
-            f"Batch size {args.batch_size} | Steps {len(loader)}",
-            every_rank=True,  # to show that all nodes are in the run
-        )
+        torch.manual_seed(SEED + epoch * world_size + rank)
+        shape = f"Batch size {args.batch_size} | Steps {len(loader)}"
+        distributed.log(f"[{place}] Epoch {epoch} | {shape}", every_rank=True)
         loss_sum = run_epoch(ddp_model, optimizer, loader, device)
         # every rank must reach this line: the sum over the ranks, 4 bytes
         dist.all_reduce(loss_sum)
         images = len(loader.sampler)  # of each rank
-        run.end_epoch(loss_sum.item() / (images * dist.get_world_size()), images)
+        run.end_epoch(loss_sum.item() / (images * world_size), images)
     data.report(run, model, test_set)
 
 
@@ -93,8 +92,8 @@ def train(args: argparse.Namespace, device: torch.device, place: str) -> None:
 def main() -> None:
     """Run in each process that torchrun starts, on each node."""
     args = data.parse_training(__doc__)
-    local_rank = distributed.torchrun_local_rank()
-    rank, node = map(distributed.read_number, ("RANK", "GROUP_RANK"))
+    names = ("LOCAL_RANK", "RANK", "GROUP_RANK")
+    local_rank, rank, node = map(distributed.read_number, names)
     place = f"node {node} local {local_rank} rank {rank}"
     train(args, setup(local_rank), place)  # when it returns, DDP is gone
     dist.destroy_process_group()

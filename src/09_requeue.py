@@ -39,10 +39,13 @@ def setup(rank: int, local_rank: int, world_size: int) -> torch.device:
 
 def make_loader(dataset: Dataset, batch_size: int, epoch: int, done: int) -> DataLoader:
     """Batches of this rank's share, of which all ranks have used ``done`` images."""
+    rank, world_size = dist.get_rank(), dist.get_world_size()
     sampler = DistributedSampler(dataset, shuffle=True, seed=SEED)
     sampler.set_epoch(epoch)
-    share = list(sampler)[done // dist.get_world_size() :]
-    return DataLoader(Subset(dataset, share), batch_size)
+    share = list(sampler)[done // world_size :]
+    # seeds the loader's workers, if it has any
+    own = torch.Generator().manual_seed(SEED + epoch * world_size + rank)
+    return DataLoader(Subset(dataset, share), batch_size, generator=own)
 
 
 class Stopped(Exception):
@@ -117,15 +120,13 @@ def train(
     run = snapshot.Run(args, model=model, optimizer=optimizer)
     # every rank must reach this line: rank 0's weights are sent to all
     ddp_model = DDP(model, None if device.type == "cpu" else [device])
-    snapshot.settle_buckets(ddp_model, torch.zeros(1, 1, 8, 8, device=device))
+    # DDP lays out its buckets after the first backward pass: lesson 06
+    ddp_model.eval()(torch.zeros(1, 1, 8, 8, device=device)).sum().backward()
     for epoch in run.epochs_left():
         done = run.counters["images_done"]
         loader = make_loader(train_set, args.batch_size, epoch, done)
-        distributed.log(
-            f"[{place}] Epoch {epoch} | "
-            f"Batch size {args.batch_size} | Steps {len(loader)}",
-            every_rank=True,  # to show that all nodes take part
-        )
+        shape = f"Batch size {args.batch_size} | Steps {len(loader)}"
+        distributed.log(f"[{place}] Epoch {epoch} | {shape}", every_rank=True)
         loss_sum = run_epoch(run, ddp_model, optimizer, loader, device, stop)
         # every rank must reach this line: the sum over the ranks, 4 bytes
         dist.all_reduce(loss_sum)

@@ -22,7 +22,6 @@ from common.distributed import (
     is_rank_0,
     log,
     one_line_errors,
-    speaks_first,
     write_json,
 )
 from common.pipeline import Action, bubble, most_live
@@ -116,7 +115,7 @@ def write_timeline(path: Path, schedule: str, ranks: list[Events]) -> None:
 def main() -> None:
     names: Collection[str] = ("13_pipeline_by_hand.py",)
     program = load_program(__doc__, names, json="write the events of all ranks")
-    if program.json and speaks_first():
+    if program.json and is_rank_0():
         check_output_file(program.json, "--json")
     args = program.parse_arguments()
     events = record(program, args, join(f"13_timeline.py src/{program.path.name}"))

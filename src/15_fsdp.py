@@ -24,7 +24,6 @@ from common.distributed import (
     one_line_errors,
     positive_float,
     positive_int,
-    speaks_first,
 )
 from common.full_state import full_state_dict, load_full_state_dict, read_on_rank_0
 from common.gpt_training import (
@@ -160,7 +159,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def parse_arguments() -> argparse.Namespace:
     args = parse_text_training(__doc__, add_save_options, add_options)
-    if args.save_every and speaks_first():
+    if args.save_every and is_rank_0():
         check_output_file(args.snapshot, "--snapshot")
     return args
 

@@ -23,7 +23,6 @@ from common.distributed import (
     is_rank_0,
     log,
     one_line_errors,
-    speaks_first,
 )
 from common.gpt_training import run_and_exit
 from common.process_group import join
@@ -84,7 +83,7 @@ def main() -> None:
     parser = Parser(__doc__)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the events")
     args = parser.parse_args()
-    if args.json and speaks_first():
+    if args.json and is_rank_0():
         check_output_file(args.json, "--json")
     events = run(join("15_timeline.py"))
     for line in events:

@@ -24,11 +24,11 @@ from common.checkpoint import Checkpoints, check_folder
 from common.distributed import (
     BadInput,
     choose_device,
+    is_rank_0,
     log,
     one_line_errors,
     positive_int,
-    speaks_first,
-    torchrun_local_rank,
+    read_number,
 )
 from common.gpt_training import (
     Text,
@@ -115,7 +115,7 @@ def train(args: argparse.Namespace, device: torch.device) -> str:
 def join_or_alone() -> torch.device:
     """Join the other ranks, if torchrun has started any; returns this rank's device."""
     if "RANK" in os.environ:
-        device, alone = choose_device(torchrun_local_rank()), {}
+        device, alone = choose_device(read_number("LOCAL_RANK")), {}
     else:
         device = choose_device()
         alone = {"store": dist.HashStore(), "rank": 0, "world_size": 1}
@@ -149,7 +149,7 @@ def parse_arguments() -> argparse.Namespace:
         raise BadInput("--save-every needs --checkpoints FOLDER to save to")
     if args.async_save and not args.save_every:
         raise BadInput("--async-save needs --save-every STEPS, or nothing is saved")
-    if args.checkpoints and speaks_first():
+    if args.checkpoints and is_rank_0():
         check_folder(args.checkpoints, "--checkpoints")
     return args
 

@@ -29,7 +29,6 @@ from common.distributed import (
     one_line_errors,
     positive_float,
     positive_int,
-    speaks_first,
     write_json,
 )
 from common.process_group import join
@@ -162,7 +161,7 @@ def main() -> None:
     if args.explain:
         log(explain(args.explain))
         return
-    if speaks_first():
+    if is_rank_0():
         check_output_file(args.output, "--output")
     device, ranks = join("17_profile.py"), dist.get_world_size()
     if args.slow_rank is not None and not 0 <= args.slow_rank < ranks:

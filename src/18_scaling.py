@@ -33,7 +33,6 @@ from common.distributed import (
     one_line_errors,
     positive_int,
     prepare_spawn,
-    speaks_first,
 )
 from common.launchers import find_master, get_dist_env
 from common.scaling import Runs
@@ -133,7 +132,7 @@ def parse() -> argparse.Namespace:
             f"--plot {args.plot} has no ending of {', '.join(PLOTS)}: add it"
         )
     for option, path in (("--csv", args.csv), ("--plot", args.plot)):
-        if path and speaks_first():
+        if path and is_rank_0():
             check_output_file(path, option)
     return args
 

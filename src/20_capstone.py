@@ -87,7 +87,7 @@ def held_bytes(model: ByteGPT, optimizer: torch.optim.Optimizer) -> list[int]:
 
 def join() -> torch.device:
     """Join the ranks that torchrun has started; returns this rank's device."""
-    device = distributed.choose_device(distributed.torchrun_local_rank())
+    device = distributed.choose_device(distributed.read_number("LOCAL_RANK"))
     gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
     backend = dist.get_default_backend_for_device(device)
     dist.init_process_group(backend, device_id=gpu)  # every rank must reach this line
@@ -167,7 +167,7 @@ def main() -> None:
     args = gpt_training.parse_text_training(__doc__, add_options)
     if args.plan and not args.plan.is_file():
         raise BadInput(f"there is no file --plan {args.plan}: write the plan first")
-    if distributed.speaks_first():
+    if distributed.is_rank_0():
         check_folder(args.checkpoints, "--checkpoints")
     not_saved = train(args, join())
     dist.destroy_process_group()

@@ -4,8 +4,6 @@
 training and 359 for testing. 359 is prime: no number of ranks from 2 on divides it.
 """
 
-from __future__ import annotations
-
 import argparse
 import statistics
 import sys
@@ -79,20 +77,19 @@ def parse_training(description: str | None, **more: str) -> argparse.Namespace:
     """The command line of a training program; ``more`` are whole numbers, with help."""
     parser = distributed.Parser(description)
     add, shown = parser.add_argument, " (default: %(default)s)"
-    number, path = {"type": positive_int}, {"type": Path, "metavar": "FILE"}
+    number, file = {"type": positive_int}, {"type": Path, "metavar": "FILE"}
+    own = Path(sys.argv[0]).stem + ".pt"
     add("total_epochs", metavar="TOTAL_EPOCHS", **number, help="of all runs together")
     add("save_every", metavar="SAVE_EVERY", **number, help="epochs between snapshots")
-    batch, rate = "images per step in each process", "of SGD with momentum 0.9"
-    add("--batch-size", **number, default=32, help=batch + shown)
-    add("--learning-rate", type=positive_float, default=0.05, help=rate + shown)
+    add("--batch-size", **number, default=32, help="images per step, per rank" + shown)
+    add("--learning-rate", type=positive_float, default=0.05, help="of SGD" + shown)
     add("--width", **number, default=WIDTH, help="features of the first layer" + shown)
-    saved = "written every SAVE_EVERY epochs, resumed from if it is there" + shown
-    add("--snapshot", **path, default=Path(Path(sys.argv[0]).stem + ".pt"), help=saved)
-    add("--metrics", **path, help="write the final numbers to this file as JSON")
+    add("--snapshot", **file, default=own, help="to save to and resume from" + shown)
+    add("--metrics", **file, help="write the final numbers to this file as JSON")
     for name, text in more.items():
         add("--" + name.replace("_", "-"), **number, help=text)
     args = parser.parse_args()
-    if distributed.speaks_first():  # other nodes may not even see the folder
+    if distributed.is_rank_0():  # other nodes may not even see the folder
         distributed.check_output_file(args.snapshot, "--snapshot")
         if args.metrics:
             distributed.check_output_file(args.metrics, "--metrics")
@@ -105,18 +102,17 @@ def report(run, model: nn.Module, test_set: Dataset) -> None:
     Raises BadInput if they, or the latest snapshot, are not on the disk.
     """
     correct, total = count_correct(model, test_set, next(model.parameters()).device)
-    world_size, loss, speed = distributed.world_size(), None, None
+    ranks, loss, speed = distributed.world_size(), None, None
     if run.losses:
-        loss = run.losses[-1]
         # the median: the first epoch of a process also pays for what starts lazily
-        speed = statistics.median(run.rates) * world_size
+        loss, speed = run.losses[-1], statistics.median(run.rates) * ranks
         log(f"Loss {run.losses[0]:.4f} -> {loss:.4f} | {speed:,.0f} samples/s")
     else:
         log(f"Nothing to train: {run.counters['epochs_run']} epochs are already run")
     log(f"Test accuracy {correct / total:.2%} ({correct} of {total})")
     if run.args.metrics and distributed.is_rank_0():
         numbers = {"loss": loss, "accuracy": correct / total, "samples_per_s": speed}
-        numbers |= {"correct": correct, "total": total, "world_size": world_size}
+        numbers |= {"correct": correct, "total": total, "world_size": ranks}
         numbers["epochs"] = run.counters["epochs_run"]
         write_json(run.args.metrics, "--metrics", numbers)
     if run.not_saved:

@@ -1,9 +1,4 @@
-"""Who prints, on which device a rank computes, and how a run ends.
-
-A process that has not joined others is a world of one, and its rank is 0.
-"""
-
-from __future__ import annotations
+"""Who prints, on which device a rank computes, and how a run ends."""
 
 import argparse
 import functools
@@ -28,7 +23,6 @@ import torch.distributed.nn.functional
 from torch.multiprocessing.spawn import ProcessExitedException
 from tqdm import tqdm
 
-PATIENCE = 10  # seconds
 RANK = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
 
 # tqdm's default lock is shared by processes: Python warns of it when a rank is killed
@@ -42,8 +36,10 @@ class BadInput(Exception):
 
 
 def is_rank_0() -> bool:
-    """Whether this is the rank that prints and writes, of all ranks on all nodes."""
-    return not dist.is_initialized() or dist.get_rank() == 0
+    """Whether this is rank 0 of all nodes; before it joins, the launcher says so."""
+    if dist.is_initialized():
+        return dist.get_rank() == 0
+    return next((os.environ[name] for name in RANK if name in os.environ), "0") == "0"
 
 
 def world_size() -> int:
@@ -59,11 +55,6 @@ def log(line: str, every_rank: bool = False) -> None:
         sys.stdout.flush()
 
 
-def speaks_first() -> bool:
-    """Whether this process reports what all ranks find wrong before they join."""
-    return next((os.environ[name] for name in RANK if name in os.environ), "0") == "0"
-
-
 def one_line_errors(main: Callable) -> Callable:
     """Decorate what starts ranks, and what a rank does: one line, status 2."""
 
@@ -74,9 +65,7 @@ def one_line_errors(main: Callable) -> Callable:
         except BadInput as error:
             _refuse(str(error))
         except dist.DistError as error:
-            if "Duplicate GPU" in str(error):  # NCCL says so when they connect
-                _refuse("two ranks computed on one GPU: give each of them its own")
-            if dist.is_initialized():
+            if dist.is_initialized() or "NCCL" in str(error):  # which names the cause
                 raise
             why = f"are MASTER_ADDR and MASTER_PORT right? No connection: {error}"
             _refuse(why.partition("\n")[0])
@@ -92,13 +81,12 @@ def _refuse(sentence: str) -> NoReturn:
     """Print the sentence once for all ranks, and end with status 2.
 
     Rank 0 reports what all ranks find. The others wait for the launcher to end them;
-    one that is still there after :data:`PATIENCE` had an error of its own: it reports.
+    one that is still there after ten seconds had an error of its own: it reports.
     """
-    joined = dist.is_initialized()  # a spawned rank knows its number only then
-    if not (is_rank_0() if joined else speaks_first()):
-        time.sleep(PATIENCE)
+    if not is_rank_0():
+        time.sleep(10)
     print(f"{Path(sys.argv[0]).name}: error: {sentence}", file=sys.stderr, flush=True)
-    if joined:  # at once: ranks inside a collective would hold up an orderly end
+    if dist.is_initialized():  # ranks inside a collective would hold up an orderly end
         os._exit(2)
     sys.exit(2)
 
@@ -191,24 +179,16 @@ def read_number(name: str, environ: Mapping[str, str] = os.environ) -> int:
     """The whole number, 0 or more, in this environment variable."""
     text = environ.get(name, "")
     if not (text.isascii() and text.isdecimal()):
-        raise BadInput(f"{name}={text!r} is not a whole number of 0 or more: set it")
+        cure = "set it, or use a launcher that does, such as torchrun or srun"
+        raise BadInput(f"{name}={text!r} is not a whole number of 0 or more: {cure}")
     return int(text)
-
-
-def torchrun_local_rank() -> int:
-    """LOCAL_RANK, which picks the device; refuses if torchrun has not set it."""
-    if "TORCHELASTIC_RUN_ID" not in os.environ:
-        start = "torchrun --standalone --nproc-per-node=2 SCRIPT ..."
-        raise BadInput(f"torchrun did not start this process: {start}")
-    return read_number("LOCAL_RANK")
 
 
 def prepare_spawn(nprocs: int | None) -> int:
     """How many ranks ``mp.spawn`` starts; they inherit where to connect from here."""
     if rank := os.environ.get("RANK"):  # each of its processes would spawn, too
         raise BadInput(f"RANK={rank} is set: unset RANK and start this by plain python")
-    os.environ["MASTER_ADDR"] = "127.0.0.1"  # all of them are on this machine
-    with socket.socket() as listener:
-        listener.bind(("", 0))  # a port that no program listens on now
-        os.environ["MASTER_PORT"] = str(listener.getsockname()[1])
+    with socket.create_server(("", 0)) as listener:  # a port that is free now
+        port = listener.getsockname()[1]
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     return nprocs or count_accelerators() or 2

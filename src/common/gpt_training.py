@@ -32,7 +32,6 @@ from common.distributed import (
     log,
     positive_float,
     positive_int,
-    speaks_first,
     world_size,
     write_json,
 )
@@ -64,7 +63,7 @@ def parse_text_training(
     for add_more in add_options:
         add_more(parser)
     args = parser.parse_args()
-    if args.metrics and speaks_first():
+    if args.metrics and is_rank_0():
         check_output_file(args.metrics, "--metrics")
     return args
 

@@ -23,7 +23,7 @@ def join(
             "a single rank has no partner: start at least two, for example with "
             f"torchrun --standalone --nproc-per-node=4 src/{program}"
         )
-    device = distributed.choose_device(distributed.torchrun_local_rank())
+    device = distributed.choose_device(distributed.read_number("LOCAL_RANK"))
     backend = dist.get_default_backend_for_device(device)
     gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
     # every rank must reach this line: it returns when the last one has joined

@@ -1,20 +1,14 @@
 """Snapshots of a run: written completely or not at all, read without running code."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import os
-import shutil
 import time
-import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel as DDP
 from tqdm import tqdm
 
 from common.distributed import BadInput, is_rank_0, log
@@ -26,15 +20,18 @@ def write_snapshot(snapshot: dict, path: Path) -> None:
     """Make this the snapshot at ``path``, or raise BadInput and change nothing.
 
     Whenever the process is killed or the power fails, a complete snapshot is at
-    ``path``: the old one or the new one.
+    ``path``: the old one or the new one. The old one is kept as ``path.previous``.
     """
-    temporary = Path(f"{path}.tmp")
+    temporary, previous = Path(f"{path}.tmp"), Path(f"{path}.previous")
     try:
         with open(temporary, "wb") as file:
             torch.save(snapshot, file)
             file.flush()
             os.fsync(file.fileno())  # the bytes are on the disk ...
-        _keep_previous(path)
+        if path.exists():
+            previous.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # some file systems have no links
+                os.link(path, previous)  # a second name: the file keeps its first
         os.replace(temporary, path)  # ... before the name points to them,
         folder = os.open(path.parent, os.O_RDONLY)
         os.fsync(folder)  # and the name is on the disk before we continue
@@ -49,70 +46,49 @@ def write_snapshot(snapshot: dict, path: Path) -> None:
         ) from error
 
 
-def _keep_previous(path: Path) -> None:
-    """Add a second name to the file at ``path``, which never loses its first."""
-    previous = Path(f"{path}.previous")
-    if path.exists():
-        previous.unlink(missing_ok=True)
-        try:
-            os.link(path, previous)
-        except OSError:  # some file systems have no links
-            shutil.copyfile(path, previous)
-
-
 def read_snapshot(path: Path) -> dict:
     """What :func:`write_snapshot` wrote, with all tensors on the CPU; or BadInput.
 
     Code in the file is not run: ``weights_only=True`` accepts tensors and plain data.
     """
     try:
-        with open(path, "rb") as file, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # one sentence is enough, see below
-            return dict(torch.load(file, map_location="cpu", weights_only=True))
+        return dict(torch.load(path, map_location="cpu", weights_only=True))
     except Exception as error:  # a damaged file raises nearly anything
         cure = CURE
         if os.path.exists(f"{path}.previous"):
             cure = f"resume from the previous one (mv {path}.previous {path}) or {CURE}"
-        what = f"is damaged or is no snapshot ({type(error).__name__})"
-        if isinstance(error, PermissionError):
-            what = f"cannot be read ({error.strerror})"
-        raise BadInput(f"the snapshot {path} {what}: {cure}") from error
+        what = f"{path} is damaged or is no snapshot ({type(error).__name__})"
+        raise BadInput(f"the snapshot {what}: {cure}") from error
 
 
 def _read_for_all(path: Path) -> dict | None:
-    """The snapshot, read by rank 0 and sent to all; None where there is none."""
-    snapshot, box = None, [None, ""]  # what is sent: its form, and an error
+    """The snapshot that rank 0 reads, on all ranks; None where there is none."""
+    if not dist.is_initialized():
+        return read_snapshot(path) if path.exists() else None
+    snapshot, sent = None, [None, ""]  # its form without the numbers, and an error
     if is_rank_0() and path.exists():
         try:
             snapshot = read_snapshot(path)
-            box[0] = _map_tensors(lambda tensor: tensor.to("meta"), snapshot)
+            sent[0] = torch.load(path, map_location="meta", weights_only=True)
         except BadInput as error:
-            box[1] = str(error)
-    if dist.is_initialized():
-        dist.broadcast_object_list(box, src=0)  # every rank must reach this line
-    if box[1]:
-        raise BadInput(box[1])  # on every rank, whatever was wrong on rank 0
-    if not dist.is_initialized():
-        return snapshot
-    return _map_tensors(_from_rank_0, snapshot if is_rank_0() else box[0])
+            sent[1] = str(error)
+    dist.broadcast_object_list(sent, src=0)  # every rank must reach this line
+    if sent[1]:
+        raise BadInput(sent[1])  # on every rank, whatever was wrong on rank 0
+    return _from_rank_0(snapshot if is_rank_0() else sent[0])
 
 
-def _map_tensors(function: Callable, part: Any) -> Any:
-    """Dicts and lists as in ``part``, with what ``function`` makes of each tensor."""
-    if isinstance(part, torch.Tensor):
-        return function(part)
+def _from_rank_0(part):
+    """Rank 0's ``part``, on the CPU; the others give its form, tensors on ``meta``."""
     if isinstance(part, dict):
-        return {key: _map_tensors(function, value) for key, value in part.items()}
+        return {key: _from_rank_0(value) for key, value in part.items()}
     if isinstance(part, (list, tuple)):
-        return type(part)(_map_tensors(function, value) for value in part)
-    return part
-
-
-def _from_rank_0(tensor: torch.Tensor) -> torch.Tensor:
-    """Rank 0's tensor, on the CPU; the other ranks give one of its form on ``meta``."""
+        return type(part)(_from_rank_0(value) for value in part)
+    if not isinstance(part, torch.Tensor):
+        return part
     gloo = dist.get_backend() == "gloo"
     device = torch.device("cpu") if gloo else torch.accelerator.current_accelerator()
-    sent = tensor.to(device) if is_rank_0() else torch.empty_like(tensor, device=device)
+    sent = part.to(device) if is_rank_0() else torch.empty_like(part, device=device)
     dist.broadcast(sent, src=0)  # every rank must reach this line, for each tensor
     return sent.cpu()
 
@@ -161,8 +137,7 @@ class Run:
         self.losses: list[float] = []  # mean of each epoch trained in this run
         self.rates: list[float] = []  # images per second of each, on this rank
         self.version = _version(args.snapshot)  # the one that it resumes or has written
-        snapshot = _read_for_all(args.snapshot)
-        if snapshot is not None:
+        if (snapshot := _read_for_all(args.snapshot)) is not None:
             with restoring_from(args.snapshot):
                 self.load_state_dict(snapshot)
             log(f"Resuming from {args.snapshot} after {progress(snapshot)}")
@@ -204,31 +179,3 @@ class Run:
             self.version = _version(path)
         if dist.is_initialized():
             dist.barrier()  # a rank that passes this line can read what rank 0 wrote
-
-
-class RandomState:
-    """The random numbers of this process, its device and a loader: a part of a run."""
-
-    def __init__(self, device: torch.device, loader: torch.Generator | None = None):
-        self.generators = {"cpu": torch.default_generator, "loader": loader}
-        if device.type != "cpu":  # dropout draws on the device it runs on
-            every = torch.get_device_module(device).default_generators
-            self.generators["device"] = every[device.index]
-
-    def state_dict(self) -> dict[str, torch.Tensor]:
-        """The state of each generator, by name."""
-        return {name: g.get_state() for name, g in self.generators.items() if g}
-
-    def load_state_dict(self, state: dict[str, torch.Tensor]) -> None:
-        """Continue with the numbers where :meth:`state_dict` was called."""
-        for name, saved in state.items():
-            self.generators[name].set_state(saved)
-
-
-def settle_buckets(ddp_model: DDP, images: torch.Tensor) -> None:
-    """Let DDP lay out its buckets, which it does once, after the first backward.
-
-    Else a resumed run on 3 or more ranks would sum its first step in another order.
-    """
-    ddp_model.eval()(images).sum().backward()  # eval: draws no random numbers
-    ddp_model.train()

@@ -30,6 +30,7 @@ from tests.scripts.trainings import (
 from tools import bench_kills
 
 ddp_checkpoint = import_module("06_checkpoint")
+requeue = import_module("09_requeue")
 
 NAME = "06_checkpoint.py"
 
@@ -155,7 +156,7 @@ def test_what_stays_equal_on_another_world_size(resumed, alone, monkeypatch):
     )
     runs = []
     monkeypatch.setattr(data, "report", lambda run, *rest: runs.append(run))
-    monkeypatch.setattr(snapshot, "settle_buckets", lambda *model: None)
+    monkeypatch.setattr(ddp_checkpoint, "settle_buckets", lambda *model: None)
     ddp_checkpoint.train(args, torch.device("cpu"))
     (run,) = runs
     saved, parts = read(resumed / "inside.pt"), run.parts
@@ -219,31 +220,32 @@ class Augmented(torch.utils.data.Dataset):
         return torch.rand(())
 
 
-def augmentations(monkeypatch, rank, epoch, done=0, seed=None):
+def augmentations(monkeypatch, program, rank, epoch, done=0, seed=None):
     """What a rank's two workers draw in an epoch; ``seed`` replaces the program's."""
     monkeypatch.setattr(dist, "get_rank", lambda: rank)
     monkeypatch.setattr(dist, "get_world_size", lambda: 2)
-    loader = ddp_checkpoint.make_loader(Augmented(), 1, epoch, done)
+    loader = program.make_loader(Augmented(), 1, epoch, done)
     if seed is not None:
         loader.generator.manual_seed(seed)
     workers = DataLoader(loader.dataset, 1, num_workers=2, generator=loader.generator)
     return torch.cat(list(workers)).tolist()
 
 
-def test_workers_draw_alike_after_a_resume_and_nowhere_else(monkeypatch):
+@pytest.mark.parametrize("program", [ddp_checkpoint, requeue])
+def test_workers_draw_alike_after_a_resume_and_nowhere_else(program, monkeypatch):
     drawn = {
-        (rank, epoch): augmentations(monkeypatch, rank, epoch)
+        (rank, epoch): augmentations(monkeypatch, program, rank, epoch)
         for rank in (0, 1)
         for epoch in (3, 4)
     }
     numbers = [number for numbers in drawn.values() for number in numbers]
     assert len(set(numbers)) == len(numbers) == 44
-    fixed = [augmentations(monkeypatch, *which, seed=7) for which in drawn]
+    fixed = [augmentations(monkeypatch, program, *which, seed=7) for which in drawn]
     assert all(numbers == fixed[0] for numbers in fixed)  # as the page warns
     torch.rand(5)  # the resumed run has drawn other numbers before
-    assert augmentations(monkeypatch, 1, 4) == drawn[1, 4]
+    assert augmentations(monkeypatch, program, 1, 4) == drawn[1, 4]
     # inside an epoch they are not those of the run that was never stopped
-    assert augmentations(monkeypatch, 1, 4, done=8) != drawn[1, 4][4:]
+    assert augmentations(monkeypatch, program, 1, 4, done=8) != drawn[1, 4][4:]
 
 
 def test_equal_global_batch_on_another_world_size_holds_the_same_images():
@@ -278,12 +280,15 @@ def test_previous_snapshot_is_kept_and_nothing_else(tmp_path):
     assert [read(tmp_path / name)["number"] for name in names] == [2, 1]
 
 
-def test_previous_snapshot_is_kept_without_hard_links(tmp_path, monkeypatch):
+def test_snapshot_is_written_without_hard_links(tmp_path, monkeypatch):
     def refuse(*names):
         raise OSError("no links here")
 
     monkeypatch.setattr(os, "link", refuse)
-    test_previous_snapshot_is_kept_and_nothing_else(tmp_path)
+    for number in range(3):
+        snapshot.write_snapshot({"number": number}, tmp_path / "snapshot.pt")
+    assert [file.name for file in tmp_path.iterdir()] == ["snapshot.pt"]
+    assert read(tmp_path / "snapshot.pt")["number"] == 2
 
 
 def test_second_run_does_not_write_over_the_snapshot_of_the_first(tmp_path, capsys):
@@ -375,8 +380,8 @@ def test_unreadable_snapshot_is_refused(pair, monkeypatch):
     def refuse(*args, **kwargs):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(snapshot, "open", refuse, raising=False)
-    with pytest.raises(BadInput, match="Permission denied"):
+    monkeypatch.setattr(torch, "load", refuse)
+    with pytest.raises(BadInput, match="PermissionError"):
         snapshot.read_snapshot(pair)
 
 
@@ -390,7 +395,7 @@ def test_unreadable_snapshot_of_somebody_else_is_refused(pair):
                 os.setuid(65534)
             snapshot.read_snapshot(pair)
         except BadInput as error:
-            os._exit(7 if "Permission denied" in str(error) else 8)
+            os._exit(7 if "PermissionError" in str(error) else 8)
         finally:
             os._exit(9)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7

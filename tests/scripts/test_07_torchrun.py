@@ -65,11 +65,14 @@ def test_warning_comes_only_where_restarts_may_fail(
 ):
     monkeypatch.setenv("TORCHELASTIC_MAX_RESTARTS", restarts)
     monkeypatch.setenv("TORCHELASTIC_USE_AGENT_STORE", shared)
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "1")
+    monkeypatch.setenv("LOCAL_RANK", "0")
     program = import_module("07_torchrun")
-    monkeypatch.setattr(program.dist, "get_backend", lambda: "gloo")
+    monkeypatch.setattr(program.dist, "init_process_group", lambda *_, **more: None)
+    monkeypatch.setattr(distributed, "count_accelerators", lambda: 0)
     said = []
     monkeypatch.setattr(distributed, "log", said.append)
-    program.warn_of_shared_store()
+    assert program.setup().type == "cpu"
     assert len(said) == warned
 
 
@@ -78,13 +81,14 @@ def test_without_torchrun_it_says_how_to_start_it(tmp_path):
 
 
 def test_other_launcher_is_refused(monkeypatch):
+    program = import_module("07_torchrun")
     for name in ("RANK", "LOCAL_RANK"):
         monkeypatch.setenv(name, "0")
     for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE"):
         monkeypatch.setenv(name, "1")
     monkeypatch.delenv("TORCHELASTIC_RUN_ID", raising=False)
     with pytest.raises(BadInput, match="torchrun did not start"):
-        distributed.torchrun_local_rank()
+        program.setup()
 
 
 @pytest.mark.parametrize(

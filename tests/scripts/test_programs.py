@@ -27,15 +27,10 @@ ONLY = {"07_elastic.py": (60, 0, 60), "20_capstone.py": (179, 6, 1249)}
 
 # (own lines, modules, lines) of programs that do not meet the bounds yet: may shrink
 NOT_YET = {
-    "01_single_device.py": (77, 3, 648),
-    "04_data_parallel.py": (90, 3, 661),
-    "05_ddp_spawn.py": (102, 3, 673),
-    "06_checkpoint.py": (163, 3, 734),
-    "07_torchrun.py": (114, 3, 685),
-    "08_multinode_spawn.py": (136, 3, 707),
-    "08_multinode_torchrun.py": (104, 3, 675),
-    "09_requeue.py": (153, 3, 724),
-    "09_srun.py": (138, 3, 709),
+    "06_checkpoint.py": (177, 3, 671),
+    "08_multinode_spawn.py": (134, 3, 628),
+    "09_requeue.py": (154, 3, 648),
+    "09_srun.py": (137, 3, 631),
 }
 # modules of more than MODULE_LINES, with their lines: may shrink
 TOO_LONG: dict[str, int] = {}
