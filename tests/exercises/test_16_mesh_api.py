@@ -148,7 +148,9 @@ def told(groups):
 
 
 @pytest.mark.ranks(4, limit=30)
-def test_other_nodes_continue(exercise, rank, world_size, seed, shared_dir):
+def test_other_nodes_continue(
+    exercise, exercise_again, rank, world_size, seed, shared_dir
+):
     """Saved on 2 nodes after 2 steps, continued on 1 node of 4 and on 4 of 1."""
     steps, folder = batches(seed, world_size), shared_dir / "of_2_nodes"
     expected, _ = alone(seed, adamw, steps)
@@ -159,11 +161,11 @@ def test_other_nodes_continue(exercise, rank, world_size, seed, shared_dir):
     torch.distributed.barrier()
     for nodes in OTHERS:
         how = f"on {nodes[0]} x {nodes[1]} ranks, after loading"
-        again = sharded(exercise, seed + 1, nodes)
-        objects = trainer(again, adamw)
-        exercise.load(folder, again, *objects)
+        model = sharded(exercise_again, seed + 1, nodes)
+        objects = trainer(model, adamw)
+        exercise_again.load(folder, model, *objects)
         check_restored(*objects, how)
-        found = trained(again, *objects, steps[2:, rank])
+        found = trained(model, *objects, steps[2:, rank])
         for number, loss in enumerate(found, 2):
             what = f"the loss of step {number} {how}"
             expect.close(loss, expected[number][rank], what)
