@@ -137,7 +137,9 @@ def test_rank_0_writes_and_the_others_wait(exercise, rank, seed, shared_dir):
 
 
 @pytest.mark.ranks(3, 4, limit=15)
-def test_resume_between_epochs(exercise, exercise_again, rank, world_size, seed, shared_dir):
+def test_resume_between_epochs(
+    exercise, exercise_again, rank, world_size, seed, shared_dir
+):
     """After a stop at the end of an epoch, without dropout, every bit is the same."""
     steps = len(expected_batches(rank, world_size, 0, 0))
     for name in ("SGD", "AdamW"):
@@ -158,7 +160,9 @@ def test_learning_rate_goes_on(exercise, exercise_again, rank, seed, shared_dir)
 
 
 @pytest.mark.ranks(3, 4, limit=15)
-def test_dropout_goes_on_on_every_rank(exercise, exercise_again, rank, seed, shared_dir):
+def test_dropout_goes_on_on_every_rank(
+    exercise, exercise_again, rank, seed, shared_dir
+):
     """With dropout, in the middle of an epoch, each rank draws its own next numbers."""
     path = shared_dir / "a.pt"
     both = stop_and_resume(exercise, exercise_again, path, seed, rank, 6, 9)

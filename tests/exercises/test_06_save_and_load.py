@@ -102,9 +102,7 @@ def test_file_fits_a_model_without_ddp(exercise, rank, seed, shared_dir):
 
 
 @pytest.mark.ranks(3, 4, limit=15)
-def test_every_rank_loads_the_newest(
-    exercise, exercise_again, rank, seed, shared_dir
-):
+def test_every_rank_loads_the_newest(exercise, exercise_again, rank, seed, shared_dir):
     """Of two saves to the same file, every rank loads the second, epoch included."""
     training = new_training(rank, seed)
     path = shared_dir / "snapshot.pt"
