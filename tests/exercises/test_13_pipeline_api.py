@@ -7,6 +7,7 @@ from torch import nn
 
 from grader import expect
 
+expect.nothing_is_averaged()
 WIDTH, BATCH = 5, 12
 MICRO_BATCHES = (4, 6)  # both divide the batch; 1F1B needs as many as there are stages
 PADDED = [0, 5, 6, 7]  # with 6 micro-batches, one has no target at all
