@@ -100,6 +100,7 @@ def test_loss_and_gradients_are_those_of_the_whole_network(
             names = losses_by_mistake(outputs, targets, m)
             expect.close(found, right.detach(), where, mistaken=names)
             compare(mine, whole, rank, m, before)
+            expect.still_training(mine, "the stage is")
             named = whole[rank].named_parameters()
             before = {name: p.grad.clone() for name, p in named}
 

@@ -1,7 +1,10 @@
 """Checks of exercises/16_mesh_api.py."""
 
+import time
+
 import pytest
 import torch
+import torch.distributed.checkpoint as dcp
 from torch import nn
 from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor import DTensor
@@ -158,6 +161,7 @@ def test_other_nodes_continue(
     others = trainer(model, adamw)
     trained(model, *others, steps[:2, rank])
     exercise.save(folder, model, *others)
+    expect.still_training(model, "the saved model is")
     torch.distributed.barrier()
     for nodes in OTHERS:
         how = f"on {nodes[0]} x {nodes[1]} ranks, after loading"
@@ -165,6 +169,7 @@ def test_other_nodes_continue(
         objects = trainer(model, adamw)
         exercise_again.load(folder, model, *objects)
         check_restored(*objects, how)
+        expect.still_training(model, f"{how}, the model is")
         found = trained(model, *objects, steps[2:, rank])
         for number, loss in enumerate(found, 2):
             what = f"the loss of step {number} {how}"
@@ -184,7 +189,16 @@ def test_every_rank_writes(exercise, rank, world_size, seed, shared_dir):
     model = sharded(exercise, seed, (1, 4))
     objects = trainer(model, adamw)
     trained(model, *objects, batches(seed, world_size)[:1, rank])
+    write = dcp.FileSystemWriter.write_data
+
+    def write_slowly(*args):
+        time.sleep(0.3)
+        return write(*args)
+
+    dcp.FileSystemWriter.write_data = write_slowly
     exercise.save(shared_dir / "saved", model, *objects)
+    there = (shared_dir / "saved" / ".metadata").exists()  # the last to be written
+    expect.that(there, "save returned here before the checkpoint was complete")
     torch.distributed.barrier()
     files = sorted(path.name for path in (shared_dir / "saved").glob("*"))
     written = {name.split("_")[2] for name in files if name.endswith(".distcp")}
