@@ -177,7 +177,8 @@ class Agent:
         self.exercise.train(model, optimizer, data, path, total_steps, save_every)
         expect.that(
             False not in modes,
-            "the model was in evaluation mode while it was trained: dropout would be off",
+            "the model was in evaluation mode while it was trained: dropout would be "
+            "off",
         )
         torch.save(model.state_dict(), self.folder / f"weights_{rank}.pt")
         dist.barrier()
