@@ -34,7 +34,10 @@ def shard(model: nn.Module, nodes: int, per_node: int) -> None:
 def save(
     folder: Path, model: nn.Module, optimizer: Optimizer, scheduler: LRScheduler
 ) -> None:
-    """Write the training state into ``folder``; every rank writes a part of it."""
+    """Write the training state into ``folder``; every rank writes a part of it.
+
+    When this returns, on any rank, the checkpoint is complete.
+    """
     # TODO 2 of 3: collect what the ranks hold by names, and save it.
     raise NotImplementedError("TODO 2 of 3")
 

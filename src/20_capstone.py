@@ -96,11 +96,11 @@ def join() -> torch.device:
 
 def run_steps(text, first: int, grid: Grid, model, optimizer, manifest, checkpoints):
     """The steps from ``first`` on, and a line of the manifest for what they did."""
-    args, pieces = text.args, []  # a checksum of the batch of each step
+    args, pieces = text.args, []  # the inputs of the steps not yet recorded
     dtypes: set[str] = set()  # in which the MLP of the first block multiplies
     model.blocks[0].mlp.register_forward_hook(lambda *a: dtypes.add(str(a[-1].dtype)))
     for step, *batch in text.steps(first):
-        pieces.append(zlib.crc32(bytes(batch[0].flatten().tolist())))
+        pieces.append(batch[0])
         part = grid.batch_part(dist.get_rank())
         own = (tokens.chunk(grid.data)[part].clone() for tokens in batch)
         loss = train_step(model, optimizer, *own)
@@ -112,7 +112,8 @@ def run_steps(text, first: int, grid: Grid, model, optimizer, manifest, checkpoi
         text.note(step, loss / dist.get_world_size())
         if step % RECORD_EVERY == 0 or step == args.steps - 1:
             losses, begun = text.losses[-len(pieces) :], step + 1 - len(pieces)
-            manifest.add("steps", first=begun, losses=losses, data=pieces)
+            sums = [zlib.crc32(bytes(piece.flatten().tolist())) for piece in pieces]
+            manifest.add("steps", first=begun, losses=losses, data=sums)
             pieces = []
         if args.save_every and (step + 1) % args.save_every == 0:
             checkpoints.save(step + 1, background=args.async_save)

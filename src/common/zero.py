@@ -18,6 +18,7 @@ import torch.distributed as dist
 from torch import nn
 
 STAGES = (0, 1, 2, 3)
+ONE_BACKWARD = "Zero takes one backward pass in each step: call begin_step() before it"
 MASTER = torch.float32  # of 16-bit parameters: small updates would be rounded away
 
 
@@ -75,6 +76,8 @@ class Unit:
 
     def begin_backward(self) -> None:
         """What the backward pass of the layer needs, for a moment."""
+        if self.arrived or self.reduced:
+            raise RuntimeError(ONE_BACKWARD)
         if self.stage == 3:
             self.gather()
         self.expect_gradients()
@@ -119,9 +122,7 @@ class Unit:
     def gradient_arrived(self, parameter: nn.Parameter) -> None:
         """Called once for each parameter of the layer, in a step's only backward."""
         if parameter in self.arrived:
-            raise RuntimeError(
-                "Zero takes one backward pass in each step: call begin_step() before it"
-            )
+            raise RuntimeError(ONE_BACKWARD)
         self.arrived.add(parameter)
         if len(self.arrived) == len(self.parameters):
             self.reduce()

@@ -71,6 +71,13 @@ def make_model(seed):
     return nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 3)).double()
 
 
+def modes_of(model):
+    """Whether the model is in training mode, of each time that it computes."""
+    modes = set()
+    model.register_forward_pre_hook(lambda module, _: modes.add(module.training))
+    return modes
+
+
 def gathered(value, world_size):
     everyone = [None] * world_size
     dist.all_gather_object(everyone, value)
@@ -81,7 +88,12 @@ def train(exercise, rank, world_size, seed, make_optimizer):
     """(the trained model, rank 0's initial one, what each rank read in each epoch)."""
     dataset, model = Images(seed), make_model(seed + rank)
     start = gathered(copy.deepcopy(model).state_dict(), world_size)[0]
+    modes = modes_of(model)
     exercise.train(model, dataset, EPOCHS, BATCH_SIZE, make_optimizer)
+    expect.that(
+        False not in modes,
+        "the model was in evaluation mode while it was trained: dropout would be off",
+    )
     first = make_model(seed)
     first.load_state_dict(start)
     reads = gathered(dataset.read, world_size)

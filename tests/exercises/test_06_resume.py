@@ -73,13 +73,16 @@ def train(exercise, training, steps, save_after=(), path=None):
     return training
 
 
-def stop_and_resume(exercise, path, seed, rank, before, after, **settings):
-    """(the run that was never stopped, the one continued from its snapshot)."""
+def stop_and_resume(exercise, again, path, seed, rank, before, after, **settings):
+    """(the run that was never stopped, the one continued from its snapshot).
+
+    ``again`` is the exercise as a new process has it, which knows of the file alone.
+    """
     whole = new_training(exercise, seed, rank, **settings)
     train(exercise, whole, before + after, {before}, path)
-    continued = new_training(exercise, seed + 1000, rank, **settings)
-    exercise.load_snapshot(path, continued)
-    train(exercise, continued, after)
+    continued = new_training(again, seed + 1000, rank, **settings)
+    again.load_snapshot(path, continued)
+    train(again, continued, after)
     return whole, continued
 
 
@@ -134,28 +137,35 @@ def test_rank_0_writes_and_the_others_wait(exercise, rank, seed, shared_dir):
 
 
 @pytest.mark.ranks(3, 4, limit=15)
-def test_resume_between_epochs(exercise, rank, world_size, seed, shared_dir):
+def test_resume_between_epochs(
+    exercise, exercise_again, rank, world_size, seed, shared_dir
+):
     """After a stop at the end of an epoch, without dropout, every bit is the same."""
     steps = len(expected_batches(rank, world_size, 0, 0))
     for name in ("SGD", "AdamW"):
         path = shared_dir / f"{name}.pt"
+        how = {"optimizer": name, "dropout": 0, "gamma": 1}
         both = stop_and_resume(
-            exercise, path, seed, rank, steps, 3, optimizer=name, dropout=0, gamma=1
+            exercise, exercise_again, path, seed, rank, steps, 3, **how
         )
         same_training(*both, f"3 steps after the snapshot, {name}")
 
 
 @pytest.mark.ranks(3, 4, limit=15)
-def test_learning_rate_goes_on(exercise, rank, seed, shared_dir):
+def test_learning_rate_goes_on(exercise, exercise_again, rank, seed, shared_dir):
     """A learning rate that falls with the steps continues to fall from where it was."""
-    both = stop_and_resume(exercise, shared_dir / "a.pt", seed, rank, 7, 6, dropout=0)
+    path = shared_dir / "a.pt"
+    both = stop_and_resume(exercise, exercise_again, path, seed, rank, 7, 6, dropout=0)
     same_training(*both, "6 steps after the snapshot, with a scheduler")
 
 
 @pytest.mark.ranks(3, 4, limit=15)
-def test_dropout_goes_on_on_every_rank(exercise, rank, seed, shared_dir):
+def test_dropout_goes_on_on_every_rank(
+    exercise, exercise_again, rank, seed, shared_dir
+):
     """With dropout, in the middle of an epoch, each rank draws its own next numbers."""
-    both = stop_and_resume(exercise, shared_dir / "a.pt", seed, rank, 6, 9)
+    path = shared_dir / "a.pt"
+    both = stop_and_resume(exercise, exercise_again, path, seed, rank, 6, 9)
     same_training(*both, "9 steps with dropout after the snapshot")
 
 

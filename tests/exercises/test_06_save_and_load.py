@@ -102,7 +102,7 @@ def test_file_fits_a_model_without_ddp(exercise, rank, seed, shared_dir):
 
 
 @pytest.mark.ranks(3, 4, limit=15)
-def test_every_rank_loads_the_newest(exercise, rank, seed, shared_dir):
+def test_every_rank_loads_the_newest(exercise, exercise_again, rank, seed, shared_dir):
     """Of two saves to the same file, every rank loads the second, epoch included."""
     training = new_training(rank, seed)
     path = shared_dir / "snapshot.pt"
@@ -111,7 +111,7 @@ def test_every_rank_loads_the_newest(exercise, rank, seed, shared_dir):
         exercise.save_snapshot(path, *training.parts(), epochs_run)
     loaded = make_model(seed + 100 + rank)
     optimizer = OPTIMIZERS["SGD"](loaded.parameters())
-    epochs_run = exercise.load_snapshot(path, loaded, optimizer)
+    epochs_run = exercise_again.load_snapshot(path, loaded, optimizer)
     expect.equal(epochs_run, 7, "the number of epochs that load_snapshot returns")
     for model, what in ((training.ddp_model, "saving"), (loaded, "loading")):
         expect.that(model.training, f"the model is in evaluation mode after {what} it")
@@ -119,7 +119,7 @@ def test_every_rank_loads_the_newest(exercise, rank, seed, shared_dir):
 
 
 @pytest.mark.ranks(3, 4, limit=15)
-def test_training_goes_on(exercise, rank, seed, shared_dir):
+def test_training_goes_on(exercise, exercise_again, rank, seed, shared_dir):
     """After loading, the next steps are the same as those of the run that was saved."""
     for name in OPTIMIZERS:
         whole = new_training(rank, seed, name).train(3)
@@ -128,7 +128,7 @@ def test_training_goes_on(exercise, rank, seed, shared_dir):
         whole.train(3)
         model = make_model(seed + 100 + rank)
         optimizer = OPTIMIZERS[name](model.parameters())
-        exercise.load_snapshot(path, model, optimizer)
+        exercise_again.load_snapshot(path, model, optimizer)
         continued = Training(model, optimizer, rank, seed)
         continued.steps_run = 3
         continued.train(3)

@@ -46,6 +46,13 @@ def one_process(seed, steps):
     return model.state_dict()
 
 
+def modes_of(model):
+    """Whether the model is in training mode, of each time that it computes."""
+    modes = set()
+    model.register_forward_pre_hook(lambda module, _: modes.add(module.training))
+    return modes
+
+
 class Agent:
     """Starts the ranks in a folder and, like torchrun, starts them again."""
 
@@ -166,7 +173,13 @@ class Agent:
             return batch(self.seed, step, rank)
 
         path = self.folder / "snapshot.pt"
+        modes = modes_of(model)
         self.exercise.train(model, optimizer, data, path, total_steps, save_every)
+        expect.that(
+            False not in modes,
+            "the model was in evaluation mode while it was trained: dropout would be "
+            "off",
+        )
         torch.save(model.state_dict(), self.folder / f"weights_{rank}.pt")
         dist.barrier()
 

@@ -7,6 +7,7 @@ from torch import nn
 
 from grader import expect
 
+expect.nothing_is_averaged()
 WIDTH, BATCH = 5, 12
 MICRO_BATCHES = (4, 6)  # both divide the batch; 1F1B needs as many as there are stages
 PADDED = [0, 5, 6, 7]  # with 6 micro-batches, one has no target at all
@@ -99,6 +100,7 @@ def test_loss_and_gradients_are_those_of_the_whole_network(
             names = losses_by_mistake(outputs, targets, m)
             expect.close(found, right.detach(), where, mistaken=names)
             compare(mine, whole, rank, m, before)
+            expect.still_training(mine, "the stage is")
             named = whole[rank].named_parameters()
             before = {name: p.grad.clone() for name, p in named}
 

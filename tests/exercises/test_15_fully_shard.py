@@ -15,7 +15,7 @@ OPTIMIZERS = {
     "SGD": lambda parameters: torch.optim.SGD(parameters, 0.02, momentum=0.9),
     "AdamW": lambda parameters: torch.optim.AdamW(parameters, 0.01),
 }
-BLOCKS = 4
+BLOCKS = 4, 3
 TOLERANCE = 0.05  # where a sum is rounded to 16 bits depends on its order
 
 
@@ -58,13 +58,13 @@ class Block(nn.Module):
 
 
 class Network(nn.Module):
-    """Four blocks between two layers; it notes how its weights are drawn."""
+    """Blocks between two layers; it notes how its weights are drawn."""
 
-    def __init__(self, seed):
+    def __init__(self, seed, blocks=BLOCKS[0]):
         super().__init__()
         self.seed, self.drawn = seed, "never drawn: `init_weights()` was not called"
         self.enter = nn.Linear(5, 30)
-        self.blocks = nn.ModuleList(Block() for _ in range(BLOCKS))
+        self.blocks = nn.ModuleList(Block() for _ in range(blocks))
         self.leave = nn.Linear(30, 2)
 
     def init_weights(self):
@@ -111,9 +111,9 @@ def loss_of(network, inputs):
     )
 
 
-def built(exercise, seed, make):
+def built(exercise, seed, make, blocks=BLOCKS[0]):
     """The learner's model and optimizer, with the right types."""
-    found = exercise.build(lambda: Network(seed), make)
+    found = exercise.build(lambda: Network(seed, blocks), make)
     pair = isinstance(found, tuple) and len(found) == 2
     expect.that(pair, "build should return the model and its optimizer")
     network, optimizer = found
@@ -215,9 +215,14 @@ def test_never_whole_in_memory(exercise, rank, world_size, seed):
 @pytest.mark.ranks(3, limit=20)
 def test_groups_and_bits(exercise, rank, world_size, seed, ledger):
     """Gathered in 16 bits and reduced in 32, one block at a time, the last one once."""
-    network, _ = built(exercise, seed, OPTIMIZERS["SGD"])
+    for count in BLOCKS:
+        check_groups_and_bits(exercise, rank, seed, ledger, count)
+
+
+def check_groups_and_bits(exercise, rank, seed, ledger, count):
+    network, _ = built(exercise, seed, OPTIMIZERS["SGD"], count)
     ledger.clear()
-    loss = loss_of(network, batches(seed, world_size)[0][rank])
+    loss = loss_of(network, batches(seed, torch.distributed.get_world_size())[0][rank])
     forward = ops_in(ledger, "all_gather")
     whole = [
         number
@@ -227,15 +232,15 @@ def test_groups_and_bits(exercise, rank, world_size, seed, ledger):
     loss.backward()
     gathers, reduces = ops_in(ledger, "all_gather"), ops_in(ledger, "reduce_scatter")
     expect.right_way(
-        len(forward) == BLOCKS + 1,
-        f"forward gathers {len(forward)} times: with a group for each of the {BLOCKS} "
-        f"blocks and one for the rest of the model, it is {BLOCKS + 1} times",
+        len(forward) == count + 1,
+        f"forward gathers {len(forward)} times: with a group for each of the {count} "
+        f"blocks and one for the rest of the model, it is {count + 1} times",
     )
     expect.right_way(
-        whole == [BLOCKS - 1],
-        f"after forward, the blocks {whole} of 0 to {BLOCKS - 1} are whole: that "
+        whole == [count - 1],
+        f"after forward, the blocks {whole} of 0 to {count - 1} are whole: that "
         "should be the last one, and no other",
     )
     check_bits(gathers, "bfloat16", "parameters are gathered")
     check_bits(reduces, "float32", "gradients are reduced")
-    expect.equal(len(reduces), BLOCKS + 1, "groups of gradients that are reduced")
+    expect.equal(len(reduces), count + 1, "groups of gradients that are reduced")

@@ -1,7 +1,10 @@
 """Checks of exercises/16_mesh_api.py."""
 
+import time
+
 import pytest
 import torch
+import torch.distributed.checkpoint as dcp
 from torch import nn
 from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor import DTensor
@@ -148,7 +151,9 @@ def told(groups):
 
 
 @pytest.mark.ranks(4, limit=30)
-def test_other_nodes_continue(exercise, rank, world_size, seed, shared_dir):
+def test_other_nodes_continue(
+    exercise, exercise_again, rank, world_size, seed, shared_dir
+):
     """Saved on 2 nodes after 2 steps, continued on 1 node of 4 and on 4 of 1."""
     steps, folder = batches(seed, world_size), shared_dir / "of_2_nodes"
     expected, _ = alone(seed, adamw, steps)
@@ -156,14 +161,16 @@ def test_other_nodes_continue(exercise, rank, world_size, seed, shared_dir):
     others = trainer(model, adamw)
     trained(model, *others, steps[:2, rank])
     exercise.save(folder, model, *others)
+    expect.still_training(model, "the saved model is")
     torch.distributed.barrier()
     for nodes in OTHERS:
         how = f"on {nodes[0]} x {nodes[1]} ranks, after loading"
-        again = sharded(exercise, seed + 1, nodes)
-        objects = trainer(again, adamw)
-        exercise.load(folder, again, *objects)
+        model = sharded(exercise_again, seed + 1, nodes)
+        objects = trainer(model, adamw)
+        exercise_again.load(folder, model, *objects)
         check_restored(*objects, how)
-        found = trained(again, *objects, steps[2:, rank])
+        expect.still_training(model, f"{how}, the model is")
+        found = trained(model, *objects, steps[2:, rank])
         for number, loss in enumerate(found, 2):
             what = f"the loss of step {number} {how}"
             expect.close(loss, expected[number][rank], what)
@@ -182,7 +189,16 @@ def test_every_rank_writes(exercise, rank, world_size, seed, shared_dir):
     model = sharded(exercise, seed, (1, 4))
     objects = trainer(model, adamw)
     trained(model, *objects, batches(seed, world_size)[:1, rank])
+    write = dcp.FileSystemWriter.write_data
+
+    def write_slowly(*args):
+        time.sleep(0.3)
+        return write(*args)
+
+    dcp.FileSystemWriter.write_data = write_slowly
     exercise.save(shared_dir / "saved", model, *objects)
+    there = (shared_dir / "saved" / ".metadata").exists()  # the last to be written
+    expect.that(there, "save returned here before the checkpoint was complete")
     torch.distributed.barrier()
     files = sorted(path.name for path in (shared_dir / "saved").glob("*"))
     written = {name.split("_")[2] for name in files if name.endswith(".distcp")}

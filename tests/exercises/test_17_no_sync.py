@@ -9,7 +9,7 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 
 from grader import expect
 
-COUNT = 5  # micro-batches
+COUNTS = 1, 3, 5  # micro-batches
 OPTIMIZERS = {
     "SGD": lambda p: torch.optim.SGD(p, 0.1, momentum=0.9),
     "AdamW": lambda p: torch.optim.AdamW(p, 0.02),
@@ -21,10 +21,10 @@ def network(seed):
     return nn.Sequential(nn.Linear(4, 7), nn.Tanh(), nn.Linear(7, 3)).double()
 
 
-def batches(seed, world_size, steps=3):
-    """[steps, W, COUNT, 2, 4] inputs; targets are zero."""
+def batches(seed, world_size, count=5, steps=3):
+    """[steps, W, count, 2, 4] inputs; targets are zero."""
     generator = torch.Generator().manual_seed(seed + 5000)
-    shape = steps, world_size, COUNT, 2, 4
+    shape = steps, world_size, count, 2, 4
     return torch.randn(*shape, generator=generator, dtype=torch.float64)
 
 
@@ -33,7 +33,7 @@ def loss_of(outputs, targets):
 
 
 def pairs(inputs):
-    """The micro-batches of a rank: [COUNT, 2, 4] -> [(inputs, targets), ...]"""
+    """The micro-batches of a rank: [count, 2, 4] -> [(inputs, targets), ...]"""
     return [(one, torch.zeros(2, 3, dtype=torch.float64)) for one in inputs]
 
 
@@ -73,12 +73,19 @@ def trained(exercise, seed, make, inputs, rank):
 @pytest.mark.ranks(3, 4)
 def test_one_step(exercise, rank, world_size, seed):
     """One step leaves in .grad the gradient of one large batch."""
-    inputs = batches(seed, world_size)[0]
+    for count in reversed(COUNTS):
+        check_step(exercise, rank, seed, batches(seed, world_size, count)[0])
+
+
+def check_step(exercise, rank, seed, inputs):
+    """``inputs`` are those of all ranks, [W, count, 2, 4]."""
+    count = inputs.shape[1]
+    of = f" of {count} micro-batch{'es' * (count > 1)}"
     model = DDP(network(seed))
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
     exercise.train_step(model, optimizer, pairs(inputs[rank]), loss_of)
     gradients = [p.grad for p in model.parameters()]
-    expect.that(None not in gradients, "a .grad is None after the step")
+    expect.that(None not in gradients, f"a .grad is None after a step{of}")
     found = torch.cat([one.flatten() for one in gradients])
     right = gradient(seed, inputs)
     mistaken = {
@@ -86,13 +93,14 @@ def test_one_step(exercise, rank, world_size, seed):
             gradient(seed, inputs[rank])
         ),
         "the sum over the micro-batches: the loss was not divided by their "
-        "number": COUNT * right,
+        "number": count * right,
         "the gradient of the last micro-batch alone": gradient(seed, inputs[:, -1]),
     }
-    expect.close(found, right, "the gradient", mistaken=mistaken)
-    expect.same_on_all_ranks(found, "the gradient")
+    expect.close(found, right, f"the gradient{of}", mistaken=mistaken)
+    expect.same_on_all_ranks(found, f"the gradient{of}")
     expected = flat(network(seed)) - 0.1 * right
     expect.close(flat(model), expected, "the parameters after one step of SGD")
+    expect.still_training(model, "the model is")
 
 
 @pytest.mark.ranks(3, 4)
@@ -107,19 +115,21 @@ def test_trains_like_one_process(exercise, rank, world_size, seed):
 
 @pytest.mark.ranks(3, 4)
 def test_each_gradient_is_sent_once(exercise, rank, world_size, seed, ledger):
-    """A step of five micro-batches sends each gradient once."""
-    inputs = batches(seed, world_size)
-    model = DDP(network(seed))
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
-    for step in inputs[:2]:  # DDP lays out its buckets in the first
-        exercise.train_step(model, optimizer, pairs(step[rank]), loss_of)
-    ledger.clear()
-    exercise.train_step(model, optimizer, pairs(inputs[2, rank]), loss_of)
-    sent = sum(row.numel for row in ledger.rows if row.op == "all_reduce")
-    total = sum(parameter.numel() for parameter in model.parameters())
-    expect.right_way(
-        sent == total,
-        f"{sent} numbers were all-reduced in a step of {COUNT} micro-batches, and the "
-        f"model has {total} gradients: DDP reduces in each backward pass whose forward "
-        "pass was outside of no_sync()",
-    )
+    """A step sends each gradient once, however many micro-batches it has."""
+    for count in reversed(COUNTS):
+        inputs = batches(seed, world_size, count)
+        model = DDP(network(seed))
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        for step in inputs[:2]:  # DDP lays out its buckets in the first
+            exercise.train_step(model, optimizer, pairs(step[rank]), loss_of)
+        ledger.clear()
+        exercise.train_step(model, optimizer, pairs(inputs[2, rank]), loss_of)
+        sent = sum(row.numel for row in ledger.rows if row.op == "all_reduce")
+        total = sum(parameter.numel() for parameter in model.parameters())
+        micro = f"{count} micro-batch{'es' * (count > 1)}"
+        expect.right_way(
+            sent == total,
+            f"{sent} numbers were all-reduced in a step of {micro}, and the "
+            f"model has {total} gradients: DDP reduces in each backward pass whose "
+            "forward pass was outside of no_sync()",
+        )

@@ -1,5 +1,6 @@
 """Checks of exercises/19_straggler.py: chance delays, a warm-up, no slow rank."""
 
+import copy
 import random
 from statistics import median
 
@@ -51,7 +52,9 @@ def test_slow_rank(exercise, seed):
     for slow in range(RANKS):
         for part in ("compute", "data"):
             times = record(seed, slow, part)
+            before = copy.deepcopy(times)
             expect.equal(exercise.slow_rank(times), slow, f"the slow rank, by {part}")
+            expect.that(times == before, "slow_rank changed the caller's times")
 
 
 @pytest.mark.ranks(1, init=False)
@@ -72,8 +75,10 @@ def test_reason(exercise, seed):
     for part in ("compute", "data"):
         for compute, data in ((0.2, 0.05), (0.05, 0.2)):
             times = record(seed, 3, part, compute, data)
+            before = copy.deepcopy(times)
             what = f"the reason, with {compute} s of compute and {data} s of data"
             expect.equal(exercise.reason(times, 3), part, what)
+            expect.that(times == before, "reason changed the caller's times")
     times = record(seed, 0, "data")
     medians = [median(s["data"] for s in steps) for steps in times]
     expect.that(medians[0] == max(medians), "the check itself is wrong")

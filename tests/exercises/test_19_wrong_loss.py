@@ -10,7 +10,6 @@ from torch.utils.data import DistributedSampler, TensorDataset
 
 from grader import expect
 
-expect.nothing_is_averaged()
 LR, EPOCHS = 0.5, 2
 
 
@@ -46,13 +45,25 @@ def alone(exercise, model, dataset, world_size, batch_size=3):
     return history
 
 
+def modes_of(model):
+    """Whether the model is in training mode, of each time that it computes."""
+    modes = set()
+    model.register_forward_pre_hook(lambda module, _: modes.add(module.training))
+    return modes
+
+
 @pytest.mark.ranks(3, 4)
 def test_run_equals_one_process(exercise, world_size, seed):
     """The weights and the losses are those of one process with the same batches."""
     model, dataset = a_run(seed, world_size)
     reference = copy.deepcopy(model)
     expected = alone(exercise, reference, dataset, world_size)
+    modes = modes_of(model)
     found = exercise.train(model, dataset, EPOCHS, 3, LR)
+    expect.that(
+        False not in modes,
+        "the model was in evaluation mode while it was trained: dropout would be off",
+    )
     for (name, weight), right in zip(
         model.named_parameters(), reference.parameters(), strict=True
     ):

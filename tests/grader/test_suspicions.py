@@ -46,7 +46,7 @@ def value(actual: list, expected: list, own=None, scale=None, world=4) -> tuple:
 def call(op="all_reduce", line=3, **more) -> dict:
     facts = {"reduce_op": "SUM", "root": None, "peer": None, "tag": None}
     facts |= {"dtypes": ["float32"], "shapes": [[4]], "contiguous": True}
-    facts |= {"ddp": False, "one_slot": False}
+    facts |= {"ddp": False, "one_slot": False, "numel": 4, "caller": op}
     return {"op": op, "line": line, **facts, **more}
 
 
@@ -58,6 +58,9 @@ def messages(*rows: tuple, waiting=("dist.recv(t, 0)",), partners=None) -> tuple
     return (hangs._messages(list(waiting), by_rank, partners or {}),)
 
 
+# what DDP calls when it is made
+MADE = call("all_gather", ddp=True, caller="")
+SENT = call("broadcast", ddp=True, caller="", numel=40)
 E = [1.0, -2.0, 3.0, 5.0]
 EXAMPLES = [
     ("values", "not_communicated", value([7, 8], [1, 2], own=[7, 8])),
@@ -71,7 +74,8 @@ EXAMPLES = [
     ("shapes", "other_order", ([2, 3], [3, 2], 4)),
     ("shapes", "length_of_padding", ([8], [7], 4)),
     ("shapes", "remainder", ([4], [7], 4)),
-    ("calls", "past_ddp", ([call("broadcast", ddp=True)], 0)),
+    ("calls", "past_ddp", ([MADE], 0)),
+    ("calls", "past_ddp", ([MADE, SENT, call(numel=2)], 0)),  # the mean loss
     ("calls", "all_slots_equal", ([call("all_gather", one_slot=True)], 0)),
     ("calls", "only_the_root", ([call("reduce", root=0)], 1)),
     ("calls", "not_contiguous", ([call(contiguous=False)], 0)),
@@ -185,6 +189,18 @@ EXAMPLES = [
 )
 def test_script_without_such_a_mistake_resembles_nothing(script, problem):
     assert scripts.of_script(script, problem) == ""
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [MADE, SENT, call(numel=30)],  # averaged by hand
+        [MADE, SENT, call(numel=40, caller="")],  # by DDP's reducer, from C++
+        [SENT, call(numel=2)],  # the check made the DDP
+    ],
+)
+def test_reduced_gradients_did_not_go_past_ddp(rows):
+    assert calls.of_calls(rows, 0) == ""
 
 
 @pytest.mark.parametrize("key", CLASSICS)

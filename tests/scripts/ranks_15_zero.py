@@ -111,6 +111,23 @@ def test_second_backward_in_a_step_is_refused(rank, world_size, seed):
         next_byte_loss(model(inputs), targets).backward()
         loss = next_byte_loss(model(inputs), targets)
         expect.raises(RuntimeError, loss.backward, words=("one backward pass",))
+    for stage in (2, 3):  # whose gradients are freed between two backward passes
+        layer = Either().double()
+        zero = Zero([layer], stage)
+        zero.begin_step()
+        layer(0).backward()
+        expect.raises(RuntimeError, layer(1).backward, words=("one backward pass",))
+
+
+class Either(nn.Module):
+    """One of two numbers: each backward pass gives a gradient to one alone."""
+
+    def __init__(self):
+        super().__init__()
+        self.numbers = nn.ParameterList([torch.ones(1), torch.ones(1)])
+
+    def forward(self, number):
+        return self.numbers[number].sum()
 
 
 class Partly(nn.Module):

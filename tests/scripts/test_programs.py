@@ -187,14 +187,25 @@ def test_group_on_accelerators_is_told_its_device(path):
 def test_no_step_waits_for_the_device_or_sends_its_loss(path):
     """What only a log line needs is computed where that line is printed."""
     waits = {"item", "tolist", "cpu", "numpy", "synchronize", "float()", "int()"}
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for call in calls_of_every_step(ast.parse(path.read_text(encoding="utf-8"))):
+        text, name = ast.unparse(call), ast.unparse(call.func)
+        last = name.rpartition(".")[2] if "." in name else f"{name}()"
+        assert last not in waits, f"{path.name}: {text} waits for the device"
+        sent = name.startswith("dist.") and "loss" in text
+        assert not sent, f"{path.name}: {text} in every step"
+
+
+def calls_of_every_step(tree):
+    """In ``step`` and ``train_step``, and in loops over ``.steps()``, under no if."""
+    for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and node.name in {"step", "train_step"}:
-            for call in (n for n in ast.walk(node) if isinstance(n, ast.Call)):
-                text, name = ast.unparse(call), ast.unparse(call.func)
-                last = name.rpartition(".")[2] if "." in name else f"{name}()"
-                assert last not in waits, f"{path.name}: {text} waits for the device"
-                sent = name.startswith("dist.") and "loss" in text
-                assert not sent, f"{path.name}: {text} in every step"
+            always = [node]
+        elif isinstance(node, ast.For) and ".steps(" in ast.unparse(node.iter):
+            always = [part for part in node.body if not isinstance(part, ast.If)]
+        else:
+            continue
+        for part in always:
+            yield from (call for call in ast.walk(part) if isinstance(call, ast.Call))
 
 
 def functions(path):

@@ -66,7 +66,15 @@ def _unwaited(seen: Evidence) -> list[str]:
 
 
 # What a value looks like when it is not the cause, but a consequence.
-VAGUE = ("", "not_communicated", "zero", "all_slots_equal", "other_order", "remainder")
+VAGUE = (
+    "",
+    "not_communicated",
+    "zero",
+    "all_slots_equal",
+    "other_order",
+    "remainder",
+    "ranks_differ",
+)
 
 
 def _suspicion_of_values(seen: Evidence, failed: dict[int, dict], right: int) -> str:

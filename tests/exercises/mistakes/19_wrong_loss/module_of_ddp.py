@@ -1,4 +1,4 @@
-# wrong value: after 2 epochs | rank
+# wrong value: after 2 epochs | forward pass went past the DDP wrapper
 for epoch in range(epochs):
     sampler.set_epoch(epoch)
     total = torch.zeros(2, dtype=torch.float64)

@@ -1,0 +1,7 @@
+# wrong value: the stage is left in evaluation mode
+# [answer 1]
+rank, ranks = dist.get_rank(), dist.get_world_size()
+stage = PipelineStage(layers.eval(), rank, ranks, torch.device("cpu"))
+return Schedule1F1B(
+    stage, n_microbatches=micro_batches, loss_fn=share_of_loss, scale_grads=False
+)
