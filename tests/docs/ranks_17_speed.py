@@ -41,6 +41,16 @@ def test_bf16_hook_refuses_gloo(rank):
 
 
 @pytest.mark.ranks(2)
+def test_gradients_live_in_the_bucket_or_are_copied_from_it(rank):
+    """With gradient_as_bucket_view, all gradients of a bucket share its memory."""
+    for view in (True, False):
+        model = DDP(layer(), gradient_as_bucket_view=view)
+        model(torch.ones(1, 6)).sum().backward()
+        places = {p.grad.untyped_storage().data_ptr() for p in model.parameters()}
+        expect.equal(len(places), 1 if view else 2, "tensors that hold gradients")
+
+
+@pytest.mark.ranks(2)
 def test_static_graph_refuses_to_begin_with_no_sync(rank):
     model = DDP(layer(), static_graph=True)
     with pytest.raises(RuntimeError):
