@@ -260,6 +260,17 @@ def test_logs_of_the_gallery_without_an_error_get_no_cause():
     assert {name for name in QUIET if diagnosed(name)[0]} == set()
 
 
+def test_page_says_how_many_logs_of_the_gallery_are_named():
+    """Which ones these are, the two tests above find out."""
+    page = (ROOT / "docs/lessons/19_when_it_breaks.rst").read_text(encoding="utf-8")
+    logs, quiet = len(BY_SYMPTOM), len(QUIET)
+    assert (
+        f"Of the gallery's {logs} logs, it names the cause of "
+        f"{logs - quiet - len(OPEN)} and lists it among two for {len(OPEN)}. The other "
+        f"{quiet} runs are slow or wrong and leave no error"
+    ) in " ".join(page.split())
+
+
 WAITS = """\
 [rank{0}]:   File "train.py", line {1}, in step
 [rank{0}]:     {2}
