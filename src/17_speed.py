@@ -69,9 +69,10 @@ def build(chosen: set[str], device: torch.device) -> nn.Module:
     """The model. The order matters: checkpoint, compile, then DDP."""
     torch.manual_seed(0)
     model: nn.Module = ByteGPT(Sizes(context=CONTEXT)).to(device)
+    save_input = partial(checkpoint, use_reentrant=False)
     for block in model.blocks:
-        if "checkpoint" in chosen:
-            block.forward = partial(checkpoint, block.forward, use_reentrant=False)
+        if "checkpoint" in chosen:  # inside a function: compile skips torch's own ones
+            block.forward = lambda x, forward=block.forward: save_input(forward, x)
         if "compile" in chosen:
             block.compile()
     if dist.is_initialized():
@@ -104,8 +105,7 @@ class Training:
     def step(self) -> None:
         """Add up the gradients of all micro-batches, then step; every rank."""
         self.optimizer.zero_grad()
-        for number in range(MICRO_BATCHES):
-            tokens = next(self.batches)
+        for number, tokens in zip(range(MICRO_BATCHES), self.batches, strict=False):
             # before the last one, backward only adds to this rank's own gradients
             local = "no-sync" in self.chosen and number < MICRO_BATCHES - 1
             with self.model.no_sync() if local else nullcontext():

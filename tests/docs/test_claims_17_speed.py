@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint, set_checkpoint_early_stop
+from torch.utils.data import DataLoader
 from torch.utils.flop_counter import FlopCounterMode
 
 from tests.in_ranks import assert_right, every_check_in
@@ -58,6 +59,11 @@ def test_smallest_gradient_of_float16():
     assert r"below about :math:`3 \cdot 10^{-8}` become 0" in PAGE
     assert torch.tensor(3.0e-8).half() > 0 and torch.tensor(2.9e-8).half() == 0
     assert torch.finfo(torch.bfloat16).tiny == torch.finfo(torch.float32).tiny
+
+
+def test_each_worker_keeps_two_batches_ready_by_default():
+    assert "Each keeps ``prefetch_factor`` batches ready, two by default." in PAGE
+    assert DataLoader([0], num_workers=1).prefetch_factor == 2
 
 
 def flops(early_stop):

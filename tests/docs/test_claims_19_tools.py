@@ -34,7 +34,8 @@ def test_variables_of_the_flight_recorder_are_those_of_this_torch():
 
     library = Path(torch.__file__).parent / "lib/libtorch_cpu.so"
     content = library.read_bytes()
-    for name in (b"TORCH_FR_BUFFER_SIZE", b"TORCH_FR_DUMP_TEMP_FILE"):
+    older = b"TORCH_NCCL_TRACE_BUFFER_SIZE"
+    for name in (b"TORCH_FR_BUFFER_SIZE", older, b"TORCH_FR_DUMP_TEMP_FILE"):
         assert name in content
         assert name.decode() in PAGE.read_text(encoding="utf-8")
 

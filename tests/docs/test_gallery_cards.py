@@ -45,3 +45,41 @@ def test_a_page_shows_the_failures_of_each_symptom():
     text = "".join(page.read_text(encoding="utf-8") for page in sources())
     shown = re.findall(r"^\.\. failures:: (.+)$", text, re.M)
     assert sorted(shown) == sorted(SYMPTOMS)
+
+
+# The row of a page's Common mistakes whose cause the gallery shows: its first words.
+ROWS = {
+    "01_one_device": {"Everything is slow": "too_many_threads"},
+    "02_ranks": {
+        "On two nodes, each waits": "nobody_listens",
+        "``EADDRINUSE``": "port_in_use",
+        "In a batch script": "world_size_typed_in",
+    },
+    "03_collectives": {"SIGABRT on one rank": "unequal_shapes"},
+    "04_data_parallel": {"A model with BatchNorm": "local_batch_norm"},
+    "05_ddp_spawn": {"``Expected to have finished": "skipped_branch"},
+    "06_checkpoints": {"Rank 0 hangs in a barrier": "only_rank_0_reduces"},
+    "07_torchrun": {
+        "Restarts end with ``Connection refused``": "stale_store",
+        "``error_file: <N/A>``": "killed_rank",
+    },
+    "08_many_nodes": {"``timed out ... while trying": "dropped_port"},
+    "09_slurm": {"Two jobs train fine alone": "port_in_use"},
+    "10_pbs": {"Two jobs on one host": "port_in_use"},
+    "11_mpi_and_containers": {"``unable to allocate shared": "full_dev_shm"},
+    "12_model_parallel": {"Both ranks block forever": "send_send"},
+    "13_pipeline_parallel": {"GPipe runs, 1F1B hangs": "send_send"},
+    "15_sharded_data_parallel": {"The evaluation hangs": "only_rank_0_reduces"},
+    "17_speed": {"Rank 0's trace says": "straggler"},
+    "18_scaling": {"More ranks on one machine": "too_many_threads"},
+    "20_capstone": {"``the disturbed run started from scratch``": "node_off"},
+}
+
+
+@pytest.mark.parametrize("page", ROWS)
+def test_row_of_a_common_mistake_links_to_the_failure_that_shows_it(page):
+    text = (ROOT / f"docs/lessons/{page}.rst").read_text(encoding="utf-8")
+    rows = re.split(r"\n +\* - ", text.partition("\nCommon mistakes\n")[2])
+    for words, name in ROWS[page].items():
+        (row,) = [row for row in rows if row.startswith(words)]
+        assert f"<failure-{name}>" in row, f"{page}: {words!r} links to no {name}"

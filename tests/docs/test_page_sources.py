@@ -244,7 +244,7 @@ def test_no_transcript_file_is_left_over():
     assert files <= recorded, f"not in the catalog: {sorted(files - recorded)}"
 
 
-def test_lessons_begin_with_a_label_and_an_overview_and_end_with_key_points():
+def test_lessons_have_a_label_an_overview_key_points_and_further_reading():
     for page in sorted((ROOT / "docs" / "lessons").glob("*.rst")):
         text = page.read_text(encoding="utf-8")
         number = page.stem.split("_")[0]
@@ -252,14 +252,18 @@ def test_lessons_begin_with_a_label_and_an_overview_and_end_with_key_points():
         boxes = [d for d in directives(page) if d.name == "admonition"]
         titles = [box.argument for box in boxes]
         assert titles and titles[0] == "Overview", f"{page.name} has no Overview first"
-        assert "Key Points" in [t.title() for t in titles], f"{page.name}: Key Points"
+        assert "Key Points" in titles, f"{page.name}: Key Points"
+        end = text.partition(".. admonition:: Key Points")[2]
+        assert "\nFurther reading\n---------------\n\n* " in end, (
+            f"{page.name} has no list of Further reading after its Key Points"
+        )
         kinds = {
             "Overview": "Overview",
             "Explanation": "attention",
             "Key Points": "hint",
         }
         for box in boxes:
-            kind = kinds.get(box.argument.title())
+            kind = kinds.get(box.argument)
             assert kind is None or box.options.get("class") == kind, (
                 f"{box.place}: {box.argument} has :class: {kind}"
             )

@@ -18,6 +18,7 @@ PUBLISHED = [
         ["120 GB", "31.4 GB", "16.6 GB", "1.9 GB"],
     ),
     ("15_sharded_data_parallel", TORCHTITAN, ["5,762", "5,605", "97 %"]),
+    ("17_speed", TORCHTITAN, ["5,762", "6,667", "8 H100"]),
     (
         "16_two_dimensions",
         "https://arxiv.org/abs/2104.04473",

@@ -156,10 +156,43 @@ def test_causes_have_pages_that_exist_and_explain_causes_that_exist():
     names = {cause.name for cause in causes}
     assert len(names) == len(causes)
     for cause in causes:
-        page = ROOT / cause.read.split(",")[0]
-        assert page.is_file() or "19_when_it_breaks" in cause.read, cause.read
+        assert (ROOT / cause.read.split(",")[0]).is_file(), cause.read
         assert set(cause.explains) <= names, cause.name
         assert 1 <= cause.weight <= 3 and cause.title and cause.cure, cause.name
+
+
+# What a page says about a cause that the gallery doesn't show
+ON_PAGES = {
+    "disk_full": "full disk",
+    "failed_write": "written in place",
+    "other_model": "strict=False",
+    "name_not_resolved": "resolve",
+    "some_names_not_resolved": "resolve",
+    "unreachable_peer": "GLOO_SOCKET_IFNAME",
+    "refused_peer": "Connection refused",
+    "infiniband": "NCCL_IB_HCA",
+    "collective_mismatch": "TORCH_DISTRIBUTED_DEBUG",
+    "collective_timeout": "time-out",
+    "time_limit": "time limit",
+    "node_failed": "requeue",
+    "not_installed": "activate the environment",
+    "nccl_error": "NCCL_DEBUG=INFO",
+}
+
+
+@pytest.mark.parametrize("cause", load(ROOT), ids=lambda cause: cause.name)
+def test_page_that_is_named_has_the_cause(cause):
+    """Its card of the gallery, a row of the GPUs' table, or a word of the page."""
+    page, *place = cause.read.split(", ")
+    text = (ROOT / page).read_text(encoding="utf-8")
+    if cause.gallery:
+        assert place == [f"failure-{cause.gallery[0]}"], cause.read
+    elif place:
+        table = text.partition(f".. admonition:: {place[0][1:-1]}\n")[2]
+        rows = table.partition("\n.. admonition:: ")[0]
+        assert any(message.search(rows) for message in cause.messages), cause.read
+    else:
+        assert ON_PAGES[cause.name] in text, cause.read
 
 
 # -- the command --------------------------------------------------------------------
@@ -225,6 +258,17 @@ def test_log_of_the_gallery_is_recognized(name):
 def test_logs_of_the_gallery_without_an_error_get_no_cause():
     assert len(QUIET) > 10
     assert {name for name in QUIET if diagnosed(name)[0]} == set()
+
+
+def test_page_says_how_many_logs_of_the_gallery_are_named():
+    """Which ones these are, the two tests above find out."""
+    page = (ROOT / "docs/lessons/19_when_it_breaks.rst").read_text(encoding="utf-8")
+    logs, quiet = len(BY_SYMPTOM), len(QUIET)
+    assert (
+        f"Of the gallery's {logs} logs, it names the cause of "
+        f"{logs - quiet - len(OPEN)} and lists it among two for {len(OPEN)}. The other "
+        f"{quiet} runs are slow or wrong and leave no error"
+    ) in " ".join(page.split())
 
 
 WAITS = """\

@@ -1,5 +1,6 @@
 """src/17_speed.py and src/17_fsdp_accumulation.py: what a learner sees is counted."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -74,3 +75,15 @@ def test_bad_options_are_one_sentence(tmp_path, options, words):
 def test_compiling_without_a_compiler_is_one_sentence(tmp_path):
     done = script(tmp_path, "17_speed.py", 1, "--with", "compile", CXX="no-compiler")
     assert "--with compile needs a C++ compiler" in sentence(done)
+
+
+@pytest.mark.full
+@pytest.mark.skipif(not shutil.which("g++"), reason="apt install g++")
+def test_checkpointed_blocks_are_compiled(tmp_path):
+    command = "17_speed.py", 1, "--with", "checkpoint", "compile"
+    done = script(tmp_path, *command, TORCHINDUCTOR_CACHE_DIR=tmp_path / "kernels")
+    assert done.returncode == 0, done.stderr
+    rows = done.stdout.splitlines()[1:]
+    assert [row.split()[0] for row in rows] == ["nothing", "checkpoint", "compile"]
+    assert rows[-1].endswith("  not counted")
+    assert list((tmp_path / "kernels").rglob("*.so"))

@@ -13,6 +13,7 @@ from tests.scripts.trainings import SRC
 cost = import_module("18_cost")
 
 from common.byte_gpt import ByteGPT, Sizes  # noqa: E402
+from common.formulas import Layout, Model, data_bytes  # noqa: E402
 
 
 def test_exact_times_give_the_link_back():
@@ -45,6 +46,22 @@ def test_ddp_sends_every_parameter_once_and_fsdp_half_as_much_again_of_the_block
         for name, parts in cost.messages(model).items()
     }
     assert sent == {"DDP": whole, "FSDP": whole + blocks / 2}
+
+
+def test_bytes_are_those_of_the_calculators_formula_for_stages_0_and_3():
+    """Twice the formula's, which sends 16 bits and has no head and no last norm."""
+    model, sizes, ranks = ByteGPT(Sizes()), Sizes(), 4
+    gpt = Model(sizes.blocks, sizes.width, sizes.heads, sizes.context, cost.BYTES)
+    embed, head = (
+        4 * sum(p.numel() for p in part.parameters())
+        for part in (model.embed, model.head)
+    )
+    # FSDP keeps the root whole: it gathers the embeddings once, the formula twice
+    more = {"DDP": 2 * head, "FSDP": 2 * head - embed}
+    for (name, sent), stage in zip(cost.messages(model).items(), (0, 3), strict=True):
+        formula = data_bytes(gpt, Layout(data=ranks, stage=stage, micro_batches=1))
+        wire = 2 * sum(share * size for share, size in sent) * (ranks - 1) / ranks
+        assert wire == 2 * formula + more[name] * (ranks - 1) / ranks
 
 
 def test_buckets_are_those_of_ddp():

@@ -76,15 +76,16 @@ def load(root: Path) -> list[Cause]:
 def from_gallery(entry: dict) -> dict:
     """Its messages prove a crash; of what is slow or wrong they are only a hint."""
     weight = HINT if entry["symptom"] in QUIET else SURE
-    return entry | {"read": PAGE, "gallery": [entry["name"]], "weight": weight}
+    return entry | {"gallery": [entry["name"]], "weight": weight}
 
 
 def make_cause(rule: dict) -> Cause:
+    card = "".join(f", failure-{name}" for name in rule["gallery"][:1])
     return Cause(
         rule["name"],
         rule["title"].rstrip("."),
         rule["cure"],
-        rule["read"],
+        rule.get("read", PAGE + card),
         tuple(re.compile(message) for message in rule.get("messages", [])),
         tuple(re.compile(message) for message in rule.get("maybe", [])),
         rule.get("weight", SURE),

@@ -67,8 +67,6 @@ def tell(found: Found) -> list[str]:
     lines = [f"Cause: {cause.title}"]
     lines += [f"    {quote(line)}" for line in found.lines[:MOST_LINES]]
     lines += [f"Cure: {cause.cure}", f"Read: {cause.read}"]
-    if cause.gallery and cause.read == PAGE:
-        lines[-1] += f", failure-{cause.gallery[0]}"
     if cause.gallery:
         lines.append(f"See it fail here: python src/19_gallery.py {cause.gallery[0]}")
     return lines
