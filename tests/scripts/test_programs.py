@@ -278,6 +278,18 @@ def test_exceptions_are_of_files_that_exist():
     assert set(TOO_LONG) <= {path.name for path in MODULES}
 
 
+def test_loops_that_tools_measure_import_what_exists():
+    for tool in sorted(SRC.parent.glob("tools/bench*.py")):
+        text = tool.read_text(encoding="utf-8")
+        for module, names in re.findall(
+            r"^from common\.(\w+) import (.+)$", text, re.M
+        ):
+            defined = (SRC / "common" / f"{module}.py").read_text(encoding="utf-8")
+            for name in names.split(", "):
+                made = re.search(rf"^(def |class )?{name}\b", defined, re.M)
+                assert made, f"{tool.name}: common.{module} has no {name}"
+
+
 def test_programs_are_named_after_their_lesson():
     pages = {page.name[:2] for page in (SRC.parent / "docs/lessons").glob("*.rst")}
     for path in PROGRAMS:
