@@ -42,7 +42,7 @@ def report(run, model, test_set):
 
 script.data.report = report
 script.main()
-script.distributed.log(f"after the end threads={{threads()}}")
+script.distributed.log(f"after the end threads={{threads()}}", every_rank=True)
 """
 
 
