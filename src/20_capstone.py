@@ -96,12 +96,11 @@ def join() -> torch.device:
 
 def run_steps(text, first: int, grid: Grid, model, optimizer, manifest, checkpoints):
     """The steps from ``first`` on, and a line of the manifest for what they did."""
-    args, pieces = text.args, []  # the inputs of the steps not yet recorded
+    args, part, pieces = text.args, grid.batch_part(dist.get_rank()), []
     dtypes: set[str] = set()  # in which the MLP of the first block multiplies
     model.blocks[0].mlp.register_forward_hook(lambda *a: dtypes.add(str(a[-1].dtype)))
     for step, *batch in text.steps(first):
-        pieces.append(batch[0])
-        part = grid.batch_part(dist.get_rank())
+        pieces.append(batch[0])  # of each step that is not yet recorded
         own = (tokens.chunk(grid.data)[part].clone() for tokens in batch)
         loss = train_step(model, optimizer, *own)
         if step == first:
