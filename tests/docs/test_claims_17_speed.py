@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 from torch import nn
+from torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState
 from torch.utils.checkpoint import checkpoint, set_checkpoint_early_stop
 from torch.utils.data import DataLoader
 from torch.utils.flop_counter import FlopCounterMode
@@ -52,6 +53,26 @@ def test_work_of_checkpointing_grows_by_a_fifth():
     assert f"from {before[4]} to {after[4]} MB" in PAGE
     assert f"from {before[5]} to {after[5]} GFLOP" in PAGE
     assert f"by {100 * after[5] / before[5] - 100:.0f} %." in PAGE
+
+
+def test_16_bits_save_less_and_send_the_same():
+    table = rows("17_bits")  # of each name, the last row
+    assert table["fp16"][4] == table["bf16"][4] < table["nothing"][4]
+    saved = f"saves {table['fp16'][4]} MB for backward instead of {table['nothing'][4]}"
+    assert f"{saved}. DDP still sends {table['fp16'][3]} MB" in PAGE
+    assert max(table["fp16"][1], table["bf16"][1]) < 1  # the ratio of speeds
+
+
+def test_power_sgd_sends_two_vectors_for_a_matrix_and_feedback_halves_the_error():
+    text = (DOCS / "transcripts" / "17_power_sgd.txt").read_text()
+    sizes = re.findall(r"feedback: ([\d,]+) numbers, (\d+) are sent", text)
+    assert sizes == 2 * [(f"{2 * (64 * 64 + 64):,}", str(2 * (64 + 64 + 64)))]
+    errors = re.findall(r"wrong by (\d+)% in one step, (\d+)% in the mean of 20", text)
+    (one, without), (same, feedback) = errors
+    assert one == same and f"In one step, the result is {one} % off" in PAGE
+    assert 0.4 < int(feedback) / int(without) < 0.6
+    with pytest.raises(ValueError, match="start_powerSGD_iter"):
+        PowerSGDState(None, start_powerSGD_iter=1)
 
 
 def test_smallest_gradient_of_float16():

@@ -4,16 +4,26 @@ The solution runs from end to end, a node of its second run lost, as lesson 20 s
 the transcript 20_capstone.
 """
 
+import time
+from dataclasses import replace
+
 import pytest
 
 from grader.commands.capstone.evidence import read_runs
 from grader.commands.capstone.judge import judge
-from practice_cluster.rehearsal import Delays
+from practice_cluster.rehearsal import Delays, Rehearsal
 
 pytestmark = pytest.mark.full
 
 SMALL = ["--width=24", "--heads=4", "--blocks=1", "--context=8"]
 LONG = 400  # seconds, on a machine that has much else to do
+
+
+def wait_until(happened):
+    end = time.monotonic() + LONG
+    while not happened():
+        assert time.monotonic() < end, f"waited {LONG} s in vain"
+        time.sleep(0.1)
 
 
 def test_the_frame_trains_and_what_it_lacks_is_told(submit, checkout, tmp_path):
@@ -48,6 +58,35 @@ def test_the_frame_for_pbs_trains_on_four_hosts(start_pbs, checkout, tmp_path):
     assert (read.accounting["state"], read.accounting["status"]) == ("F", "0")
     assert read.accounting["restarts"] == "0"
     assert read.attempts[0].hosts == ["n1", "n2", "n3", "n4"]
+
+
+def test_the_solution_for_pbs_survives_the_loss_of_a_host(cluster, checkout, tmp_path):
+    """On two hosts, with spare ones. The id stays the same, and so does its port."""
+    if (checkout / "capstone").exists():
+        (checkout / "capstone").rename(tmp_path / "of_another_test")
+    delays = replace(Delays().divided_by(10), host_lost=1)
+    run = checkout / "capstone" / "disturbed"
+    numbers = checkout / ".workshop" / "pbs_jobs"
+    with Rehearsal(cluster, home=tmp_path, numbers=numbers, delays=delays) as pbs:
+        asks = ["-l", "select=2:ncpus=2", "-l", "place=scatter"]
+        given = ["-v", "RUN=disturbed,STEPS=60", "solutions/capstone/capstone.pbs"]
+        number = pbs.qsub(*asks, *given, cwd=checkout)
+        wait_until((run / "checkpoint-10" / ".metadata").exists)
+        pbs.lose("n2")
+        job = pbs.wait(number, LONG)
+        pbs.restore("n2")
+        said = pbs.run("qstat", "-xf", job.id, cwd=checkout).stdout
+    assert (job.exit_status, job.run_count) == (0, 2), (
+        job.output + (run / "log.txt").read_text()
+    )
+    (run / "accounting.txt").write_text(said)
+    disturbed = read_runs(checkout / "capstone")["disturbed"]
+    first, second = disturbed.attempts
+    assert first.hosts == ["n1", "n2"] and second.hosts == ["n1", "n3"]
+    assert first.start["job"] == second.start["job"] == job.id
+    assert second.first >= 10 and second.first % 10 == 0 and not first.end
+    assert second.end["steps"] == 60
+    assert disturbed.accounting["restarts"] == "1"
 
 
 def test_a_range_of_nodes_and_tasks_per_node_gives_the_fewest(submit):
