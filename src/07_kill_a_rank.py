@@ -161,9 +161,7 @@ def main() -> None:
             run.process.wait()
     run.look()
     if killed is None:
-        log(
-            f"[kill_a_rank] no line with {args.after!r} was printed: no rank was killed"
-        )
+        log(f"[kill_a_rank] no line with {args.after!r} was printed: no rank killed")
         sys.exit(3)
     if args.json:
         lives = sorted(run.lives.values(), key=lambda life: (life.restart, life.rank))

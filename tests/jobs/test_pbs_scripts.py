@@ -520,7 +520,7 @@ def test_chain_of_three_jobs_equals_one_long_job(pbs, submit, checkout):
         pbs.expire(job.id)
         assert pbs.wait(job.id, 60).exit_status == -29
         said = pbs.job(job.id).output
-        assert f"told to end, {numbered(pbs, first, k + 1).id} goes on" in said
+        assert f"received SIGTERM, {numbered(pbs, first, k + 1).id} continues" in said
     last = pbs.wait(numbered(pbs, first, 2).id, LIMIT)
     assert last.exit_status == 0, last.output
     assert "Resuming from" in last.output

@@ -159,7 +159,7 @@ def test_a_contradiction_is_one_sentence():
 def test_ranks_that_do_not_come_are_one_sentence():
     place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
     done = run([sys.executable, HELLO, "--timeout", "2"], **by_hand(0, 2), **place)
-    assert "rank 0 of 2 waited 2 s" in sentence(done)
+    assert "rank 0 of 2 gave up after 2 s" in sentence(done)
     assert place["MASTER_PORT"] in sentence(done)
 
 

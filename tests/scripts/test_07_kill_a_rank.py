@@ -28,7 +28,7 @@ def test_the_rank_is_killed_after_the_line_and_the_others_are_not(tmp_path):
 def test_line_that_never_comes_is_said(tmp_path):
     done = kill(tmp_path, "--after", "Step 40", command=("echo", "Step 39"))
     assert done.returncode == 3
-    assert "no line with 'Step 40' was printed: no rank was killed" in done.stdout
+    assert "no line with 'Step 40' was printed: no rank killed" in done.stdout
 
 
 def test_bad_input_is_one_sentence(tmp_path):
