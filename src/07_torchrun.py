@@ -52,8 +52,7 @@ def run_epoch(
 ) -> torch.Tensor:
     """One pass over the loader's images; the sum of their losses."""
     ddp_model.train()
-    # on the device: .item() in every step would wait for it
-    loss_sum = torch.zeros((), device=device)
+    loss_sum = torch.zeros((), device=device)  # .item() in each step would wait for it
     for images, labels in loader:
         images, labels = images.to(device), labels.to(device)
         optimizer.zero_grad()

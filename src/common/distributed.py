@@ -65,6 +65,8 @@ def one_line_errors(main: Callable) -> Callable:
         except BadInput as error:
             _refuse(str(error))
         except dist.DistError as error:
+            if "Duplicate GPU" in str(error):  # so says NCCL when ranks connect
+                _refuse("two ranks computed on one GPU: give each of them its own")
             if dist.is_initialized() or "NCCL" in str(error):  # which names the cause
                 raise
             why = f"are MASTER_ADDR and MASTER_PORT right? No connection: {error}"

@@ -54,9 +54,8 @@ def read_snapshot(path: Path) -> dict:
     try:
         return dict(torch.load(path, map_location="cpu", weights_only=True))
     except Exception as error:  # a damaged file raises nearly anything
-        cure = CURE
-        if os.path.exists(f"{path}.previous"):
-            cure = f"resume from the previous one (mv {path}.previous {path}) or {CURE}"
+        other = f"resume from the previous one (mv {path}.previous {path}) or "
+        cure = (other if os.path.exists(f"{path}.previous") else "") + CURE
         what = f"{path} is damaged or is no snapshot ({type(error).__name__})"
         raise BadInput(f"the snapshot {what}: {cure}") from error
 
