@@ -4,7 +4,7 @@ The solution runs from end to end, a node of its second run lost, as lesson 20 s
 the transcript 20_capstone.
 """
 
-import time
+import re
 from dataclasses import replace
 
 import pytest
@@ -12,18 +12,12 @@ import pytest
 from grader.commands.capstone.evidence import read_runs
 from grader.commands.capstone.judge import judge
 from practice_cluster.rehearsal import Delays, Rehearsal
+from tests.launched import wait_until
 
 pytestmark = pytest.mark.full
 
 SMALL = ["--width=24", "--heads=4", "--blocks=1", "--context=8"]
 LONG = 400  # seconds, on a machine that has much else to do
-
-
-def wait_until(happened):
-    end = time.monotonic() + LONG
-    while not happened():
-        assert time.monotonic() < end, f"waited {LONG} s in vain"
-        time.sleep(0.1)
 
 
 def test_the_frame_trains_and_what_it_lacks_is_told(submit, checkout, tmp_path):
@@ -38,6 +32,8 @@ def test_the_frame_trains_and_what_it_lacks_is_told(submit, checkout, tmp_path):
         assert words in gaps
     assert "The undisturbed run has saved no checkpoint." in gaps
     assert "trained on four nodes" not in gaps
+    settings = submit.run(["scontrol", "show", "config"]).stdout
+    assert re.search(r"^MinJobAge += 300 sec", settings, re.M)  # "five minutes"
 
 
 def test_the_frame_for_pbs_trains_on_four_hosts(start_pbs, checkout, tmp_path):
@@ -71,7 +67,7 @@ def test_the_solution_for_pbs_survives_the_loss_of_a_host(cluster, checkout, tmp
         asks = ["-l", "select=2:ncpus=2", "-l", "place=scatter"]
         given = ["-v", "RUN=disturbed,STEPS=60", "solutions/capstone/capstone.pbs"]
         number = pbs.qsub(*asks, *given, cwd=checkout)
-        wait_until((run / "checkpoint-10" / ".metadata").exists)
+        wait_until((run / "checkpoint-10" / ".metadata").exists, LONG)
         pbs.lose("n2")
         job = pbs.wait(number, LONG)
         pbs.restore("n2")

@@ -74,7 +74,7 @@ def ranks_on(cluster, node: str) -> list[str]:
 
 def is_idle(cluster, node: str) -> bool:
     words = ["sinfo", "-h", "-n", node, "-o", "%T"]
-    return cluster.run(words, seconds=60).stdout.strip() == "idle"
+    return cluster.run(words, timeout=60).stdout.strip() == "idle"
 
 
 @pytest.fixture(scope="module")
@@ -111,11 +111,12 @@ def test_cancelled_job_leaves_a_snapshot_and_no_process(
     in_the_middle(submit, job)
     assert ranks_on(cluster, "n1") and ranks_on(cluster, "n2")
     cluster.run(["scancel", str(job)], check=True)
-    seen = submit.wait(job, seconds=60)
+    seen = submit.wait(job, timeout=60)
     assert (seen.state, seen.restarts) == ("CANCELLED", 0)
     for node in ("n1", "n2"):
-        wait_until(lambda node=node: not ranks_on(cluster, node), f"no rank on {node}")
-        wait_until(lambda node=node: is_idle(cluster, node), f"{node} is idle")
+        gone = f"no rank on {node}"
+        wait_until(lambda node=node: not ranks_on(cluster, node), what=gone)
+        wait_until(lambda node=node: is_idle(cluster, node), what=f"{node} is idle")
     slow("off")
     snapshot = f"snapshots/job{job}.pt"
     again = finish(submit, start(submit, "multinode_torchrun", SNAPSHOT=snapshot))
@@ -176,7 +177,7 @@ def test_slurm_itself_stops_a_job_before_its_time_limit(
     assert limit(2)  # the signal is due at once; Slurm looks every 30 seconds
     until(submit, job, lambda now: "requeue: the time is up" in now.output)
     # for the next start; between the two the job may count as finished
-    wait_until(lambda: limit(10), "the job is in the queue again", seconds=60)
+    wait_until(lambda: limit(10), 60, "the job is in the queue again")
     slow("off")
     seen = finish(submit, job)
     assert seen.restarts == 1
@@ -210,7 +211,7 @@ def test_torchrun_waits_for_a_node_that_joins_late(
     reach = ["bash", "-c", f"echo > /dev/tcp/n1/{port}"]
     wait_until(
         lambda: cluster.run(reach).returncode == 0 and (folder / "begun").exists(),
-        "torchrun on n1 waits for the other",
+        what="torchrun on n1 waits for the other",
     )
     seen = submit.look(job)
     assert seen.state == "RUNNING" and "Epoch" not in seen.output
@@ -261,4 +262,4 @@ def test_job_trains_on_elsewhere_when_a_cable_is_pulled(
     assert_same_end(checkout, job, never_stopped)
     assert ranks_on(cluster, lost), "they cannot know that the job goes on without"
     cluster.link(lost, "up")
-    wait_until(lambda: not ranks_on(cluster, lost), f"no rank on {lost}")
+    wait_until(lambda: not ranks_on(cluster, lost), what=f"no rank on {lost}")

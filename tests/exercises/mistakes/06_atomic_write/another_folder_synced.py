@@ -1,4 +1,4 @@
-# wrong way: another folder
+# wrong way: isn't that of path
 temporary = path.with_name(path.name + ".tmp")
 try:
     with open(temporary, "wb") as file:

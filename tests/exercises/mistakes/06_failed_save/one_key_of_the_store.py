@@ -1,4 +1,4 @@
-# wrong value: what this rank
+# wrong value: this rank
 store = dist.distributed_c10d._get_default_store()
 if dist.get_rank() == 0:
     try:
