@@ -106,14 +106,15 @@ class LearningPathsDirective(CourseDirective):
 
 
 class CloneDirective(CourseDirective):
-    """``git clone ADDRESS`` if conf.py knows the address, and then ``make tour``."""
+    """``git clone ADDRESS`` if conf.py knows the address, and the first commands."""
 
     def text(self) -> str:
         address = self.config.repository
         clone = f"   $ git clone {address} distributed-pytorch\n" if address else ""
         enter = "   $ cd distributed-pytorch\n" if address else ""
         said = "" if address else "In your clone of the repository:\n\n"
-        return f"{said}.. code-block:: console\n\n{clone}{enter}   $ make tour\n"
+        first = "   $ make tour\n   $ . .venv/bin/activate\n   $ workshop next\n"
+        return f"{said}.. code-block:: console\n\n{clone}{enter}{first}"
 
 
 def setup(app) -> dict:

@@ -273,6 +273,7 @@ def test_the_clone_line_has_the_address_of_the_configuration(small):
         settings.write('repository = "https://example.org/w.git"\n')
     html = re.sub(r"<[^>]+>", "", page(small, ".. clone::"))
     assert "git clone https://example.org/w.git distributed-pytorch\n" in html
+    assert html.index("$ make tour\n") < html.index("$ workshop next\n")
 
 
 def test_a_path_is_a_card_with_its_stations_hours_and_command(small):

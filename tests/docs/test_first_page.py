@@ -38,6 +38,13 @@ def test_readme_has_the_paths_with_their_stations_and_hours():
             assert numbers == [lesson[:2] for lesson in path.lessons]
 
 
+def test_readme_begins_with_the_picture_and_a_learners_commands():
+    words = ("start_deadlock.svg", "$ make tour", "$ workshop next", "make test")
+    places = [README.index(each) for each in words]
+    assert places == sorted(places)
+    assert README[: places[2]].count("\n") < 16, "a screen has so many lines"
+
+
 def test_readme_has_the_time_that_all_of_it_takes():
     lessons = [page.stem for page in (ROOT / "docs" / "lessons").glob("[0-9]*.rst")]
     practice = course.hours(sum(exercise.minutes for exercise in CATALOG))
