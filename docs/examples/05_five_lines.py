@@ -2,6 +2,7 @@
 
 import torch
 import torch.distributed as dist
+import torch.distributed.nn.functional  # imported later, it keeps the group alive
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset

@@ -5,6 +5,7 @@ torchrun --standalone --nproc-per-node=2 docs/examples/17_power_sgd.py
 
 import torch
 import torch.distributed as dist
+import torch.distributed.nn.functional  # imported later, it keeps the group alive
 from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook as power_sgd
 from torch.nn.parallel import DistributedDataParallel as DDP
@@ -35,7 +36,7 @@ def gradients(feedback: bool) -> tuple[torch.Tensor, power_sgd.PowerSGDState]:
 
 dist.init_process_group("gloo")
 for feedback in (False, True):
-    found, state = gradients(feedback)
+    found, state = gradients(feedback)  # DDP is gone when it returns
     exact, compressed = found[0], found[EXACT:]
     wrong = [
         f"{(mean - exact).norm() / exact.norm():.0%}"

@@ -7,6 +7,7 @@ import time
 
 import torch
 import torch.distributed as dist
+import torch.distributed.nn.functional  # imported later, it keeps the group alive
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.utils.data import DataLoader, Dataset
@@ -31,4 +32,5 @@ for batch in DataLoader(Slow(), batch_size=8):
     optimizer.zero_grad()
     model(batch).square().mean().backward()
     optimizer.step()
+del model
 dist.destroy_process_group()

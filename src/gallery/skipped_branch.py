@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import torch
 import torch.distributed as dist
+import torch.distributed.nn.functional  # imported later, it keeps the group alive
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel as DDP
 
@@ -25,4 +26,5 @@ model = DDP(Model())
 for step in (1, 2):
     model(torch.randn(8, 4)).mean().backward()
     print(f"rank {rank}: step {step}", flush=True)
+del model
 dist.destroy_process_group()

@@ -215,6 +215,7 @@ def test_monitored_barrier_waits_for_half_an_hour_whatever_its_group_does():
     code = """if True:
         from datetime import timedelta
         group = dist.new_group(timeout=timedelta(seconds=5))
+        dist.barrier(group)  # both are connected
         if rank == 1:
             os._exit(0)  # before its time is up
         dist.monitored_barrier(group)"""

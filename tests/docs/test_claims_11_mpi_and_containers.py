@@ -44,7 +44,7 @@ OPEN_MPI = pytest.mark.skipif(
 def run(*words, **variables):
     return subprocess.run(
         [*map(str, words)],
-        env=environment(**AS_ROOT, **variables),
+        env=environment(**AS_ROOT | variables),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -105,7 +105,7 @@ def test_times_follow_from_the_published_rates():
         f"{1e6 * small:.0f} µs, {1e6 * medium:.0f} µs and {1e3 * large:.0f} ms" in PAGE
     )
     assert (
-        f"32 times as many bytes take {medium / small - 1:.0%}".replace("%", " %")
+        f"32 times as many bytes take only {medium / small - 1:.0%}".replace("%", " %")
         in PAGE
     )
     for rate in sizes.values():

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import torch
 import torch.distributed as dist
+import torch.distributed.nn.functional  # imported later, it keeps the group alive
 from torch.nn.parallel import DistributedDataParallel as DDP
 
 dist.init_process_group("gloo")
@@ -18,4 +19,5 @@ with model.join():
         print(f"rank {rank}: step {step}", flush=True)
 dist.barrier()
 print(f"rank {rank}: done", flush=True)
+del model
 dist.destroy_process_group()
