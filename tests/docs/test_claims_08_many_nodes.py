@@ -81,7 +81,7 @@ def test_recorded_network_shows_what_the_page_says():
 @pytest.mark.parametrize(
     "name, file",
     [
-        ("is_rank_0()", "common/snapshot.py"),
+        ("def is_rank_0()", "common/distributed.py"),
         ("read_for_all(args.snapshot)", "common/snapshot.py"),
         ("choose_device(local_rank)", "08_multinode_spawn.py"),
     ],
