@@ -1,3 +1,3 @@
-# hang: new_group | is a collective of all ranks
+# hang: deadlock, no rank can continue
 # [answer 3]
 mine.append(dist.new_group(group_ranks(dist.get_rank(), shape, axis)))

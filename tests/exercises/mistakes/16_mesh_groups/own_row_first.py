@@ -1,4 +1,4 @@
-# hang: new_group | is a collective of all ranks
+# hang: deadlock, no rank can continue
 # [answer 3]
 ranks = range(dist.get_world_size())
 rows = {tuple(group_ranks(rank, shape, axis)) for rank in ranks}
