@@ -69,6 +69,7 @@ def main():
         slots, idle, first = count(kind, int(sys.argv[1]))
         if dist.get_rank() == 0:
             print(f"{name}: {slots} slots, idle {idle}\n  {first} ...")
+    dist.barrier()  # a rank that left early would fail those that still connect
     dist.destroy_process_group()
 
 
