@@ -25,4 +25,5 @@ limit = timedelta(seconds=5)
 master = f"tcp://n1:{PORT}"
 dist.init_process_group("gloo", master, limit, world_size=2, rank=rank)
 print(f"rank {rank}: connected\n", end="", flush=True)
+dist.barrier()  # leave together, or one ends while the other still connects
 dist.destroy_process_group()
