@@ -38,7 +38,7 @@ def test_two_ranks_are_as_much_faster_as_the_page_says():
     one, two = re.findall(r"([\d,]+) samples/s", text)
     ratio = int(two.replace(",", "")) / int(one.replace(",", ""))
     on_the_page(f"Two ranks on two cores process {ratio:.1f} times as many images")
-    assert ratio > 1
+    assert ratio >= 1.6  # record it on a machine that has nothing else to do
 
 
 def test_five_lines_make_ddp_of_a_program_for_one_device():
