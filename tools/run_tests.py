@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -130,6 +131,7 @@ def run_all(full: bool) -> tuple[list[Outcome], set[str]]:
         with closing(warm.WarmPython()) as session:
             session.enter()
             outcomes = list(pool.map(run, parts(full)))
+            shutil.copy(session.log, BUILD / "warm.log")  # why some starts were cold
             return outcomes, PROGRAMS - session.started()
 
 

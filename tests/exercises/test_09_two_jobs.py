@@ -53,20 +53,6 @@ def different(one, other, port_and_id, other_port_and_id):
 
 
 @pytest.mark.ranks(1, init=False, limit=60)
-def test_port_is_one_for_every_number_of_a_job(exercise_path, scheduler, seed):
-    """Consecutive jobs of any number have different ports, all of them allowed."""
-    draw = random.Random(seed)
-    begins = [10009089, 10031743] if seed % 2 else [draw.randrange(10, 9_000_000)]
-    begins.append(draw.randrange(10_000_000, 90_000_000))
-    for begin in begins:
-        numbers = range(begin, begin + 3)
-        seen = [told(scheduler, exercise_path, number) for number in numbers]
-        for one, other in ((0, 1), (1, 2), (0, 2)):
-            names = f"job {numbers[one]}", f"job {numbers[other]}"
-            different(*names, seen[one], seen[other])
-
-
-@pytest.mark.ranks(1, init=False, limit=60)
 def test_port_and_id_are_made_from_the_job(exercise_path, scheduler, seed):
     """One job always makes the same port and id; a task of an array has its own."""
     number = random.Random(seed).randrange(10_000_000, 90_000_000)
@@ -84,6 +70,20 @@ def test_port_and_id_are_made_from_the_job(exercise_path, scheduler, seed):
         for task in (1, 2)
     ]
     different("task 1", "task 2 of one array", *tasks)
+
+
+@pytest.mark.ranks(1, init=False, limit=60)
+def test_port_is_one_for_every_number_of_a_job(exercise_path, scheduler, seed):
+    """Consecutive jobs of any number have different ports, all of them allowed."""
+    draw = random.Random(seed)
+    begins = [10009089, 10031743] if seed % 2 else [draw.randrange(10, 9_000_000)]
+    begins.append(draw.randrange(10_000_000, 90_000_000))
+    for begin in begins:
+        numbers = range(begin, begin + 3)
+        seen = [told(scheduler, exercise_path, number) for number in numbers]
+        for one, other in ((0, 1), (1, 2), (0, 2)):
+            names = f"job {numbers[one]}", f"job {numbers[other]}"
+            different(*names, seen[one], seen[other])
 
 
 @pytest.mark.ranks(1, init=False, limit=120)

@@ -8,6 +8,7 @@ the holes alone.
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -23,6 +24,11 @@ ROOT = Path(__file__).resolve().parents[2]
 CATALOG = load_catalog(ROOT)
 ANSWERS = ROOT / "tests" / "exercises"
 BY_NAME = {exercise.name: exercise for exercise in CATALOG}
+CAUGHT_BY = dict(
+    line.split(maxsplit=1)
+    for line in (ANSWERS / "caught_by.txt").read_text().splitlines()
+)
+FULL = bool(os.environ.get("WORKSHOP_FULL"))
 HEADING = re.compile(r"^# \[answer (\d+)\]\s*$", re.MULTILINE)
 
 
@@ -74,9 +80,23 @@ def test_differently_written_right_answer_passes(engine, path, tmp_path):
     assert result.passed, result.verdict.message
 
 
+def grade_mistake(engine: Engine, path: Path, tmp_path: Path, report):
+    """As :func:`grade_answer`; reports the check that caught it."""
+    checks = checks_in(BY_NAME[path.parent.name].checks, SEEDS)
+    usual = [check for check in checks if check.id == CAUGHT_BY.get(ids(path))]
+    for some in (checks,) if FULL or not usual else (usual, checks):
+        promise, result = grade_answer(engine, path, tmp_path, some)
+        if not result.passed:
+            break
+    report("caught by", some[len(result.verdicts) - 1].id)
+    return promise, result
+
+
 @pytest.mark.parametrize("path", files("mistakes"), ids=ids)
-def test_known_mistake_gets_the_verdict_it_promises(engine, path, tmp_path):
-    promise, result = grade_answer(engine, path, tmp_path)
+def test_known_mistake_gets_the_verdict_it_promises(
+    engine, path, tmp_path, record_property
+):
+    promise, result = grade_mistake(engine, path, tmp_path, record_property)
     kind, _, words = promise.partition(":")
     message = result.verdict.message
     assert Kind(kind.strip()) is not Kind.RIGHT, "a mistake must promise a failure"

@@ -73,9 +73,26 @@ def test_signal_before_the_limit_saves_and_the_requeued_job_resumes(program, sub
 @pytest.fixture(scope="module")
 def pbs(start_pbs, tmp_path_factory):
     home = tmp_path_factory.mktemp("home")
+    allow = "OMPI_ALLOW_RUN_AS_ROOT"
+    (home / ".bash_profile").write_text(f"export {allow}=1 {allow}_CONFIRM=1\n")
     hosts, delays = ["n1", "n2"], Delays().divided_by(10)
-    with start_pbs(hosts=hosts, home=home, delays=delays) as pbs:
+    with start_pbs(hosts=hosts, home=home, delays=delays, ssh=True) as pbs:
         yield pbs
+
+
+@pytest.mark.parametrize(
+    ("script", "program"),
+    [("multinode_torchrun", FSDP), ("multinode_mpirun", DDP), ("multinode_ssh", FSDP)],
+)
+def test_trains_under_each_launcher_of_pbs(script, program, pbs, checkout):
+    given = f"EPOCHS=1,SAVE_EVERY=1,RANKS_PER_NODE=1,SCRIPT={program}"
+    job = pbs.wait(
+        pbs.qsub("-v", given, f"job_scripts/{script}.pbs", cwd=checkout), LIMIT
+    )
+    assert job.exit_status == 0, job.output
+    assert "'world_size': 2," in job.output
+    assert "step 62 of 62 | saved" in job.output
+    assert (checkout / "snapshots" / f"job{job.id}.pt").exists()
 
 
 @pytest.mark.parametrize("program", [DDP, FSDP])

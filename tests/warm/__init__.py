@@ -14,6 +14,7 @@ fork (`terms.py`) starts cold by itself, and everything does where COLD_PYTHON i
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -46,7 +47,8 @@ class WarmPython:
         self._make_environment()
         # The server ends when this end of its standard input is closed, by whatever.
         reading, self._lifeline = os.pipe()
-        log = (self.folder / "log").open("wb")
+        self.log = self.folder / "log"
+        log = self.log.open("wb")
         # It listens from now on: a start before the imports are done waits for them.
         listening = socket.socket(socket.AF_UNIX)
         listening.bind(str(self.folder / "socket"))
@@ -74,7 +76,10 @@ class WarmPython:
             "PATH": f"{self.bin}{os.pathsep}{os.environ['PATH']}",
             "WORKSHOP_VISIBLE": str(self.folder),  # to ranks of the grader
         }
-        self._outside = {name: os.environ.get(name) for name in own}
+        tuning = [name for name in os.environ if OF_OPENBLAS.match(name)]
+        self._outside = {name: os.environ.get(name) for name in (*own, *tuning)}
+        for name in tuning:
+            del os.environ[name]
         os.environ.update(own)
 
     def started(self) -> set[str]:
@@ -87,7 +92,7 @@ class WarmPython:
     def close(self) -> None:
         """End the server and all that it has started; its folder goes, too."""
         for name, value in self._outside.items():
-            os.environ.pop(name)
+            os.environ.pop(name, None)
             if value is not None:
                 os.environ[name] = value
         os.close(self._lifeline)
@@ -142,9 +147,12 @@ class WarmPython:
 
 def server_environment() -> dict[str, str]:
     """As a user's shell is, and then what makes forks of the server quick and safe."""
-    return os.environ | SERVERS_OWN
+    kept = {k: v for k, v in os.environ.items() if not OF_OPENBLAS.match(k)}
+    return kept | SERVERS_OWN
 
 
+# What a user has set for a machine, no job of PBS has: each of its starts would be cold.
+OF_OPENBLAS = re.compile("OPENBLAS_(?!NUM_THREADS)")
 # No threads of a library's own, of which a fork would know nothing; and Python's
 # objects in malloc's pages of 2 MB: a fork copies few entries of the page table.
 SERVERS_OWN = {
