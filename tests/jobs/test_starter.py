@@ -13,6 +13,7 @@ DDP, FSDP = "src/starter/train_ddp.py", "src/starter/train_fsdp.py"
 SHORT = {"EPOCHS": "2", "SAVE_EVERY": "1"}  # of 62 steps
 EPOCHS = 12
 LONG = EPOCHS * (4001 // 320)  # steps: time enough to be stopped in
+ONE_RANK = ("-l", "select=2:ncpus=1", "-l", "place=scatter")  # on each of two hosts
 LIMIT = 300  # seconds for a job that trains
 
 
@@ -85,10 +86,9 @@ def pbs(start_pbs, tmp_path_factory):
     [("multinode_torchrun", FSDP), ("multinode_mpirun", DDP), ("multinode_ssh", FSDP)],
 )
 def test_trains_under_each_launcher_of_pbs(script, program, pbs, checkout):
-    given = f"EPOCHS=1,SAVE_EVERY=1,RANKS_PER_NODE=1,SCRIPT={program}"
-    job = pbs.wait(
-        pbs.qsub("-v", given, f"job_scripts/{script}.pbs", cwd=checkout), LIMIT
-    )
+    given = f"EPOCHS=1,SAVE_EVERY=1,SCRIPT={program}"
+    script = f"job_scripts/{script}.pbs"
+    job = pbs.wait(pbs.qsub(*ONE_RANK, "-v", given, script, cwd=checkout), LIMIT)
     assert job.exit_status == 0, job.output
     assert "'world_size': 2," in job.output
     assert "step 62 of 62 | saved" in job.output
@@ -99,9 +99,8 @@ def test_trains_under_each_launcher_of_pbs(script, program, pbs, checkout):
 def test_chain_of_pbs_jobs_trains_to_the_end(program, pbs, checkout):
     """The first job is ended by its walltime, its successor resumes what it saved."""
     given = f"EPOCHS={EPOCHS},SAVE_EVERY=1,SCRIPT={program},ARGS=--batch-size 320"
-    one_rank = "-l", "select=2:ncpus=1", "-l", "place=scatter"
     script = "job_scripts/chained.pbs"
-    first = pbs.qsub(*one_rank, "-v", given, script, cwd=checkout)
+    first = pbs.qsub(*ONE_RANK, "-v", given, script, cwd=checkout)
     snapshot = checkout / "snapshots" / f"chain{first}.pt"
     end = time.monotonic() + LIMIT
     while not (snapshot.is_file() or [*snapshot.glob("*/.metadata")]):
