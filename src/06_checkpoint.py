@@ -34,13 +34,13 @@ def setup(rank: int, world_size: int) -> torch.device:
 def rest_of_share(size: int, epoch: int, done: int, rank: int, ranks: int) -> list[int]:
     """The numbers of the images, out of ``size``, that a rank still has to use.
 
-    All ranks together have used the first ``done`` images of this epoch's order. The
-    rest is dealt out like cards, to as many ranks as before or another number of them.
+    All ranks together have used ``done`` of them. The rest is dealt out like cards.
     """
     generator = torch.Generator().manual_seed(SEED + epoch)
     order = torch.randperm(size, generator=generator).tolist()
-    padding = -(size - done) % ranks  # so that all ranks make equally many steps
-    return (order[done:] + order[:padding])[rank::ranks]
+    rest = order[done:]
+    padding = -len(rest) % ranks  # so that all ranks make equally many steps
+    return (rest + order[:padding])[rank::ranks]
 
 
 def make_loader(dataset: Dataset, batch_size: int, epoch: int, done: int) -> DataLoader:
