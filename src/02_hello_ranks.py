@@ -113,7 +113,7 @@ def check_sum(env: DistEnv, device: torch.device) -> None:
         sys.exit(1)
 
 
-@one_line_errors
+@one_line_errors()
 def main() -> None:
     parser = Parser(__doc__)
     seconds = {"metavar": "SECONDS", "type": positive_int, "default": 60}

@@ -129,7 +129,7 @@ def run_steps(bucket_mb: float, device: torch.device) -> list[tuple[float, str]]
     return timeline.events()
 
 
-@one_line_errors
+@one_line_errors()
 def run_rank(rank: int, world_size: int, args: argparse.Namespace) -> None:
     device = choose_device(rank)
     gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
@@ -157,7 +157,7 @@ def write_events(path: Path, bucket_mb: float, events: list) -> None:
     write_json(path, "--json", recorded)
 
 
-@one_line_errors
+@one_line_errors()
 def main() -> None:
     parser = Parser(__doc__)
     parser.add_argument(

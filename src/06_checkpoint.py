@@ -12,8 +12,7 @@ import torch.distributed as dist
 import torch.multiprocessing as mp
 import torch.nn.functional as F
 from torch.nn.parallel import DistributedDataParallel as DDP
-from torch.optim import SGD, Optimizer
-from torch.optim.lr_scheduler import ExponentialLR
+from torch.optim import SGD, lr_scheduler
 from torch.utils.data import DataLoader, Dataset, Subset
 
 from common import data, distributed, snapshot
@@ -32,20 +31,16 @@ def setup(rank: int, world_size: int) -> torch.device:
     return device
 
 
-def rest_of_share(
-    size: int, epoch: int, done: int, rank: int, world_size: int
-) -> list[int]:
+def rest_of_share(size: int, epoch: int, done: int, rank: int, ranks: int) -> list[int]:
     """The numbers of the images, out of ``size``, that a rank still has to use.
 
-    Seed and epoch determine the order of an epoch. All ranks together have used its
-    first ``done`` images, padding included. The rest is dealt out like cards: to as
-    many ranks as before, or to another number of them.
+    All ranks together have used ``done`` of them. The rest is dealt out like cards.
     """
     generator = torch.Generator().manual_seed(SEED + epoch)
     order = torch.randperm(size, generator=generator).tolist()
     rest = order[done:]
-    padding = -len(rest) % world_size  # so that all ranks make equally many steps
-    return (rest + order[:padding])[rank::world_size]
+    padding = -len(rest) % ranks  # so that all ranks make equally many steps
+    return (rest + order[:padding])[rank::ranks]
 
 
 def make_loader(dataset: Dataset, batch_size: int, epoch: int, done: int) -> DataLoader:
@@ -79,31 +74,20 @@ class RankState:
 
     def load_state_dict(self, ranks: list[dict]) -> None:
         """Restore this rank's state; on another world size, there is none."""
-        if len(ranks) == dist.get_world_size():
-            own = ranks[dist.get_rank()]
-            self.loss_sum.fill_(own["loss_sum"])
-            for name, state in own["random"].items():
+        rank, world_size = dist.get_rank(), dist.get_world_size()
+        if len(ranks) == world_size:
+            self.loss_sum.fill_(ranks[rank]["loss_sum"])
+            for name, state in ranks[rank]["random"].items():
                 self.generators[name].set_state(state)
         else:
-            torch.manual_seed(SEED + dist.get_rank())
-            losses = [state["loss_sum"] for state in ranks]
-            self.loss_sum.fill_(sum(losses) / dist.get_world_size())
+            torch.manual_seed(SEED + rank)
+            self.loss_sum.fill_(sum(state["loss_sum"] for state in ranks) / world_size)
 
 
-def settle_buckets(ddp_model: DDP, images: torch.Tensor) -> None:
-    """Let DDP lay out its buckets, which it does once, after the first backward.
-
-    Else a resumed run on 3 or more ranks would sum its first step in another order.
-    """
-    ddp_model.eval()(images).sum().backward()  # eval: draws no random numbers
-    ddp_model.train()
-
-
-def run_epoch(
-    run: snapshot.Run, ddp_model: DDP, optimizer: Optimizer, loader: DataLoader
-) -> None:
+def run_epoch(run: snapshot.Run, ddp_model: DDP, loader: DataLoader) -> None:
     """One pass over the training set, or the rest of it."""
     ddp_model.train()
+    optimizer, every = run.parts["optimizer"], run.args.save_every_steps
     loss_sum, counters = run.parts["ranks"].loss_sum, run.counters
     for images, labels in loader:
         images, labels = images.to(loss_sum.device), labels.to(loss_sum.device)
@@ -114,7 +98,6 @@ def run_epoch(
         loss_sum += loss.detach() * len(labels)
         counters["images_done"] += len(labels) * dist.get_world_size()
         counters["steps_run"] += 1
-        every = run.args.save_every_steps
         if every and counters["steps_run"] % every == 0:
             run.save()
 
@@ -129,13 +112,14 @@ def train(args: argparse.Namespace, device: torch.device) -> None:
     )
     model = data.make_model(DROPOUT, args.width).to(device)
     optimizer = SGD(model.parameters(), args.learning_rate, momentum=0.9)
-    scheduler = ExponentialLR(optimizer, gamma=0.97)  # x 0.97 an epoch
+    scheduler = lr_scheduler.ExponentialLR(optimizer, gamma=0.97)  # x 0.97 an epoch
     ranks = RankState(device)
     parts = {"model": model, "optimizer": optimizer, "scheduler": scheduler}
     run = snapshot.Run(args, **parts, ranks=ranks)
     # every rank must reach this line: rank 0's weights are sent to all
     ddp_model = DDP(model, None if device.type == "cpu" else [device])
-    settle_buckets(ddp_model, torch.zeros(1, 1, 8, 8, device=device))
+    # DDP lays out its buckets after the first backward pass; eval: draws no numbers
+    ddp_model.eval()(torch.zeros(1, 1, 8, 8, device=device)).sum().backward()
     rank, world_size = dist.get_rank(), dist.get_world_size()
     for epoch in run.epochs_left():
         done = run.counters["images_done"]
@@ -145,29 +129,26 @@ def train(args: argparse.Namespace, device: torch.device) -> None:
             ranks.loss_sum.zero_()
         shape = f"Batch size {args.batch_size} | Steps {len(loader)}"
         distributed.log(f"[rank {rank} of {world_size}] Epoch {epoch} | {shape}")
-        run_epoch(run, ddp_model, optimizer, loader)
+        run_epoch(run, ddp_model, loader)
         scheduler.step()
-        total = ranks.loss_sum.clone()
         # every rank must reach this line: the sum over the ranks, 4 bytes
-        dist.all_reduce(total)
-        loss = total.item() / run.counters["images_done"]
+        dist.all_reduce(ranks.loss_sum)
+        loss = ranks.loss_sum.item() / run.counters["images_done"]
         run.end_epoch(loss, len(loader.dataset))
     data.report(run, model, test_set)
 
 
-@distributed.one_line_errors
+@distributed.one_line_errors()
 def run_rank(rank: int, world_size: int, args: argparse.Namespace) -> None:
     """What each process does; ``mp.spawn`` gives it its rank."""
     train(args, setup(rank, world_size))  # when it returns, DDP is gone
     dist.destroy_process_group()
 
 
-@distributed.one_line_errors
+@distributed.one_line_errors()
 def main() -> None:
     args = data.parse_training(
-        __doc__,
-        nprocs="ranks to start (default: 1 per device)",
-        save_every_steps="save inside epochs, too, after this many steps",
+        __doc__, nprocs="default: 1 per device", save_every_steps="save more often"
     )
     world_size = distributed.prepare_spawn(args.nprocs)
     mp.spawn(run_rank, args=(world_size, args), nprocs=world_size)

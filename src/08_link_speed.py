@@ -40,7 +40,7 @@ def time_all_reduce(numel: int, repeats: int, device: torch.device) -> float:
     return min(seconds)
 
 
-@one_line_errors
+@one_line_errors()
 def main() -> None:
     parser = Parser(__doc__)
     parser.add_argument("--repeats", type=positive_int, default=10)

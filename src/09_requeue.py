@@ -17,7 +17,7 @@ import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 from torch.nn.parallel import DistributedDataParallel as DDP
-from torch.optim import SGD, Optimizer
+from torch.optim import SGD
 from torch.utils.data import DataLoader, Dataset, DistributedSampler, Subset
 
 from common import data, distributed, snapshot
@@ -72,28 +72,22 @@ class StopRequest:
 
 
 def run_epoch(
-    run: snapshot.Run,
-    ddp_model: DDP,
-    optimizer: Optimizer,
-    loader: DataLoader,
-    device: torch.device,
-    stop: StopRequest,
+    run: snapshot.Run, ddp_model: DDP, loader: DataLoader, stop: StopRequest
 ) -> torch.Tensor:
-    """One pass over the images that are left; the sum of their losses.
+    """One pass over the images that are left, or until a rank is asked to stop.
 
-    Raises:
-        Stopped: before the same step on all ranks, once one was asked to stop.
+    Returns the sum of their losses, or raises Stopped, before the same step on all.
     """
     ddp_model.train()
-    loss_sum, counters = torch.zeros((), device=device), run.counters
+    device, optimizer, counters = ddp_model.device, run.parts["optimizer"], run.counters
+    loss_sum = torch.zeros((), device=device)
     for images, labels in loader:
         if stop.agreed(device):  # every rank, in every step
             run.save()
             raise distributed.BadInput(run.not_saved) if run.not_saved else Stopped
         # from step and rank: so no random state needs to be saved
-        torch.manual_seed(
-            counters["steps_run"] * dist.get_world_size() + dist.get_rank()
-        )
+        seed = counters["steps_run"] * dist.get_world_size() + dist.get_rank()
+        torch.manual_seed(seed)
         images, labels = images.to(device), labels.to(device)
         optimizer.zero_grad()
         loss = F.cross_entropy(ddp_model(images), labels)  # the mean over the batch
@@ -127,7 +121,7 @@ def train(
         loader = make_loader(train_set, args.batch_size, epoch, done)
         shape = f"Batch size {args.batch_size} | Steps {len(loader)}"
         distributed.log(f"[{place}] Epoch {epoch} | {shape}", every_rank=True)
-        loss_sum = run_epoch(run, ddp_model, optimizer, loader, device, stop)
+        loss_sum = run_epoch(run, ddp_model, loader, stop)
         # every rank must reach this line: the sum over the ranks, 4 bytes
         dist.all_reduce(loss_sum)
         images = len(loader.dataset)  # of each rank
@@ -135,7 +129,7 @@ def train(
     data.report(run, model, test_set)
 
 
-@distributed.one_line_errors
+@distributed.one_line_errors()
 def main() -> None:
     """What each process does, on each node; srun has started it."""
     stop = StopRequest()

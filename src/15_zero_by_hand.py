@@ -68,7 +68,7 @@ def parse_arguments() -> argparse.Namespace:
     return parse_text_training(__doc__, add_options)
 
 
-@one_line_errors
+@one_line_errors()
 def main() -> None:
     args = parse_arguments()
     text = Text(args, join("15_zero_by_hand.py"))

@@ -66,7 +66,7 @@ def parse_arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-@one_line_errors
+@one_line_errors()
 def main() -> None:
     args = parse_arguments()
     device = join("17_fsdp_accumulation.py")

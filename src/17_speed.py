@@ -138,8 +138,8 @@ def rate(training: Training, steps: int) -> float:
             training.step()
         if torch.accelerator.is_available():
             torch.accelerator.synchronize()
-    seconds = time.perf_counter() - started
-    return steps * MICRO_BATCHES * BATCH * distributed.world_size() / seconds
+    ranks = dist.get_world_size() if dist.is_initialized() else 1
+    return steps * MICRO_BATCHES * BATCH * ranks / (time.perf_counter() - started)
 
 
 def parse_arguments(alone: bool) -> tuple[int, list[str]]:
@@ -160,7 +160,7 @@ def parse_arguments(alone: bool) -> tuple[int, list[str]]:
     return args.steps, args.chosen
 
 
-@distributed.one_line_errors
+@distributed.one_line_errors()
 def main() -> None:
     alone = os.environ.get("WORLD_SIZE", "1") == "1"
     steps, chosen = parse_arguments(alone)

@@ -164,7 +164,7 @@ def parse_arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-@one_line_errors
+@one_line_errors()
 def main() -> None:
     args, device = parse_arguments(), join("17_straggler.py")
     ranks = dist.get_world_size()

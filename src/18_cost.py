@@ -151,7 +151,7 @@ def parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
-@one_line_errors
+@one_line_errors()
 def main() -> None:
     args = parse()
     device = join("18_cost.py")

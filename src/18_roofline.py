@@ -49,7 +49,7 @@ def linear(device: torch.device, rows: int, width: int) -> float:
     return rate(2 * rows * width**2, lambda: x @ weight)
 
 
-@one_line_errors
+@one_line_errors()
 def main() -> None:
     parser = Parser(__doc__)
     width = "H: its weights must not fit into a cache (default: %(default)s)"

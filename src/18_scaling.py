@@ -87,7 +87,7 @@ def measure(args: argparse.Namespace, device: torch.device) -> dict:
     return times
 
 
-@one_line_errors
+@one_line_errors()
 def run_rank(rank: int, local_rank: int | None, size: int, args: argparse.Namespace):
     device = choose_device(rank if local_rank is None else local_rank)
     backend = dist.get_default_backend_for_device(device)
@@ -156,7 +156,7 @@ def choose_ranks(args: argparse.Namespace, most: int | None) -> None:
         raise BadInput("--steps 1 shows no spread: measure at least 2")
 
 
-@one_line_errors
+@one_line_errors()
 def main() -> None:
     args = parse()
     if args.files:

@@ -163,7 +163,7 @@ def report(parts: dict[str, float], facts: dict) -> None:
     log(words if share >= WORTH_NAMING else healthy)
 
 
-@one_line_errors
+@one_line_errors()
 def main() -> None:
     parser = Parser(__doc__)
     words = "to measure in each run (default: %(default)s)"

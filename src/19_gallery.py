@@ -43,7 +43,7 @@ def explain(failure: Failure) -> None:
     log(f"Page: docs/lessons/19_when_it_breaks.rst, and lesson {failure.lesson}")
 
 
-@one_line_errors
+@one_line_errors()
 def main() -> None:
     parser = Parser(__doc__)
     parser.add_argument("name", nargs="?", metavar="NAME", help="a name of --list")

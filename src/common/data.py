@@ -6,7 +6,6 @@ training and 359 for testing. 359 is prime: no number of ranks from 2 on divides
 
 import argparse
 import statistics
-import sys
 from pathlib import Path
 
 import torch
@@ -21,11 +20,7 @@ WIDTH = 96  # makes a step long enough to be worth sharing among ranks
 
 
 def load_digits_split(seed: int = 0) -> tuple[TensorDataset, TensorDataset]:
-    """The training set (1,438 images) and the test set (359 images).
-
-    Images are float32 of shape [1, 8, 8], scaled to 0..1; labels are int64. The
-    same seed gives the same split in every process, without communication.
-    """
+    """Training and test set: float32 images [1, 8, 8] scaled to 0..1, int64 labels."""
     # scikit-learn takes a second to import: pay for it only where data is loaded
     from sklearn.datasets import load_digits
 
@@ -53,22 +48,16 @@ def make_model(dropout: float = 0.0, width: int = 16) -> nn.Module:
 
 
 @torch.no_grad()
-def count_correct(
-    model: nn.Module, dataset: Dataset, device: torch.device | str = "cpu"
-) -> tuple[int, int]:
-    """How many images all ranks together recognize, and how many there are.
-
-    This rank counts every N-th image of N ranks, none twice: the sums are exact.
-    """
-    rank = dist.get_rank() if dist.is_initialized() else 0
-    share = Subset(dataset, range(rank, len(dataset), distributed.world_size()))
-    was_training = model.training
+def count_correct(model: nn.Module, dataset: Dataset, device="cpu") -> tuple[int, int]:
+    """How many images all ranks together recognize, and of how many, none twice."""
+    joined = dist.is_initialized()
+    rank, ranks = (dist.get_rank(), dist.get_world_size()) if joined else (0, 1)
+    share = Subset(dataset, range(rank, len(dataset), ranks))
     model.eval()
     counts = torch.tensor([0, len(share)], device=device)
     for images, labels in DataLoader(share, batch_size=256):
         counts[0] += (model(images.to(device)).argmax(1) == labels.to(device)).sum()
-    model.train(was_training)
-    if dist.is_initialized():
+    if joined:
         dist.all_reduce(counts)  # every rank must reach this line: [2] -> [2], 16 bytes
     return tuple(counts.tolist())
 
@@ -78,7 +67,7 @@ def parse_training(description: str | None, **more: str) -> argparse.Namespace:
     parser = distributed.Parser(description)
     add, shown = parser.add_argument, " (default: %(default)s)"
     number, file = {"type": positive_int}, {"type": Path, "metavar": "FILE"}
-    own = Path(sys.argv[0]).stem + ".pt"
+    own = Path(parser.prog).stem + ".pt"
     add("total_epochs", metavar="TOTAL_EPOCHS", **number, help="of all runs together")
     add("save_every", metavar="SAVE_EVERY", **number, help="epochs between snapshots")
     add("--batch-size", **number, default=32, help="images per step, per rank" + shown)
@@ -97,12 +86,10 @@ def parse_training(description: str | None, **more: str) -> argparse.Namespace:
 
 
 def report(run, model: nn.Module, test_set: Dataset) -> None:
-    """Print and write the final numbers of a ``snapshot.Run``; all ranks.
-
-    Raises BadInput if they, or the latest snapshot, are not on the disk.
-    """
+    """Print and write the final numbers of a ``Run``; BadInput if it is not saved."""
     correct, total = count_correct(model, test_set, next(model.parameters()).device)
-    ranks, loss, speed = distributed.world_size(), None, None
+    ranks = dist.get_world_size() if dist.is_initialized() else 1
+    loss = speed = None
     if run.losses:
         # the median: the first epoch of a process also pays for what starts lazily
         loss, speed = run.losses[-1], statistics.median(run.rates) * ranks

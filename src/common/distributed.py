@@ -1,7 +1,7 @@
 """Who prints, on which device a rank computes, and how a run ends."""
 
 import argparse
-import functools
+import contextlib
 import json
 import logging
 import os
@@ -10,7 +10,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NoReturn
 
@@ -42,11 +42,6 @@ def is_rank_0() -> bool:
     return next((os.environ[name] for name in RANK if name in os.environ), "0") == "0"
 
 
-def world_size() -> int:
-    """How many ranks there are; 1 for a process that has not joined others."""
-    return dist.get_world_size() if dist.is_initialized() else 1
-
-
 def log(line: str, every_rank: bool = False) -> None:
     """Print a line at once, on rank 0 or on every rank, above a progress bar."""
     if every_rank or is_rank_0():
@@ -55,37 +50,29 @@ def log(line: str, every_rank: bool = False) -> None:
         sys.stdout.flush()
 
 
-def one_line_errors(main: Callable) -> Callable:
+@contextlib.contextmanager
+def one_line_errors() -> Iterator[None]:
     """Decorate what starts ranks, and what a rank does: one line, status 2."""
-
-    @functools.wraps(main)
-    def guarded(*args, **kwargs):
-        try:
-            return main(*args, **kwargs)
-        except BadInput as error:
-            _refuse(str(error))
-        except dist.DistError as error:
-            if "Duplicate GPU" in str(error):  # so says NCCL when ranks connect
-                _refuse("two ranks computed on one GPU: give each of them its own")
-            if dist.is_initialized() or "NCCL" in str(error):  # which names the cause
-                raise
-            why = f"are MASTER_ADDR and MASTER_PORT right? No connection: {error}"
-            _refuse(why.partition("\n")[0])
-        except ProcessExitedException as error:
-            if error.exit_code != 2:  # with 2, the rank itself has said why
-                raise
-            sys.exit(2)
-
-    return guarded
+    try:
+        yield
+    except BadInput as error:
+        _refuse(str(error))
+    except dist.DistError as error:
+        if "Duplicate GPU" in str(error):  # so says NCCL when ranks connect
+            _refuse("two ranks computed on one GPU: give each of them its own")
+        if dist.is_initialized() or "NCCL" in str(error):  # which names the cause
+            raise
+        why = f"are MASTER_ADDR and MASTER_PORT right? No connection: {error}"
+        _refuse(why.partition("\n")[0])
+    except ProcessExitedException as error:
+        if error.exit_code != 2:  # with 2, the rank itself has said why
+            raise
+        sys.exit(2)
 
 
 def _refuse(sentence: str) -> NoReturn:
-    """Print the sentence once for all ranks, and end with status 2.
-
-    Rank 0 reports what all ranks find. The others wait for the launcher to end them;
-    one that is still there after ten seconds had an error of its own: it reports.
-    """
-    if not is_rank_0():
+    """Print the sentence, on rank 0 for all ranks, and end with status 2."""
+    if not is_rank_0():  # until the launcher ends it, unless the error is its own
         time.sleep(10)
     print(f"{Path(sys.argv[0]).name}: error: {sentence}", file=sys.stderr, flush=True)
     if dist.is_initialized():  # ranks inside a collective would hold up an orderly end
@@ -151,19 +138,16 @@ def choose_device(local_rank: int = 0) -> torch.device:
         if "OMP_NUM_THREADS" not in os.environ:  # else: a thread for every core
             torch.set_num_threads(1)
         return torch.device("cpu")
-    env, accelerator = os.environ, torch.accelerator.current_accelerator()
+    env, device = os.environ, torch.accelerator.current_accelerator()
     srun = "SLURM_STEP_ID" in env and "TORCHELASTIC_RUN_ID" not in env
     if count == 1 and srun and local_rank < int(env.get("SLURM_GPUS_ON_NODE", 0)):
         local_rank = 0  # srun --gpu-bind=single:1 shows each task its own device
     if local_rank >= count:
-        raise BadInput(
-            f"local rank {local_rank} has no {accelerator.type} device: this process "
-            f"sees {count}, so start at most {count} processes on this machine, or "
-            "hide them all (CUDA_VISIBLE_DEVICES= on NVIDIA) to compute on the CPU"
-        )
+        cure = f"start at most {count} processes on this machine, or hide its devices"
+        raise BadInput(f"local rank {local_rank} has no {device.type} device: {cure}")
     # collectives and "cuda" without a number go to the current device
     torch.accelerator.set_device_index(local_rank)
-    return torch.device(accelerator.type, local_rank)
+    return torch.device(device.type, local_rank)
 
 
 def describe_world(device: torch.device) -> str:
@@ -174,7 +158,8 @@ def describe_world(device: torch.device) -> str:
         name = f"{device} ({torch.get_device_module(device).get_device_name(device)})"
     if not dist.is_initialized():
         return name
-    return f"{world_size()} ranks, each on {name}, backend {dist.get_backend()}"
+    ranks, backend = dist.get_world_size(), dist.get_backend()
+    return f"{ranks} ranks, each on {name}, backend {backend}"
 
 
 def read_number(name: str, environ: Mapping[str, str] = os.environ) -> int:

@@ -13,7 +13,8 @@ from tqdm import tqdm
 
 from common.distributed import BadInput, is_rank_0, log
 
-CURE = "move it away to start from scratch, or choose another --snapshot"
+OTHER = "choose another --snapshot"
+CURE = f"move it away to start from scratch, or {OTHER}"
 
 
 def write_snapshot(snapshot: dict, path: Path) -> None:
@@ -38,19 +39,14 @@ def write_snapshot(snapshot: dict, path: Path) -> None:
         os.close(folder)
     except (OSError, RuntimeError) as error:  # torch.save wraps some errors
         with contextlib.suppress(OSError):  # half of it would only fill the disk
-            temporary.unlink(missing_ok=True)
-        reason = getattr(error, "strerror", None) or type(error).__name__
-        raise BadInput(
-            f"cannot write the snapshot {path} ({reason}): what was there before is "
-            "unharmed; free some space or choose another --snapshot"
-        ) from error
+            temporary.unlink()
+        why = getattr(error, "strerror", None) or type(error).__name__
+        cure = f"what was there before is unharmed; free some space or {OTHER}"
+        raise BadInput(f"cannot write the snapshot {path} ({why}): {cure}") from error
 
 
 def read_snapshot(path: Path) -> dict:
-    """What :func:`write_snapshot` wrote, with all tensors on the CPU; or BadInput.
-
-    Code in the file is not run: ``weights_only=True`` accepts tensors and plain data.
-    """
+    """What :func:`write_snapshot` wrote, on the CPU, or BadInput; runs no code."""
     try:
         return dict(torch.load(path, map_location="cpu", weights_only=True))
     except Exception as error:  # a damaged file raises nearly anything
@@ -62,34 +58,17 @@ def read_snapshot(path: Path) -> dict:
 
 def _read_for_all(path: Path) -> dict | None:
     """The snapshot that rank 0 reads, on all ranks; None where there is none."""
-    if not dist.is_initialized():
-        return read_snapshot(path) if path.exists() else None
-    snapshot, sent = None, [None, ""]  # its form without the numbers, and an error
+    found = [None, ""]  # the snapshot, and what is wrong with it
     if is_rank_0() and path.exists():
         try:
-            snapshot = read_snapshot(path)
-            sent[0] = torch.load(path, map_location="meta", weights_only=True)
+            found[0] = read_snapshot(path)
         except BadInput as error:
-            sent[1] = str(error)
-    dist.broadcast_object_list(sent, src=0)  # every rank must reach this line
-    if sent[1]:
-        raise BadInput(sent[1])  # on every rank, whatever was wrong on rank 0
-    return _from_rank_0(snapshot if is_rank_0() else sent[0])
-
-
-def _from_rank_0(part):
-    """Rank 0's ``part``, on the CPU; the others give its form, tensors on ``meta``."""
-    if isinstance(part, dict):
-        return {key: _from_rank_0(value) for key, value in part.items()}
-    if isinstance(part, (list, tuple)):
-        return type(part)(_from_rank_0(value) for value in part)
-    if not isinstance(part, torch.Tensor):
-        return part
-    gloo = dist.get_backend() == "gloo"
-    device = torch.device("cpu") if gloo else torch.accelerator.current_accelerator()
-    sent = part.to(device) if is_rank_0() else torch.empty_like(part, device=device)
-    dist.broadcast(sent, src=0)  # every rank must reach this line, for each tensor
-    return sent.cpu()
+            found[1] = str(error)
+    if dist.is_initialized():
+        dist.broadcast_object_list(found, src=0)  # every rank must reach this line
+    if found[1]:
+        raise BadInput(found[1])  # on every rank, whatever was wrong on rank 0
+    return found[0]
 
 
 @contextlib.contextmanager
@@ -124,11 +103,7 @@ def _version(path: Path) -> tuple[int, int] | None:
 
 
 class Run:
-    """How far a run has come, what it measured, and its snapshot on the disk.
-
-    ``parts`` have ``state_dict`` and ``load_state_dict``, as model and optimizer do.
-    With the counters they are what the next step depends on. They are resumed here.
-    """
+    """How far a run has come, and its snapshot; ``parts`` have ``state_dict()``."""
 
     def __init__(self, args: argparse.Namespace, **parts):
         self.args, self.parts, self.not_saved = args, parts, ""

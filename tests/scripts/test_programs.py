@@ -25,16 +25,6 @@ EARLY, LATE = (3, 600), (6, 1200)  # modules of common, lines: to lesson 11, and
 # own lines, modules, lines; the capstone puts together what lessons 6 to 17 teach
 ONLY = {"07_elastic.py": (60, 0, 60), "20_capstone.py": (179, 6, 1249)}
 
-# (own lines, modules, lines) of programs that do not meet the bounds yet: may shrink
-NOT_YET = {
-    "06_checkpoint.py": (177, 3, 672),
-    "08_multinode_spawn.py": (134, 3, 629),
-    "09_requeue.py": (154, 3, 649),
-    "09_srun.py": (137, 3, 632),
-}
-# modules of more than MODULE_LINES, with their lines: may shrink
-TOO_LONG: dict[str, int] = {}
-
 
 def imported(path):
     """The modules of common that a file imports, or names the path of, itself."""
@@ -163,9 +153,6 @@ def test_table_of_programs():
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.name)
 def test_reader_of_a_program_opens_little(path):
     found, most = size(path), bounds(path)
-    if path.name in NOT_YET:
-        assert not meets(found, most), f"strike {path.name} from NOT_YET: it is short"
-        most = NOT_YET[path.name]
     assert meets(found, most), f"{path.name} has {found}, at most {most}"
 
 
@@ -257,10 +244,7 @@ def test_modules_import_no_circle():
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.name)
 def test_module_is_short(path):
-    if path.name in TOO_LONG:
-        assert MODULE_LINES < lines(path) <= TOO_LONG[path.name]
-    else:
-        assert lines(path) <= MODULE_LINES
+    assert lines(path) <= MODULE_LINES
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.name)
@@ -274,8 +258,7 @@ def test_public_names_are_used_twice(path):
 
 
 def test_exceptions_are_of_files_that_exist():
-    assert set(NOT_YET) <= {path.name for path in PROGRAMS}
-    assert set(TOO_LONG) <= {path.name for path in MODULES}
+    assert set(ONLY) <= {path.name for path in PROGRAMS}
 
 
 def test_loops_that_tools_measure_import_what_exists():
