@@ -106,11 +106,12 @@ def own_session(monkeypatch, tmp_path):
             monkeypatch.setenv(name, value)
     cold = os.environ["WARM_COLD_PYTHON"]
     monkeypatch.setenv("OF_A_WARM_SESSION", str(tmp_path))
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    started = []
+    pipe, started = subprocess.PIPE, []
 
     def start(*words):
-        process = subprocess.Popen([cold, *words], cwd=ROOT, text=True, **pipes)
+        process = subprocess.Popen(
+            [cold, *words], cwd=ROOT, text=True, stdin=pipe, stdout=pipe
+        )
         started.append(process)
         return process
 
