@@ -73,7 +73,6 @@ words = [session.bin / "python", "-c", program]
 running = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
 running.stdout.readline()
 session.close()
-running.wait()
 print(session.folder, flush=True)
 input()
 """
