@@ -5,10 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from grader.engine import processes, rank_process
+from tests.launched import wait_until
+
+ROOT = Path(__file__).resolve().parents[2]
 
 # A process starts another one and ends at the moment that is asked for. This takes
 # a process of its own: the tests' one has other children.
@@ -123,6 +127,31 @@ def test_processes_of_a_job_are_found_by_its_number():
         for sleeper in sleepers:
             sleeper.kill()
             sleeper.wait()
+
+
+GRADES = """
+import sys
+from pathlib import Path
+from grader.engine.engine import Engine
+from tests.grader.support import grade_code
+with Engine() as engine:
+    grade_code(engine, Path(sys.argv[1]), "import time\\ntime.sleep(600)")
+"""
+
+
+@pytest.mark.full
+@pytest.mark.cold("processes are looked for by their environment")
+def test_killed_grader_leaves_no_process(monkeypatch, tmp_path):
+    """SIGKILL while three ranks run: server, supervisor and ranks end by themselves."""
+    monkeypatch.setenv("OF_A_KILLED_GRADER", str(tmp_path))
+    setting = f"OF_A_KILLED_GRADER={tmp_path}"
+    client = subprocess.Popen([sys.executable, "-c", GRADES, tmp_path], cwd=ROOT)
+    try:
+        wait_until(lambda: len(list(processes.with_variable(setting))) >= 6)
+    finally:
+        client.kill()
+        client.wait()
+    wait_until(lambda: not list(processes.with_variable(setting)))
 
 
 def test_ranks_that_wait_in_turn_get_the_time_of_all_their_waits(monkeypatch):

@@ -49,7 +49,7 @@ def test_jobs_are_submitted_to_the_pbs_on_path(cluster, tmp_path):
     assert int((tmp_path / ".workshop" / "pbs_jobs").read_text()) >= 10
 
 
-@pytest.mark.cold("so are these")
+@pytest.mark.cold("the tests that it starts set COLD_PYTHON themselves")
 def test_without_a_pbs_its_tests_are_skipped_by_name(tmp_path):
     done = run_tests([], tmp_path, TESTS[1:2], PATH=str(tmp_path))
     assert done.returncode == 0, done.stdout + done.stderr

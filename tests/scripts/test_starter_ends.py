@@ -68,13 +68,16 @@ def assert_resumes_to(expected, folder, ranks, program, *arguments):
     assert_same_end(state(folder, program.name), expected)
 
 
+TO_A_GROUP = pytest.mark.cold("a group's signal misses the forks of a warm program")
+
+
 @pytest.mark.full
 @pytest.mark.parametrize(
     ("name", "number"),
     [
         ("train_ddp.py", signal.SIGUSR1),
-        ("train_ddp.py", signal.SIGTERM),
-        ("train_fsdp.py", signal.SIGTERM),
+        pytest.param("train_ddp.py", signal.SIGTERM, marks=TO_A_GROUP),
+        pytest.param("train_fsdp.py", signal.SIGTERM, marks=TO_A_GROUP),
     ],
 )
 def test_signal_saves_ends_with_0_and_resumes_exactly(

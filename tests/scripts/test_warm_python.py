@@ -1,24 +1,23 @@
 """A warm Python does what a cold one does: the same output, exit status and files.
 
 Each program runs twice side by side, as it would in a test: once by the wrappers of
-`tests/warm`, once with COLD_PYTHON. What differs from run to run in any case (process
-numbers, times, addresses) is put out of sight on both sides.
+`tests/warm`, once with COLD_PYTHON. Signals to whole groups, and what is left of a
+session, are in test_warm_ends.py.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import signal
 import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
 
+from tests.scripts.cold_and_warm import both, wrappers
+from tests.warm import terms
+
 ROOT = Path(__file__).resolve().parents[2]
-LIMIT = 120  # seconds; each takes about 5 on an idle machine
 SPAWN = """
 import os, sys, time
 import torch.multiprocessing as mp
@@ -60,7 +59,8 @@ own = ("_", "COLD_PYTHON")
 seen = {
     "folder": os.getcwd(),
     "umask": os.umask(0),
-    "files": resource.getrlimit(resource.RLIMIT_NOFILE),
+    "limits": {n: resource.getrlimit(v) for n, v in vars(resource).items()
+               if n.startswith("RLIMIT_")},
     "cores": sorted(os.sched_getaffinity(0)),
     "nice": os.getpriority(os.PRIO_PROCESS, 0),
     "open": sorted(int(n) for n in os.listdir("/proc/self/fd") if int(n) != 3),
@@ -74,6 +74,12 @@ seen = {
 print(json.dumps(seen, indent=1))
 os.write(5, b"into a file that was open")
 print(sys.stdin.read())
+"""
+OPEN = """
+import os
+numbers = sorted(map(int, os.listdir("/proc/self/fd")))
+print(len(numbers), numbers[-1])
+os.write(numbers[-1], b"into the last one")
 """
 FAULT = """
 import faulthandler
@@ -110,6 +116,7 @@ SLEEPS = "import os, time\nos.write(1, b'ready\\n'), time.sleep(600)\n"
 SETTLED = "import os, sys, torch; print(hash('a') if sys.flags.hash_randomization == 0 "
 SETTLED += "else os.environ['CUDA_VISIBLE_DEVICES'], torch.get_num_threads(), "
 SETTLED += "torch.distributed.get_debug_level(), sys.stdout.write_through)"
+LEADS = "import os; print(os.getpid() in (os.getpgrp(), os.getsid(0)))"
 LONG = "for i in range(100000): print(i)"
 MODULE = (
     "import sys\nprint(sys.argv, __name__, __package__, sys.path[0])\nraise KeyError(1)"
@@ -179,98 +186,39 @@ COMMANDS = {
         *("bash", "-o", "pipefail", "-c", "python long.py | head -1"),
     ],
     "in the background": [
-        *("bash", "-c", "python -c 'print(1)' & wait $!; exec python ddp.py"),
+        *("bash", "-c", f"python -c '{LEADS}' & wait $!; exec python ddp.py"),
+    ],
+    "as many open files as one message carries, and one more": [
+        *("bash", "-c"),
+        'for n in {10..259}; do eval "exec $n>>written"; done; python open.py; '
+        "exec 260>>written; python open.py",
     ],
     "what a shell sets": [
         *("bash", "-c"),
-        "trap '' INT USR2; umask 027; ulimit -n 77; export PYTHONPATH=x:y LC_ALL=C; "
+        "trap '' INT USR2; umask 027; ulimit -n 77 -c 0 -t 500 -f 9999; "
+        "export PYTHONPATH=x:y LC_ALL=C; "
         "exec taskset 1 nice -n 3 python p.py 5> written < long.py",
     ],
 }
 
 
-@pytest.fixture(scope="module")
-def wrappers() -> Path:
-    """The folder of a warm session's wrappers."""
-    if sys.platform != "linux":
-        pytest.skip("warm starts need Linux")
-    return Path(os.environ["WARM_PYTHON_BIN"])  # tests/conftest.py has set it
-
-
-def hidden(text: str) -> str:
-    """What differs from run to run in any case."""
-    text = re.sub(r"0x[0-9a-f]+", "0x0", text)
-    text = re.sub(r"\b[WEI]\d{4} [\d:.]+ \d+ ", "LOG ", text)
-    text = re.sub(r"\d{4}-\d\d-\d\d_[\d:]+", "TIME", text)
-    text = re.sub(r"pid:? \d+|PID \d+|process \d+", "pid N", text)
-    text = re.sub(r"/tmp/warm-\w+/venv|\S+/\.venv", "VENV", text)
-    # a fork has more modules loaded; where in a line a signal came is chance
-    text = re.sub(r"\n\nExtension modules: .*", "", text)
-    return re.sub(r"(?m)^( +[~^]+|.*host +:.*)\n", "", text)
-
-
-def start(command, folder: Path, wrappers: Path, cold: bool, **options):
-    environment = {**os.environ, "PATH": f"{wrappers}:{os.environ['PATH']}"}
-    environment |= {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": ""}
-    if cold:
-        environment["COLD_PYTHON"] = "1"
-    return subprocess.Popen(
-        command,
-        cwd=folder,
-        env=environment,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        **options,
-    )
-
-
-def outcome(process, folder: Path) -> dict:
-    out, err = process.communicate(timeout=LIMIT)
-    files = sorted(
-        f"{path.name} {path.stat().st_size}"
-        for path in folder.iterdir()
-        if path.name != "__pycache__"
-    )
-    shown = {"out": hidden(out), "err": hidden(err)}
-    shown = {k: v.replace(str(folder), "FOLDER").splitlines() for k, v in shown.items()}
-    return {"status": process.returncode, "files": files, **shown}
-
-
-def both(command, tmp_path: Path, wrappers: Path, fill, send: int = 0, **options):
-    """The outcomes of a command cold and warm, which run side by side."""
-    running = {}
-    for name in ("cold", "warm"):
-        folder = tmp_path / name
-        folder.mkdir()
-        fill(folder)
-        cold = name == "cold"
-        running[name] = start(command, folder, wrappers, cold, **options), folder
-    if send:
-        for process, _ in running.values():
-            assert process.stdout.readline() == "ready\n"
-            process.send_signal(send)
-    return [outcome(*pair) for pair in running.values()]
-
-
 @pytest.mark.full
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_program_does_the_same_cold_and_warm(name, tmp_path, wrappers):
+def test_program_does_the_same_cold_and_warm(name, tmp_path):
     text, arguments, options, send = PROGRAMS[name]
 
     def fill(folder: Path) -> None:
         (folder / "p.py").write_text(text)
 
     command = ["python", *options, "p.py", *arguments]
-    cold, warm = both(command, tmp_path, wrappers, fill, send)
+    strike = (lambda process: process.send_signal(send)) if send else None
+    cold, warm = both(command, tmp_path, fill, strike)
     assert warm == cold
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", COMMANDS)
-def test_command_does_the_same_cold_and_warm(name, tmp_path, wrappers):
+def test_command_does_the_same_cold_and_warm(name, tmp_path):
     def fill(folder: Path) -> None:
         (folder / "package").mkdir()
         (folder / "p.py").write_text(INHERITED)
@@ -278,8 +226,9 @@ def test_command_does_the_same_cold_and_warm(name, tmp_path, wrappers):
         (folder / "ddp.py").write_text(COLLECTIVE)
         (folder / "restarts.py").write_text(RESTARTS)
         (folder / "long.py").write_text(LONG)
+        (folder / "open.py").write_text(OPEN)
 
-    cold, warm = both(COMMANDS[name], tmp_path, wrappers, fill)
+    cold, warm = both(COMMANDS[name], tmp_path, fill)
     assert warm == cold
 
 
@@ -287,14 +236,14 @@ DRAWS = "import random, numpy, torch; print(random.random(), numpy.random.rand()
 DRAWS += "torch.rand(1).item(), torch.initial_seed(), sep='\\n')"
 
 
-def test_every_start_draws_other_numbers(wrappers):
-    command = [wrappers / "python", "-c", DRAWS]
+def test_every_start_draws_other_numbers():
+    command = [wrappers() / "python", "-c", DRAWS]
     one, two = (subprocess.check_output(command, text=True).split() for _ in range(2))
     assert len(one) == 4 and not set(one) & set(two)
 
 
-def test_only_the_warm_python_begins_with_torch(wrappers, monkeypatch):
-    command = [wrappers / "python", "-c", "import sys; print('torch' in sys.modules)"]
+def test_only_the_warm_python_begins_with_torch(monkeypatch):
+    command = [wrappers() / "python", "-c", "import sys; print('torch' in sys.modules)"]
     seen = []
     for cold in ("", "1"):
         monkeypatch.setenv("COLD_PYTHON", cold)
@@ -302,44 +251,31 @@ def test_only_the_warm_python_begins_with_torch(wrappers, monkeypatch):
     assert seen == ["True\n", "False\n"]
 
 
-SESSION = """
-import subprocess, sys, time
-from tests.warm import WarmPython
-session = WarmPython()
-program = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
-words = [session.bin / "python", "-c", program]
-running = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
-print(session.folder, running.stdout.readline(), sep="\\n", flush=True)
-if sys.argv[1] == "close":
-    session.close()
-time.sleep(600)
-"""
+OTHER_IMPORTS = {
+    "PYTHONHASHSEED": "0",
+    "PYTHONOPTIMIZE": "1",
+    "PYTHONWARNINGS": "error",
+    "TORCH_LOGS": "+dynamo",
+    "TORCH_CPP_LOG_LEVEL": "INFO",
+    "TORCH_SHOW_CPP_STACKTRACES": "1",
+    "OMP_PROC_BIND": "true",
+    "MKL_NUM_THREADS": "3",
+    "CUDA_LAUNCH_BLOCKING": "1",
+    "LD_PRELOAD": "/lib/libm.so.6",
+}
 
 
-def lives(process: Path) -> bool:
-    """Whether a process runs; one that has ended may wait for init to look at it."""
-    try:
-        return (process / "stat").read_text().rpartition(") ")[2][0] not in "ZX"
-    except OSError:
-        return False
+@pytest.mark.parametrize("name", OTHER_IMPORTS)
+def test_variable_that_imports_read_makes_a_cold_start(name, monkeypatch):
+    """Added, changed or taken away; what is equal on both sides is warm."""
+    plain = {"CUDA_VISIBLE_DEVICES": "1", "OMP_NUM_THREADS": "4", "TORCH_NCCL_X": "1"}
+    with_it = plain | {name: OTHER_IMPORTS[name]}
 
+    def differing(environment: dict, own: dict) -> list[str]:
+        monkeypatch.setattr(os, "environ", own)
+        return terms.differing(environment, own)
 
-@pytest.mark.full
-@pytest.mark.parametrize("end", ["close", "SIGKILL"])
-def test_nothing_is_left_of_a_session(end, monkeypatch):
-    monkeypatch.setenv("COLD_PYTHON", "")
-    words = [os.environ["WARM_COLD_PYTHON"], "-c", SESSION, end]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(words, cwd=ROOT, stdout=pipe, text=True) as session:
-        try:
-            folder = Path(session.stdout.readline().strip())
-            program = Path("/proc", session.stdout.readline().strip())
-            assert folder.is_dir() and (end == "close" or lives(program))
-            if end == "SIGKILL":
-                session.kill()
-            limit = time.monotonic() + LIMIT
-            while folder.exists() or lives(program):
-                assert time.monotonic() < limit, "the server outlives its session"
-                time.sleep(0.05)
-        finally:
-            session.kill()
+    assert differing(with_it, {}) == [name]
+    assert differing({}, with_it) == [name]
+    assert differing(with_it, plain | {name: "2"}) == [name]
+    assert not differing(with_it, with_it) and not differing(plain, {})

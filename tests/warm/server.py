@@ -7,6 +7,13 @@ with it, and FOLDER is removed.
 
 A start makes two processes, a watcher, which the client talks to, and the program.
 Each dies with the one before it, by the kernel's word (PR_SET_PDEATHSIG).
+
+One thing can't be the same: a program whose client leads no process group is in the
+watcher's group and session, since a process can't join a group of another session. A
+signal to the caller's group reaches the client, which passes it on to the program, but
+it doesn't reach processes that the program has forked. Start a test cold if it needs
+that. A program whose client leads a group leads one, too; its forks miss such signals
+as well.
 """
 
 from __future__ import annotations
