@@ -37,7 +37,7 @@ def choose_device(local_rank: int) -> torch.device:
 
 
 def setup() -> torch.device:
-    """Join the process group; return the device of this rank."""
+    """Join the process group; return this rank's device, from ``choose_device``."""
     # TODO 1 of 3: torchrun has decided everything; decide nothing here.
     # [start answer 1]
     # ~ os.environ["MASTER_ADDR"] = "127.0.0.1"

@@ -20,7 +20,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import fully_shard
 
 from common.byte_gpt import ByteGPT, next_byte_loss, sizes_of
-from common.checkpoint import Checkpoints, check_folder
+from common.checkpoint import Checkpoints, check_folder, fill
 from common.distributed import (
     BadInput,
     choose_device,
@@ -31,6 +31,7 @@ from common.distributed import (
     read_number,
 )
 from common.gpt_training import (
+    SEED,
     Text,
     check_divides,
     make_gpt,
@@ -56,7 +57,9 @@ def build(
     args: argparse.Namespace, mesh: DeviceMesh, device: torch.device
 ) -> tuple[ByteGPT, torch.optim.Optimizer]:
     """The same model as on one device, in parts, and an optimizer of these parts."""
-    model = shard(make_gpt(args, device), mesh)
+    with torch.device("meta"):  # shapes, and no memory for the numbers
+        model = make_gpt(args, device)
+    fill(shard(model, mesh), device, SEED)
     return model, make_optimizer(model.parameters(), args.learning_rate)
 
 

@@ -3,7 +3,8 @@
 torchrun --standalone --nproc-per-node=4 src/16_pipeline_data.py 60
 torchrun --standalone --nproc-per-node=4 src/16_pipeline_data.py 60 --schedule gpipe
 
-It trains the model of src/13_train_gpt.py and gets the same losses.
+It trains the model of src/13_train_gpt.py and gets the same losses. Each rank builds
+the whole model on its device, not on ``meta``: rank 0 could send its own stage only.
 """
 
 import argparse

@@ -29,11 +29,14 @@ warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view")
 
 
 def build(args: argparse.Namespace, device: torch.device) -> FSDPModule:
-    torch.manual_seed(0)
-    model = ByteGPT(SIZES).to(device)
+    with torch.device("meta"):  # shapes, and no memory for the numbers
+        model = ByteGPT(SIZES)
     for block in model.blocks:
         fully_shard(block, reshard_after_forward=not args.keep_whole)
-    return fully_shard(model)
+    fully_shard(model).to_empty(device=device)  # memory for this rank's shards only
+    for parameter in model.parameters():  # traffic does not depend on the numbers
+        torch.nn.init.constant_(parameter, 0.01)
+    return model
 
 
 # [start accumulate]

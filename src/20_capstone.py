@@ -24,9 +24,8 @@ from torch.distributed.tensor import DTensor
 
 from common import distributed, gpt_training
 from common.byte_gpt import ByteGPT, next_byte_loss, sizes_of
-from common.checkpoint import Checkpoints, check_folder
+from common.checkpoint import Checkpoints, check_folder, fill
 from common.distributed import BadInput, log, positive_int
-from common.gpt_training import run_and_exit
 from common.manifest import Manifest, hashes
 from common.mesh import Grid, make_mesh, plan_grid, split_blocks
 
@@ -107,8 +106,7 @@ def run_steps(text, first: int, grid: Grid, model, optimizer, manifest, checkpoi
             numel = sum(parameter.numel() for parameter in model.parameters())
             held = held_bytes(model, optimizer)  # every rank
             manifest.add("memory", held=held, numbers=numel, dtypes=[*dtypes])
-        # ranks of one tensor group have the same loss
-        text.note(step, loss / dist.get_world_size())
+        text.note(step, loss / dist.get_world_size())  # equal in a tensor group
         if step % RECORD_EVERY == 0 or step == args.steps - 1:
             losses, begun = text.losses[-len(pieces) :], step + 1 - len(pieces)
             sums = [zlib.crc32(bytes(piece.flatten().tolist())) for piece in pieces]
@@ -127,7 +125,9 @@ def train(args: argparse.Namespace, device: torch.device) -> str:
     log(f"Grid: {grid}")
     text = gpt_training.Text(args, device)
     text.say_every = RECORD_EVERY
-    model = shard(gpt_training.make_gpt(args, device), grid, args, device)
+    with torch.device("meta"):  # shapes, and no memory for the numbers
+        model = gpt_training.make_gpt(args, device)
+    fill(shard(model, grid, args, device), device, gpt_training.SEED)
     optimizer = gpt_training.make_optimizer(model.parameters(), args.learning_rate)
     checkpoints = Checkpoints(args.checkpoints, model, optimizer, sizes_of(args))
     manifest = Manifest(args.checkpoints / "manifest.jsonl")
@@ -176,4 +176,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    run_and_exit(main)
+    gpt_training.run_and_exit(main)

@@ -24,9 +24,14 @@ import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 from torch import nn
 from torch.distributed.checkpoint.api import CheckpointException
-from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
+from torch.distributed.checkpoint.state_dict import (
+    StateDictOptions,
+    get_state_dict,
+    set_model_state_dict,
+    set_state_dict,
+)
 
-from common.byte_gpt import Sizes
+from common.byte_gpt import ByteGPT, Sizes
 from common.distributed import BadInput, is_rank_0, log
 
 NAME = re.compile(r"checkpoint-(\d+)")
@@ -34,6 +39,18 @@ WRITTEN_LAST = ".metadata"
 READING = AttributeError, LookupError, RuntimeError, TypeError, ValueError
 # CheckpointException is not an Exception: it must be named to be caught
 FAILURES = (CheckpointException, *READING, OSError, EOFError, pickle.PickleError)
+
+
+def fill(model: ByteGPT, device: torch.device, seed: int) -> None:
+    """Give a sharded model on ``meta`` the numbers that one device would start from.
+
+    Rank 0 draws them, on its CPU; every rank calls this, and gets its shards.
+    """
+    model.to_empty(device=device)  # memory for this rank's shards only
+    torch.manual_seed(seed)
+    whole = ByteGPT(model.sizes).state_dict() if is_rank_0() else {}
+    options = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
+    set_model_state_dict(model, whole, options=options)
 
 
 def all_folders(folder: Path) -> dict[int, Path]:

@@ -89,15 +89,18 @@ def test_setup_leaves_all_decisions_to_torchrun(exercise, rank, world_size):
     expect.that(dist.is_initialized(), "setup joined no process group")
     for name in ("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE"):
         expect.equal(os.environ.get(name), before[name], f"{name} after setup()")
+    joined = dict(*seen["joined"][-1:])  # init_device_mesh joins by a way of its own
     for name, value in (("rank", rank), ("world_size", world_size)):
-        given = seen["joined"][-1].get(name, -1)
+        given = joined.get(name, -1)
         said = value if given == -1 else given
         expect.equal(said, value, f"the {name} given to init_process_group")
     expect.that(
-        seen["joined"][-1].get("init_method") in (None, "env://"),
+        joined.get("init_method") in (None, "env://"),
         "init_process_group was given an address: torchrun has set one already",
     )
-    expect.equal(seen["devices"], [rank % per_node], "the device chosen on this node")
+    chosen = sorted(set(seen["devices"]))  # a device may be asked for twice
+    expect.that(chosen, "setup chose no device: choose_device was not called")
+    expect.equal(chosen, [rank % per_node], "the device chosen on this node")
     expect.equal(device, torch.device("cpu"), "what setup returns")
 
 

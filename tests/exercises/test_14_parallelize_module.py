@@ -128,6 +128,11 @@ def test_gradients_are_those_of_the_whole_block(exercise, rank, world_size, seed
     expect.equal(sorted(found), sorted(CUT), "the names of whole_gradients")
     for name, gradient in found.items():
         expect.that(
+            gradient is not None,
+            f"the gradient of {name} is None: full_tensor() makes a new tensor, whose "
+            ".grad was never filled",
+        )
+        expect.that(
             not isinstance(gradient, DTensor),
             f"the gradient of {name} is a DTensor: a plain tensor was asked for",
         )

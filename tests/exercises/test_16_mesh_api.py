@@ -12,6 +12,7 @@ from torch.distributed.tensor import DTensor
 
 from grader import expect
 
+expect.nothing_is_averaged()
 NODES = {6: (2, 3), 4: (2, 2)}  # nodes, ranks per node
 OTHERS = [(1, 4), (4, 1)]  # on which 4 ranks continue
 

@@ -1,8 +1,10 @@
 """Checks of exercises/16_mesh_groups.py."""
 
 import ast
+import contextlib
 import math
 import numbers
+from unittest import mock
 
 import pytest
 import torch
@@ -35,6 +37,42 @@ def names_in(path):
 def check_whole_numbers(found, what):
     whole = all(isinstance(number, numbers.Integral) for number in found)
     expect.that(whole, f"{what}: ranks and places are whole numbers, not {found}")
+
+
+class CallsInStep:
+    """``with CallsInStep(...)``: ``new_group`` first compares what the ranks ask for.
+
+    Where they ask for different groups, it's chance whether the ranks wait in
+    ``new_group`` or, connected to a wrong partner, in the next collective.
+    """
+
+    def __init__(self, shape):
+        self.call, self.shape, self.count = dist.new_group, shape, 0
+        self.replaced = contextlib.ExitStack()
+
+    def __enter__(self):
+        for place in (dist, dist.distributed_c10d):
+            changed = mock.patch.object(place, "new_group", self.new_group)
+            self.replaced.enter_context(changed)
+
+    def __exit__(self, kind, *error):
+        self.replaced.close()
+        if kind is None:
+            self.compare("no such call")
+
+    def new_group(self, ranks=None, *args, **kwargs):
+        if not kwargs.get("use_local_synchronization"):  # which only members call
+            members = range(dist.get_world_size()) if ranks is None else ranks
+            self.compare(f"new_group({sorted(map(int, members))})")
+        return self.call(ranks, *args, **kwargs)
+
+    def compare(self, asked):
+        everyone = [None] * dist.get_world_size()
+        dist.all_gather_object(everyone, asked)
+        self.count += 1
+        if len(set(everyone)) > 1:
+            what = f"call no. {self.count} of new_group in make_groups({self.shape})"
+            raise expect.Mismatch(what, asked, "new_group", way=True)
 
 
 @pytest.mark.ranks(1)
@@ -74,7 +112,8 @@ def test_groups_are_those_of_the_mesh(exercise, exercise_path, rank, world_size,
         f"your file uses {', '.join(asked)}: make the groups without asking the mesh",
     )
     for shape in ON_RANKS[world_size]:
-        groups = exercise.make_groups(shape)
+        with CallsInStep(shape):
+            groups = exercise.make_groups(shape)
         expect.equal(len(groups), len(shape), f"the number of groups for {shape}")
         names = tuple(f"axis{axis}" for axis in range(len(shape)))
         mesh = init_device_mesh("cpu", shape, mesh_dim_names=names)

@@ -105,6 +105,10 @@ def test_known_mistake_gets_the_verdict_it_promises(
     assert wanted, f"{ids(path)} promises no words"
     missing = [word for word in wanted if word not in message.lower()]
     assert not missing, f"the message lacks {missing}:\n{message}"
+    suspicions = [x.lower() for x in message.splitlines() if x.startswith("looks like")]
+    for said in suspicions:  # which sends somebody somewhere: on purpose, that way
+        promised = any(word in said for word in wanted)
+        assert promised, f"{ids(path)} promises no word of: {said}"
 
 
 @pytest.mark.parametrize("exercise", CATALOG, ids=lambda e: e.name)

@@ -183,6 +183,7 @@ EXAMPLES = [
     [
         ("#!/bin/bash\n# as #SBATCH --nodes says\n#SBATCH -N2\nls\n", "1 CPU"),
         ("srun x $SLURM_LOCALID $SLURM_NODEID\n", "--node-rank\n  is '0'"),
+        ('bash -lc "\n  torchrun $@\n"\n', "x on n1 didn't get --nnodes"),
         ('bash -c \'cd "$0" && torchrun "$@"\'\n', "didn't get --nnodes"),
         ("bash -c 'torchrun \"$@\"' x\n", "the job ended as FAILED"),
     ],

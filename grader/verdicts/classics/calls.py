@@ -62,7 +62,8 @@ IN_DIFFERENCES: Table = {
         _differ_in("ddp"),
     ),
     "another_order": Classic(
-        "the ranks call their collectives in a different order",
+        "the ranks call their collectives in a different order, or some ranks leave "
+        "one out",
         DEADLOCKS,
         _differ_in("op"),
         "another_order",

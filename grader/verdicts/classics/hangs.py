@@ -149,8 +149,9 @@ IN_MESSAGES: Table = {
     ),
     "circle": Classic(
         "each of these ranks waits for one that waits in a send or a receive itself: "
-        "change their order on one rank, or begin all transfers with `isend` and "
-        "`irecv` before you wait for any",
+        "is each partner right, and no message left out? Then change their order on "
+        "one rank, or begin all transfers with `isend` and `irecv` before you wait for "
+        "any",
         DEADLOCKS,
         lambda m: m.circle,
     ),

@@ -9,7 +9,7 @@ from grader.verdicts.classics.classic import Classic, Table, first_seen
 DIRECTIVE = re.compile(r"#(SBATCH|PBS)\s+-")
 WITH_A_SPACE = re.compile(r"^#\s+(SBATCH|PBS)\s+-", re.MULTILINE)
 LOST_FOLDER = re.compile(r"cd: \S+: No such file|didn't get --nnodes")
-INNER_SHELL = re.compile(r"\bbash\s+(-l\s+)?-l?c\b")
+INNER_SHELL = re.compile(r"\bbash\s+(-l\s+)?-l?c\b(?!\s+\"[^$])")  # not in "..."
 
 
 def _below_a_command(script: str, problem: str) -> bool:

@@ -77,11 +77,11 @@ def _rows_equal(tensor: torch.Tensor) -> bool:
 IN_VALUES: Table = {
     "not_communicated": Classic(
         "this is still the rank's own value: nothing was communicated, or the "
-        "result was not waited for or not used",
+        "result was not waited for, not used, or stored elsewhere",
         seen=_own_value,
     ),
     "zero": Classic(
-        "everything is zero: was the result ever written?",
+        "everything is zero: was the result ever written, or is it cut off at 0?",
         seen=lambda v: v.scale_is(0.0) and "is zero everywhere",
     ),
     "opposite": Classic(

@@ -84,7 +84,8 @@ def _suspicion_of_values(seen: Evidence, failed: dict[int, dict], right: int) ->
     collectives = [row for row in rows if row["op"] not in ("send", "recv")]
     if by_value == "returns_none" and not any(row["line"] for row in collectives):
         return ""  # nothing that could have returned None for a result
-    if by_value not in VAGUE:
+    some_are_right = by_value == "returns_none" and right
+    if by_value not in VAGUE and not some_are_right:
         return by_value
     return of_calls(rows, right) or by_value
 

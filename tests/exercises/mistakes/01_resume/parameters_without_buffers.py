@@ -1,4 +1,4 @@
-# wrong value: running_mean
+# wrong value: running_mean | was the result ever written
 # [answer 1]
 snapshot = {
     "model": {name: p.detach().clone() for name, p in model.named_parameters()},

@@ -1,4 +1,4 @@
-# exception: modified by an inplace operation
+# exception: modified by an inplace operation | only after backward()
 # [answer 2]
 if index % accumulate == 0:
     if index:

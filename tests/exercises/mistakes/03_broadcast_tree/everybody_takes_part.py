@@ -1,4 +1,4 @@
-# hang: deadlock | rank
+# hang: deadlock | rank | is each partner right
 if place < distance:
     dist.send(tensor, (rank + distance) % world_size)
 else:

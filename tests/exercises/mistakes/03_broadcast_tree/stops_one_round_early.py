@@ -1,4 +1,4 @@
-# wrong value: root
+# wrong value: root | nothing was communicated
 if 2 * distance > world_size:
     break
 if place < distance and place + distance < world_size:

@@ -1,4 +1,4 @@
-# wrong way: never waited for the Work of batch_isend_irecv
+# wrong way: never waited for the Work of batch_isend_irecv | keep the Work
 from_left.zero_(), from_right.zero_()
 dist.batch_isend_irecv(
     [

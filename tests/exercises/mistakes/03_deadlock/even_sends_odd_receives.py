@@ -1,4 +1,4 @@
-# hang: deadlock | 3 ranks
+# hang: deadlock | 3 ranks | change their order on one rank
 # fine with an even number of ranks; with an odd one ranks 0 and W - 1 are both even
 if rank % 2 == 0:
     dist.send(strip[-1], right)

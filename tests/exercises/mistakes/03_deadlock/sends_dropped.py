@@ -1,4 +1,4 @@
-# wrong way: never waited for the Work of isend
+# wrong way: never waited for the Work of isend | keep the Work
 dist.isend(strip[-1], right)
 dist.isend(strip[0], left)
 dist.recv(from_left, left)

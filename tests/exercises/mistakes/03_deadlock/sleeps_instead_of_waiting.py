@@ -1,4 +1,4 @@
-# wrong way: never waited for the Work of
+# wrong way: never waited for the Work of | keep the Work
 import time
 
 dist.isend(strip[-1], right)

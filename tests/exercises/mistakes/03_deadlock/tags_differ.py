@@ -1,4 +1,4 @@
-# hang: deadlock | tag 2
+# hang: deadlock | tag 2 | use different tags
 transfers = [
     dist.isend(strip[-1], right, tag=1),
     dist.isend(strip[0], left, tag=1),

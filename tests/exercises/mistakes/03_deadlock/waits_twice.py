@@ -1,4 +1,4 @@
-# hang: deadlock | transfer.wait()
+# hang: deadlock | transfer.wait() | the second one never returns
 sends = [dist.isend(strip[-1], right), dist.isend(strip[0], left)]
 dist.recv(from_left, left)
 dist.recv(from_right, right)

@@ -1,4 +1,4 @@
-# wrong way: never waited for the Work of i
+# wrong way: never waited for the Work of i | keep the Work
 # [answer 1]
 mine = chunks[(rank - step - 1) % world_size]
 incoming = torch.zeros_like(mine)

@@ -1,4 +1,4 @@
-# wrong value: chunk r + 1 of rank r after phase 1
+# wrong value: chunk r + 1 of rank r after phase 1 | nothing was communicated
 # [answer 1]
 if step == world_size - 2:
     break

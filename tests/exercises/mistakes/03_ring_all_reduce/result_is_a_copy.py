@@ -1,4 +1,4 @@
-# wrong value: chunk r + 1 of rank r after phase 1
+# wrong value: chunk r + 1 of rank r after phase 1 | not used
 # [answer 1]
 mine = chunks[(rank - step - 1) % world_size]
 incoming = torch.empty_like(mine)

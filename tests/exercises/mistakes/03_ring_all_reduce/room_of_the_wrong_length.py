@@ -1,4 +1,4 @@
-# crash: rank
+# crash: rank | different dtypes or numbers of elements
 # [answer 1]
 # the chunk that arrives can be longer than the one that leaves
 outgoing = chunks[(rank - step) % world_size]

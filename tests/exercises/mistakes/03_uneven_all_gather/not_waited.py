@@ -1,4 +1,4 @@
-# wrong way: never waited for the Work of all_gather
+# wrong way: never waited for the Work of all_gather | keep the Work
 # [answer 2]
 padded = rows.new_zeros(max(lengths), *rows.shape[1:])
 padded[: len(rows)] = rows

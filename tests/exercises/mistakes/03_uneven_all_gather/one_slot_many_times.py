@@ -1,4 +1,4 @@
-# wrong value: the rows of rank
+# wrong value: the rows of rank | [t] * world_size
 # [answer 2]
 padded = rows.new_zeros(max(lengths), *rows.shape[1:])
 padded[: len(rows)] = rows

@@ -1,4 +1,4 @@
-# hang: deadlock | all_gather
+# hang: deadlock | all_gather | only some ranks reach
 # [answer 2]
 padded = rows.new_zeros(max(lengths), *rows.shape[1:])
 padded[: len(rows)] = rows

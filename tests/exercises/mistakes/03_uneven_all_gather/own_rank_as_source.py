@@ -1,4 +1,4 @@
-# hang: deadlock | root
+# hang: deadlock | root | pass different roots
 # [answer 2]
 slots = [rows.new_empty(length, *rows.shape[1:]) for length in lengths]
 for slot in slots:

@@ -1,4 +1,4 @@
-# wrong value: the rows of rank
+# wrong value: the rows of rank | parts joined in the wrong order
 # [answer 2]
 # takes a row of zeros for padding; written to the wrong end
 padded = rows.new_zeros(max(lengths), *rows.shape[1:])

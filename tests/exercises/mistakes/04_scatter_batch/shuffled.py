@@ -1,4 +1,4 @@
-# wrong value: images joined
+# wrong value: images joined | parts joined in the wrong order
 # [answer 1]
 order = torch.randperm(len(images), generator=torch.Generator().manual_seed(3))
 used = min(parts, len(images))

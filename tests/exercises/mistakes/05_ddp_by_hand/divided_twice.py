@@ -1,4 +1,4 @@
-# wrong value: of the expected value | first.grad
+# wrong value: of the expected value | first.grad | divided by the world size twice
 # [answer 2]
 parameter.grad /= dist.get_world_size()
 self.works.append(

@@ -1,3 +1,3 @@
-# wrong value: first | this rank's own value
+# wrong value: first | this rank's own value | nothing was communicated
 # [answer 1]
 pass

@@ -1,4 +1,4 @@
-# wrong way: never waited for the Work of all_reduce
+# wrong way: never waited for the Work of all_reduce | keep the Work
 # [answer 2]
 counts = torch.zeros(2, dtype=torch.int64)
 for images, labels in loader:

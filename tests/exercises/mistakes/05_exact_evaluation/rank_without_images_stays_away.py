@@ -1,4 +1,4 @@
-# hang: rank
+# hang: rank | only some ranks reach
 # [answer 2]
 counts = torch.zeros(2, dtype=torch.int64)
 for images, labels in loader:

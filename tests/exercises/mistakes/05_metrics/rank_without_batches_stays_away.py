@@ -1,4 +1,4 @@
-# hang: rank 1
+# hang: rank 1 | only some ranks reach
 # [answer 2]
 sums = self.sums.clone()
 slowest = torch.tensor(seconds, dtype=torch.float64)

@@ -1,4 +1,4 @@
-# hang: rank 0 | barrier
+# hang: rank 0 | barrier | only some ranks reach
 why = [None]
 if dist.get_rank() == 0:
     try:

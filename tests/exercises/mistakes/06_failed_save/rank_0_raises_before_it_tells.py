@@ -1,4 +1,4 @@
-# hang: barrier
+# hang: barrier | only some ranks reach
 if dist.get_rank() == 0:
     try:
         write(snapshot, path)

@@ -1,4 +1,4 @@
-# hang: rank
+# hang: rank | only some ranks reach
 why = [None]
 if dist.get_rank() == 0:
     try:

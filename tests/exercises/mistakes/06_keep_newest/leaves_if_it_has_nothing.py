@@ -1,4 +1,4 @@
-# hang: all_gather
+# hang: all_gather | only some ranks reach
 # [answer 2]
 if not mine:
     return None

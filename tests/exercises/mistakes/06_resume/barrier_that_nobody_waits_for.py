@@ -1,4 +1,4 @@
-# wrong way: never waited for the Work of barrier
+# wrong way: never waited for the Work of barrier | keep the Work
 # [answer 2]
 is_writer = dist.get_rank() == 0
 world_size = dist.get_world_size()

@@ -1,4 +1,4 @@
-# exception: ValueError | gather_list
+# exception: ValueError | gather_list | only the root gives a list
 # [answer 2]
 is_writer = dist.get_rank() == 0
 world_size = dist.get_world_size()

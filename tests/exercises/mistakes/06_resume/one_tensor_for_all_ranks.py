@@ -1,4 +1,4 @@
-# wrong value: steps with dropout after the snapshot
+# wrong value: steps with dropout after the snapshot | [t] * world_size
 # [answer 2]
 is_writer = dist.get_rank() == 0
 world_size = dist.get_world_size()

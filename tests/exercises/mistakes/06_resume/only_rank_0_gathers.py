@@ -1,4 +1,4 @@
-# hang: gather | rank 0
+# hang: gather | rank 0 | some ranks leave one out
 # [answer 2]
 if dist.get_rank() == 0:
     states = [torch.empty_like(mine) for _ in range(dist.get_world_size())]

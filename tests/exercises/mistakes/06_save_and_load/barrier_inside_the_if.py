@@ -1,4 +1,4 @@
-# hang: barrier | rank 0
+# hang: barrier | rank 0 | only some ranks reach
 # [answer 1]
 if dist.get_rank() == 0:
     snapshot = {

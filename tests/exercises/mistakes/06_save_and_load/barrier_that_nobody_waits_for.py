@@ -1,4 +1,4 @@
-# wrong way: never waited for the Work of barrier
+# wrong way: never waited for the Work of barrier | keep the Work
 # [answer 1]
 if dist.get_rank() == 0:
     snapshot = {

@@ -1,4 +1,4 @@
-# wrong value: the device chosen on this node
+# wrong value: setup chose no device | choose_device was not called
 # [answer 1]
 dist.init_process_group("gloo")
 return torch.device("cpu")

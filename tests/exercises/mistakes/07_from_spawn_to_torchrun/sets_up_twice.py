@@ -1,4 +1,4 @@
-# exception: raised ValueError | twice
+# exception: raised ValueError | twice | the process group exists already
 # [answer 3]
 setup()
 device = setup()

@@ -1,4 +1,4 @@
-# hang: rank 2
+# hang: rank 2 | change their order on one rank
 # [answer 2]
 waiting, total = [], 0.0
 parts = zip(images.chunk(micro_batches), labels.chunk(micro_batches), strict=True)

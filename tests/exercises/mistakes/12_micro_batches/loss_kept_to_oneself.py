@@ -1,4 +1,4 @@
-# hang: rank 2
+# hang: rank 2 | no message left out
 # [answer 2]
 waiting = []
 parts = zip(images.chunk(micro_batches), labels.chunk(micro_batches), strict=True)

@@ -1,4 +1,4 @@
-# hang: recv | rank 2
+# hang: recv | rank 2 | every rank receives first
 # [answer 1]
 hidden = layers(images)
 gradient = torch.empty_like(hidden)

@@ -1,4 +1,4 @@
-# crash: rank 0
+# crash: rank 0 | different dtypes or numbers of elements
 # [answer 2]
 hidden = torch.empty(len(labels), *shape)
 dist.recv(hidden, src=other)

@@ -1,4 +1,4 @@
-# hang: rank 2 | recv
+# hang: rank 2 | recv | without a matching call
 # [answer 2]
 hidden = torch.empty(len(labels), *shape, dtype=torch.float64)
 dist.recv(hidden, src=other)

@@ -1,4 +1,4 @@
-# hang: rank 0
+# hang: rank 0 | one message too many
 # [answer 2]
 hidden = torch.empty(len(labels), *shape, dtype=torch.float64)
 dist.recv(hidden, src=other)

@@ -1,4 +1,4 @@
-# hang: rank 2
+# hang: rank 2 | the wrong neighbor
 # [answer 1]
 hidden = layers(images)
 dist.send(hidden.detach(), dst=1)

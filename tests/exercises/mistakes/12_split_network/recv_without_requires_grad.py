@@ -1,4 +1,4 @@
-# exception: NoneType | hidden.grad
+# exception: NoneType | hidden.grad | until backward() has run
 # [answer 2]
 hidden = torch.empty(len(labels), *shape, dtype=torch.float64)
 dist.recv(hidden, src=other)

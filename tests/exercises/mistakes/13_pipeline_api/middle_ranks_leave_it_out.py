@@ -1,4 +1,4 @@
-# hang: rank 1
+# hang: rank 1 | without a matching call
 # [answer 2]
 count = int((targets != PADDING).sum())
 losses = []

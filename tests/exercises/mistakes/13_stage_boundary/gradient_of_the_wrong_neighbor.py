@@ -1,4 +1,4 @@
-# hang: recv
+# hang: recv | is each partner right
 # [answer 2]
 if rank == world_size - 1:
     loss.backward()

@@ -1,4 +1,4 @@
-# exception: x.grad | gradients add up over micro-batches
+# exception: x.grad | gradients add up over micro-batches | until backward() has run
 # [answer 1]
 x = inputs
 if rank > 0:

@@ -1,4 +1,4 @@
-# hang: recv
+# hang: recv | without a matching call
 # [answer 2]
 if rank == world_size - 1:
     loss.backward()

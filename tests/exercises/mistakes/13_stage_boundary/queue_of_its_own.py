@@ -1,4 +1,4 @@
-# exception: x.grad | in whatever order they go back
+# exception: x.grad | in whatever order they go back | until backward() has run
 # [answer 1]
 x = inputs
 if rank > 0:

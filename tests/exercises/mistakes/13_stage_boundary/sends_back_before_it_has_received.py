@@ -1,4 +1,4 @@
-# exception: line
+# exception: line | until backward() has run
 # [answer 2]
 if rank > 0:
     dist.send(x.grad, dst=rank - 1)

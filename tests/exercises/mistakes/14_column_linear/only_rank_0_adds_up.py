@@ -1,4 +1,4 @@
-# wrong value: the gradient of the input x
+# wrong value: the gradient of the input x | only one rank holds the result
 # [answer 1]
 total = gradient.contiguous().clone()
 dist.reduce(total, dst=0)

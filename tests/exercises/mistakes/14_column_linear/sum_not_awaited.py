@@ -1,4 +1,4 @@
-# wrong way: never waited for the Work of all_reduce
+# wrong way: never waited for the Work of all_reduce | keep the Work
 # [answer 1]
 total = gradient.clone(memory_format=torch.contiguous_format)
 dist.all_reduce(total, async_op=True)

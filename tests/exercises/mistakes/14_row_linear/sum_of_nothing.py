@@ -1,3 +1,3 @@
-# wrong value: the sum of the shares | this rank's own value
+# wrong value: the sum of the shares | this rank's own value | nothing was communicated
 # [answer 1]
 return share.clone()

@@ -1,4 +1,4 @@
-# wrong value: the sum of the shares
+# wrong value: the sum of the shares | only one rank holds the result
 # [answer 1]
 total = share.clone()
 dist.reduce(total, dst=0)

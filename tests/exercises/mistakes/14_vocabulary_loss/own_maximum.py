@@ -1,3 +1,3 @@
-# wrong value: the largest scores | this rank's own value
+# wrong value: the largest scores | this rank's own value | nothing was communicated
 # [answer 1]
 return scores.max(dim=1).values

@@ -1,4 +1,4 @@
-# wrong way: never waited for the Work of all_reduce
+# wrong way: never waited for the Work of all_reduce | keep the Work
 # [answer 2]
 squares = torch.stack([shard.square().sum() for shard in shards]).sum()
 dist.all_reduce(squares, async_op=True)

@@ -1,4 +1,4 @@
-# wrong value: of zeros
+# wrong value: of zeros | a division by zero
 # [answer 2]
 squares = torch.stack([shard.square().sum() for shard in shards]).sum()
 dist.all_reduce(squares)

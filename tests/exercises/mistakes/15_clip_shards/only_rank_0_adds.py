@@ -1,4 +1,4 @@
-# hang: all_reduce
+# hang: all_reduce | only some ranks reach
 # [answer 2]
 squares = torch.stack([shard.square().sum() for shard in shards]).sum()
 if dist.get_rank() == 0:

@@ -1,4 +1,4 @@
-# wrong way: never waited for the Work of reduce_scatter
+# wrong way: never waited for the Work of reduce_scatter | keep the Work
 # [answer 1]
 for gradient in gradients:
     shard = gradient.new_zeros(len(gradient) // dist.get_world_size())

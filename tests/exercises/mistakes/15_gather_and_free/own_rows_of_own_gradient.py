@@ -1,4 +1,4 @@
-# wrong value: the gradient of this rank's rows | this rank's own value
+# wrong value: the gradient of this rank's rows | this rank's own value | nothing was communicated
 # [answer 3]
 x, shard = ctx.saved_tensors
 grad_x = grad @ gather(shard, ctx.rows)

@@ -1,4 +1,4 @@
-# wrong value: the gradient of this rank's rows | too big
+# wrong value: the gradient of this rank's rows | too big | never divided by the world size
 # [answer 3]
 x, shard = ctx.saved_tensors
 grad_x = grad @ gather(shard, ctx.rows)

@@ -1,4 +1,4 @@
-# wrong way: never waited for the Work of all_gather
+# wrong way: never waited for the Work of all_gather | keep the Work
 # [answer 3]
 dist.all_gather_single(whole, self.shard.detach(), async_op=True)
 first = 0

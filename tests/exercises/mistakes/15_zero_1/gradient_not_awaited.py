@@ -1,4 +1,4 @@
-# wrong way: never waited for the Work of reduce_scatter
+# wrong way: never waited for the Work of reduce_scatter | keep the Work
 # [answer 2]
 self.shard.grad = torch.zeros_like(self.shard)
 dist.reduce_scatter_single(

@@ -1,4 +1,4 @@
-# wrong value: after one step of SGD
+# wrong value: after one step of SGD | [t] * world_size
 # [answer 3]
 pieces = [torch.empty_like(self.shard)] * dist.get_world_size()
 dist.all_gather(pieces, self.shard.detach())

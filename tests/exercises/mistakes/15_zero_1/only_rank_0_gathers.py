@@ -1,4 +1,4 @@
-# hang: all_gather_single | rank 0
+# hang: all_gather_single | rank 0 | only some ranks reach
 # [answer 3]
 if dist.get_rank() == 0:
     dist.all_gather_single(whole, self.shard.detach())

@@ -1,4 +1,4 @@
-# hang: rank
+# hang: rank | only some ranks reach
 # [answer 2]
 import torch.distributed as dist
 of_model, of_optimizer = get_state_dict(model, optimizer)

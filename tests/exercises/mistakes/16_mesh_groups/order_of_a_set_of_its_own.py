@@ -1,4 +1,4 @@
-# hang: new_group | is a collective of all ranks
+# wrong way: call no. 1 of new_group | is a collective of all ranks | in the same order
 # [answer 3]
 ranks = range(dist.get_world_size())
 rows = sorted({tuple(group_ranks(rank, shape, axis)) for rank in ranks})

@@ -1,4 +1,4 @@
-# hang: deadlock, no rank can continue
+# wrong way: call no. 1 of new_group | is a collective of all ranks | in the same order
 # [answer 3]
 ranks = range(dist.get_world_size())
 rows = {tuple(group_ranks(rank, shape, axis)) for rank in ranks}

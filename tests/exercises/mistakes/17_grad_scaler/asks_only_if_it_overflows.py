@@ -1,4 +1,4 @@
-# hang: all_reduce
+# hang: all_reduce | only some ranks reach
 # [answer 1]
 for gradient in gradients:
     gradient /= self.scale

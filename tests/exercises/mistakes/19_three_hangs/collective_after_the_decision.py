@@ -1,4 +1,4 @@
-# hang: rank
+# hang: rank | some ranks leave one out
 # [answer 3]
 if float(loss) < limit:
     mean = loss.clone()

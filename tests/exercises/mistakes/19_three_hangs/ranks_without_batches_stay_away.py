@@ -1,4 +1,4 @@
-# hang: all_reduce | rank 1
+# hang: all_reduce | rank 1 | only some ranks reach
 # [answer 2]
 for batch in batches:
     total[:3] += batch.sum(dim=0)

@@ -1,4 +1,4 @@
-# hang: all_reduce | rank 0
+# hang: all_reduce | rank 0 | only some ranks reach
 # [answer 1]
 if dist.get_rank() != 0:
     return None

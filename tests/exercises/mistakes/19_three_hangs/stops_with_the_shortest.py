@@ -1,4 +1,4 @@
-# wrong value: the mean of all rows
+# wrong value: the mean of all rows | a division by zero
 # [answer 2]
 least = torch.tensor(len(batches))
 dist.all_reduce(least, op=dist.ReduceOp.MIN)

@@ -1,4 +1,4 @@
-# wrong value: the mean loss | times
+# wrong value: the mean loss | times | never divided by the world size
 # [answer 1]
 total = loss.clone()
 dist.all_reduce(total)

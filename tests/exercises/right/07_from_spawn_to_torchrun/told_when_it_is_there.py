@@ -1,9 +1,9 @@
-# right: the writer says to all that the file is there
+# right: asks for the device twice, and the writer says to all that the file is there
 # [answer 1]
 local_rank = int(os.environ.get("LOCAL_RANK", 0))
-device = choose_device(local_rank)
+print(f"local rank {local_rank} computes on {choose_device(local_rank)}")
 dist.init_process_group("gloo")
-return device
+return choose_device(local_rank)
 # [answer 2]
 done = [False]
 if dist.get_rank() == 0:
