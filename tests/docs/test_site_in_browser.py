@@ -143,15 +143,15 @@ def test_every_page_is_accessible_fits_and_loads_nothing_foreign(browser, served
         if (screens := page.evaluate(HEIGHT) / DESKTOP["height"]) > SCREENS:
             problems.append(f"{name}: {screens:.1f} screens: fold a part of it")
         page.evaluate(UNFOLD)
-        new = page.evaluate(ALIKE, known)
-        known += new
         page.evaluate(axe)
+        before = len(known)
         for size, schemes in ((DESKTOP, ("light", "dark")), (PHONE, ("light",))):
             page.set_viewport_size(size)
+            known += page.evaluate(ALIKE, known)
             page.evaluate(NEXT_FRAME)
             found = violations(page, *(EVERY if number else FIRST))
             found += page.evaluate(MISFITS)
-            for scheme in schemes if new else ():
+            for scheme in schemes if len(known) > before else ():
                 page.emulate_media(color_scheme=scheme)
                 found += [f"{scheme}: {one}" for one in violations(page, *COLORS)]
             problems += [f"{name} at {size['width']} px: {one}" for one in found]
