@@ -53,23 +53,11 @@ ALIKE = """(known) => {
 NEXT_FRAME = """() => new Promise((done) =>
   requestAnimationFrame(() => requestAnimationFrame(done)))"""
 
-# Everything at a desktop; then what colors and what the width could change. The menu
-# is the same on all pages: the first one stands for it.
+# Everything but colors at a desktop and on a phone; colors of what is new. The menu is
+# the same on all pages: the first one stands for it.
 FIRST = ("document", {"rules": {"color-contrast": {"enabled": False}}})
 EVERY = ('({ exclude: ".wy-nav-side" })', FIRST[1])
 COLORS = ('({ include: "[data-look]" })', {"runOnly": ["color-contrast"]})
-WIDTH = (
-    '({ exclude: ".wy-nav-side" })',
-    {
-        "runOnly": [
-            "aria-allowed-attr",
-            "aria-allowed-role",
-            "aria-hidden-focus",
-            "empty-heading",
-            "scrollable-region-focusable",
-        ]
-    },
-)
 AXE = """async (rules) => {
   const found = await axe.run(PART, { resultTypes: ["violations"], ...rules });
   return found.violations.flatMap((violation) => violation.nodes.map((node) =>
@@ -130,7 +118,7 @@ def violations(page, part: str, rules: dict) -> list[str]:
 
 
 def test_every_page_is_accessible_fits_and_loads_nothing_foreign(browser, served, axe):
-    """One visit per page: desktop, its colors in light and dark, then a phone."""
+    """One visit per page: a desktop in light and dark, then a phone."""
     problems: list[str] = []
     context = browser.new_context(base_url=served.address, reduced_motion="reduce")
     # 127.0.0.1 is all there is: a request to elsewhere fails, and is reported
@@ -155,19 +143,18 @@ def test_every_page_is_accessible_fits_and_loads_nothing_foreign(browser, served
         if (screens := page.evaluate(HEIGHT) / DESKTOP["height"]) > SCREENS:
             problems.append(f"{name}: {screens:.1f} screens: fold a part of it")
         page.evaluate(UNFOLD)
-        new = page.evaluate(ALIKE, known)
-        known += new
-        page.evaluate(NEXT_FRAME)
         page.evaluate(axe)
-        found = violations(page, *(EVERY if number else FIRST)) + page.evaluate(MISFITS)
-        for scheme in ("light", "dark") if new else ():
-            page.emulate_media(color_scheme=scheme)
-            found += [f"{scheme}: {one}" for one in violations(page, *COLORS)]
-        page.set_viewport_size(PHONE)
-        page.evaluate(NEXT_FRAME)
-        narrow = violations(page, *WIDTH) + page.evaluate(MISFITS)
-        problems += [f"{name}: {one}" for one in found]
-        problems += [f"{name}: on a phone: {one}" for one in narrow]
+        before = len(known)
+        for size, schemes in ((DESKTOP, ("light", "dark")), (PHONE, ("light",))):
+            page.set_viewport_size(size)
+            known += page.evaluate(ALIKE, known)
+            page.evaluate(NEXT_FRAME)
+            found = violations(page, *(EVERY if number else FIRST))
+            found += page.evaluate(MISFITS)
+            for scheme in schemes if len(known) > before else ():
+                page.emulate_media(color_scheme=scheme)
+                found += [f"{scheme}: {one}" for one in violations(page, *COLORS)]
+            problems += [f"{name} at {size['width']} px: {one}" for one in found]
         page.close()
     context.close()
     assert not problems, "\n".join(problems[:20])
