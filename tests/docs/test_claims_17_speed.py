@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch.distributed as dist
 from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState
+from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import checkpoint, set_checkpoint_early_stop
 from torch.utils.data import DataLoader
 from torch.utils.flop_counter import FlopCounterMode
@@ -117,3 +119,27 @@ def test_code_of_equal_blocks_is_compiled_once():
         block.compile(backend=backend)
     model(torch.zeros(1, Sizes().context, dtype=torch.long))
     assert len(compiled) == 1 < len(model.blocks)
+
+
+class CalledTwice(nn.Module):
+    """Checkpoints its second layer twice."""
+
+    def __init__(self, reentrant):
+        super().__init__()
+        self.first, self.second = nn.Linear(6, 6), nn.Linear(6, 6)
+        self.reentrant = reentrant
+
+    def forward(self, x):
+        x = checkpoint(self.second, self.first(x), use_reentrant=self.reentrant)
+        return checkpoint(self.second, x, use_reentrant=self.reentrant)
+
+
+def test_ddp_refuses_reentrant_checkpoints_of_a_block_that_is_called_twice(tmp_path):
+    store = f"file://{tmp_path}/store"
+    dist.init_process_group("gloo", init_method=store, rank=0, world_size=1)
+    models = [DistributedDataParallel(CalledTwice(way)) for way in (False, True)]
+    models[0](torch.ones(1, 6)).sum().backward()
+    with pytest.raises(RuntimeError, match="mark a variable ready only once"):
+        models[1](torch.ones(1, 6)).sum().backward()
+    del models
+    dist.destroy_process_group()

@@ -166,6 +166,8 @@ ON_PAGES = {
     "disk_full": "full disk",
     "failed_write": "written in place",
     "other_model": "strict=False",
+    "marked_ready_twice": "Expected to mark a variable ready only once",
+    "no_process_group": "Default process group has not been initialized",
     "name_not_resolved": "resolve",
     "some_names_not_resolved": "resolve",
     "unreachable_peer": "GLOO_SOCKET_IFNAME",

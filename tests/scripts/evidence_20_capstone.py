@@ -25,6 +25,29 @@ OF_PBS = (
     "Job Id: {job}\n    job_state = F\n    run_count = {starts}\n"
     "    Exit_status = {status}\n"
 )
+OF_TRACEJOB = (
+    "\nJob: {job}\n\n"
+    "11/25/2026 10:00:07  S    Job Run at request of Scheduler@head on exec_vhost "
+    "(n1:ncpus=2)+(n2:ncpus=2)\n"
+    "11/25/2026 10:03:11  A    user=ada group=users project=_pbs_project_default "
+    "jobname=capstone queue=workq session=4711 end=1795600991 Exit_status={status} "
+    "resources_used.walltime=00:03:04 run_count={starts}\n"
+)
+OF_SACCT = "JobID|JobName|State|ExitCode|NodeList|NNodes|Start|End\n"
+LOST = (  # a job and its steps, as --duplicates adds them for each return to the queue
+    "{job}|capstone|NODE_FAIL|0:0|n[1-4]|4|2026-11-25T10:00:07|2026-11-25T10:01:02\n"
+    "{job}.batch|batch|CANCELLED|0:15|n1|1|2026-11-25T10:00:07|2026-11-25T10:01:02\n"
+    "{job}.0|task.sh|FAILED|9:0|n[1-4]|4|2026-11-25T10:00:09|2026-11-25T10:00:52\n"
+)
+LAST = (
+    "{job}|capstone|{state}|{status}|n[1-2,4,6]|4|2026-11-25T10:01:09|"
+    "2026-11-25T10:03:11\n"
+    "{job}.batch|batch|COMPLETED|0:0|n1|1|2026-11-25T10:01:09|2026-11-25T10:03:11\n"
+    "{job}.extern|extern|COMPLETED|0:0|n[1-2,4,6]|4|2026-11-25T10:01:09|"
+    "2026-11-25T10:03:11\n"
+    "{job}.0|task.sh|COMPLETED|0:0|n[1-2,4,6]|4|2026-11-25T10:01:11|"
+    "2026-11-25T10:03:10\n"
+)
 
 
 @dataclass

@@ -1,7 +1,6 @@
 """The gallery's messages find the failure that a line of somebody's log belongs to."""
 
 import re
-import sys
 from pathlib import Path
 
 import pytest
@@ -78,16 +77,3 @@ def test_detail_names_the_mismatch_before_the_collective_runs(name):
     assert done.returncode == 1
     assert "Detected mismatch between collectives on ranks" in done.stderr
     assert name in recognized(done.stderr)
-
-
-@pytest.mark.full
-def test_faulthandler_prints_the_line_of_a_segmentation_fault(tmp_path):
-    text = (ROOT / "src" / "gallery" / "detail_and_ddp.py").read_text("utf-8")
-    program = tmp_path / "detail_and_ddp.py"  # two ranks would write into one another
-    program.write_text(text.replace("RANKS = 2", "RANKS = 1"))
-    settings = {"TORCH_DISTRIBUTED_DEBUG": "DETAIL", "PYTHONFAULTHANDLER": "1"}
-    done = launched.run(ROOT, [sys.executable, program], **settings)
-    assert done.returncode == 1
-    assert "Fatal Python error: Segmentation fault" in done.stderr
-    place = re.search(r'detail_and_ddp\.py", line (\d+) in run_rank', done.stderr)
-    assert place and "DDP(" in text.splitlines()[int(place[1]) - 1]

@@ -11,8 +11,12 @@ from grader.commands.capstone.judge import judge
 from grader.commands.cli import cli
 from tests.scripts.evidence_20_capstone import (
     EVERY,
+    LAST,
+    LOST,
     NUMBERS,
     OF_PBS,
+    OF_SACCT,
+    OF_TRACEJOB,
     ROOT,
     start,
     two_runs,
@@ -51,14 +55,79 @@ def test_distance_of_the_losses_is_told_before_and_after_the_loss(tmp_path):
     assert judge(write(tmp_path / "one", runs), ROOT).distance == ""
 
 
-def test_accounting_of_pbs_is_read_too(tmp_path):
+@pytest.mark.parametrize("form", [OF_PBS, OF_TRACEJOB], ids=["qstat", "tracejob"])
+def test_accounting_of_pbs_is_read_too(form, tmp_path):
     runs = two_runs()
     for run in runs.values():
-        run.accounting, run.status = OF_PBS, "0"
+        run.accounting, run.status = form, "0"
         run.job += ".server"
         for facts in run.of("start"):
             facts["job"] = run.job
     assert gaps(write(tmp_path / "capstone", runs)) == {}
+
+
+def by_sacct(runs):
+    """What sacct --duplicates tells of both jobs."""
+    runs["undisturbed"].accounting = OF_SACCT + LAST
+    runs["disturbed"].accounting = OF_SACCT + LOST + LAST
+
+
+def test_records_of_sacct_are_read_too(tmp_path):
+    runs = two_runs()
+    by_sacct(runs)
+    assert gaps(write(tmp_path / "capstone", runs)) == {}
+    runs["disturbed"].accounting += LAST.replace("{job}", "88")  # and of a later job
+    assert gaps(write(tmp_path / "two", runs)) == {}
+
+
+NO_RESTART = "accounting.txt must show its restart"
+OF_A_LATER_JOB = OF_SACCT + LAST.replace("{job}", "88")
+
+
+@pytest.mark.parametrize(
+    ("told", "name", "words"),
+    [
+        (OF_SACCT + LAST, "survived the loss of a node", NO_RESTART),
+        (OF_SACCT, "exit status true", "has no record of job 8: sacct found none"),
+        (OF_A_LATER_JOB, "exit status true", "accounting.txt is of another job than 8"),
+        ("\n", "exit status true", "disturbed/accounting.txt is missing or empty"),
+        ("8 capstone COMPLETED", "exit status true", "is not what sacct --parsable2"),
+    ],
+    ids=["no duplicates", "no record", "another job", "empty", "not parsable"],
+)
+def test_accounting_that_tells_nothing_gets_its_sentence(told, name, words, tmp_path):
+    runs = two_runs()
+    runs["disturbed"].accounting = told
+    assert words in gaps(write(tmp_path / "capstone", runs))[name]
+
+
+@pytest.mark.parametrize(
+    ("state", "status", "words"),
+    [
+        ("TIMEOUT", "0:0", "ended as TIMEOUT with the exit status 0:0"),
+        ("CANCELLED by 1000", "0:15", "ended as CANCELLED with the exit status 0:15"),
+        ("NODE_FAIL", "0:0", "ended as NODE_FAIL with"),
+        ("FAILED", "1:0", "ended as FAILED with the exit status 1:0"),
+        ("RUNNING", "0:0", "says that the job is RUNNING: ask at its end"),
+        ("REQUEUED", "0:0", "says that the job is REQUEUED: ask at its end"),
+    ],
+)
+def test_last_record_of_sacct_must_be_a_success(state, status, words, tmp_path):
+    runs = two_runs()
+    by_sacct(runs)
+    runs["disturbed"].state, runs["disturbed"].status = state, status
+    found = gaps(write(tmp_path / "capstone", runs))
+    assert set(found) == {STATUS} and words in found[STATUS]
+
+
+def test_accounting_of_fewer_nodes_than_the_manifest_has_is_noticed(tmp_path):
+    runs = two_runs()
+    by_sacct(runs)
+    one = OF_SACCT + LAST.replace("n[1-2,4,6]|4", "n1|1")
+    runs["undisturbed"].accounting = one
+    found = gaps(write(tmp_path / "capstone", runs))
+    assert set(found) == {STATUS}
+    assert "accounting.txt counts 1 of the 4 hosts in manifest.jsonl" in found[STATUS]
 
 
 # Wrong runs: as a wrong program, script or plan would leave them
@@ -215,8 +284,8 @@ WRONG = [
     (resumes_without_the_optimizer, "loss of the undisturbed run", "From step 4 on"),
     (says_nothing_of_the_end, STATUS, "accounting.txt is missing"),
     (success_without_an_end, STATUS, "reports success, but training did not end"),
-    (fails_at_the_end, STATUS, "ended with the exit status 1:0"),
-    (asked_too_early, STATUS, "RUNNING in accounting.txt"),
+    (fails_at_the_end, STATUS, "ended as FAILED with the exit status 1:0"),
+    (asked_too_early, STATUS, "says that the job is RUNNING: ask at its"),
     (accounting_of_another_job, STATUS, "of another job than 8"),
     (another_program, "both runs by the program that is here", "another src/20_cap"),
 ]

@@ -10,15 +10,16 @@ before it. Checkpoints are pickles, which can run code: they are hashed, never l
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
+from grader.commands.capstone.accounting import parse_accounting
 from grader.errors import UserError
 
 RUNS = "undisturbed", "disturbed"
 MANIFEST = "manifest.jsonl"
+ACCOUNTING = "accounting.txt"
 FIELDS: dict[str, dict[str, type]] = {
     "start": {
         "run": str,
@@ -81,7 +82,8 @@ class Run:
     lines: list[bytes]
     attempts: list[Attempt]
     log: str
-    accounting: dict[str, str]
+    told: str  # by the scheduler
+    accounting: dict[str, str]  # what is read from it
 
     @property
     def started(self) -> dict:
@@ -125,9 +127,10 @@ def read_run(folder: Path) -> Run:
     lines = (folder / MANIFEST).read_bytes().splitlines()
     events = [read_line(folder.name, n, line) for n, line in enumerate(lines, 1)]
     check_chain(folder.name, lines, events)
-    account = parse_accounting(read_text(folder / "accounting.txt"))
+    attempts, told = attempts_of(events), read_text(folder / ACCOUNTING)
+    account = parse_accounting(told, attempts[-1].start["job"])
     log = read_text(folder / "log.txt")
-    return Run(folder.name, folder, lines, attempts_of(events), log, account)
+    return Run(folder.name, folder, lines, attempts, log, told, account)
 
 
 def read_text(path: Path) -> str:
@@ -181,18 +184,3 @@ def attempts_of(events: list[dict]) -> list[Attempt]:
         else:
             setattr(attempts[-1], kind, event)
     return attempts
-
-
-def parse_accounting(text: str) -> dict[str, str]:
-    """Job, state, status and restarts, from ``scontrol show job`` or ``qstat -xf``."""
-    patterns = {
-        "job": r"JobId=(\d+)|Job Id: *(\S+)",
-        "state": r"JobState=(\w+)|job_state = (\w)",
-        "status": r"ExitCode=(\d+:\d+)|Exit_status = (-?\d+)",
-        "restarts": r"Restarts=(\d+)|run_count = (\d+)",
-    }
-    found = {name: re.search(pattern, text) for name, pattern in patterns.items()}
-    values = {n: next(filter(None, m.groups()), "") for n, m in found.items() if m}
-    if "run_count" in text and "restarts" in values:
-        values["restarts"] = str(int(values["restarts"]) - 1)  # PBS counts all starts
-    return values

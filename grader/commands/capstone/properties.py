@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.commands.capstone import checkpoints
-from grader.commands.capstone.evidence import Attempt, Run
+from grader.commands.capstone.accounting import missing_of
+from grader.commands.capstone.evidence import ACCOUNTING, MANIFEST, Attempt, Run
 from grader.commands.capstone.unbroken import hash_of
 
 NODES = 4
@@ -197,21 +198,23 @@ def on_another_layout(runs: Runs) -> str:
 
 
 def status_is_true(runs: Runs) -> str:
-    for run in runs.both:
-        account, ended = run.accounting, bool(run.attempts[-1].end)
-        if not account:
-            return f"{run.name}/accounting.txt is missing: ask the scheduler for it."
-        if account.get("job", "").partition(".")[0] != job_of(run).partition(".")[0]:
-            return f"{run.name}/accounting.txt is of another job than {job_of(run)}."
-        if account.get("state") not in ("COMPLETED", "FAILED", "F"):
-            state = account.get("state", "unknown")
-            return f"The {run.name} job is {state} in accounting.txt: ask at its end."
-        good = account.get("status") in ("0:0", "0")
-        if good and not ended:
-            return f"The {run.name} job reports success, but training did not end."
-        if not good:
-            status = account.get("status", "none")
-            return f"The {run.name} job ended with the exit status {status}."
+    return next(filter(None, map(status_is_true_of, runs.both)), "")
+
+
+def status_is_true_of(run: Run) -> str:
+    account, ended = run.accounting, bool(run.attempts[-1].end)
+    where = f"{run.name}/{ACCOUNTING}"
+    if missing := missing_of(where, run.told, account, job_of(run)):
+        return missing
+    nodes, hosts = account.get("nodes", ""), run.attempts[-1].hosts
+    if nodes.isdigit() and int(nodes) < len(hosts):
+        return f"{where} counts {nodes} of the {len(hosts)} hosts in {MANIFEST}."
+    good = account["state"] in ("COMPLETED", "F") and account["status"] in ("0:0", "0")
+    if good and not ended:
+        return f"The {run.name} job reports success, but training did not end."
+    if not good:
+        how = f"as {account['state']} with the exit status {account['status']}"
+        return f"The {run.name} job ended {how}."
     return ""
 
 

@@ -131,6 +131,8 @@ def search(cause: Cause, spoken: list, suspects: tuple[int, ...]) -> Found | Non
                 line = lines[text.count("\n", 0, match.start())]
                 if cause.gallery and is_consequence(line.text):
                     weight = HINT
+                if suspects and line.rank not in (None, *suspects):
+                    weight = min(weight, MAYBE)  # a rank that failed later, or never
                 found.append(Found(cause, (line,), weight, line.rank in suspects))
     return max(found, key=lambda f: (f.weight, f.by_first), default=None)
 

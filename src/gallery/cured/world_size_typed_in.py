@@ -6,9 +6,11 @@ from datetime import timedelta
 import torch.distributed as dist
 
 WORLD_SIZE = int(os.environ["WORLD_SIZE"])
+rank = int(os.environ["RANK"])
+print(f"rank {rank} of {WORLD_SIZE}", flush=True)
 dist.init_process_group(
     "gloo",
-    rank=int(os.environ["RANK"]),
+    rank=rank,
     world_size=WORLD_SIZE,
     timeout=timedelta(seconds=5),
 )
