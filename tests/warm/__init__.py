@@ -151,7 +151,7 @@ def server_environment() -> dict[str, str]:
     return kept | SERVERS_OWN
 
 
-# What a user has set for a machine, no job of PBS has: each of its starts would be cold.
+# A user sets these for a machine; a job of PBS has none, and would start cold.
 OF_OPENBLAS = re.compile("OPENBLAS_(?!NUM_THREADS)")
 # No threads of a library's own, of which a fork would know nothing; and Python's
 # objects in malloc's pages of 2 MB: a fork copies few entries of the page table.
