@@ -17,7 +17,6 @@ from torch import nn
 from common.byte_gpt import ByteGPT, next_byte_loss
 from common.distributed import (
     BadInput,
-    check_output_file,
     choose_device,
     log,
     one_line_errors,
@@ -26,6 +25,7 @@ from common.distributed import (
 from common.gpt_training import (
     Text,
     add_save_options,
+    claim_snapshot,
     make_gpt,
     make_optimizer,
     parse_text_training,
@@ -128,7 +128,7 @@ def parse_arguments() -> argparse.Namespace:
 
     args = parse_text_training(__doc__, add_save_options, add_sample)
     if args.save_every:
-        check_output_file(args.snapshot, "--snapshot")
+        claim_snapshot(args.snapshot)
     return args
 
 

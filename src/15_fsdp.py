@@ -18,7 +18,6 @@ from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 from common.byte_gpt import ByteGPT, next_byte_loss
 from common.distributed import (
     BadInput,
-    check_output_file,
     is_rank_0,
     log,
     one_line_errors,
@@ -31,6 +30,7 @@ from common.gpt_training import (
     Text,
     add_save_options,
     check_divides,
+    claim_snapshot,
     local_batch,
     make_gpt,
     make_optimizer,
@@ -160,7 +160,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def parse_arguments() -> argparse.Namespace:
     args = parse_text_training(__doc__, add_save_options, add_options)
     if args.save_every and is_rank_0():
-        check_output_file(args.snapshot, "--snapshot")
+        claim_snapshot(args.snapshot)
     return args
 
 

@@ -201,6 +201,22 @@ def add_save_options(parser: argparse.ArgumentParser) -> None:
     add("--snapshot", metavar="FILE", **path, help=saved)
 
 
+def claim_snapshot(path: Path) -> None:
+    """Make sure before a long run that this process, and no other, can save there.
+
+    The claim ends with the process. Where a file system has no locks, there is none.
+    """
+    check_output_file(path, "--snapshot")
+    try:
+        # not closed: that would end the claim; data workers do not inherit it
+        os.lockf(os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT), os.F_TLOCK, 0)
+    except BlockingIOError as error:
+        cure = "end that one, or choose another --snapshot"
+        raise BadInput(f"another run is saving to {path}: {cure}") from error
+    except OSError:
+        pass
+
+
 def run_and_exit(main: Callable[[], object]) -> NoReturn:
     """Run the ``main`` of a program that uses DTensor, and end the process with it.
 

@@ -20,7 +20,14 @@ from common.byte_gpt import (
 from common.cost import block_parameters, model_parameters
 from common.distributed import BadInput
 from common.gpt_training import check_divides
-from tests.scripts.trainings import SRC, assert_same_bits, read, script, sentence
+from tests.scripts.trainings import (
+    SRC,
+    assert_same_bits,
+    claimed,
+    read,
+    script,
+    sentence,
+)
 
 write_on = import_module("13_train_gpt").write_on
 
@@ -229,6 +236,15 @@ def test_snapshot_of_other_sizes_is_refused_and_kept(tmp_path):
     done = script(tmp_path, "13_train_gpt.py", 2, *save)
     assert "gpt.pt is a snapshot of another training" in sentence(done)
     assert (tmp_path / "gpt.pt").read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["13_train_gpt.py", "15_fsdp.py"])
+def test_second_run_into_one_snapshot_is_refused(tmp_path, name):
+    with claimed(tmp_path / "gpt.pt"):
+        said = sentence(script(tmp_path, name, 2, "--save-every", 1, *SMALL_OPTIONS))
+    cure = "end that one, or choose another --snapshot"
+    assert said == f"{name}: error: another run is saving to gpt.pt: {cure}"
+    assert not (tmp_path / "gpt.pt").exists()
 
 
 # The cost programs

@@ -1,5 +1,7 @@
 """Starting the training scripts from tests, and comparing what they leave."""
 
+import contextlib
+import os
 import sys
 from pathlib import Path
 
@@ -32,6 +34,14 @@ def sentence(done):
     lines = done.stderr.splitlines()
     assert len(lines) == 1, done.stderr
     return lines[0]
+
+
+@contextlib.contextmanager
+def claimed(path):
+    """Meanwhile another run, which is this process, saves to ``path``."""
+    with open(f"{path}.lock", "w") as file:
+        os.lockf(file.fileno(), os.F_TLOCK, 0)
+        yield
 
 
 def read(path):
