@@ -2,10 +2,12 @@
 
     torchrun --standalone --nproc-per-node=2 src/18_cost.py
     torchrun --standalone --nproc-per-node=4 src/18_cost.py --batch-size 32 --rounds 5
+    torchrun --standalone --nproc-per-node=2 src/18_cost.py --predict 8
 
 Times all-reduces of several sizes, fits the seconds of n bytes as alpha + beta n, and
 adds what each method sends to the time of a step that sends nothing. The ranks compute
-that step at the same time, so that they share the machine as they do in training.
+that step at the same time, so that they share the machine as they do in training. The
+formulas are those of the page "What will it cost?".
 """
 
 import argparse
@@ -17,19 +19,25 @@ from functools import partial
 
 import torch
 import torch.distributed as dist
-from torch import nn
-from torch.distributed.fsdp import fully_shard
-from torch.nn.parallel import DistributedDataParallel as DDP
 
-from common.byte_gpt import BYTES, ByteGPT, Sizes, next_byte_loss
 from common.distributed import Parser, log, one_line_errors, positive_int
-from common.formulas import Layout, Model, step_flops
-from common.gpt_training import check_divides, make_optimizer, run_and_exit
+from common.formulas import (
+    Cluster,
+    Layout,
+    bubble_share,
+    compute_seconds,
+    data_seconds,
+    pipeline_seconds,
+    step_flops,
+    tensor_seconds,
+)
+from common.gpt_training import check_divides, run_and_exit
+from common.layouts import GPT, layouts, make_step
 from common.process_group import join
 
-FLOAT32, MIB = 4, 1024 * 1024  # bytes
+FLOAT32, ALONE = 4, "nothing sent"
 MESSAGES = [4 * 8**k for k in range(8)]  # 4 bytes to 8 MiB
-STEPS, WARM_UP = 6, 2  # of a round; those to warm up are not measured
+STEPS, WARM_UP = 4, 2  # of a round; those to warm up are not measured
 
 # The scores are a view, which no code here changes in place
 warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view")
@@ -64,51 +72,34 @@ def fit(sizes: list[int], seconds: list[float]) -> tuple[float, float]:
     return float(alpha), float(beta)
 
 
-def messages(model: nn.Module) -> dict[str, list[tuple[float, float]]]:
-    """What each method sends in a step: (share of an all-reduce, bytes), each."""
-    block = FLOAT32 * sum(p.numel() for p in model.blocks[0].parameters())
-    whole = FLOAT32 * sum(p.numel() for p in model.parameters())
-    first = min(whole, MIB)  # DDP's first bucket is small, so that it leaves early
-    rest = [min(25 * MIB, whole - at) for at in range(first, whole, 25 * MIB)]
-    # a gather is one half of an all-reduce, a reduce-scatter the other: FSDP gathers
-    # each block twice, and the root, which stays whole, once
-    blocks = len(model.blocks)
-    return {
-        "DDP": [(1, first)] + [(1, size) for size in rest],
-        "FSDP": blocks * [(1.5, block)] + [(1, whole - blocks * block)],
-    }
+# [start predict]
+def cluster_of(alpha: float, beta: float, ranks: int, flops: float) -> Cluster:
+    """The fitted link, and ranks that compute ``flops`` per second.
+
+    A ring sends 2(N - 1) messages and 2(N - 1)/N n bytes per rank. The formulas count
+    numbers of 16 bits. Ours have 32, so half as many of them fit through the link.
+    """
+    messages = 2 * (ranks - 1)
+    bandwidth = messages / ranks / beta / 2
+    latency = alpha / messages
+    return Cluster(1, flops, 1.0, bandwidth, bandwidth, latency)
 
 
-def predict(alone: float, sent: list, alpha: float, beta: float) -> float:
+def predict(layout: Layout, cluster: Cluster) -> float:
     """Seconds of a step: computation, then every message. Nothing is hidden.
 
     On the CPU, gloo needs the cores that compute, so there is nothing to hide behind.
     """
-    return alone + sum(share * (alpha + beta * size) for share, size in sent)
+    given = GPT, layout, cluster
+    busy = compute_seconds(*given) + tensor_seconds(*given)
+    sending = pipeline_seconds(*given) + data_seconds(*given)
+    return busy * (1 + bubble_share(layout)) + sending
 
 
-def sharded(model: ByteGPT) -> nn.Module:
-    for layer in [*model.blocks, model]:
-        fully_shard(layer)
-    return model
-
-
-METHODS = {"nothing sent": nn.Sequential, "DDP": DDP, "FSDP": sharded}
-
-
-def time_steps(method: str, batch: int, device: torch.device) -> list[float]:
-    """Seconds of each measured step of this rank, ``batch`` sequences on each."""
-    torch.manual_seed(0)
-    model = METHODS[method](ByteGPT(Sizes()).to(device))
-    optimizer = make_optimizer(model.parameters(), 1e-3)
-    shape = 2, batch, Sizes().context  # inputs and targets: [B, T] each
-    inputs, targets = torch.randint(BYTES, shape, device=device)
-
-    def step() -> None:
-        optimizer.zero_grad()
-        next_byte_loss(model(inputs), targets).backward()
-        optimizer.step()
-
+# [end predict]
+def time_steps(layout: Layout, device: torch.device) -> list[float]:
+    """Seconds of each measured step of this rank."""
+    step = make_step(layout, device)
     return [seconds_of(step, device) for _ in range(WARM_UP + STEPS)][WARM_UP:]
 
 
@@ -118,8 +109,8 @@ def peak_flops(device: torch.device, size: int = 512) -> float:
     return 2 * size**3 / min(seconds_of(lambda: a @ a, device) for _ in range(10))
 
 
-def report(times: dict, link: list, peak: float, batch: int) -> None:
-    """The fitted link, the table, and MFU; on rank 0."""
+def report(times: dict, link: list, peak: float, args: argparse.Namespace) -> None:
+    """The fitted link, the table, MFU, and the ranks to predict; on rank 0."""
     seconds = [statistics.median(repeats) for repeats in link]
     alpha, beta = fit(MESSAGES, seconds)
     log(f"all-reduce: alpha {1e6 * alpha:.0f} us, 1/beta {1e-9 / beta:.2f} GB/s")
@@ -127,25 +118,30 @@ def report(times: dict, link: list, peak: float, batch: int) -> None:
         line = f"{size:9,} bytes {1e6 * t:9.0f} us"
         log(f"{line}, the line says {1e6 * (alpha + beta * size):9.0f}")
     measured = {name: statistics.median(steps) for name, steps in times.items()}
-    base = measured.pop("nothing sent")
+    base, ranks = measured.pop(ALONE), dist.get_world_size()
     log(f"step that sends nothing: {1000 * base:.1f} ms")
+    flops = step_flops(GPT, Layout(micro_batch=args.batch_size // ranks))
+    cluster = cluster_of(alpha, beta, ranks, flops / base)
     log("ms per step   predicted   measured   error")
-    for name, sent in messages(ByteGPT(Sizes())).items():
-        guess, real = predict(base, sent, alpha, beta), measured[name]
+    for name, layout in layouts(ranks, args.batch_size).items():
+        guess, real = predict(layout, cluster), measured[name]
         both = f"{1000 * guess:11.1f} {1000 * real:10.1f}"
         log(f"{name:11} {both} {guess / real - 1:+7.0%}")
-    sizes, ranks = Sizes(), dist.get_world_size()
-    gpt = Model(sizes.blocks, sizes.width, sizes.heads, sizes.context, BYTES)
-    flops = step_flops(gpt, Layout(data=ranks, micro_batch=batch)) / ranks
     used = [flops / t / peak for t in (base, measured["DDP"])]
     log(f"a matrix product reaches {peak / 1e9:.1f} GFLOP/s on a rank")
     log(f"MFU against that: {used[0]:.0%} alone, {used[1]:.0%} with DDP")
+    if args.predict:
+        log(f"{args.predict} ranks, if each computes as fast as one of these {ranks}:")
+        for name, layout in layouts(args.predict, args.batch_size).items():
+            log(f"{name:11} {1000 * predict(layout, cluster):11.1f}")
 
 
 def parse() -> argparse.Namespace:
     parser, shown = Parser(__doc__), " (default: %(default)s)"
     batch = "sequences in a step of all ranks" + shown
     parser.add_argument("--batch-size", type=positive_int, default=16, help=batch)
+    predicted = "also predict a step of N ranks, with the batch of --batch-size"
+    parser.add_argument("--predict", type=positive_int, metavar="N", help=predicted)
     rounds = "rounds, in which everything is measured in turn" + shown
     parser.add_argument("--rounds", type=positive_int, default=4, help=rounds)
     return parser.parse_args()
@@ -157,17 +153,19 @@ def main() -> None:
     device = join("18_cost.py")
     ranks = dist.get_world_size()
     check_divides(args.batch_size, ranks, "--batch-size", "ranks")
-    batch = args.batch_size // ranks
-    times: dict = {method: [] for method in METHODS}
+    check_divides(args.batch_size, args.predict or 1, "--batch-size", "ranks")
+    methods = {ALONE: Layout(micro_batch=args.batch_size // ranks)}
+    methods |= layouts(ranks, args.batch_size)
+    times: dict = {name: [] for name in methods}
     link, peaks = [[] for _ in MESSAGES], []
     for turn in range(args.rounds):
         peaks.append(peak_flops(device))
-        for method in METHODS:
-            times[method] += time_steps(method, batch, device)
+        for name, layout in methods.items():
+            times[name] += time_steps(layout, device)
         for repeats, seconds in zip(link, time_link(device), strict=True):
             repeats.append(seconds)
         log(f"round {turn + 1} of {args.rounds} done")
-    report(times, link, max(peaks), batch)
+    report(times, link, max(peaks), args)
     dist.destroy_process_group()
 
 

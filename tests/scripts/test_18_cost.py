@@ -1,11 +1,11 @@
 """src/18_cost.py: the fit, what it predicts from, and one small run."""
 
 import re
+import subprocess
 import sys
 from importlib import import_module
 
 import pytest
-import torch
 
 from tests.launched import STANDALONE, run
 from tests.scripts.trainings import SRC
@@ -13,7 +13,14 @@ from tests.scripts.trainings import SRC
 cost = import_module("18_cost")
 
 from common.byte_gpt import ByteGPT, Sizes  # noqa: E402
-from common.formulas import Layout, Model, data_bytes  # noqa: E402
+from common.formulas import (  # noqa: E402
+    Layout,
+    data_bytes,
+    stream_bytes,
+    tensor_bytes,
+    tensor_calls,
+)
+from common.layouts import GPT, layouts  # noqa: E402
 
 
 def test_exact_times_give_the_link_back():
@@ -31,56 +38,98 @@ def test_small_messages_count_as_much_as_large_ones():
     assert beta > 1e-9
 
 
-def test_prediction_adds_every_message_to_the_computation():
-    sent = [(1, 1000), (1.5, 200)]
-    expected = 5.0 + (0.1 + 1000 * 0.002) + 1.5 * (0.1 + 200 * 0.002)
-    assert cost.predict(5.0, sent, 0.1, 0.002) == pytest.approx(expected)
-
-
-def test_ddp_sends_every_parameter_once_and_fsdp_half_as_much_again_of_the_blocks():
-    model = ByteGPT(Sizes())
-    whole = 4 * sum(p.numel() for p in model.parameters())
-    blocks = 4 * sum(p.numel() for p in model.blocks.parameters())
-    sent = {
-        name: sum(share * size for share, size in parts)
-        for name, parts in cost.messages(model).items()
-    }
-    assert sent == {"DDP": whole, "FSDP": whole + blocks / 2}
-
-
-def test_bytes_are_those_of_the_calculators_formula_for_stages_0_and_3():
-    """Twice the formula's, which sends 16 bits and has no head and no last norm."""
-    model, sizes, ranks = ByteGPT(Sizes()), Sizes(), 4
-    gpt = Model(sizes.blocks, sizes.width, sizes.heads, sizes.context, cost.BYTES)
-    embed, head = (
-        4 * sum(p.numel() for p in part.parameters())
-        for part in (model.embed, model.head)
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_cluster_gives_the_all_reduce_back_that_was_fitted(ranks):
+    """2 (N - 1) messages of a ring, and bytes in 32 bits where formulas count 16."""
+    alpha, beta = 3e-4, 1 / 2e9
+    cluster = cost.cluster_of(alpha, beta, ranks, flops=1e9)
+    layout = Layout(tensor=ranks, micro_batch=8)
+    each = alpha + beta * 2 * stream_bytes(GPT, layout)
+    sent = cost.tensor_seconds(GPT, layout, cluster)
+    assert sent == pytest.approx(tensor_calls(GPT, layout) * each)
+    layers = Layout(data=ranks, micro_batch=8)
+    whole = alpha * GPT.layers + beta * 4 * data_bytes(GPT, layers) / (
+        4 * (ranks - 1) / ranks
     )
-    # FSDP keeps the root whole: it gathers the embeddings once, the formula twice
-    more = {"DDP": 2 * head, "FSDP": 2 * head - embed}
-    for (name, sent), stage in zip(cost.messages(model).items(), (0, 3), strict=True):
-        formula = data_bytes(gpt, Layout(data=ranks, stage=stage, micro_batches=1))
-        wire = 2 * sum(share * size for share, size in sent) * (ranks - 1) / ranks
-        assert wire == 2 * formula + more[name] * (ranks - 1) / ranks
+    assert cost.data_seconds(GPT, layers, cluster) == pytest.approx(whole)
 
 
-def test_buckets_are_those_of_ddp():
-    """1 MiB first, then 25 MiB; a model of 60 MB has four."""
-    model = ByteGPT(Sizes())
-    model.large = torch.nn.Parameter(torch.empty(15_000_000, device="meta"))
-    sizes = [size for _, size in cost.messages(model)["DDP"]]
-    assert sizes[:3] == [2**20, 25 * 2**20, 25 * 2**20]
-    assert len(sizes) == 4
+def test_without_a_link_all_layouts_compute_equally_long_and_pipelines_idle():
+    cluster = cost.cluster_of(0, 1e-30, ranks=2, flops=1e9)
+    alone = cost.predict(Layout(micro_batch=4), cluster)
+    found = {n: cost.predict(x, cluster) for n, x in layouts(4, 16).items()}
+    assert found.pop("PP") == pytest.approx(alone * (1 + 3 / 4))
+    assert list(found) == ["DDP", "FSDP", "TP", "FSDP x TP"]
+    assert all(seconds == pytest.approx(alone) for seconds in found.values())
+
+
+def test_layouts_use_all_ranks_and_the_whole_batch():
+    for ranks in (2, 3, 4, 8, 64):
+        for name, layout in layouts(ranks, 2 * ranks).items():
+            assert layout.tensor * layout.pipeline * layout.data == ranks, name
+            sequences = layout.data * layout.micro_batches * layout.micro_batch
+            assert sequences == 2 * ranks, name
+    assert set(layouts(8, 8)) == {"DDP", "FSDP", "FSDP x TP"}  # 12 heads, 4 blocks
+
+
+def test_bytes_of_stages_0_and_3_are_those_that_this_model_sends():
+    """The formula, in 16 bits, ties the head to the embedding; FSDP keeps a root."""
+    model, ranks = ByteGPT(Sizes()), 4
+    embed, head, blocks = (
+        4 * sum(p.numel() for p in part.parameters())
+        for part in (model.embed, model.head, model.blocks)
+    )
+    wire = 2 * (ranks - 1) / ranks  # of an all-reduce
+    for stage, sent in ((0, 1.0), (3, 1.5)):
+        formula = data_bytes(GPT, Layout(data=ranks, stage=stage))
+        assert 2 * formula == pytest.approx(wire * sent * (blocks + embed))
+    assert head < 0.06 * (blocks + embed)
+
+
+SENT = """
+import sys
+import torch
+import torch.distributed as dist
+from torch.testing._internal.distributed.fake_pg import FakeStore
+
+sys.path.insert(0, sys.argv[1])
+from common.layouts import layouts, make_step
+from common.measure import Traffic
+
+dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=4)
+for name in ("FSDP", "TP", "FSDP x TP"):
+    step = make_step(layouts(4, 4)[name], torch.device("cpu"))
+    with Traffic() as traffic:
+        step()
+    print(name, traffic.wire_bytes(), sep=",")
+"""
+
+
+def test_measured_steps_send_what_the_formulas_predict():
+    """DDP's and a pipeline's calls can't be counted in a group that is not there."""
+    command = [sys.executable, "-W", "ignore", "-c", SENT, str(SRC)]
+    printed = subprocess.check_output(command, text=True).splitlines()
+    sent = {name: int(n) for name, n in (line.split(",") for line in printed)}
+    formula = {
+        name: 2 * (data_bytes(GPT, layout) + tensor_bytes(GPT, layout))
+        for name, layout in layouts(4, 4).items()
+    }
+    assert sent["TP"] == formula["TP"]
+    for name in ("FSDP", "FSDP x TP"):  # the formula ties the head to the embedding
+        assert formula[name] < sent[name] < 1.06 * formula[name]
 
 
 def test_run_prints_the_link_the_table_and_mfu(tmp_path):
-    options = ["--batch-size", 2, "--rounds", 1]
+    options = ["--batch-size", 4, "--rounds", 1, "--predict", 4]
     program = [SRC / "18_cost.py", *options]
     done = run(tmp_path, [*STANDALONE, "--nproc-per-node=2", *program])
     assert done.returncode == 0, done.stderr
     assert "Warning" not in done.stderr
-    rows = re.findall(r"^(DDP|FSDP) +[\d.]+ +[\d.]+ +[+-]\d+%$", done.stdout, re.M)
-    assert rows == ["DDP", "FSDP"]
+    rows = re.findall(r"^(\w+) +[\d.]+ +[\d.]+ +[+-]\d+%$", done.stdout, re.M)
+    assert rows == ["DDP", "FSDP", "TP", "PP"]
+    for_4 = done.stdout.partition("4 ranks, if each computes")[2]
+    rows = re.findall(r"^(\w[\w ]*?) +[\d.]+$", for_4, re.M)
+    assert rows == ["DDP", "FSDP", "TP", "PP", "FSDP x TP"]
     assert len(re.findall(r"bytes +\d+ us, the line says", done.stdout)) == 8
     assert re.search(
         r"^MFU against that: \d+% alone, \d+% with DDP$", done.stdout, re.M

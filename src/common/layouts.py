@@ -1,0 +1,111 @@
+"""One step of a byte GPT, divided among the ranks in each way that formulas predict.
+
+for name, layout in layouts(ranks=4, batch=16).items():
+    step = make_step(layout, device)  # every rank; then step() trains one step
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.pipelining import PipelineStage, Schedule1F1B
+from torch.distributed.tensor import Replicate
+from torch.distributed.tensor.parallel import (
+    ColwiseParallel,
+    ParallelStyle,
+    PrepareModuleInput,
+    RowwiseParallel,
+    parallelize_module,
+)
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+from common.byte_gpt import BYTES, ByteGPT, Sizes, next_byte_loss
+from common.formulas import Layout, Model
+from common.gpt_training import make_optimizer
+
+SIZES = Sizes()
+GPT = Model(SIZES.blocks, SIZES.width, SIZES.heads, SIZES.context, BYTES)
+ONCE = PrepareModuleInput(
+    input_layouts=Replicate(), desired_input_layouts=Replicate()
+)  # an all-reduce in backward; each Rowwise makes one in forward
+COLUMNS = "attention.query", "attention.key", "attention.value", "mlp.up"
+PLAN: dict[str, ParallelStyle] = {"attention": ONCE, "mlp": ONCE}
+PLAN |= {name: ColwiseParallel() for name in COLUMNS}
+PLAN |= {name: RowwiseParallel() for name in ("attention.out", "mlp.down")}
+
+
+def layouts(ranks: int, batch: int) -> dict[str, Layout]:
+    """The methods for this many ranks, which divide the ``batch`` of all of them."""
+    each = batch // ranks
+    found = {
+        "DDP": Layout(data=ranks, micro_batch=each),
+        "FSDP": Layout(data=ranks, stage=3, micro_batch=each),
+    }
+    if SIZES.heads % ranks == 0:
+        found["TP"] = Layout(tensor=ranks, micro_batch=batch)
+    if SIZES.blocks % ranks == 0:
+        found["PP"] = Layout(pipeline=ranks, micro_batch=each, micro_batches=ranks)
+    if ranks > 2 and ranks % 2 == 0:
+        found["FSDP x TP"] = Layout(2, 1, ranks // 2, stage=3, micro_batch=2 * each)
+    return found
+
+
+def make_step(layout: Layout, device: torch.device) -> Callable[[], None]:
+    """A training step of this rank; all ranks of the layout call it."""
+    torch.manual_seed(0)
+    model: nn.Module = ByteGPT(SIZES).to(device)
+    shape = 2, layout.micro_batch * layout.micro_batches, SIZES.context
+    inputs, targets = torch.randint(BYTES, shape, device=device)
+    if layout.pipeline > 1:
+        model, run = _stage(model, layout, inputs, targets)
+    else:
+        model = _divide(model, layout, device)
+
+        def run() -> object:
+            return next_byte_loss(model(inputs), targets).backward()
+
+    optimizer = make_optimizer(model.parameters(), 1e-3)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        run()
+        optimizer.step()
+
+    return step
+
+
+def _divide(model: ByteGPT, layout: Layout, device: torch.device) -> nn.Module:
+    if layout.stage < 3 and layout.tensor == 1:
+        return DDP(model) if layout.data > 1 else model
+    mesh = _mesh(device.type, layout.data, layout.tensor)
+    for block in model.blocks if layout.tensor > 1 else []:
+        parallelize_module(block, mesh["tensor"], PLAN)
+    for layer in [*model.blocks, model] if layout.data > 1 else []:
+        fully_shard(layer, mesh=mesh["data"])
+    return model
+
+
+@cache  # each new mesh would make new process groups
+def _mesh(device: str, *sizes: int) -> DeviceMesh:
+    return init_device_mesh(device, sizes, mesh_dim_names=("data", "tensor"))
+
+
+def _stage(
+    model: ByteGPT, layout: Layout, inputs: torch.Tensor, targets: torch.Tensor
+) -> tuple[nn.Module, Callable[[], object]]:
+    """This rank's layers, and what runs all micro-batches through all stages."""
+    rank, stages = dist.get_rank(), layout.pipeline
+    number, (embed, *blocks, head) = len(model.blocks) // stages, model.layers()
+    own = blocks[rank * number : (rank + 1) * number]
+    first, last = rank == 0, rank == stages - 1
+    module = nn.Sequential(*[embed] * first, *own, *[head] * last)
+    stage = PipelineStage(module, rank, stages, inputs.device)
+    schedule = Schedule1F1B(stage, layout.micro_batches, loss_fn=next_byte_loss)
+    given, target = [inputs] * first, targets if last else None
+    return module, lambda: schedule.step(*given, target=target, return_outputs=False)
