@@ -36,7 +36,8 @@ class Entry:
 
     ``command`` is one command or several, a line each (a backslash at the end of a line
     continues it). ``normalize`` holds pairs of a regular expression and what stands for
-    it in comparisons (``re.MULTILINE``). ``setup`` runs first and is not shown,
+    it in comparisons (``re.MULTILINE``). ``fewer`` holds pairs of a regular expression
+    and the smaller number that a test puts there. ``setup`` runs first and is not shown,
     ``cleanup`` always runs last, whatever came before. ``inside`` is the start of a
     command which runs those that are shown, such as ``workshop cluster run``.
     ``after`` names the entry whose commands a reader of the page has typed before.
@@ -50,6 +51,7 @@ class Entry:
     name: str
     command: str
     normalize: tuple[tuple[str, str], ...] = ()
+    fewer: tuple[tuple[str, str], ...] = ()
     sort_lines: bool = False
     status: int = 0
     setup: str = ""
@@ -69,6 +71,12 @@ class Entry:
     def commands(self) -> list[str]:
         """The command lines; continued lines belong to one command."""
         return re.findall(r"(?:.*\\\n)*.+", self.command.strip())
+
+    def shortened(self, text: str) -> str:
+        """``text``, commands or what they printed, with the numbers of ``fewer``."""
+        for pattern, replacement in self.fewer:
+            text = re.sub(pattern, replacement, text, flags=re.MULTILINE)
+        return text
 
     @property
     def needs_nodes(self) -> bool:
@@ -137,17 +145,22 @@ def _entry(path: Path, table: dict) -> Entry:
         raise TranscriptError(
             f"{path.name}: {name} has unknown fields {', '.join(sorted(unknown))}"
         )
+    lists = {key: _pairs(path, table, key) for key in ("normalize", "fewer")}
+    needs = tuple(table.get("needs", ()))
+    return Entry(**{**table, **lists, "needs": needs})
+
+
+def _pairs(path: Path, table: dict, key: str) -> tuple[tuple[str, str], ...]:
     try:
-        pairs = tuple((str(a), str(b)) for a, b in table.get("normalize", ()))
+        pairs = tuple((str(a), str(b)) for a, b in table.get(key, ()))
         for pattern, replacement in pairs:
             re.sub(pattern, replacement, "")
     except (re.error, ValueError, TypeError) as error:
         raise TranscriptError(
-            f"{path.name}: {name}: normalize holds pairs "
+            f"{path.name}: {table['name']}: {key} holds pairs "
             f'["regular expression", "replacement"]: {error}'
         ) from error
-    needs = tuple(table.get("needs", ()))
-    return Entry(**{**table, "normalize": pairs, "needs": needs})
+    return pairs
 
 
 def select(catalog: dict[str, Entry], names: list[str]) -> list[Entry]:

@@ -26,6 +26,7 @@ import signal
 import socket
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 if not importlib.util.find_spec("torch"):
@@ -64,21 +65,25 @@ LEFT_ALONE = re.compile(
 # Running
 
 
-def run(entry: Entry) -> str:
+def run(entry: Entry, short: bool = False) -> str:
     """Run the entry's commands in a fresh copy: commands, output, exit status."""
     with fresh_copy() as tree:
         if entry.after:
-            run_in(tree, load_catalog()[entry.after])
-        return run_in(tree, entry)
+            run_in(tree, load_catalog()[entry.after], short)
+        return run_in(tree, entry, short)
 
 
-def run_in(tree: Path, entry: Entry) -> str:
+def run_in(tree: Path, entry: Entry, short: bool = False) -> str:
     """Run the entry's commands in ``tree``, a copy in which others may have run.
+
+    ``short`` means with the numbers of ``entry.fewer``.
 
     Raises:
         TranscriptError: the set-up failed, the exit status was not the expected one,
             the command ran past its limit, or it didn't show what it must.
     """
+    if short:
+        entry = replace(entry, command=entry.shortened(entry.command))
     try:
         status, lines = _run_in(tree, entry)
     finally:
@@ -217,14 +222,14 @@ def record(entry: Entry) -> None:
 def check(entry: Entry, tree: Path | None = None) -> str:
     """Run again and compare; returns a readable difference, empty if alike.
 
-    It runs in ``tree``, as in the clone of somebody who types page after page, or in a
-    fresh copy.
+    It runs with the numbers of ``entry.fewer``, in ``tree``, as in the clone of
+    somebody who types page after page, or in a fresh copy.
 
     Raises:
         TranscriptError: nothing is recorded, or the command fails otherwise.
     """
-    recorded = body(entry)
-    now = run_in(tree, entry) if tree else run(entry)
+    recorded = entry.shortened(body(entry))
+    now = run_in(tree, entry, short=True) if tree else run(entry, short=True)
     left, right = comparable(entry, recorded), comparable(entry, now)
     if left == right:
         return ""

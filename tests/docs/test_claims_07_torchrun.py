@@ -399,13 +399,13 @@ def test_ddp_that_outlives_its_group_may_hang():
 
     def end_badly():
         command = ["nice", "--adjustment=-20", sys.executable, SRC / "07_teardown.py"]
-        command += ["usual", "--runs", "8"]
+        command += ["usual", "--runs", "3"]
         variables = clean_environment() | {"OMP_NUM_THREADS": "1"}
         printed = subprocess.check_output(command, env=variables, text=True)
-        (well,) = re.findall(r"^usual: of 8 runs (\d) end well", printed)
-        return int(well) < 8
+        (well,) = re.findall(r"^usual: of 3 runs (\d) end well", printed)
+        return int(well) < 3
 
-    assert any(end_badly() for _ in range(12))
+    assert any(end_badly() for _ in range(32))
 
 
 # Find the rank that failed first

@@ -93,6 +93,13 @@ def test_command_leaves_the_shell_in_which_it_is_typed_as_it_was(name):
         assert not changed, f"{command}: put it in parentheses"
 
 
+@pytest.mark.parametrize("name", [name for name in CATALOG if CATALOG[name].fewer])
+def test_fewer_changes_only_how_often(name):
+    shown, entry = CATALOG[name].command, CATALOG[name]
+    short, number = entry.shortened(shown), r"(( --[a-z-]+)? |-)\d+\b"
+    assert re.sub(number, "", short) == re.sub(number, "", shown) and short != shown
+
+
 def test_every_recorded_file_is_in_the_catalog():
     files = {path.stem for path in FOLDER.glob("*.txt")}
     assert files - set(CATALOG) == set()
@@ -152,6 +159,16 @@ def test_declared_differences_count_on_both_sides_and_are_not_shown(folder):
     assert transcripts.check(entry) == ""
     (folder / "pid.txt").write_text(shown.replace("of 4", "of 5"))
     assert "+pid N of 4" in transcripts.check(entry)
+
+
+def test_fewer_steps_are_compared_with_those_of_the_page(folder):
+    entry = Entry("steps", "seq 30 | tail -n 1", fewer=((r"\b30\b", "3"),))
+    transcripts.record(entry)
+    shown = (folder / "steps.txt").read_text()
+    assert shown.startswith("$ seq 30 | tail -n 1\n30\n")
+    assert transcripts.check(entry) == ""
+    (folder / "steps.txt").write_text(shown.replace("\n30", "\n29"))
+    assert "-29\n+3" in transcripts.check(entry)
 
 
 LATE = """[W1121 09:23:59.82 TCPStore.cpp:115] [c10d] recvVector failed on SocketImpl(
