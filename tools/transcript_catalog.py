@@ -37,7 +37,7 @@ class Entry:
     ``command`` is one command or several, a line each (a backslash at the end of a line
     continues it). ``normalize`` holds pairs of a regular expression and what stands for
     it in comparisons (``re.MULTILINE``). ``fewer`` holds pairs of a regular expression
-    and the smaller number that a test puts there. ``setup`` runs first and is not shown,
+    and the smaller number that a test puts there. ``setup`` runs first, not shown,
     ``cleanup`` always runs last, whatever came before. ``inside`` is the start of a
     command which runs those that are shown, such as ``workshop cluster run``.
     ``after`` names the entry whose commands a reader of the page has typed before.
