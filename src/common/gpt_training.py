@@ -202,10 +202,7 @@ def add_save_options(parser: argparse.ArgumentParser) -> None:
 
 
 def claim_snapshot(path: Path) -> None:
-    """Make sure before a long run that this process, and no other, can save there.
-
-    The claim ends with the process. Where a file system has no locks, there is none.
-    """
+    """Refuse before a long run a file that cannot be written or is another run's."""
     check_output_file(path, "--snapshot")
     try:
         # not closed: that would end the claim; data workers do not inherit it
@@ -214,7 +211,7 @@ def claim_snapshot(path: Path) -> None:
         cure = "end that one, or choose another --snapshot"
         raise BadInput(f"another run is saving to {path}: {cure}") from error
     except OSError:
-        pass
+        pass  # a file system without locks
 
 
 def run_and_exit(main: Callable[[], object]) -> NoReturn:

@@ -58,17 +58,33 @@ def read_snapshot(path: Path) -> dict:
 
 def _read_for_all(path: Path) -> dict | None:
     """The snapshot that rank 0 reads, on all ranks; None where there is none."""
-    found = [None, ""]  # the snapshot, and what is wrong with it
+    snapshot, sent = None, [None, ""]  # its form without the numbers, and an error
     if is_rank_0() and path.exists():
         try:
-            found[0] = read_snapshot(path)
+            snapshot = read_snapshot(path)
+            sent[0] = torch.load(path, map_location="meta", weights_only=True)
         except BadInput as error:
-            found[1] = str(error)
+            sent[1] = str(error)
     if dist.is_initialized():
-        dist.broadcast_object_list(found, src=0)  # every rank must reach this line
-    if found[1]:
-        raise BadInput(found[1])  # on every rank, whatever was wrong on rank 0
-    return found[0]
+        dist.broadcast_object_list(sent, src=0)  # every rank must reach this line
+    if sent[1]:
+        raise BadInput(sent[1])  # on every rank, whatever was wrong on rank 0
+    return _from_rank_0(snapshot if is_rank_0() else sent[0])
+
+
+def _from_rank_0(part):
+    """Rank 0's ``part``, on the CPU; the others give its form, tensors on ``meta``."""
+    if isinstance(part, dict):
+        return {key: _from_rank_0(value) for key, value in part.items()}
+    if isinstance(part, (list, tuple)):
+        return type(part)(map(_from_rank_0, part))
+    if not isinstance(part, torch.Tensor) or not dist.is_initialized():
+        return part
+    gloo = dist.get_backend() == "gloo"
+    device = torch.device("cpu") if gloo else torch.accelerator.current_accelerator()
+    sent = part.to(device) if is_rank_0() else torch.empty_like(part, device=device)
+    dist.broadcast(sent, src=0)  # every rank must reach this line, for each tensor
+    return sent.cpu()
 
 
 @contextlib.contextmanager
