@@ -43,12 +43,12 @@ SLOWEST = 10
 # Seconds of each part on two cores (2026-11-25), without and with --full. Write
 # down new ones when a part rightly takes longer.
 USUAL = {
-    "jobs": (110, 950),
-    "skeletons": (10, 10),
-    "solutions": (120, 170),
-    "answers": (700, 720),
-    "rest": (290, 1100),
-    "pages": (130, 1050),
+    "jobs": (40, 700),
+    "skeletons": (5, 5),
+    "solutions": (90, 80),
+    "answers": (390, 560),
+    "rest": (250, 850),
+    "pages": (90, 760),
 }
 
 
