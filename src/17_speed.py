@@ -138,8 +138,8 @@ def rate(training: Training, steps: int) -> float:
             training.step()
         if torch.accelerator.is_available():
             torch.accelerator.synchronize()
-    ranks = dist.get_world_size() if dist.is_initialized() else 1
-    return steps * MICRO_BATCHES * BATCH * ranks / (time.perf_counter() - started)
+    seconds = time.perf_counter() - started
+    return steps * MICRO_BATCHES * BATCH * distributed.world_size() / seconds
 
 
 def parse_arguments(alone: bool) -> tuple[int, list[str]]:

@@ -24,9 +24,8 @@ def load_digits_split(seed: int = 0) -> tuple[TensorDataset, TensorDataset]:
     # scikit-learn takes a second to import: pay for it only where data is loaded
     from sklearn.datasets import load_digits
 
-    digits = load_digits()
-    images = torch.tensor(digits.images, dtype=torch.float32).unsqueeze(1) / 16
-    labels = torch.tensor(digits.target, dtype=torch.int64)
+    images, labels = map(torch.tensor, load_digits(return_X_y=True))
+    images = images.float().reshape(-1, 1, 8, 8) / 16
     order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(seed))
     test, train = order[:359], order[359:]
     test_set = TensorDataset(images[test], labels[test])
@@ -50,14 +49,13 @@ def make_model(dropout: float = 0.0, width: int = 16) -> nn.Module:
 @torch.no_grad()
 def count_correct(model: nn.Module, dataset: Dataset, device="cpu") -> tuple[int, int]:
     """How many images all ranks together recognize, and of how many, none twice."""
-    joined = dist.is_initialized()
-    rank, ranks = (dist.get_rank(), dist.get_world_size()) if joined else (0, 1)
-    share = Subset(dataset, range(rank, len(dataset), ranks))
+    rank = dist.get_rank() if dist.is_initialized() else 0
+    share = Subset(dataset, range(rank, len(dataset), distributed.world_size()))
     model.eval()
     counts = torch.tensor([0, len(share)], device=device)
     for images, labels in DataLoader(share, batch_size=256):
         counts[0] += (model(images.to(device)).argmax(1) == labels.to(device)).sum()
-    if joined:
+    if dist.is_initialized():
         dist.all_reduce(counts)  # every rank must reach this line: [2] -> [2], 16 bytes
     return tuple(counts.tolist())
 
@@ -88,8 +86,7 @@ def parse_training(description: str | None, **more: str) -> argparse.Namespace:
 def report(run, model: nn.Module, test_set: Dataset) -> None:
     """Print and write the final numbers of a ``Run``; BadInput if it is not saved."""
     correct, total = count_correct(model, test_set, next(model.parameters()).device)
-    ranks = dist.get_world_size() if dist.is_initialized() else 1
-    loss = speed = None
+    ranks, loss, speed = distributed.world_size(), None, None
     if run.losses:
         # the median: the first epoch of a process also pays for what starts lazily
         loss, speed = run.losses[-1], statistics.median(run.rates) * ranks

@@ -42,6 +42,11 @@ def is_rank_0() -> bool:
     return next((os.environ[name] for name in RANK if name in os.environ), "0") == "0"
 
 
+def world_size() -> int:
+    """How many ranks there are; 1 for a process that has not joined others."""
+    return dist.get_world_size() if dist.is_initialized() else 1
+
+
 def log(line: str, every_rank: bool = False) -> None:
     """Print a line at once, on rank 0 or on every rank, above a progress bar."""
     if every_rank or is_rank_0():
@@ -158,8 +163,7 @@ def describe_world(device: torch.device) -> str:
         name = f"{device} ({torch.get_device_module(device).get_device_name(device)})"
     if not dist.is_initialized():
         return name
-    ranks, backend = dist.get_world_size(), dist.get_backend()
-    return f"{ranks} ranks, each on {name}, backend {backend}"
+    return f"{world_size()} ranks, each on {name}, backend {dist.get_backend()}"
 
 
 def read_number(name: str, environ: Mapping[str, str] = os.environ) -> int:

@@ -32,6 +32,7 @@ from common.distributed import (
     log,
     positive_float,
     positive_int,
+    world_size,
     write_json,
 )
 
@@ -158,10 +159,7 @@ class Text:
             log(f"Test loss {test_loss:.4f}: {beside} the frequencies alone")
         if self.args.metrics and is_rank_0():
             numbers = {"losses": self.losses, "test_loss": test_loss}
-            numbers |= {
-                "unigram_entropy": self.entropy,
-                "world_size": dist.get_world_size() if dist.is_initialized() else 1,
-            }
+            numbers |= {"unigram_entropy": self.entropy, "world_size": world_size()}
             numbers["tokens_per_s"] = speed  # a byte is a token here
             write_json(self.args.metrics, "--metrics", numbers)
 

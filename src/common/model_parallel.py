@@ -10,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-import torch.distributed as dist
 import torch.multiprocessing as mp
 from torch import nn
 from torch.utils.data import DataLoader, Dataset, DistributedSampler
@@ -25,6 +24,7 @@ from common.distributed import (
     positive_float,
     positive_int,
     prepare_spawn,
+    world_size,
     write_json,
 )
 
@@ -150,7 +150,7 @@ def report(losses, samples_per_s: list[float], correct: int, total: int, args) -
             "correct": correct,
             "total": total,
             "samples_per_s": speed,
-            "world_size": dist.get_world_size() if dist.is_initialized() else 1,
+            "world_size": world_size(),
             "epochs": args.total_epochs,
         }
         write_json(args.metrics, "--metrics", numbers)
