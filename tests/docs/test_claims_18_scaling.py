@@ -116,6 +116,7 @@ def test_over_a_link_of_a_known_rate():
     ddp, fsdp, tp, pp = (error for _, error in errors)
     off = f"{abs(ddp)} % for DDP, by {abs(fsdp)} % for FSDP and by {abs(tp)} % for"
     assert f"off by {off} tensor parallel" in PAGE
+    assert max(abs(ddp), abs(fsdp), abs(tp)) == 10  # "at most 10 %"
     assert f"For the pipeline, the prediction is {pp} % too high" in PAGE
 
 
