@@ -19,11 +19,11 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 
 from common.distributed import (
     Parser,
-    check_output_file,
     choose_device,
     is_rank_0,
     log,
     one_line_errors,
+    output_file,
     positive_float,
     positive_int,
     prepare_spawn,
@@ -154,7 +154,7 @@ def write_events(path: Path, bucket_mb: float, events: list) -> None:
     """Write the events of all ranks, a list of [ms, what] for each."""
     rows = [[[round(ms, 3), what] for ms, what in rank] for rank in events]
     recorded = {"torch": torch.__version__, "bucket_mb": bucket_mb, "ranks": rows}
-    write_json(path, "--json", recorded)
+    write_json(path, recorded)
 
 
 @one_line_errors()
@@ -166,11 +166,10 @@ def main() -> None:
         default=2.0,
         help="DDP's bucket_cap_mb, in MiB of 1,048,576 bytes (default: %(default)s)",
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the events")
+    file = {"type": output_file, "metavar": "FILE"}
+    parser.add_argument("--json", **file, help="write the events")
     parser.add_argument("--nprocs", type=positive_int, help="ranks to start")
     args = parser.parse_args()
-    if args.json:
-        check_output_file(args.json, "--json")
     world_size = prepare_spawn(args.nprocs)
     mp.spawn(run_rank, args=(world_size, args), nprocs=world_size)
 

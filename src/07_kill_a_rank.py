@@ -21,7 +21,7 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from common.distributed import BadInput, Parser, check_output_file, log, one_line_errors
+from common.distributed import BadInput, Parser, log, one_line_errors, output_file
 
 LOOK = 0.02  # seconds between two looks at the processes
 PROC = Path("/proc")
@@ -137,15 +137,13 @@ def parse_arguments() -> argparse.Namespace:
     add("--after", metavar="TEXT", required=True, help="kill when this is printed")
     seconds = {"metavar": "SECONDS", "type": float, "default": 0.0}
     add("--delay", **seconds, help="and that much later")
-    add("--json", type=Path, metavar="FILE", help="write what happened when")
+    add("--json", type=output_file, metavar="FILE", help="write what happened when")
     add("command", nargs=argparse.REMAINDER, help="the command, with its arguments")
     args = parser.parse_args()
     if not args.command:
         parser.error("name the command to start: torchrun ...")
     if not PROC.is_dir():
         raise BadInput(f"there is no {PROC}: this needs Linux")
-    if args.json:
-        check_output_file(args.json, "--json")
     return args
 
 

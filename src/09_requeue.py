@@ -17,7 +17,6 @@ import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 from torch.nn.parallel import DistributedDataParallel as DDP
-from torch.optim import SGD
 from torch.utils.data import DataLoader, Dataset, DistributedSampler, Subset
 
 from common import data, distributed, snapshot
@@ -39,13 +38,10 @@ def setup(rank: int, local_rank: int, world_size: int) -> torch.device:
 
 def make_loader(dataset: Dataset, batch_size: int, epoch: int, done: int) -> DataLoader:
     """Batches of this rank's share, of which all ranks have used ``done`` images."""
-    rank, world_size = dist.get_rank(), dist.get_world_size()
     sampler = DistributedSampler(dataset, shuffle=True, seed=SEED)
     sampler.set_epoch(epoch)
-    share = list(sampler)[done // world_size :]
-    # seeds the loader's workers, if it has any
-    own = torch.Generator().manual_seed(SEED + epoch * world_size + rank)
-    return DataLoader(Subset(dataset, share), batch_size, generator=own)
+    share = list(sampler)[done // dist.get_world_size() :]
+    return DataLoader(Subset(dataset, share), batch_size)
 
 
 class Stopped(Exception):
@@ -110,7 +106,7 @@ def train(
         f"learning rate {args.learning_rate}, snapshot {args.snapshot}"
     )
     model = data.make_model(DROPOUT, args.width).to(device)
-    optimizer = SGD(model.parameters(), args.learning_rate, momentum=0.9)
+    optimizer = torch.optim.SGD(model.parameters(), args.learning_rate, momentum=0.9)
     run = snapshot.Run(args, model=model, optimizer=optimizer)
     # every rank must reach this line: rank 0's weights are sent to all
     ddp_model = DDP(model, None if device.type == "cpu" else [device])
@@ -135,10 +131,9 @@ def main() -> None:
     stop = StopRequest()
     args = data.parse_training(__doc__)
     rank, local_rank, world_size, node = map(distributed.read_number, NAMES)
-    device = setup(rank, local_rank, world_size)
     place = f"node {node} local {local_rank} rank {rank}"
     try:
-        train(args, device, place, stop)  # when it returns, DDP is gone
+        train(args, setup(rank, local_rank, world_size), place, stop)
     except Stopped:
         distributed.log("Stopped as asked: the same command resumes from the snapshot")
     dist.destroy_process_group()

@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fractions import Fraction
-from pathlib import Path
 
 import torch
 import torch.distributed as dist
@@ -18,10 +17,9 @@ from torch import nn
 from common.distributed import (
     BadInput,
     Parser,
-    check_output_file,
-    is_rank_0,
     log,
     one_line_errors,
+    output_file,
     positive_int,
     write_json,
 )
@@ -155,10 +153,10 @@ def run_rank(rank: int, world_size: int, args: argparse.Namespace) -> None:
     dist.all_gather_object(everyone, run_steps(rank, args.micro_batches))
     step = shortest([list(pair) for pair in zip(*everyone, strict=True)])
     log(describe(step, args.micro_batches))
-    if args.json and is_rank_0():
+    if args.json:
         rows = [[[x, round(a, 3), round(b, 3)] for x, a, b in own] for own in step]
         recorded = {"micro_batches": args.micro_batches, "devices": rows}
-        write_json(args.json, "--json", {"torch": torch.__version__} | recorded)
+        write_json(args.json, {"torch": torch.__version__} | recorded)
     dist.destroy_process_group()
 
 
@@ -167,12 +165,10 @@ def main() -> None:
     parser = Parser(__doc__)
     add, parts = parser.add_argument, "parts of a batch (default: %(default)s)"
     add("--micro-batches", metavar="M", type=positive_int, default=1, help=parts)
-    add("--json", type=Path, metavar="FILE", help="write the timeline")
+    add("--json", type=output_file, metavar="FILE", help="write the timeline")
     args = parser.parse_args()
     if BATCH_SIZE % args.micro_batches:
         raise BadInput(f"--micro-batches {args.micro_batches} must divide {BATCH_SIZE}")
-    if args.json:
-        check_output_file(args.json, "--json")
     start_ranks(run_rank, 2, args)
 
 

@@ -18,8 +18,6 @@ import torch.distributed as dist
 
 from common.cost import load_program
 from common.distributed import (
-    check_output_file,
-    is_rank_0,
     log,
     one_line_errors,
     write_json,
@@ -108,19 +106,17 @@ def write_timeline(path: Path, schedule: str, ranks: list[Events]) -> None:
     for event in (event for events in ranks for event in events):
         for moment in ("begin", "end"):
             event[moment] = round(1e3 * (event[moment] - zero), 3)
-    write_json(path, "--json", {"schedule": schedule, "ranks": ranks})
+    write_json(path, {"schedule": schedule, "ranks": ranks})
 
 
 @one_line_errors()
 def main() -> None:
     names: Collection[str] = ("13_pipeline_by_hand.py",)
     program = load_program(__doc__, names, json="write the events of all ranks")
-    if program.json and is_rank_0():
-        check_output_file(program.json, "--json")
     args = program.parse_arguments()
     events = record(program, args, join(f"13_timeline.py src/{program.path.name}"))
     log(describe(events, args.micro_batches))
-    if program.json and is_rank_0():
+    if program.json:
         write_timeline(program.json, args.schedule, events)
     dist.destroy_process_group()
 

@@ -6,9 +6,7 @@
 FSDP names what it does for torch.profiler; this script prints it in order.
 """
 
-import json
 import re
-from pathlib import Path
 
 import torch
 import torch.distributed as dist
@@ -17,12 +15,11 @@ from torch.profiler import ProfilerActivity, profile
 
 from common.byte_gpt import BYTES, ByteGPT, Sizes, next_byte_loss
 from common.distributed import (
-    BadInput,
     Parser,
-    check_output_file,
-    is_rank_0,
     log,
     one_line_errors,
+    output_file,
+    write_json,
 )
 from common.gpt_training import run_and_exit
 from common.process_group import join
@@ -81,20 +78,14 @@ def run(device: torch.device) -> list[str]:
 @one_line_errors()
 def main() -> None:
     parser = Parser(__doc__)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the events")
+    file = {"type": output_file, "metavar": "FILE"}
+    parser.add_argument("--json", **file, help="write the events")
     args = parser.parse_args()
-    if args.json and is_rank_0():
-        check_output_file(args.json, "--json")
     events = run(join("15_timeline.py"))
     for line in events:
         log(f"  {line}")
-    if args.json and is_rank_0():
-        recorded = {"torch": torch.__version__, "blocks": SIZES.blocks}
-        try:
-            text = json.dumps(recorded | {"events": events}, indent=1) + "\n"
-            args.json.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise BadInput(f"cannot write {args.json}: {error.strerror}") from error
+    recorded = {"torch": torch.__version__, "blocks": SIZES.blocks, "events": events}
+    write_json(args.json, recorded)
     dist.destroy_process_group()
 
 

@@ -15,7 +15,7 @@ from torch.distributed.checkpoint import FileSystemReader
 from torch.distributed.checkpoint.format_utils import dcp_to_torch_save
 
 from common.checkpoint import FAILURES, newest, unreadable
-from common.distributed import BadInput, Parser, check_output_file, one_line_errors
+from common.distributed import BadInput, Parser, one_line_errors, output_file
 from common.snapshot import write_snapshot
 
 
@@ -55,11 +55,10 @@ def numbered(optimizer: dict) -> dict:
 def main() -> None:
     parser = Parser(__doc__)
     parser.add_argument("folder", type=Path, help="of checkpoint-STEPS")
-    parser.add_argument("file", type=Path, help="snapshot to write")
+    parser.add_argument("file", type=output_file, help="snapshot to write")
     args = parser.parse_args()
     if not args.folder.is_dir():
         raise BadInput(f"there is no folder {args.folder}: give that of --checkpoints")
-    check_output_file(args.file, "the snapshot")
     path = newest(args.folder)
     if path is None:
         raise BadInput(

@@ -23,10 +23,10 @@ from torch.utils.data import DataLoader, Dataset
 from common.distributed import (
     BadInput,
     Parser,
-    check_output_file,
     is_rank_0,
     log,
     one_line_errors,
+    output_file,
     positive_float,
     positive_int,
     write_json,
@@ -149,9 +149,9 @@ def parse_arguments() -> argparse.Namespace:
     add("--data-ms", type=positive_float, default=0, help="to read a batch")
     add("--slow-rank", type=int, metavar="RANK", help="a rank with more to compute")
     add("--memory", action="store_true", help="record each allocation as well")
-    path = {"type": Path, "metavar": "FILE"}
-    add("--output", **path, default=Path("trace.json"), help="default: %(default)s")
-    add("--explain", **path, help="explain this trace instead of recording one")
+    file, shown = {"metavar": "FILE"}, "default: %(default)s"
+    add("--output", type=output_file, default="trace.json", help=shown, **file)
+    add("--explain", type=Path, help="explain this trace; record none", **file)
     return parser.parse_args()
 
 
@@ -161,15 +161,13 @@ def main() -> None:
     if args.explain:
         log(explain(args.explain))
         return
-    if is_rank_0():
-        check_output_file(args.output, "--output")
     device, ranks = join("17_profile.py"), dist.get_world_size()
     if args.slow_rank is not None and not 0 <= args.slow_rank < ranks:
         raise BadInput(f"--slow-rank {args.slow_rank}: choose one of 0 to {ranks - 1}")
     traces = gather(record(args, device))
     if is_rank_0():
         trace = merge(traces)
-        write_json(args.output, "--output", trace)
+        write_json(args.output, trace)
         log(f"{args.output}: {len(trace['traceEvents'])} events")
         log(explain(args.output))
     dist.destroy_process_group()

@@ -24,13 +24,13 @@ from common.byte_gpt import BYTES, ByteGPT, Sizes, next_byte_loss, sizes_of
 from common.distributed import (
     BadInput,
     Parser,
-    check_output_file,
     choose_device,
     count_accelerators,
     describe_world,
     is_rank_0,
     log,
     one_line_errors,
+    output_file,
     positive_int,
     prepare_spawn,
 )
@@ -124,16 +124,13 @@ def parse() -> argparse.Namespace:
     turns = {"steps": (10, "steps in a round"), "rounds": (3, "rounds of all cases")}
     for name, (value, help_) in ({"batch-size": (16, batch)} | sizes | turns).items():
         add(f"--{name}", type=positive_int, default=value, help=help_ + shown)
-    add("--csv", type=Path, metavar="FILE", help="write a row for each run")
-    add("--plot", type=Path, metavar="FILE", help=f"draw it: {', '.join(PLOTS)}")
+    add("--csv", type=output_file, metavar="FILE", help="write a row for each run")
+    add("--plot", type=output_file, metavar="FILE", help=f"draw it: {', '.join(PLOTS)}")
     args = parser.parse_args()
     if args.plot and args.plot.suffix not in PLOTS:
         raise BadInput(
             f"--plot {args.plot} has no ending of {', '.join(PLOTS)}: add it"
         )
-    for option, path in (("--csv", args.csv), ("--plot", args.plot)):
-        if path and is_rank_0():
-            check_output_file(path, option)
     return args
 
 

@@ -24,7 +24,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from common.byte_gpt import BYTES, Sizes
-from common.distributed import BadInput, Parser
+from common.distributed import BadInput, Parser, output_file
 
 FLOAT32 = 4  # bytes
 
@@ -42,7 +42,7 @@ def load_program(
     """
     parser = Parser(description)
     for option, words in files.items():
-        parser.add_argument(f"--{option}", type=Path, metavar="FILE", help=words)
+        parser.add_argument(f"--{option}", type=output_file, metavar="FILE", help=words)
     parser.add_argument("program", type=Path, help=f"{' or '.join(names)}, in src")
     parser.add_argument("arguments", nargs=REMAINDER, help="its own command line")
     args = parser.parse_args()

@@ -14,7 +14,7 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
 
 from common import distributed
-from common.distributed import BadInput, log, positive_float, positive_int, write_json
+from common.distributed import BadInput, log, output_file, positive_float, positive_int
 
 WIDTH = 96  # makes a step long enough to be worth sharing among ranks
 
@@ -64,7 +64,7 @@ def parse_training(description: str | None, **more: str) -> argparse.Namespace:
     """The command line of a training program; ``more`` are whole numbers, with help."""
     parser = distributed.Parser(description)
     add, shown = parser.add_argument, " (default: %(default)s)"
-    number, file = {"type": positive_int}, {"type": Path, "metavar": "FILE"}
+    number, file = {"type": positive_int}, {"type": output_file, "metavar": "FILE"}
     own = Path(parser.prog).stem + ".pt"
     add("total_epochs", metavar="TOTAL_EPOCHS", **number, help="of all runs together")
     add("save_every", metavar="SAVE_EVERY", **number, help="epochs between snapshots")
@@ -75,12 +75,7 @@ def parse_training(description: str | None, **more: str) -> argparse.Namespace:
     add("--metrics", **file, help="write the final numbers to this file as JSON")
     for name, text in more.items():
         add("--" + name.replace("_", "-"), **number, help=text)
-    args = parser.parse_args()
-    if distributed.is_rank_0():  # other nodes may not even see the folder
-        distributed.check_output_file(args.snapshot, "--snapshot")
-        if args.metrics:
-            distributed.check_output_file(args.metrics, "--metrics")
-    return args
+    return parser.parse_args()
 
 
 def report(run, model: nn.Module, test_set: Dataset) -> None:
@@ -94,10 +89,9 @@ def report(run, model: nn.Module, test_set: Dataset) -> None:
     else:
         log(f"Nothing to train: {run.counters['epochs_run']} epochs are already run")
     log(f"Test accuracy {correct / total:.2%} ({correct} of {total})")
-    if run.args.metrics and distributed.is_rank_0():
-        numbers = {"loss": loss, "accuracy": correct / total, "samples_per_s": speed}
-        numbers |= {"correct": correct, "total": total, "world_size": ranks}
-        numbers["epochs"] = run.counters["epochs_run"]
-        write_json(run.args.metrics, "--metrics", numbers)
+    numbers = {"loss": loss, "accuracy": correct / total, "samples_per_s": speed}
+    numbers |= {"correct": correct, "total": total, "world_size": ranks}
+    numbers["epochs"] = run.counters["epochs_run"]
+    distributed.write_json(run.args.metrics, numbers)
     if run.not_saved:
         raise BadInput(run.not_saved)

@@ -31,7 +31,7 @@ tqdm.set_lock(threading.RLock())
 logging.getLogger("torch.multiprocessing.spawn").setLevel(logging.ERROR)
 
 
-class BadInput(Exception):
+class BadInput(argparse.ArgumentTypeError):
     """What the user gave cannot work: one sentence that names it and the cure."""
 
 
@@ -99,34 +99,38 @@ class Parser(argparse.ArgumentParser):
 def positive_int(text: str) -> int:
     """The whole number above 0 that ``text`` spells; an argparse type."""
     if not (text.isascii() and text.isdigit() and int(text)):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
+        raise BadInput(f"{text!r} is not a whole number above 0")
     return int(text)
 
 
 def positive_float(text: str) -> float:
     """The finite number above 0 that ``text`` spells; an argparse type."""
     if not 0 < float(text) < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
+        raise BadInput(f"{text!r} is not a number above 0")
     return float(text)
 
 
-def check_output_file(path: Path, option: str) -> None:
-    """Refuse before a long run a ``path`` that cannot be written at its end."""
+def output_file(text: str) -> Path:
+    """The file ``text``, refused before a long run if its end could not write it."""
+    path = Path(text)
     if path.is_dir():
-        raise BadInput(f"{option} {path} is a folder: give the name of a file")
+        raise BadInput(f"{path} is a folder: give the name of a file")
     try:
-        tempfile.TemporaryFile(dir=path.parent).close()  # a full disk refuses, too
+        if is_rank_0():  # other nodes may not even see the folder
+            tempfile.TemporaryFile(dir=path.parent).close()  # a full disk refuses, too
     except OSError as error:
         why = f"cannot write in the folder {path.parent} ({error.strerror})"
-        raise BadInput(f"{option} {path}: {why}: create it or choose another") from None
+        raise BadInput(f"{path}: {why}: create it or choose another") from None
+    return path
 
 
-def write_json(path: Path, option: str, content: object) -> None:
-    """Write what a run found to the file that ``option`` names."""
+def write_json(path: Path | None, content: object) -> None:
+    """Write to the file that was asked for, if any, what a run found; on rank 0."""
     try:
-        path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        if path and is_rank_0():
+            path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     except OSError as error:
-        raise BadInput(f"cannot write {option} {path}: {error.strerror}") from error
+        raise BadInput(f"cannot write {path}: {error.strerror}") from error
 
 
 def count_accelerators() -> int:

@@ -26,10 +26,9 @@ from common.byte_gpt import (
 from common.distributed import (
     BadInput,
     Parser,
-    check_output_file,
     describe_world,
-    is_rank_0,
     log,
+    output_file,
     positive_float,
     positive_int,
     world_size,
@@ -59,13 +58,11 @@ def parse_text_training(
     }
     for name, value in vars(Sizes()).items():
         add(f"--{name}", type=positive_int, default=value, help=words[name] + shown)
-    add("--metrics", metavar="FILE", type=Path, help="write the final numbers as JSON")
+    write = "write the final numbers as JSON"
+    add("--metrics", metavar="FILE", type=output_file, help=write)
     for add_more in add_options:
         add_more(parser)
-    args = parser.parse_args()
-    if args.metrics and is_rank_0():
-        check_output_file(args.metrics, "--metrics")
-    return args
+    return parser.parse_args()
 
 
 def make_gpt(args: argparse.Namespace, device: torch.device) -> ByteGPT:
@@ -157,11 +154,10 @@ class Text:
             below = self.entropy - test_loss
             beside = f"{abs(below):.2f} {'below' if below >= 0 else 'above'}"
             log(f"Test loss {test_loss:.4f}: {beside} the frequencies alone")
-        if self.args.metrics and is_rank_0():
-            numbers = {"losses": self.losses, "test_loss": test_loss}
-            numbers |= {"unigram_entropy": self.entropy, "world_size": world_size()}
-            numbers["tokens_per_s"] = speed  # a byte is a token here
-            write_json(self.args.metrics, "--metrics", numbers)
+        numbers = {"losses": self.losses, "test_loss": test_loss}
+        numbers |= {"unigram_entropy": self.entropy, "world_size": world_size()}
+        numbers["tokens_per_s"] = speed  # a byte is a token here
+        write_json(self.args.metrics, numbers)
 
 
 def check_divides(whole: int, parts: int, option: str, of_what: str) -> None:
@@ -201,7 +197,7 @@ def add_save_options(parser: argparse.ArgumentParser) -> None:
 
 def claim_snapshot(path: Path) -> None:
     """Refuse before a long run a file that cannot be written or is another run's."""
-    check_output_file(path, "--snapshot")
+    output_file(str(path))
     try:
         # not closed: that would end the claim; data workers do not inherit it
         os.lockf(os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT), os.F_TLOCK, 0)

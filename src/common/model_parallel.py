@@ -7,7 +7,6 @@ import os
 import statistics
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import torch
 import torch.multiprocessing as mp
@@ -18,9 +17,8 @@ from common.data import make_model
 from common.distributed import (
     BadInput,
     Parser,
-    check_output_file,
-    is_rank_0,
     log,
+    output_file,
     positive_float,
     positive_int,
     prepare_spawn,
@@ -47,7 +45,8 @@ def parse_model_parallel(
     add("--batch-size", **number, default=32, help=images)
     rate = "of SGD with momentum 0.9" + shown
     add("--learning-rate", type=positive_float, default=0.05, help=rate)
-    add("--metrics", metavar="FILE", type=Path, help="write the final numbers as JSON")
+    write = "write the final numbers as JSON"
+    add("--metrics", metavar="FILE", type=output_file, help=write)
     for add_more in add_options:
         add_more(parser)
     args = parser.parse_args()
@@ -71,8 +70,6 @@ def check_arguments(args: argparse.Namespace, cuts: int) -> None:
             f"--micro-batches {args.micro_batches} of --batch-size {args.batch_size} "
             f"would be {parts} micro-batches: choose {parts}"
         )
-    if args.metrics:
-        check_output_file(args.metrics, "--metrics")
 
 
 def start_ranks(run_rank: Callable, nprocs: int, *arguments: object) -> None:
@@ -143,14 +140,13 @@ def report(losses, samples_per_s: list[float], correct: int, total: int, args) -
     speed = statistics.median(samples_per_s)
     log(f"Loss {means[0]:.4f} -> {means[-1]:.4f} | {speed:,.0f} samples/s")
     log(f"Test accuracy {correct / total:.2%} ({correct} of {total})")
-    if args.metrics and is_rank_0():
-        numbers = {
-            "loss": means[-1],
-            "accuracy": correct / total,
-            "correct": correct,
-            "total": total,
-            "samples_per_s": speed,
-            "world_size": world_size(),
-            "epochs": args.total_epochs,
-        }
-        write_json(args.metrics, "--metrics", numbers)
+    numbers = {
+        "loss": means[-1],
+        "accuracy": correct / total,
+        "correct": correct,
+        "total": total,
+        "samples_per_s": speed,
+        "world_size": world_size(),
+        "epochs": args.total_epochs,
+    }
+    write_json(args.metrics, numbers)
