@@ -15,12 +15,8 @@ from grader.catalog import Exercise
 from grader.checks import checks_in
 from grader.skeleton import holes, parse, with_answers
 from grader.verdicts.verdict import EXIT_STATUS, Kind
-from tests.grader.test_known_answers import BY_NAME, CATALOG
+from tests.grader.test_known_answers import CATALOG
 
-# Modules, alone and in ranks, what a file starts, a node file, a job script, containers
-KINDS = ("01_exact_accuracy", "03_weighted_mean", "07_survive_a_kill", "10_node_file")
-KINDS += ("09_two_jobs", "11_compose")
-ONE_OF_EACH_KIND = [BY_NAME[name] for name in KINDS]
 FAULT = "len(exercise_that_does_not_exist)"
 # Appended to a solution: what the check calls computes as before, but returns an
 # object of no use; what the file itself calls returns what it should.
@@ -76,7 +72,7 @@ def odd_answer(exercise: Exercise) -> str:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("exercise", ONE_OF_EACH_KIND, ids=lambda e: e.name)
+@pytest.mark.parametrize("exercise", CATALOG, ids=lambda e: e.name)
 def test_fault_of_a_check_asks_for_a_report(exercise, engine, tmp_path):
     check = broken(exercise, tmp_path)
     file = tmp_path / exercise.file
