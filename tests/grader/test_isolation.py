@@ -406,14 +406,24 @@ def test_grader_that_is_killed_is_no_broken_set_up(monkeypatch, tmp_path):
     assert "was killed twice while your code was running" in verdict.message
 
 
+# Which options a job script has, how its nodes run a shell, and places that are never
+# a job's; in a rehearsed job of PBS, HOME is the check's own folder.
+JOBS = {
+    "sbatch": ("#SBATCH --ntasks-per-node=1", "srun", ("/etc/mine", "$HOME/mine")),
+    "pbs": ("#PBS -l select=2:ncpus=1,place=scatter", "pbsdsh --", ("/etc/mine",)),
+}
 SCRIPT = """#!/bin/bash
-#SBATCH --ntasks-per-node=1
-for path in {victim} /etc/of-a-test "$HOME/of-a-test"; do
-  (echo harm >> "$path") 2> /dev/null && echo "wrote $path"
-  srun sh -c "(echo harm >> '$path') 2> /dev/null && echo 'a task wrote $path'"
-done
-cat {other} {root}/solutions/09_two_jobs.sbatch 2> /dev/null
-touch mine && echo done
+{options}
+tries() {{
+  for path in {places}; do
+    (echo harm >> "$path") 2> /dev/null && echo "$1 wrote $path"
+  done
+  cat {other} {root}/solutions/09_two_jobs.sbatch 2> /dev/null
+  kill -0 {watching} 2> /dev/null && echo "$1 could end what watches it"
+  touch "mine-$1" && echo "$1 has tried"
+}}
+tries script
+{each} bash -c "cd '$PWD'; $(declare -f tries); tries node"
 """
 SUBMIT = '''
 import pytest
@@ -424,23 +434,36 @@ def test_answer(exercise_path, scheduler):
     """It writes into its own folder only."""
     job = scheduler.submit(exercise_path, nodes=2)
     said = [line for line in job.output.splitlines() if "srun: " not in line]
-    expect.equal(said, ["done"], "the output")
+    wanted = ["node has tried", "node has tried", "script has tried"]
+    expect.equal(sorted(said), wanted, "the output")
 '''
 
 
 @pytest.mark.skipif(bool(missing()), reason="; ".join(missing()))
-def test_job_script_writes_into_its_own_folder_only(hiding_engine, learners, victim):
+@pytest.mark.parametrize("suffix", JOBS)
+def test_job_script_does_no_harm(suffix, hiding_engine, learners, victim):
+    options, each, places = JOBS[suffix]
     checks = victim.parent / "tests" / "exercises" / "test_it.py"
-    checks.parent.mkdir(parents=True)
+    checks.parent.mkdir(parents=True, exist_ok=True)
     checks.write_text(SUBMIT)
-    answer = victim.parent / "exercises" / "it.sbatch"
-    answer.parent.mkdir()
+    answer = victim.parent / "exercises" / f"it.{suffix}"
+    answer.parent.mkdir(exist_ok=True)
     for folder in ("job_scripts", "src"):
-        (victim.parent / folder).symlink_to(ROOT / folder)
+        if not (victim.parent / folder).exists():
+            (victim.parent / folder).symlink_to(ROOT / folder)
     (answer.parent / "catalog.toml").touch()
-    other = learners / "bob" / "03_ring_all_reduce.py"
-    script = SCRIPT.format(victim=victim, other=other, root=ROOT)
+    watching = hiding_engine._server
+    assert watching is not None
+    script = SCRIPT.format(
+        options=options,
+        each=each,
+        places=" ".join(f'"{place}"' for place in (victim, *places)),
+        other=learners / "bob" / "03_ring_all_reduce.py",
+        root=ROOT,
+        watching=watching._process.pid,
+    )
     answer.write_text(script)
     verdict = hiding_engine.run_check(checks_in(checks)[0], script, answer)
+    assert watching._process.poll() is None
     assert verdict.kind is Kind.RIGHT, verdict.message
     assert verdict.lines == []  # nothing was left unchecked, as without a cluster
