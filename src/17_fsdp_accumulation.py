@@ -1,14 +1,14 @@
-"""Count what FSDP sends in a step of several micro-batches.
+"""Accumulate with FSDP in three ways: what a step sends and holds, and how fast it is.
 
-    torchrun --standalone --nproc-per-node=2 src/17_fsdp_accumulation.py 4
-    torchrun --standalone --nproc-per-node=2 src/17_fsdp_accumulation.py 4 --no-sync
-    torchrun --standalone --nproc-per-node=2 src/17_fsdp_accumulation.py 4 --no-sync \\
-        --keep-whole
+    torchrun --standalone --nproc-per-node=2 src/17_fsdp_accumulation.py 20
+
+A line for each: every micro-batch reduces the gradients; only the last one does; and
+the blocks stay whole until then, too. Rank 0 counts one step.
 """
 
-import argparse
+import time
 import warnings
-from collections import Counter
+from collections.abc import Callable
 
 import torch
 import torch.distributed as dist
@@ -16,23 +16,25 @@ from torch.distributed.fsdp import FSDPModule, fully_shard
 
 from common.byte_gpt import ByteGPT, Sizes, next_byte_loss
 from common.distributed import Parser, log, one_line_errors, positive_int
-from common.gpt_training import local_batch, run_and_exit
-from common.measure import Traffic
+from common.gpt_training import make_optimizer, run_and_exit
+from common.measure import Traffic, UnshardedBytes
 from common.process_group import join
 from common.slow_pieces import SlowPieces
 
 SIZES = Sizes()
-BATCH = 4  # pieces of a micro-batch on a rank
+BATCH, MICRO_BATCHES = 4, 4  # a step of a rank: 4 micro-batches of 4 pieces
+WAYS = ("nothing", "no-sync", "keep-whole")  # each with those before it
 
 # harmless here: no code changes the scores in place
 warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view")
 
 
-def build(args: argparse.Namespace, device: torch.device) -> FSDPModule:
+def build(keep_whole: bool, device: torch.device) -> FSDPModule:
+    """The model; ``keep_whole``: blocks stay whole from forward to backward."""
     with torch.device("meta"):  # shapes, and no memory for the numbers
         model = ByteGPT(SIZES)
     for block in model.blocks:
-        fully_shard(block, reshard_after_forward=not args.keep_whole)
+        fully_shard(block, reshard_after_forward=not keep_whole)
     fully_shard(model).to_empty(device=device)  # memory for this rank's shards only
     for parameter in model.parameters():  # traffic does not depend on the numbers
         torch.nn.init.constant_(parameter, 0.01)
@@ -46,39 +48,70 @@ def accumulate(model: FSDPModule, parts: list[torch.Tensor], no_sync: bool) -> N
         last = number == len(parts) - 1
         if no_sync:
             model.set_requires_gradient_sync(last)
-            # with --keep-whole: blocks that stay whole need not be gathered again
+            # with keep-whole: blocks that stay whole need not be gathered again
             model.set_reshard_after_backward(last)
         loss = next_byte_loss(model(tokens[:, :-1]), tokens[:, 1:])
         (loss / len(parts)).backward()
 
 
 # [end accumulate]
-def micro_batches(count: int, device: torch.device) -> list[torch.Tensor]:
-    """This rank's part of each global micro-batch, [BATCH, T + 1]."""
-    pieces, size = SlowPieces(SIZES.context, wait=0), BATCH * dist.get_world_size()
-    every = torch.stack([pieces[number] for number in range(count * size)])
-    return [local_batch(part).to(device) for part in every.split(size)]
+def micro_batches(device: torch.device) -> list[torch.Tensor]:
+    """This rank's micro-batches of every step, each [BATCH, T + 1]."""
+    pieces, mine = SlowPieces(SIZES.context, wait=0), BATCH * MICRO_BATCHES
+    first = mine * dist.get_rank()
+    every = torch.stack([pieces[first + number] for number in range(mine)])
+    return list(every.to(device).split(BATCH))
 
 
-def parse_arguments() -> argparse.Namespace:
-    parser = Parser(__doc__)
-    add, yes = parser.add_argument, {"action": "store_true"}
-    add("micro_batches", metavar="MICRO_BATCHES", type=positive_int, help="in a step")
-    add("--no-sync", **yes, help="reduce gradients in the last micro-batch only")
-    add("--keep-whole", **yes, help="keep blocks whole from forward to backward")
-    return parser.parse_args()
+def count(step: Callable[[], None]) -> str:
+    """What this rank calls, sends and holds of gathered parameters in a step."""
+    with Traffic() as traffic, UnshardedBytes() as whole:
+        step()
+    calls = [call.op for call in traffic.calls]
+    counts = calls.count("all_gather"), calls.count("reduce_scatter")
+    sizes = traffic.wire_bytes() / 1e6, whole.peak_bytes / 1e6
+    return "{:9}{:9}{:9.2f}{:10.2f}".format(*counts, *sizes)
+
+
+def rate(step: Callable[[], None], steps: int) -> float:
+    """Pieces of text per second, of all ranks together."""
+    started = time.perf_counter()
+    for _ in range(steps):
+        step()
+    if torch.accelerator.is_available():
+        torch.accelerator.synchronize()
+    pieces = steps * MICRO_BATCHES * BATCH * dist.get_world_size()
+    return pieces / (time.perf_counter() - started)
+
+
+def train(way: str, steps: int, device: torch.device) -> tuple[float, str]:
+    """(pieces of text per second, what was counted) of one of WAYS; all ranks."""
+    model, parts = build(way == "keep-whole", device), micro_batches(device)
+    optimizer = make_optimizer(model.parameters(), 3e-3)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        accumulate(model, parts, no_sync=way != "nothing")
+        optimizer.step()
+
+    step()  # the first one is no measure: FSDP learns the order of the layers
+    counted = count(step)
+    return rate(step, steps), counted
 
 
 @one_line_errors()
 def main() -> None:
-    args = parse_arguments()
+    parser = Parser(__doc__)
+    number = {"metavar": "STEPS", "type": positive_int}
+    parser.add_argument("steps", **number, help="to time for a line")
+    args = parser.parse_args()
     device = join("17_fsdp_accumulation.py")
-    model = build(args, device)
-    parts = micro_batches(args.micro_batches, device)
-    with Traffic() as traffic:
-        accumulate(model, parts, args.no_sync)
-    for op, calls in sorted(Counter(call.op for call in traffic.calls).items()):
-        log(f"{op:<15}{calls:>4} calls{traffic.wire_bytes(op):>12,} bytes sent")
+    log("with        pieces/s  ratio  gathers  reduces  sent MB  whole MB")
+    first = 0.0
+    for way in WAYS:
+        speed, counted = train(way, args.steps, device)
+        first = first or speed
+        log(f"{way:<12}{speed:8.1f}{speed / first:7.2f}{counted}")
     dist.destroy_process_group()
 
 
