@@ -42,6 +42,13 @@ IN_EXCEPTIONS: Table = {
         COLLECTIVES,
         lambda kind, text, line: "gather_list" in text or "scatter_list" in text,
     ),
+    "into_no_gradient": Classic(
+        "`.grad` of a tensor is None until backward() has run through it or a tensor "
+        "is put there: make one, as by `torch.empty_like`, for a collective to fill",
+        seen=lambda kind, text, line: (
+            ".grad" in line and "NoneType" in text and "`output`" in text
+        ),
+    ),
     "no_gradient": Classic(
         "`.grad` of a tensor is None until backward() has run through this very "
         "tensor, and stays None if it did not require a gradient: call "
