@@ -137,6 +137,15 @@ EXAMPLES = [
     ),
     (
         "exceptions",
+        "tuple_entry",
+        (
+            "TypeError",
+            "'tuple' object does not support item assignment",
+            "chunks[i] += incoming",
+        ),
+    ),
+    (
+        "exceptions",
         "into_no_gradient",
         (
             "TypeError",

@@ -56,6 +56,13 @@ IN_EXCEPTIONS: Table = {
         "is computed with it",
         seen=lambda kind, text, line: ".grad" in line and "NoneType" in text,
     ),
+    "tuple_entry": Classic(
+        "`tensors[i] += t` adds in place, and then assigns the entry, which a tuple "
+        "doesn't allow: change the tensor itself, `tensors[i].add_(t)`",
+        seen=lambda kind, text, line: (
+            "'tuple' object does not support item assignment" in text and "+=" in line
+        ),
+    ),
     "root_first": Classic(
         "fully_shard goes from the inside out, the blocks first and the model last: "
         "the group of a module takes all parameters in it that have no group yet",
