@@ -137,6 +137,24 @@ EXAMPLES = [
     ),
     (
         "exceptions",
+        "tuple_entry",
+        (
+            "TypeError",
+            "'tuple' object does not support item assignment",
+            "chunks[i] += incoming",
+        ),
+    ),
+    (
+        "exceptions",
+        "into_no_gradient",
+        (
+            "TypeError",
+            "Expected parameter `output` ... but got <class 'NoneType'>",
+            "dist.reduce_scatter_single(p.grad, whole)",
+        ),
+    ),
+    (
+        "exceptions",
         "no_gradient",
         ("TypeError", "... but got <class 'NoneType'>", "dist.send(x.grad, dst=0)"),
     ),
