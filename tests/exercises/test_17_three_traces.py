@@ -36,7 +36,7 @@ def collective(trace, starts, takes):
 
 
 def load(trace, rank, begin, ticks):
-    """A batch, with another event of it and an operator inside; returns when it ends."""
+    """A batch, with an event of it and an operator inside; returns when it ends."""
     name = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
     for inside in (0, 1):
         end = begin + ticks - inside
