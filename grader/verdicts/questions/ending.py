@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from grader.verdicts.classics import hangs
-from grader.verdicts.classics.exceptions import of_crash, takes_a_result
+from grader.verdicts.classics.exceptions import of_crash, receives, takes_a_result
 from grader.verdicts.difference import (
     columns_of,
     first_difference,
@@ -76,6 +76,8 @@ def exception(seen: Evidence) -> Finding | None:
     named = report.get("suspicion", "")
     if named == "none_result" and not takes_a_result(seen.job["source"]):
         named = ""  # some other None
+    if named == "no_gradient" and not receives(seen.job["source"]):
+        named = ""  # nothing was received
     return Finding(Kind.EXCEPTION, lines, named or suspicion)
 
 
