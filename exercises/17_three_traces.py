@@ -9,7 +9,7 @@ All ranks call the same collectives in the same order, and here no two collectiv
 of a rank overlap. Communication is *exposed* while the rank has no data and no compute
 event. Three things can make all ranks slow, and each costs some microseconds::
 
-    "data"           the time that the rank with the least data events spends in them
+    "data"           the time inside data events, of the rank with the least of it
     "communication"  exposed time after the last rank has started the collective, of the
                      rank with the least of it
     "slow rank"      exposed time before the last rank has started the collective, of

@@ -23,7 +23,8 @@ _is_initialized, _get_world_size = dist.is_initialized, dist.get_world_size
 _all_gather_object = dist.all_gather_object
 
 _IN_C = type(int.__eq__)
-ADDRESS = re.compile(r" (object )?at 0x[0-9a-f]+")
+# what differs from rank to rank in one and the same message: addresses, gloo's prefix
+DIFFERS = re.compile(r" (object )?at 0x[0-9a-f]+|\[rank\d+\]:\[\w\d{4} [^\]]*\] *")
 passed = 0  # comparisons that were right so far, in this rank
 _averages = True  # whether a value may be a mean over the ranks
 
@@ -345,5 +346,5 @@ def _number(value: torch.Tensor) -> str:
 
 def _short(value: Any, length: int = 160) -> str:
     text = str(value) if isinstance(value, BaseException) else repr(value)
-    text = ADDRESS.sub("", text)  # which differs from rank to rank
+    text = DIFFERS.sub("", text)
     return text if len(text) <= length else text[: length - 3] + "..."

@@ -7,7 +7,8 @@ import pytest
 from grader import expect
 
 TICK = 0.5  # microseconds; every moment is a whole number of ticks
-CAUSES = ("data", "communication", "slow compute", "slow data", "slow gap", "hidden")
+SLOW = ("slow compute", "slow data", "slow gap")
+CAUSES = ("data", "communication", *SLOW, "hidden", "hidden on one", "both")
 
 
 def event(rank, name, begin, end, cat="cpu_op"):
@@ -35,9 +36,11 @@ def collective(trace, starts, takes):
 
 
 def load(trace, rank, begin, ticks):
-    """A batch, with an operator inside; returns when it is there."""
+    """A batch, with an event of it and an operator inside; returns when it ends."""
     name = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
-    trace.append(event(rank, name, begin, begin + ticks, "user_annotation"))
+    for inside in (0, 1):
+        end = begin + ticks - inside
+        trace.append(event(rank, name, begin + inside, end, "user_annotation"))
     trace.append(event(rank, "aten::stack", begin + ticks // 2, begin + ticks))
     return begin + ticks
 
@@ -47,22 +50,23 @@ def record(cause, seed):
     draw = random.Random(f"{cause} {seed}")
     ranks, late = draw.randint(3, 5), None
     late = draw.randrange(ranks) if cause.startswith("slow") else None
-    takes = {"communication": 500, "hidden": 280}.get(cause, 30)
+    hides = {"hidden": range(ranks), "hidden on one": [0]}.get(cause, [])
+    takes = {"communication": 500, "both": 300}.get(cause, 280 if hides else 30)
+    loads = {"data": 400, "both": 400}.get(cause, 150 if hides else 20)
     trace, now = [], 0
     for _ in range(draw.randint(2, 4)):
         handed, ready = [], []
         for rank in range(ranks):
             more = {cause[5:]: draw.randint(450, 550)} if rank == late else {}
-            long = 400 if cause == "data" else 150 if cause == "hidden" else 20
-            at = load(trace, rank, now, long + draw.randrange(9) + more.get("data", 0))
+            at = load(trace, rank, now, loads + draw.randrange(9) + more.get("data", 0))
             at += more.get("gap", 0)
             forward = 90 + draw.randrange(9) + more.get("compute", 0)
             trace += operator(rank, at, at + forward)
             handed.append(at + forward + 3)
-            ready.append(at + forward + (330 if cause == "hidden" else 60))
+            ready.append(at + forward + (330 if rank in hides else 60))
             trace += operator(rank, handed[-1] + 2, ready[-1])
         first = collective(trace, handed, takes)
-        second = 30 if cause == "hidden" else takes
+        second = 30 if hides else takes
         begin = [max(first, mine) + draw.randrange(9) for mine in ready]
         now = collective(trace, begin, second) + 5
     draw.shuffle(trace)
@@ -112,6 +116,7 @@ def test_merge(exercise):
         ([(1.0, 9.0), (2.0, 3.0), (7.0, 8.0)], [(1.0, 9.0)], "inside another one"),
         ([(7.0, 8.0), (1.0, 3.0), (2.0, 5.0)], [(1.0, 5.0), (7.0, 8.0)], "in disorder"),
         ([(1.0, 3.0), (2.0, 5.0), (4.0, 7.0)], [(1.0, 7.0)], "in a chain"),
+        ([(1.0, 3.0), (3.0, 6.0)], [(1.0, 6.0)], "one of which ends where one begins"),
         ([], [], "of which there are none"),
     ):
         given = list(found)

@@ -106,6 +106,11 @@ def of_exception(kind: str, message: str, line: str = "") -> str:
     return first_seen(IN_EXCEPTIONS, kind, message, line)[0]
 
 
+def receives(source: str) -> bool:
+    """Whether a program can have received a tensor at all."""
+    return "torch.distributed" in source
+
+
 def takes_a_result(source: str) -> bool:
     """Whether a program uses what a collective returns, which is None."""
     return any(
