@@ -212,6 +212,11 @@ def raises(
                 f"the error must name {', '.join(missing)}; it says {_short(caught)}",
             ) from None
         return _pass()
+    except (AssertionError, ValueError) as other:  # meant as a refusal
+        raised = f"{type(other).__name__}: {_short(other)}"
+        raise Mismatch(
+            what, f"must raise {error.__name__}, but raised {raised}"
+        ) from None
     raise Mismatch(
         what, f"must raise {error.__name__}, but returned {_short(returned)}"
     )
