@@ -102,8 +102,9 @@ class Job:
 
     @property
     def complaint(self) -> str:
-        """What a shell did not find, else how the job ended."""
+        """What a shell did not find or a command not know, else how the job ended."""
         words = "No such file", "not found", "too great", "syntax error"
+        words += "unrecognized", "invalid option"
         lines = [line.strip() for line in self.output.splitlines()]
         found = (line for line in lines if any(word in line for word in words))
         return next(found, "")[-110:] or self.ending

@@ -350,6 +350,12 @@ CASES = {
         "returns_none",
         ["is None", "return"],
     ),
+    "nothing returned behind a barrier": (  # which nobody takes for a result
+        "dist.barrier()",
+        Kind.WRONG_VALUE,
+        "",
+        ["is None", "return"],
+    ),
     # one rank off
     "one rank is off": (
         SUM + "return t + (rank == 1)",

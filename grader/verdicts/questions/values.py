@@ -82,7 +82,7 @@ def _suspicion_of_values(seen: Evidence, failed: dict[int, dict], right: int) ->
     """By the values if they are clear, else by the calls."""
     by_value = _suspicion(failed)
     rows = [row for rank in seen.ranks for row in rank.calls]
-    collectives = [row for row in rows if row["op"] not in ("send", "recv")]
+    collectives = [row for row in rows if row["op"] not in ("send", "recv", "barrier")]
     if by_value == "returns_none" and not any(row["line"] for row in collectives):
         return ""  # nothing that could have returned None for a result
     some_are_right = by_value == "returns_none" and right
