@@ -24,6 +24,7 @@ from tools.transcripts import run_in  # noqa: E402
 
 FOLDER = ROOT / "exercises" / "traces"
 FIELDS = ("ph", "pid", "tid", "cat", "name", "ts", "dur")
+KEPT = ("step ", "gloo:", "c10d:")
 CLOSED = ("enumerate(DataLoader)", "autograd::")  # hundreds of events lie inside
 HERE = "torchrun --standalone --nproc-per-node=3"
 NODES = """\
@@ -40,7 +41,7 @@ RUNS = {  # the names don't tell which is which: learners find out
         needs=("practice cluster",),
     ),
     "17_2.json": Entry("17_2", f"{HERE} {PROFILE} --slow-rank 1 --batch-size 1024"),
-    "17_3.json": Entry("17_3", f"{HERE} {PROFILE} --data-ms 60"),
+    "17_3.json": Entry("17_3", f"{HERE} {PROFILE} --data-ms 120"),
 }
 
 
@@ -55,7 +56,7 @@ def shorten(events: list[dict]) -> list[dict]:
         covers = event["cat"] == "cpu_op" or event["name"].startswith(CLOSED)
         around[lane] = inside + [event] * covers
         deep = len(inside) > 1 or any(o["name"].startswith(CLOSED) for o in inside)
-        if (covers and not deep) or event["name"].startswith(("gloo:", "step ")):
+        if (covers and not deep) or event["name"].startswith(KEPT):
             kept.append({field: event[field] for field in FIELDS})
     return kept
 

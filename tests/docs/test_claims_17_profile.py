@@ -8,6 +8,8 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
@@ -66,6 +68,21 @@ def test_figure_shows_what_its_text_says():
     assert [round(first[0]), round(second[0])] == [117, 135]
     assert all(early["all_reduce"][n][0] < late["all_reduce"][n][0] for n in (0, 1))
     assert first[1] < 143 < second[1]
+
+
+@pytest.mark.parametrize(
+    ("file", "slowed_by"),
+    [("17_1", "delay 20ms n3"), ("17_2", "--slow-rank 1"), ("17_3", "--data-ms 120")],
+)
+def test_no_collectives_of_a_recorded_trace_overlap(file, slowed_by):
+    """As exercises/17_three_traces.py says; the command is in the file."""
+    path = DOCS.parent / "exercises" / "traces" / f"{file}.json"
+    trace = json.loads(path.read_text("utf-8"))
+    assert slowed_by in " ".join(trace["recorded"]["commands"])
+    calls = [e for e in trace["traceEvents"] if e["name"][:5] == "gloo:"]
+    for rank in range(trace["mergedRanks"]):
+        first, second = [(e["ts"], e["dur"]) for e in calls if e["pid"] == rank]
+        assert sum(first) < second[0]
 
 
 def test_memory_snapshot_exists():
