@@ -15,10 +15,10 @@ event. Three things can make all ranks slow, and each costs some microseconds::
     "slow rank"      exposed time before the last rank has started the collective, of
                      the rank with the most of it
 
-Three recorded traces are in exercises/traces. Open each one in https://ui.perfetto.dev
+Three recorded traces are in docs/traces. Open each one in https://ui.perfetto.dev
 and guess its bottleneck. Then compare with what your function says::
 
-    python exercises/17_three_traces.py exercises/traces/17_*.json
+    python exercises/17_three_traces.py docs/traces/17_*.json
     workshop check 17_three_traces
 
 For traces of your own, give src/17_profile.py ``--bucket-mb 25``: with a single bucket,

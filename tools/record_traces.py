@@ -1,4 +1,4 @@
-"""Record exercises/traces again: three runs, each of them slow for another reason.
+"""Record docs/traces again: three runs, each of them slow for another reason.
 
     python tools/record_traces.py            # all three
     python tools/record_traces.py 17_2.json
@@ -22,7 +22,7 @@ from tools.fresh_copy import fresh_copy  # noqa: E402
 from tools.transcript_catalog import Entry, TranscriptError  # noqa: E402
 from tools.transcripts import run_in  # noqa: E402
 
-FOLDER = ROOT / "exercises" / "traces"
+FOLDER = ROOT / "docs" / "traces"
 FIELDS = ("ph", "pid", "tid", "cat", "name", "ts", "dur")
 KEPT = ("step ", "gloo:", "c10d:")
 CLOSED = ("enumerate(DataLoader)", "autograd::")  # hundreds of events lie inside

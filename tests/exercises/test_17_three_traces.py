@@ -10,7 +10,7 @@ from grader import expect
 
 TICK = 0.5  # microseconds; every moment is a whole number of ticks
 CAUSES = ("data", "communication", "slow compute", "slow data", "slow gap", "hidden")
-TRACES = Path(__file__).resolve().parents[2] / "exercises" / "traces"
+TRACES = Path(__file__).resolve().parents[2] / "docs" / "traces"
 RECORDED = {  # what tools/record_traces.py made slow
     "17_1.json": ("communication", None),
     "17_2.json": ("slow rank", 1),
@@ -113,7 +113,7 @@ def costs_of(trace, ranks):
     costs = {"data": min(data), "communication": min(after), "slow rank": max(before)}
     name = max(costs, key=costs.__getitem__)
     late = before.index(min(before)) if name == "slow rank" else None
-    return (name, late), ", ".join(f"{k} {v:,.0f}" for k, v in costs.items())
+    return (name, late), ", ".join(f"{k} {v:,.0f} us" for k, v in costs.items())
 
 
 def check_exposed(exercise, trace, rank, ranks, what):
@@ -181,11 +181,11 @@ def test_bottleneck(exercise, seed):
 
 @pytest.mark.ranks(1, init=False)
 def test_bottleneck_of_recorded_traces(exercise):
-    """Those in exercises/traces, each from a run that was slow for a known reason."""
+    """Those in docs/traces, each from a run that was slow for a known reason."""
     for file, cause in RECORDED.items():
         recorded = json.loads((TRACES / file).read_text())
         trace, ranks = recorded["traceEvents"], recorded["mergedRanks"]
         right, costs = costs_of(trace, ranks)
         assert right == cause, f"{file} is not what tools/record_traces.py wrote"
         found = exercise.bottleneck(trace, ranks)
-        expect.equal(found, right, f"the bottleneck of traces/{file} ({costs})")
+        expect.equal(found, right, f"the bottleneck of docs/traces/{file} ({costs})")

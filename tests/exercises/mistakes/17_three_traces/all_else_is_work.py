@@ -1,4 +1,4 @@
-# wrong value: the bottleneck of traces/17_1.json
+# wrong value: the bottleneck of docs/traces/17_1.json
 # [answer 2]
 busy = [
     (event["ts"], event["ts"] + event["dur"])
