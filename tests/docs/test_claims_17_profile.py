@@ -4,6 +4,7 @@ That the parts of a trace and the diagnosis are right is in
 tests/scripts/test_17_profile.py and test_17_straggler.py.
 """
 
+import inspect
 import json
 import re
 from pathlib import Path
@@ -85,9 +86,12 @@ def test_no_collectives_of_a_recorded_trace_overlap(file, slowed_by):
         assert sum(first) < second[0]
 
 
-def test_memory_snapshot_exists():
-    """The page of PyTorch that the link names describes these."""
+def test_memory_snapshot_exists_and_the_timeline_is_deprecated():
+    """The page of PyTorch that the link names describes the first two."""
     import torch.cuda.memory
+    from torch.profiler import profile
 
-    assert hasattr(torch.cuda.memory, "_record_memory_history")
-    assert hasattr(torch.cuda.memory, "_dump_snapshot")
+    inspect.signature(torch.cuda.memory._record_memory_history).bind()
+    inspect.signature(torch.cuda.memory._dump_snapshot).bind("rank0.pickle")
+    deprecated = getattr(profile.export_memory_timeline, "__deprecated__", "")
+    assert "_record_memory_history" in deprecated
