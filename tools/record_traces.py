@@ -77,8 +77,8 @@ def record(entry: Entry) -> dict:
 
 def write(path: Path, trace: dict) -> None:
     """A line for each event."""
-    short = {"separators": (",", ":")}
-    events = ",\n".join(json.dumps(event, **short) for event in trace["traceEvents"])
+    compact = json.JSONEncoder(separators=(",", ":"))
+    events = ",\n".join(map(compact.encode, trace["traceEvents"]))
     text = json.dumps(trace | {"traceEvents": []}, indent=1)
     path.write_text(text.replace("[]", f"[\n{events}\n]", 1) + "\n")
 
