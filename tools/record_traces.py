@@ -63,6 +63,8 @@ def shorten(events: list[dict]) -> list[dict]:
 
 def record(entry: Entry) -> dict:
     """Run it in a fresh copy; the short trace, with how it was recorded."""
+    if missing := entry.missing_programs():
+        raise TranscriptError(f"this machine has no {', '.join(missing)}")
     with fresh_copy() as tree:
         run_in(tree, entry)
         trace = json.loads((tree / "trace.json").read_text())
@@ -84,6 +86,8 @@ def write(path: Path, trace: dict) -> None:
 
 
 def main(names: list[str]) -> None:
+    if unknown := [name for name in names if name not in RUNS]:
+        raise TranscriptError(f"{unknown[0]} is none of {', '.join(RUNS)}")
     FOLDER.mkdir(exist_ok=True)
     for name in names or RUNS:
         write(FOLDER / name, record(RUNS[name]))
@@ -93,6 +97,6 @@ def main(names: list[str]) -> None:
 if __name__ == "__main__":
     try:
         main(sys.argv[1:])
-    except (TranscriptError, KeyError) as error:
+    except TranscriptError as error:
         print(f"record_traces: {error}", file=sys.stderr)
         sys.exit(2)
