@@ -10,12 +10,6 @@ from grader import expect
 
 TICK = 0.5  # microseconds; every moment is a whole number of ticks
 CAUSES = ("data", "communication", "slow compute", "slow data", "slow gap", "hidden")
-TRACES = Path(__file__).resolve().parents[2] / "docs" / "traces"
-RECORDED = {  # what tools/record_traces.py made slow
-    "17_1.json": ("communication", None),
-    "17_2.json": ("slow rank", 1),
-    "17_3.json": ("data", None),
-}
 
 
 def event(rank, name, begin, end, cat="cpu_op"):
@@ -177,6 +171,14 @@ def test_bottleneck(exercise, seed):
             found = exercise.bottleneck(trace, ranks)
             expect.equal(found, right, f"the bottleneck ({costs})")
             expect.equal(trace, given, "the trace that bottleneck was given")
+
+
+TRACES = Path(__file__).resolve().parents[2] / "docs" / "traces"
+RECORDED = {  # what tools/record_traces.py made slow
+    "17_1.json": ("communication", None),
+    "17_2.json": ("slow rank", 1),
+    "17_3.json": ("data", None),
+}
 
 
 @pytest.mark.ranks(1, init=False)
