@@ -182,7 +182,7 @@ def _torchrun(name: str, command: Any) -> tuple[dict[str, str], tuple[str, ...]]
     if words[:3] == ["python", "-m", "torch.distributed.run"]:
         words = ["torchrun", *words[3:]]
     if not words or words[0] != "torchrun":
-        said = " ".join(words[:4]) or "nothing"
+        said = shlex.join(words[:4]) or "nothing"
         raise _refused(f"service {name} must start torchrun, but its command is {said}")
     options: dict[str, str] = {}
     rest = words[1:]
