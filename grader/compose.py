@@ -27,6 +27,7 @@ HOST = "the host"  # the network of the machine itself
 OPEN = re.compile(r"^\s*x-todo-\d+:\s*(TODO \d+ of \d+) is still open", re.MULTILINE)
 VARIABLE = re.compile(r"\$(?:\{(\w+)(?::?-([^}]*))?\}|(\w+))")
 DYNAMIC, STATIC = "c10d", "static"
+FLAGS = ("standalone", "m", "no-python")  # options without a value
 
 
 @dataclass(frozen=True)
@@ -189,7 +190,7 @@ def _torchrun(name: str, command: Any) -> tuple[dict[str, str], tuple[str, ...]]
     while rest and rest[0].startswith("-"):
         option, equals, value = rest.pop(0).lstrip("-").partition("=")
         option = option.replace("_", "-")
-        if not equals and option not in ("standalone", "m", "no-python"):
+        if not equals and option not in FLAGS:
             value = rest.pop(0) if rest else ""
         options[option] = value
     return options, tuple(rest)
