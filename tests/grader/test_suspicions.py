@@ -369,8 +369,8 @@ def test_numbers_of_python_are_compared_to_the_last_of_their_digits():
 
 
 def test_two_numbers_are_written_so_that_they_differ():
-    words = "got 0.123456789, expected 0.123456788"
+    words = r"got 0\.123456789, expected 0\.123456788"
     with pytest.raises(expect.Mismatch, match=words):
         expect.close(0.123456789, 0.123456788, "the rate")
-    with pytest.raises(expect.Mismatch, match="got 0.123457, expected 0.2"):
+    with pytest.raises(expect.Mismatch, match=r"got 0\.123457, expected 0\.2"):
         expect.close(0.123456789, 0.2, "the rate")
