@@ -27,6 +27,7 @@ HOST = "the host"  # the network of the machine itself
 OPEN = re.compile(r"^\s*x-todo-\d+:\s*(TODO \d+ of \d+) is still open", re.MULTILINE)
 VARIABLE = re.compile(r"\$(?:\{(\w+)(?::?-([^}]*))?\}|(\w+))")
 DYNAMIC, STATIC = "c10d", "static"
+FLAGS = ("standalone", "m", "no-python")  # options without a value
 
 
 @dataclass(frozen=True)
@@ -182,14 +183,14 @@ def _torchrun(name: str, command: Any) -> tuple[dict[str, str], tuple[str, ...]]
     if words[:3] == ["python", "-m", "torch.distributed.run"]:
         words = ["torchrun", *words[3:]]
     if not words or words[0] != "torchrun":
-        said = " ".join(words[:4]) or "nothing"
+        said = shlex.join(words[:4]) or "nothing"
         raise _refused(f"service {name} must start torchrun, but its command is {said}")
     options: dict[str, str] = {}
     rest = words[1:]
     while rest and rest[0].startswith("-"):
         option, equals, value = rest.pop(0).lstrip("-").partition("=")
         option = option.replace("_", "-")
-        if not equals and option not in ("standalone", "m", "no-python"):
+        if not equals and option not in FLAGS:
             value = rest.pop(0) if rest else ""
         options[option] = value
     return options, tuple(rest)

@@ -23,8 +23,8 @@ _is_initialized, _get_world_size = dist.is_initialized, dist.get_world_size
 _all_gather_object = dist.all_gather_object
 
 _IN_C = type(int.__eq__)
-# what differs from rank to rank in one and the same message: addresses, gloo's prefix
-DIFFERS = re.compile(r" (object )?at 0x[0-9a-f]+|\[rank\d+\]:\[\w\d{4} [^\]]*\] *")
+# what differs between ranks in one and the same message: addresses, gloo's prefix
+NOISE = re.compile(r" (object )?at 0x[0-9a-f]+|\[(rank\d+\]:\[\w\d+|enforce)[^\]]*\] *")
 passed = 0  # comparisons that were right so far, in this rank
 _averages = True  # whether a value may be a mean over the ranks
 
@@ -243,7 +243,7 @@ def _first(a, e, atol: float, rtol: float) -> str:
     wrong = ~torch.isclose(a, e, atol=atol, rtol=rtol)
     index = tuple(int(i) for i in wrong.nonzero()[0]) if a.dim() else ()
     place = f" at {list(index)}" if a.dim() else ""
-    first = f"got {_number(a[index])}, expected {_number(e[index])}{place}"
+    first = _two_numbers(a[index].item(), e[index].item()) + place
     if a.dim() and a.numel() > 1:
         first += f" ({int(wrong.sum())} of {a.numel()} elements differ)"
     return first
@@ -339,12 +339,12 @@ def _dtype(tensor: torch.Tensor) -> str:
     return str(tensor.dtype).removeprefix("torch.")
 
 
-def _number(value: torch.Tensor) -> str:
-    number = value.item()
-    return f"{number:.6g}" if isinstance(number, (int, float)) else str(number)
+def _two_numbers(a: complex, e: complex) -> str:
+    six = [f"{x:.6g}" for x in (a, e)]  # digits, which may not tell them apart
+    return "got {}, expected {}".format(*(six if len(set(six)) > 1 else (a, e)))
 
 
 def _short(value: Any, length: int = 160) -> str:
     text = str(value) if isinstance(value, BaseException) else repr(value)
-    text = DIFFERS.sub("", text)
+    text = NOISE.sub("", text)
     return text if len(text) <= length else text[: length - 3] + "..."

@@ -130,6 +130,8 @@ def _kind(value: Any) -> str:
     kind = type(value).__name__
     if not isinstance(value, (list, tuple, set)):
         return kind
+    if isinstance(value, tuple) and 0 < len(value) < 5:
+        return f"tuple ({', '.join(map(_kind, value))})"
     inside = sorted(set(map(_kind, value)))
     return f"{kind} of {', '.join(inside)}" if inside else f"empty {kind}"
 

@@ -159,6 +159,7 @@ def _job_variables(folder: Path, script: Path, hosts: list[str], gpus: int) -> d
         "SLURM_JOB_ID": "4711",
         "SLURM_JOBID": "4711",
         "SLURM_JOB_NAME": script.stem,
+        "SLURM_CLUSTER_NAME": "paper",
         "SLURM_JOB_UID": str(os.getuid()),
         "SLURM_JOB_USER": "learner",
         "SLURM_JOB_START_TIME": "1790000000",

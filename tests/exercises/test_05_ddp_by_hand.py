@@ -171,6 +171,13 @@ def test_averaging_begins_during_backward(exercise, rank, world_size, seed, ledg
         f"finish() began {len(ledger.rows) - begun} more collectives: it should only "
         "wait for those that the hook has begun",
     )
+    works = getattr(mine, "works", None)
+    left = works if isinstance(works, list) else []
+    expect.right_way(
+        not left,
+        f"self.works still holds {len(left)} averages after finish(): those are "
+        "complete, and the next finish() would wait for them again",
+    )
 
 
 @pytest.mark.ranks(3, limit=20)

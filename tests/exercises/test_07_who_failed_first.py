@@ -1,6 +1,7 @@
 """Checks of exercises/07_who_failed_first.py: log folders as torchrun leaves them."""
 
 import json
+import os
 import shutil
 
 import pytest
@@ -142,6 +143,8 @@ def test_newest_attempt(exercise, shared_dir):
     for attempt in range(10):
         logs(folder, {0: (attempt, "KeyError: 'label'")}, 3, (attempt, attempt))
     nodes = logs(folder, {2: (99, "ValueError: 63 pixels")}, 3, (10, 10))
+    later = 2 * NOON  # when the folder was last changed, as after a copy
+    os.utime(nodes[0] / "attempt_4", (later, later))
     expect.equal(exercise.suspects(nodes, 3), [2], "the suspects of attempt_10")
     (nodes[0] / "attempt_10" / "2" / "error.json").unlink()
     expect.equal(exercise.suspects(nodes, 3), [], "the suspects of a good attempt_10")

@@ -37,6 +37,11 @@ def read(options, what):
     )
     for word in options:
         expect.that(word == word.strip(), f"{what}: {word!r} has a space at its end")
+        expect.that(
+            not (word.startswith("-") and " " in word),
+            f"{what}: {word!r} is one word; write an option and its value as two, or "
+            "with = between them",
+        )
     complaint = []
     parser = torchrun.get_args_parser()
     parser.error = complaint.append  # else it prints its usage and exits

@@ -58,7 +58,11 @@ def test_port_and_id_are_made_from_the_job(exercise_path, scheduler, seed):
     number = random.Random(seed).randrange(10_000_000, 90_000_000)
     first = told(scheduler, exercise_path, number)
     again = told(scheduler, exercise_path, number)
-    expect.equal(again, first, f"port and id of job {number}, asked a second time")
+    expect.that(
+        again == first,
+        f"job {number} has port {first[0]} and id {first[1]}, and asked a second time "
+        f"port {again[0]} and id {again[1]}: make both from the job's number alone",
+    )
     tasks = [
         told(
             scheduler,
@@ -84,6 +88,11 @@ def test_port_is_one_for_every_number_of_a_job(exercise_path, scheduler, seed):
         for one, other in ((0, 1), (1, 2), (0, 2)):
             names = f"job {numbers[one]}", f"job {numbers[other]}"
             different(*names, seen[one], seen[other])
+    first, port = begins[-1], seen[0][0]
+    later = told(scheduler, exercise_path, first + 100)
+    different(f"job {first}", f"job {first + 100}", seen[0], later)
+    for number in (32767 - port, 32768 - port):  # the last port, if they count up
+        told(scheduler, exercise_path, first + number)
 
 
 @pytest.mark.ranks(1, init=False, limit=120)

@@ -1,8 +1,10 @@
 """Checks of exercises/11_compose.yaml."""
 
+import contextlib
 from collections import Counter
 
 import pytest
+from torch.distributed import run as torchrun
 
 from grader import compose, expect
 
@@ -11,6 +13,20 @@ def said(node):
     """Where a node goes to meet the others."""
     host, port = node.meeting_point
     return f"{node.name} goes to {host}:{port}"
+
+
+def refused(node):
+    """What torchrun says of options that it doesn't know, or ""."""
+    complaint = []
+    parser = torchrun.get_args_parser()
+    parser.error = complaint.append  # else it prints its usage and exits
+    words = [
+        f"--{option}" if option in compose.FLAGS else f"--{option}={value}"
+        for option, value in node.options.items()
+    ]
+    with contextlib.suppress(Exception, SystemExit):
+        parser.parse_args([*words, "train.py"])
+    return next((text for text in complaint if "unrecognized" in text), "")
 
 
 @pytest.mark.ranks(1, init=False)
@@ -26,6 +42,8 @@ def test_file_has_two_nodes(exercise_path):
             f"{node.name} has {' '.join(late)} behind the script: that is for the "
             "script, not for torchrun",
         )
+        complaint = refused(node)
+        expect.that(not complaint, f"torchrun of {node.name} says: {complaint}")
         expect.that(
             "standalone" not in node.options
             and node.option("nnodes", "1") in ("2", "2:2"),
@@ -117,6 +135,8 @@ def test_nodes_mean_the_same_job(exercise_path):
     expect.equal(second.backend, first.backend, f"--rdzv-backend of {second.name}")
     if first.backend == compose.DYNAMIC:
         ids = [node.option("rdzv-id", "none") for node in (first, second)]
+        empty = "--rdzv-id is empty, which torchrun refuses; Compose replaces $NAME"
+        expect.that(all(ids), f"{empty} by a variable of your own shell")
         expect.that(
             ids[0] == ids[1],
             f"two jobs at one meeting point: {first.name} has --rdzv-id={ids[0]}, "

@@ -37,6 +37,9 @@ def test_holds_its_columns(exercise, rank, world_size, seed):
     whole = whole_layer(seed)
     layer = exercise.ColumnLinear(whole)
     names = sorted(name for name, _ in layer.named_parameters())
+    for name in ("weight", "bias"):
+        has = f"; it has {' and '.join(names)}" if names else ""
+        expect.that(hasattr(layer, name), f"the layer has no self.{name}{has}")
     others = [name for name in names if name not in ("weight", "bias")]
     expect.that(not others, f"the layer also holds {others}: its part is enough")
     for name in ("weight", "bias"):

@@ -68,6 +68,8 @@ def play(exercise, rank, world_size, seed, bad, interval=3, steps=9):
             expect.close(parameter.data, right.data, f"a shard after step {step}")
         right = whole.scaler.get_scale()
         expect.close(torch.tensor(scaler.scale), right, f"the scale after step {step}")
+    good = whole.scaler.state_dict()["_growth_tracker"]
+    expect.equal(scaler.good_steps, good, f"good_steps after {steps} steps")
 
 
 @pytest.mark.ranks(3, 4)

@@ -38,6 +38,7 @@ def test_seconds_of_an_all_reduce(exercise, seed):
     for ranks in (3, 2, 8, 5, 1, 64):
         size, alpha = draw.randint(1, 9) * 10**6, draw.uniform(1, 9) * 1e-4
         beta = draw.uniform(1, 9) * 1e-9
+        size += 7  # bytes, which the ranks needn't divide
         expected = ring_seconds(ranks, size, alpha, beta)
         bytes_alone = ring_seconds(ranks, size, 0, beta)
         found = exercise.all_reduce_seconds(ranks, size, alpha, beta)
@@ -83,6 +84,7 @@ def test_ranks_from_which_communication_binds(exercise):
         (16, 1000, 1.0, 1e-6, 1e-9),  # never
         (7, 40_000_000, 1e-2, 1e-4, 1e-9),
         (35, 200_000_000, 2e-2, 1e-4, 1e-9),
+        (4, 4, 1.5, 0.5, 0.25),  # 2 ranks: both take 2 seconds, and nothing binds
     ):
         given = batch, size, per_sequence, alpha, beta
         expected = first_that_binds(*given)

@@ -96,7 +96,12 @@ EXAMPLES = [
         "all_send",
         messages((0, "send", 1, 0), (1, "send", 0, 0), waiting=("s", "s")),
     ),
-    ("messages", "all_receive", messages((0, "recv", 1, 0), (1, "recv", 0, 0))),
+    (
+        "messages",
+        "all_receive",
+        messages((0, "recv", 1, 0), (1, "recv", 0, 0), waiting=("r", "r")),
+    ),
+    ("messages", "partner_missing", messages((0, "recv", 1, 0))),  # 1 sends nothing
     (
         "messages",
         "circle",
@@ -115,6 +120,13 @@ EXAMPLES = [
     ("counts", "not_everybody", ({0: [call(line=8)], 1: []}, 1)),
     ("groups", "new_group", (["x = 1", "group = dist.new_group(row)"],)),
     ("groups", "not_all_joined", (["dist.init_process_group('gloo', rank=rank)"],)),
+    ("exceptions", "own_partner", ("RuntimeError", "Pair is not connected", "")),
+    ("exceptions", "weights_only", ("X", "Weights only load failed. This ...", "")),
+    (
+        "exceptions",
+        "no_gpu",
+        ("AssertionError", "Torch not compiled with CUDA enabled", "x.cuda()"),
+    ),
     ("exceptions", "keyboard", ("EOFError", "EOF when reading a line", "")),
     (
         "exceptions",
@@ -334,7 +346,7 @@ def test_sums_in_a_shorter_dtype_are_slightly_off():
     a = e.float().double()
     facts = a, e, None, a != e, None, 4
     assert of_values(*facts) == (
-        "is slightly off, as if computed in a shorter dtype",
+        "is slightly off, as if rounded or computed in a shorter dtype",
         "",
     )
 
@@ -391,3 +403,11 @@ def test_numbers_of_python_are_compared_to_the_last_of_their_digits():
     with pytest.raises(expect.Mismatch, match="is the sum"):
         third = torch.tensor(1 / 3, dtype=torch.float64)
         expect.close(third, 7.0, "it", mistaken={"the sum": 1 / 3})
+
+
+def test_two_numbers_are_written_so_that_they_differ():
+    words = r"got 0\.123456789, expected 0\.123456788"
+    with pytest.raises(expect.Mismatch, match=words):
+        expect.close(0.123456789, 0.123456788, "the rate")
+    with pytest.raises(expect.Mismatch, match=r"got 0\.123457, expected 0\.2"):
+        expect.close(0.123456789, 0.2, "the rate")

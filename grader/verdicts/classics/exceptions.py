@@ -25,6 +25,25 @@ IN_EXCEPTIONS: Table = {
         COLLECTIVES,
         lambda kind, text, line: "is not part of group" in text,
     ),
+    "no_gpu": Classic(
+        "checks run on the CPU, with gloo: use `cpu`, not `cuda`",
+        seen=lambda kind, text, line: (
+            "'_cuda_" in text
+            or "compiled with CUDA enabled" in text
+            or "Found no NVIDIA driver" in text
+        ),
+    ),
+    "weights_only": Classic(
+        "the file holds an object that isn't a tensor, number, string, list or dict: "
+        "save its state, such as `generator.get_state()` or `model.state_dict()`",
+        "docs/lessons/01_one_device.rst",
+        lambda kind, text, line: "Weights only load failed" in text,
+    ),
+    "own_partner": Classic(
+        "a rank can't receive from itself: pass the rank of its partner",
+        COLLECTIVES,
+        lambda kind, text, line: "Pair is not connected" in text,
+    ),
     "init_twice": Classic(
         "the process group exists already: call `init_process_group` once",
         "docs/lessons/02_ranks.rst",
@@ -51,9 +70,9 @@ IN_EXCEPTIONS: Table = {
     ),
     "no_gradient": Classic(
         "`.grad` of a tensor is None until backward() has run through this very "
-        "tensor, and stays None if it did not require a gradient: call "
-        "`requires_grad_()` on a received tensor itself, before anything "
-        "is computed with it",
+        "tensor, and stays None for an unused or frozen parameter, or if it did not "
+        "require a gradient: call `requires_grad_()` on a received tensor itself, "
+        "before anything is computed with it",
         seen=lambda kind, text, line: ".grad" in line and "NoneType" in text,
     ),
     "tuple_entry": Classic(
@@ -67,7 +86,8 @@ IN_EXCEPTIONS: Table = {
         "fully_shard goes from the inside out, the blocks first and the model last: "
         "the group of a module takes all parameters in it that have no group yet",
         seen=lambda kind, text, line: (
-            "Invariant encountered" in text and "fully_shard" in line
+            "fully_shard" in line
+            and ("Invariant encountered" in text or "overlapping meshes" in text)
         ),
     ),
     "changed_in_place": Classic(

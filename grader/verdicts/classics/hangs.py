@@ -145,7 +145,7 @@ IN_MESSAGES: Table = {
     "all_receive": Classic(
         "every rank receives first, and none has sent yet",
         DEADLOCKS,
-        lambda m: not m.match and not m.sent,
+        lambda m: not m.match and not m.sent and len(m.waiting) > 1,
     ),
     "circle": Classic(
         "each of these ranks waits for one that waits in a send or a receive itself: "

@@ -140,7 +140,7 @@ def of_values(
         return striking, key
     whole = e.is_complex() or bool((e == e.round()).all())
     if not whole and a.allclose(e, rtol=1e-5, atol=1e-6 * float(e.abs().max())):
-        return "is slightly off, as if computed in a shorter dtype", ""
+        return "is slightly off, as if rounded or computed in a shorter dtype", ""
     if scale is None:
         return striking, key
     if a.numel() == 1:  # any number is a multiple of any other

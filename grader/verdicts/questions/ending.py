@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from grader.verdicts.classics import hangs
 from grader.verdicts.classics.exceptions import of_crash, receives, takes_a_result
 from grader.verdicts.difference import (
@@ -14,6 +16,8 @@ from grader.verdicts.evidence import Evidence, Finding, Rank
 from grader.verdicts.verdict import Kind
 from grader.verdicts.wording import WIDTH, ranks_text
 
+IS_ERROR = re.compile(r"\s*[\w.]+(Error|Exception|Interrupt| error): ").match
+COLOR = re.compile(r"\x1b\[[\d;]*m")
 SHOWN = WIDTH + 20  # of a long message; its decisive words may come late
 ABORT = -6  # how gloo ends a rank whose messages do not fit
 SIGNALS = {
@@ -87,8 +91,10 @@ def _headline(report: dict) -> tuple[str, str]:
 
 
 def _message(report: dict) -> list[str]:
-    text: str = report["message"].strip() or "(without a message)"
+    text = COLOR.sub("", report["message"]).strip() or "(without a message)"
     told = list(map(str, text.splitlines()))
+    if inner := [line.strip() for line in told[1:] if IS_ERROR(line)]:
+        told = [told[0], inner[0]]  # not the traceback or the advice before it
     if len(told[0]) > 2 * WIDTH:
         told[0] = f"{told[0][:SHOWN]}... ({report['length']:,} characters)"
     return told

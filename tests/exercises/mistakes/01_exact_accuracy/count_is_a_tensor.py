@@ -1,4 +1,4 @@
-# wrong value: evaluate | returned tuple of Tensor, float, int | expected tuple[float, int, int]
+# wrong value: evaluate | returned tuple (float, Tensor, int) | expected tuple[float, int, int]
 was_training = model.training
 model.eval()
 loss_sum, correct, total = 0.0, 0, 0

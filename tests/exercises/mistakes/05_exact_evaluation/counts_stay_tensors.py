@@ -1,4 +1,4 @@
-# wrong value: evaluate | returned tuple of Tensor, expected tuple[int, int]
+# wrong value: evaluate | returned tuple (Tensor, Tensor), expected tuple[int, int]
 # [answer 2]
 counts = torch.zeros(2, dtype=torch.int64)
 for images, labels in loader:

@@ -1,4 +1,4 @@
-# wrong value: place_among_unequal | returned tuple of Tensor
+# wrong value: place_among_unequal | returned tuple (Tensor, Tensor)
 # [answer 2]
 import torch
 

@@ -1,4 +1,4 @@
-# wrong value: list of tuple of Tensor, str | expected list
+# wrong value: list of tuple (str, Tensor) | expected list
 # [answer 2]
 import torch
 
