@@ -38,10 +38,13 @@ def setup(rank: int, local_rank: int, world_size: int) -> torch.device:
 
 def make_loader(dataset: Dataset, batch_size: int, epoch: int, done: int) -> DataLoader:
     """Batches of this rank's share, of which all ranks have used ``done`` images."""
+    rank, world_size = dist.get_rank(), dist.get_world_size()
     sampler = DistributedSampler(dataset, shuffle=True, seed=SEED)
     sampler.set_epoch(epoch)
-    share = list(sampler)[done // dist.get_world_size() :]
-    return DataLoader(Subset(dataset, share), batch_size)
+    share = list(sampler)[done // world_size :]
+    # seeds the loader's workers, if it has any
+    own = torch.Generator().manual_seed(SEED + epoch * world_size + rank)
+    return DataLoader(Subset(dataset, share), batch_size, generator=own)
 
 
 class Stopped(Exception):
