@@ -23,7 +23,8 @@ _is_initialized, _get_world_size = dist.is_initialized, dist.get_world_size
 _all_gather_object = dist.all_gather_object
 
 _IN_C = type(int.__eq__)
-ADDRESS = re.compile(r" (object )?at 0x[0-9a-f]+")
+# what differs from rank to rank in one and the same message: addresses, gloo's prefix
+DIFFERS = re.compile(r" (object )?at 0x[0-9a-f]+|\[rank\d+\]:\[\w\d{4} [^\]]*\] *")
 passed = 0  # comparisons that were right so far, in this rank
 _averages = True  # whether a value may be a mean over the ranks
 
@@ -205,16 +206,15 @@ def raises(
     except NotImplementedError:
         raise
     except error as caught:
-        missing = [word for word in words if word not in str(caught)]
-        if missing:
-            raise Mismatch(
-                what,
-                f"the error must name {', '.join(missing)}; it says {_short(caught)}",
-            ) from None
+        if missing := [word for word in words if word not in str(caught)]:
+            names = f"the error must name {', '.join(missing)}"
+            raise Mismatch(what, f"{names}; it says {_short(caught)}") from None
         return _pass()
-    raise Mismatch(
-        what, f"must raise {error.__name__}, but returned {_short(returned)}"
-    )
+    except (AssertionError, ValueError) as other:  # meant as a refusal
+        found = f"raised {type(other).__name__}: {_short(other)}"
+    else:
+        found = f"returned {_short(returned)}"
+    raise Mismatch(what, f"must raise {error.__name__}, but {found}")
 
 
 def same_on_all_ranks(value: torch.Tensor, what: str) -> None:
@@ -272,7 +272,8 @@ def _equal_dicts(actual: dict, expected: dict, what: str) -> None:
 
 def _equal_lists(actual: Sequence, expected: Sequence, what: str) -> None:
     if len(actual) != len(expected):
-        items = f"has {len(actual)} items, expected {len(expected)}"
+        plural = "s" * (len(actual) != 1)
+        items = f"has {len(actual)} item{plural}, expected {len(expected)}"
         shown = f"{_short(actual, 80)}, expected {_short(expected, 80)}"
         raise Mismatch(what, f"{items}: is {shown}")
     if not any(map(torch.is_tensor, [*actual, *expected])) and sorted(
@@ -345,5 +346,5 @@ def _number(value: torch.Tensor) -> str:
 
 def _short(value: Any, length: int = 160) -> str:
     text = str(value) if isinstance(value, BaseException) else repr(value)
-    text = ADDRESS.sub("", text)  # which differs from rank to rank
+    text = DIFFERS.sub("", text)
     return text if len(text) <= length else text[: length - 3] + "..."

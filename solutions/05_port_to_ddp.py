@@ -4,8 +4,9 @@ Below the ``raise`` lines is a program for one process. Started as it is, each r
 would train its own model on all images. Change it so that the ranks train one model
 together:
 
-* Each rank reads its own share of the images, and all ranks make equally many steps.
-  Every epoch has another order, chosen by ``SEED`` and the epoch.
+* Each rank reads its own share of the images. Together the ranks read every image, and
+  all ranks make equally many steps. Every epoch has another order, chosen by ``SEED``
+  and the epoch.
 * All ranks start with the weights of rank 0, and still hold equal weights after every
   step: gradients are averaged over the ranks.
 

@@ -9,16 +9,26 @@ All ranks call the same collectives in the same order, and here no two collectiv
 of a rank overlap. Communication is *exposed* while the rank has no data and no compute
 event. Three things can make all ranks slow, and each costs some microseconds::
 
-    "data"           the time that the rank with the least data events spends in them
+    "data"           the time inside data events, of the rank with the least of it
     "communication"  exposed time after the last rank has started the collective, of the
                      rank with the least of it
     "slow rank"      exposed time before the last rank has started the collective, of
                      the rank with the most of it
 
+Three recorded traces are in docs/traces. Open each one in https://ui.perfetto.dev
+and guess its bottleneck. Then compare with what your function says::
+
+    python exercises/17_three_traces.py docs/traces/17_*.json
     workshop check 17_three_traces
+
+For traces of your own, give src/17_profile.py ``--bucket-mb 25``: with a single bucket,
+collectives don't overlap.
 
 The page is docs/lessons/17_speed.rst.
 """
+
+import json
+import sys
 
 Span = tuple[float, float]  # (begins, ends) in microseconds
 
@@ -97,3 +107,10 @@ def bottleneck(trace: list[dict], ranks: int) -> tuple[str, int | None]:
     name = max(costs, key=costs.__getitem__)
     return name, waiting.index(min(waiting)) if name == "slow rank" else None
     # [end answer 3]
+
+
+if __name__ == "__main__":
+    for path in sys.argv[1:]:
+        with open(path) as file:
+            recorded = json.load(file)
+        print(path, bottleneck(recorded["traceEvents"], recorded["mergedRanks"]))

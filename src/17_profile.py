@@ -58,7 +58,8 @@ class SlowData(Dataset):
 def record(args: argparse.Namespace, device: torch.device) -> profile:
     """Train a few steps unseen, then ``args.steps`` under the profiler."""
     model = nn.Sequential(*[nn.Linear(WIDTH, WIDTH) for _ in range(LAYERS)]).to(device)
-    ddp_model = DDP(model, None if device.type == "cpu" else [device], bucket_cap_mb=2)
+    devices = None if device.type == "cpu" else [device]
+    ddp_model = DDP(model, devices, bucket_cap_mb=args.bucket_mb)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     rows = (WARM_UP + args.steps) * args.batch_size
     dataset = SlowData(rows, args.data_ms / args.batch_size)
@@ -148,6 +149,7 @@ def parse_arguments() -> argparse.Namespace:
     add("--batch-size", **number, default=64, help="of each rank (default: 64)")
     add("--data-ms", type=positive_float, default=0, help="to read a batch")
     add("--slow-rank", type=int, metavar="RANK", help="a rank with more to compute")
+    add("--bucket-mb", type=positive_float, default=2, help="of DDP (default: 2)")
     add("--memory", action="store_true", help="record each allocation as well")
     file, shown = {"metavar": "FILE"}, "default: %(default)s"
     add("--output", type=output_file, default="trace.json", help=shown, **file)

@@ -8,6 +8,7 @@ operator runs: the last row of a rank that hangs is what it hangs in.
 from __future__ import annotations
 
 import contextlib
+import inspect
 import linecache
 import math
 import os
@@ -20,6 +21,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+import typing_extensions
 
 from grader.engine import operators, writes
 from grader.engine.works import Works
@@ -61,8 +63,14 @@ _C10D = (
     os.path.join(TORCH, "distributed", "distributed_c10d.py"),
     os.path.join(TORCH, "distributed", "c10d_logger.py"),
 )
-# what stands between a learner's line and the operator
-_BETWEEN = (*_C10D, os.path.join(TORCH, "_ops.py"), writes.__file__)
+# what stands between a learner's line and the operator; the old names of functions are
+# wrapped, as reduce_scatter_tensor is
+_BETWEEN = (
+    *_C10D,
+    os.path.join(TORCH, "_ops.py"),
+    writes.__file__,
+    inspect.getfile(typing_extensions.deprecated),
+)
 _DDP = os.path.join(TORCH, "nn", "parallel", "distributed.py")
 _SENT = ("input", "input_tensors", "input_tensor", "inputs", "tensors", "tensor")
 

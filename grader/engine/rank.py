@@ -260,7 +260,7 @@ class Session:
             message = "(its message cannot be shown)"
         if isinstance(error, SyntaxError) and error.filename == self.path:
             message = f"{error.msg} (line {error.lineno})"
-        cut = expect.ADDRESS.sub("", message[:MAX_MESSAGE])
+        cut = expect.DIFFERS.sub("", message[:MAX_MESSAGE])
         kind, where = type(error).__name__, self._where(error)
         mine = [frame["text"] for frame in where["frames"] if frame["mine"]]
         return {

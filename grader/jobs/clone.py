@@ -50,6 +50,11 @@ def make_clone(folder: Path, root: Path, python: str) -> None:
 def _recorder(folder: Path, name: str, python: str) -> str:
     """A shell script that writes down how it was called, then is ``name``."""
     told, then = "told=()\n", ""
+    if name.startswith("python"):  # the long name of torchrun
+        torchrun = f'shift 2; exec "{folder}/.venv/bin/torchrun" "$@"'
+        told += (
+            f'[[ "${{*:1:2}}" != "-m torch.distributed.run" ]] || {{ {torchrun}; }}\n'
+        )
     if name == "torchrun":
         told += TOLD_BY_ENVIRONMENT
         real = f'exec "{python}" -m torch.distributed.run "$@"'

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from grader.engine.forkserver import OF_THE_RANKS
 
-STILL_RUNNING = "STILL RUNNING"
+STILL_RUNNING, NEVER_STARTED = "STILL RUNNING", "NEVER STARTED"
 # what the rank that runs a check has in its environment, and a user's shell has not
 OF_THE_CHECK = re.compile(
     r"(LOCAL_)?(RANK|WORLD_SIZE)$|MASTER_(ADDR|PORT)$|" + "|".join(OF_THE_RANKS)
@@ -74,7 +74,8 @@ class Job:
 
     Attributes:
         state: COMPLETED, FAILED, TIMEOUT, CANCELLED, NODE_FAIL, REFUSED, or STILL
-            RUNNING if it had not ended within the limit (it is cancelled then).
+            RUNNING if it had not ended within the limit, NEVER STARTED if no nodes
+            were free until then, or none will be (it is cancelled then).
         exit_code: of the script; None while it runs.
         output: what it printed, standard error included.
         nodes: the hosts it was given, in order.
@@ -101,8 +102,9 @@ class Job:
 
     @property
     def complaint(self) -> str:
-        """What a shell did not find, else how the job ended."""
+        """What a shell did not find or a command not know, else how the job ended."""
         words = "No such file", "not found", "too great", "syntax error"
+        words += "unrecognized", "invalid option"
         lines = [line.strip() for line in self.output.splitlines()]
         found = (line for line in lines if any(word in line for word in words))
         return next(found, "")[-110:] or self.ending
@@ -112,6 +114,8 @@ class Job:
         """One sentence: how it ended and what it said last, for messages."""
         lines = [line.strip() for line in self.output.splitlines() if line.strip()]
         said = " / ".join(lines[-2:])[-110:] or "nothing"
+        if self.state == NEVER_STARTED:
+            return f"the job waited for nodes and never started: {said}"
         if self.state == STILL_RUNNING:
             return f"the job did not end; its last output: {said}"
         return f"the job ended as {self.state} ({self.exit_code}); last output: {said}"

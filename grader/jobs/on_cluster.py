@@ -11,7 +11,7 @@ from pathlib import Path
 
 from grader.engine.processes import with_variable
 from grader.engine.rank_process import Stopwatch
-from grader.jobs.job import OF_THE_CHECK, STILL_RUNNING
+from grader.jobs.job import NEVER_STARTED, OF_THE_CHECK, STILL_RUNNING
 from practice_cluster import Cluster
 from practice_cluster.rehearsal import Delays, PbsError, Rehearsal
 
@@ -96,12 +96,16 @@ def _end_of(
 ) -> tuple[str, str, int | None, str, list[str]]:
     """Wait for a job, at most ``limit``; what :func:`submit` returns of it."""
     while (found := _look(cluster, number))["JobState"] not in ENDED:
-        if watch.passed(limit, with_variable(f"SLURM_JOB_ID={number}")):
-            found["JobState"], found["ExitCode"] = STILL_RUNNING, ""
+        never = found.get("Reason") == "PartitionConfig"  # no node is large enough
+        if never or watch.passed(limit, with_variable(f"SLURM_JOB_ID={number}")):
+            state = NEVER_STARTED if found["JobState"] == "PENDING" else STILL_RUNNING
+            found["JobState"], found["ExitCode"] = state, ""
             break
         time.sleep(POLL_SECONDS)
     text = output.read_text(errors="replace") if output.exists() else ""
-    if found["JobState"] == STILL_RUNNING:
+    if found["JobState"] == NEVER_STARTED:
+        text = f"Slurm's reason is {found.get('Reason')}"
+    if found["JobState"] in (STILL_RUNNING, NEVER_STARTED):
         cluster.run(["scancel", number])
     text = re.sub(r"\S*/slurm_script\b", script.name, text)  # bash names Slurm's copy
     code, _, signal = found["ExitCode"].partition(":")

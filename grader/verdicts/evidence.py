@@ -204,7 +204,8 @@ class Evidence:
         if rank.call:
             return f"waits in {call_text(rank.call, place='')}{place}"
         frames = rank.stuck["stack"]
-        inner = next((f["function"] for f in frames if "c10d" in f["file"]), "")
+        names = [f["function"] for f in frames if "c10d" in f["file"]]
+        inner = next((n for n in names if n[0] != "_" and n != "wrapper"), "")
         return f"waits{f' in {inner}' if inner else ''}{place}"
 
     def _state_of_reported(self, rank: Rank) -> str:

@@ -4,9 +4,12 @@ That the parts of a trace and the diagnosis are right is in
 tests/scripts/test_17_profile.py and test_17_straggler.py.
 """
 
+import inspect
 import json
 import re
 from pathlib import Path
+
+import pytest
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -68,9 +71,27 @@ def test_figure_shows_what_its_text_says():
     assert first[1] < 143 < second[1]
 
 
-def test_memory_snapshot_exists():
-    """The page of PyTorch that the link names describes these."""
-    import torch.cuda.memory
+@pytest.mark.parametrize(
+    ("file", "slowed_by"),
+    [("17_1", "delay 20ms n3"), ("17_2", "--slow-rank 1"), ("17_3", "--data-ms 120")],
+)
+def test_no_collectives_of_a_recorded_trace_overlap(file, slowed_by):
+    """As exercises/17_three_traces.py says; the command is in the file."""
+    path = DOCS / "traces" / f"{file}.json"
+    trace = json.loads(path.read_text("utf-8"))
+    assert slowed_by in " ".join(trace["recorded"]["commands"])
+    calls = [e for e in trace["traceEvents"] if e["name"][:5] == "gloo:"]
+    for rank in range(trace["mergedRanks"]):
+        first, second = [(e["ts"], e["dur"]) for e in calls if e["pid"] == rank]
+        assert sum(first) < second[0]
 
-    assert hasattr(torch.cuda.memory, "_record_memory_history")
-    assert hasattr(torch.cuda.memory, "_dump_snapshot")
+
+def test_memory_snapshot_exists_and_the_timeline_is_deprecated():
+    """The page of PyTorch that the link names describes the first two."""
+    import torch.cuda.memory
+    from torch.profiler import profile
+
+    inspect.signature(torch.cuda.memory._record_memory_history).bind()
+    inspect.signature(torch.cuda.memory._dump_snapshot).bind("rank0.pickle")
+    deprecated = getattr(profile.export_memory_timeline, "__deprecated__", "")
+    assert "_record_memory_history" in deprecated

@@ -26,8 +26,10 @@ def compare(exercise, environ, expected):
         os.environ.update(saved)
     expect.that(passed == given, f"get_dist_env changed its argument, for {what}")
     expect.that(env is not None, "get_dist_env returned None: is a `return` missing?")
+    kind = f"get_dist_env returned a {type(env).__name__}, expected a DistEnv"
+    expect.that(all(hasattr(env, field) for field in FIELDS), kind)
     for field, value in zip(FIELDS, expected, strict=True):
-        found = getattr(env, field, f"a {type(env).__name__} without {field}")
+        found = getattr(env, field)
         expect.equal(found, value, f"{field} for {what}")
         if field != "launcher":
             expect.that(isinstance(found, int), f"{field} must be int, not {found!r}")

@@ -92,6 +92,7 @@ def test_joins_a_second_time(exercise, rank, world_size, seed, shared_dir):
     """The same processes add up again, over a TCP port."""
     where = f"file://{shared_dir}/meet"
     adds_up(exercise, rank, world_size, numbers(world_size, seed), where)
+    is_gone("returned")
     where = f"tcp://127.0.0.1:{free_port(rank, shared_dir)}"
     adds_up(exercise, rank, world_size, numbers(world_size, seed + 1), where)
     is_gone("returned")

@@ -122,7 +122,11 @@ def compare_gradients(found, expected, label, times=1, parts=1):
             expect.that(found[key] is None, f"{key}.grad {label} should stay None")
             continue
         expect.that(found[key] is not None, f"{key}.grad {label} is None after reduce")
-        mistaken = {"the mean of the parts' shares, not their sum": grad / parts}
+        mistaken = {}
+        if times > 1:
+            mistaken["that of the last pass alone: add to what is there"] = grad
+        if parts > 1:
+            mistaken["the mean of the parts' shares, not their sum"] = grad / parts
         expect.close(found[key], times * grad, f"{key}.grad {label}", mistaken=mistaken)
 
 

@@ -78,6 +78,7 @@ def test_loss(exercise, seed):
         mean = torch.stack(parts).mean().detach()
         before, given = torch.stack(parts).detach(), list(sizes)
         found = exercise.mean_loss(parts, given)
+        expect.equal(len(parts), len(sizes), "losses in the list that was passed")
         expect.equal(torch.stack(parts).detach(), before, "the losses that were passed")
         expect.equal(given, sizes, "the sizes that were passed")
         mistaken = {"the mean of the parts' means": mean}

@@ -1,5 +1,6 @@
 """Checks of exercises/06_failed_save.py."""
 
+import threading
 import time
 from pathlib import Path
 
@@ -42,7 +43,9 @@ def outcome(exercise, write, snapshot, path):
 
 
 def says(told, why):
-    """The message contains the reason that the writer gave."""
+    """The rank has raised, and the message contains the reason that the writer gave."""
+    sentence = "no SaveError was raised on this rank, though rank 0 could not write"
+    expect.that(told, sentence)
     expect.that(
         why in told,
         f"the message on this rank after a failed save is {told[:80]!r}: it must "
@@ -81,6 +84,11 @@ def test_any_error_of_the_writer_is_told(exercise, rank, seed):
     says(outcome(exercise, disk.write, {}, path), "unexpected pos 640 vs 528")
     why = f"le disque « données {seed} » est plein: " + 40 * "/ゲーム/保存"
     says(outcome(exercise, Disk(OSError(why)).write, {}, path), why)
+    error = OSError("the server of the disk is gone")
+    error.connection = (
+        threading.Lock()
+    )  # as some errors have; only its text can be sent
+    says(outcome(exercise, Disk(error).write, {}, path), str(error))
 
 
 @pytest.mark.ranks(3)

@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import time
+import traceback
 
 import pytest
 import torch
@@ -17,6 +18,10 @@ from torch import nn
 from grader import expect
 from grader.engine.rank_process import Stopwatch
 
+WRAPPERS_KEYS = (
+    'the snapshot has the weights under the keys of the DDP wrapper, "module...", '
+    "which the model doesn't have: save `model.state_dict()`"
+)
 RANKS, PATIENCE = 3, 8.0  # seconds of running for one start of the ranks
 
 
@@ -51,6 +56,17 @@ def modes_of(model):
     modes = set()
     model.register_forward_pre_hook(lambda module, _: modes.add(module.training))
     return modes
+
+
+def what_failed(error):
+    """The error, and the learner's line, in ranks that the grader doesn't see."""
+    frames = traceback.extract_tb(error.__traceback__)
+    files = [frame.filename for frame in frames if frame.name == "train"]
+    lines = [frame.lineno for frame in frames if frame.filename in files[:1]]
+    place = f"line {lines[-1]}: " if lines else ""
+    if "Unexpected key(s)" in str(error) and '"module.' in str(error):
+        return f"{place}{WRAPPERS_KEYS}"
+    return f"{place}{type(error).__name__}: {error}"
 
 
 class Agent:
@@ -145,7 +161,7 @@ class Agent:
             os._exit(0)
         except BaseException as error:
             problem = self.folder / f"problem_{self.starts}_{rank}"
-            problem.write_text(f"{type(error).__name__}: {error}"[:300])
+            problem.write_text(what_failed(error)[:300])
             signal.raise_signal(signal.SIGTERM)  # the grader has os._exit watched
 
     def rank_main(self, rank, total_steps, save_every, kill):

@@ -28,6 +28,8 @@ def test_shares_differ_by_one_at_most(exercise, seed):
         expected = [batch // ranks + 1] * more + [batch // ranks] * (ranks - more)
         found = exercise.shares(batch, ranks)
         expect.equal(found, expected, f"shares({batch}, {ranks})")
+        for share, right in zip(found, expected, strict=True):
+            expect.number(share, right, f"a share of shares({batch}, {ranks})")
 
 
 @pytest.mark.ranks(1, init=False)
@@ -57,8 +59,12 @@ def test_gradient_is_that_of_the_global_batch(exercise, rank, world_size, seed):
         before = losses.detach().clone()
         loss = reduce(losses)
         expect.equal(losses, before, "the losses that were given to loss_of_rank")
+        shape = list(loss.shape)
+        expect.that(not shape, f"loss_of_rank returned {shape}, expected one number")
         expect.that(loss.requires_grad, "loss_of_rank returned a loss without gradient")
         loss.backward()
+        apart = "backward() of the loss doesn't reach the model: it isn't computed from"
+        expect.that(model.weight.grad is not None, f"{apart} the losses as a tensor")
         return model.weight.grad
 
     expected = gradient(x, torch.mean)
@@ -68,7 +74,12 @@ def test_gradient_is_that_of_the_global_batch(exercise, rank, world_size, seed):
     )
     dist.all_reduce(found)
     found /= world_size  # as DDP does
-    expect.close(found, expected, "the gradient of the global batch")
+    mistaken = {
+        "1 / world_size of the right one: DDP divides the sum of the ranks by that, "
+        "so multiply the loss by it": expected / world_size
+    }
+    what = "the gradient of the global batch"
+    expect.close(found, expected, what, mistaken=mistaken)
 
 
 @pytest.mark.ranks(1, init=False)

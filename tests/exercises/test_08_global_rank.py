@@ -2,6 +2,7 @@
 
 import os
 import random
+import time
 from datetime import timedelta
 
 import pytest
@@ -40,8 +41,16 @@ def seat(rank, counts):
 
 def open_store(folder, name):
     store = dist.FileStore(str(folder / name), -1)
-    store.set_timeout(timedelta(seconds=10))
+    store.set_timeout(timedelta(seconds=60))  # past the limit: who waits forever hangs
     return store
+
+
+def arrive_last(rank, folder):
+    """Rank 0 begins after the others: the order in which ranks arrive says nothing."""
+    (folder / f"rank {rank} begins").touch()
+    while rank == 0 and len(list(folder.glob("rank * begins"))) < 4:
+        time.sleep(0.02)
+    time.sleep(0.3 * (rank == 0))
 
 
 @pytest.mark.ranks(1, init=False)
@@ -79,6 +88,7 @@ def test_unequal_nodes_ask_each_other(exercise, rank, seed, shared_dir):
     environ = environment(len(counts), node_rank)
     store = open_store(shared_dir, "asked")
     nprocs = counts[node_rank]
+    arrive_last(rank, shared_dir)
     found = exercise.place_among_unequal(local_rank, nprocs, environ, store)
     what = f"local rank {local_rank} of node {node_rank}, where nodes start {counts}"
     expect.equal(found, (rank, 4), what)

@@ -36,7 +36,7 @@ def test_network_that_both_nodes_are_on(exercise, seed):
     """common_networks: the one network where n1 and n2 have different addresses."""
     part = random.Random(seed).randrange(2, 200)
     one = {"lo": LO, "docker0": DOCKER, "eth0": f"10.{part}.0.11/16"}
-    two = {"lo": LO, "docker0": DOCKER, "eth0": f"10.{part}.0.12/16"}
+    two = {"lo": LO, "br0": DOCKER, "eth0": f"10.{part}.0.12/16"}
     reports = nodes(exercise, one, two)
     found = exercise.common_networks(reports)
     expect.equal(
@@ -94,17 +94,17 @@ def test_equal_names_are_no_equal_networks(exercise):
 @pytest.mark.ranks(1, init=False)
 def test_meeting_point_and_interfaces(exercise):
     """meeting_point: an address of the first node, and the interface of each node."""
-    one = {"lo": LO, "docker0": DOCKER, "eth0": "10.1.0.1/24", "eth1": "10.2.0.1/24"}
+    one = {"lo": LO, "docker0": DOCKER, "eth0": "10.1.0.11/24", "eth1": "10.2.0.11/24"}
     two = {"lo": LO, "docker0": DOCKER, "ens3": "10.2.0.2/24"}
     found = exercise.meeting_point(nodes(exercise, one, two))
-    expected = ("10.2.0.1", {"n1": "eth1", "n2": "ens3"})
+    expected = ("10.2.0.11", {"n1": "eth1", "n2": "ens3"})
     expect.equal(found, expected, f"meeting_point of n1 {one} and n2 {two}")
     found = exercise.meeting_point(nodes(exercise, one))
     expected = ("172.17.0.1", {"n1": "docker0"})
     expect.equal(found, expected, f"meeting_point of n1 {one} alone")
     two["ib0"] = "10.1.0.7/24"
     found = exercise.meeting_point(nodes(exercise, one, two))
-    expected = ("10.1.0.1", {"n1": "eth0", "n2": "ib0"})
+    expected = ("10.1.0.11", {"n1": "eth0", "n2": "ib0"})
     expect.equal(found, expected, f"meeting_point of n1 {one} and n2 {two}")
 
 

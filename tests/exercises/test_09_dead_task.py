@@ -37,11 +37,12 @@ def test_rank_that_fails_ends_the_job(exercise_path, scheduler, seed):
 def announced(job):
     """The last line says that the training has ended."""
     lines = [line for line in job.output.splitlines() if line.strip()] or [""]
-    earlier = any("ended" in line for line in lines)
+    says = re.compile("ended|finished|done").search
+    earlier = any(map(says, lines))
     problem = "the last line of the output doesn't say that training has ended"
     if earlier:
         problem += " (an earlier line does)"
-    expect.that("ended" in lines[-1], f"{problem}; {job.ending}")
+    expect.that(bool(says(lines[-1])), f"{problem}; {job.ending}")
 
 
 def limits(job):
@@ -63,7 +64,9 @@ def test_ranks_that_do_not_fail_run_to_their_end(exercise_path, scheduler, seed)
         exercise_path, nodes=nodes, work_seconds=3, working_rank=2 * nodes - 1
     )
     expected = [host for host in job.nodes for _ in range(RANKS_PER_NODE)]
-    expect.equal(job.hosts("python"), expected, "the hosts that start python")
+    found = job.hosts("python")
+    expect.that(bool(found), f"no host started python: {job.complaint}")
+    expect.equal(found, expected, "the hosts that start python")
     cut_short = [worker.rank for worker in job.workers if not worker.finished]
     expect.that(
         not cut_short, f"no rank has failed, yet ranks {cut_short} were ended early"

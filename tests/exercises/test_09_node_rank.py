@@ -63,3 +63,6 @@ def test_all_ranks_run(exercise_path, scheduler, seed):
     one, other = job.nodes
     expected = [(0, one), (1, one), (2, other), (3, other)]
     expect.equal(found, expected, "the ranks and their hosts")
+    for worker in job.workers:
+        enough = len(worker.args) >= 2
+        expect.that(enough, f"{worker.program} needs two numbers, got {worker.args}")

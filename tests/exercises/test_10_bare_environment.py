@@ -29,7 +29,7 @@ def test_every_task_starts_torchrun(exercise_path, scheduler, seed):
         expect.equal(task.cwd, folder, f"the folder of the task on {task.host}")
         missing = "src/08_multinode_torchrun.py" not in task.args
         expect.that(not missing, f"{task.host}: torchrun got no program to train")
-    expect.that(job.state == "COMPLETED", job.ending)
+    expect.that(job.state == "COMPLETED", f"no task has failed, but {job.ending}")
     others = [name for name in ("pbs_tmrsh", "ssh") if job.started(name)]
     expect.right_way(
         not others and job.started("pbsdsh"),

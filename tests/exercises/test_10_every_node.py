@@ -6,12 +6,12 @@ from grader import expect
 
 UNTIL_ENDED = 90  # seconds
 # How long a torchrun waits for the others; without this, ten minutes.
-PATIENCE = ("-v", "PET_RDZV_CONF=join_timeout=8")
+PATIENCE = ("-v", "PET_RDZV_CONF=join_timeout=30")
 
 
-def submit(scheduler, path, nodes, **more):
-    """One process on each host is enough for a check."""
-    asked = ("-l", f"select={nodes}:ncpus=1", "-l", "place=scatter", *PATIENCE)
+def submit(scheduler, path, nodes, ncpus=1, **more):
+    """One process on each host is enough for a check that runs it."""
+    asked = ("-l", f"select={nodes}:ncpus={ncpus}", "-l", "place=scatter", *PATIENCE)
     job = scheduler.submit(path, *asked, nodes=nodes, **more)
     expect.that(job.state != "REFUSED", f"qsub refused the script: {job.output}")
     return job
@@ -26,13 +26,15 @@ def meeting_host(launch):
 @pytest.mark.ranks(1, init=False, limit=60)
 def test_every_host_starts_torchrun(exercise_path, scheduler, seed):
     """Each host starts one torchrun, with the number of hosts and one meeting point."""
-    job = submit(scheduler, exercise_path, 2 + seed % 2, limit=40, only_launch=True)
+    only = {"limit": 40, "only_launch": True}
+    job = submit(scheduler, exercise_path, 2 + seed % 2, ncpus=2, **only)
     started = job.hosts("torchrun")
     what = "the hosts that started torchrun"
     expect.that(started, f"no host started torchrun; {job.complaint}")
     expect.equal(started, job.nodes, what)
     agents = job.started("torchrun")
     expect.told(agents, "--nnodes", str(len(job.nodes)))
+    expect.told(agents, "--nproc-per-node", "2")
     places = {meeting_host(agent) for agent in agents}
     expect.equal(len(places), 1, f"the number of different endpoints ({places})")
     place = places.pop()

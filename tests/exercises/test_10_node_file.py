@@ -99,11 +99,13 @@ def test_node_rank(exercise):
 @pytest.mark.ranks(1, init=False)
 def test_domains(exercise):
     """The file may say gpu-10.cluster where hostname says gpu-10, and the reverse."""
-    long = ["gpu-2.cluster", "gpu-10.cluster"]
+    long = ["gpu-2.hpc.example.org", "gpu-10.hpc.example.org"]
     short = ["gpu-2", "gpu-10"]
     for hosts, names in ((long, short), (short, long)):
-        found = [exercise.node_rank(hosts, name) for name in names]
+        given = list(hosts)
+        found = [exercise.node_rank(given, name) for name in names]
         expect.equal(found, [0, 1], f"the node ranks of {names} in {hosts}")
+        expect.equal(given, hosts, "the list of hosts afterwards")
 
 
 @pytest.mark.ranks(1, init=False)

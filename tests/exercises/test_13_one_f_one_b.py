@@ -29,6 +29,13 @@ def order_of(exercise, rank, p, m):
     actions = exercise.order(rank, p, m)
     what = f"the order of {case(rank, p, m)}"
     expect.that(actions is not None, f"{what} is None: is a `return` missing?")
+    for place, action in enumerate(actions):
+        shaped = isinstance(action, tuple | list) and len(action) == 2
+        expect.that(
+            shaped and action[0] in ("forward", "backward"),
+            f'{what}: action {place} is {action!r}; expected ("forward", k) or '
+            '("backward", k)',
+        )
     return [tuple(action) for action in actions]
 
 
@@ -71,7 +78,8 @@ def test_no_rank_holds_too_much(exercise):
                 most = max(most, live)
             expect.that(
                 most <= p - rank,
-                f"{case(rank, p, m)} holds {most} at a time, {p - rank} are enough",
+                f"{case(rank, p, m)} holds {most} at a time, "
+                f"expected at most {p - rank}",
             )
 
 

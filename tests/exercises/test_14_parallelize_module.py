@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+import torch.distributed as dist
 import torch.nn.functional as F
 from torch import nn
 from torch.distributed.tensor import DTensor
@@ -52,7 +53,19 @@ def cut_block(exercise, whole):
     block = exercise.Block(WIDTH, HIDDEN).double()
     block.load_state_dict(whole.state_dict())
     exercise.parallelize(block)
+    block.mlp.register_forward_hook(check_output_is_a_slice)
     return block
+
+
+def check_output_is_a_slice(mlp, args, output):
+    """Else the sum with the slice raises an error that doesn't name the plan."""
+    found = list(local(output).shape)
+    expected = [PIECES, PLACES // dist.get_world_size(), WIDTH]
+    expect.that(
+        found == expected,
+        f"mlp returns {found}, expected the slice {expected}: output_layouts of down "
+        "says along which tensor dim its output is cut",
+    )
 
 
 def slices(x, world_size):
@@ -124,7 +137,10 @@ def test_gradients_are_those_of_the_whole_block(exercise, rank, world_size, seed
     (block(mine) * slices(weights, world_size)[rank]).sum().backward()
     own = {name: local(p.grad) for name, p in block.named_parameters()}
     found = exercise.whole_gradients(block)
-    expect.that(isinstance(found, dict), f"whole_gradients returned {found!r}: no dict")
+    kind = type(found).__name__
+    expect.that(
+        isinstance(found, dict), f"whole_gradients returned a {kind}, expected a dict"
+    )
     expect.equal(sorted(found), sorted(CUT), "the names of whole_gradients")
     for name, gradient in found.items():
         expect.that(

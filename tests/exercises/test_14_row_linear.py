@@ -43,6 +43,8 @@ def misplaced(whole, x, rank, world_size):
         f"off by {world_size - 1} times the bias: each rank adds it to its share": (
             output + (world_size - 1) * bias
         ),
+        f"off by {world_size} times the bias: each rank adds it to its share and again "
+        "to the sum": output + world_size * bias,
         "the output without its bias": output - bias,
         f"the sum with 1/{world_size} of the bias": output - bias + bias / world_size,
         f"added up again: {g} twice": world_size * (output - bias) + bias,

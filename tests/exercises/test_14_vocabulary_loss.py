@@ -67,6 +67,10 @@ def test_score_of_each_target(exercise, rank, world_size, seed):
     expect.close(found, expected, "the scores of the targets", mistaken=mistaken)
     expect.unchanged(own, before, "the scores that were given, afterwards")
     expect.unchanged(targets, entries, "the targets that were given, afterwards")
+    elsewhere = torch.zeros_like(entries)  # all of them in the columns of rank 0
+    found = exercise.score_of_target(own, elsewhere, first)
+    what = "the scores of the targets, if rank 0 has all of them"
+    expect.close(found, scores[:, 0], what)
 
 
 def loss_and_gradient(exercise, seed, rank, world_size, scale):

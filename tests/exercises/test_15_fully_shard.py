@@ -75,7 +75,7 @@ class Network(nn.Module):
         Memory.counts = False  # of what is allocated here
         self.drawn = ""
         generator = torch.Generator().manual_seed(self.seed)
-        with torch.no_grad():
+        with torch.no_grad(), torch.device("cpu"):  # whatever the caller's is
             for parameter in self.parameters():
                 numbers = torch.randn(parameter.shape, generator=generator) / 7
                 if isinstance(parameter, DTensor):

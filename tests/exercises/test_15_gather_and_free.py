@@ -99,8 +99,7 @@ def test_gradients_are_those_of_one_process(exercise, rank, world_size, seed):
 
 @pytest.mark.ranks(3, 4)
 def test_trains_two_layers_like_one_process(exercise, rank, world_size, seed):
-    """Three steps of SGD and of AdamW through two layers give the weights of one
-    process."""
+    """Three steps of SGD and AdamW give two layers the weights of one process."""
     for name, make in (
         ("SGD", lambda p: torch.optim.SGD(p, 0.3, momentum=0.9)),
         ("AdamW", lambda p: torch.optim.AdamW(p, 0.05)),

@@ -212,6 +212,11 @@ def test_each_rank_has_its_part_of_the_state(exercise, rank, world_size, seed):
     )
 
 
+def numbers_in(row):
+    """Of a call; a pickled tensor is its bytes, and some 500 that describe it."""
+    return (row.numel - 500) // 8 if row.dtypes == ["uint8"] else row.numel
+
+
 @pytest.mark.ranks(3, 4)
 def test_no_more_travels_than_must(exercise, rank, world_size, seed, ledger):
     """Gradients are reduced to shards, and shards are gathered: half of it each."""
@@ -224,7 +229,7 @@ def test_no_more_travels_than_must(exercise, rank, world_size, seed, ledger):
     optimizer.step()
     gives_all = ("all_reduce", "all_gather", "all_gather_single", "broadcast", "gather")
     rows = [row for row in ledger.rows if row.op in gives_all]
-    large = [row.op for row in rows if row.numel > optimizer.numel]
+    large = [row.op for row in rows if numbers_in(row) > optimizer.numel]
     expected = flat(trained_alone(seed, make, inputs).parameters())
     expect.close(flat(network.parameters()), expected, "the parameters after a step")
     expect.right_way(

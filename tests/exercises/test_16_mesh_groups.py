@@ -75,6 +75,17 @@ class CallsInStep:
             raise expect.Mismatch(what, asked, "new_group", way=True)
 
 
+def check_members_hold_the_same(group, ranks, where):
+    """Every rank calls this. Two groups of the same ranks are still two."""
+    names = [None] * dist.get_world_size()
+    dist.all_gather_object(names, group.group_name)
+    expect.that(
+        len({names[rank] for rank in ranks}) == 1,
+        f"the ranks {ranks} along {where} each keep a group of another call of "
+        "new_group: call it once for each row, and keep what that call returned",
+    )
+
+
 @pytest.mark.ranks(1)
 def test_coordinates(exercise, seed):
     """Every rank's place along each axis, on grids of one to four axes."""
@@ -128,6 +139,7 @@ def test_groups_are_those_of_the_mesh(exercise, exercise_path, rank, world_size,
             ranks = dist.get_process_group_ranks(group)
             theirs = dist.get_process_group_ranks(mesh.get_group(axis))
             expect.equal(ranks, theirs, f"the ranks of the group, axis {axis}, {shape}")
+            check_members_hold_the_same(group, ranks, f"axis {axis} of {shape}")
 
 
 @pytest.mark.ranks(4, 6)

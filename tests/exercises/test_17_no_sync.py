@@ -22,19 +22,30 @@ def network(seed):
 
 
 def batches(seed, world_size, count=5, steps=3):
-    """[steps, W, count, 2, 4] inputs; targets are zero."""
+    """[steps, W, count, 2, 4] inputs."""
     generator = torch.Generator().manual_seed(seed + 5000)
     shape = steps, world_size, count, 2, 4
     return torch.randn(*shape, generator=generator, dtype=torch.float64)
 
 
 def loss_of(outputs, targets):
-    return (outputs - targets).square().mean()
+    """Another number if the two are swapped."""
+    return (outputs - 2 * targets).square().mean()
+
+
+def targets_of(inputs):
+    return inputs[..., 1:].sin()
 
 
 def pairs(inputs):
     """The micro-batches of a rank: [count, 2, 4] -> [(inputs, targets), ...]"""
-    return [(one, torch.zeros(2, 3, dtype=torch.float64)) for one in inputs]
+    return [(one, targets_of(one)) for one in inputs]
+
+
+def whole_loss(model, inputs):
+    """The mean loss of all these inputs [..., 4]."""
+    rows = inputs.reshape(-1, 4)
+    return loss_of(model(rows), targets_of(rows))
 
 
 def flat(model):
@@ -44,8 +55,7 @@ def flat(model):
 def gradient(seed, inputs):
     """Of the mean loss of these inputs [..., 4], in one process."""
     alone = network(seed)
-    outputs = alone(inputs.reshape(-1, 4))
-    loss_of(outputs, torch.zeros_like(outputs)).backward()
+    whole_loss(alone, inputs).backward()
     return torch.cat([p.grad.flatten() for p in alone.parameters()])
 
 
@@ -54,8 +64,7 @@ def trained_alone(seed, make, inputs):
     optimizer = make(alone.parameters())
     for step in inputs:
         optimizer.zero_grad()
-        outputs = alone(step.reshape(-1, 4))
-        loss_of(outputs, torch.zeros_like(outputs)).backward()
+        whole_loss(alone, step).backward()
         optimizer.step()
     return flat(alone)
 

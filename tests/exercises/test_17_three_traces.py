@@ -1,13 +1,16 @@
 """Checks of exercises/17_three_traces.py: traces of other seeds, sizes and causes."""
 
+import json
 import random
+from pathlib import Path
 
 import pytest
 
 from grader import expect
 
 TICK = 0.5  # microseconds; every moment is a whole number of ticks
-CAUSES = ("data", "communication", "slow compute", "slow data", "slow gap", "hidden")
+SLOW = ("slow compute", "slow data", "slow gap")
+CAUSES = ("data", "communication", *SLOW, "hidden", "hidden on one", "both")
 
 
 def event(rank, name, begin, end, cat="cpu_op"):
@@ -35,9 +38,11 @@ def collective(trace, starts, takes):
 
 
 def load(trace, rank, begin, ticks):
-    """A batch, with an operator inside; returns when it is there."""
+    """A batch, with an event of it and an operator inside; returns when it ends."""
     name = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
-    trace.append(event(rank, name, begin, begin + ticks, "user_annotation"))
+    for inside in (0, 1):
+        end = begin + ticks - inside
+        trace.append(event(rank, name, begin + inside, end, "user_annotation"))
     trace.append(event(rank, "aten::stack", begin + ticks // 2, begin + ticks))
     return begin + ticks
 
@@ -47,22 +52,23 @@ def record(cause, seed):
     draw = random.Random(f"{cause} {seed}")
     ranks, late = draw.randint(3, 5), None
     late = draw.randrange(ranks) if cause.startswith("slow") else None
-    takes = {"communication": 500, "hidden": 280}.get(cause, 30)
+    hides = {"hidden": range(ranks), "hidden on one": [0]}.get(cause, [])
+    takes = {"communication": 500, "both": 300}.get(cause, 280 if hides else 30)
+    loads = {"data": 400, "both": 400}.get(cause, 150 if hides else 20)
     trace, now = [], 0
     for _ in range(draw.randint(2, 4)):
         handed, ready = [], []
         for rank in range(ranks):
             more = {cause[5:]: draw.randint(450, 550)} if rank == late else {}
-            long = 400 if cause == "data" else 150 if cause == "hidden" else 20
-            at = load(trace, rank, now, long + draw.randrange(9) + more.get("data", 0))
+            at = load(trace, rank, now, loads + draw.randrange(9) + more.get("data", 0))
             at += more.get("gap", 0)
             forward = 90 + draw.randrange(9) + more.get("compute", 0)
             trace += operator(rank, at, at + forward)
             handed.append(at + forward + 3)
-            ready.append(at + forward + (330 if cause == "hidden" else 60))
+            ready.append(at + forward + (330 if rank in hides else 60))
             trace += operator(rank, handed[-1] + 2, ready[-1])
         first = collective(trace, handed, takes)
-        second = 30 if cause == "hidden" else takes
+        second = 30 if hides else takes
         begin = [max(first, mine) + draw.randrange(9) for mine in ready]
         now = collective(trace, begin, second) + 5
     draw.shuffle(trace)
@@ -70,26 +76,42 @@ def record(cause, seed):
 
 
 def paint(trace, rank, ranks):
-    """Ticks of (data, exposed before, exposed after), by painting every tick."""
+    """Microseconds of (data, exposed before, exposed after), by painting every ns."""
 
-    def ticks(wanted, whose):
-        found = []
-        for e in trace:
-            if e["pid"] == whose and wanted(e):
-                begin = round((e["ts"] - 4000) / TICK)
-                found.append(range(begin, begin + round(e["dur"] / TICK)))
-        return sorted(found, key=lambda span: span.start)
+    def times(wanted, whose):  # in whole nanoseconds
+        own = [e for e in trace if e["pid"] == whose and wanted(e)]
+        whole = [(round(1000 * e["ts"]), round(1000 * e["dur"])) for e in own]
+        return sorted((begin, begin + lasts) for begin, lasts in whole)
 
-    data = {t for s in ticks(lambda e: e["name"][:5] == "enume", rank) for t in s}
-    names = ("aten", "auto")
-    busy = {t for s in ticks(lambda e: e["name"][:4] in names, rank) for t in s} | data
-    calls = [ticks(lambda e: e["name"][:5] == "gloo:", r) for r in range(ranks)]
-    before, after = set(), set()
-    for each in zip(*calls, strict=True):
-        last = max(span.start for span in each)
-        before |= {t for t in each[rank] if t < last}
-        after |= {t for t in each[rank] if t >= last}
-    return [len(found) * TICK for found in (data, before - busy, after - busy)]
+    data = times(lambda e: e["name"][:5] == "enume", rank)
+    work = times(lambda e: e["cat"] == "cpu_op" and e["name"][:5] != "c10d:", rank)
+    calls = [times(lambda e: e["name"][:5] == "gloo:", r) for r in range(ranks)]
+    last = [max(begin for begin, _ in each) for each in zip(*calls, strict=True)]
+    cuts = [min(end, late) for (_, end), late in zip(calls[rank], last, strict=True)]
+    before = [(begin, cut) for (begin, _), cut in zip(calls[rank], cuts, strict=True)]
+    after = [(cut, end) for (_, end), cut in zip(calls[rank], cuts, strict=True)]
+    edges = sorted({m for span in data + work + before + after for m in span})
+    place = {moment: number for number, moment in enumerate(edges)}
+
+    def painted(found):
+        return {n for begin, end in found for n in range(place[begin], place[end])}
+
+    def length(numbers):
+        return sum(edges[n + 1] - edges[n] for n in numbers) / 1000
+
+    busy = painted(data) | painted(work)
+    exposed = painted(before) - busy, painted(after) - busy
+    return [length(numbers) for numbers in (painted(data), *exposed)]
+
+
+def costs_of(trace, ranks):
+    """(name, rank) of the bottleneck, and what all three cost, as a text."""
+    parts = [paint(trace, rank, ranks) for rank in range(ranks)]
+    data, before, after = zip(*parts, strict=True)
+    costs = {"data": min(data), "communication": min(after), "slow rank": max(before)}
+    name = max(costs, key=costs.__getitem__)
+    late = before.index(min(before)) if name == "slow rank" else None
+    return (name, late), ", ".join(f"{k} {v:,.0f} us" for k, v in costs.items())
 
 
 def check_exposed(exercise, trace, rank, ranks, what):
@@ -112,6 +134,7 @@ def test_merge(exercise):
         ([(1.0, 9.0), (2.0, 3.0), (7.0, 8.0)], [(1.0, 9.0)], "inside another one"),
         ([(7.0, 8.0), (1.0, 3.0), (2.0, 5.0)], [(1.0, 5.0), (7.0, 8.0)], "in disorder"),
         ([(1.0, 3.0), (2.0, 5.0), (4.0, 7.0)], [(1.0, 7.0)], "in a chain"),
+        ([(1.0, 3.0), (3.0, 6.0)], [(1.0, 6.0)], "one of which ends where one begins"),
         ([], [], "of which there are none"),
     ):
         given = list(found)
@@ -148,14 +171,28 @@ def test_bottleneck(exercise, seed):
     for cause in CAUSES:
         for number in range(2):
             trace, ranks = record(cause, f"{seed} {number}")
-            parts = [paint(trace, rank, ranks) for rank in range(ranks)]
-            data, before, after = zip(*parts, strict=True)
-            costs = {"data": min(data), "communication": min(after)}
-            costs["slow rank"] = max(before)
-            name = max(costs, key=costs.__getitem__)
-            late = before.index(min(before)) if name == "slow rank" else None
+            right, costs = costs_of(trace, ranks)
             given = [dict(each) for each in trace]
             found = exercise.bottleneck(trace, ranks)
-            all_costs = ", ".join(f"{k} {v:g}" for k, v in costs.items())
-            expect.equal(found, (name, late), f"the bottleneck ({all_costs})")
+            expect.equal(found, right, f"the bottleneck ({costs})")
             expect.equal(trace, given, "the trace that bottleneck was given")
+
+
+TRACES = Path(__file__).resolve().parents[2] / "docs" / "traces"
+RECORDED = {  # what tools/record_traces.py made slow
+    "17_1.json": ("communication", None),
+    "17_2.json": ("slow rank", 1),
+    "17_3.json": ("data", None),
+}
+
+
+@pytest.mark.ranks(1, init=False)
+def test_bottleneck_of_recorded_traces(exercise):
+    """Those in docs/traces, each from a run that was slow for a known reason."""
+    for file, cause in RECORDED.items():
+        recorded = json.loads((TRACES / file).read_text())
+        trace, ranks = recorded["traceEvents"], recorded["mergedRanks"]
+        right, costs = costs_of(trace, ranks)
+        assert right == cause, f"{file} is not what tools/record_traces.py wrote"
+        found = exercise.bottleneck(trace, ranks)
+        expect.equal(found, right, f"the bottleneck of docs/traces/{file} ({costs})")

@@ -26,6 +26,8 @@ JOBS = [
     (18, 4, 4, 16, 1, 4, 160),  # 60 % are exactly reached by two ranks
     (1_300_000_000, 24, 16, 8, 1, 8, 80 * GB),  # one stage needs no micro-batches
     (6_000_000_000, 36, 3, 24, 2, 6, 21 * GB),  # the first that fits has a bubble
+    (18, 4, 1, 16, 1, 4, 160),  # exactly 4 p micro-batches
+    (18, 4, 3, 48, 1, 6, 120),  # two stages are fewer than three tensor ranks
 ]
 
 
@@ -64,11 +66,9 @@ def words(job):
     )
 
 
-def as_tuple(layout, what):
-    expect.that(
-        isinstance(layout, tuple) and len(layout) == 3,
-        f"{what}: {layout!r} is no Layout",
-    )
+def as_tuple(exercise, layout, what):
+    right = isinstance(layout, exercise.Layout)
+    expect.that(right, f"{what} is {layout!r}, a {type(layout).__name__}, no Layout")
     return tuple(layout)
 
 
@@ -79,7 +79,7 @@ def test_legal_layouts(exercise):
         job = exercise.Job(*sizes)
         found = exercise.legal_layouts(job)
         expect.that(isinstance(found, list), f"layouts are {found!r}, not a list")
-        mine = [as_tuple(layout, "a legal layout") for layout in found]
+        mine = [as_tuple(exercise, layout, "a legal layout") for layout in found]
         for layout in mine:
             expect.that(
                 layout in legal(sizes),
@@ -115,5 +115,5 @@ def test_choice(exercise):
             expect.that(found is None, f"{what} is {found}, but no layout fits")
             continue
         expect.that(found is not None, f"{what} is None, expected {wanted}")
-        mine = as_tuple(found, what)
+        mine = as_tuple(exercise, found, what)
         expect.that(mine == wanted, f"{what} is {mine}, expected {wanted}")

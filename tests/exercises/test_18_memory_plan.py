@@ -91,9 +91,9 @@ def test_cheapest_plan(exercise):
         for sizes in SIZES
         for ranks, memory in ((8, 80 * GB), (8, 24 * GB), (64, 40 * GB), (4, 141 * GB))
     ]
-    # exactly at the limit: nine tenths are 4,500 bytes more than the state
-    tiny = (10, 1, 10, 1, 10)
-    cases += [(tiny, 1, 5 * (160 + 3900) * 2 // 9), (tiny, 1, 10)]
+    # exactly at the limit: 96 bytes of state and 3,900 of one sequence; then less
+    tiny = (6, 1, 10, 1, 10)
+    cases += [(tiny, 1, 3996 * 10 // 9), (tiny, 1, 4439), (tiny, 1, 10)]
     for sizes, ranks, memory in cases:
         model = exercise.Model(*sizes)
         what = f"plan of {words(model)} on {ranks} device(s) with {memory:,} bytes"

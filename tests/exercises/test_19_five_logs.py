@@ -105,6 +105,10 @@ def test_small_logs(exercise):
     killed = "\n".join(summary({1: 1, 0: -9}, 2))
     found = exercise.first_failure(lost + killed, 2)
     expect.equal(found, (0, "killed"), "(rank, cause): rank 0 has exit code -9")
+    both = "\n".join([*said(1, OWN["program"]), *summary({1: 1, 0: -6}, 2)])
+    found = exercise.first_failure(both, 2)
+    what = "(rank, cause): rank 1 has an error of its own, and rank 0 exit code -6"
+    expect.equal(found, (1, "program"), what)
     ended = "\n".join(summary({0: -15, 1: -9}, 2))
     found = exercise.first_failure(ended, 2)
     expect.equal(found, (1, "killed"), "(rank, cause): exit codes -15 and -9")

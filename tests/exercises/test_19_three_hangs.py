@@ -96,3 +96,7 @@ def test_train_until_the_first_step_is_enough(exercise, rank, seed):
     losses = torch.tensor([[0.1, 0.2, 0.9], [0.0, 0.0, 0.0]]).double()
     found = exercise.train_until(0.5, Training(losses[:, rank]))
     expect.equal(found, 1, "the number of steps")
+    losses = torch.tensor([[0.75, 0.0, 0.75], [0.0, 0.0, 0.0]]).double()
+    found = exercise.train_until(0.5, Training(losses[:, rank]))
+    what = "the number of steps, where the first mean is the limit and isn't below it"
+    expect.equal(found, 2, what)

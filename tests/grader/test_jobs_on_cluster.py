@@ -81,7 +81,7 @@ def verdict_on(
     ("script", "kind", "words"),
     [
         (GOOD, Kind.RIGHT, ""),
-        (GOOD.replace("srun ", ""), Kind.WRONG_VALUE, "1 items, expected 2"),
+        (GOOD.replace("srun ", ""), Kind.WRONG_VALUE, "1 item, expected 2"),
         (GOOD.replace("per-node=1", "per-node=2"), Kind.WRONG_VALUE, "4 items"),
         (GOOD + "nonsense_here\n", Kind.WRONG_VALUE, "line 7: nonsense_here"),
         (
@@ -94,7 +94,7 @@ def verdict_on(
 )
 def test_verdict(script, kind, words, where, tmp_path, request):
     engine = request.getfixturevalue(f"engine_with_{where}")
-    waits = "items" in words  # for nodes that never come
+    waits = "item" in words  # for nodes that never come
     verdict = verdict_on(engine, tmp_path, script, "job.sbatch", waits)
     assert verdict.kind is kind, verdict.message
     assert words in verdict.message
@@ -109,7 +109,7 @@ def test_verdict(script, kind, words, where, tmp_path, request):
     ("script", "kind", "words"),
     [
         (PBS, Kind.RIGHT, ""),
-        (PBS.replace("pbsdsh -- /bin/", "/bin/"), Kind.WRONG_VALUE, "1 items"),
+        (PBS.replace("pbsdsh -- /bin/", "/bin/"), Kind.WRONG_VALUE, "1 item,"),
         (PBS.replace("#PBS -l place", "#PBS -q gpu -l place"), Kind.WRONG_VALUE, ""),
     ],
     ids=["right", "first_node_only", "unknown_queue"],
@@ -118,7 +118,7 @@ def test_verdict_on_pbs(script, kind, words, where, tmp_path, request):
     if "gpu" in script and where == "paper":
         kind = Kind.RIGHT  # what nobody is asked, nobody refuses
     engine = request.getfixturevalue(f"engine_with_{where}")
-    waits = "items" in words
+    waits = "item" in words
     verdict = verdict_on(engine, tmp_path, script, "job.pbs", waits)
     assert verdict.kind is kind, verdict.message
     assert words in verdict.message

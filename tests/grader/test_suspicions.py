@@ -114,6 +114,7 @@ EXAMPLES = [
     ("counts", "unequal_iterations", ({0: [call(), call()], 1: [call()]}, 2)),
     ("counts", "not_everybody", ({0: [call(line=8)], 1: []}, 1)),
     ("groups", "new_group", (["x = 1", "group = dist.new_group(row)"],)),
+    ("groups", "not_all_joined", (["dist.init_process_group('gloo', rank=rank)"],)),
     ("exceptions", "keyboard", ("EOFError", "EOF when reading a line", "")),
     (
         "exceptions",
@@ -134,6 +135,24 @@ EXAMPLES = [
         "exceptions",
         "root_first",
         ("TypeError", "Invariant encountered: value was None", "fully_shard(module)"),
+    ),
+    (
+        "exceptions",
+        "tuple_entry",
+        (
+            "TypeError",
+            "'tuple' object does not support item assignment",
+            "chunks[i] += incoming",
+        ),
+    ),
+    (
+        "exceptions",
+        "into_no_gradient",
+        (
+            "TypeError",
+            "Expected parameter `output` ... but got <class 'NoneType'>",
+            "dist.reduce_scatter_single(p.grad, whole)",
+        ),
     ),
     (
         "exceptions",
@@ -175,6 +194,21 @@ EXAMPLES = [
             "x on n1 didn't get --nnodes",
         ),
     ),
+    (
+        "scripts",
+        "not_one_argument",
+        ("srun bash -c torchrun --nnodes=2 x\n", "x on n1 didn't get --nnodes"),
+    ),
+    (
+        "scripts",
+        "not_expanded",
+        ("srun x --node-rank='$SLURM_NODEID'\n", "x\n  is '$SLURM_NODEID', expected"),
+    ),
+    (
+        "scripts",
+        "script_ends_first",
+        ("# wait\nsrun torchrun x &\n", "no host started torchrun; the job ended"),
+    ),
 ]
 
 
@@ -186,6 +220,9 @@ EXAMPLES = [
         ('bash -lc "\n  torchrun $@\n"\n', "x on n1 didn't get --nnodes"),
         ('bash -c \'cd "$0" && torchrun "$@"\'\n', "didn't get --nnodes"),
         ("bash -c 'torchrun \"$@\"' x\n", "the job ended as FAILED"),
+        ("srun x &\nwait\n", "no host started torchrun; the job ended"),
+        ("cd x &&\nsrun x\n", "no host started torchrun; the job ended"),
+        ("bash -c 'torchrun --nnodes=2 x'\n", "x on n1 didn't get --node-rank"),
     ],
 )
 def test_script_without_such_a_mistake_resembles_nothing(script, problem):

@@ -45,6 +45,12 @@ CASES = {
         "",
         ["rank 1 raised ValueError: no", "rank 0: waits in all_reduce", "line 11"],
     ),
+    "exception of gloo, which names each rank and its time": (
+        "dist.reduce_scatter_single(torch.empty(3), torch.ones(7))",
+        Kind.EXCEPTION,
+        "",
+        ["ranks 0, 1 and 2 raised RuntimeError: Check failed"],
+    ),
     "hole still open": (
         SUM + "raise NotImplementedError('TODO 2 of 3')",
         Kind.UNFINISHED,
@@ -200,6 +206,14 @@ CASES = {
         "not_waited",
         ["never waited for the Work of all_reduce at line 10"],
     ),
+    "an old name of a collective that nobody waits for": (
+        "time.sleep(0.3 * (rank == 2))\nslots = torch.zeros(3 * world_size)\n"
+        "dist.all_gather_into_tensor(slots, t.float(), async_op=True)\n"
+        "return slots.double().view(world_size, 3).sum(0)",
+        Kind.WRONG_WAY,
+        "not_waited",
+        ["never waited for the Work of all_gather_into_tensor at line 11"],
+    ),
     "changed before it is waited for": (
         "work = dist.all_reduce(t, async_op=True)\nt /= world_size\nwork.wait()\n"
         "return t",
@@ -334,6 +348,12 @@ CASES = {
         "dist.all_reduce(t)",
         Kind.WRONG_VALUE,
         "returns_none",
+        ["is None", "return"],
+    ),
+    "nothing returned behind a barrier": (  # which nobody takes for a result
+        "dist.barrier()",
+        Kind.WRONG_VALUE,
+        "",
         ["is None", "return"],
     ),
     # one rank off

@@ -8,6 +8,7 @@ import re
 import pytest
 
 from tests.scripts.trainings import SRC, script, sentence, torchrun
+from tools.record_traces import FIELDS, shorten
 
 ROW = re.compile(r"rank \d +" + r" +([\d.]+)" * 6)
 
@@ -161,7 +162,7 @@ def test_clocks_of_hosts_are_aligned_by_the_barrier():
 def recorded(tmp_path_factory):
     """(what is printed, the trace) of a run with two ranks."""
     folder = tmp_path_factory.mktemp("profile")
-    options = ["--steps", 2, "--slow-rank", 1, "--memory"]
+    options = ["--steps", 2, "--slow-rank", 1, "--memory", "--bucket-mb", 1]
     done = torchrun(folder, 2, SRC / "17_profile.py", *options)
     assert done.returncode == 0, done.stderr
     return done.stdout, json.loads((folder / "trace.json").read_text())
@@ -176,7 +177,7 @@ def test_every_rank_has_a_lane_with_its_steps(recorded):
     for rank in 0, 1:
         own = [e["name"] for e in events if e["pid"] == rank and e["ph"] == "X"]
         assert own.count("step 0") == own.count("step 1") == 1
-        assert own.count("gloo:all_reduce") == 2 * 2, "two buckets in two steps"
+        assert own.count("gloo:all_reduce") == 4 * 2, "four buckets in two steps"
         assert own.count("clock mark") == 1
     forwards = [
         sum(e["name"] == "aten::linear" and e["pid"] == rank for e in events)
@@ -185,6 +186,16 @@ def test_every_rank_has_a_lane_with_its_steps(recorded):
     assert forwards == [4 * 2, 4 * 2 * 6]
     assert len(numbers(printed)) == 2
     assert re.search(r"memory: rank 1 \+\d+\.\d MB at most", printed)
+
+
+def test_shortened_trace_is_explained_the_same(recorded, tmp_path):
+    """tools/record_traces.py drops what changes none of the times."""
+    printed, trace = recorded
+    short = shorten(trace["traceEvents"])
+    assert len(short) < len(trace["traceEvents"]) / 4
+    assert set().union(*short) == set(FIELDS)
+    text = explained(tmp_path, trace | {"traceEvents": short})
+    assert numbers(text) == numbers(printed)
 
 
 def test_no_rank_starts_a_step_before_the_barrier_ends(recorded):

@@ -42,12 +42,26 @@ IN_EXCEPTIONS: Table = {
         COLLECTIVES,
         lambda kind, text, line: "gather_list" in text or "scatter_list" in text,
     ),
+    "into_no_gradient": Classic(
+        "`.grad` of a tensor is None until backward() has run through it or a tensor "
+        "is put there: make one, as by `torch.empty_like`, for a collective to fill",
+        seen=lambda kind, text, line: (
+            ".grad" in line and "NoneType" in text and "`output`" in text
+        ),
+    ),
     "no_gradient": Classic(
         "`.grad` of a tensor is None until backward() has run through this very "
         "tensor, and stays None if it did not require a gradient: call "
         "`requires_grad_()` on a received tensor itself, before anything "
         "is computed with it",
         seen=lambda kind, text, line: ".grad" in line and "NoneType" in text,
+    ),
+    "tuple_entry": Classic(
+        "`tensors[i] += t` adds in place, and then assigns the entry, which a tuple "
+        "doesn't allow: change the tensor itself, `tensors[i].add_(t)`",
+        seen=lambda kind, text, line: (
+            "'tuple' object does not support item assignment" in text and "+=" in line
+        ),
     ),
     "root_first": Classic(
         "fully_shard goes from the inside out, the blocks first and the model last: "
@@ -90,6 +104,11 @@ def of_crash(line: str) -> str:
 def of_exception(kind: str, message: str, line: str = "") -> str:
     """The key of the mistake for an exception of the learner's code, or ""."""
     return first_seen(IN_EXCEPTIONS, kind, message, line)[0]
+
+
+def receives(source: str) -> bool:
+    """Whether a program can have received a tensor at all."""
+    return "torch.distributed" in source
 
 
 def takes_a_result(source: str) -> bool:

@@ -221,4 +221,9 @@ IN_GROUPS: Table = {
         COLLECTIVES,
         lambda texts: any("new_group(" in text for text in texts),
     ),
+    "not_all_joined": Classic(
+        "`init_process_group` returns once ranks 0 to `world_size - 1` have all called "
+        "it: does each pass another `rank`, and are there that many processes?",
+        seen=lambda texts: any("init_process_group(" in text for text in texts),
+    ),
 }

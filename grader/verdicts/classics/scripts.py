@@ -9,6 +9,7 @@ from grader.verdicts.classics.classic import Classic, Table, first_seen
 DIRECTIVE = re.compile(r"#(SBATCH|PBS)\s+-")
 WITH_A_SPACE = re.compile(r"^#\s+(SBATCH|PBS)\s+-", re.MULTILINE)
 LOST_FOLDER = re.compile(r"cd: \S+: No such file|didn't get --nnodes")
+NOTHING_STARTED = re.compile(r"no host started|start torchrun\n.*\bis \[\],")
 INNER_SHELL = re.compile(r"\bbash\s+(-l\s+)?-l?c\b(?!\s+\"[^$])")  # not in "..."
 
 
@@ -27,6 +28,24 @@ def _argument_0(script: str, problem: str) -> bool:
     inner = INNER_SHELL.search(script) and re.search(r"\$[@1]", script)
     used = re.search(r"(?<!\[)\$0", script)  # awk's seen[$0] is another one
     return bool(inner and not used and LOST_FOLDER.search(problem))
+
+
+def _code(script: str) -> str:
+    """The script without the lines that are comments."""
+    lines = script.splitlines()
+    return "\n".join(line for line in lines if not line.lstrip().startswith("#"))
+
+
+def _not_waited(script: str, problem: str) -> bool:
+    code = _code(script)
+    behind = re.search(r"(?<!&)&[ \t]*$", code, re.MULTILINE)
+    nothing = NOTHING_STARTED.search(problem)
+    return bool(behind and nothing and not re.search(r"\bwait\b", code))
+
+
+def _not_one_argument(script: str, problem: str) -> bool:
+    bare = re.search(r"\bbash\s+(-l\s+)?-l?c\s+torchrun\s", _code(script))
+    return bool(bare and "didn't get --" in problem)
 
 
 # seen(script, problem): what the learner wrote, and the sentences of the check
@@ -49,6 +68,22 @@ IN_SCRIPTS: Table = {
         "the first word after `bash -c 'SCRIPT'` becomes `$0` and is no part of "
         '`"$@"`: put a word in front of the arguments',
         seen=_argument_0,
+    ),
+    "not_one_argument": Classic(
+        "`bash -c` takes its script as one argument: put the whole command into "
+        "quotes, or `bash` starts its first word alone",
+        seen=_not_one_argument,
+    ),
+    "not_expanded": Classic(
+        "no shell has replaced this variable: srun starts its program without one, so "
+        "name one, as in `srun bash -c '...'`",
+        seen=lambda script, problem: (
+            "srun" in script and re.search(r"\bis '\$\w+'", problem)
+        ),
+    ),
+    "script_ends_first": Classic(
+        "a job ends with its script, whatever still runs behind a `&`: `wait` for it",
+        seen=_not_waited,
     ),
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from grader.verdicts.classics import hangs
-from grader.verdicts.classics.exceptions import of_crash, takes_a_result
+from grader.verdicts.classics.exceptions import of_crash, receives, takes_a_result
 from grader.verdicts.difference import (
     columns_of,
     first_difference,
@@ -65,8 +65,7 @@ def exception(seen: Evidence) -> Finding | None:
     rank, report = own[0], own[0].report
     if not rank.frame and report["type"] == "AssertionError":
         return None  # a plain assert of the check: a wrong value
-    error = (report["type"], report["message"])
-    same = [r.number for r in own if (r.report["type"], r.report["message"]) == error]
+    same = [r.number for r in own if _headline(r.report) == _headline(report)]
     told = _message(report)
     who = f"{ranks_text(same)} raised " if len(seen.ranks) > 1 else ""
     lines = [f"{who}{report['type']}: {told[0]}"]
@@ -77,7 +76,14 @@ def exception(seen: Evidence) -> Finding | None:
     named = report.get("suspicion", "")
     if named == "none_result" and not takes_a_result(seen.job["source"]):
         named = ""  # some other None
+    if named == "no_gradient" and not receives(seen.job["source"]):
+        named = ""  # nothing was received
     return Finding(Kind.EXCEPTION, lines, named or suspicion)
+
+
+def _headline(report: dict) -> tuple[str, str]:
+    """What ranks have in common that fail alike; other lines may name their values."""
+    return report["type"], report["message"].strip().partition("\n")[0]
 
 
 def _message(report: dict) -> list[str]:

@@ -32,7 +32,8 @@ def wrong_value(seen: Evidence) -> Finding | None:
     ends, of_messages = first_message_difference(seen)
     if not of_messages and (told := _too_soon(seen)):  # as if it happened to be right
         return Finding(Kind.WRONG_WAY, [*told, *lines], "not_waited")
-    suspicion = of_messages or _suspicion_of_values(seen, failed, len(right))
+    past = len(right) + len(seen.unended)  # those wait for the ranks that failed
+    suspicion = of_messages or _suspicion_of_values(seen, failed, past)
     return Finding(Kind.WRONG_VALUE, lines + ends, suspicion)
 
 
@@ -81,7 +82,7 @@ def _suspicion_of_values(seen: Evidence, failed: dict[int, dict], right: int) ->
     """By the values if they are clear, else by the calls."""
     by_value = _suspicion(failed)
     rows = [row for rank in seen.ranks for row in rank.calls]
-    collectives = [row for row in rows if row["op"] not in ("send", "recv")]
+    collectives = [row for row in rows if row["op"] not in ("send", "recv", "barrier")]
     if by_value == "returns_none" and not any(row["line"] for row in collectives):
         return ""  # nothing that could have returned None for a result
     some_are_right = by_value == "returns_none" and right

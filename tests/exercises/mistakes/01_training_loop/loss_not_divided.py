@@ -1,4 +1,4 @@
-# wrong value: in groups of 3 | one batch three times as large
+# wrong value: in groups of 3 | that of losses which aren't divided
 # [answer 2]
 if index % accumulate == 0:
     optimizer.zero_grad()

@@ -1,4 +1,4 @@
-# wrong value: in groups of 3 | one batch three times as large
+# wrong value: in groups of 3 | the last micro-batch of each group alone
 # [answer 2]
 optimizer.zero_grad()
 (loss / size).backward()

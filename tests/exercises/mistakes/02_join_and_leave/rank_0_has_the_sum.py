@@ -1,4 +1,4 @@
-# wrong value: the sum over the ranks
+# wrong value: the sum over the ranks | only one rank holds the result
 rank, world_size = int(environ["RANK"]), int(environ["WORLD_SIZE"])
 dist.init_process_group(
     "gloo", init_method=init_method, rank=rank, world_size=world_size

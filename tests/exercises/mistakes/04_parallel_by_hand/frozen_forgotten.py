@@ -1,4 +1,4 @@
-# exception: NoneType | until backward() has run
+# exception: NoneType | share.grad.clone()
 # [answer 3]
 for replica in self.replicas:
     pairs = zip(self.module.parameters(), replica.parameters(), strict=True)

@@ -1,4 +1,4 @@
-# wrong value: the message on this rank after a failed save | whatever file is there
+# wrong value: no SaveError was raised on this rank | whatever file is there
 why = ""
 if dist.get_rank() == 0:
     try:

@@ -1,4 +1,4 @@
-# wrong value: the message on this rank after a failed save
+# wrong value: no SaveError was raised on this rank
 if dist.get_rank() == 0:
     try:
         write(snapshot, path)

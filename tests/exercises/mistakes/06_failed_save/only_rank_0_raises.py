@@ -1,4 +1,4 @@
-# wrong value: the message on this rank after a failed save | ranks 1 and 2
+# wrong value: no SaveError was raised on this rank | ranks 1 and 2
 why = None
 if dist.get_rank() == 0:
     try:

@@ -1,4 +1,4 @@
-# wrong value: the message on this rank after a failed save is ''
+# wrong value: no SaveError was raised on this rank
 why = [None]
 if dist.get_rank() == 0:
     try:

@@ -1,4 +1,4 @@
-# wrong value: after a kill | missing key
+# wrong value: after a kill | keys of the ddp wrapper | line
 # [answer 2]
 for step in range(steps_run, total_steps):
     x, y = data(step)

@@ -1,3 +1,3 @@
-# wrong value: the gradient of the global batch | divided by the world size twice
+# wrong value: the gradient of the global batch | so multiply the loss by it
 # [answer 2]
 return losses.sum() / global_batch

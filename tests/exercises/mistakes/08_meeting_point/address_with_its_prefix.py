@@ -1,4 +1,4 @@
-# wrong value: meeting_point of n1 | 10.2.0.1/24
+# wrong value: meeting_point of n1 | 10.2.0.11/24
 # [answer 3]
 networks = common_networks(reports)
 if not networks:

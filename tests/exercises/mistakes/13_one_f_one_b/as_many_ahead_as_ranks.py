@@ -1,3 +1,3 @@
-# wrong value: at a time | are enough
+# wrong value: at a time, expected at most
 # [answer 1]
 ahead = min(ranks - rank, micro_batches)

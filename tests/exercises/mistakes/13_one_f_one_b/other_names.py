@@ -1,4 +1,4 @@
-# wrong value: forwards of rank 0
+# wrong value: action 0 is ('f', 0); expected ("forward", k)
 # [answer 2]
 actions = [("F", k) for k in range(ahead)]
 for k in range(ahead, micro_batches):

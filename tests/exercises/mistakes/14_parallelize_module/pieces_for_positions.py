@@ -1,4 +1,4 @@
-# exception: must match
+# wrong value: mlp returns [ | output_layouts of down
 # [answer 1]
 plan = {
     "norm": SequenceParallel(sequence_dim=0),

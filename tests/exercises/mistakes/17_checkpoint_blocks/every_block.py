@@ -1,4 +1,4 @@
-# wrong value: are enough: which blocks free most?
+# wrong value: would do: which blocks free most?
 # [answer 1]
 chosen = set(range(len(saved)))
 if sum(inputs) > limit:

@@ -1,4 +1,4 @@
-# wrong value: are enough: which blocks free most?
+# wrong value: would do: which blocks free most?
 # [answer 1]
 held = sum(saved)
 for number in sorted(range(len(saved)), key=saved.__getitem__, reverse=True):
