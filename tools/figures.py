@@ -1,7 +1,8 @@
 """Draw the figures of the pages again (``make figures``).
 
 Each ``docs/figures/NAME.py`` writes ``docs/figures/NAME.svg`` beside itself; the
-drawing helper ``svg.py`` is not a figure. Exit status 1 if one cannot be drawn.
+helpers ``svg.py`` and ``readable.py`` are not figures. Exit status 1 if one cannot be
+drawn.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "figures"
-HELPERS = {"svg.py"}
+HELPERS = {"readable.py", "svg.py"}
 
 
 def scripts() -> list[Path]:

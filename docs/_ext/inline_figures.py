@@ -1,9 +1,9 @@
 """The drawings of ``docs/figures`` stand in the page itself, in the page's colors.
 
 A drawing that stands in the page, and not in an ``<img>``, follows the light and the
-dark theme: ``figures.css``, written here from ``docs/figures/svg.py``, gives each color
-its dark partner. The files stay as they are drawn, for everything that is not a web
-page. On a phone, where a drawing is small, a link below it opens the file.
+dark theme: ``figures.css``, written here from ``docs/figures/readable.py``, gives each
+color its dark partner. The files stay as they are drawn, for everything that is not a
+web page. On a phone, where a drawing is small, a link below it opens the file.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sphinx.writers.html5 import HTML5Translator
 
 FOLDER = Path(__file__).resolve().parent.parent / "figures"
 sys.path.insert(0, str(FOLDER))
-import svg  # noqa: E402
+import readable  # noqa: E402
 
 OWN_WORDS = re.compile(r"<(title|desc) .*?</\1>\n", re.S)
 NAMED_BY_THEM = 'aria-labelledby="title desc"'
@@ -30,7 +30,7 @@ def style_sheet() -> str:
     """One rule for what is filled with a color, one for what is outlined in it."""
     return "".join(
         f'.drawing [{what}="{light}"] {{ {what}: light-dark({light}, {dark}); }}\n'
-        for light, dark in svg.DARK.items()
+        for light, dark in readable.DARK.items()
         for what in ("fill", "stroke")
     )
 

@@ -1,6 +1,7 @@
 """Draw the rendezvous: all ranks connect to rank 0, then to each other."""
 
-from svg import RANK_COLORS, Drawing
+from readable import RANK_COLORS
+from svg import Drawing
 
 drawing = Drawing(
     720,

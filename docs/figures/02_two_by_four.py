@@ -1,6 +1,7 @@
 """Draw two nodes with four processes each: node rank, local rank, rank."""
 
-from svg import RANK_COLORS, Drawing
+from readable import RANK_COLORS
+from svg import Drawing
 
 NODES, PER_NODE = 2, 4
 WIDTH, BOX, GAP = 720, 76, 8

@@ -1,6 +1,7 @@
 """What every rank holds before and after each collective, for four ranks."""
 
-from svg import RANK_COLORS, Drawing
+from readable import RANK_COLORS
+from svg import Drawing
 
 RANKS = 4
 CELL_W, CELL_H = 30, 22

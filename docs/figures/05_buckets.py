@@ -8,7 +8,8 @@ import json
 import re
 from pathlib import Path
 
-from svg import Drawing, text_width
+from readable import text_width
+from svg import Drawing
 
 LEFT, RIGHT = 106, 700  # px: between them lies the time
 ROW, HIGH = 40, 28

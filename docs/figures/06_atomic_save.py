@@ -1,6 +1,7 @@
 """Draw the life of an atomic save: what each name stands for after each step."""
 
-from svg import MUTED, Drawing
+from readable import MUTED
+from svg import Drawing
 
 # (what the program has just done, what each name holds, what a power failure leaves)
 STEPS = (

@@ -10,7 +10,8 @@ import json
 import re
 from pathlib import Path
 
-from svg import MUTED, Drawing
+from readable import MUTED
+from svg import Drawing
 
 LEFT, RIGHT = 96, 744  # px: between them lies the time
 TOP, ROW, HIGH = 52, 46, 32

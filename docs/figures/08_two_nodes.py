@@ -1,6 +1,7 @@
 """Draw two nodes with two ranks each: agents, the store they connect to, addresses."""
 
-from svg import RANK_COLORS, Drawing
+from readable import RANK_COLORS
+from svg import Drawing
 
 drawing = Drawing(
     720,

@@ -1,6 +1,7 @@
 """Draw who starts whom in a Slurm job whose ranks are started by torchrun."""
 
-from svg import MUTED, RANK_COLORS, Drawing
+from readable import MUTED, RANK_COLORS
+from svg import Drawing
 
 drawing = Drawing(
     740,

@@ -1,6 +1,7 @@
 """Draw a PBS job on two hosts: what starts what, and with which environment."""
 
-from svg import RANK_COLORS, Drawing
+from readable import RANK_COLORS
+from svg import Drawing
 
 drawing = Drawing(
     760,

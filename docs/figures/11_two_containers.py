@@ -1,6 +1,7 @@
 """Draw two containers as two nodes: who resolves which name."""
 
-from svg import RANK_COLORS, Drawing
+from readable import RANK_COLORS
+from svg import Drawing
 
 drawing = Drawing(
     720,

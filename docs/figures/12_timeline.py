@@ -8,7 +8,8 @@ python src/12_timeline.py --micro-batches 4 \
 import json
 from pathlib import Path
 
-from svg import Drawing, text_width
+from readable import text_width
+from svg import Drawing
 
 LEFT, RIGHT = 90, 700  # px: between them lies the time
 ROW, HIGH = 40, 30

@@ -6,7 +6,8 @@ python src/13_train_gpt.py 300 --metrics docs/figures/13_loss.json
 import json
 from pathlib import Path
 
-from svg import RULE, Drawing
+from readable import RULE
+from svg import Drawing
 
 run = json.loads(Path(__file__).with_suffix(".json").read_text())
 losses, entropy, test_loss = run["losses"], run["unigram_entropy"], run["test_loss"]

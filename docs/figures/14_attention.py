@@ -1,6 +1,7 @@
 """The attention of a block on four ranks: whole heads on each."""
 
-from svg import RANK_COLORS, Drawing
+from readable import RANK_COLORS
+from svg import Drawing
 
 RANKS, HEADS = 4, 12
 TOP, ROW = 84, 62  # px: the first rank, from rank to rank

@@ -1,6 +1,7 @@
 """The MLP of a block on two ranks: parts of the weights, and the borders f and g."""
 
-from svg import RANK_COLORS, Drawing
+from readable import RANK_COLORS
+from svg import Drawing
 
 RANKS = 2
 TOP, ROW = 84, 150  # px: the first rank, from rank to rank

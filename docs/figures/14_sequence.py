@@ -1,6 +1,7 @@
 """A block on two ranks, without and with slices of the context between its layers."""
 
-from svg import RANK_COLORS, Drawing
+from readable import RANK_COLORS
+from svg import Drawing
 
 drawing = Drawing(
     740,

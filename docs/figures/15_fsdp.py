@@ -7,7 +7,8 @@ torchrun --standalone --nproc-per-node=2 src/15_timeline.py \
 import json
 from pathlib import Path
 
-from svg import MUTED, Drawing
+from readable import MUTED
+from svg import Drawing
 
 EVENTS = json.loads(Path(__file__).with_suffix(".json").read_text())["events"]
 ROWS = ("the root", "blocks.0", "blocks.1", "blocks.2")

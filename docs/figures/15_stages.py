@@ -6,7 +6,8 @@ The numbers are those of docs/transcripts/15_stages.txt.
 import re
 from pathlib import Path
 
-from svg import MUTED, Drawing
+from readable import MUTED
+from svg import Drawing
 
 TEXT = Path(__file__).resolve().parent.parent / "transcripts" / "15_stages.txt"
 FILLS = {"parameters": "blue", "gradients": "orange", "optimizer state": "green"}

@@ -1,6 +1,7 @@
 """Draw a grid of 2 x 4 ranks, and who holds which part of a matrix."""
 
-from svg import RANK_COLORS, Drawing
+from readable import RANK_COLORS
+from svg import Drawing
 
 DATA, TENSOR = 2, 4
 LEFT, BOX, GAP = 150, 104, 24

@@ -7,7 +7,8 @@ python tools/transcripts.py record 18_scaling
 import re
 from pathlib import Path
 
-from svg import RULE, Drawing
+from readable import RULE
+from svg import Drawing
 
 RUN = Path(__file__).parent.parent / "transcripts" / "18_scaling.txt"
 STRONG, WEAK = RUN.read_text(encoding="utf-8").split("Weak scaling")

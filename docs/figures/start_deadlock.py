@@ -9,7 +9,8 @@ import textwrap
 from contextlib import contextmanager
 from pathlib import Path
 
-from svg import INK, MUTED, RANK_COLORS, Drawing
+from readable import INK, MUTED, RANK_COLORS
+from svg import Drawing
 
 TRANSCRIPT = Path(__file__).parent.parent / "transcripts" / "using_check_deadlock.txt"
 WAITS = re.compile(r" *rank (\d): waits in (send)\(.*, to rank (\d)\) (at line \d+)")

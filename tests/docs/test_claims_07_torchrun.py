@@ -16,10 +16,6 @@ from pathlib import Path
 
 import pytest
 from torch.distributed import run as torchrun_module
-from torch.distributed.elastic.multiprocessing.errors import (
-    ChildFailedError,
-    ProcessFailure,
-)
 from torch.distributed.elastic.rendezvous import (
     RendezvousParameters,
     c10d_rendezvous_backend,
@@ -28,15 +24,14 @@ from torch.distributed.elastic.rendezvous import (
 from torch.distributed.elastic.rendezvous.dynamic_rendezvous import RendezvousTimeout
 
 from tests.docs.pages import checked_page
-from tests.launched import environment, free_port
+from tests.docs.torchruns import LIMIT, clean_environment, start, torchrun
+from tests.launched import free_port
 
 pytestmark = pytest.mark.full
 
 ROOT = Path(__file__).resolve().parents[2]
-SRC = ROOT / "src"
 PAGE = (ROOT / "docs" / "lessons" / "07_torchrun.rst").read_text(encoding="utf-8")
 on_page_02 = checked_page("02_ranks")
-LIMIT = 120
 
 # Prints its environment, as one line of JSON that no other rank can write into.
 ENVIRONMENT = """
@@ -44,34 +39,6 @@ import json, os, sys
 text = json.dumps({"argv": sys.argv[1:], **os.environ}) + "\\n"
 os.write(1, text.encode())
 """
-
-
-def clean_environment():
-    """Without the number of threads, which torchrun sets."""
-    return {k: v for k, v in environment().items() if k != "OMP_NUM_THREADS"}
-
-
-def start(folder, *arguments, module="torch.distributed.run", **variables):
-    """Start torchrun, its output and errors together."""
-    return subprocess.Popen(
-        [sys.executable, "-W", "default", "-m", module, *map(str, arguments)],
-        cwd=folder,
-        env=clean_environment() | variables,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-
-
-def torchrun(folder, *arguments, status=0, **options):
-    """What a run of torchrun prints."""
-    process = start(folder, *arguments, **options)
-    try:
-        output = process.communicate(timeout=LIMIT)[0]
-    finally:
-        process.kill()
-    assert process.returncode == status, output
-    return output
 
 
 def environments(output):
@@ -179,55 +146,6 @@ def test_without_torchrun_the_variable_rank_is_missing():
         text=True,
     )
     assert "environment variable RANK expected, but not set" in done.stderr
-
-
-# Watch a restart
-
-# Rank 1 of the first start fails, once all have started; the others would sleep for
-# longer than the test.
-FAILS_ONCE = """
-import glob, os, signal, sys, time
-rank, count = os.environ["RANK"], int(os.environ["TORCHELASTIC_RESTART_COUNT"])
-
-def say(what):
-    os.write(1, f"{what} {rank} {count} {os.getpid()}\\n".encode())
-
-def told(*_):
-    say("sigterm")
-    os._exit(1)
-
-signal.signal(signal.SIGTERM, told)
-say("starts")
-open(f"started_{count}_{rank}", "w").close()
-if count < int(sys.argv[1]):
-    if rank == "1":
-        while len(glob.glob(f"started_{count}_*")) < int(os.environ["WORLD_SIZE"]):
-            time.sleep(0.01)
-        os.kill(os.getpid(), signal.SIGKILL)
-    time.sleep(100)
-"""
-
-
-def test_a_failure_ends_all_ranks_and_starts_all_as_new_processes(tmp_path):
-    script = tmp_path / "fails.py"
-    script.write_text(FAILS_ONCE)
-    options = ["--standalone", "--nproc-per-node=3", "--max-restarts=1", script, 1]
-    output = torchrun(tmp_path, *options)
-    lines = re.findall(r"^(starts|sigterm) (\d) (\d) (\d+)$", output, re.M)
-    starts = sorted(line[1:3] for line in lines if line[0] == "starts")
-    assert starts == [(r, c) for r in "012" for c in "01"]
-    assert len({line[3] for line in lines if line[0] == "starts"}) == 6
-    told = sorted(line[1] for line in lines if line[0] == "sigterm")
-    assert told == ["0", "2"], "the agent asks the others with SIGTERM"
-
-
-def test_without_restarts_left_the_agent_gives_up_with_status_1(tmp_path):
-    script = tmp_path / "fails.py"
-    script.write_text(FAILS_ONCE)
-    options = ["--standalone", "--nproc-per-node=2", "--max-restarts=1", script, 9]
-    output = torchrun(tmp_path, *options, status=1)
-    assert len(re.findall(r"^starts 1 ", output, re.M)) == 2
-    assert "exitcode  : -9" in output
 
 
 def test_the_defaults_of_torchrun():
@@ -384,93 +302,3 @@ def test_a_program_that_does_not_know_local_rank_refuses_it():
         [sys.executable, "-c", code, "--local-rank=0"], capture_output=True, text=True
     )
     assert "unrecognized arguments: --local-rank=0" in done.stderr
-
-
-# Make sure the program exits: those that release DDP first do, as the transcript shows
-
-
-@pytest.mark.cold("how Python itself ends is the subject")
-def test_ddp_that_outlives_its_group_may_hang():
-    """Recorded on the page with 10 runs; here until one ends badly, which is chance.
-
-    Two threads of a rank must run at the same time. Beside other programs they seldom
-    do, so the runs go first, where the machine allows it.
-    """
-
-    def end_badly():
-        command = ["nice", "--adjustment=-20", sys.executable, SRC / "07_teardown.py"]
-        command += ["usual", "--runs", "3"]
-        variables = clean_environment() | {"OMP_NUM_THREADS": "1"}
-        printed = subprocess.check_output(command, env=variables, text=True)
-        (well,) = re.findall(r"^usual: of 3 runs (\d) end well", printed)
-        return int(well) < 3
-
-    assert any(end_badly() for _ in range(32))
-
-
-# Find the rank that failed first
-
-
-@pytest.mark.cold("whose end the agent sees first is the subject")
-def test_killed_rank_leaves_no_file_and_the_others_a_consequence(tmp_path):
-    options = ["--standalone", "--nproc-per-node=3", "--log-dir", "logs"]
-    script = SRC / "07_one_rank_fails.py"
-    output = torchrun(tmp_path, *options, script, 2, "killed", status=1)
-    (attempt,) = tmp_path.glob("logs/*/attempt_0")
-    assert not (attempt / "2" / "error.json").exists()
-    report = re.search(r"\(local_rank: 2\)\s+exitcode.*\s+error_file.*", output)[0]
-    assert "exitcode  : -9" in report
-    assert "error_file: <N/A>" in report
-    for path in attempt.glob("*/error.json"):
-        said = json.loads(path.read_text())["message"]
-        assert "Connection" in said["message"] or "Broken pipe" in said["message"]
-
-
-def failure(folder, local_rank, second, exitcode=1):
-    """What the agent knows of a rank; without a second it has written no file."""
-    path = folder / f"error_{local_rank}.json"
-    if second is not None:
-        extra = {"py_callstack": "", "timestamp": str(second)}
-        path.write_text(json.dumps({"message": {"message": "", "extraInfo": extra}}))
-    return ProcessFailure(local_rank, 1234, exitcode, str(path))
-
-
-def test_within_a_second_the_agent_names_whom_it_saw_first(tmp_path):
-    failures = {rank: failure(tmp_path, rank, 1795241785) for rank in (1, 0)}
-    assert ChildFailedError("train", failures).get_first_failure()[0] == 1
-    failures = {rank: failures[rank] for rank in (0, 1)}
-    assert ChildFailedError("train", failures).get_first_failure()[0] == 0
-
-
-def test_time_of_a_killed_rank_is_when_the_agent_noticed(tmp_path):
-    failures = {
-        1: failure(tmp_path, 1, None, exitcode=-9),
-        0: failure(tmp_path, 0, int(time.time()) - 1),  # its complaint came before
-    }
-    assert ChildFailedError("train", failures).get_first_failure()[0] == 0
-
-
-def test_each_start_and_local_rank_has_a_folder_with_its_error_file(tmp_path):
-    torchrun(
-        tmp_path,
-        *("--standalone", "--nproc-per-node=2", "--max-restarts=1"),
-        *("--log-dir", "logs", SRC / "07_one_rank_fails.py", 1),
-        status=1,
-        TORCH_DISABLE_SHARE_RDZV_TCP_STORE="1",
-    )
-    for restart in (0, 1):  # an error of the program comes again after the restart
-        of_rank_1 = [*tmp_path.glob(f"logs/*/attempt_{restart}/1/error.json")]
-        others = [path.read_text() for path in tmp_path.rglob("error.json")]
-        assert of_rank_1, f"start {restart}: rank 1 wrote nothing, others {others}"
-        said = json.loads(of_rank_1[0].read_text())["message"]
-        assert said["message"] == "ValueError: image 1017 has 63 pixels, not 64"
-        assert re.fullmatch(r"\d{10}", said["extraInfo"]["timestamp"])
-
-
-def test_without_record_there_is_no_error_file(tmp_path):
-    script = tmp_path / "raises.py"
-    script.write_text("raise ValueError('63 pixels')")
-    options = ["--standalone", "--nproc-per-node=1", script]
-    root = torchrun(tmp_path, *options, status=1).split("Root Cause")[1]
-    assert "error_file: <N/A>" in root
-    assert "63 pixels" not in root

@@ -51,7 +51,7 @@ def small(tmp_path: Path) -> Path:
     """A site of one page, with the real configuration and one exercise."""
     from grader.skeleton import skeleton_text
 
-    kept = ("_ext", "_static", "_inventories", "_templates", "figures/svg.py")
+    kept = ("_ext", "_static", "_inventories", "_templates", "figures/readable.py")
     gallery = ("src/common", "src/gallery")
     for name in ("conf.py", *gallery, *(f"docs/{name}" for name in kept)):
         source = ROOT / name

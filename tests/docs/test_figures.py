@@ -12,14 +12,12 @@ from html import unescape
 import pytest
 
 from tests.docs.pages import FIGURES, ROOT, all_directives
+from tools.figures import scripts as figure_scripts
 
 sys.path.insert(0, str(FIGURES))
-import svg
-from svg import Drawing, DrawingError
-
-
-def figure_scripts():
-    return sorted(path for path in FIGURES.glob("*.py") if path.name != "svg.py")
+import readable
+from readable import DrawingError
+from svg import Drawing
 
 
 def drawing(width=200, height=100) -> Drawing:
@@ -89,20 +87,20 @@ def test_text_is_escaped():
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("name", svg.PALETTE)
+@pytest.mark.parametrize("name", readable.PALETTE)
 def test_the_palette_can_be_read(name, theme):
     """Ink on each fill, and each outline as a text on paper and on its fill."""
-    colors = (svg.INK, svg.PAPER, *svg.PALETTE[name])
+    colors = (readable.INK, readable.PAPER, *readable.PALETTE[name])
     if theme == "dark":
-        colors = [svg.DARK[color] for color in colors]
+        colors = [readable.DARK[color] for color in colors]
     ink, paper, fill, outline = colors
-    assert svg.contrast(ink, fill) >= 4.5
-    assert svg.contrast(outline, paper) >= 4.5
-    assert svg.contrast(outline, fill) >= 4.5
+    assert readable.contrast(ink, fill) >= 4.5
+    assert readable.contrast(outline, paper) >= 4.5
+    assert readable.contrast(outline, fill) >= 4.5
 
 
 def test_contrast_of_black_on_white_is_21():
-    assert round(svg.contrast("#000000", "#ffffff"), 1) == 21
+    assert round(readable.contrast("#000000", "#ffffff"), 1) == 21
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,9 @@ command is tested in fractions of a second; ``real=True`` takes the real engine.
 from __future__ import annotations
 
 import contextlib
+import csv
 import fcntl
+import json
 import os
 import pty
 import re
@@ -23,6 +25,7 @@ from pathlib import Path
 
 from grader.skeleton import skeleton_text
 
+Result = subprocess.CompletedProcess[str]
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 HOUSE = Path(__file__).resolve().parents[2]
 NAMES = ("01_one", "02_two", "03_three")
@@ -142,6 +145,42 @@ def graded(root: Path) -> list[str]:
         return (root / "played.log").read_text().splitlines()
     except FileNotFoundError:
         return []
+
+
+def sentence(result: Result, status: int = 2) -> str:
+    """The one line that a refused command prints."""
+    assert result.returncode == status, result
+    assert result.stdout == ""
+    lines = result.stderr.splitlines()
+    assert len(lines) == 1 and lines[0].startswith("workshop: "), result.stderr
+    return lines[0]
+
+
+def states(house: Path) -> dict[str, str]:
+    """Name -> state, as ``workshop list`` shows them."""
+    listed = workshop(house, "list", COLUMNS="80").stdout.splitlines()
+    rows = [line.split("|") for line in listed]
+    return {row[0].strip(): row[-1].strip() for row in rows if len(row) == 4}
+
+
+def grade(house: Path, *words: str, **options) -> tuple[Result, dict, dict]:
+    """Grade with all three outputs; (result, JSON by learner, CSV by learner)."""
+    files = ["--json", "out.json", "--csv", "out.csv", "--junit", "out.xml"]
+    result = workshop(house, "grade", *words, *files, **options)
+    assert "Traceback" not in result.stderr
+    return result, *read_results(house)
+
+
+def read_results(house: Path) -> tuple[dict, dict]:
+    """What `grade` wrote: (JSON by learner, CSV by learner)."""
+    learners = json.loads((house / "out.json").read_text())["learners"]
+    with open(house / "out.csv", newline="") as file:
+        rows = {row["learner"]: row for row in csv.DictReader(file)}
+    return {one["learner"]: one for one in learners}, rows
+
+
+def statuses(learner: dict) -> list[str]:
+    return [one["status"] for one in learner["exercises"]]
 
 
 class Terminal:

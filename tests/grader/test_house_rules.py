@@ -1,4 +1,4 @@
-"""The bounds of grader/, practice_cluster/ and tools/: short files, no circles."""
+"""Short files everywhere but in src/; no circles in grader/ and practice_cluster/."""
 
 from __future__ import annotations
 
@@ -11,6 +11,12 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 LONGEST = 350  # lines of a file
 SHORTER = {"tools/environment.py": 200}  # read before anything can run
+# lines of files that do not meet the bound yet: may shrink
+NOT_YET = {
+    "tests/grader/test_isolation.py": 469,
+    "tests/grader/test_suspicions.py": 393,
+    "tests/grader/test_verdicts.py": 722,
+}
 SCRIPTS_LONGEST = 299  # lines of a script of the site
 
 Graph = dict[str, set[str]]  # module -> the modules of the same package it imports
@@ -74,21 +80,27 @@ def show(heads: tuple[str, ...], rows: list[tuple]) -> None:
         print("  ".join(str(cell).ljust(width) for cell, width in cells))
 
 
+def shown_as(name: str) -> str:
+    """The row of a file: its folder, or the one above it at the third level."""
+    return "/".join(Path(name).parts[:-1][:3])
+
+
 def test_no_file_is_too_long_for_one_reading():
     rows, longer = [], {}
-    for package in ("grader", "practice_cluster", "tools"):
+    for package in ("docs", "grader", "practice_cluster", "tests", "tools"):
         paths = (ROOT / package).rglob("*.py")
         lines = {p: len(p.read_text(encoding="utf-8").splitlines()) for p in paths}
-        folders = sorted({path.parent for path in lines})
-        for folder in folders:
-            here = {p.name: n for p, n in lines.items() if p.parent == folder}
-            longest = max(here, key=lambda name: here[name])
-            name = folder.relative_to(ROOT)
-            rows.append((name, len(here), sum(here.values()), longest, here[longest]))
         names = {str(path.relative_to(ROOT)): n for path, n in lines.items()}
+        for folder in sorted({shown_as(name) for name in names}):
+            here = {name: n for name, n in names.items() if shown_as(name) == folder}
+            longest = max(here, key=lambda name: here[name])
+            name = Path(longest).name
+            rows.append((folder, len(here), sum(here.values()), name, here[longest]))
         longer |= {p: n for p, n in names.items() if n > SHORTER.get(p, LONGEST)}
     show(("folder", "files", "lines", "longest", "lines"), rows)
-    assert not longer, f"split it: {longer}"
+    new = {p: n for p, n in longer.items() if n > NOT_YET.get(p, 0)}
+    assert not new, f"split it: {new}"
+    assert longer.keys() == NOT_YET.keys(), "strike what is short from NOT_YET"
 
 
 def test_no_script_of_the_site_is_too_long():

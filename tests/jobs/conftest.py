@@ -16,7 +16,8 @@ from typing import NamedTuple
 import pytest
 
 from practice_cluster import Cluster, missing
-from tests.jobs import which_pbs
+from practice_cluster.rehearsal import Delays
+from tests.jobs import pbs_jobs, which_pbs
 from tools.fresh_copy import copy_tree
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -169,3 +170,42 @@ def checkout(tmp_path_factory) -> Path:
 def submit(cluster, checkout) -> Submitter:
     """Submit a job script from the checkout and wait for the job."""
     return Submitter(cluster, checkout)
+
+
+@pytest.fixture(scope="module")
+def offer(checkout, tmp_path_factory):
+    """Three hosts; a home of its own, in which Open MPI may be started by root."""
+    home = tmp_path_factory.mktemp("home")
+    allow = "OMPI_ALLOW_RUN_AS_ROOT"
+    (home / ".bash_profile").write_text(f"export {allow}=1 {allow}_CONFIRM=1\n")
+    for name in set(pbs_jobs.LAUNCHERS.values()):
+        text = pbs_jobs.SAYS_HOST.replace("NAME", name)
+        (checkout / f"says_host_{name}.py").write_text(text)
+    (checkout / "fails.py").write_text(pbs_jobs.FAILS)
+    (checkout / "nothing.py").write_text("")
+    return {
+        "hosts": ["n1", "n2", "n3"],
+        "ngpus": 4,
+        "home": home,
+        "ssh": True,
+        "numbers": checkout / ".workshop" / "pbs_jobs",
+    }
+
+
+@pytest.fixture(scope="module")
+def pbs(start_pbs, offer):
+    """A PBS that waits a tenth of what OpenPBS does; some files have their own."""
+    with start_pbs(**offer, delays=Delays().divided_by(10)) as pbs:
+        yield pbs
+
+
+@pytest.fixture
+def qsub(pbs, checkout):
+    """Submit a script of job_scripts with variables; the id of the job."""
+
+    def qsub(name, *options, **variables):
+        given = ",".join(f"{key}={value}" for key, value in variables.items())
+        more = ["-v", given] if given else []
+        return pbs.qsub(*options, *more, f"job_scripts/{name}.pbs", cwd=checkout)
+
+    return qsub

@@ -3,6 +3,7 @@
 import os
 import pty
 import pwd
+import re
 import select
 import shutil
 import subprocess
@@ -18,20 +19,13 @@ from practice_cluster import machine, missing
 pytestmark = pytest.mark.full
 
 ROOT = Path(__file__).resolve().parents[2]
-POWERS = Path(__file__).with_name("powers_of_the_cluster.py")
 ORDINARY = "nobody"
 USERS = ["root", "an ordinary user"] if os.geteuid() == 0 else ["an ordinary user"]
-NAMES = [
-    "nodes_are_machines",
-    "commands_pass_through",
-    "power",
-    "cable_and_network",
-    "two_and_none",
-    "interruption",
-    "crash_and_restart",
-    "places",
-    "inside",
-]
+POWERS = ["nodes_are_machines", "commands_pass_through", "power", "cable_and_network"]
+LIFE = ["two_and_none", "interruption", "crash_and_restart", "places", "inside"]
+PROGRAMS = {"powers_of_the_cluster.py": POWERS, "life_of_the_cluster.py": LIFE}
+PROGRAM_OF = {name: path for path, names in PROGRAMS.items() for name in names}
+HERE = Path(__file__).parent
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +36,8 @@ def copy():
     with tempfile.TemporaryDirectory(prefix="pc-", dir="/tmp") as folder:
         os.chmod(folder, 0o755)
         shutil.copytree(ROOT / "practice_cluster", Path(folder) / "practice_cluster")
-        shutil.copy(POWERS, folder)
+        for program in PROGRAMS:
+            shutil.copy(HERE / program, folder)
         yield Path(folder)
 
 
@@ -68,10 +63,10 @@ def python_of(user: str) -> str:
 
 
 @pytest.mark.parametrize("user", USERS)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", PROGRAM_OF)
 def test_power_of_the_cluster(copy, user, name):
     with tempfile.TemporaryDirectory(prefix="pc-", dir="/tmp") as place:
-        words = [python_of(user), str(copy / POWERS.name), place, name]
+        words = [python_of(user), str(copy / PROGRAM_OF[name]), place, name]
         if user != "root" and os.geteuid() == 0:
             shutil.chown(place, ORDINARY)
             words = become_ordinary(words)
@@ -88,10 +83,11 @@ def test_power_of_the_cluster(copy, user, name):
 
 
 def test_every_power_is_tried_out():
-    text = POWERS.read_text()
-    for name in NAMES:
-        assert f"\ndef {name}():" in text
-    assert text.count('():\n    """') == len(NAMES)
+    for program, names in PROGRAMS.items():
+        found = re.findall(
+            r'^def (\w+)\(\):\n    """', (HERE / program).read_text(), re.M
+        )
+        assert found == names
 
 
 # What this machine lacks

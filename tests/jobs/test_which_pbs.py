@@ -17,8 +17,8 @@ PYTHON = f"{sys.prefix}/bin/python"
 TESTS = [
     "tests/jobs/test_pbs_scripts.py::test_script_that_was_submitted_elsewhere_says_so",
     "tests/jobs/test_pbs_scripts.py::test_members_of_an_array_have_ports_of_their_own",
-    "tests/jobs/test_pbs_scripts.py::test_chain_ends_where_a_job_saved_nothing",
-    "tests/jobs/test_pbs_scripts.py::test_job_that_loses_a_host_resumes_on_others",
+    "tests/jobs/test_pbs_chain.py::test_chain_ends_where_a_job_saved_nothing",
+    "tests/jobs/test_pbs_chain.py::test_job_that_loses_a_host_resumes_on_others",
     "tests/jobs/test_pbs_traps.py::test_exit_status_of_pbsdsh_is_always_0",
     "tests/jobs/test_pbs_traps.py::test_double_quotes_are_filled_in_by_the_first_host",
 ]

@@ -3,6 +3,7 @@
     runs = two_runs()                 # what the program adds to each manifest
     runs["disturbed"].events[0] ...   # a run that went otherwise
     write(folder, runs)               # in one chain of hashes, with its checkpoints
+    gaps(folder)                      # what the judge finds missing
 
 The transcript 20_capstone judges what real jobs leave.
 """
@@ -11,7 +12,11 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
+from click.testing import CliRunner
+
 from common.manifest import Manifest, hashes
+from grader.commands.capstone.judge import judge
+from grader.commands.cli import cli
 
 ROOT = Path(__file__).resolve().parents[2]
 STEPS, EVERY, NUMBERS, HELD = 12, 4, 100, 5000
@@ -141,3 +146,15 @@ def write_manifest(place, run):
             facts["resumed"] = hashes(place / f"checkpoint-{facts['first']}")
         manifest.add(kind, **facts)
     (place / "log.txt").write_text(f"Manifest sealed: {manifest.seal()}\n")
+
+
+def gaps(folder):
+    """Property -> sentence of what is missing."""
+    return {
+        each.name: each.missing for each in judge(folder, ROOT).judged if each.missing
+    }
+
+
+def command(folder):
+    """``workshop capstone FOLDER``"""
+    return CliRunner().invoke(cli, ["capstone", str(folder)], prog_name="workshop")

@@ -1,6 +1,6 @@
 """src/common/snapshot.py in ranks: what rank 0 has read reaches every rank.
 
-Each function runs in every rank; test_06_checkpoint.py has them run.
+Each function runs in every rank; test_06_snapshot_files.py has them run.
 """
 
 import pickle

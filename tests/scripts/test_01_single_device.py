@@ -1,9 +1,8 @@
-"""src/01_single_device.py and the modules that every training script shares."""
+"""src/01_single_device.py and 01_profile.py: what they print, save and refuse."""
 
 import fcntl
 import json
 import os
-import pickle
 import pty
 import re
 import resource
@@ -11,20 +10,18 @@ import struct
 import subprocess
 import sys
 import termios
-import types
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 import torch
-import torch.distributed as dist
 
 from tests.scripts.trainings import SMALL, assert_same_bits, read
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "src"))
 
-from common import data, distributed, snapshot  # noqa: E402
+from common import data, snapshot  # noqa: E402
 
 single_device = import_module("01_single_device")
 
@@ -135,6 +132,19 @@ def test_profile_shows_where_the_time_goes(tmp_path):
     assert abs(sum(float(share) for _, share in rows) - 100) < 0.5
 
 
+def test_timer_counts_only_the_wait_for_items(monkeypatch):
+    clock = iter(range(100))
+    profile = import_module("01_profile")
+    monkeypatch.setattr(profile.time, "perf_counter", lambda: next(clock))
+    timer = profile.StepTimer(torch.device("cpu"))
+    for _ in timer.each("data", "ab"):
+        with timer("forward"):
+            pass
+    assert timer.seconds == {"data": 2, "forward": 2}
+    assert timer.counts == {"data": 2, "forward": 2}
+    assert "50.0%" in timer.table()
+
+
 # -- snapshots -----------------------------------------------------------------
 @pytest.fixture(scope="module")
 def half(tmp_path_factory):
@@ -222,25 +232,6 @@ def test_snapshot_survives_an_interruption_at_any_point(copy_of_half, monkeypatc
         assert copy_of_half.read_bytes() == before, name
 
 
-def test_reading_a_snapshot_runs_no_code(tmp_path):
-    class Bomb:
-        def __reduce__(self):
-            return os.mkdir, (str(tmp_path / "exploded"),)
-
-    (tmp_path / "snapshot.pt").write_bytes(pickle.dumps(Bomb(), protocol=2))
-    with pytest.raises(distributed.BadInput, match="is damaged or is no snapshot"):
-        snapshot.read_snapshot(tmp_path / "snapshot.pt")
-    assert not (tmp_path / "exploded").exists()
-
-
-@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.99])
-def test_truncated_snapshot_is_refused(share, half, tmp_path):
-    content = half.read_bytes()
-    (tmp_path / "cut.pt").write_bytes(content[: int(share * len(content))])
-    with pytest.raises(distributed.BadInput, match="damaged"):
-        snapshot.read_snapshot(tmp_path / "cut.pt")
-
-
 # -- bad input -----------------------------------------------------------------
 def assert_one_line(process, *words):
     assert process.returncode == 2, process.stdout + process.stderr
@@ -314,170 +305,3 @@ def test_help_names_units_and_defaults(tmp_path, train_here):
     text = " ".join(process.stdout.split())
     for words in ("TOTAL_EPOCHS", "epochs between", "images per step", "default: 32"):
         assert words in text
-
-
-# -- the shared modules --------------------------------------------------------
-def test_split_is_the_same_everywhere_and_disjoint():
-    train_set, test_set = data.load_digits_split()
-    again, _ = data.load_digits_split()
-    other, _ = data.load_digits_split(seed=1)
-    assert (len(train_set), len(test_set)) == (1438, 359)
-    assert torch.equal(train_set.tensors[0], again.tensors[0])
-    assert not torch.equal(train_set.tensors[0], other.tensors[0])
-    images, labels = train_set.tensors
-    assert images.shape[1:] == (1, 8, 8) and images.dtype == torch.float32
-    assert labels.dtype == torch.int64 and set(labels.tolist()) == set(range(10))
-    assert images.min() == 0 and images.max() == 1
-    # both sets together are scikit-learn's images, each once
-    from sklearn.datasets import load_digits
-
-    both = torch.cat([images, test_set.tensors[0]]).flatten(1)
-    rows = sorted(map(tuple, (both * 16).int().tolist()))
-    assert rows == sorted(map(tuple, load_digits().data.astype(int).tolist()))
-
-
-def test_shares_of_all_ranks_count_each_image_once(monkeypatch):
-    """Also where the ranks do not divide 359; a padded share would count more."""
-    torch.manual_seed(0)
-    model = data.make_model(dropout=0.5)
-    test_set = data.load_digits_split()[1]
-    whole = data.count_correct(model, test_set)
-    monkeypatch.setattr(data.dist, "is_initialized", lambda: True)
-    monkeypatch.setattr(data.dist, "all_reduce", lambda counts: None)
-    for world_size in (2, 3, 4, 7):
-        monkeypatch.setattr(data.dist, "get_world_size", lambda n=world_size: n)
-        shares = []
-        for rank in range(world_size):
-            monkeypatch.setattr(data.dist, "get_rank", lambda r=rank: r)
-            shares.append(data.count_correct(model, test_set))
-        assert tuple(map(sum, zip(*shares, strict=True))) == whole
-    assert whole[1] == 359
-
-
-def test_model_has_the_size_that_its_docstring_says():
-    model = data.make_model(width=data.WIDTH)
-    assert sum(p.numel() for p in model.parameters()) == 197_770
-    assert "197,770 parameters at the width of 96" in data.make_model.__doc__
-
-
-def test_each_program_has_a_snapshot_and_the_wide_network_of_its_own(monkeypatch):
-    for program in ("01_single_device", "05_ddp_spawn"):
-        monkeypatch.setattr(sys, "argv", [f"src/{program}.py", "10", "5"])
-        args = data.parse_training("")
-        assert args.snapshot == Path(f"{program}.pt")
-        assert args.width == data.WIDTH
-
-
-def pretend_accelerators(monkeypatch, kind, count):
-    chosen = []
-    fake = types.SimpleNamespace(
-        is_available=lambda: True,
-        current_accelerator=lambda: torch.device(kind),
-        device_count=lambda: count,
-        set_device_index=chosen.append,
-    )
-    monkeypatch.setattr(torch, "accelerator", fake)
-    return chosen
-
-
-def test_device_is_numbered_by_the_local_rank(monkeypatch):
-    chosen = pretend_accelerators(monkeypatch, "cuda", 4)
-    device = distributed.choose_device(3)
-    assert (str(device), chosen) == ("cuda:3", [3])
-    assert dist.get_default_backend_for_device(device) == "nccl"
-
-
-def test_more_processes_than_devices_are_refused(monkeypatch):
-    pretend_accelerators(monkeypatch, "cuda", 2)
-    with pytest.raises(distributed.BadInput, match="at most 2 processes"):
-        distributed.choose_device(2)
-
-
-@pytest.mark.parametrize("launcher", ["srun", "torchrun"])
-def test_process_that_sees_only_its_own_device_takes_it(launcher, monkeypatch):
-    """srun --gpu-bind=single:1 does that; torchrun shows all processes the same."""
-    chosen = pretend_accelerators(monkeypatch, "cuda", 1)
-    monkeypatch.setenv("SLURM_STEP_ID", "0")
-    monkeypatch.setenv("SLURM_GPUS_ON_NODE", "2")
-    monkeypatch.delenv("TORCHELASTIC_RUN_ID", raising=False)
-    if launcher == "torchrun":
-        monkeypatch.setenv("TORCHELASTIC_RUN_ID", "1")
-        with pytest.raises(distributed.BadInput, match="at most 1 process"):
-            distributed.choose_device(1)
-    else:
-        assert str(distributed.choose_device(1)) == "cuda:0" and chosen == [0]
-
-
-@pytest.mark.parametrize("gpus", [None, "1"])
-def test_two_tasks_that_see_the_same_device_are_refused(gpus, monkeypatch):
-    """Slurm gave this node fewer devices than tasks: the second task has none."""
-    chosen = pretend_accelerators(monkeypatch, "cuda", 1)
-    monkeypatch.setenv("SLURM_STEP_ID", "0")
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")  # a line of the job script
-    monkeypatch.delenv("TORCHELASTIC_RUN_ID", raising=False)
-    monkeypatch.delenv("SLURM_GPUS_ON_NODE", raising=False)
-    if gpus:
-        monkeypatch.setenv("SLURM_GPUS_ON_NODE", gpus)
-    assert str(distributed.choose_device(0)) == "cuda:0"
-    with pytest.raises(distributed.BadInput, match="local rank 1 has no cuda device"):
-        distributed.choose_device(1)
-    assert chosen == [0]
-
-
-def test_two_tasks_with_the_same_of_two_devices_are_told_by_nccl(monkeypatch, capsys):
-    """Each looks like a task that srun shows its own device."""
-    pretend_accelerators(monkeypatch, "cuda", 1)
-    monkeypatch.setenv("SLURM_STEP_ID", "0")
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")  # a line of the job script
-    monkeypatch.setenv("SLURM_GPUS_ON_NODE", "2")
-    monkeypatch.delenv("TORCHELASTIC_RUN_ID", raising=False)
-
-    @distributed.one_line_errors()
-    def connect():
-        first, second = map(distributed.choose_device, (0, 1))
-        if first == second:
-            seen = f"Duplicate GPU detected : rank 1 and rank 0 both on {second}"
-            raise dist.DistBackendError(seen)
-
-    with pytest.raises(SystemExit) as ended:
-        connect()
-    said = capsys.readouterr().err
-    assert ended.value.code == 2
-    assert "two ranks computed on one GPU" in said and said.count("\n") == 1
-
-
-def test_without_accelerators_the_cpu_is_used(monkeypatch):
-    monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)
-    device = distributed.choose_device(7)
-    assert device == torch.device("cpu")
-    assert dist.get_default_backend_for_device(device) == "gloo"
-    assert "CPU" in distributed.describe_world(device)
-
-
-def test_a_process_on_the_cpu_takes_one_core(monkeypatch):
-    monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)
-    threads = torch.get_num_threads()
-    try:
-        torch.set_num_threads(2)
-        monkeypatch.setenv("OMP_NUM_THREADS", "2")
-        distributed.choose_device()
-        assert torch.get_num_threads() == 2
-        monkeypatch.delenv("OMP_NUM_THREADS")
-        distributed.choose_device()
-        assert torch.get_num_threads() == 1
-        assert distributed.describe_world(torch.device("cpu")) == "CPU, 1 thread"
-    finally:
-        torch.set_num_threads(threads)
-
-
-def test_timer_counts_only_the_wait_for_items(monkeypatch):
-    clock = iter(range(100))
-    profile = import_module("01_profile")
-    monkeypatch.setattr(profile.time, "perf_counter", lambda: next(clock))
-    timer = profile.StepTimer(torch.device("cpu"))
-    for _ in timer.each("data", "ab"):
-        with timer("forward"):
-            pass
-    assert timer.seconds == {"data": 2, "forward": 2}
-    assert timer.counts == {"data": 2, "forward": 2}
-    assert "50.0%" in timer.table()

@@ -1,24 +1,19 @@
-"""src/06_checkpoint.py and its modules: a resumed run equals one that never stopped,
-and no kill, full disk or foreign file costs more than it must."""
+"""src/06_checkpoint.py: a resumed run equals one that never stopped, and a full disk
+or a foreign snapshot costs no training."""
 
 import argparse
-import contextlib
 import json
 import os
-import pickle
 import subprocess
 import sys
 from importlib import import_module
-from pathlib import Path
 
 import pytest
 import torch
 import torch.distributed as dist
-from torch.utils.data import DataLoader, DistributedSampler
+from torch.utils.data import DistributedSampler
 
-from common import data, snapshot
-from common.distributed import BadInput
-from tests.in_ranks import assert_right, every_check_in
+from common import data
 from tests.scripts.trainings import (
     SRC,
     assert_same_bits,
@@ -27,10 +22,8 @@ from tests.scripts.trainings import (
     script,
     sentence,
 )
-from tools import bench_kills
 
 ddp_checkpoint = import_module("06_checkpoint")
-requeue = import_module("09_requeue")
 
 NAME = "06_checkpoint.py"
 
@@ -172,232 +165,6 @@ def test_what_stays_equal_on_another_world_size(resumed, alone, monkeypatch):
     # three states of random numbers do not fit one rank: it has none of them
     states = [state["random"]["cpu"] for state in saved["ranks"]]
     assert not any(torch.equal(torch.get_rng_state(), state) for state in states)
-
-
-# -- what is left of an epoch ----------------------------------------------------
-def deal(size, world_size, epoch, done):
-    rest = ddp_checkpoint.rest_of_share
-    return [rest(size, epoch, done, rank, world_size) for rank in range(world_size)]
-
-
-@pytest.mark.parametrize("world_size", [1, 2, 3, 4])
-def test_sampler_from_the_start_is_the_distributed_sampler(world_size):
-    for epoch in (0, 5):
-        for rank, share in enumerate(deal(22, world_size, epoch, 0)):
-            other = DistributedSampler(
-                range(22), world_size, rank, seed=ddp_checkpoint.SEED
-            )
-            other.set_epoch(epoch)
-            assert share == list(other)
-
-
-@pytest.mark.parametrize("world_size", [1, 2, 3, 4])
-def test_sampler_from_inside_an_epoch_deals_out_the_rest(world_size):
-    whole = deal(22, world_size, 1, 0)
-    for steps in range(len(whole[0]) + 1):
-        rest = deal(22, world_size, 1, steps * world_size)
-        assert rest == [share[steps:] for share in whole]
-
-
-@pytest.mark.parametrize("before, after", [(2, 3), (3, 4), (4, 1), (3, 2)])
-def test_every_image_is_used_once_though_the_world_size_changes(before, after):
-    for steps in range(6):
-        used = [i for share in deal(22, before, 2, 0) for i in share[:steps]]
-        rest = [i for share in deal(22, after, 2, steps * before) for i in share]
-        padding = -(22 - steps * before) % after
-        assert set(used + rest) == set(range(22))
-        assert len(used + rest) == 22 + padding
-
-
-class Augmented(torch.utils.data.Dataset):
-    """Images that are drawn anew each time."""
-
-    def __len__(self):
-        return 22
-
-    def __getitem__(self, index):
-        return torch.rand(())
-
-
-def augmentations(monkeypatch, program, rank, epoch, done=0, seed=None):
-    """What a rank's two workers draw in an epoch; ``seed`` replaces the program's."""
-    monkeypatch.setattr(dist, "get_rank", lambda: rank)
-    monkeypatch.setattr(dist, "get_world_size", lambda: 2)
-    loader = program.make_loader(Augmented(), 1, epoch, done)
-    if seed is not None:
-        loader.generator.manual_seed(seed)
-    workers = DataLoader(loader.dataset, 1, num_workers=2, generator=loader.generator)
-    return torch.cat(list(workers)).tolist()
-
-
-@pytest.mark.parametrize("program", [ddp_checkpoint, requeue])
-def test_workers_draw_alike_after_a_resume_and_nowhere_else(program, monkeypatch):
-    drawn = {
-        (rank, epoch): augmentations(monkeypatch, program, rank, epoch)
-        for rank in (0, 1)
-        for epoch in (3, 4)
-    }
-    numbers = [number for numbers in drawn.values() for number in numbers]
-    assert len(set(numbers)) == len(numbers) == 44
-    fixed = [augmentations(monkeypatch, program, *which, seed=7) for which in drawn]
-    assert all(numbers == fixed[0] for numbers in fixed)  # as the page warns
-    torch.rand(5)  # the resumed run has drawn other numbers before
-    assert augmentations(monkeypatch, program, 1, 4) == drawn[1, 4]
-    # inside an epoch they are not those of the run that was never stopped
-    assert augmentations(monkeypatch, program, 1, 4, done=8) != drawn[1, 4][4:]
-
-
-def test_equal_global_batch_on_another_world_size_holds_the_same_images():
-    """So gradients differ only in rounding (and in what dropout draws)."""
-    for done in (0, 12):
-        two, four = deal(48, 2, 3, done), deal(48, 4, 3, done)
-        for step in range((48 - done) // 12):
-            a = {i for share in two for i in share[6 * step : 6 * step + 6]}
-            b = {i for share in four for i in share[3 * step : 3 * step + 3]}
-            assert a == b
-
-
-@every_check_in(Path(__file__).resolve().parent / "ranks_06_checkpoint.py")
-def test_in_ranks(check, verdict_of):
-    assert_right(verdict_of(check))
-
-
-# -- kills ---------------------------------------------------------------------
-def test_kill_at_any_moment_of_saving_leaves_a_complete_snapshot():
-    killed, broken = bench_kills.kill_saving(50)
-    assert killed == 50 and not broken, broken
-
-
-def test_previous_snapshot_is_kept_and_nothing_else(tmp_path):
-    path = tmp_path / "snapshot.pt"
-    (tmp_path / "snapshot.pt.tmp").write_bytes(b"left behind by a killed save")
-    (tmp_path / "snapshot.pt.previous").write_bytes(b"an older one")
-    for number in range(3):
-        snapshot.write_snapshot({"number": number}, path)
-    names = sorted(file.name for file in tmp_path.iterdir())
-    assert names == ["snapshot.pt", "snapshot.pt.previous"]
-    assert [read(tmp_path / name)["number"] for name in names] == [2, 1]
-
-
-def test_snapshot_is_written_without_hard_links(tmp_path, monkeypatch):
-    def refuse(*names):
-        raise OSError("no links here")
-
-    monkeypatch.setattr(os, "link", refuse)
-    for number in range(3):
-        snapshot.write_snapshot({"number": number}, tmp_path / "snapshot.pt")
-    assert [file.name for file in tmp_path.iterdir()] == ["snapshot.pt"]
-    assert read(tmp_path / "snapshot.pt")["number"] == 2
-
-
-def test_second_run_does_not_write_over_the_snapshot_of_the_first(tmp_path, capsys):
-    """Whoever saves first continues to save; the other one writes nothing."""
-    path = tmp_path / "snapshot.pt"
-    args = argparse.Namespace(snapshot=path, total_epochs=9, save_every=1)
-    one, two = (snapshot.Run(args, model=torch.nn.Linear(2, 2)) for _ in range(2))
-    for _ in range(2):
-        one.save()
-    for _ in range(2):
-        two.save()
-    assert not one.not_saved
-    assert two.not_saved == f"another run has written {path}: end one of the two"
-    assert capsys.readouterr().out.count(two.not_saved) == 2
-    kept = one.parts["model"].weight
-    assert torch.equal(snapshot.read_snapshot(path)["model"]["weight"], kept)
-    one.save()
-    assert not one.not_saved
-    resumed = snapshot.Run(args, model=torch.nn.Linear(2, 2))
-    resumed.save()
-    assert not resumed.not_saved
-
-
-# -- files that are no snapshots -----------------------------------------------
-@pytest.fixture
-def pair(tmp_path):
-    """The path of a snapshot that has a previous one."""
-    path = tmp_path / "snapshot.pt"
-    for number in range(2):
-        snapshot.write_snapshot(bench_kills.content(number), path)
-    return path
-
-
-def refusal(path):
-    """What the reader is told; the files must be as they were."""
-    before = {file: file.read_bytes() for file in path.parent.iterdir()}
-    with pytest.raises(BadInput) as caught:
-        snapshot.read_snapshot(path)
-    assert {file: file.read_bytes() for file in path.parent.iterdir()} == before
-    assert str(path) in str(caught.value) and "\n" not in str(caught.value)
-    return str(caught.value)
-
-
-def test_snapshot_that_is_cut_off_anywhere_is_refused_and_the_previous_one_named(pair):
-    whole = pair.read_bytes()
-    for length in range(0, len(whole), len(whole) // 49):
-        pair.write_bytes(whole[:length])
-        assert f"mv {pair}.previous {pair}" in refusal(pair)
-    os.replace(f"{pair}.previous", pair)
-    assert snapshot.read_snapshot(pair)["number"] == 0
-
-
-class Bomb:
-    def __init__(self, path):
-        self.path = path
-
-    def __reduce__(self):
-        return Path.touch, (self.path,)
-
-
-@pytest.mark.parametrize("by", ["pickle", "torch", "old torch"])
-def test_code_in_a_file_is_not_run(by, pair):
-    sign = pair.with_name("exploded")
-    if by == "pickle":
-        pair.write_bytes(pickle.dumps({"model": Bomb(sign)}))
-    else:
-        zipped = by == "torch"
-        torch.save(
-            {"model": Bomb(sign)},
-            pair,
-            _use_new_zipfile_serialization=zipped,
-        )
-    assert "is damaged or is no snapshot" in refusal(pair)
-    assert not sign.exists()
-    with contextlib.suppress(Exception):
-        torch.load(pair, weights_only=False)
-    assert sign.exists(), "the bomb does not work: this test would pass without care"
-
-
-@pytest.mark.parametrize("content", [[1, 2], torch.zeros(3)])
-def test_foreign_file_is_refused(content, pair):
-    torch.save(content, pair)
-    assert "is damaged or is no snapshot" in refusal(pair)
-
-
-def test_unreadable_snapshot_is_refused(pair, monkeypatch):
-    """Permissions would not keep root from reading it."""
-
-    def refuse(*args, **kwargs):
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(torch, "load", refuse)
-    with pytest.raises(BadInput, match="PermissionError"):
-        snapshot.read_snapshot(pair)
-
-
-def test_unreadable_snapshot_of_somebody_else_is_refused(pair):
-    """The same for real: by a process that has no rights to it."""
-    pair.chmod(0)
-    child = os.fork()
-    if child == 0:
-        try:
-            if os.geteuid() == 0:
-                os.setuid(65534)
-            snapshot.read_snapshot(pair)
-        except BadInput as error:
-            os._exit(7 if "PermissionError" in str(error) else 8)
-        finally:
-            os._exit(9)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 
 
 def test_steps_out_of_range_are_refused(tmp_path):

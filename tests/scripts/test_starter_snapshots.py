@@ -1,0 +1,122 @@
+"""src/starter: what is saved, what a failed save leaves, and what is refused."""
+
+import argparse
+import errno
+import os
+import re
+import runpy
+import sys
+from concurrent.futures import Future
+from functools import partial
+
+import pytest
+import torch
+
+from tests.scripts.starters import BOTH, FAST, STARTER, end, start, train
+
+
+def refusal(folder, name, *arguments, ranks=1):
+    """The one sentence that a run ends with, and status 2 on all ranks."""
+    statuses, _, err = end(start(folder, ranks, STARTER / name, *arguments))
+    assert statuses == [2] * ranks, err
+    (line,) = err.splitlines()
+    return line.partition("error: ")[2]
+
+
+@BOTH
+def test_batch_that_ranks_cannot_share_is_refused(name, tmp_path):
+    said = refusal(tmp_path, name, "--accumulation", "3")
+    assert said.startswith("--batch-size must be a multiple of 3 (ranks x")
+
+
+@pytest.mark.full
+@BOTH
+def test_snapshot_of_no_use_is_one_sentence(name, tmp_path):
+    train(tmp_path, 1, STARTER / name, "1", "1", *FAST)
+    said = refusal(tmp_path, name, "1", "1", "--workers", "0")
+    assert "'batch_size': 256" in said and "'batch_size': 64" in said
+    damaged = tmp_path / "snapshot.pt"
+    if name == "train_fsdp.py":
+        (damaged,) = (tmp_path / "snapshots").glob("step-*/*.distcp")
+    damaged.write_bytes(damaged.read_bytes()[:1000])
+    said = refusal(tmp_path, name, "1", "1", *FAST, ranks=2)
+    assert re.search(r"snapshot\S* is damaged or of another model", said), said
+
+
+@pytest.mark.full
+def test_half_written_checkpoint_is_not_taken(tmp_path):
+    train(tmp_path, 1, STARTER / "train_fsdp.py", "2", "1", *FAST)
+    (tmp_path / "snapshots" / "step-30" / ".metadata").unlink()
+    out = train(tmp_path, 1, STARTER / "train_fsdp.py", "2", "1", *FAST)
+    assert out.startswith("After 15 steps"), out
+
+
+@pytest.mark.full
+@BOTH
+def test_only_a_few_snapshots_stay(name, tmp_path):
+    train(tmp_path, 1, STARTER / name, "4", "0.5", *FAST)
+    folder = tmp_path / "snapshots"
+    kept = sorted(os.listdir(folder if folder.exists() else tmp_path))
+    assert kept in (["snapshot.pt"], ["step-56", "step-60"])
+
+
+@pytest.fixture
+def ending(monkeypatch):
+    """``ending(name)``: the functions of a starter; rank 0 of 1, which may end."""
+    dist = torch.distributed
+    monkeypatch.setattr(dist, "broadcast_object_list", lambda box, device: None)
+    monkeypatch.setattr(dist, "get_rank", lambda: 0)
+    monkeypatch.setattr(dist, "barrier", lambda: None)
+    monkeypatch.setattr(os, "_exit", sys.exit)
+    return lambda name: runpy.run_path(STARTER / name, run_name="starter")
+
+
+def recorded(calls, name, real, *given):
+    calls.append(name)
+    return real(*given)
+
+
+def test_save_is_on_the_disk_before_it_gets_the_name(ending, tmp_path, monkeypatch):
+    calls = []
+    for module, name in ((torch, "save"), (os, "fsync"), (os, "replace")):
+        real = getattr(module, name)
+        monkeypatch.setattr(module, name, partial(recorded, calls, name, real))
+    model = torch.nn.Linear(2, 2)
+    args = argparse.Namespace(rank=0, snapshot=tmp_path / "snapshot.pt", run={})
+    save = ending("train_ddp.py")["save_snapshot"]
+    save(model, torch.optim.SGD(model.parameters()), 7, args)
+    assert calls == ["save", "fsync", "replace"]
+    assert torch.load(args.snapshot)["step"] == 7
+
+
+def test_save_that_fails_leaves_the_snapshot(ending, tmp_path, monkeypatch, capsys):
+    def fill(snapshot, file):
+        file.write(b"half")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(torch, "save", fill)
+    args = argparse.Namespace(rank=0, snapshot=tmp_path / "snapshot.pt", run={})
+    args.snapshot.write_text("the one before")
+    save, model = ending("train_ddp.py")["save_snapshot"], torch.nn.Linear(2, 2)
+    with pytest.raises(SystemExit) as end:
+        save(model, torch.optim.SGD(model.parameters()), 7, args)
+    assert end.value.code == 2 and args.snapshot.read_text() == "the one before"
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "snapshot.pt, which is unharmed: [Errno 28] No space left" in line
+
+
+def test_checkpoint_that_fails_ends_all_ranks(ending, tmp_path, capsys):
+    (saving := Future()).set_exception(OSError("No space left on device"))
+    args = argparse.Namespace(rank=0, snapshot=tmp_path, saving=saving)
+    with pytest.raises(SystemExit) as end:
+        ending("train_fsdp.py")["finish_save"](args)
+    assert end.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "cannot write into" in line and "No space left on device" in line
+
+
+@BOTH
+def test_folder_that_cannot_be_written_is_one_sentence(name, tmp_path):
+    (tmp_path / "file").write_text("")
+    said = refusal(tmp_path, name, "1", "1", *FAST, "--snapshot", "file/x")
+    assert "file/x" in said
