@@ -19,10 +19,8 @@ Three recorded traces are in docs/traces. Open each one in https://ui.perfetto.d
 and guess its bottleneck. Then compare with what your function says::
 
     python exercises/17_three_traces.py docs/traces/17_*.json
-    workshop check 17_three_traces
 
-For traces of your own, give src/17_profile.py ``--bucket-mb 25``: with a single bucket,
-collectives don't overlap.
+    workshop check 17_three_traces
 
 The page is docs/lessons/17_speed.rst.
 """

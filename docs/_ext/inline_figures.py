@@ -19,7 +19,7 @@ from docutils import nodes
 from sphinx.writers.html5 import HTML5Translator
 
 FOLDER = Path(__file__).resolve().parent.parent / "figures"
-sys.path.insert(0, str(FOLDER))
+sys.path.append(str(FOLDER))
 import readable  # noqa: E402
 
 OWN_WORDS = re.compile(r"<(title|desc) .*?</\1>\n", re.S)

@@ -8,13 +8,14 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 from html import unescape
+from pathlib import Path
 
 import pytest
 
 from tests.docs.pages import FIGURES, ROOT, all_directives
 from tools.figures import scripts as figure_scripts
 
-sys.path.insert(0, str(FIGURES))
+sys.path.append(str(FIGURES))
 import readable
 from readable import DrawingError
 from svg import Drawing
@@ -22,6 +23,21 @@ from svg import Drawing
 
 def drawing(width=200, height=100) -> Drawing:
     return Drawing(width, height, "A title", "A description of what is shown.")
+
+
+@pytest.mark.parametrize("extension", ["docs/_ext/inline_figures.py", "conf.py"])
+def test_to_build_the_site_draws_no_figure(extension):
+    """Some scripts here have the name of a package: an import must find that."""
+    code = f"""
+import runpy
+from importlib.machinery import PathFinder
+runpy.run_path({str(ROOT / extension)!r})
+print(PathFinder.find_spec("practice_cluster").origin)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True
+    )
+    assert Path(done.stdout.strip()) == ROOT / "practice_cluster" / "__init__.py"
 
 
 def test_every_figure_is_drawn_again_byte_for_byte(tmp_path):
