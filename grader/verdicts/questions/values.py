@@ -32,7 +32,9 @@ def wrong_value(seen: Evidence) -> Finding | None:
     ends, of_messages = first_message_difference(seen)
     if not of_messages and (told := _too_soon(seen)):  # as if it happened to be right
         return Finding(Kind.WRONG_WAY, [*told, *lines], "not_waited")
-    past = len(right) + len(seen.unended)  # those wait for the ranks that failed
+    past = len(right)
+    if any(mismatch["what"] for mismatch in failed.values()):  # a value, no sentence
+        past += len(seen.unended)  # these got past it, and wait for those that failed
     suspicion = of_messages or _suspicion_of_values(seen, failed, past)
     return Finding(Kind.WRONG_VALUE, lines + ends, suspicion)
 
