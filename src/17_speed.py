@@ -166,12 +166,12 @@ def main() -> None:
     steps, chosen = parse_arguments(alone)
     device = distributed.choose_device() if alone else join("17_speed.py")
     log("with           pieces/s  ratio calls  sent MB  saved MB  GFLOP")
-    first = 0.0
-    for end in range(len(chosen) + 1):
+    rates = []
+    for end, name in enumerate(["nothing", *chosen]):
         training = Training(set(chosen[:end]), device)
-        name, speed = ["nothing", *chosen][end], rate(training, steps)
-        first = first or speed
-        log(f"{name:<15}{speed:8.1f}{speed / first:7.2f}" + count(training))
+        rates.append(rate(training, steps))
+        log(f"{name:<15}{rates[-1]:8.1f}{rates[-1] / rates[0]:7.2f}{count(training)}")
+        del training  # DDP must be gone before its group is
     if dist.is_initialized():
         dist.destroy_process_group()
 
