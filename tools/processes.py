@@ -59,6 +59,17 @@ def wait_while(some: Callable[[], list[int]], seconds: float = 5) -> None:
         time.sleep(0.05)
 
 
+def last_error(log: str) -> str:
+    """Of a program, if one said why: what torchrun and other nodes say comes later."""
+    by_programs = log.partition("failed (exitcode: ")[0]
+    for text in (by_programs, log):
+        errors = re.findall(r"^.*(?:Error|error:).*$", text, re.MULTILINE)
+        own = [line.strip() for line in errors if "ChildFailedError" not in line]
+        if own:
+            return own[-1]
+    return ""
+
+
 class Processes:
     """Commands that run side by side; leaving the context ends all of them.
 
@@ -135,9 +146,7 @@ class Processes:
         """The log's last error, else its last line, as part of a sentence."""
         self.file.flush()
         text = self.log.read_text(encoding="utf-8", errors="replace")
-        errors = re.findall(r"^.*(?:Error|error:).*$", text, re.MULTILINE)
-        own = [line for line in errors if "ChildFailedError" not in line]
-        last = (own or text.strip().splitlines() or [""])[-1].strip()
+        last = last_error(text) or text.strip().rpartition("\n")[2].strip()
         return f" ({last.replace(f'{ROOT}/', '')[:150]})" if last else ""
 
     def __exit__(self, *_: object) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tools.fresh_copy import ROOT, fresh_copy
+from tools.processes import last_error
 
 TIMEOUT = 300
 
@@ -217,6 +218,14 @@ def test_tour_works_inside_a_batch_job(clone, monkeypatch):
         "raise SystemExit('error: as it should be')\n",
     )
     assert "as it should be" in take(clone).stderr
+
+
+def test_cause_is_what_a_program_said_and_not_the_agent_that_it_left_alone():
+    program = "x.py: error: as it should be"
+    agents = "E] failed (exitcode: 1) local_rank: 0\nBrokenPipeError: Broken pipe\n"
+    assert last_error(f"{program}\n{agents}ChildFailedError:\n") == program
+    assert last_error(agents) == "BrokenPipeError: Broken pipe"
+    assert last_error("all is well") == ""
 
 
 @pytest.mark.full
