@@ -8,7 +8,6 @@ operator runs: the last row of a rank that hangs is what it hangs in.
 from __future__ import annotations
 
 import contextlib
-import inspect
 import linecache
 import math
 import os
@@ -69,7 +68,7 @@ _BETWEEN = (
     *_C10D,
     os.path.join(TORCH, "_ops.py"),
     writes.__file__,
-    inspect.getfile(typing_extensions.deprecated),
+    typing_extensions.deprecated.__call__.__code__.co_filename,
 )
 _DDP = os.path.join(TORCH, "nn", "parallel", "distributed.py")
 _SENT = ("input", "input_tensors", "input_tensor", "inputs", "tensors", "tensor")

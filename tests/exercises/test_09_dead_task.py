@@ -37,7 +37,7 @@ def test_rank_that_fails_ends_the_job(exercise_path, scheduler, seed):
 def announced(job):
     """The last line says that the training has ended."""
     lines = [line for line in job.output.splitlines() if line.strip()] or [""]
-    says = re.compile("ended|finished|done").search
+    says = re.compile(r"ended|finished|done|complete|stopped|\bover\b").search
     earlier = any(map(says, lines))
     problem = "the last line of the output doesn't say that training has ended"
     if earlier:

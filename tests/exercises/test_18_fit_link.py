@@ -37,7 +37,7 @@ def drawn(draw, alpha, beta, noise):
     return found
 
 
-def is_near(found, expected, tolerance=1e-9):
+def is_near(found, expected, tolerance=1e-8):
     return abs(found - expected) <= tolerance * abs(expected)
 
 
