@@ -29,6 +29,21 @@ def answer(t):
     dist.all_reduce(t)
     return t
 """
+SUM = "dist.all_reduce(t)\n"
+HEAD = """
+import time
+import torch
+import torch.distributed as dist
+
+def answer(t):
+    rank, world_size = dist.get_rank(), dist.get_world_size()
+    right, left = (rank + 1) % world_size, (rank - 1) % world_size
+"""
+
+
+def body(text: str) -> str:
+    """A file whose ``answer(t)`` is this text, with names of ranks at hand."""
+    return HEAD + "".join(f"    {line}\n" for line in text.strip().splitlines())
 
 
 def grade_code(

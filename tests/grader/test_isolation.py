@@ -6,23 +6,18 @@ what became of the attempt: what it wanted must fail, or what it found must be e
 
 from __future__ import annotations
 
-import hashlib
 import os
-import shutil
 import socket
-import stat
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from grader.checks import checks_in
 from grader.engine import isolation
 from grader.engine.engine import Engine
 from grader.errors import UserError
 from grader.verdicts.verdict import Kind
-from practice_cluster import missing
 from tests.grader.support import RIGHT, grade_code
 
 pytestmark = [
@@ -30,6 +25,7 @@ pytestmark = [
     pytest.mark.skipif(
         bool(why := isolation.probe()), reason=f"needs namespaces: {why}"
     ),
+    pytest.mark.usefixtures("trees_are_unchanged"),
 ]
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -183,36 +179,6 @@ def answer(t):
 
 
 @pytest.fixture(scope="module")
-def victim():
-    """A file of the workshop that git does not know: no harm if all this fails."""
-    folder = ROOT / "build" / f"of-a-test-{os.getpid()}"
-    folder.mkdir(parents=True)
-    (folder / "program.py").write_text("print('as it was')\n")
-    yield folder / "program.py"
-    shutil.rmtree(folder)
-
-
-@pytest.fixture(scope="module")
-def learners(victim):
-    """A folder with those of two learners."""
-    folder = victim.parent / "class"
-    for name in ("alice", "bob"):
-        (folder / name).mkdir(parents=True)
-        (folder / name / "03_ring_all_reduce.py").write_text(RIGHT)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def hiding_engine(learners, tmp_path_factory):
-    home = tmp_path_factory.mktemp("home")
-    (home / "secret-of-this-test").touch()
-    with pytest.MonkeyPatch.context() as patch, Engine(hidden=[learners]) as engine:
-        patch.setenv("HOME", str(home))
-        engine.warm()
-        yield engine
-
-
-@pytest.fixture(scope="module")
 def listening():
     """(a port of this machine, a name without a file): both answer."""
     name = f"of-a-test-{os.getpid()}"
@@ -221,30 +187,6 @@ def listening():
         other.bind("\0" + name)
         other.listen()
         yield one.getsockname()[1], name
-
-
-@pytest.fixture(scope="module", autouse=True)
-def trees_are_unchanged(learners, victim):
-    """After all attempts, the workshop and the learners' files are as they were."""
-    before = digest(ROOT), digest(victim.parent)
-    yield
-    after = digest(victim.parent)
-    assert digest(ROOT) == before[0]
-    assert {path: after.get(path) for path in before[1]} == before[1]
-
-
-def digest(folder: Path) -> dict[str, str]:
-    """Path -> mode and content of each file of a folder that git or a learner has."""
-    listing = ["git", "-C", str(folder), "ls-files", "-z"]
-    listed = subprocess.run(listing, capture_output=True, text=True).stdout
-    names = filter(None, listed.split("\0"))
-    paths = [folder / name for name in names] or sorted(folder.rglob("*"))
-    return {
-        str(path): f"{stat.filemode(path.lstat().st_mode)} "
-        + hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in paths
-        if path.is_file() and not path.is_symlink()
-    }
 
 
 def attempt(engine: Engine, folder: Path, body: str, **names) -> str:
@@ -311,75 +253,6 @@ def test_what_a_check_may_write_is_gone_afterwards(hiding_engine, tmp_path):
         assert attempt(hiding_engine, tmp_path, body) == ""
 
 
-FORGED = """
-import json, os
-import torch.distributed as dist
-
-def answer(t):
-    for number in range(3, 64):
-        try:
-            os.write(number, json.dumps({message}).encode() + b"\\n")
-        except OSError:
-            pass
-    return t
-"""
-
-
-@pytest.mark.parametrize(
-    "message",
-    ['{"status": "passed"}', '{"status": "ok"}', '{"status": "ok", "secret": ""}', "3"],
-)
-def test_forged_report_is_no_report(message, hiding_engine, tmp_path):
-    code = FORGED.replace("{message}", message)
-    verdict = grade_code(hiding_engine, tmp_path, code)
-    assert verdict.kind is Kind.TAMPERED, verdict.message
-    assert "for its own reports" in verdict.message
-
-
-EQUAL = '''
-import pytest
-from grader import expect
-
-@pytest.mark.ranks({ranks})
-def test_answer(exercise):
-    """The answer is 5, {"a": 5} and [5, "b"]."""
-    expect.equal(exercise.answer(5), 5, "the answer")
-    expect.equal(exercise.answer({"a": 5}), {"a": 5}, "the answer")
-    expect.equal(exercise.answer([5, "b"]), [5, "b"], "the answer")
-'''
-ALWAYS_EQUAL = """
-class Chameleon{base}:
-    def __eq__(self, other):
-        return True
-    def __hash__(self):
-        return 0
-    def __repr__(self):
-        return "5"
-
-def answer(given):
-    if given == 5:
-        return {made}
-    return {{"a": {made}}} if isinstance(given, dict) else [{made}, "b"]
-"""
-
-
-@pytest.mark.parametrize(
-    ("base", "made"), [("", "Chameleon()"), ("(int)", "Chameleon(4)")]
-)
-def test_class_has_no_say_in_what_it_equals(base, made, hiding_engine, tmp_path):
-    code = ALWAYS_EQUAL.format(base=base, made=made)
-    verdict = grade_code(hiding_engine, tmp_path, code, EQUAL)
-    assert verdict.kind is Kind.WRONG_VALUE, verdict.message
-    right = "def answer(given):\n    return given\n"
-    assert grade_code(hiding_engine, tmp_path, right, EQUAL).kind is Kind.RIGHT
-
-
-def test_numbers_of_numpy_are_compared(hiding_engine, tmp_path):
-    code = "import numpy\ndef answer(given):\n"
-    code += "    return numpy.int64(5) if given == 5 else given\n"
-    assert grade_code(hiding_engine, tmp_path, code, EQUAL).kind is Kind.RIGHT
-
-
 def test_where_namespaces_are_forbidden_it_is_said(monkeypatch):
     def forbidden(*arguments):
         raise PermissionError(1, "unshare: Operation not permitted")
@@ -404,66 +277,3 @@ def test_grader_that_is_killed_is_no_broken_set_up(monkeypatch, tmp_path):
     assert (verdict.kind, len(asked)) == (Kind.TAMPERED, 2)
     assert verdict.kind.status == "wrong"
     assert "was killed twice while your code was running" in verdict.message
-
-
-# Which options a job script has, how its nodes run a shell, and places that are never
-# a job's; in a rehearsed job of PBS, HOME is the check's own folder.
-JOBS = {
-    "sbatch": ("#SBATCH --ntasks-per-node=1", "srun", ("/etc/mine", "$HOME/mine")),
-    "pbs": ("#PBS -l select=2:ncpus=1,place=scatter", "pbsdsh --", ("/etc/mine",)),
-}
-SCRIPT = """#!/bin/bash
-{options}
-tries() {{
-  for path in {places}; do
-    (echo harm >> "$path") 2> /dev/null && echo "$1 wrote $path"
-  done
-  cat {other} {root}/solutions/09_two_jobs.sbatch 2> /dev/null
-  kill -0 {watching} 2> /dev/null && echo "$1 could end what watches it"
-  touch "mine-$1" && echo "$1 has tried"
-}}
-tries script
-{each} bash -c "cd '$PWD'; $(declare -f tries); tries node"
-"""
-SUBMIT = '''
-import pytest
-from grader import expect
-
-@pytest.mark.ranks(1, init=False, limit=60)
-def test_answer(exercise_path, scheduler):
-    """It writes into its own folder only."""
-    job = scheduler.submit(exercise_path, nodes=2)
-    said = [line for line in job.output.splitlines() if "srun: " not in line]
-    wanted = ["node has tried", "node has tried", "script has tried"]
-    expect.equal(sorted(said), wanted, "the output")
-'''
-
-
-@pytest.mark.skipif(bool(missing()), reason="; ".join(missing()))
-@pytest.mark.parametrize("suffix", JOBS)
-def test_job_script_does_no_harm(suffix, hiding_engine, learners, victim):
-    options, each, places = JOBS[suffix]
-    checks = victim.parent / "tests" / "exercises" / "test_it.py"
-    checks.parent.mkdir(parents=True, exist_ok=True)
-    checks.write_text(SUBMIT)
-    answer = victim.parent / "exercises" / f"it.{suffix}"
-    answer.parent.mkdir(exist_ok=True)
-    for folder in ("job_scripts", "src"):
-        if not (victim.parent / folder).exists():
-            (victim.parent / folder).symlink_to(ROOT / folder)
-    (answer.parent / "catalog.toml").touch()
-    watching = hiding_engine._server
-    assert watching is not None
-    script = SCRIPT.format(
-        options=options,
-        each=each,
-        places=" ".join(f'"{place}"' for place in (victim, *places)),
-        other=learners / "bob" / "03_ring_all_reduce.py",
-        root=ROOT,
-        watching=watching._process.pid,
-    )
-    answer.write_text(script)
-    verdict = hiding_engine.run_check(checks_in(checks)[0], script, answer)
-    assert watching._process.poll() is None
-    assert verdict.kind is Kind.RIGHT, verdict.message
-    assert verdict.lines == []  # nothing was left unchecked, as without a cluster

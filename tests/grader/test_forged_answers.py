@@ -1,0 +1,84 @@
+"""No answer forges a report to the grader, or says itself what it equals."""
+
+from __future__ import annotations
+
+import pytest
+
+from grader.engine import isolation
+from grader.verdicts.verdict import Kind
+from tests.grader.support import grade_code
+
+pytestmark = [
+    pytest.mark.full,
+    pytest.mark.skipif(
+        bool(why := isolation.probe()), reason=f"needs namespaces: {why}"
+    ),
+]
+
+FORGED = """
+import json, os
+import torch.distributed as dist
+
+def answer(t):
+    for number in range(3, 64):
+        try:
+            os.write(number, json.dumps({message}).encode() + b"\\n")
+        except OSError:
+            pass
+    return t
+"""
+
+
+@pytest.mark.parametrize(
+    "message",
+    ['{"status": "passed"}', '{"status": "ok"}', '{"status": "ok", "secret": ""}', "3"],
+)
+def test_forged_report_is_no_report(message, engine, tmp_path):
+    code = FORGED.replace("{message}", message)
+    verdict = grade_code(engine, tmp_path, code)
+    assert verdict.kind is Kind.TAMPERED, verdict.message
+    assert "for its own reports" in verdict.message
+
+
+EQUAL = '''
+import pytest
+from grader import expect
+
+@pytest.mark.ranks({ranks})
+def test_answer(exercise):
+    """The answer is 5, {"a": 5} and [5, "b"]."""
+    expect.equal(exercise.answer(5), 5, "the answer")
+    expect.equal(exercise.answer({"a": 5}), {"a": 5}, "the answer")
+    expect.equal(exercise.answer([5, "b"]), [5, "b"], "the answer")
+'''
+ALWAYS_EQUAL = """
+class Chameleon{base}:
+    def __eq__(self, other):
+        return True
+    def __hash__(self):
+        return 0
+    def __repr__(self):
+        return "5"
+
+def answer(given):
+    if given == 5:
+        return {made}
+    return {{"a": {made}}} if isinstance(given, dict) else [{made}, "b"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("base", "made"), [("", "Chameleon()"), ("(int)", "Chameleon(4)")]
+)
+def test_class_has_no_say_in_what_it_equals(base, made, engine, tmp_path):
+    code = ALWAYS_EQUAL.format(base=base, made=made)
+    verdict = grade_code(engine, tmp_path, code, EQUAL)
+    assert verdict.kind is Kind.WRONG_VALUE, verdict.message
+    right = "def answer(given):\n    return given\n"
+    assert grade_code(engine, tmp_path, right, EQUAL).kind is Kind.RIGHT
+
+
+def test_numbers_of_numpy_are_compared(engine, tmp_path):
+    code = "import numpy\ndef answer(given):\n"
+    code += "    return numpy.int64(5) if given == 5 else given\n"
+    assert grade_code(engine, tmp_path, code, EQUAL).kind is Kind.RIGHT
