@@ -25,15 +25,39 @@ except KeyboardInterrupt:
     open(f"interrupted-{os.environ.get('RANK')}", "w").close()
     raise SystemExit(4)
 """
+RANKS = """
+import os, signal, sys, time
+import torch.multiprocessing as mp
+def say_and_end(number, frame):
+    open(f"{name} got {number}", "w").close()
+    sys.exit(3)
+def rank(index):
+    global name
+    name = f"rank {index}"
+    for number in (signal.SIGTERM, signal.SIGUSR1):
+        signal.signal(number, say_and_end)
+    os.write(1, b"ready\\n"), time.sleep(600)
+if __name__ == "__main__":
+    if sys.argv[1:]:  # outlive SIGTERM, else the ranks get SIGINT, too, at any time
+        signal.signal(signal.SIGTERM, lambda *_: None)
+    mp.spawn(rank, nprocs=2)
+"""
 TORCHRUN = ["torchrun", "--standalone", "--nproc-per-node=2", "p.py"]
 # A child in the shell's group; the trap lets the shell say how it ended.
 CHILD = ["bash", "-c", "trap : TERM; python p.py; echo ended with $?"]
+SPAWN = ["python", "ranks.py"]
+OUTLIVES = [*SPAWN, "outlive"]
+CHILD_SPAWNS = [*CHILD[:2], CHILD[2].replace("p.py", "ranks.py outlive")]
 GROUPS = {
     "torchrun, SIGTERM": (TORCHRUN, signal.SIGTERM, 2),
     "torchrun, Ctrl-C": (TORCHRUN, signal.SIGINT, 2),
     "child in another's group, SIGTERM": (CHILD, signal.SIGTERM, 1),
     "child in another's group, Ctrl-C": (CHILD, signal.SIGINT, 1),
     "child in another's group, SIGKILL": (CHILD, signal.SIGKILL, 1),
+    "mp.spawn, SIGTERM": (OUTLIVES, signal.SIGTERM, 2),
+    "mp.spawn, SIGKILL": (SPAWN, signal.SIGKILL, 2),
+    "mp.spawn in another's group, SIGTERM": (CHILD_SPAWNS, signal.SIGTERM, 2),
+    "mp.spawn in another's group, SIGKILL": (CHILD_SPAWNS, signal.SIGKILL, 2),
 }
 
 
@@ -47,19 +71,33 @@ def without_frames(outcome: dict) -> dict:
 def test_signal_to_a_group_ends_the_same_cold_and_warm(name, tmp_path):
     """Nothing is left: the outcome is there when the last rank has closed its output.
 
-    A warm program cannot join the group of its caller (tests/warm/server.py); it gets
-    the signal because its stand-in is in that group and passes it on.
+    A warm program cannot join the group of its caller (tests/warm/server.py); its group
+    gets the signal because a witness in that of its caller tells of it.
     """
     command, number, ready = GROUPS[name]
-
-    def fill(folder: Path) -> None:
-        (folder / "p.py").write_text(SLEEPS)
 
     def strike(process: subprocess.Popen) -> None:
         os.killpg(process.pid, number)
 
     cold, warm = map(without_frames, both(command, tmp_path, fill, strike, ready))
     assert warm == cold
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGKILL])
+def test_signal_to_one_program_does_not_reach_its_ranks(number, tmp_path):
+    def strike(process: subprocess.Popen) -> None:
+        process.send_signal(number)
+
+    cold, warm = map(without_frames, both(SPAWN, tmp_path, fill, strike, 2))
+    assert warm == cold
+    assert warm["status"] == -number
+    assert not [name for name in warm["files"] if "got" in name]
+
+
+def fill(folder: Path) -> None:
+    (folder / "p.py").write_text(SLEEPS)
+    (folder / "ranks.py").write_text(RANKS)
 
 
 # The end of a test session

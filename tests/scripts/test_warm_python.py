@@ -190,8 +190,8 @@ COMMANDS = {
     ],
     "as many open files as one message carries, and one more": [
         *("bash", "-c"),
-        'for n in {10..259}; do eval "exec $n>>written"; done; python open.py; '
-        "exec 260>>written; python open.py",
+        'for n in {10..258}; do eval "exec $n>>written"; done; python open.py; '
+        "exec 259>>written; python open.py",
     ],
     "what a shell sets": [
         *("bash", "-c"),

@@ -4,7 +4,7 @@ The wrapper which `tests/warm` writes runs this file by ``python -I -S`` (10 ms)
 has set two names: ``SOCKET`` and ``COLD``, the server and the interpreter to become
 where there is none. The program runs in a fork of the server. This process stays: it
 holds the place of the program among its caller's children, passes signals on, and ends
-as the program ends.
+as the program ends. A fork of it, the witness, says which signals the whole group got.
 
 Only modules that load fast are imported here: `socket`, `signal` and `json` would
 double the time that this takes.
@@ -25,7 +25,7 @@ FORWARDED = (
 )
 # Options of Python that a warm start can obey; terms.py reads them.
 KNOWN = ("-c", "-m", "-u", "-B", "-W", "-X")
-MOST_FILES = 253  # that one message can carry
+MOST_FILES = 252  # that one message can carry, beside the witness's
 LIMITS = tuple(n for name, n in vars(resource).items() if name.startswith("RLIMIT_"))
 
 
@@ -39,20 +39,30 @@ def main(place: str, cold: str) -> None:
     if unknown or os.isatty(0) or os.environ.get("COLD_PYTHON"):
         become_cold(cold, arguments)
     files = open_files()
+    if len(files) > MOST_FILES:
+        become_cold(cold, arguments)
     dispositions = {int(s): _signal.getsignal(s) for s in FORWARDED}
     mask = _signal.pthread_sigmask(_signal.SIG_BLOCK, FORWARDED)
     server = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    ours, theirs = _socket.socketpair()
+    witness = start_witness(ours, [*files, server.fileno(), theirs.fileno()])
     try:
         server.connect(place)
-        send(server, description(arguments, files, dispositions, mask), files)
+        described = description(arguments, files, dispositions, mask)
+        send(server, described, [*files, theirs.fileno()])
+        theirs.close()
         warm = server.recv(1) == b"W"
     except OSError:
         warm = False
     if not warm:
         server.close()
+        theirs.close()
+        os.waitpid(witness, 0)
         _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
         become_cold(cold, arguments)
-    end_like(stand_in(server))
+    status = stand_in(server)
+    os.waitpid(witness, 0)  # it ends with the watcher
+    end_like(status)
 
 
 def note(folder: str, arguments: list) -> None:
@@ -109,22 +119,53 @@ def description(arguments, files, dispositions, mask) -> dict:
 
 
 def send(server, described: dict, files: list) -> None:
-    if len(files) > MOST_FILES:
-        raise OSError("too many open files")
     body = marshal.dumps(described)
     rights = (_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", files))
-    server.sendmsg([len(body).to_bytes(4, "little")], [rights] if files else [])
+    server.sendmsg([len(body).to_bytes(4, "little")], [rights])
     server.sendall(body)
+
+
+def start_witness(line, others: list) -> int:
+    """Fork a process into this one's group that reports signals and answers questions.
+
+    Who signals the group reaches both processes, who signals this one doesn't reach the
+    witness. It has no open file but `line`, and ends when the other end is closed.
+    """
+    witness = os.fork()
+    if witness:
+        line.close()
+        return witness
+    for number in others:
+        os.close(number)
+    send_signals_to(line)
+    while question := receive(line):
+        line.send(question)
+    os._exit(0)
+
+
+def send_signals_to(line) -> None:
+    """From now on, the kernel's part of a signal handler writes its number there."""
+    line.setblocking(False)
+    _signal.set_wakeup_fd(line.fileno(), warn_on_full_buffer=False)
+    for number in FORWARDED:
+        _signal.signal(number, lambda *_: None)
+    _signal.pthread_sigmask(_signal.SIG_UNBLOCK, FORWARDED)
+
+
+def receive(line) -> bytes:
+    """The next byte; none when the other end is closed."""
+    ready = select.poll()
+    ready.register(line, select.POLLIN)
+    ready.poll()
+    try:
+        return line.recv(1)
+    except OSError:
+        return b""
 
 
 def stand_in(server) -> int:
     """Pass signals on until the program has ended; its wait status."""
-    # The kernel's part of a signal handler writes the signal's number to the server.
-    server.setblocking(False)
-    _signal.set_wakeup_fd(server.fileno(), warn_on_full_buffer=False)
-    for number in FORWARDED:
-        _signal.signal(number, lambda *_: None)
-    _signal.pthread_sigmask(_signal.SIG_UNBLOCK, FORWARDED)
+    send_signals_to(server)
     ended = select.poll()
     ended.register(server, select.POLLIN)
     ended.poll()

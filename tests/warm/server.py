@@ -8,12 +8,11 @@ with it, and FOLDER is removed.
 A start makes two processes, a watcher, which the client talks to, and the program.
 Each dies with the one before it, by the kernel's word (PR_SET_PDEATHSIG).
 
-One thing can't be the same: a program whose client leads no process group is in the
-watcher's group and session, since a process can't join a group of another session. A
-signal to the caller's group reaches the client, which passes it on to the program, but
-it doesn't reach processes that the program has forked. Start a test cold if it needs
-that. A program whose client leads a group leads one, too; its forks miss such signals
-as well.
+A program whose client leads no process group is in the watcher's group and session,
+since a process can't join a group of another session. So a signal to the caller's group
+is sent on to the program's group: the client has a witness in its own, which tells the
+watcher whether the signal came to all. What a program leaves running when it ends is
+out of reach of the caller's group afterwards; start a test cold if it needs that.
 """
 
 from __future__ import annotations
@@ -59,6 +58,8 @@ PRELOADED = (
 )
 NAMESPACES = ("user", "cgroup", "ipc", "uts", "net", "pid", "mnt")
 PR_SET_PDEATHSIG = 1
+SPAWNED = "from multiprocessing.spawn import spawn_main"
+QUESTION = b"\0"  # no signal has this number
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -84,6 +85,8 @@ def serve(listening: socket.socket, own: dict[str, str]) -> program.Program | No
     """Returns in each program's process, and in the server when its time is over."""
     for name in PRELOADED:
         importlib.import_module(name)
+    # Ranks of mp.spawn end by SIGINT with their parent; here their watchers see to it.
+    sys.modules["torch.multiprocessing.spawn"]._prctl_pr_set_pdeathsig = int
     # init_process_group empties these caches: each program would copy them to do so
     sys.modules["torch._dynamo"].trace_rules.clear_lru_cache()
     # at exit, torch.library takes its operators apart: half the time of a short program
@@ -128,6 +131,7 @@ def watch(client: socket.socket, own: dict[str, str]) -> program.Program:
     signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     wanted, files = receive(client)
+    witness = socket.socket(fileno=files.pop())
     command = terms.parse(wanted["arguments"])
     if command is None:
         refuse(client, f"the options of {wanted['arguments']}")
@@ -135,6 +139,7 @@ def watch(client: socket.socket, own: dict[str, str]) -> program.Program:
         refuse(client, f"other values of {differing}")
     if not same_user(peer(client), wanted["ids"]):
         refuse(client, "another user")
+    parent = os.pidfd_open(parent_of(peer(client))) if is_rank(command) else None
     join_namespaces_of(peer(client))
     die_with(server)  # once more: another user namespace has undone it
     prepared, preparing = os.pipe()
@@ -143,6 +148,7 @@ def watch(client: socket.socket, own: dict[str, str]) -> program.Program:
     if child == 0:
         die_with(watcher)
         client.close()
+        witness.close()
         os.close(prepared)
         started = program.Program(command, wanted)
         started.prepare(files, preparing)
@@ -153,7 +159,8 @@ def watch(client: socket.socket, own: dict[str, str]) -> program.Program:
     if os.read(prepared, 1) != b"W":
         refuse(client, "the program could not be prepared")
     client.sendall(b"W")
-    attend(client, child)
+    leads = wanted["leads_session"] or wanted["leads_group"]
+    attend(client, Witness(witness), Killer(child, child if leads else watcher), parent)
 
 
 def refuse(client: socket.socket, why: str) -> NoReturn:
@@ -163,23 +170,74 @@ def refuse(client: socket.socket, why: str) -> NoReturn:
     os._exit(0)
 
 
-def attend(client: socket.socket, child: int) -> NoReturn:
-    """Pass the client's signals on; tell it how the program ended."""
-    ended = os.pidfd_open(child)
+class Witness:
+    """A process in the client's group: the signals that it got, the whole group got."""
+
+    def __init__(self, line: socket.socket) -> None:
+        self.line = line
+        self.seen: list[int] = []
+
+    def is_alive(self) -> bool:
+        """Ask it, and read which signals it got so far; it answers unless killed."""
+        with contextlib.suppress(OSError):
+            self.line.sendall(QUESTION)
+            while numbers := self.line.recv(64):
+                self.seen += numbers.replace(QUESTION, b"")
+                if QUESTION in numbers:
+                    return True
+        return False
+
+    def has_seen(self, number: int) -> bool:
+        """Whether the signal that the client got once came to the group."""
+        self.is_alive()
+        if number not in self.seen:
+            return False
+        self.seen.remove(number)
+        return True
+
+
+class Killer:
+    """Signals the program or, as its caller did, everything in its group."""
+
+    def __init__(self, child: int, group: int) -> None:
+        self.child = child
+        self.group = group
+
+    def kill(self, number: int, whole_group: bool = False) -> None:
+        if whole_group:
+            os.killpg(self.group, number)
+        else:
+            os.kill(self.child, number)
+
+
+def attend(
+    client: socket.socket, witness: Witness, killer: Killer, parent: int | None
+) -> NoReturn:
+    """Pass the client's signals on; tell it how the program ended.
+
+    Args:
+        parent: a file of the client's parent if the program shall end with that.
+    """
+    ended = os.pidfd_open(killer.child)
+    watched = [client, ended] if parent is None else [client, ended, parent]
     while True:
-        ready, _, _ = select.select([client, ended], [], [])
+        ready, _, _ = select.select(watched, [], [])
         if ended in ready:
             break
-        try:
-            numbers = client.recv(64)
-        except OSError:
-            numbers = b""
-        if not numbers:  # the client is gone, by SIGKILL
-            os.kill(child, signal.SIGKILL)
-            break
-        for number in numbers:
-            os.kill(child, number)
-    _, status = os.waitpid(child, 0)
+        if parent in ready:
+            watched.remove(parent)
+            killer.kill(signal.SIGINT)
+        if client in ready:
+            try:
+                numbers = client.recv(64)
+            except OSError:
+                numbers = b""
+            if not numbers:  # the client is gone, by SIGKILL
+                killer.kill(signal.SIGKILL, whole_group=not witness.is_alive())
+                break
+            for number in numbers:
+                killer.kill(number, whole_group=witness.has_seen(number))
+    _, status = os.waitpid(killer.child, 0)
     with contextlib.suppress(OSError):
         client.sendall(status.to_bytes(4, "little"))
     os._exit(0)
@@ -207,6 +265,17 @@ def peer(client: socket.socket) -> int:
     size = struct.calcsize("3i")
     credentials = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
     return struct.unpack("3i", credentials)[0]
+
+
+def parent_of(pid: int) -> int:
+    """The number of a process's parent."""
+    with open(f"/proc/{pid}/stat") as file:
+        return int(file.read().rpartition(")")[2].split()[1])
+
+
+def is_rank(command: terms.Command) -> bool:
+    """Whether multiprocessing starts a process of its own by this command."""
+    return command.kind == "-c" and command.rest[1].startswith(SPAWNED)
 
 
 def same_user(pid: int, ids: list) -> bool:
