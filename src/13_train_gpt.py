@@ -30,12 +30,7 @@ from common.gpt_training import (
     make_optimizer,
     parse_text_training,
 )
-from common.snapshot import (
-    progress,
-    read_snapshot,
-    restoring_from,
-    save_or_continue,
-)
+from common.snapshot import read_snapshot, resuming, save_or_continue
 
 
 def build(
@@ -80,11 +75,10 @@ def save_snapshot(
 def load_snapshot(model: ByteGPT, optimizer: torch.optim.Optimizer, path: Path) -> int:
     """Continue as if the run that saved it had never stopped; returns its steps."""
     snapshot = read_snapshot(path)
-    with restoring_from(path):
+    with resuming(path, snapshot):
         model.load_state_dict(snapshot["model"])
         optimizer.load_state_dict(snapshot["optimizer"])
         steps_run = snapshot["steps_run"]
-    log(f"Resuming from {path} after {progress(snapshot)}")
     return steps_run
 
 

@@ -19,7 +19,6 @@ from common.byte_gpt import ByteGPT, next_byte_loss
 from common.distributed import (
     BadInput,
     is_rank_0,
-    log,
     one_line_errors,
     positive_float,
     positive_int,
@@ -38,7 +37,7 @@ from common.gpt_training import (
     run_and_exit,
 )
 from common.process_group import join
-from common.snapshot import progress, restoring_from, save_or_continue
+from common.snapshot import resuming, save_or_continue
 
 # The scores are a view, as a linear layer returns them for three dimensions. That is
 # harmless as long as no code changes them in place.
@@ -120,9 +119,8 @@ def load_snapshot(
 ) -> int:
     """Resume from a snapshot of any number of ranks; returns its number of steps."""
     snapshot, steps_run = read_on_rank_0(args.snapshot)
-    with restoring_from(args.snapshot):
+    with resuming(args.snapshot, {"steps_run": steps_run}):
         load_full_state_dict(model, optimizer, snapshot)
-    log(f"Resuming from {args.snapshot} after {progress({'steps_run': steps_run})}")
     return steps_run
 
 

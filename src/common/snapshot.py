@@ -88,26 +88,29 @@ def _from_rank_0(part):
 
 
 @contextlib.contextmanager
-def restoring_from(path: Path) -> Iterator[None]:
+def resuming(path: Path, snapshot: dict) -> Iterator[None]:
     """Around lines that restore a run; BadInput if what was read does not fit."""
     try:
         yield
     except (LookupError, AttributeError, RuntimeError, TypeError, ValueError) as error:
         raise BadInput(f"{path} is a snapshot of another training: {CURE}") from error
+    log(f"Resuming from {path} after {_progress(snapshot)}")
 
 
-def save_or_continue(snapshot: dict, path: Path) -> str:
+def save_or_continue(snapshot: dict, path: Path, rival: bool = False) -> str:
     """Write a snapshot; the reason if that fails, which must not cost the run, too."""
     try:
+        if rival:
+            raise BadInput(f"another run has written {path}: end one of the two")
         write_snapshot(snapshot, path)
     except BadInput as error:
         log(f"Continuing without a snapshot: {error}")
         return str(error)
-    log(f"Snapshot of {progress(snapshot)} in {path}")
+    log(f"Snapshot of {_progress(snapshot)} in {path}")
     return ""
 
 
-def progress(snapshot: dict) -> str:
+def _progress(snapshot: dict) -> str:
     """How far the run had come: ``5 epochs``, or ``7 steps``."""
     unit = "steps" if snapshot.get("steps_run") else "epochs"
     return f"{snapshot[unit + '_run']} {unit}"
@@ -128,9 +131,8 @@ class Run:
         self.rates: list[float] = []  # images per second of each, on this rank
         self.version = _version(args.snapshot)  # the one that it resumes or has written
         if (snapshot := _read_for_all(args.snapshot)) is not None:
-            with restoring_from(args.snapshot):
+            with resuming(args.snapshot, snapshot):
                 self.load_state_dict(snapshot)
-            log(f"Resuming from {args.snapshot} after {progress(snapshot)}")
 
     def state_dict(self) -> dict:
         """Counters and parts; all ranks call this: a part may be gathered from all."""
@@ -161,11 +163,9 @@ class Run:
     def save(self) -> None:
         """Write a snapshot on rank 0, unless another run has; all ranks call this."""
         state, path = self.state_dict(), self.args.snapshot
-        if is_rank_0() and _version(path) not in (None, self.version):
-            self.not_saved = f"another run has written {path}: end one of the two"
-            log(f"Continuing without a snapshot: {self.not_saved}")
-        elif is_rank_0():
-            self.not_saved = save_or_continue(state, path)
-            self.version = _version(path)
+        if is_rank_0():
+            rival = _version(path) not in (None, self.version)
+            self.not_saved = save_or_continue(state, path, rival)
+            self.version = self.version if rival else _version(path)
         if dist.is_initialized():
             dist.barrier()  # a rank that passes this line can read what rank 0 wrote
