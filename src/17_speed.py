@@ -43,12 +43,11 @@ OPTIONS = ON_RANKS | {
     "workers": "two processes load ahead while this one computes",
     "bf16": "multiply in bfloat16, by autocast",
     "fp16": "multiply in float16, by autocast, with a GradScaler",
-    "compile": "compile each block",
+    "compile": "compile each block; it needs DDP buckets of 1 MiB or more, too",
     "checkpoint": "save only the input of each block, recompute the rest in backward",
 }
 
 
-# [start data]
 def micro_batches(chosen: set[str], device: torch.device) -> Iterator[torch.Tensor]:
     """[BATCH, CONTEXT + 1] tokens of this rank, without end."""
     loader = DataLoader(
@@ -63,7 +62,6 @@ def micro_batches(chosen: set[str], device: torch.device) -> Iterator[torch.Tens
             yield batch.to(device, non_blocking=True)
 
 
-# [end data]
 # [start build]
 def build(chosen: set[str], device: torch.device) -> nn.Module:
     """The model. The order matters: checkpoint, compile, then DDP."""
@@ -76,10 +74,11 @@ def build(chosen: set[str], device: torch.device) -> nn.Module:
         if "compile" in chosen:
             block.compile()
     if dist.is_initialized():
+        large = chosen & {"one-bucket", "compile"}  # it refuses buckets below 1 MiB
         model = DDP(
             model,
             None if device.type == "cpu" else [device],
-            bucket_cap_mb=ONE_BUCKET if "one-bucket" in chosen else SMALL_BUCKET,
+            bucket_cap_mb=ONE_BUCKET if large else SMALL_BUCKET,
             gradient_as_bucket_view="bucket-view" in chosen,
             static_graph="static-graph" in chosen,
         )

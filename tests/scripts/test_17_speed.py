@@ -82,3 +82,12 @@ def test_checkpointed_blocks_are_compiled(tmp_path):
     assert [row.split()[0] for row in rows] == ["nothing", "checkpoint", "compile"]
     assert rows[-1].endswith("  not counted")
     assert list((tmp_path / "kernels").rglob("*.so"))
+
+
+@pytest.mark.full
+@pytest.mark.skipif(not shutil.which("g++"), reason="apt install g++")
+def test_compiled_blocks_get_large_buckets(tmp_path):
+    kernels = {"TORCHINDUCTOR_CACHE_DIR": tmp_path / "kernels"}
+    done = torchrun(tmp_path, 2, SPEED, 1, "--with", "compile", **kernels)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1].split()[0] == "compile"

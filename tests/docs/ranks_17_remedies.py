@@ -1,0 +1,78 @@
+"""What the remedies of lesson 17 change; test_claims_17_remedies.py runs it."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+import torch.distributed as dist
+from torch.utils.flop_counter import FlopCounterMode
+
+from grader import expect
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "src"))
+from common.measure import Traffic  # noqa: E402
+
+EXAMPLES = ROOT / "docs" / "examples"
+SLOW = (EXAMPLES / "17_slow.py").read_text(encoding="utf-8")
+CPU = torch.device("cpu")
+PLAIN = (28, 8.05, 2.87)  # calls, MB sent and GFLOP in a step
+CHANGED = {
+    "no-sync": (7, 2.01, 2.87),
+    "one-bucket": (4, 8.05, 2.87),
+    "fp16-hook": (28, 4.02, 2.87),
+    "checkpoint": (28, 8.05, 3.47),
+}
+
+
+def remedies():
+    """Name -> its hunks, each a list of lines that begin with a space, a - or a +."""
+    text = (EXAMPLES / "17_remedies.diff").read_text(encoding="utf-8")
+    found = re.findall(r"^# (.+)\n((?:[^#\n].*\n)+)", text, re.M)
+    return {
+        name: [hunk.splitlines() for hunk in body.split("...\n")]
+        for name, body in found
+    }
+
+
+def applied(hunks):
+    """The slow run with these changes."""
+    text = SLOW
+    for hunk in hunks:
+        old, new = (
+            "".join(line[1:] + "\n" for line in hunk if line[0] in signs)
+            for signs in (" -", " +")
+        )
+        assert text.count(old) == 1, f"not once in 17_slow.py:\n{old}"
+        text = text.replace(old, new)
+    return text
+
+
+def third_step(train):
+    """Calls, MB sent and GFLOP of the third step, and the loss after it."""
+    found, loss = [], None
+    for steps in (2, 3):  # by then, DDP has laid out its buckets
+        operations = FlopCounterMode(display=False)
+        with Traffic() as traffic, operations:
+            loss = train(steps, CPU)
+        sent = traffic.wire_bytes() / 1e6
+        found.append((len(traffic.calls), sent, operations.get_total_flops() / 1e9))
+    return tuple(round(b - a, 2) for a, b in zip(*found, strict=True)), loss
+
+
+@pytest.mark.ranks(2, limit=120)
+def test_remedies_change_what_the_page_says(rank):
+    plain = None
+    for name, hunks in {"nothing": [], **remedies()}.items():
+        if name in ("compile", "for a GPU"):
+            continue
+        scope = {"__name__": "slow"}
+        exec(compile(applied(hunks), name, "exec"), scope)
+        counted, loss = third_step(scope["train"])
+        plain = loss if plain is None else plain
+        expect.equal(counted, CHANGED.get(name, PLAIN), name)
+        expect.that(abs(loss - plain) < 0.02, f"{name}: loss {loss}, not {plain}")
+        del scope
+        dist.barrier()

@@ -1,0 +1,47 @@
+"""Each remedy of lesson 17 is a diff of a few lines of docs/examples/17_slow.py."""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.docs.ranks_17_remedies import applied, remedies
+from tests.in_ranks import assert_right, every_check_in
+from tests.scripts.trainings import SRC, torchrun
+
+HERE = Path(__file__).resolve().parent
+
+
+def test_every_option_of_the_program_has_its_diff_of_a_few_lines():
+    text = (SRC / "17_speed.py").read_text(encoding="utf-8")
+    found = remedies()
+    options = re.findall(r'^    "([a-z0-9-]+)": ', text, re.M)
+    assert sorted(found) == sorted([*options, "for a GPU"])
+    for name, hunks in found.items():
+        added = [line for hunk in hunks for line in hunk if line.startswith("+")]
+        assert 1 <= len(added) <= 6, name
+        compile(applied(hunks), name, "exec")
+
+
+@pytest.mark.full
+@every_check_in(HERE / "ranks_17_remedies.py")
+def test_claim(check, verdict_of):
+    assert_right(verdict_of(check))
+
+
+@pytest.mark.full
+@pytest.mark.skipif(not shutil.which("g++"), reason="apt install g++")
+def test_compiled_blocks_train_the_same_but_not_with_small_buckets(tmp_path):
+    hunks = remedies()["compile"]
+    outcomes = []
+    for name, chosen in (("slow", []), ("compiled", hunks), ("small", hunks[:-1])):
+        path = tmp_path / f"{name}.py"
+        path.write_text(applied(chosen), encoding="utf-8")
+        kernels = {"TORCHINDUCTOR_CACHE_DIR": tmp_path / "kernels"}
+        outcomes.append(torchrun(tmp_path, 2, path, PYTHONPATH=str(SRC), **kernels))
+    slow, compiled, small = outcomes
+    assert slow.returncode == compiled.returncode == 0, compiled.stderr
+    assert slow.stdout == compiled.stdout and slow.stdout.startswith("loss ")
+    assert list((tmp_path / "kernels").rglob("*.so"))
+    assert small.returncode == 1 and "First bucket should be smaller" in small.stderr
