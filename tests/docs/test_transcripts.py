@@ -30,8 +30,8 @@ def programs_of(entry: Entry) -> set[str]:
     return {name for name in PROGRAMS if re.search(rf"\b{re.escape(name)}", text)}
 
 
-LESSONS = [("01", "08"), ("09", "11"), ("12", "16"), ("17", "18"), ("19", "20")]
-ON_NODES = LESSONS[1]  # these are on the practice cluster
+LESSONS = [("01", "08"), ("09", "16"), ("17", "18"), ("19", "20")]
+ON_NODES = LESSONS[1]  # 09 to 11 are on the practice cluster
 
 
 def lessons(name: str) -> tuple[str, str] | None:

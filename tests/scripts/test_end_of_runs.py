@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ENDS = {"destroy_process_group", "cleanup"}
 WRAPS = {"DDP", "DistributedDataParallel"}
 MEANT_TO_SHOW_IT = {"07_teardown.py"}
+LIMIT = 200  # s: a cold Python imports torch, beside other programs in a minute
 
 
 def name_of(call: ast.Call) -> str:
@@ -133,7 +134,7 @@ def test_ending_at_once_keeps_what_was_printed_and_the_exit_status():
             [sys.executable, "-c", program.replace("WHAT", what)],
             capture_output=True,
             text=True,
-            timeout=200,
+            timeout=LIMIT,
         )
         assert (done.stdout, done.returncode) == ("done\n", status), done.stderr
 
@@ -164,6 +165,6 @@ def test_ranks_hang_although_another_thread_of_theirs_looks_round(tmp_path):
         env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LIMIT,
     )
     assert done.stdout == "hangs\n", done.stderr
