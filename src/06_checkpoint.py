@@ -56,17 +56,14 @@ class RankState:
     """State that differs from rank to rank: random numbers, losses of this epoch."""
 
     def __init__(self, device: torch.device):
-        self.generators = {"cpu": torch.default_generator}
-        if device.type != "cpu":  # dropout draws on the device it runs on
-            every = torch.get_device_module(device).default_generators
-            self.generators["device"] = every[device.index]
+        # dropout draws on the device that it runs on
+        self.random = torch if device.type == "cpu" else torch.get_device_module(device)
         # on the device: .item() in every step would wait for it
         self.loss_sum = torch.zeros((), device=device)
 
     def state_dict(self) -> list[dict] | None:
         """On rank 0 the state of all ranks, elsewhere None; all ranks call this."""
-        random = {name: g.get_state() for name, g in self.generators.items()}
-        own = {"random": random, "loss_sum": self.loss_sum.item()}
+        own = {"random": self.random.get_rng_state(), "loss_sum": self.loss_sum.item()}
         ranks = [own] * dist.get_world_size() if dist.get_rank() == 0 else None
         # every rank must reach this line: about 5 kB of each are sent to rank 0
         dist.gather_object(own, ranks)
@@ -77,8 +74,7 @@ class RankState:
         rank, world_size = dist.get_rank(), dist.get_world_size()
         if len(ranks) == world_size:
             self.loss_sum.fill_(ranks[rank]["loss_sum"])
-            for name, state in ranks[rank]["random"].items():
-                self.generators[name].set_state(state)
+            self.random.set_rng_state(ranks[rank]["random"])
         else:
             torch.manual_seed(SEED + rank)
             self.loss_sum.fill_(sum(state["loss_sum"] for state in ranks) / world_size)

@@ -55,16 +55,13 @@ class StopRequest:
     """Whether SIGUSR1 was sent, to this rank or to another one."""
 
     def __init__(self):
-        self.asked = False
-        signal.signal(signal.SIGUSR1, self.note)
-
-    def note(self, number: int, frame: object) -> None:
-        """Nothing else: the step under way, and its collectives, must end as ever."""
-        self.asked = True
+        self.asked: list[int] = []
+        # nothing else: the step under way, and its collectives, must end as ever
+        signal.signal(signal.SIGUSR1, lambda number, frame: self.asked.append(number))
 
     def agreed(self, device: torch.device) -> bool:
         """True on all ranks as soon as one was asked; all must call it together."""
-        asked = torch.tensor([int(self.asked)], device=device)
+        asked = torch.tensor([len(self.asked)], device=device)
         # every rank must reach this line; [1] -> [1], 8 bytes, waits for the device
         dist.all_reduce(asked, op=dist.ReduceOp.MAX)
         return bool(asked.item())
