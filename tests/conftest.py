@@ -57,6 +57,13 @@ def _cold(request, monkeypatch):
         monkeypatch.setenv("COLD_PYTHON", "1")
 
 
+@pytest.fixture(autouse=True)
+def _one_thread():
+    """Torch computes in one thread here: on busy cores, two would wait by turns."""
+    if torch := sys.modules.get("torch"):
+        torch.set_num_threads(1)
+
+
 def pytest_collection_modifyitems(items):
     for item in items:
         if JOBS in item.path.parents:
