@@ -251,6 +251,13 @@ def test_only_the_warm_python_begins_with_torch(monkeypatch):
     assert seen == ["True\n", "False\n"]
 
 
+def test_command_line_is_found_once(tmp_path):
+    """Else `kill $(pgrep -f NAME | head -1)` would end a process that does nothing."""
+    code = "import subprocess, sys; subprocess.run(['pgrep', '-cf', sys.argv[1]])"
+    command = [wrappers() / "python", "-c", code, str(tmp_path)]
+    assert subprocess.run(command, capture_output=True, text=True).stdout == "1\n"
+
+
 OTHER_IMPORTS = {
     "PYTHONHASHSEED": "0",
     "PYTHONOPTIMIZE": "1",
