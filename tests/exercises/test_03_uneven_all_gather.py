@@ -51,6 +51,7 @@ def bytes_to_each(call, rank, world_size):
 def test_lengths(exercise, rank, world_size, seed):
     """gather_lengths: the length of each rank, in the order of the ranks."""
     expected = [(7 * r + seed) % 5 + r for r in range(world_size)]
+    expected[1] += 70_000  # more than 8 or 16 bits hold
     found = exercise.gather_lengths(expected[rank])
     kind = type(found).__name__
     is_list = isinstance(found, (list, tuple))
@@ -78,13 +79,13 @@ def test_unequal_lengths(exercise, rank, world_size, seed):
 @pytest.mark.ranks(4)
 def test_empty_ranks_and_whole_numbers(exercise, rank, world_size, seed):
     """Ranks without rows, ranks with few, int64, float32 and bool."""
-    for lengths, dtype in (
-        ([0, 2, 0, 5], torch.int64),
-        ([4, 0, 1, 0], torch.float32),
-        ([2, 1, 3, 0], torch.bool),
-        ([0, 0, 0, 0], torch.float64),
+    for lengths, width, dtype in (
+        ([0, 2, 0, 5], 2, torch.int64),
+        ([4, 0, 1, 0], 1, torch.float32),
+        ([2, 1, 3, 0], 2, torch.bool),
+        ([0, 0, 0, 0], 2, torch.float64),
     ):
-        rows = all_rows(lengths, seed, width=2, dtype=dtype)
+        rows = all_rows(lengths, seed, width, dtype)
         check_gather(exercise, rank, rows, f"lengths {lengths}, {dtype}")
 
 

@@ -158,6 +158,15 @@ EXAMPLES = [
     ),
     (
         "exceptions",
+        "tuple_entry",
+        (
+            "TypeError",
+            "'tuple' object does not support item assignment",
+            "chunks[i] = chunks[i] + incoming",
+        ),
+    ),
+    (
+        "exceptions",
         "into_no_gradient",
         (
             "TypeError",
