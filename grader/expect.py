@@ -16,7 +16,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from grader.verdicts.classics.values import of_shapes, of_values
+from grader.verdicts.classics.values import of_none, of_shapes, of_values
 
 _allclose, _equal, _sort = torch.allclose, torch.equal, torch.sort
 _is_initialized, _get_world_size = dist.is_initialized, dist.get_world_size
@@ -88,7 +88,7 @@ def close(
             of the ranks' means": 2.5}``; a result equal to one is called that.
     """
     if actual is None:
-        raise Mismatch(what, "is None: is a `return` missing?", "returns_none")
+        raise Mismatch(what, *of_none(what))
     a, e = _tensor(actual, what), _exact(expected)
     if a.shape != e.shape:
         shapes = f"has shape {_shape(a)}, expected {_shape(e)}"
@@ -150,7 +150,7 @@ def still_training(module: torch.nn.Module, name: str) -> None:
 def equal(actual: Any, expected: Any, what: str) -> None:
     """Compare exactly: tensors bit for bit, anything else with ``==``."""
     if actual is None and expected is not None:
-        raise Mismatch(what, "is None: is a `return` missing?", "returns_none")
+        raise Mismatch(what, *of_none(what))
     if torch.is_tensor(expected):
         a = _tensor(actual, what)
         if a.shape != expected.shape or a.dtype != expected.dtype:

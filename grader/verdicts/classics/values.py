@@ -179,6 +179,13 @@ def of_shapes(actual, expected, world_size: int) -> str:
     return first_seen(IN_SHAPES, actual, expected, world_size)[0]
 
 
+def of_none(what: str) -> tuple[str, str]:
+    """(what is striking, key of the mistake) where None is in place of ``what``."""
+    if "grad" in what:
+        return "is None: backward() did not reach it, or it was emptied", ""
+    return "is None: is a `return` missing?", "returns_none"
+
+
 # What :mod:`grader.expect` and the questions recognize by themselves.
 NAMED: Table = {
     "returns_none": Classic(
