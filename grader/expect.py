@@ -141,9 +141,8 @@ def own_memory(tensor: torch.Tensor, other: torch.Tensor, name: str) -> None:
 def still_training(module: torch.nn.Module, name: str) -> None:
     """Expect a module that came in training mode to be left in it."""
     if not all(part.training for part in module.modules()):
-        raise Mismatch(
-            "", f"{name} left in evaluation mode: the caller continues training"
-        )
+        told = f"{name} left in evaluation mode: the caller continues training"
+        raise Mismatch("", told)
     _pass()
 
 
@@ -231,6 +230,8 @@ def _difference(a, e, own, atol: float, rtol: float) -> tuple[str, str]:
     """(one sentence, key of the suspicion) for two tensors of the same shape."""
     if bool(torch.isnan(a).any()) and not bool(torch.isnan(e).any()):
         return f"holds {int(torch.isnan(a).sum())} NaN of {a.numel()} elements", "nan"
+    if _equal(a, e):  # they were whole numbers
+        return "went through a float: a whole number's last digits are lost", ""
     wrong = ~torch.isclose(a, e, atol=atol, rtol=rtol)
     first = _first(a, e, atol, rtol)
     scale = _scale(a, e)
@@ -251,10 +252,8 @@ def _first(a, e, atol: float, rtol: float) -> str:
 
 def _scale(a: torch.Tensor, e: torch.Tensor) -> float | None:
     """k with a = k e everywhere, if there is one."""
-    if a.is_complex() or not bool(torch.isfinite(a).all()):
-        return None
-    norm = float((e * e).sum())
-    if norm == 0.0:
+    norm = 0.0 if a.is_complex() else float((e * e).sum())
+    if norm == 0.0 or not bool(torch.isfinite(a).all()):
         return None
     k = float((a * e).sum()) / norm
     size = float(e.abs().max())

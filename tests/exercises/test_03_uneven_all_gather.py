@@ -16,8 +16,8 @@ def all_rows(lengths, seed, width=3, dtype=torch.float64):
     generator = torch.Generator().manual_seed(seed)
     total = sum(lengths)
     numbers = torch.randperm(total * width, generator=generator) + 1
-    if dtype in (torch.float64, torch.int64):  # more digits than float32 has
-        numbers = numbers + 2**40 if dtype is torch.int64 else numbers / 3
+    if dtype in (torch.float64, torch.int64):  # more digits than a shorter dtype has
+        numbers = numbers + 2**60 if dtype is torch.int64 else numbers / 3
     rows = list(numbers.to(dtype).view(total, width).split(lengths))
     for rank, mine in enumerate(rows):
         mine[-1:] = -(rank % 2)  # zeros on one rank, -1 on the next
@@ -36,6 +36,7 @@ def check_gather(exercise, rank, rows, what):
     for source, (actual, expected) in enumerate(zip(gathered, rows, strict=True)):
         expect.equal(actual, expected, f"the rows of rank {source}, {what}")
     expect.equal(mine, rows[rank], f"this rank's own rows afterwards, {what}")
+    return gathered
 
 
 def bytes_to_each(call, rank, world_size):
@@ -65,7 +66,10 @@ def test_lengths(exercise, rank, world_size, seed):
 def test_equal_lengths(exercise, rank, world_size, seed):
     """With equal lengths, the rows of each rank in their place."""
     rows = all_rows([2] * world_size, seed)
-    check_gather(exercise, rank, rows, "equal lengths")
+    first = check_gather(exercise, rank, rows, "equal lengths")
+    check_gather(exercise, rank, all_rows([2] * world_size, seed + 10), "equal lengths")
+    what = "the rows of rank 0 in the first result, after a second call"
+    expect.equal(first[0], rows[0], what)
 
 
 @pytest.mark.ranks(3, 4)
