@@ -127,6 +127,7 @@ EXAMPLES = [
         ("AssertionError", "Torch not compiled with CUDA enabled", "x.cuda()"),
     ),
     ("exceptions", "keyboard", ("EOFError", "EOF when reading a line", "")),
+    ("exceptions", "keyboard", ("BdbQuit", "", "dist.all_reduce(t)")),
     (
         "exceptions",
         "group_rank",

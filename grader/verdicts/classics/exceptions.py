@@ -15,9 +15,10 @@ _RESULT = re.compile(
 # seen(kind, message, line): of the exception, and the learner's line that raised it
 IN_EXCEPTIONS: Table = {
     "keyboard": Classic(
-        "a rank has no keyboard: read no input in a distributed program",
+        "a rank has no keyboard: read no input in a distributed program, and leave no "
+        "`breakpoint()` in it",
         seen=lambda kind, text, line: (
-            kind == "EOFError" or "reading from stdin" in text
+            kind in ("EOFError", "BdbQuit") or "reading from stdin" in text
         ),
     ),
     "group_rank": Classic(
