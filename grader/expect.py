@@ -16,7 +16,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from grader.verdicts.classics.values import of_shapes, of_values
+from grader.verdicts.classics.values import of_none, of_shapes, of_values
 
 _allclose, _equal, _sort = torch.allclose, torch.equal, torch.sort
 _is_initialized, _get_world_size = dist.is_initialized, dist.get_world_size
@@ -88,7 +88,7 @@ def close(
             of the ranks' means": 2.5}``; a result equal to one is called that.
     """
     if actual is None:
-        raise Mismatch(what, "is None: is a `return` missing?", "returns_none")
+        raise Mismatch(what, *of_none(what))
     a, e = _tensor(actual, what), _exact(expected)
     if a.shape != e.shape:
         shapes = f"has shape {_shape(a)}, expected {_shape(e)}"
@@ -141,16 +141,15 @@ def own_memory(tensor: torch.Tensor, other: torch.Tensor, name: str) -> None:
 def still_training(module: torch.nn.Module, name: str) -> None:
     """Expect a module that came in training mode to be left in it."""
     if not all(part.training for part in module.modules()):
-        raise Mismatch(
-            "", f"{name} left in evaluation mode: the caller continues training"
-        )
+        told = f"{name} left in evaluation mode: the caller continues training"
+        raise Mismatch("", told)
     _pass()
 
 
 def equal(actual: Any, expected: Any, what: str) -> None:
     """Compare exactly: tensors bit for bit, anything else with ``==``."""
     if actual is None and expected is not None:
-        raise Mismatch(what, "is None: is a `return` missing?", "returns_none")
+        raise Mismatch(what, *of_none(what))
     if torch.is_tensor(expected):
         a = _tensor(actual, what)
         if a.shape != expected.shape or a.dtype != expected.dtype:
@@ -231,6 +230,8 @@ def _difference(a, e, own, atol: float, rtol: float) -> tuple[str, str]:
     """(one sentence, key of the suspicion) for two tensors of the same shape."""
     if bool(torch.isnan(a).any()) and not bool(torch.isnan(e).any()):
         return f"holds {int(torch.isnan(a).sum())} NaN of {a.numel()} elements", "nan"
+    if _equal(a, e):  # they were whole numbers
+        return "went through a float: a whole number's last digits are lost", ""
     wrong = ~torch.isclose(a, e, atol=atol, rtol=rtol)
     first = _first(a, e, atol, rtol)
     scale = _scale(a, e)
@@ -251,10 +252,8 @@ def _first(a, e, atol: float, rtol: float) -> str:
 
 def _scale(a: torch.Tensor, e: torch.Tensor) -> float | None:
     """k with a = k e everywhere, if there is one."""
-    if a.is_complex() or not bool(torch.isfinite(a).all()):
-        return None
-    norm = float((e * e).sum())
-    if norm == 0.0:
+    norm = 0.0 if a.is_complex() else float((e * e).sum())
+    if norm == 0.0 or not bool(torch.isfinite(a).all()):
         return None
     k = float((a * e).sum()) / norm
     size = float(e.abs().max())

@@ -96,8 +96,15 @@ class Rank:
 
     @property
     def call(self) -> dict | None:
-        """What it waits in: the call of the Work it waits for, or its last call."""
-        return self.stuck.get("waits_for") or (self.calls[-1] if self.calls else None)
+        """What it waits in: the call of the Work it waits for, or its last call.
+
+        None if it left the line of that call for another one.
+        """
+        if waits_for := self.stuck.get("waits_for"):
+            return waits_for
+        last = self.calls[-1] if self.calls else None
+        at = self.stuck.get("line")
+        return None if last and at and last["line"] not in (None, at) else last
 
     @property
     def frame(self) -> dict:

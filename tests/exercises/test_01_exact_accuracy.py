@@ -43,15 +43,15 @@ def truth(model, images, labels):
     return F.cross_entropy(scores, labels).item(), correct
 
 
-def compare(exercise, model, images, labels, batch_size):
+def compare(exercise, model, images, labels, batch_size, shuffle=False):
     loss, correct = truth(model, images, labels)
-    loader = DataLoader(TensorDataset(images, labels), batch_size)
+    loader = DataLoader(TensorDataset(images, labels), batch_size, shuffle=shuffle)
     result = exercise.evaluate(model, loader)
     expect.that(
         isinstance(result, tuple) and len(result) == 3,
         "evaluate must return a tuple of three: mean loss, images recognized, images",
     )
-    label = f"of 11 images in batches of {batch_size}"
+    label = f"of 11 images in {'shuffled ' * shuffle}batches of {batch_size}"
     expect.number(result[2], len(images), f"the number {label}")
     expect.number(result[1], correct, f"the number recognized {label}")
     mistaken = {"the sum over the images, not their mean": loss * len(images)}
@@ -73,6 +73,7 @@ def test_smaller_last_batch(exercise, seed):
     """Each image counts once, also when the last batch is smaller."""
     for batch_size in (4, 5, 10):
         compare(exercise, *model_and_data(seed), batch_size)
+    compare(exercise, *model_and_data(seed), 4, shuffle=True)
 
 
 @pytest.mark.ranks(1, init=False)

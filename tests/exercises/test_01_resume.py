@@ -63,9 +63,12 @@ def stop_and_resume(exercise, again, path, seed, **settings):
     """
     whole = Training(seed, **settings).train(1).slow_down().train(1)
     exercise.save_snapshot(path, *whole.parts(), 2)
+    expect.still_training(whole.model, "save_snapshot")
+    expect.that(path.is_file(), "save_snapshot must write the file path")
+    moved = path.rename(path.with_name(f"moved_{path.name}"))  # nothing moves with it
     whole.train(2)
     continued = Training(seed + 1000, **settings)  # a new process: all is different
-    epochs_run = again.load_snapshot(path, *continued.parts())
+    epochs_run = again.load_snapshot(moved, *continued.parts())
     continued.train(2)
     return whole, continued, epochs_run
 

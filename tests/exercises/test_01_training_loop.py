@@ -87,6 +87,7 @@ def two_epochs(way, make_optimizer, count, accumulate, seed):
     model, batches = model_and_batches(seed, count)
     optimizer = make_optimizer(model.parameters())
     means = [way(model, optimizer, batches, accumulate) for _ in range(2)]
+    expect.still_training(model, "train_epoch")
     return model, means[-1]
 
 

@@ -38,7 +38,7 @@ def compare(exercise, environ, expected):
 def world(seed):
     """A process on a node other than the first: rank, local rank, both sizes."""
     draw = random.Random(seed)
-    per_node, nodes = draw.randint(3, 8), draw.randint(2, 5)
+    per_node, nodes = draw.randint(11, 16), draw.randint(2, 5)  # ranks of two digits
     node, local_rank = draw.randint(1, nodes - 1), draw.randint(1, per_node - 1)
     return node * per_node + local_rank, local_rank, per_node * nodes, per_node
 

@@ -86,8 +86,10 @@ def test_hosts_in_turn(exercise, seed):
     for rank in range(len(hosts)):
         place_of_host(exercise, rank, hosts, (rank % 3, rank // 3))
     hosts = ["n10", "n1", "n10", "n1"]  # one name is the beginning of the other
+    full_names = ["n1.blue.org", "n1.red.org", "n1.blue.org", "n1.red.org"]
     for rank, place in enumerate([(0, 0), (1, 0), (0, 1), (1, 1)]):
         place_of_host(exercise, rank, hosts, place)
+        place_of_host(exercise, rank, full_names, place)
 
 
 @pytest.mark.ranks(3, 4)

@@ -16,8 +16,8 @@ def all_rows(lengths, seed, width=3, dtype=torch.float64):
     generator = torch.Generator().manual_seed(seed)
     total = sum(lengths)
     numbers = torch.randperm(total * width, generator=generator) + 1
-    if dtype in (torch.float64, torch.int64):  # more digits than float32 has
-        numbers = numbers + 2**40 if dtype is torch.int64 else numbers / 3
+    if dtype in (torch.float64, torch.int64):  # more digits than a shorter dtype has
+        numbers = numbers + 2**60 if dtype is torch.int64 else numbers / 3
     rows = list(numbers.to(dtype).view(total, width).split(lengths))
     for rank, mine in enumerate(rows):
         mine[-1:] = -(rank % 2)  # zeros on one rank, -1 on the next
@@ -36,6 +36,7 @@ def check_gather(exercise, rank, rows, what):
     for source, (actual, expected) in enumerate(zip(gathered, rows, strict=True)):
         expect.equal(actual, expected, f"the rows of rank {source}, {what}")
     expect.equal(mine, rows[rank], f"this rank's own rows afterwards, {what}")
+    return gathered
 
 
 def bytes_to_each(call, rank, world_size):
@@ -51,6 +52,7 @@ def bytes_to_each(call, rank, world_size):
 def test_lengths(exercise, rank, world_size, seed):
     """gather_lengths: the length of each rank, in the order of the ranks."""
     expected = [(7 * r + seed) % 5 + r for r in range(world_size)]
+    expected[1] += 70_000  # more than 8 or 16 bits hold
     found = exercise.gather_lengths(expected[rank])
     kind = type(found).__name__
     is_list = isinstance(found, (list, tuple))
@@ -64,7 +66,10 @@ def test_lengths(exercise, rank, world_size, seed):
 def test_equal_lengths(exercise, rank, world_size, seed):
     """With equal lengths, the rows of each rank in their place."""
     rows = all_rows([2] * world_size, seed)
-    check_gather(exercise, rank, rows, "equal lengths")
+    first = check_gather(exercise, rank, rows, "equal lengths")
+    check_gather(exercise, rank, all_rows([2] * world_size, seed + 10), "equal lengths")
+    what = "the rows of rank 0 in the first result, after a second call"
+    expect.equal(first[0], rows[0], what)
 
 
 @pytest.mark.ranks(3, 4)
@@ -78,13 +83,13 @@ def test_unequal_lengths(exercise, rank, world_size, seed):
 @pytest.mark.ranks(4)
 def test_empty_ranks_and_whole_numbers(exercise, rank, world_size, seed):
     """Ranks without rows, ranks with few, int64, float32 and bool."""
-    for lengths, dtype in (
-        ([0, 2, 0, 5], torch.int64),
-        ([4, 0, 1, 0], torch.float32),
-        ([2, 1, 3, 0], torch.bool),
-        ([0, 0, 0, 0], torch.float64),
+    for lengths, width, dtype in (
+        ([0, 2, 0, 5], 2, torch.int64),
+        ([4, 0, 1, 0], 1, torch.float32),
+        ([2, 1, 3, 0], 2, torch.bool),
+        ([0, 0, 0, 0], 2, torch.float64),
     ):
-        rows = all_rows(lengths, seed, width=2, dtype=dtype)
+        rows = all_rows(lengths, seed, width, dtype)
         check_gather(exercise, rank, rows, f"lengths {lengths}, {dtype}")
 
 

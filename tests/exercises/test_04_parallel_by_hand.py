@@ -19,7 +19,10 @@ SIZES = 12, 10, 7, 6, 3, 1  # images; 3 and 4 parts do not divide most of them
 
 
 class Network(nn.Module):
-    """Float64, with a layer used twice, a frozen and an unused parameter, a buffer."""
+    """Float64, with a layer used twice, a frozen and an unused parameter, a buffer.
+
+    Only some images use ``lift``: a part may have none of them.
+    """
 
     def __init__(self, seed):
         super().__init__()
@@ -34,13 +37,15 @@ class Network(nn.Module):
         self.last = nn.Parameter(draw(3, 5))
         self.scale = nn.Parameter(1 + draw(5) / 4, requires_grad=False)
         self.unused = nn.Parameter(draw(2))
+        self.lift = nn.Parameter(draw(3))
         self.register_buffer("shift", draw(5) / 4)
 
     def forward(self, x):  # [B, 6] -> [B, 3]
         hidden = torch.tanh(x @ self.first.T + self.bias)
         hidden = torch.tanh(hidden @ self.again.T + self.shift)
         hidden = torch.tanh(hidden @ self.again.T) * self.scale
-        return hidden @ self.last.T
+        output, some = hidden @ self.last.T, x[:, :1] > 0.7
+        return output + some * self.lift if some.any() else output
 
 
 class Forgetful(nn.Module):
@@ -232,18 +237,26 @@ def test_each_part_has_its_thread(exercise, seed, ledger):
     expect.right_way(
         not ALONE,
         "the 4 parts of the forward pass never ran at the same time: "
-        f"{ALONE[:4]} images went one after the other",
+        f"parts of {ALONE[:4]} images ran without the others",
     )
+
+
+class Mode(nn.Module):
+    """Computes one thing in training, another in evaluation."""
+
+    def forward(self, x):
+        return 2 * x if self.training else x
 
 
 @pytest.mark.ranks(1, init=False)
 def test_evaluation_mode(exercise, seed):
-    """A module in evaluation mode runs in evaluation mode, and stays in it."""
+    """A module in evaluation or training mode runs in this mode, and stays in it."""
     images, _ = batch(seed, 10)
-    network = nn.Sequential(Network(seed), nn.Dropout(0.5)).eval()
-    found = exercise.HandMadeDataParallel(network, 4)(images)
-    expect.close(found, network(images), "the output of a module in evaluation mode")
-    expect.equal(network.training, False, "model.training after it")
+    for training, name in ((False, "evaluation"), (True, "training")):
+        network = nn.Sequential(Network(seed), Mode()).train(training)
+        found = exercise.HandMadeDataParallel(network, 4)(images)
+        expect.close(found, network(images), f"the output of a module in {name} mode")
+        expect.equal(network.training, training, "model.training after it")
 
 
 @pytest.mark.ranks(1, init=False)

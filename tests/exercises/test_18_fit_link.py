@@ -57,7 +57,7 @@ def compare(found, expected, mistaken, what):
         if is_near(value, right, 5e-6):
             words = f"{name} has the first digits alone: is all of it in float64?"
         else:
-            words = f"{name} is {value:.4g}, expected {right:.4g}"
+            words = f"{name} is {value:.7g}, expected {right:.7g}"
         expect.that(is_near(value, right), f"{what}: {words}")
 
 

@@ -111,6 +111,6 @@ def test_cheapest_plan(exercise):
             ("stage", "recompute", "batch"), found, wanted, strict=True
         ):
             expect.that(
-                type(mine) in (int, bool) and mine == right,
+                type(mine) is type(right) and mine == right,
                 f"{what}: {name} is {mine!r}, expected {right!r}",
             )

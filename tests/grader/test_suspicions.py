@@ -127,6 +127,7 @@ EXAMPLES = [
         ("AssertionError", "Torch not compiled with CUDA enabled", "x.cuda()"),
     ),
     ("exceptions", "keyboard", ("EOFError", "EOF when reading a line", "")),
+    ("exceptions", "keyboard", ("BdbQuit", "", "dist.all_reduce(t)")),
     (
         "exceptions",
         "group_rank",
@@ -154,6 +155,15 @@ EXAMPLES = [
             "TypeError",
             "'tuple' object does not support item assignment",
             "chunks[i] += incoming",
+        ),
+    ),
+    (
+        "exceptions",
+        "tuple_entry",
+        (
+            "TypeError",
+            "'tuple' object does not support item assignment",
+            "chunks[i] = chunks[i] + incoming",
         ),
     ),
     (

@@ -56,6 +56,20 @@ def test_sums_in_a_shorter_dtype_are_slightly_off():
     )
 
 
+def test_large_whole_numbers_lose_digits_in_float32_alone():
+    e = torch.tensor([2**40 + 8, 2**40 + 131_072, 3]).double()
+    for a, told in ((e.float().double(), "is slightly off"), (e + 1, "")):
+        text, key = of_values(a, e, None, a != e, 1.0, 4)
+        assert (key, text[:15]) == ("", told)
+
+
+def test_a_gradient_that_is_none_lacks_no_return():
+    for what, told in (("the loss", "`return`"), ("a.grad", "emptied")):
+        with pytest.raises(expect.Mismatch, match="is None") as caught:
+            expect.close(None, 1.0, what)
+        assert told in str(caught.value)
+
+
 def test_a_changed_input_is_told_as_such_and_no_dropped_remainder():
     before = torch.arange(10.0)
     changed = torch.cat([before[:8], -before[8:]])

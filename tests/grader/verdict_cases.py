@@ -115,7 +115,7 @@ CASES = {
         "if rank == 1:\n    dist.recv(t, 0)\nreturn t",
         Kind.HANG,
         "waited_twice",
-        ["rank 0: waits in send", "line 12: work.wait()", "second one"],
+        ["rank 0: waits at line 12: work.wait()", "second one"],
     ),
     "send and receive in a circle": (
         "if rank % 2 == 0:\n    dist.send(t, right)\n    dist.recv(t, left)\nelse:\n"

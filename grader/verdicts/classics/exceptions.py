@@ -15,9 +15,10 @@ _RESULT = re.compile(
 # seen(kind, message, line): of the exception, and the learner's line that raised it
 IN_EXCEPTIONS: Table = {
     "keyboard": Classic(
-        "a rank has no keyboard: read no input in a distributed program",
+        "a rank has no keyboard: read no input in a distributed program, and leave no "
+        "`breakpoint()` in it",
         seen=lambda kind, text, line: (
-            kind == "EOFError" or "reading from stdin" in text
+            kind in ("EOFError", "BdbQuit") or "reading from stdin" in text
         ),
     ),
     "group_rank": Classic(
@@ -76,10 +77,10 @@ IN_EXCEPTIONS: Table = {
         seen=lambda kind, text, line: ".grad" in line and "NoneType" in text,
     ),
     "tuple_entry": Classic(
-        "`tensors[i] += t` adds in place, and then assigns the entry, which a tuple "
-        "doesn't allow: change the tensor itself, `tensors[i].add_(t)`",
+        "`tensors[i] = t` and `tensors[i] += t` assign an entry, which a tuple doesn't "
+        "allow: change the tensor itself, `tensors[i].copy_(t)`, `tensors[i].add_(t)`",
         seen=lambda kind, text, line: (
-            "'tuple' object does not support item assignment" in text and "+=" in line
+            "'tuple' object does not support item assignment" in text and "=" in line
         ),
     ),
     "root_first": Classic(

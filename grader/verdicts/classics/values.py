@@ -82,7 +82,10 @@ IN_VALUES: Table = {
     ),
     "zero": Classic(
         "everything is zero: was the result ever written, or is it cut off at 0?",
-        seen=lambda v: v.scale_is(0.0) and "is zero everywhere",
+        seen=lambda v: (
+            v.scale_is(0.0)
+            and f"is {'almost ' if v.actual.any() else ''}zero everywhere"
+        ),
     ),
     "opposite": Classic(
         "the sign is reversed",
@@ -138,10 +141,11 @@ def of_values(
     key, striking = first_seen(table, values)
     if key:
         return striking, key
-    whole = e.is_complex() or bool((e == e.round()).all())
-    if not whole and a.allclose(e, rtol=1e-5, atol=1e-6 * float(e.abs().max())):
-        return "is slightly off, as if rounded or computed in a shorter dtype", ""
-    if scale is None:
+    if near := a.allclose(e, rtol=1e-5, atol=1e-6 * float(e.abs().max())):
+        whole = e.is_complex() or bool((e == e.round()).all())
+        if not whole or a.equal(e.float().to(a.dtype)):
+            return "is slightly off, as if rounded or computed in a shorter dtype", ""
+    if near or scale is None:
         return striking, key
     if a.numel() == 1:  # any number is a multiple of any other
         return "", ""
@@ -173,6 +177,13 @@ IN_SHAPES: Table = {
 def of_shapes(actual, expected, world_size: int) -> str:
     """The key of the mistake for two different shapes, or ""."""
     return first_seen(IN_SHAPES, actual, expected, world_size)[0]
+
+
+def of_none(what: str) -> tuple[str, str]:
+    """(what is striking, key of the mistake) where None is in place of ``what``."""
+    if "grad" in what:
+        return "is None: backward() did not reach it, or it was emptied", ""
+    return "is None: is a `return` missing?", "returns_none"
 
 
 # What :mod:`grader.expect` and the questions recognize by themselves.

@@ -22,9 +22,15 @@ def too_much_memory(seen: Evidence) -> Finding | None:
         return _memory(seen, rank, rank.stuck)
     for rank in seen.raised:
         text = rank.report["message"]
-        if rank.report["type"] == "MemoryError" or "can't allocate memory" in text:
+        if _lacked_memory(rank) or "can't allocate memory" in text:
             return _memory(seen, rank, rank.frame)
     return None
+
+
+def _lacked_memory(rank: Rank) -> bool:
+    """Whether Python did; a file's own ``raise MemoryError`` is no more than that."""
+    its_own = rank.frame.get("text", "").startswith("raise ")
+    return rank.report["type"] == "MemoryError" and not its_own
 
 
 def _memory(seen: Evidence, rank: Rank, place: dict) -> Finding:

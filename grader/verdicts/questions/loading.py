@@ -37,6 +37,12 @@ def functions_were_replaced(seen: Evidence) -> Finding | None:
     names = {name for rank in seen.ranks for name in rank.report.get("tampered", ())}
     if not names:
         return None
+    if names == {"torch.Storage"}:  # which stands for the default dtype's
+        lines = [
+            "your file changed the default dtype, which all other code uses, too",
+            "give `dtype=` to the calls that create your tensors instead",
+        ]
+        return Finding(Kind.TAMPERED, lines)
     lines = [
         f"your file replaced {', '.join(sorted(names)[:5])}",
         "nothing it computes can be trusted then: use these functions, "

@@ -1,4 +1,4 @@
-# wrong value: rank for | is '5', expected 5
+# wrong value: rank for | is '1
 # [answer 2]
 launcher = find_launcher(environ)
 if launcher == "python":

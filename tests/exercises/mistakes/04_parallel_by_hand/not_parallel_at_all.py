@@ -1,4 +1,4 @@
-# wrong way: never ran at the same time | one after the other
+# wrong way: never ran at the same time | ran without the others
 # [answer 2]
 return self.module(inputs)
 # [answer 3]
