@@ -1,4 +1,4 @@
-# wrong value: ranks 0, 1 and 2: your code destroyed its caller's process group
+# wrong value: ranks 0, 1 and 2: your code left no process group for its caller
 # [answer 3]
 ddp_model = DDP(model)
 optimizer = make_optimizer(model.parameters())
