@@ -29,7 +29,7 @@ def epoch_order(size: int, seed: int, epoch: int, shuffle: bool) -> list[int]:
 
 
 def pad(indices: list[int], world_size: int) -> list[int]:
-    """``indices``, padded with their beginning until ``world_size`` divides them."""
+    """A new list: ``indices``, padded until ``world_size`` divides their number."""
     # TODO 2 of 3: the list may be shorter than the padding it needs.
     raise NotImplementedError("TODO 2 of 3")
 

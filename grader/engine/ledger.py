@@ -144,7 +144,7 @@ class Ledger:
         row = self._row(op, func, args, kwargs, caller)
         _refuse_a_rank_that_is_not_there(row)
         self.rows.append(row)
-        if row.line and len(self.rows) <= MAX_TOLD:
+        if len(self.rows) <= MAX_TOLD:
             self._tell(vars(row))
         self._within = True
         try:

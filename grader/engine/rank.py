@@ -210,6 +210,8 @@ class Session:
         inner = _innermost(error)
         if inner.f_code.co_name == "_engine_run_backward":
             return expect.Mismatch("the backward pass", f"cannot run, {said}")
+        if "process group has not been initialized" in said:
+            return expect.Mismatch("", "your code left no process group for its caller")
         called = any(row.line for row in self.ledger.rows)
         lost = any(words in said for words in CONSEQUENCES)
         if called and not lost and communicates(inner):

@@ -36,7 +36,7 @@ class Network(nn.Module):
         self.scale = nn.Parameter(1 + draw(5) / 4, requires_grad=False)
         self.unused = nn.Parameter(draw(2))
         self.register_buffer("shift", draw(5) / 4)
-        self.register_buffer("steps", torch.tensor(seed))
+        self.register_buffer("steps", torch.tensor(seed**2))  # no rank has their mean
         mask = torch.arange(5) == seed % 5
         self.register_buffer("mask", mask, persistent=False)
 

@@ -26,6 +26,8 @@ def fill(meter, some):
         passed = mean_loss.clone().requires_grad_() * 1
         meter.update(passed, images)
         expect.equal(passed.detach(), mean_loss, "the loss that was passed to update")
+        cut = "update cut the caller's loss from its graph: backward() would now fail"
+        expect.that(passed.requires_grad, f"{cut}, so use detach(), not detach_()")
 
 
 def flat(by_rank):

@@ -22,6 +22,13 @@ def write_slowly(snapshot, path):
     torch.save(snapshot, path)
 
 
+RAISED_IT = "raised the writer's OSError: every rank must raise SaveError instead"
+
+
+class Quota(Exception):
+    """An error that is of no type that a program can expect."""
+
+
 class Disk:
     """Refuses every write, and counts the attempts."""
 
@@ -39,6 +46,10 @@ def outcome(exercise, write, snapshot, path):
         exercise.save_or_all_raise(write, snapshot, path)
     except exercise.SaveError as error:
         return str(error) or "a SaveError without a message"
+    except OSError as error:
+        if type(error) is OSError:  # the writer's, not of a file of the learner's
+            raise expect.Mismatch("", f"this rank {RAISED_IT}") from None
+        raise
     return ""
 
 
@@ -82,6 +93,7 @@ def test_any_error_of_the_writer_is_told(exercise, rank, seed):
     # torch.save wraps some errors of the disk in a RuntimeError
     disk = Disk(RuntimeError("unexpected pos 640 vs 528"))
     says(outcome(exercise, disk.write, {}, path), "unexpected pos 640 vs 528")
+    says(outcome(exercise, Disk(Quota("40 of 40 GB")).write, {}, path), "40 of 40 GB")
     why = f"le disque « données {seed} » est plein: " + 40 * "/ゲーム/保存"
     says(outcome(exercise, Disk(OSError(why)).write, {}, path), why)
     error = OSError("the server of the disk is gone")

@@ -1,5 +1,7 @@
 """Checks of exercises/06_save_and_load.py."""
 
+from collections import OrderedDict
+
 import pytest
 import torch
 import torch.distributed as dist
@@ -16,8 +18,13 @@ OPTIMIZERS = {
 
 def make_model(seed):
     torch.manual_seed(seed)
-    norm = nn.BatchNorm1d(4)  # which has buffers, one of them an int
-    return nn.Sequential(nn.Linear(5, 4), norm, nn.Tanh(), nn.Linear(4, 3)).double()
+    layers = {
+        "embed": nn.Linear(5, 4),
+        "norm": nn.BatchNorm1d(4),  # which has buffers, one of them an int
+        "tanh": nn.Tanh(),
+        "head": nn.Sequential(OrderedDict(module=nn.Linear(4, 3))),
+    }
+    return nn.Sequential(OrderedDict(layers)).double()
 
 
 class Training:
@@ -45,6 +52,11 @@ class Training:
 def new_training(rank, seed, optimizer="SGD"):
     model = make_model(seed)
     return Training(model, OPTIMIZERS[optimizer](model.parameters()), rank, seed)
+
+
+def gradients(training):
+    named = training.model.named_parameters()
+    return {name: p.grad.clone() for name, p in named if p.grad is not None}
 
 
 def state_of_rank_0(model):
@@ -107,8 +119,9 @@ def test_every_rank_loads_the_newest(exercise, exercise_again, rank, seed, share
     training = new_training(rank, seed)
     path = shared_dir / "snapshot.pt"
     for epochs_run in (6, 7):
-        training.train(2)
+        before = gradients(training.train(2))
         exercise.save_snapshot(path, *training.parts(), epochs_run)
+        expect.equal(gradients(training), before, "the gradients after saving")
     loaded = make_model(seed + 100 + rank)
     optimizer = OPTIMIZERS["SGD"](loaded.parameters())
     epochs_run = exercise_again.load_snapshot(path, loaded, optimizer)
@@ -147,10 +160,12 @@ def test_a_file_of_a_machine_with_gpus(exercise, rank, seed, shared_dir):
     path = shared_dir / "snapshot.pt"
     exercise.save_snapshot(path, *training.parts(), 3)
     home[0] = None  # from here on as on this machine
-    loaded = make_model(seed + 100)
+    loaded = make_model(seed + 100).eval()
     epochs_run = exercise.load_snapshot(
         path, loaded, OPTIMIZERS["SGD"](loaded.parameters())
     )
+    mode = "the model was in evaluation mode, and isn't after loading it"
+    expect.that(not any(part.training for part in loaded.modules()), mode)
     same_weights(loaded, training.model.state_dict(), "of a file written on cuda:7")
     expect.equal(epochs_run, 3, "the number of epochs that load_snapshot returns")
 

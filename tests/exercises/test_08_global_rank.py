@@ -1,7 +1,9 @@
 """Checks of exercises/08_global_rank.py."""
 
+import contextlib
 import os
 import random
+import threading
 import time
 from datetime import timedelta
 
@@ -53,6 +55,17 @@ def arrive_last(rank, store, folder):
     until = time.monotonic() + 2  # the others may wait for rank 0, or ask nothing
     while rank == 0 and store.num_keys() < 2 and time.monotonic() < until:
         time.sleep(0.02)  # one key is the store's own
+    time.sleep(0.2 if rank == 0 else 0)
+
+
+@contextlib.contextmanager
+def sleepless():
+    """``time.sleep`` returns at once: a rank that sleeps for the others reads early."""
+    sleep, time.sleep = time.sleep, lambda _: None
+    try:
+        yield
+    finally:
+        time.sleep = sleep
 
 
 @pytest.mark.ranks(1, init=False)
@@ -91,9 +104,38 @@ def test_unequal_nodes_ask_each_other(exercise, rank, seed, shared_dir):
     store = open_store(shared_dir, "asked")
     nprocs = counts[node_rank]
     arrive_last(rank, store, shared_dir)
-    found = exercise.place_among_unequal(local_rank, nprocs, environ, store)
+    with sleepless():
+        found = exercise.place_among_unequal(local_rank, nprocs, environ, store)
     what = f"local rank {local_rank} of node {node_rank}, where nodes start {counts}"
     expect.equal(found, (rank, 4), what)
+
+
+@pytest.mark.ranks(1, init=False)
+def test_numbers_of_two_digits(exercise):
+    """place_among_unequal: 12 nodes, of which the third starts 10 ranks."""
+    counts = [1, 1, 10, *[1] * 9]
+    store, found, failed = dist.HashStore(), {}, []
+    store.set_timeout(timedelta(seconds=3))
+
+    def call(rank):
+        node_rank, local_rank = seat(rank, counts)
+        asked = local_rank, counts[node_rank], environment(12, node_rank), store
+        try:
+            found[rank] = exercise.place_among_unequal(*asked)
+        except Exception as error:
+            failed.append(error)
+
+    ranks = [threading.Thread(target=call, args=[n]) for n in range(sum(counts))]
+    for thread in ranks:
+        thread.start()
+    for thread in ranks:
+        thread.join()
+    if failed:  # who waited for one that failed isn't the cause
+        raise min(failed, key=lambda error: isinstance(error, dist.DistError))
+    for rank, place in sorted(found.items()):
+        node_rank, local_rank = seat(rank, counts)
+        what = f"local rank {local_rank} of node {node_rank}, where nodes start"
+        expect.equal(place, (rank, len(ranks)), f"{what} {counts}")
 
 
 @pytest.mark.ranks(4, init=False, limit=15)

@@ -75,7 +75,9 @@ def test_static_options_mean_what_they_should(exercise, seed):
     hosts = [f"node-{letter}" for letter in "xyz"[: 2 + seed % 2]]
     for node_rank in range(len(hosts)):
         what = f"static_options({node_rank}, {hosts}, 4, 29400)"
-        found = read(exercise.static_options(node_rank, list(hosts), 4, 29400), what)
+        given = list(hosts)
+        found = read(exercise.static_options(node_rank, given, 4, 29400), what)
+        expect.equal(given, hosts, f"{what}: the hosts that were given, afterwards")
         common(found, hosts, 4, what)
         expect.that(
             found.rdzv_backend == "static",
@@ -96,7 +98,9 @@ def test_c10d_options_mean_what_they_should(exercise, seed):
     """c10d_options: the endpoint is a port of a node, and the id is the job's."""
     hosts = [f"gpu{number}" for number in range(seed % 90, seed % 90 + 3)]
     what = f"c10d_options({hosts}, 8, 31234, 'job{seed}')"
-    found = read(exercise.c10d_options(list(hosts), 8, 31234, f"job{seed}"), what)
+    given = list(hosts)
+    found = read(exercise.c10d_options(given, 8, 31234, f"job{seed}"), what)
+    expect.equal(given, hosts, f"{what}: the hosts that were given, afterwards")
     common(found, hosts, 8, what)
     expect.equal(found.rdzv_backend, "c10d", f"{what}: --rdzv-backend")
     host, _, port = found.rdzv_endpoint.partition(":")

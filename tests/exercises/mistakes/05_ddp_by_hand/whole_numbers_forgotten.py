@@ -1,4 +1,4 @@
-# wrong value: steps at the beginning | this rank's own value
+# wrong value: steps at the beginning | rank 1: is this rank's own value | still the rank's own
 # [answer 1]
 for tensor in chain(module.parameters(), module.buffers()):
     if tensor.is_floating_point():

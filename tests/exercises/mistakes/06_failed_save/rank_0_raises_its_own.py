@@ -1,4 +1,4 @@
-# exception: rank 0 raised OSError | every rank raises SaveError
+# wrong value: rank 0 | raised the writer's OSError | SaveError instead
 why = [None]
 caught = None
 if dist.get_rank() == 0:

@@ -1,4 +1,4 @@
-# wrong value: the keys of the saved model | module.0.weight
+# wrong value: the keys of the saved model | module.embed.weight
 # [answer 1]
 if dist.get_rank() == 0:
     snapshot = {

@@ -1,4 +1,4 @@
-# wrong value: the model was in evaluation mode while it was trained
+# wrong value: failed: the model was in evaluation mode while it was trained
 # [answer 1]
 model.eval()
 if not path.exists():

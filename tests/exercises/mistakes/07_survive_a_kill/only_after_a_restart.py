@@ -1,4 +1,4 @@
-# wrong value: the same command a day later | 6 of 8 being saved
+# wrong value: the same command a day later | 12 of 14 being saved
 # [answer 1]
 if int(os.environ["TORCHELASTIC_RESTART_COUNT"]) == 0 or not path.exists():
     return 0
