@@ -213,7 +213,9 @@ def raises(
     except (AssertionError, ValueError) as other:  # meant as a refusal
         found = f"raised {type(other).__name__}: {_short(other)}"
     else:
-        found = f"returned {_short(returned)}"
+        error_returned = isinstance(returned, BaseException)
+        kind = f"a {type(returned).__name__}" if error_returned else ""
+        found = f"returned {kind or _short(returned)}"
     raise Mismatch(what, f"must raise {error.__name__}, but {found}")
 
 

@@ -60,7 +60,7 @@ def _recorder(folder: Path, name: str, python: str) -> str:
         real = f'exec "{python}" -m torch.distributed.run "$@"'
     elif name.startswith("python"):
         # what computes a number or a name for the script does so in a dry run, too
-        program = '[[ "$*" == *.py* || " $*" == *" -m "* ]]'
+        program = '[[ "$1" != -c && ( "$*" == *.py* || " $*" == *" -m "* ) ]]'
         then = f'{program} || {{ "{python}" "$@"; exit; }}\n'
         real = f'exec "{python}" "$@"'
     else:

@@ -71,7 +71,7 @@ def test_ranks_that_do_not_fail_run_to_their_end(exercise_path, scheduler, seed)
     expect.that(
         not cut_short, f"no rank has failed, yet ranks {cut_short} were ended early"
     )
-    expect.that(job.state == "COMPLETED", job.ending)
+    expect.that(job.state == "COMPLETED", job.complaint)
     announced(job)
     limited = ", ".join(limits(job))
     expect.that(

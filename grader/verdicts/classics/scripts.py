@@ -44,7 +44,8 @@ def _not_waited(script: str, problem: str) -> bool:
 
 
 def _not_one_argument(script: str, problem: str) -> bool:
-    bare = re.search(r"\bbash\s+(-l\s+)?-l?c\s+torchrun\s", _code(script))
+    word = r"(torchrun|'torchrun'|\"torchrun\")"
+    bare = re.search(rf"\bbash\s+(-l\s+)?-l?c\s+{word}\s", _code(script))
     return bool(bare and "didn't get --" in problem)
 
 
