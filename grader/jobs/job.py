@@ -120,6 +120,8 @@ class Job:
         said = " / ".join(lines[-2:])[-110:] or "nothing"
         if self.state == NEVER_STARTED:
             return f"the job waited for nodes and never started: {said}"
+        if self._waiting and "RendezvousTimeout" in self.output:
+            return f"the job ended as {self.state} ({self.exit_code}){self._waiting}"
         if self.state == STILL_RUNNING:
             return f"the job did not end{self._waiting or f'; its last output: {said}'}"
         return f"the job ended as {self.state} ({self.exit_code}); last output: {said}"

@@ -100,7 +100,11 @@ def test_outputs_are_those_of_one_process(exercise, rank, world_size, seed):
         "the input from the rank before is no leaf, and backward leaves gradients in "
         "leaves only: call `requires_grad_()` on the tensor that the stage takes",
     )
-    expect.that(y.requires_grad, f"the output of stage {rank} is cut off from it")
+    expect.that(
+        y.requires_grad,
+        "the output has lost its graph: return what the stage computes, and detach "
+        "only what you send",
+    )
 
 
 @pytest.mark.ranks(3, 4)

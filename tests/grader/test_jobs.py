@@ -125,7 +125,7 @@ def test_option_that_is_not_there_is_no_forgotten_return():
 def test_launch_fails_on_the_hosts_that_were_asked_for(dry, tmp_path):
     script = write(tmp_path, HEAD + "srun torchrun x.py\n")
     job = dry.submit(script, nodes=3, only_launch=True, failing_hosts=("n2",))
-    assert (job.state, job.exit_code) == ("FAILED", 1)
+    assert (job.state, job.exit_code) == ("FAILED", 2)
     assert job.hosts("torchrun") == ["n1", "n2", "n3"]
     assert dry.submit(script, nodes=3, only_launch=True).state == "COMPLETED"
 
@@ -134,7 +134,7 @@ def test_task_of_pbsdsh_that_fails_is_told_of_in_a_dry_run(dry, tmp_path):
     text = f"echo $PBS_JOBID; pbsdsh -- {tmp_path}/.venv/bin/torchrun x.py\n"
     script = write(tmp_path, text, "job.pbs")
     job = dry.submit(script, only_launch=True, failing_hosts=("n2",))
-    said = ["4711.head", "pbsdsh: task 0x00000001 exit status 1"]
+    said = ["4711.head", "pbsdsh: task 0x00000001 exit status 2"]
     assert (job.exit_code, job.output.splitlines()) == (0, said)
     job = dry.submit(script, only_launch=True)
     assert job.output.splitlines() == ["4712.head"]  # each job has another number
