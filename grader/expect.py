@@ -213,9 +213,7 @@ def raises(
     except (AssertionError, ValueError) as other:  # meant as a refusal
         found = f"raised {type(other).__name__}: {_short(other)}"
     else:
-        error_returned = isinstance(returned, BaseException)
-        kind = f"a {type(returned).__name__}" if error_returned else ""
-        found = f"returned {kind or _short(returned)}"
+        found = f"returned {NOISE.sub('', repr(returned))[:160]}"
     raise Mismatch(what, f"must raise {error.__name__}, but {found}")
 
 

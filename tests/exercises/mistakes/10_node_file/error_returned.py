@@ -1,4 +1,4 @@
-# wrong value: must raise ValueError, but returned a ValueError
+# wrong value: must raise ValueError, but returned ValueError('the node file
 # [answer 1]
 counts: dict[str, int] = {}
 for host in text.split():
