@@ -244,6 +244,7 @@ EXAMPLES = [
             "x &\nwait\nls mark && exit 1\n",
             "has failed, but the job has the exit status 0",
         ),
+        ("pbsdsh x &\nwait\n", "has failed, but the job has the exit status 0"),
         ("srun x &\nwait\n", "no host started torchrun; the job ended"),
         ("cd x &&\nsrun x\n", "no host started torchrun; the job ended"),
         ("bash -c 'torchrun --nnodes=2 x'\n", "x on n1 didn't get --node-rank"),

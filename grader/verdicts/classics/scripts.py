@@ -52,7 +52,8 @@ def _one_wait(script: str, problem: str) -> bool:
         r"^wait\b.*\s*(exit( \"?\$\?\"?)?)?\s*\Z", code, re.MULTILINE
     )
     single = at_the_end and len(re.findall(r"\bwait\b", code)) == 1
-    return bool(single and NOT_ALL_WAITED_FOR.search(problem))
+    of_one_task = single and "pbsdsh" not in code  # that one starts all tasks
+    return bool(of_one_task and NOT_ALL_WAITED_FOR.search(problem))
 
 
 def _not_one_argument(script: str, problem: str) -> bool:
