@@ -26,6 +26,7 @@ from grader.jobs.job import OpenTodo
 HOST = "the host"  # the network of the machine itself
 OPEN = re.compile(r"^\s*x-todo-\d+:\s*(TODO \d+ of \d+) is still open", re.MULTILINE)
 VARIABLE = re.compile(r"\$(?:\{(\w+)(?::?-([^}]*))?\}|(\w+))")
+SHELL = re.compile(r"(/bin/)?(ba)?sh -l?c")
 DYNAMIC, STATIC = "c10d", "static"
 FLAGS = ("standalone", "m", "no-python")  # options without a value
 
@@ -180,6 +181,8 @@ def _torchrun(name: str, command: Any) -> tuple[dict[str, str], tuple[str, ...]]
         except ValueError as error:
             raise _refused(f"the command of {name}: {error}") from None
     words = [str(word) for word in command or []]
+    if SHELL.fullmatch(" ".join(words[:2])) and len(words) == 3:
+        words = shlex.split(words[2].removeprefix("exec "))
     if words[:3] == ["python", "-m", "torch.distributed.run"]:
         words = ["torchrun", *words[3:]]
     if not words or words[0] != "torchrun":

@@ -212,7 +212,7 @@ def raises(
     except (AssertionError, ValueError) as other:  # meant as a refusal
         found = f"raised {type(other).__name__}: {_short(other)}"
     else:
-        found = f"returned {_short(returned)}"
+        found = f"returned {NOISE.sub('', repr(returned))[:160]}"
     raise Mismatch(what, f"must raise {error.__name__}, but {found}")
 
 

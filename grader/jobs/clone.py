@@ -60,7 +60,7 @@ def _recorder(folder: Path, name: str, python: str) -> str:
         real = f'exec "{python}" -m torch.distributed.run "$@"'
     elif name.startswith("python"):
         # what computes a number or a name for the script does so in a dry run, too
-        program = '[[ "$*" == *.py* || " $*" == *" -m "* ]]'
+        program = '[[ "$1" != -c && ( "$*" == *.py* || " $*" == *" -m "* ) ]]'
         then = f'{program} || {{ "{python}" "$@"; exit; }}\n'
         real = f'exec "{python}" "$@"'
     else:
@@ -70,7 +70,8 @@ def _recorder(folder: Path, name: str, python: str) -> str:
         )
     return f"""#!/bin/bash
 {told}{_note(folder, name)}{then}if [[ -e "{folder}/record/only_launch" ]]; then
-  if [[ -e "{folder}/record/fails.$host" ]]; then exit 1; else exit 0; fi
+  if [[ -e "{folder}/record/fails.$host" ]]; then sleep 0.5; exit 2; fi
+  exit 0
 fi
 {real}
 """

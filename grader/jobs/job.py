@@ -13,6 +13,9 @@ OF_THE_CHECK = re.compile(
     r"(LOCAL_)?(RANK|WORLD_SIZE)$|MASTER_(ADDR|PORT)$|" + "|".join(OF_THE_RANKS)
 )
 
+# its warning about OMP_NUM_THREADS, between two lines of asterisks
+OF_EVERY_TORCHRUN = re.compile(r"Setting OMP_NUM_THREADS|\*{9}$")
+
 
 class OpenTodo(NotImplementedError):
     """The script stopped at a hole that is not filled yet."""
@@ -104,7 +107,7 @@ class Job:
     def complaint(self) -> str:
         """What a shell did not find or a command not know, else how the job ended."""
         words = "No such file", "not found", "too great", "syntax error"
-        words += "unrecognized", "invalid option"
+        words += "unrecognized", "invalid option", "unknown option"
         lines = [line.strip() for line in self.output.splitlines()]
         found = (line for line in lines if any(word in line for word in words))
         return next(found, "")[-110:] or self.ending
@@ -113,9 +116,24 @@ class Job:
     def ending(self) -> str:
         """One sentence: how it ended and what it said last, for messages."""
         lines = [line.strip() for line in self.output.splitlines() if line.strip()]
+        lines = [line for line in lines if not OF_EVERY_TORCHRUN.search(line)]
         said = " / ".join(lines[-2:])[-110:] or "nothing"
         if self.state == NEVER_STARTED:
             return f"the job waited for nodes and never started: {said}"
+        if self._waiting and "RendezvousTimeout" in self.output:
+            return f"the job ended as {self.state} ({self.exit_code}){self._waiting}"
         if self.state == STILL_RUNNING:
-            return f"the job did not end; its last output: {said}"
+            return f"the job did not end{self._waiting or f'; its last output: {said}'}"
         return f"the job ended as {self.state} ({self.exit_code}); last output: {said}"
+
+    @property
+    def _waiting(self) -> str:
+        """For what torchrun waits if it was started on some of the nodes only."""
+        started = sorted(set(self.hosts("torchrun")))
+        nodes = [node.split(".")[0] for node in self.nodes]
+        if not started or set(started) == set(nodes):
+            return ""
+        return (
+            f": torchrun was started on {', '.join(started)} only, and waits for "
+            f"{', '.join(nodes)}: start all before you wait for one"
+        )

@@ -46,7 +46,9 @@ def main() -> int:
         print(f"rank {rank} fails, as this test wants it", file=sys.stderr, flush=True)
         (FOLDER / f"failed.{rank}").touch()
         return orders["failing_status"]
-    if failing_rank is not None:
+    alone = "RANK" not in os.environ  # no torchrun: a rank is a task of the step
+    tasks = os.environ.get("SLURM_STEP_NUM_TASKS") if alone else None
+    if failing_rank is not None and failing_rank < int(tasks or failing_rank + 1):
         wait_for(FOLDER / f"failed.{failing_rank}")
     if orders.get("working_rank") in (None, rank):
         time.sleep(orders["work_seconds"])

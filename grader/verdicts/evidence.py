@@ -225,7 +225,8 @@ class Evidence:
             return f"then lost the connection to it{self.inline(rank.frame)}"
         if report["status"] == "raised":
             return f"raised {report['type']}: {report['message'][:60]}"
-        return f"went past it with a wrong value, after {calls}"
+        wrong = report.get("what") or report.get("problem", "")
+        return f"went past it with a wrong value ({wrong[:70]}), after {calls}"
 
     def others(self, named: Iterable[int]) -> list[str]:
         """One line for each rank that the message has not named yet."""

@@ -21,6 +21,12 @@ def test_rank_that_fails_ends_the_job(exercise_path, scheduler, seed):
     job = scheduler.submit(
         exercise_path, nodes=nodes, failing_rank=failing, work_seconds=5, limit=40
     )
+    ran = sorted(worker.rank for worker in job.workers)
+    expect.that(
+        not ran or failing in ran,
+        f"rank {failing} was never started: the ranks are {ran}, and each node has "
+        f"{RANKS_PER_NODE} tasks",
+    )
     worked_on = [w.rank for w in job.workers if w.finished and w.rank != failing]
     expect.that(
         not worked_on,
@@ -38,6 +44,8 @@ def announced(job):
     """The last line says that the training has ended."""
     lines = [line for line in job.output.splitlines() if line.strip()] or [""]
     says = re.compile(r"ended|finished|done|complete|stopped|\bover\b").search
+    of_bash = ".sbatch: line " in lines[-1]
+    expect.that(not of_bash, f"the last line of the output is an error: {lines[-1]}")
     earlier = any(map(says, lines))
     problem = "the last line of the output doesn't say that training has ended"
     if earlier:
@@ -71,7 +79,7 @@ def test_ranks_that_do_not_fail_run_to_their_end(exercise_path, scheduler, seed)
     expect.that(
         not cut_short, f"no rank has failed, yet ranks {cut_short} were ended early"
     )
-    expect.that(job.state == "COMPLETED", job.ending)
+    expect.that(job.state == "COMPLETED", job.complaint)
     announced(job)
     limited = ", ".join(limits(job))
     expect.that(

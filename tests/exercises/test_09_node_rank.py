@@ -49,12 +49,6 @@ def test_all_ranks_run(exercise_path, scheduler, seed):
     if seed % 2 == 0 and not scheduler.dry:
         return  # torchrun takes its time; with one of the two seeds is enough
     job = scheduler.submit(exercise_path, nodes=2, limit=60)
-    started = sorted(set(job.hosts("torchrun")))
-    expect.that(
-        job.state == "COMPLETED" or started == job.nodes,
-        f"torchrun was started on {', '.join(started) or 'no node'} only, and waits "
-        f"for {', '.join(job.nodes)}: start all before you wait for one",
-    )
     expect.that(job.state == "COMPLETED", job.ending)
     if scheduler.dry:
         scheduler.not_checked("whether the two nodes connect")

@@ -63,11 +63,12 @@ def test_port_and_id_are_made_from_the_job(exercise_path, scheduler, seed):
         f"job {number} has port {first[0]} and id {first[1]}, and asked a second time "
         f"port {again[0]} and id {again[1]}: make both from the job's number alone",
     )
+    octal = number - number % 10_000 + 87  # to bash, 0088 is no number
     tasks = [
         told(
             scheduler,
             exercise_path,
-            number + task,
+            octal + task,
             SLURM_ARRAY_JOB_ID=str(number),
             SLURM_ARRAY_TASK_ID=str(task),
         )

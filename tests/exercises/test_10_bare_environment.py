@@ -68,7 +68,7 @@ def test_what_reaches_the_ranks(exercise_path, scheduler, seed):
     if level != "WARN":
         more["variables"] = ("-v", f"NCCL_DEBUG={level}")
     job = submit(scheduler, exercise_path, 1, **more)
-    expect.equal(len(job.workers), 2, f"the number of ranks ({job.ending})")
+    expect.equal(len(job.workers), 2, f"the number of ranks ({job.complaint})")
     for name, wanted in {"OMP_NUM_THREADS": "1", "NCCL_DEBUG": level}.items():
         found = [worker.env.get(name) for worker in job.workers]
         expect.equal(found, [wanted, wanted], f"{name} of the two ranks")

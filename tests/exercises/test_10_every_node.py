@@ -75,6 +75,6 @@ def test_how_the_job_ends(exercise_path, scheduler, seed):
     job = submit(scheduler, exercise_path, 2, limit=UNTIL_ENDED)
     found = [(worker.rank, worker.host) for worker in job.workers]
     ranks = [rank for rank, _ in found]
-    expect.equal(ranks, [0, 1], f"the ranks ({job.ending})")
-    expect.equal(sorted(host for _, host in found), job.nodes, "the hosts of the ranks")
     expect.that(job.state == "COMPLETED", job.ending)
+    expect.equal(ranks, [0, 1], "the ranks")
+    expect.equal(sorted(host for _, host in found), job.nodes, "the hosts of the ranks")

@@ -15,7 +15,7 @@ def test_a_line_for_each_host(exercise, seed):
     hosts = [f"node{k:02}" for k in range(1, 2 + seed % 5)]
     found = exercise.hosts_and_processes(node_file(*hosts))
     expect.equal(found[0], hosts, "the hosts")
-    expect.equal(found[1], 1, "the processes on each host")
+    expect.number(found[1], 1, "the processes on each host")
 
 
 @pytest.mark.ranks(1, init=False)
@@ -26,7 +26,7 @@ def test_repeated_lines(exercise, seed):
     text = node_file(*(host for host in hosts for _ in range(mpiprocs)))
     found = exercise.hosts_and_processes(text)
     expect.equal(list(found[0]), hosts, "the hosts")
-    expect.equal(found[1], mpiprocs, "the processes on each host")
+    expect.number(found[1], mpiprocs, "the processes on each host")
 
 
 @pytest.mark.ranks(1, init=False)
@@ -42,7 +42,7 @@ def test_lines_that_stand_apart(exercise):
     """The lines of one host need not follow each other."""
     found = exercise.hosts_and_processes(node_file(*["node07", "node03"] * 4))
     expect.equal(list(found[0]), ["node07", "node03"], "the hosts")
-    expect.equal(found[1], 4, "the processes on each host")
+    expect.number(found[1], 4, "the processes on each host")
 
 
 @pytest.mark.ranks(1, init=False)

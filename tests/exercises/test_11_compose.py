@@ -81,7 +81,8 @@ def test_nodes_are_on_one_network(exercise_path):
     both_on_host = first.host_network and second.host_network
     where = [
         f"{node.name} is on "
-        + ("the host" if node.host_network else " and ".join(sorted(node.networks)))
+        + ("the host" * node.host_network or " and ".join(sorted(node.networks)))
+        + "no network" * (not node.host_network and not node.networks)
         for node in (first, second)
     ]
     expect.that(

@@ -100,7 +100,11 @@ def test_outputs_are_those_of_one_process(exercise, rank, world_size, seed):
         "the input from the rank before is no leaf, and backward leaves gradients in "
         "leaves only: call `requires_grad_()` on the tensor that the stage takes",
     )
-    expect.that(y.requires_grad, f"the output of stage {rank} is cut off from it")
+    expect.that(
+        y.requires_grad,
+        "the output has lost its graph: return what the stage computes, and detach "
+        "only what you send",
+    )
 
 
 @pytest.mark.ranks(3, 4)
@@ -169,6 +173,10 @@ def test_what_travels(exercise, rank, world_size, seed, ledger):
     sent = [row.numel for row in ledger.rows if row.op == "send"]
     expected = ([] if last else [5 * WIDTHS[rank + 1]]) + (
         [5 * WIDTHS[rank]] if rank else []
+    )
+    expect.right_way(
+        not any("uint8" in row.dtypes for row in ledger.rows),
+        "this rank sends or receives pickled objects: send the tensor itself",
     )
     others = sorted(set(ledger.ops()) - {"send", "recv"})
     expect.right_way(not others, f"{', '.join(others)} is not needed: two ranks talk")

@@ -102,6 +102,10 @@ def test_small_logs(exercise):
     lost = "\n".join(said(1, LOST[2])) + "\n"
     found = exercise.first_failure(lost + "\n".join(summary({1: 1}, 2)), 2)
     expect.equal(found, (0, "absent"), "(rank, cause): rank 1 waited for rank 0")
+    for code, how in ((-15, "torchrun ended by SIGTERM"), (3, "left with status 3")):
+        log = lost + "\n".join(summary({1: 1, 0: code}, 2))
+        what = f"(rank, cause): rank 1 waited for rank 0, which {how}"
+        expect.equal(exercise.first_failure(log, 2), (0, "absent"), what)
     killed = "\n".join(summary({1: 1, 0: -9}, 2))
     found = exercise.first_failure(lost + killed, 2)
     expect.equal(found, (0, "killed"), "(rank, cause): rank 0 has exit code -9")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import textwrap
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from grader import expect
-from grader.jobs.job import Launch, OpenTodo
+from grader.jobs.job import STILL_RUNNING, Job, Launch, OpenTodo
 from grader.jobs.scheduler import Scheduler
 from tests.grader.written_jobs import GOOD, HEAD, write
 
@@ -57,7 +58,7 @@ def test_two_dry_runs_are_two_jobs(dry, tmp_path):
     line = "srun torchrun --rdzv-id=$SLURM_JOB_ID x.py\n"
     jobs = dry.submit_twice(write(tmp_path, HEAD + line))
     told = [[launch.option("--rdzv-id") for launch in job.launches] for job in jobs]
-    assert told == [["4711", "4711"], ["4712", "4712"]]
+    assert told == [["48", "48"], ["49", "49"]]
 
 
 def test_script_may_ask_for_a_job_number_on_paper(dry, tmp_path):
@@ -69,10 +70,12 @@ def test_script_may_ask_for_a_job_number_on_paper(dry, tmp_path):
 def test_python_computes_for_the_script_in_a_dry_run(dry, tmp_path):
     text = """\
     echo $(python -c 'print(6 * 7)') $(python3 - <<< 'print("x-m")') "$SLURM_JOB_UID"
+    python -c 'import os, sys; os.execvp("torchrun", sys.argv)' src/train.py
     python3 src/train.py || true
     """
     job = dry.submit(write(tmp_path, textwrap.dedent(text)))
     assert job.output == f"42 x-m {os.getuid()}\n"
+    assert job.started("torchrun")[0].args == ("src/train.py",)
     assert job.started("python3")[-1].args == ("src/train.py",)
 
 
@@ -83,6 +86,22 @@ def test_what_torchrun_takes_from_its_environment_counts(dry, tmp_path):
     line = "torchrun --nnodes=1:3 x.py\n"
     (launch,) = dry.submit(write(tmp_path, HEAD + line)).launches
     assert launch.nodes == "1:3"
+
+
+WARNING = (
+    "Setting OMP_NUM_THREADS environment variable for each process to be 1\n"
+    "*****************************************\n"
+)
+
+
+def test_job_that_waits_for_nodes_without_torchrun_says_so():
+    launches = [Launch("torchrun", "n1", (), "/")]
+    nodes = ["n1.cluster", "n2.cluster"]
+    job = Job("1", STILL_RUNNING, None, "step 1\n" + WARNING, nodes, launches, [])
+    said = "torchrun was started on n1 only, and waits for n1, n2"
+    assert job.ending.startswith(f"the job did not end: {said}: start all")
+    hangs = dataclasses.replace(job, nodes=nodes[:1])
+    assert hangs.ending == "the job did not end; its last output: step 1"
 
 
 def test_job_has_not_the_variables_of_the_check(dry, tmp_path, monkeypatch):
@@ -106,7 +125,7 @@ def test_option_that_is_not_there_is_no_forgotten_return():
 def test_launch_fails_on_the_hosts_that_were_asked_for(dry, tmp_path):
     script = write(tmp_path, HEAD + "srun torchrun x.py\n")
     job = dry.submit(script, nodes=3, only_launch=True, failing_hosts=("n2",))
-    assert (job.state, job.exit_code) == ("FAILED", 1)
+    assert (job.state, job.exit_code) == ("FAILED", 2)
     assert job.hosts("torchrun") == ["n1", "n2", "n3"]
     assert dry.submit(script, nodes=3, only_launch=True).state == "COMPLETED"
 
@@ -115,7 +134,7 @@ def test_task_of_pbsdsh_that_fails_is_told_of_in_a_dry_run(dry, tmp_path):
     text = f"echo $PBS_JOBID; pbsdsh -- {tmp_path}/.venv/bin/torchrun x.py\n"
     script = write(tmp_path, text, "job.pbs")
     job = dry.submit(script, only_launch=True, failing_hosts=("n2",))
-    said = ["4711.head", "pbsdsh: task 0x00000001 exit status 1"]
+    said = ["4711.head", "pbsdsh: task 0x00000001 exit status 2"]
     assert (job.exit_code, job.output.splitlines()) == (0, said)
     job = dry.submit(script, only_launch=True)
     assert job.output.splitlines() == ["4712.head"]  # each job has another number

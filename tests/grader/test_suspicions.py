@@ -227,6 +227,11 @@ EXAMPLES = [
     ),
     (
         "scripts",
+        "one_wait",
+        ("x &\ny &\nwait -n\nexit $?\n", "hosts that started torchrun\n  has 1 item"),
+    ),
+    (
+        "scripts",
         "script_ends_first",
         ("# wait\nsrun torchrun x &\n", "no host started torchrun; the job ended"),
     ),
@@ -241,6 +246,15 @@ EXAMPLES = [
         ('bash -lc "\n  torchrun $@\n"\n', "x on n1 didn't get --nnodes"),
         ('bash -c \'cd "$0" && torchrun "$@"\'\n', "didn't get --nnodes"),
         ("bash -c 'torchrun \"$@\"' x\n", "the job ended as FAILED"),
+        (
+            "x &\nfor _ in 1 2; do\n wait -n\ndone\n",
+            "has failed, but the job has the exit status 0",
+        ),
+        (
+            "x &\nwait\nls mark && exit 1\n",
+            "has failed, but the job has the exit status 0",
+        ),
+        ("pbsdsh x &\nwait\n", "has failed, but the job has the exit status 0"),
         ("srun x &\nwait\n", "no host started torchrun; the job ended"),
         ("cd x &&\nsrun x\n", "no host started torchrun; the job ended"),
         ("bash -c 'torchrun --nnodes=2 x'\n", "x on n1 didn't get --node-rank"),

@@ -6,11 +6,13 @@ import sys
 import time
 import traceback
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from grader.engine import channel, processes, supervisor, whereabouts
 from grader.engine.engine import Engine
+from grader.verdicts.questions import values
 from grader.verdicts.verdict import MAX_LINES, Kind
 from tests.grader.support import RIGHT, SUM, body, grade_code
 from tests.grader.verdict_cases import CASES
@@ -25,6 +27,17 @@ def test_mistake_gets_its_verdict(name, run):
     for word in words:
         assert word in verdict.message, verdict.message
     assert len(verdict.lines) <= MAX_LINES
+
+
+def test_each_rank_is_told_its_own_sentence():
+    told = [("", "holds 3"), ("", "holds 3"), ("the loss", "is zero"), ("", "holds 4")]
+    failed = {n: {"what": w, "problem": p} for n, (w, p) in enumerate(told)}
+    seen: Any = SimpleNamespace(who=lambda ranks: f"{ranks}: ")
+    assert values._sentences(seen, failed) == [
+        "[0, 1]: holds 3",
+        "  [2]: the loss: is zero",
+        "  [3]: holds 4",
+    ]
 
 
 def test_right_answer_is_right_at_many_world_sizes(run):

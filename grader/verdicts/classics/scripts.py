@@ -10,6 +10,9 @@ DIRECTIVE = re.compile(r"#(SBATCH|PBS)\s+-")
 WITH_A_SPACE = re.compile(r"^#\s+(SBATCH|PBS)\s+-", re.MULTILINE)
 LOST_FOLDER = re.compile(r"cd: \S+: No such file|didn't get --nnodes")
 NOTHING_STARTED = re.compile(r"no host started|start torchrun\n.*\bis \[\],")
+NOT_ALL_WAITED_FOR = re.compile(
+    r"has failed, but the job has the exit status 0|hosts that started torchrun\n  has "
+)
 INNER_SHELL = re.compile(r"\bbash\s+(-l\s+)?-l?c\b(?!\s+\"[^$])")  # not in "..."
 
 
@@ -43,8 +46,19 @@ def _not_waited(script: str, problem: str) -> bool:
     return bool(behind and nothing and not re.search(r"\bwait\b", code))
 
 
+def _one_wait(script: str, problem: str) -> bool:
+    code = _code(script)
+    at_the_end = re.search(
+        r"^wait\b.*\s*(exit( \"?\$\?\"?)?)?\s*\Z", code, re.MULTILINE
+    )
+    single = at_the_end and len(re.findall(r"\bwait\b", code)) == 1
+    of_one_task = single and "pbsdsh" not in code  # that one starts all tasks
+    return bool(of_one_task and NOT_ALL_WAITED_FOR.search(problem))
+
+
 def _not_one_argument(script: str, problem: str) -> bool:
-    bare = re.search(r"\bbash\s+(-l\s+)?-l?c\s+torchrun\s", _code(script))
+    word = r"(torchrun|'torchrun'|\"torchrun\")"
+    bare = re.search(rf"\bbash\s+(-l\s+)?-l?c\s+{word}\s", _code(script))
     return bool(bare and "didn't get --" in problem)
 
 
@@ -80,6 +94,11 @@ IN_SCRIPTS: Table = {
         seen=lambda script, problem: (
             "srun" in script and re.search(r"\bis '\$\w+'", problem)
         ),
+    ),
+    "one_wait": Classic(
+        "one `wait` gives the status of one task at most, and with `-n` or `$!` it "
+        "waits for no other: call it once for each task",
+        seen=_one_wait,
     ),
     "script_ends_first": Classic(
         "a job ends with its script, whatever still runs behind a `&`: `wait` for it",

@@ -120,12 +120,11 @@ def _suspicion(failed: dict[int, dict]) -> str:
 def _sentences(seen: Evidence, failed: dict[int, dict]) -> list[str]:
     """What is compared, then a line for all ranks that saw the same."""
     what = next(iter(failed.values()))["what"]
-    if not what:
-        problem = next(iter(failed.values()))["problem"]
-        return [f"{seen.who(list(failed))}{problem}"]
     groups: dict[str, list[int]] = {}
     for rank, mismatch in failed.items():
         other = mismatch["what"] if mismatch["what"] != what else ""
         text = f"{other}: {mismatch['problem']}" if other else mismatch["problem"]
         groups.setdefault(text, []).append(rank)
-    return [what, *(f"  {seen.who(who)}{text}" for text, who in groups.items())]
+    said = [f"{seen.who(who)}{text}" for text, who in groups.items()]
+    head, rows = (what, said) if what else (said[0], said[1:])
+    return [head, *(f"  {row}" for row in rows)]

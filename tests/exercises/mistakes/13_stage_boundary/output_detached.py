@@ -1,4 +1,4 @@
-# wrong value: is cut off from it
+# wrong value: the output has lost its graph | detach only what you send
 # [answer 1]
 x = inputs
 if rank > 0:
