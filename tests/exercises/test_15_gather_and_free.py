@@ -190,7 +190,7 @@ def test_what_travels(exercise, rank, world_size, seed, ledger):
     loss_of(exercise.ShardedLinear.apply(inputs[rank], shard, ROWS)).backward()
     gives_all = ("all_reduce", "all_gather", "all_gather_single", "broadcast", "gather")
     rows = [row for row in ledger.rows if row.op in gives_all]
-    whole = [row.op for row in rows if row.numel > shard.numel()]
+    whole = [row.op for row in rows if row.numbers > shard.numel()]
     grad_weight, _ = reference(weight, inputs)
     expected = shard_of(grad_weight, rank, world_size)
     what = "the gradient of this rank's rows, with unequal parts of the batch"
