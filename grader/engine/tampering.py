@@ -65,6 +65,15 @@ def changed(share: int, shares: int) -> list[str]:
     return found
 
 
+def of_default_device() -> expect.Mismatch | None:
+    """What to say if tensors are no longer created on the CPU."""
+    if (device := torch.get_default_device()).type == "cpu":
+        return None
+    left = f"your code left torch's default device at {device}, which all later code"
+    cure = f'uses, too: write `with torch.device("{device}"):` instead'
+    return expect.Mismatch("", f"{left} {cure}")
+
+
 def _namespace(place: str) -> Mapping[str, Any]:
     return sys.modules if place == "sys.modules" else vars(_GUARDED[place])
 
