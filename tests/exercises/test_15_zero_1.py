@@ -113,6 +113,8 @@ def trained(exercise, seed, make, inputs, rank):
         for key, parameter in network.named_parameters():
             kept = key in before or parameter.grad is None
             expect.that(kept, f"{key}.grad was None, and is a tensor after step")
+            trains = parameter.requires_grad == (key != "frozen")
+            expect.that(trains, f"requires_grad of {key} is another one after step")
     return network, optimizer
 
 

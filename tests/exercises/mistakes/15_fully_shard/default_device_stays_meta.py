@@ -1,4 +1,4 @@
-# wrong value: left torch's default device at meta
+# wrong value: your code left the default device at meta
 # [answer 2]
 torch.set_default_device("meta")
 model = make_model()
