@@ -104,6 +104,12 @@ class Row:
     ddp: bool = False
     one_slot: bool = False
 
+    @property
+    def numbers(self) -> int:
+        """``numel``; of a pickled tensor, which is bytes, some 500 of them about it."""
+        pickled = self.dtypes == ["uint8"]
+        return max(0, self.numel - 500) // 8 if pickled else self.numel
+
 
 class Ledger:
     """The rows of this rank; what a check gets as its argument ``ledger``.
@@ -280,7 +286,7 @@ def _group(values: dict[str, Any]) -> tuple[int, ...] | None:
             group = dist.distributed_c10d._resolve_process_group(values["group_name"])
         else:
             group = dist.ProcessGroup.unbox(values["process_group"])
-        return tuple(dist.get_process_group_ranks(group))
+        return tuple(map(int, dist.get_process_group_ranks(group)))  # may be NumPy's
     except (KeyError, RuntimeError, ValueError, TypeError):
         return None
 

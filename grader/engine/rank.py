@@ -199,6 +199,8 @@ class Session:
         """What the learner's code left behind that a check could not work with."""
         if self.handed is not None and self.handed.wrong is not None:
             return self.handed.wrong
+        if wrong := tampering.of_settings():
+            return wrong
         said = f"{report['type']}: {report['message'][:300]}"
         if self.handed is not None and (wrong := self.handed.not_computable(said)):
             return wrong

@@ -65,6 +65,21 @@ def changed(share: int, shares: int) -> list[str]:
     return found
 
 
+def of_settings() -> expect.Mismatch | None:
+    """What to say if torch's settings are no longer those that a check relies on."""
+    if not torch.is_grad_enabled():
+        left, cure = "gradients switched off", "with torch.no_grad():"
+    elif (device := torch.get_default_device()).type != "cpu":
+        left, cure = (
+            f"the default device at {device}",
+            f'with torch.device("{device}"):',
+        )
+    else:
+        return None
+    why = "which affects all later code"
+    return expect.Mismatch("", f"your code left {left}, {why}: write `{cure}` instead")
+
+
 def _namespace(place: str) -> Mapping[str, Any]:
     return sys.modules if place == "sys.modules" else vars(_GUARDED[place])
 

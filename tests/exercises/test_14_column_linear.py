@@ -60,6 +60,8 @@ def test_holds_its_columns(exercise, rank, world_size, seed):
         )
         expect.that(found.requires_grad, f"{name} is frozen: it would not be trained")
         expect.own_memory(found, getattr(whole, name), name)
+    still = all(parameter.requires_grad for parameter in whole.parameters())
+    expect.that(still, "the whole layer's parameters no longer require gradients")
 
 
 @pytest.mark.ranks(3, 4)

@@ -135,7 +135,8 @@ def test_gradients_are_those_of_the_whole_block(exercise, rank, world_size, seed
     block = cut_block(exercise, whole)
     mine = slices(x, world_size)[rank].requires_grad_()
     (block(mine) * slices(weights, world_size)[rank]).sum().backward()
-    own = {name: local(p.grad) for name, p in block.named_parameters()}
+    grads = {name: p.grad for name, p in block.named_parameters()}
+    own = {name: local(gradient).clone() for name, gradient in grads.items()}
     found = exercise.whole_gradients(block)
     kind = type(found).__name__
     expect.that(
@@ -160,6 +161,10 @@ def test_gradients_are_those_of_the_whole_block(exercise, rank, world_size, seed
         expect.close(gradient, expected, whole_name, mistaken=of_slice)
     expected = slices(x.grad, world_size)[rank]
     expect.gradient(mine, expected, "the slice of the input x")
+    for name, parameter in block.named_parameters():
+        what = f"{name}.grad after whole_gradients"
+        expect.that(parameter.grad is grads[name], f"{what} is another one")
+        expect.unchanged(local(parameter.grad), own[name], what)
 
 
 @pytest.mark.ranks(4)

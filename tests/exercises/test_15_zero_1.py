@@ -110,6 +110,11 @@ def trained(exercise, seed, make, inputs, rank):
             found = dict(network.named_parameters())[key].grad
             expect.that(found is not None, f"{key}.grad is gone after step")
             expect.unchanged(found, grad, f"{key}.grad after step")
+        for key, parameter in network.named_parameters():
+            kept = key in before or parameter.grad is None
+            expect.that(kept, f"{key}.grad was None, and is a tensor after step")
+            trains = parameter.requires_grad == (key != "frozen")
+            expect.that(trains, f"requires_grad of {key} is another one after step")
     return network, optimizer
 
 
@@ -135,6 +140,12 @@ def check_shard(exercise, seed, rank, world_size):
         "shard saves memory only with 1/N of all numbers, rounded up",
     )
     expect.close(shard, whole[rank * numel : (rank + 1) * numel], "self.shard")
+    held = shard.untyped_storage().nbytes() // shard.element_size()
+    expect.right_way(
+        held == numel,
+        f"self.shard is a view of a tensor of {held} numbers, and keeps the memory of "
+        f"all of them: copy its {numel}",
+    )
 
 
 @pytest.mark.ranks(3, 4)
@@ -212,11 +223,6 @@ def test_each_rank_has_its_part_of_the_state(exercise, rank, world_size, seed):
     )
 
 
-def numbers_in(row):
-    """Of a call; a pickled tensor is its bytes, and some 500 that describe it."""
-    return (row.numel - 500) // 8 if row.dtypes == ["uint8"] else row.numel
-
-
 @pytest.mark.ranks(3, 4)
 def test_no_more_travels_than_must(exercise, rank, world_size, seed, ledger):
     """Gradients are reduced to shards, and shards are gathered: half of it each."""
@@ -229,7 +235,7 @@ def test_no_more_travels_than_must(exercise, rank, world_size, seed, ledger):
     optimizer.step()
     gives_all = ("all_reduce", "all_gather", "all_gather_single", "broadcast", "gather")
     rows = [row for row in ledger.rows if row.op in gives_all]
-    large = [row.op for row in rows if numbers_in(row) > optimizer.numel]
+    large = [row.op for row in rows if row.numbers > optimizer.numel]
     expected = flat(trained_alone(seed, make, inputs).parameters())
     expect.close(flat(network.parameters()), expected, "the parameters after a step")
     expect.right_way(

@@ -1,6 +1,7 @@
 """Checks of exercises/16_reshard.py."""
 
 import itertools
+import numbers
 
 import pytest
 import torch
@@ -65,7 +66,7 @@ def test_parts_are_those_of_tensor_split(exercise, seed):
                     f"part {index} of {length}, cut into {parts}, is {found}, expected "
                     f"{expected} as (start, stop)",
                 )
-                whole = all(isinstance(bound, int) for bound in found)
+                whole = all(isinstance(bound, numbers.Integral) for bound in found)
                 expect.that(whole, f"bounds are whole numbers, these are {found}")
 
 

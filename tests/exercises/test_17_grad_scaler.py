@@ -1,5 +1,6 @@
 """Checks of exercises/17_grad_scaler.py; torch.amp.GradScaler has the last word."""
 
+import numbers
 import time
 
 import pytest
@@ -22,6 +23,11 @@ def draw(seed, world_size):
         ]
         for rank in range(world_size)
     ]
+
+
+def named(gradient):
+    """With a number for each that is not finite, so that it can be compared."""
+    return gradient.nan_to_num(nan=777.0, posinf=888.0, neginf=999.0)
 
 
 class Whole:
@@ -63,11 +69,18 @@ def play(exercise, rank, world_size, seed, bad, interval=3, steps=9):
         finite = scaler.unscale([parameter.grad for parameter in mine])
         what = f"whether step {step} is taken"
         expect.equal(finite, step not in bad, what)
+        before = [named(parameter.grad) for parameter in mine]
         scaler.step(optimizer, finite)
         for parameter, right in zip(mine, whole.shards[rank], strict=True):
             expect.close(parameter.data, right.data, f"a shard after step {step}")
+        for parameter, gradient in zip(mine, before, strict=True):
+            expect.that(parameter.grad is not None, "a gradient is gone after step")
+            expect.unchanged(named(parameter.grad), gradient, "a gradient after step")
         right = whole.scaler.get_scale()
-        expect.close(torch.tensor(scaler.scale), right, f"the scale after step {step}")
+        kind = type(scaler.scale).__name__
+        is_number = isinstance(scaler.scale, numbers.Real)
+        expect.that(is_number, f"self.scale is a {kind} after step, not a float")
+        expect.close(scaler.scale, right, f"the scale after step {step}")
     good = whole.scaler.state_dict()["_growth_tracker"]
     expect.equal(scaler.good_steps, good, f"good_steps after {steps} steps")
 
@@ -77,7 +90,7 @@ def test_gradients_are_divided(exercise, rank, world_size, seed):
     """Finite gradients are divided by the scale, in place."""
     mine = draw(seed, world_size)[rank]
     scaled = [1024.0 * gradient for gradient in mine]
-    finite = exercise.ShardedGradScaler(1024.0, 5).unscale(scaled)
+    finite = exercise.ShardedGradScaler(1024.0, 5).unscale(list(scaled))
     for gradient, right in zip(scaled, mine, strict=True):
         expect.close(gradient, right, "a gradient after unscale")
     expect.equal(finite, True, "whether all are finite")
@@ -91,9 +104,13 @@ def test_one_rank_is_enough(exercise, rank, world_size, seed):
             mine = draw(seed, world_size)[rank]
             if rank == where:
                 mine[0][-1] = value
+            divided = [gradient / 2 for gradient in mine]
             finite = exercise.ShardedGradScaler(2.0, 5).unscale(mine)
             what = f"whether all are finite, with {value} on rank {where}"
             expect.equal(finite, False, what)
+            for gradient, right in zip(mine, divided, strict=True):
+                what = f"a gradient after unscale, with {value} on rank {where}"
+                expect.close(named(gradient), named(right), what)
 
 
 @pytest.mark.ranks(3)
@@ -111,6 +128,10 @@ def test_nine_steps(exercise, rank, world_size, seed):
     play(exercise, rank, world_size, seed, {})
     bad = {1: (1, INF), 5: (0, NAN), 6: (world_size - 1, -INF)}
     play(exercise, rank, world_size, seed, bad, interval=2)
+    play(exercise, rank, world_size, seed, {}, interval=1, steps=3)
+    small = exercise.ShardedGradScaler(1.0, 2)
+    small.step(torch.optim.SGD([nn.Parameter(torch.ones(1))]), False)
+    expect.close(small.scale, 0.5, "the scale, which was 1.0, after an overflow")
 
 
 @pytest.mark.ranks(4)

@@ -110,6 +110,11 @@ def check_step(exercise, rank, seed, inputs):
     expected = flat(network(seed)) - 0.1 * right
     expect.close(flat(model), expected, "the parameters after one step of SGD")
     expect.still_training(model, "the model is")
+    expect.that(
+        model.require_backward_grad_sync,
+        f"after a step{of}, DDP is told not to reduce: the caller's next backward "
+        "pass gives each rank its own gradients",
+    )
 
 
 @pytest.mark.ranks(3, 4)

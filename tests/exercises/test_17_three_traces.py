@@ -10,7 +10,15 @@ from grader import expect
 
 TICK = 0.5  # microseconds; every moment is a whole number of ticks
 SLOW = ("slow compute", "slow data", "slow gap")
-CAUSES = ("data", "communication", *SLOW, "hidden", "hidden on one", "both")
+CAUSES = (
+    "data",
+    "communication",
+    *SLOW,
+    "hidden",
+    "hidden on one",
+    "both",
+    "hidden on last",
+)
 
 
 def event(rank, name, begin, end, cat="cpu_op"):
@@ -52,7 +60,12 @@ def record(cause, seed):
     draw = random.Random(f"{cause} {seed}")
     ranks, late = draw.randint(3, 5), None
     late = draw.randrange(ranks) if cause.startswith("slow") else None
-    hides = {"hidden": range(ranks), "hidden on one": [0]}.get(cause, [])
+    whose = {
+        "hidden": range(ranks),
+        "hidden on one": [0],
+        "hidden on last": [ranks - 1],
+    }
+    hides = whose.get(cause, [])
     takes = {"communication": 500, "both": 300}.get(cause, 280 if hides else 30)
     loads = {"data": 400, "both": 400}.get(cause, 150 if hides else 20)
     trace, now = [], 0
@@ -73,6 +86,15 @@ def record(cause, seed):
         now = collective(trace, begin, second) + 5
     draw.shuffle(trace)
     return trace, ranks
+
+
+def in_turns():
+    """(trace, ranks): each is late once, so that all wait for long; rank 2 for least"""
+    trace, now = [], 0
+    for late, ticks in ((0, 50), (1, 50), (2, 60)):
+        starts = [now + ticks * (rank == late) for rank in range(3)]
+        now = collective(trace, starts, 10)
+    return trace, 3
 
 
 def paint(trace, rank, ranks):
@@ -168,14 +190,13 @@ def test_exposed_in_whole_traces(exercise, seed):
 @pytest.mark.ranks(1, init=False)
 def test_bottleneck(exercise, seed):
     """The largest cost of fresh traces, and the rank if one is slow."""
-    for cause in CAUSES:
-        for number in range(2):
-            trace, ranks = record(cause, f"{seed} {number}")
-            right, costs = costs_of(trace, ranks)
-            given = [dict(each) for each in trace]
-            found = exercise.bottleneck(trace, ranks)
-            expect.equal(found, right, f"the bottleneck ({costs})")
-            expect.equal(trace, given, "the trace that bottleneck was given")
+    drawn = [record(c, f"{seed} {number}") for c in CAUSES for number in range(2)]
+    for trace, ranks in [*drawn, in_turns()]:
+        right, costs = costs_of(trace, ranks)
+        given = [dict(each) for each in trace]
+        found = exercise.bottleneck(trace, ranks)
+        expect.equal(found, right, f"the bottleneck ({costs})")
+        expect.equal(trace, given, "the trace that bottleneck was given")
 
 
 TRACES = Path(__file__).resolve().parents[2] / "docs" / "traces"

@@ -47,7 +47,9 @@ def test_typical(exercise):
     """The median of all steps but the first; an even number of steps, too."""
     seconds = (9.0, 0.2, 0.1, 7.0, 0.4)
     steps = [{"data": s, "compute": 1.0, "waiting": 2 * s} for s in seconds]
-    expect.close(exercise.typical(steps, "data"), 0.3, "the typical data time")
+    given = copy.deepcopy(steps)
+    expect.close(exercise.typical(given, "data"), 0.3, "the typical data time")
+    expect.equal(given, steps, "the steps that typical was given")
     expect.close(exercise.typical(steps, "waiting"), 0.6, "the typical waiting")
     expect.close(exercise.typical(steps[:4], "data"), 0.2, "of three steps, data")
 

@@ -1,4 +1,4 @@
-# wrong way: an all_reduce | half as much
+# wrong way: the gradient through all_reduce | half as much
 # [answer 3]
 x, shard = ctx.saved_tensors
 grad_x = grad @ gather(shard, ctx.rows)

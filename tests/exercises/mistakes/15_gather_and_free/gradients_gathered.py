@@ -1,4 +1,4 @@
-# wrong way: an all_gather
+# wrong way: the gradient through all_gather
 # [answer 3]
 x, shard = ctx.saved_tensors
 grad_x = grad @ gather(shard, ctx.rows)

@@ -1,5 +1,6 @@
 # wrong value: the shard of
 # [answer 3]
+shard.fill_(7)  # not what the memory happens to hold
 for rank, theirs in saved.items():
     common = overlap(mine, theirs)
     if common:
