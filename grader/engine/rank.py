@@ -197,9 +197,7 @@ class Session:
 
     def _reason(self, error: BaseException, report: dict) -> expect.Mismatch | None:
         """What the learner's code left behind that a check could not work with."""
-        if self.handed is not None and self.handed.wrong is not None:
-            return self.handed.wrong
-        if wrong := tampering.of_settings():
+        if wrong := (self.handed and self.handed.wrong) or tampering.of_settings():
             return wrong
         said = f"{report['type']}: {report['message'][:300]}"
         if self.handed is not None and (wrong := self.handed.not_computable(said)):
