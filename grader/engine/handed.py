@@ -73,7 +73,12 @@ class Handed:
             except TypeError as error:
                 problem = f"does not take the arguments that the exercise says: {error}"
                 raise Mismatch(function.__name__, problem) from None
+            recording = torch.is_grad_enabled()
             value = watched(*args, **kwargs)
+            if torch.is_grad_enabled() != recording:
+                torch.set_grad_enabled(recording)
+                problem = f"isn't {recording} any more after {function.__name__}"
+                raise Mismatch("is_grad_enabled() of the caller", problem)
             if breaks_its_promise(value, _hint(function)):
                 raise _wrong_type(function, value, _hint(function))
             return value

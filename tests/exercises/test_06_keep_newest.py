@@ -75,16 +75,16 @@ def test_other_files_are_no_snapshots(exercise, shared_dir):
 @pytest.mark.ranks(3, 4, limit=15)
 def test_all_ranks_agree(exercise, rank, world_size, seed, shared_dir):
     """All ranks return the newest epoch of which every rank has a complete snapshot."""
-    folder = write(shared_dir / f"disk_{rank}", *range(1, 13))
-    cut(folder, 12, seed)
-    if rank == 1:  # killed while it wrote 11, and once before that
-        cut(folder, 11, seed)
+    folder = write(shared_dir / f"disk_{rank}", *range(1, 15))
+    cut(folder, 14, seed)
+    if rank == 1:  # killed while it wrote 13, and once before that
+        cut(folder, 13, seed)
         cut(folder, 7, seed)
-    if rank == world_size - 1:  # its disk was full from 9 to 11
-        for epoch in (9, 10, 11):
+    if rank == world_size - 1:  # its disk was full from 11 to 13
+        for epoch in (11, 12, 13):
             cut(folder, epoch, seed + epoch)
     found = exercise.agree_on_newest(folder)
-    expect.equal(found, 8, "the epoch that all ranks resume from")
+    expect.equal(found, 10, "the epoch that all ranks resume from")
 
 
 @pytest.mark.ranks(3, 4, limit=15)

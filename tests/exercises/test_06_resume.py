@@ -5,7 +5,7 @@ import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 from torch import nn
-from torch.utils.data import Dataset, DistributedSampler
+from torch.utils.data import DataLoader, Dataset, DistributedSampler
 
 from grader import expect, races
 
@@ -191,10 +191,13 @@ def test_nothing_is_read_to_be_left_out(exercise, rank, world_size, seed):
     training = new_training(exercise, seed, rank)
     training.steps_run = 3
     left = sum(len(b) for b in expected_batches(rank, world_size, 0, 3))
-    found = sum(len(batch[-1]) for batch in exercise.batches_to_come(training))
+    loader = exercise.batches_to_come(training)
+    found = sum(len(batch[-1]) for batch in loader)
     expect.equal(found, left, "the number of samples to come after 3 steps")
     expect.right_way(
         training.dataset.read == left,
         f"{training.dataset.read} samples were read for the {left} to come: "
         "leave out indices, not data",
     )
+    told = f"batches_to_come returned {type(loader).__name__}, expected DataLoader"
+    expect.that(isinstance(loader, DataLoader), told)

@@ -122,12 +122,13 @@ def test_every_rank_loads_the_newest(exercise, exercise_again, rank, seed, share
         before = gradients(training.train(2))
         exercise.save_snapshot(path, *training.parts(), epochs_run)
         expect.equal(gradients(training), before, "the gradients after saving")
+        mode = "the model is in evaluation mode after saving it"
+        expect.that(training.ddp_model.training, mode)
     loaded = make_model(seed + 100 + rank)
     optimizer = OPTIMIZERS["SGD"](loaded.parameters())
     epochs_run = exercise_again.load_snapshot(path, loaded, optimizer)
     expect.equal(epochs_run, 7, "the number of epochs that load_snapshot returns")
-    for model, what in ((training.ddp_model, "saving"), (loaded, "loading")):
-        expect.that(model.training, f"the model is in evaluation mode after {what} it")
+    expect.that(loaded.training, "the model is in evaluation mode after loading it")
     same_weights(loaded, state_of_rank_0(training.model), "after loading")
 
 
@@ -158,7 +159,10 @@ def test_a_file_of_a_machine_with_gpus(exercise, rank, seed, shared_dir):
     torch.serialization.register_package(5, lambda _: home[0], lambda *_: None)
     training = new_training(rank, seed)
     path = shared_dir / "snapshot.pt"
+    training.ddp_model.eval()
     exercise.save_snapshot(path, *training.parts(), 3)
+    kept = not training.ddp_model.training
+    expect.that(kept, "the model was in evaluation mode, and isn't after saving it")
     home[0] = None  # from here on as on this machine
     loaded = make_model(seed + 100).eval()
     epochs_run = exercise.load_snapshot(

@@ -1,4 +1,4 @@
-# wrong value: called under torch.no_grad()
+# wrong value: is_grad_enabled() of the caller | isn't False any more
 was_training = model.training
 model.eval()
 torch.set_grad_enabled(False)

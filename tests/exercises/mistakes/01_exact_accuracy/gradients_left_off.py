@@ -1,4 +1,4 @@
-# wrong value: gradients must be on again
+# wrong value: is_grad_enabled() of the caller | isn't True any more
 was_training = model.training
 model.eval()
 torch.set_grad_enabled(False)

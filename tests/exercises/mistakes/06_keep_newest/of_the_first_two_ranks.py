@@ -1,4 +1,4 @@
-# wrong value: the epoch that all ranks resume from | expected 8
+# wrong value: the epoch that all ranks resume from | expected 10
 # [answer 2]
 everyone = [None] * dist.get_world_size()
 dist.all_gather_object(everyone, mine)

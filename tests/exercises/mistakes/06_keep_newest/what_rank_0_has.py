@@ -1,4 +1,4 @@
-# wrong value: the epoch that all ranks resume from | expected 8
+# wrong value: the epoch that all ranks resume from | expected 10
 # [answer 2]
 newest = [mine[0] if mine else None]
 dist.broadcast_object_list(newest, src=0)
