@@ -233,7 +233,7 @@ EXAMPLES = [
     (
         "scripts",
         "script_ends_first",
-        ("# wait\nsrun torchrun x &\n", "no host started torchrun; the job ended"),
+        ("# wait\nx &\ntorchrun x\n", "the hosts that started torchrun\n  has 1 item"),
     ),
 ]
 

@@ -9,9 +9,8 @@ from grader.verdicts.classics.classic import Classic, Table, first_seen
 DIRECTIVE = re.compile(r"#(SBATCH|PBS)\s+-")
 WITH_A_SPACE = re.compile(r"^#\s+(SBATCH|PBS)\s+-", re.MULTILINE)
 LOST_FOLDER = re.compile(r"cd: \S+: No such file|didn't get --nnodes")
-NOTHING_STARTED = re.compile(r"no host started|start torchrun\n.*\bis \[\],")
-NOT_ALL_WAITED_FOR = re.compile(
-    r"has failed, but the job has the exit status 0|hosts that started torchrun\n  has "
+LOST_TASKS = re.compile(
+    r"start(ed)? torchrun\n  has \d|has failed, but the job has the exit status 0"
 )
 INNER_SHELL = re.compile(r"\bbash\s+(-l\s+)?-l?c\b(?!\s+\"[^$])")  # not in "..."
 
@@ -42,8 +41,8 @@ def _code(script: str) -> str:
 def _not_waited(script: str, problem: str) -> bool:
     code = _code(script)
     behind = re.search(r"(?<!&)&[ \t]*$", code, re.MULTILINE)
-    nothing = NOTHING_STARTED.search(problem)
-    return bool(behind and nothing and not re.search(r"\bwait\b", code))
+    lost = LOST_TASKS.search(problem) or "no host started" in problem
+    return bool(behind and lost and not re.search(r"\bwait\b", code))
 
 
 def _one_wait(script: str, problem: str) -> bool:
@@ -53,7 +52,7 @@ def _one_wait(script: str, problem: str) -> bool:
     )
     single = at_the_end and len(re.findall(r"\bwait\b", code)) == 1
     of_one_task = single and "pbsdsh" not in code  # that one starts all tasks
-    return bool(of_one_task and NOT_ALL_WAITED_FOR.search(problem))
+    return bool(of_one_task and LOST_TASKS.search(problem))
 
 
 def _not_one_argument(script: str, problem: str) -> bool:
