@@ -145,7 +145,7 @@ def truth(seed, images, labels):
 def test_outputs_in_order(exercise, seed):
     """Outputs are in the order of the parts, whichever thread finishes first."""
     chunks = list(batch(seed, 10)[0].chunk(4))
-    outputs = exercise.parallel_apply([Part(i) for i in range(4)], chunks)
+    outputs = exercise.parallel_apply([Part(i) for i in range(4)], [*chunks])
     kind = type(outputs).__name__
     is_list = isinstance(outputs, (list, tuple))
     expect.that(is_list, f"parallel_apply returned a {kind}, expected a list")
@@ -176,7 +176,7 @@ def test_no_grad_reaches_the_threads(exercise, seed):
     for recording in (False, True):
         with torch.set_grad_enabled(recording):
             replicas = [Network(seed) for _ in chunks]
-            outputs = exercise.parallel_apply(replicas, chunks)
+            outputs = exercise.parallel_apply(replicas, [*chunks])
             expect.equal(
                 torch.is_grad_enabled(), recording, "is_grad_enabled() of the caller"
             )
@@ -313,7 +313,7 @@ def test_threads_work_at_the_same_time(exercise, seed):
     chunks = list(batch(seed, 10)[0].chunk(4))
     barrier, missed = threading.Barrier(4), []
     replicas = [Meeting(barrier, missed) for _ in chunks]
-    outputs = exercise.parallel_apply(replicas, chunks)
+    outputs = exercise.parallel_apply(replicas, [*chunks])
     expect.close(torch.cat(outputs), 2 * torch.cat(chunks), "the outputs")
     expect.right_way(
         not missed,

@@ -117,7 +117,9 @@ def test_link_without_noise(exercise, seed):
         kept = [list(some) for some in repeats]
         _, mistaken = likely_mistakes(repeats)
         what = f"a link with {alpha:g} s and {1 / beta / 1e9:g} GB/s"
-        compare(exercise.fit(list(SIZES), repeats), (alpha, beta), mistaken, what)
+        sizes = list(SIZES)
+        compare(exercise.fit(sizes, repeats), (alpha, beta), mistaken, what)
+        expect.equal(sizes, SIZES, "the sizes that fit was given, afterwards")
         expect.equal(repeats, kept, "the repeats that fit was given, afterwards")
 
 
