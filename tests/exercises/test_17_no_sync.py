@@ -112,7 +112,7 @@ def check_step(exercise, rank, seed, inputs):
     expect.still_training(model, "the model is")
     expect.that(
         model.require_backward_grad_sync,
-        f"after a step{of}, DDP still doesn't reduce: the caller's next backward "
+        f"after a step{of}, DDP no longer reduces: the caller's next backward "
         "pass gives each rank its own gradients",
     )
 

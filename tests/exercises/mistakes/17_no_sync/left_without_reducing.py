@@ -1,4 +1,4 @@
-# wrong value: after a step of 5 micro-batches, ddp still doesn't reduce
+# wrong value: after a step of 5 micro-batches, ddp no longer reduces
 # [answer 1]
 if number == 0:
     model.require_backward_grad_sync = False
