@@ -25,6 +25,17 @@ DTYPE = re.compile(r"dtype|Long|Int|Bool|Byte|Char|Short|floating").search
 NUMBERS = {float: numbers.Real, int: numbers.Integral}
 
 
+def left(what: str, cure: str) -> Mismatch:
+    """What to say of a setting of torch that the learner's code changed for good."""
+    why = "which affects all later code"
+    return Mismatch("", f"your code left {what}, {why}: write `{cure}` instead")
+
+
+def left_gradients() -> Mismatch:
+    now, cure = ("on", "enable_grad") if torch.is_grad_enabled() else ("off", "no_grad")
+    return left(f"gradients switched {now}", f"with torch.{cure}():")
+
+
 class Handed:
     """A proxy of ``module``: the functions that a check takes from it are watched.
 
@@ -76,9 +87,9 @@ class Handed:
             recording = torch.is_grad_enabled()
             value = watched(*args, **kwargs)
             if torch.is_grad_enabled() != recording:
+                wrong = left_gradients()
                 torch.set_grad_enabled(recording)
-                problem = f"isn't {recording} any more after {function.__name__}"
-                raise Mismatch("is_grad_enabled() of the caller", problem)
+                raise wrong
             if breaks_its_promise(value, _hint(function)):
                 raise _wrong_type(function, value, _hint(function))
             return value

@@ -13,6 +13,7 @@ import torch
 import torch.distributed as dist
 
 from grader import expect
+from grader.engine.handed import left, left_gradients
 from grader.engine.ledger import TORCH
 from grader.verdicts.classics import values
 
@@ -68,16 +69,12 @@ def changed(share: int, shares: int) -> list[str]:
 def of_settings() -> expect.Mismatch | None:
     """What to say if torch's settings are no longer those that a check relies on."""
     if not torch.is_grad_enabled():
-        left, cure = "gradients switched off", "with torch.no_grad():"
-    elif (device := torch.get_default_device()).type != "cpu":
-        left, cure = (
-            f"the default device at {device}",
-            f'with torch.device("{device}"):',
+        return left_gradients()
+    if (device := torch.get_default_device()).type != "cpu":
+        return left(
+            f"the default device at {device}", f'with torch.device("{device}"):'
         )
-    else:
-        return None
-    why = "which affects all later code"
-    return expect.Mismatch("", f"your code left {left}, {why}: write `{cure}` instead")
+    return None
 
 
 def _namespace(place: str) -> Mapping[str, Any]:

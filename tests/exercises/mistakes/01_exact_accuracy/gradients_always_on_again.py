@@ -1,4 +1,4 @@
-# wrong value: is_grad_enabled() of the caller | isn't False any more
+# wrong value: your code left gradients switched on
 was_training = model.training
 model.eval()
 torch.set_grad_enabled(False)

@@ -1,4 +1,4 @@
-# wrong value: is_grad_enabled() of the caller | isn't True any more
+# wrong value: your code left gradients switched off
 was_training = model.training
 model.eval()
 torch.set_grad_enabled(False)

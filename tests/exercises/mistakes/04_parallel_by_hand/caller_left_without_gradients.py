@@ -1,4 +1,4 @@
-# wrong value: is_grad_enabled() of the caller
+# wrong value: your code left gradients switched off
 # [answer 1]
 recording = torch.is_grad_enabled()
 torch.set_grad_enabled(False)

@@ -1,4 +1,4 @@
-# wrong value: is_grad_enabled() of the caller | after loss_of_rank
+# wrong value: your code left gradients switched off
 # [answer 2]
 loss = losses.sum() * world_size / global_batch
 torch.set_grad_enabled(False)  # whoever logs the losses needs no graph
