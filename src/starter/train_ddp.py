@@ -137,16 +137,15 @@ def train_step(ddp: DDP, optimizer, batches, step: int, args) -> torch.Tensor:
 
 
 @torch.no_grad()
-def evaluate(model: nn.Module, dataset, args: argparse.Namespace) -> float:
+def evaluate(model: nn.Module, loader, args: argparse.Namespace) -> float:
     """The mean loss over a data set: each sample counts once, on one of the ranks."""
     total = torch.zeros((), dtype=torch.float64, device=args.device)
-    mine, size = range(args.rank, len(dataset), args.world_size), args.part_size
     model.eval()  # without DDP: it has no collectives, so no rank needs padding
-    for batch in data.DataLoader(dataset, size, sampler=mine, **args.load):
+    for batch in loader:
         total += mean_loss(model, batch, args.device) * len(batch[0])
     model.train()
     dist.all_reduce(total)  # every rank must reach this line; [] -> [], the sum
-    return total.item() / len(dataset)
+    return total.item() / len(loader.dataset)
 
 
 def save_snapshot(model: nn.Module, optimizer, step: int, args) -> None:
@@ -200,6 +199,10 @@ def train(args: argparse.Namespace, stop_asked: list) -> None:
     args.total_steps, args.epoch = args.epochs * args.steps_per_epoch, None
     save_every = max(1, round(args.save_every * args.steps_per_epoch))
     args.load = {"num_workers": args.workers, "pin_memory": torch.cuda.is_available()}
+    keep = {"sampler": range(args.rank, len(validation_set), args.world_size)}
+    keep["persistent_workers"] = args.workers > 0
+    validation = data.DataLoader(validation_set, args.part_size, **keep, **args.load)
+    iter(validation)  # forks its workers now: beside gloo's busy threads, one may hang
     torch.manual_seed(args.seed)
     model = make_model().to(args.device)
     optimizer = torch.optim.AdamW(model.parameters())
@@ -207,11 +210,9 @@ def train(args: argparse.Namespace, stop_asked: list) -> None:
     log = print if args.rank == 0 else lambda line, flush: None
     log(f"After {step} steps, with {vars(args)}", flush=True)
     ddp = DDP(model)  # every rank must reach this line: rank 0's model is sent to all
-    # DDP orders its buckets after the first backward, and three or more ranks round
-    # sums by that order. Done here, a resumed run is bit-equal from its first step.
     get = functools.partial(micro_batch, train_set, args)
-    mean_loss(ddp.eval(), get(0), args.device).backward()
-    ddp.train().zero_grad()
+    mean_loss(ddp.eval(), get(0), args.device).backward()  # DDP orders its buckets now,
+    ddp.train().zero_grad()  # so that a resumed run is bit-equal from its first step
     args.numbers = range(step * args.accumulation, args.total_steps * args.accumulation)
     batches = iter(data.DataLoader(args.numbers, None, collate_fn=get, **args.load))
     first, start, stop = step, time.perf_counter(), False
@@ -233,7 +234,7 @@ def train(args: argparse.Namespace, stop_asked: list) -> None:
             save_snapshot(model, optimizer, step, args)
             log(f"step {step} of {args.total_steps} | saved", flush=True)
         if step % args.steps_per_epoch == 0 and not stop:
-            loss = evaluate(model, validation_set, args)
+            loss = evaluate(model, validation, args)
             log(f"step {step} | validation loss {loss:.6f}", flush=True)
 
 
@@ -245,6 +246,5 @@ if __name__ == "__main__":
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGUSR1})
     # so a rank that fails would wait for its workers: Python ends them by SIGTERM
     atexit.register(lambda: [w.kill() for w in torch.multiprocessing.active_children()])
-    # when it returns, DDP is gone: its end needs the group
-    train(join_ranks(parser.parse_args()), asked)
+    train(join_ranks(parser.parse_args()), asked)  # when it returns, DDP is gone
     dist.destroy_process_group()
