@@ -148,28 +148,20 @@ def train_step(model, optimizer, batches, step: int, args) -> torch.Tensor:
     return mean
 
 
-def make_evaluation(dataset, args: argparse.Namespace) -> tuple[list, data.DataLoader]:
-    """This rank's parts of the batches, and a loader of them with its own workers."""
+@torch.no_grad()
+def evaluate(model: nn.Module, dataset, args: argparse.Namespace) -> float:
+    """The mean loss over a data set: each sample counts once, on one of the ranks."""
+    total = torch.zeros((), dtype=torch.float64, device=args.device)
     every, size = range(len(dataset)), args.batch_size
     mine = [every[n : n + size][args.rank :: args.world_size] for n in every[::size]]
     # a rank without a sample takes the first one: every rank must call the model
-    keep = {"batch_sampler": [n or [0] for n in mine]}
-    keep["persistent_workers"] = args.workers > 0
-    loader = data.DataLoader(dataset, **keep, **args.load)
-    iter(loader)  # forks its workers now: beside gloo's busy threads, one may hang
-    return mine, loader
-
-
-@torch.no_grad()
-def evaluate(model: nn.Module, mine: list, loader, args: argparse.Namespace) -> float:
-    """The mean loss over a data set: each sample counts once, on one of the ranks."""
-    total = torch.zeros((), dtype=torch.float64, device=args.device)
+    load = data.DataLoader(dataset, batch_sampler=[n or [0] for n in mine], **args.load)
     model.eval()
-    for part, batch in zip(mine, loader, strict=True):
+    for part, batch in zip(mine, load, strict=True):
         total += len(part) * loss_function(model, [t.to(args.device) for t in batch])
     model.train()
     dist.all_reduce(total)  # every rank must reach this line; [] -> [], the sum
-    return total.item() / len(loader.dataset)
+    return total.item() / len(dataset)
 
 
 def state_of(model: nn.Module, optimizer, args: argparse.Namespace) -> dict:
@@ -218,7 +210,6 @@ def train(args: argparse.Namespace, stop_asked: list) -> None:
     args.total_steps = args.epochs * args.steps_per_epoch
     save_every = max(1, round(args.save_every * args.steps_per_epoch))
     args.load = {"num_workers": args.workers, "pin_memory": torch.cuda.is_available()}
-    evaluation = make_evaluation(validation_set, args)
     model = make_sharded_model(args)
     optimizer = torch.optim.AdamW(model.parameters())  # of the shards
     step = load_checkpoint(model, optimizer, args)
@@ -251,7 +242,7 @@ def train(args: argparse.Namespace, stop_asked: list) -> None:
             args.saving = dcp.async_save(state, checkpoint_id=path, process_group=group)
             log(f"step {step} of {args.total_steps} | saving", flush=True)
         if step % args.steps_per_epoch == 0 and not stop:
-            loss = evaluate(model, *evaluation, args)
+            loss = evaluate(model, validation_set, args)
             log(f"step {step} | validation loss {loss:.6f}", flush=True)
     finish_save(args)
     log(f"step {step} of {args.total_steps} | saved", flush=True)
