@@ -21,16 +21,6 @@ SEED = 0
 DROPOUT = 0.1  # random numbers in every step: a resumed run must draw the same ones
 
 
-def setup(rank: int, world_size: int) -> torch.device:
-    """Take one of the machine's devices and join the other ranks."""
-    device = distributed.choose_device(rank)  # here, rank and local rank are equal
-    backend = dist.get_default_backend_for_device(device)
-    gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
-    # every rank must reach this line; MASTER_ADDR and MASTER_PORT say where to connect
-    dist.init_process_group(backend, rank=rank, world_size=world_size, device_id=gpu)
-    return device
-
-
 def make_loader(dataset: Dataset, batch_size: int) -> DataLoader:
     """Batches of this rank's share; the sampler pads, so that all are of one size."""
     sampler = DistributedSampler(dataset, shuffle=True, seed=SEED)
@@ -86,7 +76,12 @@ def train(args: argparse.Namespace, device: torch.device) -> None:
 @distributed.one_line_errors()
 def run_rank(rank: int, world_size: int, args: argparse.Namespace) -> None:
     """What each process does; ``mp.spawn`` gives it its rank."""
-    train(args, setup(rank, world_size))  # when it returns, DDP is gone
+    device = distributed.choose_device(rank)  # here, rank and local rank are equal
+    backend = dist.get_default_backend_for_device(device)
+    gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
+    # every rank must reach this line; MASTER_ADDR and MASTER_PORT say where to connect
+    dist.init_process_group(backend, rank=rank, world_size=world_size, device_id=gpu)
+    train(args, device)  # when it returns, DDP is gone
     dist.destroy_process_group()
 
 

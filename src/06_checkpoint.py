@@ -21,26 +21,13 @@ SEED = 0
 DROPOUT = 0.1  # random numbers in every step: a resumed run must draw the same ones
 
 
-def setup(rank: int, world_size: int) -> torch.device:
-    """Take one of the machine's devices and join the other ranks."""
-    device = distributed.choose_device(rank)  # here, rank and local rank are equal
-    backend = dist.get_default_backend_for_device(device)
-    gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
-    # every rank must reach this line; MASTER_ADDR and MASTER_PORT say where to connect
-    dist.init_process_group(backend, rank=rank, world_size=world_size, device_id=gpu)
-    return device
-
-
 def rest_of_share(size: int, epoch: int, done: int, rank: int, ranks: int) -> list[int]:
-    """The numbers of the images, out of ``size``, that a rank still has to use.
-
-    All ranks together have used ``done`` of them. The rest is dealt out like cards.
-    """
+    """The numbers, below ``size``, of the images that a rank still has to use."""
     generator = torch.Generator().manual_seed(SEED + epoch)
     order = torch.randperm(size, generator=generator).tolist()
-    rest = order[done:]
+    rest = order[done:]  # all ranks together have used the others
     padding = -len(rest) % ranks  # so that all ranks make equally many steps
-    return (rest + order[:padding])[rank::ranks]
+    return (rest + order[:padding])[rank::ranks]  # dealt out like cards
 
 
 def make_loader(dataset: Dataset, batch_size: int, epoch: int, done: int) -> DataLoader:
@@ -53,10 +40,9 @@ def make_loader(dataset: Dataset, batch_size: int, epoch: int, done: int) -> Dat
 
 
 class RankState:
-    """State that differs from rank to rank: random numbers, losses of this epoch."""
+    """What differs from rank to rank: random numbers of its device, losses so far."""
 
     def __init__(self, device: torch.device):
-        # dropout draws on the device that it runs on
         self.random = torch if device.type == "cpu" else torch.get_device_module(device)
         # on the device: .item() in every step would wait for it
         self.loss_sum = torch.zeros((), device=device)
@@ -127,8 +113,7 @@ def train(args: argparse.Namespace, device: torch.device) -> None:
         distributed.log(f"[rank {rank} of {world_size}] Epoch {epoch} | {shape}")
         run_epoch(run, ddp_model, loader)
         scheduler.step()
-        # every rank must reach this line: the sum over the ranks, 4 bytes
-        dist.all_reduce(ranks.loss_sum)
+        dist.all_reduce(ranks.loss_sum)  # every rank must reach this line: 4 bytes
         loss = ranks.loss_sum.item() / run.counters["images_done"]
         run.end_epoch(loss, len(loader.dataset))
     data.report(run, model, test_set)
@@ -137,7 +122,12 @@ def train(args: argparse.Namespace, device: torch.device) -> None:
 @distributed.one_line_errors()
 def run_rank(rank: int, world_size: int, args: argparse.Namespace) -> None:
     """What each process does; ``mp.spawn`` gives it its rank."""
-    train(args, setup(rank, world_size))  # when it returns, DDP is gone
+    device = distributed.choose_device(rank)  # here, rank and local rank are equal
+    backend = dist.get_default_backend_for_device(device)
+    gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
+    # every rank must reach this line; MASTER_ADDR and MASTER_PORT say where to connect
+    dist.init_process_group(backend, rank=rank, world_size=world_size, device_id=gpu)
+    train(args, device)  # when it returns, DDP is gone
     dist.destroy_process_group()
 
 

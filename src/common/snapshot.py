@@ -127,8 +127,7 @@ class Run:
     def __init__(self, args: argparse.Namespace, **parts):
         self.args, self.parts, self.not_saved = args, parts, ""
         self.counters = {"epochs_run": 0, "steps_run": 0, "images_done": 0}
-        self.losses: list[float] = []  # mean of each epoch trained in this run
-        self.rates: list[float] = []  # images per second of each, on this rank
+        self.losses, self.rates = [], []  # of each epoch; images/s of this rank
         self.version = _version(args.snapshot)  # the one that it resumes or has written
         if (snapshot := _read_for_all(args.snapshot)) is not None:
             with resuming(args.snapshot, snapshot):

@@ -124,6 +124,6 @@ def test_page_says_what_its_long_differences_leave_out(site):
     page = (site / "docs/lessons/05_ddp_spawn.html").read_text(encoding="utf-8")
     short, long = page.split("+++ src/05_ddp_spawn.py")
     listing = long[: long.index("</pre>")]
-    assert "def setup" in listing and "import " not in listing
+    assert "init_process_group" in listing and "import " not in listing
     assert shown_difference.LEFT_OUT in long[: long.index("</details>")]
     assert shown_difference.LEFT_OUT not in short

@@ -24,8 +24,6 @@ STARTER_LINES = {"train_ddp.py": 250, "train_fsdp.py": 261}
 EARLY, LATE = (3, 600), (6, 1200)  # modules of common, lines: to lesson 11, and after
 # own lines, modules, lines; the capstone puts together what lessons 6 to 17 teach
 ONLY = {"07_elastic.py": (60, 0, 60), "20_capstone.py": (179, 6, 1249)}
-# (own lines, modules, lines) of programs that do not meet the bounds yet: may shrink
-NOT_YET = {"06_checkpoint.py": (154, 3, 611)}
 
 
 def imported(path):
@@ -155,9 +153,6 @@ def test_table_of_programs():
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.name)
 def test_reader_of_a_program_opens_little(path):
     found, most = size(path), bounds(path)
-    if path.name in NOT_YET:
-        assert not meets(found, most), f"strike {path.name} from NOT_YET: it is short"
-        most = NOT_YET[path.name]
     assert meets(found, most), f"{path.name} has {found}, at most {most}"
 
 
@@ -263,7 +258,7 @@ def test_public_names_are_used_twice(path):
 
 
 def test_exceptions_are_of_files_that_exist():
-    assert {*ONLY, *NOT_YET} <= {path.name for path in PROGRAMS}
+    assert set(ONLY) <= {path.name for path in PROGRAMS}
 
 
 def test_loops_that_tools_measure_import_what_exists():
