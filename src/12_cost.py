@@ -15,10 +15,10 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from common.cost import FLOAT32, compare, load_program
+from common.cost.counting import FLOAT32, compare, load_program
+from common.cost.measure import count_step
 from common.data import load_digits_split, make_model
 from common.distributed import is_rank_0, log, one_line_errors
-from common.measure import count_step
 
 INT64 = 8  # bytes
 IMAGE = torch.Size([1, 8, 8])

@@ -25,7 +25,7 @@ from common.distributed import (
     one_line_errors,
     positive_int,
 )
-from common.model_parallel import (
+from common.parallel.model_parallel import (
     SEED,
     make_loader,
     make_optimizer,

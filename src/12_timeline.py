@@ -23,7 +23,7 @@ from common.distributed import (
     positive_int,
     write_json,
 )
-from common.model_parallel import start_ranks
+from common.parallel.model_parallel import start_ranks
 
 FIRST = 0  # the rank that holds the first half
 LAYERS, WIDTH, BATCH_SIZE = 8, 512, 256  # all alike, so that the halves are

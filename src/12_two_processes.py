@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from common.data import load_digits_split, make_model
 from common.distributed import log, one_line_errors
-from common.model_parallel import (
+from common.parallel.model_parallel import (
     SEED,
     make_loader,
     make_optimizer,

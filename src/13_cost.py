@@ -17,7 +17,7 @@ import torch
 import torch.distributed as dist
 
 from common.byte_gpt import BYTES, Sizes, sizes_of
-from common.cost import (
+from common.cost.counting import (
     FLOAT32,
     activations,
     block_activations,
@@ -29,9 +29,9 @@ from common.cost import (
     model_parameters,
     model_states,
 )
+from common.cost.measure import count_step
 from common.distributed import choose_device, log, one_line_errors
-from common.measure import count_step
-from common.pipeline import SCHEDULES, most_live
+from common.parallel.pipeline import SCHEDULES, most_live
 from common.process_group import join
 
 

@@ -30,7 +30,7 @@ from common.gpt_training import (
     make_optimizer,
     parse_text_training,
 )
-from common.pipeline import add_pipeline_options, cut
+from common.parallel.pipeline import add_pipeline_options, cut
 from common.process_group import join
 
 STAGES_PER_RANK = {"gpipe": 1, "1f1b": 1, "interleaved": 2}

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from common.byte_gpt import BYTES, next_byte_loss
 from common.distributed import BadInput, log, one_line_errors
 from common.gpt_training import Text, make_gpt, make_optimizer, parse_text_training
-from common.pipeline import SCHEDULES, add_pipeline_options, cut
+from common.parallel.pipeline import SCHEDULES, add_pipeline_options, cut
 from common.process_group import join
 
 

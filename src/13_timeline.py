@@ -16,13 +16,13 @@ from types import SimpleNamespace
 import torch
 import torch.distributed as dist
 
-from common.cost import load_program
+from common.cost.counting import load_program
 from common.distributed import (
     log,
     one_line_errors,
     write_json,
 )
-from common.pipeline import Action, bubble, most_live
+from common.parallel.pipeline import Action, bubble, most_live
 from common.process_group import join
 
 STEPS = 2  # the first also pays for what starts lazily

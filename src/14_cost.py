@@ -23,10 +23,16 @@ from functools import partial
 import torch.distributed as dist
 
 from common.byte_gpt import BYTES, Sizes, sizes_of
-from common.cost import FLOAT32, compare, embed_parameters, load_program, model_states
+from common.cost.counting import (
+    FLOAT32,
+    compare,
+    embed_parameters,
+    load_program,
+    model_states,
+)
+from common.cost.measure import count_step
 from common.distributed import log, one_line_errors
 from common.gpt_training import Text, run_and_exit
-from common.measure import count_step
 from common.process_group import join
 
 

@@ -24,14 +24,14 @@ from common.gpt_training import (
     make_optimizer,
     parse_text_training,
 )
-from common.process_group import join
-from common.tensor_parallel import (
+from common.parallel.tensor_parallel import (
     Borders,
     split_gpt,
     sum_kept_whole,
     vocabulary_loss,
     whole_scores,
 )
+from common.process_group import join
 
 SLICED = 1  # the tensor dim of [B, T, width] that slices divide
 

@@ -35,7 +35,7 @@ from common.gpt_training import (
     parse_text_training,
     run_and_exit,
 )
-from common.mesh import split_blocks
+from common.parallel.mesh import split_blocks
 from common.process_group import join
 
 

@@ -17,10 +17,14 @@ import torch
 import torch.distributed as dist
 
 from common.byte_gpt import ByteGPT, sizes_of
-from common.cost import FLOAT32, activations, compare, load_program, model_states
-from common.distributed import log, one_line_errors
-from common.gpt_training import Text, local_batch, run_and_exit
-from common.measure import (
+from common.cost.counting import (
+    FLOAT32,
+    activations,
+    compare,
+    load_program,
+    model_states,
+)
+from common.cost.measure import (
     Activations,
     PeakBytes,
     Traffic,
@@ -29,6 +33,8 @@ from common.measure import (
     optimizer_bytes,
     storage_bytes,
 )
+from common.distributed import log, one_line_errors
+from common.gpt_training import Text, local_batch, run_and_exit
 from common.process_group import join
 
 

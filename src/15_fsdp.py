@@ -23,7 +23,6 @@ from common.distributed import (
     positive_float,
     positive_int,
 )
-from common.full_state import full_state_dict, load_full_state_dict, read_on_rank_0
 from common.gpt_training import (
     SEED,
     Text,
@@ -35,6 +34,11 @@ from common.gpt_training import (
     make_optimizer,
     parse_text_training,
     run_and_exit,
+)
+from common.parallel.full_state import (
+    full_state_dict,
+    load_full_state_dict,
+    read_on_rank_0,
 )
 from common.process_group import join
 from common.snapshot import resuming, save_or_continue

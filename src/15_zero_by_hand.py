@@ -23,8 +23,8 @@ from common.gpt_training import (
     make_optimizer,
     parse_text_training,
 )
+from common.parallel.zero import STAGES, Zero
 from common.process_group import join
-from common.zero import STAGES, Zero
 
 LOW = torch.bfloat16
 

@@ -16,16 +16,16 @@ import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh
 
 from common.byte_gpt import BYTES, Sizes, sizes_of
-from common.cost import (
+from common.cost.counting import (
     FLOAT32,
     compare,
     head_activations,
     load_program,
     model_states,
 )
+from common.cost.measure import Sent, Traffic, count_step
 from common.distributed import log, one_line_errors
 from common.gpt_training import Text, run_and_exit
-from common.measure import Sent, Traffic, count_step
 
 Shape = tuple[int, ...]
 

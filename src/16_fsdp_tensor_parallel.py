@@ -39,7 +39,7 @@ from common.gpt_training import (
     parse_text_training,
     run_and_exit,
 )
-from common.mesh import Grid, make_mesh, plan_grid, split_blocks
+from common.parallel.mesh import Grid, make_mesh, plan_grid, split_blocks
 
 
 def shard(model: ByteGPT, mesh: DeviceMesh) -> ByteGPT:

@@ -27,7 +27,7 @@ from common.gpt_training import (
     parse_text_training,
     run_and_exit,
 )
-from common.pipeline import add_pipeline_options, cut
+from common.parallel.pipeline import add_pipeline_options, cut
 from common.process_group import join
 
 # No code changes the scores in place, which is what this warns of.

@@ -15,9 +15,9 @@ import torch.distributed as dist
 from torch.distributed.fsdp import FSDPModule, fully_shard
 
 from common.byte_gpt import ByteGPT, Sizes, next_byte_loss
+from common.cost.measure import Traffic, UnshardedBytes
 from common.distributed import Parser, log, one_line_errors, positive_int
 from common.gpt_training import make_optimizer, run_and_exit
-from common.measure import Traffic, UnshardedBytes
 from common.process_group import join
 from common.slow_pieces import SlowPieces
 

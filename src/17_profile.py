@@ -20,6 +20,7 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.profiler import profile, record_function
 from torch.utils.data import DataLoader, Dataset
 
+from common.cost.trace import explain, load_trace
 from common.distributed import (
     BadInput,
     Parser,
@@ -32,7 +33,6 @@ from common.distributed import (
     write_json,
 )
 from common.process_group import join
-from common.trace import explain, load_trace
 
 LAYERS, WIDTH, WARM_UP = 4, 512, 3
 EXTRA = 5  # forward passes of a slow rank, in each step

@@ -25,8 +25,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from common import distributed
 from common.byte_gpt import ByteGPT, Sizes, next_byte_loss
+from common.cost.measure import Activations, Traffic
 from common.distributed import BadInput, log, positive_int
-from common.measure import Activations, Traffic
 from common.process_group import join
 from common.slow_pieces import SlowPieces
 

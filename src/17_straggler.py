@@ -19,6 +19,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel as DDP
 
+from common.cost.links import describe_links
 from common.distributed import (
     BadInput,
     Parser,
@@ -27,7 +28,6 @@ from common.distributed import (
     positive_float,
     positive_int,
 )
-from common.links import describe_links
 from common.process_group import join
 
 LAYERS, WIDTH, BATCH_SIZE, WARM_UP = 4, 512, 128, 3

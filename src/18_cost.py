@@ -20,8 +20,7 @@ from functools import partial
 import torch
 import torch.distributed as dist
 
-from common.distributed import Parser, log, one_line_errors, positive_int
-from common.formulas import (
+from common.cost.formulas import (
     Cluster,
     Layout,
     bubble_share,
@@ -31,8 +30,9 @@ from common.formulas import (
     step_flops,
     tensor_seconds,
 )
+from common.cost.layouts import GPT, layouts, make_step
+from common.distributed import Parser, log, one_line_errors, positive_int
 from common.gpt_training import check_divides, run_and_exit
-from common.layouts import GPT, layouts, make_step
 from common.process_group import join
 
 FLOAT32, ALONE = 4, "nothing sent"

@@ -21,6 +21,7 @@ import torch.multiprocessing as mp
 from torch.nn.parallel import DistributedDataParallel as DDP
 
 from common.byte_gpt import BYTES, ByteGPT, Sizes, next_byte_loss, sizes_of
+from common.cost.scaling import Runs
 from common.distributed import (
     BadInput,
     Parser,
@@ -35,7 +36,6 @@ from common.distributed import (
     prepare_spawn,
 )
 from common.launchers import find_master, get_dist_env
-from common.scaling import Runs
 
 WARM_UP = 3  # steps that are not measured: DDP lays out its buckets after the first
 PLOTS = (".png", ".svg", ".pdf")

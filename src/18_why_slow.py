@@ -18,7 +18,7 @@ from statistics import mean, median
 
 from common.distributed import BadInput, Parser, log, one_line_errors, positive_int
 
-WATCH = Path(__file__).parent / "common" / "step_watch.py"
+WATCH = Path(__file__).parent / "common" / "cost" / "step_watch.py"
 WARM_UP, FEWEST = 3, 5  # steps that don't count, and steps that must
 WORTH_NAMING = 0.3  # of a step
 OWN = ("data", "loop", "compute")  # what a rank does without the others

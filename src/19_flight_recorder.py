@@ -20,8 +20,8 @@ import torch.distributed as dist
 # not public, nor is there a public way (torch 2.13)
 from torch._C._distributed_c10d import _dump_fr_trace
 
+from common.cost.measure import group_named
 from common.distributed import BadInput, Parser, one_line_errors
-from common.measure import group_named
 
 os.environ.setdefault("TORCH_FR_BUFFER_SIZE", "2000")  # the last collectives kept
 

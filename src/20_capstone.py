@@ -27,7 +27,7 @@ from common.byte_gpt import ByteGPT, next_byte_loss, sizes_of
 from common.checkpoint import Checkpoints, check_folder, fill
 from common.distributed import BadInput, log, positive_int
 from common.manifest import Manifest, hashes
-from common.mesh import Grid, make_mesh, plan_grid, split_blocks
+from common.parallel.mesh import Grid, make_mesh, plan_grid, split_blocks
 
 RECORD_EVERY = 5  # steps: at most so many are missing when a node is lost
 

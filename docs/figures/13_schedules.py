@@ -15,7 +15,7 @@ from svg import Drawing
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1] / "src"))
 
-from common.pipeline import Action, bubble, most_live, slots  # noqa: E402
+from common.parallel.pipeline import Action, bubble, most_live, slots  # noqa: E402
 
 LEFT, CELL, ROW = 74, 29, 34  # px
 

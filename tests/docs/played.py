@@ -1,8 +1,8 @@
 """The Python partners of the formulas in docs/_static/js, from the programs themselves.
 
 What the ring holds and sends is what src/03_ring_all_reduce.py does, on threads that
-stand for ranks. Orders of pipelines are those of src/common/pipeline.py and PyTorch,
-groups of a mesh those of PyTorch.
+stand for ranks. Orders of pipelines are those of src/common/parallel/pipeline.py and of
+PyTorch, groups of a mesh those of PyTorch.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from torch.testing._internal.distributed import fake_pg
 from tests.docs.pages import ROOT
 
 sys.path.insert(0, str(ROOT / "src"))
-from common import pipeline
+from common.parallel import pipeline
 
 FLOAT32 = 4  # bytes
 
@@ -114,7 +114,7 @@ def ring_sent(ranks: int, numel: int, steps: int) -> list[int]:
     return [sum(sizes[chunk] for chunk in sent[:steps]) for sent in ring.sent]
 
 
-# Pipelines: the orders of src/common/pipeline.py, and those of PyTorch's schedules
+# Pipelines: the orders of common/parallel/pipeline.py, and those of PyTorch's schedules
 
 NAMES = {
     "FORWARD": "forward",

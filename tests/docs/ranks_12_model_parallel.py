@@ -23,8 +23,8 @@ from grader import expect
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
+from common.cost.measure import count_step
 from common.data import load_digits_split, make_model
-from common.measure import count_step
 
 two_processes = import_module("12_two_processes")
 FirstPart = two_processes.FirstPart

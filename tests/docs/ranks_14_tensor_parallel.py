@@ -22,7 +22,7 @@ from grader import expect
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
 from common.byte_gpt import MLP, Attention, ByteGPT, Sizes, next_byte_loss
-from common.tensor_parallel import (
+from common.parallel.tensor_parallel import (
     Borders,
     ParallelMLP,
     RowLinear,
@@ -246,7 +246,7 @@ def parallel_attention(seed, once):
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor.parallel import parallelize_module
 
-    from common.mesh import block_plan
+    from common.parallel.mesh import block_plan
 
     torch.manual_seed(seed)
     attention = Attention(SIZES).double()
@@ -287,7 +287,7 @@ def test_heads_that_the_ranks_do_not_divide(rank, world_size, seed):
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor.parallel import parallelize_module
 
-    from common.mesh import block_plan
+    from common.parallel.mesh import block_plan
 
     block = ByteGPT(Sizes(12, 3, 1, 6)).blocks[0]
     mesh = init_device_mesh("cpu", (world_size,))

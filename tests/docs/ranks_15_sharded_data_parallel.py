@@ -23,7 +23,7 @@ from grader import expect
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
 from common.byte_gpt import BYTES, ByteGPT, Sizes, next_byte_loss
-from common.measure import UnshardedBytes
+from common.cost.measure import UnshardedBytes
 
 fsdp = import_module("15_fsdp")
 watch_a_step = import_module("15_timeline").watch_a_step

@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
 from common.byte_gpt import ByteGPT, Sizes, next_byte_loss
 from common.gpt_training import _sum_over_ranks
-from common.mesh import Grid, make_mesh, split_blocks
+from common.parallel.mesh import Grid, make_mesh, split_blocks
 
 fsdp_tensor_parallel = import_module("16_fsdp_tensor_parallel")
 part_of = fsdp_tensor_parallel.part_of

@@ -13,7 +13,7 @@ from grader import expect
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "src"))
-from common.measure import Traffic  # noqa: E402
+from common.cost.measure import Traffic  # noqa: E402
 
 EXAMPLES = ROOT / "docs" / "examples"
 SLOW = (EXAMPLES / "17_slow.py").read_text(encoding="utf-8")

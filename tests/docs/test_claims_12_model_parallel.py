@@ -28,7 +28,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path.insert(0, str(ROOT / "src"))
 
-from common.cost import model_states  # noqa: E402
+from common.cost.counting import model_states  # noqa: E402
 from common.data import make_model  # noqa: E402
 
 cost = import_module("12_cost")

@@ -22,8 +22,8 @@ from tests.in_ranks import every_check_in
 sys.path.insert(0, str(ROOT / "src"))
 
 from common.byte_gpt import Sizes
-from common.cost import FLOAT32, model_parameters, model_states
-from common.pipeline import SCHEDULES, Action, bubble, most_live, slots
+from common.cost.counting import FLOAT32, model_parameters, model_states
+from common.parallel.pipeline import SCHEDULES, Action, bubble, most_live, slots
 
 boundary_bytes = import_module("13_cost").boundary_bytes
 

@@ -17,8 +17,8 @@ from tests.in_ranks import assert_right, every_check_in
 
 sys.path.insert(0, str(ROOT / "src"))
 
-from common import cost as formulas
 from common.byte_gpt import Sizes
+from common.cost import counting as formulas
 
 tensor_formulas = import_module("14_cost")
 

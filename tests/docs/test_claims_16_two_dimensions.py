@@ -23,8 +23,8 @@ from tests.launched import left_over
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
 from common.byte_gpt import Sizes
-from common.cost import model_parameters
-from common.mesh import Grid
+from common.cost.counting import model_parameters
+from common.parallel.mesh import Grid
 
 cost = import_module("16_cost")
 calls, held, sent = cost.calls, cost.held, cost.sent

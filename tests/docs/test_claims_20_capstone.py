@@ -14,9 +14,9 @@ from tests.docs.pages import ROOT
 sys.path.insert(0, str(ROOT / "src"))
 
 from common.byte_gpt import ByteGPT, Sizes, batch_of_step, load_text, next_byte_loss
-from common.cost import model_parameters
-from common.formulas import Cluster, Layout, Model, step_seconds
-from common.mesh import Grid, plan_grid
+from common.cost.counting import model_parameters
+from common.cost.formulas import Cluster, Layout, Model, step_seconds
+from common.parallel.mesh import Grid, plan_grid
 from grader.commands.capstone.properties import ALLOWED, PROPERTIES, TOLERANCE
 
 PAGE = (ROOT / "docs/lessons/20_capstone.rst").read_text("utf-8")

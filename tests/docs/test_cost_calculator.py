@@ -14,8 +14,8 @@ from tests.docs import playing
 from tests.docs.pages import ROOT
 
 sys.path.insert(0, str(ROOT / "src"))
-from common import formulas
-from common.formulas import Cluster, Layout, Model
+from common.cost import formulas
+from common.cost.formulas import Cluster, Layout, Model
 
 RANDOM = 50  # inputs of each formula
 COST = "docs/cost.html"

@@ -9,8 +9,8 @@ import pytest
 from tests.docs.pages import ROOT
 
 sys.path.insert(0, str(ROOT / "src"))
-from common import formulas
-from common.formulas import Cluster, Layout, Model
+from common.cost import formulas
+from common.cost.formulas import Cluster, Layout, Model
 
 PAGE = (ROOT / "docs" / "which_parallelism.rst").read_text(encoding="utf-8")
 PROSE = " ".join(PAGE.split())

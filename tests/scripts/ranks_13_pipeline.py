@@ -18,9 +18,9 @@ from grader import expect
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
 from common.byte_gpt import ByteGPT, Sizes, next_byte_loss
+from common.cost.measure import Activations, Traffic
 from common.gpt_training import _sum_over_ranks
-from common.measure import Activations, Traffic
-from common.pipeline import SCHEDULES, Action, bubble, most_live
+from common.parallel.pipeline import SCHEDULES, Action, bubble, most_live
 
 cost = import_module("13_cost")
 timeline = import_module("13_timeline")

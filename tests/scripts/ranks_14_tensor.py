@@ -22,9 +22,9 @@ from grader import expect
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
 from common.byte_gpt import BYTES, MLP, Attention, ByteGPT, Sizes, next_byte_loss
+from common.cost.measure import Activations, Traffic
 from common.distributed import BadInput
-from common.measure import Activations, Traffic
-from common.tensor_parallel import (
+from common.parallel.tensor_parallel import (
     ColumnLinear,
     ParallelAttention,
     ParallelMLP,

@@ -20,9 +20,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
 from common import gpt_training
 from common.byte_gpt import BYTES, ByteGPT, Sizes, next_byte_loss
-from common.full_state import full_state_dict, load_full_state_dict, read_on_rank_0
+from common.cost.measure import Activations, Traffic, UnshardedBytes, bytes_of
 from common.gpt_training import _sum_over_ranks, local_batch
-from common.measure import Activations, Traffic, UnshardedBytes, bytes_of
+from common.parallel.full_state import (
+    full_state_dict,
+    load_full_state_dict,
+    read_on_rank_0,
+)
 from common.snapshot import write_snapshot
 
 fsdp_formula = import_module("15_cost").fsdp_formula

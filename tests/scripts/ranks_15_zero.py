@@ -1,4 +1,4 @@
-"""src/common/zero.py in ranks: the same numbers as one process, DDP and FSDP2.
+"""src/common/parallel/zero.py in ranks: the same numbers as one process, DDP and FSDP2.
 
 Each function runs in every rank, as a check of an exercise does;
 test_15_zero_by_hand.py has them run.
@@ -20,9 +20,9 @@ from grader import expect
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
 from common.byte_gpt import BYTES, ByteGPT, Sizes, next_byte_loss
+from common.cost.measure import PeakBytes, Traffic, storage_bytes
 from common.gpt_training import local_batch
-from common.measure import PeakBytes, Traffic, storage_bytes
-from common.zero import STAGES, Zero, is_freed
+from common.parallel.zero import STAGES, Zero, is_freed
 
 cost = import_module("15_cost")
 

@@ -14,9 +14,9 @@ from grader import expect
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
 from common.byte_gpt import ByteGPT, Sizes, next_byte_loss
+from common.cost.measure import Traffic, count_step
 from common.gpt_training import _sum_over_ranks
-from common.measure import Traffic, count_step
-from common.mesh import Grid, make_mesh
+from common.parallel.mesh import Grid, make_mesh
 
 formulas = import_module("16_cost")
 axis_ranks = formulas.axis_ranks

@@ -17,8 +17,8 @@ from grader import expect
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
-from common.links import describe_links
-from common.measure import Traffic
+from common.cost.links import describe_links
+from common.cost.measure import Traffic
 
 speed = import_module("17_speed")
 CPU = torch.device("cpu")

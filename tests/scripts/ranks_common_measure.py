@@ -11,7 +11,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel as DDP
 
-from common.measure import Traffic
+from common.cost.measure import Traffic
 from common.process_group import join
 from grader.engine.ledger import Ledger
 

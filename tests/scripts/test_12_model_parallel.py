@@ -13,9 +13,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from common import model_parallel as shared
 from common.data import count_correct, load_digits_split, make_model
 from common.distributed import BadInput
+from common.parallel import model_parallel as shared
 from tests.scripts.trainings import SRC, script, sentence
 
 model_parallel = import_module("12_model_parallel")

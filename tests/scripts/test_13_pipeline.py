@@ -10,7 +10,7 @@ import pytest
 
 from common.byte_gpt import ByteGPT, Sizes
 from common.distributed import BadInput
-from common.pipeline import (
+from common.parallel.pipeline import (
     SCHEDULES,
     Action,
     bubble,

@@ -17,7 +17,7 @@ from common.byte_gpt import (
     stdlib_files,
     unigram_entropy,
 )
-from common.cost import block_parameters, model_parameters
+from common.cost.counting import block_parameters, model_parameters
 from common.distributed import BadInput
 from common.gpt_training import check_divides
 from tests.scripts.trainings import (

@@ -13,7 +13,7 @@ import pytest
 from common.byte_gpt import ByteGPT, Sizes
 from common.checkpoint import check_folder, newest
 from common.distributed import BadInput
-from common.mesh import Grid, plan_grid, split_blocks
+from common.parallel.mesh import Grid, plan_grid, split_blocks
 from tests.in_ranks import assert_right, every_check_in
 from tests.launched import run
 from tests.scripts.trainings import SRC, script, sentence, torchrun

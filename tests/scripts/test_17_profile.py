@@ -42,7 +42,7 @@ def merged(*ranks):
 def explained(folder, trace):
     """What --explain prints for this content of a file."""
     (folder / "t.json").write_text(json.dumps(trace))
-    return importlib.import_module("common.trace").explain(folder / "t.json")
+    return importlib.import_module("common.cost.trace").explain(folder / "t.json")
 
 
 def numbers(text):
@@ -122,7 +122,7 @@ def test_compressed_or_bare_list_is_a_trace_too(tmp_path):
     ],
 )
 def test_what_is_no_trace_is_refused(tmp_path, content, words):
-    module = importlib.import_module("common.trace")
+    module = importlib.import_module("common.cost.trace")
     path = tmp_path / "t.json"
     if content is not None:
         path.write_bytes(content)

@@ -9,7 +9,7 @@ import torch
 from tests.scripts.trainings import SRC, script, sentence, torchrun
 
 straggler = importlib.import_module("17_straggler")
-links = importlib.import_module("common.links")
+links = importlib.import_module("common.cost.links")
 
 
 @pytest.mark.parametrize(

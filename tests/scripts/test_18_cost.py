@@ -13,14 +13,14 @@ from tests.scripts.trainings import SRC
 cost = import_module("18_cost")
 
 from common.byte_gpt import ByteGPT, Sizes  # noqa: E402
-from common.formulas import (  # noqa: E402
+from common.cost.formulas import (  # noqa: E402
     Layout,
     data_bytes,
     stream_bytes,
     tensor_bytes,
     tensor_calls,
 )
-from common.layouts import GPT, layouts  # noqa: E402
+from common.cost.layouts import GPT, layouts  # noqa: E402
 
 
 def test_exact_times_give_the_link_back():
@@ -93,8 +93,8 @@ import torch.distributed as dist
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
 sys.path.insert(0, sys.argv[1])
-from common.layouts import layouts, make_step
-from common.measure import Traffic
+from common.cost.layouts import layouts, make_step
+from common.cost.measure import Traffic
 
 dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=4)
 for name in ("FSDP", "TP", "FSDP x TP"):

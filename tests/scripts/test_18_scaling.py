@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from common.cost.scaling import Runs
+from common.cost.scaling import _Run as Run
 from common.distributed import BadInput
-from common.scaling import Runs
-from common.scaling import _Run as Run
 from tests.launched import STANDALONE, run
 from tests.scripts.trainings import SRC
 

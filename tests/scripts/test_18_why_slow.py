@@ -92,7 +92,7 @@ def test_silent_run_replaces_no_snapshot(tmp_path):
     """Weights that no rank has averaged must not replace what the reader trained."""
     (tmp_path / "snapshot.pt").write_text("mine")
     (tmp_path / "plan.json").write_text('{"steps": 3, "silent": true}')
-    watch = PROGRAM.with_name("common") / "step_watch.py"
+    watch = PROGRAM.with_name("common") / "cost" / "step_watch.py"
     (tmp_path / "sitecustomize.py").write_bytes(watch.read_bytes())
     program = (
         "import os, torch\n"

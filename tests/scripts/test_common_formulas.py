@@ -1,12 +1,12 @@
-"""Estimates of src/common/formulas.py equal published tables and what lessons count."""
+"""Estimates of common/cost/formulas.py equal published tables and lessons' counts."""
 
 import random
 import runpy
 
 import pytest
 
-from common.cost import block_parameters
-from common.formulas import (
+from common.cost.counting import block_parameters
+from common.cost.formulas import (
     Cluster,
     Layout,
     Model,
@@ -28,7 +28,7 @@ from common.formulas import (
     step_seconds,
     tensor_bytes,
 )
-from common.pipeline import SCHEDULES, bubble, most_live
+from common.parallel.pipeline import SCHEDULES, bubble, most_live
 from tests.scripts.trainings import SRC
 
 A100 = Cluster(8, 312e12, 0.5, 300e9, 25e9, 10e-6)

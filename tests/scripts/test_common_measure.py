@@ -13,8 +13,8 @@ import torch
 from torch import nn
 
 from common.byte_gpt import Block, Sizes
-from common.cost import block_activations, compare
-from common.measure import Activations, Sent, bytes_of, optimizer_bytes
+from common.cost.counting import block_activations, compare
+from common.cost.measure import Activations, Sent, bytes_of, optimizer_bytes
 from grader.engine.ledger import ring_bytes
 from tests.scripts.trainings import ROOT, SRC, torchrun
 
@@ -149,7 +149,7 @@ def test_wire_bytes_are_those_of_the_ring_algorithms():
 
 OVERRIDDEN = {"_should_skip_dynamo"}  # by measure, not called
 OWNERS = {  # file of src/ -> what it needs of torch that has no public name
-    "common/measure.py": [
+    "common/cost/measure.py": [
         "torch.utils._python_dispatch.TorchDispatchMode",
         "torch.utils._python_dispatch.TorchDispatchMode._should_skip_dynamo",
         "torch.ops.aten.add.Tensor._schema.arguments",
@@ -169,7 +169,8 @@ UNDOCUMENTED = [  # what measure needs, too
 @pytest.mark.parametrize("name", [*chain(*OWNERS.values()), *UNDOCUMENTED])
 def test_private_name_of_torch_is_still_there(name):
     importlib.import_module("torch.distributed.fsdp")  # registers fsdp's operators
-    owner = next((o for o, names in OWNERS.items() if name in names), "measure.py")
+    measure = "common/cost/measure.py"
+    owner = next((o for o, names in OWNERS.items() if name in names), measure)
     found = torch
     for part in name.split(".")[1:]:
         moved = f"torch {torch.__version__} has moved {name}: adapt src/{owner}"
@@ -199,7 +200,7 @@ def test_private_name_is_used_by_its_owner_only(path):
     name = path.relative_to(SRC).as_posix()
     owned = set().union(*(private(each) for each in OWNERS.get(name, ())))
     found = private_names(path)
-    assert found == owned - OVERRIDDEN, "ask its owner, common/measure.py for most"
+    assert found == owned - OVERRIDDEN, "ask its owner, common/cost/measure.py for most"
 
 
 def test_private_name_has_one_owner():

@@ -13,7 +13,8 @@ import pytest
 SRC = Path(__file__).resolve().parents[2] / "src"
 SCRIPTS = SRC.parent / "docs" / "_static" / "js"
 PROGRAMS = sorted(SRC.glob("*.py"))
-MODULES = sorted(path for path in (SRC / "common").glob("*.py") if path.stem[0] != "_")
+COMMON = SRC / "common"
+MODULES = sorted(path for path in COMMON.rglob("*.py") if path.stem[0] != "_")
 TESTS = sorted(SRC.parent.glob("tests/*/*.py"))
 PAGES = [*SRC.parent.glob("docs/**/*.rst"), *SRC.parent.glob("docs/**/*.inc")]
 USERS = [*SRC.rglob("*.py"), *SRC.parent.glob("docs/**/*.py")]
@@ -26,18 +27,33 @@ EARLY, LATE = (3, 600), (6, 1200)  # modules of common, lines: to lesson 11, and
 ONLY = {"07_elastic.py": (60, 0, 60), "20_capstone.py": (179, 6, 1249)}
 
 
+def name_of(path):
+    """How programs name a module of common: ``data``, or ``parallel.mesh``."""
+    return ".".join(path.relative_to(COMMON).with_suffix("").parts)
+
+
+def file_of(module):
+    return COMMON.joinpath(*module.split(".")).with_suffix(".py")
+
+
+def modules_of(node):
+    """Modules of common that an import asks for -> the name that each has here."""
+    if not isinstance(node, ast.ImportFrom):
+        return {}
+    package, _, module = f"{node.module}.".partition(".")
+    if package != "common" or file_of(module.rstrip(".") or "?").exists():
+        return {module.rstrip("."): None} if package == "common" else {}
+    return {module + alias.name: alias.asname or alias.name for alias in node.names}
+
+
 def imported(path):
     """The modules of common that a file imports, or names the path of, itself."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module == "common":
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            package, _, module = node.module.partition(".")
-            found |= {module} if package == "common" else set()
-        elif isinstance(node, ast.BinOp):  # Path(...) / "common" / "x.py"
-            path = re.search(r"/ 'common' / '(\w+)\.py'$", ast.unparse(node))
-            found |= {path[1]} if path else set()
+        found |= modules_of(node).keys()
+        if isinstance(node, ast.BinOp):  # Path(...) / "common" / "x.py"
+            path = re.search(r"/ 'common' / ('.*)\.py'$", ast.unparse(node))
+            found |= {re.sub("' / '", ".", path[1]).strip("'")} if path else set()
     return found
 
 
@@ -46,7 +62,7 @@ def opened(path):
     found, new = set(), imported(path)
     while new:
         found |= new
-        modules = [SRC / "common" / f"{name}.py" for name in new]
+        modules = [file_of(name) for name in new]
         new = {name for module in modules for name in imported(module)} - found
     return found
 
@@ -66,11 +82,10 @@ def used_names(path):
     tree = ast.parse(path.read_text(encoding="utf-8"))
     found, modules = set(), {}
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module == "common":
-            modules |= {alias.asname or alias.name: alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and str(node.module)[:7] == "common.":
-            found |= {(node.module[7:], alias.name) for alias in node.names}
-        elif isinstance(node, ast.Assign):
+        for module, name in modules_of(node).items():
+            modules |= {name: module} if name else {}
+            found |= set() if name else {(module, alias.name) for alias in node.names}
+        if isinstance(node, ast.Assign):
             modules |= {ast.unparse(node.targets[0]): by_import_module(node.value)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute):
@@ -83,7 +98,7 @@ def used_names(path):
 def by_import_module(node):
     """The module x of ``importlib.import_module("common.x")``; None for the rest."""
     call = re.fullmatch(
-        r"(importlib\.)?import_module\('common\.(\w+)'\)", ast.unparse(node)
+        r"(importlib\.)?import_module\('common\.([\w.]+)'\)", ast.unparse(node)
     )
     return call and call[2]
 
@@ -98,7 +113,9 @@ def in_scripts(path):
 def on_pages(path):
     """The names that each page shows, by ``:pyobject:`` or between two markers."""
     text, found = path.read_text(encoding="utf-8"), []
-    listing = rf"literalinclude:: \S*/common/{path.stem}\.py\n((?: +:.*\n)*)"
+    listing = (
+        rf"literalinclude:: \S*/{path.relative_to(SRC).as_posix()}\n((?: +:.*\n)*)"
+    )
     for page in PAGES:
         shown = re.findall(listing, page.read_text(encoding="utf-8"))
         names = set(re.findall(r":pyobject: (\w+)", "".join(shown)))
@@ -116,9 +133,9 @@ def used_once(path):
     uses = [used_names(file) for file in USERS if file != path]
     uses.append(set().union(*(used_names(file) for file in TESTS)))
     words = [set(own), *in_scripts(path), *on_pages(path)]
-    uses += [{(path.stem, word) for word in some} for some in words]
+    uses += [{(name_of(path), word) for word in some} for some in words]
     names = public_names(path)
-    return {n for n in names if sum((path.stem, n) in use for use in uses) < 2}
+    return {n for n in names if sum((name_of(path), n) in use for use in uses) < 2}
 
 
 def lines(path):
@@ -128,7 +145,7 @@ def lines(path):
 def size(path):
     """(lines of the program, modules it needs, lines of all of them)"""
     modules = opened(path)
-    others = sum(lines(SRC / "common" / f"{name}.py") for name in modules)
+    others = sum(lines(file_of(name)) for name in modules)
     return lines(path), len(modules), lines(path) + others
 
 
@@ -234,12 +251,19 @@ def test_program_imports_no_program():
 
 
 def test_module_named_by_its_path_is_opened_too():
-    assert imported(SRC / "18_why_slow.py") == {"distributed", "step_watch"}
+    assert imported(SRC / "18_why_slow.py") == {"distributed", "cost.step_watch"}
+
+
+def test_no_folder_of_common_is_a_heap():
+    folders = [COMMON, *(path for path in COMMON.iterdir() if path.is_dir())]
+    assert len(folders) > 2
+    for folder in folders:
+        assert len([path for path in MODULES if path.parent == folder]) <= 12, folder
 
 
 def test_modules_import_no_circle():
     for path in MODULES:
-        assert path.stem not in opened(path), f"common/{path.name} imports itself"
+        assert name_of(path) not in opened(path), f"{name_of(path)} imports itself"
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.name)
@@ -265,9 +289,9 @@ def test_loops_that_tools_measure_import_what_exists():
     for tool in sorted(SRC.parent.glob("tools/bench*.py")):
         text = tool.read_text(encoding="utf-8")
         for module, names in re.findall(
-            r"^from common\.(\w+) import (.+)$", text, re.M
+            r"^from common\.([\w.]+) import (.+)$", text, re.M
         ):
-            defined = (SRC / "common" / f"{module}.py").read_text(encoding="utf-8")
+            defined = file_of(module).read_text(encoding="utf-8")
             for name in names.split(", "):
                 made = re.search(rf"^(def |class )?{name}\b", defined, re.M)
                 assert made, f"{tool.name}: common.{module} has no {name}"

@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 from common.byte_gpt import ByteGPT, Sizes, batch_of_step, next_byte_loss
 from common.checkpoint import Checkpoints, all_folders, complete, newest
 from common.gpt_training import _sum_over_ranks
-from common.mesh import Grid, make_mesh
+from common.parallel.mesh import Grid, make_mesh
 
 script = import_module("16_fsdp_tensor_parallel")
 

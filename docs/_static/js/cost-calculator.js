@@ -1,7 +1,7 @@
 /* What a training step will cost: model, cluster and layout in; memory, bytes, seconds
    and MFU out. The address keeps the inputs, so a link shows the same estimate.
 
-   The formulas are those of src/common/formulas.py. */
+   The formulas are those of src/common/cost/formulas.py. */
 // Needs formulas.js
 // Needs estimates.js
 {

@@ -1,4 +1,4 @@
-/* What one training step of a GPT costs: src/common/formulas.py in JavaScript.
+/* What one training step of a GPT costs: src/common/cost/formulas.py in JavaScript.
 
    Functions and fields have the names that they have there, where the sources are.
    tests/docs/test_cost_calculator.py compares both on random inputs. */

@@ -1,7 +1,7 @@
 /* What one rank holds under each kind of parallelism, as bars beside a device's memory.
 
    <memory-bars model="6.7 B" ranks="64" memory="80" try="Double the ranks.">; the
-   formulas are those of src/common/formulas.py. */
+   formulas are those of src/common/cost/formulas.py. */
 // Needs formulas.js
 // Needs estimates.js
 {

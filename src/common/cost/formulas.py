@@ -3,10 +3,10 @@
     gpt = Model(layers=32, width=4096, heads=32, context=2048, vocabulary=51200)
     state_bytes(gpt_parameters(gpt), stage=3, ranks=64)
 
-``common/cost.py`` counts our byte GPT exactly, on the CPU and in 32 bits. These are the
-published estimates for large models on GPUs: AdamW in mixed precision, dropout, an MLP
-four times as wide as the model. The page "What will it cost?" calculates with them, in
-``docs/_static/js/formulas.js``, where each function has the same name.
+``common/cost/counting.py`` counts our byte GPT exactly, on the CPU and in 32 bits.
+These are published estimates for large models on GPUs: AdamW in mixed precision,
+dropout, an MLP four times as wide as the model. The page "What will it cost?" uses
+them, in ``docs/_static/js/formulas.js``, where each function has the same name.
 
 Tensor ranks are neighbors; then data ranks, then pipeline stages.
 """

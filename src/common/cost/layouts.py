@@ -26,7 +26,7 @@ from torch.distributed.tensor.parallel import (
 from torch.nn.parallel import DistributedDataParallel as DDP
 
 from common.byte_gpt import BYTES, ByteGPT, Sizes, next_byte_loss
-from common.formulas import Layout, Model
+from common.cost.formulas import Layout, Model
 from common.gpt_training import make_optimizer
 
 SIZES = Sizes()
