@@ -13,7 +13,6 @@ run. SIGTERM or SIGUSR1 to any rank saves after the next step; all exit with sta
 
 import argparse
 import atexit
-import functools
 import math
 import os
 import shutil
@@ -21,6 +20,7 @@ import signal
 import sys
 import time
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -149,19 +149,15 @@ def train_step(model, optimizer, batches, step: int, args) -> torch.Tensor:
 
 
 @torch.no_grad()
-def evaluate(model: nn.Module, dataset, args: argparse.Namespace) -> float:
+def evaluate(model: nn.Module, loader, mine: list, args: argparse.Namespace) -> float:
     """The mean loss over a data set: each sample counts once, on one of the ranks."""
     total = torch.zeros((), dtype=torch.float64, device=args.device)
-    every, size = range(len(dataset)), args.batch_size
-    mine = [every[n : n + size][args.rank :: args.world_size] for n in every[::size]]
-    # a rank without a sample takes the first one: every rank must call the model
-    load = data.DataLoader(dataset, batch_sampler=[n or [0] for n in mine], **args.load)
     model.eval()
-    for part, batch in zip(mine, load, strict=True):
+    for part, batch in zip(mine, loader, strict=True):
         total += len(part) * loss_function(model, [t.to(args.device) for t in batch])
     model.train()
     dist.all_reduce(total)  # every rank must reach this line; [] -> [], the sum
-    return total.item() / len(dataset)
+    return total.item() / len(loader.dataset)
 
 
 def state_of(model: nn.Module, optimizer, args: argparse.Namespace) -> dict:
@@ -210,15 +206,21 @@ def train(args: argparse.Namespace, stop_asked: list) -> None:
     args.total_steps = args.epochs * args.steps_per_epoch
     save_every = max(1, round(args.save_every * args.steps_per_epoch))
     args.load = {"num_workers": args.workers, "pin_memory": torch.cuda.is_available()}
+    args.load["persistent_workers"] = args.workers > 0
+    every, size = range(len(validation_set)), args.batch_size
+    mine = [every[n : n + size][args.rank :: args.world_size] for n in every[::size]]
+    batch = [part or [0] for part in mine]  # a rank without any must call the model
+    validation = data.DataLoader(validation_set, batch_sampler=batch, **args.load)
+    iter(validation)  # forks its workers now: beside gloo's busy threads, one may hang
     model = make_sharded_model(args)
     optimizer = torch.optim.AdamW(model.parameters())  # of the shards
     step = load_checkpoint(model, optimizer, args)
-    log = print if args.rank == 0 else lambda line, flush: None
-    log(f"After {step} steps, with {vars(args)}", flush=True)
-    get = functools.partial(micro_batch, train_set, args)
+    log = partial(print, flush=True) if args.rank == 0 else lambda line: None
+    log(f"After {step} steps, with {vars(args)}")
+    get = partial(micro_batch, train_set, args)
     args.numbers = range(step * args.accumulation, args.total_steps * args.accumulation)
     batches = iter(data.DataLoader(args.numbers, None, collate_fn=get, **args.load))
-    group = dist.new_group(backend="gloo")  # saves run beside the steps
+    save = partial(dcp.async_save, process_group=dist.new_group(backend="gloo"))
     first, start, stop = step, time.perf_counter(), False
     launcher = os.getppid() if "TORCHELASTIC_RUN_ID" in os.environ else None
     while step < args.total_steps and not stop:
@@ -229,23 +231,21 @@ def train(args: argparse.Namespace, stop_asked: list) -> None:
         loss = train_step(model, optimizer, batches, step, args)
         step += 1
         asking.wait()
-        if step % args.log_every == 0:
-            dist.all_reduce(loss)  # every rank must reach this line; [] -> [], the sum
-            mean = loss.item() / args.world_size  # waits for the GPU: only here
+        if step % args.log_every == 0:  # only here: item() waits for the GPU
+            dist.all_reduce(loss, dist.ReduceOp.AVG)  # every rank must reach this line
             rate = (step - first) * args.batch_size / (time.perf_counter() - start)
-            log(f"step {step} | loss {mean:.4f} | {rate:.0f} samples/s", flush=True)
+            log(f"step {step} | loss {loss.item():.4f} | {rate:.0f} samples/s")
         if stop or step % save_every == 0 or step == args.total_steps:
             finish_save(args)
-            state = state_of(model, optimizer, args)
             path = args.snapshot / f"step-{step}"
             # every rank must reach this line: it copies its shards, to write them later
-            args.saving = dcp.async_save(state, checkpoint_id=path, process_group=group)
-            log(f"step {step} of {args.total_steps} | saving", flush=True)
+            args.saving = save(state_of(model, optimizer, args), checkpoint_id=path)
+            log(f"step {step} of {args.total_steps} | saving")
         if step % args.steps_per_epoch == 0 and not stop:
-            loss = evaluate(model, validation_set, args)
-            log(f"step {step} | validation loss {loss:.6f}", flush=True)
+            loss = evaluate(model, validation, mine, args)
+            log(f"step {step} | validation loss {loss:.6f}")
     finish_save(args)
-    log(f"step {step} of {args.total_steps} | saved", flush=True)
+    log(f"step {step} of {args.total_steps} | saved")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import argparse
 import ast
 import math
+import multiprocessing
 import re
 import runpy
 import sys
@@ -263,6 +264,19 @@ def test_gradients_are_reduced_once_per_step(name, tmp_path):
         out = train(folder, 2, program, "1", "1", *FAST, *options)
         counts.append(int(found(r"reduced (\d+) times", out)))
     assert counts[0] == counts[1] > 0
+
+
+@BOTH
+def test_all_data_workers_are_forked_before_the_first_step(name, tmp_path):
+    """Beside gloo's threads, which a step keeps busy, a fork may hang."""
+    report = 'os.register_at_fork(after_in_parent=lambda: print("forked", flush=True))'
+    program = changed(tmp_path, name, hook=("# (2) your", f"{report}\n\n\n# (2) your"))
+    options = [*FAST, "--workers", "1", "--log-every", "1"]
+    out = train(tmp_path, 2, program, "2", "1", *options)
+    before, _, after = out.partition("\nstep 1 ")
+    assert after.count("validation loss") == 2
+    forks = multiprocessing.get_start_method() == "fork"  # not in Python 3.14
+    assert "forked" not in after and before.count("forked") == 2 * forks
 
 
 @pytest.mark.full
