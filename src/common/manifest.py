@@ -4,16 +4,14 @@
     manifest.add("steps", first=5, losses=[3.9, 3.8])
     log(f"Manifest sealed: {manifest.seal()}")
 
-Each line has the hash of the line before it, and each checkpoint the hashes of its
-files. So a line or a file that is changed later is noticed, unless everything after it
-is changed, too.
+Each line has the hash of the line before it, a checkpoint those of its files. What is
+changed later is noticed, unless everything after it is changed, too.
 """
-
-from __future__ import annotations
 
 import hashlib
 import json
 import sys
+from os.path import relpath
 from pathlib import Path
 
 from common.distributed import is_rank_0
@@ -61,7 +59,8 @@ class Manifest:
 
     @staticmethod
     def code() -> dict[str, str]:
-        """Name -> SHA-256 of the program that runs, and of the modules it uses."""
+        """Path in src -> SHA-256 of the program that runs, and of what it imports."""
         names = [n for n in sys.modules if n == "__main__" or n.startswith("common.")]
-        files = sorted(Path(str(sys.modules[name].__file__)) for name in names)
-        return {path.name: _sha256(path.read_bytes()) for path in files}
+        files = [Path(str(sys.modules[name].__file__)) for name in sorted(names)]
+        src = f"{__file__}/../.."
+        return {relpath(path, src): _sha256(path.read_bytes()) for path in files}

@@ -42,6 +42,7 @@ def test_manifest_is_what_the_grader_reads(runs):
     assert whole.end["steps"] == 12
     program = sha256(PROGRAM.read_bytes()).hexdigest()
     assert whole.start["code"]["20_capstone.py"] == program
+    assert "common/parallel/mesh.py" in whole.start["code"]
     kinds = {json.loads(line)["kind"] for line in runs["whole"].lines}
     assert kinds == set(FIELDS)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
+
 import pytest
 
 from grader.commands.capstone.judge import judge
@@ -246,6 +248,12 @@ def another_program(runs):
         facts["code"] = {"20_capstone.py": "0" * 64}
 
 
+def program_of_another_folder(runs):
+    other = sha256((ROOT / "conf.py").read_bytes()).hexdigest()
+    for facts in runs["disturbed"].of("start"):
+        facts["code"] = {"../conf.py": other}
+
+
 CHECKPOINTS = "checkpoints sharded, in the background"
 SURVIVED = "survived the loss of a node"
 LAYOUT = "layout as planned, two axes"
@@ -275,6 +283,7 @@ WRONG = [
     (asked_too_early, STATUS, "says that the job is RUNNING: ask at its"),
     (accounting_of_another_job, STATUS, "of another job than 8"),
     (another_program, "both runs by the program that is here", "another src/20_cap"),
+    (program_of_another_folder, "both runs by the program that is here", "src/../conf"),
 ]
 
 

@@ -18,7 +18,6 @@ from grader.commands.capstone.unbroken import hash_of
 NODES = 4
 ALLOWED = 0.05  # share of the counted bytes by which a prediction may be off
 TOLERANCE = 0.01  # nats per byte; docs/lessons/20_capstone.rst says why
-PROGRAM = "20_capstone.py"
 
 
 @dataclass(frozen=True)
@@ -47,11 +46,10 @@ def of_this_program(runs: Runs) -> str:
     for run in runs.both:
         for attempt in run.attempts:
             for name, seen in attempt.start["code"].items():
-                folder = "src" if name == PROGRAM else "src/common"
-                path = runs.root / folder / Path(name).name
-                if not path.is_file() or hash_of(path) != seen:
+                path = runs.root / "src" / name
+                if ".." in path.parts or not path.is_file() or hash_of(path) != seen:
                     return (
-                        f"The {run.name} run used another {folder}/{name} than the one "
+                        f"The {run.name} run used another src/{name} than the one "
                         "here: run both jobs with one version of the program."
                     )
     return ""
