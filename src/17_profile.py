@@ -110,8 +110,8 @@ def merge(traces: list[dict]) -> dict:
         for event in trace["traceEvents"]:
             if isinstance(event.get("pid"), int) and event["name"][:8] != "process_":
                 events.append(event | {"pid": rank, "ts": event["ts"] + shift})
-                if "id" in event:  # of an arrow from forward to backward
-                    events[-1]["id"] = f"{rank}.{event['id']}"
+                if "id" in event:  # an arrow, forward to backward; a whole number
+                    events[-1]["id"] += rank << 32  # for Perfetto, another on each rank
     first = traces[0]
     kept = {key: first[key] for key in ("schemaVersion", "displayTimeUnit")}
     return kept | {"mergedRanks": len(traces), "traceEvents": events}

@@ -155,7 +155,7 @@ def test_clocks_of_hosts_are_aligned_by_the_barrier():
         (3, 550),
     ]
     arrows = [e["id"] for e in trace["traceEvents"] if e["ph"] == "s"]
-    assert arrows == ["0.4", "1.4", "2.4", "3.4"]
+    assert len(set(arrows)) == 4 and {type(arrow) for arrow in arrows} == {int}
 
 
 @pytest.fixture(scope="module")
