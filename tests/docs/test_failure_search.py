@@ -60,17 +60,49 @@ def test_expressions_mean_the_same_in_the_browser(search):
     assert any(here) and here == there
 
 
+ERROR = re.compile(r"(\[rank\d\]: )?[\w.]*(Error|Exception)\b: .|.*(ERROR|\[E\d{4}) ")
+LATER = "That only says that "  # another rank, or a process, has failed
+
+
 @pytest.mark.parametrize("name", [n for n, one in GALLERY.items() if one.messages])
-def test_own_message_finds_a_failure(search, name):
-    """A line of its recording that one of its expressions knows: it's among them."""
+def test_every_error_of_its_recording_finds_a_failure(search, name):
+    """Or is said to be a consequence: at least one of its lines is none."""
     text = transcripts.body(load_catalog()[f"19_{name}"])
-    own = [
-        line
-        for line in text.splitlines()
-        if any(re.search(message, line) for message in GALLERY[name].messages)
-    ]
-    for line in own[:1]:
-        assert name in found(search, line)
+    known = [m for m in GALLERY[name].messages if re.search(m, text, re.M)]
+    lines = {line for line in text.splitlines() if ERROR.match(line)}
+    lines |= {line for line in text.splitlines() if re.search(known[0], line)}
+    finds = {line: found(search, line) or search.words for line in lines}
+    own = [line for line, names in finds.items() if name in names]
+    rest = {line: names for line, names in finds.items() if line not in own}
+    assert own and all(str(names).startswith(LATER) for names in rest.values()), rest
+
+
+@pytest.mark.parametrize(
+    ("line", "row"),
+    [
+        (
+            "RuntimeError: CUDA error: device-side assert triggered",
+            "device-side assert",
+        ),
+        ("CUDA error: invalid device ordinal", "invalid device ordinal"),
+        (
+            "ncclInvalidUsage: Duplicate GPU detected : rank 1 and rank 0",
+            "Duplicate GPU",
+        ),
+    ],
+)
+def test_line_of_a_table_is_found_first_and_opened(search, line, row):
+    found(search, line)
+    link = search.frame.locator("a").first
+    assert row in link.inner_text()
+    link.click()
+    cell = search.page.locator(f'td:has-text("{row}")').first
+    assert cell.is_visible()
+
+
+def test_line_that_nothing_here_explains_finds_nothing(search):
+    assert found(search, "Expected to mark a variable ready only once") == []
+    assert found(search, "Default process group has not been initialized") == []
 
 
 @pytest.mark.parametrize(

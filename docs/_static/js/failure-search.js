@@ -2,11 +2,22 @@
 
    <failure-search> reads the cards of the page it is on: the regular expressions of log
    lines in data-messages, and the words of the title, the question, the tool and the
-   cure. Nothing is sent anywhere. It also opens the card that the address names. */
+   cure. It reads the tables whose first column is "Line", too. Nothing is sent
+   anywhere. It also opens the card that the address names. */
 {
   const { make, formulas } = play;
   const MOST = 8; // results
-  const CONSEQUENCE = /Connection (closed|reset) by peer|Broken pipe|SIGTERM/;
+  /* Lines that every failure may end with, and what to look for instead. */
+  const CONSEQUENCES = [
+    [
+      /Connection (closed|reset) by peer|Broken pipe|SIGTERM/,
+      "That only says that another rank has left. Find the one that failed first.",
+    ],
+    [
+      /ChildFailedError|ProcessExited|Caught \w+ in DataLoader|exited unexpectedly|exit ?code *:? *[1-9]/,
+      "That only says that a process has failed. Find that process's own error.",
+    ],
+  ];
   const DULL = new Set(
     "and are but can for from has its not the this that was with you your".split(" ")
   );
@@ -33,8 +44,23 @@
     return { card, title, symptom, messages, words: formulas.words(text.join(" ")) };
   };
 
+  /* A row of a table of log lines, as if it were a card. */
+  const readRow = (row, number) => {
+    const card = row.closest("details");
+    row.id ||= `line-${number}`;
+    const symptom = card.querySelector("summary").textContent;
+    const title = row.querySelector("td code").textContent;
+    return { card, row, title, symptom, messages: [], words: formulas.words(title) };
+  };
+
+  const rows = () =>
+    [...document.querySelectorAll("details table")]
+      .filter((table) => table.querySelector("th")?.textContent.trim() === "Line")
+      .flatMap((table) => [...table.querySelectorAll("tbody tr")]);
+
   /* Points of each failure for a line: a message counts more than any words, the first
-     message most; a word counts more the fewer failures have it. */
+     message most; a word counts more the fewer failures have it. Half of the words
+     must be there. */
   const score = (line, failures) => {
     const words = formulas.words(line);
     const has = ({ words: own }, word) => own.some((one) => one.startsWith(word));
@@ -47,7 +73,8 @@
       const [first] = formulas.matching(line, failure.messages);
       const own = words.filter((word) => has(failure, word));
       let points = own.reduce((sum, word) => sum + worth.get(word), 0);
-      points *= own.length / Math.max(words.length, 1);
+      const share = own.length / Math.max(words.length, 1);
+      points *= share < 0.5 ? 0 : share;
       if (first) points += 1000 - 10 * failure.messages.indexOf(first);
       return { ...failure, points, message: Boolean(first) };
     });
@@ -78,6 +105,7 @@
       this.controls.append(make("label", {}, make("span", {}, words), this.field));
       this.classList.add("searches");
       for (const { card } of this.failures) this.keepAddress(card);
+      this.known = [...this.failures, ...rows().map(readRow)];
       window.addEventListener("hashchange", () => this.openNamed());
       this.openNamed();
     }
@@ -88,10 +116,11 @@
         this.stage.replaceChildren();
         return `${this.failures.length} failures, below by symptom.`;
       }
-      const found = best(score(line, this.failures));
-      if (!found[0]?.message && CONSEQUENCE.test(line)) {
+      const found = best(score(line, this.known));
+      const later = CONSEQUENCES.find(([expression]) => expression.test(line));
+      if (!found[0]?.message && later) {
         this.stage.replaceChildren();
-        return "That only says that another rank has left. Find the one that failed first.";
+        return later[1];
       }
       const list = make("ul", { class: "found" }, ...found.map(this.result));
       this.stage.replaceChildren(...(found.length ? [list] : []));
@@ -101,8 +130,8 @@
       return `${count} with ${known}.`;
     }
 
-    result({ card, title, symptom }) {
-      const link = make("a", { href: `#${card.id}` }, title);
+    result({ card, row, title, symptom }) {
+      const link = make("a", { href: `#${(row ?? card).id}` }, title);
       // the address may already name it: then it wouldn't change
       link.addEventListener("click", () => (card.open = true));
       return make("li", {}, link, make("span", {}, ` ${symptom}`));
@@ -116,7 +145,7 @@
     }
 
     openNamed() {
-      const id = decodeURIComponent(window.location.hash.slice(1));
+      const id = decodeURIComponent(window.location.hash.slice(1)).replaceAll("_", "-");
       const named = this.failures.find(({ card }) => card.id === id);
       if (!named) return;
       named.card.open = true;
