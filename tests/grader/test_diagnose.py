@@ -156,7 +156,8 @@ def test_causes_have_pages_that_exist_and_explain_causes_that_exist():
     names = {cause.name for cause in causes}
     assert len(names) == len(causes)
     for cause in causes:
-        assert (ROOT / cause.read.split(",")[0]).is_file(), cause.read
+        page = re.split("[,#]", cause.read)[0].replace(".html", ".rst")
+        assert (ROOT / page).is_file(), cause.read
         assert set(cause.explains) <= names, cause.name
         assert 1 <= cause.weight <= 3 and cause.title and cause.cure, cause.name
 
@@ -176,7 +177,6 @@ ON_PAGES = {
     "collective_mismatch": "TORCH_DISTRIBUTED_DEBUG",
     "collective_timeout": "time-out",
     "time_limit": "time limit",
-    "node_failed": "requeue",
     "not_installed": "activate the environment",
     "nccl_error": "NCCL_DEBUG=INFO",
 }
@@ -185,11 +185,12 @@ ON_PAGES = {
 @pytest.mark.parametrize("cause", load(ROOT), ids=lambda cause: cause.name)
 def test_page_that_is_named_has_the_cause(cause):
     """Its card of the gallery, a row of the GPUs' table, or a word of the page."""
+    if cause.gallery:  # test_failure_search.py: what a card's address is
+        assert cause.read.endswith("#failure-" + cause.gallery[0].replace("_", "-"))
+        return
     page, *place = cause.read.split(", ")
     text = (ROOT / page).read_text(encoding="utf-8")
-    if cause.gallery:
-        assert place == [f"failure-{cause.gallery[0]}"], cause.read
-    elif place:
+    if place:
         table = text.partition(f".. admonition:: {place[0][1:-1]}\n")[2]
         rows = table.partition("\n.. admonition:: ")[0]
         assert any(message.search(rows) for message in cause.messages), cause.read
@@ -231,6 +232,24 @@ def test_bad_input_is_one_sentence_that_names_it(tmp_path, name):
     result = workshop(ROOT, "diagnose", str(tmp_path / name))
     assert result.returncode == 2 and result.stdout == ""
     assert len(result.stderr.splitlines()) == 1 and name in result.stderr
+
+
+@pytest.mark.parametrize("later", ["ValueError: label 7", "KeyError: 'lr'"])
+def test_error_that_a_rank_survived_is_no_certain_cause(tmp_path, later):
+    caught = "[rank0]: torch.OutOfMemoryError: CUDA out of memory\nEpoch 1 done\n"
+    told, sure = diagnose(written(tmp_path, f"{caught}[rank0]: {later}\n"), ROOT)
+    assert not sure and told[1].startswith("Not sure")
+    chained = "[rank0]: During handling of the above exception, another exception"
+    log = written(tmp_path, f"{caught}{chained} occurred:\n[rank0]: {later}\n")
+    assert diagnose(log, ROOT)[1]
+
+
+@pytest.mark.parametrize("head", ["", "Traceback (most recent call last):\n"])
+def test_log_with_a_lost_connection_only_is_no_success(tmp_path, head):
+    lost = "RuntimeError: [pair.cc:534] Connection closed by peer [127.0.0.1]:2997"
+    told, sure = diagnose(written(tmp_path, head + lost), ROOT)
+    assert not sure and told[0].startswith("This log only says that another rank")
+    assert lost in told[1] and len(told) == 2
 
 
 # -- the gallery's own logs ---------------------------------------------------------

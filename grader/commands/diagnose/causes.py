@@ -10,7 +10,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.commands.diagnose.first import First, is_consequence
+from grader.commands.diagnose.first import First, is_consequence, is_own_error
 from grader.commands.diagnose.logs import Line, Log
 from grader.commands.diagnose.waiting import all_send, differ, waiting_lines
 
@@ -21,8 +21,10 @@ else:
 
 GALLERY = "src/gallery/catalog.toml"
 PAGE = "docs/lessons/19_when_it_breaks.rst"
+CARD = "docs/lessons/19_when_it_breaks.html#failure-"  # and the name of a failure
 SURE, MAYBE, HINT = 3, 2, 1
 QUIET = ("is slow", "runs and is wrong")
+CHAINED = re.compile(r"During handling of the above|was the direct cause of the follow")
 # causes that the tracebacks of all ranks show together
 OF_LINES = {"different_lines": differ, "all_send": all_send}
 # Warnings that healthy runs print, too: they prove nothing
@@ -80,12 +82,12 @@ def from_gallery(entry: dict) -> dict:
 
 
 def make_cause(rule: dict) -> Cause:
-    card = "".join(f", failure-{name}" for name in rule["gallery"][:1])
+    cards = [CARD + name.replace("_", "-") for name in rule["gallery"]]
     return Cause(
         rule["name"],
         rule["title"].rstrip("."),
         rule["cure"],
-        rule.get("read", PAGE + card),
+        rule.get("read", cards[0] if cards else PAGE),
         tuple(re.compile(message) for message in rule.get("messages", [])),
         tuple(re.compile(message) for message in rule.get("maybe", [])),
         rule.get("weight", SURE),
@@ -131,10 +133,24 @@ def search(cause: Cause, spoken: list, suspects: tuple[int, ...]) -> Found | Non
                 line = lines[text.count("\n", 0, match.start())]
                 if cause.gallery and is_consequence(line.text):
                     weight = HINT
+                if overtaken(cause, line, lines):
+                    weight = min(weight, MAYBE)
                 if suspects and line.rank not in (None, *suspects):
                     weight = min(weight, MAYBE)  # a rank that failed later, or never
                 found.append(Found(cause, (line,), weight, line.rank in suspects))
     return max(found, key=lambda f: (f.weight, f.by_first), default=None)
+
+
+def overtaken(cause: Cause, shown: Line, lines: list[Line]) -> bool:
+    """Whether the rank went on after this error, and then failed by another one."""
+    if shown.rank is None or not is_own_error(shown.text):
+        return False
+    for line in lines[lines.index(shown) + 1 :]:
+        if CHAINED.search(line.text):
+            return False
+        if is_own_error(line.text):
+            return not any(message.search(line.text) for message in cause.messages)
+    return False
 
 
 def by_lines(cause: Cause, log: Log) -> Found | None:

@@ -68,6 +68,12 @@ def is_consequence(text: str) -> bool:
     return bool(CONSEQUENCE.search(text))
 
 
+def is_own_error(text: str) -> bool:
+    """Whether a traceback ends here that isn't due to another rank or a launcher."""
+    named = EXCEPTION.match(text) and not OF_LAUNCHERS.search(text)
+    return bool(named) and not is_consequence(text)
+
+
 def first_failed(log: Log) -> First | None:
     """The rank that failed first; several if nothing tells them apart; or None."""
     seen = look(log)
@@ -121,7 +127,7 @@ def note(seen: Seen, line: Line, raised: int | None) -> None:
         seen.numbers[rank] = least
     elif is_consequence(line.text):
         seen.lost.setdefault(rank, line)
-    elif EXCEPTION.match(line.text) and not OF_LAUNCHERS.search(line.text):
+    elif is_own_error(line.text):
         seen.own.setdefault(rank, line)
 
 

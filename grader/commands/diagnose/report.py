@@ -10,19 +10,22 @@ from pathlib import Path
 
 from grader.commands.diagnose.causes import PAGE, SURE, WARNING, Found, candidates, load
 from grader.commands.diagnose.first import (
-    EXCEPTION,
+    CONSEQUENCE,
     OF_LAUNCHERS,
     First,
     first_failed,
     is_consequence,
+    is_own_error,
     listed,
 )
 from grader.commands.diagnose.logs import Line, Log
 
-ERROR = re.compile(r"(?i:\b(?:error|failed|fatal)\b)|\bKilled\b|Traceback")
+ERROR = re.compile(r"(?i:\b(?:error|failed|fatal)\b)|\bKilled\b")
+REST = (ERROR, CONSEQUENCE, re.compile("Traceback"))  # what to quote, best first
 PROMPT = re.compile(r"^\$ ")  # a command that somebody typed
 LONGEST = 160  # characters of a quoted line
 MOST_LINES = 4
+LOST = "This log only says that another rank has left. Read those of the other ranks:"
 
 
 def diagnose(log: Log, root: Path) -> tuple[list[str], bool]:
@@ -30,6 +33,8 @@ def diagnose(log: Log, root: Path) -> tuple[list[str], bool]:
     first = first_failed(log)
     found = candidates(load(root), log, first)
     error = first_error(log)
+    if not found and not first and error and is_consequence(error.text):
+        return [LOST, f"    {quote(error)}"], False
     if not found and not first and not error:
         lines, files = len(log.lines), log.files
         looked = f"{lines:,} line{'s' * (lines != 1)}"
@@ -67,9 +72,14 @@ def tell(found: Found) -> list[str]:
     lines = [f"Cause: {cause.title}"]
     lines += [f"    {quote(line)}" for line in found.lines[:MOST_LINES]]
     lines += [f"Cure: {cause.cure}", f"Read: {cause.read}"]
-    if cause.gallery:
-        lines.append(f"See it fail here: python src/19_gallery.py {cause.gallery[0]}")
-    return lines
+    return lines + see(found, "See it fail here")
+
+
+def see(found: Found, words: str) -> list[str]:
+    """The command that runs what the gallery has of a cause."""
+    name, *others = found.cause.gallery or ("",)
+    rest = f" (or {', '.join(others)})" if others else ""
+    return [f"{words}: python src/19_gallery.py {name}{rest}"] if name else []
 
 
 def tell_unsure(found: list[Found]) -> list[str]:
@@ -77,6 +87,7 @@ def tell_unsure(found: list[Found]) -> list[str]:
     for each in found[:2]:
         lines += [f"  - {each.cause.title}", f"    {quote(each.lines[0])}"]
         lines.append(f"    Read: {each.cause.read}")
+        lines += see(each, "    See it fail")
     return lines
 
 
@@ -88,17 +99,19 @@ def tell_unknown(error: Line | None) -> list[str]:
 
 
 def first_error(log: Log) -> Line | None:
-    """The first exception that is no consequence, else a line about an error."""
-    rest = None
+    """The first exception of its own, else a line about an error or a lost rank."""
+    rest: dict[re.Pattern[str], Line] = {}
     for line in log.lines:
         if any(each.search(line.text) for each in (WARNING, OF_LAUNCHERS, PROMPT)):
             continue
-        if EXCEPTION.match(line.text) and not is_consequence(line.text):
+        if is_own_error(line.text):
             return line
-        if rest is None and ERROR.search(line.text):
-            rest = line
+        for pattern in REST:
+            if pattern.search(line.text):
+                rest.setdefault(pattern, line)
     files = [Line(f.place, f.rank, f.message) for f in log.error_files]
-    return next((f for f in files if not is_consequence(f.text)), rest)
+    left = (rest[pattern] for pattern in REST if pattern in rest)
+    return next((f for f in files if not is_consequence(f.text)), next(left, None))
 
 
 def quote(line: Line) -> str:
