@@ -2,7 +2,7 @@
 
 A card is folded. Its permanent link is ``failure-NAME``; ``:ref:`failure-NAME``` leads
 there, and failure-search.js opens it. What a card shows comes from the catalog, the
-recorded transcript ``19_NAME``, and the diff between the broken and the cured program.
+recorded transcript ``19_NAME``, and the whole program with what cures it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ import html
 import json
 import re
 import sys
+from difflib import unified_diff
 from pathlib import Path
+from textwrap import indent
 
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
@@ -36,7 +38,10 @@ LEFT_OUT = (
         re.M,
     ),
 )
-NOTE = "Torch's own frames and the final report of torchrun are left out."
+NOTES = (
+    (LEFT_OUT[-1], "The final report of torchrun is left out."),
+    (LEFT_OUT[0], "Torch's own frames are left out."),
+)
 
 
 def shortened(output: str) -> str:
@@ -48,6 +53,13 @@ def shortened(output: str) -> str:
     for pattern in LEFT_OUT:
         output = pattern.sub("", output)
     return output.rstrip("\n")
+
+
+def note_on(output: str) -> str:
+    """What is left out of this output, in a sentence or two."""
+    output = output.rstrip("\n") + "\n"
+    found = [note for pattern, note in NOTES if pattern.search(output)]
+    return " ".join(found[::-1]) or "Frames of C++ and torchrun's advice are left out."
 
 
 def markup(text: str) -> str:
@@ -96,10 +108,20 @@ class FailuresDirective(SphinxDirective):
                 f"**Tool:** {markup(failure.tool)}",
                 f"**Cure:** {markup(failure.cure)} See :ref:`lesson-{failure.lesson}`.",
                 f".. transcript:: 19_{failure.name}",
-                f".. literalinclude:: /src/gallery/cured/{failure.name}.py\n"
-                f"   :diff: /src/gallery/{failure.name}.py",
+                self._difference(f"src/gallery/{failure.name}.py"),
             ]
         )
+
+    def _difference(self, name: str) -> str:
+        """The whole program, with what the cured one changes, as a listing."""
+        names = [name, name.replace("gallery/", "gallery/cured/")]
+        paths = [Path(self.env.srcdir) / each for each in names]
+        for path in paths:
+            self.env.note_dependency(str(path))
+        texts = [path.read_text(encoding="utf-8").splitlines() for path in paths]
+        lines = [*unified_diff(*texts, *names, n=len(texts[0]), lineterm="")]
+        shown = [line for line in lines if not line.startswith("@@ ")]
+        return ".. code-block:: diff\n\n" + indent("\n".join(shown), "   ")
 
     def _messages(self, failure: Failure) -> nodes.raw:
         """What failure-search.js compares a line with."""
@@ -114,7 +136,8 @@ class FailuresDirective(SphinxDirective):
             text = shortened(listing.astext())
             if text != listing.astext():
                 place = listing.parent.index(listing) + 1
-                note = nodes.paragraph("", NOTE, classes=["left-out"])
+                note = nodes.paragraph("", note_on(listing.astext()))
+                note["classes"].append("left-out")
                 listing.parent.insert(place, note)
             listing.rawsource = text
             listing.children = [nodes.Text(text)]

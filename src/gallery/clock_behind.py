@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-CLOCK = {"n1": 0, "n2": -300}  # seconds that each node's clock is ahead
+CLOCK = {"n1": 0, "n2": -300}  # seconds ahead: played here, on one machine
 
 
 def save(folder: Path, step: int, node: str) -> None:

@@ -86,6 +86,8 @@ def test_a_mistake_is_told_without_the_ranks_that_made_it():
     found = [(one.text, one.learners) for one in common_mistakes(book)]
     expected = [("all_reduce twice", ["ada", "bob"]), ("the loss is the sum", ["ada"])]
     assert found == expected
+    mean = a_book(ada=["wrong value: the mean\n  rank 1: got 3.5, expected 2", "", ""])
+    assert common_mistakes(mean)[0].text == "the mean has another value"
 
 
 def test_the_place_of_a_learner_is_the_last_exercise_begun():

@@ -128,7 +128,7 @@ def _matrix(book: Gradebook) -> Iterable[str]:
 
 
 def _left_out(hidden: int) -> str:
-    exercises = counted(hidden, "exercise")
+    exercises = "exercise" if hidden == 1 else counted(hidden, "exercise")
     return f"No one has started the other {exercises}." if hidden else ""
 
 

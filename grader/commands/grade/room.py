@@ -51,7 +51,8 @@ def told(cell: Cell) -> str:
     """The classic mistake, else the first line without what differs by learner."""
     first = cell.message.strip().partition("\n")[0].removeprefix(f"{cell.verdict}: ")
     named = NAMED.search(cell.message)
-    what = RANKS.sub("", first) + (f" {named[1]}" if named else "")
+    other = " has another value" if cell.verdict == "wrong value" else ""
+    what = RANKS.sub("", first) + (f" {named[1]}" if named else other)
     return classic_of(cell) or what
 
 

@@ -158,6 +158,7 @@ IN_MESSAGES: Table = {
         "any",
         DEADLOCKS,
         lambda m: m.circle,
+        "send_send",
     ),
     "partner_missing": Classic(
         "a send or receive without a matching call: the wrong neighbor, or one "
@@ -229,5 +230,6 @@ IN_GROUPS: Table = {
         "`init_process_group` returns once ranks 0 to `world_size - 1` have all called "
         "it: does each pass another `rank`, and are there that many processes?",
         seen=lambda texts: any("init_process_group(" in text for text in texts),
+        gallery="world_size_typed_in",
     ),
 }

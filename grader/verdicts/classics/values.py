@@ -205,5 +205,6 @@ NAMED: Table = {
     "ranks_differ": Classic(
         "the ranks do not hold the same value afterwards: one of them missed the "
         "exchange, or started from its own random numbers",
+        gallery="drifting_weights",
     ),
 }
