@@ -1,4 +1,4 @@
-"""One training step of lesson 01, and what a snapshot holds."""
+"""One training step of lesson 01."""
 
 from svg import Drawing
 
@@ -9,12 +9,10 @@ DESCRIPTION = (
     "row, from right to left: an arrow 'backward' leads down from the loss to the "
     "gradient, 197,770 numbers in .grad; from there an arrow 'step' to the optimizer "
     "with 197,770 numbers of momentum, and from it an arrow 'step' up to the model's "
-    "weights. At the lower left a frame lists what a snapshot holds: model, the "
-    "weights; optimizer, the momentum; random, what dropout draws next and the order "
-    "of images; epochs_run, how far it came."
+    "weights."
 )
 
-drawing = Drawing(760, 340, "One training step", DESCRIPTION)
+drawing = Drawing(760, 292, "One training step", DESCRIPTION)
 TOP, BOTTOM, HEIGHT = 40, 200, 72
 
 drawing.box(20, TOP, 130, HEIGHT, "training set\n1,438 images", fill="gray")
@@ -41,18 +39,5 @@ drawing.arrow(560, middle, 635, middle, label="forward")
 drawing.arrow(665, TOP + HEIGHT, 665, BOTTOM, label="backward")
 drawing.arrow(600, BOTTOM + HEIGHT / 2, 535, BOTTOM + HEIGHT / 2, label="step")
 drawing.arrow(495, BOTTOM, 495, TOP + HEIGHT, label="step")
-
-drawing.group(20, 170, 330, 150, "What a snapshot holds", color="yellow")
-for number, (name, meaning) in enumerate(
-    [
-        ("model", "the weights"),
-        ("optimizer", "the momentum"),
-        ("random", "dropout, order of images"),
-        ("epochs_run", "how far it came"),
-    ]
-):
-    y = 217 + 22 * number
-    drawing.text(34, y, name, size=14, mono=True, behind="#ffffff")
-    drawing.text(134, y, meaning, size=14, behind="#ffffff")
 
 drawing.save(__file__)
