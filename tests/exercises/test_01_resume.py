@@ -26,7 +26,9 @@ class Training:
             nn.Dropout(dropout),
             nn.Linear(8, 3),
         ).double()
-        self.optimizer = OPTIMIZERS[optimizer](self.model.parameters())
+        first, *others = self.model.parameters()
+        slow = {"params": others, "lr": 0.03}  # a second group, with its own settings
+        self.optimizer = OPTIMIZERS[optimizer]([{"params": [first]}, slow])
         self.generator = torch.Generator().manual_seed(seed)
         data = torch.Generator().manual_seed(5)
         images = torch.randn(22, 5, dtype=torch.float64, generator=data)
@@ -45,12 +47,33 @@ class Training:
 
     def slow_down(self):
         """The optimizer's settings change while it trains, as a schedule does."""
-        for group in self.optimizer.param_groups:
-            group["lr"] /= 2
+        for divisor, group in enumerate(self.optimizer.param_groups, start=2):
+            group["lr"] /= divisor
         return self
 
     def parts(self):
         return self.model, self.optimizer, self.generator
+
+
+def still_its_parameters(training):
+    """What the optimizer updates are the parameters of the model."""
+    held = {id(p) for g in training.optimizer.param_groups for p in g["params"]}
+    expect.that(
+        held == {id(p) for p in training.model.parameters()},
+        "after load_snapshot the optimizer and the model hold different parameters, so "
+        "its steps don't change the model: copy the values into those of the model",
+    )
+
+
+def not_of_the_new_process(loaded, fresh):
+    """No tensor that differs in ``fresh`` is still what the new process began with."""
+    before = fresh.model.state_dict()
+    for key, value in loaded.model.state_dict().items():
+        expect.that(
+            not torch.equal(value, before[key]),
+            f"{key}, after loading, is what the new process had before: load_snapshot "
+            "didn't restore it, or it isn't in the file",
+        )
 
 
 def stop_and_resume(exercise, again, path, seed, **settings):
@@ -69,6 +92,7 @@ def stop_and_resume(exercise, again, path, seed, **settings):
     whole.train(2)
     continued = Training(seed + 1000, **settings)  # a new process: all is different
     epochs_run = again.load_snapshot(moved, *continued.parts())
+    still_its_parameters(continued)
     continued.train(2)
     return whole, continued, epochs_run
 
@@ -88,6 +112,7 @@ def test_weights_and_epoch_come_back(exercise, exercise_again, shared_dir, seed)
     expect.that(path.is_file(), "save_snapshot must write the file path")
     exercise.save_snapshot(later, *Training(seed + 50).parts(), 8)
     epochs_run = exercise_again.load_snapshot(path, *loaded.parts())
+    not_of_the_new_process(loaded, Training(seed + 1000))
     same_weights(saved, loaded, "after loading")
     expect.number(epochs_run, 7, "the number of epochs that load_snapshot returns")
 
@@ -141,11 +166,17 @@ def test_dropout_goes_on(exercise, exercise_again, shared_dir, seed):
 
 
 @pytest.mark.ranks(1, init=False)
-def test_saving_changes_nothing(exercise, shared_dir, seed):
-    """A run that saves every epoch equals one that never saves."""
+def test_saving_changes_nothing(exercise, exercise_again, shared_dir, seed):
+    """A run that saves every epoch equals one that never saves; the last one counts."""
     plain = Training(seed, dropout=0.3, shuffle=True).train(3)
     saving = Training(seed, dropout=0.3, shuffle=True)
     for epoch in range(3):
         saving.train(1)
         exercise.save_snapshot(shared_dir / "snapshot.pt", *saving.parts(), epoch + 1)
     same_weights(plain, saving, "in a run that saves every epoch")
+    loaded = Training(seed + 1000)
+    parts = loaded.parts()
+    epochs_run = exercise_again.load_snapshot(shared_dir / "snapshot.pt", *parts)
+    which = "from a file that was saved 3 times"
+    expect.number(epochs_run, 3, f"the epochs {which}")
+    same_weights(saving, loaded, which)

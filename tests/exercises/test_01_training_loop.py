@@ -16,11 +16,14 @@ OPTIMIZERS = {
 
 
 def model_and_batches(seed, count):
-    """A small float64 network and ``count`` micro-batches of 4 images."""
+    """A small float64 network and ``count`` micro-batches of 4 images.
+
+    Its gradients are longer than 1, so that clipping them to that length shows.
+    """
     torch.manual_seed(seed)
     model = nn.Sequential(nn.Linear(5, 7), nn.Tanh(), nn.Linear(7, 3)).double()
     batches = [
-        (torch.randn(4, 5, dtype=torch.float64), torch.randint(3, (4,)))
+        (5 * torch.randn(4, 5, dtype=torch.float64), torch.randint(3, (4,)))
         for _ in range(count)
     ]
     return model, batches

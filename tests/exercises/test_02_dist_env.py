@@ -9,6 +9,19 @@ import torch.distributed as dist
 from grader import expect
 
 FIELDS = ("launcher", "rank", "local_rank", "world_size")
+OTHERS = {  # what os.environ holds meanwhile: numbers that no check passes
+    "RANK": "901",
+    "LOCAL_RANK": "902",
+    "WORLD_SIZE": "903",
+    "TORCHELASTIC_RUN_ID": "none",
+    "OMPI_COMM_WORLD_RANK": "904",
+    "OMPI_COMM_WORLD_LOCAL_RANK": "905",
+    "OMPI_COMM_WORLD_SIZE": "906",
+    "SLURM_PROCID": "907",
+    "SLURM_LOCALID": "908",
+    "SLURM_NTASKS": "909",
+    "SLURM_STEP_ID": "0",
+}
 ASIDE = ("LOCAL_WORLD_SIZE", "GROUP_RANK", "MASTER_ADDR", "MASTER_PORT", "SLURM_JOB_ID")
 
 
@@ -18,11 +31,13 @@ def compare(exercise, environ, expected):
     what = ", ".join(shown) or "an environment without a launcher"
     saved = dict(os.environ)
     os.environ.clear()  # an answer that reads os.environ instead must not succeed
+    os.environ.update(OTHERS)
     try:
         given = {"HOME": "/home/ada", **environ}
         passed = dict(given)
         env = exercise.get_dist_env(passed)
     finally:
+        os.environ.clear()
         os.environ.update(saved)
     expect.that(passed == given, f"get_dist_env changed its argument, for {what}")
     expect.that(env is not None, "get_dist_env returned None: is a `return` missing?")
@@ -30,9 +45,17 @@ def compare(exercise, environ, expected):
     expect.that(all(hasattr(env, field) for field in FIELDS), kind)
     for field, value in zip(FIELDS, expected, strict=True):
         found = getattr(env, field)
+        expect.that(
+            not 901 <= _number(found) <= 909,
+            f"{field} for {what} is {found}, which os.environ holds: read `environ`",
+        )
         expect.equal(found, value, f"{field} for {what}")
         if field != "launcher":
             expect.that(isinstance(found, int), f"{field} must be int, not {found!r}")
+
+
+def _number(found):
+    return int(found) if str(found).isdecimal() else 0
 
 
 def world(seed):

@@ -98,21 +98,51 @@ def test_joins_a_second_time(exercise, rank, world_size, seed, shared_dir):
     is_gone("returned")
 
 
-@pytest.mark.ranks(3, init=False)
-def test_leaves_when_measure_raises(exercise, rank, world_size, shared_dir):
-    """measure raises on every rank: its error reaches the caller, no group is left."""
+def raises_its_own(exercise, environ, where, error, before=lambda: None):
+    """What ``measure`` raises must reach this rank's caller."""
 
     def measure():
-        raise LookupError(f"rank {rank} has nothing to measure")
+        before()
+        raise error("nothing to measure")
 
-    environ, where = told(rank, world_size), f"file://{shared_dir}/meet"
     expect.raises(
-        LookupError,
+        error,
         exercise.sum_over_ranks,
         measure,
         where,
         environ,
         words=["nothing to measure"],
-        what="sum_over_ranks, where measure raises a LookupError",
+        what=f"sum_over_ranks, where measure raises a {error.__name__}",
     )
     is_gone("raised")
+
+
+@pytest.mark.ranks(3, init=False)
+def test_leaves_when_measure_raises(exercise, rank, world_size, shared_dir):
+    """measure raises on every rank: its error reaches the caller, no group is left."""
+    environ = told(rank, world_size)
+    for error in (LookupError, KeyboardInterrupt):
+        where = f"file://{shared_dir}/{error.__name__}"
+        raises_its_own(exercise, environ, where, error)
+
+
+@pytest.mark.ranks(3, init=False)
+def test_leaves_without_the_others(exercise, rank, world_size, shared_dir):
+    """measure raises first on rank 1, which leaves while the others still measure."""
+    environ, where = told(rank, world_size), f"file://{shared_dir}/meet"
+    has_left, seen = shared_dir / "rank 1 has left", []
+
+    def wait_for_rank_1():
+        patience = time.monotonic() + 3.0
+        while rank != 1 and not has_left.exists() and time.monotonic() < patience:
+            time.sleep(0.01)
+        seen.append(rank == 1 or has_left.exists())
+
+    raises_its_own(exercise, environ, where, LookupError, before=wait_for_rank_1)
+    if rank == 1:
+        has_left.touch()
+    expect.that(
+        all(seen),
+        "measure raised on rank 1, whose call didn't end before this rank's measure "
+        "did: after an exception leave without waiting for other ranks",
+    )

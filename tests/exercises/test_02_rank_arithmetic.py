@@ -8,16 +8,18 @@ from grader import expect
 
 
 def unequal_nodes(seed):
-    """Three to six nodes, no two neighbors with equally many processes."""
+    """Five to seven nodes, no two neighbors with equally many processes."""
     draw = random.Random(seed)
     counts = [draw.randint(2, 6)]
-    for _ in range(draw.randint(2, 5)):
+    for _ in range(draw.randint(4, 6)):
         counts.append(draw.choice([n for n in range(1, 7) if n != counts[-1]]))
     return counts
 
 
 def same_place(found, expected, what):
     expect.equal(found, expected, what)
+    kind = type(found).__name__
+    expect.that(isinstance(found, tuple), f"{what} is a {kind}, expected a tuple")
     for number, wanted in zip(found, expected, strict=True):
         expect.number(number, wanted, what)
 
@@ -45,9 +47,12 @@ def test_two_nodes_of_four(exercise):
 def test_unequal_nodes(exercise, seed):
     """global_rank: the nodes before may have more or fewer processes than this one."""
     counts = unequal_nodes(seed)
+    passed = list(counts)
     for rank, (node, local) in enumerate(all_places(counts)):
-        found = exercise.global_rank(node, local, list(counts))
-        expect.number(found, rank, f"global_rank({node}, {local}, {counts})")
+        found = exercise.global_rank(node, local, passed)
+        what = f"global_rank({node}, {local}, {counts})"
+        expect.number(found, rank, what)
+        expect.that(passed == counts, f"{what} changed its list: {passed}")
 
 
 @pytest.mark.ranks(1)

@@ -17,11 +17,15 @@ def own_tensor(seed, rank):
 
 
 def check_broadcast(exercise, rank, seed, root):
-    tensor, expected = own_tensor(seed, rank), own_tensor(seed, root)
-    exercise.tree_broadcast(tensor, root)
-    tensor = tensor.clone()
+    expected = own_tensor(seed, root)
+    memory = torch.stack([own_tensor(seed, rank)] * 2)
+    exercise.tree_broadcast(memory[0], root)  # a part of a larger tensor
+    tensor = memory[0].clone()
     local = None if rank == root else own_tensor(seed, rank)
-    expect.close(tensor, expected, f"the tensor of root {root}", local=local)
+    others = [r for r in range(dist.get_world_size()) if r not in (root, rank)]
+    mistaken = {f"what rank {r} began with": own_tensor(seed, r) for r in others}
+    what = f"the tensor of root {root}"
+    expect.close(tensor, expected, what, local=local, mistaken=mistaken)
     # so that a message left over is not taken by the broadcast from the next root
     dist.barrier()
 

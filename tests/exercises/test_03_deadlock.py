@@ -14,8 +14,24 @@ ROWS, WIDTH = 3, 5
 def all_strips(seed, world_size, width=WIDTH):
     """[W, rows, width]: the whole field, cut into one strip per rank."""
     generator = torch.Generator().manual_seed(seed)
-    field = torch.randn(world_size * ROWS * width, generator=generator)
-    return field.double().view(world_size, ROWS, width)
+    shape = world_size, ROWS, width
+    return torch.randn(shape, generator=generator, dtype=torch.float64)
+
+
+def right_rows(from_left, from_right, left, right, when):
+    """Compare both rows; ``left`` and ``right`` are the neighbors' strips."""
+    two_ranks = torch.equal(left, right)
+    both = "both come from one rank here, and messages arrive in the order in which "
+    expect.that(
+        not (torch.equal(from_left, right[0]) and torch.equal(from_right, left[-1])),
+        "the two rows are swapped" + f": {both}it sends them" * two_ranks,
+    )
+    expect.that(
+        two_ranks or not torch.equal(from_left, left[0]),
+        f"the row from the left{when} is that rank's first row, expected its last",
+    )
+    expect.equal(from_left, left[-1], f"the row from the left{when}")
+    expect.equal(from_right, right[0], f"the row from the right{when}")
 
 
 def check_edges(exercise, rank, world_size, seed, when):
@@ -25,14 +41,7 @@ def check_edges(exercise, rank, world_size, seed, when):
     # at once, before a transfer that was not waited for can arrive
     from_left, from_right = from_left.clone(), from_right.clone()
     left, right = (rank - 1) % world_size, (rank + 1) % world_size
-    swapped = torch.equal(from_left, strips[left][0])
-    expect.that(
-        world_size > 2 or not swapped,
-        "the two rows are swapped: both come from one rank here, and messages arrive "
-        "in the order in which it sends them",
-    )
-    expect.equal(from_left, strips[left][-1], f"the row from the left{when}")
-    expect.equal(from_right, strips[right][0], f"the row from the right{when}")
+    right_rows(from_left, from_right, strips[left], strips[right], when)
     expect.equal(strip, strips[rank], f"this rank's own strip{when}")
 
 

@@ -51,9 +51,14 @@ def bytes_to_each(call, rank, world_size):
 @pytest.mark.ranks(3, 4)
 def test_lengths(exercise, rank, world_size, seed):
     """gather_lengths: the length of each rank, in the order of the ranks."""
-    expected = [(7 * r + seed) % 5 + r for r in range(world_size)]
-    expected[1] += 70_000  # more than 8 or 16 bits hold
-    found = exercise.gather_lengths(expected[rank])
+    # more than 8 or 16 bits hold, and then more than the digits of float32
+    for long in (70_000, 2**24 + 1):
+        expected = [(7 * r + seed) % 5 + r for r in range(world_size)]
+        expected[1] = long
+        same_lengths(exercise.gather_lengths(expected[rank]), expected)
+
+
+def same_lengths(found, expected):
     kind = type(found).__name__
     is_list = isinstance(found, (list, tuple))
     expect.that(is_list, f"gather_lengths returned {kind}, expected a list of int")
@@ -105,8 +110,12 @@ def test_a_late_rank(exercise, rank, world_size, seed):
 @pytest.mark.ranks(4)
 def test_little_more_than_the_rows_travels(exercise, rank, world_size, seed, ledger):
     """No pickled objects, and no more padding than to the longest rank."""
-    lengths, width = [40, 5, 60, 21], 3
-    rows = all_rows(lengths, seed, width)
+    for lengths in ([40, 5, 60, 21], [3, 1, 2, 0]):
+        send_little(exercise, rank, world_size, all_rows(lengths, seed, 30), ledger)
+
+
+def send_little(exercise, rank, world_size, rows, ledger):
+    dist.barrier()
     ledger.clear()
     gathered = exercise.all_gather_uneven(rows[rank].clone())
     calls = list(ledger.rows)
@@ -116,7 +125,7 @@ def test_little_more_than_the_rows_travels(exercise, rank, world_size, seed, led
         "objects were pickled to bytes: gather the tensors themselves",
     )
     sent = sum(bytes_to_each(call, rank, world_size) for call in calls)
-    most = (max(lengths) * width + 2 * world_size) * 8
+    most = max(mine.nbytes for mine in rows) + 2 * world_size * 8  # the lengths, too
     expect.right_way(
         sent <= most,
         f"this rank sent {sent:.0f} bytes to each other one, at most {most} are "

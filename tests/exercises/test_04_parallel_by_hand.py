@@ -19,7 +19,7 @@ SIZES = 12, 10, 7, 6, 3, 1  # images; 3 and 4 parts do not divide most of them
 
 
 class Network(nn.Module):
-    """Float64, with a layer used twice, a frozen and an unused parameter, a buffer.
+    """Float64, a layer used twice under two names, a frozen and an unused parameter.
 
     Only some images use ``lift``: a part may have none of them.
     """
@@ -34,6 +34,7 @@ class Network(nn.Module):
         self.first = nn.Parameter(draw(5, 6))
         self.bias = nn.Parameter(draw(5))
         self.again = nn.Parameter(draw(5, 5) / 3)
+        self.tied = self.again
         self.last = nn.Parameter(draw(3, 5))
         self.scale = nn.Parameter(1 + draw(5) / 4, requires_grad=False)
         self.unused = nn.Parameter(draw(2))
@@ -43,7 +44,7 @@ class Network(nn.Module):
     def forward(self, x):  # [B, 6] -> [B, 3]
         hidden = torch.tanh(x @ self.first.T + self.bias)
         hidden = torch.tanh(hidden @ self.again.T + self.shift)
-        hidden = torch.tanh(hidden @ self.again.T) * self.scale
+        hidden = torch.tanh(hidden @ self.tied.T) * self.scale
         output, some = hidden @ self.last.T, x[:, :1] > 0.7
         return output + some * self.lift if some.any() else output
 
@@ -307,13 +308,13 @@ def test_each_thread_has_a_copy(exercise, seed):
 @pytest.mark.ranks(1, init=False, limit=30)
 def test_threads_work_at_the_same_time(exercise, seed):
     """No thread waits until another one is ready."""
-    chunks = list(batch(seed, 10)[0].chunk(4))
-    barrier, missed = threading.Barrier(4), []
+    chunks = list(batch(seed, 40)[0].chunk(40))  # more than a pool starts unasked
+    barrier, missed = threading.Barrier(40), []
     replicas = [Meeting(barrier, missed) for _ in chunks]
     outputs = exercise.parallel_apply(replicas, [*chunks])
     expect.close(torch.cat(outputs), 2 * torch.cat(chunks), "the outputs")
     expect.right_way(
         not missed,
-        "the four parts never ran at the same time: start all threads "
-        "before you wait for the first one",
+        "the 40 parts never ran at the same time: use a thread for each, and start all "
+        "threads before you wait for the first one",
     )

@@ -178,6 +178,9 @@ def test_averaging_begins_during_backward(exercise, rank, world_size, seed, ledg
         f"self.works still holds {len(left)} averages after finish(): those are "
         "complete, and the next finish() would wait for them again",
     )
+    mine.finish()
+    again = "after a second finish(), which has nothing to wait for"
+    compare_gradients(mine, rank, seed, inputs, again)
 
 
 @pytest.mark.ranks(3, limit=20)

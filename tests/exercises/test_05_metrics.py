@@ -25,7 +25,8 @@ def fill(meter, some):
     for mean_loss, images in some:
         passed = mean_loss.clone().requires_grad_() * 1
         meter.update(passed, images)
-        expect.equal(passed.detach(), mean_loss, "the loss that was passed to update")
+        kept = passed.detach()
+        expect.unchanged(kept, mean_loss, "the loss that was passed to update")
         cut = "update cut the caller's loss from its graph: backward() would now fail"
         expect.that(passed.requires_grad, f"{cut}, so use detach(), not detach_()")
 
@@ -42,7 +43,7 @@ def images_of(some):
     return sum(images for _, images in some)
 
 
-def compare(found, everything, slowest_s, local, label):
+def compare(found, everything, slowest_s, local, label, mistaken=()):
     expect.that(found is not None, "read returned None: is a `return` missing?")
     expect.equal(sorted(found), KEYS, "the keys of what read returns")
     for key, value in found.items():
@@ -52,13 +53,18 @@ def compare(found, everything, slowest_s, local, label):
     images = images_of(everything)
     own = mean_of(local) if local else None
     expect.equal(found["images"], images, f"images {label}")
-    expect.close(found["loss"], mean_of(everything), f"loss {label}", local=own)
+    expect.close(
+        found["loss"],
+        mean_of(everything),
+        f"loss {label}",
+        local=own,
+        mistaken=dict(mistaken),
+    )
     per_s = images / slowest_s
-    by_all = {
-        "all images divided by the seconds of all ranks": per_s / dist.get_world_size()
-    }
+    by_all = "all images divided by the seconds of all ranks"
+    others = {by_all: per_s / dist.get_world_size(), **dict(mistaken)}
     what = f"images_per_s {label}"
-    expect.close(found["images_per_s"], per_s, what, mistaken=by_all)
+    expect.close(found["images_per_s"], per_s, what, mistaken=others)
 
 
 @pytest.mark.ranks(3, 4)
@@ -82,7 +88,10 @@ def test_unequal_batches(exercise, rank, world_size, seed):
     meter = exercise.Meter()
     fill(meter, by_rank[rank])
     found = meter.read(0.5)
-    compare(found, flat(by_rank), 0.5, by_rank[rank], "of unequal batches")
+    means = sum(mean_of(some) for some in by_rank) / world_size
+    mistaken = {"the mean of the ranks' means": means}
+    what = "of unequal batches"
+    compare(found, flat(by_rank), 0.5, by_rank[rank], what, mistaken)
 
 
 @pytest.mark.ranks(3, 4)
@@ -91,9 +100,20 @@ def test_slowest_rank(exercise, rank, world_size, seed):
     by_rank = [batches(seed + r, [5, 5]) for r in range(world_size)]
     meter = exercise.Meter()
     fill(meter, by_rank[rank])
-    seconds = [1.5, 4.0, 2.0, 3.0]
+    seconds = [1.5, 4.0, 2.0, 3.0][:world_size]
     found = meter.read(seconds[rank])
-    compare(found, flat(by_rank), 4.0, by_rank[rank], "when rank 1 is slow")
+    images = images_of(flat(by_rank))
+    mean = sum(seconds) / world_size
+    mistaken = {
+        "all images divided by the seconds of this rank": images / seconds[rank],
+        "all images divided by the seconds of the fastest rank": images / min(seconds),
+        "all images divided by the mean of the seconds": images / mean,
+        "the sum of the ranks' own images per second": sum(10 / s for s in seconds),
+    }
+    if rank == 1:  # the slowest, whose own seconds are right
+        del mistaken["all images divided by the seconds of this rank"]
+    what = "when rank 1 is slow"
+    compare(found, flat(by_rank), 4.0, by_rank[rank], what, mistaken)
 
 
 @pytest.mark.ranks(3)

@@ -165,15 +165,19 @@ def test_trains_as_one_process(exercise, rank, world_size, seed):
         alone = reference(copy.deepcopy(start), dataset, own, make_optimizer)
         expected = reference(start, dataset, epochs, make_optimizer)
         apart = reference(make_model(seed + rank), dataset, own, make_optimizer)
-        for (key, a), b, c, d in zip(
+        for (key, a), b, c, d, e in zip(
             model.named_parameters(),
             expected.parameters(),
             alone.parameters(),
             apart.parameters(),
+            make_model(seed + rank).parameters(),
             strict=True,
         ):
             what = f"{key} after {EPOCHS} epochs, {name}"
-            mistaken = {"that of a model which this rank trains for itself": d}
+            mistaken = {
+                "that of a model which this rank trains for itself": d,
+                "what it was before: train the model that is passed, no copy of it": e,
+            }
             expect.close(a, b, what, local=c, mistaken=mistaken)
 
 

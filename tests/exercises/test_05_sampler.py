@@ -41,6 +41,11 @@ def test_global_random_numbers_stay(exercise, seed):
     )
 
 
+def is_a_list(found, label):
+    kind = type(found).__name__
+    expect.that(isinstance(found, list), f"{label}: is a {kind}, expected a list")
+
+
 @pytest.mark.ranks(1, init=False)
 def test_padding(exercise):
     """The list is padded with its own beginning, and only as far as needed."""
@@ -52,6 +57,7 @@ def test_padding(exercise):
             padded = exercise.pad(list(indices), world_size)
             label = f"{size} indices padded for a world of {world_size}"
             expect.that(padded is not None, f"{label}: None, is a `return` missing?")
+            is_a_list(padded, label)
             expect.equal(len(padded), total, f"the length of {label}")
             expect.equal(list(padded), expected, label)
 
@@ -62,6 +68,11 @@ def test_the_list_itself_stays(exercise):
     indices = [4, 0, 2, 1, 3]
     exercise.pad(indices, 3)
     expect.equal(indices, [4, 0, 2, 1, 3], "the caller's list after pad")
+    expect.that(
+        exercise.pad(indices, 5) is not indices,
+        "pad returned the list that it was given: make a new one, even if there is "
+        "nothing to pad",
+    )
 
 
 @pytest.mark.ranks(1, init=False)

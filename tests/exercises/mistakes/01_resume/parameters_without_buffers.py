@@ -1,4 +1,4 @@
-# wrong value: running_mean | was the result ever written
+# wrong value: running_mean | what the new process had before | load_snapshot
 # [answer 1]
 snapshot = {
     "model": {name: p.detach().clone() for name, p in model.named_parameters()},

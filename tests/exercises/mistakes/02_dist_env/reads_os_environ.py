@@ -1,4 +1,4 @@
-# exception: KeyError | RANK | torchrun
+# wrong value: rank for | os.environ | read `environ`
 # [answer 2]
 launcher = find_launcher(environ)
 import os

@@ -1,4 +1,4 @@
-# wrong value: after 2 epochs, SGD
+# wrong value: 0.weight after 2 epochs, SGD | train the model that is passed
 # [answer 3]
 import copy
 
