@@ -1,4 +1,4 @@
-# wrong value: where the smallest loss of the ranks is below the limit first
+# wrong value: the smallest loss of the ranks | is below the limit first
 # [answer 3]
     least = loss.clone()
     dist.all_reduce(least, op=dist.ReduceOp.MIN)
