@@ -27,7 +27,7 @@ from typing import Any
 import torch
 
 from grader import expect
-from grader.engine import rendezvous, sandbox, tampering
+from grader.engine import rendezvous, sandbox, tampering, whereabouts
 from grader.engine.channel import CHECKING, JOINING, LOADING, PHASE, REPORTED, Reporter
 from grader.engine.handed import Handed
 from grader.engine.ledger import Ledger
@@ -225,12 +225,16 @@ class Session:
         """Whether the check's own code failed, not a line of the learner.
 
         The innermost frame of the two decides. What a check raises on purpose (`raise`,
-        `assert`) in a function that the learner calls is meant for the learner.
+        `assert`) in a function that the learner calls is meant for the learner, and so
+        is what fails below a function of the check that stands in for another one.
         """
         if self.state[PHASE] == LOADING or self.path in message:  # of a child process
             return False
         if not frames or frames[-1]["mine"]:
             return not frames
+        mine = any(frame["mine"] for frame in frames)
+        if mine and whereabouts.stands_in(error, self.job["check_path"]):
+            return False
         if isinstance(error, AssertionError):
             return _innermost(error).f_code.co_filename != self.job["check_path"]
         return not frames[-1]["text"].startswith("raise")
@@ -276,20 +280,13 @@ class Session:
 
     def _what_was_left(self) -> dict[str, Any]:
         """Threads still running, a missing folder, functions that were replaced."""
-        threads = [
-            thread.name
-            for thread in threading.enumerate()
-            if thread.ident != self.main_thread
-            and not thread.daemon
-            and thread.is_alive()
-        ]
         share = (self.rank + self.job["draw"]) % self.job["world_size"]
         try:
             gone = not os.path.isdir(os.getcwd())
         except OSError:
             gone = True
         return {
-            "threads": threads,
+            "threads": whereabouts.threads_left(self.main_thread),
             "folder_gone": gone,
             "tampered": tampering.changed(share, self.job["world_size"]),
             "peeked": self.peeking.seen,

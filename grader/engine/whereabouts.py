@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import _thread
+import contextlib
+import inspect
 import linecache
 import os
 import re
@@ -19,6 +21,7 @@ from grader.engine.channel import BEAT, CALLS, CPU, IN_COMM, PHASE, REPORTED, Re
 from grader.engine.ledger import GRADER, TORCH, Ledger
 
 BEAT_SECONDS = 0.04
+ENDS_WITHIN = 0.3  # seconds in which a thread that has done its work is gone
 
 _exit = os._exit
 _DISTRIBUTED = os.path.join(TORCH, "distributed") + os.sep
@@ -129,3 +132,27 @@ def communicates(frame) -> bool:
             return True
         first = False
     return False
+
+
+def stands_in(error: BaseException, path: str) -> bool:
+    """Whether ``error`` comes from below a stand-in: a function of the file ``path``.
+
+    Such a function takes any arguments (``*args``) and hands them on.
+    """
+    codes = [frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)]
+    own = [code for code in codes if code.co_filename == path]
+    below = codes[-1].co_filename != path
+    return below and bool(own and own[-1].co_flags & inspect.CO_VARARGS)
+
+
+def threads_left(main: int) -> list[str]:
+    """The names of the threads that still run, except those that end right now."""
+    threads = [
+        thread
+        for thread in threading.enumerate()
+        if thread.ident != main and not thread.daemon
+    ]
+    for thread in threads:
+        with contextlib.suppress(RuntimeError):  # it has not started yet
+            thread.join(ENDS_WITHIN / len(threads))
+    return [thread.name for thread in threads if thread.is_alive()]

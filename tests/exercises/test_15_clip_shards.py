@@ -41,6 +41,55 @@ def whole(shards, world_size):
     return joined
 
 
+def scale_of(norm, max_norm):
+    return (max_norm / (norm + 1e-6)).clamp(max=1)
+
+
+def mistaken_shards(everybody, rank, max_norm):
+    """For each layer, what :func:`expect.close` calls a shard of it."""
+    world_size, norm = len(everybody[0]), reference(everybody, max_norm)[1]
+    norms = torch.cat(everybody, 1).norm(dim=1, keepdim=True)  # of each rank's gradient
+    early = [layer * scale_of(norms, max_norm) for layer in everybody]
+    means = [layer.mean(0).view(world_size, -1)[rank] for layer in everybody]
+    own = torch.cat(means).norm()
+    for mean, layer, clipped in zip(means, everybody, early, strict=True):
+        yield {
+            "scaled by max_norm / norm, without the 1e-6": (
+                mean * max_norm / norm.clamp(min=1e-6)
+            ),
+            "not scaled": mean,
+            "scaled by the norm of this rank's own shards": mean
+            * scale_of(own, max_norm),
+            "scaled by the norm of this layer alone": (
+                mean * scale_of(layer.mean(0).norm(), max_norm)
+            ),
+            "clipped on each rank by its own norm, before the mean": (
+                clipped.mean(0).view(world_size, -1)[rank]
+            ),
+        }
+
+
+def mistaken_norms(everybody, rank, max_norm):
+    """What :func:`expect.close` calls a norm."""
+    world_size, norm = len(everybody[0]), reference(everybody, max_norm)[1]
+    means = torch.cat([layer.mean(0).view(world_size, -1) for layer in everybody], 1)
+    norms = means.norm(dim=1)  # of each rank's shards
+    return {
+        "the norm of this rank's own shards": norms[rank],
+        "the largest of the norms of all ranks' shards": norms.max(),
+        "the sum of the norms of all ranks' shards": norms.sum(),
+        "the root of the mean of all ranks' squares, not of their sum": (
+            norms.square().mean().sqrt()
+        ),
+        "the norm after the scaling": norm * max_norm / (norm + 1e-6),
+        "the square of the norm, without the root": norm.square(),
+        "the norm of this rank's own gradient, before the mean": torch.cat(
+            [layer[rank] for layer in everybody]
+        ).norm(),
+        "the norm of the last layer alone": everybody[-1].mean(0).norm(),
+    }
+
+
 def compare(exercise, rank, world_size, seed, max_norm, label, size=1.0):
     everybody = [size * layer for layer in gradients_of(seed, world_size)]
     mine = [layer[rank].clone() for layer in everybody]
@@ -52,32 +101,15 @@ def compare(exercise, rank, world_size, seed, max_norm, label, size=1.0):
         expect.unchanged(given, layer[rank], what)
     expected, expected_norm = reference(everybody, max_norm)
     expect.equal(len(shards), len(LAYERS), "number of shards")
-    before = expected_norm.clamp(min=1e-6)
-    for n, shard, value, layer in zip(LAYERS, shards, expected, everybody, strict=True):
+    every_mistake = mistaken_shards(everybody, rank, max_norm)
+    for n, shard, value, mistaken in zip(
+        LAYERS, shards, expected, every_mistake, strict=True
+    ):
         own = value.view(world_size, n)[rank]
         expect.equal(tuple(shard.shape), (n,), "the shape of a shard")
         numbers = "1 number" if n == 1 else f"{n} numbers"
-        one, mean = f"a shard of {numbers} {label}", layer.mean(0)
-        mean = mean.view(world_size, n)[rank]
-        mistaken = {
-            "scaled by max_norm / norm, without the 1e-6": mean * max_norm / before,
-            "not scaled": mean,
-        }
-        expect.close(shard, own, one, mistaken=mistaken)
-    means = torch.cat([layer.mean(0).view(world_size, -1) for layer in everybody], 1)
-    norms = means.norm(dim=1)  # of each rank's shards
-    mistaken = {
-        "the norm of this rank's own shards": norms[rank],
-        "the sum of the norms of all ranks' shards": norms.sum(),
-        "the root of the mean of all ranks' squares, not of their sum": (
-            norms.square().mean().sqrt()
-        ),
-        "the norm after the scaling": expected_norm * max_norm / (expected_norm + 1e-6),
-        "the square of the norm, without the root": expected_norm.square(),
-        "the norm of this rank's own gradient, before the mean": torch.cat(
-            [layer[rank] for layer in everybody]
-        ).norm(),
-    }
+        expect.close(shard, own, f"a shard of {numbers} {label}", mistaken=mistaken)
+    mistaken = mistaken_norms(everybody, rank, max_norm)
     expect.close(norm, expected_norm, f"the norm {label}", mistaken=mistaken)
 
 
@@ -100,6 +132,19 @@ def test_long_gradient_is_scaled_as_a_whole(exercise, rank, world_size, seed):
     for max_norm in (0.5, 2.0, 0.95 * norm.item()):  # the last: longer than any shard
         label = f"clipped to {max_norm:.3g}"
         compare(exercise, rank, world_size, seed, max_norm, label)
+
+
+@pytest.mark.ranks(3)
+def test_gradients_of_a_smaller_dtype(exercise, rank, world_size, seed):
+    """Gradients in float32 are averaged and clipped in float32."""
+    everybody = [layer.float() for layer in gradients_of(seed, world_size)]
+    expected, expected_norm = reference(everybody, 0.5)
+    shards, norm = exercise.average_and_clip([x[rank].clone() for x in everybody], 0.5)
+    for n, shard, value in zip(LAYERS, shards, expected, strict=True):
+        own = value.view(world_size, n)[rank]
+        expect.close(shard, own, "a shard in float32", atol=1e-5, rtol=1e-5)
+    expected_norm = float(expected_norm)  # of any dtype
+    expect.close(norm, expected_norm, "the norm in float32", atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.ranks(4)

@@ -14,6 +14,7 @@ OTHER_BLOCK = (
     "A lambda that calls `block` takes the loop's last block by then: pass `block`"
 )
 SAVED, INPUTS = [60, 100, 30, 90, 45], [10, 60, 10, 10, 10]
+LIMITS = (325, 324, 245, 244, 195, 150, 125, 101, 100)
 
 
 class Block(nn.Module):
@@ -35,17 +36,17 @@ def blocks_of(seed):
     return nn.ModuleList(Block(inside) for inside in (40, 8, 24)).double()
 
 
-def held(chosen):
-    return sum(INPUTS[n] if n in chosen else SAVED[n] for n in range(len(SAVED)))
+def held(chosen, saved, inputs):
+    return sum(inputs[n] if n in chosen else saved[n] for n in range(len(saved)))
 
 
-def fewest(limit):
+def fewest(saved, inputs, limit):
     """How many blocks must be checkpointed, by trying every set."""
     sets = itertools.chain.from_iterable(
-        itertools.combinations(range(len(SAVED)), count)
-        for count in range(len(SAVED) + 1)
+        itertools.combinations(range(len(saved)), count)
+        for count in range(len(saved) + 1)
     )
-    return next(len(one) for one in sets if held(one) <= limit)
+    return next(len(one) for one in sets if held(one, saved, inputs) <= limit)
 
 
 def run(function, seed):
@@ -77,31 +78,44 @@ def plain(blocks, x):
     return x
 
 
+def check_choice(exercise, saved, inputs, limit, of):
+    given = list(saved), list(inputs)
+    chosen = exercise.choose_blocks(*given, limit)
+    kind = type(chosen).__name__
+    expect.that(kind == "set", f"the choice is {chosen!r}, a {kind}, not a set")
+    expect.that(
+        chosen <= set(range(len(saved))),
+        f"{chosen} are not numbers of the {len(saved)} blocks",
+    )
+    bytes_now, count = held(chosen, saved, inputs), fewest(saved, inputs, limit)
+    expect.that(
+        bytes_now <= limit,
+        f"with blocks {sorted(chosen)}{of} checkpointed, all keep {bytes_now} bytes: "
+        f"more than the limit of {limit}",
+    )
+    expect.that(
+        len(chosen) == count,
+        f"{sorted(chosen)}{of} are checkpointed for a limit of {limit} bytes, where "
+        f"{count} of the blocks would do: which blocks free most?",
+    )
+    for name, found, before in zip(
+        ("saved", "inputs"), given, (saved, inputs), strict=True
+    ):
+        expect.equal(found, list(before), f"the caller's list `{name}`, afterwards")
+
+
 @pytest.mark.ranks(1)
 def test_as_few_blocks_as_possible(exercise):
     """The chosen blocks fit into the limit, and no smaller number would."""
-    for limit in (325, 324, 245, 244, 195, 150, 125, 101, 100):
-        saved, inputs = list(SAVED), list(INPUTS)
-        chosen = exercise.choose_blocks(saved, inputs, limit)
-        kind = type(chosen).__name__
-        expect.that(kind == "set", f"the choice is {chosen!r}, a {kind}, not a set")
-        expect.that(
-            chosen <= set(range(len(SAVED))),
-            f"{chosen} are not numbers of the {len(SAVED)} blocks",
-        )
-        bytes_now, count = held(chosen), fewest(limit)
-        expect.that(
-            bytes_now <= limit,
-            f"with blocks {sorted(chosen)} checkpointed, all keep {bytes_now} bytes: "
-            f"more than the limit of {limit}",
-        )
-        expect.that(
-            len(chosen) == count,
-            f"{sorted(chosen)} are checkpointed for a limit of {limit} bytes, where "
-            f"{count} of the blocks would do: which blocks free most?",
-        )
-        expect.equal(saved, SAVED, "the caller's list `saved`, afterwards")
-        expect.equal(inputs, INPUTS, "the caller's list `inputs`, afterwards")
+    for limit in LIMITS:
+        check_choice(exercise, SAVED, INPUTS, limit, "")
+
+
+@pytest.mark.ranks(1)
+def test_equal_blocks(exercise):
+    """Blocks may be equal, as those of a GPT are."""
+    for limit in (400, 399, 220, 41, 40):
+        check_choice(exercise, [100] * 4, [10] * 4, limit, " of 4 equal ones")
 
 
 @pytest.mark.ranks(1)

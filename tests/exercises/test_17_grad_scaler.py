@@ -114,6 +114,18 @@ def test_one_rank_is_enough(exercise, rank, world_size, seed):
 
 
 @pytest.mark.ranks(3)
+def test_large_numbers_are_finite(exercise, rank, world_size, seed):
+    """Finite is each number for itself, even if the sum of all would be infinite."""
+    for dtype in (torch.float16, torch.float32, torch.float64):
+        large = torch.full((4,), 0.9 * torch.finfo(dtype).max, dtype=dtype)
+        mine = [large.clone(), -large[:1]] if rank == 1 else [torch.ones(2).to(dtype)]
+        finite = exercise.ShardedGradScaler(1.0, 5).unscale(mine)
+        name = str(dtype).removeprefix("torch.")
+        what = f"whether all are finite, with {large[0]:.3g} in {name} on rank 1"
+        expect.equal(finite, True, what)
+
+
+@pytest.mark.ranks(3)
 def test_rank_without_gradients(exercise, rank, world_size, seed):
     """A rank that has no gradients learns from the others."""
     for value in (1.0, INF):
@@ -129,6 +141,9 @@ def test_nine_steps(exercise, rank, world_size, seed):
     bad = {1: (1, INF), 5: (0, NAN), 6: (world_size - 1, -INF)}
     play(exercise, rank, world_size, seed, bad, interval=2)
     play(exercise, rank, world_size, seed, {}, interval=1, steps=3)
+    large = exercise.ShardedGradScaler(2.0**16, 1)
+    large.step(torch.optim.SGD([nn.Parameter(torch.ones(1))]), True)
+    expect.close(large.scale, 2.0**17, "the scale, which was 65536, after a good step")
     small = exercise.ShardedGradScaler(1.0, 2)
     small.step(torch.optim.SGD([nn.Parameter(torch.ones(1))]), False)
     expect.close(small.scale, 0.5, "the scale, which was 1.0, after an overflow")

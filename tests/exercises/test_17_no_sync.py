@@ -96,7 +96,8 @@ def check_step(exercise, rank, seed, inputs):
     gradients = [p.grad for p in model.parameters()]
     expect.that(None not in gradients, f"a .grad is None after a step{of}")
     found = torch.cat([one.flatten() for one in gradients])
-    right = gradient(seed, inputs)
+    right, own = gradient(seed, inputs), inputs[rank]
+    own = own if count > 1 else own.repeat(2, 1, 1)  # a mean of no batch is none
     mistaken = {
         "the gradient of this rank's own micro-batches: no backward has reduced": (
             gradient(seed, inputs[rank])
@@ -104,6 +105,13 @@ def check_step(exercise, rank, seed, inputs):
         "the sum over the micro-batches: the loss was not divided by their "
         "number": count * right,
         "the gradient of the last micro-batch alone": gradient(seed, inputs[:, -1]),
+        "that of the last micro-batch alone, divided by their number: the others were "
+        "zeroed": gradient(seed, inputs[:, -1]) / count,
+        "the mean of the first micro-batch over the ranks, and this rank's own of the "
+        "others: what comes after the reduction stays local": (
+            gradient(seed, inputs[:, 0]) + (count - 1) * gradient(seed, own[1:])
+        )
+        / count,
     }
     expect.close(found, right, f"the gradient{of}", mistaken=mistaken)
     expect.same_on_all_ranks(found, f"the gradient{of}")

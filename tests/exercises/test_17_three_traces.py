@@ -97,6 +97,13 @@ def in_turns():
     return trace, 3
 
 
+def hidden_on_one_that_waits():
+    """(trace, ranks): rank 1 starts last, and what rank 0 is sent then is all hidden"""
+    trace = []
+    collective(trace, [0, 100, 20], 300)
+    return trace + operator(0, 100, 400), 3
+
+
 def paint(trace, rank, ranks):
     """Microseconds of (data, exposed before, exposed after), by painting every ns."""
 
@@ -191,7 +198,7 @@ def test_exposed_in_whole_traces(exercise, seed):
 def test_bottleneck(exercise, seed):
     """The largest cost of fresh traces, and the rank if one is slow."""
     drawn = [record(c, f"{seed} {number}") for c in CAUSES for number in range(2)]
-    for trace, ranks in [*drawn, in_turns()]:
+    for trace, ranks in [*drawn, in_turns(), hidden_on_one_that_waits()]:
         right, costs = costs_of(trace, ranks)
         given = [dict(each) for each in trace]
         found = exercise.bottleneck(trace, ranks)

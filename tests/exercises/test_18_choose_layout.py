@@ -24,6 +24,7 @@ JOBS = [
     (900_000_000_000, 96, 96, 64, 2, 8, 80 * GB),  # nothing fits
     (9_000_000_000, 30, 1, 120, 5, 2, 80 * GB),  # a single head
     (18, 4, 4, 16, 1, 4, 160),  # 60 % are exactly reached by two ranks
+    (20, 4, 4, 16, 1, 4, 169),  # 100 of 101.4 bytes
     (1_300_000_000, 24, 16, 8, 1, 8, 80 * GB),  # one stage needs no micro-batches
     (6_000_000_000, 36, 3, 24, 2, 6, 21 * GB),  # the first that fits has a bubble
     (18, 4, 1, 16, 1, 4, 160),  # exactly 4 p micro-batches

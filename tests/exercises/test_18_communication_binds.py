@@ -50,6 +50,9 @@ def test_seconds_of_an_all_reduce(exercise, seed):
             "the time without the delays": bytes_alone,
             "the time with a single delay": bytes_alone + alpha,
             "the time of one message": alpha + beta * size,
+            "the time of 2 N steps: each half needs one less": (
+                2 * ranks * (alpha + beta * size / ranks)
+            ),
         }
         what = f"the all-reduce of {size:,} bytes on {ranks} ranks"
         expect.close(found, expected, what, atol=0, rtol=1e-9, mistaken=mistakes)
@@ -83,6 +86,7 @@ def test_ranks_from_which_communication_binds(exercise):
         (210, 100_000_000, 1e-2, 2e-5, 1e-9),
         (16, 1000, 1.0, 1e-6, 1e-9),  # never
         (7, 40_000_000, 1e-2, 1e-4, 1e-9),
+        (49, 40_000_000, 1e-2, 1e-4, 1e-9),  # 7 ranks: a divisor without a partner
         (35, 200_000_000, 2e-2, 1e-4, 1e-9),
         (4, 4, 1.5, 0.5, 0.25),  # 2 ranks: both take 2 seconds, and nothing binds
     ):

@@ -69,6 +69,9 @@ def likely_mistakes(repeats):
     return expected, {
         "errors in seconds, not relative ones": least_squares(SIZES, t, [1] * len(t)),
         "errors relative to the bytes": least_squares(SIZES, t, [1 / n for n in SIZES]),
+        "weights of 1 / t^2, where the error itself is divided by t": least_squares(
+            SIZES, t, [x**-2 for x in t]
+        ),
         "relative errors without the square": least_squares(
             SIZES, t, [x**-0.5 for x in t]
         ),
@@ -81,7 +84,7 @@ def likely_mistakes(repeats):
 @pytest.mark.ranks(1)
 def test_typical_time_of_a_size(exercise, seed):
     """The median of all repeats except the first."""
-    draw = random.Random(seed)
+    draw, another = random.Random(seed), "leaves out another repeat than the first"
     for count in (6, 7, 9, 10):
         repeats = [draw.uniform(1, 9) for _ in range(count)]
         repeats[0] = 95.0 if count % 2 else 0.01  # slow, or suspiciously fast
@@ -90,15 +93,24 @@ def test_typical_time_of_a_size(exercise, seed):
         found = exercise.typical(repeats)
         expect.that(found is not None, "typical returns None: is a `return` missing?")
         expect.equal(repeats, kept, "the repeats that typical was given, afterwards")
-        for words, other in {  # the upper one first: a slow first one moves there, too
-            "takes the upper of the two in the middle": statistics.median_high(
-                kept[1:]
+        for words, other in [  # the upper one first: a slow first one moves there, too
+            (
+                "takes the upper of the two in the middle",
+                statistics.median_high(kept[1:]),
             ),
-            "counts the first repeat": statistics.median(repeats),
-            "takes the mean, which the slow repeat spoils": statistics.mean(kept[1:]),
-            "takes the fastest repeat": min(kept[1:]),
-            "takes the lower of the two in the middle": statistics.median_low(kept[1:]),
-        }.items():
+            ("counts the first repeat", statistics.median(repeats)),
+            (
+                "takes the mean, which the slow repeat spoils",
+                statistics.mean(kept[1:]),
+            ),
+            ("takes the fastest repeat", min(kept[1:])),
+            (another, statistics.median(kept[:-1])),
+            (another, statistics.median(sorted(kept)[1:])),
+            (
+                "takes the lower of the two in the middle",
+                statistics.median_low(kept[1:]),
+            ),
+        ]:
             right = statistics.median(kept[1:])
             alike = is_near(float(found), other) and not is_near(other, right)
             expect.that(
@@ -132,3 +144,15 @@ def test_noisy_link_has_the_least_relative_errors(exercise, seed):
         expected, mistaken = likely_mistakes(repeats)
         what = f"a noisy link with {alpha:g} s and {1 / beta / 1e9:g} GB/s"
         compare(exercise.fit(list(SIZES), repeats), expected, mistaken, what)
+
+
+@pytest.mark.ranks(1)
+def test_the_least_errors_may_need_a_negative_delay(exercise):
+    """The least sum counts, even where the table is steeper than a link's."""
+    sizes = [k * 1_000_000 for k in (1, 2, 3, 5, 8)]
+    repeats = [[1.0, 1e-9 * size + 1e-16 * size**2] for size in sizes]
+    times = [some[1] for some in repeats]
+    expected = least_squares(sizes, times, [1 / t for t in times])
+    assert expected[0] < 0
+    what = "a table whose best alpha is negative"
+    compare(exercise.fit(list(sizes), repeats), expected, {}, what)

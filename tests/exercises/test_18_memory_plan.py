@@ -94,6 +94,7 @@ def test_cheapest_plan(exercise):
     # exactly at the limit: 96 bytes of state and 3,900 of one sequence; then less
     tiny = (6, 1, 10, 1, 10)
     cases += [(tiny, 1, 3996 * 10 // 9), (tiny, 1, 4439), (tiny, 1, 10)]
+    cases += [((7, *tiny[1:]), 1, 4458)]  # 4,012 of 4,012.2 bytes
     for sizes, ranks, memory in cases:
         model = exercise.Model(*sizes)
         what = f"plan of {words(model)} on {ranks} device(s) with {memory:,} bytes"

@@ -69,6 +69,15 @@ def test_slow_rank(exercise, seed):
 def test_nobody_is_slow(exercise, seed):
     """If all wait about as long, it is None; the border is the median and a tenth."""
     expect.equal(exercise.slow_rank(record(seed)), None, "without a slow rank")
+    for waits, compute in (
+        ([1.0, 0.0], 5.0),
+        ([0.1, 0.1, 0.35], 0.4),
+        ([3.0] * 2, 1.0),
+    ):
+        steps = [{"data": 5.0 if compute > 1 else 1.0, "compute": compute}] * 3
+        times = [[step | {"waiting": w} for step in steps] for w in waits]
+        what = f"the slow rank, if ranks wait {waits} s, and work {steps[0]}"
+        expect.equal(exercise.slow_rank(times), None, what)
     step = {"data": 0.4, "compute": 1.0}
     for others, right in ((0.79, None), (0.81, 1)):
         for waits in ([others, 0.6], [others, 0.6, others, 1.9]):
@@ -94,6 +103,7 @@ def test_reason(exercise, seed):
     for part, data, compute in (
         ("data", (0.3, 0.1, 0.1, 0.7), (1.15, 1.0, 1.0, 1.0)),
         ("compute", (0.05, 0.01, 0.01), (0.3, 0.2, 0.2)),
+        ("compute", (0.1, 0.9, 0.9), (1.5, 1.0, 1.0)),  # less of one, more of the other
     ):
         ranks = zip(data, compute, strict=True)
         times = [[{"data": d, "compute": c, "waiting": 0.1}] * 3 for d, c in ranks]

@@ -107,7 +107,7 @@ def test_whole_numbers_out_of_a_module_are_told(engine, tmp_path):
 
 
 CHECK = '''
-import pytest, torch
+import os, pytest, torch
 from grader import expect
 
 @pytest.mark.ranks(1)
@@ -118,6 +118,9 @@ def test_answer(exercise):
 
     def refuse(number):
         raise ValueError("not on this disk")
+
+    def late(*arguments):
+        return os.path.join(*arguments)
 
     {use}
 '''
@@ -188,6 +191,16 @@ CASES = {
         "def answer(number): return number(1)",
         "exercise.answer(refuse)",
         (Kind.EXCEPTION, "not on this disk", "line 1: def answer(number)"),
+    ),
+    "the check's function stands in for another one": (
+        "def answer(join): return join(7)",
+        "exercise.answer(late)",
+        (Kind.EXCEPTION, "TypeError", "not int", "line 1: def answer(join)"),
+    ),
+    "the check calls its own stand-in": (
+        "def answer(): return 7",
+        "late(exercise.answer())",
+        (Kind.ENVIRONMENT, "with TypeError", "please report"),
     ),
     "a graph that ends too soon": (
         "import torch\ndef answer() -> torch.Tensor: return torch.ones(())",

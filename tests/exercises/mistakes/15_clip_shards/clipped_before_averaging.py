@@ -1,4 +1,4 @@
-# wrong value: clipped to
+# wrong value: clipped to | on each rank by its own norm, before the mean
 # [answer 1]
 squares = torch.stack([g.square().sum() for g in gradients]).sum()
 scale = (max_norm / (squares.sqrt() + 1e-6)).clamp(max=1)

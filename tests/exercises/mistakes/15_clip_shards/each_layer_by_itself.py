@@ -1,4 +1,4 @@
-# wrong value: clipped to
+# wrong value: clipped to | the norm of this layer alone
 # [answer 2]
 total = torch.zeros((), dtype=gradients[0].dtype)
 clipped = []

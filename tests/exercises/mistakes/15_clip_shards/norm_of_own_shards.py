@@ -1,4 +1,4 @@
-# wrong value: clipped to
+# wrong value: clipped to | the norm of this rank's own shards
 # [answer 2]
 squares = torch.stack([shard.square().sum() for shard in shards]).sum()
 norm = squares.sqrt()

@@ -1,4 +1,4 @@
-# wrong value: the number of steps
+# wrong value: the largest loss of the ranks | is below the limit first
 # [answer 3]
 largest = loss.clone()
 dist.all_reduce(largest, op=dist.ReduceOp.MAX)

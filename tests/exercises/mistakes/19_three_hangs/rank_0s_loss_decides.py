@@ -1,4 +1,4 @@
-# wrong value: the number of steps
+# wrong value: rank 0's loss | is below the limit first
 # [answer 3]
 first = loss.clone()
 dist.broadcast(first, 0)

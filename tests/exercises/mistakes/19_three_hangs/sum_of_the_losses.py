@@ -1,4 +1,4 @@
-# wrong value: the number of steps
+# wrong value: the sum of the ranks' losses | is below the limit first
 # [answer 3]
 total = loss.clone()
 dist.all_reduce(total)

@@ -1,4 +1,4 @@
-# wrong value: after 2 epochs
+# wrong value: after 2 epochs | whose gradients are never zeroed
 for epoch in range(epochs):
     sampler.set_epoch(epoch)
     total = torch.zeros(2, dtype=torch.float64)

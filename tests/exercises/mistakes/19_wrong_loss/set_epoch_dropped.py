@@ -1,4 +1,4 @@
-# wrong value: after 2 epochs
+# wrong value: after 2 epochs | the same order of images in each epoch
 for epoch in range(epochs):
     total = torch.zeros(2, dtype=torch.float64)
     for images, labels in loader:

@@ -1,0 +1,7 @@
+# exception: (double vs. float) | in float32
+# [answer 1]
+for gradient in gradients:
+    n = len(gradient) // dist.get_world_size()
+    shard = torch.empty(n, dtype=torch.float64)
+    dist.reduce_scatter_single(shard, gradient / dist.get_world_size())
+    shards.append(shard)
