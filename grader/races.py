@@ -54,6 +54,12 @@ def _note(event: str, arguments: tuple) -> None:
                 written.add(name)
 
 
+def elsewhere(path: Path, written: set[str]) -> str:
+    """What to say if rank 0 wrote these names of the folder, and not ``path``."""
+    names = ", ".join(sorted(written)) or "nothing"
+    return f"rank 0 wrote {names}, not {path.name}, the path that it was given"
+
+
 def complete(path: Path) -> bool:
     """Whether the file is there and can be loaded."""
     try:

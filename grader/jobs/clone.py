@@ -70,7 +70,12 @@ def _recorder(folder: Path, name: str, python: str) -> str:
         )
     return f"""#!/bin/bash
 {told}{_note(folder, name)}{then}if [[ -e "{folder}/record/only_launch" ]]; then
-  if [[ -e "{folder}/record/fails.$host" ]]; then sleep 0.5; exit 2; fi
+  first="{folder}/record/failing_first"
+  if [[ -e "{folder}/record/fails.$host" ]]; then
+    [[ -e "$first" ]] || sleep 0.5
+    exit 2
+  fi
+  [[ ! -e "$first" ]] || sleep 1
   exit 0
 fi
 {real}

@@ -79,6 +79,7 @@ class Scheduler:
         working_rank: int | None = None,
         only_launch: bool = False,
         failing_hosts: Sequence[str] = (),
+        failing_first: bool = False,
         on_paper: bool = False,
         env: dict[str, str] | None = None,
     ) -> Job:
@@ -95,6 +96,7 @@ class Scheduler:
             only_launch: torchrun, mpirun and python write down how they were called
                 and end: for what a wrong script would wait for until it is killed.
             failing_hosts: with ``only_launch``, what is launched there fails.
+            failing_first: it does so before the others end, and else after that.
             on_paper: only read the script through, as where no cluster can run; then
                 ``env`` may set what the scheduler else sets, such as SLURM_JOB_ID.
             env: variables of the shell that submits.
@@ -109,6 +111,8 @@ class Scheduler:
             "working_rank": working_rank,
         }
         record = self._new_record(orders, only_launch, failing_hosts)
+        if failing_first:
+            (record / "failing_first").touch()
         self.submitted += 1
         record_tools(self.folder, script.suffix)
         if self.dry or on_paper:

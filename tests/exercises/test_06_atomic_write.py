@@ -4,11 +4,9 @@ A child process does the writing where it is to be killed or its disk to be full
 a limit on the size of files stops it at any byte, a profile at any of its calls.
 """
 
-import json
+import errno
 import os
 import random
-import re
-import resource
 import signal
 import stat
 import sys
@@ -17,47 +15,18 @@ import traceback
 import pytest
 import torch
 
-from grader import expect
-
-# calls that can change what is on the disk; all others leave it as it is
-STEPS = re.compile(
-    "open|close|write|flush|fsync|fdatasync|sync|replace|rename|link|symlink|unlink|"
-    "remove|truncate|ftruncate|copy_file_range|sendfile"
-)
+from grader import expect, kills
 
 
-def state(number):
+def state(number, rows=40):
     """A snapshot of some kilobytes, a different one for each number."""
     generator = torch.Generator().manual_seed(number)
     return {
-        "model": {"weight": torch.randn(40, 30, generator=generator)},
-        "optimizer": {"momentum": torch.randn(40, 30, generator=generator)},
+        "model": {"weight": torch.randn(rows, 30, generator=generator)},
+        "optimizer": {"momentum": torch.randn(rows, 30, generator=generator)},
         "scheduler": {"last_epoch": number},  # whatever else a run may save
         "epochs_run": number,
     }
-
-
-def in_child(action):
-    """Run ``action`` in a child process; (signal that ended it or 0, its result).
-
-    The result of one that raises is {"raised": what}.
-    """
-    read_end, write_end = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            result = action()
-        except BaseException as error:
-            result = {"raised": f"{type(error).__name__}: {error}"[:200]}
-        try:
-            os.write(write_end, json.dumps(result).encode())
-        finally:
-            os._exit(0)
-    os.close(write_end)
-    with open(read_end, "rb") as pipe:
-        text = pipe.read()
-    status = os.waitpid(child, 0)[1]
-    return os.WTERMSIG(status), json.loads(text) if text else None
 
 
 def tells_why(error):
@@ -66,44 +35,37 @@ def tells_why(error):
     return isinstance(error, OSError) or error.__cause__ or "/torch/" in where
 
 
-def limit_files(size, kill):
-    """No file of this process may grow beyond ``size``: death, or an error."""
-    signal.signal(signal.SIGXFSZ, signal.SIG_DFL if kill else signal.SIG_IGN)
-    hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-
-
-def kill_at_step(number):
-    """Kill this process before or after one of its calls to the file system."""
-    left = [number]
-
-    def profile(_, event, function):
-        if event in ("c_call", "c_return") and STEPS.fullmatch(function.__name__):
-            left[0] -= 1
-            if left[0] < 0:
-                signal.raise_signal(signal.SIGKILL)
-
-    sys.setprofile(profile)
-
-
 def expect_complete(path, numbers, when):
     """``path`` holds one of the snapshots with these numbers, complete."""
     expect.that(path.exists(), f"{when}, {path.name} is gone: nothing can be loaded")
-    try:
-        found = torch.load(path, weights_only=True)
-        complete = found["epochs_run"] in numbers
-    except Exception:
-        complete = False
     expect.that(
-        complete,
+        loads(path),
         f"{when}, {path.name} cannot be loaded: the old snapshot is lost and "
         "the new one is not complete",
     )
+    found = torch.load(path, weights_only=True)
+    the_old = found["epochs_run"] in numbers
+    expect.that(the_old, f"{when}, {path.name} is no longer the old snapshot")
     expect.equal(found, state(found["epochs_run"]), f"the snapshot loaded {when}")
 
 
-def names_in(folder):
-    return sorted(path.name for path in folder.iterdir())
+def names_in(folder, newest=None):
+    """The files of a folder, without one complete snapshot that is not the newest.
+
+    The page keeps the previous one, too; half a file is never one.
+    """
+    names = sorted(path.name for path in folder.iterdir())
+    for name in names:
+        if name != "snapshot.pt" and loads(folder / name, newest):
+            return [other for other in names if other != name]
+    return names
+
+
+def loads(path, but_for=None):
+    try:
+        return torch.load(path, weights_only=True)["epochs_run"] != but_for
+    except Exception:
+        return False
 
 
 def new_folder(shared_dir):
@@ -130,11 +92,10 @@ def test_the_newest_is_there(exercise, shared_dir, seed):
         given = state(seed + number)
         exercise.write_snapshot(given, folder / "snapshot.pt")
         expect.equal(given, state(seed + number), "the caller's dict after the save")
-        expect.that(
-            (folder / "snapshot.pt").exists(),
-            f"after save {number + 1}, snapshot.pt is not there",
-        )
-        found = torch.load(folder / "snapshot.pt", weights_only=True)
+        path, when = folder / "snapshot.pt", f"after save {number + 1}, snapshot.pt"
+        expect.that(path.exists(), f"{when} is not there")
+        expect.that(loads(path), f"{when} can't be loaded: bytes of it are missing")
+        found = torch.load(path, weights_only=True)
         expect.equal(found, state(seed + number), "what the file holds")
     expect.equal(names_in(folder), ["snapshot.pt"], "the files in the folder")
 
@@ -149,13 +110,37 @@ def test_killed_at_any_byte(exercise, shared_dir, seed):
     for length in [0, 1, *sorted(some), size - 1]:
 
         def killed(length=length):
-            limit_files(length, kill=True)
+            kills.limit_files(length, kill=True)
             exercise.write_snapshot(state(2), path)
 
-        ended, result = in_child(killed)
+        ended, result = kills.in_child(killed)
         when = f"after a kill at byte {length} of {size}"
         expect_complete(path, {1}, when)
         expect_killed(ended, result, signal.SIGXFSZ, when)
+    exercise.write_snapshot(state(3, rows=2), path)
+    expect.that(
+        path.stat().st_size < size and loads(path),
+        "a short snapshot, saved after a long one was killed, ends in bytes of the "
+        'long one: open the temporary file with "wb", which empties it',
+    )
+
+
+@pytest.mark.ranks(1, init=False, limit=30)
+def test_killed_in_the_first_save(exercise, shared_dir, seed):
+    """Killed in the very first save, there is no file rather than half of one."""
+    path = new_folder(shared_dir) / "snapshot.pt"
+    for length in (0, 1000 + seed, 6000 + seed):
+
+        def killed(length=length):
+            kills.limit_files(length, kill=True)
+            exercise.write_snapshot(state(2), path)
+
+        kills.in_child(killed)
+        expect.that(
+            not path.exists(),
+            f"after a kill at byte {length} of the first save, snapshot.pt is there "
+            "and not complete: write the first one under another name, too",
+        )
 
 
 @pytest.mark.ranks(1, init=False, limit=30)
@@ -167,11 +152,11 @@ def test_killed_at_any_step(exercise, shared_dir, seed):
     for step in range(2000):
 
         def killed(step=step):
-            kill_at_step(step)
+            kills.kill_at_step(step)
             exercise.write_snapshot(state(2 + step), path)
 
         before = torch.load(path, weights_only=True)["epochs_run"]
-        ended, result = in_child(killed)
+        ended, result = kills.in_child(killed)
         if ended == 0 and result is None:
             break
         when = f"after a kill at call {step}"
@@ -198,23 +183,69 @@ def test_a_full_disk(exercise, shared_dir, seed):
     for length in (0, size // 3, size - 1):
 
         def refused(length=length):
-            limit_files(length, kill=False)
-            try:
-                exercise.write_snapshot(state(2), path)
-            except Exception as error:
-                return "raised" if tells_why(error) else "raised another error"
-            return "returned as if nothing had gone wrong"
+            kills.limit_files(length, kill=False)
+            return what_is_raised(exercise, path)
 
-        ended, outcome = in_child(refused)
         when = f"with a disk that is full after {length} of {size} bytes"
-        expect_complete(path, {1}, when)
-        expect.that(
-            not ended and outcome == "raised",
-            f"{when}, write_snapshot "
-            + (outcome if isinstance(outcome, str) else "ended the program")
-            + ": let the error reach the caller",
-        )
-        expect.equal(names_in(folder), ["snapshot.pt"], f"the files left {when}")
+        expect_raised(kills.in_child(refused), path, when)
+
+
+def what_is_raised(exercise, path):
+    """What the caller sees of a save that can't succeed."""
+    given = state(2)
+    try:
+        exercise.write_snapshot(given, path)
+    except Exception as error:
+        if list(given) != list(state(2)):
+            return "left the caller's dict changed"
+        return "raised" if tells_why(error) else "raised another error"
+    return "returned as if nothing had gone wrong"
+
+
+def expect_raised(ended_and_outcome, path, when):
+    """The caller got the error and its dict, and the old snapshot is all there is."""
+    ended, outcome = ended_and_outcome
+    cures = {
+        "left the caller's dict changed": "it belongs to the caller, also then",
+        None: "let the error reach the caller",
+    }
+    said = outcome if isinstance(outcome, str) else "ended the program"
+    expect.that(
+        not ended and outcome == "raised",
+        f"{when}, write_snapshot {said}: {cures.get(said, cures[None])}",
+    )
+    expect_complete(path, {1}, when)
+    expect.equal(names_in(path.parent, 2), ["snapshot.pt"], f"the files left {when}")
+
+
+@pytest.mark.ranks(1, init=False)
+def test_the_disk_refuses_at_the_end(exercise, shared_dir, seed):
+    """An error of os.fsync, which is when some disks say that they are full."""
+    path = new_folder(shared_dir) / "snapshot.pt"
+    exercise.write_snapshot(state(1), path)
+    asked = []
+
+    def refused():
+        os.fsync, os.fdatasync = (refusing(f, asked) for f in (os.fsync, os.fdatasync))
+        outcome = what_is_raised(exercise, path)
+        return outcome if asked else None
+
+    result = kills.in_child(refused)
+    if result != (0, None):  # which was never asked
+        expect_raised(result, path, "with a disk that is full, as os.fsync says")
+
+
+def refusing(sync, asked):
+    """``sync``, which says of files, though not of folders, that the disk is full."""
+
+    def full(descriptor):
+        number = descriptor if isinstance(descriptor, int) else descriptor.fileno()
+        if stat.S_ISDIR(os.fstat(number).st_mode):
+            return sync(descriptor)
+        asked.append(number)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    return full
 
 
 def recorded_calls(exercise, path):
@@ -237,7 +268,15 @@ def recorded_calls(exercise, path):
             folder = os.path.dirname(os.path.abspath(arguments[0]))
             calls.append(("rename", found.st_ino, found.st_size, folder))
 
+    def sync_all(original=os.sync):
+        for place in (*path.parent.iterdir(), path.parent):
+            found = place.stat()
+            kind = "sync folder" if place == path.parent else "sync file"
+            calls.append((kind, found.st_ino, found.st_size, ""))
+        original()
+
     os.fsync, os.fdatasync = synced(os.fsync), synced(os.fdatasync)
+    os.sync = sync_all
     sys.addaudithook(hook)
     exercise.write_snapshot(state(2), path)
     return calls
@@ -248,7 +287,7 @@ def test_power_may_fail(exercise, shared_dir, seed):
     """The bytes are on the disk before the name is, and the name before the return."""
     path = new_folder(shared_dir) / "snapshot.pt"
     exercise.write_snapshot(state(1), path)
-    _, calls = in_child(lambda: recorded_calls(exercise, path))
+    _, calls = kills.in_child(lambda: recorded_calls(exercise, path))
     expect.that(isinstance(calls, list), "write_snapshot failed the second time")
     renames = [i for i, call in enumerate(calls) if call[0] == "rename"]
     expect.right_way(

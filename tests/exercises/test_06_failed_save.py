@@ -10,6 +10,8 @@ import torch.distributed as dist
 
 from grader import expect
 
+PATH = Path("snapshot.pt")
+
 
 def gathered(value):
     everyone = [None] * dist.get_world_size()
@@ -18,6 +20,8 @@ def gathered(value):
 
 
 def write_slowly(snapshot, path):
+    told = f"write was called with the path {path!r}, expected {PATH!r}"
+    expect.that(path == PATH, told)
     time.sleep(0.3)
     torch.save(snapshot, path)
 
@@ -67,9 +71,8 @@ def says(told, why):
 @pytest.mark.ranks(3, 4)
 def test_save_that_succeeds_is_complete_when_it_returns(exercise, rank, seed):
     """When the function returns, on any rank, the file is complete."""
-    path = Path("snapshot.pt")
-    told = outcome(exercise, write_slowly, {"epochs_run": seed}, path)
-    there = path.exists() and torch.load(path, weights_only=True)
+    told = outcome(exercise, write_slowly, {"epochs_run": seed}, PATH)
+    there = PATH.exists() and torch.load(PATH, weights_only=True)
     expect.equal(told, "", "the message on this rank after a save that worked")
     expect.equal(there, {"epochs_run": seed}, "what this rank finds in the file")
 
@@ -79,7 +82,7 @@ def test_all_ranks_learn_of_a_failed_save(exercise, rank, seed):
     """If rank 0 cannot write, every rank raises SaveError with rank 0's reason."""
     why = f"No space left on device, says disk {seed}"
     disk = Disk(OSError(why))
-    told = outcome(exercise, disk.write, {}, Path("snapshot.pt"))
+    told = outcome(exercise, disk.write, {}, PATH)
     says(told, why)
     tried = gathered(disk.tried)
     expect.equal(tried, [1] + [0] * (len(tried) - 1), "how often each rank has written")
@@ -88,19 +91,22 @@ def test_all_ranks_learn_of_a_failed_save(exercise, rank, seed):
 @pytest.mark.ranks(3)
 def test_any_error_of_the_writer_is_told(exercise, rank, seed):
     """Any error is reported, whatever its type and text, and whatever file is there."""
-    path = Path("snapshot.pt")
-    path.write_bytes(b"of yesterday")  # says nothing about the save of today
+    PATH.write_bytes(b"of yesterday")  # says nothing about the save of today
     # torch.save wraps some errors of the disk in a RuntimeError
     disk = Disk(RuntimeError("unexpected pos 640 vs 528"))
-    says(outcome(exercise, disk.write, {}, path), "unexpected pos 640 vs 528")
-    says(outcome(exercise, Disk(Quota("40 of 40 GB")).write, {}, path), "40 of 40 GB")
+    says(outcome(exercise, disk.write, {}, PATH), "unexpected pos 640 vs 528")
+    says(outcome(exercise, Disk(Quota("40 of 40 GB")).write, {}, PATH), "40 of 40 GB")
     why = f"le disque « données {seed} » est plein: " + 40 * "/ゲーム/保存"
-    says(outcome(exercise, Disk(OSError(why)).write, {}, path), why)
+    says(outcome(exercise, Disk(OSError(why)).write, {}, PATH), why)
+    lines = ("the first save failed, of quota", "and so did the second")
+    told = outcome(exercise, Disk(RuntimeError("\n".join(lines))).write, {}, PATH)
+    for line in lines:  # also if the message quotes the error as Python writes it
+        says(told, line)
     error = OSError("the server of the disk is gone")
     error.connection = (
         threading.Lock()
     )  # as some errors have; only its text can be sent
-    says(outcome(exercise, Disk(error).write, {}, path), str(error))
+    says(outcome(exercise, Disk(error).write, {}, PATH), str(error))
 
 
 @pytest.mark.ranks(3)
@@ -108,7 +114,7 @@ def test_failure_without_a_message_is_a_failure(exercise, rank, seed):
     """Some errors have no text; all ranks must still raise."""
     raised = False
     try:
-        exercise.save_or_all_raise(Disk(OSError()).write, {}, Path("snapshot.pt"))
+        exercise.save_or_all_raise(Disk(OSError()).write, {}, PATH)
     except exercise.SaveError:
         raised = True
     expect.equal(gathered(raised), [True] * 3, "which ranks raised SaveError")
@@ -117,11 +123,10 @@ def test_failure_without_a_message_is_a_failure(exercise, rank, seed):
 @pytest.mark.ranks(3)
 def test_training_can_go_on_and_save_again(exercise, rank, seed):
     """After a failed save, all ranks can call all_reduce, and save again."""
-    path = Path("snapshot.pt")
-    outcome(exercise, Disk(OSError("full")).write, {}, path)
+    outcome(exercise, Disk(OSError("full")).write, {}, PATH)
     x = torch.tensor([float(seed + rank)])
     dist.all_reduce(x)
     expect.equal(x.item(), 3.0 * seed + 3, "an all_reduce after the failed save")
-    told = outcome(exercise, write_slowly, {"epochs_run": 2}, path)
+    told = outcome(exercise, write_slowly, {"epochs_run": 2}, PATH)
     expect.equal(told, "", "the message on this rank after the next save")
-    expect.equal(torch.load(path, weights_only=True), {"epochs_run": 2}, "the file")
+    expect.equal(torch.load(PATH, weights_only=True), {"epochs_run": 2}, "the file")

@@ -68,8 +68,16 @@ def test_other_files_are_no_snapshots(exercise, shared_dir):
     for name in ("snapshot_4.pt.tmp", "old_snapshot_5.pt", "snapshot_best.pt"):
         (folder / name).write_bytes(newest)
     (folder / "notes.txt").write_text("learning rate 0.05 was better")
+    write(folder / "of_another_run", 7)  # not in this folder
     found = list(exercise.complete_epochs(folder))
-    expect.equal(found, [2, 1], "the epochs, beside four other files")
+    expect.equal(found, [2, 1], "the epochs, beside four other files and a folder")
+
+
+def same_epoch(found, epoch):
+    """None is an answer, too: that there is no such epoch."""
+    told = f"agree_on_newest returned None, but all ranks have epoch {epoch}, complete"
+    expect.that(found is not None, told)
+    expect.equal(found, epoch, "the epoch that all ranks resume from")
 
 
 @pytest.mark.ranks(3, 4, limit=15)
@@ -84,7 +92,7 @@ def test_all_ranks_agree(exercise, rank, world_size, seed, shared_dir):
         for epoch in (11, 12, 13):
             cut(folder, epoch, seed + epoch)
     found = exercise.agree_on_newest(folder)
-    expect.equal(found, 10, "the epoch that all ranks resume from")
+    same_epoch(found, 10)
 
 
 @pytest.mark.ranks(3, 4, limit=15)
@@ -96,7 +104,15 @@ def test_not_the_smallest_of_the_newest(exercise, rank, seed, shared_dir):
     if rank == 2:
         cut(folder, 5, seed)  # has 4, 3, 2
     found = exercise.agree_on_newest(folder)
-    expect.equal(found, 3, "the epoch that all ranks resume from")
+    same_epoch(found, 3)
+
+
+@pytest.mark.ranks(3, limit=15)
+def test_however_many_are_kept(exercise, rank, seed, shared_dir):
+    """One rank has 30 complete snapshots, and the others only the oldest two."""
+    folder = write(shared_dir / f"disk_{rank}", *range(1, 31 if rank == 1 else 3))
+    found = exercise.agree_on_newest(folder)
+    same_epoch(found, 2)
 
 
 @pytest.mark.ranks(3, 4, limit=15)
@@ -118,7 +134,7 @@ def test_old_ones_are_removed(exercise, shared_dir):
     folder = write(shared_dir / "folder", 6, 7, 8, 9, 10, 11)
     exercise.remove_old(folder, 2)
     expect.equal(names_in(folder), numbered(10, 11), "the files left, of 6 to 11")
-    for keep in (2, 5):
+    for keep in (2, 3, 5):  # [: 2 - 3] would be all but the last
         exercise.remove_old(folder, keep)
         what = f"the files left, keeping {keep} of 2"
         expect.equal(names_in(folder), numbered(10, 11), what)

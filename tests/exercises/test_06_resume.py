@@ -29,11 +29,23 @@ class CountedDataset(Dataset):
         return self.x[index], self.labels[index], index
 
 
+class Fading(nn.Module):
+    """Multiplies by less in every step; how far it is, is in a buffer."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("factor", torch.tensor(1.0, dtype=torch.float64))
+
+    def forward(self, x):
+        self.factor *= 0.9
+        return x * self.factor
+
+
 def new_training(exercise, seed, rank, optimizer="SGD", dropout=0.4, gamma=0.7):
     """Training state as a new process builds it; ``seed`` determines all of it."""
     torch.manual_seed(seed)
     model = nn.Sequential(
-        nn.Linear(6, 7), nn.Tanh(), nn.Dropout(dropout), nn.Linear(7, 3)
+        nn.Linear(6, 7), nn.Tanh(), nn.Dropout(dropout), nn.Linear(7, 3), Fading()
     ).double()
     if optimizer == "SGD":
         chosen = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
@@ -65,6 +77,7 @@ def train(exercise, training, steps, save_after=(), path=None):
             taken += 1
             if taken in save_after:
                 exercise.save_snapshot(path, training)
+                training.numbers = torch.get_rng_state()  # as they were saved
             if taken == steps:
                 return training
         given = taken > at_start or training.steps_run > 0
@@ -80,10 +93,30 @@ def stop_and_resume(exercise, again, path, seed, rank, before, after, **settings
     """
     whole = new_training(exercise, seed, rank, **settings)
     train(exercise, whole, before + after, {before}, path)
+    numbers_at_end = torch.get_rng_state()
     continued = new_training(again, seed + 1000, rank, **settings)
     again.load_snapshot(path, continued)
+    restored = torch.equal(torch.get_rng_state(), whole.numbers)
     train(again, continued, after)
+    if settings.get("dropout") != 0:
+        expect.still_training(whole.model, "save_snapshot: the model was")
+        expect.still_training(continued.model, "load_snapshot: the model was")
+        same_numbers(restored, torch.equal(torch.get_rng_state(), numbers_at_end))
     return whole, continued
+
+
+def same_numbers(restored, at_end):
+    """Whether this rank has drawn for dropout what it would have drawn unstopped."""
+    expect.that(
+        restored,
+        "after load_snapshot, this rank's random numbers are not those that it had "
+        "when save_snapshot returned: its steps with dropout differ",
+    )
+    expect.that(
+        at_end,
+        "load_snapshot restored this rank's random numbers, but something has drawn "
+        "from them since: a loader does at its start, unless it has its own generator",
+    )
 
 
 def same_training(whole, continued, what):
@@ -126,11 +159,7 @@ def test_rank_0_writes_and_the_others_wait(exercise, rank, seed, shared_dir):
     path = shared_dir / "snapshot.pt"
     with races.slow_writes(shared_dir) as written:
         exercise.save_snapshot(path, training)
-    expect.that(
-        rank != 0 or path.exists(),
-        f"rank 0 wrote {', '.join(sorted(written)) or 'nothing'}, not {path.name}, the "
-        "path that it was given",
-    )
+    expect.that(rank != 0 or path.exists(), races.elsewhere(path, written))
     expect.that(
         races.complete(path),
         "save_snapshot returned here before rank 0 had written the file",

@@ -1,5 +1,6 @@
 """Checks of exercises/06_save_and_load.py."""
 
+import copy
 from collections import OrderedDict
 
 import pytest
@@ -24,6 +25,7 @@ def make_model(seed):
         "tanh": nn.Tanh(),
         "head": nn.Sequential(OrderedDict(module=nn.Linear(4, 3))),
     }
+    layers["head"].module.bias.requires_grad = False  # frozen
     return nn.Sequential(OrderedDict(layers)).double()
 
 
@@ -59,6 +61,19 @@ def gradients(training):
     return {name: p.grad.clone() for name, p in named if p.grad is not None}
 
 
+def everything(training):
+    """What a save must leave unchanged, as it is now."""
+    model, optimizer = training.model, training.optimizer
+    parts, modes = model.named_modules(), ("evaluation", "training")
+    return {
+        "the gradients": gradients(training),
+        "the model": copy.deepcopy(dict(model.state_dict())),
+        "the optimizer": copy.deepcopy(optimizer.state_dict()),
+        "the mode of each part": {n: modes[m.training] for n, m in parts if n},
+        "requires_grad": {n: p.requires_grad for n, p in model.named_parameters()},
+    }
+
+
 def state_of_rank_0(model):
     """Rank 0's state_dict: the buffers of batch norm differ from rank to rank."""
     state = {key: value.clone() for key, value in model.state_dict().items()}
@@ -85,6 +100,7 @@ def test_rank_0_writes_and_nobody_else(exercise, rank, world_size, seed, shared_
     writers = [rank for rank, names in enumerate(everyone) if names]
     expect.that(len(writers) < 2, f"ranks {writers} all wrote the same file")
     expect.that(writers == [0], "rank 0 must write the file path")
+    expect.that(rank != 0 or path.exists(), races.elsewhere(path, written))
     expect.that(
         there,
         "save_snapshot returned here before rank 0 had written the file: "
@@ -106,11 +122,17 @@ def test_file_fits_a_model_without_ddp(exercise, rank, seed, shared_dir):
             "torch.load(path, weights_only=True) refuses the file: it holds an object "
             "that is not a tensor, number, string, list or dict (whole modules, say)",
         )
+    kind = type(snapshot).__name__
+    expect.that(isinstance(snapshot, dict), f"the file holds a {kind}, expected a dict")
     expect.equal(
         sorted(snapshot), ["epochs_run", "model", "optimizer"], "the file's keys"
     )
-    keys = list(training.model.state_dict())
-    expect.equal(list(snapshot["model"]), keys, "the keys of the saved model")
+    expect.equal(snapshot["epochs_run"], 1, "epochs_run in the file")
+    plain = state_of_rank_0(training.model)
+    if set(snapshot["model"]) != set(plain):  # whose order is free
+        keys = list(snapshot["model"])
+        expect.equal(keys, list(plain), "the keys of the saved model")
+    expect.equal(dict(snapshot["model"]), plain, "the saved model")
 
 
 @pytest.mark.ranks(3, 4, limit=15)
@@ -119,11 +141,13 @@ def test_every_rank_loads_the_newest(exercise, exercise_again, rank, seed, share
     training = new_training(rank, seed)
     path = shared_dir / "snapshot.pt"
     for epochs_run in (6, 7):
-        before = gradients(training.train(2))
+        training.train(2).model.tanh.eval()
+        before = everything(training)
         exercise.save_snapshot(path, *training.parts(), epochs_run)
-        expect.equal(gradients(training), before, "the gradients after saving")
         mode = "the model is in evaluation mode after saving it"
         expect.that(training.ddp_model.training, mode)
+        for what, value in everything(training).items():
+            expect.equal(value, before[what], f"{what} after saving")
     loaded = make_model(seed + 100 + rank)
     optimizer = OPTIMIZERS["SGD"](loaded.parameters())
     epochs_run = exercise_again.load_snapshot(path, loaded, optimizer)
@@ -137,6 +161,7 @@ def test_training_goes_on(exercise, exercise_again, rank, seed, shared_dir):
     """After loading, the next steps are the same as those of the run that was saved."""
     for name in OPTIMIZERS:
         whole = new_training(rank, seed, name).train(3)
+        whole.optimizer.param_groups[0]["lr"] *= 0.3  # as a scheduler does
         path = shared_dir / f"{name}.pt"
         exercise.save_snapshot(path, *whole.parts(), 1)
         whole.train(3)

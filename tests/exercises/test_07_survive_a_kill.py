@@ -224,7 +224,10 @@ def test_undisturbed(exercise, shared_dir, seed):
         expect.equal(steps[rank], list(range(7)), f"the steps of rank {rank}")
     agent.same_weights(7, "after 7 steps")
     ranks = sorted({rank for _, rank in agent.writes()})
-    expect.that(bool(ranks), "no snapshot was written in 7 steps, with save_every=3")
+    expect.that(
+        bool(ranks),
+        "write_snapshot was called on no rank in 7 steps, with save_every=3",
+    )
     expect.that(
         ranks == [0],
         f"ranks {ranks} wrote the snapshot, which all nodes share: only rank 0 of all "

@@ -131,6 +131,28 @@ def test_killed_rank_is_silent(exercise, shared_dir):
 
 
 @pytest.mark.ranks(1, init=False)
+def test_words_of_consequences_decide(exercise, shared_dir):
+    """A broken pipe is a consequence; a connection that was refused is a cause."""
+    said = {rank: (7, LOST[rank % 3]) for rank in range(6)}
+    said |= {1: (6, "BrokenPipeError: [Errno 32] Broken pipe")}
+    said |= {4: (8, "RuntimeError: Connection refused by the server of the images")}
+    nodes = logs(new_folder(shared_dir, "words"), said)
+    expect.equal(exercise.suspects(nodes, 3), [4], "the suspects")
+
+
+@pytest.mark.ranks(1, init=False)
+def test_only_consequences(exercise, shared_dir):
+    """Only the ranks without a file are suspects: five of them, or none."""
+    nodes = logs(new_folder(shared_dir, "one"), {2: (7, LOST[0])})
+    what = "the suspects, rank 2 alone having left a file"
+    expect.equal(exercise.suspects(nodes, 3), [0, 1, 3, 4, 5], what)
+    said = {rank: (7, LOST[rank % 3]) for rank in range(6)}
+    nodes = logs(new_folder(shared_dir, "all"), said)
+    what = "the suspects, all ranks having only lost a partner"
+    expect.equal(exercise.suspects(nodes, 3), [], what)
+
+
+@pytest.mark.ranks(1, init=False)
 def test_nobody(exercise, shared_dir):
     """Without any file there is no suspect: the run may have succeeded."""
     nodes = logs(new_folder(shared_dir, "none_failed"), {})

@@ -93,6 +93,8 @@ def test_rate_is_scaled_after_the_warm_up(exercise):
     for step in (0, 3):
         found = exercise.learning_rate(0.1, 64, 16, step, 0)
         expect.close(found, 0.025, f"learning_rate(0.1, 64, 16, step={step}, warmup=0)")
+    found = exercise.learning_rate(0.1, 64, 16, 0, 4)
+    expect.close(found, 0.1, "learning_rate(0.1, 64, 16, step=0, warmup=4)")
     found = exercise.learning_rate(0.1, 32, 48, 7, 4)
     expect.close(found, 0.15, "learning_rate(0.1, 32, 48, step=7, warmup=4)")
 

@@ -78,6 +78,9 @@ def test_every_node_counts(exercise):
     expect.equal(found, wanted, "n1 and n3 have the same address on ib0: the networks")
     found = exercise.common_networks(nodes(exercise, three | one, two, two))
     expect.equal(found, [], "n2 and n3 have the same addresses: the networks")
+    twice = {"eth0": "10.1.0.1/16", "eth1": "10.1.0.2/16"}
+    found = exercise.common_networks(nodes(exercise, twice, {"eth0": "10.2.0.1/16"}))
+    expect.equal(found, [], "n1 has two addresses in a network, n2 none: the networks")
     found = exercise.common_networks(nodes(exercise, one))
     expect.equal(found, both, "a single node on two networks")
 
@@ -102,7 +105,7 @@ def test_meeting_point_and_interfaces(exercise):
     found = exercise.meeting_point(nodes(exercise, one))
     expected = ("172.17.0.1", {"n1": "docker0"})
     expect.equal(found, expected, f"meeting_point of n1 {one} alone")
-    two["ib0"] = "10.1.0.7/24"
+    two["ib0"] = "10.1.0.10/24"
     found = exercise.meeting_point(nodes(exercise, one, two))
     expected = ("10.1.0.11", {"n1": "eth0", "n2": "ib0"})
     expect.equal(found, expected, f"meeting_point of n1 {one} and n2 {two}")

@@ -72,7 +72,7 @@ def common(found, hosts, ranks_per_node, what):
 @pytest.mark.ranks(1, init=False)
 def test_static_options_mean_what_they_should(exercise, seed):
     """static_options: each node has its number, and all name the first and its port."""
-    hosts = [f"node-{letter}" for letter in "xyz"[: 2 + seed % 2]]
+    hosts = [f"node-{letter}" for letter in "ycx"[: 2 + seed % 2]]  # in no order
     for node_rank in range(len(hosts)):
         what = f"static_options({node_rank}, {hosts}, 4, 29400)"
         given = list(hosts)

@@ -92,7 +92,8 @@ def test_port_is_one_for_every_number_of_a_job(exercise_path, scheduler, seed):
     first, port = begins[-1], seen[0][0]
     later = told(scheduler, exercise_path, first + 100)
     different(f"job {first}", f"job {first + 100}", seen[0], later)
-    for number in (32767 - port, 32768 - port):  # the last port, if they count up
+    # the port before the first, and the last, if they count up
+    for number in (1023 - port, 32767 - port, 32768 - port):
         told(scheduler, exercise_path, first + number)
 
 

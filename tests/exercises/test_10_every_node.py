@@ -54,6 +54,7 @@ def test_any_host_that_fails_counts(exercise_path, scheduler, seed):
     bad = (("n1",), ("n2", "n3")) if seed % 2 else (("n2",), ("n3",))
     for hosts in (bad[0], (), bad[1]):
         more = {"only_launch": True, "failing_hosts": hosts}
+        more["failing_first"] = hosts is bad[1]  # in bad[0], they end last
         job = submit(scheduler, exercise_path, 3, limit=40, **more)
         if hosts:
             failed = job.exit_code not in (0, None)

@@ -1,4 +1,4 @@
-# wrong value: the epoch that all ranks resume from | rank 0: right | only one rank holds the result
+# wrong value: agree_on_newest returned None, but all ranks have epoch 10 | rank 0: right | only one rank holds the result
 # [answer 2]
 everyone = [None] * dist.get_world_size() if dist.get_rank() == 0 else None
 dist.gather_object(mine, everyone, dst=0)

@@ -1,4 +1,4 @@
-# wrong value: steps with dropout after the snapshot
+# wrong value: after load_snapshot, this rank's random numbers are not those
 # [answer 3]
 snapshot = torch.load(path, map_location="cpu", weights_only=True)
 for name in ("model", "optimizer", "scheduler"):

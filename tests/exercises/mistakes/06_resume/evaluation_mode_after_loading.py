@@ -1,4 +1,4 @@
-# wrong value: steps with dropout after the snapshot
+# wrong value: load_snapshot: the model was left in evaluation mode
 # [answer 3]
 snapshot = torch.load(path, map_location="cpu", weights_only=True)
 for name in ("model", "optimizer", "scheduler"):

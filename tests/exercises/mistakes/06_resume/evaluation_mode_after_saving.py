@@ -1,4 +1,4 @@
-# wrong value: with dropout
+# wrong value: save_snapshot: the model was left in evaluation mode
 # [answer 2]
 is_writer = dist.get_rank() == 0
 world_size = dist.get_world_size()

@@ -1,4 +1,4 @@
-# wrong value: steps with dropout after the snapshot
+# wrong value: restored this rank's random numbers, but something has drawn | its own generator
 # [answer 1]
 sampler.set_epoch(training.epoch)
 batches = list(BatchSampler(sampler, training.batch_size, drop_last=False))

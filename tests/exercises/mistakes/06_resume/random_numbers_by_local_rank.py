@@ -1,4 +1,4 @@
-# wrong value: steps with dropout after the snapshot
+# wrong value: after load_snapshot, this rank's random numbers are not those
 # [answer 3]
 import os
 

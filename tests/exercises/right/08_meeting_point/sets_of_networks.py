@@ -8,5 +8,9 @@ for report in reports:
     for text in report.interfaces.values():
         if usable(text):
             place = ipaddress.ip_interface(text)
-            members.setdefault(place.network, set()).add(place.ip)
-return [network for network, all_of_it in members.items() if len(all_of_it) == len(reports)]
+            members.setdefault(place.network, {})[report.host] = place.ip
+return [
+    network
+    for network, ips in members.items()
+    if len(ips) == len(set(ips.values())) == len(reports)
+]
