@@ -156,3 +156,9 @@ IN_CALLS: Table = {
 def of_calls(rows: list[dict], right: int) -> str:
     """The key of the mistake when only the calls can give a wrong value away."""
     return first_seen(IN_CALLS, rows, right)[0]
+
+
+def of_calls_before_a_crash(rows: list[dict]) -> str:
+    """The key of the mistake if a call may have written beyond its tensor."""
+    key = "not_contiguous"
+    return key if IN_CALLS[key].seen(rows, 0) else ""
