@@ -1,4 +1,4 @@
-# wrong value: the gradient of the input | belongs to this rank's loss alone
+# wrong value: the gradient of the input
 # [answer 3]
 x, shard = ctx.saved_tensors
 grad_x = grad @ gather(shard, ctx.rows)
