@@ -41,7 +41,7 @@ class Node:
     names: frozenset[str]  # under which others on its networks find it
     host_network: bool
     host_pids: bool
-    ports: tuple[str, ...]
+    ports: tuple[tuple[str, str], ...]
     options: dict[str, str] = field(repr=False)
     script: tuple[str, ...] = ()
 
@@ -155,10 +155,22 @@ def _node(name: str, service: Any, declared: dict) -> Node:
         names=frozenset([name, *map(str, aliases), *more]),
         host_network=mode == "host",
         host_pids=service.get("pid") == "host",
-        ports=tuple(str(port) for port in service.get("ports") or []),
+        ports=tuple(filter(None, map(_published, service.get("ports") or []))),
         options=_from_environment(service.get("environment") or {}) | options,
         script=script,
     )
+
+
+def _published(port: Any) -> tuple[str, str] | None:
+    """The machine's address ("" for all) and its port; None if Docker chooses it."""
+    if isinstance(port, dict):
+        number, address = str(port.get("published") or ""), str(port.get("host_ip", ""))
+        protocol = port.get("protocol")
+    else:
+        text, _, protocol = str(port).partition("/")
+        address, number = ["", "", *text.rsplit(":", 2)][-3:-1]
+    address = "" if address in ("0.0.0.0", "[::]", "::") else address
+    return (address, f"{number}/{protocol or 'tcp'}") if number else None
 
 
 def _from_environment(variables: Any) -> dict[str, str]:

@@ -5,6 +5,8 @@ import pytest
 from grader import expect
 
 UNTIL_ENDED = 90  # seconds
+# How long a torchrun waits for the others; without this, ten minutes.
+PATIENCE = "PET_RDZV_CONF=join_timeout=30"
 
 
 def submit(scheduler, path, nodes, variables=(), **more):
@@ -57,21 +59,23 @@ def test_any_task_that_fails_counts(exercise_path, scheduler, seed):
 
 @pytest.mark.ranks(1, init=False, limit=120)
 def test_what_reaches_the_ranks(exercise_path, scheduler, seed):
-    """The ranks find both variables as set. If a rank fails, so does the job."""
+    """The tasks connect, and the ranks find both variables as set, or fail the job."""
     if scheduler.dry:
         what = "which variables reach the ranks, and what a failing one does"
         scheduler.not_checked(what)
         return
     fails = seed % 2 == 0  # one of the two seeds
     which, level = (0, "WARN") if fails else (None, "INFO")
+    nodes = 1 if fails else 2  # the first task waits for that on the second host
     more = {"limit": UNTIL_ENDED, "failing_rank": which}
     if level != "WARN":
-        more["variables"] = ("-v", f"NCCL_DEBUG={level}")
-    job = submit(scheduler, exercise_path, 1, **more)
-    expect.equal(len(job.workers), 2, f"the number of ranks ({job.complaint})")
+        more["variables"] = ("-v", f"NCCL_DEBUG={level},{PATIENCE}")
+    job = submit(scheduler, exercise_path, nodes, **more)
+    ranks = 2 * nodes
+    expect.equal(len(job.workers), ranks, f"the number of ranks ({job.complaint})")
     for name, wanted in {"OMP_NUM_THREADS": "1", "NCCL_DEBUG": level}.items():
         found = [worker.env.get(name) for worker in job.workers]
-        expect.equal(found, [wanted, wanted], f"{name} of the two ranks")
+        expect.equal(found, [wanted] * ranks, f"{name} of the ranks")
     expect.that(fails or job.state == "COMPLETED", job.ending)
     told = not fails or job.exit_code not in (0, None)
     expect.that(told, "a rank has failed, but the job's exit status is 0")

@@ -1,12 +1,14 @@
 """Checks of exercises/11_compose.yaml."""
 
 import contextlib
-from collections import Counter
+import itertools
 
 import pytest
 from torch.distributed import run as torchrun
 
 from grader import compose, expect
+
+OF_TORCHRUN = ("--n", "--rdzv", "--master", "--standalone")
 
 
 def said(node):
@@ -36,7 +38,7 @@ def test_file_has_two_nodes(exercise_path):
     names = ", ".join(node.name for node in nodes)
     expect.that(len(nodes) == 2, f"there must be two services, but there are: {names}")
     for node in nodes:
-        late = [word for word in node.script if word.startswith("--n")]
+        late = [word for word in node.script if word.startswith(OF_TORCHRUN)]
         expect.that(
             not late,
             f"{node.name} has {' '.join(late)} behind the script: that is for the "
@@ -45,8 +47,12 @@ def test_file_has_two_nodes(exercise_path):
         complaint = refused(node)
         expect.that(not complaint, f"torchrun of {node.name} says: {complaint}")
         expect.that(
-            "standalone" not in node.options
-            and node.option("nnodes", "1") in ("2", "2:2"),
+            "standalone" not in node.options,
+            f"{node.name} must not say --standalone: that makes it a job of one node, "
+            "which waits for no other",
+        )
+        expect.that(
+            node.option("nnodes", "1") in ("2", "2:2"),
             f"{node.name} must say --nnodes=2: with anything else it does not wait for "
             "one more node",
         )
@@ -63,10 +69,14 @@ def test_file_has_two_nodes(exercise_path):
 @pytest.mark.ranks(1, init=False)
 def test_both_containers_can_start(exercise_path):
     """No two containers ask for the same port of the machine."""
-    wanted = Counter()
-    for node in compose.read(exercise_path).nodes:
-        wanted.update({port.rpartition(":")[0] for port in node.ports} - {""})
-    twice = [port for port, count in wanted.items() if count > 1]
+    first, second = (node.ports for node in compose.read(exercise_path).nodes)
+    twice = sorted(
+        {
+            one.removesuffix("/tcp")
+            for (here, one), (there, other) in itertools.product(first, second)
+            if one == other and (here == there or "" in (here, there))
+        }
+    )
     expect.that(
         not twice,
         f"both containers ask for port {', '.join(twice)} of the machine: the second "

@@ -118,13 +118,14 @@ def test_what_was_not_handed_over_is_named(exercise, seed):
 @pytest.mark.ranks(1)
 def test_arguments_for_an_ipv6_address(exercise, seed):
     """An IPv6 address is in brackets before the port."""
-    master = {"MASTER_ADDR": f"fd00::{seed}", "MASTER_PORT": "20123"}
-    arguments = exercise.group_arguments({**open_mpi(1, 1, 2), **master})
-    expect.equal(
-        arguments["init_method"],
-        f"tcp://[fd00::{seed}]:20123",
-        "init_method for an IPv6 address",
-    )
+    for address in (f"fd00::{seed}", "2001:db8:0:1:2:3:4:5", "::1"):
+        master = {"MASTER_ADDR": address, "MASTER_PORT": "20123"}
+        arguments = exercise.group_arguments({**open_mpi(1, 1, 2), **master})
+        expect.equal(
+            arguments["init_method"],
+            f"tcp://[{address}]:20123",
+            "init_method for an IPv6 address",
+        )
 
 
 def free_port(rank, shared_dir):

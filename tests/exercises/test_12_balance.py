@@ -87,9 +87,10 @@ def test_no_split_is_better(exercise, seed):
     draw = random.Random(seed)
     for layers in range(1, 9):
         for devices in range(1, layers + 1):
-            for most, parts in ((0, 1), (1, 1), (20, 1), (12, 4)):  # wholes, quarters
+            # wholes, quarters, and microseconds in seconds
+            for most, parts in ((0, 1), (1, 1), (20, 1), (12, 4), (20, 2**20)):
                 costs = [draw.randint(0, most) / parts for _ in range(layers)]
-                costs[draw.randrange(layers)] += draw.choice([0, 25])
+                costs[draw.randrange(layers)] += draw.choice([0, 25]) / parts
                 splits = every_split(layers, devices)
                 check(exercise, costs, devices, min(cost_of(costs, s) for s in splits))
 

@@ -165,20 +165,25 @@ def test_three_steps(exercise, rank, world_size, seed):
 def test_ranks_work_side_by_side(exercise, rank, world_size, seed, ledger):
     """All forwards run before the first backward, with one message per micro-batch."""
     stage = stage_of(exercise, network(seed), rank, world_size)
-    images, labels = batch(seed, 12)
-    ledger.clear()
-    exercise.run_batch(stage, images, labels, 6)
-    to_next = [row.op for row in ledger.rows if row.peer == rank + 1]
+    seen = {}
+    for size, asked in ((12, 6), (6, 4), (11, 4)):  # 6, 3 and 4 micro-batches
+        ledger.clear()
+        exercise.run_batch(stage, *batch(seed, size), asked)
+        seen[size, asked] = [row.op for row in ledger.rows if row.peer == rank + 1]
     if rank == world_size - 1:
         return
-    expect.right_way(
-        to_next.count("send") == to_next.count("recv") == 6,
-        f"this rank sent {to_next.count('send')} times to the next and received "
-        f"{to_next.count('recv')} times from it; with 6 micro-batches it is 6 and 6",
-    )
-    before = to_next.index("recv")
-    expect.right_way(
-        before == 6,
-        f"this rank waits for a gradient after {before} of 6 micro-batches: send "
-        "all of them first, or the ranks take turns as without micro-batches",
-    )
+    for (size, asked), to_next in seen.items():
+        cut = len(torch.empty(size).chunk(asked))
+        expect.right_way(
+            to_next.count("send") == to_next.count("recv") == cut,
+            f"this rank sent {to_next.count('send')} times to the next and received "
+            f"{to_next.count('recv')} times from it; with {cut} micro-batches it is "
+            f"{cut} and {cut} (chunk cuts {size} images into {cut} if you ask for "
+            f"{asked})",
+        )
+        before = to_next.index("recv")
+        expect.right_way(
+            before == cut,
+            f"this rank waits for a gradient after {before} of {cut} micro-batches: "
+            "send all of them first, or the ranks take turns as without micro-batches",
+        )

@@ -331,6 +331,12 @@ def test_exception_without_a_known_cause_resembles_nothing():
     assert of_exception("ValueError", "bad") == ""
 
 
+def test_crash_after_a_view_in_a_collective_is_put_down_to_it():
+    view = call(contiguous=False)
+    assert calls.of_calls_before_a_crash([call(), view]) == "not_contiguous"
+    assert calls.of_calls_before_a_crash([call(), call()]) == ""
+
+
 @pytest.mark.cold("what is imported is the subject")
 def test_reading_verdicts_needs_no_torch():
     code = "import sys, grader.engine.engine, grader.commands.cli; "

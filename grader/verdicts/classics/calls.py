@@ -126,6 +126,10 @@ def _root_alone_is_right(rows: list[dict], right: int) -> bool:
 
 
 # seen(rows, right): all calls of all ranks, and how many ranks hold the right value
+def _has_a_view(rows: list[dict]) -> bool:
+    return any(row["line"] and not row["contiguous"] for row in rows)
+
+
 IN_CALLS: Table = {
     "past_ddp": Classic(
         "the model is wrapped, and its gradients were never averaged: the forward pass "
@@ -148,7 +152,7 @@ IN_CALLS: Table = {
         "a view that is not contiguous was passed to a collective: gloo then works "
         "on the memory behind it, which belongs to its neighbors",
         COLLECTIVES,
-        lambda rows, right: any(row["line"] and not row["contiguous"] for row in rows),
+        lambda rows, right: _has_a_view(rows),
     ),
 }
 
@@ -156,3 +160,8 @@ IN_CALLS: Table = {
 def of_calls(rows: list[dict], right: int) -> str:
     """The key of the mistake when only the calls can give a wrong value away."""
     return first_seen(IN_CALLS, rows, right)[0]
+
+
+def of_calls_before_a_crash(rows: list[dict]) -> str:
+    """The key of the mistake if a call may have written beyond its tensor."""
+    return "not_contiguous" if _has_a_view(rows) else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from grader.verdicts.classics import hangs
+from grader.verdicts.classics.calls import of_calls_before_a_crash
 from grader.verdicts.classics.exceptions import of_crash, receives, takes_a_result
 from grader.verdicts.difference import (
     columns_of,
@@ -50,7 +51,9 @@ def crash(seen: Evidence) -> Finding | None:
     were = "was" if len(same) == 1 else "were"
     name = SIGNALS.get(code, f"signal {-code}")
     head = f"{ranks_text(same)} {were} killed by {name}{MEANINGS.get(code, '')}"
-    difference, suspicion = _first_difference(seen) if code == ABORT else ([], "")
+    difference, suspicion = [], of_calls_before_a_crash(rank.calls)
+    if code == ABORT and not suspicion:
+        difference, suspicion = _first_difference(seen)
     place = rank.leaving if rank.leaving.get("line") else seen.place(rank.crash_line)
     lines = [head, *seen.at(place), *rank.last_output, *difference]
     suspicion = suspicion or of_crash(place.get("text", ""))
