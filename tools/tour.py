@@ -39,10 +39,10 @@ from site_builder import SITE, build_command, why_not
 ROOT = Path(__file__).resolve().parent.parent
 LOGS = ROOT / "_build" / "tour"
 
-EPOCHS = 4
+EPOCHS, LEARNING_RATE = 6, 0.1
 GLOBAL_BATCH = 128  # images per optimizer step, however many ranks share them
 NODES, RANKS_PER_NODE = 2, 2
-LOWEST_ACCURACY = 0.9
+LOWEST_ACCURACY = 0.95
 STAGES = 5
 LONGEST_BAR = 30  # characters
 
@@ -87,6 +87,7 @@ def training(script: str, batch_size: int, folder: Path) -> list[str]:
     return [
         str(ROOT / "src" / script),
         *(str(EPOCHS), str(EPOCHS), "--batch-size", str(batch_size)),
+        *("--learning-rate", str(LEARNING_RATE)),
         *("--snapshot", str(folder / "snapshot.pt")),
         *("--metrics", str(folder / "metrics.json")),
     ]

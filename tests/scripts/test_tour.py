@@ -91,13 +91,13 @@ def test_tour_trains_both_ways_compares_and_leaves_nothing_behind(clone):
         done.stdout,
     )
     assert [row[:3] for row in rows] == [
-        ("one device", "1", "48"),
-        ("2 ranks", "2", "48"),
-        ("2 nodes x 2 ranks", "4", "48"),
+        ("one device", "1", "72"),
+        ("2 ranks", "2", "72"),
+        ("2 nodes x 2 ranks", "4", "72"),
     ]
     for _, _, _, loss, accuracy, samples in rows:
         assert 0 < float(loss) < 1
-        assert float(accuracy) > 90
+        assert float(accuracy) > 95
         assert float(samples.replace(",", "")) > 0
     bars = re.findall(r"(\S+) +█+ (\d\.\d\d) x", done.stdout)
     assert [bar[0] for bar in bars] == ["device", "ranks", "ranks"]
