@@ -7,7 +7,6 @@ It runs the command for a few steps as it is, then without communication, and wi
 fewer threads if there are more than cores. It names the largest loss and its cure.
 """
 
-import argparse
 import json
 import os
 import subprocess
@@ -158,17 +157,18 @@ def report(parts: dict[str, float], facts: dict) -> None:
     for part, value in sorted(parts.items(), key=lambda item: -item[1]):
         log(f"  {part:<18} {1e3 * value:9.1f} ms {value / whole:6.0%}")
     share, largest = max((v / whole, p) for p, v in parts.items() if p != "compute")
-    words = f"Largest loss: {largest}, {share:.0%}: {CURES[largest].format(**facts)}"
-    healthy = f"Healthy: no loss takes {WORTH_NAMING:.0%} of a step"
-    log(words if share >= WORTH_NAMING else healthy)
+    words = f"{largest}, {share:.0%}: {CURES[largest].format(**facts)}"
+    healthy = f"Healthy: no loss takes {WORTH_NAMING:.0%} of a step. The largest: "
+    unseen = "No collective was seen, so `compute` has what is sent. Largest loss: "
+    head = healthy if facts["calls"] else unseen
+    log(("Largest loss: " if share >= WORTH_NAMING else head) + words)
 
 
 @one_line_errors()
 def main() -> None:
     parser = Parser(__doc__)
-    words = "to measure in each run (default: %(default)s)"
-    parser.add_argument("--steps", type=positive_int, default=20, help=words)
-    parser.add_argument("command", nargs=argparse.REMAINDER, help="after --: your run")
+    parser.add_argument("--steps", type=positive_int, default=20, help="of each run")
+    parser.add_argument("command", nargs="...", help="after --: your run")
     args = parser.parse_args()
     args.command = args.command[args.command[:1] == ["--"] :]
     if not args.command:

@@ -50,9 +50,28 @@ def test_names_the_reason_and_its_cure(reason, told):
 
 def test_healthy_run_is_called_healthy(told):
     printed = told(HEALTHY)
-    assert printed.splitlines()[-1].startswith("Healthy"), printed
+    last = printed.splitlines()[-1]
+    assert last.startswith("Healthy") and "The largest: " in last, printed
     found = shares(printed)
     assert max(found, key=found.get) == "compute"
+
+
+def test_run_without_a_call_that_it_knows_is_not_called_healthy(capsys):
+    program = runpy.run_path(str(PROGRAM))
+    facts = {"calls": 0, "compute": 90.0, "steps": 8}
+    program["report"]({"compute": 0.09, "short step": 0.01}, facts)
+    assert capsys.readouterr().out.splitlines()[-1].startswith("No collective was seen")
+
+
+@pytest.mark.full
+def test_calls_of_fsdp_are_counted_and_left_out(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    command = [*TWO_RANKS, PROGRAM.with_name("15_fsdp.py"), "60"]
+    run = runpy.run_path(str(PROGRAM))["run"]
+    for rank in run([str(word) for word in command], STEPS, silent=True):
+        for step in rank["steps"][3:]:
+            assert step["calls"] > 10 and step["bytes"] > 1e6
+            assert not step.get("communication"), "a call was not left out"
 
 
 @pytest.mark.full

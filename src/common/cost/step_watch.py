@@ -35,6 +35,7 @@ PROBES = 15  # all-reduces of one size
 QUIET = (
     *("all_reduce", "reduce", "broadcast", "barrier", "all_gather", "reduce_scatter"),
     *("all_gather_into_tensor", "reduce_scatter_tensor", "all_to_all_single"),
+    *("all_gather_single", "reduce_scatter_single"),  # these are FSDP's
 )
 TIMED = ("all_gather_object", "gather_object", "broadcast_object_list", "gather")
 
