@@ -43,7 +43,15 @@ def test_the_roof_is_the_lower_of_both_limits(tmp_path):
         )
         lower = min(peak, float(intensity) * memory)
         assert float(roof) == pytest.approx(lower, rel=0.05, abs=0.1)
-    assert max(float(row[3]) for row in numbers) == peak
+
+
+def test_the_peak_is_that_of_a_product_of_its_own(monkeypatch, capsys):
+    """Not the best row of the table, which would then always reach its roof."""
+    speeds = {512: 3e9}
+    monkeypatch.setattr(roofline, "linear", lambda _, rows, __: speeds.get(rows, 1e9))
+    monkeypatch.setattr(sys, "argv", ["18_roofline.py", "--width", "64"])
+    roofline.main()
+    assert capsys.readouterr().out.startswith("cpu: 3.0 GFLOP/s")
 
 
 def test_bad_width_is_one_sentence(tmp_path):
