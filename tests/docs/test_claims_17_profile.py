@@ -24,9 +24,9 @@ def rows(text):
     return {int(rank): [float(n) for n in numbers.split()] for rank, numbers in lines}
 
 
-def test_step_of_90_ms_of_which_68_read_a_batch():
+def test_step_of_82_ms_of_which_65_read_a_batch():
     steps, _compute, data, *_ = rows(recorded("17_profile"))[0]
-    assert round(steps / 5) == 90 and round(data / 5) == 68
+    assert round(steps / 5) == 82 and round(data / 5) == 65
     assert "17_profile.py --data-ms 60 2" in recorded("17_profile")
 
 

@@ -66,6 +66,7 @@ def test_waiting_for_a_late_rank_is_no_sending(tmp_path):
     assert "Largest part of rank 0: waiting, 60%" in text
     assert "It waits for rank 1: 12.0 ms more of compute" in text
     assert "computes 75% above the mean" in text
+    assert "exposed communication 10.0, idle 1.0 (mean of ranks)" in text
 
 
 def test_late_because_of_its_data(tmp_path):
@@ -118,6 +119,10 @@ def test_compressed_or_bare_list_is_a_trace_too(tmp_path):
         (b"3", "has no timed traceEvents"),
         (b'{"traceEvents": [{"ph": "X", "ts": "1", "name": "a"}]}', "no timed trace"),
         (json.dumps([annotation("a", 0, 1)]).encode(), "has no operators"),
+        (
+            b'{"mergedRanks": 2, "traceEvents": [{"ph": "X", "ts": 1, "name": "a"}]}',
+            "has",
+        ),
         (None, "No such file"),
     ],
 )

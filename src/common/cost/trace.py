@@ -122,7 +122,9 @@ def _read_lanes(trace: dict) -> dict[int, _Lane]:
     own = world.get("rank", 0) if isinstance(world, dict) else 0
     events = defaultdict(list)
     for event in filter(_is_timed, trace["traceEvents"]):
-        events[event.get("pid") if merged else own].append(event)
+        rank = event.get("pid") if merged else own
+        if isinstance(rank, int):
+            events[rank].append(event)
     ranks = {rank: _Events(events[rank]) for rank in sorted(events, key=str)}
     if not any(rank.compute for rank in ranks.values()):
         raise BadInput("the trace has no operators: profile with ProfilerActivity.CPU")
@@ -189,10 +191,11 @@ def explain(path: Path) -> str:
     for rank, share in shares.items():
         times = [_length(lanes[rank].steps), *share.values()]
         lines.append(f"rank {rank:<5}" + "".join(f"{ms:9.1f}" for ms in times))
-    computes = [share["compute"] for share in shares.values()]
-    mean = sum(computes) / len(computes)
+    mean = {kind: sum(s[kind] for s in shares.values()) / len(shares) for kind in kinds}
+    sent, idle = mean["waiting"] + mean["sending"], mean["other"]
+    lines.append(f"exposed communication {sent:.1f}, idle {idle:.1f} (mean of ranks)")
     if len(lanes) > 1:
-        most = max(computes) / mean - 1
+        most = max(share["compute"] for share in shares.values()) / mean["compute"] - 1
         lines.append(f"imbalance: the busiest rank computes {most:.0%} above the mean")
     return "\n".join([*lines, *_memory(trace), _verdict(shares)])
 
