@@ -3,7 +3,7 @@
 Run from the folder of the workshop:
 
     python src/13_train_gpt.py 300                          # 300 steps, then a sample
-    python src/13_train_gpt.py 300 --save-every 100         # snapshots in gpt.pt
+    python src/13_train_gpt.py 300 --save-every 100         # in 13_train_gpt.pt
     python src/13_train_gpt.py 600 --save-every 100         # 300 more: resumes from it
 """
 

@@ -21,7 +21,10 @@ from pygments.token import (
 from sphinx.highlighting import PygmentsBridge
 
 LONGEST_UNBROKEN = 40  # characters
-FOR_SHELLCHECK = re.compile(r"^[ \t]*# shellcheck .*\n?", re.M)
+# what a line, or one of a difference, says to shellcheck or to these pages
+FOR_TOOLS = re.compile(
+    r"^[+-]?[ \t]*# (?:shellcheck .*|\[(?:start|end) (?!answer)[^\]]+\])\n?", re.M
+)
 HEX = re.compile(r"#[0-9a-f]{6}", re.I)
 # names, punctuation, operators and spaces have the ink that is around them
 IN_INK = re.compile(r'<span class="[npow]">([^<]*)</span>')
@@ -141,10 +144,10 @@ def end_with_the_code(app, doctree: nodes.document) -> None:
             listing.rawsource = listing.astext()
 
 
-def leave_out_shellcheck(app, doctree: nodes.document) -> None:
-    """Drop what a listing says to shellcheck: readers don't run it."""
+def leave_out_what_tools_read(app, doctree: nodes.document) -> None:
+    """Drop what a listing says to shellcheck, and the marks where pages cut it."""
     for listing in doctree.findall(nodes.literal_block):
-        text = FOR_SHELLCHECK.sub("", listing.astext())
+        text = FOR_TOOLS.sub("", listing.astext())
         if text != listing.astext():
             listing.children = [nodes.Text(text)]
             listing.rawsource = text
@@ -160,7 +163,7 @@ def mark_long_code(app, doctree: nodes.document) -> None:
 def setup(app) -> dict:
     app.connect("builder-inited", use_both_themes)
     app.connect("doctree-read", shorten_paths)
-    app.connect("doctree-read", leave_out_shellcheck)
+    app.connect("doctree-read", leave_out_what_tools_read)
     app.connect("doctree-read", mark_long_code)
     app.connect("doctree-read", end_with_the_code)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

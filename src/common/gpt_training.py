@@ -188,11 +188,11 @@ def _sum_over_ranks(shares: list[torch.Tensor]) -> list[float]:
 
 def add_save_options(parser: argparse.ArgumentParser) -> None:
     """The options of a program that saves snapshots."""
-    add, path = parser.add_argument, {"type": Path, "default": Path("gpt.pt")}
+    add, own = parser.add_argument, Path(Path(parser.prog).stem + ".pt")
     every = "steps between two snapshots (default: none is saved)"
     add("--save-every", metavar="STEPS", type=positive_int, help=every)
     saved = "resumed from with --save-every if it is there (default: %(default)s)"
-    add("--snapshot", metavar="FILE", **path, help=saved)
+    add("--snapshot", metavar="FILE", type=Path, default=own, help=saved)
 
 
 def claim_snapshot(path: Path) -> None:

@@ -218,7 +218,7 @@ def test_a_difference_names_its_files_without_the_folder(small):
 
 def test_a_listing_ends_where_its_code_ends_and_says_nothing_to_shellcheck(small):
     said = "  # shellcheck disable=SC2016  # for the task\n"
-    code = f"# [start a]\nx=1\n{said}y=2 # shellcheck\n\n\n# [end a]\n"
+    code = f"# [start a]\nx=1\n# [start b]\n{said}y=2 # shellcheck\n\n\n# [end a]\n"
     (small / "a.sh").write_text(code)
     options = "   :start-after: [start a]\n   :end-before: [end a]\n"
     html = page(small, f".. literalinclude:: a.sh\n{options}")

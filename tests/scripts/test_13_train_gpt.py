@@ -202,9 +202,9 @@ def test_resumed_training_is_bit_equal(tmp_path):
     whole, _ = metrics_of(tmp_path, 6, *save, "--snapshot", "whole.pt")
     first, _ = metrics_of(tmp_path, 4, *save)
     second, shown = metrics_of(tmp_path, 6, *save)
-    assert "Resuming from gpt.pt after 4 steps" in shown
+    assert "Resuming from 13_train_gpt.pt after 4 steps" in shown
     assert first["losses"] + second["losses"] == whole["losses"]
-    assert_same_bits(read(tmp_path / "gpt.pt"), read(tmp_path / "whole.pt"))
+    assert_same_bits(read(tmp_path / "13_train_gpt.pt"), read(tmp_path / "whole.pt"))
 
 
 def test_nothing_left_to_train_is_said(tmp_path):
@@ -232,19 +232,20 @@ def test_bad_input_is_one_sentence(tmp_path, arguments, words):
 def test_snapshot_of_other_sizes_is_refused_and_kept(tmp_path):
     save = ["--save-every", 1]
     metrics_of(tmp_path, 1, *save, *SMALL_OPTIONS)
-    before = (tmp_path / "gpt.pt").read_bytes()
+    before = (tmp_path / "13_train_gpt.pt").read_bytes()
     done = script(tmp_path, "13_train_gpt.py", 2, *save)
-    assert "gpt.pt is a snapshot of another training" in sentence(done)
-    assert (tmp_path / "gpt.pt").read_bytes() == before
+    assert "13_train_gpt.pt is a snapshot of another training" in sentence(done)
+    assert (tmp_path / "13_train_gpt.pt").read_bytes() == before
 
 
 @pytest.mark.parametrize("name", ["13_train_gpt.py", "15_fsdp.py"])
 def test_second_run_into_one_snapshot_is_refused(tmp_path, name):
-    with claimed(tmp_path / "gpt.pt"):
+    own = name.replace(".py", ".pt")
+    with claimed(tmp_path / own):
         said = sentence(script(tmp_path, name, 2, "--save-every", 1, *SMALL_OPTIONS))
     cure = "end that one, or choose another --snapshot"
-    assert said == f"{name}: error: another run is saving to gpt.pt: {cure}"
-    assert not (tmp_path / "gpt.pt").exists()
+    assert said == f"{name}: error: another run is saving to {own}: {cure}"
+    assert not (tmp_path / own).exists()
 
 
 # The cost programs

@@ -27,21 +27,22 @@ def test_from_ranks_to_one_device_and_back(tmp_path):
     assert done.returncode == 0, done.stderr
     numbers = json.loads(metrics.read_text())
     assert numbers["losses"][-1] < numbers["losses"][0] - 1
-    assert read(tmp_path / "gpt.pt")["steps_run"] == 30
-    done = script(tmp_path, "13_train_gpt.py", 40, *save)
-    assert "Resuming from gpt.pt after 30 steps" in done.stdout, done.stderr
+    assert read(tmp_path / "15_fsdp.pt")["steps_run"] == 30
+    one = ["--snapshot", "15_fsdp.pt"]
+    done = script(tmp_path, "13_train_gpt.py", 40, *save, *one)
+    assert "Resuming from 15_fsdp.pt after 30 steps" in done.stdout, done.stderr
     done = torchrun(tmp_path, 2, fsdp, 50, *save, "--mixed-precision")
-    assert "Resuming from gpt.pt after 40 steps" in done.stdout, done.stderr
-    assert read(tmp_path / "gpt.pt")["steps_run"] == 50
+    assert "Resuming from 15_fsdp.pt after 40 steps" in done.stdout, done.stderr
+    assert read(tmp_path / "15_fsdp.pt")["steps_run"] == 50
 
 
 def test_foreign_snapshot_is_one_sentence(tmp_path):
-    (tmp_path / "gpt.pt").write_text("no snapshot")
+    (tmp_path / "15_fsdp.pt").write_text("no snapshot")
     done = torchrun(tmp_path, 2, SRC / "15_fsdp.py", 2, "--save-every", 1, *SMALL)
     assert done.returncode != 0
     said = [line for line in done.stderr.splitlines() if "15_fsdp.py: error" in line]
     assert len(said) == 1, done.stderr
-    assert "gpt.pt is damaged or is no snapshot" in said[0]
+    assert "15_fsdp.pt is damaged or is no snapshot" in said[0]
 
 
 @pytest.mark.parametrize("options", [[], ["--mixed-precision"]])
