@@ -12,9 +12,9 @@ which only one rank has. Scores may be large, and without c exp() would overflow
     losses = VocabularyLoss.apply(scores, targets, first)        # [places]
 
 ``targets`` are entries of the whole vocabulary, the same on all ranks. ``first`` is the
-entry that the first column of this rank stands for. Send nothing in backward::
+entry that the first column of this rank stands for. Send nothing in backward.
 
-    workshop check 14_vocabulary_loss
+Check your answer with: workshop check 14_vocabulary_loss
 
 The page is docs/lessons/14_tensor_parallel.rst.
 """

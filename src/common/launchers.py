@@ -165,7 +165,7 @@ def _refuse_impossible(env: DistEnv) -> None:
 
 @dataclass(frozen=True)
 class Master:
-    """Where rank 0 listens and all ranks meet."""
+    """Where rank 0 listens and all ranks connect."""
 
     address: str
     port: int  # 0: any free one, because nobody else has to know it

@@ -1,4 +1,4 @@
-"""A sampler that is never told the epoch draws the same samples in the same order."""
+"""A sampler whose epoch is never set draws the same samples in the same order."""
 
 import torch
 from torch.utils.data import DataLoader, TensorDataset

@@ -1,4 +1,4 @@
-"""A run meets in the file that a killed run has left behind."""
+"""A run joins through the file that a killed run has left behind."""
 
 import multiprocessing
 import os

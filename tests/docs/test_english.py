@@ -19,6 +19,7 @@ BETTER = {
     r"brings? (?:it|them) back": "restores",
     r"as it came": "unchanged",
     r"(?:is|are|was|were|been) (?:not )?told": "gets, doesn't get",
+    r"(?:come|comes) to (?:an|its) end": "end, finish",
     r"shall": "must",
     r"(?<!all )but for": "except for",
     r"(?:go|goes|going|gone|went) on": "continue, resume",

@@ -218,7 +218,7 @@ def test_second_task_of_the_page_ends_first_and_srun_waits_for_the_others(
     program = "docs/examples/09_one_fails.sh"
     done = submit.run([*start, program])
     assert done.returncode == 3
-    assert done.stdout.count("has come to its end") == 2
+    assert done.stdout.count("has finished") == 2
     text = (checkout / program).read_text()
     assert "\nsleep 4 && " in text
     slow = checkout / "one_fails.sh"  # so that no busy machine lets them finish first
@@ -226,7 +226,7 @@ def test_second_task_of_the_page_ends_first_and_srun_waits_for_the_others(
     slow.chmod(0o755)
     done = submit.run([*start, "--kill-on-bad-exit=1", f"./{slow.name}"])
     assert done.returncode == 143
-    assert "has come to its end" not in done.stdout
+    assert "has finished" not in done.stdout
 
 
 COMMANDS = re.findall(r"``((?:squeue|sinfo) -[^`]+)``", PAGE)

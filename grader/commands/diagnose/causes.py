@@ -142,7 +142,7 @@ def search(cause: Cause, spoken: list, suspects: tuple[int, ...]) -> Found | Non
 
 
 def overtaken(cause: Cause, shown: Line, lines: list[Line]) -> bool:
-    """Whether the rank went on after this error, and then failed by another one."""
+    """Whether the rank survived this error, and then failed by another one."""
     if shown.rank is None or not is_own_error(shown.text):
         return False
     for line in lines[lines.index(shown) + 1 :]:

@@ -67,7 +67,7 @@ def _same_slots(v: Values) -> str:
 
 
 def _close(left, right) -> bool:
-    """Equal but for the order of a sum, whatever size the numbers have."""
+    """Equal except for the order of a sum, whatever size the numbers have."""
     size = float(right.nan_to_num(0, 0, 0).abs().max())
     return left.allclose(right, rtol=1e-9, atol=1e-12 * size)
 

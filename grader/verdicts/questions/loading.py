@@ -27,7 +27,7 @@ def check_failed(seen: Evidence) -> Finding | None:
     lines = [
         f"the check itself failed, with {report['type']}: {error}",
         f"    {inner['file']}, line {inner['line']}: {inner['text']}",
-        "this is no verdict on your answer, which may be right: please report these "
+        "this says nothing about your answer, which may be right: please report these "
         "lines, with your file",
     ]
     return Finding(Kind.ENVIRONMENT, lines)

@@ -1,4 +1,4 @@
-"""The ranks meet at a port that the firewall lets through."""
+"""The ranks connect at a port that the firewall lets through."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Each run meets in a file of its own."""
+"""Each run joins through a file of its own."""
 
 import multiprocessing
 import os
