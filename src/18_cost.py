@@ -6,8 +6,7 @@
 
 Times all-reduces of several sizes, fits the seconds of n bytes as alpha + beta n, and
 adds what each method sends to the time of a step that sends nothing. The ranks compute
-that step at the same time, so that they share the machine as they do in training. The
-formulas are those of the page "What will it cost?".
+that step together, as in training. The page "What will it cost?" has the formulas.
 """
 
 import argparse
@@ -15,7 +14,6 @@ import statistics
 import time
 import warnings
 from collections.abc import Callable
-from functools import partial
 
 import torch
 import torch.distributed as dist
@@ -43,11 +41,11 @@ STEPS, WARM_UP = 4, 2  # of a round; those to warm up are not measured
 warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view")
 
 
-def seconds_of(action: Callable[[], object], device: torch.device) -> float:
+def seconds_of(action: Callable, device: torch.device, *given: torch.Tensor) -> float:
     """Seconds of an action that every rank calls."""
     dist.barrier()  # start the clocks together
     start = time.perf_counter()
-    action()
+    action(*given)
     if device.type != "cpu":
         torch.accelerator.synchronize()
     return time.perf_counter() - start
@@ -58,18 +56,19 @@ def time_link(device: torch.device, repeats: int = 6) -> list[float]:
     found = []
     for size in MESSAGES:
         tensor = torch.zeros(size // FLOAT32, device=device)
-        share = partial(dist.all_reduce, tensor)
-        times = [seconds_of(share, device) for _ in range(repeats)]
+        times = [seconds_of(dist.all_reduce, device, tensor) for _ in range(repeats)]
         found.append(statistics.median(times[1:]))
     return found
 
 
 def fit(sizes: list[int], seconds: list[float]) -> tuple[float, float]:
-    """(alpha, beta) of the line with the least squares of *relative* errors."""
-    n, t = torch.tensor([sizes, seconds], dtype=torch.float64)
-    rows = torch.stack([1 / t, n / t], dim=1)
-    alpha, beta = torch.linalg.lstsq(rows, torch.ones_like(t)[:, None]).solution
-    return float(alpha), float(beta)
+    """(alpha, beta) of the line with the least squares of log(line / measured)."""
+    n, t = torch.tensor([sizes, seconds], dtype=torch.float64)[:, :, None]
+    rows, line = torch.hstack([torch.ones_like(n), n]), t
+    for _ in range(20):  # Gauss-Newton steps. The first one fits relative errors.
+        found = torch.linalg.lstsq(rows / line, 1 + torch.log(t / line)).solution
+        line = (rows @ found).clamp(min=1e-9)
+    return float(found[0]), float(found[1])
 
 
 # [start predict]
@@ -113,7 +112,7 @@ def report(times: dict, link: list, peak: float, args: argparse.Namespace) -> No
     """The fitted link, the table, MFU, and the ranks to predict; on rank 0."""
     seconds = [statistics.median(repeats) for repeats in link]
     alpha, beta = fit(MESSAGES, seconds)
-    log(f"all-reduce: alpha {1e6 * alpha:.0f} us, 1/beta {1e-9 / beta:.2f} GB/s")
+    log(f"all-reduce: alpha {1e6 * alpha:.0f} us, 1/beta {1e-6 / beta:.1f} MB/s")
     for size, t in zip(MESSAGES, seconds, strict=True):
         line = f"{size:9,} bytes {1e6 * t:9.0f} us"
         log(f"{line}, the line says {1e6 * (alpha + beta * size):9.0f}")

@@ -38,6 +38,18 @@ def test_small_messages_count_as_much_as_large_ones():
     assert beta > 1e-9
 
 
+@pytest.mark.parametrize("factor", [1 / 4, 4])
+@pytest.mark.parametrize("wrong", range(8))
+def test_one_wrong_time_moves_beta_little_whether_too_fast_or_too_slow(wrong, factor):
+    """Three of the messages are mostly bytes, so one is a third of log(beta)."""
+    alpha, beta = 5e-4, 1 / 25e6
+    seconds = [alpha + beta * size for size in cost.MESSAGES]
+    seconds[wrong] *= factor
+    moved = cost.fit(cost.MESSAGES, seconds)[1] / beta
+    limit = 1.3 if wrong < 5 else 1.1 * 4 ** (1 / 3)
+    assert 1 / limit < moved < limit
+
+
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_cluster_gives_the_all_reduce_back_that_was_fitted(ranks):
     """2 (N - 1) messages of a ring, and bytes in 32 bits where formulas count 16."""
