@@ -196,8 +196,8 @@ class Traffic(_Operations):
 
     def _in_any_thread(self, tensor, op=dist.ReduceOp.SUM, group=None, async_op=False):
         if _get_current_dispatch_mode() is None:  # a thread of gloo, for PowerSGD
-            name = (group or dist.distributed_c10d._get_default_group()).group_name
-            self._note("all_reduce", {"tensor": tensor, "group_name": name})
+            ranks = tuple(dist.get_process_group_ranks(group))
+            self.calls.append(Sent("all_reduce", tensor.nbytes, len(ranks), ranks))
         return self._all_reduce(tensor, op, group, async_op)
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
