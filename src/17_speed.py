@@ -16,8 +16,8 @@ from functools import partial
 
 import torch
 import torch.distributed as dist
-from torch import nn
-from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
+from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook as power_sgd
+from torch.futures import Future
 from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.utils.checkpoint import checkpoint
 from torch.utils.data import DataLoader
@@ -38,6 +38,8 @@ ON_RANKS = {
     "bucket-view": "gradients are views of DDP's buckets, not copies",
     "static-graph": "tell DDP that each backward uses the same parameters",
     "fp16-hook": "DDP sends gradients in float16",
+    "bf16-hook": "DDP sends gradients in bfloat16",
+    "powersgd": "DDP sends a column and a row per matrix, with one large bucket",
 }
 OPTIONS = ON_RANKS | {
     "workers": "two processes load ahead while this one computes",
@@ -50,23 +52,26 @@ OPTIONS = ON_RANKS | {
 
 def micro_batches(chosen: set[str], device: torch.device) -> Iterator[torch.Tensor]:
     """[BATCH, CONTEXT + 1] tokens of this rank, without end."""
-    loader = DataLoader(
-        SlowPieces(CONTEXT),
-        BATCH,
-        shuffle=True,
-        num_workers=2 if "workers" in chosen else 0,
-        pin_memory=device.type != "cpu",  # else a copy to a GPU can't run alongside
-    )
+    pin = device.type != "cpu"  # else a copy to a GPU can't run alongside
+    more: dict = {"num_workers": 2 if "workers" in chosen else 0, "pin_memory": pin}
+    loader = DataLoader(SlowPieces(CONTEXT), BATCH, shuffle=True, **more)
     while True:
         for batch in loader:
             yield batch.to(device, non_blocking=True)
 
 
-# [start build]
-def build(chosen: set[str], device: torch.device) -> nn.Module:
+def average_in(dtype: torch.dtype, bucket: dist.GradBucket) -> Future[torch.Tensor]:
+    """Do what torch's hooks do; its bfloat16 one refuses gloo, which can send that."""
+    short = bucket.buffer().to(dtype).div_(dist.get_world_size())
+    work = dist.all_reduce(short, async_op=True)  # every rank, in the order of buckets
+    assert work is not None  # None only on a rank outside of the group
+    return work.get_future().then(lambda sent: bucket.buffer().copy_(sent.value()[0]))
+
+
+def build(chosen: set[str], device: torch.device) -> torch.nn.Module:
     """The model. The order matters: checkpoint, compile, then DDP."""
     torch.manual_seed(0)
-    model: nn.Module = ByteGPT(Sizes(context=CONTEXT)).to(device)
+    model: torch.nn.Module = ByteGPT(Sizes(context=CONTEXT)).to(device)
     save_input = partial(checkpoint, use_reentrant=False)
     for block in model.blocks:
         if "checkpoint" in chosen:  # inside a function: compile skips torch's own ones
@@ -74,7 +79,8 @@ def build(chosen: set[str], device: torch.device) -> nn.Module:
         if "compile" in chosen:
             block.compile()
     if dist.is_initialized():
-        large = chosen & {"one-bucket", "compile"}  # it refuses buckets below 1 MiB
+        # the compiler refuses buckets below 1 MiB; with several, powersgd can hang
+        large = chosen & {"one-bucket", "compile", "powersgd"}
         model = DDP(
             model,
             None if device.type == "cpu" else [device],
@@ -82,13 +88,15 @@ def build(chosen: set[str], device: torch.device) -> nn.Module:
             gradient_as_bucket_view="bucket-view" in chosen,
             static_graph="static-graph" in chosen,
         )
-        if "fp16-hook" in chosen:
-            model.register_comm_hook(None, fp16_compress_hook)
+        short = {"fp16-hook": torch.float16, "bf16-hook": torch.bfloat16}
+        for name in short.keys() & chosen:
+            model.register_comm_hook(short[name], average_in)
+        if "powersgd" in chosen:  # of rank 1; its first two reductions send everything
+            state = power_sgd.PowerSGDState(None, 1, start_powerSGD_iter=2)
+            model.register_comm_hook(state, power_sgd.powerSGD_hook)
     return model
 
 
-# [end build]
-# [start step]
 class Training:
     """A model, its optimizer and its data, and how a step is taken."""
 
@@ -116,7 +124,6 @@ class Training:
         self.scaler.update()
 
 
-# [end step]
 def count(training: Training) -> str:
     """What this rank calls, sends, saves and computes in a step."""
     operations = FlopCounterMode(display=False)
@@ -141,34 +148,28 @@ def rate(training: Training, steps: int) -> float:
     return steps * MICRO_BATCHES * BATCH * distributed.world_size() / seconds
 
 
-def parse_arguments(alone: bool) -> tuple[int, list[str]]:
+@distributed.one_line_errors()
+def main() -> None:
     parser = distributed.Parser(__doc__)
     parser.add_argument("steps", metavar="STEPS", type=positive_int, help="for a line")
     more: dict = {"nargs": "+", "choices": OPTIONS, "default": [], "dest": "chosen"}
     words = "one or more of: " + "; ".join(map(": ".join, OPTIONS.items()))
     parser.add_argument("--with", metavar="OPTION", help=words, **more)
     args = parser.parse_args()
-    chosen = set(args.chosen)
+    chosen, alone = set(args.chosen), os.environ.get("WORLD_SIZE", "1") == "1"
     if alone and (names := sorted(chosen & set(ON_RANKS))):
         raise BadInput(f"--with {names[0]} needs several ranks: start torchrun")
-    for pair in ({"bf16", "fp16"}, {"no-sync", "static-graph"}):
-        if chosen >= pair:
-            raise BadInput(f"--with {' '.join(sorted(pair))}: choose one of the two")
+    for rivals in ("bf16 fp16", "no-sync static-graph", "bf16-hook fp16-hook powersgd"):
+        if len(pair := sorted(chosen.intersection(rivals.split()))[:2]) == 2:
+            raise BadInput(f"--with {' '.join(pair)}: choose one of the two")
     if "compile" in chosen and not shutil.which(os.environ.get("CXX", "g++")):
         raise BadInput("--with compile needs a C++ compiler: install g++")
-    return args.steps, args.chosen
-
-
-@distributed.one_line_errors()
-def main() -> None:
-    alone = os.environ.get("WORLD_SIZE", "1") == "1"
-    steps, chosen = parse_arguments(alone)
     device = distributed.choose_device() if alone else join("17_speed.py")
     log("with           pieces/s  ratio calls  sent MB  saved MB  GFLOP")
     rates = []
-    for end, name in enumerate(["nothing", *chosen]):
-        training = Training(set(chosen[:end]), device)
-        rates.append(rate(training, steps))
+    for end, name in enumerate(["nothing", *args.chosen]):
+        training = Training(set(args.chosen[:end]), device)
+        rates.append(rate(training, args.steps))
         log(f"{name:<15}{rates[-1]:8.1f}{rates[-1] / rates[0]:7.2f}{count(training)}")
         del training  # DDP must be gone before its group is
     if dist.is_initialized():

@@ -23,6 +23,7 @@ CHANGED = {
     "no-sync": (7, 2.01, 2.87),
     "one-bucket": (4, 8.05, 2.87),
     "fp16-hook": (28, 4.02, 2.87),
+    "bf16-hook": (28, 4.02, 2.87),
     "checkpoint": (28, 8.05, 3.47),
 }
 
@@ -66,8 +67,8 @@ def third_step(train):
 def test_remedies_change_what_the_page_says(rank):
     plain = None
     for name, hunks in {"nothing": [], **remedies()}.items():
-        if name in ("compile", "for a GPU"):
-            continue
+        if name in ("compile", "for a GPU", "powersgd"):
+            continue  # the ledger of these ranks misses what gloo's threads call
         scope = {"__name__": "slow"}
         exec(compile(applied(hunks), name, "exec"), scope)
         counted, loss = third_step(scope["train"])

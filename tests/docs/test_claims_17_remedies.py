@@ -30,6 +30,34 @@ def test_claim(check, verdict_of):
     assert_right(verdict_of(check))
 
 
+RUN = """
+import torch.distributed as dist
+import power, slow
+from tests.docs.ranks_17_remedies import third_step
+
+dist.init_process_group("gloo")
+for module in slow, power:
+    counted, loss = third_step(module.train)
+    if dist.get_rank() == 0:
+        print(*counted, loss)
+dist.barrier()
+dist.destroy_process_group()
+"""
+
+
+@pytest.mark.full
+def test_power_sgd_sends_little_and_trains_nearly_the_same(tmp_path):
+    (tmp_path / "slow.py").write_text(applied([]), encoding="utf-8")
+    (tmp_path / "power.py").write_text(applied(remedies()["powersgd"]), "utf-8")
+    (tmp_path / "run.py").write_text(RUN, encoding="utf-8")
+    both = f"{SRC}:{SRC.parent}"
+    done = torchrun(tmp_path, 2, tmp_path / "run.py", PYTHONPATH=both)
+    assert done.returncode == 0, done.stderr
+    slow, power = (line.split() for line in done.stdout.splitlines())
+    assert (slow[:3], power[:3]) == (["28", "8.05", "2.87"], ["12", "0.21", "2.87"])
+    assert abs(float(slow[3]) - float(power[3])) < 0.1
+
+
 @pytest.mark.full
 @pytest.mark.skipif(not shutil.which("g++"), reason="apt install g++")
 def test_compiled_blocks_train_the_same_but_not_with_small_buckets(tmp_path):

@@ -44,6 +44,15 @@ def test_fewer_calls_and_fewer_bytes(tmp_path):
 
 
 @pytest.mark.full
+def test_hooks_send_half_or_far_less(tmp_path):
+    """PowerSGD in three steps: each reduction sends biases, columns, then rows."""
+    half = counted(torchrun(tmp_path, 2, SPEED, 1, "--with", "bf16-hook"))
+    assert half["nothing"][:2] == (28, 8.05) and half["bf16-hook"][:2] == (28, 4.02)
+    few = counted(torchrun(tmp_path, 2, SPEED, 3, "--with", "powersgd"))
+    assert few["powersgd"][:2] == (4 * 3, 0.21)
+
+
+@pytest.mark.full
 def test_what_fsdp_calls_sends_and_holds(tmp_path):
     done = torchrun(tmp_path, 2, FSDP, 1)
     assert done.returncode == 0, done.stderr
@@ -65,6 +74,13 @@ def test_what_fsdp_calls_sends_and_holds(tmp_path):
 )
 def test_bad_options_are_one_sentence(tmp_path, options, words):
     assert words in sentence(script(tmp_path, "17_speed.py", 1, "--with", *options))
+
+
+@pytest.mark.parametrize("other", ["fp16-hook", "bf16-hook"])
+def test_only_one_hook_can_be_chosen(tmp_path, other):
+    options = "--with", "powersgd", other
+    done = script(tmp_path, "17_speed.py", 1, *options, WORLD_SIZE="2")
+    assert f"--with {other} powersgd: choose one of the two" in sentence(done)
 
 
 def test_compiling_without_a_compiler_is_one_sentence(tmp_path):

@@ -152,6 +152,8 @@ OWNERS = {  # file of src/ -> what it needs of torch that has no public name
     "common/cost/measure.py": [
         "torch.utils._python_dispatch.TorchDispatchMode",
         "torch.utils._python_dispatch.TorchDispatchMode._should_skip_dynamo",
+        "torch.utils._python_dispatch._get_current_dispatch_mode",
+        "torch.utils._pytree.tree_leaves",
         "torch.ops.aten.add.Tensor._schema.arguments",
         "torch.UntypedStorage._cdata",
         "torch.distributed.distributed_c10d._resolve_process_group",

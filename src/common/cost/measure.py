@@ -16,7 +16,8 @@ import torch
 import torch.distributed as dist
 from torch import nn
 from torch.distributed.tensor import DTensor
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode
+from torch.utils._pytree import tree_leaves
 
 
 def _local_tensor(tensor: torch.Tensor) -> torch.Tensor:
@@ -185,6 +186,20 @@ class Traffic(_Operations):
         super().__init__()
         self.calls: list[Sent] = []
 
+    def __enter__(self) -> Traffic:
+        self._all_reduce, dist.all_reduce = dist.all_reduce, self._in_any_thread
+        return super().__enter__()
+
+    def __exit__(self, *error) -> None:
+        dist.all_reduce = self._all_reduce
+        super().__exit__(*error)
+
+    def _in_any_thread(self, tensor, op=dist.ReduceOp.SUM, group=None, async_op=False):
+        if _get_current_dispatch_mode() is None:  # a thread of gloo, for PowerSGD
+            ranks = tuple(dist.get_process_group_ranks(group))
+            self.calls.append(Sent("all_reduce", tensor.nbytes, len(ranks), ranks))
+        return self._all_reduce(tensor, op, group, async_op)
+
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         if DTensor in types:
             return NotImplemented  # DTensor first turns it into calls on shards
@@ -200,7 +215,7 @@ class Traffic(_Operations):
         group = group_named(name) if name else unbox(values["process_group"])
         given = ("input", "input_tensors", "input_tensor", "tensors", "tensor")
         sent = next(values[name] for name in given if name in values)
-        size = bytes_of(_flat(sent))
+        size = bytes_of(tree_leaves(sent))
         ranks = tuple(dist.get_process_group_ranks(group))
         self.calls.append(Sent(op, size, len(ranks), ranks))
 
@@ -208,12 +223,6 @@ class Traffic(_Operations):
         """Bytes this rank must send for the calls of these names, or for all."""
         parts = [call.on_the_wire for call in self.calls if not ops or call.op in ops]
         return round(sum(parts))
-
-
-def _flat(value) -> list[torch.Tensor]:
-    if isinstance(value, torch.Tensor):
-        return [value]
-    return [tensor for item in value for tensor in _flat(item)]
 
 
 def count_step(
