@@ -113,7 +113,6 @@ def measure(args: argparse.Namespace, device: torch.device) -> list[float]:
     return [statistics.median(kind) for kind in kinds]
 
 
-# [start diagnose]
 def diagnose(table: Sequence[Sequence[float]]) -> tuple[int | None, str]:
     """(the slow rank, why), from each rank's data, compute and waiting.
 
@@ -129,10 +128,11 @@ def diagnose(table: Sequence[Sequence[float]]) -> tuple[int | None, str]:
     why = max(more, key=more.__getitem__)
     if lateness > NOTICED * step and more[why] > lateness / 2:
         return late, why
-    return None, "link" if min(waiting) > data + compute else "nothing"
+    if min(waiting) > data + compute:
+        return None, "link"
+    return (late, "other work") if lateness > NOTICED * step else (None, "nothing")
 
 
-# [end diagnose]
 def report(table: list[list[float]], device: torch.device) -> str:
     """The table of all ranks, and a sentence; all ranks call this."""
     lines = ["  rank" + "".join(f"{kind:>9}" for kind in KINDS) + "   ms in a step"]

@@ -25,6 +25,7 @@ links = importlib.import_module("common.cost.links")
         ([(1, 20, 5), (1, 21, 4), (1, 20, 5), (1, 19, 6)], (None, "nothing")),
         # all read slowly: none waits for another
         ([(90, 20, 5), (90, 21, 4), (91, 20, 5), (90, 19, 6)], (None, "nothing")),
+        ([(1, 20, 100), (1, 20, 10), (1, 20, 100)], (1, "other work")),
         ([(1, 20, 200), (1, 21, 190), (1, 20, 195), (1, 19, 199)], (None, "link")),
         # messages reach rank 2 a little earlier, but its own work doesn't explain it
         ([(1, 20, 200), (1, 21, 200), (1, 22, 150), (1, 19, 199)], (None, "link")),
