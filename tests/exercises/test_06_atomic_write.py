@@ -126,24 +126,6 @@ def test_killed_at_any_byte(exercise, shared_dir, seed):
 
 
 @pytest.mark.ranks(1, init=False, limit=30)
-def test_killed_in_the_first_save(exercise, shared_dir, seed):
-    """Killed in the very first save, there is no file rather than half of one."""
-    path = new_folder(shared_dir) / "snapshot.pt"
-    for length in (0, 1000 + seed, 6000 + seed):
-
-        def killed(length=length):
-            kills.limit_files(length, kill=True)
-            exercise.write_snapshot(state(2), path)
-
-        kills.in_child(killed)
-        expect.that(
-            not path.exists(),
-            f"after a kill at byte {length} of the first save, snapshot.pt is there "
-            "and not complete: write the first one under another name, too",
-        )
-
-
-@pytest.mark.ranks(1, init=False, limit=30)
 def test_killed_at_any_step(exercise, shared_dir, seed):
     """Killed before or after any call, the old or the new snapshot can be loaded."""
     folder = new_folder(shared_dir)
@@ -170,6 +152,24 @@ def test_killed_at_any_step(exercise, shared_dir, seed):
         f"after {step} kills and one good save, {len(left)} files are in the folder "
         f"({', '.join(left[:3])}...): what killed saves leave behind must not pile up",
     )
+
+
+@pytest.mark.ranks(1, init=False, limit=30)
+def test_killed_in_the_first_save(exercise, shared_dir, seed):
+    """Killed in the very first save, there is no file rather than half of one."""
+    path = new_folder(shared_dir) / "snapshot.pt"
+    for length in (0, 1000 + seed, 6000 + seed):
+
+        def killed(length=length):
+            kills.limit_files(length, kill=True)
+            exercise.write_snapshot(state(2), path)
+
+        kills.in_child(killed)
+        expect.that(
+            not path.exists(),
+            f"after a kill at byte {length} of the first save, snapshot.pt is there "
+            "and not complete: write the first one under another name, too",
+        )
 
 
 @pytest.mark.ranks(1, init=False, limit=30)
@@ -216,36 +216,6 @@ def expect_raised(ended_and_outcome, path, when):
     )
     expect_complete(path, {1}, when)
     expect.equal(names_in(path.parent, 2), ["snapshot.pt"], f"the files left {when}")
-
-
-@pytest.mark.ranks(1, init=False)
-def test_the_disk_refuses_at_the_end(exercise, shared_dir, seed):
-    """An error of os.fsync, which is when some disks say that they are full."""
-    path = new_folder(shared_dir) / "snapshot.pt"
-    exercise.write_snapshot(state(1), path)
-    asked = []
-
-    def refused():
-        os.fsync, os.fdatasync = (refusing(f, asked) for f in (os.fsync, os.fdatasync))
-        outcome = what_is_raised(exercise, path)
-        return outcome if asked else None
-
-    result = kills.in_child(refused)
-    if result != (0, None):  # which was never asked
-        expect_raised(result, path, "with a disk that is full, as os.fsync says")
-
-
-def refusing(sync, asked):
-    """``sync``, which says of files, though not of folders, that the disk is full."""
-
-    def full(descriptor):
-        number = descriptor if isinstance(descriptor, int) else descriptor.fileno()
-        if stat.S_ISDIR(os.fstat(number).st_mode):
-            return sync(descriptor)
-        asked.append(number)
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    return full
 
 
 def recorded_calls(exercise, path):
@@ -322,3 +292,33 @@ def test_power_may_fail(exercise, shared_dir, seed):
         path.parent.stat().st_ino in after,
         "the folder that was synced after the rename isn't that of path",
     )
+
+
+@pytest.mark.ranks(1, init=False)
+def test_the_disk_refuses_at_the_end(exercise, shared_dir, seed):
+    """An error of os.fsync, which is when some disks say that they are full."""
+    path = new_folder(shared_dir) / "snapshot.pt"
+    exercise.write_snapshot(state(1), path)
+    asked = []
+
+    def refused():
+        os.fsync, os.fdatasync = (refusing(f, asked) for f in (os.fsync, os.fdatasync))
+        outcome = what_is_raised(exercise, path)
+        return outcome if asked else None
+
+    result = kills.in_child(refused)
+    if result != (0, None):  # which was never asked
+        expect_raised(result, path, "with a disk that is full, as os.fsync says")
+
+
+def refusing(sync, asked):
+    """``sync``, which says of files, though not of folders, that the disk is full."""
+
+    def full(descriptor):
+        number = descriptor if isinstance(descriptor, int) else descriptor.fileno()
+        if stat.S_ISDIR(os.fstat(number).st_mode):
+            return sync(descriptor)
+        asked.append(number)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    return full

@@ -1,4 +1,4 @@
-# wrong value: the model was in evaluation mode, and isn't after saving it
+# wrong value: the mode of each part after saving | expected 'evaluation'
 # [answer 1]
 ddp_model.eval()
 if dist.get_rank() == 0:
