@@ -94,8 +94,8 @@ class Cluster:
                     f"a practice cluster of {facts['nodes']} nodes is already up in "
                     f"{self.state}: use it, or end it with `workshop cluster down`"
                 )
-            self._files.clear()
             try:
+                self._files.clear()
                 self._files.write(size)
                 config.write_files(self.state, **size)
                 self._start(size, stay, hidden)

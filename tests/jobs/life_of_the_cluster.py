@@ -81,7 +81,7 @@ def interruption():
             up = subprocess.Popen(
                 [sys.executable, "-c", code], stderr=subprocess.PIPE, cwd=sys.path[0]
             )
-            wait_until(STATE.exists)
+            wait_until(lambda: STATE.exists() and list(STATE.iterdir()))
             time.sleep(moment)
             up.send_signal(kind)
             up.communicate(timeout=60)
