@@ -141,13 +141,11 @@ def show(program: str, arguments: list[str]) -> None:
         if argument in ("--snapshot", "--metrics"):
             break
         shown.append(argument.replace(f"{ROOT}/", ""))
+    command = re.sub("(?<= )(--[a-z-]+) ", "\\1\N{NO-BREAK SPACE}", " ".join(shown))
     lines = textwrap.wrap(
-        " ".join(["$", program, *shown]),
-        70,
-        break_long_words=False,
-        break_on_hyphens=False,
+        f"$ {program} {command}", 70, break_long_words=False, break_on_hyphens=False
     )
-    text = " \\\n          ".join(lines)
+    text = " \\\n          ".join(lines).replace("\N{NO-BREAK SPACE}", " ")
     console.print(f"      {text}", style="cyan", markup=False, soft_wrap=True)
 
 

@@ -160,6 +160,7 @@ def hide_command_line() -> None:
 def send_signals_to(line) -> None:
     """From now on, the kernel's part of a signal handler writes its number there."""
     line.setblocking(False)
+    sys.unraisablehook = lambda _: None  # the other end may have closed it just now
     _signal.set_wakeup_fd(line.fileno(), warn_on_full_buffer=False)
     for number in FORWARDED:
         _signal.signal(number, lambda *_: None)
