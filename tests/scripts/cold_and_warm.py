@@ -29,7 +29,7 @@ def hidden(text: str) -> str:
     text = re.sub(r"0x[0-9a-f]+", "0x0", text)
     text = re.sub(r"\b[WEI]\d{4} [\d:.]+ \d+ ", "LOG ", text)
     text = re.sub(r"\d{4}-\d\d-\d\d_[\d:]+", "TIME", text)
-    text = re.sub(r"pid:? \d+|PID \d+|[Pp]rocess \d+", "pid N", text)
+    text = re.sub(r"pid:? \d+|PID \d+|(?:process|Process) \d+", "pid N", text)
     text = re.sub(r"/tmp/warm-\w+/venv|\S+/\.venv", "VENV", text)
     text = re.sub(r"(bash: line \d+: +)\d+", r"\1N", text)
     # a fork has more modules loaded; where in a line a signal came is chance
