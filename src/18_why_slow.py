@@ -167,7 +167,7 @@ def report(parts: dict[str, float], facts: dict) -> None:
 @one_line_errors()
 def main() -> None:
     parser = Parser(__doc__)
-    parser.add_argument("--steps", type=positive_int, default=20, help="of each run")
+    parser.add_argument("--steps", type=positive_int, default=20, help="a run (or 20)")
     parser.add_argument("command", nargs="...", help="after --: your run")
     args = parser.parse_args()
     args.command = args.command[args.command[:1] == ["--"] :]

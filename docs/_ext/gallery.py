@@ -136,8 +136,8 @@ class FailuresDirective(SphinxDirective):
             text = shortened(listing.astext())
             if text != listing.astext():
                 place = listing.parent.index(listing) + 1
-                note = nodes.paragraph("", note_on(listing.astext()))
-                note["classes"].append("left-out")
+                said = note_on(listing.astext())
+                note = nodes.paragraph("", said, classes=["left-out"])
                 listing.parent.insert(place, note)
             listing.rawsource = text
             listing.children = [nodes.Text(text)]

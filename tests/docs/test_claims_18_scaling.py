@@ -116,8 +116,6 @@ def test_over_a_link_of_a_known_rate():
     rate, true = float(re.search(r"1/beta ([\d.]+) MB/s", text)[1]), 200 / 8
     compared = f"{rate} MB/s, {rate / true - 1:.0%}".replace("%", " %")
     assert f"The fitted rate is {compared} above the true rate of {true:.0f}" in PAGE
-    low, high = re.search(r"between ([\d.]+) and ([\d.]+) MB/s", PAGE).groups()
-    assert float(low) <= rate <= float(high)
     ddp, fsdp, tp, pp = (error for _, error in errors)
     off = f"{abs(ddp)} % for DDP, by {abs(fsdp)} % for FSDP and by {abs(tp)} % for"
     assert f"off by {off} tensor parallel" in PAGE

@@ -254,6 +254,12 @@ def program_of_another_folder(runs):
         facts["code"] = {"../conf.py": other}
 
 
+def program_of_an_absolute_path(runs):
+    path = ROOT / "conf.py"
+    for facts in runs["disturbed"].of("start"):
+        facts["code"] = {str(path): sha256(path.read_bytes()).hexdigest()}
+
+
 CHECKPOINTS = "checkpoints sharded, in the background"
 SURVIVED = "survived the loss of a node"
 LAYOUT = "layout as planned, two axes"
@@ -284,6 +290,7 @@ WRONG = [
     (accounting_of_another_job, STATUS, "of another job than 8"),
     (another_program, "both runs by the program that is here", "another src/20_cap"),
     (program_of_another_folder, "both runs by the program that is here", "src/../conf"),
+    (program_of_an_absolute_path, "both runs by the program that is here", "conf.py"),
 ]
 
 

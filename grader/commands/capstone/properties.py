@@ -46,8 +46,10 @@ def of_this_program(runs: Runs) -> str:
     for run in runs.both:
         for attempt in run.attempts:
             for name, seen in attempt.start["code"].items():
-                path = runs.root / "src" / name
-                if ".." in path.parts or not path.is_file() or hash_of(path) != seen:
+                src = (runs.root / "src").resolve()
+                path = (src / name).resolve()
+                here = path.is_relative_to(src) and path.is_file()
+                if not here or hash_of(path) != seen:
                     return (
                         f"The {run.name} run used another src/{name} than the one "
                         "here: run both jobs with one version of the program."

@@ -125,11 +125,11 @@ def _root_alone_is_right(rows: list[dict], right: int) -> bool:
     return right == 1 and bool(used & {"reduce", "gather"})
 
 
-# seen(rows, right): all calls of all ranks, and how many ranks hold the right value
 def _has_a_view(rows: list[dict]) -> bool:
     return any(row["line"] and not row["contiguous"] for row in rows)
 
 
+# seen(rows, right): all calls of all ranks, and how many ranks hold the right value
 IN_CALLS: Table = {
     "past_ddp": Classic(
         "the model is wrapped, and its gradients were never averaged: the forward pass "
