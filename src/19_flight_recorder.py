@@ -1,7 +1,7 @@
 """Run a program unchanged, and write down each rank's last collectives when it fails.
 
     torchrun --standalone --nproc-per-node=2 src/19_flight_recorder.py \\
-        src/gallery/another_order.py
+        gallery/another_order.py
     python -m torch.distributed.flight_recorder.fr_trace --prefix recorder_ .
 
 recorder_R holds those of rank R, with gloo. With NCCL you don't need this program: each

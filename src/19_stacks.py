@@ -1,7 +1,7 @@
 """Run a program unchanged, and write down where each rank is after some seconds.
 
     torchrun --standalone --nproc-per-node=2 src/19_stacks.py 2 \\
-        src/gallery/only_rank_0_reduces.py
+        gallery/only_rank_0_reduces.py
     grep -m1 gallery stacks_*.txt
 
 stacks_R.txt holds the lines in which the threads of rank R are, the innermost first.

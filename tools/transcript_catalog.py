@@ -116,7 +116,7 @@ def load_catalog(path: Path | None = None) -> dict[str, Entry]:
 
 
 def of_the_gallery() -> dict[str, Entry]:
-    """The commands of the failure gallery, src/gallery/catalog.toml."""
+    """The commands of the failure gallery, gallery/catalog.toml."""
     try:
         gallery = load_gallery()
     except GalleryError as error:

@@ -1,4 +1,4 @@
-"""``.. failures:: hangs``: a card for each failure of src/gallery with this symptom.
+"""``.. failures:: hangs``: a card for each failure of gallery with this symptom.
 
 A card is folded. Its permanent link is ``failure-NAME``; ``:ref:`failure-NAME``` leads
 there, and failure-search.js opens it. What a card shows comes from the catalog, the
@@ -75,7 +75,7 @@ class FailuresDirective(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         root = Path(self.env.srcdir)
-        path = root / "src" / "gallery" / "catalog.toml"
+        path = root / "gallery" / "catalog.toml"
         self.env.note_dependency(str(path))
         try:
             failures = load_gallery(path).values()
@@ -108,7 +108,7 @@ class FailuresDirective(SphinxDirective):
                 f"**Tool:** {markup(failure.tool)}",
                 f"**Cure:** {markup(failure.cure)} See :ref:`lesson-{failure.lesson}`.",
                 f".. transcript:: 19_{failure.name}",
-                self._difference(f"src/gallery/{failure.name}.py"),
+                self._difference(f"gallery/{failure.name}.py"),
             ]
         )
 

@@ -1,4 +1,4 @@
-"""The failure gallery: what src/gallery/catalog.toml says about each failure.
+"""The failure gallery: what gallery/catalog.toml says about each failure.
 
 The pages are built without torch, so this module needs none.
 """
@@ -16,7 +16,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-FOLDER = Path(__file__).resolve().parent.parent / "gallery"
+FOLDER = Path(__file__).resolve().parents[2] / "gallery"
 SYMPTOMS = (
     "hangs",
     "does not start",

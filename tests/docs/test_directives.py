@@ -52,7 +52,7 @@ def small(tmp_path: Path) -> Path:
     from grader.skeleton import skeleton_text
 
     kept = ("_ext", "_static", "_inventories", "_templates", "figures/readable.py")
-    gallery = ("src/common", "src/gallery")
+    gallery = ("src/common", "gallery")
     for name in ("conf.py", *gallery, *(f"docs/{name}" for name in kept)):
         source = ROOT / name
         target = tmp_path / name

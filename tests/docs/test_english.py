@@ -28,7 +28,7 @@ BETTER = {
     r"mere": "only",
     r"rubbish": "meaningless values",
 }
-CATALOGS = ("exercises/catalog.toml", "src/gallery/catalog.toml")  # hints, cures
+CATALOGS = ("exercises/catalog.toml", "gallery/catalog.toml")  # hints, cures
 IDIOMS = {re.compile(rf"\b(?:{words})\b"): say for words, say in BETTER.items()}
 
 
@@ -65,7 +65,7 @@ def read_by_learners() -> Iterator[tuple[str, str]]:
         ("tests/exercises/test_*.py", strings),
         ("grader/**/*.py", strings),
         ("src/*.py", strings),
-        ("src/gallery/**/*.py", docstrings),
+        ("gallery/**/*.py", docstrings),
         ("src/common/*.py", strings),
         ("tools/*.py", strings),
     ):

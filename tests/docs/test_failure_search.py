@@ -166,6 +166,6 @@ def test_a_rank_waits_for_half_an_hour_by_default():
 
 def test_two_ranks_of_the_first_card_wait_at_two_lines():
     text = transcripts.body(load_catalog()["19_only_rank_0_reduces"])
-    lines = re.findall(r'^\[rank(\d)\]:   File "src/gallery/.* line (\d+)', text, re.M)
+    lines = re.findall(r'^\[rank(\d)\]:   File "gallery/.* line (\d+)', text, re.M)
     assert len(lines) == 2 and len(set(lines)) == 2
     assert len({line for _, line in lines}) == 2

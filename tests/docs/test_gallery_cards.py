@@ -27,8 +27,8 @@ def test_card_keeps_what_the_failure_shows_and_the_learners_lines(gallery, name)
     text = transcripts.body(load_catalog()[f"19_{name}"])
     short = gallery.shortened(text)
     assert re.search(GALLERY[name].shows, short, re.M)
-    own = re.findall(r'^.*File "src/gallery/.*', text, re.M)
-    assert re.findall(r'^.*File "src/gallery/.*', short, re.M) == own
+    own = re.findall(r'^.*File "gallery/.*', text, re.M)
+    assert re.findall(r'^.*File "gallery/.*', short, re.M) == own
     assert "site-packages/torch" not in re.sub(r"^.*(Error|WARN|Warn).*", "", short)
     assert "ChildFailedError" not in short
     status = re.findall(r"^\[exit status \d+\]\Z", text.rstrip("\n"), re.M)

@@ -253,7 +253,7 @@ def test_log_with_a_lost_connection_only_is_no_success(tmp_path, head):
 
 
 # -- the gallery's own logs ---------------------------------------------------------
-GALLERY = tomllib.loads((ROOT / "src/gallery/catalog.toml").read_text(encoding="utf-8"))
+GALLERY = tomllib.loads((ROOT / "gallery/catalog.toml").read_text(encoding="utf-8"))
 BY_SYMPTOM = {entry["name"]: entry["symptom"] for entry in GALLERY["failure"]}
 QUIET = {name for name, symptom in BY_SYMPTOM.items() if symptom in QUIET_SYMPTOMS}
 # of these the log shows no single cause

@@ -292,7 +292,7 @@ def test_page_of_a_classic_mistake_exists(key):
 def test_gallery_has_the_failure_that_a_classic_mistake_names():
     named = {classic.gallery for classic in CLASSICS.values()} - {""}
     assert "send_send" in named
-    catalog = (ROOT / "src" / "gallery" / "catalog.toml").read_text(encoding="utf-8")
+    catalog = (ROOT / "gallery" / "catalog.toml").read_text(encoding="utf-8")
     assert named <= set(re.findall(r'^name = "(\w+)"', catalog, re.M))
 
 

@@ -24,7 +24,7 @@ from tools.fresh_copy import fresh_copy
 from tools.transcript_catalog import Entry, load_catalog
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDER = ROOT / "src" / "gallery"
+FOLDER = ROOT / "gallery"
 GALLERY = load_gallery()
 PROGRAM = ROOT / "src" / "19_gallery.py"
 
@@ -90,7 +90,7 @@ def test_every_symptom_has_failures_and_every_lesson_exists():
         assert len(pages) == 1, f"{failure.name}: no lesson {failure.lesson}"
         assert failure.needs in ("", "cluster"), failure.name
         assert len(failure.title) <= 60, f"{failure.name}: a shorter title"
-        assert f"src/gallery/{failure.name}.py" in failure.command
+        assert f"gallery/{failure.name}.py" in failure.command
 
 
 # The catalog's reader

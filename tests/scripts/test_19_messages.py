@@ -72,7 +72,7 @@ def test_runs_that_end_well_have_no_message_of_a_failure():
 @pytest.mark.full
 @pytest.mark.parametrize("name", ["mixed_dtypes", "unequal_shapes"])
 def test_detail_names_the_mismatch_before_the_collective_runs(name):
-    command = [*launched.STANDALONE, "--nproc-per-node=2", f"src/gallery/{name}.py"]
+    command = [*launched.STANDALONE, "--nproc-per-node=2", f"gallery/{name}.py"]
     done = launched.run(ROOT, command, TORCH_DISTRIBUTED_DEBUG="DETAIL")
     assert done.returncode == 1
     assert "Detected mismatch between collectives on ranks" in done.stderr

@@ -297,6 +297,12 @@ def test_loops_that_tools_measure_import_what_exists():
                 assert made, f"{tool.name}: common.{module} has no {name}"
 
 
+def test_src_holds_programs_and_nothing_else():
+    names = {path.name for path in SRC.iterdir() if path.name != "__pycache__"}
+    others = names - {path.name for path in PROGRAMS}
+    assert others == {"common", "starter", "README.md"}
+
+
 def test_programs_are_named_after_their_lesson():
     pages = {page.name[:2] for page in (SRC.parent / "docs/lessons").glob("*.rst")}
     for path in PROGRAMS:

@@ -19,7 +19,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib  # pyright: ignore[reportMissingImports]
 
-GALLERY = "src/gallery/catalog.toml"
+GALLERY = "gallery/catalog.toml"
 PAGE = "docs/lessons/19_when_it_breaks.rst"
 CARD = "docs/lessons/19_when_it_breaks.html#failure-"  # and the name of a failure
 SURE, MAYBE, HINT = 3, 2, 1
