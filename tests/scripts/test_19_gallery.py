@@ -95,10 +95,10 @@ def test_every_symptom_has_failures_and_every_lesson_exists():
         assert f"gallery/{failure.name}.py" in failure.command
 
 
-@pytest.mark.parametrize(
-    "name",
-    "link_down slow_link node_off wrong_interface dropped_port clock_behind".split(),
-)
+ON_NODES = "link_down slow_link node_off wrong_interface dropped_port clock_behind"
+
+
+@pytest.mark.parametrize("name", ON_NODES.split())
 def test_failure_of_a_node_or_its_network_is_played_on_two_nodes(name):
     failure = GALLERY[name]
     assert failure.needs == "cluster"
