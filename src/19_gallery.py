@@ -7,6 +7,7 @@
 It ends with the status of the program that it runs.
 """
 
+import signal
 import subprocess
 import sys
 import textwrap
@@ -45,6 +46,7 @@ def explain(failure: Failure) -> None:
 
 @one_line_errors()
 def main() -> None:
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` ends it, as it ends ls
     parser = Parser(__doc__)
     parser.add_argument("name", nargs="?", metavar="NAME", help="a name of --list")
     parser.add_argument("--cured", action="store_true", help="run the cured program")

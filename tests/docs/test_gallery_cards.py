@@ -2,6 +2,7 @@
 
 import re
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -33,6 +34,22 @@ def test_card_keeps_what_the_failure_shows_and_the_learners_lines(gallery, name)
     assert "ChildFailedError" not in short
     status = re.findall(r"^\[exit status \d+\]\Z", text.rstrip("\n"), re.M)
     assert short.splitlines()[-1:] == status or not status
+
+
+@pytest.mark.parametrize("name", GALLERY)
+def test_card_says_why_a_rank_prints_nothing(gallery, name):
+    """One that a launcher ended, or whose node is off, has no line of its own."""
+    text = gallery.shortened(transcripts.body(load_catalog()[f"19_{name}"]))
+    marked = set(re.findall(r"^\[rank(\d)\]:", text, re.M))
+    told = marked | set(re.findall(r"^rank (\d): torch", text, re.M))
+    ended = "Terminating process" in text
+    if re.search("=2 |two_nodes", GALLERY[name].command) and marked:
+        ended = told != {"0", "1"}
+    assert ended == bool(GALLERY[name].silent)
+    card = gallery.FailuresDirective._text(
+        SimpleNamespace(_difference=str), GALLERY[name]
+    )
+    assert gallery.markup(GALLERY[name].silent) in card
 
 
 def test_short_output_is_as_it_was_recorded(gallery):

@@ -65,6 +65,24 @@ def test_the_minutes_of_a_schedule_are_those_of_the_pages_and_the_catalog(
     assert total == added, f"{title}: the rows add up to {added} min"
 
 
+@pytest.mark.parametrize("number", range(3), ids=["half", "one", "three"])
+def test_a_schedule_has_a_row_or_a_word_for_every_lesson(number):
+    """After its table it says which lessons are left out, and when they come."""
+    here = list(TABLE.finditer(PAGE))[number].start()
+    tab = re.split(r"\.\. tab-item::|^Know where", PAGE[here:], flags=re.M)[0]
+    told = set(re.findall(r":ref:`lesson-(\d\d)`", tab))
+    lessons = {*LESSONS, "20"}
+    if since := re.search(r"everything\s+from\s+:ref:`lesson-(\d\d)`", tab):
+        told |= {lesson for lesson in lessons if lesson >= since[1]}
+    assert told == lessons
+
+
+def test_the_capstone_takes_what_the_three_days_say():
+    page = ROOT / "docs" / "lessons" / "20_capstone.rst"
+    said = " ".join(PAGE.split())
+    assert f":ref:`lesson-20` is {course.reading_minutes(page)} min of homework" in said
+
+
 def test_the_exercise_that_half_a_day_skips_takes_what_is_said():
     said = " ".join(PAGE.split())
     assert "Skip the ring all-reduce: it takes 25 minutes" in said

@@ -5,7 +5,9 @@ recordings: `pytest --co -q tests/docs/test_transcripts.py -k "still_prints and 
 """
 
 import ast
+import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -93,6 +95,16 @@ def test_every_symptom_has_failures_and_every_lesson_exists():
         assert f"gallery/{failure.name}.py" in failure.command
 
 
+ON_NODES = "link_down slow_link node_off wrong_interface dropped_port clock_behind"
+
+
+@pytest.mark.parametrize("name", ON_NODES.split())
+def test_failure_of_a_node_or_its_network_is_played_on_two_nodes(name):
+    failure = GALLERY[name]
+    assert failure.needs == "cluster"
+    assert failure.command == f"gallery/two_nodes.sh python gallery/{name}.py"
+
+
 # The catalog's reader
 
 
@@ -141,6 +153,16 @@ def test_list_shows_every_failure_below_its_symptom():
     for failure in GALLERY.values():
         head = done.stdout.index(f"It {failure.symptom}:")
         assert done.stdout.index(f"  {failure.name} ") > head
+
+
+def test_list_ends_quietly_when_its_reader_has_gone():
+    """``--list | head -3``: no traceback once the pipe is closed."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, str(PROGRAM), "--list"]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, cwd=ROOT)
+    os.close(writer)
+    assert done.stderr == b"" and done.returncode == -signal.SIGPIPE
 
 
 def test_failure_ends_with_its_status_and_says_what_to_ask():

@@ -10,9 +10,9 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.commands.diagnose.first import First, is_consequence, is_own_error
+from grader.commands.diagnose.first import First, is_consequence, is_own_error, look
 from grader.commands.diagnose.logs import Line, Log
-from grader.commands.diagnose.waiting import all_send, differ, waiting_lines
+from grader.commands.diagnose.waiting import shown_together
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -25,8 +25,6 @@ CARD = "docs/lessons/19_when_it_breaks.html#failure-"  # and the name of a failu
 SURE, MAYBE, HINT = 3, 2, 1
 QUIET = ("is slow", "runs and is wrong")
 CHAINED = re.compile(r"During handling of the above|was the direct cause of the follow")
-# causes that the tracebacks of all ranks show together
-OF_LINES = {"different_lines": differ, "all_send": all_send}
 # Warnings that healthy runs print, too: they prove nothing
 WARNING = re.compile(
     r"^\s*\[W[\d\s:.]|^W\d{4} |Warning: |^WARNING|NCCL INFO |^Setting OMP_NUM"
@@ -46,6 +44,7 @@ class Cause:
     weight: int = SURE
     explains: tuple[str, ...] = ()
     gallery: tuple[str, ...] = ()  # entries that show it
+    ask: str = ""  # what tells it from the others
 
 
 @dataclass(frozen=True)
@@ -66,9 +65,10 @@ def load(root: Path) -> list[Cause]:
     catalog = root / GALLERY
     text = catalog.read_text(encoding="utf-8") if catalog.is_file() else ""
     entries = tomllib.loads(text).get("failure", [])
-    names = {entry["name"] for entry in entries}
+    asked = {entry["name"]: entry["question"] for entry in entries}
     for rule in rules:
-        rule["gallery"] = [name for name in rule.get("gallery", []) if name in names]
+        rule["gallery"] = [name for name in rule.get("gallery", []) if name in asked]
+        rule.setdefault("ask", " ".join(asked[name] for name in rule["gallery"][:1]))
     for entry in entries:
         if entry["name"] not in shown and entry.get("messages"):
             rules.append(from_gallery(entry))
@@ -78,7 +78,8 @@ def load(root: Path) -> list[Cause]:
 def from_gallery(entry: dict) -> dict:
     """Its messages prove a crash; of what is slow or wrong they are only a hint."""
     weight = HINT if entry["symptom"] in QUIET else SURE
-    return entry | {"gallery": [entry["name"]], "weight": weight}
+    asked = {"gallery": [entry["name"]], "ask": entry["question"]}
+    return entry | asked | {"weight": weight}
 
 
 def make_cause(rule: dict) -> Cause:
@@ -93,6 +94,7 @@ def make_cause(rule: dict) -> Cause:
         rule.get("weight", SURE),
         tuple(rule.get("explains", [])),
         tuple(rule["gallery"]),
+        rule.get("ask", ""),
     )
 
 
@@ -100,8 +102,13 @@ def candidates(causes: list[Cause], log: Log, first: First | None) -> list[Found
     """What the log shows, likeliest first; without what another one explains."""
     suspects = first.ranks if first else ()
     spoken = list(utterances(log))
-    found = [f for cause in causes if (f := search(cause, spoken, suspects))]
-    found += [f for cause in causes if (f := by_lines(cause, log))]
+    shown = shown_together(log, look(log).ranks)
+    found = [
+        Found(cause, shown[cause.name], cause.weight, True)
+        for cause in causes
+        if cause.name in shown
+    ]
+    found += [f for cause in causes if (f := search(cause, spoken, suspects))]
     explained = {name for f in found for name in f.cause.explains}
     left = [f for f in found if f.cause.name not in explained]
     return sorted(left, key=lambda f: (-f.weight, not f.by_first))
@@ -151,13 +158,3 @@ def overtaken(cause: Cause, shown: Line, lines: list[Line]) -> bool:
         if is_own_error(line.text):
             return not any(message.search(line.text) for message in cause.messages)
     return False
-
-
-def by_lines(cause: Cause, log: Log) -> Found | None:
-    """What the lines show in which the ranks wait: all send, or they differ."""
-    shows = OF_LINES.get(cause.name)
-    waits = waiting_lines(log) if shows else {}
-    if not shows or not shows(waits):
-        return None
-    lines = {line.text: line for line in reversed(waits.values())}
-    return Found(cause, tuple(reversed(lines.values())), cause.weight, True)

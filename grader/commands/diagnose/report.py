@@ -25,6 +25,7 @@ REST = (ERROR, CONSEQUENCE, re.compile("Traceback"))  # what to quote, best firs
 PROMPT = re.compile(r"^\$ ")  # a command that somebody typed
 LONGEST = 160  # characters of a quoted line
 MOST_LINES = 4
+QUIET = f". A run that is slow or wrong leaves none: {PAGE} says what to compare."
 LOST = "This log only says that another rank has left. Read those of the other ranks:"
 
 
@@ -39,7 +40,7 @@ def diagnose(log: Log, root: Path) -> tuple[list[str], bool]:
         lines, files = len(log.lines), log.files
         looked = f"{lines:,} line{'s' * (lines != 1)}"
         where = f" of {files} files" if files > 1 else ""
-        return [f"No failure found in {looked}{where}."], False
+        return [f"No failure found in {looked}{where}{QUIET}"], False
     sure = named(found)
     told = tell_first(first)
     if sure:
@@ -71,6 +72,8 @@ def tell(found: Found) -> list[str]:
     cause = found.cause
     lines = [f"Cause: {cause.title}"]
     lines += [f"    {quote(line)}" for line in found.lines[:MOST_LINES]]
+    if len(cause.gallery) > 1:
+        lines.append(f"Ask: {cause.ask}")
     lines += [f"Cure: {cause.cure}", f"Read: {cause.read}"]
     return lines + see(found, "See it fail here")
 
@@ -86,7 +89,7 @@ def tell_unsure(found: list[Found]) -> list[str]:
     lines = ["Not sure of the cause. It looks like:"]
     for each in found[:2]:
         lines += [f"  - {each.cause.title}", f"    {quote(each.lines[0])}"]
-        lines.append(f"    Read: {each.cause.read}")
+        lines += [f"    Ask: {each.cause.ask}", f"    Read: {each.cause.read}"]
         lines += see(each, "    See it fail")
     return lines
 
