@@ -67,22 +67,25 @@ class Moving(Drawing):
 
 def wrapped(columns: int, deeper: int) -> list[list[str]]:
     """Each printed line in pieces of so many columns, the later ones indented."""
-    return [
-        textwrap.wrap(
+    lines = []
+    for line in printed:
+        margin = line[: len(line) - len(line.lstrip())]
+        later = margin + " " * deeper
+        # two spaces between words stay two
+        pieces = textwrap.wrap(
             line,
             columns,
             drop_whitespace=False,
             break_on_hyphens=False,
-            subsequent_indent=" " * (deeper + len(line) - len(line.lstrip())),
+            subsequent_indent=later,
         )
-        for line in printed
-    ]
+        lines.append([pieces[0], *(later + piece.strip() for piece in pieces[1:])])
+    return lines
 
 
 def terminal(drawing: Moving, top: float, lines: list[list[str]], leading: int) -> None:
     """The recorded command and what it printed, from ``top`` to the lower edge."""
-    edge = 8 if drawing.width > 400 else 0
-    inside = edge + (12 if edge else 10)
+    edge, inside = (8, 20) if drawing.width > 400 else (4, 12)
     drawing.box(
         edge, top, drawing.width - 2 * edge, drawing.height - top - edge, radius=8
     )
