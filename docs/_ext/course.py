@@ -22,8 +22,8 @@ from grader.learning_paths import LearningPath, load_paths
 
 HERE = "In the folder of your copy of the workshop, which has the ``Makefile``:"
 NO_ADDRESS = (
-    "No copy yet? These pages were built without their repository's address. Ask whoever "
-    "published them, then run ``git clone ADDRESS``."
+    "No copy yet? These pages were built without their repository's address. Ask the "
+    "person who published them, then run ``git clone ADDRESS``."
 )
 
 

@@ -269,8 +269,9 @@ def test_a_player_or_an_option_that_does_not_exist_stops_the_build(
 
 def test_the_clone_line_has_the_address_of_the_configuration(small):
     html = page(small, ".. clone::")
-    assert "$ git clone" not in html and "Ask whoever published them" in " ".join(
-        html.split()
+    assert (
+        "$ git clone" not in html
+        and "Ask the person who published them" in " ".join(html.split())
     )
     with (small / "conf.py").open("a") as settings:
         settings.write('repository = "https://example.org/w.git"\n')
