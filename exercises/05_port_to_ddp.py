@@ -1,8 +1,8 @@
 """Port a training program from one device to DDP.
 
 Below the ``raise`` lines is a program for one process. If you started it as it is, each
-rank would train its own model on all images. Change it so that the ranks train one model
-together:
+rank would train its own model on all images. Change it so that the ranks train one
+model together:
 
 * Each rank reads its own share of the images. Together the ranks read every image, and
   all ranks take the same number of steps. Every epoch has a different order, chosen by
