@@ -60,7 +60,8 @@ intersphinx_mapping = {
 intersphinx_disabled_reftypes = ["std:doc"]
 
 # The one place for the repository's address. Read the Docs knows it; set the other
-# variable where you build the site yourself. Without it no clone line is shown.
+# variable where you build the site yourself. Without it, the first page has no address
+# to clone from, and says so.
 repository = os.environ.get("WORKSHOP_REPOSITORY") or os.environ.get(
     "READTHEDOCS_GIT_CLONE_URL", ""
 )

@@ -12,8 +12,8 @@ program from here on does:
    rank's number. Add up the numbers of all ranks in float64. Every rank returns the
    sum as a ``float``.
 3. *Leave* with ``dist.destroy_process_group()``, so that the process can join another
-   group later. If ``measure`` raises an exception, leave as well, without waiting
-   for other ranks, which may still measure, and let that exception reach the caller.
+   group later. If ``measure`` raises an exception, leave, too, without waiting for
+   other ranks, which may still be measuring, and let that exception reach the caller.
 
 Check your answer with: workshop check 02_join_and_leave
 

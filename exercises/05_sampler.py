@@ -4,7 +4,7 @@
 samples from the same seed, and takes its own share of it, in three steps:
 
 1. Shuffle the numbers 0 .. size - 1 by the seed *and the epoch*.
-2. Pad the list with its own beginning until N divides its length, so that no rank makes
+2. Pad the list with its own beginning until N divides its length, so that no rank takes
    fewer steps than another. A short list may be needed more than once.
 3. Take every N-th number, starting at number ``rank``.
 

@@ -31,7 +31,7 @@ SEED = 0
 
 @dataclass
 class Training:
-    """What this rank trains, and how far it is."""
+    """What this rank trains, and how far it has got."""
 
     model: nn.Module
     optimizer: torch.optim.Optimizer

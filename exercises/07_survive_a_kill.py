@@ -2,7 +2,7 @@
 
 When a rank dies, torchrun ends all the others and starts every rank again: new
 processes, the same command, from the first line of the program. Only what you saved
-tells them how far they were. ``train`` is called on every rank at the first start,
+tells them how far they had got. ``train`` is called on every rank at the first start,
 after each kill, and again if you type the same command a day later. Each time it must
 continue from the newest snapshot. At the end, the weights must be those of an
 undisturbed run.
@@ -13,7 +13,7 @@ undisturbed run.
 * All nodes see the same folder, but only one rank may write the snapshot.
 * Save a snapshot after every ``save_every`` steps, counted from the beginning of
   training, and at no other time.
-* Don't train any step again that was saved.
+* Don't repeat any step that has been saved.
 
 ``write_snapshot`` is the one from lesson 06: a kill in the middle of it does no harm.
 

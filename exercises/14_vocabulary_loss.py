@@ -1,4 +1,4 @@
-"""Cross entropy over scores of which each rank has some columns.
+"""Compute a cross entropy when each rank has only some columns of the scores.
 
 The ranks hold the scores of consecutive entries of the vocabulary, rank 0 the first
 ones. They may hold different numbers of columns: [places, own]. The loss of a place

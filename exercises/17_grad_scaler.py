@@ -19,7 +19,7 @@ class ShardedGradScaler:
 
     Attributes:
         scale: what the loss is multiplied by; the same on all ranks.
-        interval: after so many steps in a row without overflow, the scale doubles.
+        interval: after this many steps in a row without overflow, the scale doubles.
         good_steps: how many there have been since the scale last changed.
     """
 

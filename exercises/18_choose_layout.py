@@ -4,8 +4,8 @@ The rules, for t tensor ranks, p stages and d data ranks:
 
 * Each device is one rank: t * p * d devices in all.
 * Tensor ranks stay inside a node, so t divides the devices of a node, and the heads.
-* All stages have equally many layers, and all data ranks equally many sequences of
-  the batch.
+* All stages have the same number of layers, and all data ranks the same number of
+  sequences of the batch.
 * AdamW in mixed precision with ZeRO-1. Tensor ranks and stages cut the parameters, and
   a part is rounded up. A rank keeps 4 bytes for each number of its part, for it and its
   gradient. Its data ranks share the 12 bytes of optimizer state; a shard is rounded up,

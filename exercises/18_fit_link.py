@@ -12,7 +12,7 @@ choose alpha and beta such that the sum over all sizes of
 
     ((alpha + beta n - t) / t)^2
 
-is the least, where t is the typical time of a message of n bytes.
+is smallest, where t is the typical time of a message of n bytes.
 
     workshop check 18_fit_link
 

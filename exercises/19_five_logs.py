@@ -13,8 +13,8 @@ depends on which end it noticed first, so don't rely on that. Use these rules:
    line of the log with any other error names the rank. The cause is that of the words
    of CAUSES in this line, or "program" if it has none of them.
 2. No such line: a process that torchrun lists with a negative exit code was killed by a
-   signal, and couldn't print anything. Its cause is "killed". But -15 is SIGTERM, by
-   which torchrun ends the other processes: that is a consequence, too.
+   signal, and couldn't print anything. Its cause is "killed". But -15 is SIGTERM,
+   with which torchrun ends the other processes: that is a consequence, too.
 3. Neither: all ranks with an error waited for the one without any. It is "absent".
 
     workshop check 19_five_logs
@@ -36,7 +36,7 @@ CODE = re.compile(r"rank +: (\d+) \(local_rank: \d+\)\n *exitcode +: (-?\d+)")
 
 
 def own_errors(log: str) -> list[tuple[int, str]]:
-    """(rank, message) of the errors that are no consequences, in the log's order."""
+    """(rank, message) of the errors that aren't consequences, in the log's order."""
     # TODO 1 of 2: use ERROR and CONSEQUENCES.
     raise NotImplementedError("TODO 1 of 2")
 

@@ -5,7 +5,7 @@ rank never arrives at a collective in which the others wait. Which rank is it, a
 keeps it away? Run the check: its verdict tells you where each rank waits.
 
 1. ``report_loss``: rank 0 reports the mean loss of all ranks.
-2. ``mean_of_batches``: the ranks have different numbers of batches, some have none.
+2. ``mean_of_batches``: the ranks have different numbers of batches, and some have none.
 3. ``train_until``: all ranks train until the mean loss of all ranks is below a limit.
 
     workshop check 19_three_hangs
@@ -53,7 +53,7 @@ def train_until(limit: float, losses: Iterator[torch.Tensor]) -> int:
     """The number of steps after which the mean loss of all ranks is below ``limit``.
 
     ``next(losses)`` trains one step, in which all ranks communicate, and gives this
-    rank's loss. Every rank must do the same number of steps, and no step too many.
+    rank's loss. Every rank must do the same number of steps, and not one step more.
     """
     for step, loss in enumerate(losses, 1):
         # TODO 3 of 3: the lines below hang. Delete the `raise`, and repair them.

@@ -1,12 +1,12 @@
 """Port a training program from one device to DDP.
 
-Below the ``raise`` lines is a program for one process. Started as it is, each rank
-would train its own model on all images. Change it so that the ranks train one model
-together:
+Below the ``raise`` lines is a program for one process. If you started it as it is, each
+rank would train its own model on all images. Change it so that the ranks train one
+model together:
 
 * Each rank reads its own share of the images. Together the ranks read every image, and
-  all ranks make equally many steps. Every epoch has another order, chosen by ``SEED``
-  and the epoch.
+  all ranks take the same number of steps. Every epoch has a different order, chosen by
+  ``SEED`` and the epoch.
 * All ranks start with the weights of rank 0, and still hold equal weights after every
   step: gradients are averaged over the ranks.
 

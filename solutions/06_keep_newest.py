@@ -27,7 +27,7 @@ NAME = re.compile(r"snapshot_(\d+)\.pt")
 
 
 def read_snapshot(path: Path) -> dict | None:
-    """What a snapshot holds, or None if it is damaged, missing, or no snapshot."""
+    """What a snapshot holds, or None if it is damaged, missing, or not a snapshot."""
     try:
         snapshot = torch.load(path, map_location="cpu", weights_only=True)
     except Exception:  # a damaged file raises nearly anything

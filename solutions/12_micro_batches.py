@@ -1,7 +1,7 @@
 """Send a batch through the parts in micro-batches, with the same gradient.
 
 The network is cut into as many parts as there are ranks. If the batch goes through in
-one piece, all ranks but one wait. So you cut the batch as well: as soon as the first
+one piece, all ranks except one wait. So you cut the batch as well: as soon as the first
 rank has sent its first micro-batch, it starts on the second, while the next rank works
 on the first. The weights change only after the whole batch. Until then the gradients of
 the micro-batches add up in ``.grad``, and their sum must be that of the batch.

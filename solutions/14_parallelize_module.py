@@ -8,7 +8,7 @@ positions, [B, T / t, H], and gets the same slice of the output::
 
 Each rank must hold its columns of ``gate`` and ``up`` and its rows of ``down``. The
 norm works on the slice. Its parameters become DTensors, too, whole on every rank. One
-all-gather in front of the MLP and one reduce-scatter behind it are enough, and as many
+all-gather before the MLP and one reduce-scatter after it are enough, and the same again
 in backward.
 
     workshop check 14_parallelize_module

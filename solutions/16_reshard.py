@@ -1,4 +1,4 @@
-"""Load a matrix on another grid of ranks than the one that saved it.
+"""Load a matrix on a different grid of ranks from the one that saved it.
 
 The ranks of a grid, say 2 x 2, saved a matrix: the grid's first axis cut the rows, its
 second axis the columns, and each rank wrote its shard. Now other ranks load it, say on

@@ -1,4 +1,4 @@
-"""Checkpoint just enough blocks to fit into the memory there is.
+"""Checkpoint just enough blocks to fit into the available memory.
 
 Between forward and backward, a block that is checkpointed keeps only its input, and any
 other block keeps everything that backward needs. Each checkpointed block is computed a

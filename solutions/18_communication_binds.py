@@ -1,9 +1,9 @@
-"""From how many ranks on does communication take longer than what can hide it?
+"""At how many ranks does communication take longer than what can hide it?
 
 DDP sends gradients while backward still computes. As long as the all-reduce is shorter
 than backward, it costs nothing. You keep the global batch and add ranks: each rank then
 has fewer sequences, so backward gets shorter, while the all-reduce gets longer. At some
-number of ranks communication *binds*, and from there on more ranks pay off less.
+number of ranks communication *binds*, and beyond that, more ranks pay off less.
 
 All bytes of the gradients go through one ring, as in lesson 03. A message of n bytes
 takes alpha + beta n seconds. In each step of the ring, every rank sends one message, an

@@ -2,7 +2,7 @@
 
 In each step a rank loads a batch, computes, and waits in the all-reduce until the last
 rank has arrived. The slow rank always arrives last, so it waits *least* of all.
-Measured are the seconds of each rank in each step::
+You get the seconds that each rank spent in each step::
 
     times[rank][step] == {"data": 0.01, "compute": 0.21, "waiting": 0.35}
 

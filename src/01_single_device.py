@@ -64,7 +64,7 @@ def run_epoch(
 
 
 def train(args: argparse.Namespace, device: torch.device) -> None:
-    """Train what is left of all epochs, and print the results."""
+    """Train the epochs that are left, and print the results."""
     torch.manual_seed(SEED)
     train_set, test_set = data.load_digits_split()
     distributed.log(

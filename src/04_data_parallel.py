@@ -1,4 +1,4 @@
-"""Train on all devices by ``nn.DataParallel``: one process, to understand old code.
+"""Train on all devices with ``nn.DataParallel``, in one process, as old code does.
 
 Run from the folder of the workshop:
 
@@ -57,7 +57,7 @@ def run_epoch(
 
 
 def train(args: argparse.Namespace, device: torch.device) -> None:
-    """Train what is left of all epochs, and print the results."""
+    """Train the epochs that are left, and print the results."""
     torch.manual_seed(SEED)
     train_set, test_set = data.load_digits_split()
     distributed.log(

@@ -22,7 +22,7 @@ DROPOUT = 0.1  # random numbers in every step: a resumed run must draw the same 
 
 
 def rest_of_share(size: int, epoch: int, done: int, rank: int, ranks: int) -> list[int]:
-    """The numbers, below ``size``, of the images that a rank still has to use."""
+    """The indices, below ``size``, of the images that a rank still has to use."""
     generator = torch.Generator().manual_seed(SEED + epoch)
     order = torch.randperm(size, generator=generator).tolist()
     rest = order[done:]  # all ranks together have used the others
@@ -56,7 +56,7 @@ class RankState:
         return ranks
 
     def load_state_dict(self, ranks: list[dict]) -> None:
-        """Restore this rank's state; on another world size, there is none."""
+        """Restore this rank's state; on a different world size, there is none."""
         rank, world_size = dist.get_rank(), dist.get_world_size()
         if len(ranks) == world_size:
             self.loss_sum.fill_(ranks[rank]["loss_sum"])
@@ -85,7 +85,7 @@ def run_epoch(run: snapshot.Run, ddp_model: DDP, loader: DataLoader) -> None:
 
 
 def train(args: argparse.Namespace, device: torch.device) -> None:
-    """Train what is left of all epochs; DDP is gone when it returns."""
+    """Train the epochs that are left; the DDP object is gone when this returns."""
     torch.manual_seed(SEED)
     train_set, test_set = data.load_digits_split()
     distributed.log(

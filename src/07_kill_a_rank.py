@@ -58,7 +58,7 @@ def environment_of(pid: int) -> dict[str, str]:
 
 
 class Run:
-    """A running command: what it prints, and when each of its ranks lives."""
+    """A running command: what it prints, and when each of its ranks was alive."""
 
     def __init__(self, command: list[str]):
         self.lives: dict[int, Life] = {}

@@ -27,7 +27,7 @@ TINY, LARGE = 1, 4 * 1024 * 1024  # float32: 4 bytes and 16 MiB
 
 
 def time_all_reduce(numel: int, repeats: int, device: torch.device) -> float:
-    """The shortest of several times, in seconds: anything else that runs only adds."""
+    """The shortest of several times, in seconds: other programs only make it longer."""
     tensor = torch.ones(numel, device=device)
     seconds = []
     for _ in range(repeats):

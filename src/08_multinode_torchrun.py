@@ -35,7 +35,7 @@ def setup(local_rank: int) -> torch.device:
 
 
 def make_loader(dataset: Dataset, batch_size: int) -> DataLoader:
-    """Batches of this rank's share; the sampler pads, so that all are of one size."""
+    """Batches of this rank's share; the sampler pads, so all shares are equal."""
     sampler = DistributedSampler(dataset, shuffle=True, seed=SEED)
     return DataLoader(dataset, batch_size, sampler=sampler)
 
@@ -58,7 +58,7 @@ def run_epoch(
 
 
 def train(args: argparse.Namespace, device: torch.device, place: str) -> None:
-    """Train what is left of all epochs; DDP is gone when it returns."""
+    """Train the epochs that are left; the DDP object is gone when this returns."""
     torch.manual_seed(SEED)
     train_set, test_set = data.load_digits_split()
     distributed.log(

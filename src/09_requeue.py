@@ -37,7 +37,7 @@ def setup(rank: int, local_rank: int, world_size: int) -> torch.device:
 
 
 def make_loader(dataset: Dataset, batch_size: int, epoch: int, done: int) -> DataLoader:
-    """Batches of this rank's share, of which all ranks have used ``done`` images."""
+    """Batches of this rank's share of the images after the first ``done``."""
     rank, world_size = dist.get_rank(), dist.get_world_size()
     sampler = DistributedSampler(dataset, shuffle=True, seed=SEED)
     sampler.set_epoch(epoch)
@@ -48,7 +48,7 @@ def make_loader(dataset: Dataset, batch_size: int, epoch: int, done: int) -> Dat
 
 
 class Stopped(Exception):
-    """A rank was asked to stop, and all that was done is saved."""
+    """A rank was asked to stop, and everything done so far is saved."""
 
 
 class StopRequest:
@@ -98,7 +98,7 @@ def run_epoch(
 def train(
     args: argparse.Namespace, device: torch.device, place: str, stop: StopRequest
 ) -> None:
-    """Train what is left of all epochs; DDP is gone when it returns."""
+    """Train the epochs that are left; the DDP object is gone when this returns."""
     torch.manual_seed(SEED)
     train_set, test_set = data.load_digits_split()
     distributed.log(

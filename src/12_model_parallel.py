@@ -58,7 +58,7 @@ class TwoDevices(nn.Module):
 
 # [end one process]
 def accelerators(*numbers: int) -> list[torch.device]:
-    """The accelerators of these numbers."""
+    """The accelerators with these numbers."""
     kind = torch.accelerator.current_accelerator()
     assert kind is not None  # count_accelerators() has found some
     return [torch.device(kind.type, number) for number in numbers]

@@ -110,13 +110,13 @@ def slots(orders: list[list[str]]) -> list[list[str]]:
 
 
 def idle_share(rows: list[list[str]]) -> Fraction:
-    """Empty slots of all slots, over all devices."""
+    """The share of all slots, over all devices, that are empty."""
     return Fraction(sum(row.count("") for row in rows), sum(map(len, rows)))
 
 
 # [end slots]
 def shortest(steps: list[list[list[Event]]]) -> list[list[Event]]:
-    """The step that took least time, its clock set to 0 where it begins."""
+    """The fastest step, with its clock set to 0 at its start."""
 
     def span(step: list[list[Event]]) -> tuple[float, float]:
         moments = [time for events in step for _, *times in events for time in times]

@@ -109,7 +109,7 @@ def save_snapshot(
     steps_run: int,
     args: argparse.Namespace,
 ) -> str:
-    """One file in the form of src/13_train_gpt.py; all ranks call this together."""
+    """One file in the format of src/13_train_gpt.py; all ranks call this together."""
     snapshot = full_state_dict(model, optimizer) | {"steps_run": steps_run}
     not_saved = ""
     if is_rank_0():

@@ -1,4 +1,4 @@
-"""Profile a small DDP training on all ranks, and say where each rank's time goes.
+"""Profile a small DDP run on all ranks, and say where each rank's time goes.
 
     torchrun --standalone --nproc-per-node=2 src/17_profile.py
     torchrun --standalone --nproc-per-node=2 src/17_profile.py --data-ms 20
@@ -56,7 +56,7 @@ class SlowData(Dataset):
 
 # [start record]
 def record(args: argparse.Namespace, device: torch.device) -> profile:
-    """Train a few steps unseen, then ``args.steps`` under the profiler."""
+    """Train a few steps unrecorded, then ``args.steps`` under the profiler."""
     model = nn.Sequential(*[nn.Linear(WIDTH, WIDTH) for _ in range(LAYERS)]).to(device)
     devices = None if device.type == "cpu" else [device]
     ddp_model = DDP(model, devices, bucket_cap_mb=args.bucket_mb)

@@ -51,7 +51,7 @@ OPTIONS = ON_RANKS | {
 
 
 def micro_batches(chosen: set[str], device: torch.device) -> Iterator[torch.Tensor]:
-    """[BATCH, CONTEXT + 1] tokens of this rank, without end."""
+    """[BATCH, CONTEXT + 1] tokens of this rank, endlessly."""
     pin = device.type != "cpu"  # else a copy to a GPU can't run alongside
     more: dict = {"num_workers": 2 if "workers" in chosen else 0, "pin_memory": pin}
     loader = DataLoader(SlowPieces(CONTEXT), BATCH, shuffle=True, **more)
@@ -61,7 +61,7 @@ def micro_batches(chosen: set[str], device: torch.device) -> Iterator[torch.Tens
 
 
 def average_in(dtype: torch.dtype, bucket: dist.GradBucket) -> Future[torch.Tensor]:
-    """Do what torch's hooks do; its bfloat16 one refuses gloo, which can send that."""
+    """Do what torch's hooks do; its bfloat16 hook refuses gloo, which could send it."""
     short = bucket.buffer().to(dtype).div_(dist.get_world_size())
     work = dist.all_reduce(short, async_op=True)  # every rank, in the order of buckets
     assert work is not None  # None only on a rank outside of the group

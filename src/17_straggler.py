@@ -36,7 +36,7 @@ NOTICED = 0.1  # of a step: less than that is noise
 
 
 class Stopwatch:
-    """Moments of a step; an accelerator is asked when it gets there, not before."""
+    """Moments of a step; on an accelerator, when it gets there, not when queued."""
 
     def __init__(self, device: torch.device):
         self.device, self.moments = device, {}
@@ -85,7 +85,7 @@ def next_batch(device: torch.device, seconds: float) -> torch.Tensor:
 
 
 def compute_more(model: nn.Module, inputs: torch.Tensor, seconds: float) -> None:
-    """What a slow device is played by: useless forward passes for ``seconds``."""
+    """Imitate a slow device: run useless forward passes for ``seconds``."""
     end = time.perf_counter() + seconds
     while time.perf_counter() < end:
         model(inputs)

@@ -1,4 +1,4 @@
-"""Measure the roofline of a device, and how close a linear layer comes to it.
+"""Measure the roofline of a device, and how close a linear layer gets to it.
 
     python src/18_roofline.py
     python src/18_roofline.py --width 8192

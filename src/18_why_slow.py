@@ -102,7 +102,7 @@ def crowded(ranks: list[dict]) -> tuple[int, int, int]:
 
 
 def slowest_rank(silent: list[dict]) -> str:
-    """Who the others wait for, and in which part of a step."""
+    """Which rank the others wait for, and in which part of a step."""
     steps = zip(*(seconds(rank, *OWN) for rank in silent), strict=False)
     last = [step.index(max(step)) for step in steps]
     worst = max(set(last), key=last.count)
@@ -114,7 +114,7 @@ def slowest_rank(silent: list[dict]) -> str:
 
 
 def name_communication(silent: list[dict]) -> tuple[str, dict]:
-    """Why it is exposed: what is sent, how often, and is size what it costs?"""
+    """Why it is exposed: what is sent, how often, and whether its size is the cost."""
     facts = {n: mean(seconds(silent[0], n)) for n in ("calls", "bytes", "backwards")}
     facts["kb"] = facts["bytes"] / max(facts["calls"], 1) / 1e3
     facts["mb"] = facts["bytes"] / 1e6

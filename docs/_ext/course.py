@@ -3,7 +3,8 @@
 ``.. course-time::`` is a sentence with the sums of all lessons' minutes.
 ``.. learning-paths::`` shows the ``[[path]]`` entries of ``exercises/catalog.toml`` as
 cards: their stations in order, their hours, and the command that follows them.
-``.. clone::`` is the line that fetches the workshop, with the address from ``conf.py``.
+``.. clone::`` is the line that fetches the workshop, with the address from ``conf.py``;
+where that has none, it says so, and whom to ask.
 """
 
 from __future__ import annotations
@@ -18,6 +19,12 @@ from sphinx.util.docutils import SphinxDirective
 from grader.catalog import Exercise, load_catalog
 from grader.errors import UserError
 from grader.learning_paths import LearningPath, load_paths
+
+HERE = "In the folder of your copy of the workshop, which has the ``Makefile``:"
+NO_ADDRESS = (
+    "No copy yet? These pages were built without their repository's address. Ask the "
+    "person who published them, then run ``git clone ADDRESS``."
+)
 
 
 def hours(minutes: int) -> str:
@@ -106,15 +113,16 @@ class LearningPathsDirective(CourseDirective):
 
 
 class CloneDirective(CourseDirective):
-    """``git clone ADDRESS`` if conf.py knows the address, and the first commands."""
+    """How to get the workshop, if conf.py knows the address, and the first commands."""
 
     def text(self) -> str:
         address = self.config.repository
-        clone = f"   $ git clone {address} distributed-pytorch\n" if address else ""
-        enter = "   $ cd distributed-pytorch\n" if address else ""
-        said = "" if address else "In your clone of the repository:\n\n"
+        fetch = f"   $ git clone {address} distributed-pytorch\n"
+        enter = "   $ cd distributed-pytorch\n"
         first = "   $ make tour\n   $ . .venv/bin/activate\n   $ workshop next\n"
-        return f"{said}.. code-block:: console\n\n{clone}{enter}{first}"
+        if address:
+            return f".. code-block:: console\n\n{fetch}{enter}{first}"
+        return f"{HERE}\n\n.. code-block:: console\n\n{first}\n{NO_ADDRESS}\n"
 
 
 def setup(app) -> dict:

@@ -94,7 +94,7 @@ class MLP(nn.Module):
 
 
 class Block(nn.Module):
-    """Attention and MLP, each added to what comes in: [B, T, width] -> the same."""
+    """Attention and MLP, each added to its input: [B, T, width] -> the same."""
 
     def __init__(self, sizes: Sizes):
         super().__init__()

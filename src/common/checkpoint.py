@@ -64,13 +64,13 @@ def all_folders(folder: Path) -> dict[int, Path]:
 
 
 def complete(folder: Path) -> dict[int, Path]:
-    """Steps -> folder of each checkpoint that was written to its end."""
+    """Steps -> folder of each checkpoint that was completely written."""
     found = all_folders(folder)
     return {n: path for n, path in found.items() if (path / WRITTEN_LAST).exists()}
 
 
 def newest(folder: Path) -> Path | None:
-    """The folder of the newest complete checkpoint; None where there is none."""
+    """The folder of the newest complete checkpoint; None if there isn't one."""
     return next(reversed(complete(folder).values()), None)
 
 
@@ -84,7 +84,7 @@ def remove_incomplete(folder: Path) -> None:
 
 
 def check_folder(folder: Path, option: str) -> None:
-    """Make sure before a long run that checkpoints can be put into ``folder``.
+    """Make sure before a long run that checkpoints can be written to ``folder``.
 
     Raises:
         BadInput: it is a file or a checkpoint, or there is no folder to make it in.
@@ -157,7 +157,7 @@ class Checkpoints:
                 self._saved(path)
 
     def look(self) -> None:
-        """Note a save in the background that is done; doesn't wait for it."""
+        """Take note of a background save that is done, without waiting for it."""
         if self.pending and self.pending[1].done():
             self.wait()
 

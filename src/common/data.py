@@ -48,7 +48,7 @@ def make_model(dropout: float = 0.0, width: int = 16) -> nn.Module:
 
 @torch.no_grad()
 def count_correct(model: nn.Module, dataset: Dataset, device="cpu") -> tuple[int, int]:
-    """How many images all ranks together recognize, and of how many, none twice."""
+    """How many images all ranks together recognize, and of how many; none twice."""
     rank = dist.get_rank() if dist.is_initialized() else 0
     share = Subset(dataset, range(rank, len(dataset), distributed.world_size()))
     model.eval()

@@ -32,7 +32,7 @@ logging.getLogger("torch.multiprocessing.spawn").setLevel(logging.ERROR)
 
 
 class BadInput(argparse.ArgumentTypeError):
-    """What the user gave cannot work: one sentence that names it and the cure."""
+    """Input that can't work: one sentence that names it and the cure."""
 
 
 def is_rank_0() -> bool:
@@ -111,7 +111,7 @@ def positive_float(text: str) -> float:
 
 
 def output_file(text: str) -> Path:
-    """The file ``text``, refused before a long run if its end could not write it."""
+    """The file ``text``, refused before a long run that couldn't write it."""
     path = Path(text)
     if path.is_dir():
         raise BadInput(f"{path} is a folder: give the name of a file")
@@ -134,7 +134,7 @@ def write_json(path: Path | None, content: object) -> None:
 
 
 def count_accelerators() -> int:
-    """Accelerators that processes of this machine can share out; 0: use the CPU."""
+    """Accelerators for the processes of this machine; 0: use the CPU."""
     # Apple's MPS has one device, no float64, and no backend of its own
     mps = str(torch.accelerator.current_accelerator()) == "mps"
     return 0 if mps else torch.accelerator.device_count()

@@ -80,7 +80,7 @@ def make_optimizer(parameters, learning_rate: float) -> torch.optim.Optimizer:
 
 
 class Text:
-    """The text to train on, cut into batches, and the numbers of the run."""
+    """The training text, cut into batches, and the numbers of the run."""
 
     say_every = SAY_EVERY
 
@@ -114,7 +114,7 @@ class Text:
         return inputs.to(self.device), targets.to(self.device)
 
     def note(self, step: int, share: torch.Tensor) -> None:
-        """Keep this rank's share of a loss; now and then print the loss; all ranks.
+        """Keep this rank's share of a loss, and now and then print the sum; all ranks.
 
         The shares [] of all ranks add up to the loss of the global batch: for many
         steps at once, so that no step waits for the device or for other ranks.
@@ -196,7 +196,7 @@ def add_save_options(parser: argparse.ArgumentParser) -> None:
 
 
 def claim_snapshot(path: Path) -> None:
-    """Refuse before a long run a file that cannot be written or is another run's."""
+    """Before a long run, refuse a file that can't be written or is another run's."""
     output_file(str(path))
     try:
         # not closed: that would end the claim; data workers do not inherit it

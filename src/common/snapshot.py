@@ -89,7 +89,7 @@ def _from_rank_0(part):
 
 @contextlib.contextmanager
 def resuming(path: Path, snapshot: dict) -> Iterator[None]:
-    """Around lines that restore a run; BadInput if what was read does not fit."""
+    """Wrap lines that restore a run; BadInput if what was read doesn't fit."""
     try:
         yield
     except (LookupError, AttributeError, RuntimeError, TypeError, ValueError) as error:
@@ -98,7 +98,7 @@ def resuming(path: Path, snapshot: dict) -> Iterator[None]:
 
 
 def save_or_continue(snapshot: dict, path: Path, rival: bool = False) -> str:
-    """Write a snapshot; the reason if that fails, which must not cost the run, too."""
+    """Write a snapshot; if that fails, return why, because the run must survive it."""
     try:
         if rival:
             raise BadInput(f"another run has written {path}: end one of the two")
@@ -111,7 +111,7 @@ def save_or_continue(snapshot: dict, path: Path, rival: bool = False) -> str:
 
 
 def _progress(snapshot: dict) -> str:
-    """How far the run had come: ``5 epochs``, or ``7 steps``."""
+    """How far the run had got: ``5 epochs``, or ``7 steps``."""
     unit = "steps" if snapshot.get("steps_run") else "epochs"
     return f"{snapshot[unit + '_run']} {unit}"
 
@@ -122,7 +122,7 @@ def _version(path: Path) -> tuple[int, int] | None:
 
 
 class Run:
-    """How far a run has come, and its snapshot; ``parts`` have ``state_dict()``."""
+    """How far a run has got, and its snapshot; ``parts`` have ``state_dict()``."""
 
     def __init__(self, args: argparse.Namespace, **parts):
         self.args, self.parts, self.not_saved = args, parts, ""

@@ -98,7 +98,7 @@ def from_rank_0(step: int, problem: str) -> int:
 
 
 def micro_batch(dataset, args: argparse.Namespace, number) -> list:
-    """What this rank trains on in a forward: all of it follows from the number."""
+    """The batch of one forward pass on this rank; its number alone determines it."""
     step, part = divmod(number, args.accumulation)
     epoch, position = divmod(step, args.steps_per_epoch)
     if epoch != args.epoch:  # another order, the same on all ranks
@@ -149,7 +149,7 @@ def evaluate(model: nn.Module, loader, args: argparse.Namespace) -> float:
 
 
 def save_snapshot(model: nn.Module, optimizer, step: int, args) -> None:
-    """Rank 0 replaces the snapshot: a kill in here leaves the one before it."""
+    """Rank 0 replaces the snapshot: a kill in here leaves the previous one."""
     problem = ""
     if args.rank == 0:
         snapshot = {"step": step, "run": args.run, "model": model.state_dict()}

@@ -100,7 +100,7 @@ def from_rank_0(step: int, problem: str) -> int:
 
 
 def micro_batch(dataset, args: argparse.Namespace, number) -> list:
-    """What this rank trains on in a forward: all of it follows from the number."""
+    """The batch of one forward pass on this rank; its number alone determines it."""
     step, part = divmod(number, args.accumulation)
     epoch, position = divmod(step, args.steps_per_epoch)
     if epoch != args.epoch:  # another order, the same on all ranks

@@ -6,7 +6,7 @@
     playing.compare(blank, [(ring_sent, (4, 10, 3)), ...])  # JavaScript and Python
 
 A page is loaded once per player, from a file as readers may have it, and once without
-JavaScript. Contrast and the rest of axe are checked for all pages elsewhere.
+JavaScript. The rest of axe is checked for all pages elsewhere.
 """
 
 from __future__ import annotations
@@ -37,6 +37,55 @@ BEYOND = """(player) => {
     (part.matches("td, th, button, label") && part.scrollWidth > part.clientWidth + 1)
   ).map((part) => `${part.tagName}.${part.className}: ${part.textContent}`);
 }"""
+# Texts and colored parts with too little contrast against what is behind them: every
+# background up to the page's, one over the other.
+PALE = """(player) => {
+  const pen = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
+  const over = (colors) => {
+    pen.clearRect(0, 0, 1, 1);
+    for (const color of colors) {
+      pen.fillStyle = color;
+      pen.fillRect(0, 0, 1, 1);
+    }
+    return [...pen.getImageData(0, 0, 1, 1).data].slice(0, 3);
+  };
+  const luminance = (color) => color.map((part) => part / 255).map((part) =>
+    part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, part, i) => sum + part * [0.2126, 0.7152, 0.0722][i], 0);
+  const contrast = (one, other) => {
+    const [light, dark] = [one, other].map(luminance).sort((a, b) => b - a);
+    return (light + 0.05) / (dark + 0.05);
+  };
+  const own = (part) => {
+    const { backgroundColor, backgroundImage } = getComputedStyle(part);
+    return [backgroundColor, ...(backgroundImage.match(/rgba?\\([^)]*\\)/) ?? [])];
+  };
+  const behind = (part) => part ? [...behind(part.parentElement), ...own(part)] : [];
+  const written = (part) => part.matches("input, select") || [...part.childNodes].some(
+    (one) => one.nodeType === Node.TEXT_NODE && one.data.trim());
+  const problems = [];
+  for (const part of player.querySelectorAll("*")) {
+    if (!part.checkVisibility() || part.matches("option")) continue;
+    const style = getComputedStyle(part), ground = behind(part);
+    const seen = parseFloat(style.fontSize) > 0 && style.opacity > 0;
+    const tell = (what, ratio, least) => ratio < least && problems.push(
+      `${what} ${part.tagName}.${part.className} ${part.textContent.slice(0, 20)}: ${
+        ratio.toFixed(2)}`);
+    if (written(part) && seen)
+      tell("text", contrast(over([...ground, style.color]), over(ground)), 4.5);
+    if (part.matches(COLORED)) {
+      const around = over(behind(part.parentElement));
+      const edge = parseFloat(style.borderTopWidth) > 0 ? [style.borderTopColor] : [];
+      const shown = [[...ground], ...edge.map((color) => [...ground, color])];
+      tell("fill", Math.max(...shown.map((one) => contrast(over(one), around))), 3);
+    }
+  }
+  return [...new Set(problems)];
+}"""
+COLORED = (
+    ".blue, .green, .orange, .violet, .gray, "
+    ".forward, .backward, .input, .weight, .legend i, .parts i:not(.limit)"
+)
 WIDER = """() => document.documentElement.scrollWidth -
   document.documentElement.clientWidth"""
 
@@ -121,6 +170,7 @@ class Player:
         has_still = self.still.locator("> *").count() > 0
         self.check_names()
         self.check_tab_key()
+        self.check_colors()
         self.check_phone()
         if has_still:
             self.check_still_figure()
@@ -148,6 +198,14 @@ class Player:
             )
             assert here, f"{self.name}: the Tab key misses control {place}"
             self.page.keyboard.press("Tab")
+
+    def check_colors(self) -> None:
+        """As WCAG asks, text has 4.5 to 1 on what is behind it, a fill 3 to 1."""
+        for scheme in ("light", "dark"):
+            self.page.emulate_media(color_scheme=scheme)
+            pale = self.frame.evaluate(PALE.replace("COLORED", repr(COLORED)))
+            assert not pale, f"{self.name}, {scheme}: {pale}"
+        self.page.emulate_media(color_scheme="light")
 
     def check_phone(self) -> None:
         """Nothing leaves the frame at 390 px, and the page does not scroll sideways."""

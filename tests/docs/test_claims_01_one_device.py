@@ -118,7 +118,7 @@ def test_one_number_of_momentum_per_weight():
 
 
 def test_loader_without_a_generator_draws_from_the_global_random_numbers():
-    on_the_page("otherwise it would draw from the global one")
+    on_the_page("If it drew from the global one")
     data = TensorDataset(torch.arange(8))
     for generator, draws in ((None, True), (torch.Generator(), False)):
         before = torch.get_rng_state()
@@ -188,7 +188,7 @@ def test_missing_zero_grad_adds_up_the_gradients_of_all_steps():
 
 
 def test_undivided_loss_is_a_gradient_that_many_times_too_large():
-    on_the_page("the gradient is that many times too large")
+    on_the_page("which makes the gradient that many times too large")
     model, _ = small_training()
     backward(model)
     once = model.weight.grad.clone()

@@ -33,7 +33,7 @@ def test_nothing_is_promised_of_reduce_outside_the_root():
 
 
 def test_reduce_scatter_then_all_gather_is_all_reduce():
-    """Run these two in a row, and you've done an all_reduce."""
+    """Run those two one after the other, and you've done an all_reduce."""
     code = (
         OWN
         + """if True:
@@ -95,7 +95,7 @@ def test_another_order_gives_wrong_numbers_if_the_shapes_fit():
 
 
 def test_detail_says_nothing_of_send_and_receive():
-    """``all_send`` leaves the same time-outs with the variable as without it."""
+    """``all_send`` times out in the same way with the variable as without it."""
     code = """if True:
         from datetime import timedelta
         group = dist.new_group(timeout=timedelta(seconds=1))

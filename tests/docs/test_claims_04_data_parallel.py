@@ -65,7 +65,7 @@ def test_documentation_recommends_ddp():
 
 def test_without_gpus_it_just_calls_the_module():
     on_the_page("``nn.DataParallel`` just calls the module: there are no parts")
-    on_the_page("Without GPUs it just calls the module.")
+    on_the_page("Without GPUs, it just calls the module.")
     seen = Seen()
     parallel_model = nn.DataParallel(seen)
     images, _ = batch(10)
@@ -139,7 +139,7 @@ def test_one_process_and_a_thread_for_each_part(wrap):
 
 def test_weights_are_copied_in_every_forward_pass(wrap):
     on_the_page("the optimizer has changed the original since")
-    on_the_page("these are 3 times 791,080 bytes each way")
+    on_the_page("that's 3 times 791,080 bytes each way")
     model = make_model(width=WIDTH)
     parallel_model = wrap(model)
     for _ in range(2):
@@ -176,7 +176,7 @@ def test_autograd_adds_the_gradients_of_clones():
 
 
 def test_new_thread_records_gradients_under_no_grad():
-    on_the_page("A new thread begins with gradient recording on")
+    on_the_page("A new thread starts with gradient recording on")
     enabled = []
     with torch.no_grad():
         thread = threading.Thread(
@@ -189,7 +189,7 @@ def test_new_thread_records_gradients_under_no_grad():
 
 
 def test_memory_of_the_optimizer():
-    on_the_page("whose memory is one or two more numbers for each weight")
+    on_the_page("which keeps one or two more numbers for each weight")
     for optimizer, kept in (
         (lambda p: torch.optim.SGD(p, 0.1, momentum=0.9), 1),
         (lambda p: torch.optim.AdamW(p), 2),
@@ -271,7 +271,7 @@ def test_large_operation_lets_other_threads_run(patient_threads):
 
 
 def test_recorded_speeds_are_as_the_page_says():
-    on_the_page("It is *slower* with parts than without")
+    on_the_page("Splitting the batch makes it *slower*")
     text = (ROOT / "docs/transcripts/04_by_hand.txt").read_text()
     speeds = re.findall(r"^\d parts? +([0-9,]+) images/s$", text, re.M)
     one, two, four = (float(speed.replace(",", "")) for speed in speeds)

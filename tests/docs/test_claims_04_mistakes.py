@@ -92,7 +92,7 @@ def test_a_loss_for_each_device_is_a_vector(wrap):
 
 
 def test_what_a_replica_keeps_is_lost(wrap):
-    on_the_page("the copies counted, and they are thrown away")
+    on_the_page("the copies do the counting, and then they are thrown away")
     documented("it will always stay at the initial value")
     seen = Seen()
     wrap(seen)(batch(12)[0])

@@ -44,7 +44,9 @@ def test_two_ranks_are_as_much_faster_as_the_page_says():
 def test_five_lines_make_ddp_of_a_program_for_one_device():
     """Beside the docstring and the imports; the ranks print what one process does."""
     on_the_page("by five lines and their imports")
-    on_the_page("Each rank prints ``slope 3.000, offset 1.000``, as one process does.")
+    on_the_page(
+        "Each rank prints ``slope 3.000, offset 1.000``, just as one process does."
+    )
     one, many = (EXAMPLES / f"05_{name}.py" for name in ("one_device", "five_lines"))
     texts = [path.read_text().splitlines() for path in (one, many)]
     added = [line for line in difflib.ndiff(*texts) if line.startswith("+ ")]

@@ -213,7 +213,7 @@ for name in ("Interleaved1F1B", "InterleavedZeroBubble", "ZBVZeroBubble"):
 
 def test_zero_bubble_idles_a_third_as_long():
     """A rank has 16 actions of 3 slots each, with 4 micro-batches half as many."""
-    on_the_page("A rank computes in 48 slots. Interleaved 1F1B idles in 9 more")
+    on_the_page("Each rank computes in 48 slots. Interleaved 1F1B idles in another 9")
     on_the_page("both zero-bubble schedules in 3.")
     on_the_page("with only four micro-batches, ``ScheduleZBVZeroBubble`` idles in 6")
     example = ROOT / "docs" / "examples" / "13_idle_slots.py"

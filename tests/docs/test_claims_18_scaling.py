@@ -35,11 +35,11 @@ def karp_flatt(speedup, ranks):
 
 def test_speedups_of_the_page_are_the_recorded_ones(speedups):
     two, four = speedups["strong", 2], speedups["strong", 4]
-    assert f"two ranks on two cores make a step {two:.2f} times as fast" in PAGE
+    assert f"two ranks on two cores are {two:.2f} times as fast" in PAGE
     share = karp_flatt(two, 2)
     assert f"The speedup of {two:.2f} on two ranks gives f = {share:.2f}." in PAGE
-    law = f"The law promises {amdahl(share, 4):.2f} on four ranks; measured"
-    assert f"{law} were {four:.2f}" in PAGE
+    law = f"The law promises {amdahl(share, 4):.2f} on four ranks, but"
+    assert f"{law} we measured {four:.2f}" in PAGE
     assert "no number of ranks would reach a speedup of" in PAGE
     limit = re.search(r"reach a speedup of ([\d.]+),", PAGE)[1]
     assert 1 / share < float(limit) < 1.25 / share

@@ -28,7 +28,7 @@ def milliseconds(parts):
 def test_first_paragraph_has_the_recorded_times():
     step = re.search(r"A step takes ([\d.]+) ms", TRANSCRIPT).group(1)
     compute = re.search(r"^  compute +([\d.]+) ms", TRANSCRIPT, re.M).group(1)
-    assert f"Two ranks take {step} ms for a step, and compute for {compute} ms" in PROSE
+    assert f"Two ranks take {step} ms for a step, and only {compute} ms of" in PROSE
 
 
 def test_answer_of_predict_first():

@@ -268,7 +268,11 @@ def test_a_player_or_an_option_that_does_not_exist_stops_the_build(
 
 
 def test_the_clone_line_has_the_address_of_the_configuration(small):
-    assert "git clone" not in page(small, ".. clone::")
+    html = page(small, ".. clone::")
+    assert (
+        "$ git clone" not in html
+        and "Ask the person who published them" in " ".join(html.split())
+    )
     with (small / "conf.py").open("a") as settings:
         settings.write('repository = "https://example.org/w.git"\n')
     html = re.sub(r"<[^>]+>", "", page(small, ".. clone::"))

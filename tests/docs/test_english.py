@@ -66,7 +66,9 @@ def read_by_learners() -> Iterator[tuple[str, str]]:
         ("grader/**/*.py", strings),
         ("src/*.py", strings),
         ("gallery/**/*.py", docstrings),
-        ("src/common/*.py", strings),
+        ("src/common/**/*.py", strings),
+        ("src/starter/*.py", strings),
+        ("docs/_ext/*.py", strings),
         ("tools/*.py", strings),
     ):
         for path in sorted(ROOT.glob(pattern)):

@@ -57,9 +57,11 @@ def test_every_figure_is_drawn_again_byte_for_byte(tmp_path):
             text=True,
         )
         assert done.returncode == 0, f"{script.name}: {done.stderr}"
-        new = (tree / "docs" / "figures" / script.with_suffix(".svg").name).read_bytes()
-        old = script.with_suffix(".svg").read_bytes()
-        assert new == old, f"{script.name} draws something else: run make figures"
+    for old in FIGURES.glob("*.svg"):
+        new = tree / "docs" / "figures" / old.name
+        assert new.is_file(), f"no script draws {old.name}"
+        same = new.read_bytes() == old.read_bytes()
+        assert same, f"{old.name} is drawn differently now: run make figures"
 
 
 def test_every_figure_has_its_script_and_a_page():
@@ -140,9 +142,12 @@ def test_what_a_reader_could_not_make_out_is_refused(draw, words):
 
 # The picture of the first page
 
+PICTURES = pytest.mark.parametrize("name", ["start_deadlock", "start_deadlock_narrow"])
 
-def test_the_moving_picture_has_every_word_of_the_recorded_verdict():
-    text = (FIGURES / "start_deadlock.svg").read_text(encoding="utf-8")
+
+@PICTURES
+def test_the_moving_picture_has_every_word_of_the_recorded_verdict(name):
+    text = (FIGURES / f"{name}.svg").read_text(encoding="utf-8")
     shown = unescape(" ".join(re.findall(r"<text [^>]*>([^<]*)</text>", text)))
     recorded = ROOT / "docs" / "transcripts" / "using_check_deadlock.txt"
     *lines, _status, _footer = recorded.read_text(encoding="utf-8").splitlines()
@@ -150,10 +155,29 @@ def test_the_moving_picture_has_every_word_of_the_recorded_verdict():
     assert sum("waits in" in line for line in lines) == 4
 
 
-def test_the_moving_picture_stops_soon_and_is_still_where_motion_is_not_wanted():
-    text = (FIGURES / "start_deadlock.svg").read_text(encoding="utf-8")
+@PICTURES
+def test_the_moving_picture_stops_soon_and_is_still_where_motion_is_not_wanted(name):
+    text = (FIGURES / f"{name}.svg").read_text(encoding="utf-8")
     delays = [float(delay) for delay in re.findall(r"animation-delay: ([\d.]+)s", text)]
     assert len(delays) > 8 and max(delays) + 0.35 <= 5
     assert "infinite" not in text
     still = re.search(r"@media \(prefers-reduced-motion: reduce\).*", text)[0]
     assert ".appears { animation: none }" in still
+
+
+# The size of each letter in css px, the picture being as wide as its column.
+LETTERS = """() => [...document.querySelectorAll(".drawing")]
+  .filter((one) => one.checkVisibility()).map((one) => {
+    const scale = one.getBoundingClientRect().width / one.viewBox.baseVal.width;
+    return [...one.querySelectorAll("text")].map((text) =>
+      scale * text.getAttribute("font-size"));
+  })"""
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("screen", ["page", "phone"])
+def test_the_moving_picture_can_be_read_on_a_phone_too(request, screen):
+    browsed = request.getfixturevalue(screen)
+    browsed.goto("index.html")
+    [sizes] = browsed.evaluate(LETTERS)  # the other picture is hidden
+    assert len(sizes) > 20 and min(sizes) >= 11

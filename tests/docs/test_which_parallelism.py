@@ -124,7 +124,7 @@ def test_worked_clusters_fit_or_not_as_told():
 
 def test_wrong_answer_costs_what_the_first_paragraph_says():
     seconds = [formulas.step_seconds(m, plan, c) for m, c, plan in (ROWS[3], ROWS[4])]
-    assert f"takes {100 * (seconds[1] / seconds[0] - 1):.0f} % more time" in PROSE
+    assert f"takes {100 * (seconds[1] / seconds[0] - 1):.0f} % longer" in PROSE
 
 
 def test_slow_network_limits_fsdp():

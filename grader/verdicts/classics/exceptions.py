@@ -15,8 +15,8 @@ _RESULT = re.compile(
 # seen(kind, message, line): of the exception, and the learner's line that raised it
 IN_EXCEPTIONS: Table = {
     "keyboard": Classic(
-        "a rank has no keyboard: read no input in a distributed program, and leave no "
-        "`breakpoint()` in it",
+        "a rank has no keyboard: don't read input in a distributed program, and remove "
+        "any `breakpoint()`",
         seen=lambda kind, text, line: (
             kind in ("EOFError", "BdbQuit") or "reading from stdin" in text
         ),
@@ -51,8 +51,8 @@ IN_EXCEPTIONS: Table = {
         lambda kind, text, line: "default process group twice" in text,
     ),
     "ddp_alone": Classic(
-        "DDP compares the ranks' models when it is made: every rank must make it, with "
-        "parameters of the same shapes in the same order",
+        "DDP compares the ranks' models when you wrap them: every rank must do that, "
+        "with parameters of the same shapes in the same order",
         "docs/lessons/05_ddp_spawn.rst",
         lambda kind, text, line: "DDP expects same model across all ranks" in text,
         "unequal_parameters",

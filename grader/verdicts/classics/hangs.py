@@ -152,10 +152,10 @@ IN_MESSAGES: Table = {
         lambda m: not m.match and not m.sent and len(m.waiting) > 1,
     ),
     "circle": Classic(
-        "each of these ranks waits for one that waits in a send or a receive itself: "
-        "is each partner right, and no message left out? Then change their order on "
-        "one rank, or begin all transfers with `isend` and `irecv` before you wait for "
-        "any",
+        "each of these ranks waits for a rank that is itself waiting in a send or a "
+        "receive: is each partner right, and no message left out? If so, change the "
+        "order on one rank, or start all transfers with `isend` and `irecv` before you "
+        "wait for any",
         DEADLOCKS,
         lambda m: m.circle,
         "send_send",

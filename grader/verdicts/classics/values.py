@@ -195,7 +195,7 @@ NAMED: Table = {
         "nothing (None), or a `return` is missing",
     ),
     "not_waited": Classic(
-        "an asynchronous call only begins its work: keep the Work that it returns, and "
+        "an asynchronous call only starts the work: keep the Work that it returns, and "
         "call its `wait()` before you use or change the tensor",
     ),
     "message_differs": Classic(

@@ -69,7 +69,7 @@ def compare(
 
 
 def model_states(parameters: int) -> dict[str, int]:
-    """Bytes for so many parameters in float32, trained by AdamW."""
+    """Bytes for this many parameters in float32, trained by AdamW."""
     size = FLOAT32 * parameters
     return {"parameters": size, "gradients": size, "optimizer state": 2 * size}
 

@@ -89,7 +89,7 @@ class Activations(torch.autograd.graph.saved_tensors_hooks):
 
 @dataclass(eq=False)
 class _Kept:
-    """A saved tensor; when autograd releases it, the count drops."""
+    """A saved tensor; the count drops when autograd releases it."""
 
     tensor: torch.Tensor
 
@@ -180,7 +180,7 @@ def group_named(name: str) -> dist.ProcessGroup:
 
 
 class Traffic(_Operations):
-    """Records every call of this rank while it is active, also DDP's and FSDP's."""
+    """Records every call of this rank while active, including DDP's and FSDP's."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -59,7 +59,7 @@ class Runs:
     """Runs that may be compared; of each kind of scaling, the fewest ranks first.
 
     Raises:
-        BadInput: they differ in something else than the number of ranks.
+        BadInput: they differ in something other than the number of ranks.
     """
 
     def __init__(self, runs: Iterable[_Run]):

@@ -1,4 +1,4 @@
-"""Times the steps of a program that knows nothing of it, from inside its processes.
+"""Times the steps of an unchanged program, from inside its processes.
 
 ``src/18_why_slow.py`` copies this file into a folder of PYTHONPATH under the name
 ``sitecustomize.py``. Every Python that the command starts then runs it first. It times
@@ -139,7 +139,7 @@ def _write(clock: _Clock, probe: list[float]) -> None:
 
 
 def _leave(clock: _Clock) -> None:
-    """End this process, when the others need it no more."""
+    """End this process once the others no longer need it."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         if len(list(FOLDER.glob("rank_*.json"))) == clock.world_size:

@@ -83,7 +83,7 @@ def _without(spans: Spans, *others: Spans) -> Spans:
 
 
 def load_trace(path: Path) -> dict:
-    """The trace in a file, also a compressed one; BadInput if it is none."""
+    """The trace in a file, which may be compressed; BadInput if it isn't one."""
     cure = "write one with torch.profiler's export_chrome_trace"
     try:
         content = path.read_bytes()

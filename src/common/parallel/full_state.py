@@ -1,4 +1,4 @@
-"""The state of a sharded training as one file that needs no ranks, and back.
+"""The state of a sharded training run as one file that needs no ranks, and back.
 
     snapshot = full_state_dict(model, optimizer)    # on rank 0; {} on the others
     load_full_state_dict(model, optimizer, snapshot)
@@ -30,7 +30,7 @@ from common.snapshot import BadInput, read_snapshot
 def full_state_dict(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict:
     """Model and optimizer, whole and on the CPU of rank 0; ``{}`` on the others.
 
-    All ranks call this together: each layer is gathered once, and let go again.
+    All ranks call this together: each layer is gathered once, and freed again.
     """
     options = StateDictOptions(full_state_dict=True, cpu_offload=True)
     state = get_model_state_dict(model, options=options)
@@ -54,7 +54,7 @@ def _by_number(named: dict, names: list[str]) -> dict:
 
 # [end save]
 def _by_name(numbered: dict, names: list[str]) -> dict:
-    """The other way round."""
+    """The other way around."""
     return {
         "state": {names[number]: x for number, x in numbered["state"].items()},
         "param_groups": [

@@ -102,7 +102,7 @@ def make_loader(
 
 
 def make_optimizer(layers: nn.Module, learning_rate: float) -> torch.optim.Optimizer:
-    """Of these layers only: another rank has an optimizer for its own."""
+    """An optimizer for these layers only: each rank has one for its own."""
     return torch.optim.SGD(layers.parameters(), learning_rate, momentum=0.9)
 
 
@@ -126,7 +126,7 @@ def train(run_batch, optimizer, loader: DataLoader, epochs: int) -> tuple[list, 
 
 
 def _wait_for_devices(optimizer: torch.optim.Optimizer) -> None:
-    """Until everything that is queued on the devices of its parameters is done."""
+    """Wait until everything queued on the devices of its parameters is done."""
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
     for device in {parameter.device for parameter in parameters}:
         if device.type != "cpu":

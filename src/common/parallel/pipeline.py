@@ -43,7 +43,7 @@ def _work(layer: nn.Module) -> int:
 
 
 def cut(model: ByteGPT, stages: int) -> list[range]:
-    """The numbers of the layers of each stage, such that all have about equal work.
+    """The indices of the layers of each stage, so that all have about equal work.
 
     Raises:
         BadInput: some stage would be empty.

@@ -171,7 +171,7 @@ class Zero:
                 self._watch(layer, unit)
 
     def _watch(self, layer: nn.Module, unit: Unit) -> None:
-        """Have the unit told when its layer's forward and backward begin and end."""
+        """Notify the unit when its layer's forward and backward begin and end."""
         if self.stage == 3:
             layer.register_forward_pre_hook(lambda *_: unit.gather())
             layer.register_forward_hook(lambda *_: unit.free_whole())
@@ -181,7 +181,7 @@ class Zero:
             parameter.register_post_accumulate_grad_hook(unit.gradient_arrived)
 
     def _await_backward(self, unit: Unit) -> Callable[..., None]:
-        """Have the unit told when backward reaches the output of its layer."""
+        """Notify the unit when backward reaches the output of its layer."""
 
         def hook(_layer, _inputs, output: torch.Tensor) -> None:
             if output.requires_grad:
