@@ -1,6 +1,6 @@
 """Make a slow training run fast, one measured change at a time.
 
-    python src/17_speed.py 20 --with workers checkpoint
+    OMP_NUM_THREADS=1 python src/17_speed.py 20 --with workers checkpoint
     torchrun --standalone --nproc-per-node=2 src/17_speed.py 20 --with no-sync bf16
 
 It trains a byte GPT without any option, then with the first, then with the first two,
@@ -20,7 +20,7 @@ from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook as power_s
 from torch.futures import Future
 from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.utils.checkpoint import checkpoint
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, DistributedSampler
 from torch.utils.flop_counter import FlopCounterMode
 
 from common import distributed
@@ -31,33 +31,33 @@ from common.process_group import join
 from common.slow_pieces import SlowPieces
 
 CONTEXT, BATCH, MICRO_BATCHES = 64, 4, 4  # a step: 4 micro-batches of 4 pieces
-SMALL_BUCKET, ONE_BUCKET = 0.25, 25  # MiB
-ON_RANKS = {
+OPTIONS = {  # the first seven change what DDP does
     "no-sync": "reduce gradients in the last micro-batch only",
-    "one-bucket": f"DDP buckets of {ONE_BUCKET} MiB instead of {SMALL_BUCKET}",
+    "one-bucket": "DDP buckets of 25 MiB instead of 0.25",
     "bucket-view": "gradients are views of DDP's buckets, not copies",
     "static-graph": "tell DDP that each backward uses the same parameters",
     "fp16-hook": "DDP sends gradients in float16",
     "bf16-hook": "DDP sends gradients in bfloat16",
     "powersgd": "DDP sends a column and a row per matrix, with one large bucket",
-}
-OPTIONS = ON_RANKS | {
     "workers": "two processes load ahead while this one computes",
     "bf16": "multiply in bfloat16, by autocast",
     "fp16": "multiply in float16, by autocast, with a GradScaler",
     "compile": "compile each block; it needs DDP buckets of 1 MiB or more, too",
     "checkpoint": "save only the input of each block, recompute the rest in backward",
 }
+ON_RANKS = list(OPTIONS)[:7]
+RIVALS = "bf16 fp16, fp16 powersgd, no-sync static-graph, bf16-hook fp16-hook powersgd"
 
 
 def micro_batches(chosen: set[str], device: torch.device) -> Iterator[torch.Tensor]:
     """[BATCH, CONTEXT + 1] tokens of this rank, endlessly."""
-    pin = device.type != "cpu"  # else a copy to a GPU can't run alongside
-    more: dict = {"num_workers": 2 if "workers" in chosen else 0, "pin_memory": pin}
-    loader = DataLoader(SlowPieces(CONTEXT), BATCH, shuffle=True, **more)
+    pieces, rank = SlowPieces(CONTEXT), dist.get_rank() if dist.is_initialized() else 0
+    sampler = DistributedSampler(pieces, distributed.world_size(), rank)
+    more: dict = {"sampler": sampler, "num_workers": 2 if "workers" in chosen else 0}
+    loader = DataLoader(pieces, BATCH, pin_memory=device.type != "cpu", **more)
     while True:
-        for batch in loader:
-            yield batch.to(device, non_blocking=True)
+        sampler.set_epoch(sampler.epoch + 1)  # another order
+        yield from (batch.to(device, non_blocking=True) for batch in loader)
 
 
 def average_in(dtype: torch.dtype, bucket: dist.GradBucket) -> Future[torch.Tensor]:
@@ -84,7 +84,7 @@ def build(chosen: set[str], device: torch.device) -> torch.nn.Module:
         model = DDP(
             model,
             None if device.type == "cpu" else [device],
-            bucket_cap_mb=ONE_BUCKET if large else SMALL_BUCKET,
+            bucket_cap_mb=25 if large else 0.25,  # MiB
             gradient_as_bucket_view="bucket-view" in chosen,
             static_graph="static-graph" in chosen,
         )
@@ -159,7 +159,7 @@ def main() -> None:
     chosen, alone = set(args.chosen), os.environ.get("WORLD_SIZE", "1") == "1"
     if alone and (names := sorted(chosen & set(ON_RANKS))):
         raise BadInput(f"--with {names[0]} needs several ranks: start torchrun")
-    for rivals in ("bf16 fp16", "no-sync static-graph", "bf16-hook fp16-hook powersgd"):
+    for rivals in RIVALS.split(", "):
         if len(pair := sorted(chosen.intersection(rivals.split()))[:2]) == 2:
             raise BadInput(f"--with {' '.join(pair)}: choose one of the two")
     if "compile" in chosen and not shutil.which(os.environ.get("CXX", "g++")):

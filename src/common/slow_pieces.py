@@ -1,27 +1,33 @@
-"""A data set that is slow on purpose: the pieces of text that lesson 17 trains on."""
+"""A data set that is slow to decode: the pieces of text that lesson 17 trains on."""
 
 from __future__ import annotations
 
-import time
-import zlib
+import bz2
 
 import torch
 from torch.utils.data import Dataset
 
 from common.byte_gpt import load_text
 
+DOCUMENTS, LENGTH = 4, 2**18  # that many bytes of text are compressed together
+
 
 class SlowPieces(Dataset):
-    """Pieces of the text that are slow to read: far away, and each compressed."""
+    """Pieces of compressed documents. To read a piece, all of its document is decoded.
 
-    def __init__(self, context: int, wait: float = 0.005):
-        self.wait = wait  # s to open a piece, as on a network disk
-        pieces = load_text()[0].split(context + 1)[:1000]
-        self.files = [zlib.compress(bytes(piece.tolist())) for piece in pieces]
+    A bz2 stream has no other way to a place in its middle.
+    """
+
+    def __init__(self, context: int):
+        self.size = context + 1
+        documents = load_text()[0].split(LENGTH)[:DOCUMENTS]
+        self.files = [bz2.compress(bytes(text.tolist())) for text in documents]
 
     def __len__(self) -> int:
-        return len(self.files)
+        return DOCUMENTS * (LENGTH // self.size)
 
     def __getitem__(self, index: int) -> torch.Tensor:  # [context + 1]
-        time.sleep(self.wait)
-        return torch.tensor(list(zlib.decompress(self.files[index])))
+        number, piece = divmod(index, LENGTH // self.size)
+        text = bytearray(bz2.decompress(self.files[number]))
+        values = torch.frombuffer(text, dtype=torch.uint8).long()  # [LENGTH]
+        return values[piece * self.size : (piece + 1) * self.size].clone()

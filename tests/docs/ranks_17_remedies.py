@@ -63,6 +63,20 @@ def third_step(train):
     return tuple(round(b - a, 2) for a, b in zip(*found, strict=True)), loss
 
 
+@pytest.mark.ranks(2)
+def test_loss_is_that_of_the_step_not_of_a_micro_batch(rank):
+    scope = {"__name__": "slow"}
+    exec(compile(SLOW, "17_slow.py", "exec"), scope)
+    pieces, untrained = scope["SlowPieces"](64), scope["build"](CPU)
+    sampler = scope["DistributedSampler"](pieces)
+    tokens = torch.stack([pieces[index] for index in list(sampler)[:16]])
+    with torch.no_grad():
+        loss = scope["next_byte_loss"](untrained(tokens[:, :-1]), tokens[:, 1:])
+    expect.close(scope["train"](1, CPU), loss, "the loss of the first step")
+    del untrained
+    dist.barrier()
+
+
 @pytest.mark.ranks(2, limit=120)
 def test_remedies_change_what_the_page_says(rank):
     plain = None

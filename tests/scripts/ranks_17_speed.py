@@ -7,6 +7,7 @@ them run.
 import re
 import sys
 from importlib import import_module
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,37 @@ def test_a_gradient_that_is_not_finite_on_one_rank_skips_the_step_on_all(rank):
     for old, new in zip(before, made.model.parameters(), strict=True):
         expect.that(torch.equal(old, new), "a rank has stepped")
     expect.that(made.scaler.get_scale() == scale / 2, "the scale is not halved")
+
+
+EXACT = "no-sync", "one-bucket", "bucket-view", "static-graph", "checkpoint"
+ROUNDED = {"fp16-hook": 2e-3, "bf16-hook": 2e-2, "bf16": 2e-2, "fp16": 2e-3}
+RIVALS = [set(pair.split()) for pair in speed.RIVALS.split(", ")]
+
+
+def wrong_pairs(names, usual):
+    """Pairs that aren't refused, with a gradient that is further off than rounding."""
+    for pair in combinations(names, 2):
+        if not any(set(pair) <= one for one in RIVALS):
+            found = gradients(dist.get_rank(), *pair)
+            most = max(ROUNDED.get(name, 1e-6) for name in pair)
+            wrong = (found - usual(pair)).abs().max().item()
+            if not wrong <= most or not alike(found):
+                yield f"{pair}: wrong by {wrong}"
+
+
+def alike(mine):
+    """Whether all ranks have the same tensor."""
+    others = [torch.empty_like(mine) for _ in range(dist.get_world_size())]
+    dist.all_gather(others, mine)
+    return all(torch.equal(mine, other) for other in others)
+
+
+@pytest.mark.ranks(2, limit=120)
+def test_two_options_together_do_what_each_of_them_does(rank):
+    """All but powersgd, whose calls the ledger misses, compile, and workers."""
+    plain = gradients(rank)
+    found = wrong_pairs((*EXACT, *ROUNDED), lambda pair: plain)
+    expect.equal(list(found), [], "pairs")
 
 
 @pytest.mark.ranks(2, limit=30)

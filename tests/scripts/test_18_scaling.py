@@ -82,6 +82,17 @@ def test_files_are_compared_without_a_run(measured):
     assert done.stdout == printed[printed.index("Strong") : printed.index("runs.png")]
 
 
+def test_a_file_given_twice_is_refused(measured):
+    """Also as a copy: two measurements never agree to the last digit."""
+    folder, _ = measured
+    (folder / "copy.csv").write_bytes((folder / "runs.csv").read_bytes())
+    for other in ("runs.csv", "copy.csv"):
+        done = scaling(folder, "runs.csv", other)
+        assert (done.returncode, done.stdout) == (2, "")
+        same = f"runs.csv and {other} have the same run of 1 rank(s): give each file"
+        assert done.stderr == f"18_scaling.py: error: {same} once\n"
+
+
 def test_without_matplotlib_there_is_the_table_and_a_sentence(measured):
     folder, _ = measured
     (folder / "without").mkdir()

@@ -56,11 +56,30 @@ def test_healthy_run_is_called_healthy(told):
     assert max(found, key=found.get) == "compute"
 
 
-def test_run_without_a_call_that_it_knows_is_not_called_healthy(capsys):
-    program = runpy.run_path(str(PROGRAM))
-    facts = {"calls": 0, "compute": 90.0, "steps": 8}
-    program["report"]({"compute": 0.09, "short step": 0.01}, facts)
-    assert capsys.readouterr().out.splitlines()[-1].startswith("No collective was seen")
+@pytest.mark.full
+@pytest.mark.parametrize("name", ["14_tensor_parallel.py", "13_pipeline.py"])
+def test_run_without_a_call_that_it_knows_gets_no_verdict(tmp_path, name):
+    done = why(tmp_path, *TWO_RANKS, PROGRAM.with_name(name), 60)
+    assert done.returncode == 2
+    assert "no message was seen (DTensor? pipeline?)" in done.stderr
+    assert len(done.stderr.splitlines()) == 1, done.stderr
+    assert "Healthy" not in done.stdout and "loss" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("launcher", "name"),
+    [
+        ([sys.executable], "01_single_device.py"),
+        ([*launched.STANDALONE, "--nproc-per-node=1"], "07_torchrun.py"),
+    ],
+)
+def test_one_process_has_nothing_to_compare(tmp_path, launcher, name):
+    done = why(tmp_path, *launcher, PROGRAM.with_name(name), 3, 3)
+    assert done.returncode == 2
+    words = (
+        "one process communicates nothing: start more, or profile it as in lesson 01"
+    )
+    assert done.stderr == f"18_why_slow.py: error: {words}\n"
 
 
 @pytest.mark.full

@@ -83,7 +83,14 @@ class Runs:
     @classmethod
     def read(cls, paths: Iterable[Path]) -> Runs:
         """The rows of all these files, which :meth:`write` has written."""
-        return cls(run for path in paths for run in _rows(path))
+        found: dict[_Run, Path] = {}
+        for path in paths:
+            for run in _rows(path):
+                if run in found:
+                    same = f"{found[run]} and {path} have the same run of {run.ranks}"
+                    raise BadInput(f"{same} rank(s): give each file once")
+                found[run] = path
+        return cls(found)
 
     def write(self, path: Path) -> None:
         """A line of names, then a row for each run."""

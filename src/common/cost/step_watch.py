@@ -97,12 +97,13 @@ def _forward_begins(clock: _Clock, *_args) -> None:
 def _step_ended(clock: _Clock, optimizer, *_args) -> None:
     """A step ends with the first optimizer's step: what follows is the next one."""
     clock.optimizer = clock.optimizer or id(optimizer)
-    if not dist.is_initialized() or id(optimizer) != clock.optimizer:
+    if id(optimizer) != clock.optimizer:
         return
     if _accelerator():
         torch.accelerator.synchronize()  # the host is far ahead of it
     clock.switch("loop")
-    clock.rank, clock.world_size = dist.get_rank(), dist.get_world_size()
+    if dist.is_initialized():  # else it's one process
+        clock.rank, clock.world_size = dist.get_rank(), dist.get_world_size()
     clock.steps.append(dict(clock.now))
     clock.now.clear()
     if len(clock.steps) == clock.plan["steps"]:
@@ -210,8 +211,7 @@ def _watch_data(clock: _Clock) -> None:
 
 def _watch_saving(clock: _Clock) -> None:
     """Time what is saved; weights of a silent run replace no file of the reader."""
-    save, replace, rename = torch.save, os.replace, os.rename
-    held_back = set()
+    save, replace, rename, held_back = torch.save, os.replace, os.rename, set()
 
     def timed(obj, f, *args, **kwargs):
         if clock.plan["silent"]:
