@@ -46,9 +46,9 @@ USUAL = {
     "jobs": (40, 700),
     "skeletons": (5, 5),
     "solutions": (90, 80),
-    "answers": (390, 560),
     "rest": (250, 850),
     "pages": (90, 760),
+    "answers": (390, 560),
 }
 
 
@@ -89,9 +89,10 @@ def parts(full: bool) -> list[Part]:
         Part("jobs", (*by_file, f"nodes and ({size})", *JOBS), workers=2),
         Part("skeletons", ()),
         Part("solutions", ("--solutions", *seeds), workers=2),
-        Part("answers", (ANSWERS, "-m", size), workers=3),
         Part("rest", (*by_file, f"not nodes and ({size})", *REST), workers=2),
         Part("pages", (*by_file, f"not nodes and ({size})", PAGES), workers=2),
+        # last, when no other part is left to fill a core: it has the smallest pieces
+        Part("answers", (ANSWERS, "-m", size), workers=4),
     ]
 
 

@@ -24,14 +24,17 @@ PRELOAD = ("torch.testing", "pytest", "_pytest.assertion.rewrite")
 # Another second, for checks that need it; else when nothing has been asked for a while.
 PRELOAD_LATER = (
     "torch._dynamo",
+    "torch.distributed.checkpoint.state_dict",
     "torch.distributed.fsdp",
     "torch.distributed.nn.functional",
     "torch.distributed.pipelining",
+    "torch.distributed.run",
     "torch.distributed.tensor.parallel",
     "torch.nn.parallel",
     "torch.optim",
     "torch.utils.data",
     "torch.utils.data.distributed",
+    "torch.utils.serialization.config",
 )
 IDLE = 2.0  # seconds without a request; a check may take that long
 

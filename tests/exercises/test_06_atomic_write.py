@@ -221,6 +221,7 @@ def expect_raised(ended_and_outcome, path, when):
 def recorded_calls(exercise, path):
     """What a save did: ("sync file"|"sync folder"|"rename", inode, size, folder)."""
     calls = []
+    at_once, later = set(), set()  # files whose writes are on the disk, and others
 
     def synced(original):
         def sync(descriptor):
@@ -233,10 +234,23 @@ def recorded_calls(exercise, path):
         return sync
 
     def hook(event, arguments):
+        if event == "open" and arguments[2] & (os.O_WRONLY | os.O_RDWR):
+            opened(arguments[0], arguments[2] & (os.O_SYNC | os.O_DSYNC))
         if event == "os.rename" and str(arguments[1]) == str(path):
             found = os.stat(arguments[0])
-            folder = os.path.dirname(os.path.abspath(arguments[0]))
+            new = os.path.abspath(arguments[0])
+            if new in at_once - later:
+                calls.append(("sync file", found.st_ino, found.st_size, ""))
+            folder = os.path.dirname(new)
             calls.append(("rename", found.st_ino, found.st_size, folder))
+
+    def opened(name, with_sync):
+        if isinstance(name, (str, os.PathLike)):
+            (at_once if with_sync else later).add(os.path.abspath(name))
+
+    def save(snapshot, file, *args, original=torch.save, **kwargs):
+        opened(file, False)  # which torch does without Python
+        original(snapshot, file, *args, **kwargs)
 
     def sync_all(original=os.sync):
         for place in (*path.parent.iterdir(), path.parent):
@@ -246,7 +260,7 @@ def recorded_calls(exercise, path):
         original()
 
     os.fsync, os.fdatasync = synced(os.fsync), synced(os.fdatasync)
-    os.sync = sync_all
+    os.sync, torch.save = sync_all, save
     sys.addaudithook(hook)
     exercise.write_snapshot(state(2), path)
     return calls

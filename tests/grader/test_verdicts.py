@@ -29,6 +29,13 @@ def test_mistake_gets_its_verdict(name, run):
     assert len(verdict.lines) <= MAX_LINES
 
 
+def test_rank_that_wrote_to_a_crashed_one_is_not_the_first(run):
+    """SIGPIPE ends a rank whose message nobody reads any more."""
+    verdict = run(body("import signal\nsignal.raise_signal((13, 6, 6)[rank])"))
+    assert "ranks 1 and 2 were killed by SIGABRT" in verdict.message, verdict.message
+    assert "rank 0: is gone (status -13)" in verdict.message, verdict.message
+
+
 def test_each_rank_is_told_its_own_sentence():
     told = [("", "holds 3"), ("", "holds 3"), ("the loss", "is zero"), ("", "holds 4")]
     failed = {n: {"what": w, "problem": p} for n, (w, p) in enumerate(told)}

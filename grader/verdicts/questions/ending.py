@@ -21,6 +21,7 @@ IS_ERROR = re.compile(r"\s*[\w.]+(Error|Exception|Interrupt| error): ").match
 COLOR = re.compile(r"\x1b\[[\d;]*m")
 SHOWN = WIDTH + 20  # of a long message; its decisive words may come late
 ABORT = -6  # how gloo ends a rank whose messages do not fit
+BROKEN_PIPE = -13  # and how it ends one that still sends to such a rank
 SIGNALS = {
     -4: "SIGILL",
     -6: "SIGABRT",
@@ -46,7 +47,8 @@ def crash(seen: Evidence) -> Finding | None:
     crashed = [r for r in seen.ranks if r.ended is not None and r.ended < 0]
     if not crashed:
         return None
-    rank, code = crashed[0], crashed[0].ended or 0
+    rank = min(crashed, key=lambda other: other.ended == BROKEN_PIPE)
+    code = rank.ended or 0
     same = [r.number for r in seen.ranks if r.ended == code]
     were = "was" if len(same) == 1 else "were"
     name = SIGNALS.get(code, f"signal {-code}")
