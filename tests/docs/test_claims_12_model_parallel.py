@@ -94,7 +94,7 @@ def test_example_that_cuts_the_graph_has_the_gradients_of_the_whole(capsys):
 
 
 def test_nearly_all_multiplications_are_in_the_second_convolution():
-    on_the_page("nearly all multiplications are in the second convolution")
+    on_the_page("nearly all the multiplications happen in the second convolution")
     pixels = 8 * 8
     work = [pixels * 16 * 9, pixels * 32 * 16 * 9, 512 * 10]
     assert work[1] / sum(work) > 0.95
@@ -191,7 +191,7 @@ def step_time(devices, micro_batches, forward, backward):
 
 @pytest.mark.parametrize("devices, micro_batches", [(2, 1), (2, 4), (4, 3), (3, 8)])
 def test_a_longer_backward_changes_nothing(devices, micro_batches):
-    on_the_page("This fraction stays the same if a backward takes longer than a forward")
+    on_the_page("stays the same if a backward takes longer than a forward")
     for backward in (1, 2, 3):
         whole = step_time(devices, micro_batches, 1, backward)
         idle = 1 - Fraction(micro_batches * (1 + backward), whole)
