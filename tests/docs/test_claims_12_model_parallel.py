@@ -94,7 +94,7 @@ def test_example_that_cuts_the_graph_has_the_gradients_of_the_whole(capsys):
 
 
 def test_nearly_all_multiplications_are_in_the_second_convolution():
-    on_the_page("nearly all multiplications are in the second convolution")
+    on_the_page("nearly all the multiplications happen in the second convolution")
     pixels = 8 * 8
     work = [pixels * 16 * 9, pixels * 32 * 16 * 9, 512 * 10]
     assert work[1] / sum(work) > 0.95
@@ -121,7 +121,7 @@ def test_both_ways_print_the_same_losses():
 
 def test_replicas_make_as_many_steps_and_another_loss():
     on_the_page("take as many steps as one device with 32")
-    on_the_page("group the images into other batches, so the losses differ")
+    on_the_page("group the images into different batches, so the losses differ")
     replicas, one = recorded("12_replicas"), recorded("12_one_process")
     assert "Batch size 16 | Steps 45" in replicas
     assert "Batch size 32 | Steps 45" in one
@@ -191,7 +191,7 @@ def step_time(devices, micro_batches, forward, backward):
 
 @pytest.mark.parametrize("devices, micro_batches", [(2, 1), (2, 4), (4, 3), (3, 8)])
 def test_a_longer_backward_changes_nothing(devices, micro_batches):
-    on_the_page("takes longer than a forward doesn't change this fraction")
+    on_the_page("stays the same if a backward takes longer than a forward")
     for backward in (1, 2, 3):
         whole = step_time(devices, micro_batches, 1, backward)
         idle = 1 - Fraction(micro_batches * (1 + backward), whole)

@@ -153,7 +153,7 @@ IN_MESSAGES: Table = {
     ),
     "circle": Classic(
         "each of these ranks waits for a rank that is itself waiting in a send or a "
-        "receive: is each partner right, and no message left out? If so, change the "
+        "receive: is each partner right, and no message left out? If so, change their "
         "order on one rank, or start all transfers with `isend` and `irecv` before you "
         "wait for any",
         DEADLOCKS,
