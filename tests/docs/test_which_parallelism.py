@@ -43,7 +43,7 @@ START = {
     **{"inside": 450, "between": 50, "latency": 10, "data": 64, "tensor": 1},
     **{"pipeline": 1, "micro_batch": 4, "micro_batches": 2, "stage": 3},
     **{"recompute": "selective", "sequence_parallel": 0, "schedule": "1f1b"},
-    **{"chunks": 2},
+    **{"chunks": 2, "group": 0},
 }
 UNITS = {"peak": 1e12, "efficiency": 0.01, "inside": 1e9, "between": 1e9}
 UNITS["latency"] = 1e-6
@@ -51,11 +51,22 @@ UNITS["latency"] = 1e-6
 
 def state(model, plan):
     numbers = formulas.rank_parameters(model, plan)
-    return sum(formulas.state_bytes(numbers, plan.stage, plan.data)) / 1e9
+    return (
+        sum(formulas.state_bytes(numbers, plan.stage, formulas.shard_ranks(plan))) / 1e9
+    )
 
 
 def whole(model, plan):
     return state(model, plan) + formulas.activation_bytes(model, plan) / 1e9
+
+
+def test_link_of_hsdp_fills_in_its_layout():
+    address = re.search(r"`HSDP in groups of 8\s+<cost\.html#(\S+)>", PAGE).group(1)
+    plan = layout(1, 1, 32, 3, 4, 4)._replace(group=8)
+    texts = {name: str(value) for name, value in START.items()}
+    texts |= dict(parse_qsl(address, strict_parsing=True))
+    wanted = inputs(GPT_7, SHARED, plan)
+    assert all(texts[n] == v or float(texts[n]) == v for n, v in wanted.items())
 
 
 def inputs(model, cluster, plan):
@@ -143,6 +154,12 @@ def test_slow_network_limits_fsdp():
     for stage, words in ((3, "limits FSDP to {} MFU"), (1, "reaches {}")):
         share = formulas.mfu(GPT_7, layout(1, 1, 32, stage, 4, 4), SHARED)
         assert words.format(f"{100 * share:.1f} %") in PROSE
+    hsdp = layout(1, 1, 32, 3, 4, 4)._replace(group=8)
+    share = formulas.mfu(GPT_7, hsdp, SHARED)
+    assert f"&group=8>`__ reaches {100 * share:.1f} %" in PROSE
+    (_, ranks, rounds, part) = formulas.data_rings(hsdp)[1]
+    sent = rounds * part * (ranks - 1) / ranks  # of P, between nodes
+    assert sent < formulas.data_rounds(layout(1, 1, 32, 1, 4, 4)) * 31 / 32
     rounds = {
         (stage, count): formulas.data_rounds(layout(1, 1, 32, stage, 4, count))
         for stage in (1, 3)
