@@ -57,6 +57,23 @@ def test_work_of_checkpointing_grows_by_a_fifth():
     assert f"by {100 * after[5] / before[5] - 100:.0f} %." in PAGE
 
 
+def test_workers_pay_in_the_recorded_run():
+    """A step is 16 pieces."""
+    table = rows("17_alone")
+    without, with_them = (16e3 / table[name][0] for name in ("nothing", "workers"))
+    assert f"takes {without:.0f} ms, and with them {with_them:.0f} ms" in PAGE
+    assert table["workers"][1] > 1
+    assert table["checkpoint"][1] < table["workers"][1]  # it "makes a step slower"
+
+
+def test_compiling_gained_nothing_in_the_recorded_run():
+    text = (DOCS / "transcripts" / "17_compile.txt").read_text()
+    speeds = dict(re.findall(r"^(one-bucket|compile) +[\d.]+ +([\d.]+) ", text, re.M))
+    assert "our own model is too small to gain from it" in PAGE
+    assert float(speeds["compile"]) < 1.1 * float(speeds["one-bucket"])
+    assert "not counted" in text
+
+
 def test_16_bits_save_less_and_send_the_same():
     table = rows("17_bits")  # of each name, the last row
     assert table["fp16"][4] == table["bf16"][4] < table["nothing"][4]

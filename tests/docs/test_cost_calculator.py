@@ -43,7 +43,8 @@ def random_layout(dice: random.Random) -> dict:
     recompute = dice.choice(["none", "selective", "full"])
     counts = dice.randint(1, 16), dice.randint(1, 64), schedule, dice.randint(1, 4)
     axes = tensor, pipeline, data, dice.randint(0, 3)
-    return Layout(*axes, *counts, recompute, dice.random() < 0.5)._asdict()
+    last = recompute, dice.random() < 0.5, dice.choice([0, 1, 8, 700])
+    return Layout(*axes, *counts, *last)._asdict()
 
 
 def random_cluster(dice: random.Random) -> dict:
@@ -189,6 +190,13 @@ def test_the_calculator_says_what_a_layout_costs_and_its_address_keeps_it(opened
     )
     assert f"hold {float(held):g} GB each, which fits into 80 GB" in player.words
     assert f"takes {seconds} s, at {share} MFU" in player.words
+    group = "HSDP group, 0: none"
+    assert "can't form groups of 7" in type_number(player, group, "7")
+    said = type_number(player, group, "8")
+    assert "64 ranks hold" in said and said != player.press(group, "ArrowUp")
+    type_number(player, group, "8")
+    assert "HSDP needs ZeRO-3" in player.press("Sharded", "Home")
+    type_number(player, group, "0")
     assert "does not fit" in player.press("Sharded", "Home")
     assert "stages need as many layers" in type_number(player, "Stages p", "33")
     assert player.frame.locator("table").count() == 0, "there is nothing to estimate"

@@ -43,7 +43,7 @@ START = {
     **{"inside": 450, "between": 50, "latency": 10, "data": 64, "tensor": 1},
     **{"pipeline": 1, "micro_batch": 4, "micro_batches": 2, "stage": 3},
     **{"recompute": "selective", "sequence_parallel": 0, "schedule": "1f1b"},
-    **{"chunks": 2},
+    **{"chunks": 2, "group": 0},
 }
 UNITS = {"peak": 1e12, "efficiency": 0.01, "inside": 1e9, "between": 1e9}
 UNITS["latency"] = 1e-6
@@ -51,11 +51,22 @@ UNITS["latency"] = 1e-6
 
 def state(model, plan):
     numbers = formulas.rank_parameters(model, plan)
-    return sum(formulas.state_bytes(numbers, plan.stage, plan.data)) / 1e9
+    return (
+        sum(formulas.state_bytes(numbers, plan.stage, formulas.shard_ranks(plan))) / 1e9
+    )
 
 
 def whole(model, plan):
     return state(model, plan) + formulas.activation_bytes(model, plan) / 1e9
+
+
+def test_link_of_hsdp_fills_in_its_layout():
+    address = re.search(r"`HSDP in groups of 8\s+<cost\.html#(\S+)>", PAGE).group(1)
+    plan = layout(1, 1, 32, 3, 4, 4)._replace(group=8)
+    texts = {name: str(value) for name, value in START.items()}
+    texts |= dict(parse_qsl(address, strict_parsing=True))
+    wanted = inputs(GPT_7, SHARED, plan)
+    assert all(texts[n] == v or float(texts[n]) == v for n, v in wanted.items())
 
 
 def inputs(model, cluster, plan):
@@ -116,7 +127,8 @@ def test_worked_clusters_fit_or_not_as_told():
     assert f"{state(GPT_13, unsharded):.1f} GB of state don't fit" in PROSE
     sequences = {plan.data * plan.micro_batch * plan.micro_batches for *_, plan in ROWS}
     assert sequences == {256, 1024, 2048}
-    fits = [whole(model, plan) < 0.9 * 80 for model, _, plan in ROWS]
+    assert "fits if it takes at most 72 of 80 GB" in PROSE
+    fits = [whole(model, plan) <= 72 for model, _, plan in ROWS]
     assert fits == [True, True, False, True, True, False, True, True]
     bubble = formulas.bubble_share(ROWS[-1][2])
     assert f"keep the idle slots at {100 * bubble:.0f} %" in PROSE
@@ -127,10 +139,27 @@ def test_wrong_answer_costs_what_the_first_paragraph_says():
     assert f"takes {100 * (seconds[1] / seconds[0] - 1):.0f} % longer" in PROSE
 
 
+def test_reasons_of_the_five_steps():
+    """What a layer waits for, and that the second cluster hides what it gathers."""
+    assert "Each layer waits for four all-reduces" in PROSE
+    one = GPT_13._replace(layers=1)
+    assert formulas.tensor_calls(one, layout(8, 1, 8, 1, 4, 1)) == 4
+    assert sum(formulas.state_bytes(1, 0, 1)) == 16 and ":math:`16 P`" in PAGE
+    model, cluster, plan = ROWS[3]
+    hidden = formulas.hiding_seconds(model, plan, cluster)
+    assert formulas.data_seconds(model, plan, cluster) < hidden
+
+
 def test_slow_network_limits_fsdp():
     for stage, words in ((3, "limits FSDP to {} MFU"), (1, "reaches {}")):
         share = formulas.mfu(GPT_7, layout(1, 1, 32, stage, 4, 4), SHARED)
         assert words.format(f"{100 * share:.1f} %") in PROSE
+    hsdp = layout(1, 1, 32, 3, 4, 4)._replace(group=8)
+    share = formulas.mfu(GPT_7, hsdp, SHARED)
+    assert f"&group=8>`__ reaches {100 * share:.1f} %" in PROSE
+    (_, ranks, rounds, part) = formulas.data_rings(hsdp)[1]
+    sent = rounds * part * (ranks - 1) / ranks  # of P, between nodes
+    assert sent < formulas.data_rounds(layout(1, 1, 32, 1, 4, 4)) * 31 / 32
     rounds = {
         (stage, count): formulas.data_rounds(layout(1, 1, 32, stage, 4, count))
         for stage in (1, 3)

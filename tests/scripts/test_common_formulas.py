@@ -16,6 +16,7 @@ from common.cost.formulas import (
     bubble_share,
     compute_seconds,
     data_bytes,
+    data_rings,
     data_seconds,
     gpt_parameters,
     hiding_seconds,
@@ -23,6 +24,7 @@ from common.cost.formulas import (
     layer_activations,
     mfu,
     rank_parameters,
+    shard_ranks,
     state_bytes,
     step_flops,
     step_seconds,
@@ -224,3 +226,18 @@ def test_one_stage_holds_the_scores_of_the_head_too():
     assert activation_bytes(SMALL, layout) == layers + head
     two = layout._replace(pipeline=2, micro_batches=8)
     assert activation_bytes(SMALL, two) == layers  # half the layers, two micro-batches
+
+
+def test_hsdp_shards_in_a_group_and_averages_between_groups():
+    """One group is FSDP; groups of one rank reduce all gradients as DDP does."""
+    fsdp = Layout(data=32, stage=3, micro_batches=4)
+    groups = [fsdp._replace(group=size) for size in (0, 32, 1)]
+    sent = [data_bytes(SMALL, layout) for layout in groups]
+    assert sent[0] == sent[1] and shard_ranks(groups[0]) == 32
+    ddp = Layout(data=32)
+    assert sent[2] == 4 * data_bytes(SMALL, ddp)  # once for each micro-batch
+    in_node = fsdp._replace(group=8)
+    inside, between = data_rings(in_node)
+    assert inside == (1, 8, 12, 1) and between == (8, 4, 8, 1 / 8)
+    shared = A100._replace(between=A100.between / 16)  # by the GPUs of a node
+    assert data_seconds(SMALL, in_node, shared) < data_seconds(SMALL, fsdp, shared)

@@ -33,6 +33,7 @@
     ["pipeline", "Stages p", 1, 1000],
     ["micro_batch", "Micro-batch size", 1, 1e4],
     ["micro_batches", "Micro-batches m", 1, 1e5],
+    ["group", "HSDP group, 0: none", 0, 1e5],
   ];
   const CHOICES = [
     ["stage", "Sharded", ["nothing: DDP", "ZeRO-1", "ZeRO-2", "ZeRO-3, FSDP"]],
@@ -49,7 +50,7 @@
     ...estimates.clusters["8 × H100 80 GB, 400 Gb/s each"],
     ...{ data: 64, tensor: 1, pipeline: 1, micro_batch: 4, micro_batches: 2 },
     ...{ stage: 3, recompute: "selective", sequence_parallel: 0 },
-    ...{ schedule: "1f1b", chunks: 2 },
+    ...{ schedule: "1f1b", chunks: 2, group: 0 },
   };
   /* What a field can hold of the words in an address: undefined for anything else. */
   const fitting = (field, text) => {
@@ -246,11 +247,14 @@
 
     /* Why this layout can't be built, or nothing. */
     trouble(model, layout) {
-      const { tensor, pipeline, chunks, schedule } = layout;
+      const { tensor, pipeline, chunks, schedule, data, group } = layout;
       const parts = schedule === "interleaved" ? chunks : 1;
       if (model.heads % tensor) return `${tensor} tensor ranks can't share ${model.heads} heads.`;
       if (pipeline * parts > model.layers)
         return `${pipeline * parts} stages need as many layers; there are ${model.layers}.`;
+      if (group && layout.stage < 3) return "HSDP needs ZeRO-3.";
+      if (group && data % group)
+        return `${data} data ranks can't form groups of ${group}.`;
       return "";
     }
 

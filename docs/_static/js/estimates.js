@@ -94,12 +94,12 @@
 
   /* Bytes on a rank: the model's state, and activations. */
   const held = (model, layout) => {
-    const { rank_parameters, state_bytes, activation_bytes } = play.formulas;
+    const { rank_parameters, shard_ranks, state_bytes, activation_bytes } = play.formulas;
     const numbers = rank_parameters(model, layout);
     const [parameters, gradients, optimizer] = state_bytes(
       numbers,
       layout.stage,
-      layout.data
+      shard_ranks(layout)
     );
     const activations = activation_bytes(model, layout);
     return { parameters, gradients, "optimizer state": optimizer, activations };

@@ -8,6 +8,8 @@ play.formulas = (() => {
 
   const all_ranks = (layout) => layout.tensor * layout.pipeline * layout.data;
 
+  const shard_ranks = (layout) => Math.min(layout.group || layout.data, layout.data);
+
   const stage_layers = (model, layout) => Math.ceil(model.layers / layout.pipeline);
 
   function gpt_parameters(model) {
@@ -84,16 +86,31 @@ play.formulas = (() => {
     return { 2: count + 1, 3: 3 * count }[layout.stage] ?? 2;
   }
 
+  function data_rings(layout) {
+    const group = shard_ranks(layout);
+    const groups = Math.floor(layout.data / group);
+    return [
+      [layout.tensor, group, data_rounds(layout), 1],
+      [layout.tensor * group, groups, 2 * layout.micro_batches, 1 / group],
+    ];
+  }
+
   function data_bytes(model, layout) {
     const whole = HALF * rank_parameters(model, layout);
-    return (data_rounds(layout) * whole * (layout.data - 1)) / layout.data;
+    return data_rings(layout).reduce(
+      (all, [, ranks, rounds, share]) =>
+        all + (rounds * share * whole * (ranks - 1)) / ranks,
+      0
+    );
   }
 
   function data_seconds(model, layout, cluster) {
-    const calls = data_rounds(layout) * stage_layers(model, layout);
-    const messages = calls * (layout.data - 1);
-    const bandwidth = axis_bandwidth(layout.tensor, layout.data, cluster);
-    return messages * cluster.latency + data_bytes(model, layout) / bandwidth;
+    const whole = HALF * rank_parameters(model, layout);
+    const delay = stage_layers(model, layout) * cluster.latency;
+    return data_rings(layout).reduce((all, [stride, ranks, rounds, share]) => {
+      const each = (share * whole) / ranks / axis_bandwidth(stride, ranks, cluster);
+      return all + rounds * (ranks - 1) * (delay + each);
+    }, 0);
   }
 
   const stream_bytes = (model, layout) =>
@@ -166,6 +183,7 @@ play.formulas = (() => {
     bubble_share,
     compute_seconds,
     data_bytes,
+    data_rings,
     data_rounds,
     data_seconds,
     gpt_parameters,
@@ -176,6 +194,7 @@ play.formulas = (() => {
     pipeline_seconds,
     pipeline_sends,
     rank_parameters,
+    shard_ranks,
     state_bytes,
     step_flops,
     step_seconds,

@@ -1,8 +1,5 @@
 """What one training step of a GPT costs on paper: memory, bytes, seconds.
 
-    gpt = Model(layers=32, width=4096, heads=32, context=2048, vocabulary=51200)
-    state_bytes(gpt_parameters(gpt), stage=3, ranks=64)
-
 ``common/cost/counting.py`` counts our byte GPT exactly, on the CPU and in 32 bits.
 These are published estimates for large models on GPUs: AdamW in mixed precision,
 dropout, an MLP four times as wide as the model. The page "What will it cost?" uses
@@ -43,6 +40,7 @@ class Layout(NamedTuple):
     chunks: int = 1  # model chunks of each pipeline rank, if interleaved
     recompute: str = "none"  # or "selective" (attention), "full" (each layer)
     sequence_parallel: bool = False
+    group: int = 0  # data ranks that shard, the groups being equal: HSDP; 0: all of d
 
 
 class Cluster(NamedTuple):
@@ -59,6 +57,11 @@ class Cluster(NamedTuple):
 def all_ranks(layout: Layout) -> int:
     """t * p * d: one rank per device."""
     return layout.tensor * layout.pipeline * layout.data
+
+
+def shard_ranks(layout: Layout) -> int:
+    """The ranks over which a data rank's state is sharded."""
+    return min(layout.group or layout.data, layout.data)
 
 
 def gpt_parameters(model: Model) -> int:
@@ -118,11 +121,7 @@ def bubble_share(layout: Layout) -> float:
 
 
 def step_flops(model: Model, layout: Layout, recompute: str = "none") -> float:
-    """FLOPs of a step on all ranks: arXiv 2205.05198, appendix A.
-
-    72 B T L H^2 (1 + T/(6 H) + V/(12 L H)) for B sequences; a third of the part of the
-    layers, or of attention's T/(6 H), once more for what is recomputed.
-    """
+    """FLOPs of a step on all ranks, and of what is recomputed: 2205.05198, app. A."""
     batch = layout.data * layout.micro_batches * layout.micro_batch
     blocks = 72 * batch * model.context * model.layers * model.width**2
     attention = model.context / (6 * model.width)
@@ -149,26 +148,32 @@ def axis_bandwidth(stride: int, ranks: int, cluster: Cluster) -> float:
 
 
 def data_rounds(layout: Layout) -> int:
-    """Times a rank sends (d - 1)/d of its parameters: arXiv 1910.02054, section 7.
-
-    What is sharded is gathered, or reduced, again for each micro-batch.
-    """
-    count = layout.micro_batches
+    """Times a rank sends (d - 1)/d of what it holds: arXiv 1910.02054, section 7."""
+    count = layout.micro_batches  # what is sharded is gathered or reduced for each
     return {2: count + 1, 3: 3 * count}.get(layout.stage, 2)
+
+
+def data_rings(layout: Layout) -> list[tuple[int, int, int, float]]:
+    """(stride, ranks, rounds, share) in a group, and between HSDP's: gradients only."""
+    group, count = shard_ranks(layout), layout.micro_batches
+    between = layout.tensor * group, layout.data // group, 2 * count, 1 / group
+    return [(layout.tensor, group, data_rounds(layout), 1.0), between]
 
 
 def data_bytes(model: Model, layout: Layout) -> float:
     """Bytes a rank sends along the data axis in a step, by rings, in 16 bits."""
     whole = HALF * rank_parameters(model, layout)
-    return data_rounds(layout) * whole * (layout.data - 1) / layout.data
+    return sum(n * x * whole * (d - 1) / d for _, d, n, x in data_rings(layout))
 
 
 def data_seconds(model: Model, layout: Layout, cluster: Cluster) -> float:
     """Latency and bandwidth of :func:`data_bytes`, with one collective per layer."""
-    layers = ceil(model.layers / layout.pipeline)
-    messages = data_rounds(layout) * layers * (layout.data - 1)
-    bandwidth = axis_bandwidth(layout.tensor, layout.data, cluster)
-    return messages * cluster.latency + data_bytes(model, layout) / bandwidth
+    whole, seconds = HALF * rank_parameters(model, layout), 0.0
+    delay = ceil(model.layers / layout.pipeline) * cluster.latency
+    for stride, ranks, rounds, share in data_rings(layout):
+        each = share * whole / ranks / axis_bandwidth(stride, ranks, cluster)
+        seconds += rounds * (ranks - 1) * (delay + each)
+    return seconds
 
 
 def stream_bytes(model: Model, layout: Layout) -> int:
@@ -210,10 +215,7 @@ def pipeline_seconds(model: Model, layout: Layout, cluster: Cluster) -> float:
 
 
 def hiding_seconds(model: Model, layout: Layout, cluster: Cluster) -> float:
-    """Seconds of computing that the data axis can communicate behind.
-
-    ZeRO-3: all. ZeRO-2: backward, two thirds. Else the last micro-batch's backward.
-    """
+    """What hides the data axis: the step, backward (2/3), or the last backward."""
     share = {2: 2 / 3, 3: 1}.get(layout.stage, 2 / 3 / layout.micro_batches)
     return share * compute_seconds(model, layout, cluster)
 
@@ -234,10 +236,7 @@ def mfu(model: Model, layout: Layout, cluster: Cluster) -> float:
 
 
 def binding_ranks(model: Model, layout: Layout, cluster: Cluster) -> int:
-    """Data ranks, 1, 2, 4, ..., from which the data axis can't hide; 0: never.
-
-    The global batch stays the same, so each rank has fewer micro-batches.
-    """
+    """Data ranks, 1, 2, 4, ..., of this global batch that can't hide; 0: never."""
     tensor, pipeline, data, stage, size, count, *rest = layout
     batch, ranks = data * count, 1
     while ranks <= batch:
