@@ -1,6 +1,6 @@
 """Causes that no single message shows, but the lines of all ranks together do.
 
-Most of them are told by the line of the program in which each rank waited, from the
+Most of them show in the line of the program in which each rank waited, from the
 tracebacks of a time-out.
 """
 
