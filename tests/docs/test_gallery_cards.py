@@ -45,7 +45,7 @@ def test_card_says_why_a_rank_prints_nothing(gallery, name):
     ended = "Terminating process" in text
     if re.search("=2 |two_nodes", GALLERY[name].command) and marked:
         ended = told != {"0", "1"}
-    assert ended == bool(GALLERY[name].silent)
+    assert GALLERY[name].silent or not ended
     card = gallery.FailuresDirective._text(
         SimpleNamespace(_difference=str), GALLERY[name]
     )

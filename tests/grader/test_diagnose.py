@@ -372,6 +372,8 @@ LATE = [(WAITS, 1), (CLOSED, 0)]
         ([(WAITS, 0), (WAITS, 1)], "dist.recv(block)", "collective_timeout"),
         ([(WAITS, 0), (WAITS, 2)], "dist.all_reduce(loss)", "collective_timeout"),
         (LATE, "dist.barrier()", "slow_save"),
+        ([(WAITS, 1), (CLOSED, 2)], "dist.barrier()", "slow_save"),
+        ([(WAITS, 1), (WAITS, 3)], "dist.barrier()", "collective_timeout"),
         (LATE, "dist.all_reduce(loss)", "collective_timeout"),
         ([(WAITS, 0), (CLOSED, 1)], "dist.barrier()", "collective_timeout"),
         ([(WAITS, 0)], "dist.barrier()", "node_off"),
