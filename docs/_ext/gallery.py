@@ -108,7 +108,7 @@ class FailuresDirective(SphinxDirective):
                 f"**Tool:** {markup(failure.tool)}",
                 f"**Cure:** {markup(failure.cure)} See :ref:`lesson-{failure.lesson}`.",
                 f".. transcript:: 19_{failure.name}",
-                markup(failure.silent),
+                markup(failure.note),
                 self._difference(f"gallery/{failure.name}.py"),
             ]
         )

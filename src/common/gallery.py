@@ -48,7 +48,7 @@ class Failure:
     limit: int = 120
     messages: tuple[str, ...] = ()
     needs: str = ""
-    silent: str = ""
+    note: str = ""
 
     @property
     def cured_command(self) -> str:
@@ -90,7 +90,7 @@ def find_failure(failures: dict[str, Failure], name: str) -> Failure:
 def _failure(table: dict) -> Failure:
     name = str(table.get("name", ""))
     known = {field.name for field in fields(Failure)}
-    needed = known - {"status", "limit", "messages", "needs", "silent"}
+    needed = known - {"status", "limit", "messages", "needs", "note"}
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         raise GalleryError(f"catalog.toml: {name!r} is no name in snake_case")
     if wrong := sorted(set(table) - known) or sorted(needed - set(table)):

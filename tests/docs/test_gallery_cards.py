@@ -45,11 +45,15 @@ def test_card_says_why_a_rank_prints_nothing(gallery, name):
     ended = "Terminating process" in text
     if re.search("=2 |two_nodes", GALLERY[name].command) and marked:
         ended = told != {"0", "1"}
-    assert ended == bool(GALLERY[name].silent)
+    assert GALLERY[name].note or not ended
     card = gallery.FailuresDirective._text(
         SimpleNamespace(_difference=str), GALLERY[name]
     )
-    assert gallery.markup(GALLERY[name].silent) in card
+    assert gallery.markup(GALLERY[name].note) in card
+
+
+def test_card_says_what_is_only_played():
+    assert "only plays its own" in GALLERY["clock_behind"].note
 
 
 def test_short_output_is_as_it_was_recorded(gallery):

@@ -1,7 +1,7 @@
 """``workshop diagnose``: the first rank and the cause, or an honest "not sure".
 
-The logs of ``foreign_logs`` quote public threads; those of ``docs/transcripts`` are
-what the gallery's programs printed here.
+The logs of ``foreign_logs`` quote public threads. The gallery's own logs:
+test_diagnose_gallery.py.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from grader.commands.diagnose.causes import QUIET as QUIET_SYMPTOMS
 from grader.commands.diagnose.causes import candidates, load
 from grader.commands.diagnose.first import first_failed
 from grader.commands.diagnose.logs import read_logs
@@ -251,139 +250,3 @@ def test_log_with_a_lost_connection_only_is_no_success(tmp_path, head):
     told, sure = diagnose(written(tmp_path, head + lost), ROOT)
     assert not sure and told[0].startswith("This log only says that another rank")
     assert lost in told[1] and len(told) == 2
-
-
-# -- the gallery's own logs ---------------------------------------------------------
-GALLERY = tomllib.loads((ROOT / "gallery/catalog.toml").read_text(encoding="utf-8"))
-BY_SYMPTOM = {entry["name"]: entry["symptom"] for entry in GALLERY["failure"]}
-QUIET = {name for name, symptom in BY_SYMPTOM.items() if symptom in QUIET_SYMPTOMS}
-# of these the log shows no single cause
-OPEN = {"slow_save", "straggler", "link_down", "node_off", "wrong_interface"}
-OPEN |= {"stale_store", "cut_mapped_file", "detail_and_ddp"}
-# what the lines of all ranks tell from others that end with the same message
-TOLD_APART = {
-    "slow_save": "slow_save",
-    "straggler": "slow_rank",
-    "link_down": "link_down",
-    "node_off": "node_off",
-    "unknown_host": "name_not_resolved",
-    "nobody_listens": "unreachable_rendezvous",
-    "dropped_port": "unanswered_port",
-}
-
-
-def diagnosed(name):
-    """(the one cause that is sure, or None; what is listed) of a recorded failure."""
-    log = read_logs([str(ROOT / f"docs/transcripts/19_{name}.txt")])
-    found = candidates(load(ROOT), log, first_failed(log))
-    return named(found), found[:2]
-
-
-@pytest.mark.parametrize("name", sorted(set(BY_SYMPTOM) - QUIET))
-def test_log_of_the_gallery_is_recognized(name):
-    sure, listed = diagnosed(name)
-    assert (sure is None) == (name in OPEN)
-    shown = [sure] if sure else listed
-    assert name in {entry for each in shown for entry in each.cause.gallery}
-
-
-@pytest.mark.parametrize("name, cause", TOLD_APART.items())
-def test_failures_with_the_same_message_are_told_apart(name, cause):
-    sure, listed = diagnosed(name)
-    shown = [sure] if sure else listed
-    (found,) = [each.cause for each in shown if name in each.cause.gallery][:1]
-    assert found.name == cause
-    assert found.gallery[0] == name  # whose card it names
-
-
-def test_candidates_come_with_the_question_that_tells_them_apart():
-    for cause in load(ROOT):
-        open_cause = cause.weight < 3 or cause.maybe or len(cause.gallery) > 1
-        assert not open_cause or cause.ask.count("?") >= 1, cause.name
-    log = read_logs([str(ROOT / "docs/transcripts/19_link_down.txt")])
-    told, sure = diagnose(log, ROOT)
-    asked = [line for line in told if line.startswith("    Ask: ")]
-    assert not sure and len(asked) == 2 and "ping each other?" in asked[0]
-
-
-def test_cause_that_the_gallery_shows_in_several_ways_asks_which_it_is():
-    log = read_logs([str(ROOT / "docs/transcripts/19_own_early_stop.txt")])
-    told, sure = diagnose(log, ROOT)
-    assert (
-        sure
-        and "Ask: Is one of the lines behind a condition on the rank" in "".join(told)
-    )
-
-
-def test_name_whose_lookup_failed_for_a_while_only_is_no_cause(tmp_path):
-    """As older PyTorch prints it, before it connects over IPv4, and is refused."""
-    warning = (
-        "[W socket.cpp:601] [c10d] The IPv6 network addresses of (n1, 29500) cannot be "
-        "retrieved (gai error: -2 - Name or service not known).\n"
-    )
-    failed = "The client socket has timed out after 5000ms while trying to connect to "
-    told, _ = diagnose(written(tmp_path, f"{warning}{failed}(n2, 29500).\n"), ROOT)
-    assert "couldn't reach the rendezvous" in told[1]
-    told, _ = diagnose(written(tmp_path, f"{warning}{failed}(n1, 29500).\n"), ROOT)
-    assert "couldn't be resolved" in told[1]
-
-
-def test_logs_of_the_gallery_without_an_error_get_no_cause():
-    assert len(QUIET) > 10
-    assert {name for name in QUIET if diagnosed(name)[0]} == set()
-
-
-def test_page_says_how_many_logs_of_the_gallery_are_named():
-    """Which ones these are, the two tests above find out."""
-    page = (ROOT / "docs/lessons/19_when_it_breaks.rst").read_text(encoding="utf-8")
-    logs, quiet = len(BY_SYMPTOM), len(QUIET)
-    assert (
-        f"Of the gallery's {logs} logs, it names the cause of "
-        f"{logs - quiet - len(OPEN)} and lists it among two for {len(OPEN)}. The other "
-        f"{quiet} runs are slow or wrong and leave no error"
-    ) in " ".join(page.split())
-
-
-WAITS = """\
-[rank{0}]:   File "train.py", line {1}, in step
-[rank{0}]:     {2}
-[rank{0}]:   File "site-packages/torch/distributed/c10d_logger.py", line 83, in f
-[rank{0}]: RuntimeError: [buffer.cc:78] Timed out waiting 3000ms for recv operation
-"""
-
-
-def test_ranks_that_wait_in_different_lines_are_told_where(tmp_path):
-    calls = [(0, 13, "dist.all_reduce(loss)"), (1, 15, "dist.barrier()")]
-    log = written(tmp_path, "".join(WAITS.format(*call) for call in calls))
-    assert first_failed(log).ranks == ()
-    told, sure = diagnose(log, ROOT)
-    assert sure
-    assert any(line.startswith("Ask: Is one of the lines behind a") for line in told)
-
-
-CLOSED = re.sub("Timed out.*", "Connection closed by peer [127.0.0.1]:2997", WAITS)
-LATE = [(WAITS, 1), (CLOSED, 0)]
-
-
-@pytest.mark.parametrize(
-    "ranks, call, cause",
-    [
-        ([(WAITS, 0), (WAITS, 1)], "dist.all_reduce(loss)", "link_down"),
-        ([(WAITS, 0), (WAITS, 1)], "dist.recv(block)", "collective_timeout"),
-        ([(WAITS, 0), (WAITS, 2)], "dist.all_reduce(loss)", "collective_timeout"),
-        (LATE, "dist.barrier()", "slow_save"),
-        (LATE, "dist.all_reduce(loss)", "collective_timeout"),
-        ([(WAITS, 0), (CLOSED, 1)], "dist.barrier()", "collective_timeout"),
-        ([(WAITS, 0)], "dist.barrier()", "node_off"),
-    ],
-)
-def test_who_timed_out_and_where_puts_a_candidate_first(tmp_path, ranks, call, cause):
-    rows = [text.format(rank, 13, call) for text, rank in ranks]
-    log = written(tmp_path, "".join(rows))
-    found = candidates(load(ROOT), log, first_failed(log))
-    assert named(found) is None and found[0].cause.name == cause
-
-
-def test_ranks_that_wait_in_the_same_line_leave_the_cause_open(tmp_path):
-    text = "".join(WAITS.format(rank, 13, "dist.barrier()") for rank in range(2))
-    assert not diagnose(written(tmp_path, text), ROOT)[1]

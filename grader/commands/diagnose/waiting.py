@@ -1,6 +1,6 @@
 """Causes that no single message shows, but the lines of all ranks together do.
 
-Most of them are told by the line of the program in which each rank waited, from the
+Most of them show in the line of the program in which each rank waited, from the
 tracebacks of a time-out.
 """
 
@@ -88,10 +88,11 @@ def all_timed_out(waits: Waits) -> bool:
 
 
 def rank_0_came_late(waits: Waits) -> bool:
-    """Rank 0 called the barrier in which others had timed out before."""
-    if waits.timed_out != waits.ranks - {0} or set(waits.lines) != waits.ranks:
+    """The others waited in a barrier that rank 0 reached too late, or never."""
+    others = waits.ranks - {0}
+    if not others or 0 in waits.timed_out or not others <= set(waits.lines):
         return False
-    return waits.in_one_line() and bool(BARRIER.search(waits.lines[0].text))
+    return waits.in_one_line() and bool(BARRIER.search(waits.lines[max(others)].text))
 
 
 def alone(waits: Waits) -> bool:
