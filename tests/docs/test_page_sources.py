@@ -20,7 +20,7 @@ ONE_COLON = re.compile(r"^\s*\.\. (?!_)(?P<name>[A-Za-z][A-Za-z-]*):(\s|$)")
 
 def code_files():
     """The files whose named parts pages may show."""
-    for folder in ("src", "solutions", "job_scripts", "docs/examples"):
+    for folder in ("src", "gallery", "solutions", "job_scripts", "docs/examples"):
         for path in sorted((ROOT / folder).rglob("*")):
             if path.is_file() and path.suffix in (".py", ".sh", ".sbatch", ".pbs"):
                 yield path

@@ -61,7 +61,9 @@ def whole(model, plan):
 
 
 def test_link_of_hsdp_fills_in_its_layout():
-    address = re.search(r"`HSDP\s+in\s+groups\s+of\s+8\s+<cost\.html#(\S+)>", PAGE).group(1)
+    address = re.search(
+        r"`HSDP\s+in\s+groups\s+of\s+8\s+<cost\.html#(\S+)>", PAGE
+    ).group(1)
     plan = layout(1, 1, 32, 3, 4, 4)._replace(group=8)
     texts = {name: str(value) for name, value in START.items()}
     texts |= dict(parse_qsl(address, strict_parsing=True))

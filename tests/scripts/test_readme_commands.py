@@ -76,7 +76,8 @@ def runs_here(program: str) -> bool:
     ],
 )
 def test_command_in_the_table_runs(program, tmp_path):
-    (tmp_path / "src").symlink_to(ROOT / "src")
+    for name in ("src", "gallery"):
+        (tmp_path / name).symlink_to(ROOT / name)
     commands = [BEFORE[program]] if program in BEFORE else []
     commands = [shortened(one) for one in (*commands, COMMANDS[program])]
     done = subprocess.run(
