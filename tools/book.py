@@ -32,6 +32,7 @@ PACKAGES = (
     "fonts-dejavu librsvg2-bin"
 )
 IMAGE = re.compile(r"""<img\b[^>]*?\bsrc=["']([^"']+)""")
+OF_SITE = re.compile(r"^\.\. only:: builder_html\n(?:\n| +.*\n)+", re.M)  # in no book
 FIGURE = re.compile(r"^( *)\.\. (?:figure|image):: (\S+)", re.M)
 GRAPHICS = re.compile(r"\\sphinxincludegraphics(?:\[[^\]]*\])?\{\{(.+?)\}(\.\w+)\}")
 
@@ -62,7 +63,8 @@ def sphinx(builder: str, target: Path) -> int:
 
 def drawings(pages: list[Path], *, boxed: bool) -> set[str]:
     """The names of their pictures without endings; ``boxed``: also those in boxes."""
-    named = (FIGURE.findall(page.read_text(encoding="utf-8")) for page in pages)
+    texts = (OF_SITE.sub("", page.read_text(encoding="utf-8")) for page in pages)
+    named = map(FIGURE.findall, texts)
     found = {(Path(path).stem, indent) for paths in named for indent, path in paths}
     return {name for name, indent in found if boxed or not indent}
 

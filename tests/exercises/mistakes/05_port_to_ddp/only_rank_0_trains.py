@@ -1,4 +1,4 @@
-# exception: DDP expects same model | every rank must make it
+# exception: DDP expects same model | every rank must do that
 # [answer 3]
 if dist.get_rank() == 0:
     ddp_model = DDP(model)
