@@ -179,7 +179,9 @@ class BaseImage:
 
     def _python(self) -> None:
         """The interpreter behind .venv, with its own library, at its own place."""
-        program = os.path.realpath(sys.executable)
+        # not sys.executable, which may be the warm one of the tests
+        own = f"python{sys.version_info.major}.{sys.version_info.minor}"
+        program = os.path.realpath(f"{sys.base_prefix}/bin/{own}")
         self.add(program)
         self._link("usr/local/bin/python", program)
         library = sysconfig.get_path("stdlib", vars={"installed_base": sys.base_prefix})
