@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import threading
+from _json import encode_basestring_ascii, make_encoder
 from typing import Any
 
 # The rank's row in the memory it shares with the supervisor (float64 each).
 IN_COMM, CALLS, PHASE, CPU, BEAT, FIELDS = 0, 1, 2, 3, 4, 5
 STARTING, LOADING, JOINING, CHECKING, REPORTED = 0.0, 1.0, 2.0, 3.0, 4.0
 
-_exit = os._exit
+# Taken now, and none of them Python: what a learner's file puts in the place of
+# json.dumps or socket.sendall never sees a report, nor its secret.
+_exit, _write = os._exit, os.write
+_encode = make_encoder(
+    None, str, encode_basestring_ascii, None, ": ", ", ", False, False, True
+)
 
 
 class Reporter:
@@ -25,7 +30,7 @@ class Reporter:
 
     def __init__(self, channel: socket.socket, secret: str):
         self.channel, self._pid, self._lock = channel, os.getpid(), threading.Lock()
-        self._secret = secret
+        self._secret, self._descriptor = secret, channel.fileno()
 
     @property
     def from_this_process(self) -> bool:
@@ -36,9 +41,10 @@ class Reporter:
         if not self.from_this_process:
             _exit(0)
         signed = message | {"secret": self._secret}
-        data = json.dumps(signed, default=str).encode("utf-8", "replace") + b"\n"
+        data = "".join(_encode(signed, 0)).encode("utf-8", "replace") + b"\n"
         with self._lock:
-            self.channel.sendall(data)
+            while data:
+                data = data[_write(self._descriptor, data) :]
 
 
 def receive_line(sock: socket.socket) -> bytes:

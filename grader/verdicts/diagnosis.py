@@ -16,6 +16,7 @@ QUESTIONS = (
     loading.functions_were_replaced,
     loading.reports_were_forged,
     loading.looks_at_its_callers,
+    loading.reaches_into_the_grader,
     loading.folder_is_gone,
     loading.does_not_load,
     loading.import_does_not_end,

@@ -1,12 +1,16 @@
 """What docs/lessons/18_scaling.rst says: its numbers follow from its transcripts."""
 
 import re
+import sys
 
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from tests.docs.pages import ROOT
+
+sys.path.insert(0, str(ROOT / "src"))
+from common.cost.formulas import Layout, Model, step_flops
 
 PAGE = " ".join((ROOT / "docs/lessons/18_scaling.rst").read_text("utf-8").split())
 ROW = re.compile(r"^ +(\d+) +(\d+) +([\d.]+) +\d+ to \d+ +\d+ +([\d.]+) +(\d+)%$", re.M)
@@ -103,6 +107,19 @@ def test_other_numbers_of_the_small_gpt_are_the_recorded_ones():
     promised = re.search(r"^DDP +([\d.]+)$", text, re.M)[1]
     taken = re.findall(r"^DDP +[\d.]+ +([\d.]+) ", text, re.M)[1]
     assert f"promises {promised} ms with DDP. Four ranks take {taken} ms" in PAGE
+
+
+def test_megatrons_share_without_what_it_recomputes():
+    """Its table counts each layer's forward twice: arXiv 2104.04473, section 5.1."""
+    found = []
+    for layers, width, heads, teraflops in (
+        (24, 2304, 24, 137),
+        (128, 25600, 160, 163),
+    ):
+        gpt, layout = Model(layers, width, heads, 2048, 51200), Layout(data=8)
+        needed = step_flops(gpt, layout) / step_flops(gpt, layout, "full")
+        found.append(f"{100 * needed * teraflops / 312:.0f} %")
+    assert f"its MFU is {found[0]} to {found[1]}" in PAGE
 
 
 def test_over_a_link_of_a_known_rate():

@@ -132,6 +132,11 @@ def test_worked_clusters_fit_or_not_as_told():
     assert "fits if it takes at most 72 of 80 GB" in PROSE
     fits = [whole(model, plan) <= 72 for model, _, plan in ROWS]
     assert fits == [True, True, False, True, True, False, True, True]
+    said = {3: "takes {:.1f} GB", 5: "needs {:.1f} GB with one sequence"}
+    for row, words in (said | dict.fromkeys((6, 7), "fit into {:.1f} GB")).items():
+        assert words.format(whole(ROWS[row][0], ROWS[row][2])) in PROSE
+    share = formulas.mfu(ROWS[6][0], ROWS[6][2], ROWS[6][1])
+    assert f"MFU drops to {100 * share:.1f} %" in PROSE
     bubble = formulas.bubble_share(ROWS[-1][2])
     assert f"keep the idle slots at {100 * bubble:.0f} %" in PROSE
 

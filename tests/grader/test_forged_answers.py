@@ -82,3 +82,35 @@ def test_numbers_of_numpy_are_compared(engine, tmp_path):
     code = "import numpy\ndef answer(given):\n"
     code += "    return numpy.int64(5) if given == 5 else given\n"
     assert grade_code(engine, tmp_path, code, EQUAL).kind is Kind.RIGHT
+
+
+TAKES_OVER = {
+    "json.dumps": "import json\nkept = json.dumps\n"
+    "json.dumps = lambda o, **k: kept(OK(o), **k)",
+    "the encoder": "import json\nclass Mine(json.JSONEncoder):\n"
+    "    def encode(self, o):\n        return super().encode(OK(o))\n"
+    "json.JSONEncoder = Mine",
+    "the socket": "import json, socket\nkept = socket.socket.sendall\n"
+    "def mine(self, data):\n"
+    "    kept(self, json.dumps(OK(json.loads(data))).encode() + b'\\n')\n"
+    "socket.socket.sendall = mine",
+    "the reporter": "from grader.engine import channel\n"
+    "kept = channel.Reporter.send\n"
+    "channel.Reporter.send = lambda self, o: kept(self, {'status': 'ok'})",
+    "the module": "import sys\nmodule = sys.modules['grader.expect']\n"
+    "sys.modules['grader.engine.tampering'].changed = lambda *a: []\n"
+    "module.equal = lambda *a: None",
+    "the code": "from grader import expect\n"
+    "expect.equal.__code__ = (lambda *a: None).__code__",
+}
+OK = (
+    "def OK(o):\n"
+    "    return {'status': 'ok', 'secret': o['secret']} if 'secret' in o else o\n"
+)
+
+
+@pytest.mark.parametrize("what", TAKES_OVER)
+def test_wrong_answer_that_takes_over_the_reports_is_not_right(what, engine, tmp_path):
+    code = f"{OK}{TAKES_OVER[what]}\ndef answer(given):\n    return 4\n"
+    verdict = grade_code(engine, tmp_path, code, EQUAL)
+    assert verdict.kind in (Kind.WRONG_VALUE, Kind.TAMPERED), verdict.message

@@ -17,7 +17,7 @@ from grader.verdicts.verdict import MAX_LINES, Kind
 from tests.grader.support import RIGHT, grade_code
 from tests.launched import wait_until
 
-pytestmark = pytest.mark.full
+pytestmark = [pytest.mark.full, pytest.mark.usefixtures("trees_are_unchanged")]
 
 HEAD = """
 import os, signal, subprocess, sys, threading, time

@@ -20,7 +20,7 @@ PAGES = [*SRC.parent.glob("docs/**/*.rst"), *SRC.parent.glob("docs/**/*.inc")]
 USERS = [*SRC.rglob("*.py"), *SRC.parent.glob("docs/**/*.py")]
 USERS += SRC.parent.glob("tools/*.py")
 STARTERS = sorted((SRC / "starter").glob("*.py"))
-OWN_LINES, MODULE_LINES = 180, 250
+OWN_LINES, MODULE_LINES = 180, 249
 STARTER_LINES = {"train_ddp.py": 250, "train_fsdp.py": 261}
 EARLY, LATE = (3, 600), (6, 1200)  # modules of common, lines: to lesson 11, and after
 # own lines, modules, lines; the capstone puts together what lessons 6 to 17 teach

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 from grader.verdicts.evidence import Evidence, Finding, Rank
 from grader.verdicts.verdict import Kind
 
@@ -59,6 +61,37 @@ def reports_were_forged(seen: Evidence) -> Finding | None:
         "nothing it computes can be trusted then: write only to files that you opened",
     ]
     return Finding(Kind.TAMPERED, lines)
+
+
+INSIDE = {"sys.modules", "__code__", "__globals__", "__closure__", "__builtins__"}
+ENGINE = ("grader.engine", "grader.expect", "grader.verdicts")
+
+
+def reaches_into_the_grader(seen: Evidence) -> Finding | None:
+    """Judged by the text, out of reach of what runs in the ranks."""
+    try:
+        tree = ast.parse(seen.job["source"])
+    except (SyntaxError, ValueError):
+        return None  # a job script
+    for node in ast.walk(tree):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [node.module or ""]
+            names += [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Attribute):
+            owner = node.value.id if isinstance(node.value, ast.Name) else ""
+            names = [node.attr, f"{owner}.{node.attr}"]
+        for name in names:
+            if name in INSIDE or name.startswith(ENGINE):
+                lines = [
+                    f"your code reaches into the grader through {name}",
+                    *seen.at({"line": getattr(node, "lineno", 0)}),
+                    "an answer uses its arguments and what other ranks send",
+                ]
+                return Finding(Kind.TAMPERED, lines)
+    return None
 
 
 def looks_at_its_callers(seen: Evidence) -> Finding | None:

@@ -44,10 +44,9 @@ class _Clock:
     """Adds up the seconds of each part of a step; at any moment one part runs."""
 
     def __init__(self, plan: dict):
-        self.plan, self.steps, self.part = plan, [], "loop"
+        self.plan, self.steps, self.part, self.now = plan, [], "loop", Counter()
         self.rank, self.world_size, self.optimizer = 0, 1, None
         self.since, self.cpu_since = time.perf_counter(), time.process_time()
-        self.now: Counter = Counter()
 
     @property
     def silent(self) -> bool:
