@@ -13,7 +13,14 @@ from collections.abc import Callable
 
 import torch
 
-from common.distributed import Parser, choose_device, log, one_line_errors, positive_int
+from common.distributed import (
+    BadInput,
+    Parser,
+    choose_device,
+    log,
+    one_line_errors,
+    positive_int,
+)
 
 FLOAT32 = 4  # bytes
 ROWS = [1, 2, 4, 8, 16, 32, 64, 128, 256]
@@ -56,9 +63,14 @@ def main() -> None:
     parser.add_argument("--width", type=positive_int, default=4096, help=width)
     width = parser.parse_args().width
     device = choose_device()
-    memory = bandwidth(device, width)
-    measured = {rows: linear(device, rows, width) for rows in ROWS}
-    peak = linear(device, 512, 512)  # all of it fits into a cache
+    size = 512 if device.type == "cpu" else 8192  # in a cache; longer than its launch
+    try:
+        memory, peak = bandwidth(device, width), linear(device, size, size)
+        measured = {rows: linear(device, rows, width) for rows in ROWS}
+    except RuntimeError as error:  # torch's CPU allocator has no error of its own
+        if "allocate memory" in str(error) or isinstance(error, torch.OutOfMemoryError):
+            raise BadInput(f"--width {width} needs more memory than there is") from None
+        raise
     log(f"{device.type}: {peak / 1e9:.1f} GFLOP/s, {memory / 1e9:.1f} GB/s")
     log(f"memory is the limit below {peak / memory:.1f} FLOP per byte\n")
     log("rows   FLOP/byte   roof GFLOP/s   measured")

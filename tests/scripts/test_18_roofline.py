@@ -54,7 +54,8 @@ def test_the_peak_is_that_of_a_product_of_its_own(monkeypatch, capsys):
     assert capsys.readouterr().out.startswith("cpu: 3.0 GFLOP/s")
 
 
-def test_bad_width_is_one_sentence(tmp_path):
-    done = run(tmp_path, [sys.executable, SRC / "18_roofline.py", "--width", "-1"])
+@pytest.mark.parametrize("width", ["-1", "5000000"])  # 300 TB: more than is addressed
+def test_bad_width_is_one_sentence(width, tmp_path):
+    done = run(tmp_path, [sys.executable, SRC / "18_roofline.py", "--width", width])
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1 and "--width" in done.stderr
