@@ -32,7 +32,7 @@ CURES = {
     "imbalance": "all ranks wait for {who}. Give all the same work: lesson 17",
     "cores": "{ranks} ranks share {cores} core(s). Ask for more: lesson 09",
     "threads": "{threads} threads, {cores} core(s). Set OMP_NUM_THREADS: lesson 02",
-    "short step": "{compute:.1f} ms of work hide no message. Larger batches: lesson 05",
+    "short step": "{compute:.1f} ms of work hide no message. Larger batches: lesson 08",
     "small messages": "{calls:.0f} of {kb:.1f} KB each. Send them as one: lesson 05",
     "every micro-batch": "{backwards:.0f} reductions in a step. no_sync(): lesson 17",
     "bandwidth": "{mb:.1f} MB in a step. Measure the link: lesson 08; send less: 17",
