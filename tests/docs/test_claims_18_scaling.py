@@ -81,6 +81,15 @@ def recorded(name):
     return text, [(method, int(error)) for method, error in found]
 
 
+def test_how_far_the_line_misses_a_size():
+    pairs = re.findall(
+        r"bytes +(\d+) us, .* says +(\d+)$", recorded("18_cost")[0], re.M
+    )
+    misses = [max(int(t) / int(line), int(line) / int(t)) for t, line in pairs]
+    assert len(misses) == 8
+    assert f"single sizes by up to a factor of {max(misses):.0f} here" in PAGE
+
+
 def test_predictions_of_the_page_are_the_recorded_ones():
     _, errors = recorded("18_cost")
     methods = ["DDP", "FSDP", "TP", "PP"]
