@@ -50,9 +50,10 @@ def test_figure_that_the_pdf_lacks_is_named(tmp_path):
 
 
 def test_figures_of_the_pages_are_known():
+    # a phone's drawing is in no book
     named = {figure.file.stem for figure in all_directives("figure", "image")}
     pages = [ROOT / "index.rst", *book.pages()]
-    assert book.drawings(pages, boxed=True) == named
+    assert book.drawings(pages, boxed=True) == named - {"start_deadlock_narrow"}
     assert book.drawings(pages, boxed=False) < named
 
 
