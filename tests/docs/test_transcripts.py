@@ -110,6 +110,8 @@ def test_no_recorded_file_shows_the_machine_it_was_recorded_on():
         text = path.read_text(encoding="utf-8")
         for private in (str(transcripts.ROOT), str(Path.home()), socket.gethostname()):
             assert private not in text, f"{path.name} shows {private}"
+        elsewhere = re.search(r"/\S+/\.venv/", text)  # recorded in another folder
+        assert not elsewhere, f"{path.name} shows {elsewhere[0]}"
 
 
 # The tool itself
