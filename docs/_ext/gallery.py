@@ -1,4 +1,4 @@
-"""``.. failures:: hangs``: a card for each failure of gallery with this symptom.
+"""``.. failures:: hangs``: a card for each failure of gallery/ with this symptom.
 
 A card is folded. Its permanent link is ``failure-NAME``; ``:ref:`failure-NAME``` leads
 there, and failure-search.js opens it. What a card shows comes from the catalog, the

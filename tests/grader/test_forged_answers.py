@@ -114,3 +114,9 @@ def test_wrong_answer_that_takes_over_the_reports_is_not_right(what, engine, tmp
     code = f"{OK}{TAKES_OVER[what]}\ndef answer(given):\n    return 4\n"
     verdict = grade_code(engine, tmp_path, code, EQUAL)
     assert verdict.kind in (Kind.WRONG_VALUE, Kind.TAMPERED), verdict.message
+
+
+@pytest.mark.parametrize("deep", ["-" * 100_000 + "1", "1" + "+1" * 100_000])
+def test_text_too_deep_to_be_read_is_not_a_fault_of_the_grader(deep, engine, tmp_path):
+    code = f"x = {deep}\ndef answer(given):\n    return 4\n"
+    assert grade_code(engine, tmp_path, code, EQUAL).kind is Kind.NOT_LOADED

@@ -71,8 +71,8 @@ def reaches_into_the_grader(seen: Evidence) -> Finding | None:
     """Judged by the text, out of reach of what runs in the ranks."""
     try:
         tree = ast.parse(seen.job["source"])
-    except (SyntaxError, ValueError):
-        return None  # a job script
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None  # a job script, or what doesn't load
     for node in ast.walk(tree):
         names = []
         if isinstance(node, ast.Import):
