@@ -23,7 +23,7 @@ import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.errors import UserError
+from grader.errors import NOT_PYTHON, UserError
 
 _START = re.compile(r"^(?P<indent>[ \t]*)# \[start answer (?P<number>\d+)\]\s*$")
 _END = re.compile(r"^[ \t]*# \[end answer (?P<number>\d+)\]\s*$")
@@ -137,7 +137,7 @@ def same_code(left: str, right: str, suffix: str = ".py") -> bool:
         return left.split() == right.split()
     try:
         return ast.dump(ast.parse(left)) == ast.dump(ast.parse(right))
-    except (SyntaxError, ValueError):
+    except NOT_PYTHON:
         return left == right
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import ast
 
+from grader.errors import NOT_PYTHON
+
 HARMLESS = {"f_code", "f_lasti", "f_lineno", "f_locals"}
 WORDS = {"int", "len", "print", "repr", "str"}  # what may be called in the same line
 
@@ -17,7 +19,7 @@ def lines_with_own_frames(source: str) -> set[int]:
     """The numbers of these lines."""
     try:
         tree = ast.parse(source)
-    except (SyntaxError, ValueError):
+    except NOT_PYTHON:
         return set()
     above = {
         child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from grader.engine import isolation
+from grader.skeleton import same_code
 from grader.verdicts.verdict import Kind
 from tests.grader.support import grade_code
 
@@ -116,7 +117,11 @@ def test_wrong_answer_that_takes_over_the_reports_is_not_right(what, engine, tmp
     assert verdict.kind in (Kind.WRONG_VALUE, Kind.TAMPERED), verdict.message
 
 
-@pytest.mark.parametrize("deep", ["-" * 100_000 + "1", "1" + "+1" * 100_000])
+DEEP = ["-" * 100_000 + "1", "1" + "+1" * 100_000]
+
+
+@pytest.mark.parametrize("deep", DEEP)
 def test_text_too_deep_to_be_read_is_not_a_fault_of_the_grader(deep, engine, tmp_path):
     code = f"x = {deep}\ndef answer(given):\n    return 4\n"
     assert grade_code(engine, tmp_path, code, EQUAL).kind is Kind.NOT_LOADED
+    assert not same_code(code, "x = 1\n")  # asked of each file: is it untouched?

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from grader.errors import NOT_PYTHON
 from grader.verdicts.evidence import Evidence, Finding, Rank
 from grader.verdicts.verdict import Kind
 
@@ -71,7 +72,7 @@ def reaches_into_the_grader(seen: Evidence) -> Finding | None:
     """Judged by the text, out of reach of what runs in the ranks."""
     try:
         tree = ast.parse(seen.job["source"])
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except NOT_PYTHON:
         return None  # a job script, or what doesn't load
     for node in ast.walk(tree):
         names = []
