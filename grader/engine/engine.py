@@ -267,5 +267,5 @@ def _syntax_problem(source: str, path: Path) -> list[str]:
         shown = [f"    line {error.lineno}: {text.strip()}"] if text else []
         return [f"{type(error).__name__}: {error.msg} (line {error.lineno})", *shown]
     except (ValueError, RecursionError, MemoryError) as error:
-        return [f"{path.name} is not Python: {error}"]
+        return [f"{path.name} is not Python: {str(error) or 'it is nested too deeply'}"]
     return []
