@@ -15,6 +15,7 @@ from __future__ import annotations
 import pickle
 import re
 import shutil
+import socket
 import warnings
 from concurrent.futures import Future
 from pathlib import Path
@@ -108,13 +109,7 @@ def check_folder(folder: Path, option: str) -> None:
 class Checkpoints:
     """Saves and loads a model and its optimizer, however they are sharded."""
 
-    def __init__(
-        self,
-        folder: Path,
-        model: nn.Module,
-        optimizer: torch.optim.Optimizer,
-        sizes: Sizes,
-    ):
+    def __init__(self, folder: Path, model: nn.Module, optimizer, sizes: Sizes):
         self.folder, self.model, self.optimizer = folder, model, optimizer
         self.sizes = vars(sizes)
         self.pending: tuple[Path, Future] | None = None  # what is being saved
@@ -178,7 +173,7 @@ class Checkpoints:
         """Continue as if the run that saved had never stopped; the steps it had run.
 
         Raises:
-            BadInput: the newest checkpoint is damaged, or is of another model.
+            BadInput: a node lacks the newest checkpoint; it is damaged or another's.
         """
         box = [newest(self.folder)]
         # Every rank: the folder as rank 0 sees it, another rank's view may be older.
@@ -186,6 +181,13 @@ class Checkpoints:
         path = box[0]
         if path is None:
             return 0
+        nodes = [""] * dist.get_world_size()
+        seen = (path / WRITTEN_LAST).exists()
+        dist.all_gather_object(nodes, "" if seen else socket.gethostname())
+        if lacking := ", ".join(sorted({*nodes} - {""})):
+            raise BadInput(
+                f"{path} is not seen on {lacking}: give all nodes one folder"
+            )
         steps_run = self._check(path)
         # Tensors of this grid's shapes, to be filled: each rank asks for its shards,
         # and reads from all files the pieces that lie in them.
@@ -228,10 +230,8 @@ def unreadable(path: Path, error: BaseException) -> str:
     """One sentence on a checkpoint that cannot be loaded, and what to do about it."""
     others = [other for other in complete(path.parent).values() if other != path]
     before = f"resume from {others[-1].name}" if others else "start from scratch"
-    return (
-        f"{path} is damaged or is no checkpoint of this program ({_reason(error)}): "
-        f"move it away to {before}"
-    )
+    what = "is damaged or is no checkpoint of this program"
+    return f"{path} {what} ({_reason(error)}): move it away to {before}"
 
 
 def _reason(error: BaseException) -> str:

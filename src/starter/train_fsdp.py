@@ -189,7 +189,7 @@ def load_checkpoint(model: nn.Module, optimizer, args: argparse.Namespace) -> in
             if (run := state.pop("run")) != args.run:
                 problem = f"is of a run with {run}, this has {args.run}"
         except (Exception, dcp.CheckpointException) as error:
-            problem = f"is damaged or of another model ({type(error).__name__})"
+            problem = f"is damaged or of another model, or nodes lack it: {error!r:.80}"
         from_rank_0(step, problem and f"{path} {problem}: move it away")
         set_state_dict(model, optimizer, **state)
     return step

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import shutil
+import socket
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -16,6 +17,7 @@ from common.distributed import BadInput
 from common.parallel.mesh import Grid, plan_grid, split_blocks
 from tests.in_ranks import assert_right, every_check_in
 from tests.launched import run
+from tests.scripts.starters import end, start
 from tests.scripts.trainings import SRC, script, sentence, torchrun
 
 checkpoint_to_file = import_module("16_checkpoint_to_file")
@@ -192,6 +194,17 @@ def test_damaged_checkpoint(saved, tmp_path, damaged, monkeypatch, capsys):
     assert "saves/checkpoint-6 is damaged or is no checkpoint of this program" in said
     assert "move it away to resume from checkpoint-3" in said
     assert not (tmp_path / "gpt.pt").exists()
+
+
+def test_node_that_does_not_see_the_folder_is_named(saved, tmp_path):
+    """Rank 1 starts in a folder of its own, as on a node that shares no disk."""
+    options = [*SMALL, "--checkpoints=saves", "--tensor-ranks=1"]
+    statuses, _, err = end(
+        start(saved[0], 2, SRC / NAME, "8", *options, folder_of_1=tmp_path)
+    )
+    assert statuses == [2, 2]
+    unseen = f"saves/checkpoint-6 is not seen on {socket.gethostname()}: give all nodes"
+    assert [unseen in line for line in err.splitlines()] == [True, True], err
 
 
 def test_incomplete_folder_is_passed_over(saved, tmp_path):
