@@ -53,14 +53,24 @@ def applied(hunks):
 
 def third_step(train):
     """Calls, MB sent and GFLOP of the third step, and the loss after it."""
-    found, loss = [], None
-    for steps in (2, 3):  # by then, DDP has laid out its buckets
-        operations = FlopCounterMode(display=False)
-        with Traffic() as traffic, operations:
-            loss = train(steps, CPU)
-        sent = traffic.wire_bytes() / 1e6
-        found.append((len(traffic.calls), sent, operations.get_total_flops() / 1e9))
-    return tuple(round(b - a, 2) for a, b in zip(*found, strict=True)), loss
+    begun, zero_grad = [], torch.optim.AdamW.zero_grad
+    operations = FlopCounterMode(display=False)
+
+    def counted():
+        sent, flops = traffic.wire_bytes() / 1e6, operations.get_total_flops() / 1e9
+        return len(traffic.calls), sent, flops
+
+    def begin_step(optimizer):
+        begun.append(counted())
+        zero_grad(optimizer)
+
+    with Traffic() as traffic, operations, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch.optim.AdamW, "zero_grad", begin_step)
+        loss = train(3, CPU)  # by then, DDP has laid out its buckets
+    assert len(begun) == 3
+    return tuple(
+        round(b - a, 2) for a, b in zip(begun[2], counted(), strict=True)
+    ), loss
 
 
 @pytest.mark.ranks(2)
