@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 import builtins
+import copy
+import json
+import math
 import os
+import pathlib
+import random
+import re
+import statistics
 import sys
 import time
 from collections.abc import Mapping
@@ -20,7 +27,16 @@ from grader.verdicts.classics import values
 _GUARDED = {
     "builtins": builtins,
     "os": os,
+    "os.path": os.path,
     "time": time,
+    "copy": copy,
+    "json": json,
+    "math": math,
+    "pathlib.Path": pathlib.Path,
+    "random": random,
+    "random.Random": random.Random,
+    "re": re,
+    "statistics": statistics,
     "torch": torch,
     "torch.Tensor": torch.Tensor,
     "torch.nn.functional": torch.nn.functional,
@@ -40,8 +56,10 @@ def take() -> None:
     """Remember what a check relies on; the server does this before it forks."""
     for place, module in _GUARDED.items():
         _before["sys.modules", place] = sys.modules.get(place)
-        for name, value in vars(module).items():
-            if callable(value) and name not in _ALLOWED:
+        for name in dir(module):
+            value = vars(module).get(name)
+            inherited = name not in vars(module)  # by a class: not to be hidden
+            if (callable(value) or inherited) and name not in _ALLOWED:
                 _before[place, name] = value
 
 

@@ -161,6 +161,33 @@ HOSTILE = {
         Kind.TAMPERED,
         ["grader.expect.close"],
     ),
+    "draws what it knows": (
+        submission("", top="import random\nrandom.randrange = lambda *a: 1"),
+        Kind.TAMPERED,
+        ["random.randrange"],
+    ),
+    "draws what it knows by the class": (
+        submission("", top="import random\nrandom.Random.random = lambda self: 0.5"),
+        Kind.TAMPERED,
+        ["random.Random.random"],
+    ),
+    "every tensor is equal": (
+        submission("", top="torch.Tensor.equal = lambda *a: True"),
+        Kind.TAMPERED,
+        ["torch.Tensor.equal"],
+    ),
+    "all numbers are close": (
+        submission("", top="import math\nmath.isclose = lambda *a, **k: True"),
+        Kind.TAMPERED,
+        ["math.isclose"],
+    ),
+    "every file is there": (
+        submission(
+            "", top="from pathlib import Path\nPath.exists = lambda self, **k: True"
+        ),
+        Kind.TAMPERED,
+        ["pathlib.Path.exists"],
+    ),
     "signal.alarm": (
         submission("signal.setitimer(signal.ITIMER_REAL, 0.2)\ntime.sleep(3)"),
         Kind.CRASH,
