@@ -33,6 +33,15 @@ def empty(device: torch.device) -> torch.Tensor:
     return torch.full((dist.get_world_size(),), EMPTY, device=device)
 
 
+def all_reduce(device: torch.device) -> Held:
+    """every rank gets the sum over the ranks"""
+    values = own_values(device)
+    before = values.clone()
+    # Every rank. values: [N] -> [N] in place; 03_ring_all_reduce.py counts the bytes.
+    dist.all_reduce(values, op=dist.ReduceOp.SUM)
+    return before, values
+
+
 def broadcast(device: torch.device) -> Held:
     """rank 0's values replace those of all ranks"""
     values = own_values(device)
@@ -73,13 +82,13 @@ def reduce(device: torch.device) -> Held:
     return before, values
 
 
-def all_reduce(device: torch.device) -> Held:
-    """every rank gets the sum over the ranks"""
+def reduce_scatter(device: torch.device) -> Held:
+    """rank r gets the sum of all ranks' piece r"""
     values = own_values(device)
-    before = values.clone()
-    # Every rank. values: [N] -> [N] in place; 03_ring_all_reduce.py counts the bytes.
-    dist.all_reduce(values, op=dist.ReduceOp.SUM)
-    return before, values
+    piece = empty(device)[:1]
+    # Every rank. values: N x [1] -> piece: [1], each rank sends (N-1)/N x S bytes.
+    dist.reduce_scatter(piece, list(values.split(1)), op=dist.ReduceOp.SUM)
+    return values, piece
 
 
 def all_gather(device: torch.device) -> Held:
@@ -91,15 +100,6 @@ def all_gather(device: torch.device) -> Held:
     return piece, torch.cat(slots)
 
 
-def reduce_scatter(device: torch.device) -> Held:
-    """rank r gets the sum of all ranks' piece r"""
-    values = own_values(device)
-    piece = empty(device)[:1]
-    # Every rank. values: N x [1] -> piece: [1], each rank sends (N-1)/N x S bytes.
-    dist.reduce_scatter(piece, list(values.split(1)), op=dist.ReduceOp.SUM)
-    return values, piece
-
-
 def all_to_all(device: torch.device) -> Held:
     """piece j of rank i becomes piece i of rank j: a transposed table"""
     values = own_values(device)
@@ -107,6 +107,19 @@ def all_to_all(device: torch.device) -> Held:
     # Every rank. values: N x [1] -> slots: N x [1], each sends (N-1)/N x S bytes.
     dist.all_to_all(slots, list(values.split(1)))
     return values, torch.cat(slots)
+
+
+def send_recv(device: torch.device) -> Held:
+    """rank 0 sends its values to the last rank; the others are not involved"""
+    last = dist.get_world_size() - 1
+    values = own_values(device) if dist.get_rank() == 0 else empty(device)
+    before = values.clone()
+    # Only the two ranks named may call: S bytes go from one to the other.
+    if dist.get_rank() == 0:
+        dist.send(values, dst=last)
+    elif dist.get_rank() == last:
+        dist.recv(values, src=0)
+    return before, values
 
 
 def barrier(device: torch.device) -> Held:
@@ -121,19 +134,6 @@ def barrier(device: torch.device) -> Held:
     dist.all_gather_object(arrivals, came)
     counts = [sum(other <= moment for other in arrivals) for moment in (came, went)]
     return torch.tensor(counts[:1]), torch.tensor(counts[1:])
-
-
-def send_recv(device: torch.device) -> Held:
-    """rank 0 sends its values to the last rank; the others are not involved"""
-    last = dist.get_world_size() - 1
-    values = own_values(device) if dist.get_rank() == 0 else empty(device)
-    before = values.clone()
-    # Only the two ranks named may call: S bytes go from one to the other.
-    if dist.get_rank() == 0:
-        dist.send(values, dst=last)
-    elif dist.get_rank() == last:
-        dist.recv(values, src=0)
-    return before, values
 
 
 ROOTED = (broadcast, scatter, gather, reduce)

@@ -24,6 +24,16 @@ from common.distributed import BadInput, Parser, log, one_line_errors, positive_
 from common.process_group import join
 
 
+def another_order(values: Tensor, group: dist.ProcessGroup) -> None:
+    """the same two collectives, in a different order on one rank"""
+    if dist.get_rank() == 0:
+        dist.broadcast(values, src=1, group=group)
+        dist.all_reduce(values, group=group)
+    else:
+        dist.all_reduce(values, group=group)
+        dist.broadcast(values, src=1, group=group)
+
+
 def only_rank_0(values: Tensor, group: dist.ProcessGroup) -> None:
     """a collective that only one rank reaches"""
     if dist.get_rank() == 0:
@@ -36,16 +46,6 @@ def monitored(values: Tensor, group: dist.ProcessGroup) -> None:
         limit = timedelta(seconds=2)
         dist.monitored_barrier(group, limit, wait_all_ranks=True)
         dist.all_reduce(values, group=group)
-
-
-def another_order(values: Tensor, group: dist.ProcessGroup) -> None:
-    """the same two collectives, in a different order on one rank"""
-    if dist.get_rank() == 0:
-        dist.broadcast(values, src=1, group=group)
-        dist.all_reduce(values, group=group)
-    else:
-        dist.all_reduce(values, group=group)
-        dist.broadcast(values, src=1, group=group)
 
 
 def all_send(values: Tensor, group: dist.ProcessGroup) -> None:

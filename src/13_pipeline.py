@@ -9,6 +9,8 @@
 It trains the model of src/13_pipeline_by_hand.py and gets the same losses.
 """
 
+from __future__ import annotations
+
 import argparse
 
 import torch
@@ -34,6 +36,27 @@ from common.parallel.pipeline import add_pipeline_options, cut
 from common.process_group import join
 
 STAGES_PER_RANK = {"gpipe": 1, "1f1b": 1, "interleaved": 2}
+
+
+def build(
+    args: argparse.Namespace, device: torch.device
+) -> tuple[Pipeline, list[range]]:
+    """This rank's stages, cut from the model that one device would train."""
+    pipeline = Pipeline(args, device)
+    return pipeline, pipeline.spans
+
+
+def train_step(
+    pipeline: Pipeline,
+    optimizer: torch.optim.Optimizer,
+    inputs: Tensor,
+    targets: Tensor,
+) -> Tensor:
+    """One step: inputs and targets [B, T]; the mean loss on the last rank, else 0."""
+    optimizer.zero_grad()
+    loss = pipeline.step(inputs, targets)
+    optimizer.step()
+    return loss.detach()
 
 
 # [start build]
@@ -93,27 +116,6 @@ class Pipeline:
 
     def dtype(self) -> torch.dtype:
         return next(self.stage.parameters()).dtype
-
-
-def build(
-    args: argparse.Namespace, device: torch.device
-) -> tuple[Pipeline, list[range]]:
-    """This rank's stages, cut from the model that one device would train."""
-    pipeline = Pipeline(args, device)
-    return pipeline, pipeline.spans
-
-
-def train_step(
-    pipeline: Pipeline,
-    optimizer: torch.optim.Optimizer,
-    inputs: Tensor,
-    targets: Tensor,
-) -> Tensor:
-    """One step: inputs and targets [B, T]; the mean loss on the last rank, else 0."""
-    optimizer.zero_grad()
-    loss = pipeline.step(inputs, targets)
-    optimizer.step()
-    return loss.detach()
 
 
 # [start refuse]

@@ -7,6 +7,8 @@
 Rank r has stage r. It sends activations to rank r + 1, their gradients to rank r - 1.
 """
 
+from __future__ import annotations
+
 import argparse
 
 import torch
@@ -20,38 +22,31 @@ from common.parallel.pipeline import SCHEDULES, add_pipeline_options, cut
 from common.process_group import join
 
 
-# [start channel]
-class Channel:
-    """Messages in one direction, from one neighbor and to the other.
-
-    Each direction has its own process group. On devices, too, an activation then
-    never queues behind a gradient that waits for it.
-    """
-
-    def __init__(self, source: int, to: int):
-        self.source, self.to = source, to
-        self.group = dist.new_group()  # every rank, for each channel
-        self.under_way: tuple[dist.Work, Tensor] | None = None
-
-    def send(self, tensor: Tensor) -> None:
-        """Start to send, and continue computing: gloo's send waits for the receiver."""
-        self.finish()  # at most one is in flight, or they would pile up
-        work = dist.isend(tensor, self.to, group=self.group)
-        self.under_way = work, tensor  # the tensor must live until it is sent
-
-    def receive(self, tensor: Tensor) -> Tensor:
-        """Wait for what the neighbor sends, and store it in ``tensor``."""
-        dist.recv(tensor, self.source, group=self.group)
-        return tensor
-
-    def finish(self) -> None:
-        """Wait until the receiver has what was sent."""
-        if self.under_way is not None:
-            self.under_way[0].wait()
-            self.under_way = None
+# [start build]
+def build(args: argparse.Namespace, device: torch.device) -> tuple[Pipeline, range]:
+    """This rank's stage, cut from the model that one device would train."""
+    model = make_gpt(args, device)
+    span = cut(model, dist.get_world_size())[dist.get_rank()]
+    stage = nn.Sequential(*model.layers()[span.start : span.stop])
+    return Pipeline(stage, args), span
 
 
-# [end channel]
+# [end build]
+# [start step]
+def train_step(
+    pipeline: Pipeline,
+    optimizer: torch.optim.Optimizer,
+    inputs: Tensor,
+    targets: Tensor,
+) -> Tensor:
+    """One step: inputs and targets [B, T]; the mean loss on the last rank, else 0."""
+    optimizer.zero_grad()
+    loss = pipeline.step(inputs, targets)
+    optimizer.step()  # of this rank's weights alone: no other rank has them
+    return loss
+
+
+# [end step]
 class Pipeline:
     """This rank's stage of a model, and its part of every step."""
 
@@ -128,31 +123,38 @@ class Pipeline:
         return weight.new_empty(*tokens.shape, self.args.width)
 
 
-# [start build]
-def build(args: argparse.Namespace, device: torch.device) -> tuple[Pipeline, range]:
-    """This rank's stage, cut from the model that one device would train."""
-    model = make_gpt(args, device)
-    span = cut(model, dist.get_world_size())[dist.get_rank()]
-    stage = nn.Sequential(*model.layers()[span.start : span.stop])
-    return Pipeline(stage, args), span
+# [start channel]
+class Channel:
+    """Messages in one direction, from one neighbor and to the other.
+
+    Each direction has its own process group. On devices, too, an activation then
+    never queues behind a gradient that waits for it.
+    """
+
+    def __init__(self, source: int, to: int):
+        self.source, self.to = source, to
+        self.group = dist.new_group()  # every rank, for each channel
+        self.under_way: tuple[dist.Work, Tensor] | None = None
+
+    def send(self, tensor: Tensor) -> None:
+        """Start to send, and continue computing: gloo's send waits for the receiver."""
+        self.finish()  # at most one is in flight, or they would pile up
+        work = dist.isend(tensor, self.to, group=self.group)
+        self.under_way = work, tensor  # the tensor must live until it is sent
+
+    def receive(self, tensor: Tensor) -> Tensor:
+        """Wait for what the neighbor sends, and store it in ``tensor``."""
+        dist.recv(tensor, self.source, group=self.group)
+        return tensor
+
+    def finish(self) -> None:
+        """Wait until the receiver has what was sent."""
+        if self.under_way is not None:
+            self.under_way[0].wait()
+            self.under_way = None
 
 
-# [end build]
-# [start step]
-def train_step(
-    pipeline: Pipeline,
-    optimizer: torch.optim.Optimizer,
-    inputs: Tensor,
-    targets: Tensor,
-) -> Tensor:
-    """One step: inputs and targets [B, T]; the mean loss on the last rank, else 0."""
-    optimizer.zero_grad()
-    loss = pipeline.step(inputs, targets)
-    optimizer.step()  # of this rank's weights alone: no other rank has them
-    return loss
-
-
-# [end step]
+# [end channel]
 def parse_arguments() -> argparse.Namespace:
     args = parse_text_training(__doc__, lambda p: add_pipeline_options(p, SCHEDULES))
     if args.micro_batches > args.batch_size:

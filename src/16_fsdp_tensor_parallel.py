@@ -42,6 +42,11 @@ from common.gpt_training import (
 from common.parallel.mesh import Grid, make_mesh, plan_grid, split_blocks
 
 
+def part_of(batch: torch.Tensor, grid: Grid) -> torch.Tensor:
+    """This rank's pieces of the global batch; a view would keep all of it in memory."""
+    return batch.chunk(grid.batch_parts)[grid.batch_part(dist.get_rank())].clone()
+
+
 def shard(model: ByteGPT, mesh: DeviceMesh) -> ByteGPT:
     """Leave this rank its part of the model: first its columns, then its shard."""
     axes = mesh.mesh_dim_names or ()
@@ -75,11 +80,6 @@ def train_step(
     loss.backward()
     optimizer.step()
     return loss.detach()
-
-
-def part_of(batch: torch.Tensor, grid: Grid) -> torch.Tensor:
-    """This rank's pieces of the global batch; a view would keep all of it in memory."""
-    return batch.chunk(grid.batch_parts)[grid.batch_part(dist.get_rank())].clone()
 
 
 def plan(args: argparse.Namespace) -> Grid:

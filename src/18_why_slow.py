@@ -24,21 +24,6 @@ ALL = (*OWN, "saving", "communication")
 IN_TURN = "another rank in each step"
 ALONE = "one process communicates nothing: start more, or profile it as in lesson 01"
 
-# [start cures]
-CURES = {
-    "data": "the loop waits for the next batch. Lesson 17: workers of the DataLoader",
-    "loop": "between two steps the ranks do something else. Profile it: lesson 01",
-    "saving": "snapshots take this long. Save less often, or shards: lesson 16",
-    "imbalance": "all ranks wait for {who}. Give all the same work: lesson 17",
-    "cores": "{ranks} ranks share {cores} core(s). Ask for more: lesson 09",
-    "threads": "{threads} threads, {cores} core(s). Set OMP_NUM_THREADS: lesson 02",
-    "short step": "{compute:.1f} ms of work hide no message. Larger batches: lesson 08",
-    "small messages": "{calls:.0f} of {kb:.1f} KB each. Send them as one: lesson 05",
-    "every micro-batch": "{backwards:.0f} reductions in a step. no_sync(): lesson 17",
-    "bandwidth": "{mb:.1f} MB in a step. Measure the link: lesson 08; send less: 17",
-}
-# [end cures]
-
 
 def run(command: list[str], steps: int, **plan) -> list[dict]:
     """What each rank measured in a few steps of the command; by rank."""
@@ -69,8 +54,7 @@ def seconds(rank: dict, *parts: str) -> list[float]:
 
 def over_ranks(choose, ranks: list[dict], *parts: str) -> float:
     """Seconds of these parts in the median step, on the rank that ``choose`` picks."""
-    steps = zip(*(seconds(rank, *parts) for rank in ranks), strict=False)
-    return median(map(choose, steps))
+    return median(map(choose, *(seconds(rank, *parts) for rank in ranks)))
 
 
 def split(real: list[dict], silent: list[dict]) -> dict[str, float]:
@@ -90,6 +74,22 @@ def split(real: list[dict], silent: list[dict]) -> dict[str, float]:
     step = over_ranks(max, real, *ALL)
     parts["communication"] = max(step - slowest - parts["saving"], 0)
     return {"compute": parts.pop(compute)} | parts
+
+
+# [start cures]
+CURES = {
+    "data": "the loop waits for the next batch. Lesson 17: workers of the DataLoader",
+    "loop": "between two steps the ranks do something else. Profile it: lesson 01",
+    "saving": "snapshots take this long. Save less often, or shards: lesson 16",
+    "imbalance": "all ranks wait for {who}. Give all the same work: lesson 17",
+    "cores": "{ranks} ranks share {cores} core(s). Ask for more: lesson 09",
+    "threads": "{threads} threads, {cores} core(s). Set OMP_NUM_THREADS: lesson 02",
+    "short step": "{compute:.1f} ms of work hide no message. Larger batches: lesson 08",
+    "small messages": "{calls:.0f} of {kb:.1f} KB each. Send them as one: lesson 05",
+    "every micro-batch": "{backwards:.0f} reductions in a step. no_sync(): lesson 17",
+    "bandwidth": "{mb:.1f} MB in a step. Measure the link: lesson 08; send less: 17",
+}
+# [end cures]
 
 
 def crowded(ranks: list[dict]) -> tuple[int, int, int]:

@@ -5,7 +5,11 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
+from itertools import pairwise
 from keyword import iskeyword
+from pathlib import Path
+
+import pytest
 
 from grader.catalog import load_catalog
 from grader.skeleton import holes, parse, skeleton_text
@@ -162,19 +166,27 @@ def code_lines(text: str) -> list[str]:
     return [OWN_NAME.sub(lambda n: n[0] if iskeyword(n[0]) else "x", x) for x in lines]
 
 
-def shown_part(listing: Directive) -> str:
-    """The part of its file that a listing shows; all of it for a difference."""
+def shown_lines(listing: Directive) -> tuple[int, int]:
+    """The first and the last line that a listing shows; all for a difference."""
     text = listing.file.read_text(encoding="utf-8")
     if "pyobject" in listing.options:
         node = ast.parse(text)
         for name in listing.options["pyobject"].split("."):
             node = next(one for one in node.body if getattr(one, "name", "") == name)
-        return "\n".join(text.splitlines()[node.lineno - 1 : node.end_lineno])
+        return node.lineno, node.end_lineno or node.lineno
+    first, last = 1, len(text.splitlines())
     if "start-after" in listing.options:
-        text = text.split(listing.options["start-after"], 1)[1]
+        first = text.partition(listing.options["start-after"])[0].count("\n") + 2
     if "end-before" in listing.options:
-        text = text.split(listing.options["end-before"], 1)[0]
-    return text
+        last = text.partition(listing.options["end-before"])[0].count("\n")
+    return first, last
+
+
+def shown_part(listing: Directive) -> str:
+    """The part of its file that a listing shows; all of it for a difference."""
+    first, last = shown_lines(listing)
+    lines = listing.file.read_text(encoding="utf-8").splitlines()
+    return "\n".join(lines[first - 1 : last])
 
 
 def gives_away(shown: list[str], answer: list[str]) -> list[str]:
@@ -216,6 +228,46 @@ def test_the_overview_counts_the_minutes_of_the_exercises():
         minutes = sum(e.minutes for e in catalog if e.lesson == page.stem)
         assert int(said[1]) == minutes, f"{page.name}: the catalog has {minutes} min"
         assert re.search(r"\*\*Tutorial:\*\* \d+ min", text), page.name
+
+
+def parts_of_programs(page: Path) -> dict[str, list[list[Directive]]]:
+    """Program -> its parts above the page's first exercise, and those below it."""
+    found: dict[str, list[list[Directive]]] = {}
+    below = False
+    for directive in directives(page):
+        below = below or directive.name == "exercise"
+        if directive.name != "literalinclude" or "diff" in directive.options:
+            continue
+        if directive.file.parent == ROOT / "src":
+            parts = found.setdefault(directive.file.name, [[], []])
+            parts[below].append(directive)
+    return found
+
+
+def out_of_order(parts: list[Directive]) -> str:
+    """The first part that ends before the one above it does, or an empty string."""
+    for before, after in pairwise(parts):
+        if shown_lines(after)[1] <= shown_lines(before)[1]:
+            lines = shown_lines(after)[0], shown_lines(before)[0]
+            return f"{after.place}: line {lines[0]} is shown after line {lines[1]}"
+    return ""
+
+
+LESSONS = sorted((ROOT / "docs" / "lessons").glob("*.rst"))
+
+
+@pytest.mark.parametrize("page", LESSONS, ids=lambda page: page.stem)
+def test_program_has_its_parts_in_the_order_of_its_page(page):
+    """A reader who goes down the page goes down the program.
+
+    The answers start again at the top: a page shows them below the first exercise,
+    however early the program needs them, and they are in order among themselves. A
+    part that shows an earlier one again, with the lines around it, counts by its last
+    line. A difference shows the whole program and is no part.
+    """
+    for name, halves in parts_of_programs(page).items():
+        wrong = [text for text in map(out_of_order, halves) if text]
+        assert not wrong, f"{name}: {wrong[0]}; move the function, or the listing"
 
 
 def test_skeletons_equal_their_solutions_but_for_the_holes():
