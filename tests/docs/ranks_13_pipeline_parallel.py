@@ -1,7 +1,7 @@
 """What docs/lessons/13_pipeline_parallel.rst says, tried out in ranks.
 
 Each function runs in every rank, as a check of an exercise does; the docstring is the
-sentence on the page. test_claims_13_pipeline_parallel.py has them run, and knows which
+sentence on the page. test_13_pipeline_parallel_claims.py has them run, and knows which
 of them must hang or fail.
 """
 

@@ -1,4 +1,4 @@
-"""What the remedies of lesson 17 change; test_claims_17_remedies.py runs it."""
+"""What the remedies of lesson 17 change; test_17_remedies_claims.py runs it."""
 
 import re
 import sys

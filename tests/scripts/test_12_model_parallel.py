@@ -1,7 +1,7 @@
 """src/12_model_parallel.py and src/12_two_processes.py: what they print and refuse.
 
 That forward and gradients equal one device's is tested in ranks, by
-tests/docs/test_claims_12_model_parallel.py.
+tests/docs/test_12_model_parallel_claims.py.
 """
 
 import argparse

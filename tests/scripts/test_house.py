@@ -102,6 +102,29 @@ def test_verdict_in_the_readme_is_the_recorded_one():
     )
 
 
+# one prefix for all that belongs to a lesson
+
+TESTS = [p for p in (ROOT / "tests").rglob("test_*.py") if p.parent.name != "exercises"]
+PROGRAMS = sorted((ROOT / "src").glob("[0-9]*.py"))
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.name)
+def test_tests_of_a_program_are_found_by_the_number_of_its_lesson(program):
+    own = [path for path in TESTS if path.name.startswith(f"test_{program.stem[:3]}")]
+    naming = re.compile(rf"\b{program.stem}\b")
+    assert any(naming.search(path.read_text(encoding="utf-8")) for path in own), (
+        f"no tests/*/test_{program.stem[:3]}*.py names {program.name}: write "
+        f"tests/scripts/test_{program.name}, or rename the file that tests it"
+    )
+
+
+def test_number_of_a_lesson_stands_first_in_the_name_of_a_test():
+    numbered = [path.name for path in TESTS if re.search(r"_\d\d_", path.name)]
+    assert numbered
+    later = [name for name in numbered if not re.match(r"test_\d\d_", name)]
+    assert not later, f"tests of a lesson are named test_NN_...: {later}"
+
+
 # CI
 
 

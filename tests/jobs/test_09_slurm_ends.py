@@ -112,6 +112,7 @@ def test_cancelled_job_is_not_requeued(submit, programs):
 def test_signal_saves_within_an_epoch_and_the_requeued_job_ends_alike(submit, checkout):
     """What Slurm does before the time limit (--signal=B:USR1@120), without the wait."""
     script = "job_scripts/requeue.sbatch"
+    assert ":-src/09_requeue.py}" in (checkout / script).read_text()
     variables = {"EPOCHS": "25", "SAVE_EVERY": "25"}  # saved at the end, or when asked
     number = submit.start(script, "--ntasks-per-node=1", env=variables)
     submit.until(number, lambda job: "Epoch 2 " in job.output, timeout=120)

@@ -2,7 +2,7 @@
 
 Each test is named after its sentence on the page. What 06_checkpoint.py itself does
 is tested in tests/scripts/test_06_*.py and by the transcripts; what the page says of
-the file is in test_claims_06_files.py.
+the file is in test_06_files_claims.py.
 """
 
 import os

@@ -9,6 +9,11 @@ pytestmark = pytest.mark.full
 EPOCH = re.compile(r"^\[node (\d+) local (\d+) rank (\d+)\] Epoch (\d+) ", re.M)
 ACCURACY = re.compile(r"^Test accuracy [\d.]+% \((\d+) of 359\)$", re.M)
 SHORT = {"EPOCHS": "3", "SAVE_EVERY": "3"}
+PROGRAMS = {
+    "torchrun": "08_multinode_torchrun.py",
+    "srun": "09_srun.py",
+    "mpirun": "09_srun.py",
+}
 NEAR = 15  # test images of 359: the ranks draw other random numbers than one process
 
 
@@ -45,6 +50,7 @@ def test_many_nodes_train_as_one_device(
     launcher, nodes, per_node, submit, checkout, one_device
 ):
     script, ranks = f"job_scripts/multinode_{launcher}.sbatch", nodes * per_node
+    assert f":-src/{PROGRAMS[launcher]}}}" in (checkout / script).read_text()
     options, variables = [f"--nodes={nodes}"], dict(SHORT)
     if launcher == "torchrun":
         variables["RANKS_PER_NODE"] = str(per_node)
