@@ -46,7 +46,7 @@ def agree_on_newest(folder: Path) -> int | None:
 
     Every rank calls this with its own folder, and all return the same.
     """
-    mine = complete_epochs(folder)
+    own = complete_epochs(folder)
     # TODO 2 of 3: collect what each rank has, and take the newest that all have.
     raise NotImplementedError("TODO 2 of 3")
 

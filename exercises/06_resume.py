@@ -54,7 +54,7 @@ def batches_to_come(training: Training) -> DataLoader:
 
 def save_snapshot(path: Path, training: Training) -> None:
     """Rank 0 writes the file; when this returns, on any rank, it is complete."""
-    mine = torch.get_rng_state()  # uint8, of the same length on all ranks
+    own = torch.get_rng_state()  # uint8, of the same length on all ranks
     # TODO 2 of 3: gather all ranks' random numbers on rank 0, which writes everything.
     raise NotImplementedError("TODO 2 of 3")
 

@@ -47,7 +47,7 @@ class NotStarted(ValueError):
     """This process lacks something that it needs to join the others."""
 
 
-def numbers(environ: Mapping[str, str]) -> dict[str, int]:
+def read_ranks(environ: Mapping[str, str]) -> dict[str, int]:
     """``rank``, ``local_rank`` and ``world_size`` of this process.
 
     Raises:

@@ -34,8 +34,8 @@ def score_of_target(
 ) -> torch.Tensor:
     """The score of each place's target, whichever rank has it: [places]."""
     place = targets - first  # the column here, if it is one of ours
-    mine = (place >= 0) & (place < scores.shape[1])
-    # TODO 2 of 3: all ranks get it. Where the target isn't ``mine``, this rank has
+    is_local = (place >= 0) & (place < scores.shape[1])
+    # TODO 2 of 3: all ranks get it. Where ``is_local`` is False, this rank has
     # nothing to add.
     raise NotImplementedError("TODO 2 of 3")
 
@@ -58,8 +58,8 @@ class VocabularyLoss(torch.autograd.Function):
     def backward(ctx, gradient):  # [places]: of each place's loss
         chances, targets = ctx.saved_tensors  # [places, own], of the own columns
         place = targets - ctx.first  # as above
-        mine = (place >= 0) & (place < chances.shape[1])
+        is_local = (place >= 0) & (place < chances.shape[1])
         # TODO 3 of 3: return the gradient of this rank's scores, [places, own], and
         # None for targets and first. It is the chances, minus 1 at the target of each
-        # place if that is ``mine``, all multiplied by ``gradient``.
+        # place where ``is_local``, all multiplied by ``gradient``.
         raise NotImplementedError("TODO 3 of 3")

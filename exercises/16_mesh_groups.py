@@ -38,9 +38,9 @@ def group_ranks(rank: int, shape: tuple[int, ...], axis: int) -> list[int]:
 
 def make_groups(shape: tuple[int, ...]) -> list[dist.ProcessGroup]:
     """This rank's process group along each axis; every rank calls this."""
-    mine = []
+    groups = []
     for axis in range(len(shape)):
         # TODO 3 of 3: create the groups of this axis with dist.new_group(ranks), and
         # append this rank's. Every rank must call new_group, also for other groups.
         raise NotImplementedError("TODO 3 of 3")
-    return mine
+    return groups

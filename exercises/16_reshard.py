@@ -29,33 +29,33 @@ def part_bounds(length: int, parts: int, index: int) -> tuple[int, int]:
 
 def box_of(shape: tuple[int, int], grid: tuple[int, int], rank: int) -> Box:
     """Which part of a matrix of this shape a rank of the grid holds."""
-    places = divmod(rank, grid[1])
-    cuts = zip(shape, grid, places, strict=True)
+    coordinates = divmod(rank, grid[1])
+    cuts = zip(shape, grid, coordinates, strict=True)
     return tuple(part_bounds(*cut) for cut in cuts)
 
 
-def overlap(mine: Box, theirs: Box) -> Box | None:
+def overlap(own: Box, theirs: Box) -> Box | None:
     """The box of what both contain; None if that is nothing."""
     # TODO 2 of 3: along each tensor dim, where does the common range start and stop?
     raise NotImplementedError("TODO 2 of 3")
 
 
 def load_shard(
-    mine: Box,
+    own: Box,
     saved: dict[int, Box],
     read: Callable[[int, tuple[slice, ...]], torch.Tensor],
 ) -> torch.Tensor:
     """This rank's shard, float64, assembled from the parts of the saved ones.
 
     Args:
-        mine: which part of the matrix this rank holds.
+        own: which part of the matrix this rank holds.
         saved: rank that saved -> which part of the matrix its file holds; ranks that
             saved nothing are not in it. Leave it unchanged.
         read: ``read(rank, slices)`` reads ``shard[slices]`` from the file of a rank
             that saved, and only that. The slices count from the beginning of *its*
             shard. Read each number once, and nothing that you don't need.
     """
-    shard = torch.empty([stop - start for start, stop in mine], dtype=torch.float64)
+    shard = torch.empty([stop - start for start, stop in own], dtype=torch.float64)
     # TODO 3 of 3: for each saved box that overlaps yours, read the overlap and copy it
     # to its place in your own shard.
     raise NotImplementedError("TODO 3 of 3")

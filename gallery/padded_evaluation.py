@@ -9,8 +9,8 @@ RIGHT = torch.tensor([1, 0, 0, 1, 0])  # for each sample, whether the model is r
 
 dist.init_process_group("gloo")
 sampler = DistributedSampler(TensorDataset(RIGHT), shuffle=False)
-mine = list(sampler)
-count = torch.tensor([int(RIGHT[mine].sum()), len(mine)])
+indices = list(sampler)
+count = torch.tensor([int(RIGHT[indices].sum()), len(indices)])
 dist.all_reduce(count)  # every rank: [right, seen] of all ranks
 if dist.get_rank() == 0:
     right, seen = count.tolist()

@@ -7,9 +7,9 @@ import torch.distributed as dist
 
 dist.init_process_group("gloo", timeout=timedelta(seconds=5))
 rank = dist.get_rank()
-mine, theirs = torch.full((4,), float(rank)), torch.empty(4)
+outgoing, incoming = torch.full((4,), float(rank)), torch.empty(4)
 
-dist.send(mine, 1 - rank)
-dist.recv(theirs, 1 - rank)
-print(f"rank {rank}: received {theirs[0]:.0f}", flush=True)
+dist.send(outgoing, 1 - rank)
+dist.recv(incoming, 1 - rank)
+print(f"rank {rank}: received {incoming[0]:.0f}", flush=True)
 dist.destroy_process_group()

@@ -8,9 +8,9 @@ file could replace them.
 
 from __future__ import annotations
 
-import numbers
 import re
 from collections.abc import Callable, Sequence
+from numbers import Integral
 from typing import Any
 
 import torch
@@ -177,7 +177,7 @@ def equal(actual: Any, expected: Any, what: str) -> None:
 def number(actual: Any, expected: int, what: str) -> None:
     """Expect the whole number ``expected``, as an ``int``: no float, no tensor."""
     equal(actual, expected, what)
-    if not isinstance(actual, numbers.Integral):
+    if not isinstance(actual, Integral):
         kind = type(actual).__name__
         raise Mismatch(what, f"is {_short(actual)}, a {kind}: expected an int")
 

@@ -34,8 +34,8 @@ class LearningPath:
 
 def is_optional(lesson: str, catalog: list[Exercise]) -> bool:
     """Whether every exercise of the lesson is optional, and so the lesson itself."""
-    mine = [exercise for exercise in catalog if exercise.lesson == lesson]
-    return bool(mine) and all(exercise.optional for exercise in mine)
+    own = [exercise for exercise in catalog if exercise.lesson == lesson]
+    return bool(own) and all(exercise.optional for exercise in own)
 
 
 def load_paths(root: Path, catalog: list[Exercise]) -> list[LearningPath]:

@@ -67,9 +67,9 @@ def parse(text: str, name: str = "the solution") -> list[str | Hole]:
             hole.answer.append(line)
     if hole is not None:
         raise UserError(f"{name}: answer {hole.number} has no [end answer] line")
-    numbers = [hole.number for hole in holes(parts)]
-    if numbers != list(range(1, len(numbers) + 1)):
-        raise UserError(f"{name}: answers must be numbered 1, 2, ..., not {numbers}")
+    found = [hole.number for hole in holes(parts)]
+    if found != list(range(1, len(found) + 1)):
+        raise UserError(f"{name}: answers must be numbered 1, 2, ..., not {found}")
     return parts
 
 

@@ -43,10 +43,10 @@ def reduce_scatter_phase(chunks: Sequence[torch.Tensor]) -> None:
         # differ in length by one element.
         # [start answer 1]
         outgoing = chunks[(rank - step) % world_size]
-        mine = chunks[(rank - step - 1) % world_size]
-        incoming = torch.empty_like(mine)
+        own = chunks[(rank - step - 1) % world_size]
+        incoming = torch.empty_like(own)
         exchange(outgoing, incoming)
-        mine += incoming
+        own += incoming
         # [end answer 1]
 
 

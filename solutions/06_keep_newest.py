@@ -54,12 +54,12 @@ def agree_on_newest(folder: Path) -> int | None:
 
     Every rank calls this with its own folder, and all return the same.
     """
-    mine = complete_epochs(folder)
+    own = complete_epochs(folder)
     # TODO 2 of 3: collect what each rank has, and take the newest that all have.
     # [start answer 2]
     everyone = [None] * dist.get_world_size()
     # every rank must reach this line: a few bytes per rank, once per start
-    dist.all_gather_object(everyone, mine)
+    dist.all_gather_object(everyone, own)
     common = set(everyone[0]).intersection(*everyone[1:])
     return max(common, default=None)
     # [end answer 2]

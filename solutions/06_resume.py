@@ -62,13 +62,13 @@ def batches_to_come(training: Training) -> DataLoader:
 
 def save_snapshot(path: Path, training: Training) -> None:
     """Rank 0 writes the file; when this returns, on any rank, it is complete."""
-    mine = torch.get_rng_state()  # uint8, of the same length on all ranks
+    own = torch.get_rng_state()  # uint8, of the same length on all ranks
     # TODO 2 of 3: gather all ranks' random numbers on rank 0, which writes everything.
     # [start answer 2]
     is_writer = dist.get_rank() == 0
     world_size = dist.get_world_size()
-    states = [torch.empty_like(mine) for _ in range(world_size)] if is_writer else None
-    dist.gather(mine, states, dst=0)
+    states = [torch.empty_like(own) for _ in range(world_size)] if is_writer else None
+    dist.gather(own, states, dst=0)
     if is_writer:
         snapshot = {"rng": states}
         for name in ("model", "optimizer", "scheduler"):

@@ -64,8 +64,8 @@ def common_networks(reports: list[Report]) -> list[Network]:
     found = []
     for text in filter(usable, reports[0].interfaces.values()):
         network = ipaddress.ip_interface(text).network
-        places = [find_in(report, network) for report in reports]
-        addresses = {place[1] for place in places if place is not None}
+        matches = [find_in(report, network) for report in reports]
+        addresses = {match[1] for match in matches if match is not None}
         if len(addresses) == len(reports):
             found.append(network)
     return found
@@ -84,7 +84,7 @@ def meeting_point(reports: list[Report]) -> tuple[str, dict[str, str]]:
     if not networks:
         hosts = ", ".join(report.host for report in reports)
         raise ValueError(f"{hosts} have no network in common")
-    places = {report.host: find_in(report, networks[0]) for report in reports}
-    address = places[reports[0].host][1]
-    return address, {host: place[0] for host, place in places.items()}
+    matches = {report.host: find_in(report, networks[0]) for report in reports}
+    address = matches[reports[0].host][1]
+    return address, {host: match[0] for host, match in matches.items()}
     # [end answer 3]

@@ -47,7 +47,7 @@ class NotStarted(ValueError):
     """This process lacks something that it needs to join the others."""
 
 
-def numbers(environ: Mapping[str, str]) -> dict[str, int]:
+def read_ranks(environ: Mapping[str, str]) -> dict[str, int]:
     """``rank``, ``local_rank`` and ``world_size`` of this process.
 
     Raises:
@@ -78,10 +78,10 @@ def group_arguments(environ: Mapping[str, str]) -> dict[str, Any]:
     host, port = environ["MASTER_ADDR"], environ["MASTER_PORT"]
     if ":" in host:  # IPv6
         host = f"[{host}]"
-    mine = numbers(environ)
+    own = read_ranks(environ)
     return {
         "init_method": f"tcp://{host}:{port}",
-        "rank": mine["rank"],
-        "world_size": mine["world_size"],
+        "rank": own["rank"],
+        "world_size": own["world_size"],
     }
     # [end answer 2]

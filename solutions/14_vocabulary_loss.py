@@ -39,12 +39,12 @@ def score_of_target(
 ) -> torch.Tensor:
     """The score of each place's target, whichever rank has it: [places]."""
     place = targets - first  # the column here, if it is one of ours
-    mine = (place >= 0) & (place < scores.shape[1])
-    # TODO 2 of 3: all ranks get it. Where the target isn't ``mine``, this rank has
+    is_local = (place >= 0) & (place < scores.shape[1])
+    # TODO 2 of 3: all ranks get it. Where ``is_local`` is False, this rank has
     # nothing to add.
     # [start answer 2]
-    column = place.where(mine, 0)  # any that exists; its score is not used
-    wanted = scores.gather(1, column[:, None]).squeeze(1).where(mine, 0)
+    column = place.where(is_local, 0)  # any that exists; its score is not used
+    wanted = scores.gather(1, column[:, None]).squeeze(1).where(is_local, 0)
     # Every rank: [places] -> [places], in place; one of the terms is not 0.
     dist.all_reduce(wanted)
     return wanted
@@ -69,12 +69,12 @@ class VocabularyLoss(torch.autograd.Function):
     def backward(ctx, gradient):  # [places]: of each place's loss
         chances, targets = ctx.saved_tensors  # [places, own], of the own columns
         place = targets - ctx.first  # as above
-        mine = (place >= 0) & (place < chances.shape[1])
+        is_local = (place >= 0) & (place < chances.shape[1])
         # TODO 3 of 3: return the gradient of this rank's scores, [places, own], and
         # None for targets and first. It is the chances, minus 1 at the target of each
-        # place if that is ``mine``, all multiplied by ``gradient``.
+        # place where ``is_local``, all multiplied by ``gradient``.
         # [start answer 3]
         of_scores = chances.clone()
-        of_scores[mine, place[mine]] -= 1
+        of_scores[is_local, place[is_local]] -= 1
         return of_scores * gradient[:, None], None, None
         # [end answer 3]

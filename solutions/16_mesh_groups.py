@@ -24,11 +24,11 @@ def coordinates(rank: int, shape: tuple[int, ...]) -> tuple[int, ...]:
     """A rank's place along each axis, from 0."""
     # TODO 1 of 3: work out the places, starting with the last axis.
     # [start answer 1]
-    places = []
+    coordinate = []
     for size in reversed(shape):
         rank, place = divmod(rank, size)
-        places.append(place)
-    return tuple(reversed(places))
+        coordinate.append(place)
+    return tuple(reversed(coordinate))
     # [end answer 1]
 
 
@@ -48,7 +48,7 @@ def group_ranks(rank: int, shape: tuple[int, ...], axis: int) -> list[int]:
 
 def make_groups(shape: tuple[int, ...]) -> list[dist.ProcessGroup]:
     """This rank's process group along each axis; every rank calls this."""
-    mine = []
+    groups = []
     for axis in range(len(shape)):
         # TODO 3 of 3: create the groups of this axis with dist.new_group(ranks), and
         # append this rank's. Every rank must call new_group, also for other groups.
@@ -59,6 +59,6 @@ def make_groups(shape: tuple[int, ...]) -> list[dist.ProcessGroup]:
             # Every rank, for every row, in the same order: it is a collective.
             group = dist.new_group(list(row))
             if dist.get_rank() in row:
-                mine.append(group)
+                groups.append(group)
         # [end answer 3]
-    return mine
+    return groups

@@ -33,49 +33,49 @@ def part_bounds(length: int, parts: int, index: int) -> tuple[int, int]:
 
 def box_of(shape: tuple[int, int], grid: tuple[int, int], rank: int) -> Box:
     """Which part of a matrix of this shape a rank of the grid holds."""
-    places = divmod(rank, grid[1])
-    cuts = zip(shape, grid, places, strict=True)
+    coordinates = divmod(rank, grid[1])
+    cuts = zip(shape, grid, coordinates, strict=True)
     return tuple(part_bounds(*cut) for cut in cuts)
 
 
-def overlap(mine: Box, theirs: Box) -> Box | None:
+def overlap(own: Box, theirs: Box) -> Box | None:
     """The box of what both contain; None if that is nothing."""
     # TODO 2 of 3: along each tensor dim, where does the common range start and stop?
     # [start answer 2]
-    both = zip(mine, theirs, strict=True)
+    both = zip(own, theirs, strict=True)
     common = tuple((max(a, c), min(b, d)) for (a, b), (c, d) in both)
     return common if all(start < stop for start, stop in common) else None
     # [end answer 2]
 
 
 def load_shard(
-    mine: Box,
+    own: Box,
     saved: dict[int, Box],
     read: Callable[[int, tuple[slice, ...]], torch.Tensor],
 ) -> torch.Tensor:
     """This rank's shard, float64, assembled from the parts of the saved ones.
 
     Args:
-        mine: which part of the matrix this rank holds.
+        own: which part of the matrix this rank holds.
         saved: rank that saved -> which part of the matrix its file holds; ranks that
             saved nothing are not in it. Leave it unchanged.
         read: ``read(rank, slices)`` reads ``shard[slices]`` from the file of a rank
             that saved, and only that. The slices count from the beginning of *its*
             shard. Read each number once, and nothing that you don't need.
     """
-    shard = torch.empty([stop - start for start, stop in mine], dtype=torch.float64)
+    shard = torch.empty([stop - start for start, stop in own], dtype=torch.float64)
     # TODO 3 of 3: for each saved box that overlaps yours, read the overlap and copy it
     # to its place in your own shard.
     # [start answer 3]
     for rank, theirs in saved.items():
-        common = overlap(mine, theirs)
+        common = overlap(own, theirs)
         if common:
             from_box, to_box = (
                 tuple(
                     slice(a - s, b - s)
                     for (a, b), (s, _) in zip(common, box, strict=True)
                 )
-                for box in (theirs, mine)
+                for box in (theirs, own)
             )
             shard[to_box] = read(rank, from_box)
     # [end answer 3]

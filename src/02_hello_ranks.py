@@ -81,10 +81,10 @@ def my_line(env: DistEnv, device: torch.device) -> str:
 
 def print_in_rank_order(env: DistEnv, device: torch.device) -> None:
     """Rank 0 prints for all: the lines of several processes would mix."""
-    mine = (my_line(env, device), backend_settings())
+    own = (my_line(env, device), backend_settings())
     everyone: list | None = [None] * env.world_size if env.rank == 0 else None
     # every rank -> rank 0, one pickled object of some hundred bytes each
-    dist.gather_object(mine, everyone, dst=0)
+    dist.gather_object(own, everyone, dst=0)
     if everyone is None:
         return
     for line, _ in everyone:

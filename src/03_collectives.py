@@ -143,8 +143,8 @@ COLLECTIVES = {f.__name__: f for f in (*ROOTED, *EVERYWHERE, barrier, send_recv)
 
 def cells(tensor: torch.Tensor) -> str:
     """The numbers of one rank as text, a dot for each that is still empty."""
-    numbers = tensor.tolist()
-    return " ".join(f"{'.' if n == EMPTY else n:>3}" for n in numbers)
+    values = tensor.tolist()
+    return " ".join(f"{'.' if v == EMPTY else v:>3}" for v in values)
 
 
 def draw(name: str, device: torch.device) -> None:

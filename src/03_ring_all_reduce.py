@@ -99,11 +99,11 @@ def measure(numel: int, repeats: int, device: torch.device) -> str:
     rank, world_size = dist.get_rank(), dist.get_world_size()
     generator = torch.Generator().manual_seed(rank)
     tensor = torch.randn(numel, generator=generator).to(device)
-    expected, mine = tensor.clone(), tensor.clone()
+    expected, result = tensor.clone(), tensor.clone()
     dist.all_reduce(expected)
-    sent = torch.tensor([ring_all_reduce(mine)], device=device)
+    sent = torch.tensor([ring_all_reduce(result)], device=device)
     # Floating-point sums depend on their order, and the ring's order is its own.
-    torch.testing.assert_close(mine, expected, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(result, expected, rtol=1e-5, atol=1e-5)
     # [1] -> [1]: chunks differ by one element if N doesn't divide the size, so the
     # mean over the ranks is what must equal the formula.
     dist.all_reduce(sent)

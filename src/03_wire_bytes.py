@@ -28,8 +28,8 @@ def loopback() -> tuple[int, bool]:
     """(bytes sent over the loopback device so far, whether it's the only device)"""
     lines = COUNTERS.read_text(encoding="ascii").splitlines()[2:]
     devices = dict(line.split(":", 1) for line in lines)
-    numbers = {name.strip(): text.split() for name, text in devices.items()}
-    return int(numbers["lo"][8]), len(numbers) == 1
+    counters = {name.strip(): text.split() for name, text in devices.items()}
+    return int(counters["lo"][8]), len(counters) == 1
 
 
 def calls(device: torch.device) -> list[tuple[str, Callable, float]]:

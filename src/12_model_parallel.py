@@ -57,11 +57,11 @@ class TwoDevices(nn.Module):
 
 
 # [end one process]
-def accelerators(*numbers: int) -> list[torch.device]:
-    """The accelerators with these numbers."""
+def accelerators(*indices: int) -> list[torch.device]:
+    """The accelerators with these indices."""
     kind = torch.accelerator.current_accelerator()
     assert kind is not None  # count_accelerators() has found some
-    return [torch.device(kind.type, number) for number in numbers]
+    return [torch.device(kind.type, index) for index in indices]
 
 
 def choose_devices(args: argparse.Namespace, rank: int = 0) -> list[torch.device]:

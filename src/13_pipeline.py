@@ -66,16 +66,16 @@ class Pipeline:
     def __init__(self, args: argparse.Namespace, device: torch.device):
         rank, ranks = dist.get_rank(), dist.get_world_size()
         model, count = make_gpt(args, device), ranks * STAGES_PER_RANK[args.schedule]
-        numbers = range(rank, count, ranks)  # with two stages on a rank: r and r + p
-        self.spans = [cut(model, count)[number] for number in numbers]
+        indices = range(rank, count, ranks)  # with two stages on a rank: r and r + p
+        self.spans = [cut(model, count)[index] for index in indices]
         self.first, self.last = rank == 0, rank == ranks - 1  # has such a stage
         layers = model.layers()
         self.stage = nn.ModuleList(
             nn.Sequential(*layers[span.start : span.stop]) for span in self.spans
         )
         stages = [
-            PipelineStage(module, number, count, device)
-            for module, number in zip(self.stage, numbers, strict=True)
+            PipelineStage(module, index, count, device)
+            for module, index in zip(self.stage, indices, strict=True)
         ]
         how = {"loss_fn": next_byte_loss, "n_microbatches": args.micro_batches}
         if args.schedule == "interleaved":

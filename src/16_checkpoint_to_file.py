@@ -44,10 +44,10 @@ def numbered(optimizer: dict) -> dict:
     """
     state, groups, count = {}, [], 0
     for group in optimizer["param_groups"]:
-        numbers = dict(enumerate(group["params"], count))
-        count += len(numbers)
-        state |= {number: optimizer["state"][name] for number, name in numbers.items()}
-        groups.append(group | {"params": list(numbers)})
+        indices = dict(enumerate(group["params"], count))
+        count += len(indices)
+        state |= {index: optimizer["state"][name] for index, name in indices.items()}
+        groups.append(group | {"params": list(indices)})
     return {"state": state, "param_groups": groups}
 
 

@@ -57,9 +57,9 @@ def accumulate(model: FSDPModule, parts: list[torch.Tensor], no_sync: bool) -> N
 # [end accumulate]
 def micro_batches(device: torch.device) -> list[torch.Tensor]:
     """This rank's micro-batches of every step, each [BATCH, T + 1]."""
-    pieces, mine = SlowPieces(SIZES.context), BATCH * MICRO_BATCHES
-    first = mine * dist.get_rank()
-    every = torch.stack([pieces[first + number] for number in range(mine)])
+    pieces, own = SlowPieces(SIZES.context), BATCH * MICRO_BATCHES
+    first = own * dist.get_rank()
+    every = torch.stack([pieces[first + number] for number in range(own)])
     return list(every.to(device).split(BATCH))
 
 

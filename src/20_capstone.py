@@ -105,7 +105,7 @@ def run_steps(text, first: int, grid: Grid, model, optimizer, manifest, checkpoi
         if step == first:
             numel = sum(parameter.numel() for parameter in model.parameters())
             held = held_bytes(model, optimizer)  # every rank
-            manifest.add("memory", held=held, numbers=numel, dtypes=[*dtypes])
+            manifest.add("memory", held=held, numel=numel, dtypes=[*dtypes])
         text.note(step, loss / dist.get_world_size())  # equal in a tensor group
         if step % RECORD_EVERY == 0 or step == args.steps - 1:
             losses, begun = text.losses[-len(pieces) :], step + 1 - len(pieces)

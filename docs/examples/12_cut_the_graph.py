@@ -11,10 +11,10 @@ from torch import nn
 def run_batch(first, second, images, labels):
     """Leave the gradients of the whole network in both parts; return its loss."""
     hidden = first(images)
-    numbers = hidden.detach().requires_grad_()  # no history: a new graph starts here
-    loss = F.cross_entropy(second(numbers), labels)
-    loss.backward()  # stops at numbers: first has no gradients yet
-    hidden.backward(numbers.grad)  # continues through first
+    leaf = hidden.detach().requires_grad_()  # no history: a new graph starts here
+    loss = F.cross_entropy(second(leaf), labels)
+    loss.backward()  # stops at leaf: first has no gradients yet
+    hidden.backward(leaf.grad)  # continues through first
     return loss.detach()
 
 

@@ -59,7 +59,7 @@ def count(kind, parts):
     useful = [sum(SLOTS[a[0]] for a in order) for order in orders.values()]
     slots = max(finished(orders, last).values())
     first = " ".join(str(action or ".") for action in schedule.pipeline_order[0][:20])
-    return slots, [slots - mine for mine in useful], first
+    return slots, [slots - own for own in useful], first
 
 
 def main():

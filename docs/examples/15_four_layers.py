@@ -12,13 +12,13 @@ dist.init_process_group("gloo")
 # [start four]
 torch.manual_seed(0)  # every rank draws the same weights
 model = nn.Sequential(*[nn.Linear(1000, 1000) for _ in range(4)])
-numbers = sum(p.numel() for p in model.parameters())
+numel = sum(p.numel() for p in model.parameters())
 for layer in model:
     fully_shard(layer)  # gathered on its own, when it computes
 fully_shard(model)  # the root, always last: whatever no layer has
-mine = sum(p.to_local().numel() for p in model.parameters())
+own = sum(p.to_local().numel() for p in model.parameters())
 loss = model(torch.randn(8, 1000)).square().mean()
 loss.backward()
-print(f"rank {dist.get_rank()} keeps {mine:,} of {numbers:,} numbers")
+print(f"rank {dist.get_rank()} keeps {own:,} of {numel:,} numbers")
 # [end four]
 dist.destroy_process_group()

@@ -6,8 +6,8 @@ import torch.distributed as dist
 RIGHT = torch.tensor([1, 0, 0, 1, 0])  # for each sample, whether the model is right
 
 dist.init_process_group("gloo")
-mine = range(dist.get_rank(), len(RIGHT), dist.get_world_size())
-count = torch.tensor([int(RIGHT[list(mine)].sum()), len(mine)])
+indices = range(dist.get_rank(), len(RIGHT), dist.get_world_size())
+count = torch.tensor([int(RIGHT[list(indices)].sum()), len(indices)])
 dist.all_reduce(count)  # every rank: [right, seen] of all ranks
 if dist.get_rank() == 0:
     right, seen = count.tolist()

@@ -7,10 +7,10 @@ import torch.distributed as dist
 
 dist.init_process_group("gloo", timeout=timedelta(seconds=5))
 rank = dist.get_rank()
-mine, theirs = torch.full((4,), float(rank)), torch.empty(4)
+outgoing, incoming = torch.full((4,), float(rank)), torch.empty(4)
 
-sent = dist.isend(mine, 1 - rank)
-dist.recv(theirs, 1 - rank)
+sent = dist.isend(outgoing, 1 - rank)
+dist.recv(incoming, 1 - rank)
 sent.wait()
-print(f"rank {rank}: received {theirs[0]:.0f}", flush=True)
+print(f"rank {rank}: received {incoming[0]:.0f}", flush=True)
 dist.destroy_process_group()

@@ -262,10 +262,10 @@ def diff(name: str, anyway: bool) -> None:
             f"{exercise.name} is {refusal(state)}; the solution is shown once yours is "
             f"right (`workshop check {exercise.name}`), or now with --anyway"
         )
-    mine = (content_of(exercise) or b"").decode("utf-8", "replace")
+    answer = (content_of(exercise) or b"").decode("utf-8", "replace")
     solved = plain_solution(read_solution(exercise.solution))
     lines = difflib.unified_diff(
-        mine.splitlines(),
+        answer.splitlines(),
         solved.splitlines(),
         f"yours: {shown_path(exercise.path)}",
         f"solution: {shown_path(exercise.solution)}",

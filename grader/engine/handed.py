@@ -11,10 +11,10 @@ import contextlib
 import functools
 import inspect
 import itertools
-import numbers
 import re
 import types
 import typing
+from numbers import Integral, Number, Real
 from typing import Any
 
 import torch
@@ -22,7 +22,7 @@ import torch
 from grader.expect import Mismatch
 
 DTYPE = re.compile(r"dtype|Long|Int|Bool|Byte|Char|Short|floating").search
-NUMBERS = {float: numbers.Real, int: numbers.Integral}
+NUMBERS = {float: Real, int: Integral}
 
 
 def left(what: str, cure: str) -> Mismatch:
@@ -169,7 +169,7 @@ def breaks_its_promise(value: Any, hint: Any) -> bool:
     if isinstance(value, (torch.Tensor, types.GeneratorType)):
         return origin in (int, float, list, tuple)
     if origin is torch.Tensor:
-        return isinstance(value, (numbers.Number, list, tuple))
+        return isinstance(value, (Number, list, tuple))
     if origin is dict and isinstance(value, dict) and len(args) == 2:
         return any(breaks_its_promise(item, args[1]) for item in value.values())
     if origin not in (list, tuple) or not isinstance(value, (list, tuple)) or not args:

@@ -105,7 +105,7 @@ class Row:
     one_slot: bool = False
 
     @property
-    def numbers(self) -> int:
+    def elements(self) -> int:
         """``numel``; of a pickled tensor, which is bytes, some 500 of them about it."""
         pickled = self.dtypes == ["uint8"]
         return max(0, self.numel - 500) // 8 if pickled else self.numel

@@ -204,7 +204,7 @@ class Session:
             return wrong
         frames = report["frames"]
         function = frames[-1]["function"] if frames else ""
-        if function == "forward" and any(frame["mine"] for frame in frames):
+        if function == "forward" and any(frame["own"] for frame in frames):
             sentence = "the module that your code calls cannot compute with its input"
             return expect.Mismatch("", f"{sentence}: {said}")
         inner = _innermost(error)
@@ -230,10 +230,10 @@ class Session:
         """
         if self.state[PHASE] == LOADING or self.path in message:  # of a child process
             return False
-        if not frames or frames[-1]["mine"]:
+        if not frames or frames[-1]["own"]:
             return not frames
-        mine = any(frame["mine"] for frame in frames)
-        if mine and whereabouts.stands_in(error, self.job["check_path"]):
+        own = any(frame["own"] for frame in frames)
+        if own and whereabouts.stands_in(error, self.job["check_path"]):
             return False
         if isinstance(error, AssertionError):
             return _innermost(error).f_code.co_filename != self.job["check_path"]
@@ -246,7 +246,7 @@ class Session:
                 "line": frame.lineno,
                 "function": frame.name,
                 "text": (frame.line or "").strip()[:200],
-                "mine": frame.filename == self.path,
+                "own": frame.filename == self.path,
                 "check": frame.filename == self.job["check_path"],
                 "file": os.path.basename(frame.filename),
             }
@@ -256,7 +256,7 @@ class Session:
         if isinstance(line := getattr(error, "line_of_script", None), int):
             text = linecache.getline(self.path, line).strip()
             place = {"line": line, "function": "", "text": text, "file": self.path}
-            frames.append({**place, "mine": True, "check": False})
+            frames.append({**place, "own": True, "check": False})
         return {"frames": frames[-MAX_FRAMES:]}
 
     def _exception(self, error: BaseException) -> dict[str, Any]:
@@ -268,12 +268,12 @@ class Session:
             message = f"{error.msg} (line {error.lineno})"
         cut = expect.NOISE.sub("", message[:MAX_MESSAGE])
         kind, where = type(error).__name__, self._where(error)
-        mine = [frame["text"] for frame in where["frames"] if frame["mine"]]
+        own = [frame["text"] for frame in where["frames"] if frame["own"]]
         return {
             "type": kind,
             "message": cut,
             "length": len(message),
-            "suspicion": of_exception(kind, cut, "".join(mine[-1:])),
+            "suspicion": of_exception(kind, cut, "".join(own[-1:])),
             "fault": self._is_fault_of_check(message, error, where["frames"]),
             **where,
         }
@@ -299,9 +299,9 @@ class Session:
             original = getattr(module, name)
 
             def leaving(*args, **kwargs):
-                mine = self.reporter.from_this_process
+                own = self.reporter.from_this_process
                 ends = name in ("_exit", "abort") or args[:1] in ((os.getpid(),), (0,))
-                if mine and ends:
+                if own and ends:
                     frame = learners_frame(sys._getframe(1), self.path)
                     how = f"os.{name}({', '.join(map(repr, args))})"
                     self.reporter.send({"status": "leaving", "how": how, **frame})

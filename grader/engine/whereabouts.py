@@ -81,7 +81,7 @@ class Watcher:
                 "file": os.path.basename(f.f_code.co_filename),
                 "line": number,
                 "function": f.f_code.co_name,
-                "mine": f.f_code.co_filename == self.path,
+                "own": f.f_code.co_filename == self.path,
                 "check": f.f_code.co_filename == self.job["check_path"],
             }
             for f, number in traceback.walk_stack(frame)

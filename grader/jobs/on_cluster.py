@@ -125,11 +125,11 @@ def _hosts(node_list: str) -> list[str]:
     found = re.fullmatch(r"([a-z]+)\[([\d,-]+)\]", node_list)
     if not found:
         return [] if node_list in ("", "(null)") else [node_list]
-    numbers: list[int] = []
+    indices: list[int] = []
     for part in found[2].split(","):
         first, _, last = part.partition("-")
-        numbers += range(int(first), int(last or first) + 1)
-    return [f"{found[1]}{number}" for number in numbers]
+        indices += range(int(first), int(last or first) + 1)
+    return [f"{found[1]}{index}" for index in indices]
 
 
 class _OneJob(Rehearsal):

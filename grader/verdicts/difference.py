@@ -87,8 +87,8 @@ def _calls_before(columns: Columns, index: int) -> int:
     """How many collectives the learner's own lines made before this one."""
     here = _calls_at(columns, index)
     before = [row for rows in columns.values() for row in rows[:index]]
-    mine = any(row and row["line"] for row in here.values())
-    if not mine or not before:
+    own = any(row and row["line"] for row in here.values())
+    if not own or not before:
         return index
     rank = next(rank for rank, row in here.items() if row)
     return sum(row["line"] is not None for row in columns[rank][:index])

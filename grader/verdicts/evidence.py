@@ -109,8 +109,8 @@ class Rank:
     @property
     def frame(self) -> dict:
         """The innermost frame in the learner's file at its exception, or {}."""
-        mine = [f for f in self.report.get("frames", []) if f["mine"]]
-        return mine[-1] if mine else {}
+        own = [f for f in self.report.get("frames", []) if f["own"]]
+        return own[-1] if own else {}
 
     @property
     def fault(self) -> bool:

@@ -5,12 +5,12 @@ from __future__ import annotations
 WIDTH = 100
 
 
-def ranks_text(numbers: list[int]) -> str:
+def ranks_text(ranks: list[int]) -> str:
     """``rank 2``, ``ranks 0 and 1``, ``ranks 0, 1 and 3``."""
-    if len(numbers) == 1:
-        return f"rank {numbers[0]}"
-    head = ", ".join(map(str, numbers[:-1]))
-    return f"ranks {head} and {numbers[-1]}"
+    if len(ranks) == 1:
+        return f"rank {ranks[0]}"
+    head = ", ".join(map(str, ranks[:-1]))
+    return f"ranks {head} and {ranks[-1]}"
 
 
 def call_text(row: dict, place: str | None = None) -> str:

@@ -154,10 +154,10 @@ class Text:
             below = self.entropy - test_loss
             beside = f"{abs(below):.2f} {'below' if below >= 0 else 'above'}"
             log(f"Test loss {test_loss:.4f}: {beside} the frequencies alone")
-        numbers = {"losses": self.losses, "test_loss": test_loss}
-        numbers |= {"unigram_entropy": self.entropy, "world_size": world_size()}
-        numbers["tokens_per_s"] = speed  # a byte is a token here
-        write_json(self.args.metrics, numbers)
+        metrics = {"losses": self.losses, "test_loss": test_loss}
+        metrics |= {"unigram_entropy": self.entropy, "world_size": world_size()}
+        metrics["tokens_per_s"] = speed  # a byte is a token here
+        write_json(self.args.metrics, metrics)
 
 
 def check_divides(whole: int, parts: int, option: str, of_what: str) -> None:

@@ -103,11 +103,11 @@ def get_dist_env(environ: Mapping[str, str] = os.environ) -> DistEnv:
             f"{', '.join(missing)} not set: a process started {by} needs "
             f"all of {', '.join(names.values())}"
         )
-    numbers = {what: read_number(name, environ) for what, name in names.items()}
+    values = {what: read_number(name, environ) for what, name in names.items()}
     if launcher == "srun":
-        numbers["local_world_size"] = _tasks_here(environ, numbers["node_rank"])
-    _refuse_contradictions(environ, launcher, numbers)
-    env = DistEnv(launcher=launcher, **{"node_rank": None, **numbers})
+        values["local_world_size"] = _tasks_here(environ, values["node_rank"])
+    _refuse_contradictions(environ, launcher, values)
+    env = DistEnv(launcher=launcher, **{"node_rank": None, **values})
     _refuse_impossible(env)
     return env
 
@@ -128,16 +128,16 @@ def _tasks_here(environ: Mapping[str, str], node_rank: int) -> int:
     return counts[node_rank]
 
 
-def _refuse_contradictions(environ: Mapping, launcher: str, numbers: dict) -> None:
+def _refuse_contradictions(environ: Mapping, launcher: str, values: dict) -> None:
     """Each number under all its names, except those of an outer launcher."""
     names = {"local_world_size": "SLURM_STEP_TASKS_PER_NODE", **VARIABLES[launcher]}
     found = [
         f"{copy}={environ[copy]} contradicts {names[what]}={environ[names[what]]}"
         for what, copy in COPIES.items()
         if copy in environ
-        and what in numbers
+        and what in values
         and launcher not in ("torchrun", "by hand")
-        if read_number(copy, environ) != numbers[what]
+        if read_number(copy, environ) != values[what]
     ]
     if found:
         raise BadInput(

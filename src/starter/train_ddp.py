@@ -71,8 +71,8 @@ def join_ranks(args: argparse.Namespace) -> argparse.Namespace:
         ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_STEP_ID"),  # srun
     )
     names = next((names for names in launchers if {*names} <= os.environ.keys()), ())
-    numbers = [int(os.environ[name]) for name in names[:3]]
-    args.rank, args.world_size, local_rank = numbers or (0, 1, 0)
+    values = [int(os.environ[name]) for name in names[:3]]
+    args.rank, args.world_size, local_rank = values or (0, 1, 0)
     where = "env://" if args.world_size > 1 else "tcp://127.0.0.1:0"
     args.device, backend, device_id = torch.device("cpu"), "gloo", None
     if torch.cuda.is_available():
@@ -105,9 +105,9 @@ def micro_batch(dataset, args: argparse.Namespace, number) -> list:
         rng = torch.Generator().manual_seed(hash((args.seed, epoch)))
         args.epoch, args.order = epoch, torch.randperm(len(dataset), generator=rng)
     batch = args.order[position * args.batch_size :][: args.batch_size]
-    mine = batch[args.rank :: args.world_size].chunk(args.accumulation)[part]
+    own = batch[args.rank :: args.world_size].chunk(args.accumulation)[part]
     torch.manual_seed(hash((args.seed, number, args.rank)))  # and numpy's, if used
-    return data.default_collate([dataset[index] for index in mine.tolist()])
+    return data.default_collate([dataset[index] for index in own.tolist()])
 
 
 def mean_loss(model: nn.Module, batch: list, device: torch.device) -> torch.Tensor:
@@ -213,8 +213,8 @@ def train(args: argparse.Namespace, stop_asked: list) -> None:
     get = functools.partial(micro_batch, train_set, args)
     mean_loss(ddp.eval(), get(0), args.device).backward()  # DDP orders its buckets now,
     ddp.train().zero_grad()  # so that a resumed run is bit-equal from its first step
-    args.numbers = range(step * args.accumulation, args.total_steps * args.accumulation)
-    batches = iter(data.DataLoader(args.numbers, None, collate_fn=get, **args.load))
+    micro_steps = range(step * args.accumulation, args.total_steps * args.accumulation)
+    batches = iter(data.DataLoader(micro_steps, None, collate_fn=get, **args.load))
     first, start, stop = step, time.perf_counter(), False
     launcher = os.getppid() if "TORCHELASTIC_RUN_ID" in os.environ else None
     while step < args.total_steps and not stop:

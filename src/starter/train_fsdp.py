@@ -73,8 +73,8 @@ def join_ranks(args: argparse.Namespace) -> argparse.Namespace:
         ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_STEP_ID"),  # srun
     )
     names = next((names for names in launchers if {*names} <= os.environ.keys()), ())
-    numbers = [int(os.environ[name]) for name in names[:3]]
-    args.rank, args.world_size, local_rank = numbers or (0, 1, 0)
+    values = [int(os.environ[name]) for name in names[:3]]
+    args.rank, args.world_size, local_rank = values or (0, 1, 0)
     where = "env://" if args.world_size > 1 else "tcp://127.0.0.1:0"
     args.device, backend, device_id = torch.device("cpu"), "gloo", None
     if torch.cuda.is_available():
@@ -107,9 +107,9 @@ def micro_batch(dataset, args: argparse.Namespace, number) -> list:
         rng = torch.Generator().manual_seed(hash((args.seed, epoch)))
         args.epoch, args.order = epoch, torch.randperm(len(dataset), generator=rng)
     batch = args.order[position * args.batch_size :][: args.batch_size]
-    mine = batch[args.rank :: args.world_size].chunk(args.accumulation)[part]
+    own = batch[args.rank :: args.world_size].chunk(args.accumulation)[part]
     torch.manual_seed(hash((args.seed, number, args.rank)))  # and numpy's, if used
-    return data.default_collate([dataset[index] for index in mine.tolist()])
+    return data.default_collate([dataset[index] for index in own.tolist()])
 
 
 def make_sharded_model(args: argparse.Namespace) -> nn.Module:
@@ -149,11 +149,11 @@ def train_step(model, optimizer, batches, step: int, args) -> torch.Tensor:
 
 
 @torch.no_grad()
-def evaluate(model: nn.Module, loader, mine: list, args: argparse.Namespace) -> float:
+def evaluate(model: nn.Module, loader, own: list, args: argparse.Namespace) -> float:
     """The mean loss over a data set: each sample counts once, on one of the ranks."""
     total = torch.zeros((), dtype=torch.float64, device=args.device)
     model.eval()
-    for part, batch in zip(mine, loader, strict=True):
+    for part, batch in zip(own, loader, strict=True):
         total += len(part) * loss_function(model, [t.to(args.device) for t in batch])
     model.train()
     dist.all_reduce(total)  # every rank must reach this line; [] -> [], the sum
@@ -208,8 +208,8 @@ def train(args: argparse.Namespace, stop_asked: list) -> None:
     args.load = {"num_workers": args.workers, "pin_memory": torch.cuda.is_available()}
     args.load["persistent_workers"] = args.workers > 0
     every, size = range(len(validation_set)), args.batch_size
-    mine = [every[n : n + size][args.rank :: args.world_size] for n in every[::size]]
-    batch = [part or [0] for part in mine]  # a rank without any must call the model
+    own = [every[n : n + size][args.rank :: args.world_size] for n in every[::size]]
+    batch = [part or [0] for part in own]  # a rank without any must call the model
     validation = data.DataLoader(validation_set, batch_sampler=batch, **args.load)
     iter(validation)  # forks its workers now: beside gloo's busy threads, one may hang
     model = make_sharded_model(args)
@@ -218,8 +218,8 @@ def train(args: argparse.Namespace, stop_asked: list) -> None:
     log = partial(print, flush=True) if args.rank == 0 else lambda line: None
     log(f"After {step} steps, with {vars(args)}")
     get = partial(micro_batch, train_set, args)
-    args.numbers = range(step * args.accumulation, args.total_steps * args.accumulation)
-    batches = iter(data.DataLoader(args.numbers, None, collate_fn=get, **args.load))
+    micro_steps = range(step * args.accumulation, args.total_steps * args.accumulation)
+    batches = iter(data.DataLoader(micro_steps, None, collate_fn=get, **args.load))
     save = partial(dcp.async_save, process_group=dist.new_group(backend="gloo"))
     first, start, stop = step, time.perf_counter(), False
     launcher = os.getppid() if "TORCHELASTIC_RUN_ID" in os.environ else None
@@ -242,7 +242,7 @@ def train(args: argparse.Namespace, stop_asked: list) -> None:
             args.saving = save(state_of(model, optimizer, args), checkpoint_id=path)
             log(f"step {step} of {args.total_steps} | saving")
         if step % args.steps_per_epoch == 0 and not stop:
-            loss = evaluate(model, validation, mine, args)
+            loss = evaluate(model, validation, own, args)
             log(f"step {step} | validation loss {loss:.6f}")
     finish_save(args)
     log(f"step {step} of {args.total_steps} | saved")

@@ -39,7 +39,7 @@ def place(rank, local_rank, world_size):
 def test_numbers_under_open_mpi(exercise, seed):
     """Open MPI's rank, local rank and world size, as whole numbers."""
     for rank, local_rank in ((4 + seed, seed), (0, 0)):
-        numbers = exercise.numbers(MappingProxyType(open_mpi(rank, local_rank, 12)))
+        numbers = exercise.read_ranks(MappingProxyType(open_mpi(rank, local_rank, 12)))
         wanted = place(rank, local_rank, 12)
         expect.equal(numbers, wanted, f"the numbers of rank {rank} under Open MPI")
 
@@ -48,7 +48,7 @@ def test_numbers_under_open_mpi(exercise, seed):
 def test_numbers_under_mpich(exercise, seed):
     """The same three numbers under the names of MPICH and Intel MPI."""
     for rank, local_rank in ((8 + seed, seed), (0, 0)):
-        numbers = exercise.numbers(MappingProxyType(mpich(rank, local_rank, 16)))
+        numbers = exercise.read_ranks(MappingProxyType(mpich(rank, local_rank, 16)))
         wanted = place(rank, local_rank, 16)
         expect.equal(numbers, wanted, f"the numbers of rank {rank} under MPICH")
 
@@ -58,7 +58,7 @@ def test_open_mpi_inside_a_task_of_srun(exercise, seed):
     """Open MPI started this process, even if srun started mpirun."""
     for rank, local_rank in ((4 + seed, seed), (0, 0)):
         environ = {**mpich(1, 1, 2), **open_mpi(rank, local_rank, 8)}
-        numbers = exercise.numbers(environ)
+        numbers = exercise.read_ranks(environ)
         wanted = place(rank, local_rank, 8)
         expect.equal(numbers, wanted, "the numbers of the inner launcher")
 
@@ -68,7 +68,7 @@ def test_process_that_mpirun_did_not_start(exercise):
     """Without any of the names, the error says that mpirun didn't start it."""
     expect.raises(
         exercise.NotStarted,
-        exercise.numbers,
+        exercise.read_ranks,
         {"PATH": "/usr/bin", "MASTER_ADDR": "n1", "MASTER_PORT": "20123"},
         words=["mpirun"],
         what="a process that no mpirun has started",

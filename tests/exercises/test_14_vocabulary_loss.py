@@ -110,7 +110,7 @@ def test_gradient_is_that_of_one_process(exercise, rank, world_size, seed):
             world_size * whole[1]
         ),
         "divided by the number of places": whole[1] / PLACES,
-        "less by 1 in a column of each place, also where the target is not ``mine``": (
+        "less by 1 in a column of each place, also where the target is not local": (
             whole[1] + mine_taken - taken
         ),
     }
@@ -133,7 +133,7 @@ def test_sends_little_and_nothing_in_backward(exercise, rank, world_size, seed, 
     own.requires_grad_()
     ledger.clear()
     losses = exercise.VocabularyLoss.apply(own, targets, first)
-    many = {row.op for row in ledger.rows if row.numbers > PLACES}
+    many = {row.op for row in ledger.rows if row.elements > PLACES}
     expect.right_way(
         not many,
         f"more than {PLACES} numbers went through {', '.join(sorted(many))} for "

@@ -188,7 +188,7 @@ def whole_ones(ledger, shard):
     """How often each call gave every rank more numbers than a shard has."""
     gives_all = ("all_reduce", "all_gather", "all_gather_single", "broadcast", "gather")
     rows = [row for row in ledger.rows if row.op in gives_all]
-    return Counter(row.op for row in rows if row.numbers > shard.numel())
+    return Counter(row.op for row in rows if row.elements > shard.numel())
 
 
 @pytest.mark.ranks(3, 4)

@@ -235,7 +235,7 @@ def test_no_more_travels_than_must(exercise, rank, world_size, seed, ledger):
     optimizer.step()
     gives_all = ("all_reduce", "all_gather", "all_gather_single", "broadcast", "gather")
     rows = [row for row in ledger.rows if row.op in gives_all]
-    large = [row.op for row in rows if row.numbers > optimizer.numel]
+    large = [row.op for row in rows if row.elements > optimizer.numel]
     expected = flat(trained_alone(seed, make, inputs).parameters())
     expect.close(flat(network.parameters()), expected, "the parameters after a step")
     expect.right_way(

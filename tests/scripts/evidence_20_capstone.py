@@ -19,7 +19,7 @@ from grader.commands.capstone.judge import judge
 from grader.commands.cli import cli
 
 ROOT = Path(__file__).resolve().parents[2]
-STEPS, EVERY, NUMBERS, HELD = 12, 4, 100, 5000
+STEPS, EVERY, NUMEL, HELD = 12, 4, 100, 5000
 PLAN = {"nodes": 4, "ranks_per_node": 2, "data_ranks": 4, "tensor_ranks": 2}
 PLAN |= {"save_every": EVERY, "bytes_on_rank_0": HELD}
 ACCOUNTING = (
@@ -96,12 +96,12 @@ def steps(first, end):
 
 def memory(nodes):
     held = [HELD + 8 * (4 - nodes)] * 2 * nodes
-    return "memory", {"held": held, "numbers": NUMBERS, "dtypes": ["torch.bfloat16"]}
+    return "memory", {"held": held, "numel": NUMEL, "dtypes": ["torch.bfloat16"]}
 
 
 def checkpoint(after, ranks):
     shards = {
-        f"__{rank}_0.distcp": bytes([rank, after]) * (6 * NUMBERS // ranks + 1)
+        f"__{rank}_0.distcp": bytes([rank, after]) * (6 * NUMEL // ranks + 1)
         for rank in range(ranks)
     }
     shards[".metadata"] = b"what is where"

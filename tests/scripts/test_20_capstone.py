@@ -14,7 +14,7 @@ pytestmark = pytest.mark.full
 PROGRAM = SRC / "20_capstone.py"
 SMALL = ["--width=24", "--heads=4", "--blocks=1", "--context=8", "--batch-size=12"]
 SAVES = ["--save-every=3", "--async-save", "--mixed-precision"]
-NUMBERS = (256 + 8) * 24 + 12 * 24**2 + 13 * 24 + 2 * 24 + 25 * 256
+NUMEL = (256 + 8) * 24 + 12 * 24**2 + 13 * 24 + 2 * 24 + 25 * 256
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def test_manifest_is_what_the_grader_reads(runs):
     assert whole.start["job"] == "7" and len(whole.start["hosts"]) == 4
     assert whole.layout == "data 2 x tensor 2"
     assert whole.memory["dtypes"] == ["torch.bfloat16"]
-    assert whole.memory["numbers"] == NUMBERS
+    assert whole.memory["numel"] == NUMEL
     assert set(whole.checkpoints) == {f"checkpoint-{n}" for n in (3, 6, 9, 12)}
     assert whole.end["steps"] == 12
     program = sha256(PROGRAM.read_bytes()).hexdigest()

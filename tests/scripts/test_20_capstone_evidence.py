@@ -69,7 +69,7 @@ def the_same_run_twice(folder):
 
 
 def not_a_line(folder):
-    change_line(folder, 1, '"numbers": 100', '"numbers": "many"')
+    change_line(folder, 1, '"numel": 100', '"numel": "many"')
 
 
 def folder_names(folder):

@@ -11,7 +11,7 @@ from tests.scripts.evidence_20_capstone import (
     EVERY,
     LAST,
     LOST,
-    NUMBERS,
+    NUMEL,
     OF_PBS,
     OF_SACCT,
     OF_TRACEJOB,
@@ -145,13 +145,13 @@ def data_from_the_start_again(runs):
 def every_rank_saves_everything(runs):
     for run in runs.values():
         for facts in run.of("checkpoint"):
-            whole = dict.fromkeys(facts["files"], b"w" * 12 * NUMBERS)
+            whole = dict.fromkeys(facts["files"], b"w" * 12 * NUMEL)
             facts["files"] = whole | {".metadata": b""}
 
 
 def no_optimizer_in_the_checkpoint(runs):
     for facts in runs["undisturbed"].of("checkpoint"):
-        facts["files"] = {f"__{r}_0.distcp": bytes([r]) * NUMBERS for r in range(4)}
+        facts["files"] = {f"__{r}_0.distcp": bytes([r]) * NUMEL for r in range(4)}
 
 
 def every_save_waits(runs):

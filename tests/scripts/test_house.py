@@ -1,5 +1,6 @@
 """The Makefile and the small tools behind it: each says what it does, or why not."""
 
+import ast
 import os
 import re
 import shutil
@@ -123,6 +124,37 @@ def test_number_of_a_lesson_stands_first_in_the_name_of_a_test():
     assert numbered
     later = [name for name in numbered if not re.match(r"test_\d\d_", name)]
     assert not later, f"tests of a lesson are named test_NN_...: {later}"
+
+
+# names that the field doesn't use
+
+HOUSE_WORDS = {"mine", "places", "numbers", "whole_bytes", "let_go", "one_voice"}
+READ_BY_LEARNERS = ("src", "gallery", "solutions", "exercises", "docs/examples")
+NAMED = ("id", "attr", "arg", "name", "asname")  # what nodes of ast call a name
+
+
+def house_words(code: str) -> list[str]:
+    """Line and name of each identifier of the code that is a house word."""
+    return [
+        f"line {node.lineno}: {name}"
+        for node in ast.walk(ast.parse(code))
+        for name in (getattr(node, field, None) for field in NAMED)
+        if isinstance(name, str) and name.strip("_") in HOUSE_WORDS
+    ]
+
+
+@pytest.mark.parametrize("folder", [*READ_BY_LEARNERS, "grader"])
+def test_identifiers_are_words_of_the_field(folder):
+    for path in sorted((ROOT / folder).rglob("*.py")):
+        found = house_words(path.read_text(encoding="utf-8"))
+        assert not found, f"{path.relative_to(ROOT)}, {found[0]}: write own, metrics..."
+
+
+def test_the_rule_about_identifiers_finds_what_it_should():
+    for code in ("mine = 1", "def let_go(): 0", "lambda places: 0", "f(numbers=1)"):
+        assert len(house_words(code)) == 1, code
+    assert len(house_words("x._numbers; import torch as mine")) == 2
+    assert not house_words("'mine'  # numbers\nown, of_places = 1, 2")
 
 
 # CI

@@ -34,8 +34,8 @@ def good_one(run: Run) -> str:
         return f"The {run.name} run waited for each save: give it --async-save."
     if missing := sorted(due(run) - set(map(steps_of, found))):
         return f"The {run.name} run has no checkpoint-{missing[0]}, which it should."
-    numbers = run.attempts[0].memory.get("numbers", 0)
-    return next(filter(None, (whole(run, n, numbers) for n in found)), "")
+    numel = run.attempts[0].memory.get("numel", 0)
+    return next(filter(None, (whole(run, n, numel) for n in found)), "")
 
 
 def due(run: Run) -> set[int]:
@@ -45,16 +45,16 @@ def due(run: Run) -> set[int]:
     return {step for step in range(every, steps + 1, every) if step > begun}
 
 
-def whole(run: Run, name: str, numbers: int) -> str:
+def whole(run: Run, name: str, numel: int) -> str:
     """Each number is in a checkpoint, with its moments, and once."""
     files = [
         tuple(file) for part, file in run.checkpoints[name].items() if part[0] != "."
     ]
-    sizes, expected = [size for size, _ in files], STATE * numbers
+    sizes, expected = [size for size, _ in files], STATE * numel
     if sum(sizes) < expected:
         return (
             f"{run.name}/{name} has {sum(sizes):,} bytes: parameters and optimizer "
-            f"state of {numbers:,} numbers need {expected:,}."
+            f"state of {numel:,} numbers need {expected:,}."
         )
     if len(files) > 1 and (
         len(set(files)) < len(files) or sum(sizes) > MOST * expected

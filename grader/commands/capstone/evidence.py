@@ -33,7 +33,7 @@ FIELDS: dict[str, dict[str, type]] = {
         "first": int,
         "resumed": dict,
     },
-    "memory": {"held": list, "numbers": int, "dtypes": list},
+    "memory": {"held": list, "numel": int, "dtypes": list},
     "steps": {"first": int, "losses": list, "data": list},
     "checkpoint": {"name": str, "files": dict},
     "end": {"steps": int, "test_loss": float},

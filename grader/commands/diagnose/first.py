@@ -60,7 +60,7 @@ class Seen:
     root: int | None = None
     agent: tuple[int, int] | None = None  # (local rank, exit code)
     missed: list[int] = field(default_factory=list)
-    numbers: dict[int, int] = field(default_factory=dict)  # rank -> SeqNum
+    seq_nums: dict[int, int] = field(default_factory=dict)  # rank -> SeqNum
     ranks: set[int] = field(default_factory=set)
 
 
@@ -123,8 +123,8 @@ def note(seen: Seen, line: Line, raised: int | None) -> None:
         return
     seen.ranks.add(rank)
     if match := TIMED_OUT.search(line.text):
-        least = min(seen.numbers.get(rank, int(match[1])), int(match[1]))
-        seen.numbers[rank] = least
+        least = min(seen.seq_nums.get(rank, int(match[1])), int(match[1]))
+        seen.seq_nums[rank] = least
     elif is_consequence(line.text):
         seen.lost.setdefault(rank, line)
     elif is_own_error(line.text):
@@ -197,18 +197,18 @@ def by_own(seen: Seen, log: Log) -> First | None:
 
 def by_number(seen: Seen, log: Log) -> First | None:
     """Ranks that timed out in different collectives: the last one holds up the rest."""
-    numbers = seen.numbers
-    if len(set(numbers.values())) < 2:
+    seq_nums = seen.seq_nums
+    if len(set(seq_nums.values())) < 2:
         return None
-    least = min(numbers.values())
-    ranks = tuple(sorted(rank for rank, n in numbers.items() if n == least))
-    why = f"it is still in collective {least}, others in {max(numbers.values())}"
+    least = min(seq_nums.values())
+    ranks = tuple(sorted(rank for rank, n in seq_nums.items() if n == least))
+    why = f"it is still in collective {least}, others in {max(seq_nums.values())}"
     return First(ranks, why, sure=False)
 
 
 def by_silence(seen: Seen, log: Log) -> First | None:
     """All that report anything only waited: a rank that reports nothing is suspect."""
-    waited = set(seen.lost) | set(seen.numbers)
+    waited = set(seen.lost) | set(seen.seq_nums)
     if not waited:
         return None
     silent = tuple(sorted((seen.ranks | set(range(max(waited)))) - waited))

@@ -70,9 +70,9 @@ def look(
     own = socket.gethostname()
     names = dict.fromkeys([place.host, own, *hosts])
     addresses = {name: resolve(name) for name in names if name}
-    mine = {*interfaces().values(), *(a for a in addresses[own] if is_loopback(a))}
+    local = {*interfaces().values(), *(a for a in addresses[own] if is_loopback(a))}
     there = addresses.get(place.host, [])
-    owns = any(address in mine or is_loopback(address) for address in there)
+    owns = any(address in local or is_loopback(address) for address in there)
     return Report(
         host=own,
         place=place,

@@ -113,17 +113,17 @@ def _mistake(mistake: room.Mistake) -> str:
 
 
 def _matrix(book: Gradebook) -> Iterable[str]:
-    numbers = room.touched(book)
-    hidden = len(book.catalog) - len(numbers)
+    columns = room.touched(book)
+    hidden = len(book.catalog) - len(columns)
     signs = "✓ right, ✗ wrong, ! can't be graded, … not graded yet."
     yield f"<p>{signs} {_left_out(hidden)}</p>"
     yield f'{SCROLL}<table class="matrix"><thead><tr><th scope="col">Learner</th>'
     yield '<th scope="col">Points</th><th scope="col">Last begun</th>'
-    for number in numbers:
+    for number in columns:
         name = escaped(book.catalog[number].name)
         yield f'<th scope="col" class="turned"><span>{name}</span></th>'
     yield "</tr></thead><tbody>"
-    yield from (_row(row, numbers) for row in book.rows)
+    yield from (_row(row, columns) for row in book.rows)
     yield "</tbody></table></div>"
 
 
@@ -132,10 +132,10 @@ def _left_out(hidden: int) -> str:
     return f"No one has started the other {exercises}." if hidden else ""
 
 
-def _row(row: Row, numbers: list[int]) -> str:
+def _row(row: Row, columns: list[int]) -> str:
     last = room.place(row)
     where = f"{last.exercise.name} {last.verdict or last.status}" if last else "nothing"
-    cells = "".join(_cell(row.cells[number]) for number in numbers)
+    cells = "".join(_cell(row.cells[number]) for number in columns)
     return (
         f'<tr><th scope="row">{escaped(row.learner)}</th>'
         f'<td class="number">{row.points}</td><td>{escaped(where)}</td>{cells}</tr>'

@@ -31,13 +31,13 @@ def place(row: Row) -> Cell | None:
 
 def touched(book: Gradebook) -> list[int]:
     """The numbers, in the catalog, of the exercises that somebody has begun."""
-    numbers = {
+    found = {
         number
         for row in book.rows
         for number, cell in enumerate(row.cells)
         if cell.status not in UNTOUCHED
     }
-    return sorted(numbers)
+    return sorted(found)
 
 
 def classic_of(cell: Cell) -> str:

@@ -59,14 +59,14 @@ def _refuse_no_folder(folder: Path) -> None:
 
 
 def _refuse_doubles(folders: list[Path]) -> None:
-    places: dict[str, Path] = {}
+    given: dict[str, Path] = {}
     names: dict[str, Path] = {}
     for folder in folders:
         _refuse_no_folder(folder)
         real = os.path.realpath(folder)
-        if real in places:
+        if real in given:
             raise UserError(f"{folder} is given twice: name each folder once")
-        places[real] = folder
+        given[real] = folder
         name = learner_name(folder)
         if name in names:
             raise UserError(
@@ -86,8 +86,8 @@ def _find_files(folder: Path, catalog: list[Exercise]) -> dict[str, list[Path]]:
     """Exercise name -> where its file lies (``exercises/`` first)."""
     found: dict[str, list[Path]] = {}
     for exercise in catalog:
-        places = (folder / "exercises" / exercise.file, folder / exercise.file)
-        there = [path for path in places if os.path.lexists(path)]
+        candidates = (folder / "exercises" / exercise.file, folder / exercise.file)
+        there = [path for path in candidates if os.path.lexists(path)]
         if there:
             found[exercise.name] = there
     return found
@@ -111,22 +111,22 @@ def _read_row(folder: Path, catalog: list[Exercise]) -> Row:
     if not files:
         row.remarks.append("no exercise file in this folder")
     for exercise in catalog:
-        places = files.get(exercise.name, [])
-        row.cells.append(_read_cell(exercise, folder, places))
-        if len(places) > 1:
-            kept, other = (path.relative_to(folder) for path in places)
+        paths = files.get(exercise.name, [])
+        row.cells.append(_read_cell(exercise, folder, paths))
+        if len(paths) > 1:
+            kept, other = (path.relative_to(folder) for path in paths)
             row.remarks.append(f"graded {kept}, not the other copy {other}")
     return row
 
 
-def _read_cell(exercise: Exercise, folder: Path, places: list[Path]) -> Cell:
+def _read_cell(exercise: Exercise, folder: Path, paths: list[Path]) -> Cell:
     cell = Cell(exercise)
-    if not places:
+    if not paths:
         cell.status = cell.verdict = "not started"
         cell.message = f"{exercise.file} is missing"
         return cell
     try:
-        cell.content = _read_inside(folder, places[0])
+        cell.content = _read_inside(folder, paths[0])
     except UserError as error:
         cell.status = cell.verdict = UNREADABLE
         cell.message = str(error)

@@ -113,10 +113,10 @@ def _past_ddp(rows: list[dict]) -> bool:
     The reducer's own call comes from C++, through no function of torch.distributed. A
     tensor much smaller than the model, which DDP sent when it was made, is a metric.
     """
-    mine = [row for row in rows if row["line"]]
-    made = any(row["ddp"] and row["op"] == "all_gather" for row in mine)
-    size = max((row["numel"] for row in mine if row["ddp"]), default=0)
-    reduced = [row for row in mine if row["op"] == "all_reduce"]
+    own = [row for row in rows if row["line"]]
+    made = any(row["ddp"] and row["op"] == "all_gather" for row in own)
+    size = max((row["numel"] for row in own if row["ddp"]), default=0)
+    reduced = [row for row in own if row["op"] == "all_reduce"]
     return made and all(row["caller"] and 10 * row["numel"] < size for row in reduced)
 
 

@@ -39,11 +39,11 @@ def why(blocked: dict[int, dict], rows: Rows, columns: dict[tuple, Rows]) -> str
         for rank in blocked
         if rows[rank]
     }
-    mine = {rank: row for rank, row in last.items() if blocked[rank].get("line")}
-    waiting = [rank for rank, row in mine.items() if row["op"] in POINT_TO_POINT]
+    own = {rank: row for rank, row in last.items() if blocked[rank].get("line")}
+    waiting = [rank for rank, row in own.items() if row["op"] in POINT_TO_POINT]
     if waiting:
         texts = [blocked[rank].get("text") or "" for rank in waiting]
-        partners = {rank: (mine[rank]["op"], mine[rank]["peer"]) for rank in waiting}
+        partners = {rank: (own[rank]["op"], own[rank]["peer"]) for rank in waiting}
         return first_seen(IN_MESSAGES, _messages(texts, rows, partners))[0]
     for of_group in columns.values():
         if found := _why_collectives(of_group):

@@ -168,11 +168,11 @@ def left_early(seen: Evidence) -> Finding | None:
         how, place = rank.leaving["how"], rank.leaving
     else:
         how, place = f"exit status {rank.ended}", {}
-    numbers = [rank.number for rank in seen.left]
-    lines = [f"{ranks_text(numbers)} left before the check was done, by {how}"]
+    ranks = [rank.number for rank in seen.left]
+    lines = [f"{ranks_text(ranks)} left before the check was done, by {how}"]
     lines += seen.at(place)
     lines.append("a rank that reports nothing counts as failed")
-    return Finding(Kind.LEFT_EARLY, lines + seen.others(numbers))
+    return Finding(Kind.LEFT_EARLY, lines + seen.others(ranks))
 
 
 def process_still_runs(seen: Evidence) -> Finding | None:

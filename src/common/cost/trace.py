@@ -105,9 +105,9 @@ def load_trace(path: Path) -> dict:
 def _is_timed(event: object) -> bool:
     if not isinstance(event, dict) or event.get("ph") != "X":
         return False
-    numbers = (event.get("ts"), event.get("dur", 0))
+    times = (event.get("ts"), event.get("dur", 0))
     return isinstance(event.get("name"), str) and all(
-        isinstance(number, (int, float)) for number in numbers
+        isinstance(value, (int, float)) for value in times
     )
 
 

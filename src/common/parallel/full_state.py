@@ -41,12 +41,12 @@ def full_state_dict(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict:
 
 
 def _by_number(named: dict, names: list[str]) -> dict:
-    """An optimizer's state by parameter names -> by numbers, as one process has it."""
-    numbers = {name: number for number, name in enumerate(names)}
+    """An optimizer's state by parameter names -> by indices, as one process has it."""
+    indices = {name: index for index, name in enumerate(names)}
     return {
-        "state": {numbers[name]: values for name, values in named["state"].items()},
+        "state": {indices[name]: values for name, values in named["state"].items()},
         "param_groups": [
-            group | {"params": [numbers[name] for name in group["params"]]}
+            group | {"params": [indices[name] for name in group["params"]]}
             for group in named["param_groups"]
         ],
     }

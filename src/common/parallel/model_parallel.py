@@ -140,7 +140,7 @@ def report(losses, samples_per_s: list[float], correct: int, total: int, args) -
     speed = statistics.median(samples_per_s)
     log(f"Loss {means[0]:.4f} -> {means[-1]:.4f} | {speed:,.0f} samples/s")
     log(f"Test accuracy {correct / total:.2%} ({correct} of {total})")
-    numbers = {
+    metrics = {
         "loss": means[-1],
         "accuracy": correct / total,
         "correct": correct,
@@ -149,4 +149,4 @@ def report(losses, samples_per_s: list[float], correct: int, total: int, args) -
         "world_size": world_size(),
         "epochs": args.total_epochs,
     }
-    write_json(args.metrics, numbers)
+    write_json(args.metrics, metrics)

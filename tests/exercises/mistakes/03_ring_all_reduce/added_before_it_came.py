@@ -1,9 +1,9 @@
 # wrong value: chunk r + 1 of rank r after phase 1 | not waited for
 # [answer 1]
-mine = chunks[(rank - step - 1) % world_size]
-incoming = torch.zeros_like(mine)
+own = chunks[(rank - step - 1) % world_size]
+incoming = torch.zeros_like(own)
 sending = dist.isend(chunks[(rank - step) % world_size].clone(), (rank + 1) % world_size)
 receiving = dist.irecv(incoming, (rank - 1) % world_size)
-mine += incoming
+own += incoming
 receiving.wait()
 sending.wait()

@@ -1,6 +1,6 @@
 # wrong value: the tensor after phase 2
 # [answer 2]
-mine = chunks[(rank - step) % world_size]
-incoming = torch.empty_like(mine)
+own = chunks[(rank - step) % world_size]
+incoming = torch.empty_like(own)
 exchange(chunks[(rank + 1 - step) % world_size], incoming)
-mine += incoming
+own += incoming

@@ -2,7 +2,7 @@
 # [answer 1]
 if step == world_size - 2:
     break
-mine = chunks[(rank - step - 1) % world_size]
-incoming = torch.empty_like(mine)
+own = chunks[(rank - step - 1) % world_size]
+incoming = torch.empty_like(own)
 exchange(chunks[(rank - step) % world_size], incoming)
-mine += incoming
+own += incoming

@@ -1,6 +1,6 @@
 # crash: recv(float32[2] | different dtypes
 # [answer 1]
-mine = chunks[(rank - step - 1) % world_size]
-incoming = torch.empty(mine.shape)
+own = chunks[(rank - step - 1) % world_size]
+incoming = torch.empty(own.shape)
 exchange(chunks[(rank - step) % world_size], incoming)
-mine += incoming
+own += incoming

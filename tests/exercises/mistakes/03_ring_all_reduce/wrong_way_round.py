@@ -1,7 +1,7 @@
 # wrong value: chunk r + 1 of rank r after phase 1
 # [answer 1]
 outgoing = chunks[(rank + step) % world_size]
-mine = chunks[(rank + step + 1) % world_size]
-incoming = torch.empty_like(mine)
+own = chunks[(rank + step + 1) % world_size]
+incoming = torch.empty_like(own)
 exchange(outgoing, incoming)
-mine += incoming
+own += incoming

@@ -1,3 +1,3 @@
 # wrong value: the epoch that all ranks resume from | expected 10
 # [answer 2]
-return mine[0] if mine else None
+return own[0] if own else None

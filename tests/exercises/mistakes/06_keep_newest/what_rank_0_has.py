@@ -1,5 +1,5 @@
 # wrong value: the epoch that all ranks resume from | expected 10
 # [answer 2]
-newest = [mine[0] if mine else None]
+newest = [own[0] if own else None]
 dist.broadcast_object_list(newest, src=0)
 return newest[0]

@@ -6,7 +6,7 @@ state = {
     "scheduler": training.scheduler.state_dict(),
     "epoch": training.epoch,
     "steps_run": training.steps_run,
-    "random_numbers": mine,
+    "random_numbers": own,
 }
 torch.save(state, f"{path}.{dist.get_rank()}")
 dist.barrier()

@@ -1,7 +1,7 @@
 # wrong value: wrote a file | only rank 0 should
 # [answer 2]
-states = [torch.empty_like(mine) for _ in range(dist.get_world_size())]
-dist.all_gather(states, mine)
+states = [torch.empty_like(own) for _ in range(dist.get_world_size())]
+dist.all_gather(states, own)
 snapshot = {"rng": states}
 for name in ("model", "optimizer", "scheduler"):
     snapshot[name] = getattr(training, name).state_dict()

@@ -2,8 +2,8 @@
 # [answer 2]
 import os
 
-states = [torch.empty_like(mine) for _ in range(dist.get_world_size())]
-dist.all_gather(states, mine)
+states = [torch.empty_like(own) for _ in range(dist.get_world_size())]
+dist.all_gather(states, own)
 if os.environ["LOCAL_RANK"] == "0":
     snapshot = {"rng": states}
     for name in ("model", "optimizer", "scheduler"):

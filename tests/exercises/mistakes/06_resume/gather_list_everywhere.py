@@ -2,8 +2,8 @@
 # [answer 2]
 is_writer = dist.get_rank() == 0
 world_size = dist.get_world_size()
-states = [torch.empty_like(mine) for _ in range(world_size)]
-dist.gather(mine, states, dst=0)
+states = [torch.empty_like(own) for _ in range(world_size)]
+dist.gather(own, states, dst=0)
 if is_writer:
     snapshot = {"rng": states}
     for name in ("model", "optimizer", "scheduler"):

@@ -2,7 +2,7 @@
 # [answer 2]
 import copy
 
-state = {"rng": mine}
+state = {"rng": own}
 for name in ("model", "optimizer", "scheduler"):
     state[name] = copy.deepcopy(getattr(training, name).state_dict())
 state["epoch"], state["steps_run"] = training.epoch, training.steps_run

@@ -1,7 +1,7 @@
 # wrong value: after load_snapshot, this rank's random numbers are not those
 # [answer 2]
 states = [None] * dist.get_world_size()
-dist.all_gather_object(states, mine)
+dist.all_gather_object(states, own)
 tag = torch.randint(1000, (1,)).item()
 if dist.get_rank() == 0:
     snapshot = {

@@ -8,7 +8,7 @@ own = torch.Generator().manual_seed(1)
 return DataLoader(Subset(training.dataset, left), training.batch_size, generator=own)
 # [answer 2]
 everyone = [None] * dist.get_world_size()
-dist.all_gather_object(everyone, mine)
+dist.all_gather_object(everyone, own)
 if dist.get_rank() == 0:
     torch.save(
         {

@@ -3,7 +3,7 @@
 import time
 
 everyone = [None] * dist.get_world_size()
-dist.all_gather_object(everyone, mine)
+dist.all_gather_object(everyone, own)
 if dist.get_rank() == 0:
     snapshot = {"rng": everyone}
     for name in ("model", "optimizer", "scheduler"):

@@ -6,7 +6,7 @@ for report in reports:
 found = []
 for text in reports[0].interfaces.values():
     network = ipaddress.ip_interface(text).network
-    places = [find_in(report, network) for report in reports]
-    if len({place[1] for place in places if place}) == len(reports):
+    matches = [find_in(report, network) for report in reports]
+    if len({place[1] for place in matches if place}) == len(reports):
         found.append(network)
 return found

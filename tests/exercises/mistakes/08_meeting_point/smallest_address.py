@@ -3,5 +3,5 @@
 networks = common_networks(reports)
 if not networks:
     raise ValueError(", ".join(r.host for r in reports))
-places = {r.host: find_in(r, networks[0]) for r in reports}
-return min(p[1] for p in places.values()), {h: p[0] for h, p in places.items()}
+matches = {r.host: find_in(r, networks[0]) for r in reports}
+return min(p[1] for p in matches.values()), {h: p[0] for h, p in matches.items()}

@@ -3,7 +3,7 @@
 for name in ("MASTER_ADDR", "MASTER_PORT"):
     if name not in environ:
         raise NotStarted(name)
-n = numbers(environ)
+n = read_ranks(environ)
 h = environ["MASTER_ADDR"]
 if h.startswith("fd"):
     h = f"[{h}]"

@@ -5,6 +5,6 @@ for name in ("MASTER_ADDR", "MASTER_PORT"):
         raise NotStarted(f"{name} is not set")
 host = environ["MASTER_ADDR"]
 host = f"[{host}]" if host[:2] in ("10", "fd", "fe") else host
-mine = numbers(environ)
-del mine["local_rank"]
-return {"init_method": f"tcp://{host}:{environ['MASTER_PORT']}", **mine}
+own = read_ranks(environ)
+del own["local_rank"]
+return {"init_method": f"tcp://{host}:{environ['MASTER_PORT']}", **own}

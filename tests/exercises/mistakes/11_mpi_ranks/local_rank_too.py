@@ -5,4 +5,4 @@ for name in ("MASTER_ADDR", "MASTER_PORT"):
         raise NotStarted(f"{name} is not set")
 host = environ["MASTER_ADDR"]
 host = f"[{host}]" if ":" in host else host
-return {"init_method": f"tcp://{host}:{environ['MASTER_PORT']}", **numbers(environ)}
+return {"init_method": f"tcp://{host}:{environ['MASTER_PORT']}", **read_ranks(environ)}

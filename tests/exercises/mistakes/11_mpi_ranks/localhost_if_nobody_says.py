@@ -4,9 +4,9 @@ host = environ.get("MASTER_ADDR", "localhost")
 port = environ.get("MASTER_PORT", "29500")
 if ":" in host:
     host = f"[{host}]"
-mine = numbers(environ)
+own = read_ranks(environ)
 return {
     "init_method": f"tcp://{host}:{port}",
-    "rank": mine["rank"],
-    "world_size": mine["world_size"],
+    "rank": own["rank"],
+    "world_size": own["world_size"],
 }

@@ -3,9 +3,9 @@
 for name in ("MASTER_ADDR", "MASTER_PORT"):
     if name not in environ:
         raise NotStarted(f"{name} is not set")
-mine = numbers(environ)
+own = read_ranks(environ)
 return {
     "init_method": f"tcp://{environ['MASTER_ADDR']}:{environ['MASTER_PORT']}",
-    "rank": mine["rank"],
-    "world_size": mine["world_size"],
+    "rank": own["rank"],
+    "world_size": own["world_size"],
 }

@@ -5,6 +5,6 @@ if "MASTER_ADDR" not in environ or "MASTER_PORT" not in environ:
 host, port = environ["MASTER_ADDR"], environ["MASTER_PORT"]
 if ":" in host:
     host = f"[{host}]"
-mine = numbers(environ)
-del mine["local_rank"]
-return {"init_method": f"tcp://{host}:{port}", **mine}
+own = read_ranks(environ)
+del own["local_rank"]
+return {"init_method": f"tcp://{host}:{port}", **own}

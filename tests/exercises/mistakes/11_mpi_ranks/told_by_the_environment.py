@@ -6,5 +6,5 @@ for name in ("MASTER_ADDR", "MASTER_PORT"):
     if name not in environ:
         raise NotStarted(f"{name} is not set")
     os.environ[name] = environ[name]
-mine = numbers(environ)
-return {"init_method": "env://", "rank": mine["rank"], "world_size": mine["world_size"]}
+own = read_ranks(environ)
+return {"init_method": "env://", "rank": own["rank"], "world_size": own["world_size"]}

@@ -1,4 +1,4 @@
-# wrong value: also where the target is not ``mine``
+# wrong value: also where the target is not local
 # [answer 3]
 result = chances.clone()
 column = place.clamp(0, chances.shape[1] - 1)

@@ -1,4 +1,4 @@
 # exception: unhashable type: 'list' | dist.new_group(rows)
 # [answer 3]
 rows = [group_ranks(rank, shape, axis) for rank in range(dist.get_world_size())]
-mine.append(dist.new_group(rows))
+groups.append(dist.new_group(rows))

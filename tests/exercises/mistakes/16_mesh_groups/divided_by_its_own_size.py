@@ -1,6 +1,6 @@
 # wrong value: the coordinates of rank
 # [answer 1]
-places = []
+coordinate = []
 for axis in range(len(shape)):
-    places.append(rank // math.prod(shape[axis:]) % shape[axis])
-return tuple(places)
+    coordinate.append(rank // math.prod(shape[axis:]) % shape[axis])
+return tuple(coordinate)

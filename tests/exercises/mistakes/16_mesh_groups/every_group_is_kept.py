@@ -2,4 +2,4 @@
 # [answer 3]
 ranks = range(dist.get_world_size())
 for row in sorted({tuple(group_ranks(rank, shape, axis)) for rank in ranks}):
-    mine.append(dist.new_group(list(row)))
+    groups.append(dist.new_group(list(row)))

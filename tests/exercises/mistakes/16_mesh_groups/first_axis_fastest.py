@@ -1,7 +1,7 @@
 # wrong value: coordinates of rank 1 on a grid (2, 3)
 # [answer 1]
-places = []
+coordinate = []
 for size in shape:
     rank, place = divmod(rank, size)
-    places.append(place)
-return tuple(places)
+    coordinate.append(place)
+return tuple(coordinate)

@@ -3,4 +3,4 @@
 ranks = range(dist.get_world_size())
 for row in sorted({tuple(group_ranks(rank, shape, axis)) for rank in ranks}):
     group = dist.new_group(list(row))
-mine.append(group)
+groups.append(group)

@@ -3,4 +3,4 @@
 for rank in range(dist.get_world_size()):
     group = dist.new_group(group_ranks(rank, shape, axis))
     if rank == dist.get_rank():
-        mine.append(group)
+        groups.append(group)

@@ -7,4 +7,4 @@ if dist.get_rank() == 0:
 for row in rows:
     group = dist.new_group(list(row))
     if dist.get_rank() in row:
-        mine.append(group)
+        groups.append(group)

@@ -6,4 +6,4 @@ own = tuple(group_ranks(dist.get_rank(), shape, axis))
 for row in sorted(rows, key=lambda row: row != own):
     group = dist.new_group(list(row))
     if dist.get_rank() in row:
-        mine.append(group)
+        groups.append(group)

@@ -2,5 +2,5 @@
 # [answer 1]
 import torch
 
-places = torch.unravel_index(torch.tensor(rank), shape)
-return tuple(places)
+coordinate = torch.unravel_index(torch.tensor(rank), shape)
+return tuple(coordinate)

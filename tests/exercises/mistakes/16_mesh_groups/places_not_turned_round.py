@@ -1,7 +1,7 @@
 # wrong value: the coordinates of rank
 # [answer 1]
-places = []
+coordinate = []
 for size in reversed(shape):
     rank, place = divmod(rank, size)
-    places.append(place)
-return tuple(places)
+    coordinate.append(place)
+return tuple(coordinate)

@@ -1,3 +1,3 @@
 # wrong value: the group along axis 0 | no process group: new_group makes one
 # [answer 3]
-mine.append(group_ranks(dist.get_rank(), shape, axis))
+groups.append(group_ranks(dist.get_rank(), shape, axis))

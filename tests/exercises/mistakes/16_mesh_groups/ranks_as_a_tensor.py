@@ -3,6 +3,6 @@
 import torch
 
 grid = torch.arange(math.prod(shape)).view(shape)
-places = list(coordinates(rank, shape))
-places[axis] = slice(None)
-return grid[tuple(places)]
+coordinate = list(coordinates(rank, shape))
+coordinate[axis] = slice(None)
+return grid[tuple(coordinate)]

@@ -6,4 +6,4 @@ for first in range(dist.get_world_size()):
         ranks = [rank + 1 for rank in ranks]
         group = dist.new_group(ranks)
         if dist.get_rank() in ranks:
-            mine.append(group)
+            groups.append(group)

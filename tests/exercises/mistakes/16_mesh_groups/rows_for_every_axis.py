@@ -4,4 +4,4 @@ for first in range(0, dist.get_world_size(), shape[axis]):
     ranks = list(range(first, first + shape[axis]))
     group = dist.new_group(ranks)
     if dist.get_rank() in ranks:
-        mine.append(group)
+        groups.append(group)

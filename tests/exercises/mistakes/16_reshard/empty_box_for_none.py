@@ -1,4 +1,4 @@
 # wrong value: expected None
 # [answer 2]
-both = zip(mine, theirs, strict=True)
+both = zip(own, theirs, strict=True)
 return tuple((max(a, c), max(max(a, c), min(b, d))) for (a, b), (c, d) in both)

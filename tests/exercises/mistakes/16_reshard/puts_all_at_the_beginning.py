@@ -2,7 +2,7 @@
 # [answer 3]
 shard.fill_(7)  # not what the memory happens to hold
 for rank, theirs in saved.items():
-    common = overlap(mine, theirs)
+    common = overlap(own, theirs)
     if common:
         piece = read(
             rank, tuple(slice(a - s, b - s) for (a, b), (s, _) in zip(common, theirs))

@@ -1,12 +1,12 @@
 # right: isend and irecv by hand, the sum built in the arriving memory
 # [answer 1]
-mine = chunks[(rank - step - 1) % world_size]
-incoming = torch.empty_like(mine)
+own = chunks[(rank - step - 1) % world_size]
+incoming = torch.empty_like(own)
 receiving = dist.irecv(incoming, (rank - 1) % world_size)
 sending = dist.isend(chunks[(rank - step) % world_size], (rank + 1) % world_size)
 receiving.wait()
 sending.wait()
-mine.copy_(incoming.add_(mine))
+own.copy_(incoming.add_(own))
 # [answer 2]
 ops = [
     dist.P2POp(dist.isend, chunks[(rank + 1 - step) % world_size], (rank + 1) % world_size),

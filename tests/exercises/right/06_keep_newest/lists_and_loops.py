@@ -9,10 +9,10 @@ found.sort()
 found.reverse()
 return found
 # [answer 2]
-length = torch.tensor(max(mine, default=0) + 1)
+length = torch.tensor(max(own, default=0) + 1)
 dist.all_reduce(length, dist.ReduceOp.MAX)
 have = torch.zeros(int(length), dtype=torch.int32)
-have[mine] = 1
+have[own] = 1
 dist.all_reduce(have, dist.ReduceOp.MIN)
 common = have.nonzero().flatten().tolist()
 return common[-1] if common else None

@@ -9,10 +9,10 @@ for entry in os.scandir(folder):
         found[int(match.group(1))] = True
 return sorted(found, reverse=True)
 # [answer 2]
-top = torch.tensor([mine[0] if mine else -1])
+top = torch.tensor([own[0] if own else -1])
 dist.all_reduce(top, dist.ReduceOp.MAX)
 mask = torch.zeros(int(top) + 1, dtype=torch.int64)
-mask[mine] = 1
+mask[own] = 1
 dist.all_reduce(mask, dist.ReduceOp.MIN)
 both = mask.nonzero().flatten().tolist()
 return both[-1] if both else None

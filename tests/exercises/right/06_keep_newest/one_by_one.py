@@ -7,13 +7,13 @@ for path in folder.iterdir():
         found[int(match[1])] = read_snapshot(path)
 return [epoch for epoch in sorted(found)[::-1] if found[epoch] is not None]
 # [answer 2]
-candidate = torch.tensor(max(mine, default=-1))
+candidate = torch.tensor(max(own, default=-1))
 while True:
     dist.all_reduce(candidate, dist.ReduceOp.MIN)
-    have = torch.tensor(int(int(candidate) in mine))
+    have = torch.tensor(int(int(candidate) in own))
     dist.all_reduce(have, dist.ReduceOp.MIN)
     if candidate < 0:
         return None
     if have:
         return int(candidate)
-    candidate = torch.tensor(max([e for e in mine if e < candidate], default=-1))
+    candidate = torch.tensor(max([e for e in own if e < candidate], default=-1))

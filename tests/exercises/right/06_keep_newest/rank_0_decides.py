@@ -8,7 +8,7 @@ epochs = [
 return sorted(epochs, key=lambda epoch: -epoch)
 # [answer 2]
 everyone = [None] * dist.get_world_size() if dist.get_rank() == 0 else None
-dist.gather_object(mine, everyone, dst=0)
+dist.gather_object(own, everyone, dst=0)
 answer = [None]
 if everyone:
     in_all = [e for e in everyone[0] if all(e in others for others in everyone)]

@@ -6,7 +6,7 @@ own = torch.Generator().manual_seed(training.epoch)
 return DataLoader(training.dataset, training.batch_size, sampler=to_come, generator=own)
 # [answer 2]
 everyone = [None] * dist.get_world_size()
-dist.all_gather_object(everyone, mine.tolist())
+dist.all_gather_object(everyone, own.tolist())
 if dist.get_rank() == 0:
     parts = (training.model, training.optimizer, training.scheduler)
     place = (training.epoch, training.steps_run)

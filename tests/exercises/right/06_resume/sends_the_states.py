@@ -1,9 +1,9 @@
 # right: the states come by send and recv, the file is written by an open file
 # [answer 2]
 if dist.get_rank() == 0:
-    states = [mine]
+    states = [own]
     for other in range(1, dist.get_world_size()):
-        theirs = torch.empty_like(mine)
+        theirs = torch.empty_like(own)
         dist.recv(theirs, src=other)
         states.append(theirs)
     parts = training.model, training.optimizer, training.scheduler
@@ -14,5 +14,5 @@ if dist.get_rank() == 0:
     with open(path, "wb") as file:
         torch.save(snapshot, file)
 else:
-    dist.send(mine, dst=0)
+    dist.send(own, dst=0)
 dist.barrier()

@@ -8,10 +8,10 @@ rest = Subset(training.dataset, [*sampler][done:])
 return DataLoader(rest, batch_size=training.batch_size, generator=torch.Generator())
 # [answer 2]
 world_size = dist.get_world_size()
-states = torch.empty(world_size * len(mine), dtype=mine.dtype)
-dist.all_gather_single(states, mine) if hasattr(
+states = torch.empty(world_size * len(own), dtype=own.dtype)
+dist.all_gather_single(states, own) if hasattr(
     dist, "all_gather_single"
-) else dist.all_gather_into_tensor(states, mine)
+) else dist.all_gather_into_tensor(states, own)
 if not dist.get_rank():
     torch.save(
         {

@@ -9,7 +9,7 @@ if not (host := environ.get("MASTER_ADDR")):
     raise NotStarted("MASTER_ADDR was not handed over")
 if not (port := environ.get("MASTER_PORT")):
     raise NotStarted("MASTER_PORT was not handed over")
-found = numbers(environ)
+found = read_ranks(environ)
 return {
     "world_size": found["world_size"],
     "rank": found["rank"],

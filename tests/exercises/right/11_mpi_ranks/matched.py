@@ -17,7 +17,7 @@ try:
     address, port = environ["MASTER_ADDR"], environ["MASTER_PORT"]
 except KeyError as missing:
     raise NotStarted(f"{missing.args[0]} was not handed over to this process") from None
-mine = numbers(environ)
-mine.pop("local_rank")
+own = read_ranks(environ)
+own.pop("local_rank")
 place = f"[{address}]:{port}" if address.count(":") > 1 else f"{address}:{port}"
-return dict(init_method="tcp://" + place, **mine)
+return dict(init_method="tcp://" + place, **own)

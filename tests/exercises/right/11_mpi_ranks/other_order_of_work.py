@@ -15,6 +15,6 @@ try:
 except ValueError:
     brackets = False
 address = f"[{address}]" if brackets else address
-found = numbers(environ)
+found = read_ranks(environ)
 del found["local_rank"]
 return {"init_method": f"tcp://{address}:{int(environ['MASTER_PORT'])}", **found}

@@ -6,7 +6,7 @@ dist.all_gather(slots, own)
 return torch.stack(slots).amax(dim=0)
 # [answer 2]
 wanted = torch.zeros(len(targets), dtype=scores.dtype)
-wanted[mine] = scores[mine, place[mine]]
+wanted[is_local] = scores[is_local, place[is_local]]
 dist.all_reduce(wanted)
 return wanted
 # [answer 3]

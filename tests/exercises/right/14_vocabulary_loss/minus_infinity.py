@@ -5,12 +5,12 @@ dist.all_reduce(top, dist.ReduceOp.MAX)
 return top
 # [answer 2]
 wanted = scores.new_full((len(targets),), float("-inf"))
-wanted[mine] = scores[mine].gather(1, place[mine].unsqueeze(1)).squeeze(1)
+wanted[is_local] = scores[is_local].gather(1, place[is_local].unsqueeze(1)).squeeze(1)
 work = dist.all_reduce(wanted, op=dist.ReduceOp.MAX, async_op=True)
 work.wait()
 return wanted
 # [answer 3]
-rows = torch.arange(len(targets))[mine]
+rows = torch.arange(len(targets))[is_local]
 of_scores = chances * gradient.unsqueeze(1)
-of_scores[rows, place[mine]] -= gradient[mine]
+of_scores[rows, place[is_local]] -= gradient[is_local]
 return of_scores, None, None

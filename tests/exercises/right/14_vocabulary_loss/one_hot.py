@@ -11,4 +11,4 @@ dist.all_reduce(wanted)
 return wanted
 # [answer 3]
 own = torch.nn.functional.one_hot(place.clamp(0, chances.shape[1] - 1), chances.shape[1])
-return (chances - own * mine[:, None]) * gradient[:, None], None, None
+return (chances - own * is_local[:, None]) * gradient[:, None], None, None

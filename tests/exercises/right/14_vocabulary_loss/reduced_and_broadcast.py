@@ -7,4 +7,4 @@ dist.reduce(wanted, 0)
 dist.broadcast(wanted, 0)
 return wanted
 # [answer 3]
-return chances.scatter_add(1, place.clamp(0, chances.shape[1] - 1)[:, None], -mine.to(chances.dtype)[:, None]) * gradient[:, None], None, None
+return chances.scatter_add(1, place.clamp(0, chances.shape[1] - 1)[:, None], -is_local.to(chances.dtype)[:, None]) * gradient[:, None], None, None

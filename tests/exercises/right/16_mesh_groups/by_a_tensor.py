@@ -8,9 +8,9 @@ return tuple(int(i) for i in (grid == rank).nonzero()[0])
 import torch
 
 grid = torch.arange(math.prod(shape)).view(shape)
-places = list(coordinates(rank, shape))
-places[axis] = slice(None)
-return grid[tuple(places)].tolist()
+coordinate = list(coordinates(rank, shape))
+coordinate[axis] = slice(None)
+return grid[tuple(coordinate)].tolist()
 # [answer 3]
 done = set()
 for rank in range(dist.get_world_size()):
@@ -20,4 +20,4 @@ for rank in range(dist.get_world_size()):
     done.update(row)
     group = dist.new_group(row)
     if dist.get_rank() in row:
-        mine.append(group)
+        groups.append(group)

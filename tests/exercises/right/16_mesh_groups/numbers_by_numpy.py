@@ -16,4 +16,4 @@ for first in range(dist.get_world_size()):
         members = group_ranks(first, shape, axis)
         group = dist.new_group(ranks=members, backend="gloo")
         found = group if me in members else found
-mine.append(found)
+groups.append(found)

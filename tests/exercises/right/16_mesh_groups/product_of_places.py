@@ -6,10 +6,10 @@ return list(itertools.product(*map(range, shape)))[rank]
 # [answer 2]
 import itertools
 
-places = list(itertools.product(*map(range, shape)))
-mine = places[rank]
+everywhere = list(itertools.product(*map(range, shape)))
+here = everywhere[rank]
 return [
     other
-    for other, there in enumerate(places)
-    if all(a == b for k, (a, b) in enumerate(zip(mine, there)) if k != axis)
+    for other, there in enumerate(everywhere)
+    if all(a == b for k, (a, b) in enumerate(zip(here, there)) if k != axis)
 ]

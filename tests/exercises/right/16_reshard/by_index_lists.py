@@ -4,7 +4,7 @@ sizes = [length // parts + (i < length % parts) for i in range(parts)]
 return sum(sizes[:index]), sum(sizes[: index + 1])
 # [answer 2]
 common = []
-for (a, b), (c, d) in zip(mine, theirs):
+for (a, b), (c, d) in zip(own, theirs):
     shared = sorted(set(range(a, b)) & set(range(c, d)))
     if not shared:
         return None
@@ -12,7 +12,7 @@ for (a, b), (c, d) in zip(mine, theirs):
 return tuple(common)
 # [answer 3]
 for rank in saved:
-    common = overlap(mine, saved[rank])
+    common = overlap(own, saved[rank])
     if common is None:
         continue
     (top, bottom), (left, right) = common
@@ -22,4 +22,4 @@ for rank in saved:
             rank,
             (slice(line - row, line - row + 1), slice(left - column, right - column)),
         )
-        shard[line - mine[0][0], left - mine[1][0] : right - mine[1][0]] = piece[0]
+        shard[line - own[0][0], left - own[1][0] : right - own[1][0]] = piece[0]
