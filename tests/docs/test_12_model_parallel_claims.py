@@ -33,11 +33,11 @@ from common.data import make_model  # noqa: E402
 
 cost = import_module("12_cost")
 layer_parameters, numel_between = cost.layer_parameters, cost.numel_between
-model_parallel_timeline = import_module("12_timeline")
-STEPS = model_parallel_timeline.STEPS
-idle_share = model_parallel_timeline.idle_share
-shortest = model_parallel_timeline.shortest
-slots = model_parallel_timeline.slots
+timeline = import_module("12_timeline")
+STEPS = timeline.STEPS
+idle_share = timeline.idle_share
+shortest = timeline.shortest
+slots = timeline.slots
 
 PAGE = " ".join((ROOT / "docs/lessons/12_model_parallel.rst").read_text().split())
 on_the_page = checked_page("12_model_parallel")

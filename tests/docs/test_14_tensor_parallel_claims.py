@@ -20,7 +20,7 @@ sys.path.insert(0, str(ROOT / "src"))
 from common.byte_gpt import Sizes
 from common.cost import counting as formulas
 
-tensor_formulas = import_module("14_cost")
+cost = import_module("14_cost")
 
 pytestmark = pytest.mark.full
 
@@ -42,10 +42,10 @@ def recorded(what):
 
 def test_numbers_on_the_page_are_the_recorded_ones():
     assert recorded("parameters")[1] == 602_752
-    assert 4 * tensor_formulas.kept_whole(Sizes()) == 132_864
+    assert 4 * cost.kept_whole(Sizes()) == 132_864
     assert [round(n / 1e6) for n in recorded("activations")[:2]] == [27, 12]
     whole, sliced = recorded("sent in a step")
-    extra = tensor_formulas.sent_for_kept_whole(Sizes(), 4)
+    extra = cost.sent_for_kept_whole(Sizes(), 4)
     assert sliced - whole == extra, "what the second table has more to send"
 
 
@@ -68,8 +68,8 @@ def test_table_of_the_page_is_what_the_formulas_compute():
         (
             "(12 H^2 + 7 H) / t + 6 H",
             (12 * w**2 + 7 * w) // t + 6 * w,
-            tensor_formulas.parameters(Sizes(blocks=1), t, 0)
-            - tensor_formulas.parameters(Sizes(blocks=0), t, 0),
+            cost.parameters(Sizes(blocks=1), t, 0)
+            - cost.parameters(Sizes(blocks=0), t, 0),
         ),
         (
             "16 H + a + 4",
@@ -79,19 +79,19 @@ def test_table_of_the_page_is_what_the_formulas_compute():
         (
             "4 H + 4 + (12 H + a) / t",
             (4 * w + 4 + (12 * w + h) // t) * tokens,
-            tensor_formulas.block_activations(sizes, tokens, t, sliced=False),
+            cost.block_activations(sizes, tokens, t, sliced=False),
         ),
         (
             "2 H + (14 H + a + 4) / t",
             2 * w * tokens + (14 * w + h + 4) * tokens // t,
-            tensor_formulas.block_activations(sizes, tokens, t, sliced=True),
+            cost.block_activations(sizes, tokens, t, sliced=True),
         ),
         (
             "8 B T H (t - 1) / t",
             8 * (t - 1) * w * tokens // t,
             (
-                tensor_formulas.sent_by_layers(Sizes(blocks=1), tokens, t)
-                - tensor_formulas.sent_by_layers(Sizes(blocks=0), tokens, t)
+                cost.sent_by_layers(Sizes(blocks=1), tokens, t)
+                - cost.sent_by_layers(Sizes(blocks=0), tokens, t)
             )
             // 4,
         ),

@@ -25,7 +25,7 @@ from common.parallel.pipeline import SCHEDULES, Action, bubble, most_live
 cost = import_module("13_cost")
 timeline = import_module("13_timeline")
 pipeline_by_hand = import_module("13_pipeline_by_hand")
-pipeline_parallel = import_module("13_pipeline")
+pipeline = import_module("13_pipeline")
 
 OPTIMIZERS = {
     "SGD": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9),
@@ -56,7 +56,7 @@ def make_gpt(args, device=CPU):
     return model.to(device, args.dtype)
 
 
-pipeline_by_hand.make_gpt = pipeline_parallel.make_gpt = make_gpt
+pipeline_by_hand.make_gpt = pipeline.make_gpt = make_gpt
 
 
 def batch(size, seed, context=5):
@@ -114,14 +114,14 @@ def test_by_hand_equals_one_process(rank, world_size, seed):
             scores = model(inputs)
             loss = next_byte_loss(scores, targets)
             loss.backward()
-            pipeline, span = pipeline_by_hand.build(args, CPU)
-            expect.close(pipeline.score(inputs), scores, f"the scores {what}")
+            pipe, span = pipeline_by_hand.build(args, CPU)
+            expect.close(pipe.score(inputs), scores, f"the scores {what}")
             sent = []
-            send = pipeline.gradients.send
-            pipeline.gradients.send = lambda x, s=send, to=sent: (to.append(x), s(x))
-            own = loss if pipeline.last else torch.zeros_like(loss)
-            expect.close(pipeline.step(inputs, targets), own, f"the loss {what}")
-            compare_weights(pipeline.stage, span, model, f"gradient {what}", True)
+            send = pipe.gradients.send
+            pipe.gradients.send = lambda x, s=send, to=sent: (to.append(x), s(x))
+            own = loss if pipe.last else torch.zeros_like(loss)
+            expect.close(pipe.step(inputs, targets), own, f"the loss {what}")
+            compare_weights(pipe.stage, span, model, f"gradient {what}", True)
             if rank > 0:
                 entering = at_boundary(make_gpt(args), inputs, targets, span.start)
                 expect.close(torch.cat(sent), entering, f"what goes back {what}")
@@ -144,22 +144,22 @@ def test_three_steps_by_hand_and_by_torch_equal_one_process(rank, world_size, se
             losses.append(loss.item())
         for script, names in (
             (pipeline_by_hand, SCHEDULES),
-            (pipeline_parallel, pipeline_parallel.STAGES_PER_RANK),
+            (pipeline, pipeline.STAGES_PER_RANK),
         ):
             for schedule in names:
                 what = f"{script.__name__} with {schedule} and {optimizer_name}"
                 args = arguments(schedule, m, blocks)
                 if script is pipeline_by_hand:
-                    pipeline, span = script.build(args, CPU)
-                    parts = [(pipeline.stage, span)]
+                    pipe, span = script.build(args, CPU)
+                    parts = [(pipe.stage, span)]
                 else:
-                    pipeline = script.Pipeline(args, CPU)
-                    parts = list(zip(pipeline.stage, pipeline.spans, strict=True))
+                    pipe = script.Pipeline(args, CPU)
+                    parts = list(zip(pipe.stage, pipe.spans, strict=True))
                 optimizer = make_optimizer(
                     [p for s, _ in parts for p in s.parameters()]
                 )
                 mine = [
-                    script.train_step(pipeline, optimizer, *batch(2 * m, seed + step))
+                    script.train_step(pipe, optimizer, *batch(2 * m, seed + step))
                     for step in range(3)
                 ]
                 sums = torch.tensor(_sum_over_ranks(mine))
@@ -167,7 +167,7 @@ def test_three_steps_by_hand_and_by_torch_equal_one_process(rank, world_size, se
                 for stage, span in parts:
                     compare_weights(stage, span, model, f"after 3 steps, {what}")
                 inputs, _ = batch(m, seed)
-                expect.close(pipeline.score(inputs), model(inputs), f"scores, {what}")
+                expect.close(pipe.score(inputs), model(inputs), f"scores, {what}")
 
 
 @pytest.mark.ranks(2, 3, limit=60)
@@ -178,11 +178,11 @@ def test_what_is_counted_in_a_step(rank, world_size, seed):
         size = 2 * m + 1  # the first micro-batch is larger
         args = arguments(schedule, m, dtype=torch.float32)
         sizes = Sizes(args.width, args.heads, args.blocks, args.context)
-        pipeline, span = pipeline_by_hand.build(args, CPU)
-        recorder = timeline.Recorder(pipeline)
+        pipe, span = pipeline_by_hand.build(args, CPU)
+        recorder = timeline.Recorder(pipe)
         inputs, targets = batch(size, seed)
-        with Activations(pipeline.stage) as activations, Traffic() as traffic:
-            pipeline.step(inputs, targets)
+        with Activations(pipe.stage) as activations, Traffic() as traffic:
+            pipe.step(inputs, targets)
         ran = [Action(e["what"], e["micro_batch"]) for e in recorder.events]
         orders = together(ran)
         what = f"with {schedule}, p = {p}, m = {m}"
@@ -209,16 +209,16 @@ def test_what_is_counted_in_a_step(rank, world_size, seed):
 def test_what_torchs_schedules_hold(rank, world_size, seed):
     """Activations by the formula, also with two stages on a rank; v times the bytes."""
     m = blocks = 2 * world_size
-    for schedule, per_rank in pipeline_parallel.STAGES_PER_RANK.items():
+    for schedule, per_rank in pipeline.STAGES_PER_RANK.items():
         args = arguments(schedule, m, blocks, torch.float32)
         sizes = Sizes(args.width, args.heads, args.blocks, args.context)
-        pipeline = pipeline_parallel.Pipeline(args, CPU)
+        pipe = pipeline.Pipeline(args, CPU)
         inputs, targets = batch(3 * m, seed)
-        pipeline.step(inputs, targets)  # the first one also sends shapes
-        with Activations(pipeline.stage) as activations, Traffic() as traffic:
-            pipeline.step(inputs, targets)
+        pipe.step(inputs, targets)  # the first one also sends shapes
+        with Activations(pipe.stage) as activations, Traffic() as traffic:
+            pipe.step(inputs, targets)
         formula = cost.peak_activations(
-            sizes, pipeline.spans, cost.order_of(pipeline, args), 3 * m, m
+            sizes, pipe.spans, cost.order_of(pipe, args), 3 * m, m
         )
         expect.equal(activations.peak_bytes, formula, f"activations with {schedule}")
         ends = (rank == 0) + (rank == world_size - 1)
@@ -238,12 +238,12 @@ def test_a_late_rank_changes_nothing_but_the_time(rank, world_size, seed):
         model = make_gpt(args)
         next_byte_loss(model(inputs), targets).backward()
         for late in range(world_size):
-            pipeline, span = pipeline_by_hand.build(args, CPU)
+            pipe, span = pipeline_by_hand.build(args, CPU)
             if rank == late:
-                pipeline.stage.register_forward_pre_hook(lambda *_: time.sleep(0.1))
-            pipeline.step(inputs, targets)
+                pipe.stage.register_forward_pre_hook(lambda *_: time.sleep(0.1))
+            pipe.step(inputs, targets)
             what = f"gradient with {schedule}, rank {late} late"
-            compare_weights(pipeline.stage, span, model, what, True)
+            compare_weights(pipe.stage, span, model, what, True)
 
 
 @pytest.mark.ranks(2, limit=60)
@@ -251,8 +251,8 @@ def test_interleaved_bubble_is_v_times_smaller(rank, world_size, seed):
     """(p-1)/(v m) by the order of torch's interleaved schedule, v = 2."""
     for p, m in ((2, 4), (2, 8)):
         args = arguments("interleaved", m)
-        pipeline = pipeline_parallel.Pipeline(args, CPU)
-        order = pipeline.schedule.pipeline_order
+        pipe = pipeline.Pipeline(args, CPU)
+        order = pipe.schedule.pipeline_order
         actions = [[a for a in order[r] if a is not None] for r in range(p)]
         length = interleaved_length(actions, 2 * p)
         useful = 2 * 2 * m * p  # forwards and backwards of two stages on each rank

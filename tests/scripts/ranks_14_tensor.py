@@ -40,7 +40,7 @@ from common.parallel.tensor_parallel import (
 tensor_by_hand = import_module("14_tensor_by_hand")
 SLICES, WHOLE = tensor_by_hand.SLICES, tensor_by_hand.WHOLE
 summed, take_slice = tensor_by_hand.summed, tensor_by_hand.take_slice
-formulas = import_module("14_cost")
+cost = import_module("14_cost")
 
 SIZES = Sizes(width=24, heads=12, blocks=2, context=12)
 BORDERS = {"whole": WHOLE, "in slices": SLICES}
@@ -258,21 +258,21 @@ def test_held_and_sent_equal_the_formulas_on_each_rank(rank, world_size, seed):
         split = copy.deepcopy(model)
         split_gpt(split, borders)
         numbers = sum(parameter.numel() for parameter in split.parameters())
-        expected = formulas.parameters(SIZES, world_size, rank)
+        expected = cost.parameters(SIZES, world_size, rank)
         expect.equal(numbers, expected, f"parameters, {name}")
         whole = sum(parameter.numel() for parameter in kept_whole(split))
-        expect.equal(whole, formulas.kept_whole(SIZES), "of them whole")
+        expect.equal(whole, cost.kept_whole(SIZES), "of them whole")
         # clones: a view would count with all the memory that it looks at
         inputs, targets = (tokens.clone() for tokens in batches(seed)[0])
         with Activations(split) as activations:
             vocabulary_loss(split(inputs), targets)
-        expected = formulas.activations(SIZES, 3, world_size, rank, borders.sliced)
+        expected = cost.activations(SIZES, 3, world_size, rank, borders.sliced)
         expect.equal(activations.peak_bytes, expected, f"activations, {name}")
         x = torch.randn(3, 12, 24, requires_grad=True)
         block, start = split.blocks[0], take_slice(x) if borders.sliced else x
         with Activations(split) as activations:
             block(start)
-        expected = formulas.block_activations(SIZES, 36, world_size, borders.sliced)
+        expected = cost.block_activations(SIZES, 36, world_size, borders.sliced)
         expect.equal(activations.peak_bytes, 4 * expected, f"of a block, {name}")
 
 

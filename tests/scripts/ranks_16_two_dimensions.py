@@ -18,8 +18,8 @@ from common.cost.measure import Traffic, count_step
 from common.gpt_training import _sum_over_ranks
 from common.parallel.mesh import Grid, make_mesh
 
-formulas = import_module("16_cost")
-axis_ranks = formulas.axis_ranks
+cost = import_module("16_cost")
+axis_ranks = cost.axis_ranks
 fsdp_tensor_parallel = import_module("16_fsdp_tensor_parallel")
 part_of = fsdp_tensor_parallel.part_of
 shard = fsdp_tensor_parallel.shard
@@ -120,15 +120,15 @@ def test_rank_0_holds_and_sends_what_the_formulas_say(rank, world_size, seed):
         if rank > 0:
             continue
         del found["sent in a step"]  # it is counted along each axis below
-        expect.equal(found, formulas.held(SIZES, grid, BATCH), f"held, {grid}")
-        formula = formulas.sent(SIZES, grid, BATCH)
+        expect.equal(found, cost.held(SIZES, grid, BATCH), f"held, {grid}")
+        formula = cost.sent(SIZES, grid, BATCH)
         for axis, size in grid.axes.items():
             if size > 1:
                 ranks = axis_ranks(mesh, axis)
-                size, count = formulas.along_axes(traffic.calls, {axis: ranks})
+                size, count = cost.along_axes(traffic.calls, {axis: ranks})
                 name = f"{axis} axis"
                 expect.equal(size[name], formula[name], f"sent on {axis}, {grid}")
-                calls = formulas.calls(SIZES, grid)[name]
+                calls = cost.calls(SIZES, grid)[name]
                 expect.equal(count[name], calls, f"calls on {axis}, {grid}")
 
 

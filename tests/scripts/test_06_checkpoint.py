@@ -23,7 +23,7 @@ from tests.scripts.trainings import (
     sentence,
 )
 
-ddp_checkpoint = import_module("06_checkpoint")
+checkpoint = import_module("06_checkpoint")
 
 NAME = "06_checkpoint.py"
 
@@ -36,7 +36,7 @@ import torch, torch.distributed as dist, torch.multiprocessing as mp
 from importlib import import_module
 from pathlib import Path
 from common.distributed import prepare_spawn
-script = import_module("06_checkpoint")
+checkpoint = import_module("06_checkpoint")
 
 class CutOff(Exception):
     pass
@@ -47,24 +47,24 @@ def train(name, stop_after=None, epochs=2, **options):
         snapshot=Path(name), metrics=None, save_every_steps=4,
     )
     saves = 0
-    save = script.snapshot.Run.save
+    save = checkpoint.snapshot.Run.save
     def counted(run):
         nonlocal saves
         save(run)
         saves += 1
         if saves == stop_after:
             raise CutOff
-    script.snapshot.Run.save = counted
+    checkpoint.snapshot.Run.save = counted
     runs = []
     def report(run, *rest):
         runs.append(run)
-    script.data.report = report
+    checkpoint.data.report = report
     try:
-        script.train(args, torch.device("cpu"))
+        checkpoint.train(args, torch.device("cpu"))
     except CutOff:
         return None
     finally:
-        script.snapshot.Run.save = save
+        checkpoint.snapshot.Run.save = save
     return runs.pop().losses
 
 def run_rank(rank, world_size):
@@ -149,7 +149,7 @@ def test_what_stays_equal_on_another_world_size(resumed, alone, monkeypatch):
     )
     runs = []
     monkeypatch.setattr(data, "report", lambda run, *rest: runs.append(run))
-    ddp_checkpoint.train(args, torch.device("cpu"))
+    checkpoint.train(args, torch.device("cpu"))
     (run,) = runs
     saved, parts = read(resumed / "inside.pt"), run.parts
     for name in ("model", "optimizer", "scheduler"):
@@ -159,8 +159,8 @@ def test_what_stays_equal_on_another_world_size(resumed, alone, monkeypatch):
     assert float(parts["ranks"].loss_sum) == pytest.approx(sum(losses), rel=1e-6)
     # the images still to come are those that the three ranks have not used
     done = run.counters["images_done"]
-    order = DistributedSampler(range(1438), 1, 0, seed=ddp_checkpoint.SEED)
-    rest = ddp_checkpoint.rest_of_share(1438, 0, done, 0, 1)
+    order = DistributedSampler(range(1438), 1, 0, seed=checkpoint.SEED)
+    rest = checkpoint.rest_of_share(1438, 0, done, 0, 1)
     assert rest == list(order)[8 * 48 * 3 :]
     # three states of random numbers do not fit one rank: it has none of them
     states = [state["random"] for state in saved["ranks"]]

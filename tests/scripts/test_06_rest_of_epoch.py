@@ -8,12 +8,12 @@ import torch
 import torch.distributed as dist
 from torch.utils.data import DataLoader, DistributedSampler
 
-ddp_checkpoint = import_module("06_checkpoint")
+checkpoint = import_module("06_checkpoint")
 requeue = import_module("09_requeue")
 
 
 def deal(size, world_size, epoch, done):
-    rest = ddp_checkpoint.rest_of_share
+    rest = checkpoint.rest_of_share
     return [rest(size, epoch, done, rank, world_size) for rank in range(world_size)]
 
 
@@ -22,7 +22,7 @@ def test_sampler_from_the_start_is_the_distributed_sampler(world_size):
     for epoch in (0, 5):
         for rank, share in enumerate(deal(22, world_size, epoch, 0)):
             other = DistributedSampler(
-                range(22), world_size, rank, seed=ddp_checkpoint.SEED
+                range(22), world_size, rank, seed=checkpoint.SEED
             )
             other.set_epoch(epoch)
             assert share == list(other)
@@ -67,7 +67,7 @@ def augmentations(monkeypatch, program, rank, epoch, done=0, seed=None):
     return torch.cat(list(workers)).tolist()
 
 
-@pytest.mark.parametrize("program", [ddp_checkpoint, requeue])
+@pytest.mark.parametrize("program", [checkpoint, requeue])
 def test_workers_draw_alike_after_a_resume_and_nowhere_else(program, monkeypatch):
     drawn = {
         (rank, epoch): augmentations(monkeypatch, program, rank, epoch)

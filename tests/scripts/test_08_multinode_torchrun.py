@@ -26,7 +26,7 @@ import glob, sys
 sys.path.insert(0, {str(SRC)!r})
 import torch, torch.distributed as dist
 from importlib import import_module
-script = import_module("08_multinode_torchrun")
+program = import_module("08_multinode_torchrun")
 
 def threads():
     names = [open(f).read() for f in glob.glob("/proc/self/task/*/comm")]
@@ -38,11 +38,11 @@ def report(run, model, test_set):
     dist.all_gather_object(everyone, (weights, run.losses))
     same = all(torch.equal(weights, w) and run.losses == l for w, l in everyone)
     line = f"rank {{dist.get_rank()}} same={{same}} threads={{threads()}}"
-    script.distributed.log(line, every_rank=True)
+    program.distributed.log(line, every_rank=True)
 
-script.data.report = report
-script.main()
-script.distributed.log(f"after the end threads={{threads()}}", every_rank=True)
+program.data.report = report
+program.main()
+program.distributed.log(f"after the end threads={{threads()}}", every_rank=True)
 """
 
 

@@ -157,6 +157,22 @@ def test_the_rule_about_identifiers_finds_what_it_should():
     assert not house_words("'mine'  # numbers\nown, of_places = 1, 2")
 
 
+HOLDS_A_PROGRAM = re.compile(  # also in a script that a test writes
+    r"^ *(\w+) = (?:importlib\.)?import_module\([\"']\d\d_(\w+)[\"']\)$", re.M
+)
+
+
+def test_tests_call_a_program_by_its_present_name():
+    found = 0
+    for path in sorted((ROOT / "tests").rglob("*.py")):
+        for name, program in HOLDS_A_PROGRAM.findall(path.read_text(encoding="utf-8")):
+            found += 1
+            assert name in (program, "program"), (
+                f"{path.relative_to(ROOT)}: {name} holds {program}.py"
+            )
+    assert found
+
+
 # CI
 
 

@@ -31,7 +31,7 @@ from common.checkpoint import Checkpoints, all_folders, complete, newest
 from common.gpt_training import _sum_over_ranks
 from common.parallel.mesh import Grid, make_mesh
 
-script = import_module("16_fsdp_tensor_parallel")
+fsdp_tensor_parallel = import_module("16_fsdp_tensor_parallel")
 
 SIZES = Sizes(width=24, heads=4, blocks=2, context=5)
 BATCH = 12
@@ -110,7 +110,7 @@ def world(folder, grid, function, *arguments):
 
 def prepare(grid, folder, sizes=SIZES):
     mesh = make_mesh(grid, CPU)
-    model = script.shard(network(), mesh)
+    model = fsdp_tensor_parallel.shard(network(), mesh)
     optimizer = optimizer_of(model)
     return model, optimizer, Checkpoints(folder, model, optimizer, sizes)
 
@@ -119,8 +119,8 @@ def go_on(model, optimizer, grid, first, last):
     """The losses of these steps."""
     losses = []
     for step in range(first, last):
-        parts = (script.part_of(x, grid) for x in batch(step))
-        loss = script.train_step(model, optimizer, *parts)
+        parts = (fsdp_tensor_parallel.part_of(x, grid) for x in batch(step))
+        loss = fsdp_tensor_parallel.train_step(model, optimizer, *parts)
         losses += _sum_over_ranks([loss / dist.get_world_size()])
     return losses
 
