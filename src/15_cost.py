@@ -109,19 +109,19 @@ def count_fsdp(program: SimpleNamespace, args, device: torch.device) -> str:
     return compare(measured, fsdp_formula(args, len(batch[0])), "bytes on rank 0")
 
 
-def passing(zero) -> Iterator[torch.Tensor]:
+def passing(units) -> Iterator[torch.Tensor]:
     """What of each layer is whole only for a moment: it is freed again."""
-    for unit in zero.units:
-        yield from [unit.gradients] if zero.stage >= 2 else []
-        yield from [unit.whole] if zero.stage == 3 else []
+    for unit in units:
+        yield from [unit.gradients] if unit.stage >= 2 else []
+        yield from [unit.whole] if unit.stage == 3 else []
 
 
-def held(zero, optimizer: torch.optim.Optimizer) -> dict[str, int]:
+def held(units, optimizer: torch.optim.Optimizer) -> dict[str, int]:
     """Bytes that a rank holds now; masters of 16-bit shards count as state."""
-    copies = [u.master for u in zero.units if u.master.dtype != u.shard.dtype]
-    pairs = [(unit.gradients, unit.gradient_shard) for unit in zero.units]
+    copies = [u.master for u in units if u.master.dtype != u.shard.dtype]
+    pairs = [(unit.gradients, unit.gradient_shard) for unit in units]
     states = {
-        "parameters": storage_bytes(x for u in zero.units for x in (u.whole, u.shard)),
+        "parameters": storage_bytes(x for u in units for x in (u.whole, u.shard)),
         "gradients": storage_bytes(tensor for pair in pairs for tensor in pair),
         "optimizer state": optimizer_bytes(optimizer) + storage_bytes(copies),
     }
@@ -131,13 +131,13 @@ def held(zero, optimizer: torch.optim.Optimizer) -> dict[str, int]:
 def count_zero(program: SimpleNamespace, args, device: torch.device) -> str:
     """The table of what rank 0 holds and sends in a step of 15_zero_by_hand.py."""
     inputs, targets = map(local_batch, Text(args, device).batch(0))
-    model, zero, optimizer = program.build(args, device)
-    peak = PeakBytes(lambda: storage_bytes(passing(zero)))
+    model, units, optimizer = program.build(args, device)
+    peak = PeakBytes(lambda: storage_bytes(passing(units)))
     with Traffic() as traffic, peak, Activations(model) as saved:
-        program.train_step(model, zero, optimizer, inputs, targets)
-    layers, world_size = [u.whole for u in zero.units], dist.get_world_size()
+        program.train_step(model, units, optimizer, inputs, targets)
+    layers, world_size = [unit.whole for unit in units], dist.get_world_size()
     padded, size = sum(flat.numel() for flat in layers), layers[0].itemsize
-    measured = held(zero, optimizer) | {
+    measured = held(units, optimizer) | {
         "whole for a moment": peak.peak_bytes,
         "sent in a step": traffic.wire_bytes(),
         "activations": saved.peak_bytes,

@@ -174,7 +174,8 @@ def check_divides(whole: int, parts: int, option: str, of_what: str) -> None:
 
 
 def local_batch(batch: torch.Tensor) -> torch.Tensor:
-    """[B, T] of the global batch -> [B / N, T] of this rank."""
+    """[B, T] of the global batch -> [B / N, T] of this rank; N must divide B."""
+    check_divides(len(batch), dist.get_world_size(), "--batch-size", "ranks")
     return batch.chunk(dist.get_world_size())[dist.get_rank()].clone()
 
 

@@ -1,4 +1,4 @@
-"""src/common/parallel/zero.py in ranks: the same numbers as one process, DDP and FSDP2.
+"""src/15_zero_by_hand.py in ranks: the same numbers as one process, DDP and FSDP2.
 
 Each function runs in every rank, as a check of an exercise does;
 test_15_zero_by_hand.py has them run.
@@ -22,9 +22,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 from common.byte_gpt import BYTES, ByteGPT, Sizes, next_byte_loss
 from common.cost.measure import PeakBytes, Traffic, storage_bytes
 from common.gpt_training import local_batch
-from common.parallel.zero import STAGES, Zero, is_freed
 
 cost = import_module("15_cost")
+zero = import_module("15_zero_by_hand")
+
+STAGES = range(4)
 
 SIZES = Sizes(width=9, heads=3, blocks=2, context=5)  # 1,089 numbers in a block
 OPTIMIZERS = {
@@ -61,18 +63,22 @@ def plainly(model, make, data):
 def by_hand(model, make, data, stage):
     """The parameters after a training in this stage, whole on every rank."""
     names = [name for name, _ in model.named_parameters()]
-    zero = Zero(model.layers(), stage)
-    optimizer = make(zero.masters())
+    units, optimizer = shards(model, stage, make)
     for inputs, targets in data:
-        zero.begin_step()
         next_byte_loss(model(local_batch(inputs)), local_batch(targets)).backward()
-        zero.step(optimizer)
-    return dict(zip(names, whole_parameters(model, zero), strict=True))
+        zero.optimizer_step(units, optimizer)
+    return dict(zip(names, whole_parameters(model, units), strict=True))
 
 
-def whole_parameters(model, zero):
-    for unit in zero.units:
-        if is_freed(unit.whole):
+def shards(model, stage, make):
+    """A unit for each layer of the model, and the optimizer of their masters."""
+    units = [zero.Unit(layer, stage) for layer in model.layers()]
+    return units, make([unit.master for unit in units])
+
+
+def whole_parameters(model, units):
+    for unit in units:
+        if storage_bytes([unit.whole]) == 0:
             unit.gather()
     return [parameter.detach().clone() for parameter in model.parameters()]
 
@@ -106,15 +112,15 @@ def test_second_backward_in_a_step_is_refused(rank, world_size, seed):
     inputs, targets = (local_batch(part) for part in batches(world_size, seed)[0])
     for stage in STAGES:
         model = gpt(seed)
-        zero = Zero(model.layers(), stage)
-        zero.begin_step()
+        units, optimizer = shards(model, stage, OPTIMIZERS["SGD"])
         next_byte_loss(model(inputs), targets).backward()
         loss = next_byte_loss(model(inputs), targets)
         expect.raises(RuntimeError, loss.backward, words=("one backward pass",))
-    for stage in (2, 3):  # whose gradients are freed between two backward passes
+        zero.optimizer_step(units, optimizer)
+        next_byte_loss(model(inputs), targets).backward()  # that of the next step
+    for stage in STAGES:
         layer = Either().double()
-        zero = Zero([layer], stage)
-        zero.begin_step()
+        zero.Unit(layer, stage)
         layer(0).backward()
         expect.raises(RuntimeError, layer(1).backward, words=("one backward pass",))
 
@@ -162,11 +168,11 @@ def test_gradients_with_frozen_and_unused_parameters(rank, world_size, seed):
     whole = torch.randn(3 * world_size, 5, generator=generator, dtype=torch.float64)
     for stage in STAGES:
         one, mine = Partly(seed), Partly(seed)
-        zero = Zero(mine.layers(), stage)
+        units = [zero.Unit(layer, stage) for layer in mine.layers()]
         for name, make in OPTIMIZERS.items():
             everything = whole.clone().requires_grad_()
             part = local_batch(whole).requires_grad_()
-            optimizer = make(zero.masters())
+            optimizer = Watched(make([unit.master for unit in units]), units)
             trained = [p for p in one.parameters() if p.requires_grad]
             theirs = make(trained)
             for step in range(3):
@@ -176,39 +182,43 @@ def test_gradients_with_frozen_and_unused_parameters(rank, world_size, seed):
                 outputs = one(everything)
                 outputs.square().mean().backward()
                 one.last.unused.grad = torch.zeros_like(one.last.unused)
-                zero.begin_step()
                 found = mine(part)
                 expect.close(found, local_batch(outputs), f"the outputs, {what}")
                 found.square().mean().backward()
-                if step == 0:  # else step() has to do it
-                    for unit in zero.units:
-                        unit.finish_gradients()
                 # this rank's loss is a mean over 1 / W of the rows
                 expected = world_size * local_batch(everything.grad)
                 expect.close(part.grad, expected, f"the gradient of the input, {what}")
-                if step:
-                    zero.step(optimizer)
-                for a, b in zip(gradients_of(zero), trained, strict=True):
+                zero.optimizer_step(units, optimizer)
+                for a, b in zip(optimizer.gradients, trained, strict=True):
                     expect.close(a, b.grad, f"a gradient of {tuple(b.shape)}, {what}")
-                if step == 0:
-                    zero.step(optimizer)
                 theirs.step()
             for a, b in zip(
-                whole_parameters(mine, zero), one.parameters(), strict=True
+                whole_parameters(mine, units), one.parameters(), strict=True
             ):
                 expect.close(a, b.detach(), f"a parameter, stage {stage}, {name}")
             frozen = Partly(seed).first.frozen
             expect.equal(mine.first.frozen, frozen, "the frozen parameter")
             if stage == 3:
-                for unit in zero.units:
-                    unit.free_whole()
+                for unit in units:
+                    zero.free(unit.whole)
 
 
-def gradients_of(zero):
+class Watched:
+    """An optimizer that keeps the gradients which its last step was given."""
+
+    def __init__(self, optimizer, units):
+        self.optimizer, self.units = optimizer, units
+
+    def step(self):
+        self.gradients = [gradient.clone() for gradient in gradients_of(self.units)]
+        self.optimizer.step()
+
+
+def gradients_of(units):
     """The mean gradients, in the order of the parameters, from all ranks' shards."""
-    for unit in zero.units:
+    for unit in units:
         flat = unit.gradient_shard
-        if zero.stage:
+        if unit.stage:
             flat = torch.zeros(unit.whole.shape, dtype=torch.float64)
             dist.all_gather_single(flat, unit.gradient_shard.contiguous())
         numels = [parameter.numel() for parameter in unit.parameters]
@@ -225,17 +235,15 @@ def test_what_a_rank_holds_and_sends(rank, world_size, seed):
     inputs, targets = batches(world_size, seed)[0]
     for stage in STAGES:
         for dtype, low, adam in ((torch.float32, 4, 8), (torch.bfloat16, 2, 12)):
-            model = gpt(seed).float()
+            model = gpt(seed).to(dtype)
             numels = [sum(p.numel() for p in x.parameters()) for x in model.layers()]
             padded = sum(-(-numel // world_size) * world_size for numel in numels)
-            zero = Zero(model.layers(), stage, dtype)
-            optimizer = torch.optim.AdamW(zero.masters())
-            peak = PeakBytes(lambda z=zero: storage_bytes(cost.passing(z)))
+            units, optimizer = shards(model, stage, torch.optim.AdamW)
+            peak = PeakBytes(lambda u=units: storage_bytes(cost.passing(u)))
             with Traffic() as traffic, peak:
-                zero.begin_step()
                 scores = model(local_batch(inputs)).float()
                 next_byte_loss(scores, local_batch(targets)).backward()
-                zero.step(optimizer)
+                zero.optimizer_step(units, optimizer)
             divisors = [world_size if stage >= s else 1 for s in (3, 2, 1)]
             by_paper = [
                 size * padded // divisor
@@ -249,7 +257,7 @@ def test_what_a_rank_holds_and_sends(rank, world_size, seed):
                     3: 16 * padded // world_size,
                 }[stage]
                 expect.equal(sum(by_paper), total, f"the sum, stage {stage}")
-            found = list(cost.held(zero, optimizer).values())[:3]
+            found = list(cost.held(units, optimizer).values())[:3]
             expect.equal(found, by_paper, f"held by a rank, stage {stage}, {dtype}")
             states = cost.states_of_zero(stage, world_size, padded, low == 2)
             expect.equal(list(states.values())[:3], by_paper, "the script's formula")
@@ -269,7 +277,7 @@ def test_what_a_rank_holds_and_sends(rank, world_size, seed):
             largest = max(-(-numel // world_size) * world_size for numel in numels)
             most = max(0, stage - 1) * low * largest
             expect.equal(peak.peak_bytes, most, f"whole for a moment, stage {stage}")
-            passing = storage_bytes(cost.passing(zero))
+            passing = storage_bytes(cost.passing(units))
             expect.equal(passing, 0, f"whole after the step, stage {stage}")
 
 
@@ -279,16 +287,15 @@ def test_ranks_hold_the_same_parameters(rank, world_size, seed):
     the masters, rounded."""
     data = batches(world_size, seed)
     for stage in STAGES:
-        model = gpt(seed).float()
-        zero = Zero(model.layers(), stage, torch.bfloat16)
-        optimizer = torch.optim.AdamW(zero.masters(), 0.01)
+        model = gpt(seed).bfloat16()
+        units, optimizer = shards(model, stage, OPTIMIZERS["AdamW"])
         for inputs, targets in data:
-            zero.begin_step()
             scores = model(local_batch(inputs)).float()
             next_byte_loss(scores, local_batch(targets)).backward()
-            zero.step(optimizer)
-        for unit in zero.units:
+            zero.optimizer_step(units, optimizer)
+        for unit in units:
+            expect.equal(unit.master.dtype, torch.float32, "the bits of a master")
             rounded = unit.master.detach().to(torch.bfloat16)
             expect.equal(unit.shard, rounded, "a shard and its master, rounded")
-        for parameter in whole_parameters(model, zero):
+        for parameter in whole_parameters(model, units):
             expect.same_on_all_ranks(parameter, f"a parameter in stage {stage}")
