@@ -14,30 +14,84 @@ import argparse
 
 import torch
 import torch.distributed as dist
+import torch.nn.functional as F
+from torch import Tensor, nn
 
-from common.byte_gpt import ByteGPT
-from common.distributed import one_line_errors
-from common.gpt_training import (
-    Text,
-    check_divides,
-    make_gpt,
-    make_optimizer,
-    parse_text_training,
-)
-from common.parallel.tensor_parallel import (
-    Borders,
-    split_gpt,
-    sum_kept_whole,
-    vocabulary_loss,
-    whole_scores,
-)
+from common import gpt_training
+from common.byte_gpt import MLP, Attention, ByteGPT
+from common.distributed import BadInput, one_line_errors
+from common.parallel import tensor_parallel as tp
 from common.process_group import join
 
-SLICED = 1  # the tensor dim of [B, T, width] that slices divide
+
+def own_part(tensor: Tensor, dim: int) -> nn.Parameter:
+    """This rank's part of a parameter, cut along ``dim`` as torch.chunk cuts."""
+    ranks = dist.get_world_size()
+    parts = tensor.detach().chunk(ranks, dim)
+    if len(parts) < ranks:
+        few = f"{tensor.shape[dim]} numbers make only {len(parts)} parts"
+        raise BadInput(f"{few}, too few for {ranks} ranks: start fewer ranks")
+    part = nn.Parameter(parts[dist.get_rank()].clone())
+    part.tensor_model_parallel = True  # Megatron-LM's mark of what is cut
+    return part
 
 
-# [start f and g]
-def summed(x: torch.Tensor) -> torch.Tensor:
+class ColumnLinear(nn.Module):
+    """Some of the outputs: x [..., in], the same on all ranks -> [..., own out]."""
+
+    def __init__(self, whole: nn.Linear, enter: tp.Border):
+        super().__init__()
+        self.enter = enter
+        self.weight = own_part(whole.weight, dim=0)  # [own out, in]
+        self.bias = own_part(whole.bias, dim=0)  # [own out]
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.linear(self.enter(x), self.weight, self.bias)
+
+
+class RowLinear(nn.Module):
+    """All outputs, from all ranks' inputs: x [..., own in] -> [..., out]."""
+
+    def __init__(self, whole: nn.Linear, leave: tp.Border):
+        super().__init__()
+        self.leave = leave
+        self.weight = own_part(whole.weight, dim=1)  # [out, own in]
+        self.bias = nn.Parameter(whole.bias.detach().clone())  # [out], on every rank
+
+    def forward(self, x: Tensor) -> Tensor:
+        share = F.linear(x, self.weight)
+        # Every rank calls this. The bias is added once, to the sum.
+        return self.leave(share) + self.bias
+
+
+class ParallelMLP(MLP):
+    """Columns, then rows: no hidden number is sent."""
+
+    def __init__(self, whole: MLP, borders: tp.Borders):
+        nn.Module.__init__(self)
+        self.up = ColumnLinear(whole.up, borders.enter)
+        self.down = RowLinear(whole.down, borders.leave)
+
+
+class ParallelAttention(Attention):
+    """Some of the heads: whole ones, so that no score needs two ranks."""
+
+    def __init__(self, whole: Attention, borders: tp.Borders):
+        nn.Module.__init__(self)
+        self.enter, self.head_width = borders.enter, whole.head_width
+        heads = whole.query.out_features // whole.head_width
+        gpt_training.check_divides(heads, dist.get_world_size(), "--heads", "ranks")
+        self.query = ColumnLinear(whole.query, nn.Identity())
+        self.key = ColumnLinear(whole.key, nn.Identity())
+        self.value = ColumnLinear(whole.value, nn.Identity())
+        self.out = RowLinear(whole.out, borders.leave)
+
+    def forward(self, x: Tensor) -> Tensor:
+        # One border for all three layers: their gradients are added up, then reduced.
+        return super().forward(self.enter(x))
+
+
+def summed(x: Tensor) -> Tensor:
     """The sum of all ranks' ``x`` in new memory: autograd may still need ``x``."""
     total = x.clone(memory_format=torch.contiguous_format)
     # Every rank. [shape] -> [shape], 2(t-1)/t x its bytes for t ranks.
@@ -65,105 +119,60 @@ class SumOverRanks(torch.autograd.Function):  # g of Megatron-LM
         return gradient  # a sum passes the same gradient to each of its parts
 
 
-# [end f and g]
-# [start slices]
-def gathered(x: torch.Tensor) -> torch.Tensor:
-    """[B, T/t, width] on each of t ranks -> [B, T, width] on all."""
-    slices = [torch.empty_like(x) for _ in range(dist.get_world_size())]
-    # Every rank. (t-1) x the bytes of a slice, half of what an all_reduce sends.
-    dist.all_gather(slices, x.contiguous())
-    return torch.cat(slices, dim=SLICED)
+WHOLE = tp.Borders(nn.Identity(), CopyToRanks.apply, SumOverRanks.apply, sliced=False)
 
 
-def summed_slice(x: torch.Tensor) -> torch.Tensor:
-    """[B, T, width] on each of t ranks -> the sum's own slice [B, T/t, width]."""
-    slices = [part.contiguous() for part in x.chunk(dist.get_world_size(), SLICED)]
-    own = torch.empty_like(slices[0])
-    # Every rank. (t-1)/t x the bytes of x, the other half of an all_reduce.
-    dist.reduce_scatter(own, slices)
-    return own
+def split_gpt(model: ByteGPT, borders: tp.Borders) -> None:
+    """Replace the layers of ``model`` by this rank's parts; the embedding stays."""
+    # Places are already added, as they count from the start of the context.
+    model.embed.register_forward_hook(lambda _embed, _tokens, x: borders.start(x))
+    for block in model.blocks:
+        block.attention = ParallelAttention(block.attention, borders)
+        block.mlp = ParallelMLP(block.mlp, borders)
+    model.head.score = ColumnLinear(model.head.score, borders.enter)
+    model.borders = borders
 
 
-class GatherSlices(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        return gathered(x)
-
-    @staticmethod
-    def backward(ctx, gradient):
-        return summed_slice(gradient)
-
-
-class SumToSlices(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        return summed_slice(x)
-
-    @staticmethod
-    def backward(ctx, gradient):
-        return gathered(gradient)
-
-
-# [end slices]
-def take_slice(x: torch.Tensor) -> torch.Tensor:
-    """This rank's slice of the context: [B, T, width] -> [B, T/t, width]."""
-    check_divides(x.shape[SLICED], dist.get_world_size(), "--context", "ranks")
-    own = x.chunk(dist.get_world_size(), SLICED)[dist.get_rank()]
-    return own.clone(memory_format=torch.contiguous_format)  # frees the rest
-
-
-# [start ways]
-WHOLE = Borders(lambda x: x, CopyToRanks.apply, SumOverRanks.apply, sliced=False)
-SLICES = Borders(take_slice, GatherSlices.apply, SumToSlices.apply, sliced=True)
-
-
-# [end ways]
 def build(
     args: argparse.Namespace, device: torch.device
 ) -> tuple[ByteGPT, torch.optim.Optimizer]:
     """This rank's parts of the model that one device would train; their optimizer."""
-    model = make_gpt(args, device)
-    split_gpt(model, SLICES if args.sequence_parallel else WHOLE)
-    return model, make_optimizer(model.parameters(), args.learning_rate)
+    model = gpt_training.make_gpt(args, device)
+    split_gpt(model, tp.SLICES if args.sequence_parallel else WHOLE)
+    return model, gpt_training.make_optimizer(model.parameters(), args.learning_rate)
 
 
-# [start step]
 def train_step(
-    model: ByteGPT,
-    optimizer: torch.optim.Optimizer,
-    inputs: torch.Tensor,
-    targets: torch.Tensor,
-) -> torch.Tensor:
+    model: ByteGPT, optimizer: torch.optim.Optimizer, inputs: Tensor, targets: Tensor
+) -> Tensor:
     """One step: inputs and targets [B, T], the same on all ranks; the mean loss."""
     optimizer.zero_grad()
-    loss = vocabulary_loss(model(inputs), targets)
+    loss = tp.vocabulary_loss(model(inputs), targets)
     loss.backward()
-    if model.head.borders.sliced:
-        sum_kept_whole(model)
+    if model.borders.sliced:
+        tp.sum_kept_whole(model)
     optimizer.step()
     return loss.detach()
 
 
-# [end step]
 def parse_arguments() -> argparse.Namespace:
     def add_options(parser: argparse.ArgumentParser) -> None:
         sliced = "give each rank a slice of the context between the parallel layers"
         parser.add_argument("--sequence-parallel", action="store_true", help=sliced)
 
-    return parse_text_training(__doc__, add_options)
+    return gpt_training.parse_text_training(__doc__, add_options)
 
 
 @one_line_errors()
 def main() -> None:
     args = parse_arguments()
-    device = join("14_tensor_by_hand.py")
-    text = Text(args, device)
-    model, optimizer = build(args, device)
+    text = gpt_training.Text(args, join("14_tensor_by_hand.py"))
+    model, optimizer = build(args, text.device)
     for step, inputs, targets in text.steps():
         loss = train_step(model, optimizer, inputs, targets)
         text.note(step, loss / dist.get_world_size())
     # Every rank must call this: each has the scores of its own bytes only.
-    text.report(text.test_loss(lambda inputs: whole_scores(model(inputs))))
+    text.report(text.test_loss(lambda x: tp.whole_scores(model(x))))
     dist.destroy_process_group()
 
 

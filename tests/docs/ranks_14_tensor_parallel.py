@@ -23,20 +23,19 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
 from common.byte_gpt import MLP, Attention, ByteGPT, Sizes, next_byte_loss
 from common.parallel.tensor_parallel import (
+    SLICES,
     Borders,
-    ParallelMLP,
-    RowLinear,
     kept_whole,
     own_bytes,
-    own_part,
-    split_gpt,
     vocabulary_loss,
     whole_scores,
 )
 
 ROOT = Path(__file__).resolve().parents[2]
 tensor_by_hand = import_module("14_tensor_by_hand")
-SLICES, WHOLE = tensor_by_hand.SLICES, tensor_by_hand.WHOLE
+ParallelMLP, RowLinear = tensor_by_hand.ParallelMLP, tensor_by_hand.RowLinear
+own_part, split_gpt = tensor_by_hand.own_part, tensor_by_hand.split_gpt
+WHOLE = tensor_by_hand.WHOLE
 
 SIZES = Sizes(width=12, heads=6, blocks=1, context=6)
 
@@ -105,7 +104,7 @@ def test_bias_of_each_share(rank, world_size, seed):
     torch.manual_seed(seed)
     whole = nn.Linear(6, 5).double()
     x = torch.randn(4, 6, dtype=torch.float64)
-    row = RowLinear(whole, WHOLE)
+    row = RowLinear(whole, WHOLE.leave)
     mine = own_part(x, 1)
     wrong = WHOLE.leave(F.linear(mine, row.weight, row.bias))
     expected = whole(x) + (world_size - 1) * whole.bias

@@ -25,21 +25,20 @@ from common.byte_gpt import BYTES, MLP, Attention, ByteGPT, Sizes, next_byte_los
 from common.cost.measure import Activations, Traffic
 from common.distributed import BadInput
 from common.parallel.tensor_parallel import (
-    ColumnLinear,
-    ParallelAttention,
-    ParallelMLP,
-    RowLinear,
+    SLICES,
     kept_whole,
-    own_part,
-    split_gpt,
     sum_kept_whole,
+    take_slice,
     vocabulary_loss,
     whole_scores,
 )
 
 tensor_by_hand = import_module("14_tensor_by_hand")
-SLICES, WHOLE = tensor_by_hand.SLICES, tensor_by_hand.WHOLE
-summed, take_slice = tensor_by_hand.summed, tensor_by_hand.take_slice
+ColumnLinear, RowLinear = tensor_by_hand.ColumnLinear, tensor_by_hand.RowLinear
+ParallelAttention = tensor_by_hand.ParallelAttention
+ParallelMLP, split_gpt = tensor_by_hand.ParallelMLP, tensor_by_hand.split_gpt
+own_part, summed = tensor_by_hand.own_part, tensor_by_hand.summed
+WHOLE = tensor_by_hand.WHOLE
 cost = import_module("14_cost")
 
 SIZES = Sizes(width=24, heads=12, blocks=2, context=12)
@@ -104,10 +103,10 @@ def test_linear_layers_equal_the_whole_ones(rank, world_size, seed):
     """Not square, with biases, and 10 columns or rows, which 3 and 4 do not divide."""
     torch.manual_seed(seed)  # else every rank draws other numbers
     whole = drawn(nn.Linear(7, 10), seed)
-    column = ColumnLinear(whole)
+    column = ColumnLinear(whole, WHOLE.enter)
     ours = torch.randn(4, 3, 7, dtype=torch.float64).requires_grad_()
     theirs = ours.detach().clone().requires_grad_()
-    y, expected = column(WHOLE.enter(ours)), whole(theirs)
+    y, expected = column(ours), whole(theirs)
     expect.close(y, own(expected, y), "columns: the output")
     y.square().sum().backward()
     expected.square().sum().backward()
@@ -115,7 +114,7 @@ def test_linear_layers_equal_the_whole_ones(rank, world_size, seed):
     compare_gradients(column, whole, "columns")
 
     whole = drawn(nn.Linear(10, 7), seed + 1)
-    row = RowLinear(whole, WHOLE)
+    row = RowLinear(whole, WHOLE.leave)
     x = torch.randn(4, 3, 10, dtype=torch.float64)
     ours = own_part(x, 2).requires_grad_()
     theirs = x.clone().requires_grad_()
@@ -293,4 +292,5 @@ def test_what_cannot_be_cut_is_refused(rank, world_size, seed):
     expect.raises(
         BadInput, take_slice, torch.zeros(1, 10, 4), words=["--context 10", "3 ranks"]
     )
-    expect.raises(BadInput, ColumnLinear, nn.Linear(5, 2), words=["2 parts", "3 ranks"])
+    few, words = nn.Linear(5, 2), ["2 parts", "3 ranks"]
+    expect.raises(BadInput, ColumnLinear, few, WHOLE.enter, words=words)

@@ -1,11 +1,11 @@
-"""The layers of a byte GPT, cut so that each of t ranks holds a part of each.
+"""The loss of scores that no rank has all of, and sequence parallel, for lesson 14.
 
-    split_gpt(model, borders)          # what happens before and after a parallel layer
     loss = vocabulary_loss(model(inputs), targets)
+    split_gpt(model, SLICES)                # of src/14_tensor_by_hand.py
 
-A layer is cut by its columns where every output number can be computed alone, and by
-its rows where the outputs of the ranks add up: Shoeybi et al., 2019, "Megatron-LM",
-section 3. (They write y = x A; in PyTorch, y = x W^T, columns of A are rows of W.)
+Each of t ranks scores some of the bytes: Shoeybi et al., 2019, "Megatron-LM", section
+3. With sequence parallel it has a slice of the context between the parallel layers:
+Korthikanti et al., 2022, section 4.2.2.
 """
 
 from __future__ import annotations
@@ -15,170 +15,14 @@ from dataclasses import dataclass
 
 import torch
 import torch.distributed as dist
-import torch.nn.functional as F
 from torch import nn
 
-from common.byte_gpt import BYTES, MLP, Attention, ByteGPT, Embed, Head
-from common.distributed import BadInput
+from common.byte_gpt import BYTES, ByteGPT
 from common.gpt_training import check_divides
 
+SLICED = 1  # the tensor dim of [B, T, width] that slices divide
 
-# [start borders]
-@dataclass(frozen=True)
-class Borders:
-    """What happens to the residual stream [B, T, width] at the cut layers."""
-
-    start: Callable[[torch.Tensor], torch.Tensor]  # after the embedding
-    enter: Callable[[torch.Tensor], torch.Tensor]  # before a parallel layer
-    leave: Callable[[torch.Tensor], torch.Tensor]  # after it
-    sliced: bool  # whether a rank has only its slice of the context in between
-
-
-# [end borders]
-def own_part(tensor: torch.Tensor, dim: int) -> nn.Parameter:
-    """This rank's part of a parameter, cut along ``dim`` as torch.chunk cuts.
-
-    Raises:
-        BadInput: there are more ranks than parts.
-    """
-    parts = tensor.detach().chunk(dist.get_world_size(), dim)
-    if len(parts) < dist.get_world_size():
-        raise BadInput(
-            f"{tensor.shape[dim]} numbers make only {len(parts)} parts, too few for "
-            f"{dist.get_world_size()} ranks: start fewer ranks"
-        )
-    return nn.Parameter(parts[dist.get_rank()].clone())
-
-
-# [start linear]
-class ColumnLinear(nn.Module):
-    """Some of the outputs: x [..., in], the same on all ranks -> [..., own out]."""
-
-    def __init__(self, whole: nn.Linear):
-        super().__init__()
-        self.weight = own_part(whole.weight, dim=0)  # [own out, in]
-        self.bias = own_part(whole.bias, dim=0)  # [own out]
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return F.linear(x, self.weight, self.bias)
-
-
-class RowLinear(nn.Module):
-    """All outputs, from all ranks' inputs: x [..., own in] -> [..., out]."""
-
-    def __init__(self, whole: nn.Linear, borders: Borders):
-        super().__init__()
-        self.weight = own_part(whole.weight, dim=1)  # [out, own in]
-        self.bias = nn.Parameter(whole.bias.detach().clone())  # [out], on every rank
-        self.borders = borders
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        share = F.linear(x, self.weight)
-        # Every rank calls this. The bias is added once, to the sum.
-        return self.borders.leave(share) + self.bias
-
-
-# [end linear]
-# [start blocks]
-class ParallelMLP(MLP):
-    """Columns, then rows: no hidden number is sent."""
-
-    def __init__(self, whole: MLP, borders: Borders):
-        nn.Module.__init__(self)
-        self.up = ColumnLinear(whole.up)
-        self.down = RowLinear(whole.down, borders)
-        self.borders = borders
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return super().forward(self.borders.enter(x))
-
-
-class ParallelAttention(Attention):
-    """Some of the heads: whole ones, so that no score needs two ranks.
-
-    Raises:
-        BadInput: the ranks do not divide the heads.
-    """
-
-    def __init__(self, whole: Attention, borders: Borders):
-        nn.Module.__init__(self)
-        heads = whole.query.out_features // whole.head_width
-        check_divides(heads, dist.get_world_size(), "--heads", "ranks")
-        self.head_width = whole.head_width
-        self.query = ColumnLinear(whole.query)
-        self.key = ColumnLinear(whole.key)
-        self.value = ColumnLinear(whole.value)
-        self.out = RowLinear(whole.out, borders)
-        self.borders = borders
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        # One border for all three layers: their gradients are added up, then reduced.
-        return super().forward(self.borders.enter(x))
-
-
-# [end blocks]
-# [start ends]
-class ParallelEmbed(Embed):
-    """Whole tables on every rank; then each continues with its slice, or with all."""
-
-    def __init__(self, whole: Embed, borders: Borders):
-        nn.Module.__init__(self)
-        self.byte, self.place = whole.byte, whole.place
-        self.borders = borders
-
-    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        # Cut after the places are added: they count from the start of the context.
-        return self.borders.start(super().forward(tokens))
-
-
-class ParallelHead(Head):
-    """The scores of some of the bytes: [B, T, width] -> [B, T, own bytes]."""
-
-    def __init__(self, whole: Head, borders: Borders):
-        nn.Module.__init__(self)
-        self.norm = whole.norm
-        self.score = ColumnLinear(whole.score)
-        self.borders = borders
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.score(self.borders.enter(self.norm(x)))
-
-
-def split_gpt(model: ByteGPT, borders: Borders) -> None:
-    """Replace the layers of ``model`` by this rank's parts of them."""
-    model.embed = ParallelEmbed(model.embed, borders)
-    for block in model.blocks:
-        block.attention = ParallelAttention(block.attention, borders)
-        block.mlp = ParallelMLP(block.mlp, borders)
-    model.head = ParallelHead(model.head, borders)
-
-
-def sum_kept_whole(model: ByteGPT) -> None:
-    """Add up over the ranks the gradients of norms, biases of rows and embedding.
-
-    Call it only if each rank saw a slice of the context. If it saw the whole context,
-    every rank has the whole gradient already.
-    """
-    gradients = [parameter.grad for parameter in kept_whole(model)]
-    together = torch.cat([gradient.flatten() for gradient in gradients])
-    # Every rank, once a step. [all of them] -> the same, 2(t-1)/t x their bytes.
-    dist.all_reduce(together)
-    parts = together.split([gradient.numel() for gradient in gradients])
-    for gradient, part in zip(gradients, parts, strict=True):
-        gradient.copy_(part.view_as(gradient))
-
-
-# [end ends]
-def kept_whole(model: ByteGPT) -> list[nn.Parameter]:
-    """The parameters of a split model of which every rank has all numbers."""
-    cut = {
-        id(parameter)
-        for layer in model.modules()
-        if isinstance(layer, (ColumnLinear, RowLinear))
-        for name, parameter in layer.named_parameters()
-        if isinstance(layer, ColumnLinear) or name == "weight"
-    }
-    return [p for p in model.parameters() if id(p) not in cut]
+Border = Callable[[torch.Tensor], torch.Tensor]
 
 
 def own_bytes(world_size: int, rank: int, vocabulary: int) -> tuple[int, int]:
@@ -238,3 +82,88 @@ def whole_scores(scores: torch.Tensor, vocabulary: int = BYTES) -> torch.Tensor:
     # Every rank. Parts of unequal size: a sum with zeros is simpler than a gather.
     dist.all_reduce(whole)
     return whole
+
+
+# [start borders]
+@dataclass(frozen=True)
+class Borders:
+    """What happens to the residual stream [B, T, width] at the cut layers."""
+
+    start: Border  # after the embedding
+    enter: Border  # before a parallel layer
+    leave: Border  # after it
+    sliced: bool  # whether a rank has only its slice of the context in between
+
+
+# [end borders]
+# [start slices]
+def gathered(x: torch.Tensor) -> torch.Tensor:
+    """[B, T/t, width] on each of t ranks -> [B, T, width] on all."""
+    slices = [torch.empty_like(x) for _ in range(dist.get_world_size())]
+    # Every rank. (t-1) x the bytes of a slice, half of what an all_reduce sends.
+    dist.all_gather(slices, x.contiguous())
+    return torch.cat(slices, dim=SLICED)
+
+
+def summed_slice(x: torch.Tensor) -> torch.Tensor:
+    """[B, T, width] on each of t ranks -> the sum's own slice [B, T/t, width]."""
+    slices = [part.contiguous() for part in x.chunk(dist.get_world_size(), SLICED)]
+    own = torch.empty_like(slices[0])
+    # Every rank. (t-1)/t x the bytes of x, the other half of an all_reduce.
+    dist.reduce_scatter(own, slices)
+    return own
+
+
+class GatherSlices(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return gathered(x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return summed_slice(gradient)
+
+
+class SumToSlices(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return summed_slice(x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gathered(gradient)
+
+
+def take_slice(x: torch.Tensor) -> torch.Tensor:
+    """This rank's slice of the context: [B, T, width] -> [B, T/t, width]."""
+    check_divides(x.shape[SLICED], dist.get_world_size(), "--context", "ranks")
+    own = x.chunk(dist.get_world_size(), SLICED)[dist.get_rank()]
+    return own.clone(memory_format=torch.contiguous_format)  # frees the rest
+
+
+SLICES = Borders(take_slice, GatherSlices.apply, SumToSlices.apply, sliced=True)
+
+
+# [end slices]
+# [start kept]
+def sum_kept_whole(model: ByteGPT) -> None:
+    """Add up over the ranks the gradients of norms, biases of rows and embedding.
+
+    Call it only if each rank saw a slice of the context. If it saw the whole context,
+    every rank has the whole gradient already.
+    """
+    gradients = [parameter.grad for parameter in kept_whole(model)]
+    together = torch.cat([gradient.flatten() for gradient in gradients])
+    # Every rank, once a step. [all of them] -> the same, 2(t-1)/t x their bytes.
+    dist.all_reduce(together)
+    parts = together.split([gradient.numel() for gradient in gradients])
+    for gradient, part in zip(gradients, parts, strict=True):
+        gradient.copy_(part.view_as(gradient))
+
+
+def kept_whole(model: ByteGPT) -> list[nn.Parameter]:
+    """The parameters of a split model of which every rank has all numbers."""
+    return [p for p in model.parameters() if not hasattr(p, "tensor_model_parallel")]
+
+
+# [end kept]
