@@ -20,7 +20,7 @@ from common.process_group import join
 
 
 class Unit:
-    """The trained parameters of a layer, side by side in a flat tensor: N shards."""
+    """The trained parameters of a layer, side by side in a flat tensor, in N shards."""
 
     def __init__(self, layer: nn.Module, stage: int):
         self.stage, rank, world_size = stage, dist.get_rank(), dist.get_world_size()
@@ -32,7 +32,7 @@ class Unit:
         numels = [*map(len, flat), padding]
         values, slots = self.whole.split(numels), self.gradients.split(numels)
         for parameter, value, slot in zip(self.parameters, values, slots, strict=False):
-            parameter.data = value.view_as(parameter)  # the layer computes with ours
+            parameter.data = value.view_as(parameter)  # now in the flat tensor
             parameter.grad = slot.view_as(parameter)
         shards = world_size if stage else 1
         self.shard = self.whole.chunk(shards)[rank % shards]
