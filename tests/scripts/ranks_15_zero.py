@@ -24,7 +24,7 @@ from common.cost.measure import PeakBytes, Traffic, storage_bytes
 from common.gpt_training import local_batch
 
 cost = import_module("15_cost")
-zero = import_module("15_zero_by_hand")
+zero_by_hand = import_module("15_zero_by_hand")
 
 STAGES = range(4)
 
@@ -66,13 +66,13 @@ def by_hand(model, make, data, stage):
     units, optimizer = shards(model, stage, make)
     for inputs, targets in data:
         next_byte_loss(model(local_batch(inputs)), local_batch(targets)).backward()
-        zero.optimizer_step(units, optimizer)
+        zero_by_hand.optimizer_step(units, optimizer)
     return dict(zip(names, whole_parameters(model, units), strict=True))
 
 
 def shards(model, stage, make):
     """A unit for each layer of the model, and the optimizer of their masters."""
-    units = [zero.Unit(layer, stage) for layer in model.layers()]
+    units = [zero_by_hand.Unit(layer, stage) for layer in model.layers()]
     return units, make([unit.master for unit in units])
 
 
@@ -116,11 +116,11 @@ def test_second_backward_in_a_step_is_refused(rank, world_size, seed):
         next_byte_loss(model(inputs), targets).backward()
         loss = next_byte_loss(model(inputs), targets)
         expect.raises(RuntimeError, loss.backward, words=("one backward pass",))
-        zero.optimizer_step(units, optimizer)
+        zero_by_hand.optimizer_step(units, optimizer)
         next_byte_loss(model(inputs), targets).backward()  # that of the next step
     for stage in STAGES:
         layer = Either().double()
-        zero.Unit(layer, stage)
+        zero_by_hand.Unit(layer, stage)
         layer(0).backward()
         expect.raises(RuntimeError, layer(1).backward, words=("one backward pass",))
 
@@ -168,7 +168,7 @@ def test_gradients_with_frozen_and_unused_parameters(rank, world_size, seed):
     whole = torch.randn(3 * world_size, 5, generator=generator, dtype=torch.float64)
     for stage in STAGES:
         one, mine = Partly(seed), Partly(seed)
-        units = [zero.Unit(layer, stage) for layer in mine.layers()]
+        units = [zero_by_hand.Unit(layer, stage) for layer in mine.layers()]
         for name, make in OPTIMIZERS.items():
             everything = whole.clone().requires_grad_()
             part = local_batch(whole).requires_grad_()
@@ -188,7 +188,7 @@ def test_gradients_with_frozen_and_unused_parameters(rank, world_size, seed):
                 # this rank's loss is a mean over 1 / W of the rows
                 expected = world_size * local_batch(everything.grad)
                 expect.close(part.grad, expected, f"the gradient of the input, {what}")
-                zero.optimizer_step(units, optimizer)
+                zero_by_hand.optimizer_step(units, optimizer)
                 for a, b in zip(optimizer.gradients, trained, strict=True):
                     expect.close(a, b.grad, f"a gradient of {tuple(b.shape)}, {what}")
                 theirs.step()
@@ -200,7 +200,7 @@ def test_gradients_with_frozen_and_unused_parameters(rank, world_size, seed):
             expect.equal(mine.first.frozen, frozen, "the frozen parameter")
             if stage == 3:
                 for unit in units:
-                    zero.free(unit.whole)
+                    zero_by_hand.free(unit.whole)
 
 
 class Watched:
@@ -243,7 +243,7 @@ def test_what_a_rank_holds_and_sends(rank, world_size, seed):
             with Traffic() as traffic, peak:
                 scores = model(local_batch(inputs)).float()
                 next_byte_loss(scores, local_batch(targets)).backward()
-                zero.optimizer_step(units, optimizer)
+                zero_by_hand.optimizer_step(units, optimizer)
             divisors = [world_size if stage >= s else 1 for s in (3, 2, 1)]
             by_paper = [
                 size * padded // divisor
@@ -292,7 +292,7 @@ def test_ranks_hold_the_same_parameters(rank, world_size, seed):
         for inputs, targets in data:
             scores = model(local_batch(inputs)).float()
             next_byte_loss(scores, local_batch(targets)).backward()
-            zero.optimizer_step(units, optimizer)
+            zero_by_hand.optimizer_step(units, optimizer)
         for unit in units:
             expect.equal(unit.master.dtype, torch.float32, "the bits of a master")
             rounded = unit.master.detach().to(torch.bfloat16)
