@@ -10,10 +10,15 @@ from torch import nn
 dist.init_process_group("gloo")
 rank, ranks = dist.get_rank(), dist.get_world_size()
 model = nn.Linear(500, 500)  # 1 MB, equal on all ranks
+megabytes = sum(p.numel() * p.element_size() for p in model.parameters()) / 1e6
 
 with tempfile.TemporaryDirectory() as folder:
     for step in (10, 20):
-        torch.save(model.state_dict(), Path(folder) / f"step-{step}-rank-{rank}.pt")
+        path = Path(folder) / f"step-{step}-rank-{rank}.pt"
+        torch.save(model.state_dict(), path)
+        saved = f"saved {path.stat().st_size / 1e6:.1f} MB"
+        of_model = f"of the model's {megabytes:.1f} MB"
+        print(f"rank {rank}: step {step}, {saved} {of_model}\n", end="", flush=True)
     size = sum(path.stat().st_size for path in Path(folder).iterdir())
 
 written = torch.tensor(size / 1e6)

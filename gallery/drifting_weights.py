@@ -34,6 +34,9 @@ dist.init_process_group("gloo")
 weights = [{} for _ in range(dist.get_world_size())]
 dist.all_gather_object(weights, train())  # every rank
 if dist.get_rank() == 0:
+    for number, of_rank in enumerate(weights):
+        sums = ", ".join(f"{name} {value:.6f}" for name, value in of_rank.items())
+        print(f"rank {number}: step 5, sums of the weights: {sums}")
     for name in weights[0]:
         values = [f"{of_rank[name]:.6f}" for of_rank in weights]
         same = "equal on all ranks" if len(set(values)) == 1 else "DIFFERS"

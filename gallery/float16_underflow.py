@@ -9,13 +9,16 @@ before = model.weight.detach().clone()
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
 scaler = torch.amp.GradScaler("cpu", enabled=False)
 
-for _ in range(3):
+for step in (1, 2, 3):
     optimizer.zero_grad()
     with torch.autocast("cpu", dtype=torch.float16):
         outputs = model(torch.randn(8, 64))
     loss = 1e-7 * outputs.float().square().mean()
     scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    norm = model.weight.grad.norm().item()
     zeros = (model.weight.grad == 0).float().mean().item()
+    print(f"step {step}: loss {loss.item():.2e}, gradient norm {norm:.2e}")
     scaler.step(optimizer)
     scaler.update()
 

@@ -10,11 +10,17 @@ from torch import nn
 dist.init_process_group("gloo")
 rank, ranks = dist.get_rank(), dist.get_world_size()
 model = nn.Linear(500, 500)  # 1 MB, equal on all ranks
+megabytes = sum(p.numel() * p.element_size() for p in model.parameters()) / 1e6
 
 with tempfile.TemporaryDirectory() as folder:
     for step in (10, 20):
         if rank == 0:
-            torch.save(model.state_dict(), Path(folder) / f"step-{step}.pt")
+            path = Path(folder) / f"step-{step}.pt"
+            torch.save(model.state_dict(), path)
+            saved = (
+                f"{path.stat().st_size / 1e6:.1f} MB of the model's {megabytes:.1f} MB"
+            )
+            print(f"rank {rank}: step {step}, saved {saved}\n", end="", flush=True)
     size = sum(path.stat().st_size for path in Path(folder).iterdir())
 
 written = torch.tensor(size / 1e6)

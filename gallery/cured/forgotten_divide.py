@@ -14,13 +14,16 @@ def train(rows: slice, ranks: int) -> float:
     torch.manual_seed(0)
     model = nn.Linear(1, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.7)
-    for _ in range(STEPS):
+    for step in range(STEPS):
         optimizer.zero_grad()
         nn.functional.mse_loss(model(inputs[rows]), targets[rows]).backward()
         for parameter in model.parameters():
             if ranks > 1:
                 dist.all_reduce(parameter.grad)  # every rank
                 parameter.grad /= ranks
+        if step == 0 and dist.get_rank() == 0:
+            norm = torch.cat([p.grad.flatten() for p in model.parameters()]).norm()
+            print(f"step 0 on {ranks} rank{'s'[: ranks - 1]}: gradient norm {norm:.3f}")
         optimizer.step()
     return nn.functional.mse_loss(model(inputs), targets).item()
 

@@ -19,6 +19,8 @@ class Images(Dataset):
 if __name__ == "__main__":
     loader = DataLoader(Images(), num_workers=2, persistent_workers=True)
     workers = set()
-    for _ in range(EPOCHS):
-        workers |= {process.item() for process in torch.cat(list(loader))}
+    for epoch in range(EPOCHS):
+        running = set(torch.cat(list(loader)).tolist())
+        print(f"epoch {epoch}: workers are the processes {sorted(running)}")
+        workers |= running
     print(f"{EPOCHS} epochs with 2 workers: {len(workers)} processes were started")

@@ -22,5 +22,6 @@ for step in (1, 2):
     dist.all_reduce(sent)
     seconds = time.perf_counter() - start
     size = f"{sent.numel() * sent.element_size() / 1e6:.0f} MB"
-    print(f"rank {rank}: step {step}, {size} in {seconds:.1f} s\n", end="", flush=True)
+    said = f"rank {rank}: step {step}, all-reduce of {size} in {seconds:.1f} s\n"
+    print(said, end="", flush=True)
 dist.destroy_process_group()

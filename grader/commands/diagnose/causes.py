@@ -12,6 +12,7 @@ from pathlib import Path
 
 from grader.commands.diagnose.first import First, is_consequence, is_own_error, look
 from grader.commands.diagnose.logs import Line, Log
+from grader.commands.diagnose.quiet import numbers_show
 from grader.commands.diagnose.waiting import shown_together
 
 if sys.version_info >= (3, 11):
@@ -23,7 +24,6 @@ GALLERY = "gallery/catalog.toml"
 PAGE = "docs/lessons/19_when_it_breaks.rst"
 CARD = "docs/lessons/19_when_it_breaks.html#failure-"  # and the name of a failure
 SURE, MAYBE, HINT = 3, 2, 1
-QUIET = ("is slow", "runs and is wrong")
 CHAINED = re.compile(r"During handling of the above|was the direct cause of the follow")
 # Warnings that healthy runs print, too: they prove nothing
 WARNING = re.compile(
@@ -55,10 +55,12 @@ class Found:
     lines: tuple[Line, ...]
     weight: int
     by_first: bool  # the rank that failed first wrote it
+    quiet: bool = False  # it shows in numbers: no rank reports an error
+    suspect: First | None = None  # the rank that these point at
 
 
 def load(root: Path) -> list[Cause]:
-    """The rules of causes.toml, then the gallery's entries that none of them shows."""
+    """The rules of causes.toml, then the gallery's entries that have no rule there."""
     own = (Path(__file__).parent / "causes.toml").read_text(encoding="utf-8")
     rules = tomllib.loads(own)["cause"]
     shown = {name for rule in rules for name in rule.get("gallery", [])}
@@ -69,17 +71,16 @@ def load(root: Path) -> list[Cause]:
     for rule in rules:
         rule["gallery"] = [name for name in rule.get("gallery", []) if name in asked]
         rule.setdefault("ask", " ".join(asked[name] for name in rule["gallery"][:1]))
+    named = {rule["name"] for rule in rules}
     for entry in entries:
-        if entry["name"] not in shown and entry.get("messages"):
+        if entry["name"] not in (shown if entry.get("messages") else named):
             rules.append(from_gallery(entry))
     return [make_cause(rule) for rule in rules]
 
 
 def from_gallery(entry: dict) -> dict:
-    """Its messages prove a crash; of what is slow or wrong they are only a hint."""
-    weight = HINT if entry["symptom"] in QUIET else SURE
-    asked = {"gallery": [entry["name"]], "ask": entry["question"]}
-    return entry | asked | {"weight": weight}
+    """Its messages prove a crash. What is slow or wrong has none: see quiet.py."""
+    return entry | {"gallery": [entry["name"]], "ask": entry["question"]}
 
 
 def make_cause(rule: dict) -> Cause:
@@ -111,7 +112,19 @@ def candidates(causes: list[Cause], log: Log, first: First | None) -> list[Found
     found += [f for cause in causes if (f := search(cause, spoken, suspects))]
     explained = {name for f in found for name in f.cause.explains}
     left = [f for f in found if f.cause.name not in explained]
+    if not left and not first:
+        left = of_numbers(causes, log)
     return sorted(left, key=lambda f: (-f.weight, not f.by_first))
+
+
+def of_numbers(causes: list[Cause], log: Log) -> list[Found]:
+    """What the numbers of a run without an error show, likeliest first."""
+    named = {cause.name: cause for cause in causes}
+    return [
+        Found(named[name], shown.lines, weight, True, True, shown.suspect)
+        for name, shown in numbers_show(log).items()
+        for weight in [SURE if shown.sure else MAYBE]
+    ]
 
 
 def utterances(log: Log):

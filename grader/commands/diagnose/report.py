@@ -25,7 +25,10 @@ REST = (ERROR, CONSEQUENCE, re.compile("Traceback"))  # what to quote, best firs
 PROMPT = re.compile(r"^\$ ")  # a command that somebody typed
 LONGEST = 160  # characters of a quoted line
 MOST_LINES = 4
-QUIET = f". A run that is slow or wrong leaves none: {PAGE} says what to compare."
+NOTHING = (
+    ", and nothing wrong in the numbers. If the run is slow or wrong, the cards in "
+    f'{PAGE} ask the questions: "Is slow", "Runs and is wrong"'
+)
 LOST = "This log only says that another rank has left. Read those of the other ranks:"
 
 
@@ -40,9 +43,9 @@ def diagnose(log: Log, root: Path) -> tuple[list[str], bool]:
         lines, files = len(log.lines), log.files
         looked = f"{lines:,} line{'s' * (lines != 1)}"
         where = f" of {files} files" if files > 1 else ""
-        return [f"No failure found in {looked}{where}{QUIET}"], False
+        return [f"No failure found in {looked}{where}{NOTHING}"], False
     sure = named(found)
-    told = tell_first(first)
+    told = tell_first(first, found)
     if sure:
         return told + tell(sure), True
     if found:
@@ -59,7 +62,12 @@ def named(found: list[Found]) -> Found | None:
     return of_first[0] if len(of_first) == 1 else None
 
 
-def tell_first(first: First | None) -> list[str]:
+def tell_first(first: First | None, found: list[Found]) -> list[str]:
+    if first is None and found and found[0].quiet:
+        suspect = next((f.suspect for f in found if f.suspect), None)
+        return ["No rank reports an error."] + (
+            tell_first(suspect, []) if suspect else []
+        )
     if first is None:
         return ["First to fail: the log doesn't say"]
     if not first.ranks:
