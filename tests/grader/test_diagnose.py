@@ -176,6 +176,9 @@ ON_PAGES = {
     "collective_mismatch": "TORCH_DISTRIBUTED_DEBUG",
     "collective_timeout": "time-out",
     "time_limit": "time limit",
+    "same_samples": "DistributedSampler",
+    "not_finite": "infinite gradient",
+    "slower_with_more": "Why is my DDP slower than one process?",
     "not_installed": "activate the environment",
     "nccl_error": "NCCL_DEBUG=INFO",
 }

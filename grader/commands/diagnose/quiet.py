@@ -175,9 +175,9 @@ def clock_behind(said: list[Said], _ranks: int) -> Shown | None:
         of_kind = saved.setdefault(at[1].lower(), {}) if at else {}
         if at and SAVED.search(each.text):
             of_kind.setdefault(int(at[2]), each)
-        elif at and RESUMED.search(each.text) and int(at[2]) in of_kind:
-            if (last := of_kind[max(of_kind)]) is not of_kind[int(at[2])]:
-                return Shown(lines([last, each]), False)
+        elif at and RESUMED.search(each.text) and int(at[2]) in list(of_kind)[:-1]:
+            last = of_kind[max(of_kind)]
+            return Shown(lines([last, each]), False)
     return None
 
 

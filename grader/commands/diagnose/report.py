@@ -26,8 +26,8 @@ PROMPT = re.compile(r"^\$ ")  # a command that somebody typed
 LONGEST = 160  # characters of a quoted line
 MOST_LINES = 4
 NOTHING = (
-    ", and nothing wrong in the numbers. If the run is slow or wrong, the cards in "
-    f'{PAGE} ask the questions: "Is slow", "Runs and is wrong"'
+    ", nor in their numbers. If the run is slow or wrong, its questions are in "
+    f'{PAGE}, "Is slow" and "Runs and is wrong"'
 )
 LOST = "This log only says that another rank has left. Read those of the other ranks:"
 
@@ -96,7 +96,8 @@ def see(found: Found, words: str) -> list[str]:
 def tell_unsure(found: list[Found]) -> list[str]:
     lines = ["Not sure of the cause. It looks like:"]
     for each in found[:2]:
-        lines += [f"  - {each.cause.title}", f"    {quote(each.lines[0])}"]
+        shown = each.lines[: 2 if each.quiet else 1]
+        lines += [f"  - {each.cause.title}", *(f"    {quote(line)}" for line in shown)]
         lines += [f"    Ask: {each.cause.ask}", f"    Read: {each.cause.read}"]
         lines += see(each, "    See it fail")
     return lines

@@ -10,7 +10,12 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from grader.commands.diagnose.first import EXCEPTION, OF_LAUNCHERS, is_consequence
+from grader.commands.diagnose.first import (
+    EXCEPTION,
+    OF_LAUNCHERS,
+    is_consequence,
+    look,
+)
 from grader.commands.diagnose.logs import Line, Log
 
 FRAME = re.compile(r'^\s+File "([^"]+)", line (\d+), in ')
@@ -20,6 +25,7 @@ LIBRARY = re.compile(
 SEND = re.compile(r"\bsend\(")
 POINT_TO_POINT = re.compile(r"\b(?:send|recv)\(")
 BARRIER = re.compile(r"\bbarrier\(")
+CLOSED = re.compile(r"(?:closed|reset) by (?:remote )?peer|Broken pipe", re.IGNORECASE)
 TIMED_OUT = re.compile(r"Timed out waiting \d+ ?ms for")
 
 
@@ -116,6 +122,18 @@ def unanswered(log: Log) -> list[Line]:
     return [line for line in both if line] if all(both) else []
 
 
+def left_early(log: Log) -> list[Line]:
+    """Ranks lost a partner that torchrun doesn't report: it ended with status 0."""
+    seen = look(log)
+    lost = list(seen.lost.values())
+    if not lost or not seen.codes or seen.own or min(seen.codes.values()) < -15:
+        return []
+    known = seen.ranks | set(range(max(seen.lost)))
+    silent = known - set(seen.lost) - set(seen.codes)
+    first = min(lost, key=log.lines.index)
+    return [first] if silent and CLOSED.search(first.text) else []
+
+
 OF_WAITS: dict[str, Callable[[Waits], bool]] = {
     "different_lines": differ,
     "all_send": all_send,
@@ -126,6 +144,7 @@ OF_WAITS: dict[str, Callable[[Waits], bool]] = {
 OF_LINES: dict[str, Callable[[Log], list[Line]]] = {
     "name_not_resolved": unresolved,
     "unanswered_port": unanswered,
+    "left_early": left_early,
 }
 
 

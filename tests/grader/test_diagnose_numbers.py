@@ -1,0 +1,78 @@
+"""``workshop diagnose`` on runs without an error: what their numbers show.
+
+Each rule gets a log in another form than the gallery's, and a healthy one like it.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from grader.commands.diagnose.causes import MAYBE, SURE, candidates, load
+from grader.commands.diagnose.first import first_failed
+from grader.commands.diagnose.logs import read_logs
+from grader.commands.diagnose.quiet import WRONG
+from grader.commands.diagnose.report import diagnose
+from grader.commands.diagnose.slow import SLOW
+from tests.grader.test_diagnose import HERE, ROOT, written
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+LOGS = tomllib.loads((HERE / "numbers.toml").read_text(encoding="utf-8"))["log"]
+CAUSES = load(ROOT)
+LESSONS = [p for p in (ROOT / "docs/transcripts").glob("*.txt") if p.name[:3] != "19_"]
+
+
+def found_in(log):
+    return candidates(CAUSES, log, first_failed(log))
+
+
+@pytest.mark.parametrize("entry", LOGS, ids=lambda entry: entry["cause"])
+def test_numbers_in_another_form_show_the_cause(entry, tmp_path):
+    found = found_in(written(tmp_path, entry["log"]))
+    weight = SURE if entry["sure"] else MAYBE
+    assert [(each.cause.name, each.weight) for each in found] == [
+        (entry["cause"], weight)
+    ]
+    ranks = [rank for each in found if each.suspect for rank in each.suspect.ranks]
+    assert ranks == entry.get("suspect", [])
+
+
+@pytest.mark.parametrize("entry", LOGS, ids=lambda entry: entry["cause"])
+def test_healthy_log_that_looks_alike_gets_no_cause(entry, tmp_path):
+    assert found_in(written(tmp_path, entry["healthy"])) == []
+
+
+def test_every_rule_has_a_log_in_another_form():
+    assert set(WRONG | SLOW) == {entry["cause"] for entry in LOGS}
+
+
+def test_numbers_of_the_lessons_runs_show_nothing_wrong():
+    assert len(LESSONS) > 100
+    wrong = {
+        path.name: [each.cause.name for each in found if each.quiet]
+        for path in LESSONS
+        if (found := found_in(read_logs([str(path)])))
+    }
+    assert {name: causes for name, causes in wrong.items() if causes} == {}
+
+
+@pytest.mark.parametrize("entry", LOGS, ids=lambda entry: entry["cause"])
+def test_numbers_of_a_run_that_failed_are_not_judged(entry, tmp_path):
+    log = written(tmp_path, entry["log"] + "[rank1]: ValueError: label 7\n")
+    assert found_in(log) == []
+
+
+def test_report_of_numbers_quotes_both_ranks_and_names_the_suspect(tmp_path):
+    slow = next(entry for entry in LOGS if entry["cause"] == "slow_steps")
+    told, sure = diagnose(written(tmp_path, slow["log"]), ROOT)
+    assert told[0] == "No rank reports an error." and not sure
+    assert told[1] == "Suspect: rank 2 (the slowest by far in 3 of 3 steps)"
+    drift = next(entry for entry in LOGS if entry["cause"] == "drifting_weights")
+    told, _ = diagnose(written(tmp_path, drift["log"]), ROOT)
+    assert "rank 0: iter 500" in told[3] and "rank 1: iter 500" in told[4]
+    assert told[5].startswith("    Ask: Which parameters differ")
