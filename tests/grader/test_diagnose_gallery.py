@@ -115,7 +115,8 @@ def test_page_says_how_many_logs_of_the_gallery_are_named():
     logs, quiet = len(BY_SYMPTOM), len(QUIET)
     assert (
         f"Of the gallery's {logs} logs, it names the cause of {logs - len(OPEN)} and "
-        f"lists it as a candidate for {len(OPEN)}. Of these, {quiet} are slow or wrong"
+        f"lists it as a candidate for {len(OPEN)}. If no rank reports an error, as in "
+        f"{quiet} of the logs, it compares the numbers"
     ) in " ".join(page.split())
 
 

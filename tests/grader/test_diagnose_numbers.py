@@ -24,6 +24,7 @@ else:
 
 LOGS = tomllib.loads((HERE / "numbers.toml").read_text(encoding="utf-8"))["log"]
 CAUSES = load(ROOT)
+HEALTHY = [(entry["cause"], e) for entry in LOGS for e in entry["healthy"].split("---")]
 LESSONS = [p for p in (ROOT / "docs/transcripts").glob("*.txt") if p.name[:3] != "19_"]
 
 
@@ -42,9 +43,9 @@ def test_numbers_in_another_form_show_the_cause(entry, tmp_path):
     assert ranks == entry.get("suspect", [])
 
 
-@pytest.mark.parametrize("entry", LOGS, ids=lambda entry: entry["cause"])
-def test_healthy_log_that_looks_alike_gets_no_cause(entry, tmp_path):
-    assert found_in(written(tmp_path, entry["healthy"])) == []
+@pytest.mark.parametrize(("like", "text"), HEALTHY)
+def test_healthy_log_that_looks_alike_gets_no_cause(like, text, tmp_path):
+    assert found_in(written(tmp_path, text)) == []
 
 
 def test_every_rule_has_a_log_in_another_form():
