@@ -7,7 +7,9 @@
 It ends with the status of the program that it runs.
 """
 
+import os
 import signal
+import stat
 import subprocess
 import sys
 import textwrap
@@ -29,10 +31,37 @@ def list_failures(failures: dict[str, Failure]) -> None:
 
 
 def run(command: str) -> int:
-    """The exit status of a command in the folder of the workshop, as a shell has it."""
+    """The exit status of a command in the folder of the workshop, as a shell has it.
+
+    What goes to a pipe, such as that of ``head``, passes through here: the program
+    doesn't fail if the reader leaves.
+    """
     log(f"$ {command}\n")
-    status = subprocess.run(["bash", "-c", command], cwd=ROOT).returncode
+    out, err = os.fstat(1), os.fstat(2)
+    piped = stat.S_ISFIFO(out.st_mode)
+    with subprocess.Popen(
+        ["bash", "-c", command],
+        cwd=ROOT,
+        stdout=subprocess.PIPE if piped else None,
+        stderr=subprocess.STDOUT if piped and os.path.samestat(out, err) else None,
+    ) as process:
+        if process.stdout:
+            pass_on(process.stdout.fileno())
+    status = process.returncode
     return 128 - status if status < 0 else status
+
+
+def pass_on(output: int) -> None:
+    """Write what a program prints for as long as somebody reads it."""
+    before = signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    read = True
+    while block := os.read(output, 65536):
+        try:
+            while read and block:
+                block = block[os.write(1, block) :]
+        except BrokenPipeError:
+            read = False
+    signal.signal(signal.SIGPIPE, before)
 
 
 def explain(failure: Failure) -> None:

@@ -165,6 +165,17 @@ def test_list_ends_quietly_when_its_reader_has_gone():
     assert done.stderr == b"" and done.returncode == -signal.SIGPIPE
 
 
+def test_program_ends_quietly_when_its_reader_has_gone():
+    """``NAME | head -1``: no traceback of the program."""
+    reader, writer = os.pipe()
+    command = [sys.executable, str(PROGRAM), "no_set_epoch"]
+    done = subprocess.Popen(command, stdout=writer, stderr=subprocess.PIPE, cwd=ROOT)
+    os.close(writer)
+    assert os.read(reader, 100).startswith(b"$ python gallery/no_set_epoch.py")
+    os.close(reader)
+    assert done.communicate()[1] == b"" and done.returncode == -signal.SIGPIPE
+
+
 def test_failure_ends_with_its_status_and_says_what_to_ask():
     done = gallery("port_in_use")
     failure = GALLERY["port_in_use"]
