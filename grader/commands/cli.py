@@ -277,13 +277,17 @@ def capstone(folder: Path) -> int:
     """Grade lesson 20 from what the two jobs left in FOLDER.
 
     FOLDER (default: capstone) has undisturbed/ and disturbed/, each with
-    manifest.jsonl, log.txt, accounting.txt and checkpoints. 0 all points, 1 some
-    are missing.
+    manifest.jsonl, log.txt, accounting.txt and checkpoints. If accounting.txt is
+    missing, the scheduler is asked for it. 0 all points, 1 some are missing.
     """
+    from grader.commands.capstone.fetch import fetch_missing
     from grader.commands.capstone.judge import judge
     from grader.commands.capstone.show import show
 
-    return show(make_screen(), judge(folder, find_root()))
+    screen = make_screen()
+    for sentence in fetch_missing(folder):
+        screen.say(sentence)
+    return show(screen, judge(folder, find_root()))
 
 
 cli.add_command(cluster)

@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 
 from grader.commands.capstone.evidence import read_runs
+from grader.commands.capstone.fetch import fetch_missing
 from grader.commands.capstone.judge import judge
 from practice_cluster.rehearsal import Delays, Rehearsal
 from tests.launched import wait_until
@@ -26,6 +27,10 @@ def test_the_frame_trains_and_what_it_lacks_is_told(submit, checkout, tmp_path):
         (checkout / "capstone").rename(tmp_path / "of_another_test")
     job = submit("job_scripts/capstone.sbatch", args=args, env=given, timeout=LONG)
     assert (job.state, job.exit_code) == ("COMPLETED", 0), job.output
+    told = fetch_missing(
+        checkout / "capstone", [lambda words: submit.run(words).stdout]
+    )
+    assert "accounting.txt is new: scontrol's answer on" in told[0]
     judgment = judge(checkout / "capstone", checkout)
     gaps = " ".join(each.missing for each in judgment.judged)
     for words in ("data 8 x tensor 1", "no bytes_on_rank_0", "torch.float32"):
@@ -47,8 +52,11 @@ def test_the_frame_for_pbs_trains_on_four_hosts(start_pbs, checkout, tmp_path):
         job = pbs.wait(pbs.qsub(*given, cwd=checkout), LONG)
         run = checkout / "capstone" / "undisturbed"
         assert job.exit_status == 0, job.output + (run / "log.txt").read_text()
-        said = pbs.run("qstat", "-xf", job.id, cwd=checkout).stdout
-    (run / "accounting.txt").write_text(said)
+        told = fetch_missing(
+            checkout / "capstone",
+            [lambda words: pbs.run(*words, cwd=checkout).stdout],
+        )
+    assert "accounting.txt is new: qstat's answer on" in told[0]
     read = read_runs(checkout / "capstone")["undisturbed"]
     assert read.accounting["job"] == read.attempts[0].start["job"] == job.id
     assert (read.accounting["state"], read.accounting["status"]) == ("F", "0")
