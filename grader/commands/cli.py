@@ -195,7 +195,7 @@ def doctor_of_job(endpoint: str, rdzv_id: str, nnodes: int) -> int:
 @cli.command()
 @click.argument("logs", nargs=-1, required=True, metavar="LOG...")
 def diagnose(logs: tuple[str, ...]) -> int:
-    """Read the LOGs of a failed run: which rank failed first, and why.
+    """Read the LOGs of a run: which rank failed first, or what is wrong, and why.
 
     LOG is a file, torchrun's --log-dir, its error.json, or - for what you paste. The
     exit status is 0 if one cause is named, 1 if none is certain.

@@ -64,8 +64,23 @@ def test_numbers_of_the_lessons_runs_show_nothing_wrong():
 
 @pytest.mark.parametrize("entry", LOGS, ids=lambda entry: entry["cause"])
 def test_numbers_of_a_run_that_failed_are_not_judged(entry, tmp_path):
-    log = written(tmp_path, entry["log"] + "[rank1]: ValueError: label 7\n")
+    log = written(tmp_path, entry["log"] + "ValueError: label 7\n")
     assert found_in(log) == []
+
+
+def test_two_files_that_name_their_ranks_once_are_compared(tmp_path):
+    """The log of one process beside that of four."""
+    names = []
+    for ranks, norm in ((4, 9.642), (1, 2.411)):
+        text = f"world_size: {ranks}\nstep 1 | loss 8.14 | grad norm {norm}\n"
+        names.append(tmp_path / f"{ranks}.log")
+        names[-1].write_text(text + "one process saves\n")
+    (found,) = found_in(read_logs(map(str, names)))
+    assert (found.cause.name, found.weight) == ("forgotten_divide", SURE)
+    assert [line.place.partition(":")[0][-5:] for line in found.lines] == [
+        "4.log",
+        "1.log",
+    ]
 
 
 def test_report_of_numbers_quotes_both_ranks_and_names_the_suspect(tmp_path):

@@ -39,6 +39,9 @@ SIZE = re.compile(
     r"\brank \d+(?: of |/)(\d+)",
     re.IGNORECASE,
 )
+WORLD_SIZE = re.compile(
+    r"(?:world[_ ]?size|nproc[-_]per[-_]node)\W{1,3}(\d+)", re.IGNORECASE
+)
 RESUMED = re.compile(
     r"\bresum|\brestart|\brestor|\breload|"
     r"\bload(?:ed|ing) .{0,30}(?:checkpoint|snapshot)",
@@ -64,7 +67,7 @@ class Said:
     worker: int | None
     epoch: int | None
     step: int | None
-    size: int | None  # ranks of the run that it belongs to, if the line names them
+    size: int | None  # ranks of the run that it belongs to, if the log names them
     numbers: tuple[Number, ...]
     lists: tuple[tuple[float, ...], ...]
     form: str  # the text with # for each number
@@ -88,15 +91,19 @@ class Shown:
 
 def read_numbers(log: Log) -> list[Said]:
     """The lines that hold numbers or report a resume; no command that was typed."""
-    told = (line for line in log.lines if not line.text.startswith("$ "))
-    return [
-        read_line(line)
-        for line in told
-        if re.search(r"\d|nan", line.text) or RESUMED.search(line.text)
-    ]
+    sizes: dict[str, int] = {}  # of the run that a file is of
+    found: list[Said] = []
+    for line in log.lines:
+        file = line.place.rpartition(":")[0]
+        if size := whole(WORLD_SIZE, line.text):
+            sizes.setdefault(file, size)
+        told = re.search(r"\d|nan", line.text) or RESUMED.search(line.text)
+        if told and not line.text.startswith("$ "):
+            found.append(read_line(line, sizes.get(file)))
+    return found
 
 
-def read_line(line: Line) -> Said:
+def read_line(line: Line, size: int | None = None) -> Said:
     text = TIME.sub("", line.text)
     rank = whole(RANK, text)
     return Said(
@@ -105,7 +112,7 @@ def read_line(line: Line) -> Said:
         whole(WORKER, text),
         whole(EPOCH, text),
         whole(STEP, text),
-        whole(SIZE, text),
+        whole(SIZE, text) or size,
         tuple(numbers_of(text)),
         tuple(lists_of(text)),
         NUMBER.sub("#", text),
