@@ -35,7 +35,10 @@ RANDOM = re.compile(
     r"nois|augment|random|\bcrop|\bflip|jitter|rotat|mixup", re.IGNORECASE
 )
 SAMPLE = re.compile(r"sampl|image", re.IGNORECASE)
-CONSTANT = re.compile(r"\b(?:mean|std|variance|range)\b", re.IGNORECASE)
+CONSTANT = re.compile(  # of a random transformation: equal by design
+    r"\b(?:mean|std|variance|range|from|scale|ratio|prob\w*|strength|magnitude|param)",
+    re.IGNORECASE,
+)
 SHARD = re.compile(r"shard|local|fsdp|dtensor|stage|no_sync|unreduced", re.IGNORECASE)
 GRADIENT = re.compile(r"\bgrad(?:ient)?s?(?: (?:norm|sum|mean|max))?(?: is)?$")
 LOSS = re.compile(r"^(?!.*\b(?:best|lowest|least|min)\b).*\bloss\b(?! scale)")
@@ -133,7 +136,7 @@ def same_worker_noise(said: list[Said], _ranks: int) -> Shown | None:
     rows = [
         each
         for each in rows
-        if each.worker is not None and any(x % 1 for x in each.lists[0])
+        if each.worker is not None and any(100 * x % 1 for x in each.lists[0])
     ]
     groups = grouped(rows, lambda e: (e.rank, e.epoch, e.step, e.form, e.lists))
     for group in groups.values():
@@ -151,7 +154,10 @@ def sampler_starts_over(said: list[Said], _ranks: int) -> Shown | None:
         for (rank,) in ranks:
             before = [e for place, e in rows if place < resume and e.rank == rank]
             after = [e for place, e in rows if place > resume and e.rank == rank]
-            if before and after and starts_over(before, after):
+            if not after:
+                continue
+            before = [each for each in before if each.epoch == after[0].epoch]
+            if before and starts_over(before, after):
                 return Shown(lines([before[0], said[resume], after[0]], 3), True)
     return None
 
@@ -159,7 +165,7 @@ def sampler_starts_over(said: list[Said], _ranks: int) -> Shown | None:
 def starts_over(before: list[Said], after: list[Said]) -> bool:
     old, new = before[0], after[0]
     several = len({each.lists for each in before + after}) > 1
-    if not several or old.lists != new.lists or old.epoch != new.epoch:
+    if not several or old.lists != new.lists:
         return False
     return old.step is not None and new.step is not None and new.step > old.step
 

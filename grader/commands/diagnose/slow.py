@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from itertools import pairwise, takewhile
 
 from grader.commands.diagnose.first import First
 from grader.commands.diagnose.logs import Line
@@ -36,7 +37,11 @@ SPEED = re.compile(r"^(?:samples|images|tokens|sequences|examples)/s(?:ec)?$")
 
 def too_many_threads(said: list[Said], ranks: int) -> Shown | None:
     """The ranks of a node compute with more threads than it has cores."""
-    threads = number_of(said, re.compile(r"threads$"), re.compile(r"^threads?$"))
+    threads = number_of(
+        said,
+        re.compile(r"(?<!interop )(?<!inter-op )threads$"),
+        re.compile(r"^threads?$"),
+    )
     cores = number_of(
         said, re.compile(r"(?:cores|cpus?|cpu count)$"), re.compile("^(?:cores|cpus)$")
     )
@@ -84,7 +89,7 @@ def restarted_workers(said: list[Said], _ranks: int) -> Shown | None:
     rows = [e for e in said if e.epoch is not None and WORKERS.search(e.text)]
     by_epoch = {epoch: workers_of(of) for (epoch,), of in by_epochs(rows).items()}
     groups = [pids for pids in by_epoch.values() if pids]
-    if len(groups) > 1 and not set.intersection(*groups):
+    if len(groups) > 1 and not any(a & b for a, b in pairwise(groups)):
         first = [of[0].line for of in by_epochs(rows).values()]
         return Shown(tuple(first[:2]), not any(RESUMED.search(e.text) for e in said))
     return slow_first_step(said)
@@ -142,11 +147,11 @@ def timed_transfer(said: Said) -> float | None:
 
 
 def n_times_n(said: list[Said], _ranks: int) -> Shown | None:
-    """Two processes are the same rank, and no restart explains it."""
+    """Two processes are the same rank, before a first step and without a restart."""
     if any(RESUMED.search(each.text) for each in said):
         return None
     started: dict[tuple[object, ...], dict[int, Line]] = {}
-    for each in said:
+    for each in takewhile(lambda each: each.step is each.epoch is None, said):
         process = PROCESS.search(each.text)
         if process and each.rank is not None and each.worker is None:
             of_rank = started.setdefault((each.form, each.rank), {})
