@@ -100,11 +100,14 @@ def test_name_whose_lookup_failed_for_a_while_only_is_no_cause(tmp_path):
     assert "couldn't be resolved" in told[1]
 
 
+BESIDE = {"local_batch_norm": ["drifting_weights"]}  # explains the same lines
+
+
 @pytest.mark.parametrize("name", sorted(QUIET))
 def test_log_without_an_error_gets_no_other_candidate(name):
     log = read_logs([str(ROOT / f"docs/transcripts/19_{name}.txt")])
     found = candidates(load(ROOT), log, first_failed(log))
-    assert [each.cause.name for each in found] == [name]
+    assert [each.cause.name for each in found] == [name, *BESIDE.get(name, [])]
     told, sure = diagnose(log, ROOT)
     assert told[0] == "No rank reports an error." and sure == (name not in OPEN)
 

@@ -89,6 +89,9 @@ class Shown:
     suspect: First | None = None
 
 
+Rule = Callable[[list[Said], int], "Shown | None"]  # given the number of ranks
+
+
 def read_numbers(log: Log) -> list[Said]:
     """The lines that hold numbers or report a resume; no command that was typed."""
     sizes: dict[str, int] = {}  # of the run that a file is of
@@ -173,3 +176,7 @@ def far_above(values: dict[int, float], times: float) -> int | None:
     others = [value for key, value in values.items() if key != top]
     middle = median(others) if others else 0
     return top if middle > 0 and values[top] >= times * middle else None
+
+
+def lines(said: Iterable[Said], most: int = 2) -> tuple[Line, ...]:
+    return tuple(each.line for each in said)[:most]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import pairwise, takewhile
 
 from grader.commands.diagnose.first import First
 from grader.commands.diagnose.logs import Line
 from grader.commands.diagnose.numbers import (
     RESUMED,
+    Rule,
     Said,
     Shown,
     far_above,
@@ -195,7 +196,6 @@ def slower_with_more(said: list[Said], _ranks: int) -> Shown | None:
     return None
 
 
-Rule = Callable[[list[Said], int], "Shown | None"]
 SLOW: dict[str, Rule] = {
     rule.__name__: rule
     for rule in (
