@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from grader.commands.diagnose import numbers
 from grader.commands.diagnose.causes import MAYBE, SURE, candidates, load
 from grader.commands.diagnose.first import first_failed
 from grader.commands.diagnose.logs import read_logs
@@ -81,6 +82,17 @@ def test_two_files_that_name_their_ranks_once_are_compared(tmp_path):
         "4.log",
         "1.log",
     ]
+
+
+def test_long_log_is_read_at_its_start_and_at_its_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(numbers, "MOST", 40)
+    between = "".join(f"step {n} loss 4.1\n" for n in range(50))
+    for text in (LOGS[0]["log"] + between, between + LOGS[0]["log"]):
+        (found,) = found_in(written(tmp_path, text))
+        assert found.cause.name == LOGS[0]["cause"]
+    first, *rest = LOGS[0]["log"].strip().splitlines()
+    half = "\n".join([first, between, *rest[:1], between, "step 1 loss 4.1"])
+    assert found_in(written(tmp_path, half)) == []
 
 
 def test_report_of_numbers_quotes_both_ranks_and_names_the_suspect(tmp_path):

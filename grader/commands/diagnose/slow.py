@@ -26,7 +26,6 @@ SENT = re.compile(r"all[-_ ]?(?:reduce|gather)|reduce[-_]scatter|broadcast|sent"
 ETHERNET = 125e6  # bytes per second of 1 Gbit/s: no cluster's link is slower
 SAVED = re.compile(r"\b(?:saved|wrote|written)\b|\bsaving\b", re.IGNORECASE)
 PART = re.compile(r"shard|distcp|__\d+_\d+|\bpart\b|local", re.IGNORECASE)
-MODEL = re.compile(r"\bmodel\b")
 PROCESS = re.compile(r"\b(?:process|pid)\W{0,4}(\d+)\b(?! ?(?:of|/))", re.IGNORECASE)
 WORKERS = re.compile(r"worker|loader", re.IGNORECASE)
 PIDS = re.compile(r"\b(?:pids?|process(?:es)?)\W*(\d+(?:\W+\d+\b)*)", re.IGNORECASE)

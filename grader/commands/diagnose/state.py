@@ -40,12 +40,10 @@ def different(said: Iterable[Said], name: re.Pattern[str]) -> list[Said]:
     """The lines of two ranks that differ in a number of that name."""
     for by_rank in side_by_side(said):
         rows = list(by_rank.values())
-        values = [tuple(number.value for number in e.values(name)) for e in rows]
-        if len(set(values)) > 1:
-            return [
-                rows[0],
-                rows[values.index(next(v for v in values if v != values[0]))],
-            ]
+        values = [[str(number.value) for number in e.values(name)] for e in rows]
+        for row, value in zip(rows, values, strict=True):
+            if value != values[0]:
+                return [rows[0], row]
     return []
 
 

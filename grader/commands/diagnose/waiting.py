@@ -124,6 +124,8 @@ def unanswered(log: Log) -> list[Line]:
 
 def left_early(log: Log) -> list[Line]:
     """Ranks lost a partner that torchrun doesn't report: it ended with status 0."""
+    if not any(CLOSED.search(line.text) for line in log.lines):
+        return []
     seen = look(log)
     lost = list(seen.lost.values())
     if not lost or not seen.codes or seen.own or min(seen.codes.values()) < -15:
