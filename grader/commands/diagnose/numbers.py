@@ -69,7 +69,7 @@ class Said:
     epoch: int | None
     step: int | None
     size: int | None  # ranks of the run that it belongs to, if the log names them
-    numbers: tuple[Number, ...]
+    metrics: tuple[Number, ...]
     lists: tuple[tuple[float, ...], ...]
     form: str  # the text with # for each number
 
@@ -78,7 +78,7 @@ class Said:
         return self.line.text
 
     def values(self, name: re.Pattern[str]) -> list[Number]:
-        return [number for number in self.numbers if name.search(number.name)]
+        return [number for number in self.metrics if name.search(number.name)]
 
 
 @dataclass(frozen=True)

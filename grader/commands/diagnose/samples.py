@@ -23,7 +23,7 @@ OTHER = re.compile(  # lists of numbers that aren't those of samples
     re.IGNORECASE,
 )
 RANDOM = re.compile(
-    r"nois|augment|random|\bcrop|\bflip|jitter|rotat|mixup", re.IGNORECASE
+    r"nois|augment|random|\bcrop|\bflip|jitter|rotate|rotation|mixup", re.IGNORECASE
 )
 SAMPLE = re.compile(r"sampl|image", re.IGNORECASE)
 CONSTANT = re.compile(  # of a random transformation: equal by design
@@ -85,10 +85,12 @@ def same_samples(said: list[Said], _ranks: int) -> Shown | None:
 
 
 def equal_on_ranks(said: list[Said]) -> Shown | None:
-    places = side_by_side(said)
-    if not places or any(len({e.lists for e in p.values()}) > 1 for p in places):
+    groups = side_by_side(said)
+    if not groups or any(
+        len({e.lists for e in group.values()}) > 1 for group in groups
+    ):
         return None
-    return Shown(lines(places[0].values()), False)
+    return Shown(lines(groups[0].values()), False)
 
 
 def same_worker_noise(said: list[Said], _ranks: int) -> Shown | None:
@@ -156,7 +158,7 @@ def padded_evaluation(said: list[Said], ranks: int) -> Shown | None:
         if re.search("train", each.text, re.IGNORECASE):
             continue
         where = counts if COUNTED.search(each.text) else sizes
-        of_items = (n for n in each.numbers if ITEMS.match(n.unit) and n.value >= 1)
+        of_items = (n for n in each.metrics if ITEMS.match(n.unit) and n.value >= 1)
         if number := next(of_items, None):
             where.append((int(number.value), each))
     for count, counted in counts:

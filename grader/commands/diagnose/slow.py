@@ -20,7 +20,9 @@ from grader.commands.diagnose.numbers import (
 
 SECONDS = {"s": 1.0, "sec": 1.0, "secs": 1.0, "seconds": 1.0, "ms": 1e-3}
 DURATION = re.compile(r"\b(?:time|seconds|sec|duration|took|ms)\b")
-WAITING = re.compile(r"\b(?:wait|all-?reduce|comm|sync|barrier|sav)", re.IGNORECASE)
+WAITING = re.compile(
+    r"\b(?:wait|all-?reduce|comm|sync|barrier|save|saving)", re.IGNORECASE
+)
 BYTES = {"kb": 1e3, "mb": 1e6, "gb": 1e9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
 SENT = re.compile(r"all[-_ ]?(?:reduce|gather)|reduce[-_]scatter|broadcast|sent", re.I)
 ETHERNET = 125e6  # bytes per second of 1 Gbit/s: no cluster's link is slower
@@ -60,7 +62,7 @@ def number_of(
 ) -> tuple[float, Said] | None:
     """The first number that is called so, or counts such things."""
     for each in said:
-        for number in each.numbers:
+        for number in each.metrics:
             if name.search(number.name) or unit.search(number.unit):
                 return number.value, each
     return None
@@ -81,7 +83,7 @@ def checkpoint_storm(said: list[Said], _ranks: int) -> Shown | None:
 
 
 def sizes_of(said: Said) -> list[float]:
-    return [n.value * BYTES[n.unit] for n in said.numbers if n.unit in BYTES]
+    return [n.value * BYTES[n.unit] for n in said.metrics if n.unit in BYTES]
 
 
 def restarted_workers(said: list[Said], _ranks: int) -> Shown | None:
@@ -107,7 +109,7 @@ def workers_of(said: Iterable[Said]) -> set[int]:
 
 def seconds_of(said: Said) -> float | None:
     """How long a step took, by its unit or its name; not how long it waited."""
-    for number in said.numbers:
+    for number in said.metrics:
         if WAITING.search(number.name):
             continue
         if number.unit in SECONDS:
@@ -142,7 +144,7 @@ def slow_link(said: list[Said], _ranks: int) -> Shown | None:
 
 
 def timed_transfer(said: Said) -> float | None:
-    found = [n.value * SECONDS[n.unit] for n in said.numbers if n.unit in SECONDS]
+    found = [n.value * SECONDS[n.unit] for n in said.metrics if n.unit in SECONDS]
     return found[0] if found else None
 
 
@@ -162,10 +164,10 @@ def n_times_n(said: list[Said], _ranks: int) -> Shown | None:
 
 def slow_steps(said: list[Said], _ranks: int) -> Shown | None:
     """One rank takes at least twice as long as the others, in most steps."""
-    places = [p for p in side_by_side(said) if next(iter(p.values())).step is not None]
+    groups = [p for p in side_by_side(said) if next(iter(p.values())).step is not None]
     slowest: dict[int, list[Said]] = {}
     timed = 0
-    for by_rank in places:
+    for by_rank in groups:
         seconds = {rank: seconds_of(each) for rank, each in by_rank.items()}
         known = {rank: value for rank, value in seconds.items() if value is not None}
         timed += len(known) > 1
@@ -184,7 +186,7 @@ def slower_with_more(said: list[Said], _ranks: int) -> Shown | None:
     """More processes together do less per second."""
     speeds: dict[int, tuple[float, Said]] = {}
     for each in said:
-        for number in each.numbers:
+        for number in each.metrics:
             if each.size and SPEED.match(number.unit):
                 per_rank = re.search(r"per (?:rank|gpu|process)|/gpu", each.text, re.I)
                 total = number.value * (each.size if per_rank else 1)

@@ -86,8 +86,8 @@ def state(said: Said) -> tuple[object, ...]:
     """Fractions and checksums of the line: a whole number may count something."""
     word = WEIGHTS.search(said.text.lower())
     tail = numbers_of(said.text[word.start() if word else 0 :])
-    numbers = [n for n in tail if not BESIDE.search(n.name) and n.unit not in BYTES]
-    fractions = [number.value for number in numbers if number.value % 1]
+    metrics = [n for n in tail if not BESIDE.search(n.name) and n.unit not in BYTES]
+    fractions = [number.value for number in metrics if number.value % 1]
     return (*fractions, *HEX.findall(said.text))
 
 
