@@ -18,15 +18,14 @@ from collections.abc import Callable
 import torch
 import torch.distributed as dist
 
+from common import distributed
 from common.cost.formulas import (
     Cluster,
     Layout,
-    bubble_share,
-    compute_seconds,
     data_seconds,
-    pipeline_seconds,
+    hiding_seconds,
     step_flops,
-    tensor_seconds,
+    step_seconds,
 )
 from common.cost.layouts import GPT, layouts, make_step
 from common.distributed import Parser, log, one_line_errors, positive_int
@@ -85,14 +84,13 @@ def cluster_of(alpha: float, beta: float, ranks: int, flops: float) -> Cluster:
 
 
 def predict(layout: Layout, cluster: Cluster) -> float:
-    """Seconds of a step: computation, then every message. Nothing is hidden.
+    """Seconds of a step. On an accelerator, the data axis hides behind computation.
 
-    On the CPU, gloo needs the cores that compute, so there is nothing to hide behind.
+    The CPU hides nothing, because gloo needs the cores that compute.
     """
     given = GPT, layout, cluster
-    busy = compute_seconds(*given) + tensor_seconds(*given)
-    sending = pipeline_seconds(*given) + data_seconds(*given)
-    return busy * (1 + bubble_share(layout)) + sending
+    hidden = min(data_seconds(*given), hiding_seconds(*given))
+    return step_seconds(*given) + (0 if distributed.count_accelerators() else hidden)
 
 
 # [end predict]

@@ -19,6 +19,7 @@ from common.cost.formulas import (  # noqa: E402
     stream_bytes,
     tensor_bytes,
     tensor_calls,
+    tensor_seconds,
 )
 from common.cost.layouts import GPT, layouts  # noqa: E402
 
@@ -57,7 +58,7 @@ def test_cluster_gives_the_all_reduce_back_that_was_fitted(ranks):
     cluster = cost.cluster_of(alpha, beta, ranks, flops=1e9)
     layout = Layout(tensor=ranks, micro_batch=8)
     each = alpha + beta * 2 * stream_bytes(GPT, layout)
-    sent = cost.tensor_seconds(GPT, layout, cluster)
+    sent = tensor_seconds(GPT, layout, cluster)
     assert sent == pytest.approx(tensor_calls(GPT, layout) * each)
     layers = Layout(data=ranks, micro_batch=8)
     whole = alpha * GPT.layers + beta * 4 * data_bytes(GPT, layers) / (
@@ -73,6 +74,23 @@ def test_without_a_link_all_layouts_compute_equally_long_and_pipelines_idle():
     assert found.pop("PP") == pytest.approx(alone * (1 + 3 / 4))
     assert list(found) == ["DDP", "FSDP", "TP", "FSDP x TP"]
     assert all(seconds == pytest.approx(alone) for seconds in found.values())
+
+
+def test_accelerators_hide_what_fits_behind_computing(monkeypatch):
+    """DDP hides behind backward, FSDP behind the step; tensor parallel never."""
+    cluster = cost.cluster_of(0, 1e-9, ranks=2, flops=5e11)
+    waits = {n: cost.predict(x, cluster) for n, x in layouts(2, 16).items()}
+    monkeypatch.setattr(cost.distributed, "count_accelerators", lambda: 1)
+    hides = {n: cost.predict(x, cluster) for n, x in layouts(2, 16).items()}
+    alone = cost.predict(Layout(micro_batch=8), cluster)
+    assert hides["DDP"] == hides["FSDP"] == pytest.approx(alone)
+    assert waits["FSDP"] > waits["DDP"] > 1.01 * alone
+    assert hides["TP"] == waits["TP"] and hides["PP"] == waits["PP"]
+    slow = cost.cluster_of(0, 1e-6, ranks=2, flops=5e11)
+    ddp = layouts(2, 16)["DDP"]
+    sending = cost.data_seconds(GPT, ddp, slow)
+    base = cost.predict(Layout(micro_batch=8), slow)
+    assert cost.predict(ddp, slow) == pytest.approx(sending + base / 3)
 
 
 def test_layouts_use_all_ranks_and_the_whole_batch():
@@ -146,6 +164,16 @@ def test_run_prints_the_link_the_table_and_mfu(tmp_path):
     assert re.search(
         r"^MFU against that: \d+% alone, \d+% with DDP$", done.stdout, re.M
     )
+
+
+def test_layouts_that_do_not_fit_are_one_sentence(tmp_path):
+    program = [SRC / "18_cost.py", "--batch-size", 10**9, "--rounds", 1]
+    done = run(tmp_path, [*STANDALONE, "--nproc-per-node=2", *program])
+    assert done.returncode != 0
+    said = [line for line in done.stderr.splitlines() if "18_cost.py: error" in line]
+    cure = "sizes are too large: choose less than --batch-size 1000000000 --rounds 1"
+    assert said == [f"18_cost.py: error: {cure}"]
+    assert "[rank" not in done.stderr
 
 
 @pytest.mark.parametrize(
