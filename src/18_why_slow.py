@@ -22,6 +22,7 @@ OWN = ("data", "loop", "compute")  # what a rank does without the others
 ALL = (*OWN, "saving", "communication")
 IN_TURN = "another rank in each step"
 ALONE = "one process communicates nothing: start more, or profile it as in lesson 01"
+UNSEEN = "no message was seen (DTensor? pipeline?)"
 
 
 def run(command: list[str], steps: int, **plan) -> list[dict]:
@@ -114,13 +115,11 @@ def slowest_rank(silent: list[dict]) -> str:
 
 
 def name_communication(silent: list[dict], lag: float) -> tuple[str, dict]:
-    """Why it is exposed; ``lag`` is the share of a step that waits for data."""
+    """Why it is exposed: what is sent, how often, and whether its size is the cost."""
     facts = {n: mean(seconds(silent[0], n)) for n in ("calls", "bytes", "backwards")}
     if not facts["calls"]:  # then nothing was left out
         cure = CURES["data"] if lag >= WORTH_NAMING else "trace it, lesson 17"
-        raise BadInput(
-            f"no message was seen (DTensor? pipeline?); data {lag:.0%}: {cure}"
-        )
+        raise BadInput(f"{UNSEEN}; {lag:.0%} of a step waits for data: {cure}")
     facts["kb"], facts["mb"] = (facts["bytes"] / n for n in (1e3 * facts["calls"], 1e6))
     smallest, usual = silent[0]["probe"]
     if facts["kb"] < 10 or usual < 2 * smallest:  # its size isn't what it costs
@@ -172,10 +171,9 @@ def main() -> None:
     parser.add_argument("--steps", type=positive_int, default=20, help="a run (or 20)")
     parser.add_argument("command", nargs="...", help="after --: your run")
     args = parser.parse_args()
-    args.command = args.command[args.command[:1] == ["--"] :]
-    if not args.command:
+    if not (command := args.command[args.command[:1] == ["--"] :]):
         raise BadInput("no command is given: write it after --, as in -- torchrun ...")
-    report(*diagnose(args.command, args.steps))
+    report(*diagnose(command, args.steps))
 
 
 if __name__ == "__main__":

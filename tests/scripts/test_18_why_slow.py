@@ -58,8 +58,8 @@ def test_healthy_run_is_called_healthy(told):
 
 @pytest.mark.parametrize(
     ("reason", "words"),
-    [("data", r"data 9\d%: the loop waits for the next batch\. Lesson 17"),
-     ("bandwidth", r"data \d%: trace it, lesson 17$")],
+    [("data", r"9\d% of a step waits for data: the loop waits for the next batch"),
+     ("bandwidth", r"\d% of a step waits for data: trace it, lesson 17$")],
 )  # fmt: skip
 def test_waiting_for_data_is_named_where_no_message_is_seen(told, reason, words):
     """As with DTensor: the second run is no different from the first."""
