@@ -1,5 +1,6 @@
 """What docs/lessons/18_scaling.rst says: its numbers follow from its transcripts."""
 
+import math
 import re
 import sys
 
@@ -150,6 +151,12 @@ def test_other_numbers_of_the_small_gpt_are_the_recorded_ones():
     promised = re.search(r"^DDP +([\d.]+)$", text, re.M)[1]
     taken = re.findall(r"^DDP +[\d.]+ +([\d.]+) ", text, re.M)[1]
     assert f"promises {promised} ms with DDP. Four ranks take {taken} ms" in PAGE
+
+
+def test_messages_in_a_row_of_a_ring_and_of_a_tree():
+    ranks = 1024
+    ring, tree = 2 * (ranks - 1), 2 * math.ceil(math.log2(ranks))
+    assert f"{tree} instead of {ring:,} for {ranks:,} ranks" in PAGE
 
 
 def test_megatrons_share_without_what_it_recomputes():
