@@ -114,7 +114,7 @@ def slowest_rank(silent: list[dict]) -> str:
     return f"rank {worst}, in its {max(spare, key=spare.get)}"
 
 
-def name_communication(silent: list[dict], lag: float) -> tuple[str, dict]:
+def name_communication(silent: list[dict], lag: float = 0) -> tuple[str, dict]:
     """Why it is exposed: what is sent, how often, and whether its size is the cost."""
     facts = {n: mean(seconds(silent[0], n)) for n in ("calls", "bytes", "backwards")}
     if not facts["calls"]:  # then nothing was left out
