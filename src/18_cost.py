@@ -6,9 +6,8 @@
 
 Times all-reduces of several sizes, fits the seconds of n bytes as alpha + beta n, and
 adds what each method sends to the time of a step that sends nothing. The ranks compute
-that step together, as in training. FSDP and tensor parallel also do work of their own,
-which is measured with their messages left out. The page "What will it cost?" has the
-formulas. On a GPU, none of this has been run.
+that step together, as in training, and again as FSDP and tensor parallel do it. The
+page "What will it cost?" has the formulas. On a GPU, none of this has been run.
 """
 
 import argparse
