@@ -133,9 +133,8 @@ def run_rank(rank: int, world_size: int, args: argparse.Namespace) -> None:
 
 @distributed.one_line_errors()
 def main() -> None:
-    args = data.parse_training(
-        __doc__, nprocs="default: 1 per device", save_every_steps="save more often"
-    )
+    more = {"nprocs": "default: 1 per device", "save_every_steps": "save more often"}
+    args = data.parse_training(__doc__, **more)
     world_size = distributed.prepare_spawn(args.nprocs)
     mp.spawn(run_rank, args=(world_size, args), nprocs=world_size)
 

@@ -159,8 +159,8 @@ def main() -> None:
     chosen, alone = set(args.chosen), os.environ.get("WORLD_SIZE", "1") == "1"
     if alone and (names := sorted(chosen & set(ON_RANKS))):
         raise BadInput(f"--with {names[0]} needs several ranks: start torchrun")
-    for rivals in RIVALS.split(", "):
-        if len(pair := sorted(chosen.intersection(rivals.split()))[:2]) == 2:
+    for rivals in (*RIVALS.split(", "), *OPTIONS):  # one option twice is refused, too
+        if len(pair := sorted(n for n in args.chosen if n in rivals.split())[:2]) == 2:
             raise BadInput(f"--with {' '.join(pair)}: choose one of the two")
     if "compile" in chosen and not shutil.which(os.environ.get("CXX", "g++")):
         raise BadInput("--with compile needs a C++ compiler: install g++")

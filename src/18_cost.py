@@ -6,7 +6,8 @@
 
 Times all-reduces of several sizes, fits the seconds of n bytes as alpha + beta n, and
 adds what each method sends to the time of a step that sends nothing. The ranks compute
-that step together, as in training. The page "What will it cost?" has the formulas.
+that step together, as in training, and again as FSDP and tensor parallel do it. The
+page "What will it cost?" has the formulas. On a GPU, none of this has been run.
 """
 
 import argparse
@@ -18,22 +19,15 @@ from collections.abc import Callable
 import torch
 import torch.distributed as dist
 
-from common.cost.formulas import (
-    Cluster,
-    Layout,
-    bubble_share,
-    compute_seconds,
-    data_seconds,
-    pipeline_seconds,
-    step_flops,
-    tensor_seconds,
-)
+from common import distributed
+from common.cost import formulas
+from common.cost.formulas import Cluster, Layout, step_flops
 from common.cost.layouts import GPT, layouts, make_step
 from common.distributed import Parser, log, one_line_errors, positive_int
 from common.gpt_training import check_divides, run_and_exit
 from common.process_group import join
 
-FLOAT32, ALONE = 4, "nothing sent"
+FLOAT32, SILENT, ALONE = 4, ", silent", "one process"
 MESSAGES = [4 * 8**k for k in range(8)]  # 4 bytes to 8 MiB
 STEPS, WARM_UP = 4, 2  # of a round; those to warm up are not measured
 
@@ -84,21 +78,22 @@ def cluster_of(alpha: float, beta: float, ranks: int, flops: float) -> Cluster:
     return Cluster(1, flops, 1.0, bandwidth, bandwidth, latency)
 
 
-def predict(layout: Layout, cluster: Cluster) -> float:
-    """Seconds of a step: computation, then every message. Nothing is hidden.
+def predict(layout: Layout, cluster: Cluster, own: float = 0) -> float:
+    """Seconds of a step; ``own`` of them are a method's work beside computing.
 
-    On the CPU, gloo needs the cores that compute, so there is nothing to hide behind.
+    On an accelerator, the data axis hides behind computation. The CPU hides nothing,
+    because gloo needs the cores that compute.
     """
     given = GPT, layout, cluster
-    busy = compute_seconds(*given) + tensor_seconds(*given)
-    sending = pipeline_seconds(*given) + data_seconds(*given)
-    return busy * (1 + bubble_share(layout)) + sending
+    hidden = min(formulas.data_seconds(*given), formulas.hiding_seconds(*given))
+    more = own if distributed.count_accelerators() else own + hidden
+    return formulas.step_seconds(*given) + more
 
 
 # [end predict]
-def time_steps(layout: Layout, device: torch.device) -> list[float]:
+def time_steps(layout: Layout, *where) -> list[float]:
     """Seconds of each measured step of this rank."""
-    step = make_step(layout, device)
+    step, device = make_step(layout, *where), where[0]
     return [seconds_of(step, device) for _ in range(WARM_UP + STEPS)][WARM_UP:]
 
 
@@ -111,20 +106,23 @@ def peak_flops(device: torch.device) -> float:
 
 def report(times: dict, link: list, peak: float, args: argparse.Namespace) -> None:
     """The fitted link, the table, MFU, and the ranks to predict; on rank 0."""
-    seconds = [statistics.median(repeats) for repeats in link]
-    alpha, beta = fit(MESSAGES, seconds)
+    medians = [statistics.median(repeats) for repeats in link]
+    alpha, beta = fit(MESSAGES, medians)
     log(f"all-reduce: alpha {1e6 * alpha:.0f} us, 1/beta {1e-6 / beta:.1f} MB/s")
-    for size, t in zip(MESSAGES, seconds, strict=True):
+    for size, t in zip(MESSAGES, medians, strict=True):
         line = f"{size:9,} bytes {1e6 * t:9.0f} us"
         log(f"{line}, the line says {1e6 * (alpha + beta * size):9.0f}")
     measured = {name: statistics.median(steps) for name, steps in times.items()}
     base, ranks = measured.pop(ALONE), dist.get_world_size()
     log(f"step that sends nothing: {1000 * base:.1f} ms")
+    own = {k.removesuffix(SILENT): measured[k] - base for k in measured if SILENT in k}
+    for name, seconds in own.items():
+        log(f"{name} adds, without its messages: {1000 * seconds:.1f} ms")
     flops = step_flops(GPT, Layout(micro_batch=args.batch_size // ranks))
     cluster = cluster_of(alpha, beta, ranks, flops / base)
     log("ms per step   predicted   measured   error")
     for name, layout in layouts(ranks, args.batch_size).items():
-        guess, real = predict(layout, cluster), measured[name]
+        guess, real = predict(layout, cluster, own.get(name, 0)), measured[name]
         both = f"{1000 * guess:11.1f} {1000 * real:10.1f}"
         log(f"{name:11} {both} {guess / real - 1:+7.0%}")
     used = [flops / t / peak for t in (base, measured["DDP"])]
@@ -133,7 +131,8 @@ def report(times: dict, link: list, peak: float, args: argparse.Namespace) -> No
     if args.predict:
         log(f"{args.predict} ranks, if each computes as fast as one of these {ranks}:")
         for name, layout in layouts(args.predict, args.batch_size).items():
-            log(f"{name:11} {1000 * predict(layout, cluster):11.1f}")
+            known = sum(own.get(part, 0) for part in name.split(" x "))  # of a grid
+            log(f"{name:11} {1000 * predict(layout, cluster, known):11.1f}")
 
 
 def parse() -> argparse.Namespace:
@@ -152,16 +151,19 @@ def main() -> None:
     args = parse()
     device = join("18_cost.py")
     ranks = dist.get_world_size()
-    check_divides(args.batch_size, ranks, "--batch-size", "ranks")
-    check_divides(args.batch_size, args.predict or 1, "--batch-size", "ranks")
-    methods = {ALONE: Layout(micro_batch=args.batch_size // ranks)}
-    methods |= layouts(ranks, args.batch_size)
+    for count in (ranks, args.predict or 1):
+        check_divides(args.batch_size, count, "--batch-size", "ranks")
+    methods = {ALONE: (Layout(micro_batch=args.batch_size // ranks), device)}
+    for name, layout in layouts(ranks, args.batch_size).items():
+        methods[name] = layout, device
+        if layout.stage or layout.tensor > 1:
+            methods[name + SILENT] = layout, device, True
     times: dict = {name: [] for name in methods}
     link, peaks = [[] for _ in MESSAGES], []
     for turn in range(args.rounds):
         peaks.append(peak_flops(device))
-        for name, layout in methods.items():
-            times[name] += time_steps(layout, device)
+        for name, method in methods.items():
+            times[name] += time_steps(*method)
         for repeats, seconds in zip(link, time_link(device), strict=True):
             repeats.append(seconds)
         log(f"round {turn + 1} of {args.rounds} done")

@@ -131,6 +131,8 @@ def parse() -> argparse.Namespace:
         raise BadInput(
             f"--plot {args.plot} has no ending of {', '.join(PLOTS)}: add it"
         )
+    if args.csv and args.csv == args.plot:
+        raise BadInput(f"--csv and --plot are both {args.csv}: choose two files")
     return args
 
 

@@ -17,27 +17,27 @@ from statistics import mean, median
 from common.distributed import BadInput, Parser, log, one_line_errors, positive_int
 
 WATCH = Path(__file__).parent / "common" / "cost" / "step_watch.py"
-WARM_UP, FEWEST = 3, 5  # steps that don't count, and steps that must
-WORTH_NAMING = 0.3  # of a step
+WARM_UP, FEWEST, WORTH_NAMING = 3, 5, 0.3  # steps: left out, needed; share of a step
 OWN = ("data", "loop", "compute")  # what a rank does without the others
 ALL = (*OWN, "saving", "communication")
 IN_TURN = "another rank in each step"
 ALONE = "one process communicates nothing: start more, or profile it as in lesson 01"
+UNSEEN = "no message was seen (DTensor? pipeline?)"
 
 
 def run(command: list[str], steps: int, **plan) -> list[dict]:
     """What each rank measured in a few steps of the command; by rank."""
-    with tempfile.TemporaryDirectory(prefix="why_slow_", dir=".") as name:
-        folder = Path(name).resolve()
-        (folder / "sitecustomize.py").write_bytes(WATCH.read_bytes())
-        (folder / "plan.json").write_text(json.dumps({"steps": steps} | plan))
-        path = os.pathsep.join(filter(None, [str(folder), os.getenv("PYTHONPATH")]))
-        env = os.environ | {"PYTHONPATH": path}
-        try:
+    try:
+        with tempfile.TemporaryDirectory(prefix="why_slow_", dir=".") as name:
+            folder, old = Path(name).resolve(), os.getenv("PYTHONPATH")
+            (folder / "sitecustomize.py").write_bytes(WATCH.read_bytes())
+            (folder / "plan.json").write_text(json.dumps({"steps": steps} | plan))
+            path = os.pathsep.join(filter(None, [str(folder), old]))
+            env = os.environ | {"PYTHONPATH": path}
             done = subprocess.run(command, env=env, capture_output=True)
-        except OSError as error:
-            raise BadInput(f"cannot start {command[0]}: {error.strerror}") from None
-        found = [json.loads(path.read_text()) for path in folder.glob("rank_*.json")]
+            found = [json.loads(f.read_text()) for f in folder.glob("rank_*.json")]
+    except OSError as error:
+        raise BadInput(f"cannot start {command[0]}: {error}") from None
     if done.returncode:
         os.write(2, done.stderr[-3000:])
         raise BadInput(f"the command ended with status {done.returncode}: repair it")
@@ -114,11 +114,12 @@ def slowest_rank(silent: list[dict]) -> str:
     return f"rank {worst}, in its {max(spare, key=spare.get)}"
 
 
-def name_communication(silent: list[dict]) -> tuple[str, dict]:
+def name_communication(silent: list[dict], lag: float = 0) -> tuple[str, dict]:
     """Why it is exposed: what is sent, how often, and whether its size is the cost."""
     facts = {n: mean(seconds(silent[0], n)) for n in ("calls", "bytes", "backwards")}
     if not facts["calls"]:  # then nothing was left out
-        raise BadInput("no message was seen (DTensor? pipeline?): trace it, lesson 17")
+        cure = CURES["data"] if lag >= WORTH_NAMING else "trace it, lesson 17"
+        raise BadInput(f"{UNSEEN}; {lag:.0%} of a step waits for data: {cure}")
     facts["kb"], facts["mb"] = (facts["bytes"] / n for n in (1e3 * facts["calls"], 1e6))
     smallest, usual = silent[0]["probe"]
     if facts["kb"] < 10 or usual < 2 * smallest:  # its size isn't what it costs
@@ -139,13 +140,13 @@ def diagnose(command: list[str], steps: int) -> tuple[dict[str, float], dict]:
         lost = {"threads": max(before - over_ranks(max, real, *ALL), 0)}
     log(f"Run {2 + len(lost)}: without communication")
     silent = run(command, steps, threads=fewer, silent=True)
-    parts = split(real, silent) | lost
-    who = slowest_rank(silent)
+    parts, who = split(real, silent) | lost, slowest_rank(silent)
+    lag = over_ranks(max, real, "data") / over_ranks(max, real, *ALL)
     if ranks <= cores:  # then other programs use them: it stretches what ranks compute
         stretched = ["compute", "imbalance"][: 1 + (who != IN_TURN)]
         times = 1 + parts.pop("cores") / sum(parts[part] for part in stretched)
         parts |= {part: parts[part] * times for part in stretched}
-    name, facts = name_communication(silent)
+    name, facts = name_communication(silent, lag)
     parts[name] = parts.pop("communication")
     facts |= {"ranks": ranks, "threads": threads, "cores": cores, "steps": steps}
     facts |= {"who": who, "compute": 1e3 * parts["compute"]}
@@ -170,10 +171,9 @@ def main() -> None:
     parser.add_argument("--steps", type=positive_int, default=20, help="a run (or 20)")
     parser.add_argument("command", nargs="...", help="after --: your run")
     args = parser.parse_args()
-    args.command = args.command[args.command[:1] == ["--"] :]
-    if not args.command:
+    if not (command := args.command[args.command[:1] == ["--"] :]):
         raise BadInput("no command is given: write it after --, as in -- torchrun ...")
-    report(*diagnose(args.command, args.steps))
+    report(*diagnose(command, args.steps))
 
 
 if __name__ == "__main__":

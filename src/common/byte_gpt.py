@@ -43,10 +43,8 @@ class Sizes:
 
     def __post_init__(self) -> None:
         if self.width % self.heads:
-            raise BadInput(
-                f"--width {self.width} cannot be divided among --heads {self.heads}: "
-                "choose a multiple"
-            )
+            given = f"--width {self.width} cannot be divided among --heads {self.heads}"
+            raise BadInput(f"{given}: choose a multiple")
 
     @property
     def hidden(self) -> int:

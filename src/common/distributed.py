@@ -17,8 +17,7 @@ from typing import NoReturn
 import torch
 import torch.distributed as dist
 
-# Imported after init_process_group, as DDP does, it would keep the group's threads
-# alive, and now and then a rank would abort when Python ends (torch 2.13 with gloo).
+# Imported later, as by DDP, it keeps gloo's threads: a rank may abort (torch 2.13)
 import torch.distributed.nn.functional
 from torch.multiprocessing.spawn import ProcessExitedException
 from tqdm import tqdm
@@ -62,13 +61,16 @@ def one_line_errors() -> Iterator[None]:
         yield
     except BadInput as error:
         _refuse(str(error))
-    except dist.DistError as error:
-        if "Duplicate GPU" in str(error):  # so says NCCL when ranks connect
+    except (RuntimeError, TypeError, OverflowError) as error:
+        first, *_ = (text := str(error)).split("\n")
+        if any(words in text for words in ("t allocate", "out of memory", "verflow")):
+            _refuse(f"sizes are too large: choose less than {' '.join(sys.argv[1:])}")
+        if "Duplicate GPU" in text:  # so says NCCL when ranks connect
             _refuse("two ranks computed on one GPU: give each of them its own")
-        if dist.is_initialized() or "NCCL" in str(error):  # which names the cause
+        connecting = isinstance(error, dist.DistError) and not dist.is_initialized()
+        if not connecting or "NCCL" in text:  # which names the cause
             raise
-        why = f"are MASTER_ADDR and MASTER_PORT right? No connection: {error}"
-        _refuse(why.partition("\n")[0])
+        _refuse(f"are MASTER_ADDR and MASTER_PORT right? No connection: {first}")
     except ProcessExitedException as error:
         if error.exit_code != 2:  # with 2, the rank itself has said why
             raise
@@ -104,9 +106,9 @@ def positive_int(text: str) -> int:
 
 
 def positive_float(text: str) -> float:
-    """The finite number above 0 that ``text`` spells; an argparse type."""
-    if not 0 < float(text) < float("inf"):
-        raise BadInput(f"{text!r} is not a number above 0")
+    """The number above 0, but no huge one, that ``text`` spells; an argparse type."""
+    if not 0 < float(text) < 1e12:
+        raise BadInput(f"{text!r} is not a number above 0 and below 1e12")
     return float(text)
 
 
@@ -161,8 +163,7 @@ def choose_device(local_rank: int = 0) -> torch.device:
 
 def describe_world(device: torch.device) -> str:
     """What computes, for the line that shows the configuration."""
-    threads = torch.get_num_threads()
-    name = f"CPU, {threads} thread{'s' if threads > 1 else ''}"
+    name = f"CPU, {(n := torch.get_num_threads())} thread{'s' if n > 1 else ''}"
     if device.type != "cpu":
         name = f"{device} ({torch.get_device_module(device).get_device_name(device)})"
     if not dist.is_initialized():

@@ -88,18 +88,14 @@ class Text:
         self.args, self.device = args, device
         self.train, self.test = load_text()
         if args.context >= len(self.test):
-            raise BadInput(
-                f"--context {args.context} is more than the {len(self.test):,} bytes "
-                "of text to test on: choose less"
-            )
+            most = f"the {len(self.test):,} bytes of text to test on"
+            raise BadInput(f"--context {args.context} is more than {most}: choose less")
         self.entropy = unigram_entropy(self.train)
         self.losses: list[float] = []  # of the steps of this run
         self.shares: list[torch.Tensor] = []  # of the last steps, not yet added up
         self.seconds: list[float] = []  # of a step, the mean between two log lines
-        log(
-            f"{len(self.train):,} bytes of Python's standard library; by their "
-            f"frequencies alone {self.entropy:.2f} nats per byte"
-        )
+        alone = f"by their frequencies alone {self.entropy:.2f} nats per byte"
+        log(f"{len(self.train):,} bytes of Python's standard library; {alone}")
 
     def steps(self, first: int = 0) -> Iterator[tuple[int, torch.Tensor, torch.Tensor]]:
         """(number, inputs [B, T], targets) of each step; the loop calls ``note``."""

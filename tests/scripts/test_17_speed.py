@@ -137,6 +137,7 @@ def test_what_fsdp_calls_sends_and_holds(tmp_path):
     [
         (["no-sync"], "--with no-sync needs several ranks"),
         (["bf16", "fp16"], "--with bf16 fp16: choose one of the two"),
+        (["workers", "bf16", "workers"], "--with workers workers: choose one of the"),
         (["faster"], "invalid choice: 'faster'"),
     ],
 )

@@ -16,9 +16,11 @@ from common.byte_gpt import ByteGPT, Sizes  # noqa: E402
 from common.cost.formulas import (  # noqa: E402
     Layout,
     data_bytes,
+    data_seconds,
     stream_bytes,
     tensor_bytes,
     tensor_calls,
+    tensor_seconds,
 )
 from common.cost.layouts import GPT, layouts  # noqa: E402
 
@@ -57,13 +59,13 @@ def test_cluster_gives_the_all_reduce_back_that_was_fitted(ranks):
     cluster = cost.cluster_of(alpha, beta, ranks, flops=1e9)
     layout = Layout(tensor=ranks, micro_batch=8)
     each = alpha + beta * 2 * stream_bytes(GPT, layout)
-    sent = cost.tensor_seconds(GPT, layout, cluster)
+    sent = tensor_seconds(GPT, layout, cluster)
     assert sent == pytest.approx(tensor_calls(GPT, layout) * each)
     layers = Layout(data=ranks, micro_batch=8)
     whole = alpha * GPT.layers + beta * 4 * data_bytes(GPT, layers) / (
         4 * (ranks - 1) / ranks
     )
-    assert cost.data_seconds(GPT, layers, cluster) == pytest.approx(whole)
+    assert data_seconds(GPT, layers, cluster) == pytest.approx(whole)
 
 
 def test_without_a_link_all_layouts_compute_equally_long_and_pipelines_idle():
@@ -73,6 +75,41 @@ def test_without_a_link_all_layouts_compute_equally_long_and_pipelines_idle():
     assert found.pop("PP") == pytest.approx(alone * (1 + 3 / 4))
     assert list(found) == ["DDP", "FSDP", "TP", "FSDP x TP"]
     assert all(seconds == pytest.approx(alone) for seconds in found.values())
+
+
+def test_accelerators_hide_what_fits_behind_computing(monkeypatch):
+    """DDP hides behind backward, FSDP behind the step; tensor parallel never."""
+    cluster = cost.cluster_of(0, 1e-9, ranks=2, flops=5e11)
+    waits = {n: cost.predict(x, cluster) for n, x in layouts(2, 16).items()}
+    monkeypatch.setattr(cost.distributed, "count_accelerators", lambda: 1)
+    hides = {n: cost.predict(x, cluster) for n, x in layouts(2, 16).items()}
+    alone = cost.predict(Layout(micro_batch=8), cluster)
+    assert hides["DDP"] == hides["FSDP"] == pytest.approx(alone)
+    assert waits["FSDP"] > waits["DDP"] > 1.01 * alone
+    assert hides["TP"] == waits["TP"] and hides["PP"] == waits["PP"]
+    slow = cost.cluster_of(0, 1e-6, ranks=2, flops=5e11)
+    ddp = layouts(2, 16)["DDP"]
+    sending = data_seconds(GPT, ddp, slow)
+    base = cost.predict(Layout(micro_batch=8), slow)
+    assert cost.predict(ddp, slow) == pytest.approx(sending + base / 3)
+
+
+def test_own_work_of_a_method_is_added_and_of_a_grid_that_of_both(capsys):
+    """3 ms of FSDP and 5 ms of tensor parallel; nothing is sent."""
+    milliseconds = {cost.ALONE: 20, "DDP": 20, "FSDP": 24, "TP": 30, "PP": 30}
+    milliseconds |= {"FSDP" + cost.SILENT: 23, "TP" + cost.SILENT: 25}
+    times = {name: [ms / 1e3] for name, ms in milliseconds.items()}
+    args = cost.argparse.Namespace(batch_size=16, predict=4)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cost.dist, "get_world_size", lambda: 2)
+        patch.setattr(cost, "fit", lambda *_: (0, 1e-30))
+        cost.report(times, [[1]] * 8, 1e9, args)
+    printed = capsys.readouterr().out
+    rows = re.findall(r"^(\w[\w ]*?) +([\d.]+)(?: +[\d.]+ +[+-]\d+%)?$", printed, re.M)
+    for_2, for_4 = dict(rows[:4]), dict(rows[4:])
+    assert for_2 == {"DDP": "20.0", "FSDP": "23.0", "TP": "25.0", "PP": "30.0"}
+    assert for_4 == {"DDP": "10.0", "FSDP": "13.0", "TP": "15.0", "PP": "17.5",
+                     "FSDP x TP": "18.0"}  # fmt: skip
 
 
 def test_layouts_use_all_ranks_and_the_whole_batch():
@@ -110,7 +147,7 @@ from common.cost.measure import Traffic
 
 dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=4)
 for name in ("FSDP", "TP", "FSDP x TP"):
-    step = make_step(layouts(4, 4)[name], torch.device("cpu"))
+    step = make_step(layouts(4, 4)[name], torch.device("cpu"), silent=True)
     with Traffic() as traffic:
         step()
     print(name, traffic.wire_bytes(), sep=",")
@@ -131,6 +168,38 @@ def test_measured_steps_send_what_the_formulas_predict():
         assert formula[name] < sent[name] < 1.06 * formula[name]
 
 
+ALONE = """
+import sys
+from datetime import timedelta
+import torch
+import torch.distributed as dist
+
+sys.path.insert(0, sys.argv[1])
+from common.cost.layouts import layouts, make_step
+from common.gpt_training import run_and_exit
+
+def main():
+    dist.init_process_group("gloo", timeout=timedelta(seconds=20))
+    for name in ("FSDP", "TP"):
+        step = make_step(layouts(2, 4)[name], torch.device("cpu"), silent=True)
+        if dist.get_rank() == 0:
+            step()
+            print(name, "needs no partner", flush=True)
+        dist.barrier()
+
+run_and_exit(main)
+"""
+
+
+def test_silent_step_of_one_rank_waits_for_no_other(tmp_path):
+    (tmp_path / "alone.py").write_text(ALONE, encoding="utf-8")
+    command = [*STANDALONE, "--nproc-per-node=2", tmp_path / "alone.py", SRC]
+    done = run(tmp_path, command)
+    assert done.returncode == 0, done.stderr
+    said = ["FSDP needs no partner", "TP needs no partner"]
+    assert done.stdout.splitlines() == said
+
+
 def test_run_prints_the_link_the_table_and_mfu(tmp_path):
     options = ["--batch-size", 4, "--rounds", 1, "--predict", 4]
     program = [SRC / "18_cost.py", *options]
@@ -139,6 +208,8 @@ def test_run_prints_the_link_the_table_and_mfu(tmp_path):
     assert "Warning" not in done.stderr
     rows = re.findall(r"^(\w+) +[\d.]+ +[\d.]+ +[+-]\d+%$", done.stdout, re.M)
     assert rows == ["DDP", "FSDP", "TP", "PP"]
+    own = r"^(\w+) adds, without its messages: -?[\d.]+ ms$"
+    assert re.findall(own, done.stdout, re.M) == ["FSDP", "TP"]
     for_4 = done.stdout.partition("4 ranks, if each computes")[2]
     rows = re.findall(r"^(\w[\w ]*?) +[\d.]+$", for_4, re.M)
     assert rows == ["DDP", "FSDP", "TP", "PP", "FSDP x TP"]
@@ -146,6 +217,16 @@ def test_run_prints_the_link_the_table_and_mfu(tmp_path):
     assert re.search(
         r"^MFU against that: \d+% alone, \d+% with DDP$", done.stdout, re.M
     )
+
+
+def test_layouts_that_do_not_fit_are_one_sentence(tmp_path):
+    program = [SRC / "18_cost.py", "--batch-size", 10**9, "--rounds", 1]
+    done = run(tmp_path, [*STANDALONE, "--nproc-per-node=2", *program])
+    assert done.returncode != 0
+    said = [line for line in done.stderr.splitlines() if "18_cost.py: error" in line]
+    cure = "sizes are too large: choose less than --batch-size 1000000000 --rounds 1"
+    assert said == [f"18_cost.py: error: {cure}"]
+    assert "[rank" not in done.stderr
 
 
 @pytest.mark.parametrize(

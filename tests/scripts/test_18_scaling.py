@@ -165,6 +165,7 @@ def test_unequal_runs_are_not_compared(runs, words):
         (["nothing.csv"], "cannot read nothing.csv: No such file"),
         ([str(Path(__file__))], "is not a file that --csv of this program has written"),
         (["--heads", "5"], "--width 96 cannot be divided among --heads 5"),
+        (["--csv", "a.png", "--plot", "a.png"], "--csv and --plot are both a.png"),
     ],
 )
 def test_bad_input_is_one_sentence(tmp_path, arguments, words):
@@ -172,6 +173,29 @@ def test_bad_input_is_one_sentence(tmp_path, arguments, words):
     assert (done.returncode, done.stdout) == (2, "")
     assert words in done.stderr
     assert len(done.stderr.splitlines()) == 1, done.stderr
+
+
+@pytest.mark.parametrize("size", [10**8, 10**16, 10**22])  # each fails in its own way
+def test_more_than_the_memory_holds_is_one_sentence(tmp_path, size):
+    """Also in processes that another one has started."""
+    options = ["--ranks", 1, "--steps", 2, "--batch-size", size]
+    done = scaling(tmp_path, *options)
+    assert done.returncode == 2
+    given = " ".join(map(str, options))
+    cure = f"sizes are too large: choose less than {given}"
+    assert done.stderr == f"18_scaling.py: error: {cure}\n"
+
+
+@pytest.mark.parametrize(
+    "row", ["", "strong,1,16,0", "strong,0,16,9", "strong,1,16,nan", "strong,1,16,inf"]
+)
+def test_numbers_that_no_run_has_are_refused(tmp_path, row):
+    rows = [",".join(COLUMNS), *([f"{row},1,1,5,1000,CPU"] if row else [])]
+    (tmp_path / "runs.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    done = scaling(tmp_path, "runs.csv")
+    assert (done.returncode, done.stdout) == (2, "")
+    words = "runs.csv is not a file that --csv of this program has written"
+    assert words in done.stderr and len(done.stderr.splitlines()) == 1
 
 
 def test_more_ranks_than_the_launcher_started_are_refused(tmp_path):

@@ -56,6 +56,29 @@ def test_healthy_run_is_called_healthy(told):
     assert max(found, key=found.get) == "compute"
 
 
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [("data", r"9\d% of a step waits for data: the loop waits for the next batch"),
+     ("bandwidth", r"\d% of a step waits for data: trace it, lesson 17$")],
+)  # fmt: skip
+def test_waiting_for_data_is_named_where_no_message_is_seen(told, reason, words):
+    """As with DTensor: the second run is no different from the first."""
+    real = RUNS[reason][0]
+    steps = [{k: v for k, v in s.items() if k != "calls"} for s in real[0]["steps"]]
+    RUNS["unseen"] = [real, [rank | {"steps": steps} for rank in real]]
+    with pytest.raises(Exception, match=r"^no message was seen .*; " + words) as said:
+        told("unseen")
+    assert type(said.value).__name__ == "BadInput"
+
+
+def test_folder_that_cannot_be_written_is_one_sentence():
+    """In /proc no file can be made, not even by root."""
+    done = why("/proc", "true")
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1, done.stderr
+    assert "cannot start true: " in done.stderr and "./why_slow_" in done.stderr
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("name", ["14_tensor_parallel.py", "13_pipeline.py"])
 def test_run_without_a_call_that_it_knows_gets_no_verdict(tmp_path, name):

@@ -218,6 +218,26 @@ def test_a_ring_between_nodes_has_the_network_share_of_its_members():
     assert axis_bandwidth(1, 16, A100._replace(between=100e9)) == 300e9
 
 
+@pytest.mark.parametrize(
+    ("eight", "many", "used"), [(5762, 5605, 0.33), (6667, 6514, 0.39)]
+)
+def test_128_gpus_of_torchtitan_follow_from_8(eight, many, used):
+    """FSDP without and with torch.compile, in tokens/s per GPU, and MFU.
+
+    benchmarks/llama3_h100_202412_torchtitan.md, tables 1 and 3: Llama 3.1 8B, 2
+    sequences per GPU, NVLink in a node, 400 Gb/s per GPU between nodes. The sequences
+    have 8,192 tokens. The formulas know no Llama, only a GPT of its depth and width.
+    """
+    gpt, tokens = Model(32, 4096, 32, 8192, 128256), 2 * 8192
+    layout = Layout(data=8, stage=3, micro_batch=2, recompute="selective")
+    h100 = Cluster(8, 989e12, 1.0, 450e9, 50e9, 1e-5)
+    h100 = h100._replace(efficiency=compute_seconds(gpt, layout, h100) * eight / tokens)
+    assert tokens / step_seconds(gpt, layout, h100) == pytest.approx(eight)
+    assert mfu(gpt, layout, h100) == pytest.approx(used, abs=0.025)
+    predicted = tokens / step_seconds(gpt, layout._replace(data=128), h100)
+    assert predicted == pytest.approx(many, rel=0.03)
+
+
 def test_one_stage_holds_the_scores_of_the_head_too():
     layout = Layout(micro_batch=2, recompute="full")
     tokens = 2 * SMALL.context

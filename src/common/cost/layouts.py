@@ -16,28 +16,22 @@ from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.pipelining import PipelineStage, Schedule1F1B
 from torch.distributed.tensor import Replicate
-from torch.distributed.tensor.parallel import (
-    ColwiseParallel,
-    ParallelStyle,
-    PrepareModuleInput,
-    RowwiseParallel,
-    parallelize_module,
-)
+from torch.distributed.tensor import parallel as tp
 from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.testing._internal.distributed import fake_pg  # noqa: F401  # adds "fake"
 
 from common.byte_gpt import BYTES, ByteGPT, Sizes, next_byte_loss
 from common.cost.formulas import Layout, Model
-from common.gpt_training import make_optimizer
 
 SIZES = Sizes()
 GPT = Model(SIZES.blocks, SIZES.width, SIZES.heads, SIZES.context, BYTES)
-ONCE = PrepareModuleInput(
+ONCE = tp.PrepareModuleInput(
     input_layouts=Replicate(), desired_input_layouts=Replicate()
 )  # an all-reduce in backward; each Rowwise makes one in forward
 COLUMNS = "attention.query", "attention.key", "attention.value", "mlp.up"
-PLAN: dict[str, ParallelStyle] = {"attention": ONCE, "mlp": ONCE}
-PLAN |= {name: ColwiseParallel() for name in COLUMNS}
-PLAN |= {name: RowwiseParallel() for name in ("attention.out", "mlp.down")}
+PLAN: dict[str, tp.ParallelStyle] = {"attention": ONCE, "mlp": ONCE}
+PLAN |= {name: tp.ColwiseParallel() for name in COLUMNS}
+PLAN |= {name: tp.RowwiseParallel() for name in ("attention.out", "mlp.down")}
 
 
 def layouts(ranks: int, batch: int) -> dict[str, Layout]:
@@ -56,8 +50,13 @@ def layouts(ranks: int, batch: int) -> dict[str, Layout]:
     return found
 
 
-def make_step(layout: Layout, device: torch.device) -> Callable[[], None]:
-    """A training step of this rank; all ranks of the layout call it."""
+def make_step(
+    layout: Layout, device: torch.device, silent: bool = False
+) -> Callable[[], None]:
+    """A training step of this rank; all ranks of the layout call it.
+
+    ``silent``: FSDP and tensor parallel do everything except send.
+    """
     torch.manual_seed(0)
     model: nn.Module = ByteGPT(SIZES).to(device)
     shape = 2, layout.micro_batch * layout.micro_batches, SIZES.context
@@ -65,12 +64,12 @@ def make_step(layout: Layout, device: torch.device) -> Callable[[], None]:
     if layout.pipeline > 1:
         model, run = _stage(model, layout, inputs, targets)
     else:
-        model = _divide(model, layout, device)
+        model = _divide(model, layout, device, silent)
 
         def run() -> object:
             return next_byte_loss(model(inputs), targets).backward()
 
-    optimizer = make_optimizer(model.parameters(), 1e-3)
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
 
     def step() -> None:
         optimizer.zero_grad()
@@ -80,20 +79,24 @@ def make_step(layout: Layout, device: torch.device) -> Callable[[], None]:
     return step
 
 
-def _divide(model: ByteGPT, layout: Layout, device: torch.device) -> nn.Module:
+def _divide(
+    model: ByteGPT, layout: Layout, device: torch.device, silent: bool
+) -> nn.Module:
     if layout.stage < 3 and layout.tensor == 1:
         return DDP(model) if layout.data > 1 else model
-    mesh = _mesh(device.type, layout.data, layout.tensor)
+    mesh = _mesh(device.type, silent, layout.data, layout.tensor)
     for block in model.blocks if layout.tensor > 1 else []:
-        parallelize_module(block, mesh["tensor"], PLAN)
+        tp.parallelize_module(block, mesh["tensor"], PLAN)
     for layer in [*model.blocks, model] if layout.data > 1 else []:
         fully_shard(layer, mesh=mesh["data"])
     return model
 
 
 @cache  # each new mesh would make new process groups
-def _mesh(device: str, *sizes: int) -> DeviceMesh:
-    return init_device_mesh(device, sizes, mesh_dim_names=("data", "tensor"))
+def _mesh(device: str, silent: bool, *sizes: int) -> DeviceMesh:
+    names = "data", "tensor"
+    other = dict.fromkeys(names, "fake") if silent else None  # it sends nothing
+    return init_device_mesh(device, sizes, mesh_dim_names=names, backend_override=other)
 
 
 def _stage(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 import statistics
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -179,13 +180,16 @@ def _rows(path: Path) -> list[_Run]:
             names, *rows = csv.reader(file)
             if tuple(names) != COLUMNS:
                 raise ValueError
-            return [
+            runs = [
                 _Run(row[0], *map(int, row[1:3]), *map(float, row[3:6]),
                     *map(int, row[6:8]), row[8])
                 for row in rows
             ]  # fmt: skip
+            if not runs or any(not 0 < n < math.inf for run in runs for n in run[1:8]):
+                raise ValueError
+            return runs
     except OSError as error:
         raise BadInput(f"cannot read {path}: {error.strerror}") from None
-    except (ValueError, IndexError, TypeError):
+    except (ValueError, IndexError, TypeError, csv.Error):
         what = "is not a file that --csv of this program has written"
         raise BadInput(f"{path} {what}: give one of those") from None
