@@ -3,6 +3,7 @@
 A run writes ``snapshot_1.pt``, ``snapshot_2.pt``, ..., one per epoch, and keeps the
 last few. Here every rank has its own folder, as on nodes that write to their own disks.
 A node that was killed, or whose disk was full, lacks the newest or has only half of it.
+The greater its number, the newer a snapshot, even if the file was copied since then.
 
 * ``complete_epochs`` looks through one folder: which snapshots can really be read?
 * ``agree_on_newest`` is called by all ranks. If each resumed from its own newest, they

@@ -8,7 +8,7 @@ The program sends both edges and then receives both. It looks right, but it hang
 its first line: ``dist.send`` returns when the receiver has taken the data, and all
 ranks are still sending. Run the check to see where each rank waits, then repair it.
 It must work with 2 ranks or more, including odd numbers, and send each edge only to
-the neighbor that needs it.
+the neighbor that needs it. Don't use a collective: that would involve every rank.
 
 Check your answer with: workshop check 03_deadlock
 

@@ -107,6 +107,11 @@ def test_each_rank_sends_2_w_minus_1_chunks(exercise, rank, world_size, seed, le
     expect.close(tensor, expected, "the sum over the ranks")
     others = sorted({row.op for row in rows} - {"send", "recv"})
     expect.right_way(
+        others != ["barrier"],
+        "barrier makes all ranks wait for each other: in a ring a rank waits for its "
+        "neighbors only",
+    )
+    expect.right_way(
         not others,
         f"{', '.join(others)} does the work: build it from sends and receives",
     )

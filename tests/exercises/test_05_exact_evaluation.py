@@ -56,7 +56,9 @@ def compare(exercise, seed, dataset, batch_size):
     label = f"of {total} on {dist.get_world_size()} ranks"
     expect.number(result[1], total, f"the number of images {label}")
     expect.number(result[0], correct, f"the number recognized {label}")
-    expect.that(not ddp_model.training, "the model must be left in evaluation mode")
+    left = [name for name, part in ddp_model.named_modules() if part.training]
+    which = f"; still in training mode: {', '.join(left)}" if all(left) else ""
+    expect.that(not left, f"the model must be left in evaluation mode{which}")
 
 
 @pytest.mark.ranks(3, 4)
@@ -82,6 +84,8 @@ def test_shares(exercise, rank, world_size, seed):
 def test_whole_batches(exercise, rank, world_size, seed):
     """One batch on every rank: the numbers of one process."""
     compare(exercise, seed, Images(seed), SIZE)
+    many = 359  # more than eight bits hold
+    compare(exercise, seed, Images(seed, many), many)
 
 
 @pytest.mark.ranks(3, 4)

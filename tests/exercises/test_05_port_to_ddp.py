@@ -176,7 +176,8 @@ def test_trains_as_one_process(exercise, rank, world_size, seed):
             what = f"{key} after {EPOCHS} epochs, {name}"
             mistaken = {
                 "that of a model which this rank trains for itself": d,
-                "what it was before: train the model that is passed, no copy of it": e,
+                "what it was before: train the model that is passed, no copy of it, "
+                "and step while .grad holds its gradients": e,
             }
             expect.close(a, b, what, local=c, mistaken=mistaken)
 
