@@ -96,6 +96,8 @@ def test_any_error_of_the_writer_is_told(exercise, rank, seed):
     disk = Disk(RuntimeError("unexpected pos 640 vs 528"))
     says(outcome(exercise, disk.write, {}, PATH), "unexpected pos 640 vs 528")
     says(outcome(exercise, Disk(Quota("40 of 40 GB")).write, {}, PATH), "40 of 40 GB")
+    told = outcome(exercise, Disk(OSError(28, "the device is full")).write, {}, PATH)
+    says(told, "the device is full")  # the first of its arguments is a number
     why = f"le disque « données {seed} » est plein: " + 40 * "/ゲーム/保存"
     says(outcome(exercise, Disk(OSError(why)).write, {}, PATH), why)
     lines = ("the first save failed, of quota", "and so did the second")

@@ -107,6 +107,13 @@ def test_c10d_options_mean_what_they_should(exercise, seed):
     expect.that(host in hosts, f"{what}: the host of --rdzv-endpoint is {host!r}")
     expect.equal(port, "31234", f"{what}: the port of --rdzv-endpoint")
     expect.equal(found.rdzv_id, f"job{seed}", f"{what}: --rdzv-id")
+    of_one_node = {  # which the agents of the next check would not notice
+        "--local-addr": found.local_addr is not None,
+        "is_host of --rdzv-conf": "is_host" in found.rdzv_conf,
+    }
+    for name, given in of_one_node.items():
+        same = "differs from node to node, but every node gets these options"
+        expect.that(not given, f"{what}: {name} {same}: torchrun finds it out itself")
 
 
 @pytest.mark.ranks(1, init=False, limit=60)
