@@ -19,8 +19,9 @@ from torch.utils.data import DataLoader
 def evaluate(model: nn.Module, loader: DataLoader) -> tuple[float, int, int]:
     """(mean loss over the images, images recognized, images).
 
-    The loader yields inputs [B, ...] and labels [B]. The model returns scores
-    [B, classes], and the class with the greatest score is its answer.
+    The loader yields inputs [B, ...] and labels [B], but not always its whole dataset:
+    what it leaves out doesn't count. The model returns scores [B, classes], and the
+    class with the greatest score is its answer.
     """
     # TODO 1 of 1: sum over all batches, in evaluation mode and without gradients,
     # then put the model back into its mode. cross_entropy is the mean of one batch.

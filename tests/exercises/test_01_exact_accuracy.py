@@ -77,6 +77,19 @@ def test_smaller_last_batch(exercise, seed):
 
 
 @pytest.mark.ranks(1, init=False)
+def test_images_left_out_do_not_count(exercise, seed):
+    """A loader with a sampler yields a part of its dataset: only this part counts."""
+    model, images, labels = model_and_data(seed)
+    loss, correct = truth(model, images[2:9], labels[2:9])
+    loader = DataLoader(TensorDataset(images, labels), 4, sampler=range(2, 9))
+    found = exercise.evaluate(model, loader)
+    what = "of 7 images, which the loader yields of a dataset of 11"
+    expect.number(found[2], 7, f"the number {what}")
+    expect.number(found[1], correct, f"the number recognized {what}")
+    expect.close(found[0], loss, f"the mean loss {what}")
+
+
+@pytest.mark.ranks(1, init=False)
 def test_dropout_is_off(exercise, seed):
     """Dropout must be off while measuring."""
     compare(exercise, *model_and_data(seed, nn.Dropout(0.5)), 4)

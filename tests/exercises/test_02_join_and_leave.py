@@ -14,11 +14,15 @@ from grader import expect
 expect.nothing_is_averaged()
 
 
+by_os_environ = []  # the processes that have joined so
+
+
 def told(rank, world_size):
     """What this process gets; ``os.environ`` says that it is alone."""
     os.environ.update(RANK="0", WORLD_SIZE="1", LOCAL_RANK="0")
 
     def alone(url, timeout=None, **kwargs):
+        by_os_environ.append(rank)
         yield dist.HashStore(), 0, 1
 
     dist.rendezvous.__globals__["_rendezvous_handlers"]["env"] = alone
@@ -51,6 +55,11 @@ def adds_up(exercise, rank, world_size, mine, where):
     def measure():
         expect.that(
             dist.is_initialized(), "measure was called before this process had joined"
+        )
+        expect.that(
+            not by_os_environ,
+            "this process has joined where os.environ says, with the rank and the "
+            "world size there: pass init_method and those of environ",
         )
         place = dist.get_rank(), dist.get_world_size()
         expected = (rank, world_size)
