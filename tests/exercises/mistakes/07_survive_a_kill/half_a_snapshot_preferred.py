@@ -1,4 +1,4 @@
-# wrong value: started again later, rank 0 failed: line
+# wrong value: started again later, rank | failed: line
 # [answer 1]
 temporary = path.with_name(path.name + ".tmp")
 newest = temporary if temporary.exists() else path
