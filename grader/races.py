@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import torch.distributed as dist
 
+_OLD = {"saved": "before this run"}
 _listening: list[tuple[str, set[str]]] = []  # (folder, what was written in it)
 
 
@@ -60,12 +62,29 @@ def elsewhere(path: Path, written: set[str]) -> str:
     return f"rank 0 wrote {names}, not {path.name}, the path that it was given"
 
 
+def leave_an_old_file(path: Path, rank: int) -> None:
+    """Before a save that all ranks call: a file is there already, and rank 0 is late.
+
+    Whoever looks for a file instead of waiting for rank 0 finds this one.
+    """
+    if rank == 0:
+        torch.save(_OLD, path)
+    dist.barrier()
+    time.sleep(0.2 if rank == 0 else 0)
+
+
+def is_old(path: Path) -> bool:
+    """Whether the file is still that of :func:`leave_an_old_file`."""
+    with contextlib.suppress(Exception):
+        return torch.load(path, weights_only=True) == _OLD
+    return False
+
+
 def complete(path: Path) -> bool:
-    """Whether the file is there and can be loaded."""
+    """Whether the file is there, is new, and can be loaded."""
     try:
-        torch.load(path, map_location="cpu", weights_only=True)
+        return torch.load(path, map_location="cpu", weights_only=True) != _OLD
     except pickle.UnpicklingError as error:  # all of it is there, and more than data
         return "Weights only load failed" in str(error)
     except Exception:  # half a file raises nearly anything
         return False
-    return True

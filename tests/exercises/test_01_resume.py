@@ -107,7 +107,7 @@ def test_weights_and_epoch_come_back(exercise, exercise_again, shared_dir, seed)
     """A new process restores the weights and the epochs from the file alone."""
     saved, loaded = Training(seed).train(1), Training(seed + 1000)
     (shared_dir / "runs").mkdir()
-    path, later = shared_dir / "runs" / "first.pt", shared_dir / "later.pt"
+    path, later = shared_dir / "runs" / "first.newest", shared_dir / "later.pt"
     exercise.save_snapshot(path, *saved.parts(), 7)
     expect.that(path.is_file(), "save_snapshot must write the file path")
     exercise.save_snapshot(later, *Training(seed + 50).parts(), 8)

@@ -162,3 +162,15 @@ def test_what_cannot_be_read_does_not_count_as_kept(exercise, shared_dir, seed):
         )
     expect.that("snapshot_1.pt" not in left, "snapshot_1.pt is old and was not removed")
     expect.equal(left, ["notes.txt", *numbered(2, 3, 4, 5, 6)], "the files left")
+
+
+@pytest.mark.ranks(1, init=False)
+def test_files_with_similar_names_stay(exercise, shared_dir):
+    """Only the snapshot of an old epoch is removed, no file whose name contains its."""
+    folder = write(shared_dir / "folder", 1, 10, 11)
+    others = "old_snapshot_1.pt", "snapshot_1.pt.tmp"
+    for name in others:
+        (folder / name).write_text("keep me")
+    exercise.remove_old(folder, 2)
+    expected = sorted([*others, *numbered(10, 11)])
+    expect.equal(names_in(folder), expected, "the files left of 1, 10, 11 and others")

@@ -108,7 +108,8 @@ def test_setup_leaves_all_decisions_to_torchrun(exercise, rank, world_size):
 def test_one_rank_of_all_nodes_saves(exercise, rank, shared_dir):
     """On 2 nodes x 2 ranks, only one rank writes, and all wait until it has."""
     as_torchrun_sets_it(rank)
-    path = shared_dir / "weights.pt"
+    path = shared_dir / "weights.newest"
+    races.leave_an_old_file(path, rank)
     with races.slow_writes(shared_dir) as written:
         exercise.save(nn.Linear(5, 3), path)
     there = races.complete(path)

@@ -25,7 +25,8 @@ def networks(*texts):
 @pytest.mark.ranks(1, init=False)
 def test_addresses_that_lead_nowhere(exercise):
     """usable: not the node itself, not 0.0.0.0, not a link-local address."""
-    for text in ("10.1.0.11/16", "192.168.1.5/24", "172.17.0.1/16", "130.56.1.2/20"):
+    reachable = "10.1.0.11/16", "192.168.1.5/24", "172.17.0.1/16", "130.56.1.2/20"
+    for text in (*reachable, "169.10.3.4/16"):
         expect.equal(exercise.usable(text), True, f"usable({text!r})")
     for text in ("127.0.0.1/8", "127.0.1.1/8", "169.254.3.4/16", "0.0.0.0/0"):
         expect.equal(exercise.usable(text), False, f"usable({text!r})")
