@@ -25,6 +25,8 @@ class Images(Dataset):
         return len(self.labels)
 
     def __getitem__(self, index):
+        if isinstance(index, (slice, list, tuple)):
+            raise TypeError(f"a dataset gives one image for a number, none for {index}")
         self.read.append(int(index))
         return self.images[index], self.labels[index]
 

@@ -25,6 +25,8 @@ class CountedDataset(Dataset):
         return SAMPLES
 
     def __getitem__(self, index):
+        if isinstance(index, (slice, list, tuple)):
+            raise TypeError(f"a dataset gives one sample for a number, none for {index}")
         self.read += 1
         return self.x[index], self.labels[index], index
 

@@ -5,6 +5,7 @@ of them is gone, it kills the others and starts all of them again.
 """
 
 import json
+import operator
 import os
 import signal
 import time
@@ -190,7 +191,7 @@ class Agent:
         def data(step):
             if kill == (rank, step):
                 signal.raise_signal(signal.SIGKILL)
-            print(step, file=log, flush=True)
+            print(operator.index(step), file=log, flush=True)
             return batch(self.seed, step, rank)
 
         path = self.folder / "snapshot.pt"

@@ -12,8 +12,8 @@ from torch.utils._pytree import tree_leaves
 from grader import expect
 
 OPTIMIZERS = {
-    "SGD": lambda parameters: torch.optim.SGD(parameters, 0.02, momentum=0.9),
-    "AdamW": lambda parameters: torch.optim.AdamW(parameters, 0.01),
+    "SGD": lambda *p: torch.optim.SGD(*p, lr=0.02, momentum=0.9),
+    "AdamW": lambda *p: torch.optim.AdamW(*p, lr=0.01),
 }
 BLOCKS = 4, 3
 TOLERANCE = 0.05  # where a sum is rounded to 16 bits depends on its order

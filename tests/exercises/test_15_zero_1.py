@@ -10,8 +10,8 @@ from torch import nn
 from grader import expect
 
 OPTIMIZERS = {
-    "SGD": lambda p: torch.optim.SGD(p, 0.1, momentum=0.9, weight_decay=0.1),
-    "AdamW": lambda p: torch.optim.AdamW(p, 0.02, weight_decay=0.1),
+    "SGD": lambda *p: torch.optim.SGD(*p, lr=0.1, momentum=0.9, weight_decay=0.1),
+    "AdamW": lambda *p: torch.optim.AdamW(*p, lr=0.02, weight_decay=0.1),
 }
 
 
