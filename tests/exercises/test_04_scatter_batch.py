@@ -27,6 +27,8 @@ def compare_parts(exercise, seed, size, parts, used):
     expect.that(is_list, f"scatter returned a {kind}, expected a list")
     pairs = all(isinstance(p, (tuple, list)) and len(p) == 2 for p in found)
     expect.that(pairs, f"{label}: scatter must return pairs (images, labels)")
+    one = any(torch.is_tensor(part) and part.dim() == 0 for p in found for part in p)
+    expect.that(not one, f"{label}: a part has one label for all of its images")
     sizes = [len(part) for part, _ in found]
     expect.equal(
         [len(part) for _, part in found], sizes, f"{label}: the numbers of labels"

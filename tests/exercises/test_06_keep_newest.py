@@ -30,6 +30,7 @@ def cut(folder, epoch, seed=0):
 
 
 def names_in(folder):
+    expect.that(folder.is_dir(), "the folder itself is gone, with all files in it")
     return sorted(path.name for path in folder.iterdir())
 
 

@@ -1,5 +1,7 @@
 """Checks of exercises/06_resume.py."""
 
+import copy
+
 import pytest
 import torch
 import torch.distributed as dist
@@ -7,7 +9,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.data import DataLoader, Dataset, DistributedSampler
 
-from grader import expect, races
+from grader import expect, loaders, races
 
 SAMPLES, BATCH_SIZE = 41, 3  # no world size divides them
 
@@ -26,7 +28,9 @@ class CountedDataset(Dataset):
 
     def __getitem__(self, index):
         if isinstance(index, (slice, list, tuple)):
-            raise TypeError(f"a dataset gives one sample for a number, none for {index}")
+            raise TypeError(
+                f"a dataset gives one sample for a number, none for {index}"
+            )
         self.read += 1
         return self.x[index], self.labels[index], index
 
@@ -68,7 +72,8 @@ def train(exercise, training, steps, save_after=(), path=None):
     taken = 0
     while taken < steps:
         at_start = taken
-        for x, labels, _ in exercise.batches_to_come(training):
+        loader = exercise.batches_to_come(training)
+        for x, labels, _ in loaders.batches(loader, 3, "what batches_to_come returns"):
             training.optimizer.zero_grad()
             F.cross_entropy(training.model(x), labels).backward()
             for parameter in training.model.parameters():
@@ -78,7 +83,10 @@ def train(exercise, training, steps, save_after=(), path=None):
             training.steps_run += 1
             taken += 1
             if taken in save_after:
+                before = copy.deepcopy(training.model.state_dict())
                 exercise.save_snapshot(path, training)
+                for key, value in training.model.state_dict().items():
+                    expect.unchanged(value, before[key], f"{key} of the model it saved")
                 training.numbers = torch.get_rng_state()  # as they were saved
             if taken == steps:
                 return training
@@ -148,7 +156,9 @@ def test_batches_to_come(exercise, rank, world_size, seed):
     training = new_training(exercise, seed, rank)
     for epoch, steps_run in ((0, 0), (3, 0), (3, 2), (seed, 4)):
         training.epoch, training.steps_run = epoch, steps_run
-        found = [batch[-1].tolist() for batch in exercise.batches_to_come(training)]
+        loader = exercise.batches_to_come(training)
+        read = loaders.batches(loader, 3, "what batches_to_come returns")
+        found = [index.tolist() for _, _, index in read]
         expected = expected_batches(rank, world_size, epoch, steps_run)
         what = f"the batches of epoch {epoch} after {steps_run} steps"
         expect.equal(found, expected, what)

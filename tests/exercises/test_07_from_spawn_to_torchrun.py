@@ -133,6 +133,8 @@ def test_main_does_the_whole(exercise, rank, shared_dir):
         found = torch.load(path, weights_only=True)
     except Exception:
         expect.that(False, "the file holds more than weights: a state_dict is wanted")
+    kind = type(found).__name__
+    expect.that(isinstance(found, dict), f"the file holds a {kind}: save a state_dict")
     weights = expected_weights()
     expect.equal(sorted(found), sorted(weights), "the keys of the file")
     for key, value in weights.items():

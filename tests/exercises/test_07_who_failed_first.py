@@ -81,7 +81,7 @@ def test_one_rank_failed_alone(exercise, shared_dir):
     """Only rank 4 left a file: local rank 1 of node 1."""
     folder = new_folder(shared_dir, "alone")
     nodes = logs(folder, {4: (0, "ValueError: 63 pixels")})
-    expect.equal(exercise.suspects(nodes, 3), [4], "the suspects")
+    expect.equal(exercise.suspects([*nodes], 3), [4], "the suspects")
 
 
 @pytest.mark.ranks(1, init=False)
@@ -90,7 +90,7 @@ def test_earlier_of_two(exercise, shared_dir, seed):
     folder = new_folder(shared_dir, "two")
     late, early = (seed + 9, "KeyError: 'label'"), (seed + 8, "MemoryError: ")
     nodes = logs(folder, {1: late, 5: early})
-    expect.equal(exercise.suspects(nodes, 3), [5], "the suspects")
+    expect.equal(exercise.suspects([*nodes], 3), [5], "the suspects")
 
 
 @pytest.mark.ranks(1, init=False)
@@ -100,7 +100,7 @@ def test_consequences_in_the_same_second(exercise, shared_dir):
     said[3] = (7, "ValueError: 63 pixels")
     said[0] = (6, LOST[0])  # the clock of another machine
     nodes = logs(new_folder(shared_dir, "lost"), said)
-    expect.equal(exercise.suspects(nodes, 3), [3], "the suspects")
+    expect.equal(exercise.suspects([*nodes], 3), [3], "the suspects")
 
 
 @pytest.mark.ranks(1, init=False)
@@ -109,7 +109,7 @@ def test_same_second(exercise, shared_dir):
     said = {rank: (7, LOST[0]) for rank in range(6)}
     said |= {4: (7, "KeyError: 'label'"), 2: (7, "ValueError: 63 pixels")}
     nodes = logs(new_folder(shared_dir, "same"), said)
-    expect.equal(exercise.suspects(nodes, 3), [2, 4], "the suspects")
+    expect.equal(exercise.suspects([*nodes], 3), [2, 4], "the suspects")
 
 
 @pytest.mark.ranks(1, init=False)
@@ -117,7 +117,7 @@ def test_order_of_many_suspects(exercise, shared_dir):
     """With 12 ranks on a node, suspect 2 comes before suspect 10."""
     said = {rank: (7, "ValueError: 63 pixels") for rank in (10, 2, 22)}
     nodes = logs(new_folder(shared_dir, "many"), said, nproc_per_node=12)
-    expect.equal(exercise.suspects(nodes, 12), [2, 10, 22], "the suspects")
+    expect.equal(exercise.suspects([*nodes], 12), [2, 10, 22], "the suspects")
 
 
 @pytest.mark.ranks(1, init=False)
@@ -125,17 +125,19 @@ def test_killed_rank_is_silent(exercise, shared_dir):
     """There are only consequences, and rank 4 left no readable file: it was killed."""
     said = {rank: (7, LOST[rank % 3]) for rank in range(6) if rank != 4}
     nodes = logs(new_folder(shared_dir, "silent"), said)
-    expect.equal(exercise.suspects(nodes, 3), [4], "the suspects")
+    expect.equal(exercise.suspects([*nodes], 3), [4], "the suspects")
     (nodes[1] / "attempt_0" / "1" / "error.json").write_text('{"message": {"mess')
-    expect.equal(exercise.suspects(nodes, 3), [4], "the suspects, with half a file")
+    expect.equal(exercise.suspects([*nodes], 3), [4], "the suspects, with half a file")
     (nodes[0] / "attempt_0" / "1" / "error.json").unlink()
-    expect.equal(exercise.suspects(nodes, 3), [1, 4], "the suspects, two being silent")
+    expect.equal(
+        exercise.suspects([*nodes], 3), [1, 4], "the suspects, two being silent"
+    )
     shutil.rmtree(nodes[0] / "attempt_0" / "1")
     what = "the suspects, rank 1 having not even a folder"
-    expect.equal(exercise.suspects(nodes, 3), [1, 4], what)
+    expect.equal(exercise.suspects([*nodes], 3), [1, 4], what)
     error_file(nodes[1] / "attempt_0", 2, NOON + 8, "ValueError: 63 pixels")
     what = "the suspects, when rank 5 failed on its own"
-    expect.equal(exercise.suspects(nodes, 3), [5], what)
+    expect.equal(exercise.suspects([*nodes], 3), [5], what)
 
 
 @pytest.mark.ranks(1, init=False)
@@ -145,7 +147,7 @@ def test_words_of_consequences_decide(exercise, shared_dir):
     said |= {1: (6, "BrokenPipeError: [Errno 32] Broken pipe")}
     said |= {4: (8, "RuntimeError: Connection refused by the server of the images")}
     nodes = logs(new_folder(shared_dir, "words"), said)
-    expect.equal(exercise.suspects(nodes, 3), [4], "the suspects")
+    expect.equal(exercise.suspects([*nodes], 3), [4], "the suspects")
 
 
 @pytest.mark.ranks(1, init=False)
@@ -153,18 +155,18 @@ def test_only_consequences(exercise, shared_dir):
     """Only the ranks without a file are suspects: five of them, or none."""
     nodes = logs(new_folder(shared_dir, "one"), {2: (7, LOST[0])})
     what = "the suspects, rank 2 alone having left a file"
-    expect.equal(exercise.suspects(nodes, 3), [0, 1, 3, 4, 5], what)
+    expect.equal(exercise.suspects([*nodes], 3), [0, 1, 3, 4, 5], what)
     said = {rank: (7, LOST[rank % 3]) for rank in range(6)}
     nodes = logs(new_folder(shared_dir, "all"), said)
     what = "the suspects, all ranks having only lost a partner"
-    expect.equal(exercise.suspects(nodes, 3), [], what)
+    expect.equal(exercise.suspects([*nodes], 3), [], what)
 
 
 @pytest.mark.ranks(1, init=False)
 def test_nobody(exercise, shared_dir):
     """Without any file there is no suspect: the run may have succeeded."""
     nodes = logs(new_folder(shared_dir, "none_failed"), {})
-    expect.equal(exercise.suspects(nodes, 3), [], "the suspects")
+    expect.equal(exercise.suspects([*nodes], 3), [], "the suspects")
 
 
 @pytest.mark.ranks(1, init=False)
@@ -176,9 +178,11 @@ def test_newest_attempt(exercise, shared_dir):
     nodes = logs(folder, {2: (99, "ValueError: 63 pixels")}, 3, (10, 10))
     later = 2 * NOON  # when the folder was last changed, as after a copy
     os.utime(nodes[0] / "attempt_4", (later, later))
-    expect.equal(exercise.suspects(nodes, 3), [2], "the suspects of attempt_10")
+    expect.equal(exercise.suspects([*nodes], 3), [2], "the suspects of attempt_10")
     (nodes[0] / "attempt_10" / "2" / "error.json").unlink()
-    expect.equal(exercise.suspects(nodes, 3), [], "the suspects of a good attempt_10")
+    expect.equal(
+        exercise.suspects([*nodes], 3), [], "the suspects of a good attempt_10"
+    )
 
 
 @pytest.mark.ranks(1, init=False)
@@ -191,6 +195,8 @@ def test_each_node_counts_its_own_attempts(exercise, shared_dir):
     said = {rank: (9, LOST[rank % 3]) for rank in range(6)}
     said[3] = (9, "ValueError: 63 pixels, not « 64 »")
     nodes = logs(folder, said, 2, (2, 0, 3))
-    expect.equal(exercise.suspects(nodes, 2), [3], "the suspects")
+    expect.equal(exercise.suspects([*nodes], 2), [3], "the suspects")
     (nodes[1] / "attempt_0" / "1" / "error.json").unlink()
-    expect.equal(exercise.suspects(nodes, 2), [3], "the suspects, rank 3 being silent")
+    expect.equal(
+        exercise.suspects([*nodes], 2), [3], "the suspects, rank 3 being silent"
+    )
