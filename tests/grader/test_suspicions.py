@@ -49,6 +49,9 @@ def call(op="all_reduce", line=3, **more) -> dict:
     return {"op": op, "line": line, **facts, **more}
 
 
+OF_OBJECTS = {"op": "broadcast", "caller": "broadcast_object_list"}
+
+
 def messages(*rows: tuple, waiting=("dist.recv(t, 0)",), partners=None) -> tuple:
     """Of (rank, op, peer, tag)."""
     by_rank = {rank: [] for rank in range(2)}
@@ -82,6 +85,11 @@ EXAMPLES = [
     ("differences", "another_order", ([call(), call("broadcast")],)),
     ("differences", "own_root", ([call(root=0), call(root=1)],)),
     ("differences", "dtype_differs", ([call(), call(dtypes=["int64"])],)),
+    (
+        "differences",
+        "lists_of_objects",
+        ([call(**OF_OBJECTS), call(**OF_OBJECTS, shapes=[[0]])],),
+    ),
     ("differences", "shape_differs", ([call(), call(shapes=[[3]])],)),
     ("differences", "reduce_op_differs", ([call(), call(reduce_op="AVG")],)),
     (
@@ -329,6 +337,9 @@ def test_every_key_that_the_code_names_is_a_classic():
 
 def test_exception_without_a_known_cause_resembles_nothing():
     assert of_exception("ValueError", "bad") == ""
+    nothing = "'NoneType' object has no attribute 'append'"
+    line = "self.works.append(dist.all_reduce(parameter.grad, async_op=True))"
+    assert of_exception("AttributeError", nothing, line) != "no_gradient"
 
 
 def test_crash_after_a_view_in_a_collective_is_put_down_to_it():

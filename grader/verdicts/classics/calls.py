@@ -80,6 +80,15 @@ IN_DIFFERENCES: Table = {
         _differ_in("dtypes"),
         "mixed_dtypes",
     ),
+    "lists_of_objects": Classic(
+        "the ranks pass lists of different lengths: broadcast_object_list replaces "
+        "the items of a list, so each rank needs one with as many items as the root's",
+        COLLECTIVES,
+        lambda rows: (
+            {row["caller"] for row in rows} == {"broadcast_object_list"}
+            and _differ_in("shapes")(rows)
+        ),
+    ),
     "shape_differs": Classic(
         "the ranks pass different shapes, for example because the last batch is "
         "smaller",

@@ -12,6 +12,16 @@ _RESULT = re.compile(
     r"|send|barrier)\w*\("
 )
 
+
+def _no_gradient(kind: str, text: str, line: str) -> bool:
+    """Whether a .grad is None in this line, and not, say, ``self.works``."""
+    if ".grad" not in line or "NoneType" not in text:
+        return False
+    wanted = re.search(r"has no attribute '(\w+)'", text)
+    owner = wanted and re.search(rf"\.(\w+)\.{wanted[1]}\b", line)
+    return owner is None or owner[1] == "grad"
+
+
 # seen(kind, message, line): of the exception, and the learner's line that raised it
 IN_EXCEPTIONS: Table = {
     "keyboard": Classic(
@@ -74,7 +84,7 @@ IN_EXCEPTIONS: Table = {
         "tensor, and stays None for an unused or frozen parameter, or if it did not "
         "require a gradient: call `requires_grad_()` on a received tensor itself, "
         "before anything is computed with it",
-        seen=lambda kind, text, line: ".grad" in line and "NoneType" in text,
+        seen=_no_gradient,
     ),
     "tuple_entry": Classic(
         "`tensors[i] = t` and `tensors[i] += t` assign an entry, which a tuple doesn't "
