@@ -65,7 +65,7 @@ def elsewhere(path: Path, written: set[str]) -> str:
 def leave_an_old_file(path: Path, rank: int) -> None:
     """Before a save that all ranks call: a file is there already, and rank 0 is late.
 
-    Whoever looks for a file instead of waiting for rank 0 finds this one.
+    A rank that looks for a file instead of waiting for rank 0 finds this one.
     """
     if rank == 0:
         torch.save(_OLD, path)
