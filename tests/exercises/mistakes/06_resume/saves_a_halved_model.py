@@ -1,7 +1,7 @@
 # wrong value: of the model it saved | work on a copy
 # [answer 2]
-states = [torch.empty_like(mine) for _ in range(dist.get_world_size())]
-dist.gather(mine, states if dist.get_rank() == 0 else None)
+states = [torch.empty_like(own) for _ in range(dist.get_world_size())]
+dist.gather(own, states if dist.get_rank() == 0 else None)
 if dist.get_rank() == 0:
     snapshot = {
         "model": training.model.half().state_dict(),
