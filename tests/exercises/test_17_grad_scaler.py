@@ -127,11 +127,13 @@ def test_large_numbers_are_finite(exercise, rank, world_size, seed):
 
 @pytest.mark.ranks(3)
 def test_rank_without_gradients(exercise, rank, world_size, seed):
-    """A rank that has no gradients learns from the others."""
+    """A rank that has no gradients, or an empty shard, learns from the others."""
     for value in (1.0, INF):
-        mine = [torch.full((2,), value)] if rank == 1 else []
-        finite = exercise.ShardedGradScaler(2.0, 5).unscale(mine)
-        expect.equal(finite, value == 1.0, f"whether all are finite, with {value}")
+        for others, how in (([], "no shard"), ([torch.ones(0)], "an empty shard")):
+            mine = [torch.full((2,), value)] if rank == 1 else list(others)
+            finite = exercise.ShardedGradScaler(2.0, 5).unscale(mine)
+            what = f"whether all are finite, with {value} on rank 1, {how} elsewhere"
+            expect.equal(finite, value == 1.0, what)
 
 
 @pytest.mark.ranks(3, 4)
