@@ -227,6 +227,30 @@ EXAMPLES = [
     ),
     (
         "scripts",
+        "status_of_a_pipe",
+        (
+            "x 2>&1 | tee log &\nwait -n || exit\n",
+            "has failed, but the job has the exit status 0",
+        ),
+    ),
+    (
+        "scripts",
+        "set_in_a_pipe",
+        (
+            "x | while read -r line; do\n  failed=1\ndone\nexit $failed\n",
+            "has failed, but the job has the exit status 0",
+        ),
+    ),
+    (
+        "scripts",
+        "set_in_the_background",
+        (
+            "x || failed=1 &\nwait\nexit $failed\n",
+            "has failed, but the job has the exit status 0",
+        ),
+    ),
+    (
+        "scripts",
         "one_wait",
         ("x &\ny &\nwait -n\nexit $?\n", "hosts that started torchrun\n  has 1 item"),
     ),
@@ -254,6 +278,11 @@ EXAMPLES = [
             "x &\nwait\nls mark && exit 1\n",
             "has failed, but the job has the exit status 0",
         ),
+        (
+            "set -o pipefail\nx | tee log\n",
+            "has failed, but the job has the exit status 0",
+        ),
+        ("pbsdsh x | tee log\n", "has failed, but the job has the exit status 0"),
         ("pbsdsh x &\nwait\n", "has failed, but the job has the exit status 0"),
         ("srun x &\nwait\n", "no host started torchrun; the job ended"),
         ("cd x &&\nsrun x\n", "no host started torchrun; the job ended"),
