@@ -94,6 +94,12 @@ def test_gradients_are_divided(exercise, rank, world_size, seed):
     for gradient, right in zip(scaled, mine, strict=True):
         expect.close(gradient, right, "a gradient after unscale")
     expect.equal(finite, True, "whether all are finite")
+    for dtype in (torch.float16, torch.float32):
+        single = torch.tensor([1.5, -2.0, rank], dtype=dtype)
+        given = 4 * single
+        exercise.ShardedGradScaler(4.0, 5).unscale([given])
+        name = str(dtype).removeprefix("torch.")
+        expect.close(given, single, f"a gradient in {name} after unscale")
 
 
 @pytest.mark.ranks(3, 4)
