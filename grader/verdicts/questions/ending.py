@@ -155,10 +155,18 @@ def _only_waits_for_a_wrong_rank(seen: Evidence, blocked: list[Rank]) -> bool:
 
 
 def _called_once_more(stuck: dict, failed: list[dict]) -> bool:
-    """Whether a failed rank has called this function before, but less often."""
-    name = stuck.get("inside")
-    counts = [report.get("entered", {}).get(name, 0) for report in failed]
-    return bool(name) and 0 < min(counts) < stuck["entered"][name]
+    """Whether a failed rank has called this function less often.
+
+    Where it has another function to call, all calls count.
+    """
+    name, mine = stuck.get("inside"), stuck.get("entered", {})
+    theirs = [report.get("entered", {}) for report in failed]
+    return bool(name) and any(
+        calls[name] < mine[name]
+        if name in calls
+        else 0 < sum(calls.values()) < sum(mine.values())
+        for calls in theirs
+    )
 
 
 def _progress(report: dict, frames: list[dict]) -> tuple[int, int]:
