@@ -7,7 +7,7 @@ for name in ("MASTER_ADDR", "MASTER_PORT"):
         raise NotStarted(f"{name} is missing")
 host, port = environ["MASTER_ADDR"], environ["MASTER_PORT"]
 host = f"[{host}]" if re.fullmatch("[0-9a-f:]+:[0-9a-f:]*", host) else host
-n = numbers(environ)
+n = read_ranks(environ)
 return {
     "init_method": f"tcp://{host}:{port}",
     "rank": n["rank"],
