@@ -159,12 +159,12 @@ def _called_once_more(stuck: dict, failed: list[dict]) -> bool:
 
     Where it has another function to call, all calls count.
     """
-    name, mine = stuck.get("inside"), stuck.get("entered", {})
+    name, own = stuck.get("inside"), stuck.get("entered", {})
     theirs = [report.get("entered", {}) for report in failed]
     return bool(name) and any(
-        calls[name] < mine[name]
+        calls[name] < own[name]
         if name in calls
-        else 0 < sum(calls.values()) < sum(mine.values())
+        else 0 < sum(calls.values()) < sum(own.values())
         for calls in theirs
     )
 
