@@ -32,7 +32,7 @@ class ShardedGradScaler:
         """Divide this rank's gradients by the scale, in place; every rank calls this.
 
         Args:
-            gradients: this rank's shards; a rank may have none.
+            gradients: this rank's shards; a rank may have none, or an empty one.
 
         Returns:
             Whether *all* gradients of *all* ranks are finite: neither infinite nor nan.

@@ -41,6 +41,8 @@ class Node:
     names: frozenset[str]  # under which others on its networks find it
     host_network: bool
     host_pids: bool
+    starts_after: dict[str, str]  # another service -> the condition
+    has_healthcheck: bool
     ports: tuple[tuple[str, str], ...]
     options: dict[str, str] = field(repr=False)
     script: tuple[str, ...] = ()
@@ -147,7 +149,8 @@ def _node(name: str, service: Any, declared: dict) -> Node:
         )
     aliases = [a for about in given.values() for a in (about or {}).get("aliases", [])]
     more = [str(service[k]) for k in ("container_name", "hostname") if k in service]
-    options, script = _torchrun(name, service.get("command"))
+    words = [_words(name, service.get(key)) for key in ("entrypoint", "command")]
+    options, script = _torchrun(name, [*words[0], *words[1]])
     return Node(
         name=name,
         hostname=str(service["hostname"]) if "hostname" in service else None,
@@ -155,10 +158,22 @@ def _node(name: str, service: Any, declared: dict) -> Node:
         names=frozenset([name, *map(str, aliases), *more]),
         host_network=mode == "host",
         host_pids=service.get("pid") == "host",
+        starts_after=_conditions(service.get("depends_on") or {}),
+        has_healthcheck="healthcheck" in service,
         ports=tuple(filter(None, map(_published, service.get("ports") or []))),
         options=_from_environment(service.get("environment") or {}) | options,
         script=script,
     )
+
+
+def _conditions(depends_on: Any) -> dict[str, str]:
+    """What ``depends_on`` waits for: another service -> the condition."""
+    if isinstance(depends_on, list):
+        depends_on = dict.fromkeys(map(str, depends_on))
+    return {
+        name: (about or {}).get("condition", "service_started")
+        for name, about in depends_on.items()
+    }
 
 
 def _published(port: Any) -> tuple[str, str] | None:
@@ -185,14 +200,18 @@ def _from_environment(variables: Any) -> dict[str, str]:
     }
 
 
-def _torchrun(name: str, command: Any) -> tuple[dict[str, str], tuple[str, ...]]:
-    """The options of torchrun by their names, and the script with its arguments."""
+def _words(name: str, command: Any) -> list[str]:
+    """The words of a ``command`` or an ``entrypoint``."""
     if isinstance(command, str):
         try:
             command = shlex.split(VARIABLE.sub(lambda m: m[2] or "", command))
         except ValueError as error:
             raise _refused(f"the command of {name}: {error}") from None
-    words = [str(word) for word in command or []]
+    return [str(word) for word in command or []]
+
+
+def _torchrun(name: str, words: list[str]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """The options of torchrun by their names, and the script with its arguments."""
     if SHELL.fullmatch(" ".join(words[:2])) and len(words) == 3:
         words = shlex.split(words[2].removeprefix("exec "))
     if words[:3] == ["python", "-m", "torch.distributed.run"]:

@@ -149,7 +149,7 @@ def still_training(module: torch.nn.Module, name: str) -> None:
 def equal(actual: Any, expected: Any, what: str) -> None:
     """Compare exactly: tensors bit for bit, anything else with ``==``."""
     if actual is None and expected is not None:
-        raise Mismatch(what, *of_none(what))
+        raise Mismatch(what, *of_none(what, expected))
     if torch.is_tensor(expected):
         a = _tensor(actual, what)
         if a.shape != expected.shape or a.dtype != expected.dtype:

@@ -14,6 +14,7 @@ import itertools
 import re
 import types
 import typing
+from collections import Counter
 from numbers import Integral, Number, Real
 from typing import Any
 
@@ -23,6 +24,32 @@ from grader.expect import Mismatch
 
 DTYPE = re.compile(r"dtype|Long|Int|Bool|Byte|Char|Short|floating").search
 NUMBERS = {float: Real, int: Integral}
+
+
+class Calls:
+    """The check's calls of the learner's functions, in this rank.
+
+    Attributes:
+        entered: how often it has called each of them so far.
+        inside: the one that is under way, or "".
+    """
+
+    entered: typing.ClassVar[Counter[str]] = Counter()
+    inside = ""
+    _open = 0
+
+    @classmethod
+    def begin(cls, name: str) -> None:
+        if not cls._open:  # what the learner's code calls itself doesn't count
+            cls.inside = name
+            cls.entered[name] += 1
+        cls._open += 1
+
+    @classmethod
+    def end(cls) -> None:
+        cls._open -= 1
+        if not cls._open:
+            cls.inside = ""
 
 
 def left(what: str, cure: str) -> Mismatch:
@@ -107,7 +134,11 @@ class Handed:
 
         @functools.wraps(function)
         def call(*args, **kwargs):
-            value = function(*args, **kwargs)
+            Calls.begin(function.__qualname__)
+            try:
+                value = function(*args, **kwargs)
+            finally:
+                Calls.end()
             object.__setattr__(self, "whole", _whole(function, value))
             hint = _hint(function)
             if not fits(value, hint):

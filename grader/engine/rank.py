@@ -29,7 +29,7 @@ import torch
 from grader import expect
 from grader.engine import rendezvous, sandbox, tampering, whereabouts
 from grader.engine.channel import CHECKING, JOINING, LOADING, PHASE, REPORTED, Reporter
-from grader.engine.handed import Handed
+from grader.engine.handed import Calls, Handed
 from grader.engine.ledger import Ledger
 from grader.engine.peeking import Peeking
 from grader.engine.whereabouts import Watcher, communicates, learners_frame
@@ -98,6 +98,7 @@ class Session:
         report["jobs"] = self.scheduler.submitted if self.scheduler else 0
         report["phase"] = self.state[PHASE]
         report["passed"] = expect.passed
+        report["entered"] = Calls.entered
         report["ledger"] = self.ledger.report()
         report["unwaited"] = self.ledger.works.unwaited()
         report["changed"] = self.ledger.works.changed

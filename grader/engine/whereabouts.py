@@ -18,6 +18,7 @@ from typing import Any
 from grader import expect
 from grader.engine import works
 from grader.engine.channel import BEAT, CALLS, CPU, IN_COMM, PHASE, REPORTED, Reporter
+from grader.engine.handed import Calls
 from grader.engine.ledger import GRADER, TORCH, Ledger
 
 BEAT_SECONDS = 0.04
@@ -92,6 +93,8 @@ class Watcher:
             "phase": self.state[PHASE],
             "in_comm": communicates(frame),
             "passed": expect.passed,
+            "entered": Calls.entered,
+            "inside": Calls.inside,
             "ledger": self.ledger.report(),
             "unwaited": self.ledger.works.unwaited(),
             "waits_for": self.ledger.waits_for(),

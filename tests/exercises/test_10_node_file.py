@@ -75,6 +75,9 @@ def test_unequal_numbers_are_refused(exercise, seed):
     text = node_file("node07", "node03", "node03", "node03")
     unequal = "one line of node07 and three of node03"
     expect.raises(ValueError, exercise.hosts_and_processes, text, what=unequal)
+    text = node_file(*["node11"] * 2, text.strip())
+    unequal = f"two lines of node11, {unequal}"
+    expect.raises(ValueError, exercise.hosts_and_processes, text, what=unequal)
     for odd in range(3):
         hosts = ["node70", "node13", "node21"]
         text = node_file(*hosts * 4, hosts[odd])

@@ -68,13 +68,30 @@ def test_file_has_two_nodes(exercise_path):
 
 @pytest.mark.ranks(1, init=False)
 def test_both_containers_can_start(exercise_path):
-    """No two containers ask for the same port of the machine."""
-    first, second = (node.ports for node in compose.read(exercise_path).nodes)
+    """No container waits for the other's end, and no two want one port."""
+    one, other = compose.read(exercise_path).nodes
+    expect.that(
+        other.name not in one.starts_after or one.name not in other.starts_after,
+        f"{one.name} and {other.name} depend on each other, and neither can start",
+    )
+    for node, before in ((one, other), (other, one)):
+        condition = node.starts_after.get(before.name)
+        expect.that(
+            condition != "service_completed_successfully",
+            f"{node.name} starts when {before.name} has ended, and {before.name} waits "
+            f"for {node.name}",
+        )
+        expect.that(
+            condition != "service_healthy" or before.has_healthcheck,
+            f"{node.name} starts when {before.name} is healthy, and {before.name} has "
+            "no healthcheck that says so",
+        )
+    first, second = one.ports, other.ports
     twice = sorted(
         {
-            one.removesuffix("/tcp")
-            for (here, one), (there, other) in itertools.product(first, second)
-            if one == other and (here == there or "" in (here, there))
+            port.removesuffix("/tcp")
+            for (here, port), (there, same) in itertools.product(first, second)
+            if port == same and (here == there or "" in (here, there))
         }
     )
     expect.that(

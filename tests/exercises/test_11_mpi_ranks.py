@@ -28,6 +28,7 @@ def mpich(rank, local_rank, world_size):
         "MPI_LOCALRANKID": str(local_rank),
         "PMI_SIZE": str(world_size),
         "MPI_LOCALNRANKS": "4",
+        "OMPI_MCA_btl": "tcp,self",  # a setting of a site, which starts nothing
     }
 
 
@@ -56,8 +57,8 @@ def test_numbers_under_mpich(exercise, seed):
 @pytest.mark.ranks(1)
 def test_open_mpi_inside_a_task_of_srun(exercise, seed):
     """Open MPI started this process, even if srun started mpirun."""
-    for rank, local_rank in ((4 + seed, seed), (0, 0)):
-        environ = {**mpich(1, 1, 2), **open_mpi(rank, local_rank, 8)}
+    for rank, local_rank, tasks in ((4 + seed, seed, 2), (0, 0, 2), (2, 2, 16)):
+        environ = {**mpich(1, 1, tasks), **open_mpi(rank, local_rank, 8)}
         numbers = exercise.read_ranks(environ)
         wanted = place(rank, local_rank, 8)
         expect.equal(numbers, wanted, "the numbers of the inner launcher")
@@ -118,7 +119,13 @@ def test_what_was_not_handed_over_is_named(exercise, seed):
 @pytest.mark.ranks(1)
 def test_arguments_for_an_ipv6_address(exercise, seed):
     """An IPv6 address is in brackets before the port."""
-    for address in (f"fd00::{seed}", "2001:db8:0:1:2:3:4:5", "::1"):
+    for address in (
+        f"fd00::{seed}",
+        "2001:db8:0:1:2:3:4:5",
+        "::1",
+        "FE80::7%eth0",
+        "::ffff:10.0.0.7",
+    ):
         master = {"MASTER_ADDR": address, "MASTER_PORT": "20123"}
         arguments = exercise.group_arguments({**open_mpi(1, 1, 2), **master})
         expect.equal(

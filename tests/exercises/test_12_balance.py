@@ -93,6 +93,7 @@ def test_no_split_is_better(exercise, seed):
                 costs[draw.randrange(layers)] += draw.choice([0, 25]) / parts
                 splits = every_split(layers, devices)
                 check(exercise, costs, devices, min(cost_of(costs, s) for s in splits))
+    check(exercise, [500, 497, 1, 500], 2, 997)  # not 998, which is nearly as good
 
 
 @pytest.mark.ranks(1)

@@ -159,3 +159,13 @@ def test_trains_like_one_process(exercise, rank, world_size, seed):
         for key, parameter in mine.named_parameters():
             expected = whole[rank].get_parameter(key)
             expect.close(parameter, expected, f"{key} after 3 steps, {name}")
+
+
+@pytest.mark.ranks(3)
+def test_network_in_float32(exercise, rank, world_size, seed):
+    """A network in float32, as most are, has its loss in float32."""
+    whole, (inputs, targets) = network(seed, world_size).float(), batch(seed)
+    schedule = schedule_of(exercise, whole[rank], MICRO_BATCHES[0])
+    right = loss_of(whole(inputs.float()), targets).detach()
+    found = exercise.step(schedule, inputs.float(), targets)
+    expect.close(found, right, "the loss in float32", atol=1e-5, rtol=1e-5)

@@ -173,6 +173,10 @@ def test_one_all_gather_one_reduce_scatter(exercise, rank, world_size, seed, led
     whole, x = Whole(seed), drawn(seed + 9, PIECES, PLACES, WIDTH)
     block = cut_block(exercise, whole)
     mine = slices(x, world_size)[rank].requires_grad_()
+    seen = []
+    block.mlp.gate.register_forward_pre_hook(
+        lambda _, args: seen.append(list(args[0].shape))
+    )
     ledger.clear()
     y = block(mine)
     forward = ledger.ops()
@@ -186,3 +190,8 @@ def test_one_all_gather_one_reduce_scatter(exercise, rank, world_size, seed, led
             f"{way} called {', '.join(kinds) or 'nothing'}: one all_gather in front of "
             "the MLP and one reduce_scatter behind it are enough",
         )
+    expect.right_way(
+        seen == [list(x.shape)],
+        f"the MLP computes on {seen}, expected {list(x.shape)}: the slices are "
+        "gathered along another tensor dim than that of the positions",
+    )

@@ -91,7 +91,11 @@ def test_output_is_that_of_the_whole_layer(exercise, rank, world_size, seed):
         x = drawn(seed, 4, 3, inputs)
         mine = own(x, -1, rank, world_size)
         names = misplaced(whole, x, rank, world_size)
-        expect.close(layer(mine), whole(x).detach(), "the output", mistaken=names)
+        right = whole(x).detach()
+        expect.close(layer(mine), right, "the output", mistaken=names)
+        with torch.no_grad():
+            found = layer.eval()(mine)
+        expect.close(found, right, "the output in evaluation", mistaken=names)
 
 
 @pytest.mark.ranks(3, 4)
@@ -141,3 +145,12 @@ def test_sends_in_forward_only(exercise, rank, world_size, seed, ledger):
     expect.right_way(
         not backward, f"backward called {', '.join(backward)}: it needs nothing"
     )
+
+
+@pytest.mark.ranks(3)
+def test_layer_in_float32(exercise, rank, world_size, seed):
+    """A layer in float32, as most are, gives outputs in float32."""
+    whole, x = whole_layer(seed).float(), drawn(seed, 4, 3, 10).float()
+    y = exercise.RowLinear(whole)(own(x, -1, rank, world_size))
+    right = whole(x).detach()
+    expect.close(y, right, "the output in float32", atol=1e-4, rtol=1e-4)

@@ -45,8 +45,8 @@ def test_largest_score_of_all_ranks(exercise, rank, world_size, seed):
     what = "the largest scores"
     expect.close(found, expected, what, local=local, mistaken=mistaken)
     expect.unchanged(own, before, "the scores that were given, afterwards")
-    found = exercise.largest_of_all(own - 100)
-    expect.close(found, expected - 100, "the largest scores, if all are negative")
+    found = exercise.largest_of_all(own - 1e5)
+    expect.close(found, expected - 1e5, "the largest scores, if all are negative")
 
 
 @pytest.mark.ranks(3, 4)
@@ -143,3 +143,12 @@ def test_sends_little_and_nothing_in_backward(exercise, rank, world_size, seed, 
     losses.sum().backward()
     ops = ", ".join(ledger.ops())
     expect.right_way(not ops, f"backward called {ops}: it needs nothing of others")
+
+
+@pytest.mark.ranks(3)
+def test_scores_in_float32(exercise, rank, world_size, seed):
+    """Scores in float32, as most are, give losses in float32."""
+    scores, targets, own, first = problem(seed, rank, world_size)
+    losses = exercise.VocabularyLoss.apply(own.float(), targets, first)
+    right = F.cross_entropy(scores.float(), targets, reduction="none")
+    expect.close(losses, right, "the losses in float32", atol=1e-5, rtol=1e-5)

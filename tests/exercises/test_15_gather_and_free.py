@@ -213,3 +213,18 @@ def test_what_travels(exercise, rank, world_size, seed, ledger):
         "rows and throws most of them away. A reduce-scatter sends half as much",
     )
     dist.barrier()
+
+
+@pytest.mark.ranks(3)
+def test_weight_in_float32(exercise, rank, world_size, seed):
+    """A weight in float32, as most are, has outputs and gradients in float32."""
+    weight, inputs = draw(seed, ROWS, COLUMNS).float(), inputs_of(seed, world_size)
+    inputs = inputs.float()
+    shard = shard_of(weight, rank, world_size).requires_grad_()
+    y = exercise.ShardedLinear.apply(inputs[rank], shard, ROWS)
+    right = inputs[rank] @ weight.T
+    expect.close(y, right, "the output in float32", atol=1e-5, rtol=1e-5)
+    loss_of(y).backward()
+    rows = shard_of(reference(weight, inputs)[0], rank, world_size)
+    what = "this rank's rows in float32"
+    expect.gradient(shard, rows, what, atol=1e-5, rtol=1e-5)

@@ -245,3 +245,20 @@ def test_no_more_travels_than_must(exercise, rank, world_size, seed, ledger):
         "or less",
     )
     dist.barrier()
+
+
+@pytest.mark.ranks(3)
+def test_parameters_in_float32(exercise, rank, world_size, seed):
+    """A model in float32, as most are, takes the step of one process, too."""
+    mine, alone = Network(seed).float(), Network(seed).float()
+    inputs, make = batches(seed, world_size, 1)[0].float(), OPTIMIZERS["SGD"]
+    optimizer = exercise.ShardedOptimizer(mine.parameters(), make)
+    loss_of(mine(inputs[rank])).backward()
+    optimizer.step()
+    theirs = make([p for p in alone.parameters() if p.requires_grad])
+    loss_of(alone(inputs.flatten(0, 1))).backward()
+    alone.unused.grad = torch.zeros_like(alone.unused)
+    theirs.step()
+    found, right = flat(mine.parameters()), flat(alone.parameters())
+    what = "all parameters in float32, after one step of SGD"
+    expect.close(found, right, what, atol=1e-5, rtol=1e-5)

@@ -94,6 +94,12 @@ def test_gradients_are_divided(exercise, rank, world_size, seed):
     for gradient, right in zip(scaled, mine, strict=True):
         expect.close(gradient, right, "a gradient after unscale")
     expect.equal(finite, True, "whether all are finite")
+    for dtype in (torch.float16, torch.float32):
+        single = torch.tensor([1.5, -2.0, rank], dtype=dtype)
+        given = 4 * single
+        exercise.ShardedGradScaler(4.0, 5).unscale([given])
+        name = str(dtype).removeprefix("torch.")
+        expect.close(given, single, f"a gradient in {name} after unscale")
 
 
 @pytest.mark.ranks(3, 4)
@@ -127,11 +133,13 @@ def test_large_numbers_are_finite(exercise, rank, world_size, seed):
 
 @pytest.mark.ranks(3)
 def test_rank_without_gradients(exercise, rank, world_size, seed):
-    """A rank that has no gradients learns from the others."""
+    """A rank that has no gradients, or an empty shard, learns from the others."""
     for value in (1.0, INF):
-        mine = [torch.full((2,), value)] if rank == 1 else []
-        finite = exercise.ShardedGradScaler(2.0, 5).unscale(mine)
-        expect.equal(finite, value == 1.0, f"whether all are finite, with {value}")
+        for others, how in (([], "no shard"), ([torch.ones(0)], "an empty shard")):
+            mine = [torch.full((2,), value)] if rank == 1 else list(others)
+            finite = exercise.ShardedGradScaler(2.0, 5).unscale(mine)
+            what = f"whether all are finite, with {value} on rank 1, {how} elsewhere"
+            expect.equal(finite, value == 1.0, what)
 
 
 @pytest.mark.ranks(3, 4)

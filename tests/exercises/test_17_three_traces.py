@@ -104,6 +104,15 @@ def hidden_on_one_that_waits():
     return trace + operator(0, 100, 400), 3
 
 
+def operators_in_data():
+    """(trace, ranks): loading takes longest, and operators run in half of it"""
+    trace, now = [], 0
+    for _ in range(3):
+        starts = [load(trace, rank, now, 200) for rank in range(3)]
+        now = collective(trace, starts, 150)
+    return trace, 3
+
+
 def paint(trace, rank, ranks):
     """Microseconds of (data, exposed before, exposed after), by painting every ns."""
 
@@ -198,7 +207,8 @@ def test_exposed_in_whole_traces(exercise, seed):
 def test_bottleneck(exercise, seed):
     """The largest cost of fresh traces, and the rank if one is slow."""
     drawn = [record(c, f"{seed} {number}") for c in CAUSES for number in range(2)]
-    for trace, ranks in [*drawn, in_turns(), hidden_on_one_that_waits()]:
+    by_hand = [in_turns(), hidden_on_one_that_waits(), operators_in_data()]
+    for trace, ranks in [*drawn, *by_hand]:
         right, costs = costs_of(trace, ranks)
         given = [dict(each) for each in trace]
         found = exercise.bottleneck(trace, ranks)

@@ -78,7 +78,7 @@ def record(cause, seed, ranks=12, per_node=4):
 def test_own_errors(exercise):
     """Errors of a lost partner are left out, the others stay in the log's order."""
     rows = [*said(10, LOST[0]), *said(2, OWN["disk full"]), *said(1, LOST[2])]
-    rows += [*said(11, OWN["program"]), *said(2, OWN["program"])]
+    rows += [*said(2, LOST[1]), *said(11, OWN["program"]), *said(2, OWN["program"])]
     right = [(2, "[Errno 28] No space left on device")]
     words = OWN["program"].removeprefix("ValueError: ")
     right += [(11, words), (2, words)]
@@ -106,9 +106,15 @@ def test_small_logs(exercise):
         log = lost + "\n".join(summary({1: 1, 0: code}, 2))
         what = f"(rank, cause): rank 1 waited for rank 0, which {how}"
         expect.equal(exercise.first_failure(log, 2), (0, "absent"), what)
-    killed = "\n".join(summary({1: 1, 0: -9}, 2))
-    found = exercise.first_failure(lost + killed, 2)
-    expect.equal(found, (0, "killed"), "(rank, cause): rank 0 has exit code -9")
+    log = "\n".join([*said(0, LOST[2]), *summary({0: 1, 1: -15}, 2)])
+    what = "(rank, cause): rank 0 waited for rank 1, which torchrun ended by SIGTERM"
+    expect.equal(exercise.first_failure(log, 2), (1, "absent"), what)
+    for code in (-9, -24):  # the second is SIGXCPU: the limit of a login node
+        killed = "\n".join(summary({1: 1, 0: code}, 2))
+        found = exercise.first_failure(lost + killed, 2)
+        expect.equal(
+            found, (0, "killed"), f"(rank, cause): rank 0 has exit code {code}"
+        )
     both = "\n".join([*said(1, OWN["program"]), *summary({1: 1, 0: -6}, 2)])
     found = exercise.first_failure(both, 2)
     what = "(rank, cause): rank 1 has an error of its own, and rank 0 exit code -6"

@@ -80,7 +80,11 @@ def test_nobody_is_slow(exercise, seed):
         expect.equal(exercise.slow_rank(times), None, what)
     step = {"data": 0.4, "compute": 1.0}
     for others, right in ((0.79, None), (0.81, 1)):
-        for waits in ([others, 0.6], [others, 0.6, others, 1.9]):
+        for waits in (
+            [others, 0.6],
+            [others, 0.6, others, 1.9],
+            [0.61, 0.6, others, others],  # another one that waits for about as little
+        ):
             times = [[step | {"waiting": w} for _ in range(4)] for w in waits]
             found = exercise.slow_rank(times)
             same_rank(found, right, f"the slow rank, if ranks wait {waits} s")
@@ -109,3 +113,12 @@ def test_reason(exercise, seed):
         times = [[{"data": d, "compute": c, "waiting": 0.1}] * 3 for d, c in ranks]
         what = f"the reason of rank 0, if ranks load for {data} and compute {compute} s"
         expect.equal(exercise.reason(times, 0), part, what)
+    slow = [{"data": 0.4, "compute": 1.2, "waiting": 0.1}] * 4
+    loads = ((0.1, 0.1, 0.1), (0.1, 0.4, 0.4), (0.1, 0.4, 0.4))
+    others = [
+        [{"data": d, "compute": 1.0, "waiting": 0.1} for d in (9.0, *own)]
+        for own in loads
+    ]
+    found = exercise.reason([slow, *others], 0)
+    what = "the reason, if the others' typical data times are 0.1, 0.4 and 0.4 s"
+    expect.equal(found, "compute", f"{what}, and rank 0's is 0.4 s")

@@ -16,6 +16,7 @@ from grader.verdicts import diagnosis
 from grader.verdicts.classics import calls, exceptions, hangs, scripts, values
 from grader.verdicts.classics.classic import first_seen
 from grader.verdicts.classics.exceptions import of_exception
+from grader.verdicts.classics.scripts import UNSEEN
 from grader.verdicts.classics.table import CLASSICS
 from grader.verdicts.classics.values import Values
 from grader.verdicts.evidence import Finding
@@ -229,6 +230,13 @@ EXAMPLES = [
         "not_expanded",
         ("srun x --node-rank='$SLURM_NODEID'\n", "x\n  is '$SLURM_NODEID', expected"),
     ),
+    ("scripts", "status_of_a_pipe", ("x 2>&1 | tee log &\nwait -n || exit\n", UNSEEN)),
+    (
+        "scripts",
+        "set_in_a_pipe",
+        ("x | while read y; do\n  z=1\ndone\nexit $z\n", UNSEEN),
+    ),
+    ("scripts", "set_in_the_background", ("x || z=1 &\nwait\nexit $z\n", UNSEEN)),
     (
         "scripts",
         "one_wait",
@@ -250,15 +258,11 @@ EXAMPLES = [
         ('bash -lc "\n  torchrun $@\n"\n', "x on n1 didn't get --nnodes"),
         ('bash -c \'cd "$0" && torchrun "$@"\'\n', "didn't get --nnodes"),
         ("bash -c 'torchrun \"$@\"' x\n", "the job ended as FAILED"),
-        (
-            "x &\nfor _ in 1 2; do\n wait -n\ndone\n",
-            "has failed, but the job has the exit status 0",
-        ),
-        (
-            "x &\nwait\nls mark && exit 1\n",
-            "has failed, but the job has the exit status 0",
-        ),
-        ("pbsdsh x &\nwait\n", "has failed, but the job has the exit status 0"),
+        ("x &\nfor _ in 1 2; do\n wait -n\ndone\n", UNSEEN),
+        ("x &\nwait\nls mark && exit 1\n", UNSEEN),
+        ("set -o pipefail\nx | tee log\n", UNSEEN),
+        ("pbsdsh x | tee log\n", UNSEEN),
+        ("pbsdsh x &\nwait\n", UNSEEN),
         ("srun x &\nwait\n", "no host started torchrun; the job ended"),
         ("cd x &&\nsrun x\n", "no host started torchrun; the job ended"),
         ("bash -c 'torchrun --nnodes=2 x'\n", "x on n1 didn't get --node-rank"),

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from grader.verdicts.classics.classic import Classic, Table, first_seen
 
+Seen = Callable[[str, str], bool]
 DIRECTIVE = re.compile(r"#(SBATCH|PBS)\s+-")
 WITH_A_SPACE = re.compile(r"^#\s+(SBATCH|PBS)\s+-", re.MULTILINE)
 LOST_FOLDER = re.compile(r"cd: \S+: No such file|didn't get --nnodes")
-LOST_TASKS = re.compile(
-    r"start(ed)? torchrun\n  has \d|has failed, but the job has the exit status 0"
-)
+UNSEEN = "has failed, but the job has the exit status 0"
+LOST_TASKS = re.compile(rf"start(ed)? torchrun\n  has \d|{UNSEEN}")
 INNER_SHELL = re.compile(r"\bbash\s+(-l\s+)?-l?c\b(?!\s+\"[^$])")  # not in "..."
 
 
@@ -43,6 +44,17 @@ def _not_waited(script: str, problem: str) -> bool:
     behind = re.search(r"(?<!&)&[ \t]*$", code, re.MULTILINE)
     lost = LOST_TASKS.search(problem) or "no host started" in problem
     return bool(behind and lost and not re.search(r"\bwait\b", code))
+
+
+def _fails_unseen(pattern: str, unless: str = "pbsdsh") -> Seen:
+    """A failed task is hidden by what ``pattern`` finds in the code."""
+
+    def seen(script: str, problem: str) -> bool:
+        code = _code(script)
+        hidden = re.search(pattern, code, re.MULTILINE)
+        return bool(hidden and UNSEEN in problem and not re.search(unless, code))
+
+    return seen
 
 
 def _one_wait(script: str, problem: str) -> bool:
@@ -93,6 +105,21 @@ IN_SCRIPTS: Table = {
         seen=lambda script, problem: (
             "srun" in script and re.search(r"\bis '\$\w+'", problem)
         ),
+    ),
+    "status_of_a_pipe": Classic(
+        "a pipe has the status of its last command, and that of `tee` is 0: write "
+        "`set -o pipefail` first, or let the task write to a file with `>`",
+        seen=_fails_unseen(r"[^|]\|\s*tee\b", "pipefail|PIPESTATUS|pbsdsh"),
+    ),
+    "set_in_a_pipe": Classic(
+        "a loop behind a `|` has a shell of its own: a variable that it sets stays "
+        "unchanged here, so write `while ...; done < <(COMMAND)`",
+        seen=_fails_unseen(r"[^|]\|\s*while\b[^}]*\bdone\b", "lastpipe"),
+    ),
+    "set_in_the_background": Classic(
+        "a task behind a `&` has a shell of its own: a variable that it sets stays "
+        "unchanged here, so take the task's status from `wait`",
+        seen=_fails_unseen(r"\|\|\s*\w+=\S*\s*&[ \t]*$"),
     ),
     "one_wait": Classic(
         "one `wait` gives the status of one task at most, and with `-n` or `$!` it "

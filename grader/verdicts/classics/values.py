@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from grader.verdicts.classics.classic import COLLECTIVES, Classic, Table, first_seen
 
 if TYPE_CHECKING:  # the command line reads this module, too
     import torch
+
+PART = re.compile(r", (item \d+|'\w+')$").search  # of a tuple, list or dict
 
 
 @dataclass(frozen=True)
@@ -181,8 +184,10 @@ def of_shapes(actual, expected, world_size: int) -> str:
     return first_seen(IN_SHAPES, actual, expected, world_size)[0]
 
 
-def of_none(what: str) -> tuple[str, str]:
+def of_none(what: str, expected: Any = None) -> tuple[str, str]:
     """(what is striking, key of the mistake) where None is in place of ``what``."""
+    if PART(what) and isinstance(expected, (int, float, str)):
+        return f"is None, expected {expected!r}", ""  # the rest was returned
     if "grad" in what:
         return "is None: backward() did not reach it, or it was emptied", ""
     return "is None: is a `return` missing?", "returns_none"

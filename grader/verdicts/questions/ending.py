@@ -139,7 +139,8 @@ def _only_waits_for_a_wrong_rank(seen: Evidence, blocked: list[Rank]) -> bool:
 
     A rank that is blocked in the learner's own line, and has not reached the
     comparison at which others failed, is the cause; one that got further is a
-    consequence.
+    consequence. So is one that has called the learner's function once more, however
+    few comparisons it had to make until then.
     """
     failed = [rank.report for rank in seen.ranks if rank.mismatch or rank.fault]
     if not failed:
@@ -147,8 +148,24 @@ def _only_waits_for_a_wrong_rank(seen: Evidence, blocked: list[Rank]) -> bool:
     earliest = min(_progress(report, report["frames"]) for report in failed)
     return not any(
         rank.stuck.get("line")
+        and not _called_once_more(rank.stuck, failed)
         and _progress(rank.stuck, rank.stuck["stack"][::-1]) <= earliest
         for rank in blocked
+    )
+
+
+def _called_once_more(stuck: dict, failed: list[dict]) -> bool:
+    """Whether a failed rank has called this function less often.
+
+    Where it has another function to call, all calls count.
+    """
+    name, own = stuck.get("inside"), stuck.get("entered", {})
+    theirs = [report.get("entered", {}) for report in failed]
+    return bool(name) and any(
+        calls[name] < own[name]
+        if name in calls
+        else 0 < sum(calls.values()) < sum(own.values())
+        for calls in theirs
     )
 
 
