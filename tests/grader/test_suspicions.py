@@ -231,11 +231,7 @@ EXAMPLES = [
         ("srun x --node-rank='$SLURM_NODEID'\n", "x\n  is '$SLURM_NODEID', expected"),
     ),
     ("scripts", "status_of_a_pipe", ("x 2>&1 | tee log &\nwait -n || exit\n", UNSEEN)),
-    (
-        "scripts",
-        "set_in_a_pipe",
-        ("x | while read y; do\n  z=1\ndone\nexit $z\n", UNSEEN),
-    ),
+    ("scripts", "set_in_a_pipe", ("x | while read y; do z=1; done; exit $z\n", UNSEEN)),
     ("scripts", "set_in_the_background", ("x || z=1 &\nwait\nexit $z\n", UNSEEN)),
     (
         "scripts",
