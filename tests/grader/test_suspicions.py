@@ -143,11 +143,7 @@ EXAMPLES = [
         "init_twice",
         ("ValueError", "trying to initialize the default process group twice!", ""),
     ),
-    (
-        "exceptions",
-        "gather_list",
-        ("ValueError", "Argument gather_list must be ...", ""),
-    ),
+    ("exceptions", "gather_list", ("ValueError", "Argument gather_list must ...", "")),
     (
         "exceptions",
         "root_first",
