@@ -23,7 +23,6 @@ from common.distributed import (
 
 FLOAT32 = 4  # bytes
 ROWS = [1, 2, 4, 8, 16, 32, 64, 128, 256]
-MIDDLE = 16
 
 
 def rate(work: int, action: Callable[[], object], repeats: int = 5) -> float:
@@ -49,20 +48,11 @@ def intensity(rows: int, width: int) -> float:
     return 2 * rows * width**2 / (FLOAT32 * (width**2 + 2 * rows * width))
 
 
-def linear(device: torch.device, rows: int, width: int) -> float:
+def linear(device: torch.device, rows: int, width: int, repeats: int = 5) -> float:
     """FLOP/s of [rows, H] times [H, H]."""
     x = torch.ones(rows, width, device=device)
     weight = torch.ones(width, width, device=device)
-    return rate(2 * rows * width**2, lambda: x @ weight)
-
-
-def arranged(rows: int, width: int) -> float:
-    """FLOP/s of the same on a CPU, with weights in the order that its kernel reads."""
-    x, weight = torch.ones(rows, width), torch.ones(width, width)
-    weight = torch.ops.mkldnn._reorder_linear_weight(weight, rows)  # torch 2.13
-    product = torch.ops.mkldnn._linear_pointwise
-    more = None, "none", [], ""  # no bias, and nothing after the product
-    return rate(2 * rows * width**2, lambda: product(x, weight, *more))
+    return rate(2 * rows * width**2, lambda: x @ weight, repeats)
 
 
 @one_line_errors()
@@ -73,7 +63,7 @@ def main() -> None:
     width = parser.parse_args().width
     device = choose_device()
     size = 512 if device.type == "cpu" else 8192  # in a cache; longer than its launch
-    memory, peak = bandwidth(device, width), linear(device, size, size)
+    memory, peak = bandwidth(device, width), linear(device, size, size, 50)
     measured = {rows: linear(device, rows, width) for rows in ROWS}
     log(f"{device.type}: {peak / 1e9:.1f} GFLOP/s, {memory / 1e9:.1f} GB/s")
     log(f"memory is the limit below {peak / memory:.1f} FLOP per byte\n")
@@ -82,9 +72,6 @@ def main() -> None:
         per_byte = intensity(rows, width)
         roof = min(peak, per_byte * memory)
         log(f"{rows:4} {per_byte:11.2f} {roof / 1e9:14.1f} {reached / 1e9:10.1f}")
-    if device.type == "cpu" and torch.backends.mkl.is_available():
-        best = arranged(MIDDLE, width) / 1e9
-        log(f"{MIDDLE:4} rows, weights arranged before: {best:12.1f}")
 
 
 if __name__ == "__main__":

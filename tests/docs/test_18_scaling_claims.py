@@ -93,6 +93,7 @@ def test_copying_the_weights_keeps_few_rows_below_the_roof():
     assert f"{float(fixed):.1f} ms, and {float(each):.2f} ms for each row" in PAGE
     reading = 1e3 * 4 * width**2 / bandwidth
     assert f"takes {reading:.1f} ms of these {float(fixed):.1f}" in PAGE
+    assert "BLAS_INFO=mkl" in torch.__config__.show() and "MKL, which mult" in PAGE
 
 
 def recorded(name):
@@ -100,20 +101,6 @@ def recorded(name):
     text = (ROOT / f"docs/transcripts/{name}.txt").read_text("utf-8")
     found = re.findall(r"^(\w[\w ]*?) +[\d.]+ +[\d.]+ +([+-]\d+)%$", text, re.M)
     return text, [(method, int(error)) for method, error in found]
-
-
-def without_own_work(name):
-    """[(method, measured over predicted)] of a transcript, without what was added."""
-    text, own, found = recorded(name)[0], {}, []
-    for line in text.splitlines():
-        if line.startswith("step that sends nothing"):
-            own = {}
-        if adds := re.match(r"(\w[\w ]*?) adds, without its .*: (-?[\d.]+) ms$", line):
-            own[adds[1]] = float(adds[2])
-        if row := re.match(r"(\w[\w ]*?) +([\d.]+) +([\d.]+) +[+-]\d+%$", line):
-            guess = float(row[2]) - own.get(row[1], 0)
-            found.append((row[1], float(row[3]) / guess))
-    return found
 
 
 def test_how_far_the_line_misses_a_size():
@@ -130,14 +117,16 @@ def test_predictions_of_the_page_are_the_recorded_ones():
     methods = ["DDP", "FSDP", "TP", "PP"]
     assert [method for method, _ in errors] == [*methods, *methods, "FSDP x TP"]
     two, four = (error for method, error in errors if method == "DDP")
-    words = f"{-two} % too low on two ranks, and {four} % too high on four"
+    words = f"{-two} % too low on two ranks, and {-four} % on four"
     assert f"For DDP the prediction is {words}" in PAGE
-    assert max(-two, four) < 20  # the goal
-    assert max(abs(error) for method, error in errors if method == "PP") == 2
-    assert "For a pipeline it's off by at most 2 %" in PAGE
-    fails = [t for m, t in without_own_work("18_cost") if m not in ("DDP", "PP")]
-    few, many = (f"{min(f):.1f} to {max(f):.1f} times" for f in (fails[:2], fails[2:]))
-    assert f"take {few} as long on two ranks, and {many} as long on four" in PAGE
+    assert max(-two, -four) < 20  # the goal
+    two, four = (error for method, error in errors if method == "PP")
+    assert f"For a pipeline it's off by {abs(two)} % and {abs(four)} %" in PAGE
+    longer = [1 / (1 + e / 100) for m, e in errors if m not in ("DDP", "PP")]
+    few, many = (
+        f"{min(t):.1f} to {max(t):.1f} times" for t in (longer[:2], longer[2:])
+    )
+    assert f"take {few} as long as predicted on two ranks, and {many} on four" in PAGE
 
 
 def test_other_numbers_of_the_small_gpt_are_the_recorded_ones():
@@ -186,7 +175,7 @@ def test_over_a_link_of_a_known_rate():
     ddp, fsdp, tp, pp = (error for _, error in errors)
     off = f"{abs(ddp)} % for DDP, by {abs(fsdp)} % for FSDP and by {abs(tp)} % for"
     assert f"off by {off} tensor parallel" in PAGE
-    assert max(abs(ddp), abs(fsdp), abs(tp)) == 10  # "at most 10 %"
+    assert max(abs(ddp), abs(fsdp), abs(tp)) < 20  # "Over the slow link, that's enough"
     assert f"For the pipeline, the prediction is {pp} % too high" in PAGE
 
 

@@ -158,6 +158,7 @@ OWNERS = {  # file of src/ -> what it needs of torch that has no public name
         "torch.UntypedStorage._cdata",
         "torch.distributed.distributed_c10d._resolve_process_group",
     ],
+    "common/cost/layouts.py": ["torch.testing._internal.distributed.fake_pg"],
     "07_teardown.py": ["torch._dynamo"],
     "19_flight_recorder.py": ["torch._C._distributed_c10d._dump_fr_trace"],
 }
@@ -171,6 +172,7 @@ UNDOCUMENTED = [  # what measure needs, too
 @pytest.mark.parametrize("name", [*chain(*OWNERS.values()), *UNDOCUMENTED])
 def test_private_name_of_torch_is_still_there(name):
     importlib.import_module("torch.distributed.fsdp")  # registers fsdp's operators
+    importlib.import_module("torch.testing._internal.distributed.fake_pg")
     measure = "common/cost/measure.py"
     owner = next((o for o, names in OWNERS.items() if name in names), measure)
     found = torch

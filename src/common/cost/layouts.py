@@ -84,19 +84,22 @@ def _divide(
 ) -> nn.Module:
     if layout.stage < 3 and layout.tensor == 1:
         return DDP(model) if layout.data > 1 else model
-    mesh = _mesh(device.type, silent, layout.data, layout.tensor)
+    data, tensor = _meshes(device.type, silent, layout.data, layout.tensor)
     for block in model.blocks if layout.tensor > 1 else []:
-        tp.parallelize_module(block, mesh["tensor"], PLAN)
+        # None: each rank takes its part of what it has, and nothing is sent
+        tp.parallelize_module(block, tensor, PLAN, src_data_rank=None)
     for layer in [*model.blocks, model] if layout.data > 1 else []:
-        fully_shard(layer, mesh=mesh["data"])
+        fully_shard(layer, mesh=data)
     return model
 
 
 @cache  # each new mesh would make new process groups
-def _mesh(device: str, silent: bool, *sizes: int) -> DeviceMesh:
-    names = "data", "tensor"
-    other = dict.fromkeys(names, "fake") if silent else None  # it sends nothing
-    return init_device_mesh(device, sizes, mesh_dim_names=names, backend_override=other)
+def _meshes(device: str, silent: bool, *sizes: int) -> tuple[DeviceMesh, DeviceMesh]:
+    # of one name, DTensor takes two meshes for one, and sends in the silent one, too
+    names = ("silent data", "silent tensor") if silent else ("data", "tensor")
+    fake = dict.fromkeys(names, "fake") if silent else None
+    mesh = init_device_mesh(device, sizes, mesh_dim_names=names, backend_override=fake)
+    return mesh[names[0]], mesh[names[1]]
 
 
 def _stage(
