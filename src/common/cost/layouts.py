@@ -86,8 +86,7 @@ def _divide(
         return DDP(model) if layout.data > 1 else model
     data, tensor = _meshes(device.type, silent, layout.data, layout.tensor)
     for block in model.blocks if layout.tensor > 1 else []:
-        # None: each rank takes its part of what it has, and nothing is sent
-        tp.parallelize_module(block, tensor, PLAN, src_data_rank=None)
+        tp.parallelize_module(block, tensor, PLAN, src_data_rank=None)  # no scatter
     for layer in [*model.blocks, model] if layout.data > 1 else []:
         fully_shard(layer, mesh=data)
     return model
