@@ -37,10 +37,8 @@ PLAN |= {name: tp.RowwiseParallel() for name in ("attention.out", "mlp.down")}
 def layouts(ranks: int, batch: int) -> dict[str, Layout]:
     """The methods for this many ranks, which divide the ``batch`` of all of them."""
     each = batch // ranks
-    found = {
-        "DDP": Layout(data=ranks, micro_batch=each),
-        "FSDP": Layout(data=ranks, stage=3, micro_batch=each),
-    }
+    found = {"DDP": Layout(data=ranks, micro_batch=each)}
+    found["FSDP"] = Layout(data=ranks, stage=3, micro_batch=each)
     if SIZES.heads % ranks == 0:
         found["TP"] = Layout(tensor=ranks, micro_batch=batch)
     if SIZES.blocks % ranks == 0:
