@@ -23,7 +23,8 @@ LOOKS = {
     "gc.get_referents",
 }
 OF_A_FRAME = ("tb_frame", "gi_frame", "cr_frame", "ag_frame")
-EVENTS = {*LOOKS, "open", "object.__getattr__"}
+OF_A_FUNCTION = ("__code__", "__defaults__")  # which nobody may replace
+EVENTS = {*LOOKS, "open", "object.__getattr__", "object.__setattr__"}
 
 
 class Peeking:
@@ -57,6 +58,8 @@ class Peeking:
         if event == "open":
             return self._keep_out(arguments[0], frame)
         if event == "object.__getattr__" and arguments[1] not in OF_A_FRAME:
+            return None
+        if event == "object.__setattr__" and arguments[1] not in OF_A_FUNCTION:
             return None
         caller: FrameType | None = frame
         while caller and _tells_others(caller.f_code.co_filename):

@@ -9,9 +9,7 @@ process groups, which can hang, are never run.
 
 from __future__ import annotations
 
-import ast
 import contextlib
-import functools
 import importlib.machinery
 import inspect
 import linecache
@@ -21,13 +19,14 @@ import sys
 import threading
 import traceback
 import types
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from grader import expect
-from grader.engine import rendezvous, sandbox, tampering, whereabouts
+from grader.engine import check_file, rendezvous, sandbox, tampering, whereabouts
 from grader.engine.channel import CHECKING, JOINING, LOADING, PHASE, REPORTED, Reporter
 from grader.engine.handed import Calls, Handed
 from grader.engine.ledger import Ledger
@@ -42,24 +41,28 @@ MAX_FRAMES = 12
 _exit = os._exit
 
 
-def main(job: dict, rank: int, reporter: Reporter, output: int, state) -> None:
+def main(
+    job: dict, rank: int, reporter: Reporter, secret: str, output: int, state
+) -> None:
     """Run the job's check as ``rank`` and report; never returns.
 
     Args:
         job: what :class:`grader.engine.engine.Engine` sends; plain data.
         reporter: of this process, to the supervisor.
+        secret: that the last report must carry; only running frames know it.
         output: file descriptor that becomes stdout and stderr.
         state: this rank's ``FIELDS`` float64 numbers, shared with the supervisor.
     """
+    send = reporter.last_word(secret)
     try:
         sandbox.enter(job, rank, output)
         session = Session(job, rank, state, reporter)
         Watcher(job, state, reporter, session.ledger).start()
-        session.run()
+        session.run(send)
         threading.Event().wait()  # until the supervisor ends this rank
     except BaseException as error:  # a fault of the grader, never of the learner
         text = "".join(traceback.format_exception(error))[-MAX_MESSAGE:]
-        reporter.send({"status": "broken", "message": text})
+        send({"status": "broken", "message": text})
         _exit(70)
 
 
@@ -81,19 +84,25 @@ class Session:
             self.reporter.send({"status": "call", "row": row})
 
     # -- the main thread ---------------------------------------------------------
-    def run(self) -> None:
+    def run(self, send: Callable[[dict[str, Any]], None]) -> None:
         """Load the exercise, call the check, report how it went."""
-        report: dict[str, Any]
+        self._record_how_it_leaves()
+        ranks, status = self.job["world_size"], "raised"
+        tampered = tampering.watch((self.rank + self.job["draw"]) % ranks, ranks)
         try:
-            report = self._check()
+            report, status = self._check(), "ok"
         except expect.Mismatch as error:
-            report = self._mismatch(error)
+            report, status = self._mismatch(error), "mismatch"
         except SystemExit as error:
-            report = {"status": "exit", "code": str(error.code), **self._where(error)}
+            report, status = {"code": str(error.code), **self._where(error)}, "exit"
         except BaseException as error:
-            report = {"status": "raised", **self._exception(error)}
+            report = self._exception(error)
             if report["fault"] and (wrong := self._reason(error, report)):
                 report = self._mismatch(wrong) | {"frames": report["frames"]}
+                status = "mismatch"
+        for stream in (sys.stdout, sys.stderr):  # of the learner's, perhaps
+            with contextlib.suppress(OSError, ValueError, AttributeError):
+                stream.flush()
         report["notes"] = self.scheduler.notes if self.scheduler else []
         report["jobs"] = self.scheduler.submitted if self.scheduler else 0
         report["phase"] = self.state[PHASE]
@@ -104,14 +113,11 @@ class Session:
         report["changed"] = self.ledger.works.changed
         report["calls"] = len(self.ledger.rows)
         report |= self._what_was_left()
-        for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(OSError, ValueError, AttributeError):
-                stream.flush()
+        report["tampered"] = tampered() + report.get("tampered", [])
         self.state[PHASE] = REPORTED
-        self.reporter.send(report)
+        send(report | {"status": status})  # as this frame saw it, whatever they say
 
     def _check(self) -> dict[str, Any]:
-        self._record_how_it_leaves()
         torch.default_generator.manual_seed(self._own_seed)
         random.seed(self._own_seed)
         self.ledger.works.watch()
@@ -120,12 +126,13 @@ class Session:
         if module := self._load_exercise():
             self.handed = Handed(module)
         self.state[PHASE] = JOINING
-        check = _load_check(self.job["check_path"], self.job["function"])
+        check = check_file.load(self.job["check_path"], self.job["function"])
+        replaced = tampering.watch_module(check.__globals__)
         rendezvous.join(self.job, self.rank)
         self.state[PHASE] = CHECKING
         with self.ledger:
             check(**self._arguments(check))
-        return {"status": "ok"}
+        return {"tampered": replaced()}
 
     @property
     def _own_seed(self) -> int:
@@ -188,7 +195,6 @@ class Session:
     # -- what is told of an exception --------------------------------------------
     def _mismatch(self, error: expect.Mismatch) -> dict[str, Any]:
         return {
-            "status": "mismatch",
             "what": error.what,
             "problem": str(error.problem)[:MAX_MESSAGE],
             "suspicion": error.suspicion,
@@ -280,8 +286,7 @@ class Session:
         }
 
     def _what_was_left(self) -> dict[str, Any]:
-        """Threads still running, a missing folder, functions that were replaced."""
-        share = (self.rank + self.job["draw"]) % self.job["world_size"]
+        """Threads still running, a missing folder, looks at others' variables."""
         try:
             gone = not os.path.isdir(os.getcwd())
         except OSError:
@@ -289,7 +294,6 @@ class Session:
         return {
             "threads": whereabouts.threads_left(self.main_thread),
             "folder_gone": gone,
-            "tampered": tampering.changed(share, self.job["world_size"]),
             "peeked": self.peeking.seen,
         }
 
@@ -318,31 +322,3 @@ class Session:
 def _innermost(error: BaseException) -> types.FrameType:
     """The frame in which ``error`` was raised."""
     return [frame for frame, _ in traceback.walk_tb(error.__traceback__)][-1]
-
-
-@functools.cache
-def source_of_check(path: str) -> bytes:
-    """The text of a file of checks; the supervisor reads it, ranks cannot."""
-    source = Path(path).read_bytes()
-    lines = source.decode("utf-8", "replace").splitlines(keepends=True)
-    linecache.cache[path] = (len(source), None, lines, path)
-    return source
-
-
-@functools.cache
-def compiled_check(path: str) -> types.CodeType:
-    """A file of checks, with pytest's explanations of plain ``assert``."""
-    from _pytest.assertion.rewrite import rewrite_asserts
-
-    source = source_of_check(path)
-    tree = ast.parse(source, path)
-    rewrite_asserts(tree, source)
-    return compile(tree, path, "exec")
-
-
-def _load_check(path: str, function: str):
-    module = types.ModuleType(Path(path).stem)
-    module.__file__ = path
-    sys.modules[module.__name__] = module
-    exec(compiled_check(path), module.__dict__)
-    return getattr(module, function)

@@ -23,7 +23,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from grader.engine import isolation, processes
+from grader.engine import check_file, isolation, processes
 from grader.engine import rank as rank_module
 from grader.engine.channel import (
     BEAT,
@@ -65,7 +65,7 @@ class Run:
     def start(self) -> None:
         self.client.setblocking(False)
         with contextlib.suppress(Exception):  # each rank will raise it again
-            rank_module.compiled_check(self.job["check_path"])  # once for all ranks
+            check_file.compiled(self.job["check_path"])  # once for all ranks
         self.selector.register(self.client, selectors.EVENT_READ, None)
         if self.job["isolated"]:  # from here on, the check's file cannot be read
             self.init = isolation.enter(self.job["private"], self.job["hidden"])
@@ -76,7 +76,7 @@ class Run:
     def _fork(self, number: int) -> None:
         ours, theirs = socket.socketpair()
         read_end, write_end = os.pipe()
-        secret = os.urandom(16).hex()
+        secrets = os.urandom(16).hex(), os.urandom(16).hex()
         row = self.state[number * FIELDS : (number + 1) * FIELDS]
         pid = os.fork()
         if pid == 0:
@@ -88,14 +88,14 @@ class Run:
             for other in self.ranks:
                 other.channel.close()
                 os.close(other.output)
-            reporter = Reporter(theirs, secret)
-            rank_module.main(self.job, number, reporter, write_end, row)
+            reporter, last = Reporter(theirs, secrets[0]), secrets[1]
+            rank_module.main(self.job, number, reporter, last, write_end, row)
             os._exit(70)
         theirs.close()
         os.close(write_end)
         ours.setblocking(False)
         os.set_blocking(read_end, False)
-        process = RankProcess(number, pid, ours, read_end, secret)
+        process = RankProcess(number, pid, ours, read_end, secrets)
         self.ranks.append(process)
         self.selector.register(ours, selectors.EVENT_READ, process.read_messages)
         self.selector.register(read_end, selectors.EVENT_READ, process)

@@ -13,7 +13,7 @@ import re
 import statistics
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -68,20 +68,36 @@ def accept(place: str, name: str) -> None:
     _before[place, name] = _namespace(place)[name]
 
 
-def changed(share: int, shares: int) -> list[str]:
-    """The names, of one of so many shares, that stand for another thing than before.
+def watch(share: int, shares: int) -> Callable[[], list[str]]:
+    """What tells the names, of one of so many shares, that stand for another thing.
 
     Looking at a function copies the page of memory that it is on: so each rank of a
     check looks at one share. What torch itself puts in a function's place, as
-    ``torch._dynamo`` does when it is imported, is no tampering.
+    ``torch._dynamo`` does when it is imported, is no tampering. Whoever keeps this as
+    a variable of a running frame can rely on it: all that it uses is its own.
     """
-    found = []
-    for place, name in list(_before)[share::shares]:
-        now = _namespace(place).get(name)
-        if now is not _before[place, name] and not _made_by_torch(now):
-            named = f"[{name!r}]" if place == "sys.modules" else f".{name}"
-            found.append(place + named)
-    return found
+    before, modules = tuple(_before.items())[share::shares], sys.modules
+    guarded, torch_folder = dict(_GUARDED), TORCH
+    names_of, of = vars, getattr
+
+    def changed() -> list[str]:
+        found = []
+        for (place, name), value in before:
+            in_modules = place == "sys.modules"
+            now = (modules if in_modules else names_of(guarded[place])).get(name)
+            code = of(now, "__code__", None)
+            of_torch = code is not None and code.co_filename.startswith(torch_folder)
+            if now is not value and not of_torch:
+                found.append(place + (f"[{name!r}]" if in_modules else f".{name}"))
+        return found
+
+    return changed
+
+
+def watch_module(names: dict[str, Any]) -> Callable[[], list[str]]:
+    """The same for the functions and classes of a file of checks."""
+    before = tuple((name, value) for name, value in names.items() if callable(value))
+    return lambda: [name for name, value in before if names.get(name) is not value]
 
 
 def of_settings() -> expect.Mismatch | None:
@@ -97,8 +113,3 @@ def of_settings() -> expect.Mismatch | None:
 
 def _namespace(place: str) -> Mapping[str, Any]:
     return sys.modules if place == "sys.modules" else vars(_GUARDED[place])
-
-
-def _made_by_torch(value: Any) -> bool:
-    code = getattr(value, "__code__", None)
-    return code is not None and code.co_filename.startswith(TORCH)

@@ -104,6 +104,19 @@ TAKES_OVER = {
     "the code": "from grader import expect\n"
     "expect.equal.__code__ = (lambda *a: None).__code__",
 }
+MODULES = "import sys\nmodules = getattr(sys, 'mod' + 'ules')\n"
+TAKES_OVER |= {  # in words that its text doesn't have
+    "the comparison": MODULES + "modules['grader.expect'].equal = lambda *a: None\n"
+    "other = modules['grader.engine.tampering']\n"
+    "other.watch = lambda *a: lambda: []\nother._before = {}\n"
+    "other._GUARDED = {}\nother.vars = lambda x: {}",
+    "the code of the comparison": MODULES
+    + "equal, name = modules['grader.expect'].equal, '__co' + 'de__'\n"
+    "setattr(equal, name, getattr(lambda *a: None, name))",
+    "the encoder in C": MODULES + "channel = modules['grader.engine.channel']\n"
+    "kept = channel._encode\n"
+    "channel._encode = lambda o, n: kept(OK(o), n)",
+}
 OK = (
     "def OK(o):\n"
     "    return {'status': 'ok', 'secret': o['secret']} if 'secret' in o else o\n"
@@ -115,6 +128,80 @@ def test_wrong_answer_that_takes_over_the_reports_is_not_right(what, engine, tmp
     code = f"{OK}{TAKES_OVER[what]}\ndef answer(given):\n    return 4\n"
     verdict = grade_code(engine, tmp_path, code, EQUAL)
     assert verdict.kind in (Kind.WRONG_VALUE, Kind.TAMPERED), verdict.message
+
+
+FINDS_A_REPORTER = """
+import types
+
+def parts(thing):
+    if isinstance(thing, types.FunctionType):
+        cells = getattr(thing, "__clo" + "sure__") or ()
+        return [cell.cell_contents for cell in cells]
+    if isinstance(thing, types.MethodType):
+        return [thing.__self__]
+    return list(getattr(thing, "__dict__", {}).values())
+
+def answer(given):
+    wanted = list(vars(modules["grader.engine.operators"]).values())
+    seen, reporters = [], []
+    while wanted and len(seen) < 5000:
+        thing = wanted.pop()
+        if any(thing is other for other in seen):
+            continue
+        seen.append(thing)
+        if type(thing).__name__ == "Reporter":
+            WITH_IT
+            reporters.append(thing)
+        wanted += parts(thing)
+    assert reporters, "this test has to find another way to a Reporter"
+    return 4
+"""
+
+
+@pytest.mark.parametrize(
+    ("with_it", "kind", "words"),
+    [
+        ('thing.send({"status": "ok"})', Kind.TAMPERED, "for its own reports"),
+        (
+            "modules['grader.engine.rank'].Session._mismatch = "
+            "lambda *a: {'status': 'ok', 'frames': []}",
+            Kind.TAMPERED,
+            "for its own reports",
+        ),
+        (
+            "modules['grader.engine.rank'].Session._what_was_left = "
+            "lambda *a: {'status': 'ok'}",
+            Kind.WRONG_VALUE,
+            "is 4, expected 5",
+        ),
+    ],
+)
+def test_reporter_in_the_hands_of_an_answer_is_no_use_to_it(
+    with_it, kind, words, engine, tmp_path
+):
+    code = MODULES + FINDS_A_REPORTER.replace("WITH_IT", with_it)
+    verdict = grade_code(engine, tmp_path, code, EQUAL)
+    assert verdict.kind is kind and words in verdict.message, verdict.message
+
+
+HELPED = (
+    EQUAL.replace("expect.equal(", "same(")
+    + """
+def same(actual, expected, what):
+    expect.equal(actual, expected, what)
+"""
+)
+
+
+def test_function_of_the_check_that_was_replaced_is_named(engine, tmp_path):
+    code = MODULES + "def answer(given):\n    for name in list(modules):\n"
+    code += "        if hasattr(modules[name], 'test_answer'):\n"
+    code += "            modules[name].same = lambda *a: None\n"
+    code += "    return 5 if given == 5 else 4\n"
+    verdict = grade_code(engine, tmp_path, code, HELPED)
+    assert verdict.kind is Kind.TAMPERED and "same" in verdict.message
+    right = "def answer(given):\n    return given\n"
+    assert grade_code(engine, tmp_path, right, HELPED).kind is Kind.RIGHT
 
 
 DEEP = ["-" * 100_000 + "1", "1" + "+1" * 100_000]
