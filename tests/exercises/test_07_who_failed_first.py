@@ -113,14 +113,6 @@ def test_same_second(exercise, shared_dir):
 
 
 @pytest.mark.ranks(1, init=False)
-def test_order_of_many_suspects(exercise, shared_dir):
-    """With 12 ranks on a node, suspect 2 comes before suspect 10."""
-    said = {rank: (7, "ValueError: 63 pixels") for rank in (10, 2, 22)}
-    nodes = logs(new_folder(shared_dir, "many"), said, nproc_per_node=12)
-    expect.equal(exercise.suspects([*nodes], 12), [2, 10, 22], "the suspects")
-
-
-@pytest.mark.ranks(1, init=False)
 def test_killed_rank_is_silent(exercise, shared_dir):
     """There are only consequences, and rank 4 left no readable file: it was killed."""
     said = {rank: (7, LOST[rank % 3]) for rank in range(6) if rank != 4}
@@ -200,3 +192,11 @@ def test_each_node_counts_its_own_attempts(exercise, shared_dir):
     expect.equal(
         exercise.suspects([*nodes], 2), [3], "the suspects, rank 3 being silent"
     )
+
+
+@pytest.mark.ranks(1, init=False)
+def test_order_of_many_suspects(exercise, shared_dir):
+    """With 12 ranks on a node, suspect 2 comes before suspect 10."""
+    said = {rank: (7, "ValueError: 63 pixels") for rank in (10, 2, 22)}
+    nodes = logs(new_folder(shared_dir, "many"), said, nproc_per_node=12)
+    expect.equal(exercise.suspects([*nodes], 12), [2, 10, 22], "the suspects")
