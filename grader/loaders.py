@@ -22,13 +22,13 @@ def batches(loader: Any, parts: int, what: str) -> Iterator[Any]:
     reading = iter(loader)
     while True:
         try:
-            batch = next(reading, None)
+            batch = next(reading)
+        except StopIteration:
+            return
         except TypeError as error:
             if not isinstance(loader, DataLoader):
                 raise  # of a line of the learner's
             raise expect.Mismatch(what, f"cannot be read, {error}") from None
-        if batch is None:
-            return
         many = isinstance(batch, (list, tuple)) and len(batch) == parts
         if not many or not all(_is_tensor(part) and part.dim() for part in batch):
             shown = f"{batch!r}"[:80]

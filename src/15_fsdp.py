@@ -27,7 +27,6 @@ from common.gpt_training import (
     SEED,
     Text,
     add_save_options,
-    check_divides,
     claim_snapshot,
     local_batch,
     make_gpt,
@@ -70,7 +69,6 @@ def build(
     args: argparse.Namespace, device: torch.device
 ) -> tuple[FSDPModule, torch.optim.Optimizer]:
     """The model in shards, which no device ever has whole, and their optimizer."""
-    check_divides(args.batch_size, dist.get_world_size(), "--batch-size", "ranks")
     with torch.device("meta"):  # shapes, and no memory for the numbers
         model = make_gpt(args, device)
     shard(model, args).to_empty(device=device)  # memory for this rank's shards only

@@ -44,8 +44,9 @@ class Reporter:
     def last_word(self, secret: str) -> Callable[[dict[str, Any]], None]:
         """What sends the report of a whole rank, for a frame to keep to itself.
 
-        Only whoever reads the variables of running frames, which is noticed, learns
-        this secret. A learner's code may get hold of a Reporter: that is no use to it.
+        A Reporter that a learner's code gets hold of doesn't have this secret. Only the
+        variables of running frames do, and :class:`Peeking` notes who looks at them.
+        Code that also empties those notes can still forge a report.
         """
         return _sender(self._descriptor, secret, self._lock, self._pid)
 
