@@ -73,8 +73,8 @@ def watch(share: int, shares: int) -> Callable[[], list[str]]:
 
     Looking at a function copies the page of memory that it is on: so each rank of a
     check looks at one share. What torch itself puts in a function's place, as
-    ``torch._dynamo`` does when it is imported, is no tampering. Whoever keeps this as
-    a variable of a running frame can rely on it: all that it uses is its own.
+    ``torch._dynamo`` does when it is imported, is no tampering. Kept as a variable of
+    a running frame, this can be relied on: all that it uses is its own.
     """
     before, modules = tuple(_before.items())[share::shares], sys.modules
     guarded, torch_folder = dict(_GUARDED), TORCH
