@@ -30,7 +30,7 @@ class Reporter:
     """
 
     def __init__(self, channel: socket.socket, secret: str):
-        self.channel, self._pid, self._lock = channel, os.getpid(), threading.Lock()
+        self.channel, self._pid, self._lock = channel, os.getpid(), threading.RLock()
         self._secret, self._descriptor = secret, channel.fileno()
 
     @property
@@ -39,16 +39,16 @@ class Reporter:
         return os.getpid() == self._pid
 
     def send(self, message: dict[str, Any]) -> None:
-        _sender(self._descriptor, self._secret, self._lock, self._pid)(message)
+        self.sender()(message)
 
-    def last_word(self, secret: str) -> Callable[[dict[str, Any]], None]:
-        """What sends the report of a whole rank, for a frame to keep to itself.
+    def sender(self, secret: str = "") -> Callable[[dict[str, Any]], None]:
+        """What sends a message by itself; with this secret instead, a rank's last word.
 
-        A Reporter that a learner's code gets hold of doesn't have this secret. Only the
-        variables of running frames do, and :class:`Peeking` notes who looks at them.
-        Code that also empties those notes can still forge a report.
+        A Reporter in the hands of a learner's code doesn't have that secret, and no
+        variable has what sends the last word: see :func:`grader.engine.rank.main`.
         """
-        return _sender(self._descriptor, secret, self._lock, self._pid)
+        own = secret or self._secret
+        return _sender(self._descriptor, own, self._lock, self._pid)
 
 
 def _sender(descriptor: int, secret: str, lock: Any, pid: int) -> Callable:

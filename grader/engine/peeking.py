@@ -6,90 +6,183 @@ Where checks have no world of their own, it keeps the learner's code from the an
 
 from __future__ import annotations
 
+import _signal  # pyright: ignore[reportMissingImports], of CPython
+import _thread
 import inspect
 import os
+import signal
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import Any
 
+from grader.engine.ledger import GRADER, TORCH
 from grader.engine.own_frames import lines_with_own_frames
 
-LOOKS = {
-    "sys._getframe",
-    "sys._current_frames",
-    "gc.get_objects",
-    "gc.get_referrers",
-    "gc.get_referents",
-}
+OF_ALL = frozenset(  # code of others has no reason to do this in the learner's name
+    {
+        "sys._current_frames",
+        "sys._current_exceptions",
+        "sys.settrace",
+        "sys.setprofile",
+        "gc.get_objects",
+        "gc.get_referrers",
+        "gc.get_referents",
+    }
+)
+IN_C = frozenset({"ctypes.dlsym", "ctypes.dlsym/handle"})
+OF_MEMORY = {"ctypes.PyObj_FromPtr", "ctypes.cdata"}
+LOOKS = frozenset({"sys._getframe", *OF_MEMORY, *IN_C, *OF_ALL})
 OF_A_FRAME = ("tb_frame", "gi_frame", "cr_frame", "ag_frame")
-OF_A_FUNCTION = ("__code__", "__defaults__")  # which nobody may replace
-EVENTS = {*LOOKS, "open", "object.__getattr__", "object.__setattr__"}
+OF_A_FUNCTION = (
+    "__code__",
+    "__defaults__",
+    "__kwdefaults__",
+)  # which nobody may replace
+NAMES_CODE = frozenset({"compile", "code.__new__", "exec"})  # like a file of Python?
+EVENTS = LOOKS | NAMES_CODE | {"object.__getattr__", "object.__setattr__", "open"}
+HAND_OVER = (  # functions of others that give their caller a frame
+    ("traceback.py", ("walk_stack", "walk_tb", "extended_frame_gen")),
+    ("logging/__init__.py", ("<lambda>", "currentframe")),
+    ("asyncio/base_tasks.py", ("_task_get_stack",)),
+    ("torch/_jit_internal.py", ("createResolutionCallbackFromFrame",)),
+)
+HANDS_OVER = (inspect.__file__, "/ctypes/__init__.py")
+PYTHON = os.path.dirname(os.__file__) + os.sep
+OTHERS = (PYTHON, os.path.dirname(TORCH.rstrip(os.sep)) + os.sep, GRADER)
 
 
-class Peeking:
-    """Notes the lines of the file at ``path`` that look at frames of others.
+def hook(
+    path: str,
+    check: str,
+    tell: Callable[[dict[str, Any]], None],
+    hidden: Iterable[str] = (),
+    source: str = "",
+) -> Callable[[str, tuple], None]:
+    """The audit hook that tells of the first look at frames of others.
+
+    It keeps nothing that could be emptied, and what it uses is its own.
 
     Args:
-        hidden: folders that code called from that file cannot read.
-        source: the text of that file.
+        path: of the learner's file, whose text is ``source``.
+        check: the file of the check, which may look.
+        tell: gets the line and the name of the look.
+        hidden: folders that code called from the learner's file cannot read.
     """
+    own, out_of_sight = lines_with_own_frames(source), _keeps_out(hidden, path)
+    frame_at, thread, hands_over = sys._getframe, _thread.get_ident, _hands_over()
+    events, looks, of_all, names_code = EVENTS, LOOKS, OF_ALL, NAMES_CODE
+    read, written, in_c = OF_A_FRAME, OF_A_FUNCTION, IN_C
+    others, for_all = (*OTHERS, check), (TORCH, GRADER, check)
+    busy: set[int] = set()
+    told: list[bool] = []
 
-    def __init__(self, path: str, hidden: Iterable[str] = (), source: str = ""):
-        self.path, self.hidden = path, tuple(map(os.path.realpath, hidden))
-        self.source = source
-        self.own: set[int] | None = None
-        self.seen: list[dict[str, Any]] = []
-        self._busy = False
-
-    def begin(self) -> None:
-        sys.addaudithook(self._hook)
-
-    def _hook(self, event: str, arguments: tuple) -> None:
-        if self._busy or event not in EVENTS:
+    def audit(event: str, arguments: tuple) -> None:
+        if event not in events or thread() in busy:
             return
-        self._busy = True  # what follows looks at frames itself
+        busy.add(thread())  # what follows looks at frames itself
         try:
-            self._judge(event, arguments, sys._getframe(1))
+            judge(event, arguments, frame_at(1))
         finally:
-            self._busy = False
+            busy.discard(thread())
 
-    def _judge(self, event: str, arguments: tuple, frame: FrameType) -> None:
+    def judge(event: str, arguments: tuple, frame: FrameType) -> None:
         if event == "open":
-            return self._keep_out(arguments[0], frame)
-        if event == "object.__getattr__" and arguments[1] not in OF_A_FRAME:
-            return None
-        if event == "object.__setattr__" and arguments[1] not in OF_A_FUNCTION:
-            return None
+            out_of_sight(arguments[0], frame)
+        elif not told and (what := look(event, arguments, frame)):
+            told.append(True)
+            tell({"status": "peeked", "line": line_of(frame), "what": what})
+
+    def look(event: str, arguments: tuple, frame: FrameType) -> str:
+        """What the learner's code looks through, or ""."""
+        if event == "object.__getattr__" and arguments[1] not in read:
+            return ""
+        if event == "object.__setattr__" and arguments[1] not in written:
+            return ""
+        if event in in_c and "Py" not in f"{arguments[1]}"[:3]:  # one of Python itself
+            return ""
+        direct = frame.f_code.co_filename
+        if event in names_code:
+            code = arguments[event != "exec"]  # exec: the code; else: its file
+            name = getattr(code, "co_filename", code)
+            if not f"{name}".startswith(others) or direct.startswith(("<", *others)):
+                return ""
+            return f"code that is called {name}"
+        if event in of_all and direct.startswith(for_all):
+            return ""
         caller: FrameType | None = frame
-        while caller and _tells_others(caller.f_code.co_filename):
+        while caller and hands_over(caller):
             caller = caller.f_back
-        if caller and caller.f_code.co_filename == self.path:
-            what = event if event in LOOKS else str(arguments[1])
-            if what == "sys._getframe" and self._is_own(caller.f_lineno):
-                return None
-            self.seen.append({"line": caller.f_lineno, "what": what})
-        return None
+        at = caller.f_code.co_filename if caller else ""
+        if event not in of_all and (not caller or at.startswith(others)):
+            return ""
+        if caller and event == "sys._getframe" and at == path:
+            return "" if caller.f_lineno in own else event
+        return event if event in looks else f"{arguments[1]}"
 
-    def _is_own(self, line: int) -> bool:
-        """Whether this line looks at its own frame, and at nothing beyond."""
-        if self.own is None:
-            self.own = lines_with_own_frames(self.source)
-        return line in self.own
+    def line_of(frame: FrameType | None) -> int:
+        while frame and frame.f_code.co_filename != path:
+            frame = frame.f_back
+        return frame.f_lineno if frame else 0
 
-    def _keep_out(self, name: Any, frame: FrameType) -> None:
-        if not self.hidden or not isinstance(name, (str, bytes)):
+    return audit
+
+
+def _hands_over() -> Callable[[FrameType], bool]:
+    """What tells whether the code of a frame looks at frames for its caller."""
+    whole, functions = HANDS_OVER, HAND_OVER
+
+    def hands_over(frame: FrameType) -> bool:
+        name, function = frame.f_code.co_filename, frame.f_code.co_name
+        if not name.startswith("/") or name.endswith(whole) or "/_pytest/" in name:
+            return True  # the first: code of exec and eval
+        if name.endswith("/traceback.py") and frame.f_locals.get("capture_locals"):
+            return True
+        for file, names in functions:
+            if function in names and name.endswith(file):
+                return True
+        return False
+
+    return hands_over
+
+
+def _keeps_out(hidden: Iterable[str], path: str) -> Callable[[Any, FrameType], None]:
+    """What raises FileNotFoundError if the learner's code opens what is ``hidden``."""
+    folders = tuple(os.path.realpath(folder) + os.sep for folder in hidden)
+
+    def keep_out(name: Any, frame: FrameType | None) -> None:
+        if not folders or not isinstance(name, (str, bytes)):
             return
-        path = os.path.realpath(os.fsdecode(name))
-        if not any(path.startswith(folder + os.sep) for folder in self.hidden):
+        real = os.path.realpath(os.fsdecode(name))
+        if not real.startswith(folders):
             return
-        caller: FrameType | None = frame
-        while caller and caller.f_code.co_filename != self.path:
-            caller = caller.f_back
-        if caller:
-            raise FileNotFoundError(2, "No such file or directory", path)
+        while frame and frame.f_code.co_filename != path:
+            frame = frame.f_back
+        if frame:
+            raise FileNotFoundError(2, "No such file or directory", real)
+
+    return keep_out
 
 
-def _tells_others(name: str) -> bool:
-    """Whether code of this file looks at frames for its caller."""
-    return name == inspect.__file__ or not os.path.isabs(name)  # as of exec and eval
+def hide_frames_from_handlers() -> None:
+    """Handlers of signals get None for the frame, as Python's documentation allows."""
+    plain, plain_get = _signal.signal, _signal.getsignal
+    given: dict[Any, Any] = {}
+
+    def set_handler(number: int, handler: Any) -> Any:
+        if not callable(handler):  # SIG_DFL, SIG_IGN
+            return given.get(before := plain(number, handler), before)
+
+        def without_frame(number: int, frame: FrameType | None) -> Any:
+            return handler(number, None)
+
+        before = plain(number, without_frame)
+        given[without_frame] = handler
+        return given.get(before, before)
+
+    def get_handler(number: int) -> Any:
+        return given.get(now := plain_get(number), now)
+
+    _signal.signal, _signal.getsignal = set_handler, get_handler
+    for function in (signal.signal, signal.getsignal):
+        vars(function)["__wrapped__"] = getattr(_signal, function.__name__)

@@ -26,11 +26,17 @@ from typing import Any
 import torch
 
 from grader import expect
-from grader.engine import check_file, rendezvous, sandbox, tampering, whereabouts
+from grader.engine import (
+    check_file,
+    peeking,
+    rendezvous,
+    sandbox,
+    tampering,
+    whereabouts,
+)
 from grader.engine.channel import CHECKING, JOINING, LOADING, PHASE, REPORTED, Reporter
 from grader.engine.handed import Calls, Handed
 from grader.engine.ledger import Ledger
-from grader.engine.peeking import Peeking
 from grader.engine.whereabouts import Watcher, communicates, learners_frame
 from grader.verdicts.classics.exceptions import of_exception
 from grader.verdicts.evidence import CONSEQUENCES
@@ -42,28 +48,36 @@ _exit = os._exit
 
 
 def main(
-    job: dict, rank: int, reporter: Reporter, secret: str, output: int, state
+    job: dict, rank: int, reporter: Reporter, secrets: list[str], output: int, state
 ) -> None:
     """Run the job's check as ``rank`` and report; never returns.
+
+    What sends the last report is made first and then waits for it as no variable of
+    any frame: code that sees the variables of all frames doesn't see it.
 
     Args:
         job: what :class:`grader.engine.engine.Engine` sends; plain data.
         reporter: of this process, to the supervisor.
-        secret: that the last report must carry; only running frames know it.
+        secrets: ends with the one that the last report must carry, which is taken off.
         output: file descriptor that becomes stdout and stderr.
         state: this rank's ``FIELDS`` float64 numbers, shared with the supervisor.
     """
-    send = reporter.last_word(secret)
+    try:
+        reporter.sender(secrets.pop())(_report(job, rank, reporter, output, state))
+        threading.Event().wait()  # until the supervisor ends this rank
+    finally:
+        _exit(70)
+
+
+def _report(job: dict, rank: int, reporter: Reporter, output: int, state) -> dict:
     try:
         sandbox.enter(job, rank, output)
         session = Session(job, rank, state, reporter)
         Watcher(job, state, reporter, session.ledger).start()
-        session.run(send)
-        threading.Event().wait()  # until the supervisor ends this rank
+        return session.run()
     except BaseException as error:  # a fault of the grader, never of the learner
         text = "".join(traceback.format_exception(error))[-MAX_MESSAGE:]
-        send({"status": "broken", "message": text})
-        _exit(70)
+        return {"status": "broken", "message": text}
 
 
 class Session:
@@ -76,22 +90,21 @@ class Session:
         self.main_thread = threading.main_thread().ident or 0
         self.scheduler: Any = None
         self.handed: Handed | None = None
-        hidden = [] if job["isolated"] else job["hidden"]
-        self.peeking = Peeking(self.path, hidden, job["source"])
 
     def _tell_call(self, row: dict[str, Any]) -> None:
         if self.reporter.from_this_process:
             self.reporter.send({"status": "call", "row": row})
 
     # -- the main thread ---------------------------------------------------------
-    def run(self, send: Callable[[dict[str, Any]], None]) -> None:
-        """Load the exercise, call the check, report how it went."""
+    def run(self) -> dict[str, Any]:
+        """Load the exercise, call the check; what is to be reported of it."""
         self._record_how_it_leaves()
         ranks, status = self.job["world_size"], "raised"
         tampered = tampering.watch((self.rank + self.job["draw"]) % ranks, ranks)
+        mismatch = expect.Mismatch
         try:
-            report, status = self._check(), "ok"
-        except expect.Mismatch as error:
+            report, status = self._check(tampered), "ok"
+        except mismatch as error:
             report, status = self._mismatch(error), "mismatch"
         except SystemExit as error:
             report, status = {"code": str(error.code), **self._where(error)}, "exit"
@@ -115,24 +128,33 @@ class Session:
         report |= self._what_was_left()
         report["tampered"] = tampered() + report.get("tampered", [])
         self.state[PHASE] = REPORTED
-        send(report | {"status": status})  # as this frame saw it, whatever they say
+        return report | {"status": status}  # as this frame saw it, whatever they say
 
-    def _check(self) -> dict[str, Any]:
+    def _check(self, tampered: Callable[[], list[str]]) -> dict[str, Any]:
         torch.default_generator.manual_seed(self._own_seed)
         random.seed(self._own_seed)
         self.ledger.works.watch()
-        self.peeking.begin()
+        self._tell_of_looks()
         self.state[PHASE] = LOADING
+        scheduler, hand = self._scheduler(), Handed
         if module := self._load_exercise():
-            self.handed = Handed(module)
+            self.handed = hand(module)
+        on_import = tampered()  # it could be put back later
         self.state[PHASE] = JOINING
         check = check_file.load(self.job["check_path"], self.job["function"])
         replaced = tampering.watch_module(check.__globals__)
         rendezvous.join(self.job, self.rank)
         self.state[PHASE] = CHECKING
         with self.ledger:
-            check(**self._arguments(check))
-        return {"tampered": replaced()}
+            check(**self._arguments(check, scheduler))
+        return {"tampered": on_import + replaced()}
+
+    def _tell_of_looks(self) -> None:
+        job, tell = self.job, self.reporter.sender()
+        hidden = [] if job["isolated"] else job["hidden"]
+        looks = peeking.hook(self.path, job["check_path"], tell, hidden, job["source"])
+        sys.addaudithook(looks)
+        peeking.hide_frames_from_handlers()
 
     @property
     def _own_seed(self) -> int:
@@ -159,7 +181,7 @@ class Session:
         exec(compile(source, self.path, "exec"), module.__dict__)
         return module
 
-    def _arguments(self, check) -> dict[str, Any]:
+    def _arguments(self, check, scheduler) -> dict[str, Any]:
         """What the check asks for by the names of its parameters."""
         known = {
             "exercise": self.handed,
@@ -169,7 +191,7 @@ class Session:
             "seed": self.job["seed"],
             "ledger": self.ledger,
             "shared_dir": Path.cwd(),
-            "scheduler": self._scheduler(),
+            "scheduler": scheduler,
         }
         names = inspect.signature(check).parameters
         if "exercise_again" in names:
@@ -286,7 +308,7 @@ class Session:
         }
 
     def _what_was_left(self) -> dict[str, Any]:
-        """Threads still running, a missing folder, looks at others' variables."""
+        """Threads still running, a missing folder."""
         try:
             gone = not os.path.isdir(os.getcwd())
         except OSError:
@@ -294,7 +316,6 @@ class Session:
         return {
             "threads": whereabouts.threads_left(self.main_thread),
             "folder_gone": gone,
-            "peeked": self.peeking.seen,
         }
 
     def _record_how_it_leaves(self) -> None:

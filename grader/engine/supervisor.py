@@ -76,7 +76,7 @@ class Run:
     def _fork(self, number: int) -> None:
         ours, theirs = socket.socketpair()
         read_end, write_end = os.pipe()
-        secrets = os.urandom(16).hex(), os.urandom(16).hex()
+        secrets = [os.urandom(16).hex() for _ in range(2)]
         row = self.state[number * FIELDS : (number + 1) * FIELDS]
         pid = os.fork()
         if pid == 0:
@@ -88,14 +88,13 @@ class Run:
             for other in self.ranks:
                 other.channel.close()
                 os.close(other.output)
-            reporter, last = Reporter(theirs, secrets[0]), secrets[1]
-            rank_module.main(self.job, number, reporter, last, write_end, row)
-            os._exit(70)
+            reporter = Reporter(theirs, secrets.pop(0))
+            rank_module.main(self.job, number, reporter, secrets, write_end, row)
         theirs.close()
         os.close(write_end)
         ours.setblocking(False)
         os.set_blocking(read_end, False)
-        process = RankProcess(number, pid, ours, read_end, secrets)
+        process = RankProcess(number, pid, ours, read_end, *secrets)
         self.ranks.append(process)
         self.selector.register(ours, selectors.EVENT_READ, process.read_messages)
         self.selector.register(read_end, selectors.EVENT_READ, process)
@@ -261,6 +260,7 @@ class Run:
                     "rank": rank.number,
                     "report": rank.report,
                     "forged": rank.forged,
+                    "peeked": rank.peeked,
                     "leaving": rank.leaving,
                     "stuck": rank.stuck or self._stack_from_outside(rank),
                     "ended": rank.ended,

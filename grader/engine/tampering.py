@@ -3,29 +3,40 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import copy
+import functools
+import inspect
+import itertools
 import json
 import math
+import operator
 import os
 import pathlib
 import random
 import re
 import statistics
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import pytest
 import torch
 import torch.distributed as dist
 
 from grader import expect
 from grader.engine.handed import left, left_gradients
 from grader.engine.ledger import TORCH
-from grader.verdicts.classics import values
 
 _GUARDED = {
     "builtins": builtins,
+    "contextlib": contextlib,
+    "functools": functools,
+    "itertools": itertools,
+    "inspect": inspect,
+    "operator": operator,
     "os": os,
     "os.path": os.path,
     "time": time,
@@ -33,18 +44,18 @@ _GUARDED = {
     "json": json,
     "math": math,
     "pathlib.Path": pathlib.Path,
+    "pytest": pytest,
     "random": random,
     "random.Random": random.Random,
     "re": re,
     "statistics": statistics,
+    "threading": threading,
     "torch": torch,
     "torch.Tensor": torch.Tensor,
     "torch.nn.functional": torch.nn.functional,
     "torch.autograd": torch.autograd,
     "torch.distributed": dist,
     "torch.testing": torch.testing,
-    "grader.expect": expect,
-    "grader.verdicts.classics.values": values,
 }
 _ALLOWED = {"__warningregistry__", "_", "__builtins__"}
 
@@ -54,13 +65,28 @@ _before: dict[tuple[str, str], Any] = {}
 
 def take() -> None:
     """Remember what a check relies on; the server does this before it forks."""
+    _GUARDED.update(_parts_of_the_grader())
     for place, module in _GUARDED.items():
         _before["sys.modules", place] = sys.modules.get(place)
         for name in dir(module):
             value = vars(module).get(name)
             inherited = name not in vars(module)  # by a class: not to be hidden
-            if (callable(value) or inherited) and name not in _ALLOWED:
+            does = callable(value) or type(value) in (property, classmethod)
+            if (does or inherited) and name not in _ALLOWED:
                 _before[place, name] = value
+
+
+def _parts_of_the_grader() -> dict[str, Any]:
+    """Its modules, and their classes."""
+    names = [name for name in sys.modules if f"{name}.".startswith("grader.")]
+    modules = {name: sys.modules[name] for name in names}
+    kinds = {
+        f"{name}.{kind.__qualname__}": kind
+        for name, module in modules.items()
+        for kind in vars(module).values()
+        if isinstance(kind, type) and kind.__module__ == name
+    }
+    return modules | kinds
 
 
 def accept(place: str, name: str) -> None:

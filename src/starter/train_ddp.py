@@ -117,7 +117,7 @@ def mean_loss(model: nn.Module, batch: list, device: torch.device) -> torch.Tens
 
 
 def train_step(ddp: DDP, optimizer, batches, step: int, args) -> torch.Tensor:
-    """One step on the batch of all ranks; the mean loss of this one, on the device."""
+    """One step on the batch of all ranks; its part of the mean loss, on the device."""
     mean = torch.zeros((), device=args.device)
     for part in range(args.accumulation):
         batch, last = next(batches), part == args.accumulation - 1
@@ -133,7 +133,7 @@ def train_step(ddp: DDP, optimizer, batches, step: int, args) -> torch.Tensor:
         group["lr"] = args.learning_rate * min(1, (step + 1) / (warm + 1)) * cosine
     optimizer.step()
     optimizer.zero_grad()
-    return mean
+    return mean / args.world_size
 
 
 @torch.no_grad()
@@ -155,11 +155,14 @@ def save_snapshot(model: nn.Module, optimizer, step: int, args) -> None:
         snapshot = {"step": step, "run": args.run, "model": model.state_dict()}
         snapshot["optimizer"] = dcp.get_optimizer_state_dict(model, optimizer)
         try:
+            if args.snapshot.exists() and os.path.getmtime(args.snapshot) != args.saved:
+                raise OSError("another run has written it: end one of the two")
             with open(f"{args.snapshot}.tmp", "wb") as file:
                 torch.save(snapshot, file)
                 file.flush()
                 os.fsync(file.fileno())  # on the disk, before it gets the name
             os.replace(file.name, args.snapshot)
+            args.saved = os.path.getmtime(args.snapshot)
         except (OSError, RuntimeError) as error:
             problem = f"cannot write {args.snapshot}, which is unharmed: {error}"
     from_rank_0(step, problem)
@@ -167,23 +170,22 @@ def save_snapshot(model: nn.Module, optimizer, step: int, args) -> None:
 
 def load_snapshot(model: nn.Module, optimizer, args: argparse.Namespace) -> int:
     """Resume if rank 0 finds a snapshot; returns the steps that were run."""
-    snapshot, step, problem = {}, 0, ""
+    saved, step, problem = {"optimizer": {}}, 0, ""
     if args.rank == 0 and not os.access(f"{args.snapshot.parent}/.", os.W_OK):
         problem = "cannot be written, as its folder is missing or read-only"
     elif args.rank == 0 and args.snapshot.exists():
         try:
-            snapshot = torch.load(args.snapshot, map_location="cpu", weights_only=True)
-            model.load_state_dict(snapshot["model"])  # DDP will send it to all
-            step = snapshot["step"]
-            if snapshot["run"] != args.run:
-                problem = f"is of a run with {snapshot['run']}, this has {args.run}"
+            saved = torch.load(args.snapshot, map_location="cpu", weights_only=True)
+            model.load_state_dict(saved["model"])  # DDP will send it to all
+            step, args.saved = saved["step"], os.path.getmtime(args.snapshot)
+            if saved["run"] != args.run:
+                problem = f"is of a run with {saved['run']}, this has {args.run}"
         except Exception as error:  # a damaged file raises nearly anything
             problem = f"is damaged or of another model ({type(error).__name__})"
     step = from_rank_0(step, problem and f"{args.snapshot} {problem}: use another")
     if step:  # every rank must reach this line; tensor by tensor from rank 0 to all
-        options = dcp.StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
-        state = snapshot.get("optimizer", {})
-        dcp.set_optimizer_state_dict(model, optimizer, state, options=options)
+        full = dcp.StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
+        dcp.set_optimizer_state_dict(model, optimizer, saved["optimizer"], options=full)
     return step
 
 
@@ -197,18 +199,18 @@ def train(args: argparse.Namespace, stop_asked: list) -> None:
     args.run = {"seed": args.seed, "samples": samples, "batch_size": args.batch_size}
     args.steps_per_epoch = samples // args.batch_size  # the rest has its turn later
     args.total_steps, args.epoch = args.epochs * args.steps_per_epoch, None
-    save_every = max(1, round(args.save_every * args.steps_per_epoch))
+    args.saved, save_every = None, max(1, round(args.save_every * args.steps_per_epoch))
     args.load = {"num_workers": args.workers, "pin_memory": torch.cuda.is_available()}
     keep = {"sampler": range(args.rank, len(validation_set), args.world_size)}
     keep["persistent_workers"] = args.workers > 0
-    validation = data.DataLoader(validation_set, args.part_size, **keep, **args.load)
-    iter(validation)  # forks its workers now: beside gloo's busy threads, one may hang
+    loader = data.DataLoader(validation_set, args.part_size, **keep, **args.load)
+    iter(loader)  # forks its workers now: beside gloo's busy threads, one may hang
     torch.manual_seed(args.seed)
     model = make_model().to(args.device)
     optimizer = torch.optim.AdamW(model.parameters())
     step = load_snapshot(model, optimizer, args)
-    log = print if args.rank == 0 else lambda line, flush: None
-    log(f"After {step} steps, with {vars(args)}", flush=True)
+    log = functools.partial(print, flush=True) if args.rank == 0 else lambda line: None
+    log(f"After {step} steps, with {vars(args)}")
     ddp = DDP(model)  # every rank must reach this line: rank 0's model is sent to all
     get = functools.partial(micro_batch, train_set, args)
     mean_loss(ddp.eval(), get(0), args.device).backward()  # DDP orders its buckets now,
@@ -227,15 +229,13 @@ def train(args: argparse.Namespace, stop_asked: list) -> None:
         asking.wait()
         if step % args.log_every == 0:
             dist.all_reduce(loss)  # every rank must reach this line; [] -> [], the sum
-            mean = loss.item() / args.world_size  # waits for the GPU: only here
             rate = (step - first) * args.batch_size / (time.perf_counter() - start)
-            log(f"step {step} | loss {mean:.4f} | {rate:.0f} samples/s", flush=True)
+            log(f"step {step} | loss {loss.item():.4f} | {rate:.0f} samples/s")  # waits
         if stop or step % save_every == 0 or step == args.total_steps:
             save_snapshot(model, optimizer, step, args)
-            log(f"step {step} of {args.total_steps} | saved", flush=True)
+            log(f"step {step} of {args.total_steps} | saved")
         if step % args.steps_per_epoch == 0 and not stop:
-            loss = evaluate(model, validation, args)
-            log(f"step {step} | validation loss {loss:.6f}", flush=True)
+            log(f"step {step} | validation loss {evaluate(model, loader, args):.6f}")
 
 
 if __name__ == "__main__":

@@ -62,7 +62,6 @@ add("--warmup-steps", type=int, default=50)
 add("--workers", type=int, default=2, help="processes per rank that load data")
 add("--log-every", type=int, default=20, help="in steps")
 add("--seed", type=int, default=0)
-parser.set_defaults(epoch=None, saving=None)
 
 
 def join_ranks(args: argparse.Namespace) -> argparse.Namespace:
@@ -203,8 +202,8 @@ def train(args: argparse.Namespace, stop_asked: list) -> None:
         from_rank_0(0, f"--batch-size must be {wanted}, at most {samples}")
     args.run = {"seed": args.seed, "samples": samples, "batch_size": args.batch_size}
     args.steps_per_epoch = samples // args.batch_size  # the rest has its turn later
-    args.total_steps = args.epochs * args.steps_per_epoch
-    save_every = max(1, round(args.save_every * args.steps_per_epoch))
+    args.total_steps, args.saving = args.epochs * args.steps_per_epoch, None
+    args.epoch, save_every = None, max(1, round(args.save_every * args.steps_per_epoch))
     args.load = {"num_workers": args.workers, "pin_memory": torch.cuda.is_available()}
     args.load["persistent_workers"] = args.workers > 0
     every, size = range(len(validation_set)), args.batch_size
@@ -221,7 +220,7 @@ def train(args: argparse.Namespace, stop_asked: list) -> None:
     micro_steps = range(step * args.accumulation, args.total_steps * args.accumulation)
     batches = iter(data.DataLoader(micro_steps, None, collate_fn=get, **args.load))
     save = partial(dcp.async_save, process_group=dist.new_group(backend="gloo"))
-    first, start, stop = step, time.perf_counter(), False
+    first, saved, start, stop = step, step, time.perf_counter(), False
     launcher = os.getppid() if "TORCHELASTIC_RUN_ID" in os.environ else None
     while step < args.total_steps and not stop:
         left = launcher not in (None, os.getppid())  # torchrun was killed: save, end
@@ -236,7 +235,8 @@ def train(args: argparse.Namespace, stop_asked: list) -> None:
             rate = (step - first) * args.batch_size / (time.perf_counter() - start)
             log(f"step {step} | loss {loss.item():.4f} | {rate:.0f} samples/s")
         if stop or step % save_every == 0 or step == args.total_steps:
-            finish_save(args)
+            why = f"another run has written {args.snapshot}: end one of the two"
+            saved = from_rank_0(step, why * (max(finish_save(args), default=0) > saved))
             path = args.snapshot / f"step-{step}"
             # every rank must reach this line: it copies its shards, to write them later
             args.saving = save(state_of(model, optimizer, args), checkpoint_id=path)

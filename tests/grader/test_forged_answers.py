@@ -159,29 +159,91 @@ def answer(given):
 
 
 @pytest.mark.parametrize(
-    ("with_it", "kind", "words"),
+    ("with_it", "words"),
     [
-        ('thing.send({"status": "ok"})', Kind.TAMPERED, "for its own reports"),
+        ('thing.send({"status": "ok"})', "for its own reports"),
         (
             "modules['grader.engine.rank'].Session._mismatch = "
             "lambda *a: {'status': 'ok', 'frames': []}",
-            Kind.TAMPERED,
             "for its own reports",
         ),
         (
             "modules['grader.engine.rank'].Session._what_was_left = "
             "lambda *a: {'status': 'ok'}",
-            Kind.WRONG_VALUE,
-            "is 4, expected 5",
+            "your file replaced grader.engine.rank.Session._what_was_left",
         ),
     ],
 )
 def test_reporter_in_the_hands_of_an_answer_is_no_use_to_it(
-    with_it, kind, words, engine, tmp_path
+    with_it, words, engine, tmp_path
 ):
     code = MODULES + FINDS_A_REPORTER.replace("WITH_IT", with_it)
     verdict = grade_code(engine, tmp_path, code, EQUAL)
-    assert verdict.kind is kind and words in verdict.message, verdict.message
+    assert verdict.kind is Kind.TAMPERED and words in verdict.message, verdict.message
+
+
+FINDS_THE_LAST_WORD = """
+def answer(given):
+    import sys
+    for number in range(1, 40):
+        try:
+            names = sys._getframe(number).f_locals
+        except ValueError:
+            break
+        for thing in [*names.values()]:
+            for seen in parts(thing):
+                if type(seen).__name__ == "Peeking":
+                    FORGET
+            if getattr(thing, "__qualname__", "").startswith("_sender"):
+                thing({"status": "ok"})
+    return 4
+"""
+
+
+def test_last_word_that_an_answer_looks_for_is_out_of_its_reach(engine, tmp_path):
+    code = MODULES + FINDS_A_REPORTER.split("def answer")[0]
+    code += FINDS_THE_LAST_WORD.replace("FORGET", "seen.seen.clear()")
+    verdict = grade_code(engine, tmp_path, code, EQUAL)
+    assert verdict.kind is Kind.TAMPERED, verdict.message
+
+
+REPLACED_MEANWHILE = {
+    "check": "modules['grader.engine.check_file'].load = nothing",
+    "code of the check": "modules['grader.engine.check_file'].compiled = "
+    "lambda path: compile('def test_answer(exercise): pass', path, 'exec')",
+    "arguments": "modules['grader.engine.rank'].Session._arguments = "
+    "lambda self, check: {'exercise': Right()}",
+    "hand-over": "modules['grader.engine.rank'].Handed = Right",
+    "ledger": "modules['grader.engine.ledger'].Ledger.__exit__ = lambda *a: True",
+    "what raises": "modules['grader.expect'].Mismatch = Quiet",
+}
+NOTHING = (
+    MODULES
+    + """
+def nothing(*given):
+    def test_answer(exercise):
+        pass
+    return test_answer
+
+class Right:
+    def __init__(self, *given):
+        pass
+    def answer(self, given):
+        return given
+
+class Quiet(SystemExit):
+    pass
+"""
+)
+
+
+@pytest.mark.parametrize("what", REPLACED_MEANWHILE)
+def test_part_of_the_grader_replaced_on_import_does_not_make_it_right(
+    what, engine, tmp_path
+):
+    code = NOTHING + REPLACED_MEANWHILE[what] + "\ndef answer(given):\n    return 4\n"
+    verdict = grade_code(engine, tmp_path, code, EQUAL)
+    assert verdict.kind in (Kind.WRONG_VALUE, Kind.TAMPERED), verdict.message
 
 
 HELPED = (

@@ -238,7 +238,8 @@ def test_the_same_attempts_succeed_on_an_ordinary_program(tmp_path, listening):
 
 def test_folder_that_holds_the_grader_itself_can_be_graded(tmp_path):
     """As by `workshop grade .` in one's own clone: it hides no programs."""
-    code = "import torch.distributed.pipelining\nimport grader.compose\n" + RIGHT
+    code = "import torch.distributed.pipelining\n__import__('grader.learning_paths')\n"
+    code += RIGHT
     with Engine(hidden=[ROOT, ROOT.parent]) as engine:
         verdict = grade_code(engine, tmp_path, code)
     assert verdict.kind is Kind.RIGHT, verdict.message

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 
 from grader.engine import peeking
@@ -45,6 +43,72 @@ def test_look_at_its_own_frame_is_no_tampering(how, run):
     assert verdict.kind is Kind.RIGHT, verdict.message
 
 
+HANDED_OVER = {  # by code of others, or by code that passes for that of others
+    "traceback": "import traceback\nfound = list(traceback.walk_stack(None))",
+    "variables as text": "import traceback as tb\nstack = tb.walk_stack(None)\n"
+    "found = tb.StackSummary.extract(stack, capture_locals=True)",
+    "logging": "import logging\nfound = logging.currentframe().f_back",
+    "tracing": "import sys\nfound = []\n"
+    "sys.settrace(lambda frame, *_: found.append(frame))\nlen(str(t))\n"
+    "sys.settrace(None)",
+    "profiling": "import sys\nfound = []\n"
+    "sys.setprofile(lambda frame, *_: found.append(frame))\nlen(str(t))\n"
+    "sys.setprofile(None)",
+    "debugger": "import bdb, sys\nclass Debugger(bdb.Bdb):\n"
+    "    def user_line(self, frame):\n        self.found = frame.f_back\n"
+    "found = Debugger()\nfound.set_trace()\nx = 1\nfound.set_quit()",
+    "another thread": "import sys\nfrom concurrent.futures import ThreadPoolExecutor\n"
+    "with ThreadPoolExecutor() as pool:\n"
+    "    found = pool.submit(sys._current_frames).result()",
+    "all objects": "import gc\nfrom concurrent.futures import ThreadPoolExecutor\n"
+    "with ThreadPoolExecutor() as pool:\n"
+    "    found = pool.submit(gc.get_objects).result()",
+    "a module of its own": "import pathlib\n"
+    "pathlib.Path(f'helper{rank}.py').write_text(\n"
+    "    'import sys\\ndef look(): return sys._getframe(2).f_locals')\n"
+    "helper = __import__(f'helper{rank}')\nfound = helper.look()",
+    "name of a library": "import os, sys\n"
+    "code = compile('found = sys._getframe(1).f_locals', os.__file__, 'exec')\n"
+    "exec(code)",
+    "code of a library": "import os, sys\ndef look():\n"
+    "    return __import__('sys')._getframe(2).f_locals\n"
+    "code = getattr(look, '__co' + 'de__').replace(co_filename=os.__file__)\n"
+    "found = type(look)(code, {})()",
+    "Python in C": "import ctypes\n"
+    "get_frame = ctypes.pythonapi.PyEval_GetFrame\n"
+    "get_frame.restype = ctypes.py_object\nfound = get_frame().f_back",
+    "pytest": "import pytest\nwith pytest.raises(ZeroDivisionError) as told:\n"
+    "    1 / 0\nfound = told.traceback[0].frame.raw.f_back",
+    "coroutine": "import asyncio\nasync def look():\n"
+    "    return asyncio.current_task().get_stack()[0].f_back\n"
+    "found = asyncio.run(look())",
+}
+
+
+@pytest.mark.parametrize("how", HANDED_OVER)
+def test_frame_that_others_hand_over_is_told(how, run):
+    verdict = run(body(f"{HANDED_OVER[how]}\n{SUM}return t"))
+    assert verdict.kind is Kind.TAMPERED, verdict.message
+    assert "reads its caller's variables through" in verdict.message
+
+
+def test_handler_of_a_signal_gets_no_frame(run):
+    code = "import os, signal\ngot = []\nhandler = lambda *given: got.append(given)\n"
+    code += "before = signal.signal(signal.SIGUSR2, handler)\n"
+    code += "assert signal.getsignal(signal.SIGUSR2) is handler, before\n"
+    code += "os.kill(os.getpid(), signal.SIGUSR2)\n"
+    code += "assert got == [(signal.SIGUSR2, None)], got\n"
+    code += "assert signal.signal(signal.SIGUSR2, before) is handler\n"
+    code += "assert before is signal.SIG_DFL\n"
+    code += "import _signal\n_signal.signal(10, handler)\n_signal.raise_signal(10)\n"
+    code += "assert got[1:] == [(10, None)], got\n"
+    code += "plain = getattr(signal.signal, '__wrapped__')\n"
+    code += "plain(10, handler)\n_signal.raise_signal(10)\n"
+    code += f"assert got[2:] == [(10, None)], got\n{SUM}return t"
+    verdict = run(body(code))
+    assert verdict.kind is Kind.RIGHT, verdict.message
+
+
 def test_own_frame_with_a_name_is_harmless_until_it_is_followed(run):
     code = "import inspect\nhere = inspect.currentframe()\n"
     code += f"print(here.f_lineno)\n{SUM}return t"
@@ -75,7 +139,7 @@ def test_without_isolation_hidden_folders_stay_hidden(tmp_path):
     (tmp_path / "hidden").mkdir()
     secret = tmp_path / "hidden" / "solution.py"
     secret.touch()
-    seen = peeking.Peeking(__file__, [secret.parent])
+    seen = peeking.hook(__file__, "", print, [str(secret.parent)])
     with pytest.raises(FileNotFoundError):
-        seen._judge("open", (str(secret), "r", 0), sys._getframe())
-    seen._judge("open", (str(tmp_path / "other.py"), "r", 0), sys._getframe())
+        seen("open", (str(secret), "r", 0))
+    seen("open", (str(tmp_path / "other.py"), "r", 0))

@@ -5,6 +5,7 @@ import errno
 import os
 import re
 import runpy
+import signal
 import sys
 from concurrent.futures import Future
 from functools import partial
@@ -12,7 +13,7 @@ from functools import partial
 import pytest
 import torch
 
-from tests.scripts.starters import BOTH, FAST, STARTER, end, start, train
+from tests.scripts.starters import BOTH, FAST, STARTER, end, read_until, start, train
 
 
 def refusal(folder, name, *arguments, ranks=1):
@@ -60,6 +61,28 @@ def test_only_a_few_snapshots_stay(name, tmp_path):
     assert kept in (["snapshot.pt"], ["step-56", "step-60"])
 
 
+@pytest.mark.full
+@pytest.mark.cold("SIGSTOP cannot be passed on to a warm program")
+@BOTH
+def test_second_run_ends_as_soon_as_it_sees_what_the_first_has_saved(name, tmp_path):
+    """As after a requeue that leaves two chains of jobs."""
+    fsdp = name == "train_fsdp.py"
+    folder = tmp_path / "snapshots" if fsdp else tmp_path
+    words = [STARTER / name, "2", "1", *FAST, "--log-every", "1"]
+    (second,) = start(tmp_path, 1, *words)
+    read_until(second, "step 3 ")  # it will save after step 15
+    second.send_signal(signal.SIGSTOP)
+    try:
+        train(tmp_path, 1, STARTER / name, "1", "0.5", *FAST)
+        left = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+    finally:
+        second.send_signal(signal.SIGCONT)
+    statuses, _, err = end([second])
+    assert statuses == [2] and "another run has written" in err, err
+    assert "end one of the two" in err
+    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == left
+
+
 @pytest.fixture
 def ending(monkeypatch):
     """``ending(name)``: the functions of a starter; rank 0 of 1, which may end."""
@@ -97,6 +120,7 @@ def test_save_that_fails_leaves_the_snapshot(ending, tmp_path, monkeypatch, caps
     monkeypatch.setattr(torch, "save", fill)
     args = argparse.Namespace(rank=0, snapshot=tmp_path / "snapshot.pt", run={})
     args.snapshot.write_text("the one before")
+    args.saved = os.path.getmtime(args.snapshot)
     save, model = ending("train_ddp.py")["save_snapshot"], torch.nn.Linear(2, 2)
     with pytest.raises(SystemExit) as end:
         save(model, torch.optim.SGD(model.parameters()), 7, args)

@@ -65,7 +65,6 @@ def reports_were_forged(seen: Evidence) -> Finding | None:
 
 
 INSIDE = {"sys.modules", "__code__", "__globals__", "__closure__", "__builtins__"}
-ENGINE = ("grader.engine", "grader.expect", "grader.verdicts")
 
 
 def reaches_into_the_grader(seen: Evidence) -> Finding | None:
@@ -85,7 +84,7 @@ def reaches_into_the_grader(seen: Evidence) -> Finding | None:
             owner = node.value.id if isinstance(node.value, ast.Name) else ""
             names = [node.attr, f"{owner}.{node.attr}"]
         for name in names:
-            if name in INSIDE or name.startswith(ENGINE):
+            if name in INSIDE or f"{name}.".startswith("grader."):
                 lines = [
                     f"your code reaches into the grader through {name}",
                     *seen.at({"line": getattr(node, "lineno", 0)}),
@@ -97,10 +96,10 @@ def reaches_into_the_grader(seen: Evidence) -> Finding | None:
 
 def looks_at_its_callers(seen: Evidence) -> Finding | None:
     for rank in seen.ranks:
-        if peeked := rank.report.get("peeked"):
+        if rank.peeked:
             lines = [
-                f"your code reads its caller's variables through {peeked[0]['what']}",
-                *seen.at({"line": peeked[0]["line"]}),
+                f"your code reads its caller's variables through {rank.peeked['what']}",
+                *seen.at({"line": rank.peeked["line"]}),
                 "an answer uses its arguments and what other ranks send",
             ]
             return Finding(Kind.TAMPERED, lines)
