@@ -141,10 +141,8 @@ def report(table: list[list[float]], device: torch.device) -> str:
     late, why = diagnose(table)
     waiting = [row[-1] for row in table]
     if late is not None:
-        less = statistics.median(waiting[:late] + waiting[late + 1 :]) - waiting[late]
-        lines.append(
-            f"Rank {late} is slow, by its {why}: the others wait {less:.1f} ms"
-        )
+        gap = statistics.median(waiting[:late] + waiting[late + 1 :]) - waiting[late]
+        lines.append(f"Rank {late} is slow, by its {why}: the others wait {gap:.1f} ms")
     elif why == "nothing":
         lines.append("No rank is slow, and no link")
     else:
@@ -158,8 +156,7 @@ def parse_arguments() -> argparse.Namespace:
     add, shown = parser.add_argument, " (default: %(default)s)"
     add("--steps", type=positive_int, default=20, help="to measure" + shown)
     add("--slow", type=int, metavar="RANK", help="the rank to make slow")
-    kinds = KINDS[:2]
-    add("--by", choices=kinds, default="data", help="what is slow there" + shown)
+    add("--by", choices=KINDS[:2], default="data", help="what is slow there" + shown)
     add("--ms", type=positive_float, default=100, help="longer, in each step" + shown)
     return parser.parse_args()
 
@@ -170,6 +167,8 @@ def main() -> None:
     ranks = dist.get_world_size()
     if args.slow is not None and not 0 <= args.slow < ranks:
         raise BadInput(f"--slow {args.slow}: choose one of 0 to {ranks - 1}")
+    if args.slow is None and (args.by, args.ms) != ("data", 100):
+        raise BadInput("--by and --ms say how a rank is slow: add --slow RANK")
     table = [None] * ranks
     dist.all_gather_object(table, measure(args, device))  # every rank: three numbers
     log(report(table, device))

@@ -4,10 +4,10 @@
     torchrun --standalone --nproc-per-node=4 src/18_cost.py --batch-size 32 --rounds 5
     torchrun --standalone --nproc-per-node=2 src/18_cost.py --predict 8
 
-Times all-reduces of several sizes, fits the seconds of n bytes as alpha + beta n, and
-adds what each method sends to the time of a step that sends nothing. The ranks compute
-that step together, as in training, and again as FSDP and tensor parallel do it. The
-page "What will it cost?" has the formulas. On a GPU, none of this has been run.
+Times a ping and all-reduces, fits the seconds of n bytes as alpha + beta n, and adds
+what each method sends to the time of a step that sends nothing. The ranks compute that
+step together, as in training, and again as FSDP and tensor parallel do it. The page
+"What will it cost?" has the formulas. On a GPU, none of this has been run.
 """
 
 import argparse
@@ -45,24 +45,34 @@ def seconds_of(action: Callable, device: torch.device, *given: torch.Tensor) -> 
     return time.perf_counter() - start
 
 
+def ping(tensor: torch.Tensor) -> None:
+    """Send it from rank 0 to rank 1 and back; other ranks do nothing."""
+    if (rank := dist.get_rank()) < 2:
+        for action in (dist.send, dist.recv)[:: 1 - 2 * rank]:  # rank 1 receives first
+            action(tensor, 1 - rank)
+
+
 def time_link(device: torch.device, repeats: int = 6) -> list[float]:
-    """The median seconds of an all-reduce of each size, without the first repeat."""
+    """The median seconds of a ping and of an all-reduce of each size."""
     found = []
-    for size in MESSAGES:
+    for action, size in (ping, MESSAGES[0]), *((dist.all_reduce, n) for n in MESSAGES):
         tensor = torch.zeros(size // FLOAT32, device=device)
-        times = [seconds_of(dist.all_reduce, device, tensor) for _ in range(repeats)]
+        times = [seconds_of(action, device, tensor) for _ in range(repeats)]
         found.append(statistics.median(times[1:]))
     return found
 
 
 def fit(sizes: list[int], seconds: list[float]) -> tuple[float, float]:
-    """(alpha, beta) of the line with the least squares of log(line / measured)."""
-    n, t = torch.tensor([sizes, seconds], dtype=torch.float64)[:, :, None]
-    rows, line = torch.hstack([torch.ones_like(n), n]), t
-    for _ in range(20):  # Gauss-Newton steps. The first one fits relative errors.
-        found = torch.linalg.lstsq(rows / line, 1 + torch.log(t / line)).solution
-        line = (rows @ found).clamp(min=1e-9)
-    return float(found[0]), float(found[1])
+    """(alpha, beta) of the line alpha + beta n that fits the logarithms of seconds."""
+    n, t = torch.tensor([sizes, seconds], dtype=torch.float64)
+    alpha, beta = t[0], t[-1] / n[-1]
+    for _ in range(100):  # a message counts for beta by what its bytes take of its time
+        line = alpha + beta * n
+        share, error = beta * n / line, torch.log(t / line)
+        for_alpha, for_beta = (1 - share) ** 2, share**2
+        alpha = alpha * torch.exp(for_alpha @ error / for_alpha.sum())
+        beta = beta * torch.exp(for_beta @ error / for_beta.sum())
+    return float(alpha), float(beta)
 
 
 # [start predict]
@@ -91,12 +101,6 @@ def predict(layout: Layout, cluster: Cluster, own: float = 0) -> float:
 
 
 # [end predict]
-def time_steps(layout: Layout, *where) -> list[float]:
-    """Seconds of each measured step of this rank."""
-    step, device = make_step(layout, *where), where[0]
-    return [seconds_of(step, device) for _ in range(WARM_UP + STEPS)][WARM_UP:]
-
-
 def peak_flops(device: torch.device) -> float:
     """FLOP/s of the best of ten products of two matrices, in 32 bits."""
     size = 512 if device.type == "cpu" else 8192  # a launch must not count
@@ -106,8 +110,10 @@ def peak_flops(device: torch.device) -> float:
 
 def report(times: dict, link: list, peak: float, args: argparse.Namespace) -> None:
     """The fitted link, the table, MFU, and the ranks to predict; on rank 0."""
-    medians = [statistics.median(repeats) for repeats in link]
-    alpha, beta = fit(MESSAGES, medians)
+    there_and_back, *medians = map(statistics.median, zip(*link, strict=True))
+    log(f"a ping of 4 bytes, there and back: {1e6 * there_and_back:.0f} us")
+    no_bytes = there_and_back * (dist.get_world_size() - 1)  # as a ring's 2(N - 1)
+    alpha, beta = fit([0, *MESSAGES], [no_bytes, *medians])
     log(f"all-reduce: alpha {1e6 * alpha:.0f} us, 1/beta {1e-6 / beta:.1f} MB/s")
     for size, t in zip(MESSAGES, medians, strict=True):
         line = f"{size:9,} bytes {1e6 * t:9.0f} us"
@@ -148,8 +154,7 @@ def parse() -> argparse.Namespace:
 
 @one_line_errors()
 def main() -> None:
-    args = parse()
-    device = join("18_cost.py")
+    args, device = parse(), join("18_cost.py")
     ranks = dist.get_world_size()
     for count in (ranks, args.predict or 1):
         check_divides(args.batch_size, count, "--batch-size", "ranks")
@@ -159,13 +164,13 @@ def main() -> None:
         if layout.stage or layout.tensor > 1:
             methods[name + SILENT] = layout, device, True
     times: dict = {name: [] for name in methods}
-    link, peaks = [[] for _ in MESSAGES], []
+    link, peaks = [], []
     for turn in range(args.rounds):
         peaks.append(peak_flops(device))
         for name, method in methods.items():
-            times[name] += time_steps(*method)
-        for repeats, seconds in zip(link, time_link(device), strict=True):
-            repeats.append(seconds)
+            step, runs = make_step(*method), range(WARM_UP + STEPS)
+            times[name] += [seconds_of(step, device) for _ in runs][WARM_UP:]
+        link.append(time_link(device))
         log(f"round {turn + 1} of {args.rounds} done")
     report(times, link, max(peaks), args)
     dist.destroy_process_group()

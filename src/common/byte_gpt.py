@@ -175,14 +175,12 @@ def stdlib_files(folder: Path | None = None) -> list[Path]:
         BadInput: there are none, as in some small distributions.
     """
     folder = folder or Path(sysconfig.get_path("stdlib"))
-    files = sorted(
-        path for path in folder.glob("*.py") if not path.name.startswith("_sysconfig")
-    )
+    found = folder.glob("*.py")
+    files = sorted(path for path in found if not path.name.startswith("_sysconfig"))
     if len(files) < TEST_EVERY:
-        raise BadInput(
-            f"the standard library in {folder} has no source files to train on: use a "
-            "Python that comes with them, such as the one of your distribution"
-        )
+        what = f"the standard library in {folder} has no source files to train on"
+        cure = "use a Python that comes with them, such as the one of your distribution"
+        raise BadInput(f"{what}: {cure}")
     return files
 
 
@@ -191,10 +189,8 @@ def load_text(folder: Path | None = None) -> tuple[torch.Tensor, torch.Tensor]:
     parts: tuple[list[bytes], list[bytes]] = [], []
     for number, path in enumerate(stdlib_files(folder)):
         parts[number % TEST_EVERY == TEST_EVERY - 1].append(path.read_bytes())
-    train, test = (
-        torch.frombuffer(bytearray(MARK.join(part)), dtype=torch.uint8)
-        for part in parts
-    )
+    whole = [bytearray(MARK.join(part)) for part in parts]
+    train, test = (torch.frombuffer(text, dtype=torch.uint8) for text in whole)
     return train, test
 
 

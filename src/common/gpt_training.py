@@ -36,7 +36,6 @@ from common.distributed import (
 )
 
 SEED = 0
-SAY_EVERY = 50  # steps
 
 
 def parse_text_training(
@@ -82,7 +81,7 @@ def make_optimizer(parameters, learning_rate: float) -> torch.optim.Optimizer:
 class Text:
     """The training text, cut into batches, and the numbers of the run."""
 
-    say_every = SAY_EVERY
+    say_every = 50  # steps
 
     def __init__(self, args: argparse.Namespace, device: torch.device):
         self.args, self.device = args, device

@@ -75,3 +75,12 @@ def test_rank_that_does_not_exist_is_refused(tmp_path):
     assert done.returncode != 0
     said = [line for line in done.stderr.splitlines() if "straggler.py: error" in line]
     assert said == ["17_straggler.py: error: --slow 2: choose one of 0 to 1"]
+
+
+@pytest.mark.parametrize("option", [("--ms", 5), ("--by", "compute")])
+def test_how_slow_without_a_rank_is_refused(tmp_path, option):
+    done = torchrun(tmp_path, 2, SRC / "17_straggler.py", *option)
+    assert done.returncode != 0
+    said = [line for line in done.stderr.splitlines() if "straggler.py: error" in line]
+    (sentence,) = said
+    assert sentence.endswith("--by and --ms say how a rank is slow: add --slow RANK")

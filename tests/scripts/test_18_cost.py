@@ -24,32 +24,49 @@ from common.cost.formulas import (  # noqa: E402
 )
 from common.cost.layouts import GPT, layouts  # noqa: E402
 
+SIZES = [0, *cost.MESSAGES]  # the first is a ping
+
 
 def test_exact_times_give_the_link_back():
     alpha, beta = 3e-4, 1 / 2e9
-    seconds = [alpha + beta * size for size in cost.MESSAGES]
-    assert cost.fit(cost.MESSAGES, seconds) == pytest.approx((alpha, beta), rel=1e-9)
+    seconds = [alpha + beta * size for size in SIZES]
+    assert cost.fit(SIZES, seconds) == pytest.approx((alpha, beta), rel=1e-6)
 
 
 def test_small_messages_count_as_much_as_large_ones():
     """10 % of noise on the largest message doesn't move alpha by 10 %."""
-    seconds = [1e-4 + size * 1e-9 for size in cost.MESSAGES]
+    seconds = [1e-4 + size * 1e-9 for size in SIZES]
     seconds[-1] *= 1.1
-    alpha, beta = cost.fit(cost.MESSAGES, seconds)
+    alpha, beta = cost.fit(SIZES, seconds)
     assert alpha == pytest.approx(1e-4, rel=0.02)
     assert beta > 1e-9
 
 
 @pytest.mark.parametrize("factor", [1 / 4, 4])
-@pytest.mark.parametrize("wrong", range(8))
+@pytest.mark.parametrize("wrong", range(9))
 def test_one_wrong_time_moves_beta_little_whether_too_fast_or_too_slow(wrong, factor):
     """Three of the messages are mostly bytes, so one is a third of log(beta)."""
     alpha, beta = 5e-4, 1 / 25e6
-    seconds = [alpha + beta * size for size in cost.MESSAGES]
+    seconds = [alpha + beta * size for size in SIZES]
     seconds[wrong] *= factor
-    moved = cost.fit(cost.MESSAGES, seconds)[1] / beta
-    limit = 1.3 if wrong < 5 else 1.1 * 4 ** (1 / 3)
+    moved = cost.fit(SIZES, seconds)[1] / beta
+    limit = 1.3 if wrong < 6 else 1.1 * 4 ** (1 / 3)
     assert 1 / limit < moved < limit
+
+
+def test_small_messages_that_are_all_slow_move_alpha_but_not_beta():
+    """As where ranks share cores: the time of large ones still gives the link."""
+    alpha, beta = 2e-4, 1 / 25e6
+    seconds = [alpha + beta * size for size in SIZES]
+    slow = [5 * t for t in seconds[:5]] + seconds[5:]
+    found = cost.fit(SIZES, slow)
+    assert 3 < found[0] / alpha < 6
+    assert found[1] / beta == pytest.approx(1, abs=0.1)
+
+
+def test_times_that_do_not_grow_are_all_alpha():
+    alpha, beta = cost.fit(SIZES, [1e-3] * len(SIZES))
+    assert alpha == pytest.approx(1e-3, rel=0.01) and beta < 1e-3 / SIZES[-1]
 
 
 @pytest.mark.parametrize("ranks", [2, 4])
@@ -103,7 +120,7 @@ def test_own_work_of_a_method_is_added_and_of_a_grid_that_of_both(capsys):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cost.dist, "get_world_size", lambda: 2)
         patch.setattr(cost, "fit", lambda *_: (0, 1e-30))
-        cost.report(times, [[1]] * 8, 1e9, args)
+        cost.report(times, [[1] * 9], 1e9, args)
     printed = capsys.readouterr().out
     rows = re.findall(r"^(\w[\w ]*?) +([\d.]+)(?: +[\d.]+ +[+-]\d+%)?$", printed, re.M)
     for_2, for_4 = dict(rows[:4]), dict(rows[4:])
@@ -200,6 +217,31 @@ def test_silent_step_of_one_rank_waits_for_no_other(tmp_path):
     assert done.stdout.splitlines() == said
 
 
+PINGS = """
+import sys
+from importlib import import_module
+import torch
+import torch.distributed as dist
+
+sys.path.insert(0, sys.argv[1])
+ping = import_module("18_cost").ping
+dist.init_process_group("gloo")
+tensor = torch.tensor([10.0 + dist.get_rank()])
+ping(tensor)
+print(f"rank {dist.get_rank()} has {tensor.item()}\\n", end="", flush=True)
+dist.destroy_process_group()
+"""
+
+
+def test_ping_goes_from_rank_0_to_rank_1_and_back(tmp_path):
+    (tmp_path / "pings.py").write_text(PINGS, encoding="utf-8")
+    command = [*STANDALONE, "--nproc-per-node=3", tmp_path / "pings.py", SRC]
+    done = run(tmp_path, command)
+    assert done.returncode == 0, done.stderr
+    said = ["rank 0 has 10.0", "rank 1 has 10.0", "rank 2 has 12.0"]
+    assert sorted(done.stdout.splitlines()) == said
+
+
 def test_run_prints_the_link_the_table_and_mfu(tmp_path):
     options = ["--batch-size", 4, "--rounds", 1, "--predict", 4]
     program = [SRC / "18_cost.py", *options]
@@ -214,6 +256,7 @@ def test_run_prints_the_link_the_table_and_mfu(tmp_path):
     rows = re.findall(r"^(\w[\w ]*?) +[\d.]+$", for_4, re.M)
     assert rows == ["DDP", "FSDP", "TP", "PP", "FSDP x TP"]
     assert len(re.findall(r"bytes +\d+ us, the line says", done.stdout)) == 8
+    assert re.search(r"^a ping of 4 bytes, there and back: \d+ us$", done.stdout, re.M)
     assert re.search(
         r"^MFU against that: \d+% alone, \d+% with DDP$", done.stdout, re.M
     )
