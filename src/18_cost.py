@@ -52,13 +52,14 @@ def ping(tensor: torch.Tensor) -> None:
             action(tensor, 1 - rank)
 
 
-def time_link(device: torch.device, repeats: int = 6) -> list[float]:
-    """The median seconds of a ping and of an all-reduce of each size."""
+def time_link(device: torch.device) -> list[float]:
+    """The mean seconds of a ping and of each all-reduce, since a step adds them up."""
     found = []
     for action, size in (ping, MESSAGES[0]), *((dist.all_reduce, n) for n in MESSAGES):
         tensor = torch.zeros(size // FLOAT32, device=device)
-        times = [seconds_of(action, device, tensor) for _ in range(repeats)]
-        found.append(statistics.median(times[1:]))
+        runs = range(36 if size < 2**20 else 6)  # few, where a link may be slow
+        times = [seconds_of(action, device, tensor) for _ in runs]
+        found.append(statistics.fmean(times[1:]))
     return found
 
 
@@ -110,12 +111,12 @@ def peak_flops(device: torch.device) -> float:
 
 def report(times: dict, link: list, peak: float, args: argparse.Namespace) -> None:
     """The fitted link, the table, MFU, and the ranks to predict; on rank 0."""
-    there_and_back, *medians = map(statistics.median, zip(*link, strict=True))
+    there_and_back, *means = map(statistics.fmean, zip(*link, strict=True))
     log(f"a ping of 4 bytes, there and back: {1e6 * there_and_back:.0f} us")
     no_bytes = there_and_back * (dist.get_world_size() - 1)  # as a ring's 2(N - 1)
-    alpha, beta = fit([0, *MESSAGES], [no_bytes, *medians])
+    alpha, beta = fit([0, *MESSAGES], [no_bytes, *means])
     log(f"all-reduce: alpha {1e6 * alpha:.0f} us, 1/beta {1e-6 / beta:.1f} MB/s")
-    for size, t in zip(MESSAGES, medians, strict=True):
+    for size, t in zip(MESSAGES, means, strict=True):
         line = f"{size:9,} bytes {1e6 * t:9.0f} us"
         log(f"{line}, the line says {1e6 * (alpha + beta * size):9.0f}")
     measured = {name: statistics.median(steps) for name, steps in times.items()}
@@ -163,8 +164,7 @@ def main() -> None:
         methods[name] = layout, device
         if layout.stage or layout.tensor > 1:
             methods[name + SILENT] = layout, device, True
-    times: dict = {name: [] for name in methods}
-    link, peaks = [], []
+    times, link, peaks = {name: [] for name in methods}, [], []
     for turn in range(args.rounds):
         peaks.append(peak_flops(device))
         for name, method in methods.items():

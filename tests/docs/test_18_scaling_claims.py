@@ -110,14 +110,10 @@ def test_how_far_the_line_misses_a_size():
     misses = [max(int(t) / int(line), int(line) / int(t)) for t, line in pairs]
     assert len(misses) == 8
     ping = re.search(r"there and back: (\d+) us", recorded("18_cost")[0])[1]
-    small = [int(t) for t, _ in pairs[:-2]]
-    assert (
-        f"The ping takes {ping} µs, and an all-reduce of four bytes {small[0]} µs"
-        in PAGE
+    words = (
+        f"The ping takes {ping} µs, and an all-reduce of four bytes {pairs[0][0]} µs"
     )
-    assert sum(t > small[0] for t in small[1:]) > len(small[1:]) / 2
-    assert f"take longer, though, up to {max(small):,} µs" in PAGE
-    assert f"single sizes by up to a factor of {max(misses):.0f} here" in PAGE
+    assert words in PAGE
 
 
 def test_predictions_of_the_page_are_the_recorded_ones():
@@ -132,9 +128,11 @@ def test_predictions_of_the_page_are_the_recorded_ones():
     assert f"For DDP the prediction is {words}" in PAGE
     longer = [1 / (1 + e / 100) for m, e in errors if m not in ("DDP", "PP")]
     few, many = (
-        f"{min(t):.1f} to {max(t):.1f} times" for t in (longer[:2], longer[2:])
+        f"{min(t):.0%} to {max(t):.0%}".replace("%", " %")
+        for t in ([x - 1 for x in part] for part in (longer[:2], longer[2:]))
     )
-    assert f"take {few} as long as predicted on two ranks, and {many} on four" in PAGE
+    words = f"take {few} longer than predicted on two ranks, and {many} on four"
+    assert words in PAGE
 
 
 def test_other_numbers_of_the_small_gpt_are_the_recorded_ones():
