@@ -17,6 +17,8 @@ WORDS = {"int", "len", "print", "repr", "str"}  # what may be called in the same
 
 def lines_with_own_frames(source: str) -> set[int]:
     """The numbers of these lines."""
+    if "_getframe" not in source and "currentframe" not in source:
+        return set()
     try:
         tree = ast.parse(source)
     except NOT_PYTHON:

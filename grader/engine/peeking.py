@@ -110,6 +110,8 @@ def hook(
             return f"code that is called {name}"
         if event in of_all and direct.startswith(for_all):
             return ""
+        if event == "sys.settrace" and direct.endswith("/bdb.py"):
+            return "a debugger"
         caller: FrameType | None = frame
         while caller and hands_over(caller):
             caller = caller.f_back
@@ -165,8 +167,10 @@ def _keeps_out(hidden: Iterable[str], path: str) -> Callable[[Any, FrameType], N
 
 
 def hide_frames_from_handlers() -> None:
-    """Handlers of signals get None for the frame, as Python's documentation allows."""
+    """Handlers of signals get a frame that was called by none, instead of their own."""
     plain, plain_get = _signal.signal, _signal.getsignal
+    nobody: Any = (_ for _ in ())
+    lonely = nobody.gi_frame  # its f_back is None
     given: dict[Any, Any] = {}
 
     def set_handler(number: int, handler: Any) -> Any:
@@ -174,7 +178,7 @@ def hide_frames_from_handlers() -> None:
             return given.get(before := plain(number, handler), before)
 
         def without_frame(number: int, frame: FrameType | None) -> Any:
-            return handler(number, None)
+            return handler(number, lonely)
 
         before = plain(number, without_frame)
         given[without_frame] = handler

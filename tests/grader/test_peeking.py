@@ -92,21 +92,34 @@ def test_frame_that_others_hand_over_is_told(how, run):
     assert "reads its caller's variables through" in verdict.message
 
 
-def test_handler_of_a_signal_gets_no_frame(run):
-    code = "import os, signal\ngot = []\nhandler = lambda *given: got.append(given)\n"
-    code += "before = signal.signal(signal.SIGUSR2, handler)\n"
-    code += "assert signal.getsignal(signal.SIGUSR2) is handler, before\n"
-    code += "os.kill(os.getpid(), signal.SIGUSR2)\n"
-    code += "assert got == [(signal.SIGUSR2, None)], got\n"
-    code += "assert signal.signal(signal.SIGUSR2, before) is handler\n"
-    code += "assert before is signal.SIG_DFL\n"
-    code += "import _signal\n_signal.signal(10, handler)\n_signal.raise_signal(10)\n"
-    code += "assert got[1:] == [(10, None)], got\n"
-    code += "plain = getattr(signal.signal, '__wrapped__')\n"
-    code += "plain(10, handler)\n_signal.raise_signal(10)\n"
-    code += f"assert got[2:] == [(10, None)], got\n{SUM}return t"
-    verdict = run(body(code))
+HANDLED = """
+import os, signal, _signal
+got = []
+handler = lambda *given: got.append(given)
+before = signal.signal(signal.SIGUSR2, handler)
+assert signal.getsignal(signal.SIGUSR2) is handler, before
+os.kill(os.getpid(), signal.SIGUSR2)
+assert signal.signal(signal.SIGUSR2, before) is handler
+assert before is signal.SIG_DFL
+_signal.signal(10, handler)
+_signal.raise_signal(10)
+getattr(signal.signal, "__wrapped__")(10, handler)
+_signal.raise_signal(10)
+assert [number for number, _ in got] == [signal.SIGUSR2, 10, 10], got
+for _, frame in got:
+    assert frame.f_back is None and frame.f_lineno > 0
+    assert "expected" not in f"{frame.f_locals}"
+"""
+
+
+def test_handler_of_a_signal_gets_no_frame_of_the_check(run):
+    verdict = run(body(f"{HANDLED}{SUM}return t"))
     assert verdict.kind is Kind.RIGHT, verdict.message
+
+
+def test_debugger_that_was_left_in_is_named(run):
+    verdict = run(body(f"breakpoint()\n{SUM}return t"))
+    assert "through a debugger\n    line 9: breakpoint()" in verdict.message
 
 
 def test_own_frame_with_a_name_is_harmless_until_it_is_followed(run):
