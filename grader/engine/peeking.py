@@ -49,7 +49,8 @@ HAND_OVER = (  # functions of others that give their caller a frame
 )
 HANDS_OVER = (inspect.__file__, "/ctypes/__init__.py")
 PYTHON = os.path.dirname(os.__file__) + os.sep
-OTHERS = (PYTHON, os.path.dirname(TORCH.rstrip(os.sep)) + os.sep, GRADER)
+LIBRARIES = (PYTHON, os.path.dirname(TORCH.rstrip(os.sep)) + os.sep)
+OTHERS = (*LIBRARIES, GRADER)
 
 
 def hook(
@@ -69,7 +70,7 @@ def hook(
         tell: gets the line and the name of the look.
         hidden: folders that code called from the learner's file cannot read.
     """
-    own, out_of_sight = lines_with_own_frames(source), _keeps_out(hidden, path)
+    own, out_of_sight = lines_with_own_frames(source), _keeps_out(hidden, check)
     frame_at, thread, hands_over = sys._getframe, _thread.get_ident, _hands_over()
     events, looks, of_all, names_code = EVENTS, LOOKS, OF_ALL, NAMES_CODE
     read, written, in_c = OF_A_FRAME, OF_A_FUNCTION, IN_C
@@ -148,19 +149,22 @@ def _hands_over() -> Callable[[FrameType], bool]:
     return hands_over
 
 
-def _keeps_out(hidden: Iterable[str], path: str) -> Callable[[Any, FrameType], None]:
-    """What raises FileNotFoundError if the learner's code opens what is ``hidden``."""
+def _keeps_out(hidden: Iterable[str], check: str) -> Callable[[Any, FrameType], None]:
+    """What raises FileNotFoundError if anybody but grader and check opens the hidden.
+
+    Also a library that does it for nobody: a thread whose function the learner chose.
+    """
     folders = tuple(os.path.realpath(folder) + os.sep for folder in hidden)
 
     def keep_out(name: Any, frame: FrameType | None) -> None:
         if not folders or not isinstance(name, (str, bytes)):
             return
         real = os.path.realpath(os.fsdecode(name))
-        if not real.startswith(folders):
+        if not real.startswith(folders) or real.startswith(LIBRARIES):
             return
-        while frame and frame.f_code.co_filename != path:
+        while frame and frame.f_code.co_filename.startswith(("<", *LIBRARIES)):
             frame = frame.f_back
-        if frame:
+        if not frame or not frame.f_code.co_filename.startswith((GRADER, check)):
             raise FileNotFoundError(2, "No such file or directory", real)
 
     return keep_out

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from grader.engine import peeking
@@ -152,7 +154,12 @@ def test_without_isolation_hidden_folders_stay_hidden(tmp_path):
     (tmp_path / "hidden").mkdir()
     secret = tmp_path / "hidden" / "solution.py"
     secret.touch()
-    seen = peeking.hook(__file__, "", print, [str(secret.parent)])
+    audit = peeking.hook(__file__, "/a/check.py", print, [str(secret.parent)])
+    given = "open", (str(secret), "r", 0)
     with pytest.raises(FileNotFoundError):
-        seen("open", (str(secret), "r", 0))
-    seen("open", (str(tmp_path / "other.py"), "r", 0))
+        audit(*given)
+    with ThreadPoolExecutor() as pool, pytest.raises(FileNotFoundError):
+        pool.submit(audit, *given).result()
+    audit("open", (str(tmp_path / "other.py"), "r", 0))
+    as_check = compile("audit(*given)", "/a/check.py", "exec")
+    exec(as_check, {"audit": audit, "given": given})
