@@ -150,9 +150,9 @@ def _hands_over() -> Callable[[FrameType], bool]:
 
 
 def _keeps_out(hidden: Iterable[str], check: str) -> Callable[[Any, FrameType], None]:
-    """What raises FileNotFoundError if anybody but grader and check opens the hidden.
+    """What raises FileNotFoundError unless the grader or a check opens what is hidden.
 
-    Also a library that does it for nobody: a thread whose function the learner chose.
+    Also for a library without a caller: a thread whose function the learner chose.
     """
     folders = tuple(os.path.realpath(folder) + os.sep for folder in hidden)
 
@@ -171,10 +171,10 @@ def _keeps_out(hidden: Iterable[str], check: str) -> Callable[[Any, FrameType], 
 
 
 def hide_frames_from_handlers() -> None:
-    """Handlers of signals get a frame that was called by none, instead of their own."""
+    """Handlers of signals get a frame that was without callers, instead of their own."""
     plain, plain_get = _signal.signal, _signal.getsignal
-    nobody: Any = (_ for _ in ())
-    lonely = nobody.gi_frame  # its f_back is None
+    empty: Any = (_ for _ in ())
+    lonely = empty.gi_frame  # its f_back is None
     given: dict[Any, Any] = {}
 
     def set_handler(number: int, handler: Any) -> Any:
