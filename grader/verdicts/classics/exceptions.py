@@ -13,6 +13,9 @@ _RESULT = re.compile(
 )
 
 
+_RESULT_OF_RECV = re.compile(r"([=(,+*/-]|return)\s*(torch\.distributed|dist)\.recv\(")
+
+
 def _no_gradient(kind: str, text: str, line: str) -> bool:
     """Whether a .grad is None in this line, and not, say, ``self.works``."""
     if ".grad" not in line or "NoneType" not in text:
@@ -147,3 +150,9 @@ def takes_a_result(source: str) -> bool:
     return any(
         "async_op" not in line and _RESULT.search(line) for line in source.splitlines()
     )
+
+
+def takes_a_sender(source: str, told: str) -> bool:
+    """Whether what is told of an int is told of a program that uses recv's result."""
+    is_told = re.search(r"\bint\b", told.partition(", expected")[0])
+    return bool(is_told and _RESULT_OF_RECV.search(source))
