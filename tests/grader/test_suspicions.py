@@ -124,6 +124,11 @@ EXAMPLES = [
     ("counts", "not_everybody", ({0: [call(line=8)], 1: []}, 1)),
     ("groups", "new_group", (["x = 1", "group = dist.new_group(row)"],)),
     ("groups", "not_all_joined", (["dist.init_process_group('gloo', rank=rank)"],)),
+    (
+        "exceptions",
+        "called_too_soon",
+        ("TypeError", "'Tensor' object is not callable", "[f.result() for f in works]"),
+    ),
     ("exceptions", "own_partner", ("RuntimeError", "Pair is not connected", "")),
     ("exceptions", "weights_only", ("X", "Weights only load failed. This ...", "")),
     (

@@ -89,6 +89,13 @@ IN_EXCEPTIONS: Table = {
         "before anything is computed with it",
         seen=_no_gradient,
     ),
+    "called_too_soon": Classic(
+        "`submit(f(x))` calls f at once and submits what it returned: pass the function "
+        "and its arguments, `submit(f, x)`",
+        seen=lambda kind, text, line: (
+            "'Tensor' object is not callable" in text and ".result(" in line
+        ),
+    ),
     "tuple_entry": Classic(
         "`tensors[i] = t` and `tensors[i] += t` assign an entry, which a tuple doesn't "
         "allow: change the tensor itself, `tensors[i].copy_(t)`, `tensors[i].add_(t)`",
