@@ -63,6 +63,18 @@ IN_EXCEPTIONS: Table = {
         "docs/lessons/02_ranks.rst",
         lambda kind, text, line: "default process group twice" in text,
     ),
+    "no_group": Classic(
+        "this process is in no group here: collectives and `get_rank()` work only "
+        "between `init_process_group` and `destroy_process_group`",
+        "docs/lessons/02_ranks.rst",
+        lambda kind, text, line: "group has not been initialized" in text,
+    ),
+    "no_rendezvous": Classic(
+        "init_method is an address such as `file:///path` or `tcp://host:port`, and "
+        "`init_process_group` takes the backend first, then init_method",
+        "docs/lessons/02_ranks.rst",
+        lambda kind, text, line: "No rendezvous handler for" in text,
+    ),
     "ddp_alone": Classic(
         "DDP compares the ranks' models when you wrap them: every rank must do that, "
         "with parameters of the same shapes in the same order",
@@ -90,8 +102,8 @@ IN_EXCEPTIONS: Table = {
         seen=_no_gradient,
     ),
     "called_too_soon": Classic(
-        "`submit(f(x))` calls f at once and submits what it returned: pass the function "
-        "and its arguments, `submit(f, x)`",
+        "`submit(f(x))` calls f at once and submits what it returned: pass the "
+        "function and its arguments, `submit(f, x)`",
         seen=lambda kind, text, line: (
             "'Tensor' object is not callable" in text and ".result(" in line
         ),
