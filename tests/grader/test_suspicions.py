@@ -127,6 +127,8 @@ EXAMPLES = [
     ("groups", "not_all_joined", (["dist.init_process_group('gloo', rank=rank)"],)),
     ("exceptions", "called_too_soon", ("", NOT_CALLABLE, "x.result()")),
     ("exceptions", "no_group", ("", "group has not been initialized", "")),
+    ("exceptions", "not_called", ("", "'type' object does", "with torch.no_grad:")),
+    ("exceptions", "graph_twice", ("", "backward through the graph a second time", "")),
     ("exceptions", "no_rendezvous", ("", "No rendezvous handler for ://", "")),
     ("exceptions", "own_partner", ("RuntimeError", "Pair is not connected", "")),
     ("exceptions", "weights_only", ("X", "Weights only load failed. This ...", "")),

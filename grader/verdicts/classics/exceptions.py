@@ -75,6 +75,18 @@ IN_EXCEPTIONS: Table = {
         "docs/lessons/02_ranks.rst",
         lambda kind, text, line: "No rendezvous handler for" in text,
     ),
+    "not_called": Classic(
+        "a class stands where one of its objects belongs: write parentheses after it, "
+        "as in `with torch.no_grad():`",
+        seen=lambda kind, text, line: (
+            line.startswith("with ") and ("'type' object" in text or "enter__" in text)
+        ),
+    ),
+    "graph_twice": Classic(
+        "backward() frees what it goes through: call it once for each loss, and don't "
+        "add a loss to one on which it has been called",
+        seen=lambda kind, text, line: "backward through the graph a second" in text,
+    ),
     "ddp_alone": Classic(
         "DDP compares the ranks' models when you wrap them: every rank must do that, "
         "with parameters of the same shapes in the same order",
@@ -133,6 +145,7 @@ IN_EXCEPTIONS: Table = {
         COLLECTIVES,
         lambda kind, text, line: (
             "'NoneType' object" in text
+            or re.search(r"but got (<class ')?NoneType", text)
             or ("NoneType" in text and "unsupported operand" in text)
         ),
     ),

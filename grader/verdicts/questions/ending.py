@@ -104,7 +104,7 @@ def _headline(report: dict) -> tuple[str, str]:
 
 def _message(report: dict) -> list[str]:
     text = COLOR.sub("", report["message"]).strip() or "(without a message)"
-    told = list(map(str, text.splitlines()))
+    told = [line for line in text.splitlines() if line.strip()]
     if inner := [line.strip() for line in told[1:] if IS_ERROR(line)]:
         told = [told[0], inner[0]]  # not the traceback or the advice before it
     if len(told[0]) > 2 * WIDTH:
