@@ -139,11 +139,9 @@ EXAMPLES = [
     ),
     ("exceptions", "keyboard", ("EOFError", "EOF when reading a line", "")),
     ("exceptions", "keyboard", ("BdbQuit", "", "dist.all_reduce(t)")),
-    (
-        "exceptions",
-        "group_rank",
-        ("ValueError", "Global rank 0 is not part of group", ""),
-    ),
+    ("exceptions", "group_rank", ("", "Global rank 0 is not part of group", "")),
+    ("exceptions", "leaf_in_place", ("", "a leaf Variable that requires grad is", "")),
+    ("exceptions", "no_reduction", ("", "incompatible function ...: ReduceOp", "")),
     (
         "exceptions",
         "init_twice",

@@ -87,6 +87,16 @@ IN_EXCEPTIONS: Table = {
         "add a loss to one on which it has been called",
         seen=lambda kind, text, line: "backward through the graph a second" in text,
     ),
+    "leaf_in_place": Classic(
+        "autograd forbids changing a parameter in place: do it under "
+        "`with torch.no_grad():`, or change its `.data`",
+        seen=lambda kind, text, line: "a leaf Variable that requires grad" in text,
+    ),
+    "no_reduction": Classic(
+        "`op=` takes a reduction of torch.distributed, such as `dist.ReduceOp.MAX`",
+        COLLECTIVES,
+        lambda kind, text, line: "incompatible function" in text and "ReduceOp" in text,
+    ),
     "ddp_alone": Classic(
         "DDP compares the ranks' models when you wrap them: every rank must do that, "
         "with parameters of the same shapes in the same order",
