@@ -3,7 +3,7 @@
 Rank 0 sees only the loss of its own images. You want the loss over the images of all
 ranks, in which a rank with smaller batches counts for less. A collective after every
 batch would make all ranks wait once more per step. So a ``Meter`` adds up on its own
-rank, and ranks communicate only when ``read`` is called::
+rank, and ranks communicate only when ``read`` is called, by two collectives at most::
 
     meter = Meter()
     for images, labels in loader:

@@ -32,7 +32,7 @@ def model_and_data(seed, *extra):
 
 
 def truth(model, images, labels):
-    """Loss and number recognized of the whole set as one batch."""
+    """Of the whole set as one batch: loss, number recognized, mistaken losses."""
     was_training = model.training
     model.eval()
     with torch.no_grad():
@@ -40,11 +40,17 @@ def truth(model, images, labels):
     model.train(was_training)
     model.recorded.clear()
     correct = int((scores.argmax(dim=1) == labels).sum())
-    return F.cross_entropy(scores, labels).item(), correct
+    loss = F.cross_entropy(scores, labels).item()
+    wrong = F.cross_entropy(scores.softmax(dim=1), labels).item()
+    mistaken = {
+        "the sum over the images, not their mean": loss * len(images),
+        "cross_entropy of probabilities: give it the scores, without softmax": wrong,
+    }
+    return loss, correct, mistaken
 
 
 def compare(exercise, model, images, labels, batch_size, shuffle=False):
-    loss, correct = truth(model, images, labels)
+    loss, correct, mistaken = truth(model, images, labels)
     loader = DataLoader(TensorDataset(images, labels), batch_size, shuffle=shuffle)
     result = exercise.evaluate(model, loader)
     expect.that(
@@ -54,7 +60,6 @@ def compare(exercise, model, images, labels, batch_size, shuffle=False):
     label = f"of 11 images in {'shuffled ' * shuffle}batches of {batch_size}"
     expect.number(result[2], len(images), f"the number {label}")
     expect.number(result[1], correct, f"the number recognized {label}")
-    mistaken = {"the sum over the images, not their mean": loss * len(images)}
     expect.close(result[0], loss, f"the mean loss {label}", mistaken=mistaken)
     kind = type(result[0]).__name__
     expect.that(
@@ -80,7 +85,7 @@ def test_smaller_last_batch(exercise, seed):
 def test_images_left_out_do_not_count(exercise, seed):
     """A loader with a sampler yields a part of its dataset: only this part counts."""
     model, images, labels = model_and_data(seed)
-    loss, correct = truth(model, images[2:9], labels[2:9])
+    loss, correct, _ = truth(model, images[2:9], labels[2:9])
     loader = DataLoader(TensorDataset(images, labels), 4, sampler=range(2, 9))
     found = exercise.evaluate(model, loader)
     what = "of 7 images, which the loader yields of a dataset of 11"

@@ -25,20 +25,34 @@ OTHERS = {  # what os.environ holds meanwhile: numbers that no check passes
 ASIDE = ("LOCAL_WORLD_SIZE", "GROUP_RANK", "MASTER_ADDR", "MASTER_PORT", "SLURM_JOB_ID")
 
 
+def where(around, function, environ):
+    """What ``function(environ)`` returns while os.environ is ``around``."""
+    saved = dict(os.environ)
+    os.environ.clear()
+    os.environ.update(around)
+    try:
+        return function(environ)
+    finally:
+        os.environ.clear()
+        os.environ.update(saved)
+
+
 def compare(exercise, environ, expected):
     """What get_dist_env makes of ``environ``, and of nothing else."""
     shown = [f"{k}={v}" for k, v in environ.items() if k not in ASIDE]
     what = ", ".join(shown) or "an environment without a launcher"
-    saved = dict(os.environ)
-    os.environ.clear()  # an answer that reads os.environ instead must not succeed
-    os.environ.update(OTHERS)
-    try:
-        given = {"HOME": "/home/ada", **environ}
-        passed = dict(given)
-        env = exercise.get_dist_env(passed)
-    finally:
-        os.environ.clear()
-        os.environ.update(saved)
+    given = {"HOME": "/home/ada", **environ}
+    # an answer that reads os.environ instead must not succeed
+    found, other = (
+        where(around, exercise.find_launcher, dict(given)) for around in (OTHERS, {})
+    )
+    expect.that(
+        found == other,
+        f"find_launcher for {what} is {found!r} or {other!r}, depending on what "
+        "os.environ holds: look at `environ`",
+    )
+    passed = dict(given)
+    env = where(OTHERS, exercise.get_dist_env, passed)
     expect.that(passed == given, f"get_dist_env changed its argument, for {what}")
     expect.that(env is not None, "get_dist_env returned None: is a `return` missing?")
     kind = f"get_dist_env returned a {type(env).__name__}, expected a DistEnv"

@@ -80,6 +80,17 @@ def test_a_late_root(exercise, rank, seed):
     check_broadcast(exercise, rank, seed, root=2)
 
 
+@pytest.mark.ranks(5)
+def test_whole_numbers(exercise, rank, seed):
+    """The tensor may have another dtype, such as int64: no number is rounded."""
+    root = 3
+    tensor, expected = (
+        2**53 + 1 + (1000 * own_tensor(seed, r)).long() for r in (rank, root)
+    )
+    exercise.tree_broadcast(tensor, root)
+    expect.equal(tensor, expected, f"the whole numbers of root {root}")
+
+
 @pytest.mark.ranks(4, 5, 7)
 def test_rounds_and_messages(exercise, rank, world_size, seed, ledger):
     """N - 1 messages in all, sent in log2(N) rounds, rounded up."""

@@ -34,8 +34,8 @@ def right_rows(from_left, from_right, left, right, when):
     expect.equal(from_right, right[0], f"the row from the right{when}")
 
 
-def check_edges(exercise, rank, world_size, seed, when):
-    strips = all_strips(seed, world_size)
+def check_edges(exercise, rank, world_size, seed, when, dtype=torch.float64):
+    strips = (1000 * all_strips(seed, world_size)).to(dtype)
     strip = strips[rank].clone()
     from_left, from_right = exercise.exchange_edges(strip)
     # at once, before a transfer that was not waited for can arrive
@@ -63,6 +63,12 @@ def test_a_late_rank(exercise, rank, world_size, seed):
 def test_two_ranks(exercise, rank, world_size, seed):
     """With two ranks the other one is the neighbor on both sides."""
     check_edges(exercise, rank, world_size, seed, " of two ranks")
+
+
+@pytest.mark.ranks(3)
+def test_whole_numbers(exercise, rank, world_size, seed):
+    """A strip may have another dtype, such as int64, and so do the rows."""
+    check_edges(exercise, rank, world_size, seed, " of whole numbers", torch.int64)
 
 
 @pytest.mark.ranks(3, 4)

@@ -50,7 +50,7 @@ def test_unequal_counts(exercise, rank, world_size, seed):
     kept = values.clone()
     mean = exercise.mean_over_ranks(values)
     kind = type(mean).__name__
-    expect.that(torch.is_tensor(mean), f"the mean is a {kind}, expected a tensor")
+    expect.that(torch.is_tensor(mean), f"the mean is of type {kind}, expected a tensor")
     mistaken = means_of_means(counts, seed)
     what = "the mean over all samples"
     expect.close(mean, expected, what, local=kept.mean(), mistaken=mistaken)

@@ -121,7 +121,7 @@ def one_backward(exercise, network, parts, images, labels):
     return gradients(network)
 
 
-def compare_gradients(found, expected, label, times=1, parts=1):
+def compare_gradients(found, expected, label, times=1, parts=1, **near):
     """``times`` is how often the whole batch was added up."""
     for key, grad in expected.items():
         if grad is None:
@@ -133,7 +133,8 @@ def compare_gradients(found, expected, label, times=1, parts=1):
             mistaken["that of the last pass alone: add to what is there"] = grad
         if parts > 1:
             mistaken["the mean of the parts' shares, not their sum"] = grad / parts
-        expect.close(found[key], times * grad, f"{key}.grad {label}", mistaken=mistaken)
+        what = f"{key}.grad {label}"
+        expect.close(found[key], times * grad, what, mistaken=mistaken, **near)
 
 
 def truth(seed, images, labels):
@@ -209,7 +210,22 @@ def test_gradient_is_that_of_the_whole_batch(exercise, seed):
             compare_gradients(found, expected, label, parts=used)
 
 
+@pytest.mark.ranks(1, init=False)
+def test_single_precision(exercise, seed):
+    """A module in float32 gives outputs and gradients in float32."""
+    images, labels = batch(seed, 10)
+    images, near = images.float(), {"atol": 1e-4, "rtol": 1e-4}
+    network, alone = Network(seed).float(), Network(seed).float()
+    found, output = exercise.HandMadeDataParallel(network, 3)(images), alone(images)
+    expect.close(found, output, "the output of a module in float32", **near)
+    F.cross_entropy(output, labels).backward()
+    expected = gradients(alone)
+    found = one_backward(exercise, network, 3, images, labels)
+    compare_gradients(found, expected, "of a module in float32", **near)
+
+
 TOGETHER = threading.Barrier(4)
+PARTS: list[int] = []  # images of each forward pass
 ALONE: list[int] = []  # images of a forward pass that met no other one
 
 
@@ -217,6 +233,7 @@ class Crowd(Network):
     """Computes once four forward passes are running."""
 
     def forward(self, x):
+        PARTS.append(len(x))
         try:
             TOGETHER.wait(timeout=2)
         except threading.BrokenBarrierError:
@@ -232,10 +249,11 @@ def test_each_part_has_its_thread(exercise, seed, ledger):
         found = one_backward(exercise, Crowd(seed), 4, images, labels)
     expected = truth(seed, images, labels)
     compare_gradients(found, expected, "for 12 images in 4 parts", parts=4)
+    made = "" if (n := len(PARTS)) == 4 else f"; 12 images should make 4 parts, not {n}"
     expect.right_way(
         not ALONE,
         "the 4 parts of the forward pass never ran at the same time: "
-        f"parts of {ALONE[:4]} images ran without the others",
+        f"parts of {ALONE[:4]} images ran without the others{made}",
     )
 
 

@@ -113,6 +113,20 @@ def test_gradient_is_that_of_the_global_batch(exercise, rank, world_size, seed):
     compare_gradients(mine, rank, seed, inputs, "of the first step")
 
 
+@pytest.mark.ranks(3)
+def test_single_precision(exercise, rank, world_size, seed):
+    """A module in float32 gets gradients in float32."""
+    mine = exercise.HandMadeDDP(Network(seed).float())
+    inputs = batches(seed, world_size)[0].float()
+    loss_of(mine(inputs[rank])).backward()
+    mine.finish()
+    expected = gradients(Network(seed).float(), inputs.flatten(0, 1))
+    for key, grad in expected.items():
+        found, what = getattr(mine.module, key).grad, f"{key}.grad in float32"
+        expect.that(found is not None, f"{what} is None after backward and finish")
+        expect.close(found.clone(), grad, what, atol=1e-4, rtol=1e-4)
+
+
 @pytest.mark.ranks(3, 4)
 def test_a_late_rank(exercise, rank, world_size, seed):
     """finish() returns only when the slowest rank's gradients are averaged, too."""

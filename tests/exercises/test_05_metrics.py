@@ -52,13 +52,15 @@ def compare(found, everything, slowest_s, local, label, mistaken=()):
         expect.that(is_number, f"{key} is a {kind}, expected a number")
     images = images_of(everything)
     own = mean_of(local) if local else None
+    unweighted = "the batches' means, added up and divided by the number of images"
+    losses = {unweighted: sum(loss.item() for loss, _ in everything) / images}
     expect.equal(found["images"], images, f"images {label}")
     expect.close(
         found["loss"],
         mean_of(everything),
         f"loss {label}",
         local=own,
-        mistaken=dict(mistaken),
+        mistaken=losses | dict(mistaken),
     )
     per_s = images / slowest_s
     by_all = "all images divided by the seconds of all ranks"

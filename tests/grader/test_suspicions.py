@@ -65,6 +65,7 @@ def messages(*rows: tuple, waiting=("dist.recv(t, 0)",), partners=None) -> tuple
 MADE = call("all_gather", ddp=True, caller="")
 SENT = call("broadcast", ddp=True, caller="", numel=40)
 E = [1.0, -2.0, 3.0, 5.0]
+NOT_CALLABLE = "'Tensor' object is not callable"
 EXAMPLES = [
     ("values", "not_communicated", value([7, 8], [1, 2], own=[7, 8])),
     ("values", "zero", value([0, 0], [1, 2], scale=0.0)),
@@ -124,6 +125,11 @@ EXAMPLES = [
     ("counts", "not_everybody", ({0: [call(line=8)], 1: []}, 1)),
     ("groups", "new_group", (["x = 1", "group = dist.new_group(row)"],)),
     ("groups", "not_all_joined", (["dist.init_process_group('gloo', rank=rank)"],)),
+    ("exceptions", "called_too_soon", ("", NOT_CALLABLE, "x.result()")),
+    ("exceptions", "no_group", ("", "group has not been initialized", "")),
+    ("exceptions", "not_called", ("", "'type' object does", "with torch.no_grad:")),
+    ("exceptions", "graph_twice", ("", "backward through the graph a second time", "")),
+    ("exceptions", "no_rendezvous", ("", "No rendezvous handler for ://", "")),
     ("exceptions", "own_partner", ("RuntimeError", "Pair is not connected", "")),
     ("exceptions", "weights_only", ("X", "Weights only load failed. This ...", "")),
     (
@@ -133,11 +139,9 @@ EXAMPLES = [
     ),
     ("exceptions", "keyboard", ("EOFError", "EOF when reading a line", "")),
     ("exceptions", "keyboard", ("BdbQuit", "", "dist.all_reduce(t)")),
-    (
-        "exceptions",
-        "group_rank",
-        ("ValueError", "Global rank 0 is not part of group", ""),
-    ),
+    ("exceptions", "group_rank", ("", "Global rank 0 is not part of group", "")),
+    ("exceptions", "leaf_in_place", ("", "a leaf Variable that requires grad is", "")),
+    ("exceptions", "no_reduction", ("", "incompatible function ...: ReduceOp", "")),
     (
         "exceptions",
         "init_twice",

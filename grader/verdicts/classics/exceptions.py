@@ -13,6 +13,9 @@ _RESULT = re.compile(
 )
 
 
+_RESULT_OF_RECV = re.compile(r"([=(,+*/-]|return)\s*(torch\.distributed|dist)\.recv\(")
+
+
 def _no_gradient(kind: str, text: str, line: str) -> bool:
     """Whether a .grad is None in this line, and not, say, ``self.works``."""
     if ".grad" not in line or "NoneType" not in text:
@@ -60,6 +63,40 @@ IN_EXCEPTIONS: Table = {
         "docs/lessons/02_ranks.rst",
         lambda kind, text, line: "default process group twice" in text,
     ),
+    "no_group": Classic(
+        "this process is in no group here: collectives and `get_rank()` work only "
+        "between `init_process_group` and `destroy_process_group`",
+        "docs/lessons/02_ranks.rst",
+        lambda kind, text, line: "group has not been initialized" in text,
+    ),
+    "no_rendezvous": Classic(
+        "init_method is an address such as `file:///path` or `tcp://host:port`, and "
+        "`init_process_group` takes the backend first, then init_method",
+        "docs/lessons/02_ranks.rst",
+        lambda kind, text, line: "No rendezvous handler for" in text,
+    ),
+    "not_called": Classic(
+        "a class stands where one of its objects belongs: write parentheses after it, "
+        "as in `with torch.no_grad():`",
+        seen=lambda kind, text, line: (
+            line.startswith("with ") and ("'type' object" in text or "enter__" in text)
+        ),
+    ),
+    "graph_twice": Classic(
+        "backward() frees what it goes through: call it once for each loss, and don't "
+        "add a loss to one on which it has been called",
+        seen=lambda kind, text, line: "backward through the graph a second" in text,
+    ),
+    "leaf_in_place": Classic(
+        "autograd forbids changing a parameter in place: do it under "
+        "`with torch.no_grad():`, or change its `.data`",
+        seen=lambda kind, text, line: "a leaf Variable that requires grad" in text,
+    ),
+    "no_reduction": Classic(
+        "`op=` takes a reduction of torch.distributed, such as `dist.ReduceOp.MAX`",
+        COLLECTIVES,
+        lambda kind, text, line: "incompatible function" in text and "ReduceOp" in text,
+    ),
     "ddp_alone": Classic(
         "DDP compares the ranks' models when you wrap them: every rank must do that, "
         "with parameters of the same shapes in the same order",
@@ -86,6 +123,13 @@ IN_EXCEPTIONS: Table = {
         "before anything is computed with it",
         seen=_no_gradient,
     ),
+    "called_too_soon": Classic(
+        "`submit(f(x))` calls f at once and submits what it returned: pass the "
+        "function and its arguments, `submit(f, x)`",
+        seen=lambda kind, text, line: (
+            "'Tensor' object is not callable" in text and ".result(" in line
+        ),
+    ),
     "tuple_entry": Classic(
         "`tensors[i] = t` and `tensors[i] += t` assign an entry, which a tuple doesn't "
         "allow: change the tensor itself, `tensors[i].copy_(t)`, `tensors[i].add_(t)`",
@@ -111,6 +155,7 @@ IN_EXCEPTIONS: Table = {
         COLLECTIVES,
         lambda kind, text, line: (
             "'NoneType' object" in text
+            or re.search(r"but got (<class ')?NoneType", text)
             or ("NoneType" in text and "unsupported operand" in text)
         ),
     ),
@@ -147,3 +192,9 @@ def takes_a_result(source: str) -> bool:
     return any(
         "async_op" not in line and _RESULT.search(line) for line in source.splitlines()
     )
+
+
+def takes_a_sender(source: str, told: str) -> bool:
+    """Whether what is told of an int is told of a program that uses recv's result."""
+    is_told = re.search(r"\bint\b", told.partition(", expected")[0])
+    return bool(is_told and _RESULT_OF_RECV.search(source))

@@ -23,6 +23,12 @@ POINT_TO_POINT = {"send", "recv"}
 Rows = dict[int, list[dict]]  # a rank's calls, by rank
 
 
+def polls(source: str, rows: Rows) -> bool:
+    """Whether a program asks for the end of a send or receive and never waits."""
+    calls = [row for of_rank in rows.values() for row in of_rank if row["line"]]
+    return "is_completed(" in source and any(r["op"] in POINT_TO_POINT for r in calls)
+
+
 def why(blocked: dict[int, dict], rows: Rows, columns: dict[tuple, Rows]) -> str:
     """The key of the mistake, or "".
 

@@ -13,6 +13,10 @@ NAMED_BY_LIMITS: Table = {
     "memory": Classic(
         "far more memory than the exercise needs: is a size computed wrongly?"
     ),
+    "polled": Classic(
+        "with gloo, `is_completed()` of a send or receive stays False until its "
+        "`wait()` is called: call `wait()`, which returns when it is complete"
+    ),
 }
 TABLES: tuple[Table, ...] = (
     NAMED,
@@ -26,10 +30,6 @@ TABLES: tuple[Table, ...] = (
     IN_EXCEPTIONS,
     IN_CRASHES,
     IN_SCRIPTS,
-    {
-        "memory": Classic(
-            "far more memory than the exercise needs: is a size computed wrongly?"
-        )
-    },
+    NAMED_BY_LIMITS,
 )
 CLASSICS: Table = {key: entry for table in TABLES for key, entry in table.items()}

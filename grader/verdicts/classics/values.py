@@ -203,6 +203,11 @@ NAMED: Table = {
         "an asynchronous call only starts the work: keep the Work that it returns, and "
         "call its `wait()` before you use or change the tensor",
     ),
+    "result_of_recv": Classic(
+        "`dist.recv(t, source)` writes into `t` what it receives. It returns a number, "
+        "the rank of the sender",
+        COLLECTIVES,
+    ),
     "message_differs": Classic(
         "the two ends of a message name different dtypes or numbers of elements: gloo "
         "moves bytes, and ends the program if there is no room for them",

@@ -6,7 +6,12 @@ import re
 
 from grader.verdicts.classics import hangs
 from grader.verdicts.classics.calls import of_calls_before_a_crash
-from grader.verdicts.classics.exceptions import of_crash, receives, takes_a_result
+from grader.verdicts.classics.exceptions import (
+    of_crash,
+    receives,
+    takes_a_result,
+    takes_a_sender,
+)
 from grader.verdicts.difference import (
     columns_of,
     first_difference,
@@ -87,6 +92,8 @@ def exception(seen: Evidence) -> Finding | None:
         named = ""  # some other None
     if named == "no_gradient" and not receives(seen.job["source"]):
         named = ""  # nothing was received
+    if not named and takes_a_sender(seen.job["source"], report["message"]):
+        named = "result_of_recv"
     return Finding(Kind.EXCEPTION, lines, named or suspicion)
 
 
@@ -97,7 +104,7 @@ def _headline(report: dict) -> tuple[str, str]:
 
 def _message(report: dict) -> list[str]:
     text = COLOR.sub("", report["message"]).strip() or "(without a message)"
-    told = list(map(str, text.splitlines()))
+    told = [line for line in text.splitlines() if line.strip()]
     if inner := [line.strip() for line in told[1:] if IS_ERROR(line)]:
         told = [told[0], inner[0]]  # not the traceback or the advice before it
     if len(told[0]) > 2 * WIDTH:
@@ -125,6 +132,8 @@ def hang(seen: Evidence) -> Finding | None:
         reason = suspicion
     if reason == "tags_differ":
         lines += ["two ends of one message:", *other_tags(seen)]
+    if hangs.polls(seen.job["source"], rows):
+        reason = "polled"
     return Finding(Kind.HANG, lines, reason or suspicion)
 
 

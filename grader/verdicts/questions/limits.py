@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from grader.verdicts.classics.hangs import polls
 from grader.verdicts.evidence import Evidence, Finding, Rank
 from grader.verdicts.verdict import Kind
 from grader.verdicts.wording import ranks_text
@@ -58,4 +59,6 @@ def endless(seen: Evidence) -> Finding | None:
     lines = [f"{names} had not ended after {seen.limit}"]
     lines += seen.at(running[0].stuck)
     lines += [seen.state_line(rank) for rank in seen.ranks if rank not in running]
-    return Finding(Kind.LIMIT, lines)
+    rows = {rank.number: rank.calls for rank in seen.ranks}
+    suspicion = "polled" if polls(seen.job["source"], rows) else ""
+    return Finding(Kind.LIMIT, lines, suspicion)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from grader.errors import NOT_PYTHON
 from grader.verdicts.evidence import Evidence, Finding, Rank
@@ -121,12 +122,20 @@ def does_not_load(seen: Evidence) -> Finding | None:
         if rank.report.get("phase") == LOADING:
             if rank.status == "raised":
                 head = f"{rank.report['type']}: {rank.report['message']}"
-                lines = [head, *seen.at(rank.frame)]
+                place = rank.frame if rank.frame else _place_of_syntax(rank)
+                lines = [head, *seen.at(place)]
                 return _open_todo(rank) or Finding(Kind.NOT_LOADED, lines)
             if rank.status == "exit":
                 head = f"your file calls sys.exit({rank.report['code']}) on import"
                 return Finding(Kind.NOT_LOADED, [head, *seen.at(rank.frame)])
     return None
+
+
+def _place_of_syntax(rank: Rank) -> dict:
+    """What Python finds when it compiles a file, as a `return` outside a function."""
+    named = re.search(r"line (\d+)\)$", rank.report["message"])
+    is_syntax = rank.report["type"] in ("SyntaxError", "IndentationError", "TabError")
+    return {"line": int(named[1])} if named and is_syntax else {}
 
 
 def import_does_not_end(seen: Evidence) -> Finding | None:

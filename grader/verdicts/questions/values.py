@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from grader.verdicts.classics.calls import of_calls
+from grader.verdicts.classics.exceptions import takes_a_sender
 from grader.verdicts.classics.scripts import of_script
 from grader.verdicts.difference import first_difference, first_message_difference
 from grader.verdicts.evidence import Evidence, Finding
@@ -36,6 +37,8 @@ def wrong_value(seen: Evidence) -> Finding | None:
     if any(mismatch["what"] for mismatch in failed.values()):  # a value, no sentence
         past += len(seen.unended)  # these got past it, and wait for those that failed
     suspicion = of_messages or _suspicion_of_values(seen, failed, past)
+    if not suspicion and takes_a_sender(seen.job["source"], "\n".join(lines)):
+        suspicion = "result_of_recv"
     return Finding(Kind.WRONG_VALUE, lines + ends, suspicion)
 
 

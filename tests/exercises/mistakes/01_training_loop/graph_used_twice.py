@@ -1,4 +1,4 @@
-# exception: backward | line
+# exception: backward | line | call it once for each loss
 # [answer 2]
 if index % accumulate == 0:
     optimizer.zero_grad()
