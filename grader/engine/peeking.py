@@ -171,7 +171,7 @@ def _keeps_out(hidden: Iterable[str], check: str) -> Callable[[Any, FrameType], 
 
 
 def hide_frames_from_handlers() -> None:
-    """Handlers of signals get a frame that was without callers, instead of their own."""
+    """Handlers of signals get a frame without callers, instead of their own."""
     plain, plain_get = _signal.signal, _signal.getsignal
     empty: Any = (_ for _ in ())
     lonely = empty.gi_frame  # its f_back is None

@@ -37,7 +37,7 @@ class Works:
     def __init__(self) -> None:
         self._begun: dict[int, Begun] = {}  # what nobody waited for, by the Work's id
         self.waiting: Any = None  # the row of the Work that this rank waits for
-        self.changed: list[dict[str, Any]] = []  # tensors in use
+        self.changed: list[dict[str, Any]] = []  # tensors in use, or read too soon
 
     def begin(self, result: Any, row: Any, tensors: list[torch.Tensor]) -> None:
         """Keep the Work in ``result``, which is what the operator of ``row`` gave."""
@@ -48,13 +48,22 @@ class Works:
 
     def change(self, tensor: Any, line: Callable[[], int | None]) -> None:
         """An operator is about to write into ``tensor``, for the learner's ``line``."""
+        self._note(tensor, line, "changed")
+
+    def read(self, tensor: Any, line: Callable[[], int | None]) -> None:
+        """An operator is about to read ``tensor``: is what it receives there?"""
+        self._note(tensor, line, "read", only="recv")
+
+    def _note(self, tensor: Any, line: Callable, did: str, only: str = "") -> None:
         if not (self._begun and torch.is_tensor(tensor) and tensor.is_contiguous()):
             return
         start, stop = _span(tensor)
         for begun in self._begun.values():
             overlaps = any(a < stop and start < b for a, b in begun.spans)
-            if overlaps and len(self.changed) < MAX_KEPT and (place := line()):
-                self.changed.append(vars(begun.row) | {"changed_at": place})
+            if not overlaps or only not in ("", begun.row.op):
+                continue
+            if len(self.changed) < MAX_KEPT and (place := line()):
+                self.changed.append(vars(begun.row) | {"did_at": place, "did": did})
 
     def unwaited(self) -> list[dict[str, Any]]:
         """The rows of works that were never waited for; ``dropped`` if none can be."""

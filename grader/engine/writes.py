@@ -1,4 +1,4 @@
-"""Sees what writes into a tensor that a Work still uses."""
+"""Sees what uses a tensor that a Work still writes, or writes one that it reads."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from grader.engine.operators import NAMESPACES
 from grader.engine.works import Works
@@ -21,7 +22,7 @@ def begins_a_work(path: str) -> bool:
 
 
 class Writes(TorchDispatchMode):
-    """Tells ``works`` of each operator that writes into a tensor.
+    """Tells ``works`` of each operator that writes into a tensor or reads one.
 
     It makes all operators slow, so it is on only for a program that ``begins_a_work``:
     for the whole check, since a mode entered in a hook of backward ends with the hook.
@@ -38,6 +39,10 @@ class Writes(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         if any(kind.__name__ == "DTensor" for kind in types):
             return NotImplemented  # DTensor goes first: it may call collectives
-        if args and func._schema.is_mutable and func.namespace not in NAMESPACES:
-            self.works.change(args[0], self.line)
+        if args and func.namespace not in NAMESPACES and not func.is_view:
+            writes = func._schema.is_mutable
+            if writes:
+                self.works.change(args[0], self.line)
+            for tensor in tree_leaves(args[writes:]):
+                self.works.read(tensor, self.line)
         return func(*args, **(kwargs or {}))

@@ -90,10 +90,10 @@ class Rank:
         returned = self.status in ("ok", "mismatch")
         return [row for row in rows if returned or row["dropped"]]
 
-    @property
-    def changed(self) -> list[dict]:
-        """The rows of its calls whose tensor it changed before it waited for them."""
-        return self.report.get("changed") or []
+    def used(self, how: str) -> list[dict]:
+        """The rows of its calls whose tensor it changed, or read, before it waited."""
+        changed = self.report.get("changed") or []
+        return [row for row in changed if row["did"] == how]
 
     @property
     def call(self) -> dict | None:

@@ -49,16 +49,18 @@ def never_waited_for(seen: Evidence) -> Finding | None:
 
 
 def _too_soon(seen: Evidence) -> list[str]:
-    """Who did not wait for a Work, or changed its tensor before."""
-    rows = {rank.number: rank.changed[0] for rank in seen.ranks if rank.changed}
+    """Who did not wait for a Work, or used its tensor before."""
+    return _used(seen, "changed") or _unwaited(seen) or _used(seen, "read")
+
+
+def _used(seen: Evidence, how: str) -> list[str]:
+    rows = {rank.number: row for rank in seen.ranks for row in rank.used(how)[:1]}
     if not rows:
-        return _unwaited(seen)
+        return []
     row = next(iter(rows.values()))
     call = f"{row['caller'] or row['op']} at line {row['line']}"
-    head = (
-        f"{ranks_text(list(rows))} changed the tensor of {call} before waiting for it"
-    )
-    return [head, *seen.at({"line": row["changed_at"]})]
+    head = f"{ranks_text(list(rows))} {how} the tensor of {call} before waiting for it"
+    return [head, *seen.at({"line": row["did_at"]})]
 
 
 def _unwaited(seen: Evidence) -> list[str]:

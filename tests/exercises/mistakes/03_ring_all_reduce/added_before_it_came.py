@@ -1,4 +1,4 @@
-# wrong value: chunk r + 1 of rank r after phase 1 | not waited for
+# wrong way: read the tensor of irecv | before waiting for it | chunk r + 1 of rank r after phase 1 | call its `wait()` before you use
 # [answer 1]
 own = chunks[(rank - step - 1) % world_size]
 incoming = torch.zeros_like(own)
