@@ -47,6 +47,7 @@ HAND_OVER = (  # functions of others that give their caller a frame
     ("asyncio/base_tasks.py", ("_task_get_stack",)),
     ("torch/_jit_internal.py", ("createResolutionCallbackFromFrame",)),
 )
+BREAKPOINT = "a breakpoint"
 HANDS_OVER = (inspect.__file__, "/ctypes/__init__.py")
 PYTHON = os.path.dirname(os.__file__) + os.sep
 OTHERS = (PYTHON, os.path.dirname(TORCH.rstrip(os.sep)) + os.sep, GRADER)
@@ -74,6 +75,7 @@ def hook(
     events, looks, of_all, names_code = EVENTS, LOOKS, OF_ALL, NAMES_CODE
     read, written, in_c = OF_A_FRAME, OF_A_FUNCTION, IN_C
     others, for_all = (*OTHERS, check), (TORCH, GRADER, check)
+    of_breakpoint = _of_breakpoint
     busy: set[int] = set()
     told: list[bool] = []
 
@@ -108,6 +110,8 @@ def hook(
             if not f"{name}".startswith(others) or direct.startswith(("<", *others)):
                 return ""
             return f"code that is called {name}"
+        if event == "sys.settrace" and of_breakpoint(frame):
+            return BREAKPOINT
         if event in of_all and direct.startswith(for_all):
             return ""
         caller: FrameType | None = frame
@@ -126,6 +130,14 @@ def hook(
         return frame.f_lineno if frame else 0
 
     return audit
+
+
+def _of_breakpoint(frame: FrameType) -> bool:
+    """Is it Python's own debugger, as ``breakpoint()`` starts it?"""
+    caller: FrameType | None = frame
+    while caller and caller.f_code.co_filename == PYTHON + "bdb.py":
+        caller = caller.f_back
+    return bool(caller and caller.f_code.co_filename == PYTHON + "pdb.py")
 
 
 def _hands_over() -> Callable[[FrameType], bool]:

@@ -92,6 +92,14 @@ def test_frame_that_others_hand_over_is_told(how, run):
     assert "reads its caller's variables through" in verdict.message
 
 
+@pytest.mark.parametrize("how", ["breakpoint()", "import pdb; pdb.set_trace()"])
+def test_breakpoint_left_in_the_code_is_named(how, run):
+    verdict = run(body(f"{how}\n{SUM}return t"))
+    assert verdict.kind is Kind.EXCEPTION, verdict.message
+    assert "starts a debugger" in verdict.message
+    assert f"line 9: {how}" in verdict.message
+
+
 def test_handler_of_a_signal_gets_no_frame(run):
     code = "import os, signal\ngot = []\nhandler = lambda *given: got.append(given)\n"
     code += "before = signal.signal(signal.SIGUSR2, handler)\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from grader.engine.peeking import BREAKPOINT
 from grader.errors import NOT_PYTHON
 from grader.verdicts.evidence import Evidence, Finding, Rank
 from grader.verdicts.verdict import Kind
@@ -96,6 +97,13 @@ def reaches_into_the_grader(seen: Evidence) -> Finding | None:
 
 def looks_at_its_callers(seen: Evidence) -> Finding | None:
     for rank in seen.ranks:
+        if rank.peeked and rank.peeked["what"] == BREAKPOINT:
+            lines = [
+                "your code starts a debugger, and a rank has no keyboard to answer it",
+                *seen.at({"line": rank.peeked["line"]}),
+                "remove the `breakpoint()`, or print what you want to see",
+            ]
+            return Finding(Kind.EXCEPTION, lines)
         if rank.peeked:
             lines = [
                 f"your code reads its caller's variables through {rank.peeked['what']}",
