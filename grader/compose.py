@@ -150,8 +150,8 @@ def _node(name: str, service: Any, declared: dict) -> Node:
         )
     if mode in declared:
         raise _refused(
-            f"service {name} has network_mode: {mode}, which Docker takes for a network "
-            f"that is not in this file: write networks: [{mode}]"
+            f"service {name} has network_mode: {mode}, which Docker takes for a "
+            f"network that is not in this file: write networks: [{mode}]"
         )
     if mode and "networks" in service:
         raise _refused(
