@@ -24,6 +24,7 @@ from grader.jobs.job import OpenTodo
 
 HOST = "the host"  # the network of the machine itself
 OPEN = re.compile(r"^\s*x-todo-\d+:\s*(TODO \d+ of \d+) is still open", re.MULTILINE)
+AS_A_MODULE = re.compile(r"python3?(\.\d+)?( -u)? -m torch\.distributed\.run(?= |$)")
 ONE_DASH = re.compile(r"-[a-z]{2}[-_a-z]*(=|$)")
 DYNAMIC, STATIC = "c10d", "static"
 FLAGS = ("standalone", "m", "no-python")  # options without a value
@@ -140,6 +141,7 @@ def _node(name: str, service: Any, declared: dict) -> Node:
     if not isinstance(service, dict):
         raise _refused(f"service {name} must be a mapping: image, command, ...")
     compose_text.check_keys(name, service)
+    compose_text.check_forms(name, service)
     unset, service = compose_text.unset(service), compose_text.interpolated(service)
     _starts_once(name, service)
     mode = str(service.get("network_mode", ""))
@@ -255,8 +257,8 @@ def _from_environment(variables: dict[str, str]) -> dict[str, str]:
 
 def _torchrun(name: str, words: list[str]) -> tuple[dict[str, str], tuple[str, ...]]:
     """The options of torchrun by their names, and the script with its arguments."""
-    if words[:3] == ["python", "-m", "torch.distributed.run"]:
-        words = ["torchrun", *words[3:]]
+    if found := AS_A_MODULE.match(" ".join(words)):
+        words = ["torchrun", *words[len(found[0].split()) :]]
     if not words or words[0] != "torchrun":
         said = shlex.join(words[:4]) or "nothing"
         if words and words[0].startswith("torchrun "):

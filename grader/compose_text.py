@@ -38,6 +38,9 @@ volumes_from working_dir
 """
 OF_A_SERVICE = frozenset(_KEYS.split())
 
+LISTS = ("ports", "links", "expose", "volumes", "profiles")
+LISTS_OR_MAPPINGS = ("environment", "depends_on", "extra_hosts", "networks")
+
 
 def refused(sentence: str) -> expect.Mismatch:
     return expect.Mismatch("", sentence)
@@ -87,6 +90,16 @@ def check_keys(name: str, service: dict) -> None:
         raise refused(
             f"service {name} has the key {key}, which Docker Compose refuses{meant}"
         )
+
+
+def check_forms(name: str, service: dict) -> None:
+    """Refuse a single word where Compose takes a list only."""
+    for key in (*LISTS, *LISTS_OR_MAPPINGS):
+        given = service.get(key)
+        if isinstance(given, (str, int)) or (key in LISTS and isinstance(given, dict)):
+            raise refused(
+                f"{key} of service {name} must be a list: write {key}: [{given}]"
+            )
 
 
 def interpolated(value: Any) -> Any:

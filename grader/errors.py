@@ -2,6 +2,8 @@
 
 # What ast.parse raises: the last two for a text that is nested too deeply.
 NOT_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)
+# What a rank is told to have done that looks at frames only to be debugged.
+BREAKPOINT = "a breakpoint"
 
 
 class UserError(Exception):

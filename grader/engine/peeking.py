@@ -18,6 +18,7 @@ from typing import Any
 
 from grader.engine.ledger import GRADER, TORCH
 from grader.engine.own_frames import lines_with_own_frames
+from grader.errors import BREAKPOINT
 
 OF_ALL = frozenset(  # code of others has no reason to do this in the learner's name
     {
@@ -47,7 +48,6 @@ HAND_OVER = (  # functions of others that give their caller a frame
     ("asyncio/base_tasks.py", ("_task_get_stack",)),
     ("torch/_jit_internal.py", ("createResolutionCallbackFromFrame",)),
 )
-BREAKPOINT = "a breakpoint"
 HANDS_OVER = (inspect.__file__, "/ctypes/__init__.py")
 PYTHON = os.path.dirname(os.__file__) + os.sep
 OTHERS = (PYTHON, os.path.dirname(TORCH.rstrip(os.sep)) + os.sep, GRADER)

@@ -2,12 +2,14 @@
 
 import contextlib
 import itertools
+import posixpath
 
 import pytest
 from torch.distributed import run as torchrun
 
 from grader import compose, expect
 
+SCRIPT = "src/08_multinode_torchrun.py"
 OF_TORCHRUN = ("--n", "--rdzv", "--master", "--standalone")
 
 
@@ -68,8 +70,8 @@ def test_file_has_two_nodes(exercise_path):
             f"{node.name} must start two processes: --nproc-per-node=2",
         )
         expect.that(
-            node.script[:1] == ("src/08_multinode_torchrun.py",),
-            f"{node.name} must run src/08_multinode_torchrun.py",
+            posixpath.normpath("".join(node.script[:1])) == SCRIPT,
+            f"{node.name} must run {SCRIPT}",
         )
 
 

@@ -106,6 +106,22 @@ IN_EXCEPTIONS: Table = {
         "`optimizer.step()`, and change tensors in place, only after backward()",
         seen=lambda kind, text, line: "modified by an inplace operation" in text,
     ),
+    "graph_twice": Classic(
+        "backward() went through one graph twice: did the same loss or output go into "
+        "it again? Each forward makes its own",
+        seen=lambda kind, text, line: "through the graph a second time" in text,
+    ),
+    "no_graph": Classic(
+        "backward() starts at a tensor that has no graph: was it computed under "
+        "`no_grad`, detached, or received from another rank?",
+        seen=lambda kind, text, line: "does not require grad and does not" in text,
+    ),
+    "no_group": Classic(
+        "there is no process group at this line: was it destroyed before, or not yet "
+        "made by `init_process_group`?",
+        "docs/lessons/02_ranks.rst",
+        lambda kind, text, line: "process group has not been initialized" in text,
+    ),
     "none_result": Classic(
         "collectives change their tensor in place and return None",
         COLLECTIVES,

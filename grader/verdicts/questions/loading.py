@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from grader.engine.peeking import BREAKPOINT
-from grader.errors import NOT_PYTHON
+from grader.errors import BREAKPOINT, NOT_PYTHON
 from grader.verdicts.evidence import Evidence, Finding, Rank
 from grader.verdicts.verdict import Kind
 

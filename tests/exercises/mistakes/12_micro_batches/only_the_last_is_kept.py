@@ -1,4 +1,4 @@
-# exception: second time
+# exception: second time | went through one graph twice
 # [answer 2]
 total = 0.0
 parts = list(zip(images.chunk(micro_batches), labels.chunk(micro_batches), strict=True))
