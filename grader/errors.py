@@ -2,7 +2,7 @@
 
 # What ast.parse raises: the last two for a text that is nested too deeply.
 NOT_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)
-# What a rank is told to have done that looks at frames only to be debugged.
+# How a look at frames is called if Python's debugger looks, as breakpoint() starts it.
 BREAKPOINT = "a breakpoint"
 
 
