@@ -14,19 +14,18 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from grader import expect
+from grader import compose_text
+from grader.compose_text import refused as _refused
 from grader.jobs.job import OpenTodo
 
 HOST = "the host"  # the network of the machine itself
 OPEN = re.compile(r"^\s*x-todo-\d+:\s*(TODO \d+ of \d+) is still open", re.MULTILINE)
-VARIABLE = re.compile(r"\$(?:\{(\w+)(?::?-([^}]*))?\}|(\w+))")
-SHELL = re.compile(r"(/bin/)?(ba)?sh -l?c")
+AS_A_MODULE = re.compile(r"python3?(\.\d+)?( -u)? -m torch\.distributed\.run(?= |$)")
+ONE_DASH = re.compile(r"-[a-z]{2}[-_a-z]*(=|$)")
 DYNAMIC, STATIC = "c10d", "static"
 FLAGS = ("standalone", "m", "no-python")  # options without a value
 
@@ -39,13 +38,20 @@ class Node:
     hostname: str | None  # None: Docker makes one up
     networks: frozenset[str]
     names: frozenset[str]  # under which others on its networks find it
-    host_network: bool
-    host_pids: bool
+    home: str  # the service whose network it uses: itself, or HOST
+    pids: str  # the same for its process ids
     starts_after: dict[str, str]  # another service -> the condition
     has_healthcheck: bool
     ports: tuple[tuple[str, str], ...]
     options: dict[str, str] = field(repr=False)
     script: tuple[str, ...] = ()
+    links: dict[str, str] = field(default_factory=dict)  # a name -> another service
+    addresses: dict[str, str] = field(default_factory=dict)  # a name -> an address
+    unset: tuple[str, ...] = ()  # variables that Compose has replaced by nothing
+
+    @property
+    def host_network(self) -> bool:
+        return self.home == HOST
 
     def option(self, name: str, default: str = "") -> str:
         return self.options.get(name, default)
@@ -59,7 +65,7 @@ class Node:
         """(host, port) as torchrun takes them from its options."""
         if endpoint := self.option("rdzv-endpoint"):
             host, _, port = endpoint.rpartition(":")
-            return (host, port) if host else (port, "29400")
+            return (host, port) if ":" in endpoint else (port, "29400")
         if self.backend == DYNAMIC:
             return "localhost", "29400"
         return self.option("master-addr", "127.0.0.1"), self.option(
@@ -78,18 +84,21 @@ class Compose:
 
         A node, HOST for the machine itself, or None if none has that name.
         """
-        if name == "localhost" or name.startswith("127.") or name in ("::1", "[::1]"):
-            return HOST if seeker.host_network else seeker
-        if name == seeker.hostname:
-            return HOST if seeker.host_network else seeker
+        name = seeker.addresses.get(name, name)
+        own = name == "localhost" or name.startswith("127.") or name == seeker.hostname
+        if own or name in ("::1", "[::1]"):
+            homes = (node for node in self.nodes if node.name == seeker.home)
+            return HOST if seeker.host_network else next(homes, seeker)
         return next(iter(self.called(name, seeker)), None)
 
     def called(self, name: str, seeker: Node) -> list[Node]:
         """All that answer to ``name`` on a network of ``seeker``: Docker takes any."""
+        linked = seeker.links.get(name)
         return [
             node
             for node in self.nodes
-            if name in node.names and node.networks & seeker.networks
+            if (name in node.names or node.name == linked)
+            and node.networks & seeker.networks
         ]
 
 
@@ -103,13 +112,7 @@ def read(path: Path) -> Compose:
     text = path.read_text(encoding="utf-8")
     if hole := OPEN.search(text):
         raise OpenTodo(hole[1], text.count("\n", 0, hole.start(1)) + 1)
-    try:
-        content = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        place = f" at line {mark.line + 1}" if mark else ""
-        reason = getattr(error, "problem", None) or str(error)
-        raise _refused(f"this is not YAML{place}: {reason}") from None
+    content = compose_text.load(text)
     if not isinstance(content, dict) or not isinstance(content.get("services"), dict):
         raise _refused("the file has no services")
     declared = content.get("networks") or {}
@@ -121,17 +124,37 @@ def read(path: Path) -> Compose:
             raise _refused(
                 f"service {name} is not of the right form: {error}"
             ) from None
-    return Compose(nodes)
+    return Compose([_at_home(node, nodes) for node in nodes])
 
 
-def _refused(sentence: str) -> expect.Mismatch:
-    return expect.Mismatch("", sentence)
+def _at_home(node: Node, nodes: list[Node]) -> Node:
+    """The node, on the networks of the service whose network it uses."""
+    for other in nodes:
+        if other.name == node.home != node.name:
+            return replace(
+                node, networks=other.networks, names=frozenset(), home=other.home
+            )
+    return node
 
 
 def _node(name: str, service: Any, declared: dict) -> Node:
     if not isinstance(service, dict):
         raise _refused(f"service {name} must be a mapping: image, command, ...")
+    compose_text.check_keys(name, service)
+    compose_text.check_forms(name, service)
+    unset, service = compose_text.unset(service), compose_text.interpolated(service)
+    _starts_once(name, service)
     mode = str(service.get("network_mode", ""))
+    if mode in ("bridge", "default"):
+        raise _refused(
+            f"service {name} has network_mode: {mode}: on this network of Docker's "
+            "own, no container finds another one by name"
+        )
+    if mode in declared:
+        raise _refused(
+            f"service {name} has network_mode: {mode}, which Docker takes for a "
+            f"network that is not in this file: write networks: [{mode}]"
+        )
     if mode and "networks" in service:
         raise _refused(
             f"service {name} has both network_mode and networks: Docker Compose "
@@ -149,21 +172,56 @@ def _node(name: str, service: Any, declared: dict) -> Node:
         )
     aliases = [a for about in given.values() for a in (about or {}).get("aliases", [])]
     more = [str(service[k]) for k in ("container_name", "hostname") if k in service]
-    words = [_words(name, service.get(key)) for key in ("entrypoint", "command")]
-    options, script = _torchrun(name, [*words[0], *words[1]])
+    variables = compose_text.environment(name, service.get("environment") or {})
+    words = [
+        word
+        for key in ("entrypoint", "command")
+        for word in compose_text.words(name, service.get(key))
+    ]
+    inner = compose_text.without_shell(name, words, variables)
+    options, script = _torchrun(name, inner)
+    links = [str(link).partition(":") for link in service.get("links") or []]
     return Node(
         name=name,
         hostname=str(service["hostname"]) if "hostname" in service else None,
         networks=frozenset(given),
         names=frozenset([name, *map(str, aliases), *more]),
-        host_network=mode == "host",
-        host_pids=service.get("pid") == "host",
-        starts_after=_conditions(service.get("depends_on") or {}),
+        home=_home(name, mode),
+        pids=_home(name, str(service.get("pid", ""))),
+        starts_after={to: "service_started" for to, _, _ in links}
+        | _conditions(service.get("depends_on") or {}),
         has_healthcheck="healthcheck" in service,
         ports=tuple(filter(None, map(_published, service.get("ports") or []))),
-        options=_from_environment(service.get("environment") or {}) | options,
+        options=_from_environment(variables) | options,
         script=script,
+        links={alias or to: to for to, _, alias in links},
+        addresses=_addresses(service.get("extra_hosts") or {}),
+        unset=tuple(unset),
     )
+
+
+def _home(name: str, mode: str) -> str:
+    """Whose network, or process ids, a service has."""
+    return HOST if mode == "host" else mode.removeprefix("service:") or name
+
+
+def _starts_once(name: str, service: dict) -> None:
+    """Refuse a service that ``docker compose up`` starts never, or several times."""
+    if service.get("profiles"):
+        raise _refused(
+            f"service {name} has profiles, so `docker compose up` does not start it"
+        )
+    replicas = (service.get("deploy") or {}).get("replicas", service.get("scale", 1))
+    if str(replicas) != "1":
+        raise _refused(f"service {name} would be {replicas} containers, not one")
+
+
+def _addresses(hosts: Any) -> dict[str, str]:
+    """What ``extra_hosts`` writes into /etc/hosts: a name -> an address."""
+    if isinstance(hosts, list):
+        pairs = (re.split("[:=]", str(entry), maxsplit=1) for entry in hosts)
+        hosts = {pair[0]: pair[-1] for pair in pairs}
+    return {str(name): str(address) for name, address in hosts.items()}
 
 
 def _conditions(depends_on: Any) -> dict[str, str]:
@@ -188,40 +246,34 @@ def _published(port: Any) -> tuple[str, str] | None:
     return (address, f"{number}/{protocol or 'tcp'}") if number else None
 
 
-def _from_environment(variables: Any) -> dict[str, str]:
+def _from_environment(variables: dict[str, str]) -> dict[str, str]:
     """The options that torchrun takes from PET_NNODES and the like."""
-    if isinstance(variables, list):
-        parts = (str(text).partition("=") for text in variables)
-        variables = {name: value for name, _, value in parts}
     return {
-        name[len("PET_") :].lower().replace("_", "-"): str(value)
+        name[len("PET_") :].lower().replace("_", "-"): value
         for name, value in variables.items()
-        if str(name).startswith("PET_")
+        if name.startswith("PET_")
     }
-
-
-def _words(name: str, command: Any) -> list[str]:
-    """The words of a ``command`` or an ``entrypoint``."""
-    if isinstance(command, str):
-        try:
-            command = shlex.split(VARIABLE.sub(lambda m: m[2] or "", command))
-        except ValueError as error:
-            raise _refused(f"the command of {name}: {error}") from None
-    return [str(word) for word in command or []]
 
 
 def _torchrun(name: str, words: list[str]) -> tuple[dict[str, str], tuple[str, ...]]:
     """The options of torchrun by their names, and the script with its arguments."""
-    if SHELL.fullmatch(" ".join(words[:2])) and len(words) == 3:
-        words = shlex.split(words[2].removeprefix("exec "))
-    if words[:3] == ["python", "-m", "torch.distributed.run"]:
-        words = ["torchrun", *words[3:]]
+    if found := AS_A_MODULE.match(" ".join(words)):
+        words = ["torchrun", *words[len(found[0].split()) :]]
     if not words or words[0] != "torchrun":
         said = shlex.join(words[:4]) or "nothing"
+        if words and words[0].startswith("torchrun "):
+            raise _refused(
+                f"the command of {name} is a list with all words in one: Docker looks "
+                "for a program of that name. Write each word apart, or a string "
+                "without the brackets"
+            )
         raise _refused(f"service {name} must start torchrun, but its command is {said}")
     options: dict[str, str] = {}
     rest = words[1:]
     while rest and rest[0].startswith("-"):
+        if ONE_DASH.match(rest[0]):
+            word = rest[0].partition("=")[0]
+            raise _refused(f"torchrun of {name} doesn't know {word}: write -{word}")
         option, equals, value = rest.pop(0).lstrip("-").partition("=")
         option = option.replace("_", "-")
         if not equals and option not in FLAGS:

@@ -18,6 +18,7 @@ from typing import Any
 
 from grader.engine.ledger import GRADER, TORCH
 from grader.engine.own_frames import lines_with_own_frames
+from grader.errors import BREAKPOINT
 
 OF_ALL = frozenset(  # code of others has no reason to do this in the learner's name
     {

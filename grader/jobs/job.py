@@ -16,6 +16,11 @@ OF_THE_CHECK = re.compile(
 # its warning about OMP_NUM_THREADS, between two lines of asterisks
 OF_EVERY_TORCHRUN = re.compile(r"Setting OMP_NUM_THREADS|\*{9}$")
 
+# what srun says of tasks that ended, after what they said themselves
+OF_EVERY_SRUN = re.compile(
+    r"(srun|slurmstepd).*(: tasks? \d|_step_signal|Force Terminated|\*\*\* STEP)"
+)
+
 
 class OpenTodo(NotImplementedError):
     """The script stopped at a hole that is not filled yet."""
@@ -117,6 +122,7 @@ class Job:
         """One sentence: how it ended and what it said last, for messages."""
         lines = [line.strip() for line in self.output.splitlines() if line.strip()]
         lines = [line for line in lines if not OF_EVERY_TORCHRUN.search(line)]
+        lines = [line for line in lines if not OF_EVERY_SRUN.match(line)] or lines
         said = " / ".join(lines[-2:])[-110:] or "nothing"
         if self.state == NEVER_STARTED:
             return f"the job waited for nodes and never started: {said}"

@@ -23,6 +23,22 @@ def meeting_host(launch):
     return endpoint.split(":")[0]
 
 
+def meeting_port(launch):
+    """The port of a torchrun's endpoint, or "" for torchrun's own."""
+    endpoint = launch.option("--rdzv-endpoint")
+    if endpoint is None:
+        return launch.option("--master-port") or ""
+    return endpoint.partition(":")[2]
+
+
+def one_for_all(agents, value, what):
+    """All hosts were told the same."""
+    told = {agent.host: value(agent) for agent in agents}
+    different = ", ".join(f"{told[host]} on {host}" for host in sorted(told))
+    one = len(set(told.values())) == 1
+    expect.that(one, f"each host needs the same {what}, but they have {different}")
+
+
 @pytest.mark.ranks(1, init=False, limit=60)
 def test_every_host_starts_torchrun(exercise_path, scheduler, seed):
     """Each host starts one torchrun, with the number of hosts and one meeting point."""
@@ -45,6 +61,8 @@ def test_every_host_starts_torchrun(exercise_path, scheduler, seed):
         ranks = sorted(agent.option("--node-rank") or "0" for agent in agents)
         wanted = [str(rank) for rank in range(len(agents))]
         expect.equal(ranks, wanted, "the node ranks (without --rdzv-backend=c10d)")
+    one_for_all(agents, meeting_port, "port of the rendezvous")
+    one_for_all(agents, lambda agent: agent.option("--rdzv-id"), "--rdzv-id")
     expect.that(job.state == "COMPLETED", job.ending)
 
 

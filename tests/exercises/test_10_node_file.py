@@ -9,11 +9,24 @@ def node_file(*lines):
     return "".join(f"{line}\n" for line in lines)
 
 
+def read(exercise, text):
+    """What the exercise reads from the text: the hosts and the lines of each."""
+    found = exercise.hosts_and_processes(text)
+    two = isinstance(found, (tuple, list)) and len(found) == 2
+    hosts_alone = two and isinstance(found[1], str)
+    expect.that(
+        found is None or (two and not hosts_alone),
+        "hosts_and_processes must return two things, the list of hosts and the lines "
+        f"per host, but returned {found!r}",
+    )
+    return found
+
+
 @pytest.mark.ranks(1, init=False)
 def test_a_line_for_each_host(exercise, seed):
     """One line for each host: one process on each."""
     hosts = [f"node{k:02}" for k in range(1, 2 + seed % 5)]
-    found = exercise.hosts_and_processes(node_file(*hosts))
+    found = read(exercise, node_file(*hosts))
     expect.equal(found[0], hosts, "the hosts")
     expect.number(found[1], 1, "the processes on each host")
 
@@ -24,7 +37,7 @@ def test_repeated_lines(exercise, seed):
     mpiprocs = 2 + seed % 3
     hosts = ["node01", "node02", "node03"]
     text = node_file(*(host for host in hosts for _ in range(mpiprocs)))
-    found = exercise.hosts_and_processes(text)
+    found = read(exercise, text)
     expect.equal(list(found[0]), hosts, "the hosts")
     expect.number(found[1], mpiprocs, "the processes on each host")
 
@@ -33,9 +46,7 @@ def test_repeated_lines(exercise, seed):
 def test_order_of_the_file(exercise):
     """The first host of the file comes first, whatever the alphabet says."""
     for hosts in (["gpu-10.cluster", "gpu-02.cluster"], ["GPU-10.Lab", "gpu-02.Lab"]):
-        found = exercise.hosts_and_processes(
-            node_file(*[hosts[0]] * 2, *[hosts[1]] * 2)
-        )
+        found = read(exercise, node_file(*[hosts[0]] * 2, *[hosts[1]] * 2))
         expect.equal(list(found[0]), hosts, "the hosts")
 
 
@@ -43,7 +54,7 @@ def test_order_of_the_file(exercise):
 def test_lines_that_stand_apart(exercise):
     """The lines of one host need not follow each other."""
     for one_round in (["node07", "node03"], ["node07", "node03", "node03", "node07"]):
-        found = exercise.hosts_and_processes(node_file(*one_round * 4))
+        found = read(exercise, node_file(*one_round * 4))
         expect.equal(list(found[0]), ["node07", "node03"], "the hosts")
         lines = 4 * one_round.count("node07")
         expect.number(found[1], lines, "the processes on each host")
@@ -52,9 +63,9 @@ def test_lines_that_stand_apart(exercise):
 @pytest.mark.ranks(1, init=False)
 def test_ends_of_lines(exercise):
     """Empty lines, and a last line without a line break, change nothing."""
-    found = exercise.hosts_and_processes("node07\n\nnode03\n\n")
+    found = read(exercise, "node07\n\nnode03\n\n")
     expect.equal(list(found[0]), ["node07", "node03"], "the hosts with empty lines")
-    found = exercise.hosts_and_processes("node07\nnode03")
+    found = read(exercise, "node07\nnode03")
     expect.equal(list(found[0]), ["node07", "node03"], "the hosts without a last end")
 
 

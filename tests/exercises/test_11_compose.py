@@ -2,12 +2,14 @@
 
 import contextlib
 import itertools
+import posixpath
 
 import pytest
 from torch.distributed import run as torchrun
 
 from grader import compose, expect
 
+SCRIPT = "src/08_multinode_torchrun.py"
 OF_TORCHRUN = ("--n", "--rdzv", "--master", "--standalone")
 
 
@@ -15,6 +17,13 @@ def said(node):
     """Where a node goes to meet the others."""
     host, port = node.meeting_point
     return f"{node.name} goes to {host}:{port}"
+
+
+def emptied(node):
+    """Which variables of the file are empty, as a half sentence."""
+    names = " and ".join(f"${name}" for name in dict.fromkeys(node.unset))
+    reason = "Docker Compose takes it from your own shell, not from `environment`"
+    return f". {names} is empty: {reason}" if names else ""
 
 
 def refused(node):
@@ -61,8 +70,8 @@ def test_file_has_two_nodes(exercise_path):
             f"{node.name} must start two processes: --nproc-per-node=2",
         )
         expect.that(
-            node.script[:1] == ("src/08_multinode_torchrun.py",),
-            f"{node.name} must run src/08_multinode_torchrun.py",
+            posixpath.normpath("".join(node.script[:1])) == SCRIPT,
+            f"{node.name} must run {SCRIPT}",
         )
 
 
@@ -129,8 +138,8 @@ def test_each_node_finds_the_meeting_point(exercise_path):
         known = ", ".join(sorted(n for other in file.nodes for n in other.names))
         expect.that(
             place is not None,
-            f"{node.name} connects to {host}, a name that doesn't resolve in its "
-            f"container; the names are {known}",
+            f"{node.name} connects to {host or 'no host'}, a name that doesn't resolve "
+            f"in its container; the names are {known}{emptied(node)}",
         )
         called = " and ".join(other.name for other in file.called(host, node))
         expect.that(
@@ -150,6 +159,12 @@ def test_each_node_finds_the_meeting_point(exercise_path):
         ),
     )
     ports = {node.meeting_point[1] for node in file.nodes}
+    for node in file.nodes:
+        port = node.meeting_point[1]
+        expect.that(
+            port.isdecimal(),
+            f"{node.name} goes to the port {port or 'of no number'}{emptied(node)}",
+        )
     expect.that(
         len(ports) == 1,
         f"the nodes wait at two ports: {said(first)}, {said(second)}",
@@ -179,10 +194,11 @@ def test_nodes_can_be_told_apart(exercise_path):
     file = compose.read(exercise_path)
     first, second = file.nodes
     if first.backend == compose.DYNAMIC:
-        shared = first.host_network and not (first.host_pids and second.host_pids)
+        shared = first.home == second.home and first.pids != second.pids
+        whose = "the machine" if first.host_network else first.home
         expect.that(
             not shared,
-            "both containers have the name and address of the machine, and the same "
+            f"both containers have the name and address of {whose}, and the same "
             "PIDs: torchrun's c10d counts both as one node and waits for another",
         )
         one_name = first.hostname is not None and first.hostname == second.hostname

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+import torch.distributed as dist
 import torch.nn.functional as F
 from torch import nn
 
@@ -51,6 +52,9 @@ def losses_by_mistake(outputs, targets, m):
     return {
         "the mean of means over different numbers of targets": (means.mean()),
         f"divided by the {m} micro-batches, too": right / m,
+        f"divided by the {dist.get_world_size()} ranks, one of which has a loss": (
+            right / dist.get_world_size()
+        ),
         "the share of the last micro-batch": shares[-1],
         f"divided by all {BATCH} targets, padding included": (
             right * counts.sum() / BATCH

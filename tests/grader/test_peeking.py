@@ -119,9 +119,12 @@ def test_handler_of_a_signal_gets_no_frame_of_the_check(run):
     assert verdict.kind is Kind.RIGHT, verdict.message
 
 
-def test_debugger_that_was_left_in_is_named(run):
-    verdict = run(body(f"breakpoint()\n{SUM}return t"))
-    assert "through a debugger\n    line 9: breakpoint()" in verdict.message
+@pytest.mark.parametrize("how", ["breakpoint()", "import pdb; pdb.set_trace()"])
+def test_debugger_that_was_left_in_is_named(how, run):
+    verdict = run(body(f"{how}\n{SUM}return t"))
+    assert verdict.kind is Kind.EXCEPTION, verdict.message
+    assert "starts a debugger" in verdict.message
+    assert f"line 9: {how}" in verdict.message
 
 
 def test_own_frame_with_a_name_is_harmless_until_it_is_followed(run):

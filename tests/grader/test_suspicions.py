@@ -21,6 +21,7 @@ from grader.verdicts.classics.table import CLASSICS
 from grader.verdicts.classics.values import Values
 from grader.verdicts.evidence import Finding
 from grader.verdicts.verdict import Kind
+from tests.grader.examples_of_mistakes import EXAMPLES_OF_GRAPHS, EXAMPLES_OF_SCRIPTS
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLES = {
@@ -205,44 +206,8 @@ EXAMPLES = [
         "none_result",
         ("AttributeError", "'NoneType' object has no attribute 'wait'", ""),
     ),
-    ("scripts", "directive_below", ("#!/bin/bash\nset -e\n#SBATCH -N2\n", "1 CPU")),
-    ("scripts", "directive_space", ("#!/bin/bash\n# SBATCH --nodes=2\nls\n", "1 CPU")),
-    (
-        "scripts",
-        "expanded_here",
-        ('srun x "$SLURM_NODEID"\n', "--node-rank of x on n2\n  is '0', expected '1'"),
-    ),
-    (
-        "scripts",
-        "argument_0",
-        (
-            "awk '!seen[$0]++'; bash -lc 'torchrun \"$@\"' --nnodes=2\n",
-            "x on n1 didn't get --nnodes",
-        ),
-    ),
-    (
-        "scripts",
-        "not_one_argument",
-        ("srun bash -c torchrun --nnodes=2 x\n", "x on n1 didn't get --nnodes"),
-    ),
-    (
-        "scripts",
-        "not_expanded",
-        ("srun x --node-rank='$SLURM_NODEID'\n", "x\n  is '$SLURM_NODEID', expected"),
-    ),
-    ("scripts", "status_of_a_pipe", ("x 2>&1 | tee log &\nwait -n || exit\n", UNSEEN)),
-    ("scripts", "set_in_a_pipe", ("x | while read y; do z=1; done; exit $z\n", UNSEEN)),
-    ("scripts", "set_in_the_background", ("x || z=1 &\nwait\nexit $z\n", UNSEEN)),
-    (
-        "scripts",
-        "one_wait",
-        ("x &\ny &\nwait -n\nexit $?\n", "hosts that started torchrun\n  has 1 item"),
-    ),
-    (
-        "scripts",
-        "script_ends_first",
-        ("# wait\nx &\ntorchrun x\n", "the hosts that started torchrun\n  has 1 item"),
-    ),
+    *EXAMPLES_OF_SCRIPTS,
+    *EXAMPLES_OF_GRAPHS,
 ]
 
 

@@ -82,11 +82,6 @@ IN_EXCEPTIONS: Table = {
             line.startswith("with ") and ("'type' object" in text or "enter__" in text)
         ),
     ),
-    "graph_twice": Classic(
-        "backward() frees what it goes through: call it once for each loss, and don't "
-        "add a loss to one on which it has been called",
-        seen=lambda kind, text, line: "backward through the graph a second" in text,
-    ),
     "leaf_in_place": Classic(
         "autograd forbids changing a parameter in place: do it under "
         "`with torch.no_grad():`, or change its `.data`",
@@ -149,6 +144,22 @@ IN_EXCEPTIONS: Table = {
         "something that backward() needs was changed after the forward pass: call "
         "`optimizer.step()`, and change tensors in place, only after backward()",
         seen=lambda kind, text, line: "modified by an inplace operation" in text,
+    ),
+    "graph_twice": Classic(
+        "backward() went through one graph twice: call it once for each loss, and don't "
+        "add a loss to one on which it has been called",
+        seen=lambda kind, text, line: "through the graph a second time" in text,
+    ),
+    "no_graph": Classic(
+        "backward() starts at a tensor that has no graph: was it computed under "
+        "`no_grad`, detached, or received from another rank?",
+        seen=lambda kind, text, line: "does not require grad and does not" in text,
+    ),
+    "no_group": Classic(
+        "there is no process group at this line: was it destroyed before, or not yet "
+        "made by `init_process_group`?",
+        "docs/lessons/02_ranks.rst",
+        lambda kind, text, line: "process group has not been initialized" in text,
     ),
     "none_result": Classic(
         "collectives change their tensor in place and return None",

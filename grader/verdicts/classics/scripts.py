@@ -13,6 +13,10 @@ WITH_A_SPACE = re.compile(r"^#\s+(SBATCH|PBS)\s+-", re.MULTILINE)
 LOST_FOLDER = re.compile(r"cd: \S+: No such file|didn't get --nnodes")
 UNSEEN = "has failed, but the job has the exit status 0"
 LOST_TASKS = re.compile(rf"start(ed)? torchrun\n  has \d|{UNSEEN}")
+LAUNCHER = re.compile(r"\b(srun|pbsdsh|pbs_tmrsh|ssh|mpirun|mpiexec)\b")
+OF_A_SHELL = re.compile(r"\b(cd|source|export): (No such file|command not found)")
+IN_DOUBLE_QUOTES = re.compile(r"[=\s(]\"[^\"'\n]*\s\$@")
+LAST_TEST = re.compile(r"^(\[.*\]|\(\(.*\)\)) *&& *exit\b.*\s*\Z", re.MULTILINE)
 INNER_SHELL = re.compile(r"\bbash\s+(-l\s+)?-l?c\b(?!\s+\"[^$])")  # not in "..."
 
 
@@ -67,6 +71,21 @@ def _one_wait(script: str, problem: str) -> bool:
     return bool(of_one_task and LOST_TASKS.search(problem))
 
 
+def _first_of_a_list(script: str, problem: str) -> bool:
+    """A loop over ``$hosts``, which a `mapfile` has made a list."""
+    code = _code(script)
+    lists = set(re.findall(r"\bmapfile\b[^<\n]* (\w+) *<", code))
+    looped = re.findall(
+        r"\bfor \w+ in \"?\$\{?(\w+)\}?\"? *(?:;|$)", code, re.MULTILINE
+    )
+    return bool(lists & set(looped) and "has 1 item" in problem)
+
+
+def _all_here(script: str, problem: str) -> bool:
+    on_one = re.search(r"is \['(\w+)'(, '\1')*\], expected \['\w+', ", problem)
+    return bool(on_one and not LAUNCHER.search(_code(script)))
+
+
 def _not_one_argument(script: str, problem: str) -> bool:
     word = r"(torchrun|'torchrun'|\"torchrun\")"
     bare = re.search(rf"\bbash\s+(-l\s+)?-l?c\s+{word}\s", _code(script))
@@ -89,6 +108,13 @@ IN_SCRIPTS: Table = {
         "the first node: let a shell of each task expand it",
         seen=_expanded_here,
     ),
+    "expanded_at_once": Classic(
+        "`$@` in double quotes is replaced by the arguments of this script, which has "
+        "none: write the script of the task in single quotes",
+        seen=lambda script, problem: (
+            LOST_FOLDER.search(problem) and IN_DOUBLE_QUOTES.search(_code(script))
+        ),
+    ),
     "argument_0": Classic(
         "the first word after `bash -c 'SCRIPT'` becomes `$0` and is no part of "
         '`"$@"`: put a word in front of the arguments',
@@ -106,6 +132,13 @@ IN_SCRIPTS: Table = {
             "srun" in script and re.search(r"\bis '\$\w+'", problem)
         ),
     ),
+    "last_test": Classic(
+        "a test that is false has status 1, and the script ends with that of its last "
+        "command: write `if ...; then exit 1; fi`",
+        seen=lambda script, problem: (
+            "ended as FAILED (1)" in problem and LAST_TEST.search(_code(script))
+        ),
+    ),
     "status_of_a_pipe": Classic(
         "a pipe has the status of its last command, and that of `tee` is 0: write "
         "`set -o pipefail` first, or let the task write to a file with `>`",
@@ -120,6 +153,21 @@ IN_SCRIPTS: Table = {
         "a task behind a `&` has a shell of its own: a variable that it sets stays "
         "unchanged here, so take the task's status from `wait`",
         seen=_fails_unseen(r"\|\|\s*\w+=\S*\s*&[ \t]*$"),
+    ),
+    "all_here": Classic(
+        "the script runs on the first node, and so does what it starts: let srun, or "
+        "pbs_tmrsh or pbsdsh of PBS, start torchrun on each node",
+        seen=_all_here,
+    ),
+    "first_of_a_list": Classic(
+        "`$hosts` is the first entry of the list alone: all of them are "
+        '`"${hosts[@]}"`',
+        seen=_first_of_a_list,
+    ),
+    "no_shell_there": Classic(
+        "`cd`, `source` and `export` are commands of a shell, and what starts a task "
+        "starts none: name one, as in `bash -c '...'`, with all commands in its quotes",
+        seen=lambda script, problem: OF_A_SHELL.search(problem),
     ),
     "one_wait": Classic(
         "one `wait` gives the status of one task at most, and with `-n` or `$!` it "

@@ -1,4 +1,4 @@
-# exception: does not require grad | hidden.backward
+# exception: does not require grad | hidden.backward | starts at a tensor that has no graph
 # [answer 1]
 with torch.no_grad():
     hidden = layers(images)

@@ -1,4 +1,4 @@
-# wrong value: the loss of step 1 | ranks 0, 1 and 2: got 0.7
+# wrong value: the loss of step 1 | divided by the 3 ranks, one of which has a loss; got 0.7
 # [answer 2]
 count = int((targets != PADDING).sum())
 losses = []
