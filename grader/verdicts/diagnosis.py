@@ -15,6 +15,7 @@ QUESTIONS = (
     loading.grader_failed,
     loading.functions_were_replaced,
     loading.reports_were_forged,
+    loading.starts_a_debugger,
     loading.looks_at_its_callers,
     loading.reaches_into_the_grader,
     loading.folder_is_gone,

@@ -92,6 +92,23 @@ def test_frame_that_others_hand_over_is_told(how, run):
     assert "reads its caller's variables through" in verdict.message
 
 
+DEBUGGERS = {
+    "breakpoint": "breakpoint()",
+    "on a rank": "if rank == 1: breakpoint()",
+    "pdb": "import pdb; pdb.set_trace()",
+    "its function": "from pdb import set_trace\nset_trace()",
+    "of torch": "dist.breakpoint()",
+}
+
+
+@pytest.mark.parametrize("how", DEBUGGERS)
+def test_debugger_that_was_left_in_is_no_tampering(how, run):
+    verdict = run(body(f"{DEBUGGERS[how]}\n{SUM}return t"))
+    assert verdict.kind is Kind.WRONG_WAY, verdict.message
+    assert "a rank has no keyboard: remove `" in verdict.message
+    assert f": {DEBUGGERS[how].splitlines()[-1]}\n" in verdict.message
+
+
 def test_handler_of_a_signal_gets_no_frame(run):
     code = "import os, signal\ngot = []\nhandler = lambda *given: got.append(given)\n"
     code += "before = signal.signal(signal.SIGUSR2, handler)\n"

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from grader.errors import NOT_PYTHON
 from grader.verdicts.evidence import Evidence, Finding, Rank
 from grader.verdicts.verdict import Kind
 
+DEBUGGER = re.compile(
+    r"(?<![\w.])((?:i?pdb\.)?set_trace|(?:(?:torch\.distributed|dist)\.)?breakpoint)\("
+)
 LOADING = 1.0  # phase of a rank, see grader.engine.channel
 
 
@@ -91,6 +95,20 @@ def reaches_into_the_grader(seen: Evidence) -> Finding | None:
                     "an answer uses its arguments and what other ranks send",
                 ]
                 return Finding(Kind.TAMPERED, lines)
+    return None
+
+
+def starts_a_debugger(seen: Evidence) -> Finding | None:
+    """It would look at the callers' variables, and wait for a keyboard."""
+    for rank in seen.ranks:
+        place = seen.at({"line": rank.peeked["line"]}) if rank.peeked else []
+        if place and (found := DEBUGGER.search(place[0])):
+            lines = [
+                "your code starts a debugger, but a rank has no keyboard: "
+                f"remove `{found[1]}()`",
+                *place,
+            ]
+            return Finding(Kind.WRONG_WAY, lines)
     return None
 
 
