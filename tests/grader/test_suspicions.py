@@ -123,6 +123,7 @@ EXAMPLES = [
     ("counts", "unequal_iterations", ({0: [call(), call()], 1: [call()]}, 2)),
     ("counts", "not_everybody", ({0: [call(line=8)], 1: []}, 1)),
     ("groups", "new_group", (["x = 1", "group = dist.new_group(row)"],)),
+    ("groups", "no_such_key", (["counts = [int(store.get(f'n{i}'))]"],)),
     ("groups", "not_all_joined", (["dist.init_process_group('gloo', rank=rank)"],)),
     ("exceptions", "own_partner", ("RuntimeError", "Pair is not connected", "")),
     ("exceptions", "weights_only", ("X", "Weights only load failed. This ...", "")),
