@@ -8,6 +8,7 @@ import json
 import operator
 import os
 import signal
+import sys
 import time
 import traceback
 from itertools import groupby
@@ -64,13 +65,18 @@ def what_failed(error):
     """The error, and the learner's line, in ranks that the grader doesn't see."""
     frames = traceback.extract_tb(error.__traceback__)
     files = [frame.filename for frame in frames if frame.name == "train"]
-    lines = [frame.lineno for frame in frames if frame.filename in files[:1]]
-    place = f"line {lines[-1]}: " if lines else ""
+    own = [frame for frame in frames if frame.filename in files[:1]]
+    called = f", called at line {own[-2].lineno}" if own[1:] else ""
+    place = f"line {own[-1].lineno}{called}: " if own else ""
     if "Unexpected key(s)" in str(error) and '"module.' in str(error):
         return f"{place}{WRAPPERS_KEYS}"
     if isinstance(error, expect.Mismatch):  # of the check, about a wrong value
         return str(error)
     return f"{place}{type(error).__name__}: {error}"
+
+
+def no_debugger():
+    raise RuntimeError("a rank has no keyboard: remove `breakpoint()`")
 
 
 def not_none(load):
@@ -146,11 +152,11 @@ class Agent:
                 for pid in set(pids) - set(statuses):
                     statuses[pid] = self.end(pid)
             time.sleep(0.002)
-        expect.that(
-            not hangs,
-            f"{'after a kill' if restart else 'at the first start'}, the ranks waited "
-            "for each other forever: do all of them start at the same step?",
-        )
+        when, why = "at the first start", "is there a call that only some ranks reach?"
+        if restart:
+            when, why = "after a kill", "do all of them start at the same step?"
+        told = f"{when}, the ranks waited for each other forever: {why}"
+        expect.that(not hangs, told)
         steps = []
         for rank in range(RANKS):
             log = self.folder / f"steps_{self.starts}_{rank}"
@@ -200,6 +206,7 @@ class Agent:
             if self.is_the_writer(rank):  # another that writes, too, is told so below
                 write(snapshot, path)
 
+        sys.breakpointhook = no_debugger
         self.exercise.write_snapshot = counted
         self.exercise.load = not_none(self.exercise.load)
 

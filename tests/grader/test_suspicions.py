@@ -23,6 +23,7 @@ from grader.verdicts.evidence import Finding
 from grader.verdicts.verdict import Kind
 
 ROOT = Path(__file__).resolve().parents[2]
+NO_ENTRY = "'tuple' object does not support item assignment"
 TABLES = {
     "values": values.IN_VALUES,
     "shapes": values.IN_SHAPES,
@@ -150,24 +151,9 @@ EXAMPLES = [
         "root_first",
         ("TypeError", "Invariant encountered: value was None", "fully_shard(module)"),
     ),
-    (
-        "exceptions",
-        "tuple_entry",
-        (
-            "TypeError",
-            "'tuple' object does not support item assignment",
-            "chunks[i] += incoming",
-        ),
-    ),
-    (
-        "exceptions",
-        "tuple_entry",
-        (
-            "TypeError",
-            "'tuple' object does not support item assignment",
-            "chunks[i] = chunks[i] + incoming",
-        ),
-    ),
+    ("exceptions", "tuple_entry", ("TypeError", NO_ENTRY, "chunks[i] += incoming")),
+    ("exceptions", "tuple_entry", ("TypeError", NO_ENTRY, "c[i] = c[i] + incoming")),
+    ("exceptions", "tuple_for_a_list", ("TypeError", NO_ENTRY, "recv_object_list(b)")),
     (
         "exceptions",
         "into_no_gradient",
