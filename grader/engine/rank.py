@@ -177,7 +177,7 @@ class Session:
         module.__spec__ = importlib.machinery.ModuleSpec(
             name, None, origin=module.__file__
         )
-        sys.modules[name] = module
+        sys.modules.setdefault(name, module)  # pickle knows the first one's classes
         exec(compile(source, self.path, "exec"), module.__dict__)
         return module
 

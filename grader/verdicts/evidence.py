@@ -114,6 +114,16 @@ class Rank:
         return own[-1] if own else {}
 
     @property
+    def caller(self) -> dict:
+        """The line of the learner's file that called the function of ``frame``, or {}.
+
+        The function may be right, and what it was given wrong.
+        """
+        own = [f for f in self.report.get("frames", []) if f["own"]][-2:]
+        names = {f["function"] for f in own if not f["function"].startswith("<")}
+        return own[0] if len(names) == 2 else {}
+
+    @property
     def fault(self) -> bool:
         """It raised in the check's own code: no line of the learner is to blame."""
         return self.status == "raised" and bool(self.report.get("fault"))
@@ -186,6 +196,11 @@ class Evidence:
     def at(self, place: dict) -> list[str]:
         """`    line 41: dist.send(...)`, or nothing if the line is not known."""
         return [f"    {self._line(place)}"] if place.get("line") else []
+
+    def raised_at(self, rank: Rank) -> list[str]:
+        """The line that raised, and the one that called its function."""
+        called = [f"    called at {text.strip()}" for text in self.at(rank.caller)]
+        return self.at(rank.frame) + called
 
     def inline(self, place: dict) -> str:
         known = place.get("line")

@@ -17,6 +17,10 @@ import torch
 
 from grader import expect, kills
 
+COPIED = (  # what survives a kill at any byte, and not one at any call
+    ". Was it copied there? Only a rename within its folder is a single step"
+)
+
 
 def state(number, rows=40):
     """A snapshot of some kilobytes, a different one for each number."""
@@ -35,13 +39,13 @@ def tells_why(error):
     return isinstance(error, OSError) or error.__cause__ or "/torch/" in where
 
 
-def expect_complete(path, numbers, when):
+def expect_complete(path, numbers, when, why=""):
     """``path`` holds one of the snapshots with these numbers, complete."""
     expect.that(path.exists(), f"{when}, {path.name} is gone: nothing can be loaded")
     expect.that(
         loads(path),
         f"{when}, {path.name} cannot be loaded: the old snapshot is lost and "
-        "the new one is not complete",
+        f"the new one is not complete{why}",
     )
     found = torch.load(path, weights_only=True)
     the_old = found["epochs_run"] in numbers
@@ -143,7 +147,7 @@ def test_killed_at_any_step(exercise, shared_dir, seed):
             break
         when = f"after a kill at call {step}"
         expect_killed(ended, result, signal.SIGKILL, when)
-        expect_complete(path, {before, 2 + step}, when)
+        expect_complete(path, {before, 2 + step}, when, COPIED)
     expect.that(ended == 0, "write_snapshot did not finish")
     exercise.write_snapshot(state(1), path)
     left = names_in(folder)
@@ -266,6 +270,21 @@ def recorded_calls(exercise, path):
     return calls
 
 
+def expect_folder_synced(path, before, after):
+    """The folder of ``path`` was synced after the rename, the first call of after."""
+    folders = [call[1] for call in after if call[0] == "sync folder"]
+    why = "call sync_folder"
+    if any(call[0] == "sync folder" for call in before):
+        why = "sync_folder was called before it, so call it after os.replace"
+    elif any(call[0] == "sync file" for call in after):
+        why = "what was synced is a file, so pass its folder, path.parent"
+    expect.right_way(folders, f"the folder was not synced after the rename: {why}")
+    expect.right_way(
+        path.parent.stat().st_ino in folders,
+        "the folder that was synced after the rename isn't that of path",
+    )
+
+
 @pytest.mark.ranks(1, init=False)
 def test_power_may_fail(exercise, shared_dir, seed):
     """The bytes are on the disk before the name is, and the name before the return."""
@@ -297,15 +316,7 @@ def test_power_may_fail(exercise, shared_dir, seed):
         f"os.fsync flushed {synced} of {size} bytes to disk: it must come after "
         "torch.save and file.flush()",
     )
-    after = [call[1] for call in calls[at:] if call[0] == "sync folder"]
-    expect.right_way(
-        after,
-        "the folder was not synced after the rename: call sync_folder",
-    )
-    expect.right_way(
-        path.parent.stat().st_ino in after,
-        "the folder that was synced after the rename isn't that of path",
-    )
+    expect_folder_synced(path, calls[:at], calls[at:])
 
 
 @pytest.mark.ranks(1, init=False)

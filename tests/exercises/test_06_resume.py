@@ -88,6 +88,7 @@ def train(exercise, training, steps, save_after=(), path=None):
                 for key, value in training.model.state_dict().items():
                     expect.unchanged(value, before[key], f"{key} of the model it saved")
                 training.numbers = torch.get_rng_state()  # as they were saved
+                training.place = (training.epoch, training.steps_run)
             if taken == steps:
                 return training
         given = taken > at_start or training.steps_run > 0
@@ -107,12 +108,22 @@ def stop_and_resume(exercise, again, path, seed, rank, before, after, **settings
     continued = new_training(again, seed + 1000, rank, **settings)
     again.load_snapshot(path, continued)
     restored = torch.equal(torch.get_rng_state(), whole.numbers)
+    same_place((continued.epoch, continued.steps_run), *whole.place)
     train(again, continued, after)
     if settings.get("dropout") != 0:
         expect.still_training(whole.model, "save_snapshot: the model was")
         expect.still_training(continued.model, "load_snapshot: the model was")
         same_numbers(restored, torch.equal(torch.get_rng_state(), numbers_at_end))
     return whole, continued
+
+
+def same_place(found, epoch, steps_run):
+    """The run continues where it was saved: its end is the next epoch's beginning."""
+    expect.that(
+        found in ((epoch, steps_run), (epoch + 1, 0)),
+        f"after load_snapshot, training.epoch and training.steps_run are {found}: "
+        f"they were {(epoch, steps_run)} when save_snapshot was called",
+    )
 
 
 def same_numbers(restored, at_end):

@@ -34,10 +34,11 @@ def test_addresses_that_lead_nowhere(exercise):
 
 @pytest.mark.ranks(1, init=False)
 def test_network_that_both_nodes_are_on(exercise, seed):
-    """common_networks: the one network where n1 and n2 have different addresses."""
+    """common_networks: the usable one where n1 and n2 have different addresses."""
     part = random.Random(seed).randrange(2, 200)
     one = {"lo": LO, "docker0": DOCKER, "eth0": f"10.{part}.0.11/16"}
     two = {"lo": LO, "br0": DOCKER, "eth0": f"10.{part}.0.12/16"}
+    one["usb0"], two["usb0"] = "169.254.3.1/16", "169.254.3.2/16"
     reports = nodes(exercise, one, two)
     found = exercise.common_networks(reports)
     expect.equal(
@@ -88,7 +89,10 @@ def test_every_node_counts(exercise):
 
 @pytest.mark.ranks(1, init=False)
 def test_equal_names_are_no_equal_networks(exercise):
-    """common_networks: eth0 on two nodes may belong to two networks."""
+    """common_networks: networks are compared by their addresses, not by their names."""
+    one, two = {"eth0": "10.1.0.1/24"}, {"ens3": "10.1.0.2/24"}
+    found = exercise.common_networks(nodes(exercise, one, two))
+    expect.equal(found, networks("10.1.0.0/24"), f"the networks of {one} and {two}")
     one = {"eth0": "10.1.0.1/24", "eth1": "10.2.0.1/24"}
     two = {"eth0": "10.2.0.2/24", "eth1": "10.3.0.2/24"}
     found = exercise.common_networks(nodes(exercise, one, two))

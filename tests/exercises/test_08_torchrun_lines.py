@@ -103,8 +103,11 @@ def test_c10d_options_mean_what_they_should(exercise, seed):
     expect.equal(given, hosts, f"{what}: the hosts that were given, afterwards")
     common(found, hosts, 8, what)
     expect.equal(found.rdzv_backend, "c10d", f"{what}: --rdzv-backend")
+    told = "where do the agents connect? With c10d, --rdzv-endpoint says it"
+    expect.that(found.rdzv_endpoint, f"{what}: {told}, not --master-addr")
     host, _, port = found.rdzv_endpoint.partition(":")
-    expect.that(host in hosts, f"{what}: the host of --rdzv-endpoint is {host!r}")
+    told = f"the host of --rdzv-endpoint={found.rdzv_endpoint} is {host!r}"
+    expect.that(host in hosts, f"{what}: {told}, which isn't one of the hosts")
     expect.equal(port, "31234", f"{what}: the port of --rdzv-endpoint")
     expect.equal(found.rdzv_id, f"job{seed}", f"{what}: --rdzv-id")
     of_one_node = {  # which the agents of the next check would not notice

@@ -119,12 +119,21 @@ def test_handler_of_a_signal_gets_no_frame_of_the_check(run):
     assert verdict.kind is Kind.RIGHT, verdict.message
 
 
-@pytest.mark.parametrize("how", ["breakpoint()", "import pdb; pdb.set_trace()"])
+DEBUGGERS = {
+    "breakpoint": "breakpoint()",
+    "on a rank": "if rank == 1: breakpoint()",
+    "pdb": "import pdb; pdb.set_trace()",
+    "its function": "from pdb import set_trace\nset_trace()",
+    "of torch": "dist.breakpoint()",
+}
+
+
+@pytest.mark.parametrize("how", DEBUGGERS)
 def test_debugger_that_was_left_in_is_named(how, run):
-    verdict = run(body(f"{how}\n{SUM}return t"))
+    verdict = run(body(f"{DEBUGGERS[how]}\n{SUM}return t"))
     assert verdict.kind is Kind.EXCEPTION, verdict.message
-    assert "starts a debugger" in verdict.message
-    assert f"line 9: {how}" in verdict.message
+    assert "starts a debugger, but a rank has no keyboard" in verdict.message
+    assert f": {DEBUGGERS[how].splitlines()[-1]}\n" in verdict.message
 
 
 def test_own_frame_with_a_name_is_harmless_until_it_is_followed(run):

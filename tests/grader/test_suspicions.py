@@ -24,6 +24,7 @@ from grader.verdicts.verdict import Kind
 from tests.grader.examples_of_mistakes import EXAMPLES_OF_GRAPHS, EXAMPLES_OF_SCRIPTS
 
 ROOT = Path(__file__).resolve().parents[2]
+NO_ENTRY = "'tuple' object does not support item assignment"
 TABLES = {
     "values": values.IN_VALUES,
     "shapes": values.IN_SHAPES,
@@ -125,6 +126,7 @@ EXAMPLES = [
     ("counts", "unequal_iterations", ({0: [call(), call()], 1: [call()]}, 2)),
     ("counts", "not_everybody", ({0: [call(line=8)], 1: []}, 1)),
     ("groups", "new_group", (["x = 1", "group = dist.new_group(row)"],)),
+    ("groups", "no_such_key", (["counts = [int(store.get(f'n{i}'))]"],)),
     ("groups", "not_all_joined", (["dist.init_process_group('gloo', rank=rank)"],)),
     ("exceptions", "called_too_soon", ("", NOT_CALLABLE, "x.result()")),
     ("exceptions", "no_group", ("", "group has not been initialized", "")),
@@ -154,24 +156,9 @@ EXAMPLES = [
         "root_first",
         ("TypeError", "Invariant encountered: value was None", "fully_shard(module)"),
     ),
-    (
-        "exceptions",
-        "tuple_entry",
-        (
-            "TypeError",
-            "'tuple' object does not support item assignment",
-            "chunks[i] += incoming",
-        ),
-    ),
-    (
-        "exceptions",
-        "tuple_entry",
-        (
-            "TypeError",
-            "'tuple' object does not support item assignment",
-            "chunks[i] = chunks[i] + incoming",
-        ),
-    ),
+    ("exceptions", "tuple_entry", ("TypeError", NO_ENTRY, "chunks[i] += incoming")),
+    ("exceptions", "tuple_entry", ("TypeError", NO_ENTRY, "c[i] = c[i] + incoming")),
+    ("exceptions", "tuple_for_a_list", ("TypeError", NO_ENTRY, "recv_object_list(b)")),
     (
         "exceptions",
         "into_no_gradient",

@@ -125,6 +125,15 @@ IN_EXCEPTIONS: Table = {
             "'Tensor' object is not callable" in text and ".result(" in line
         ),
     ),
+    "tuple_for_a_list": Classic(
+        "this call puts what it receives into the list that it is given: pass a list, "
+        "`[x]`, not a tuple, `(x,)`",
+        COLLECTIVES,
+        lambda kind, text, line: (
+            "'tuple' object does not support item assignment" in text
+            and "_object" in line
+        ),
+    ),
     "tuple_entry": Classic(
         "`tensors[i] = t` and `tensors[i] += t` assign an entry, which a tuple doesn't "
         "allow: change the tensor itself, `tensors[i].copy_(t)`, `tensors[i].add_(t)`",

@@ -6,6 +6,7 @@ what each blocked rank said of where it is.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass
 
@@ -19,6 +20,7 @@ from grader.verdicts.classics.classic import (
 )
 
 POINT_TO_POINT = {"send", "recv"}
+_READS = re.compile(r"\bstore\.(get|multi_get|wait)\b")
 
 Rows = dict[int, list[dict]]  # a rank's calls, by rank
 
@@ -237,5 +239,10 @@ IN_GROUPS: Table = {
         "it: does each pass another `rank`, and are there that many processes?",
         seen=lambda texts: any("init_process_group(" in text for text in texts),
         gallery="world_size_typed_in",
+    ),
+    "no_such_key": Classic(
+        "`store.get` waits until that very key has been written: does some rank pass "
+        "it to `store.set`, before it reads the keys of others?",
+        seen=lambda texts: any(_READS.search(text) for text in texts),
     ),
 }

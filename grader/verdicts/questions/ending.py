@@ -84,7 +84,7 @@ def exception(seen: Evidence) -> Finding | None:
     who = f"{ranks_text(same)} raised " if len(seen.ranks) > 1 else ""
     lines = [f"{who}{report['type']}: {told[0]}"]
     lines += [f"    {line}" for line in told[1:4]]
-    lines += seen.at(rank.frame)
+    lines += seen.raised_at(rank)
     difference, suspicion = first_difference(seen)
     lines += difference + seen.others(same)
     named = report.get("suspicion", "")

@@ -1,4 +1,4 @@
-# wrong way: was not synced after the rename
+# wrong way: not synced after the rename | sync_folder was called before it
 temporary = path.with_name(path.name + ".tmp")
 try:
     with open(temporary, "wb") as file:

@@ -1,4 +1,4 @@
-# wrong value: with a scheduler
+# wrong value: after load_snapshot, training.epoch and training.steps_run are
 # [answer 3]
 snapshot = torch.load(path, map_location="cpu", weights_only=True)
 for name in ("model", "optimizer", "scheduler"):

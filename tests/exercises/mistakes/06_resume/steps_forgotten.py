@@ -1,4 +1,4 @@
-# wrong value: 3 steps after the snapshot, SGD
+# wrong value: after load_snapshot, training.epoch and training.steps_run are
 # [answer 3]
 snapshot = torch.load(path, map_location="cpu", weights_only=True)
 for name in ("model", "optimizer", "scheduler"):

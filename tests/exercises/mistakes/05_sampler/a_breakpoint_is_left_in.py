@@ -1,0 +1,6 @@
+# wrong way: starts a debugger | a rank has no keyboard | remove `breakpoint()`
+# [answer 2]
+missing = -len(indices) % world_size
+padded = indices + (indices * missing)[:missing]
+breakpoint()
+return padded
