@@ -135,6 +135,21 @@ EXAMPLES = [
     ("exceptions", "keyboard", ("BdbQuit", "", "dist.all_reduce(t)")),
     (
         "exceptions",
+        "not_called",
+        ("TypeError", "unsupported operand type(s) for *: 'function' and 'int'", ""),
+    ),
+    (
+        "exceptions",
+        "not_called",
+        ("TypeError", "'builtin_function_or_method' object is not subscriptable", ""),
+    ),
+    (
+        "exceptions",
+        "not_called",
+        ("TypeError", "tuple indices must be integers or slices, not function", ""),
+    ),
+    (
+        "exceptions",
         "group_rank",
         ("ValueError", "Global rank 0 is not part of group", ""),
     ),

@@ -13,6 +13,11 @@ _RESULT = re.compile(
 )
 
 
+_A_FUNCTION = re.compile(  # what Python and torch call one that they can't use
+    r"('|(not|got) )(function|method|builtin_function_or_method)('|$)"
+)
+
+
 def _no_gradient(kind: str, text: str, line: str) -> bool:
     """Whether a .grad is None in this line, and not, say, ``self.works``."""
     if ".grad" not in line or "NoneType" not in text:
@@ -87,10 +92,17 @@ IN_EXCEPTIONS: Table = {
         seen=_no_gradient,
     ),
     "tuple_entry": Classic(
-        "`tensors[i] = t` and `tensors[i] += t` assign an entry, which a tuple doesn't "
-        "allow: change the tensor itself, `tensors[i].copy_(t)`, `tensors[i].add_(t)`",
+        "`entries[i] = x` and `entries[i] += x` assign an entry, which a tuple doesn't "
+        "allow: make a new tuple or a list. If the entry is a tensor, you can change "
+        "the tensor itself, `entries[i].copy_(x)`, `entries[i].add_(x)`",
         seen=lambda kind, text, line: (
             "'tuple' object does not support item assignment" in text and "=" in line
+        ),
+    ),
+    "not_called": Classic(
+        "a function is used here as if it were its result: call it, with `()`",
+        seen=lambda kind, text, line: (
+            kind in ("TypeError", "AttributeError") and bool(_A_FUNCTION.search(text))
         ),
     ),
     "root_first": Classic(
