@@ -133,21 +133,8 @@ EXAMPLES = [
     ),
     ("exceptions", "keyboard", ("EOFError", "EOF when reading a line", "")),
     ("exceptions", "keyboard", ("BdbQuit", "", "dist.all_reduce(t)")),
-    (
-        "exceptions",
-        "not_called",
-        ("TypeError", "unsupported operand type(s) for *: 'function' and 'int'", ""),
-    ),
-    (
-        "exceptions",
-        "not_called",
-        ("TypeError", "'builtin_function_or_method' object is not subscriptable", ""),
-    ),
-    (
-        "exceptions",
-        "not_called",
-        ("TypeError", "tuple indices must be integers or slices, not function", ""),
-    ),
+    ("exceptions", "not_called", ("TypeError", "'method' object is not iterable", "")),
+    ("exceptions", "not_called", ("TypeError", "must be Tensor, not function", "")),
     (
         "exceptions",
         "group_rank",
