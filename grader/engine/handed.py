@@ -191,8 +191,8 @@ def _named(hint: Any) -> str:
 def breaks_its_promise(value: Any, hint: Any) -> bool:
     """Whether a tensor or generator is where ``hint`` says number, list or tuple.
 
-    Or a number or list where it says tensor. Comparisons do not see that: a tensor
-    equals the number that it holds.
+    Or a number, list or array where it says tensor. Comparisons do not see that: a
+    tensor equals the number that it holds.
     """
     origin, args = typing.get_origin(hint) or hint, typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
@@ -200,7 +200,8 @@ def breaks_its_promise(value: Any, hint: Any) -> bool:
     if isinstance(value, (torch.Tensor, types.GeneratorType)):
         return origin in (int, float, list, tuple)
     if origin is torch.Tensor:
-        return isinstance(value, (Number, list, tuple))
+        is_array = type(value).__module__ == "numpy"
+        return is_array or isinstance(value, (Number, list, tuple))
     if origin is dict and isinstance(value, dict) and len(args) == 2:
         return any(breaks_its_promise(item, args[1]) for item in value.values())
     if origin not in (list, tuple) or not isinstance(value, (list, tuple)) or not args:

@@ -6,10 +6,13 @@ Where checks have no world of their own, it keeps the learner's code from the an
 
 from __future__ import annotations
 
+import _lsprof  # pyright: ignore[reportMissingImports], of CPython
 import _signal  # pyright: ignore[reportMissingImports], of CPython
 import _thread
+import cProfile
 import inspect
 import os
+import pdb
 import signal
 import sys
 from collections.abc import Callable, Iterable
@@ -18,7 +21,6 @@ from typing import Any
 
 from grader.engine.ledger import GRADER, TORCH
 from grader.engine.own_frames import lines_with_own_frames
-from grader.errors import BREAKPOINT
 
 OF_ALL = frozenset(  # code of others has no reason to do this in the learner's name
     {
@@ -195,3 +197,18 @@ def hide_frames_from_handlers() -> None:
     _signal.signal, _signal.getsignal = set_handler, get_handler
     for function in (signal.signal, signal.getsignal):
         vars(function)["__wrapped__"] = getattr(_signal, function.__name__)
+
+
+def tools_are_no_looks() -> None:
+    """``breakpoint()`` raises: it was left there. ``cProfile`` may be enabled."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise EOFError("this starts a debugger, but a rank has no keyboard")
+
+    def here(method: Callable[..., None]) -> Callable[..., None]:
+        """Called from this file: ``method`` hands over no frames."""
+        return lambda profiler, *args, **kwargs: method(profiler, *args, **kwargs)
+
+    pdb.set_trace = pdb.Pdb.set_trace = refuse
+    for name in ("enable", "disable"):
+        setattr(cProfile.Profile, name, here(getattr(_lsprof.Profiler, name)))

@@ -155,6 +155,7 @@ class Session:
         looks = peeking.hook(self.path, job["check_path"], tell, hidden, job["source"])
         sys.addaudithook(looks)
         peeking.hide_frames_from_handlers()
+        peeking.tools_are_no_looks()
 
     @property
     def _own_seed(self) -> int:
@@ -237,8 +238,8 @@ class Session:
             sentence = "the module that your code calls cannot compute with its input"
             return expect.Mismatch("", f"{sentence}: {said}")
         inner = _innermost(error)
-        if inner.f_code.co_name == "_engine_run_backward":
-            return expect.Mismatch("the backward pass", f"cannot run, {said}")
+        if autograd := whereabouts.of_autograd(inner):
+            return expect.Mismatch(autograd, f"cannot run, {said}")
         if "process group has not been initialized" in said:
             return expect.Mismatch("", "your code left no process group for its caller")
         called = any(row.line for row in self.ledger.rows)

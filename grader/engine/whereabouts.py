@@ -17,7 +17,16 @@ from typing import Any
 
 from grader import expect
 from grader.engine import works
-from grader.engine.channel import BEAT, CALLS, CPU, IN_COMM, PHASE, REPORTED, Reporter
+from grader.engine.channel import (
+    BEAT,
+    CALLS,
+    CPU,
+    IN_COMM,
+    JOINING,
+    PHASE,
+    REPORTED,
+    Reporter,
+)
 from grader.engine.handed import Calls
 from grader.engine.ledger import GRADER, TORCH, Ledger
 
@@ -27,6 +36,7 @@ ENDS_WITHIN = 0.3  # seconds in which a thread that has done its work is gone
 _exit = os._exit
 _DISTRIBUTED = os.path.join(TORCH, "distributed") + os.sep
 _DDP = os.path.join(TORCH, "nn", "parallel", "distributed.py")
+_FUNCTION = os.path.join(TORCH, "autograd", "function.py")
 _WAITS = re.compile(r"\b(wait|synchronize|value|get)\(")
 
 
@@ -65,7 +75,9 @@ class Watcher:
 
     def _beat(self) -> None:
         state = self.state
-        state[IN_COMM] = 1.0 if communicates(self._main_frame()) else 0.0
+        # a busy machine may join them late: that is no deadlock of the learner
+        waits = state[PHASE] != JOINING and communicates(self._main_frame())
+        state[IN_COMM] = 1.0 if waits else 0.0
         state[CALLS] = float(len(self.ledger.rows))
         # without what this thread itself uses, which is no sign of life
         state[CPU] = time.process_time() - time.thread_time()
@@ -135,6 +147,16 @@ def communicates(frame) -> bool:
             return True
         first = False
     return False
+
+
+def of_autograd(frame) -> str:
+    """The part of a pass whose C++ code ``frame`` calls, or ""."""
+    code = frame.f_code
+    if code.co_name == "_engine_run_backward":
+        return "the backward pass"
+    # it runs forward of a class of the learner, and takes what that saved and returned
+    is_function = code.co_name == "apply" and code.co_filename == _FUNCTION
+    return "the forward pass" if is_function else ""
 
 
 def stands_in(error: BaseException, path: str) -> bool:

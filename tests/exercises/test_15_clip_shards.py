@@ -96,8 +96,9 @@ def compare(exercise, rank, world_size, seed, max_norm, label, size=1.0):
     if rank == 1:
         time.sleep(0.05)
     shards, norm = exercise.average_and_clip(mine, max_norm)
+    what = "the gradients that were given, afterwards"
+    expect.that(len(mine) == len(LAYERS), f"of {what}, {len(mine)} are in the list")
     for given, layer in zip(mine, everybody, strict=True):
-        what = "the gradients that were given, afterwards"
         expect.unchanged(given, layer[rank], what)
     expected, expected_norm = reference(everybody, max_norm)
     expect.equal(len(shards), len(LAYERS), "number of shards")

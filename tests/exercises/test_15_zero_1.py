@@ -105,7 +105,11 @@ def trained(exercise, seed, make, inputs, rank):
             time.sleep(0.05)
         grads = {k: p.grad for k, p in network.named_parameters() if p.grad is not None}
         before = {key: grad.clone() for key, grad in grads.items()}
+        shapes = {key: p.shape for key, p in network.named_parameters()}
         optimizer.step()
+        for key, parameter in network.named_parameters():
+            now, was = list(parameter.shape), list(shapes[key])
+            expect.that(now == was, f"{key} has shape {now} after step, and had {was}")
         for key, grad in before.items():
             found = dict(network.named_parameters())[key].grad
             expect.that(found is not None, f"{key}.grad is gone after step")

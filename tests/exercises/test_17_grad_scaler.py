@@ -70,9 +70,14 @@ def play(exercise, rank, world_size, seed, bad, interval=3, steps=9):
         what = f"whether step {step} is taken"
         expect.equal(finite, step not in bad, what)
         before = [named(parameter.grad) for parameter in mine]
+        unstepped = [parameter.detach().clone() for parameter in mine]
         scaler.step(optimizer, finite)
-        for parameter, right in zip(mine, whole.shards[rank], strict=True):
-            expect.close(parameter.data, right.data, f"a shard after step {step}")
+        for parameter, right, old in zip(
+            mine, whole.shards[rank], unstepped, strict=True
+        ):
+            what = f"a shard after step {step}"
+            same = {"what it was before: the optimizer took no step": old}
+            expect.close(parameter.data, right.data, what, mistaken=same)
         for parameter, gradient in zip(mine, before, strict=True):
             expect.that(parameter.grad is not None, "a gradient is gone after step")
             expect.unchanged(named(parameter.grad), gradient, "a gradient after step")
@@ -111,7 +116,7 @@ def test_one_rank_is_enough(exercise, rank, world_size, seed):
             if rank == where:
                 mine[0][-1] = value
             divided = [gradient / 2 for gradient in mine]
-            finite = exercise.ShardedGradScaler(2.0, 5).unscale(mine)
+            finite = exercise.ShardedGradScaler(2.0, 5).unscale(list(mine))
             what = f"whether all are finite, with {value} on rank {where}"
             expect.equal(finite, False, what)
             for gradient, right in zip(mine, divided, strict=True):

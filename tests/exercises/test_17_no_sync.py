@@ -29,7 +29,14 @@ def batches(seed, world_size, count=5, steps=3):
 
 
 def loss_of(outputs, targets):
-    """Another number if the two are swapped."""
+    """Another number if the two are swapped; it is called by the learner's code."""
+    for name, value in (("outputs", outputs), ("targets", targets)):
+        if not torch.is_tensor(value):
+            kind = type(value).__name__
+            raise TypeError(f"loss_of got a {kind} for the {name}, expected a tensor")
+    if outputs.shape != targets.shape:
+        got = f"{list(outputs.shape)} and {list(targets.shape)}"
+        raise ValueError(f"loss_of got outputs and targets of shapes {got}")
     return (outputs - 2 * targets).square().mean()
 
 
@@ -115,8 +122,14 @@ def check_step(exercise, rank, seed, inputs):
     }
     expect.close(found, right, f"the gradient{of}", mistaken=mistaken)
     expect.same_on_all_ranks(found, f"the gradient{of}")
-    expected = flat(network(seed)) - 0.1 * right
-    expect.close(flat(model), expected, "the parameters after one step of SGD")
+    start = flat(network(seed))
+    steps = {
+        "what they were before: the optimizer took no step": start,
+        "what two steps give: the step below the loop is the second": start
+        - 0.2 * right,
+    }
+    what = "the parameters after one step of SGD"
+    expect.close(flat(model), start - 0.1 * right, what, mistaken=steps)
     expect.still_training(model, "the model is")
     expect.that(
         model.require_backward_grad_sync,

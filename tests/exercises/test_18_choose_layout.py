@@ -1,6 +1,7 @@
 """Checks of exercises/18_choose_layout.py: clusters that the learner hasn't seen."""
 
 import math
+import numbers
 from functools import cache
 from itertools import product
 
@@ -70,6 +71,8 @@ def words(job):
 def as_tuple(exercise, layout, what):
     right = isinstance(layout, exercise.Layout)
     expect.that(right, f"{what} is {layout!r}, a {type(layout).__name__}, no Layout")
+    whole = all(isinstance(ranks, numbers.Integral) for ranks in layout)
+    expect.that(whole, f"{what} is {layout!r}: ranks are whole numbers")
     return tuple(layout)
 
 

@@ -37,6 +37,11 @@ def submission(body: str, top: str = "") -> str:
 
 # name -> (file, verdict, words of the message)
 HOSTILE = {
+    "endless loop around a call": (
+        submission("def wait():\n    time.sleep(0.1)\nwhile rank == 1:\n    wait()"),
+        Kind.LIMIT,
+        ["line 9: time.sleep(0.1)", "called at line 11: wait()"],
+    ),
     "endless loop": (
         submission("while rank == 1:\n    pass"),
         Kind.LIMIT,

@@ -45,6 +45,26 @@ def test_look_at_its_own_frame_is_no_tampering(how, run):
     assert verdict.kind is Kind.RIGHT, verdict.message
 
 
+TOOLS = {  # left over from debugging
+    "breakpoint": ("breakpoint()", Kind.EXCEPTION, "keyboard"),
+    "set_trace": ("import pdb; pdb.set_trace()", Kind.EXCEPTION, "keyboard"),
+    "of one rank": ("dist.breakpoint(1)", Kind.EXCEPTION, "rank 1 raised"),
+    "profiler": (
+        "import cProfile\nwith cProfile.Profile():\n    t = t + 0",
+        Kind.RIGHT,
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize("how", TOOLS)
+def test_tool_that_was_left_there_is_no_tampering(how, run):
+    code, kind, words = TOOLS[how]
+    verdict = run(body(f"{code}\n{SUM}return t"))
+    assert verdict.kind is kind, verdict.message
+    assert words in verdict.message
+
+
 HANDED_OVER = {  # by code of others, or by code that passes for that of others
     "traceback": "import traceback\nfound = list(traceback.walk_stack(None))",
     "variables as text": "import traceback as tb\nstack = tb.walk_stack(None)\n"

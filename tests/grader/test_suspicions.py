@@ -130,7 +130,11 @@ EXAMPLES = [
     ("groups", "not_all_joined", (["dist.init_process_group('gloo', rank=rank)"],)),
     ("exceptions", "called_too_soon", ("", NOT_CALLABLE, "x.result()")),
     ("exceptions", "no_group", ("", "group has not been initialized", "")),
-    ("exceptions", "not_called", ("", "'type' object does", "with torch.no_grad:")),
+    (
+        "exceptions",
+        "class_not_called",
+        ("", "'type' object does", "with torch.no_grad:"),
+    ),
     ("exceptions", "graph_twice", ("", "backward through the graph a second time", "")),
     ("exceptions", "no_rendezvous", ("", "No rendezvous handler for ://", "")),
     ("exceptions", "own_partner", ("RuntimeError", "Pair is not connected", "")),
@@ -145,6 +149,8 @@ EXAMPLES = [
     ("exceptions", "group_rank", ("", "Global rank 0 is not part of group", "")),
     ("exceptions", "leaf_in_place", ("", "a leaf Variable that requires grad is", "")),
     ("exceptions", "no_reduction", ("", "incompatible function ...: ReduceOp", "")),
+    ("exceptions", "not_called", ("TypeError", "'method' object is not iterable", "")),
+    ("exceptions", "not_called", ("TypeError", "must be Tensor, not function", "")),
     (
         "exceptions",
         "init_twice",

@@ -14,6 +14,9 @@ _RESULT = re.compile(
 
 
 _RESULT_OF_RECV = re.compile(r"([=(,+*/-]|return)\s*(torch\.distributed|dist)\.recv\(")
+_A_FUNCTION = re.compile(  # what Python and torch call one that they can't use
+    r"('|(not|got) )(function|method|builtin_function_or_method)('|$)"
+)
 
 
 def _no_gradient(kind: str, text: str, line: str) -> bool:
@@ -75,7 +78,7 @@ IN_EXCEPTIONS: Table = {
         "docs/lessons/02_ranks.rst",
         lambda kind, text, line: "No rendezvous handler for" in text,
     ),
-    "not_called": Classic(
+    "class_not_called": Classic(
         "a class stands where one of its objects belongs: write parentheses after it, "
         "as in `with torch.no_grad():`",
         seen=lambda kind, text, line: (
@@ -135,10 +138,17 @@ IN_EXCEPTIONS: Table = {
         ),
     ),
     "tuple_entry": Classic(
-        "`tensors[i] = t` and `tensors[i] += t` assign an entry, which a tuple doesn't "
-        "allow: change the tensor itself, `tensors[i].copy_(t)`, `tensors[i].add_(t)`",
+        "`entries[i] = x` and `entries[i] += x` assign an entry, which a tuple doesn't "
+        "allow: make a new tuple or a list. If the entry is a tensor, you can change "
+        "the tensor itself, `entries[i].copy_(x)`, `entries[i].add_(x)`",
         seen=lambda kind, text, line: (
             "'tuple' object does not support item assignment" in text and "=" in line
+        ),
+    ),
+    "not_called": Classic(
+        "a function is used here as if it were its result: call it, with `()`",
+        seen=lambda kind, text, line: (
+            kind in ("TypeError", "AttributeError") and bool(_A_FUNCTION.search(text))
         ),
     ),
     "root_first": Classic(
@@ -155,20 +165,14 @@ IN_EXCEPTIONS: Table = {
         seen=lambda kind, text, line: "modified by an inplace operation" in text,
     ),
     "graph_twice": Classic(
-        "backward() went through one graph twice: call it once for each loss, and don't "
-        "add a loss to one on which it has been called",
+        "backward() went through one graph twice: call it once for each loss, and "
+        "don't add a loss to one on which it has been called",
         seen=lambda kind, text, line: "through the graph a second time" in text,
     ),
     "no_graph": Classic(
         "backward() starts at a tensor that has no graph: was it computed under "
         "`no_grad`, detached, or received from another rank?",
         seen=lambda kind, text, line: "does not require grad and does not" in text,
-    ),
-    "no_group": Classic(
-        "there is no process group at this line: was it destroyed before, or not yet "
-        "made by `init_process_group`?",
-        "docs/lessons/02_ranks.rst",
-        lambda kind, text, line: "process group has not been initialized" in text,
     ),
     "none_result": Classic(
         "collectives change their tensor in place and return None",

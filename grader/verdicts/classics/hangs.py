@@ -213,7 +213,7 @@ def _was_called_before(rows: Rows, longest: int) -> bool:
 IN_COUNTS: Table = {
     "unequal_iterations": Classic(
         "some ranks call it more often than others, for instance because their "
-        "loops have different lengths",
+        "loops have different lengths, or because an `if` skips it",
         DEADLOCKS,
         _was_called_before,
         "unequal_batches",

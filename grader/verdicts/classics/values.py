@@ -188,7 +188,7 @@ def of_none(what: str, expected: Any = None) -> tuple[str, str]:
     """(what is striking, key of the mistake) where None is in place of ``what``."""
     if PART(what) and isinstance(expected, (int, float, str)):
         return f"is None, expected {expected!r}", ""  # the rest was returned
-    if "grad" in what:
+    if "grad" in what and " of a gradient" not in what:
         return "is None: backward() did not reach it, or it was emptied", ""
     return "is None: is a `return` missing?", "returns_none"
 

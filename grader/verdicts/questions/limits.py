@@ -50,6 +50,14 @@ def too_large_a_file(seen: Evidence) -> Finding | None:
     return None
 
 
+def _called_at(seen: Evidence, rank: Rank) -> list[str]:
+    """The line that called the function in which it is: the loop may be there."""
+    own = [frame["line"] for frame in rank.stuck.get("stack", []) if frame["own"]]
+    other = next((line for line in own if line != rank.stuck.get("line")), None)
+    place = seen.place(other)
+    return [f"    called at line {other}: {place['text']}"] if place else []
+
+
 def endless(seen: Evidence) -> Finding | None:
     """After the question for a hang: some rank computes forever."""
     running = [rank for rank in seen.unended if not rank.stuck.get("in_comm")]
@@ -57,7 +65,7 @@ def endless(seen: Evidence) -> Finding | None:
         return None
     names = ranks_text([rank.number for rank in running])
     lines = [f"{names} had not ended after {seen.limit}"]
-    lines += seen.at(running[0].stuck)
+    lines += seen.at(running[0].stuck) + _called_at(seen, running[0])
     lines += [seen.state_line(rank) for rank in seen.ranks if rank not in running]
     rows = {rank.number: rank.calls for rank in seen.ranks}
     suspicion = "polled" if polls(seen.job["source"], rows) else ""

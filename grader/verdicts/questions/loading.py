@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from grader.errors import BREAKPOINT, NOT_PYTHON
+from grader.errors import NOT_PYTHON
 from grader.verdicts.evidence import Evidence, Finding, Rank
 from grader.verdicts.verdict import Kind
 

@@ -1,4 +1,4 @@
-# wrong way: starts a debugger | a rank has no keyboard | remove `breakpoint()`
+# exception: starts a debugger | a rank has no keyboard | remove any `breakpoint()`
 # [answer 2]
 missing = -len(indices) % world_size
 padded = indices + (indices * missing)[:missing]

@@ -1,4 +1,4 @@
-# exception: not been initialized | there is no process group at this line
+# exception: not been initialized | this process is in no group here
 # [answer 1]
     out = layers(images)
     dist.send(out.detach(), other)
