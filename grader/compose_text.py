@@ -114,7 +114,7 @@ def interpolated(value: Any) -> Any:
 def _default(found: re.Match[str]) -> str:
     escaped, _, name, how, word = found.groups()
     if how and how.endswith("?"):
-        raise refused(f"${name} isn't set, and Docker Compose is told to refuse that")
+        raise refused(f"${name} isn't set, and `?` makes Docker Compose refuse that")
     return "$" if escaped else word if how and how.endswith("-") else ""
 
 

@@ -32,7 +32,7 @@ def meeting_port(launch):
 
 
 def one_for_all(agents, value, what):
-    """All hosts were told the same."""
+    """All hosts got the same options."""
     told = {agent.host: value(agent) for agent in agents}
     different = ", ".join(f"{told[host]} on {host}" for host in sorted(told))
     one = len(set(told.values())) == 1

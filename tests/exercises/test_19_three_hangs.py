@@ -75,7 +75,7 @@ class Training:
 def some_losses(seed, world_size):
     """[60, W]: each rank's loss falls to 0, at a height of its own.
 
-    Whoever decides by another loss than the mean stops some steps away from it.
+    A program that decides by another loss than the mean stops some steps away from it.
     """
     falling = torch.linspace(4.0, 0.0, 60, dtype=torch.float64)[:, None]
     heights = torch.tensor([1.6, 0.5, 1.75, 1.0])[:world_size]  # neither end is rank 0

@@ -219,6 +219,6 @@ def takes_a_result(source: str) -> bool:
 
 
 def takes_a_sender(source: str, told: str) -> bool:
-    """Whether what is told of an int is told of a program that uses recv's result."""
+    """Whether a program uses what recv returns, and a message blames an int for it."""
     is_told = re.search(r"\bint\b", told.partition(", expected")[0])
     return bool(is_told and _RESULT_OF_RECV.search(source))
