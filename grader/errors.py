@@ -2,8 +2,6 @@
 
 # What ast.parse raises: the last two for a text that is nested too deeply.
 NOT_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)
-# How a look at frames is called if Python's debugger looks, as breakpoint() starts it.
-BREAKPOINT = "a breakpoint"
 
 
 class UserError(Exception):

@@ -37,11 +37,8 @@ IN_C = frozenset({"ctypes.dlsym", "ctypes.dlsym/handle"})
 OF_MEMORY = {"ctypes.PyObj_FromPtr", "ctypes.cdata"}
 LOOKS = frozenset({"sys._getframe", *OF_MEMORY, *IN_C, *OF_ALL})
 OF_A_FRAME = ("tb_frame", "gi_frame", "cr_frame", "ag_frame")
-OF_A_FUNCTION = (
-    "__code__",
-    "__defaults__",
-    "__kwdefaults__",
-)  # which nobody may replace
+# Which no code may replace
+OF_A_FUNCTION = ("__code__", "__defaults__", "__kwdefaults__")
 NAMES_CODE = frozenset({"compile", "code.__new__", "exec"})  # like a file of Python?
 EVENTS = LOOKS | NAMES_CODE | {"object.__getattr__", "object.__setattr__", "open"}
 HAND_OVER = (  # functions of others that give their caller a frame

@@ -14,12 +14,8 @@ from grader.engine import processes
 
 PATIENCE = 20  # limits by the clock: no machine is that busy
 BETWEEN_LOOKS = 0.1  # seconds; a look reads a file for each thread
-MEANWHILE = (
-    "leaving",
-    "call",
-    "stuck",
-    "peeked",
-)  # what a rank says before its last word
+# What a rank says before its last word
+MEANWHILE = "leaving", "call", "stuck", "peeked"
 NEEDED = {  # status -> what such a report has, or nobody of ours wrote it
     "mismatch": {"what", "problem", "suspicion", "way", "frames"},
     "raised": {"type", "message", "length", "suspicion", "fault", "frames"},
@@ -42,10 +38,8 @@ class RankProcess:
     ):
         self.number, self.pid = number, pid
         self.channel, self.output = channel, output
-        self.secret, self.last_secret = (
-            secret,
-            last_secret,
-        )  # of what it says meanwhile, and last
+        # of what it says meanwhile, and last
+        self.secret, self.last_secret = secret, last_secret
         self.forged = False  # something else than reports came through the channel
         self.buffer = b""
         self.report: dict | None = None  # its final word
