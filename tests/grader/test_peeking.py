@@ -96,9 +96,7 @@ HANDED_OVER = {  # by code of others, or by code that passes for that of others
     "    return __import__('sys')._getframe(2).f_locals\n"
     "code = getattr(look, '__co' + 'de__').replace(co_filename=os.__file__)\n"
     "found = type(look)(code, {})()",
-    "Python in C": "import ctypes\n"
-    "get_frame = ctypes.pythonapi.PyEval_GetFrame\n"
-    "get_frame.restype = ctypes.py_object\nfound = get_frame().f_back",
+    "Python in C": "import ctypes\nfound = ctypes.pythonapi.PyEval_GetFrame",
     "pytest": "import pytest\nwith pytest.raises(ZeroDivisionError) as told:\n"
     "    1 / 0\nfound = told.traceback[0].frame.raw.f_back",
     "coroutine": "import asyncio\nasync def look():\n"

@@ -148,7 +148,9 @@ IN_EXCEPTIONS: Table = {
     "not_called": Classic(
         "a function is used here as if it were its result: call it, with `()`",
         seen=lambda kind, text, line: (
-            kind in ("TypeError", "AttributeError") and bool(_A_FUNCTION.search(text))
+            kind in ("TypeError", "AttributeError")
+            and "'function' object has no attribute" not in text  # one to put it on
+            and bool(_A_FUNCTION.search(text))
         ),
     ),
     "root_first": Classic(
