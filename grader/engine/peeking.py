@@ -200,7 +200,8 @@ def tools_are_no_looks() -> None:
     """``breakpoint()`` raises: it was left there. ``cProfile`` may be enabled."""
 
     def refuse(*_: object, **__: object) -> None:
-        raise EOFError("this starts a debugger, but a rank has no keyboard")
+        cure = "a rank has no keyboard: remove `breakpoint()`"
+        raise EOFError(f"this starts a debugger, but {cure}")
 
     def here(method: Callable[..., None]) -> Callable[..., None]:
         """Called from this file: ``method`` hands over no frames."""

@@ -123,7 +123,7 @@ class Session:
         report["entered"] = Calls.entered
         report["ledger"] = self.ledger.report()
         report["unwaited"] = self.ledger.works.unwaited()
-        report["changed"] = self.ledger.works.changed
+        report["used_early"] = self.ledger.works.used_early
         report["calls"] = len(self.ledger.rows)
         report |= self._what_was_left()
         report["tampered"] = tampered() + report.get("tampered", [])

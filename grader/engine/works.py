@@ -37,7 +37,7 @@ class Works:
     def __init__(self) -> None:
         self._begun: dict[int, Begun] = {}  # what nobody waited for, by the Work's id
         self.waiting: Any = None  # the row of the Work that this rank waits for
-        self.changed: list[dict[str, Any]] = []  # tensors in use, or read too soon
+        self.used_early: list[dict[str, Any]] = []  # tensors changed or read too soon
 
     def begin(self, result: Any, row: Any, tensors: list[torch.Tensor]) -> None:
         """Keep the Work in ``result``, which is what the operator of ``row`` gave."""
@@ -62,8 +62,8 @@ class Works:
             overlaps = any(a < stop and start < b for a, b in begun.spans)
             if not overlaps or only not in ("", begun.row.op):
                 continue
-            if len(self.changed) < MAX_KEPT and (place := line()):
-                self.changed.append(vars(begun.row) | {"did_at": place, "did": did})
+            if len(self.used_early) < MAX_KEPT and (place := line()):
+                self.used_early.append(vars(begun.row) | {"did_at": place, "did": did})
 
     def unwaited(self) -> list[dict[str, Any]]:
         """The rows of works that were never waited for; ``dropped`` if none can be."""

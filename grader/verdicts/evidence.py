@@ -92,8 +92,8 @@ class Rank:
 
     def used(self, how: str) -> list[dict]:
         """The rows of its calls whose tensor it changed, or read, before it waited."""
-        changed = self.report.get("changed") or []
-        return [row for row in changed if row["did"] == how]
+        rows = self.report.get("used_early") or []
+        return [row for row in rows if row["did"] == how]
 
     @property
     def call(self) -> dict | None:
@@ -199,8 +199,11 @@ class Evidence:
 
     def raised_at(self, rank: Rank) -> list[str]:
         """The line that raised, and the one that called its function."""
-        called = [f"    called at {text.strip()}" for text in self.at(rank.caller)]
-        return self.at(rank.frame) + called
+        return self.at(rank.frame) + self.called_at(rank.caller)
+
+    def called_at(self, place: dict) -> list[str]:
+        """`    called at line 41: step(...)`, or nothing if the line is not known."""
+        return [f"    called at {text.strip()}" for text in self.at(place)]
 
     def inline(self, place: dict) -> str:
         known = place.get("line")

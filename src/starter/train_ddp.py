@@ -150,21 +150,21 @@ def evaluate(model: nn.Module, loader, args: argparse.Namespace) -> float:
 
 def save_snapshot(model: nn.Module, optimizer, step: int, args) -> None:
     """Rank 0 replaces the snapshot: a kill in here leaves the previous one."""
-    problem = ""
+    path, problem = args.snapshot, ""
     if args.rank == 0:
         snapshot = {"step": step, "run": args.run, "model": model.state_dict()}
         snapshot["optimizer"] = dcp.get_optimizer_state_dict(model, optimizer)
         try:
-            if args.snapshot.exists() and os.path.getmtime(args.snapshot) != args.saved:
+            if path.exists() and os.path.getmtime(path) > args.saved + 1:  # a second
                 raise OSError("another run has written it: end one of the two")
-            with open(f"{args.snapshot}.tmp", "wb") as file:
+            with open(f"{path}.tmp", "wb") as file:
                 torch.save(snapshot, file)
                 file.flush()
                 os.fsync(file.fileno())  # on the disk, before it gets the name
-            os.replace(file.name, args.snapshot)
-            args.saved = os.path.getmtime(args.snapshot)
+            os.replace(file.name, path)
+            args.saved = os.path.getmtime(path)
         except (OSError, RuntimeError) as error:
-            problem = f"cannot write {args.snapshot}, which is unharmed: {error}"
+            problem = f"cannot write {path}, which is unharmed: {error}"
     from_rank_0(step, problem)
 
 
@@ -199,7 +199,7 @@ def train(args: argparse.Namespace, stop_asked: list) -> None:
     args.run = {"seed": args.seed, "samples": samples, "batch_size": args.batch_size}
     args.steps_per_epoch = samples // args.batch_size  # the rest has its turn later
     args.total_steps, args.epoch = args.epochs * args.steps_per_epoch, None
-    args.saved, save_every = None, max(1, round(args.save_every * args.steps_per_epoch))
+    args.saved, save_every = 0, max(1, round(args.save_every * args.steps_per_epoch))
     args.load = {"num_workers": args.workers, "pin_memory": torch.cuda.is_available()}
     keep = {"sampler": range(args.rank, len(validation_set), args.world_size)}
     keep["persistent_workers"] = args.workers > 0

@@ -6,10 +6,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from grader.engine import processes, rank_process
+from grader.engine import channel, processes, rank_process, whereabouts
 from tests.launched import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -194,3 +196,18 @@ def test_no_rank_begins_while_another_still_connects(tmp_path):
         for rank in (0, 1)
     ]
     assert [rank.wait(timeout=60) for rank in ranks] == [0, 0]
+
+
+def test_rank_that_waits_to_join_is_in_no_deadlock(monkeypatch):
+    """The others may come late on a busy machine."""
+    monkeypatch.setattr(whereabouts, "communicates", lambda frame: True)
+    state = [0.0] * channel.FIELDS
+    reporter: Any = None
+    ledger: Any = SimpleNamespace(rows=[])
+    watcher = whereabouts.Watcher({"exercise_path": ""}, state, reporter, ledger)
+    found = {}
+    for phase in (channel.JOINING, channel.CHECKING):
+        state[channel.PHASE] = phase
+        watcher._beat()
+        found[phase] = state[channel.IN_COMM]
+    assert found == {channel.JOINING: 0.0, channel.CHECKING: 1.0}

@@ -54,8 +54,7 @@ def _called_at(seen: Evidence, rank: Rank) -> list[str]:
     """The line that called the function in which it is: the loop may be there."""
     own = [frame["line"] for frame in rank.stuck.get("stack", []) if frame["own"]]
     other = next((line for line in own if line != rank.stuck.get("line")), None)
-    place = seen.place(other)
-    return [f"    called at line {other}: {place['text']}"] if place else []
+    return seen.called_at(seen.place(other))
 
 
 def endless(seen: Evidence) -> Finding | None:
