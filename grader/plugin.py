@@ -120,6 +120,8 @@ class CheckItem(pytest.Item):
         self.user_properties.append(("verdict", verdict.kind.value))
         if verdict.kind is Kind.NOT_STARTED:
             pytest.skip("not started")
+        if verdict.kind is Kind.NOT_FULLY:
+            pytest.skip(" ".join(line.strip() for line in verdict.lines))
         if verdict.kind is not Kind.RIGHT:
             raise CheckFailed(verdict)
 
@@ -160,10 +162,12 @@ def pytest_terminal_summary(terminalreporter) -> None:
     terminalreporter.section("exercises")
     for name, kinds in sorted(states.items()):
         count = Counter(kinds)
-        bad = [k for k in kinds if k not in ("right", "not started")]
+        partial = [k for k in kinds if k == Kind.NOT_FULLY.value]
+        bad = [k for k in kinds if k not in ("right", "not started", *partial)]
+        bad = bad or partial
         state = bad[0] if bad else kinds[0]
         ran = f"{count['right']} of {len(kinds)} checks right" if bad else ""
-        terminalreporter.write_line(f"{name:<28} {state:<14} {ran}".rstrip())
+        terminalreporter.write_line(f"{name:<28} {state:<17} {ran}".rstrip())
 
 
 def _is_controller(config: pytest.Config) -> bool:

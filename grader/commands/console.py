@@ -9,6 +9,7 @@ from rich.console import Console
 
 STYLES = {
     "right": "green",
+    "not fully checked": "cyan",
     "wrong": "red",
     "changed": "yellow",
     "missing": "yellow",

@@ -26,7 +26,7 @@ from grader.catalog import Exercise, shown_path
 from grader.commands import tables
 from grader.commands.console import STYLES, make_console, printable
 from grader.learning_paths import LearningPath
-from grader.verdicts.verdict import MAX_LINES, Kind, Result, Verdict
+from grader.verdicts.verdict import MAX_LINES, NOTHING_WRONG, Result, Verdict
 
 BAR_WIDTH = 30
 
@@ -81,9 +81,6 @@ class Screen:
         )
         if status != "right":
             self.verdict(result.verdict)
-        else:
-            for note in dict.fromkeys(n for v in result.verdicts for n in v.lines):
-                self.say(f"  {note}")
         if verbose:
             for verdict in result.verdicts:
                 self.details(verdict)
@@ -148,29 +145,45 @@ class Screen:
         self.console.print(tables.of_catalog(self.console, catalog, states))
         if "changed" in states.values():
             self.say("changed: not checked since the last change (workshop check NAME)")
+        if "not fully checked" in states.values():
+            self.say(
+                "not fully checked: right as far as this machine could try it "
+                "(workshop check NAME says what it lacks)"
+            )
         if "missing" in states.values():
             self.say("missing: the file is gone (workshop reset NAME restores it)")
         self.progress(states)
 
     def progress(self, states: dict[str, str]) -> None:
-        """``[------    ] 3 of 9 right``"""
+        """``[------    ] 3 of 9 right, 1 not fully checked``"""
         right = sum(state == "right" for state in states.values())
+        partial = sum(state == "not fully checked" for state in states.values())
         total = len(states)
+        told = f"{right} of {total} right"
+        if partial:
+            told += f", {partial} not fully checked"
         if self.console.is_terminal:
             grid = Table.grid(padding=(0, 1))
             bar = ProgressBar(total=max(total, 1), completed=right, width=BAR_WIDTH)
-            grid.add_row(bar, Text(f"{right} of {total} right"))
+            grid.add_row(bar, Text(told))
             self.console.print(grid)
         else:
             done = BAR_WIDTH * right // max(total, 1)
             bar = "#" * done + "-" * (BAR_WIDTH - done)
-            self.console.print(f"[{bar}] {right} of {total} right", soft_wrap=True)
+            self.console.print(f"[{bar}] {told}", soft_wrap=True)
 
-    def next(self, exercise: Exercise | None) -> None:
-        """Where to continue: the file, its minutes, its page."""
-        if exercise is None:
+    def finished(self, states: dict[str, str]) -> None:
+        """No exercise is left; which of them could not be checked fully here."""
+        partial = [name for name, state in states.items() if state != "right"]
+        if not partial:
             self.say("Every exercise is right.", "bold green")
             return
+        names = ", ".join(partial)
+        told = f"Every other exercise is right; not fully checked here: {names}"
+        self.say(told, "bold cyan")
+
+    def next(self, exercise: Exercise) -> None:
+        """Where to continue: the file, its minutes, its page."""
         minutes = f"about {exercise.minutes} minutes"
         minutes += ", optional" * exercise.optional
         self.line("Next:  ", (shown_path(exercise.path), "bold"), f"  ({minutes})")
@@ -179,7 +192,8 @@ class Screen:
 
     def next_on_path(self, path: LearningPath, states: dict[str, str]) -> None:
         """How far the path is walked, then its next exercise or what comes after it."""
-        left = [one for one in path.exercises if states[one.name] != "right"]
+        finished = ("right", "not fully checked")
+        left = [one for one in path.exercises if states[one.name] not in finished]
         done = f"{len(states) - len(left)} of {len(states)} right"
         if not left:
             self.say(f"Path {path.name}: {done}. You've finished it.", "bold green")
@@ -255,7 +269,11 @@ def _checks(result: Result) -> str:
     if not ran:
         return ""
     seconds = sum(verdict.seconds for verdict in ran)
-    wrong = [n for n, one in enumerate(ran, start=1) if one.kind is not Kind.RIGHT]
+    wrong = [
+        number
+        for number, one in enumerate(ran, start=1)
+        if one.kind not in NOTHING_WRONG
+    ]
     if wrong:
         planned = max(result.planned, len(ran))
         return f"  (check {wrong[0]} of {planned}, {seconds:.1f} s)"

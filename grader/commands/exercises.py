@@ -31,7 +31,16 @@ def list_command() -> None:
     house = House()
     screen = make_screen()
     screen.catalog(house.catalog, house.progress.states(house.catalog))
-    screen.next(house.progress.next(house.catalog))
+    show_next(house, screen)
+
+
+def show_next(house: House, screen: Screen) -> None:
+    """The next exercise with something left to do, or that there is none."""
+    exercise = house.progress.next(house.catalog)
+    if exercise is None:
+        screen.finished(house.progress.states(house.catalog))
+    else:
+        screen.next(exercise)
 
 
 @click.command()
@@ -47,12 +56,13 @@ def list_command() -> None:
     help="Seed of the inputs, instead of 1 and 2; may be repeated.",
 )
 def check(names, everything, solutions, verbose, seeds) -> int:
-    """Check exercises: 0 right, 1 wrong, 2 not started, 3 set-up broken.
+    """Check exercises: 0 right, 1 wrong, 2 not started, 3 set-up broken, 4 not fully
+    checked: right as far as this machine could try it.
 
     Without NAME the next one that is not right is checked. Several are all
     checked; the exit status is then 0 only if all are right.
     """
-    from grader.commands.progress import MISSING, NOT_STARTED
+    from grader.commands.progress import MISSING, NOT_FULLY, NOT_STARTED
 
     house = House()
     if names and everything:
@@ -76,7 +86,7 @@ def check(names, everything, solutions, verbose, seeds) -> int:
     with warm_engine(busy, seeds) as engine:
         screen = make_screen()
         if not chosen:
-            screen.next(None)
+            screen.finished(states)
         elif not names and not solutions and not everything:
             screen.say(f"The next one that is not right: {chosen[0].name}", "dim")
         one = OneCheck(house, engine, screen, verbose)
@@ -85,15 +95,17 @@ def check(names, everything, solutions, verbose, seeds) -> int:
             results.append(one.run(exercise, solutions, keep=not seeds))
         if len(chosen) > 1:
             right = sum(result.passed for result in results)
-            screen.say(f"{right} of {len(chosen)} right")
+            partial = sum(result.status == NOT_FULLY for result in results)
+            told = f", {partial} not fully checked" if partial else ""
+            screen.say(f"{right} of {len(chosen)} right{told}")
     return overall_status([result.status for result in results])
 
 
 def overall_status(statuses: list[str]) -> int:
-    """The exit status for several: the set-up first, then wrong, then not started."""
+    """The exit status for several: that of the one which is furthest from right."""
     from grader.verdicts.verdict import EXIT_STATUS
 
-    for status in ("environment", "wrong", "not started"):
+    for status in ("environment", "wrong", "not started", "not fully checked"):
         if status in statuses:
             return EXIT_STATUS[status]
     return EXIT_STATUS["right"]
@@ -149,7 +161,7 @@ def watch(name: str | None) -> int:
     house = House()
     exercise = house.current(name)
     if exercise is None:
-        make_screen().next(None)
+        show_next(house, make_screen())
         return 0
     with warm_engine() as engine:
         from grader.commands.watch.loop import Watch
@@ -169,7 +181,7 @@ def hint(name: str | None, again: bool) -> None:
     exercise = house.current(name)
     screen = make_screen()
     if exercise is None:
-        screen.next(None)
+        show_next(house, screen)
         return
     if again:
         number = house.progress.hints_shown(exercise)
@@ -205,7 +217,7 @@ def next_command(name: str | None) -> None:
     house = House()
     screen = make_screen()
     if name is None:
-        screen.next(house.progress.next(house.catalog))
+        show_next(house, screen)
         return
     path = find_path(house.paths(), name)
     states = house.progress.states(list(path.exercises))
@@ -246,7 +258,7 @@ def diff(name: str, anyway: bool) -> None:
     """Your file beside the solution, once yours is right."""
     import difflib
 
-    from grader.commands.progress import MISSING, RIGHT, content_of
+    from grader.commands.progress import MISSING, NOT_FULLY, RIGHT, content_of
     from grader.skeleton import plain_solution, read_solution
 
     house = House()
@@ -257,7 +269,7 @@ def diff(name: str, anyway: bool) -> None:
             f"{shown_path(exercise.path)} is missing: `workshop reset {exercise.name}` "
             "restores it"
         )
-    if state != RIGHT and not anyway:
+    if state not in (RIGHT, NOT_FULLY) and not anyway:
         raise UserError(
             f"{exercise.name} is {refusal(state)}; the solution is shown once yours is "
             f"right (`workshop check {exercise.name}`), or now with --anyway"

@@ -23,6 +23,7 @@ from grader.errors import UserError
 from grader.skeleton import read_solution, same_code, skeleton_text
 
 RIGHT = "right"
+NOT_FULLY = "not fully checked"
 WRONG = "wrong"
 CHANGED = "changed"
 NOT_STARTED = "not started"
@@ -116,7 +117,7 @@ class Progress:
         self.say = say
 
     def state(self, exercise: Exercise) -> str:
-        """right, wrong, changed, not started or missing."""
+        """right, not fully checked, wrong, changed, not started or missing."""
         return self.states([exercise])[exercise.name]
 
     def states(self, exercises: list[Exercise]) -> dict[str, str]:
@@ -132,23 +133,27 @@ class Progress:
         if content is None:
             return MISSING
         if entry and entry.get("digest") == digest_of(exercise, content):
-            return RIGHT if entry.get("status") == RIGHT else WRONG
+            status = entry.get("status")
+            return status if status in (RIGHT, NOT_FULLY) else WRONG
         return NOT_STARTED if is_untouched(exercise, content) else CHANGED
 
     def next(
         self, catalog: list[Exercise], after: Exercise | None = None
     ) -> Exercise | None:
-        """The first exercise that is not right, beginning behind ``after``."""
+        """The first exercise with something left to do, beginning after ``after``.
+
+        What could not be checked fully here, and has nothing wrong, is not left to do.
+        """
         start = catalog.index(after) + 1 if after in catalog else 0
         states = self.states(catalog)
         for exercise in catalog[start:] + catalog[:start]:
-            if states[exercise.name] != RIGHT:
+            if states[exercise.name] not in (RIGHT, NOT_FULLY):
                 return exercise
         return None
 
     def record(self, exercise: Exercise, digest: str, status: str, kind: str) -> None:
         """Remember the verdict on the content that ``digest`` names."""
-        if status not in (RIGHT, WRONG):
+        if status not in (RIGHT, NOT_FULLY, WRONG):
             return
         with self._changing() as data:
             entry = {"digest": digest, "status": status, "verdict": kind}

@@ -12,7 +12,7 @@ from rich.text import Text
 from grader.catalog import Exercise
 from grader.commands.console import STYLES, printable
 
-KINDS = ("right", "wrong", "not started", "other")
+KINDS = ("right", "not fully checked", "wrong", "not started", "other")
 
 
 def of_catalog(

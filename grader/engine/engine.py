@@ -27,7 +27,7 @@ from grader.engine.forkserver import ForkServer
 from grader.errors import UserError
 from grader.skeleton import read_solution, same_code, skeleton_text
 from grader.verdicts.diagnosis import diagnose
-from grader.verdicts.verdict import Kind, Result, Verdict
+from grader.verdicts.verdict import NOTHING_WRONG, Kind, Result, Verdict
 
 if TYPE_CHECKING:
     from grader.jobs.cluster_of_checks import ClusterOfChecks
@@ -140,7 +140,7 @@ class Engine:
                 verdicts.append(verdict)
                 if on_check is not None:
                     on_check(check, verdict)
-                if stop_at_first and verdict.kind is not Kind.RIGHT:
+                if stop_at_first and verdict.kind not in NOTHING_WRONG:
                     break
         seconds = time.monotonic() - started
         return Result(exercise.name, verdicts, seconds, planned=len(checks))

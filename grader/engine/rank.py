@@ -116,7 +116,8 @@ class Session:
         for stream in (sys.stdout, sys.stderr):  # of the learner's, perhaps
             with contextlib.suppress(OSError, ValueError, AttributeError):
                 stream.flush()
-        report["notes"] = self.scheduler.notes if self.scheduler else []
+        report["untried"] = self.scheduler.untried if self.scheduler else []
+        report["missing"] = self.scheduler.missing if self.scheduler else []
         report["jobs"] = self.scheduler.submitted if self.scheduler else 0
         report["phase"] = self.state[PHASE]
         report["passed"] = expect.passed

@@ -13,7 +13,7 @@ for its lifetime; a ``.pbs`` script goes through the PBS rehearsal there. The fo
 it is submitted from looks like a clone of the workshop (:mod:`grader.jobs.clone`).
 Where no practice cluster can run, the script is read through once by ``bash`` with
 stand-ins for the scheduler's commands, too: ``scheduler.dry`` is true, nothing runs on
-several nodes, and what was not checked is said.
+several nodes, and the verdict is at best "not fully checked", with what was not tried.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ class Scheduler:
     ):
         self.folder, self.root = folder, Path(root)
         self.state, self.why_dry = state, why_dry
-        self.notes: list[str] = []
+        self._untried: list[str] = []
+        self._read_through = 0
         self.submitted = 0
         make_clone(folder, self.root, python)
 
@@ -62,9 +63,21 @@ class Scheduler:
         return not self.state
 
     def not_checked(self, what: str) -> None:
-        """In a dry run: tell the learner that ``what`` was not checked."""
+        """In a dry run: tell the learner that ``what`` was not tried."""
         if self.dry:
-            self.notes.append(f"not checked, {self.why_dry}: {what}")
+            self._untried.append(what)
+
+    @property
+    def untried(self) -> list[str]:
+        """What decides and could not be tried, for want of a practice cluster."""
+        if self._read_through and not self._untried:
+            return ["what a real scheduler makes of the script"]
+        return self._untried
+
+    @property
+    def missing(self) -> list[str]:
+        """What a practice cluster lacks here, with its cure."""
+        return [self.why_dry] if self.dry else []
 
     def submit(
         self,
@@ -115,6 +128,8 @@ class Scheduler:
             (record / "failing_first").touch()
         self.submitted += 1
         record_tools(self.folder, script.suffix)
+        if self.dry and not on_paper:
+            self._read_through += 1
         if self.dry or on_paper:
             from grader.jobs.on_paper import submit
 
@@ -147,6 +162,7 @@ class Scheduler:
         self.submitted += 2
         record_tools(self.folder, script.suffix)
         if self.dry:
+            self._read_through += 2
             from grader.jobs.on_paper import submit
 
             ended = [

@@ -5,7 +5,12 @@ from __future__ import annotations
 from grader.verdicts.classics.table import CLASSICS
 from grader.verdicts.evidence import Evidence, Finding, Rank
 from grader.verdicts.questions import ending, limits, loading, values
-from grader.verdicts.verdict import MAX_LINES, Kind, Verdict
+from grader.verdicts.verdict import (
+    MAX_LINES,
+    Kind,
+    Verdict,
+    not_fully_checked,
+)
 from grader.verdicts.wording import call_text, cut
 
 # The order of the questions is the order of the verdicts: does it load, did a rank
@@ -45,7 +50,7 @@ def diagnose(job: dict, outcome: dict) -> Verdict:
     answers = (question(seen) for question in QUESTIONS)
     found = next(filter(None, answers), None)
     if found is None:
-        return _verdict(seen, Kind.RIGHT, _notes(seen))
+        return _nothing_wrong(seen)
     classic = CLASSICS.get(found.suspicion)
     page = (classic and classic.page) or job["page"]
     lines = _message(seen, found, page)
@@ -95,10 +100,17 @@ def _run(seen: Evidence) -> str:
     return "" if plain else f"{what.format(count)}{'s' * (count > 1)} "
 
 
-def _notes(seen: Evidence) -> list[str]:
-    """What the check could not look at on this machine."""
-    notes = [note for rank in seen.ranks for note in rank.report.get("notes", [])]
-    return list(dict.fromkeys(notes))
+def _nothing_wrong(seen: Evidence) -> Verdict:
+    """Right, unless the check could not try here what decides."""
+    page = seen.job["page"]
+    untried = [one for rank in seen.ranks for one in rank.report.get("untried", [])]
+    if not untried:
+        return _verdict(seen, Kind.RIGHT, [])
+    partial = _verdict(seen, Kind.NOT_FULLY, [], page=page)
+    partial.untried = list(dict.fromkeys(untried))
+    missing = [one for rank in seen.ranks for one in rank.report.get("missing", [])]
+    partial.missing = list(dict.fromkeys(missing))
+    return not_fully_checked([partial])
 
 
 def _details(seen: Evidence) -> list[str]:

@@ -1,6 +1,6 @@
 """A stand-in for grader.engine.engine that plays what the learner's file orders.
 
-``# play: ORDER`` on the first line: right, wrong, sleep N (then right), break
+``# play: ORDER`` on the first line: right, partly, wrong, sleep N (then right), break
 (the set-up is broken), fail (an error in the grader itself). Each run is noted in
 ``played.log``, so that tests see what was run, and never two at once.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 from grader.checks import Check
 from grader.commands.progress import is_untouched
 from grader.errors import UserError
-from grader.verdicts.verdict import Kind, Result, Verdict
+from grader.verdicts.verdict import Kind, Result, Verdict, not_fully_checked
 
 LOG = Path.cwd() / "played.log"
 
@@ -73,6 +73,11 @@ class Engine:
             raise RuntimeError("a bug in the grader")
         if order.startswith(("right", "sleep")):
             return Verdict(Kind.RIGHT, **seen)
+        if order.startswith("partly"):
+            partial = Verdict(Kind.NOT_FULLY, **seen)
+            partial.untried = ["the real nodes"]
+            partial.missing = ["this machine has no Slurm"]
+            return not_fully_checked([partial])
         if order.startswith("environment"):
             return Verdict(Kind.ENVIRONMENT, ["environment broken: no gloo"], **seen)
         lines = [

@@ -83,13 +83,33 @@ def test_next_names_path_page_and_minutes_until_all_is_right(house):
 # -- check --------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("order", "status"),
-    [("right", 0), ("wrong", 1), ("environment", 3), ("break", 3)],
+    [("right", 0), ("partly", 4), ("wrong", 1), ("environment", 3), ("break", 3)],
 )
 def test_the_exit_status_of_check(house, order, status):
     play(house, "01_one", order)
     result = workshop(house, "check", "one")
     assert result.returncode == status
     assert "Traceback" not in result.stdout + result.stderr
+
+
+def test_what_could_not_be_tried_here_is_told_apart_from_right(house):
+    """It has a state of its own, says what is missing, and is nothing left to do."""
+    play(house, "01_one", "partly")
+    told = workshop(house, "check", "one").stdout
+    assert "01_one: not fully checked" in told
+    assert "the real nodes" in told and "this machine has no Slurm" in told
+    assert ": right" not in told
+    listed = workshop(house, "list").stdout
+    assert states(house)["01_one"] == "not fully checked"
+    assert "0 of 3 right, 1 not fully checked" in listed
+    assert "exercises/02_two.py" in workshop(house, "next").stdout
+    play(house, "02_two", "right")
+    play(house, "03_three", "right")
+    assert workshop(house, "check", "--all").returncode == 4
+    last = workshop(house, "next").stdout
+    assert "Every exercise is right." not in last
+    assert "not fully checked here: 01_one" in last
+    assert workshop(house, "diff", "one").returncode == 0
 
 
 def test_an_untouched_exercise_ends_with_2_and_says_how_to_start(house):
@@ -107,6 +127,9 @@ def test_an_untouched_exercise_ends_with_2_and_says_how_to_start(house):
         (("right", "wrong", "environment"), 3),
         (("right", None, "right"), 2),
         (("wrong", None, "right"), 1),
+        (("right", "partly", "right"), 4),
+        (("partly", "wrong", "right"), 1),
+        (("partly", None, "right"), 2),
     ],
 )
 def test_several_are_0_only_if_all_are_right(house, orders, status):

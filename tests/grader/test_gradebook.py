@@ -62,6 +62,20 @@ def refused(result):
     return result.stderr
 
 
+def test_what_could_not_be_tried_is_counted_apart_and_gives_no_points(house, hand_in):
+    alice = hand_in("alice", "right", "partly", "wrong sum")
+    result, told, rows = grade(house, alice)
+    assert statuses(told["alice"]) == ["right", "not fully checked", "wrong"]
+    assert told["alice"]["points"] == 1
+    assert rows["alice"]["right"] == rows["alice"]["not fully checked"] == "1"
+    assert "02_two: not fully checked" in result.stdout
+    assert "this machine has no Slurm" in result.stdout
+    (suite,) = ElementTree.parse(house / "out.xml").getroot().findall("testsuite")
+    assert suite.get("skipped") == "1" and suite.get("errors") == "0"
+    skipped = suite.findall("testcase")[1].find("skipped")
+    assert skipped is not None and "the real nodes" in skipped.get("message", "")
+
+
 def test_points_totals_and_three_formats(house, hand_in):
     alice = hand_in("alice", "right", "right", "wrong sum")
     bob = hand_in("bob", "wrong", None, "right", inside="exercises")

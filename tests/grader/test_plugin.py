@@ -16,6 +16,7 @@ from grader.skeleton import skeleton_text
 from tests.grader.test_hostile import processes_with
 from tests.launched import wait_until
 
+ROOT = Path(__file__).resolve().parents[2]
 SOLUTION = '''"""Add the numbers of all ranks.
 
 Check: workshop check 01_sum
@@ -93,6 +94,16 @@ def test_untouched_exercises_are_skipped_as_not_started(small_workshop):
     assert done.returncode == 0, done.stdout
     assert "8 skipped" in done.stdout
     assert "not started" in done.stdout
+
+
+def test_what_could_not_be_tried_is_skipped_with_its_reason():
+    """A check of a job script without a practice cluster never passes."""
+    chosen = ("--solutions", "-k", "09_one_launcher_per_node", "--seeds", "1", "-rs")
+    done = pytest_in(ROOT, *chosen, WORKSHOP_NO_CLUSTER="1")
+    assert done.returncode == 0, done.stdout
+    assert "passed" not in done.stdout
+    assert "not fully checked: nothing is wrong so far" in done.stdout
+    assert "WORKSHOP_NO_CLUSTER is set" in done.stdout
 
 
 @pytest.mark.full

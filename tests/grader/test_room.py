@@ -23,6 +23,7 @@ from tests.grader.small_house import (
 )
 from tests.launched import wait_until
 
+PARTLY = "not fully checked"
 CLASSIC = "wrong value: the sum\n  rank 0: is 3\n  looks like: a sum, not a mean"
 
 
@@ -35,7 +36,8 @@ def a_book(**learners):
     for learner, told in learners.items():
         cells = []
         for exercise, message in zip(catalog, told, strict=True):
-            status = {"right": "right", "": "not started"}.get(message, "wrong")
+            known = {"right": "right", "": "not started", PARTLY: PARTLY}
+            status = known.get(message, "wrong")
             verdict = message.partition(":")[0] if status == "wrong" else status
             cells.append(Cell(exercise, b"", status, verdict, message))
         rows.append(Row(learner, Path("/class") / learner, cells))
@@ -103,6 +105,14 @@ def test_the_page_has_a_row_per_learner_and_what_nobody_began_is_left_out():
     page = to_html(early, live=False, clock="09:00:00")
     assert "No one has started the other 2 exercises." in page
     assert "03_three" not in page and "No answer is wrong." in page
+
+
+def test_what_could_not_be_tried_has_a_sign_and_a_color_of_its_own():
+    book = a_book(ada=["right", PARTLY, ""])
+    page = to_html(book, live=False, clock="10:00")
+    assert "1 right" in page and "1 not fully checked" in page
+    assert f'<td class="cell partial" title="{PARTLY}">~</td>' in page
+    assert "~ right as far as this machine could try it" in page
 
 
 def test_what_learners_chose_is_escaped_everywhere():

@@ -11,7 +11,8 @@ from grader.catalog import Exercise
 NOT_GRADED = "not graded"
 UNREADABLE = "unreadable"
 ENVIRONMENT = "environment"
-STARTED = ("right", "wrong", "not started")
+NOT_FULLY = "not fully checked"
+COUNTED = ("right", NOT_FULLY, "wrong", "not started")
 
 
 @dataclass
@@ -53,9 +54,9 @@ class Row:
     def notes(self) -> list[str]:
         """Sentences on what could not be graded, and remarks on the folder."""
         told = [
-            f"{cell.exercise.name}: {cell.message.splitlines()[0]}"
+            f"{cell.exercise.name}: {_first_sentence(cell)}"
             for cell in self.cells
-            if cell.status in (UNREADABLE, ENVIRONMENT) and cell.message
+            if cell.status in (UNREADABLE, ENVIRONMENT, NOT_FULLY) and cell.message
         ]
         return self.remarks + told
 
@@ -93,8 +94,16 @@ class Gradebook:
         return found
 
 
+def _first_sentence(cell: Cell) -> str:
+    """The first line; of what could not be tried here also the reason and the cure."""
+    first, *more = cell.message.splitlines()
+    if cell.status == NOT_FULLY:
+        return " ".join([first, *(line.strip() for line in more)])
+    return first
+
+
 def _counts(cells: list[Cell]) -> Counter:
     counts = Counter(
-        cell.status if cell.status in STARTED else "other" for cell in cells
+        cell.status if cell.status in COUNTED else "other" for cell in cells
     )
     return counts

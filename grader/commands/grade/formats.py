@@ -8,7 +8,7 @@ import json
 import re
 from xml.etree import ElementTree
 
-from grader.commands.grade.book import Cell, Gradebook
+from grader.commands.grade.book import COUNTED, NOT_FULLY, Cell, Gradebook
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -46,7 +46,7 @@ def to_csv(book: Gradebook) -> str:
     writer = csv.writer(text, lineterminator="\n")
     names = [exercise.name for exercise in book.catalog]
     heads = [head for name in names for head in (name, f"{name} verdict")]
-    counted = ["right", "wrong", "not started", "other"]
+    counted = [*COUNTED, "other"]
     writer.writerow(["learner", "points", "possible", *counted, *heads])
     for row in book.rows:
         counts = row.counts()
@@ -75,7 +75,7 @@ def to_junit(book: Gradebook) -> str:
             tests=str(len(row.cells)),
             failures=str(counts["wrong"]),
             errors=str(counts["other"]),
-            skipped=str(counts["not started"]),
+            skipped=str(counts["not started"] + counts[NOT_FULLY]),
             time=f"{sum(cell.seconds for cell in row.cells):.3f}",
         )
         for cell in row.cells:
@@ -95,10 +95,12 @@ def to_junit(book: Gradebook) -> str:
 def _outcome(case: ElementTree.Element, cell: Cell) -> None:
     if cell.status == "right":
         return
-    tags = {"wrong": "failure", "not started": "skipped"}
+    tags = {"wrong": "failure", "not started": "skipped", NOT_FULLY: "skipped"}
     tag = tags.get(cell.status, "error")
     message = text_of(cell.message)
     first = message.splitlines()[0] if message else cell.status
+    if cell.status == NOT_FULLY:
+        first = " ".join(line.strip() for line in message.splitlines())
     attributes = {"message": first}
     if tag != "skipped":
         attributes["type"] = cell.verdict or cell.status

@@ -10,12 +10,13 @@ import html
 from collections.abc import Iterable
 
 from grader.commands.grade import room
-from grader.commands.grade.book import NOT_GRADED, Cell, Gradebook, Row
+from grader.commands.grade.book import NOT_FULLY, NOT_GRADED, Cell, Gradebook, Row
 from grader.commands.grade.formats import text_of
 from grader.commands.grade.report_style import RELOAD_EVERY, SCRIPT, STYLE
 
 MOST = 12  # common mistakes that are shown
-SIGNS = {"right": "✓", "wrong": "✗", "not started": "", NOT_GRADED: "…"}
+SIGNS = {"right": "✓", NOT_FULLY: "~", "wrong": "✗", "not started": "", NOT_GRADED: "…"}
+CLASSES = {"right": "right", NOT_FULLY: "partial", "wrong": "wrong"}
 PAGE = """<!doctype html>
 <html lang="en">
 <head>
@@ -74,6 +75,8 @@ def _summary(book: Gradebook, clock: str) -> str:
         f"{statuses.count('right'):,} right",
         f"{statuses.count('wrong'):,} wrong",
     ]
+    if partial := statuses.count(NOT_FULLY):
+        told.append(f"{partial:,} not fully checked")
     if book.graded < book.total:
         told.append(f"{book.total - book.graded:,} still to grade")
     return f"<p>{', '.join(told)}. Last change {escaped(clock)}.</p>"
@@ -115,7 +118,10 @@ def _mistake(mistake: room.Mistake) -> str:
 def _matrix(book: Gradebook) -> Iterable[str]:
     columns = room.touched(book)
     hidden = len(book.catalog) - len(columns)
-    signs = "✓ right, ✗ wrong, ! can't be graded, … not graded yet."
+    signs = (
+        "✓ right, ~ right as far as this machine could try it, ✗ wrong, "
+        "! can't be graded, … not graded yet."
+    )
     yield f"<p>{signs} {_left_out(hidden)}</p>"
     yield f'{SCROLL}<table class="matrix"><thead><tr><th scope="col">Learner</th>'
     yield '<th scope="col">Points</th><th scope="col">Last begun</th>'
@@ -144,7 +150,7 @@ def _row(row: Row, columns: list[int]) -> str:
 
 def _cell(cell: Cell) -> str:
     sign = SIGNS.get(cell.status, "!")
-    known = cell.status if cell.status in ("right", "wrong") else "other"
+    known = CLASSES.get(cell.status, "other")
     colored = f" {known}" if sign not in ("", "…") else ""
     words = escaped(cell.verdict or cell.status)
     return f'<td class="cell{colored}" title="{words}">{sign}</td>'

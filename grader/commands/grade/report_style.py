@@ -4,10 +4,11 @@ RELOAD_EVERY = 5  # seconds
 
 STYLE = """
 :root { color-scheme: light dark; --back: #fff; --text: #1b1f24; --line: #c9d0d8;
-  --soft: #f1f4f7; --right: #d3f0d9; --wrong: #ffd9d6; --other: #ffe9b8; }
+  --soft: #f1f4f7; --right: #d3f0d9; --partial: #d6e8fa; --wrong: #ffd9d6;
+  --other: #ffe9b8; }
 @media (prefers-color-scheme: dark) {
   :root { --back: #14181d; --text: #e6eaef; --line: #424c57; --soft: #1f262d;
-    --right: #17452a; --wrong: #6b1f1c; --other: #574010; } }
+    --right: #17452a; --partial: #1d3f5e; --wrong: #6b1f1c; --other: #574010; } }
 * { box-sizing: border-box; }
 body { margin: 0 auto; max-width: 90rem; padding: 1rem; background: var(--back);
   color: var(--text); font: 1rem/1.45 system-ui, sans-serif; }
@@ -29,7 +30,7 @@ th, td { padding: .25rem .5rem; border: 1px solid var(--line); text-align: left;
   white-space: normal; overflow-wrap: anywhere; }
 .matrix td.cell { text-align: center; padding: .25rem; }
 .right { background: var(--right); } .wrong { background: var(--wrong); }
-.other { background: var(--other); }
+.other { background: var(--other); } .partial { background: var(--partial); }
 .mistakes th, .mistakes td:nth-child(-n + 3) { overflow-wrap: normal; }
 .mistakes td:nth-child(-n + 3) { white-space: nowrap; }
 .number { text-align: right; font-variant-numeric: tabular-nums; }
@@ -43,7 +44,7 @@ th, td { padding: .25rem .5rem; border: 1px solid var(--line); text-align: left;
   .mistakes td::before { content: attr(data-head) ": "; font-weight: bold; } }
 @media print {
   :root { --back: #fff; --text: #000; --line: #888; --soft: #eee; --right: #fff;
-    --wrong: #ddd; --other: #eee; }
+    --partial: #eee; --wrong: #ddd; --other: #eee; }
   body { font-size: 9pt; } button { display: none; }
   .scroll { overflow: visible; border: 0; }
   .matrix { font-size: 8pt; } .matrix tbody th { position: static; }

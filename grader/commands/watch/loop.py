@@ -18,6 +18,7 @@ from grader.catalog import Exercise, shown_path
 from grader.commands.progress import (
     CHANGED,
     MISSING,
+    NOT_FULLY,
     NOT_STARTED,
     RIGHT,
     WRONG,
@@ -149,7 +150,7 @@ class Watch:
             return
         self._keep(done)
         self.screen.result(self.exercise, done.result)
-        if done.result.passed:
+        if done.result.status in (RIGHT, NOT_FULLY):
             self._advance()
             return
         if done.result.status == "not started":
@@ -188,16 +189,22 @@ class Watch:
             self.screen.next(exercise)
         elif state == RIGHT:
             self.screen.say(f"{exercise.name} is right already.", "green")
+        elif state == NOT_FULLY:
+            told = f"{exercise.name} is right as far as it could be tried here."
+            self.screen.say(told, "cyan")
         self._foot()
 
     def _advance(self) -> None:
         following = self.progress.next(self.catalog, after=self.exercise)
         if following is None:
-            self.screen.next(None)
-            self.leaving = True
+            self._finish()
             return
         self.screen.say()
         self.turn_to(following)
+
+    def _finish(self) -> None:
+        self.screen.finished(self.progress.states(self.catalog))
+        self.leaving = True
 
     # -- keys --------------------------------------------------------------------
     def _key(self, key: str) -> None:
@@ -213,8 +220,7 @@ class Watch:
         elif key == "n":
             following = self.progress.next(self.catalog, after=self.exercise)
             if following is None:
-                self.screen.next(None)
-                self.leaving = True
+                self._finish()
             elif following == self.exercise:
                 self.screen.say("This is the only exercise that isn't right yet.")
             else:
