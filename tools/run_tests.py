@@ -29,6 +29,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # for `python tools/run_tests.py`
 from tests import warm  # noqa: E402
+from tests.grader.chosen_answers import remember_run  # noqa: E402
 
 BUILD = ROOT / "build"
 ANSWERS = "tests/grader/test_known_answers.py"
@@ -184,6 +185,9 @@ def main() -> int:
     start = time.monotonic()
     outcomes, never_started = run_all(full)
     write_junit(outcomes)
+    for outcome in outcomes:
+        if outcome.part.name == "answers":
+            remember_run(outcome.cases)
     print(f"{table(outcomes, full)}\n\n{time.monotonic() - start:.0f} seconds in all")
     if never_started:
         print(f"no test has started {', '.join(sorted(never_started))}")

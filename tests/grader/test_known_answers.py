@@ -4,39 +4,54 @@ Every file of ``tests/exercises/right`` must pass, every file of
 ``tests/exercises/mistakes`` must get the verdict and the words that its first
 line promises, and every skeleton must be "not started" and differ from its solution in
 the holes alone.
+
+`make test` runs the answers that :mod:`tests.grader.chosen_answers` chooses, `make
+test FULL=1` all of them. Answers that are job scripts need a practice cluster; without
+one they are skipped, and what is left to test is that none of them is called right.
 """
 
 from __future__ import annotations
 
 import os
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from grader.catalog import SUFFIXES, Exercise, load_catalog
+import practice_cluster
+from grader.catalog import Exercise, load_catalog
 from grader.checks import SEEDS, Check, checks_in
 from grader.engine.engine import Engine
+from grader.jobs.cluster_of_checks import NO_CLUSTER, ClusterOfChecks
 from grader.skeleton import holes, parse, skeleton_text, with_answers
 from grader.verdicts.verdict import Kind
-
-ROOT = Path(__file__).resolve().parents[2]
-CATALOG = load_catalog(ROOT)
-ANSWERS = ROOT / "tests" / "exercises"
-BY_NAME = {exercise.name: exercise for exercise in CATALOG}
-CAUGHT_BY = dict(
-    line.split(maxsplit=1)
-    for line in (ANSWERS / "caught_by.txt").read_text().splitlines()
+from tests.grader.chosen_answers import (
+    ANSWERS,
+    ROOT,
+    choose,
+    remembered,
+    right_answers,
+    wrong_answers,
 )
+
+CATALOG = load_catalog(ROOT)
+BY_NAME = {exercise.name: exercise for exercise in CATALOG}
+JOB_SCRIPTS = (".sbatch", ".pbs")
+CAUGHT_BY = remembered("caught_by")
+CHOSEN = choose(CATALOG)
 FULL = bool(os.environ.get("WORKSHOP_FULL"))
 HEADING = re.compile(r"^# \[answer (\d+)\]\s*$", re.MULTILINE)
 
 
-def files(folder: str) -> list[Path]:
-    """All answers in ``tests/exercises/FOLDER``, by exercise."""
-    return sorted(
-        path for path in (ANSWERS / folder).glob("*/*") if path.suffix in SUFFIXES
-    )
+def chosen_or_full(paths: list[Path]) -> list:
+    """Parameters; what `make test` does not run is marked ``full``."""
+    return [
+        pytest.param(path, id=ids(path))
+        if path in CHOSEN
+        else pytest.param(path, id=ids(path), marks=pytest.mark.full)
+        for path in paths
+    ]
 
 
 def ids(path: Path) -> str:
@@ -74,8 +89,25 @@ def grade_answer(
     return promise, engine.grade(exercise, file, checks)
 
 
-@pytest.mark.parametrize("path", files("right"), ids=ids)
+@cache
+def no_cluster() -> str:
+    """Why job scripts can't be submitted here, with the cure; "" if they can."""
+    return "; ".join(practice_cluster.missing())
+
+
+def skip_without_cluster(path: Path) -> None:
+    if path.suffix in JOB_SCRIPTS and no_cluster():
+        pytest.skip(no_cluster())
+
+
+RIGHT = [path for exercise in CATALOG for path in right_answers(exercise.name)]
+WRONG = [path for exercise in CATALOG for path in wrong_answers(exercise.name)]
+JOBS = [path for path in RIGHT + WRONG if path.suffix in JOB_SCRIPTS]
+
+
+@pytest.mark.parametrize("path", chosen_or_full(RIGHT))
 def test_differently_written_right_answer_passes(engine, path, tmp_path):
+    skip_without_cluster(path)
     _, result = grade_answer(engine, path, tmp_path, checks_of_right(path))
     assert result.passed, result.verdict.message
 
@@ -92,10 +124,11 @@ def grade_mistake(engine: Engine, path: Path, tmp_path: Path, report):
     return promise, result
 
 
-@pytest.mark.parametrize("path", files("mistakes"), ids=ids)
+@pytest.mark.parametrize("path", chosen_or_full(WRONG))
 def test_known_mistake_gets_the_verdict_it_promises(
     engine, path, tmp_path, record_property
 ):
+    skip_without_cluster(path)
     promise, result = grade_mistake(engine, path, tmp_path, record_property)
     kind, _, words = promise.partition(":")
     message = result.verdict.message
@@ -111,6 +144,28 @@ def test_known_mistake_gets_the_verdict_it_promises(
         assert promised, f"{ids(path)} promises no word of: {said}"
 
 
+@pytest.fixture(scope="module")
+def engine_on_paper():
+    """An engine on a machine that has no practice cluster."""
+    with Engine() as engine:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv(NO_CLUSTER, "1")
+            engine._cluster = ClusterOfChecks(None)
+        yield engine
+
+
+@pytest.mark.parametrize("path", chosen_or_full(JOBS))
+def test_without_a_cluster_no_job_script_is_called_right(
+    engine_on_paper, path, tmp_path
+):
+    """Nothing is found wrong in a right one; a wrong one may be found, or not."""
+    promise, result = grade_answer(engine_on_paper, path, tmp_path)
+    allowed = {Kind.NOT_FULLY}
+    if path in WRONG:
+        allowed |= set(Kind) - {Kind.RIGHT, Kind.ENVIRONMENT}
+    assert result.verdict.kind in allowed, f"{promise}\n{result.verdict.message}"
+
+
 @pytest.mark.parametrize("exercise", CATALOG, ids=lambda e: e.name)
 def test_skeleton_is_not_started(exercise: Exercise, engine, tmp_path):
     file = tmp_path / exercise.file
@@ -124,7 +179,7 @@ def test_exercise_in_the_repository_is_the_skeleton(exercise: Exercise):
     expected = skeleton_text(exercise.solution.read_text(), exercise.suffix)
     assert exercise.path.read_text() == expected, (
         f"{exercise.path.name} differs from its solution outside the holes: "
-        "write it again with `make skeletons`"
+        "write it again with `python tools/skeletons.py`"
     )
 
 
@@ -144,12 +199,10 @@ def test_exercise_has_the_promised_form(exercise: Exercise):
 
 @pytest.mark.parametrize("exercise", CATALOG, ids=lambda e: e.name)
 def test_exercise_has_one_right_and_five_wrong_answers(exercise: Exercise):
-    right = [p for p in files("right") if p.parent.name == exercise.name]
-    wrong = [p for p in files("mistakes") if p.parent.name == exercise.name]
-    assert len(right) >= 1
-    assert len(wrong) >= 5
+    assert len(right_answers(exercise.name)) >= 1
+    assert len(wrong_answers(exercise.name)) >= 5
 
 
 def test_every_answer_belongs_to_an_exercise():
-    names = {path.parent.name for path in files("right") + files("mistakes")}
-    assert names <= set(BY_NAME)
+    folders = [*ANSWERS.glob("right/*"), *ANSWERS.glob("mistakes/*")]
+    assert {folder.name for folder in folders} <= set(BY_NAME)

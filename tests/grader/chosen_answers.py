@@ -1,0 +1,168 @@
+"""Which known answers `make test` runs: all that may have changed, three of the rest.
+
+There are more than two thousand, and most changes touch none of them. All answers of
+an exercise run if its files, or the grader, differ both from ``origin/main`` and from
+the last time when all of them got their verdicts. Of each other exercise three run:
+the first right answer, then the first answer of each kind of verdict. ``make test
+FULL=1`` runs all.
+
+What is remembered between two runs lies in ``.workshop/cache``; without it, nothing is
+wrong but the time that a run takes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+from xml.etree import ElementTree
+
+from grader.catalog import SUFFIXES, Exercise, load_catalog
+
+ROOT = Path(__file__).resolve().parents[2]
+ANSWERS = ROOT / "tests" / "exercises"
+CACHE = ROOT / ".workshop" / "cache" / "known_answers.json"
+# what decides on every verdict; the commands only show it
+GRADER = ("grader/", "practice_cluster/", "job_scripts/", "constraints.txt")
+NOT_GRADER = "grader/commands/"
+READ = (".py", ".sh", ".sbatch", ".pbs", ".txt")
+ENOUGH = 3  # answers of an exercise of which nothing has changed
+PUBLISHED = "origin/main"
+
+
+def right_answers(exercise: str) -> list[Path]:
+    """Other ways to write it, in the order of their names."""
+    return _files(ANSWERS / "right" / exercise)
+
+
+def wrong_answers(exercise: str) -> list[Path]:
+    """One mistake each, in the order of their names."""
+    return _files(ANSWERS / "mistakes" / exercise)
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.glob("*") if path.suffix in SUFFIXES)
+
+
+def promised_kind(answer: Path) -> str:
+    """``right``, or the kind of verdict that the first line promises."""
+    if answer.is_relative_to(ANSWERS / "right"):
+        return "right"
+    first = answer.read_text(encoding="utf-8").partition("\n")[0]
+    return first.removeprefix("#").partition(":")[0].strip()
+
+
+def few(answers: Iterable[Path]) -> list[Path]:
+    """The first answer of each kind, then the next ones, until there are ENOUGH."""
+    answers = list(answers)
+    first_of: dict[str, Path] = {}
+    for answer in answers:
+        first_of.setdefault(promised_kind(answer), answer)
+    in_turn = [*first_of.values(), *answers]
+    return list(dict.fromkeys(in_turn))[:ENOUGH]
+
+
+def choose(exercises: Iterable[Exercise]) -> set[Path]:
+    """The answers that `make test` runs."""
+    green = remembered("green")
+    changed = changed_files()
+    chosen: set[Path] = set()
+    for exercise in exercises:
+        answers = [*right_answers(exercise.name), *wrong_answers(exercise.name)]
+        may_differ = changed & files_of(exercise) or any(map(of_grader, changed))
+        if may_differ and green.get(exercise.name) != digest(exercise):
+            chosen.update(answers)
+        else:
+            chosen.update(few(answers))
+    return chosen
+
+
+def of_grader(file: str) -> bool:
+    """Whether every verdict may depend on this file."""
+    return file.startswith(GRADER) and not file.startswith(NOT_GRADER)
+
+
+def files_of(exercise: Exercise) -> set[str]:
+    """The exercise, its solution, its checks, its answers, seen from the root."""
+    answers = [*right_answers(exercise.name), *wrong_answers(exercise.name)]
+    paths = [exercise.path, exercise.solution, exercise.checks, *answers]
+    return {str(path.relative_to(ROOT)) for path in paths}
+
+
+def changed_files() -> set[str]:
+    """What differs from PUBLISHED here, also uncommitted; empty if there is none.
+
+    A folder that is no clone, or a clone without that branch, was published as it is.
+    """
+    differ = ["git", "diff", "--name-only", "--no-renames", PUBLISHED, "--"]
+    new = ["git", "ls-files", "--others", "--exclude-standard"]
+    found: set[str] = set()
+    for command in (differ, new):
+        try:
+            done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+        except OSError:
+            return set()
+        if done.returncode:
+            return set()
+        found.update(done.stdout.splitlines())
+    return found
+
+
+def digest(exercise: Exercise) -> str:
+    """Names the contents of all files that the verdicts on its answers depend on."""
+    total = hashlib.sha256(_digest_of_grader().encode())
+    for name in sorted(files_of(exercise)):
+        total.update(f"\0{name}\0".encode() + (ROOT / name).read_bytes())
+    return total.hexdigest()
+
+
+def _digest_of_grader() -> str:
+    total = hashlib.sha256()
+    for part in GRADER:
+        for path in sorted([ROOT / part, *(ROOT / part).rglob("*")]):
+            name = str(path.relative_to(ROOT))
+            if path.suffix in READ and of_grader(name):
+                total.update(f"\0{name}\0".encode() + path.read_bytes())
+    return total.hexdigest()
+
+
+def remembered(what: str) -> dict[str, str]:
+    """``green``: exercise -> digest; ``caught_by``: answer -> id of a check."""
+    try:
+        found = json.loads(CACHE.read_text(encoding="utf-8"))[what]
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def remember_run(cases: Iterable[ElementTree.Element]) -> None:
+    """Keep what a run of test_known_answers.py showed, from its JUnit test cases.
+
+    An exercise is green if all of its answers that were to run did, and passed.
+    """
+    bad: set[str] = set()
+    seen: set[str] = set()
+    caught_by: dict[str, str] = {}
+    for case in cases:
+        answer = case.get("name", "").partition("[")[2].removesuffix("]")
+        exercise = answer.partition("/")[0]
+        seen.add(exercise)
+        if any(case.find(tag) is not None for tag in ("failure", "error", "skipped")):
+            bad.add(exercise)
+        for entry in case.iter("property"):
+            if entry.get("name") == "caught by":
+                caught_by[answer] = entry.get("value", "")
+    catalog = [one for one in load_catalog(ROOT) if one.name in seen - bad]
+    remember({exercise.name: digest(exercise) for exercise in catalog}, caught_by)
+
+
+def remember(green: dict[str, str], caught_by: dict[str, str]) -> None:
+    """Add to what is remembered."""
+    kept = {
+        "green": remembered("green") | green,
+        "caught_by": remembered("caught_by") | caught_by,
+    }
+    CACHE.parent.mkdir(parents=True, exist_ok=True)
+    CACHE.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n", "utf-8")

@@ -1,0 +1,132 @@
+"""Which known answers `make test` runs, and what it remembers of a run."""
+
+import subprocess
+from xml.etree import ElementTree
+
+import pytest
+
+from grader.catalog import load_catalog
+from tests.grader import chosen_answers
+from tests.grader.chosen_answers import (
+    ENOUGH,
+    ROOT,
+    choose,
+    digest,
+    few,
+    files_of,
+    of_grader,
+    promised_kind,
+    remember_run,
+    remembered,
+    right_answers,
+    wrong_answers,
+)
+
+CATALOG = load_catalog(ROOT)
+ONE = next(exercise for exercise in CATALOG if exercise.name == "03_weighted_mean")
+ALL_OF_ONE = [*right_answers(ONE.name), *wrong_answers(ONE.name)]
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setattr(chosen_answers, "CACHE", tmp_path / "cache" / "known.json")
+
+
+@pytest.fixture
+def change(monkeypatch):
+    """``change("file")``: only this differs from what is published."""
+    return lambda *files: monkeypatch.setattr(
+        chosen_answers, "changed_files", lambda: set(files)
+    )
+
+
+def test_three_answers_of_as_many_kinds_stand_for_an_unchanged_exercise(change):
+    change()
+    chosen = [path for path in ALL_OF_ONE if path in choose(CATALOG)]
+    assert chosen == sorted(few(ALL_OF_ONE), key=ALL_OF_ONE.index)
+    assert len(chosen) == ENOUGH
+    there = {promised_kind(path) for path in ALL_OF_ONE}
+    shown = {promised_kind(path) for path in chosen}
+    assert "right" in shown
+    assert len(shown) == min(ENOUGH, len(there))
+
+
+def test_a_kind_that_is_missing_leaves_room_for_the_next_answers(tmp_path, monkeypatch):
+    monkeypatch.setattr(chosen_answers, "ANSWERS", tmp_path)
+    answers = []
+    for number in range(5):
+        path = tmp_path / f"mistakes/{number}.py"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("# hang: waits\n")
+        answers.append(path)
+    assert few(answers) == answers[:ENOUGH]
+
+
+@pytest.mark.parametrize("file", [*sorted(files_of(ONE))[:2], "grader/expect.py"])
+def test_all_answers_run_if_a_file_they_depend_on_has_changed(change, file):
+    change(file)
+    assert set(ALL_OF_ONE) <= choose(CATALOG)
+
+
+def test_a_change_elsewhere_runs_no_more_answers(change):
+    change("docs/glossary.rst", "grader/commands/cli.py")
+    assert len(choose(CATALOG)) <= ENOUGH * len(CATALOG)
+    assert not of_grader("grader/commands/cli.py")
+
+
+def test_what_was_green_with_the_same_contents_is_not_run_again(change):
+    change(f"exercises/{ONE.file}")
+    remember_run([case("test_x", ALL_OF_ONE[0])])
+    assert not set(ALL_OF_ONE) <= choose(CATALOG)
+    chosen_answers.remember({ONE.name: "another digest"}, {})
+    assert set(ALL_OF_ONE) <= choose(CATALOG)
+
+
+def case(test, path, outcome=None, check=""):
+    name = f"{test}[{path.parent.name}/{path.stem}]"
+    element = ElementTree.Element("testcase", name=name)
+    if outcome:
+        ElementTree.SubElement(element, outcome)
+    if check:
+        told = {"name": "caught by", "value": check}
+        ElementTree.SubElement(element, "property", told)
+    return element
+
+
+@pytest.mark.parametrize("outcome", ["failure", "error", "skipped"])
+def test_an_exercise_with_an_answer_that_did_not_pass_is_not_green(outcome):
+    first, second = ALL_OF_ONE[:2]
+    remember_run([case("test_a", first, check="test_sum"), case("a", second, outcome)])
+    assert remembered("green") == {}
+    assert remembered("caught_by") == {f"{ONE.name}/{first.stem}": "test_sum"}
+    remember_run([case("test_a", first), case("test_a", second)])
+    assert remembered("green") == {ONE.name: digest(ONE)}
+
+
+def test_a_damaged_cache_is_an_empty_one():
+    chosen_answers.CACHE.parent.mkdir()
+    for text in ("", "{", "[]", '{"green": 3}'):
+        chosen_answers.CACHE.write_text(text)
+        assert remembered("green") == {}
+
+
+def test_differences_from_what_is_published_are_seen(tmp_path, monkeypatch):
+    def git(*words):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True, capture_output=True)
+
+    monkeypatch.setattr(chosen_answers, "ROOT", tmp_path)
+    assert chosen_answers.changed_files() == set()  # no clone
+    git("init", "-q", "-b", "main")
+    git("config", "user.email", "a@example.org")
+    git("config", "user.name", "a")
+    for name in ("kept.py", "committed.py", "edited.py"):
+        (tmp_path / name).write_text("1\n")
+    git("add", ".")
+    git("commit", "-qm", "one")
+    assert chosen_answers.changed_files() == set()  # nothing is published
+    git("update-ref", "refs/remotes/origin/main", "HEAD")
+    (tmp_path / "committed.py").write_text("2\n")
+    git("commit", "-qam", "two")
+    (tmp_path / "edited.py").write_text("2\n")
+    (tmp_path / "new.py").write_text("1\n")
+    assert chosen_answers.changed_files() == {"committed.py", "edited.py", "new.py"}
