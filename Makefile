@@ -16,6 +16,9 @@ PAGES = $(shell git ls-files '*.rst')
 # not what learners mend, pieces of answers, and what pages show as wrong
 SHELL_FILES = $(shell git ls-files '*.sh' '*.sbatch' '*.pbs' .ci/run \
     ':!exercises' ':!tests/exercises' ':!docs/examples/pbs_traps')
+WORKFLOWS = $(wildcard .github/workflows/*.yml)
+ISSUE_CONFIG = .github/ISSUE_TEMPLATE/config.yml
+ISSUE_FORMS = $(filter-out $(ISSUE_CONFIG),$(wildcard .github/ISSUE_TEMPLATE/*.yml))
 
 .DEFAULT_GOAL := help
 .PHONY: help env tour test site serve epub pdf cluster figures transcripts lint bench clean distclean
@@ -51,7 +54,7 @@ figures: env ## draw docs/figures/*.svg again
 transcripts: env ## record again what the commands on the pages print
 	@$(BIN)/python tools/transcripts.py record
 
-lint: env ## check style, types, spelling, shell scripts, pages, and the bounds of the house
+lint: env ## check style, types, spelling, shell scripts, pages, schemas, commit messages
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/pyright --pythonpath $(BIN)/python
@@ -60,7 +63,14 @@ lint: env ## check style, types, spelling, shell scripts, pages, and the bounds 
 	$(BIN)/sphinx-lint $(PAGES)
 	$(BIN)/check-jsonschema --builtin-schema vendor.readthedocs .readthedocs.yaml
 	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec containers/compose.yaml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows $(WORKFLOWS)
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms $(ISSUE_FORMS)
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-config $(ISSUE_CONFIG)
+	$(BIN)/check-jsonschema --builtin-schema vendor.gitlab-ci --data-transform gitlab-ci .gitlab-ci.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
+	$(BIN)/pre-commit validate-config
 	$(BIN)/hadolint containers/Dockerfile
+	$(BIN)/python tools/commit_message.py --range origin/main..HEAD
 	$(BIN)/pytest -q -s tests/scripts/test_programs.py tests/grader/test_house_rules.py
 
 bench: env ## measure how fast the grader is
