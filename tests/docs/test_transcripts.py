@@ -117,6 +117,14 @@ def test_no_recorded_file_shows_the_machine_it_was_recorded_on():
 # The tool itself
 
 
+@pytest.fixture(autouse=True)
+def _copies_are_small(request, monkeypatch):
+    """A copy of all files for each of the commands below would take half a second."""
+    if request.function is not test_command_still_prints_what_the_page_shows:
+        names = ["README.md", "pyproject.toml"]
+        monkeypatch.setattr("tools.fresh_copy.tree_files", lambda: names)
+
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """Recordings go to a folder of the test's own."""

@@ -46,6 +46,7 @@ def counted(done):
     return {row.split()[0]: tuple(map(float, row.split()[3:])) for row in table}
 
 
+@pytest.mark.full
 def test_checkpointing_saves_less_and_computes_more(tmp_path):
     rows = counted(
         script(tmp_path, "17_speed.py", 1, "--with", "workers", "checkpoint")
