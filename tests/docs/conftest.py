@@ -9,8 +9,6 @@ import fcntl
 import functools
 import http.server
 import os
-import shutil
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -20,43 +18,24 @@ from pathlib import Path
 import pytest
 
 from tests.docs.pages import ROOT
+from tests.docs.sphinx_builds import SphinxBuilds
+from tests.needs import path_of, skip_without
 from tools.serve import Handler
-
-# Sphinx in a process where torch cannot be imported and nothing can be reached.
-BUILD = """
-import socket, sys
-sys.modules["torch"] = None
-def refuse(self, address, *rest):
-    raise OSError(f"the build wanted to reach {address}")
-socket.socket.connect = socket.socket.connect_ex = refuse
-from sphinx.cmd.build import main
-sys.exit(main(sys.argv[1:]))
-"""
-
-
-ADDRESS = "https://workshop.example/"
-
-
-def build(source: Path, target: Path) -> subprocess.CompletedProcess[str]:
-    """Build pages afresh: nitpicky, warnings are errors, offline, without torch."""
-    arguments = ["-W", "-n", "--keep-going", "-q", "-E", "-b", "html"]
-    doctrees = ["-d", str(target.parent / f"{target.name}-doctrees")]
-    return subprocess.run(
-        [sys.executable, "-c", BUILD, *arguments, *doctrees, str(source), str(target)],
-        cwd=source,
-        # a warm Python has torch already; with an address as Read the Docs gives one
-        env={**os.environ, "COLD_PYTHON": "1", "READTHEDOCS_CANONICAL_URL": ADDRESS},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
 
 
 @pytest.fixture(scope="session")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the built site, which all workers of pytest share."""
+def builds() -> Iterator[SphinxBuilds]:
+    """What builds sites; it starts when a test first needs it."""
     if sys.version_info < (3, 11):
         pytest.skip("the site needs Python 3.11 or newer, as its Sphinx does")
+    builds = SphinxBuilds()
+    yield builds
+    builds.close()
+
+
+@pytest.fixture(scope="session")
+def site(builds: SphinxBuilds, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the built site, which all workers of pytest share."""
     folder = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         folder = folder.parent
@@ -64,8 +43,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with (folder / "site.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not built.exists():
-            done = build(ROOT, target)
-            assert done.returncode == 0, f"the site does not build:\n{done.stderr}"
+            said = builds.build(ROOT, target)
+            assert not said, f"the site does not build:\n{said}"
             built.touch()
     return target
 
@@ -110,9 +89,9 @@ def served(site: Path) -> Iterator[Served]:
 @pytest.fixture(scope="session")
 def browser():
     """Chromium without a window."""
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    chromium = path_of("chromium") or path_of("chromium-browser")
     if chromium is None:
-        pytest.skip("reading the pages needs Chromium: sudo apt-get install chromium")
+        skip_without("chromium")
     playwright = pytest.importorskip("playwright.sync_api")
     with playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(

@@ -5,7 +5,6 @@ is tested in tests/scripts/test_02_hello_ranks.py and by the transcripts.
 """
 
 import json
-import shutil
 import socket
 import subprocess
 import sys
@@ -18,6 +17,7 @@ import torch.distributed as dist
 from torch.distributed import constants
 
 from tests.launched import TORCHRUN, environment, free_port
+from tests.needs import needs
 
 pytestmark = pytest.mark.full
 
@@ -99,9 +99,7 @@ def test_the_first_example_needs_torchrun():
     assert "KeyError: 'RANK'" in alone
 
 
-OPEN_MPI = pytest.mark.skipif(
-    not shutil.which("ompi_info"), reason="no Open MPI: apt install openmpi-bin"
-)
+OPEN_MPI = needs("mpirun", "ompi_info")
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 

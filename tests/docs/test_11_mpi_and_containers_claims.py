@@ -7,7 +7,6 @@ practice cluster in the transcripts of the page.
 import inspect
 import os
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -22,8 +21,8 @@ from torch.distributed.elastic.rendezvous import (
 )
 from torch.distributed.elastic.rendezvous.utils import parse_rendezvous_endpoint
 
-import practice_cluster
 from tests.launched import environment
+from tests.needs import CLUSTER, needs, skip_without
 
 pytestmark = pytest.mark.full
 
@@ -36,9 +35,7 @@ from common.distributed import BadInput  # noqa: E402
 from common.launchers import find_master, get_dist_env  # noqa: E402
 
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-OPEN_MPI = pytest.mark.skipif(
-    not shutil.which("ompi_info"), reason="no Open MPI: apt install openmpi-bin"
-)
+OPEN_MPI = needs("mpirun", "ompi_info")
 
 
 def run(*words, **variables):
@@ -234,8 +231,7 @@ def two_nodes(*options, start=(), each=((), ())):
 
 @pytest.fixture
 def own_pids():
-    if reasons := practice_cluster.missing():
-        pytest.skip(f"no namespaces: {'; '.join(reasons)}")
+    skip_without(CLUSTER)
     return OWN_PIDS
 
 

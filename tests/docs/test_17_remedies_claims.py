@@ -1,13 +1,13 @@
 """Each remedy of lesson 17 is a diff of a few lines of docs/examples/17_slow.py."""
 
 import re
-import shutil
 from pathlib import Path
 
 import pytest
 
 from tests.docs.ranks_17_remedies import applied, remedies
 from tests.in_ranks import assert_right, every_check_in
+from tests.needs import needs
 from tests.scripts.trainings import SRC, torchrun
 
 HERE = Path(__file__).resolve().parent
@@ -68,7 +68,7 @@ def test_power_sgd_sends_little_and_trains_nearly_the_same(tmp_path):
 
 
 @pytest.mark.full
-@pytest.mark.skipif(not shutil.which("g++"), reason="apt install g++")
+@needs("g++")
 def test_compiled_blocks_train_the_same_but_not_with_small_buckets(tmp_path):
     hunks = remedies()["compile"]
     outcomes = []

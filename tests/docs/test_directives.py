@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.docs.conftest import build
 from tests.docs.pages import ROOT
+from tests.docs.sphinx_builds import SphinxBuilds
 
 sys.path[:0] = [str(ROOT / "docs" / "_ext"), str(ROOT)]
 pytest.importorskip("sphinx", reason="the site needs Sphinx: make site brings it")
@@ -77,32 +78,37 @@ def small(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def page(small: Path, text: str) -> str:
-    """The HTML of a page with ``text``; an AssertionError with what Sphinx says."""
-    (small / "index.rst").write_text(f"Page\n====\n\n{text}\n")
-    done = build(small, small / "html")
-    assert done.returncode == 0, done.stderr
-    return (small / "html" / "index.html").read_text(encoding="utf-8")
+@pytest.fixture
+def page(small: Path, builds: SphinxBuilds) -> Callable[[str], str]:
+    """``page(text)``: its HTML, or an AssertionError with what Sphinx says."""
+
+    def html_of(text: str) -> str:
+        (small / "index.rst").write_text(f"Page\n====\n\n{text}\n")
+        said = builds.build(small, small / "html")
+        assert not said, said
+        return (small / "html" / "index.html").read_text(encoding="utf-8")
+
+    return html_of
 
 
 # Transcripts
 
 
-def test_a_transcript_shows_command_output_and_date(small):
-    html = page(small, ".. transcript:: hello")
+def test_a_transcript_shows_command_output_and_date(page):
+    html = page(".. transcript:: hello")
     assert 'class="command highlight-console' in html
     assert FOOTER in html
     assert 'class="output highlight-text' in html
     assert "last verified with torch 2.13.0 on 2026-07-14" in html
 
 
-def test_the_page_ends_with_its_oldest_recording(small):
+def test_the_page_ends_with_its_oldest_recording(page, small):
     folder = small / "docs" / "transcripts"
     with (folder / "catalog.toml").open("a") as catalog:
         catalog.write('[[transcript]]\nname = "old"\ncommand = "echo ho"\n')
     old = FOOTER.replace("2026-07-14", "2025-01-02")
     (folder / "old.txt").write_text(f"$ echo ho\nho\n{old}\n")
-    html = page(small, ".. transcript:: hello\n\n.. transcript:: old\n")
+    html = page(".. transcript:: hello\n\n.. transcript:: old\n")
     assert "the oldest was recorded with torch 2.13.0 on 2025-01-02" in html
 
 
@@ -115,14 +121,16 @@ def test_the_page_ends_with_its_oldest_recording(small):
         ("hello", f"$ echo ho\nho\n{FOOTER}\n", "does not show 'echo hi'"),
     ],
 )
-def test_a_transcript_that_was_not_recorded_stops_the_build(small, name, text, words):
+def test_a_transcript_that_was_not_recorded_stops_the_build(
+    page, small, name, text, words
+):
     path = small / "docs" / "transcripts" / "hello.txt"
     if text is None:
         path.unlink()
     elif text:
         path.write_text(text)
     with pytest.raises(AssertionError, match=words):
-        page(small, f".. transcript:: {name}")
+        page(f".. transcript:: {name}")
 
 
 def test_commands_are_told_from_output_that_looks_like_them():
@@ -139,8 +147,8 @@ def test_commands_are_told_from_output_that_looks_like_them():
 # Exercises
 
 
-def test_an_exercise_shows_statement_command_hints_and_answer(small):
-    html = page(small, ".. exercise:: 99_mean\n\n   Said by the page.\n")
+def test_an_exercise_shows_statement_command_hints_and_answer(page):
+    html = page(".. exercise:: 99_mean\n\n   Said by the page.\n")
     for words in (
         "Exercise: A mean",
         "15 min",
@@ -165,8 +173,8 @@ def test_the_statement_leaves_out_what_the_page_says_anyway(small):
     assert "docs/lessons" not in statement
 
 
-def test_a_page_can_refer_to_an_exercise(small):
-    html = page(small, "See :ref:`exercise-99_mean`.\n\n.. exercise:: 99_mean\n")
+def test_a_page_can_refer_to_an_exercise(page):
+    html = page("See :ref:`exercise-99_mean`.\n\n.. exercise:: 99_mean\n")
     assert 'href="#exercise-99-mean"' in html
 
 
@@ -174,61 +182,60 @@ def test_a_page_can_refer_to_an_exercise(small):
     ("name", "words"),
     [("98_none", "is not an exercise"), ("mean", "is not the whole name")],
 )
-def test_an_unknown_exercise_stops_the_build(small, name, words):
+def test_an_unknown_exercise_stops_the_build(page, name, words):
     with pytest.raises(AssertionError, match=words):
-        page(small, f".. exercise:: {name}")
+        page(f".. exercise:: {name}")
 
 
-def test_a_solution_with_a_broken_marker_stops_the_build(small):
+def test_a_solution_with_a_broken_marker_stops_the_build(page, small):
     path = small / "solutions" / "99_mean.py"
     path.write_text(path.read_text().replace("# [end answer 1]", ""))
     with pytest.raises(AssertionError, match=r"no \[end answer\]"):
-        page(small, ".. exercise:: 99_mean")
+        page(".. exercise:: 99_mean")
 
 
 # The rest
 
 
-def test_a_picture_without_alternative_text_stops_the_build(small):
+def test_a_picture_without_alternative_text_stops_the_build(page, small):
     (small / "x.svg").write_text('<svg xmlns="http://www.w3.org/2000/svg"/>')
     with pytest.raises(AssertionError, match="has no :alt: text"):
-        page(small, ".. figure:: x.svg\n\n   Caption.\n")
+        page(".. figure:: x.svg\n\n   Caption.\n")
 
 
-def test_a_formula_becomes_mathml_and_a_broken_one_stops_the_build(small):
-    html = page(small, r":math:`\frac{1}{p} \sum_r x_r`")
+def test_a_formula_becomes_mathml_and_a_broken_one_stops_the_build(page):
+    html = page(r":math:`\frac{1}{p} \sum_r x_r`")
     assert "<math" in html and "<mfrac>" in html
     with pytest.raises(AssertionError, match="cannot convert the formula"):
-        page(small, r":math:`\fraq{1}{2}`")
+        page(r":math:`\fraq{1}{2}`")
 
 
-def test_an_unknown_name_stops_the_build(small):
-    assert "docs.pytorch.org" in page(small, ":func:`torch.distributed.all_reduce`")
+def test_an_unknown_name_stops_the_build(page):
+    assert "docs.pytorch.org" in page(":func:`torch.distributed.all_reduce`")
     with pytest.raises(AssertionError, match="reference target not found"):
-        page(small, ":func:`torch.distributed.all_redduce`")
+        page(":func:`torch.distributed.all_redduce`")
 
 
-def test_a_difference_names_its_files_without_the_folder(small):
+def test_a_difference_names_its_files_without_the_folder(page, small):
     (small / "src" / "one.py").write_text("a = 1\n")
     (small / "src" / "two.py").write_text("a = 2\n")
-    html = page(small, ".. literalinclude:: src/two.py\n   :diff: src/one.py\n")
+    html = page(".. literalinclude:: src/two.py\n   :diff: src/one.py\n")
     assert "+++ src/two.py" in html
     assert str(small) not in html
 
 
-def test_a_listing_ends_where_its_code_ends_and_says_nothing_to_shellcheck(small):
+def test_a_listing_ends_where_its_code_ends_and_says_nothing_to_shellcheck(page, small):
     said = "  # shellcheck disable=SC2016  # for the task\n"
     code = f"# [start a]\nx=1\n# [start b]\n{said}y=2 # shellcheck\n\n\n# [end a]\n"
     (small / "a.sh").write_text(code)
     options = "   :start-after: [start a]\n   :end-before: [end a]\n"
-    html = page(small, f".. literalinclude:: a.sh\n{options}")
+    html = page(f".. literalinclude:: a.sh\n{options}")
     listing = html.split("<pre>")[1].split("</pre>")[0]
     assert re.sub("<.*?>", "", listing) == "x=1\ny=2 # shellcheck\n"
 
 
-def test_boxes_that_ask_for_a_prediction_look_alike(small):
+def test_boxes_that_ask_for_a_prediction_look_alike(page):
     html = page(
-        small,
         ".. admonition:: Predict first\n   :class: tip\n\n   What?\n\n"
         ".. admonition:: Predict the order\n\n   Which?\n",
     )
@@ -240,9 +247,9 @@ def test_boxes_that_ask_for_a_prediction_look_alike(small):
 STILL = ".. play:: ring-player\n   :ranks: 3\n\n   The still figure.\n"
 
 
-def test_only_a_page_with_a_player_loads_its_scripts(small):
+def test_only_a_page_with_a_player_loads_its_scripts(page, small):
     (small / "docs" / "plain.rst").write_text(":orphan:\n\nPlain\n=====\n")
-    html = page(small, STILL)
+    html = page(STILL)
     assert '<ring-player class="play" ranks="3">' in html
     assert "The still figure." in html
     plain = (small / "html" / "docs" / "plain.html").read_text(encoding="utf-8")
@@ -258,29 +265,29 @@ def test_only_a_page_with_a_player_loads_its_scripts(small):
     ],
 )
 def test_a_player_or_an_option_that_does_not_exist_stops_the_build(
-    small, right, wrong, words
+    page, right, wrong, words
 ):
     with pytest.raises(AssertionError, match=words):
-        page(small, STILL.replace(right, wrong))
+        page(STILL.replace(right, wrong))
 
 
 # The first page
 
 
-def test_the_clone_line_has_the_address_of_the_configuration(small):
-    html = page(small, ".. clone::")
+def test_the_clone_line_has_the_address_of_the_configuration(page, small):
+    html = page(".. clone::")
     assert (
         "$ git clone" not in html
         and "Ask the person who published them" in " ".join(html.split())
     )
     with (small / "conf.py").open("a") as settings:
         settings.write('repository = "https://example.org/w.git"\n')
-    html = re.sub(r"<[^>]+>", "", page(small, ".. clone::"))
+    html = re.sub(r"<[^>]+>", "", page(".. clone::"))
     assert "git clone https://example.org/w.git distributed-pytorch\n" in html
     assert html.index("$ make tour\n") < html.index("$ workshop next\n")
 
 
-def test_a_path_is_a_card_with_its_stations_hours_and_command(small):
+def test_a_path_is_a_card_with_its_stations_hours_and_command(page, small):
     lesson = small / "docs" / "lessons" / "99_mean.rst"
     lesson.parent.mkdir(parents=True)
     lesson.write_text(
@@ -292,7 +299,7 @@ def test_a_path_is_a_card_with_its_stations_hours_and_command(small):
         catalog.write(optional)
         catalog.write('[[path]]\nname = "short"\ntitle = "Brief"\npromise = "All."\n')
         catalog.write('lessons = ["99_mean"]\nexercises = ["99_mean"]\n')
-    html = page(small, ".. course-time::\n\n.. learning-paths::\n\n.. lesson-map::\n")
+    html = page(".. course-time::\n\n.. learning-paths::\n\n.. lesson-map::\n")
     plain = " ".join(re.sub(r"<[^>]+>", "", html).split())
     for words in (
         "1 lessons, 2 exercises : about 45 min of reading and 30 min of practice",

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from practice_cluster import Cluster, missing
+from practice_cluster import Cluster
 from tests.launched import wait_until
+from tests.needs import CLUSTER, skip_without
 
 pytestmark = [pytest.mark.nodes, pytest.mark.full]
 
 
 @pytest.fixture(scope="module")
 def cluster():
-    if reasons := missing():
-        pytest.skip(f"no practice cluster: {'; '.join(reasons)}")
+    skip_without(CLUSTER)
     place = tempfile.TemporaryDirectory(prefix="pc-", dir="/tmp")
     with place as folder, Cluster(Path(folder) / "c") as cluster:
         cluster.up(nodes=2, cpus=4, gpus=2, memory_mb=500)

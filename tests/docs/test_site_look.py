@@ -8,8 +8,8 @@ from html import unescape
 
 import pytest
 
-from tests.docs.conftest import ADDRESS
 from tests.docs.pages import ROOT
+from tests.docs.sphinx_builds import ADDRESS
 
 sys.path.insert(0, str(ROOT / "docs" / "_ext"))
 import addresses

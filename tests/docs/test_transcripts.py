@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.needs import skip_without
 from tools import transcript_catalog, transcripts
 from tools.fresh_copy import fresh_copy
 from tools.transcript_catalog import FOLDER, Entry, TranscriptError
@@ -73,8 +74,7 @@ def test_a_transcript_starts_every_program():
 def test_command_still_prints_what_the_page_shows(name, clones):
     """Commands of lessons are typed page after page, in one folder."""
     entry = CATALOG[name]
-    if missing := entry.missing_programs():
-        pytest.skip(f"needs {', '.join(missing)}: sudo apt-get install the package")
+    skip_without(*entry.needs)
     difference = transcripts.check(entry, clones(lessons(name)))
     assert not difference, (
         f"record it again (python tools/transcripts.py record {name}) if the new "
@@ -115,6 +115,14 @@ def test_no_recorded_file_shows_the_machine_it_was_recorded_on():
 
 
 # The tool itself
+
+
+@pytest.fixture(autouse=True)
+def _copies_are_small(request, monkeypatch):
+    """A copy of all files for each of the commands below would take half a second."""
+    if request.function is not test_command_still_prints_what_the_page_shows:
+        names = ["README.md", "pyproject.toml"]
+        monkeypatch.setattr("tools.fresh_copy.tree_files", lambda: names)
 
 
 @pytest.fixture

@@ -294,6 +294,7 @@ def tiny_disk(tmp_path):
     subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
+@pytest.mark.full
 def test_disk_that_is_really_full(tiny_disk):
     house = House(tiny_disk / "house").fill()
     done = house.run("environment.NEEDED_GB = 0")  # let it try

@@ -95,6 +95,7 @@ def test_value_of_another_type_blames_no_line(exercise, engine, tmp_path):
     assert verdict.kind in allowed, verdict.message
 
 
+@pytest.mark.full
 def test_whole_numbers_out_of_a_module_are_told(engine, tmp_path):
     exercise = next(e for e in CATALOG if e.name == "05_ddp_by_hand")
     file = tmp_path / exercise.file

@@ -9,7 +9,7 @@ import pytest
 from grader.checks import checks_in
 from grader.engine import isolation
 from grader.verdicts.verdict import Kind
-from practice_cluster import missing
+from tests.needs import CLUSTER, needs
 
 pytestmark = [
     pytest.mark.full,
@@ -53,7 +53,7 @@ def test_answer(exercise_path, scheduler):
 '''
 
 
-@pytest.mark.skipif(bool(missing()), reason="; ".join(missing()))
+@needs(CLUSTER)
 @pytest.mark.parametrize("suffix", JOBS)
 def test_job_script_does_no_harm(suffix, hiding_engine, learners, victim):
     options, each, places = JOBS[suffix]

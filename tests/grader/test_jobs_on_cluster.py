@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-import practice_cluster
 from grader.checks import checks_in
 from grader.engine.engine import Engine
 from grader.jobs.cluster_of_checks import ClusterOfChecks
@@ -19,6 +18,7 @@ from grader.jobs.scheduler import Scheduler
 from grader.verdicts.verdict import Kind
 from tests.grader.written_jobs import GOOD, write
 from tests.launched import wait_until
+from tests.needs import CLUSTER, skip_without
 
 ROOT = Path(__file__).resolve().parents[2]
 PBS = """\
@@ -49,8 +49,7 @@ def test_every_node_starts_one(exercise_path, scheduler):
 @pytest.fixture(scope="module")
 def engine_with_cluster():
     """An engine that submits; its cluster lives as long as these tests."""
-    if reasons := practice_cluster.missing():
-        pytest.skip("; ".join(reasons))
+    skip_without(CLUSTER)
     with Engine() as engine:
         yield engine
 
@@ -130,8 +129,7 @@ def test_verdict_on_pbs(script, kind, words, where, tmp_path, request):
 
 @pytest.fixture(scope="module")
 def cluster_of_checks():
-    if reasons := practice_cluster.missing():
-        pytest.skip("; ".join(reasons))
+    skip_without(CLUSTER)
     cluster = ClusterOfChecks(None)
     yield cluster
     cluster.close()
@@ -176,8 +174,7 @@ def test_program_that_is_only_launched_does_nothing(scheduler, tmp_path):
 
 
 def test_cluster_of_the_checks_ends_with_the_grader():
-    if reasons := practice_cluster.missing():
-        pytest.skip("; ".join(reasons))
+    skip_without(CLUSTER)
     program = """
 import time
 from pathlib import Path

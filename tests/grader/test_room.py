@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import signal
 from html.parser import HTMLParser
@@ -10,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from grader.catalog import Exercise
+from grader.commands.display import Screen
 from grader.commands.grade.book import Cell, Gradebook, Row
+from grader.commands.grade.pool import grade_all
 from grader.commands.grade.report import to_html
 from grader.commands.grade.room import classics, common_mistakes, place, verdicts
 from tests.grader.small_house import (
@@ -187,3 +190,18 @@ def test_watch_grades_again_what_changes_until_it_is_interrupted(house, lesson):
     assert "location.reload()" not in page.read_text()
     begun = [line for line in graded(house) if line.startswith("begin")]
     assert len(begun) == 5, f"only what changed is graded again: {begun}"
+
+
+class StoppedWhileWriting:
+    """Outputs; Ctrl-C comes while the last results are written."""
+
+    def write(self, book, now=False):
+        if now:
+            signal.raise_signal(signal.SIGINT)
+
+
+def test_interruption_in_the_last_moment_of_a_round_is_not_lost():
+    """Else a watch would go on, and its second Ctrl-C is an impatient one."""
+    nobody = Gradebook([], [])
+    engine = contextlib.nullcontext
+    assert not grade_all(nobody, engine, 1, StoppedWhileWriting(), Screen, table=False)

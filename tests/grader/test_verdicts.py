@@ -95,6 +95,7 @@ def answer(t):
     assert verdict.kind is Kind.RIGHT, verdict.message
 
 
+@pytest.mark.full
 def test_large_transfer_is_not_a_deadlock(run):
     code = "x = torch.ones(40_000_000)\n" + "dist.all_reduce(x)\n" * 2 + SUM
     verdict = run(body(code + "return t"))

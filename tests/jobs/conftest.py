@@ -15,9 +15,10 @@ from typing import NamedTuple
 
 import pytest
 
-from practice_cluster import Cluster, missing
+from practice_cluster import Cluster
 from practice_cluster.rehearsal import Delays
 from tests.jobs import pbs_jobs, which_pbs
+from tests.needs import CLUSTER, skip_without
 from tools.fresh_copy import copy_tree
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -125,8 +126,7 @@ def cluster():
     """Four nodes with 4 CPUs and 2 GPUs each, for all tests of a file."""
     if which_pbs.REAL:
         pytest.skip("needs the practice cluster, and WORKSHOP_PBS=real is another one")
-    if reasons := missing():
-        pytest.skip(f"no practice cluster: {'; '.join(reasons)}")
+    skip_without(CLUSTER)
     place = tempfile.TemporaryDirectory(prefix="jobs-", dir="/tmp")  # a short path
     with place as folder, Cluster(Path(folder) / "cluster") as cluster:
         cluster.up(nodes=4, cpus=4, gpus=2, stay=False)

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from tests.needs import CLUSTER, needs
+
 pytestmark = pytest.mark.full
 
 # In place of the training: rank 1 fails once all have begun, the others would work on
@@ -43,7 +45,7 @@ def programs(checkout):
     ("script", "status"),
     [
         ("multinode_srun", 7),
-        ("multinode_mpirun", 7),
+        pytest.param("multinode_mpirun", 7, marks=needs(CLUSTER, "mpirun")),
         ("multinode_torchrun", 1),  # torchrun's own, whatever its rank's was
         ("singlenode_torchrun", 1),
         ("requeue", 7),

@@ -4,6 +4,8 @@ import re
 
 import pytest
 
+from tests.needs import CLUSTER, needs
+
 pytestmark = pytest.mark.full
 
 EPOCH = re.compile(r"^\[node (\d+) local (\d+) rank (\d+)\] Epoch (\d+) ", re.M)
@@ -45,7 +47,10 @@ def one_device(submit) -> int:
 @pytest.mark.parametrize(
     ("nodes", "per_node"), [pytest.param(2, 2, marks=pytest.mark.quick), (4, 1)]
 )
-@pytest.mark.parametrize("launcher", ["torchrun", "srun", "mpirun"])
+@pytest.mark.parametrize(
+    "launcher",
+    ["torchrun", "srun", pytest.param("mpirun", marks=needs(CLUSTER, "mpirun"))],
+)
 def test_many_nodes_train_as_one_device(
     launcher, nodes, per_node, submit, checkout, one_device
 ):

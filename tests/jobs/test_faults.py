@@ -13,6 +13,7 @@ import pytest
 
 from tests.jobs.conftest import WAITING
 from tests.launched import wait_until
+from tests.needs import skip_without
 
 pytestmark = pytest.mark.full
 
@@ -69,6 +70,7 @@ def assert_same_end(checkout, job: int, other: int) -> None:
 
 def ranks_on(cluster, node: str) -> list[str]:
     """The processes of any training on a node."""
+    skip_without("pgrep")
     return cluster.run(["pgrep", "-f", RANKS], node).stdout.split()
 
 

@@ -2,11 +2,12 @@
 
 import os
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+
+from tests.needs import needs
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "job_scripts"
@@ -172,9 +173,8 @@ def test_srun_ends_all_tasks_when_one_fails():
                 assert "--kill-on-bad-exit=1" in command, path.name
 
 
+@needs("shellcheck")
 def test_shellcheck_finds_nothing():
-    if shutil.which("shellcheck") is None:
-        pytest.skip("no shellcheck: sudo apt-get install shellcheck")
     done = subprocess.run(
         ["shellcheck", "--shell=bash", *map(str, SHELL)],
         cwd=ROOT,

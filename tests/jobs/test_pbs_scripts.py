@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -11,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from practice_cluster.rehearsal import Rehearsal
+from tests.jobs import which_pbs
 from tests.jobs.pbs_jobs import LAUNCHERS, LIMIT, SAYS_HOST, SCRIPTS
+from tests.needs import needs, path_of, skip_without
 
 pytestmark = pytest.mark.full
 
@@ -58,6 +59,7 @@ def needs_gpus(pbs, number):
         pytest.skip(f"no host of this PBS has {number} GPU(s)")
 
 
+@which_pbs.needs("mpirun")
 @pytest.mark.parametrize(
     ("hosts", "per_host"), [pytest.param(2, 2, marks=pytest.mark.quick), (3, 1)]
 )
@@ -93,6 +95,7 @@ def test_many_hosts_train_as_one_device(
         assert (checkout / "snapshots" / f"job{job.id}.pt").exists()
 
 
+@needs("mpirun")
 def test_launchers_find_hosts_by_their_full_names(cluster, checkout, offer):
     """Where the node file has n1.hpc.test: pbs_tmrsh refuses n1, mpirun says n1."""
     given = "EPOCHS=1,SAVE_EVERY=1,RANKS_PER_NODE=1,SCRIPT=says_host_"
@@ -178,7 +181,7 @@ def test_members_of_an_array_have_ports_of_their_own(pbs, qsub):
         ("distributed_data_parallel", 7),
         ("multinode_torchrun", 1),  # torchrun ends with 1, whatever its rank says
         ("multinode_ssh", 1),
-        ("multinode_mpirun", 7),
+        pytest.param("multinode_mpirun", 7, marks=which_pbs.needs("mpirun")),
     ],
 )
 def test_failing_rank_gives_the_job_its_exit_status(pbs, qsub, name, status):
@@ -231,9 +234,8 @@ exec "$0" -D -e -f "$1"
 @pytest.fixture
 def sshd(cluster, tmp_path):
     """A real sshd on two hosts; the folder with an `ssh` that finds it."""
-    program = shutil.which("sshd", path="/usr/sbin:/sbin")
-    if program is None:
-        pytest.skip("no sshd: sudo apt-get install openssh-server")
+    skip_without("sshd", "ssh", "ssh-keygen")
+    program = path_of("sshd")
     subprocess.run(
         ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / "key"],
         check=True,

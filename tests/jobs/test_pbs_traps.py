@@ -6,13 +6,13 @@ rehearsal itself imitates is tested in rehearsal/.
 
 import inspect
 import re
-import shutil
 from pathlib import Path
 
 import pytest
 from torch.distributed.elastic.agent.server.local_elastic_agent import LocalElasticAgent
 
 from practice_cluster.rehearsal import Delays
+from tests.jobs import which_pbs
 
 pytestmark = pytest.mark.full
 
@@ -159,9 +159,7 @@ def test_two_lines_for_a_host_are_two_agents_there(pbs, checkout):
     assert len(re.findall(r"task 0x\w+ exit status [1-9]", job.output)) == 2
 
 
-@pytest.mark.skipif(
-    shutil.which("mpirun") is None, reason="no mpirun: apt-get install openmpi-bin"
-)
+@which_pbs.needs("mpirun")
 def test_open_mpi_that_is_told_no_hosts_stays_on_the_first(pbs, checkout):
     """An Open MPI without PBS support starts all of them on the first host."""
     (checkout / "mpi.pbs").write_text(

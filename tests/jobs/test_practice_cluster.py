@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from practice_cluster import machine, missing
+from tests.needs import CLUSTER, skip_without
 
 pytestmark = pytest.mark.full
 
@@ -25,14 +26,14 @@ POWERS = ["nodes_are_machines", "commands_pass_through", "power", "cable_and_net
 LIFE = ["two_and_none", "interruption", "crash_and_restart", "places", "inside"]
 PROGRAMS = {"powers_of_the_cluster.py": POWERS, "life_of_the_cluster.py": LIFE}
 PROGRAM_OF = {name: path for path, names in PROGRAMS.items() for name in names}
+ALSO = {"nodes_are_machines": ["ps"], "commands_pass_through": ["pgrep"]}
 HERE = Path(__file__).parent
 
 
 @pytest.fixture(scope="module")
 def copy():
     """The package alone, where any user may read it; its path is short."""
-    if reasons := missing():
-        pytest.skip(f"no practice cluster: {'; '.join(reasons)}")
+    skip_without(CLUSTER)
     with tempfile.TemporaryDirectory(prefix="pc-", dir="/tmp") as folder:
         os.chmod(folder, 0o755)
         shutil.copytree(ROOT / "practice_cluster", Path(folder) / "practice_cluster")
@@ -65,6 +66,7 @@ def python_of(user: str) -> str:
 @pytest.mark.parametrize("user", USERS)
 @pytest.mark.parametrize("name", PROGRAM_OF)
 def test_power_of_the_cluster(copy, user, name):
+    skip_without(*ALSO.get(name, ()))
     with tempfile.TemporaryDirectory(prefix="pc-", dir="/tmp") as place:
         words = [python_of(user), str(copy / PROGRAM_OF[name]), place, name]
         if user != "root" and os.geteuid() == 0:
@@ -150,8 +152,7 @@ def test_the_setting_in_the_way_is_named(tmp_path, monkeypatch, setting, value, 
 @pytest.fixture
 def workshop(monkeypatch):
     """`workshop cluster ...` with a directory of the test's own."""
-    if reasons := missing():
-        pytest.skip(f"no practice cluster: {'; '.join(reasons)}")
+    skip_without(CLUSTER)
     with tempfile.TemporaryDirectory(prefix="pc-", dir="/tmp") as folder:
         state = f"{folder}/c"
 

@@ -6,6 +6,8 @@ import time
 import pytest
 
 from practice_cluster.rehearsal import Delays
+from tests.jobs import which_pbs
+from tests.needs import CLUSTER, needs
 
 pytestmark = pytest.mark.full
 
@@ -34,7 +36,7 @@ def ends_trained(output, steps):
     [
         ("multinode_torchrun", DDP),
         ("multinode_srun", FSDP),
-        ("multinode_mpirun", DDP),
+        pytest.param("multinode_mpirun", DDP, marks=needs(CLUSTER, "mpirun")),
         ("singlenode_torchrun", FSDP),
     ],
 )
@@ -83,7 +85,11 @@ def pbs(start_pbs, tmp_path_factory):
 
 @pytest.mark.parametrize(
     ("script", "program"),
-    [("multinode_torchrun", FSDP), ("multinode_mpirun", DDP), ("multinode_ssh", FSDP)],
+    [
+        ("multinode_torchrun", FSDP),
+        pytest.param("multinode_mpirun", DDP, marks=which_pbs.needs("mpirun")),
+        ("multinode_ssh", FSDP),
+    ],
 )
 def test_trains_under_each_launcher_of_pbs(script, program, pbs, checkout):
     given = f"EPOCHS=1,SAVE_EVERY=1,SCRIPT={program}"

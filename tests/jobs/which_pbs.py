@@ -15,7 +15,11 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 from practice_cluster.rehearsal import PbsError, Rehearsal
+from tests.needs import needs as needs_here
+from tests.needs import skip_without
 
 REAL = os.environ.get("WORKSHOP_PBS") == "real"
 POLL = 0.3  # seconds between two looks at a job
@@ -30,6 +34,11 @@ def why_not() -> str:
     return "" if free >= 2 else f"WORKSHOP_PBS=real, but pbsnodes has {free} free hosts"
 
 
+def needs(*programs: str) -> pytest.MarkDecorator:
+    """tests.needs.needs(), but the hosts of a real PBS have programs of their own."""
+    return needs_here(*(() if REAL else programs))
+
+
 class Played(Rehearsal):
     """The rehearsal, and what tests look at beside it."""
 
@@ -37,6 +46,7 @@ class Played(Rehearsal):
 
     def processes(self, host: str) -> str:
         """The commands that run on a host."""
+        skip_without("ps")
         return self.cluster.run(["ps", "-eo", "args"], node=host).stdout
 
 

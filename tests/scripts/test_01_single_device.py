@@ -171,7 +171,14 @@ def test_resumed_run_equals_uninterrupted_run(uninterrupted, copy_of_half):
     assert_same_bits(whole, resumed)
 
 
-@pytest.mark.parametrize("part", ["optimizer", "cpu", "loader"])
+@pytest.mark.parametrize(
+    "part",
+    [
+        "optimizer",
+        pytest.param("cpu", marks=pytest.mark.full),
+        pytest.param("loader", marks=pytest.mark.full),
+    ],
+)
 def test_every_part_of_the_snapshot_is_needed(
     part, half, uninterrupted, tmp_path, train_here
 ):

@@ -1,16 +1,14 @@
 """src/02_hello_ranks.py under every launcher that this machine has."""
 
 import contextlib
-import shutil
 import socket
 import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests import launched
 from tests.launched import TORCHRUN, environment, free_port
+from tests.needs import needs
 
 ROOT = Path(__file__).resolve().parents[2]
 HELLO = str(ROOT / "src" / "02_hello_ranks.py")
@@ -80,7 +78,7 @@ def test_torchrun_prints_every_rank_once_and_in_order():
     assert done.stdout.splitlines()[-1] == "sum of all ranks: 3, expected: 3"
 
 
-@pytest.mark.skipif(not shutil.which("mpirun"), reason="apt install openmpi-bin")
+@needs("mpirun")
 def test_mpirun_works_unchanged():
     command = ["mpirun", "-np", "3", sys.executable, HELLO]
     done = run(command, **OPEN_MPI)

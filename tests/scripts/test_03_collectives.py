@@ -9,6 +9,7 @@ import pytest
 
 from tests import launched
 from tests.launched import STANDALONE
+from tests.needs import needs
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = ["broadcast", "scatter", "gather", "reduce", "all_reduce", "all_gather"]
@@ -167,10 +168,10 @@ def can_have_a_network_of_its_own():
         return False
 
 
+@needs("unshare", "ip")
 @pytest.mark.skipif(
     not can_have_a_network_of_its_own(),
-    reason="needs unshare -rn and ip (apt-get install iproute2 util-linux), "
-    "and a kernel that lets this user create a network namespace",
+    reason="this kernel gives this user no network of its own (unshare -rn)",
 )
 def test_the_kernel_counts_what_the_page_says():
     torchrun = " ".join([*STANDALONE, "--nproc-per-node=3"])

@@ -46,7 +46,7 @@ def torchrun(world_size, *command):
     return run(ROOT, [*STANDALONE, f"--nproc-per-node={world_size}", *command])
 
 
-@pytest.mark.parametrize("world_size", [3, 4])
+@pytest.mark.parametrize("world_size", [3, pytest.param(4, marks=pytest.mark.full)])
 def test_ring_equals_all_reduce_for_every_shape_and_dtype(world_size, tmp_path):
     script = tmp_path / "compare.py"
     script.write_text(COMPARE.format(src=str(ROOT / "src")))

@@ -78,6 +78,7 @@ def test_script_without_gpus_says_that_nothing_is_parallel(tmp_path):
     assert metrics["accuracy"] > 0.95
 
 
+@pytest.mark.full
 def test_by_hand_is_timed_in_one_two_and_four_parts(tmp_path):
     done = script(tmp_path, "04_data_parallel_by_hand.py", "--time")
     assert done.returncode == 0, done.stderr

@@ -52,7 +52,8 @@ def torchrun(folder, ranks, *arguments):
 
 
 FULL = pytest.mark.full
-RANKS = [pytest.param(1, marks=FULL), 2, pytest.param(3, marks=FULL)]
+# in the short `make test` two agents train with two ranks each, below
+RANKS = [pytest.param(number, marks=FULL) for number in (1, 2, 3)]
 
 
 @pytest.fixture(scope="module", params=RANKS)

@@ -1,7 +1,6 @@
 """src/17_speed.py and src/17_fsdp_accumulation.py: what a learner sees is counted."""
 
 import bz2
-import shutil
 import sys
 import time
 from pathlib import Path
@@ -10,6 +9,7 @@ import pytest
 import torch
 
 from tests.in_ranks import assert_right, every_check_in
+from tests.needs import needs
 from tests.scripts.trainings import SRC, script, sentence, torchrun
 
 sys.path.insert(0, str(SRC))
@@ -46,6 +46,7 @@ def counted(done):
     return {row.split()[0]: tuple(map(float, row.split()[3:])) for row in table}
 
 
+@pytest.mark.full
 def test_checkpointing_saves_less_and_computes_more(tmp_path):
     rows = counted(
         script(tmp_path, "17_speed.py", 1, "--with", "workers", "checkpoint")
@@ -158,7 +159,7 @@ def test_compiling_without_a_compiler_is_one_sentence(tmp_path):
 
 
 @pytest.mark.full
-@pytest.mark.skipif(not shutil.which("g++"), reason="apt install g++")
+@needs("g++")
 def test_checkpointed_blocks_are_compiled(tmp_path):
     command = "17_speed.py", 1, "--with", "checkpoint", "compile"
     done = script(tmp_path, *command, TORCHINDUCTOR_CACHE_DIR=tmp_path / "kernels")
@@ -170,7 +171,7 @@ def test_checkpointed_blocks_are_compiled(tmp_path):
 
 
 @pytest.mark.full
-@pytest.mark.skipif(not shutil.which("g++"), reason="apt install g++")
+@needs("g++")
 def test_compiled_blocks_get_large_buckets(tmp_path):
     kernels = {"TORCHINDUCTOR_CACHE_DIR": tmp_path / "kernels"}
     done = torchrun(tmp_path, 2, SPEED, 1, "--with", "compile", **kernels)

@@ -55,7 +55,9 @@ def test_whose_link_is_slow(pairs, slow):
     assert links._slow_links(trips(pairs)) == slow
 
 
-@pytest.mark.parametrize("by", ["data", "compute"])
+@pytest.mark.parametrize(
+    "by", ["data", pytest.param("compute", marks=pytest.mark.full)]
+)
 def test_finds_the_rank_that_is_slow(tmp_path, by):
     """As slow as that, no other load of the machine hides it."""
     options = ["--slow", 1, "--by", by, "--ms", 1000, "--steps", 2]

@@ -171,6 +171,7 @@ for name in ("FSDP", "TP", "FSDP x TP"):
 """
 
 
+@pytest.mark.full
 def test_measured_steps_send_what_the_formulas_predict():
     """DDP's and a pipeline's calls can't be counted in a group that is not there."""
     command = [sys.executable, "-W", "ignore", "-c", SENT, str(SRC)]
@@ -208,6 +209,7 @@ run_and_exit(main)
 """
 
 
+@pytest.mark.full
 def test_silent_step_of_one_rank_waits_for_no_other(tmp_path):
     (tmp_path / "alone.py").write_text(ALONE, encoding="utf-8")
     command = [*STANDALONE, "--nproc-per-node=2", tmp_path / "alone.py", SRC]
@@ -233,6 +235,7 @@ dist.destroy_process_group()
 """
 
 
+@pytest.mark.full
 def test_ping_goes_from_rank_0_to_rank_1_and_back(tmp_path):
     (tmp_path / "pings.py").write_text(PINGS, encoding="utf-8")
     command = [*STANDALONE, "--nproc-per-node=3", tmp_path / "pings.py", SRC]
@@ -262,6 +265,7 @@ def test_run_prints_the_link_the_table_and_mfu(tmp_path):
     )
 
 
+@pytest.mark.full
 def test_layouts_that_do_not_fit_are_one_sentence(tmp_path):
     program = [SRC / "18_cost.py", "--batch-size", 10**9, "--rounds", 1]
     done = run(tmp_path, [*STANDALONE, "--nproc-per-node=2", *program])
@@ -276,7 +280,11 @@ def test_layouts_that_do_not_fit_are_one_sentence(tmp_path):
     ("command", "words"),
     [
         ([sys.executable], "torchrun did not start this process"),
-        ([*STANDALONE, "--nproc-per-node=2"], "cannot be divided among 2 ranks"),
+        pytest.param(
+            [*STANDALONE, "--nproc-per-node=2"],
+            "cannot be divided among 2 ranks",
+            marks=pytest.mark.full,
+        ),
     ],
 )
 def test_bad_input_is_one_sentence(tmp_path, command, words):

@@ -105,6 +105,7 @@ def test_without_matplotlib_there_is_the_table_and_a_sentence(measured):
     assert not (folder / "no.svg").exists()
 
 
+@pytest.mark.full
 def test_ranks_of_torchrun_take_turns(tmp_path):
     options = ["--csv", tmp_path / "runs.csv", *SMALL]
     done = run(tmp_path, [*STANDALONE, "--nproc-per-node=3", SCRIPT, *options])
@@ -175,7 +176,11 @@ def test_bad_input_is_one_sentence(tmp_path, arguments, words):
     assert len(done.stderr.splitlines()) == 1, done.stderr
 
 
-@pytest.mark.parametrize("size", [10**8, 10**16, 10**22])  # each fails in its own way
+FULL = pytest.mark.full
+SIZES = [10**8, pytest.param(10**16, marks=FULL), pytest.param(10**22, marks=FULL)]
+
+
+@pytest.mark.parametrize("size", SIZES)  # each fails in its own way
 def test_more_than_the_memory_holds_is_one_sentence(tmp_path, size):
     """Also in processes that another one has started."""
     options = ["--ranks", 1, "--steps", 2, "--batch-size", size]
@@ -198,6 +203,7 @@ def test_numbers_that_no_run_has_are_refused(tmp_path, row):
     assert words in done.stderr and len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.full
 def test_more_ranks_than_the_launcher_started_are_refused(tmp_path):
     command = [*STANDALONE, "--nproc-per-node=2", SCRIPT, "--ranks", 4, *SMALL]
     done = run(tmp_path, command)

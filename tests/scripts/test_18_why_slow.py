@@ -93,7 +93,11 @@ def test_run_without_a_call_that_it_knows_gets_no_verdict(tmp_path, name):
     ("launcher", "name"),
     [
         ([sys.executable], "01_single_device.py"),
-        ([*launched.STANDALONE, "--nproc-per-node=1"], "07_torchrun.py"),
+        pytest.param(
+            [*launched.STANDALONE, "--nproc-per-node=1"],
+            "07_torchrun.py",
+            marks=pytest.mark.full,
+        ),
     ],
 )
 def test_one_process_has_nothing_to_compare(tmp_path, launcher, name):

@@ -21,6 +21,7 @@ from common.gallery import (
     load_gallery,
     tomllib,
 )
+from tests.needs import skip_without
 from tools import transcripts
 from tools.fresh_copy import fresh_copy
 from tools.transcript_catalog import Entry, load_catalog
@@ -52,8 +53,7 @@ def case(name: str):
 @pytest.mark.parametrize("name", [case(name) for name in GALLERY])
 def test_cured_program_runs(name, tree):
     entry = cured(name)
-    if missing := entry.missing_programs():
-        pytest.skip(f"needs {', '.join(missing)}: sudo apt-get install the package")
+    skip_without(*entry.needs)
     transcripts.run_in(tree, entry)
 
 

@@ -112,7 +112,7 @@ def test_block_saves_what_the_formula_says(sizes, dtype):
 # What a rank sends
 
 
-@pytest.fixture(scope="module", params=[2, 3])
+@pytest.fixture(scope="module", params=[pytest.param(2, marks=pytest.mark.full), 3])
 def counted(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("counted")
     program = Path(__file__).with_name("ranks_common_measure.py")

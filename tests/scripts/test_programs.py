@@ -46,6 +46,7 @@ def modules_of(node):
     return {module + alias.name: alias.asname or alias.name for alias in node.names}
 
 
+@cache
 def imported(path):
     """The modules of common that a file imports, or names the path of, itself."""
     found = set()
@@ -57,6 +58,7 @@ def imported(path):
     return found
 
 
+@cache
 def opened(path):
     """All modules that a reader of a program may have to open."""
     found, new = set(), imported(path)
@@ -67,6 +69,7 @@ def opened(path):
     return found
 
 
+@cache
 def public_names(path):
     """The functions and classes of a module that do not begin with an underscore."""
     kinds = (ast.FunctionDef, ast.ClassDef)
@@ -103,6 +106,7 @@ def by_import_module(node):
     return call and call[2]
 
 
+@cache
 def in_scripts(path):
     """The words of each script of the site, if the module has its partner there."""
     partner = (SCRIPTS / f"{path.stem}.js").exists()

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.needs import needs
 from tests.scripts.cold_and_warm import both, wrappers
 from tests.warm import terms
 
@@ -251,6 +252,7 @@ def test_only_the_warm_python_begins_with_torch(monkeypatch):
     assert seen == ["True\n", "False\n"]
 
 
+@needs("pgrep")
 def test_command_line_is_found_once(tmp_path):
     """Else `kill $(pgrep -f NAME | head -1)` would end a process that does nothing."""
     code = "import subprocess, sys; subprocess.run(['pgrep', '-cf', sys.argv[1]])"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import queue
-import signal
 import tempfile
 import threading
 import time
@@ -114,9 +113,13 @@ def grade_all(
     jobs = min(jobs, max(1, len(waiting)))
     with tempfile.TemporaryDirectory(prefix="workshop-grade-") as folder:
         pool = Pool(make_engine, jobs, Path(folder))
-        stop = first_asks(
-            lambda number: pool.done.put(STOP), lambda number: KeyboardInterrupt()
-        )
+        asked: list[int] = []  # signals; they count even if all was graded by then
+
+        def ask_to_stop(number: int) -> None:
+            asked.append(number)
+            pool.done.put(STOP)
+
+        stop = first_asks(ask_to_stop, lambda number: KeyboardInterrupt())
         screen = None
         try:
             with ending_signals(stop):
@@ -126,7 +129,8 @@ def grade_all(
         except KeyboardInterrupt:
             finished = False
         finally:
-            with ending_signals(signal.SIG_IGN):  # an impatient Ctrl-C loses nothing
+            # an impatient Ctrl-C loses no results, and is no lost Ctrl-C
+            with ending_signals(lambda number, frame: asked.append(number)):
                 pool.stop()
                 outputs.write(book, now=True)
     with contextlib.suppress(BrokenPipeError):
@@ -135,7 +139,7 @@ def grade_all(
             screen.gradebook(book)
         if table and pool.exposed:
             screen.say(f"The answers could change this machine's files: {pool.exposed}")
-    return finished
+    return finished and not asked
 
 
 def to_grade(book: Gradebook) -> list[Cell]:
