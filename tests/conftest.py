@@ -23,8 +23,9 @@ EXERCISES = Path(__file__).parent / "exercises"
 # With it, print() writes a line and its end in two steps: the lines of two ranks mix.
 os.environ.pop("PYTHONUNBUFFERED", None)
 WARM = pytest.StashKey[warm.WarmPython]()
-# Any worker may have any of this file's tests, but those with one word after the @.
-APART = "test_transcripts.py"
+# Any worker may have any of these files' tests, but those with one word after the @.
+# Deadlocks wait: those of test_verdicts.py do it side by side.
+APART = ("test_transcripts.py", "test_verdicts.py")
 
 
 def pytest_configure(config):
