@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import own_network, warm
+from grader.plugin import CheckItem
+from tests import own_network, warm, world_sizes
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -22,8 +23,9 @@ EXERCISES = Path(__file__).parent / "exercises"
 # With it, print() writes a line and its end in two steps: the lines of two ranks mix.
 os.environ.pop("PYTHONUNBUFFERED", None)
 WARM = pytest.StashKey[warm.WarmPython]()
-# Any worker may have any of this file's tests, but those with one word after the @.
-APART = "test_transcripts.py"
+# Any worker may have any of these files' tests, but those with one word after the @.
+# Deadlocks wait: those of test_verdicts.py do it side by side.
+APART = ("test_transcripts.py", "test_verdicts.py")
 
 
 def pytest_configure(config):
@@ -65,9 +67,21 @@ def _one_thread():
 
 
 def pytest_collection_modifyitems(items):
+    sizes = {}  # of each check of an exercise
     for item in items:
         if JOBS in item.path.parents:
             item.add_marker(pytest.mark.nodes)
+        if isinstance(item, CheckItem):
+            sizes.setdefault(of_check(item), set()).add(item.check.world_size)
+    for item in items:
+        if isinstance(item, CheckItem):
+            in_short = item.check.world_size == world_sizes.usual(sizes[of_check(item)])
+            if not in_short:
+                item.add_marker(pytest.mark.full)
+
+
+def of_check(item):
+    return item.path, item.check.function
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -16,28 +16,25 @@ import pytest
 
 from grader.checks import checks_in
 from grader.verdicts.verdict import Kind, Verdict
+from tests.world_sizes import usual
 
 
 def every_check_in(path: Path) -> pytest.MarkDecorator:
     """Parametrise a test by ``check``: every function at every world size.
 
-    The short `make test` has each function once, in three ranks if it has a choice.
+    The short `make test` has each function once (tests/world_sizes.py).
     """
     checks = checks_in(path, seeds=(1,))
     sizes: dict[str, list[int]] = {}
     for check in checks:
         sizes.setdefault(check.function, []).append(check.world_size)
-    short = {name: min(some, key=far_from_three) for name, some in sizes.items()}
     cases = []
     for check in checks:
         name = f"{check.function[5:]}-{check.world_size}"
-        marks = () if check.world_size == short[check.function] else pytest.mark.full
+        in_short = check.world_size == usual(sizes[check.function])
+        marks = () if in_short else pytest.mark.full
         cases.append(pytest.param(check, id=name, marks=marks))
     return pytest.mark.parametrize("check", cases)
-
-
-def far_from_three(world_size: int) -> int:
-    return abs(world_size - 3)
 
 
 def assert_right(verdict: Verdict) -> None:

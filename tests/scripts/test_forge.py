@@ -3,8 +3,6 @@
 None of it has a logic of its own: it calls ``make`` and ``.ci/run``, as people do.
 """
 
-import configparser
-import fnmatch
 import functools
 import re
 import subprocess
@@ -195,7 +193,8 @@ def test_each_form_requires_something():
 
 # pre-commit
 
-HOOKS = load(ROOT / ".pre-commit-config.yaml")["repos"][0]["hooks"]
+PRE_COMMIT = load(ROOT / ".pre-commit-config.yaml")
+HOOKS = PRE_COMMIT["repos"][0]["hooks"]
 LINTING = [hook for hook in HOOKS if "commit-msg" not in hook.get("stages", [])]
 # It takes seconds, and looks at other commits or all programs.
 ONLY_IN_MAKE = ("pytest", "commit_message.py", "pre-commit validate-config")
@@ -233,10 +232,14 @@ def files_of(hook: dict) -> set[str]:
 
 def test_hooks_need_no_versions_of_their_own():
     """They're the programs in .venv, so constraints.txt alone has the versions."""
-    repositories = load(ROOT / ".pre-commit-config.yaml")["repos"]
-    assert [repository["repo"] for repository in repositories] == ["local"]
+    assert [repository["repo"] for repository in PRE_COMMIT["repos"]] == ["local"]
     assert {hook["language"] for hook in HOOKS} == {"system"}
     assert all(hook["entry"].startswith(".venv/bin/") for hook in HOOKS)
+
+
+def test_one_installation_brings_both_hooks_and_each_runs_once():
+    assert PRE_COMMIT["default_install_hook_types"] == ["pre-commit", "commit-msg"]
+    assert PRE_COMMIT["default_stages"] == ["pre-commit"]
 
 
 @pytest.mark.parametrize("hook", LINTING, ids=lambda hook: hook["id"])
@@ -323,77 +326,3 @@ def test_security_states_the_limits_of_the_grader():
     assert f"at {engine.OUTPUT_BYTES / 1e6:g} MB of output" in text
     assert f"beyond {engine.FILE_BYTES / 1e6:g} MB" in text
     assert f"{DEFAULT_LIMIT:g} seconds per check" in text
-
-
-# editors
-
-SPECIAL = re.compile(r"\{([^{}]*)\}")
-
-
-@functools.cache
-def editor_sections() -> list[tuple[str, dict[str, str]]]:
-    """Pattern and settings, in order; a section of {a,b} is one for a, one for b."""
-    parser = configparser.ConfigParser(strict=True)
-    text = (ROOT / ".editorconfig").read_text(encoding="utf-8")
-    parser.read_string(f"[top]\n{text}")
-    return [
-        (pattern, dict(parser[section]))
-        for section in parser.sections()
-        if section != "top"
-        for pattern in spelled_out(section)
-    ]
-
-
-def spelled_out(pattern: str) -> list[str]:
-    """The patterns that one with {a,b} stands for."""
-    found = SPECIAL.search(pattern)
-    if found is None:
-        return [pattern]
-    before, after = pattern[: found.start()], pattern[found.end() :]
-    return [
-        before + choice + rest
-        for choice in found[1].split(",")
-        for rest in spelled_out(after)
-    ]
-
-
-def editor_settings(name: str) -> dict[str, str]:
-    """What .editorconfig says about a file: the later section wins."""
-    settings: dict[str, str] = {}
-    for pattern, more in editor_sections():
-        subject = name
-        if "/" not in pattern:
-            subject = Path(name).name
-        if fnmatch.fnmatchcase(subject, pattern):
-            settings |= more
-    return settings
-
-
-def test_files_are_as_editors_will_save_them():
-    """Otherwise an editor changes lines that its user never touched."""
-    wrong = []
-    for name in tree_files():
-        data = (ROOT / name).read_bytes()
-        if b"\0" in data or not data:
-            continue
-        settings = editor_settings(name)
-        lines = data.decode("utf-8", errors="replace").split("\n")
-        if settings.get("insert_final_newline") == "true" and lines[-1]:
-            wrong.append(f"{name}: no newline at its end")
-        if settings.get("trim_trailing_whitespace") == "true":
-            ending = [line for line in lines if line != line.rstrip(" \t")]
-            wrong += [f"{name}: {line!r} ends with spaces" for line in ending]
-        if settings.get("end_of_line") == "lf" and b"\r\n" in data:
-            wrong.append(f"{name}: line endings of Windows")
-        tab = any(line.startswith("\t") for line in lines)
-        if tab and settings.get("indent_style") == "space":
-            wrong.append(f"{name}: indented by tabs")
-    assert wrong == []
-
-
-def test_editors_know_the_width_that_ruff_knows():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    width = str(project["tool"]["ruff"]["line-length"])
-    assert editor_settings("src/01_single_device.py")["max_line_length"] == width
-    assert editor_settings("Makefile")["indent_style"] == "tab"
-    assert editor_settings("tests/exercises/a/b.py")["end_of_line"] == "unset"

@@ -55,6 +55,7 @@ QUICK = re.compile(r"07_(one_rank|teardown|elastic)|08_link|1[2-6]_|17_fsdp|19_|
 FULL = bool(os.environ.get("WORKSHOP_FULL"))
 FAILS = {"07_one_rank_fails.py": 1, "19_flight_recorder.py": 1}  # to show it
 COLD = {"07_teardown.py": "its ranks are forked from it, and end as Python ends"}
+ONE_STEP = {"07_teardown.py", "17_fsdp_accumulation.py"}  # or run: each takes seconds
 LESS = {  # options of programs that measure for long where nothing is said
     "18_cost.py": "--rounds 1 --batch-size 2",
     "18_scaling.py": "--rounds 1 --steps 2 --batch-size 2",
@@ -63,8 +64,8 @@ LESS = {  # options of programs that measure for long where nothing is said
 
 def shortened(command: str) -> str:
     """With two ranks and two steps."""
-    command = re.sub(r"\b\d{2,}(?=\s|$)", "2", command)
     program = command.split("src/")[-1].split()[0]
+    command = re.sub(r"\b\d{2,}(?=\s|$)", "1" if program in ONE_STEP else "2", command)
     command = f"{command} {LESS.get(program, '')}"
     return command.replace("torchrun ", "torchrun --standalone --nproc-per-node=2 ")
 
@@ -84,7 +85,8 @@ RECORDED = "\n".join(
 
 def runs_here(program: str) -> bool:
     if not FULL:
-        return bool(QUICK.match(program))
+        first = any(program in commands for commands in BEFORE.values())
+        return bool(QUICK.match(program)) and not first
     return without_numbers(COMMANDS[program]) not in RECORDED
 
 

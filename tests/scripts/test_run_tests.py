@@ -1,6 +1,7 @@
 """tools/run_tests.py: all parts run, and the table says where the time went."""
 
 import os
+import sys
 import xml.etree.ElementTree as ET
 
 import pytest
@@ -8,36 +9,47 @@ import pytest
 from tools import run_tests
 from tools.run_tests import Part
 
-TESTS = """
-import time, pytest
-def test_slow(): time.sleep(0.3)
-def test_quick(): pass
+CASE = '<testcase classname="test_part" name="{}" time="{}">{}</testcase>'
+CASES = {  # what pytest writes down of a part that fails, one that passes, one skips
+    "fails": CASE.format("test_it", 0.1, "<failure/>"),
+    "passes": CASE.format("test_quick", 0.1, "") + CASE.format("test_slow", 0.3, ""),
+    "skips": CASE.format("test_it", 0.1, "<skipped/>"),
+}
+PYTEST = """
+import sys
+from pathlib import Path
+junit, cases = sys.argv[1:]
+Path(junit).write_text(f"<testsuites>{cases}</testsuites>")
+sys.exit("failure" in cases)
 """
 
 
 @pytest.fixture
-def parts(tmp_path, monkeypatch):
-    """A part that fails, one that passes, one that skips."""
-    texts = {
-        "fails": "def test_it(): assert 0",
-        "passes": TESTS,
-        "skips": "import pytest\ndef test_it(): pytest.skip('no reason')",
-    }
-    for name, text in texts.items():
-        (tmp_path / f"test_{name}.py").write_text(text)
-    options = ("-p", "no:cacheprovider", "--rootdir", str(tmp_path))
-    plan = [Part(name, (*options, str(tmp_path / f"test_{name}.py"))) for name in texts]
+def plan(tmp_path, monkeypatch):
+    """Parts to be filled in, which are those of the runner; none has a program."""
+    plan = []
     monkeypatch.setattr(run_tests, "BUILD", tmp_path / "build")
     monkeypatch.setattr(run_tests, "parts", lambda full: plan)
     monkeypatch.setattr(run_tests, "PROGRAMS", set())
     monkeypatch.setattr("sys.argv", ["run_tests.py"])
+    return plan
+
+
+@pytest.fixture
+def parts(plan, tmp_path, monkeypatch):
+    """Three parts whose pytest only writes down what it would have seen."""
+
+    def command(part: Part) -> list[str]:
+        return [sys.executable, "-c", PYTEST, str(part.junit), CASES[part.name]]
+
+    plan += [Part(name, ()) for name in CASES]
+    monkeypatch.setattr(run_tests, "command", command)
+    monkeypatch.setattr(run_tests.warm, "is_possible", lambda: False)
     return tmp_path / "build"
 
 
 def test_all_parts_run_when_one_has_failed(parts, capsys):
-    before = dict(os.environ)
     assert run_tests.main() == 1
-    assert os.environ == before, "the warm Python of the parts is still set"
     shown = capsys.readouterr().out
     rows = [line.split()[:4] for line in shown.splitlines()]
     assert ["fails", "1", "1", "0"] in rows
@@ -68,15 +80,17 @@ def test_every_part_has_its_usual_seconds():
 
 
 @pytest.mark.full
-def test_program_that_no_test_starts_is_a_failure(parts, tmp_path, monkeypatch, capsys):
+def test_program_that_no_test_starts_is_a_failure(plan, tmp_path, monkeypatch, capsys):
+    """With a pytest of its own, whose Python is warm."""
     started = "import subprocess\ndef test_it(): subprocess.run(['python', 'is.py'])"
     (tmp_path / "test_starts.py").write_text(started)
     options = ("-p", "no:cacheprovider", "--rootdir", str(tmp_path))
-    plan = [Part("starts", (*options, str(tmp_path / "test_starts.py")))]
-    monkeypatch.setattr(run_tests, "parts", lambda full: plan)
+    plan.append(Part("starts", (*options, str(tmp_path / "test_starts.py"))))
+    before = dict(os.environ)
     for programs, status in (({"is.py"}, 0), ({"is.py", "is_not.py"}, 1)):
         monkeypatch.setattr(run_tests, "PROGRAMS", programs)
         assert run_tests.main() == status
+        assert os.environ == before, "the warm Python of the parts is still set"
     assert "no test has started is_not.py\n" in capsys.readouterr().out
 
 
