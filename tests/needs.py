@@ -14,22 +14,14 @@ import shutil
 import pytest
 
 from practice_cluster import machine
+from tools.debian_packages import PACKAGES
 
 CLUSTER = "practice cluster"  # as the catalog of transcripts calls it
-PACKAGES = {  # of Debian, with the programs that tests look for
-    "slurm-wlm": ("slurmctld", "sbatch", "srun", "sinfo"),
-    "munge": ("munged",),
-    "iproute2": ("ip", "tc"),
-    "util-linux": ("unshare",),
-    "procps": ("pgrep", "ps"),
-    "openmpi-bin": ("mpirun", "ompi_info"),
-    "openssh-client": ("ssh", "ssh-keygen"),
-    "openssh-server": ("sshd",),
-    "chromium": ("chromium",),
-    "shellcheck": ("shellcheck",),
-    "g++": ("g++",),
+# of every Debian, however small
+ESSENTIAL = {"unshare": "util-linux"}
+PACKAGE_OF = ESSENTIAL | {
+    program: name for name, package in PACKAGES.items() for program in package.programs
 }
-PACKAGE_OF = {name: package for package, names in PACKAGES.items() for name in names}
 
 
 def path_of(program: str) -> str | None:

@@ -59,10 +59,11 @@ PACKAGES = {
     "munge": Package(("munged",)),
     "iproute2": Package(("ip", "tc")),
     "procps": Package(("pgrep", "ps")),
-    "openmpi-bin": Package(("mpirun",)),
+    "openmpi-bin": Package(("mpirun", "ompi_info")),
     "openssh-client": Package(("ssh", "ssh-keygen")),
     "openssh-server": Package(("sshd",)),
     "chromium": Package(("chromium",)),
+    "g++": Package(("g++",)),
 }
 
 
@@ -73,18 +74,6 @@ class CannotHide(Exception):
 def find(program: str) -> str | None:
     """Where a program is; an ordinary user's PATH may lack the folders of daemons."""
     return shutil.which(program, path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin")
-
-
-def package_of(program: str) -> str:
-    """The package that brings a program.
-
-    Raises:
-        KeyError: none of PACKAGES does.
-    """
-    for name, package in PACKAGES.items():
-        if program in package.programs:
-            return name
-    raise KeyError(program)
 
 
 def missing() -> list[str]:

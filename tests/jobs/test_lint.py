@@ -2,12 +2,9 @@
 
 import os
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
-
-from tests.needs import needs
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "job_scripts"
@@ -171,14 +168,3 @@ def test_srun_ends_all_tasks_when_one_fails():
         for command in re.findall(r"^srun .*(?:\\\n.*)*", path.read_text(), re.M):
             if "--ntasks=1 " not in command:
                 assert "--kill-on-bad-exit=1" in command, path.name
-
-
-@needs("shellcheck")
-def test_shellcheck_finds_nothing():
-    done = subprocess.run(
-        ["shellcheck", "--shell=bash", *map(str, SHELL)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout

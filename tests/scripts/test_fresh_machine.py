@@ -1,24 +1,54 @@
 """What a machine without the optional Debian packages has; hidden means hidden."""
 
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
-from tools.debian_packages import PACKAGES, entries_to_hide, find, package_of
+from practice_cluster import machine
+from tests.dependents import files_that_name
+from tests.needs import PACKAGE_OF, skip_without
+from tools.debian_packages import PACKAGES, entries_to_hide, find
 from tools.fresh_copy import ROOT
 
 TOOL = ROOT / "tools" / "debian_packages.py"
+NOTHING_RAN = 5  # pytest's exit status where all tests are deselected
+# what else stands for a package in a test
+OTHER_NAMES = {"chromium": ("browser",)}
+OTHER_NAMES |= {package: ("CLUSTER",) for package in machine.PACKAGES}
+
+
+# not a fork of the warm server, which sees all of this machine
+PYTHON = os.environ.get("WARM_COLD_PYTHON", sys.executable)
+
+
+def cold_environment():
+    """The environment without the session's warm Python."""
+    ours = re.compile(r"WARM_|PYTEST_|COLD_PYTHON$|PYTHON_EXEC$")
+    kept = {name: text for name, text in os.environ.items() if not ours.match(name)}
+    warm = os.environ.get("WARM_PYTHON_BIN")
+    folders = kept["PATH"].split(os.pathsep)
+    kept["PATH"] = os.pathsep.join(one for one in folders if one != warm)
+    return kept
 
 
 def without(packages, *command):
     """Run a command without packages; skip where nothing can be hidden."""
-    words = [sys.executable, str(TOOL), "hide", *packages, "--"]
-    trial = subprocess.run([*words, "true"], capture_output=True, text=True)
+
+    def run(*words):
+        hidden = [PYTHON, str(TOOL), "hide", *packages, "--", *words]
+        return subprocess.run(
+            hidden, cwd=ROOT, env=cold_environment(), capture_output=True, text=True
+        )
+
+    trial = run("true")
     if trial.returncode == 2:
         pytest.skip(trial.stderr.strip())
-    return subprocess.run([*words, *command], capture_output=True, text=True)
+    return run(*command)
 
 
 def programs_found(*packages):
@@ -29,7 +59,7 @@ def programs_found(*packages):
         "path = os.environ['PATH'] + ':/usr/sbin'\n"
         "print(*[name for name in sys.argv[1:] if shutil.which(name, path=path)])\n"
     )
-    done = without(packages, sys.executable, "-I", "-c", script, *names)
+    done = without(packages, PYTHON, "-I", "-c", script, *names)
     assert done.returncode == 0, done.stderr
     return set(done.stdout.split())
 
@@ -42,9 +72,9 @@ def test_hidden_programs_are_gone_and_no_others():
         if find(program)
     }
     if not present:
-        pytest.skip("nothing can be hidden: sudo apt-get install procps")
+        skip_without("ps")
     assert programs_found() == set()
-    one = package_of(sorted(present)[0])
+    one = PACKAGE_OF[min(present)]
     assert programs_found(one) == present - set(PACKAGES[one].programs)
     assert all(find(program) for program in present)  # here, nothing has changed
 
@@ -99,3 +129,29 @@ def test_continuous_integration_tests_the_fresh_machine_first():
     ]
     places = [text.rindex(step) for step in steps]
     assert places == sorted(places)
+
+
+def skips_without(package, junit, *chosen):
+    """The reasons of what skips without a package; what depends on it must not fail."""
+    names = (*PACKAGES[package].programs, *OTHER_NAMES.get(package, ()))
+    files = set(files_that_name(names))
+    files -= {ROOT / "tests" / "grader" / "test_known_answers.py", Path(__file__)}
+    plugin = ("-p", "tests.dependents", f"--dependents-of={','.join(names)}")
+    words = (PYTHON, "-m", "pytest", "-q", f"--junitxml={junit}", *plugin, *chosen)
+    done = without([package], *words, *map(str, sorted(files)))
+    assert done.returncode in (0, NOTHING_RAN), done.stdout[-3000:]
+    cases = ElementTree.parse(junit).iter("testcase")
+    return [str(skip.get("message")) for case in cases for skip in case]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("package", PACKAGES)
+def test_without_one_package_what_depends_on_it_skips_and_says_so(package, tmp_path):
+    """A machine may have Slurm and no Open MPI: whatever is absent, nothing is red."""
+    skip_without(*PACKAGES[package].programs)
+    junit = tmp_path / "junit.xml"
+    cure = re.compile(rf"sudo apt-get install [^`;]*{re.escape(package)}")
+    reasons = skips_without(package, junit, "-m", "quick or not full")
+    if not any(map(cure.search, reasons)):  # only tests of `make test FULL=1` need it
+        reasons = skips_without(package, junit)
+    assert any(map(cure.search, reasons)), reasons

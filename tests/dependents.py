@@ -1,0 +1,98 @@
+"""A pytest plugin: run only the tests that may start one of some programs.
+
+    pytest -p tests.dependents --dependents-of mpirun,mpiexec tests/jobs
+
+What a test depends on isn't declared anywhere that one could trust: a test that forgets
+to say that it needs a program is just the one to find. So a test is kept if a program's
+name stands in its id, its marks, its parameters, its own text, or the text of what it
+uses: fixtures, functions under tests/ at any distance, and short texts.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
+
+import pytest
+
+TESTS = Path(__file__).resolve().parent
+LONGEST = 1000  # characters: longer texts are tables that name everything
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--dependents-of", default="", help="programs, as in ssh,sshd")
+
+
+def pytest_collection_modifyitems(config, items) -> None:
+    programs = config.getoption("--dependents-of").split(",")
+    alternatives = "|".join(map(re.escape, programs))
+    word = re.compile(rf"(?<![\w-])(?:{alternatives})(?![\w-])")
+    kept = [item for item in items if names_one(item, word)]
+    config.hook.pytest_deselected(items=[one for one in items if one not in kept])
+    items[:] = kept
+
+
+def names_one(item: pytest.Item, word: re.Pattern) -> bool:
+    """Whether one of the programs is named by the test or by what it uses."""
+    own = [item.nodeid.partition("::")[2], *map(repr, item.iter_markers())]
+    if hasattr(item, "callspec"):
+        values = item.callspec.params.values()
+        own += [str(getattr(value, "needs", value))[:LONGEST] for value in values]
+    if any(word.search(text) for text in own):
+        return True
+    fixtures = getattr(item, "_fixtureinfo", None)
+    functions = [getattr(item, "function", None)]
+    if fixtures:
+        for definitions in fixtures.name2fixturedefs.values():
+            functions += [one.func for one in definitions]
+    return any(word.search(text) for text in texts_of(functions))
+
+
+def texts_of(functions: list) -> list[str]:
+    """The sources of functions under tests/ and of what they name, each once."""
+    waiting, seen, texts = list(functions), set(), []
+    while waiting:
+        one = inspect.unwrap(waiting.pop()) if waiting[-1] else waiting.pop()
+        if not isinstance(one, FunctionType) or one in seen or not is_ours(one):
+            continue
+        seen.add(one)
+        texts.append(inspect.getsource(one))
+        for name in names_in(one.__code__):
+            value = one.__globals__.get(name)
+            if isinstance(value, FunctionType):
+                waiting.append(value)
+            elif isinstance(value, ModuleType):
+                attributes = names_in(one.__code__)
+                waiting += [vars(value).get(name) for name in attributes]
+            elif isinstance(value, str) and len(value) <= LONGEST:
+                texts.append(value)
+    return texts
+
+
+def names_in(code: CodeType) -> set[str]:
+    """Every name that a function uses, also in functions inside it."""
+    names = set(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            names |= names_in(constant)
+    return names
+
+
+def files_that_name(programs: tuple[str, ...]) -> list[Path]:
+    """The files of tests in which a program is named, or what needs it may be."""
+    word = re.compile(
+        "|".join(rf"(?<![\w-]){re.escape(one)}(?![\w-])" for one in programs)
+    )
+    return [
+        path
+        for path in sorted(TESTS.rglob("test_*.py"))
+        if word.search(path.read_text(encoding="utf-8"))
+    ]
+
+
+def is_ours(function: FunctionType) -> bool:
+    """Whether it is a test's own; tests/needs.py lists every program there is."""
+    file = Path(function.__code__.co_filename).resolve()
+    return file.is_relative_to(TESTS) and file != TESTS / "needs.py"
