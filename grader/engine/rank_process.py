@@ -15,7 +15,7 @@ from grader.engine import processes
 PATIENCE = 20  # limits by the clock: no machine is that busy
 BETWEEN_LOOKS = 0.1  # seconds; a look reads a file for each thread
 # What a rank says before its last word
-MEANWHILE = "leaving", "call", "stuck", "peeked"
+MEANWHILE = "leaving", "call", "stuck"
 NEEDED = {  # status -> what such a report has, or nobody of ours wrote it
     "mismatch": {"what", "problem", "suspicion", "way", "frames"},
     "raised": {"type", "message", "length", "suspicion", "fault", "frames"},
@@ -45,7 +45,6 @@ class RankProcess:
         self.report: dict | None = None  # its final word
         self.leaving: dict | None = None  # "I am calling os._exit"
         self.stuck: dict | None = None  # its answer to "where are you?"
-        self.peeked: dict | None = None  # its first look at variables of its callers
         self.calls: list[dict] = []  # its first ones, should it crash
         self.ended: int | None = None  # exit status, negative for a signal
         self.head, self.tail, self.printed = b"", b"", 0
@@ -84,8 +83,6 @@ class RankProcess:
                 self.calls.append(message["row"])
             elif status == "stuck":
                 self.stuck = message
-            elif status == "peeked":
-                self.peeked = self.peeked or message
             elif self.report is None:
                 self.report = message
 

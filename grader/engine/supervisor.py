@@ -260,7 +260,6 @@ class Run:
                     "rank": rank.number,
                     "report": rank.report,
                     "forged": rank.forged,
-                    "peeked": rank.peeked,
                     "leaving": rank.leaving,
                     "stuck": rank.stuck or self._stack_from_outside(rank),
                     "ended": rank.ended,

@@ -15,7 +15,6 @@ QUESTIONS = (
     loading.grader_failed,
     loading.functions_were_replaced,
     loading.reports_were_forged,
-    loading.looks_at_its_callers,
     loading.reaches_into_the_grader,
     loading.folder_is_gone,
     loading.does_not_load,

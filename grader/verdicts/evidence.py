@@ -57,7 +57,6 @@ class Rank:
         self.ended: int | None = seen["ended"]
         self.crash_line: int | None = seen["crash_line"]
         self.phase: float = seen["phase"]
-        self.peeked: dict | None = seen.get("peeked")
         self.printed: int = seen["printed"]
         self.output: str = seen["output"]
         self.resident: int = seen["resident"]

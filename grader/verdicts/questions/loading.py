@@ -95,18 +95,6 @@ def reaches_into_the_grader(seen: Evidence) -> Finding | None:
     return None
 
 
-def looks_at_its_callers(seen: Evidence) -> Finding | None:
-    for rank in seen.ranks:
-        if rank.peeked:
-            lines = [
-                f"your code reads its caller's variables through {rank.peeked['what']}",
-                *seen.at({"line": rank.peeked["line"]}),
-                "an answer uses its arguments and what other ranks send",
-            ]
-            return Finding(Kind.TAMPERED, lines)
-    return None
-
-
 def folder_is_gone(seen: Evidence) -> Finding | None:
     if not any(rank.report.get("folder_gone") for rank in seen.ranks):
         return None
