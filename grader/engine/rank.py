@@ -42,26 +42,20 @@ from grader.verdicts.evidence import CONSEQUENCES
 MAX_MESSAGE = 2000
 MAX_FRAMES = 12
 
-_exit = os._exit
+_exit = os._exit  # a Session puts another one in its place, which reports
 
 
-def main(
-    job: dict, rank: int, reporter: Reporter, secrets: list[str], output: int, state
-) -> None:
+def main(job: dict, rank: int, reporter: Reporter, output: int, state) -> None:
     """Run the job's check as ``rank`` and report; never returns.
-
-    What sends the last report is made first and then waits for it as no variable of
-    any frame: code that sees the variables of all frames doesn't see it.
 
     Args:
         job: what :class:`grader.engine.engine.Engine` sends; plain data.
         reporter: of this process, to the supervisor.
-        secrets: ends with the one that the last report must carry, which is taken off.
         output: file descriptor that becomes stdout and stderr.
         state: this rank's ``FIELDS`` float64 numbers, shared with the supervisor.
     """
     try:
-        reporter.sender(secrets.pop())(_report(job, rank, reporter, output, state))
+        reporter.send(_report(job, rank, reporter, output, state))
         threading.Event().wait()  # until the supervisor ends this rank
     finally:
         _exit(70)
