@@ -49,7 +49,9 @@ def _names(node: ast.AST) -> Iterator[str]:
     elif isinstance(node, ast.Constant) and isinstance(node.value, str):
         yield node.value
     elif isinstance(node, ast.JoinedStr):
-        yield "".join(
-            part.value if isinstance(part, ast.Constant) else "*"
-            for part in node.values
-        )
+        yield "".join(_part(value) for value in node.values)
+
+
+def _part(value: ast.expr) -> str:
+    """A piece of an f-string: what it fills in is ``*``."""
+    return str(value.value) if isinstance(value, ast.Constant) else "*"
