@@ -162,14 +162,7 @@ class Engine:
             return source, Verdict(Kind.NOT_STARTED, lines, page=exercise.page)
         inside = reaches_in(source)
         if inside is not None:
-            name, line = inside
-            lines = [
-                f"{Kind.NOT_A_SOLUTION.value}: your file names {name}",
-                f"    line {line}: {source.splitlines()[line - 1].strip()}",
-                "an answer uses its arguments and what other ranks send",
-            ]
-            lines = [cut(line) for line in lines]
-            return source, Verdict(Kind.NOT_A_SOLUTION, lines, page=exercise.page)
+            return source, _reaching(source, *inside, exercise.page)
         return source, None
 
     def run_check(
@@ -240,6 +233,16 @@ class Engine:
         if cancelled:
             raise Cancelled
         return answer
+
+
+def _reaching(source: str, name: str, line: int, page: str) -> Verdict:
+    """The verdict on a file that names a part of the grader in this line."""
+    lines = [
+        f"{Kind.NOT_A_SOLUTION.value}: your file names {name}",
+        f"    line {line}: {source.splitlines()[line - 1].strip()}",
+        "an answer uses its arguments and what other ranks send",
+    ]
+    return Verdict(Kind.NOT_A_SOLUTION, [cut(line) for line in lines], page=page)
 
 
 def _answers(check: Check) -> list[str]:
