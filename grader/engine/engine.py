@@ -24,10 +24,12 @@ from grader.catalog import Exercise, find_root
 from grader.checks import SEEDS, Check, checks_in
 from grader.engine.channel import receive_line
 from grader.engine.forkserver import ForkServer
+from grader.engine.reach import reaches_in
 from grader.errors import UserError
 from grader.skeleton import read_solution, same_code, skeleton_text
 from grader.verdicts.diagnosis import diagnose
 from grader.verdicts.verdict import NOTHING_WRONG, Kind, Result, Verdict
+from grader.verdicts.wording import cut
 
 if TYPE_CHECKING:
     from grader.jobs.cluster_of_checks import ClusterOfChecks
@@ -158,6 +160,9 @@ class Engine:
                 f"read: {exercise.page}",
             ]
             return source, Verdict(Kind.NOT_STARTED, lines, page=exercise.page)
+        inside = reaches_in(source)
+        if inside is not None:
+            return source, _reaching(source, *inside, exercise.page)
         return source, None
 
     def run_check(
@@ -184,8 +189,8 @@ class Engine:
         }
         answer = self._run(job) or self._run(job)  # killed by somebody else? once more
         if not answer:
-            lines = [f"{Kind.TAMPERED.value}: {KILLED[0]}", KILLED[1]]
-            return Verdict(Kind.TAMPERED, lines, page=page)
+            lines = [f"{Kind.CRASH.value}: {KILLED[0]}", KILLED[1]]
+            return Verdict(Kind.CRASH, lines, page=page)
         outcome = json.loads(answer)
         if "broken" in outcome:
             problem = f"the grader itself failed: {outcome['broken']}"
@@ -228,6 +233,16 @@ class Engine:
         if cancelled:
             raise Cancelled
         return answer
+
+
+def _reaching(source: str, name: str, line: int, page: str) -> Verdict:
+    """The verdict on a file that names a part of the grader in this line."""
+    lines = [
+        f"{Kind.NOT_A_SOLUTION.value}: your file names {name}",
+        f"    line {line}: {source.splitlines()[line - 1].strip()}",
+        "an answer uses its arguments and what other ranks send",
+    ]
+    return Verdict(Kind.NOT_A_SOLUTION, [cut(line) for line in lines], page=page)
 
 
 def _answers(check: Check) -> list[str]:

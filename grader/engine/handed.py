@@ -20,6 +20,7 @@ from typing import Any
 
 import torch
 
+from grader.engine.settings import left_gradients
 from grader.expect import Mismatch
 
 DTYPE = re.compile(r"dtype|Long|Int|Bool|Byte|Char|Short|floating").search
@@ -50,17 +51,6 @@ class Calls:
         cls._open -= 1
         if not cls._open:
             cls.inside = ""
-
-
-def left(what: str, cure: str) -> Mismatch:
-    """What to say of a setting of torch that the learner's code changed for good."""
-    why = "which affects all later code"
-    return Mismatch("", f"your code left {what}, {why}: write `{cure}` instead")
-
-
-def left_gradients() -> Mismatch:
-    now, cure = ("on", "enable_grad") if torch.is_grad_enabled() else ("off", "no_grad")
-    return left(f"gradients switched {now}", f"with torch.{cure}():")
 
 
 class Handed:

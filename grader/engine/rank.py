@@ -19,7 +19,6 @@ import sys
 import threading
 import traceback
 import types
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +27,9 @@ import torch
 from grader import expect
 from grader.engine import (
     check_file,
-    peeking,
     rendezvous,
     sandbox,
-    tampering,
+    settings,
     whereabouts,
 )
 from grader.engine.channel import CHECKING, JOINING, LOADING, PHASE, REPORTED, Reporter
@@ -44,26 +42,20 @@ from grader.verdicts.evidence import CONSEQUENCES
 MAX_MESSAGE = 2000
 MAX_FRAMES = 12
 
-_exit = os._exit
+_exit = os._exit  # a Session puts another one in its place, which reports
 
 
-def main(
-    job: dict, rank: int, reporter: Reporter, secrets: list[str], output: int, state
-) -> None:
+def main(job: dict, rank: int, reporter: Reporter, output: int, state) -> None:
     """Run the job's check as ``rank`` and report; never returns.
-
-    What sends the last report is made first and then waits for it as no variable of
-    any frame: code that sees the variables of all frames doesn't see it.
 
     Args:
         job: what :class:`grader.engine.engine.Engine` sends; plain data.
         reporter: of this process, to the supervisor.
-        secrets: ends with the one that the last report must carry, which is taken off.
         output: file descriptor that becomes stdout and stderr.
         state: this rank's ``FIELDS`` float64 numbers, shared with the supervisor.
     """
     try:
-        reporter.sender(secrets.pop())(_report(job, rank, reporter, output, state))
+        reporter.send(_report(job, rank, reporter, output, state))
         threading.Event().wait()  # until the supervisor ends this rank
     finally:
         _exit(70)
@@ -99,20 +91,16 @@ class Session:
     def run(self) -> dict[str, Any]:
         """Load the exercise, call the check; what is to be reported of it."""
         self._record_how_it_leaves()
-        ranks, status = self.job["world_size"], "raised"
-        tampered = tampering.watch((self.rank + self.job["draw"]) % ranks, ranks)
-        mismatch = expect.Mismatch
         try:
-            report, status = self._check(tampered), "ok"
-        except mismatch as error:
-            report, status = self._mismatch(error), "mismatch"
+            self._check()
+            report: dict[str, Any] = {"status": "ok"}
+        except expect.Mismatch as error:
+            report = self._mismatch(error)
         except SystemExit as error:
-            report, status = {"code": str(error.code), **self._where(error)}, "exit"
+            where = self._where(error)
+            report = {"status": "exit", "code": str(error.code), **where}
         except BaseException as error:
-            report = self._exception(error)
-            if report["fault"] and (wrong := self._reason(error, report)):
-                report = self._mismatch(wrong) | {"frames": report["frames"]}
-                status = "mismatch"
+            report = self._raised(error)
         for stream in (sys.stdout, sys.stderr):  # of the learner's, perhaps
             with contextlib.suppress(OSError, ValueError, AttributeError):
                 stream.flush()
@@ -127,36 +115,24 @@ class Session:
         report["used_early"] = self.ledger.works.used_early
         report["calls"] = len(self.ledger.rows)
         report |= self._what_was_left()
-        report["tampered"] = tampered() + report.get("tampered", [])
         self.state[PHASE] = REPORTED
-        return report | {"status": status}  # as this frame saw it, whatever they say
+        return report
 
-    def _check(self, tampered: Callable[[], list[str]]) -> dict[str, Any]:
+    def _check(self) -> None:
         torch.default_generator.manual_seed(self._own_seed)
         random.seed(self._own_seed)
         self.ledger.works.watch()
-        self._tell_of_looks()
         self.state[PHASE] = LOADING
-        scheduler, hand = self._scheduler(), Handed
-        if module := self._load_exercise():
-            self.handed = hand(module)
-        on_import = tampered()  # it could be put back later
+        scheduler = self._scheduler()
+        module = self._load_exercise()
+        if module is not None:
+            self.handed = Handed(module)
         self.state[PHASE] = JOINING
         check = check_file.load(self.job["check_path"], self.job["function"])
-        replaced = tampering.watch_module(check.__globals__)
         rendezvous.join(self.job, self.rank)
         self.state[PHASE] = CHECKING
         with self.ledger:
             check(**self._arguments(check, scheduler))
-        return {"tampered": on_import + replaced()}
-
-    def _tell_of_looks(self) -> None:
-        job, tell = self.job, self.reporter.sender()
-        hidden = [] if job["isolated"] else job["hidden"]
-        looks = peeking.hook(self.path, job["check_path"], tell, hidden, job["source"])
-        sys.addaudithook(looks)
-        peeking.hide_frames_from_handlers()
-        peeking.tools_are_no_looks()
 
     @property
     def _own_seed(self) -> int:
@@ -219,6 +195,7 @@ class Session:
     # -- what is told of an exception --------------------------------------------
     def _mismatch(self, error: expect.Mismatch) -> dict[str, Any]:
         return {
+            "status": "mismatch",
             "what": error.what,
             "problem": str(error.problem)[:MAX_MESSAGE],
             "suspicion": error.suspicion,
@@ -226,9 +203,17 @@ class Session:
             **self._where(error),
         }
 
+    def _raised(self, error: BaseException) -> dict[str, Any]:
+        """An exception; a wrong value if that is why the check itself failed."""
+        report = self._exception(error)
+        wrong = self._reason(error, report) if report["fault"] else None
+        if wrong is None:
+            return report
+        return self._mismatch(wrong) | {"frames": report["frames"]}
+
     def _reason(self, error: BaseException, report: dict) -> expect.Mismatch | None:
         """What the learner's code left behind that a check could not work with."""
-        if wrong := (self.handed and self.handed.wrong) or tampering.of_settings():
+        if wrong := (self.handed and self.handed.wrong) or settings.left_changed():
             return wrong
         said = f"{report['type']}: {report['message'][:300]}"
         if self.handed is not None and (wrong := self.handed.not_computable(said)):
@@ -301,6 +286,7 @@ class Session:
         kind, where = type(error).__name__, self._where(error)
         own = [frame["text"] for frame in where["frames"] if frame["own"]]
         return {
+            "status": "raised",
             "type": kind,
             "message": cut,
             "length": len(message),
@@ -310,7 +296,7 @@ class Session:
         }
 
     def _what_was_left(self) -> dict[str, Any]:
-        """Threads still running, a missing folder."""
+        """Threads still running, a missing folder, a setting of torch."""
         try:
             gone = not os.path.isdir(os.getcwd())
         except OSError:
@@ -318,6 +304,7 @@ class Session:
         return {
             "threads": whereabouts.threads_left(self.main_thread),
             "folder_gone": gone,
+            "default_dtype": settings.default_dtype(),
         }
 
     def _record_how_it_leaves(self) -> None:
@@ -336,7 +323,6 @@ class Session:
                 return original(*args, **kwargs)
 
             setattr(module, name, leaving)
-            tampering.accept(module.__name__, name)
 
         for name in ("_exit", "abort", "kill", "killpg"):
             recorded(os, name)

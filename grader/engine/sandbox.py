@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import faulthandler
 import os
+import pdb
 import resource
 import signal
 import sys
@@ -45,6 +46,13 @@ def enter(job: dict, rank: int, output: int) -> None:
         del os.environ[name]
     os.environ.update(_place(rank, job["world_size"]))
     os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"] = "127.0.0.1", "29500"
+    pdb.set_trace = pdb.Pdb.set_trace = _refuse_a_debugger
+
+
+def _refuse_a_debugger(*_: object, **__: object) -> None:
+    """For a ``breakpoint()`` that was left in: it would end in a bare ``BdbQuit``."""
+    cure = "a rank has no keyboard: remove `breakpoint()`"
+    raise EOFError(f"this starts a debugger, but {cure}")
 
 
 def _place(rank: int, world_size: int) -> dict[str, str]:

@@ -76,7 +76,6 @@ class Run:
     def _fork(self, number: int) -> None:
         ours, theirs = socket.socketpair()
         read_end, write_end = os.pipe()
-        secrets = [os.urandom(16).hex() for _ in range(2)]
         row = self.state[number * FIELDS : (number + 1) * FIELDS]
         pid = os.fork()
         if pid == 0:
@@ -88,13 +87,12 @@ class Run:
             for other in self.ranks:
                 other.channel.close()
                 os.close(other.output)
-            reporter = Reporter(theirs, secrets.pop(0))
-            rank_module.main(self.job, number, reporter, secrets, write_end, row)
+            rank_module.main(self.job, number, Reporter(theirs), write_end, row)
         theirs.close()
         os.close(write_end)
         ours.setblocking(False)
         os.set_blocking(read_end, False)
-        process = RankProcess(number, pid, ours, read_end, *secrets)
+        process = RankProcess(number, pid, ours, read_end)
         self.ranks.append(process)
         self.selector.register(ours, selectors.EVENT_READ, process.read_messages)
         self.selector.register(read_end, selectors.EVENT_READ, process)
@@ -259,8 +257,6 @@ class Run:
                 {
                     "rank": rank.number,
                     "report": rank.report,
-                    "forged": rank.forged,
-                    "peeked": rank.peeked,
                     "leaving": rank.leaving,
                     "stuck": rank.stuck or self._stack_from_outside(rank),
                     "ended": rank.ended,
@@ -310,7 +306,7 @@ def supervise(client: socket.socket, isolated: bool) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.setpgid(0, 0)
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    job = json.loads(receive_line(client)) | {"draw": os.urandom(1)[0]}
+    job = json.loads(receive_line(client))
     job["isolated"] = isolated and not _cluster_of(job)
     gc.disable()
     run = Run(_make_folders(job), client)

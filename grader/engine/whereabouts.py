@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import _thread
 import contextlib
 import inspect
 import linecache
@@ -33,7 +32,7 @@ from grader.engine.ledger import GRADER, TORCH, Ledger
 BEAT_SECONDS = 0.04
 ENDS_WITHIN = 0.3  # seconds in which a thread that has done its work is gone
 
-_exit = os._exit
+_exit = os._exit  # rank.py puts another one in its place, which reports
 _DISTRIBUTED = os.path.join(TORCH, "distributed") + os.sep
 _DDP = os.path.join(TORCH, "nn", "parallel", "distributed.py")
 _FUNCTION = os.path.join(TORCH, "autograd", "function.py")
@@ -53,8 +52,7 @@ class Watcher:
         self.main_thread = threading.main_thread().ident or 0
 
     def start(self) -> None:
-        # not in threading.enumerate(), where a learner's code would find the reporter
-        _thread.start_new_thread(self.watch, ())
+        threading.Thread(target=self.watch, name="watcher", daemon=True).start()
 
     def watch(self) -> None:
         """Tell the supervisor 25 times a second whether this rank communicates.

@@ -41,7 +41,6 @@ class Rank:
     Attributes:
         report: its final word, {} if there was none: ``status`` is ok, mismatch,
             raised, exit or broken.
-        forged: whether something else than reports came where reports come.
         leaving: how and where it called ``os._exit`` or the like, or {}.
         stuck: where it was when the run was ended, or {}.
         ended: its exit status, negative for a signal; None while it lived.
@@ -51,13 +50,11 @@ class Rank:
     def __init__(self, seen: dict):
         self.number: int = seen["rank"]
         self.report: dict = seen["report"] or {}
-        self.forged: bool = seen["forged"]
         self.leaving: dict = seen["leaving"] or {}
         self.stuck: dict = seen["stuck"] or {}
         self.ended: int | None = seen["ended"]
         self.crash_line: int | None = seen["crash_line"]
         self.phase: float = seen["phase"]
-        self.peeked: dict | None = seen.get("peeked")
         self.printed: int = seen["printed"]
         self.output: str = seen["output"]
         self.resident: int = seen["resident"]

@@ -15,7 +15,7 @@ class Kind(str, Enum):
     NOT_STARTED = "not started"
     NOT_LOADED = "does not load"
     UNFINISHED = "unfinished"
-    TAMPERED = "tampered"
+    NOT_A_SOLUTION = "not a solution"
     CRASH = "crash"
     EXCEPTION = "exception"
     HANG = "hang"

@@ -14,6 +14,7 @@ import yaml
 
 from grader.catalog import load_catalog
 from grader.commands.grade.report_style import RELOAD_EVERY
+from grader.skeleton import holes, parse
 from tests.docs.pages import ROOT
 
 sys.path[:0] = [str(ROOT / "docs" / "_ext")]
@@ -183,3 +184,10 @@ def test_the_commands_of_both_files_grade_a_copy(copy):
     assert points.splitlines()[1].startswith("ada,2,5,1,0,1,0")
     verdicts = (copy / job["artifacts"]["reports"]["junit"]).read_text()
     assert 'tests="2" failures="0" errors="0" skipped="1"' in verdicts
+
+
+def test_no_hole_of_a_solution_is_longer_than_the_page_says():
+    said = re.search(r"No hole takes more than (\d+) lines", PAGE)
+    solutions = [exercise.solution.read_text() for exercise in EXERCISES.values()]
+    lengths = [len(hole.answer) for text in solutions for hole in holes(parse(text))]
+    assert said and int(said[1]) == max(lengths)

@@ -138,60 +138,8 @@ HOSTILE = {
     ),
     "removes its folder": (
         submission("if rank == 1:\n    import shutil\n    shutil.rmtree(os.getcwd())"),
-        Kind.TAMPERED,
+        Kind.NOT_A_SOLUTION,
         ["removed the folder that all ranks work in"],
-    ),
-    "replaces torch.allclose": (
-        submission("t = t * 0", top="torch.allclose = lambda *a, **k: True"),
-        Kind.TAMPERED,
-        ["your file replaced", "torch.allclose"],
-    ),
-    "replaces all_reduce": (
-        submission("", top="dist.all_reduce = lambda *a, **k: None").replace(
-            "rank = dist.get_rank()\n", "pass\n"
-        ),
-        Kind.TAMPERED,
-        ["torch.distributed.all_reduce"],
-    ),
-    "replaces a module": (
-        submission("pass", top="sys.modules['torch.distributed'] = sys"),
-        Kind.TAMPERED,
-        ["sys.modules['torch.distributed']"],
-    ),
-    "replaces the check": (
-        submission(
-            "pass",
-            top="import grader.expect\ngrader.expect.close = lambda *a, **k: None",
-        ),
-        Kind.TAMPERED,
-        ["grader.expect.close"],
-    ),
-    "draws what it knows": (
-        submission("", top="import random\nrandom.randrange = lambda *a: 1"),
-        Kind.TAMPERED,
-        ["random.randrange"],
-    ),
-    "draws what it knows by the class": (
-        submission("", top="import random\nrandom.Random.random = lambda self: 0.5"),
-        Kind.TAMPERED,
-        ["random.Random.random"],
-    ),
-    "every tensor is equal": (
-        submission("", top="torch.Tensor.equal = lambda *a: True"),
-        Kind.TAMPERED,
-        ["torch.Tensor.equal"],
-    ),
-    "all numbers are close": (
-        submission("", top="import math\nmath.isclose = lambda *a, **k: True"),
-        Kind.TAMPERED,
-        ["math.isclose"],
-    ),
-    "every file is there": (
-        submission(
-            "", top="from pathlib import Path\nPath.exists = lambda self, **k: True"
-        ),
-        Kind.TAMPERED,
-        ["pathlib.Path.exists"],
     ),
     "signal.alarm": (
         submission("signal.setitimer(signal.ITIMER_REAL, 0.2)\ntime.sleep(3)"),

@@ -275,6 +275,6 @@ def test_grader_that_is_killed_is_no_broken_set_up(monkeypatch, tmp_path):
     asked = []
     monkeypatch.setattr(Engine, "_run", lambda self, job: asked.append(job) or b"")
     verdict = grade_code(Engine(), tmp_path, RIGHT)
-    assert (verdict.kind, len(asked)) == (Kind.TAMPERED, 2)
+    assert (verdict.kind, len(asked)) == (Kind.CRASH, 2)
     assert verdict.kind.status == "wrong"
     assert "was killed twice while your code was running" in verdict.message

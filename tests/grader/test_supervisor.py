@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import subprocess
 import sys
 import time
@@ -129,6 +131,19 @@ def test_processes_of_a_job_are_found_by_its_number():
         for sleeper in sleepers:
             sleeper.kill()
             sleeper.wait()
+
+
+def test_what_else_is_written_into_the_channel_is_no_message():
+    """A learner's code may write into any descriptor; the report still counts."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        rank = rank_process.RankProcess(0, os.getpid(), ours, output=-1)
+        theirs.sendall(b'3\n{\n\xff\n["status"]\n{"status": "call"}\n')
+        rank.read_messages()
+        assert rank.report is None and not rank.calls
+        theirs.sendall(b'{"status": "ok"}\n')
+        rank.read_messages()
+        assert rank.report == {"status": "ok"}
 
 
 GRADES = """

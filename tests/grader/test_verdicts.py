@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from grader.engine import channel, processes, supervisor, whereabouts
-from grader.engine.engine import Engine
 from grader.verdicts.questions import values
 from grader.verdicts.verdict import MAX_LINES, Kind
-from tests.grader.support import RIGHT, SUM, body, grade_code
+from tests.grader.support import RIGHT, SUM, body
 from tests.grader.verdict_cases import CASES
 
 
@@ -265,26 +264,6 @@ def test_value_of_a_known_mistake_is_called_by_its_name(run):
 def test_watch_survives_a_frame_without_a_line_number(monkeypatch):
     monkeypatch.setattr(traceback, "walk_stack", lambda f: iter([(f, None)]))
     assert whereabouts.communicates(sys._getframe()) is False
-
-
-LATE_IMPORT = '''
-import pytest
-from grader import expect
-
-@pytest.mark.ranks(1)
-def test_answer(exercise):
-    """Any number will do."""
-    expect.equal(exercise.answer(), 3, "the number")
-'''
-
-
-@pytest.mark.full
-def test_what_torch_replaces_itself_is_no_tampering(tmp_path):
-    code = "import importlib\n\ndef answer():\n"
-    code += "    importlib.import_module('torch._' + 'dynamo')\n    return 3\n"
-    with Engine() as fresh:  # has not imported torch._dynamo yet
-        verdict = grade_code(fresh, tmp_path, code, check=LATE_IMPORT)
-    assert verdict.kind is Kind.RIGHT, verdict.message
 
 
 OWN_COLLECTIVE = '''

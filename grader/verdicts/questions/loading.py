@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import re
 
-from grader.errors import NOT_PYTHON
 from grader.verdicts.evidence import Evidence, Finding, Rank
 from grader.verdicts.verdict import Kind
 
@@ -37,74 +35,15 @@ def check_failed(seen: Evidence) -> Finding | None:
     return Finding(Kind.ENVIRONMENT, lines)
 
 
-def functions_were_replaced(seen: Evidence) -> Finding | None:
-    names = {name for rank in seen.ranks for name in rank.report.get("tampered", ())}
-    if not names:
-        return None
-    if names == {"torch.Storage"}:  # which stands for the default dtype's
-        lines = [
-            "your file changed the default dtype, which all other code uses, too",
-            "give `dtype=` to the calls that create your tensors instead",
-        ]
-        return Finding(Kind.TAMPERED, lines)
-    lines = [
-        f"your file replaced {', '.join(sorted(names)[:5])}",
-        "nothing it computes can be trusted then: use these functions, "
-        "do not overwrite them",
-    ]
-    return Finding(Kind.TAMPERED, lines)
-
-
-def reports_were_forged(seen: Evidence) -> Finding | None:
-    if not any(rank.forged for rank in seen.ranks):
+def default_dtype_was_changed(seen: Evidence) -> Finding | None:
+    found = {rank.report.get("default_dtype", "float32") for rank in seen.ranks}
+    if found == {"float32"}:
         return None
     lines = [
-        "your code wrote to a file that the grader had opened, for its own reports",
-        "nothing it computes can be trusted then: write only to files that you opened",
+        "your file changed the default dtype, which all other code uses, too",
+        "give `dtype=` to the calls that create your tensors instead",
     ]
-    return Finding(Kind.TAMPERED, lines)
-
-
-INSIDE = {"sys.modules", "__code__", "__globals__", "__closure__", "__builtins__"}
-
-
-def reaches_into_the_grader(seen: Evidence) -> Finding | None:
-    """Judged by the text, out of reach of what runs in the ranks."""
-    try:
-        tree = ast.parse(seen.job["source"])
-    except NOT_PYTHON:
-        return None  # a job script, or what doesn't load
-    for node in ast.walk(tree):
-        names = []
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            names = [node.module or ""]
-            names += [f"{node.module}.{alias.name}" for alias in node.names]
-        elif isinstance(node, ast.Attribute):
-            owner = node.value.id if isinstance(node.value, ast.Name) else ""
-            names = [node.attr, f"{owner}.{node.attr}"]
-        for name in names:
-            if name in INSIDE or f"{name}.".startswith("grader."):
-                lines = [
-                    f"your code reaches into the grader through {name}",
-                    *seen.at({"line": getattr(node, "lineno", 0)}),
-                    "an answer uses its arguments and what other ranks send",
-                ]
-                return Finding(Kind.TAMPERED, lines)
-    return None
-
-
-def looks_at_its_callers(seen: Evidence) -> Finding | None:
-    for rank in seen.ranks:
-        if rank.peeked:
-            lines = [
-                f"your code reads its caller's variables through {rank.peeked['what']}",
-                *seen.at({"line": rank.peeked["line"]}),
-                "an answer uses its arguments and what other ranks send",
-            ]
-            return Finding(Kind.TAMPERED, lines)
-    return None
+    return Finding(Kind.NOT_A_SOLUTION, lines)
 
 
 def folder_is_gone(seen: Evidence) -> Finding | None:
@@ -114,7 +53,7 @@ def folder_is_gone(seen: Evidence) -> Finding | None:
         "your code removed the folder that all ranks work in",
         "remove only files that you made",
     ]
-    return Finding(Kind.TAMPERED, lines)
+    return Finding(Kind.NOT_A_SOLUTION, lines)
 
 
 def does_not_load(seen: Evidence) -> Finding | None:

@@ -1,4 +1,4 @@
-# tampered: changed the default dtype | give `dtype=`
+# not a solution: changed the default dtype | give `dtype=`
 # [answer 2]
 torch.set_default_dtype(torch.float64)
 t = torch.tensor([typical(repeats) for repeats in seconds])
