@@ -2,4 +2,4 @@
 # [answer 2]
 whole /= dist.get_world_size()
 self.shard.grad = torch.empty_like(self.shard)
-dist.reduce_scatter_single(self.shard.grad, whole, op=dist.ReduceOp.AVG)
+dist.reduce_scatter_tensor(self.shard.grad, whole, op=dist.ReduceOp.AVG)
