@@ -28,6 +28,7 @@ from grader.errors import UserError
 from grader.skeleton import read_solution, same_code, skeleton_text
 from grader.verdicts.diagnosis import diagnose
 from grader.verdicts.verdict import Kind, Result, Verdict
+from grader.versions import problem_with_torch, require_torch
 
 if TYPE_CHECKING:
     from grader.jobs.cluster_of_checks import ClusterOfChecks
@@ -72,9 +73,14 @@ class Engine:
         self.close()
 
     def warm(self) -> None:
-        """Begin to import torch in the server; returns at once."""
+        """Begin to import torch in the server; returns at once.
+
+        Raises:
+            UserError: torch is missing or too old.
+        """
         with self._lock:
             if self._server is None or not self._server.alive:
+                require_torch()
                 self._server = ForkServer()
 
     @property
@@ -158,6 +164,11 @@ class Engine:
                 f"read: {exercise.page}",
             ]
             return source, Verdict(Kind.NOT_STARTED, lines, page=exercise.page)
+        if exercise.torch:
+            problem = problem_with_torch(exercise.torch, exercise.name)
+            if problem:
+                lines = [f"{Kind.ENVIRONMENT.value}: {problem}"]
+                return source, Verdict(Kind.ENVIRONMENT, lines, page=exercise.page)
         return source, None
 
     def run_check(
