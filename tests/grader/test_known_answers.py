@@ -3,7 +3,8 @@
 Every file of ``tests/exercises/right`` must pass, every file of
 ``tests/exercises/mistakes`` must get the verdict and the words that its first
 line promises, and every skeleton must be "not started" and differ from its solution in
-the holes alone.
+the holes alone. A first line may say for which torch it holds, as in
+``# wrong value, torch>=2.9: words``; with another one the answer is skipped.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ import re
 from pathlib import Path
 
 import pytest
+from packaging.specifiers import SpecifierSet
 
 from grader.catalog import SUFFIXES, Exercise, load_catalog
 from grader.checks import SEEDS, Check, checks_in
 from grader.engine.engine import Engine
 from grader.skeleton import holes, parse, skeleton_text, with_answers
 from grader.verdicts.verdict import Kind
+from grader.versions import installed_torch, is_older
 
 ROOT = Path(__file__).resolve().parents[2]
 CATALOG = load_catalog(ROOT)
@@ -29,6 +32,7 @@ CAUGHT_BY = dict(
     for line in (ANSWERS / "caught_by.txt").read_text().splitlines()
 )
 FULL = bool(os.environ.get("WORKSHOP_FULL"))
+TORCH_RANGE = re.compile(r", torch([<>=!][^:]*)(?=:)")
 HEADING = re.compile(r"^# \[answer (\d+)\]\s*$", re.MULTILINE)
 
 
@@ -54,6 +58,19 @@ def split_answer(path: Path) -> tuple[str, dict[int, str]]:
     return first.removeprefix("#").strip(), answers
 
 
+def skip_with_another_torch(exercise: Exercise, promise: str) -> str:
+    """The promise without the range of torch for which it holds."""
+    torch = installed_torch() or "0"
+    if is_older(torch, exercise.torch or "0"):
+        pytest.skip(f"{exercise.name} needs torch {exercise.torch}, this is {torch}")
+    found = TORCH_RANGE.search(promise)
+    if found is None:
+        return promise
+    if not SpecifierSet(found[1]).contains(torch, prereleases=True):
+        pytest.skip(f"holds for torch{found[1]}, this is {torch}")
+    return promise.replace(found[0], "", 1)
+
+
 def checks_of_right(path: Path) -> list[Check]:
     """Each check once; its world size changes from answer to answer of an exercise."""
     place = sorted(path.parent.iterdir()).index(path)
@@ -68,6 +85,7 @@ def grade_answer(
 ):
     exercise = BY_NAME[path.parent.name]
     promise, answers = split_answer(path)
+    promise = skip_with_another_torch(exercise, promise)
     text = with_answers(exercise.solution.read_text(), answers)
     file = tmp_path / exercise.file
     file.write_text(text)

@@ -1,4 +1,4 @@
-# wrong value: got no gradient
+# wrong value, torch>=2.10: got no gradient
 # [answer 2]
 schedule.count = int((targets != PADDING).sum())
 losses = []

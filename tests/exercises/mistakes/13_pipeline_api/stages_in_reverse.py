@@ -1,4 +1,4 @@
-# hang: deadlock | rank 0: waits in recv | is each partner right
+# hang, torch>=2.12: deadlock | rank 0: waits in recv | is each partner right
 # [answer 1]
 rank, ranks = dist.get_rank(), dist.get_world_size()
 stage = PipelineStage(layers, ranks - 1 - rank, ranks, torch.device("cpu"))

@@ -1,4 +1,4 @@
-# wrong value: the gradient of this rank's rows | of the expected value | divided by the world size twice
+# wrong value, torch>=2.9: the gradient of this rank's rows | of the expected value | divided by the world size twice
 # [answer 3]
 x, shard = ctx.saved_tensors
 grad_x = grad @ gather(shard, ctx.rows)

@@ -1,4 +1,4 @@
-# right: the mean by AVG, everything awaited
+# right, torch>=2.9: the mean by AVG, everything awaited
 # [answer 1]
 n, columns = shard.shape
 whole = torch.zeros(n * dist.get_world_size(), columns, dtype=shard.dtype)

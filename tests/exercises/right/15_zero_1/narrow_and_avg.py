@@ -1,4 +1,4 @@
-# right: narrow, AVG in the reduce-scatter, vector_to_parameters on the way back
+# right, torch>=2.9: narrow, AVG in the reduce-scatter, vector_to_parameters on the way back
 # [answer 1]
 n = self.numel
 self.shard = nn.Parameter(whole.narrow(0, n * dist.get_rank(), n).detach().clone())
