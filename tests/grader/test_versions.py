@@ -9,12 +9,16 @@ import ast
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from grader import __main__ as entry
 from grader import versions
+from grader.catalog import find_exercise, load_catalog
+from grader.engine.engine import Engine
+from grader.verdicts.verdict import Kind
 from tests.launched import run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -88,6 +92,16 @@ def test_a_missing_package_is_named_before_anything_is_imported():
     (line,) = done.stderr.splitlines()
     assert line.startswith("workshop: the package ") and "is missing" in line
     assert "pip install -r requirements-light.txt" in line
+
+
+def test_an_exercise_may_need_a_newer_torch_than_the_grader(torch_of):
+    torch_of("2.8.0")
+    exercise = replace(find_exercise(load_catalog(ROOT), "15_fully_shard"), torch="2.9")
+    _, verdict = Engine().read(exercise, exercise.solution)
+    assert verdict is not None and verdict.kind is Kind.ENVIRONMENT
+    assert "torch 2.8.0 is too old, 15_fully_shard needs 2.9" in verdict.message
+    torch_of("2.9.1")
+    assert Engine().read(exercise, exercise.solution)[1] is None
 
 
 def test_a_module_with_another_name_than_its_package_is_told_by_the_package():

@@ -1,4 +1,4 @@
-# exception: (double vs. float) | in float32
+# exception, torch>=2.10: (double vs. float) | in float32
 # [answer 1]
 for gradient in gradients:
     n = len(gradient) // dist.get_world_size()
