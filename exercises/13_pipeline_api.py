@@ -68,7 +68,8 @@ def step_by_hand(
 def make_schedule(layers: nn.Module, micro_batches: int) -> Schedule1F1B:
     """This rank's stage, and the schedule that runs it."""
     # TODO 1 of 2: wrap ``layers`` as the stage of this rank, on the CPU, and return the
-    # schedule that runs it. Who divides by what?
+    # schedule that runs it. It calls its loss function with scores and targets only:
+    # where does that find the count of this step? Who divides by what?
     raise NotImplementedError("TODO 1 of 2")
 
 

@@ -56,6 +56,7 @@ class Exercise:
     hints: tuple[str, ...]
     suffix: str = ".py"
     optional: bool = False
+    torch: str = ""  # the oldest that it can be done with, if newer than the grader's
 
     @property
     def file(self) -> str:
@@ -114,7 +115,7 @@ def _entry(root: Path, path: Path, entry: dict) -> Exercise:
     if missing := fields - set(entry):
         name = entry.get("name", "an entry")
         raise UserError(f"{path}: {name} lacks {', '.join(sorted(missing))}")
-    if unknown := set(entry) - fields - {"suffix", "optional"}:
+    if unknown := set(entry) - fields - {"suffix", "optional", "torch"}:
         raise UserError(
             f"{path}: {entry['name']} has unknown fields {', '.join(sorted(unknown))}"
         )

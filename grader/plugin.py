@@ -10,6 +10,7 @@ Options: ``--solutions`` grades ``solutions/``, ``--exercises DIR`` another fold
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from grader.checks import SEEDS, Check, checks_in
 from grader.engine.engine import Engine
 from grader.errors import UserError
 from grader.verdicts.verdict import Kind, Verdict
+from grader.versions import problem_with_torch
 
 ENGINE = pytest.StashKey[Engine]()
 CATALOG = pytest.StashKey[dict[Path, Exercise]]()
@@ -74,6 +76,20 @@ def pytest_pycollect_makemodule(module_path: Path, parent):
     return CheckFile.from_parent(parent, path=module_path, exercise=exercise)
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """End here if checks are to run, and there is no torch that suits the grader.
+
+    A worker of pytest-xdist can't end the others: there each check says the sentence.
+    """
+    config = session.config
+    if config.getoption("collectonly") or hasattr(config, "workerinput"):
+        return
+    if any(isinstance(item, CheckItem) for item in session.items):
+        problem = problem_with_torch()
+        if problem:
+            pytest.exit(problem, returncode=3)
+
+
 class CheckFile(pytest.File):
     """The checks of one exercise."""
 
@@ -84,7 +100,8 @@ class CheckFile(pytest.File):
     def collect(self):
         config = self.config
         if not config.getoption("collectonly") and not _is_controller(config):
-            config.stash[ENGINE].warm()
+            with contextlib.suppress(UserError):  # said when the collection ends
+                config.stash[ENGINE].warm()
         try:
             checks = checks_in(self.path, config.stash[ENGINE].seeds)
         except UserError as error:
@@ -122,6 +139,8 @@ class CheckItem(pytest.Item):
             pytest.skip("not started")
         if verdict.kind is Kind.NOT_FULLY:
             pytest.skip(" ".join(line.strip() for line in verdict.lines))
+        if verdict.kind is Kind.ENVIRONMENT and not verdict.check:  # it never ran
+            pytest.skip(verdict.lines[0].removeprefix(f"{verdict.kind.value}: "))
         if verdict.kind is not Kind.RIGHT:
             raise CheckFailed(verdict)
 

@@ -34,7 +34,7 @@ def average_and_clip(
     for gradient in gradients:
         shard = gradient.new_empty(len(gradient) // dist.get_world_size())
         # Every rank. [N n] -> [n]
-        dist.reduce_scatter_single(shard, gradient / dist.get_world_size())
+        dist.reduce_scatter_tensor(shard, gradient / dist.get_world_size())
         shards.append(shard)
     # [end answer 1]
     # TODO 2 of 2: compute the norm of all shards of all ranks. Scale by max_norm /

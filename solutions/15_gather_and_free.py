@@ -29,7 +29,7 @@ def gather(shard: torch.Tensor, rows: int) -> torch.Tensor:
     # [start answer 1]
     whole = shard.new_empty(dist.get_world_size() * len(shard), shard.shape[1])
     # Every rank. [n, columns] -> [N n, columns]
-    dist.all_gather_single(whole, shard.contiguous())
+    dist.all_gather_into_tensor(whole, shard.contiguous())
     return whole[:rows]
     # [end answer 1]
 
@@ -60,6 +60,6 @@ class ShardedLinear(torch.autograd.Function):
         whole[: ctx.rows] = grad.T @ x / dist.get_world_size()
         grad_shard = torch.empty_like(shard)
         # Every rank. [N n, columns] -> [n, columns]
-        dist.reduce_scatter_single(grad_shard, whole)
+        dist.reduce_scatter_tensor(grad_shard, whole)
         # [end answer 3]
         return grad_x, grad_shard, None

@@ -69,14 +69,14 @@ class ShardedOptimizer:
         whole /= dist.get_world_size()
         self.shard.grad = torch.empty_like(self.shard)
         # Every rank. [N n] -> [n]: (N-1) x n numbers leave each rank.
-        dist.reduce_scatter_single(self.shard.grad, whole)
+        dist.reduce_scatter_tensor(self.shard.grad, whole)
         # [end answer 2]
         self.optimizer.step()
         # TODO 3 of 3: gather the stepped shards of all ranks, and copy into each
         # parameter the numbers that belong to it.
         # [start answer 3]
         # Every rank. [n] -> [N n]: (N-1) x n numbers leave each rank.
-        dist.all_gather_single(whole, self.shard.detach())
+        dist.all_gather_into_tensor(whole, self.shard.detach())
         first = 0
         for parameter in self.parameters:
             values = whole[first : first + parameter.numel()]

@@ -25,7 +25,7 @@ PYTHON, UV, STAMP = VENV / "bin/python", VENV / "bin/uv", VENV / ".workshop-stam
 LOG = STATE / "environment.log"
 NEEDED_GB = 3  # of CPU-only PyTorch and the rest, unpacked, with some air
 CONSTRAINTS = ["--constraint", f"{ROOT}/constraints.txt"]
-WHAT = [*CONSTRAINTS, "--editable", f"{ROOT}[site,dev]"]
+WHAT = [*CONSTRAINTS, "--editable", f"{ROOT}[torch,site,dev]"]
 # -I: blind to PYTHONPATH and to packages in the user's home
 PIP = [str(PYTHON), "-I", "-m", "pip", "--disable-pip-version-check", "--no-input"]
 PIP_TO_UV = {"index-url": "default-index", "extra-index-url": "index"}

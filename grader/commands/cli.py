@@ -24,6 +24,7 @@ from grader.commands.house import (
     make_screen,
 )
 from grader.errors import UserError
+from grader.versions import missing_module
 from practice_cluster.cli import cluster
 
 
@@ -46,10 +47,7 @@ class Workshop(click.Group):
             complain(str(error))
             status = error.exit_status
         except ImportError as error:
-            complain(
-                f"the environment is broken ({error}): run `make tour` once, then use "
-                "the `workshop` of .venv/bin"
-            )
+            complain(missing_module(error))
             status = 3
         except (click.Abort, KeyboardInterrupt):
             complain("stopped")

@@ -30,6 +30,7 @@ from grader.skeleton import read_solution, same_code, skeleton_text
 from grader.verdicts.diagnosis import diagnose
 from grader.verdicts.verdict import NOTHING_WRONG, Kind, Result, Verdict
 from grader.verdicts.wording import cut
+from grader.versions import problem_with_torch, require_torch
 
 if TYPE_CHECKING:
     from grader.jobs.cluster_of_checks import ClusterOfChecks
@@ -74,9 +75,14 @@ class Engine:
         self.close()
 
     def warm(self) -> None:
-        """Begin to import torch in the server; returns at once."""
+        """Begin to import torch in the server; returns at once.
+
+        Raises:
+            UserError: torch is missing or too old.
+        """
         with self._lock:
             if self._server is None or not self._server.alive:
+                require_torch()
                 self._server = ForkServer()
 
     @property
@@ -163,6 +169,11 @@ class Engine:
         inside = reaches_in(source)
         if inside is not None:
             return source, _reaching(source, *inside, exercise.page)
+        if exercise.torch:
+            problem = problem_with_torch(exercise.torch, exercise.name)
+            if problem:
+                lines = [f"{Kind.ENVIRONMENT.value}: {problem}"]
+                return source, Verdict(Kind.ENVIRONMENT, lines, page=exercise.page)
         return source, None
 
     def run_check(

@@ -17,6 +17,7 @@ import threading
 from pathlib import Path
 
 from grader.errors import UserError
+from grader.versions import missing_module
 
 NEEDS_LATER = re.compile(
     r"optim|parallel|DDP|fsdp|fully_shard|DTensor|compile|utils\.data|"
@@ -93,6 +94,8 @@ class ForkServer:
         self._log.seek(0)
         lines = self._log.read().decode("utf-8", "replace").strip().splitlines()
         last = lines[-1] if lines else f"exit status {self._process.returncode}"
+        if "No module named" in last:
+            raise UserError(missing_module(last), exit_status=3)
         raise UserError(
             f"the environment is broken, torch cannot be imported ({last}): "
             "run `make tour` once, or `workshop doctor` to see what is missing",

@@ -63,6 +63,7 @@ def main(job: dict, rank: int, reporter: Reporter, output: int, state) -> None:
 
 def _report(job: dict, rank: int, reporter: Reporter, output: int, state) -> dict:
     try:
+        _make_the_thread_pool()
         sandbox.enter(job, rank, output)
         session = Session(job, rank, state, reporter)
         Watcher(job, state, reporter, session.ledger).start()
@@ -70,6 +71,16 @@ def _report(job: dict, rank: int, reporter: Reporter, output: int, state) -> dic
     except BaseException as error:  # a fault of the grader, never of the learner
         text = "".join(traceback.format_exception(error))[-MAX_MESSAGE:]
         return {"status": "broken", "message": text}
+
+
+def _make_the_thread_pool() -> None:
+    """Make torch's pool of threads while this process has one thread.
+
+    A forked process makes its own on first use. Builds with CUDA start threads of
+    autograd that do so side by side, and now and then one finds none ("Invalid thread
+    pool!") and aborts the rank.
+    """
+    torch.set_num_threads(1)
 
 
 class Session:

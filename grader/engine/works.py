@@ -17,6 +17,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+# what asks a Work for its end; torch 2.8 lacks the last one
 ASKS = ("wait", "synchronize", "get_future", "block_current_stream")
 _HELD_HERE = 4  # by the entry, the loop, the argument and the list
 MAX_KEPT = 1000
@@ -76,7 +77,8 @@ class Works:
     def watch(self) -> None:
         """From now on, note who asks a Work for its end."""
         for name in ASKS:
-            setattr(dist.Work, name, self._noted(getattr(dist.Work, name)))
+            if hasattr(dist.Work, name):
+                setattr(dist.Work, name, self._noted(getattr(dist.Work, name)))
         is_completed = dist.Work.is_completed
 
         def asked(work) -> bool:

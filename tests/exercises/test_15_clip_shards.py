@@ -172,7 +172,13 @@ def test_only_numbers_travel_for_the_norm(exercise, rank, world_size, seed, ledg
     expected, _ = reference(everybody, 0.5)
     for found, value in zip(whole(shards, world_size), expected, strict=True):
         expect.close(found, value, "a layer's gradient, joined from all shards")
-    kinds = ("all_reduce", "all_gather", "all_gather_single", "broadcast", "gather")
+    kinds = (
+        "all_reduce",
+        "all_gather",
+        "all_gather_into_tensor",
+        "broadcast",
+        "gather",
+    )
     used = sorted({row.op for row in rows if row.op in kinds})
     sent = sum(numbers_of(row) for row in rows if row.op in kinds)
     expect.right_way(

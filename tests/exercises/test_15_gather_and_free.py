@@ -186,7 +186,13 @@ def test_nothing_whole_is_held_between_forward_and_backward(
 
 def whole_ones(ledger, shard):
     """How often each call gave every rank more numbers than a shard has."""
-    gives_all = ("all_reduce", "all_gather", "all_gather_single", "broadcast", "gather")
+    gives_all = (
+        "all_reduce",
+        "all_gather",
+        "all_gather_into_tensor",
+        "broadcast",
+        "gather",
+    )
     rows = [row for row in ledger.rows if row.op in gives_all]
     return Counter(row.op for row in rows if row.elements > shard.numel())
 

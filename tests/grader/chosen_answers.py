@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
@@ -51,7 +52,7 @@ def promised_kind(answer: Path) -> str:
     if answer.is_relative_to(ANSWERS / "right"):
         return "right"
     first = answer.read_text(encoding="utf-8").partition("\n")[0]
-    return first.removeprefix("#").partition(":")[0].strip()
+    return re.split("[:,]", first.removeprefix("#"), maxsplit=1)[0].strip()
 
 
 def few(answers: Iterable[Path]) -> list[Path]:

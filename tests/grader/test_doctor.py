@@ -119,19 +119,24 @@ def test_torch_that_does_not_import_is_a_broken_part(tmp_path, monkeypatch):
 
 
 def test_missing_torch_is_a_broken_part(monkeypatch):
-    def absent(name):
-        raise doctor.importlib.metadata.PackageNotFoundError(name)
-
-    monkeypatch.setattr(doctor.importlib.metadata, "version", absent)
+    monkeypatch.setattr(doctor, "installed_torch", lambda: None)
     (check,) = doctor.broken(doctor._torch_and_devices())
     assert "not installed" in check.detail
 
 
-def test_another_torch_works_but_is_named(monkeypatch):
-    monkeypatch.setattr(doctor, "TESTED_TORCH", "1.0")
+def test_a_torch_that_is_too_old_is_a_broken_part(monkeypatch):
+    monkeypatch.setattr(doctor, "installed_torch", lambda: "2.7.1+cu126")
+    (check,) = doctor.broken(doctor._torch_and_devices())
+    assert check.detail == "2.7.1+cu126 is too old, the grader needs 2.8 or newer"
+
+
+def test_a_torch_newer_than_what_was_tried_works_but_is_named(monkeypatch):
+    assert doctor._how_well_tried("2.8.0") == "2.8.0, tried with 2.8 to 2.14"
+    assert "newer" not in doctor._how_well_tried("2.14.1")
+    monkeypatch.setattr(doctor, "NEWEST_TRIED_TORCH", "2.8")
     check = find(doctor._torch_and_devices(), "torch")
     assert check.ok is True
-    assert "tested is 1.0" in check.detail
+    assert "is newer than what was tried" in check.detail
 
 
 def test_ranks_that_never_meet_are_a_broken_part(monkeypatch):

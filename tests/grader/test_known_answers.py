@@ -3,7 +3,8 @@
 Every file of ``tests/exercises/right`` must pass, every file of
 ``tests/exercises/mistakes`` must get the verdict and the words that its first
 line promises, and every skeleton must be "not started" and differ from its solution in
-the holes alone.
+the holes alone. A first line may say for which torch it holds, as in
+``# wrong value, torch>=2.9: words``; with another one the answer is skipped.
 
 `make test` runs the answers that :mod:`tests.grader.chosen_answers` chooses, `make
 test FULL=1` all of them. Answers that are job scripts need a practice cluster; without
@@ -18,6 +19,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from packaging.specifiers import SpecifierSet
 
 import practice_cluster
 from grader.catalog import Exercise, load_catalog
@@ -26,6 +28,7 @@ from grader.engine.engine import Engine
 from grader.jobs.cluster_of_checks import NO_CLUSTER, ClusterOfChecks
 from grader.skeleton import holes, parse, skeleton_text, with_answers
 from grader.verdicts.verdict import Kind
+from grader.versions import installed_torch, is_older
 from tests.grader.chosen_answers import (
     ANSWERS,
     ROOT,
@@ -41,6 +44,7 @@ JOB_SCRIPTS = (".sbatch", ".pbs")
 CAUGHT_BY = remembered("caught_by")
 CHOSEN = choose(CATALOG)
 FULL = bool(os.environ.get("WORKSHOP_FULL"))
+TORCH_RANGE = re.compile(r", torch([<>=!][^:]*)(?=:)")
 HEADING = re.compile(r"^# \[answer (\d+)\]\s*$", re.MULTILINE)
 
 
@@ -69,6 +73,19 @@ def split_answer(path: Path) -> tuple[str, dict[int, str]]:
     return first.removeprefix("#").strip(), answers
 
 
+def skip_with_another_torch(exercise: Exercise, promise: str) -> str:
+    """The promise without the range of torch for which it holds."""
+    torch = installed_torch() or "0"
+    if is_older(torch, exercise.torch or "0"):
+        pytest.skip(f"{exercise.name} needs torch {exercise.torch}, this is {torch}")
+    found = TORCH_RANGE.search(promise)
+    if found is None:
+        return promise
+    if not SpecifierSet(found[1]).contains(torch, prereleases=True):
+        pytest.skip(f"holds for torch{found[1]}, this is {torch}")
+    return promise.replace(found[0], "", 1)
+
+
 def checks_of_right(path: Path) -> list[Check]:
     """Each check once; its world size changes from answer to answer of an exercise."""
     place = sorted(path.parent.iterdir()).index(path)
@@ -83,6 +100,7 @@ def grade_answer(
 ):
     exercise = BY_NAME[path.parent.name]
     promise, answers = split_answer(path)
+    promise = skip_with_another_torch(exercise, promise)
     text = with_answers(exercise.solution.read_text(), answers)
     file = tmp_path / exercise.file
     file.write_text(text)

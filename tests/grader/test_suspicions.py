@@ -171,7 +171,7 @@ EXAMPLES = [
         (
             "TypeError",
             "Expected parameter `output` ... but got <class 'NoneType'>",
-            "dist.reduce_scatter_single(p.grad, whole)",
+            "dist.reduce_scatter_tensor(p.grad, whole)",
         ),
     ),
     (

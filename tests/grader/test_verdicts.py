@@ -229,7 +229,7 @@ def test_answer(exercise, rank, world_size, ledger):
     a, b = (distribute_tensor(torch.ones(6, 6), mesh, [Shard(dim)]) for dim in (1, 1))
     ledger.clear()
     product = exercise.multiply(a, b)
-    expect.equal(ledger.ops(), ["all_gather_single"], "the collectives inside")
+    expect.equal(ledger.ops(), ["all_gather_into_tensor"], "the collectives inside")
     expect.close(product.full_tensor(), torch.full((6, 6), 6.0), "the product")
 '''
 

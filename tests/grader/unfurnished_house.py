@@ -23,7 +23,7 @@ backend-path = ["."]
 name = "house"
 version = "1"
 dependencies = ["brick"]
-optional-dependencies = { site = [], dev = [] }
+optional-dependencies = { torch = [], site = [], dev = [] }
 """
 
 # The smallest build backend: an editable wheel that puts this folder on the path.
@@ -44,7 +44,7 @@ def build_editable(folder, config_settings=None, metadata_directory=None):
 
 METADATA = (
     "Metadata-Version: 2.1\\nName: house\\nVersion: 1\\nRequires-Dist: brick\\n"
-    "Provides-Extra: site\\nProvides-Extra: dev\\n"
+    "Provides-Extra: torch\\nProvides-Extra: site\\nProvides-Extra: dev\\n"
 )
 WHEEL = "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n"
 """

@@ -21,7 +21,7 @@ CASES = {
         ["rank 1 raised ValueError: no", "rank 0: waits in all_reduce", "line 11"],
     ),
     "exception of gloo, which names each rank and its time": (
-        "dist.reduce_scatter_single(torch.empty(3), torch.ones(7))",
+        "dist.reduce_scatter_tensor(torch.empty(3), torch.ones(7))",
         Kind.EXCEPTION,
         "",
         ["ranks 0, 1 and 2 raised RuntimeError: Check failed"],

@@ -7,7 +7,6 @@ optional parts (a GPU, a scheduler) are no failure; their ``ok`` is ``None``.
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 import platform
 import re
@@ -26,9 +25,15 @@ from grader.commands.doctor.programs import (
     run,
     tool,
 )
+from grader.versions import (
+    NEWEST_TRIED_TORCH,
+    OLDEST_PYTHON,
+    OLDEST_TORCH,
+    installed_torch,
+    is_older,
+    release,
+)
 
-TESTED_TORCH = "2.13"
-OLDEST_PYTHON = (3, 10)
 NEEDED_GB = 1.0  # of free disk for snapshots and the site
 
 # Importing torch can take a while on a network file system that is cold.
@@ -105,10 +110,13 @@ print("\\n" + json.dumps(found))
 
 def _torch_and_devices() -> list[Check]:
     cure = "make tour repairs the environment"
-    try:
-        installed = importlib.metadata.version("torch")
-    except importlib.metadata.PackageNotFoundError:
-        detail = f"not installed for {sys.executable}"
+    installed = installed_torch()
+    if installed is None:
+        detail = f"not installed for {sys.executable}, needed is {OLDEST_TORCH}"
+        return [Check("torch", False, detail, cure, True)]
+    if is_older(installed, OLDEST_TORCH):
+        detail = f"{installed} is too old, the grader needs {OLDEST_TORCH} or newer"
+        cure = "run make tour, or activate an environment that has a newer torch"
         return [Check("torch", False, detail, cure, True)]
     answer = probe(TORCH_PROBE, TORCH_LIMIT)
     if isinstance(answer, str):
@@ -118,17 +126,16 @@ def _torch_and_devices() -> list[Check]:
     if not answer["distributed"]:
         detail = f"{version} was built without torch.distributed"
         return [Check("torch", False, detail, cure, True)]
-    tested = version.startswith(TESTED_TORCH + ".")
-    torch = Check(
-        "torch",
-        True,
-        f"{version}, the tested version"
-        if tested
-        else f"{version}; tested is {TESTED_TORCH}, messages may differ",
-        "" if tested else f"pip install 'torch=={TESTED_TORCH}.*'",
-        True,
-    )
+    torch = Check("torch", True, _how_well_tried(version), required=True)
     return [torch, _accelerator(answer), _nccl(answer)]
+
+
+def _how_well_tried(version: str) -> str:
+    """The version of torch, and whether the grader was tried with such a one."""
+    tried = f"tried with {OLDEST_TORCH} to {NEWEST_TRIED_TORCH}"
+    if release(version) > release(NEWEST_TRIED_TORCH):
+        return f"{version} is newer than what was tried ({tried}): messages may differ"
+    return f"{version}, {tried}"
 
 
 def _accelerator(answer: dict) -> Check:

@@ -24,10 +24,10 @@ SAME_SHAPES = {
     "broadcast",
     "reduce",
     "all_gather",
-    "all_gather_single",
+    "all_gather_into_tensor",
     "gather",
     "reduce_scatter",
-    "reduce_scatter_single",
+    "reduce_scatter_tensor",
 }
 
 

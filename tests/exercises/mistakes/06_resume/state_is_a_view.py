@@ -1,4 +1,4 @@
-# crash: set_rng_state | .clone()
+# crash, torch>=2.9: set_rng_state | .clone()
 # [answer 1]
 from torch.utils.data import Subset
 

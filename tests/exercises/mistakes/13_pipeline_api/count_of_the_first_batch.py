@@ -6,8 +6,7 @@ losses = []
 if rank == 0:
     schedule.step(inputs)
 elif rank == last:
-    count = {"count": schedule.count}
-    schedule.step(target=targets, losses=losses, loss_kwargs=count)
+    schedule.step(target=targets, losses=losses)
 else:
     schedule.step()
 loss = torch.stack(losses).sum().detach() if losses else inputs.new_zeros(())

@@ -1,11 +1,11 @@
 # ranks disagree: broadcast(float64[], root 2) | the ranks pass different dtypes
 # [answer 2]
 losses = []
-count = int((targets != PADDING).sum())
+schedule.count = int((targets != PADDING).sum())
 if rank == 0:
     schedule.step(inputs)
 elif rank == last:
-    schedule.step(target=targets, losses=losses, loss_kwargs={"count": count})
+    schedule.step(target=targets, losses=losses)
 else:
     schedule.step()
 loss = torch.zeros((), dtype=torch.float64)

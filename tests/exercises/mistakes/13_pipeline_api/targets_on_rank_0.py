@@ -1,9 +1,9 @@
 # exception: target
 # [answer 2]
-count = int((targets != PADDING).sum())
+schedule.count = int((targets != PADDING).sum())
 losses = []
 if rank == 0:
-    schedule.step(inputs, target=targets, losses=losses, loss_kwargs={"count": count})
+    schedule.step(inputs, target=targets, losses=losses)
 else:
     schedule.step()
 loss = torch.stack(losses).sum().detach() if losses else inputs.new_zeros(())

@@ -3,7 +3,7 @@
 squares = torch.zeros((), dtype=gradients[0].dtype)
 for shard in shards:
     whole = shard.new_empty(dist.get_world_size() * len(shard))
-    dist.all_gather_single(whole, shard)
+    dist.all_gather_into_tensor(whole, shard)
     squares += whole.square().sum()
 norm = squares.sqrt()
 scale = (max_norm / (norm + 1e-6)).clamp(max=1)

@@ -1,4 +1,4 @@
-# exception: raised runtimeerror: check failed: outputshape
+# exception, torch>=2.10: raised runtimeerror: check failed: outputshape
 # [answer 1]
 world_size = dist.get_world_size()
 for gradient in gradients:

@@ -3,5 +3,5 @@
 for gradient in gradients:
     shard = gradient.new_zeros(len(gradient) // dist.get_world_size())
     mean = gradient / dist.get_world_size()
-    dist.reduce_scatter_single(shard, mean, async_op=True)
+    dist.reduce_scatter_tensor(shard, mean, async_op=True)
     shards.append(shard)

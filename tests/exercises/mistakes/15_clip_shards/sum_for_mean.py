@@ -2,5 +2,5 @@
 # [answer 1]
 for gradient in gradients:
     shard = gradient.new_empty(len(gradient) // dist.get_world_size())
-    dist.reduce_scatter_single(shard, gradient)
+    dist.reduce_scatter_tensor(shard, gradient)
     shards.append(shard)

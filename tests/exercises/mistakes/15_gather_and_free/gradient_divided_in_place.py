@@ -6,4 +6,4 @@ grad /= dist.get_world_size()
 whole = grad.new_zeros(dist.get_world_size() * len(shard), shard.shape[1])
 whole[: ctx.rows] = grad.T @ x
 grad_shard = torch.empty_like(shard)
-dist.reduce_scatter_single(grad_shard, whole)
+dist.reduce_scatter_tensor(grad_shard, whole)

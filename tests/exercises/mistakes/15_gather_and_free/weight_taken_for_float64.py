@@ -3,5 +3,5 @@
 whole = torch.empty(
     dist.get_world_size() * len(shard), shard.shape[1], dtype=torch.float64
 )
-dist.all_gather_single(whole, shard)
+dist.all_gather_into_tensor(whole, shard)
 return whole[:rows]

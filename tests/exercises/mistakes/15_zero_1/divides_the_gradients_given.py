@@ -5,4 +5,4 @@ for parameter in self.parameters:
         parameter.grad /= dist.get_world_size()
 whole = self.flatten([torch.zeros_like(p) if p.grad is None else p.grad for p in self.parameters])
 self.shard.grad = torch.empty_like(self.shard)
-dist.reduce_scatter_single(self.shard.grad, whole)
+dist.reduce_scatter_tensor(self.shard.grad, whole)

@@ -1,6 +1,6 @@
 # wrong value: after one step of SGD
 # [answer 3]
-dist.all_gather_single(whole, self.shard.detach())
+dist.all_gather_into_tensor(whole, self.shard.detach())
 first = dist.get_rank() * self.numel
 for parameter in self.parameters:
     values = whole.roll(-first)[: parameter.numel()]

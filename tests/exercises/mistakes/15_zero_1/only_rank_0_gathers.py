@@ -1,7 +1,7 @@
-# hang: all_gather_single | rank 0 | only some ranks reach
+# hang: all_gather_into_tensor | rank 0 | only some ranks reach
 # [answer 3]
 if dist.get_rank() == 0:
-    dist.all_gather_single(whole, self.shard.detach())
+    dist.all_gather_into_tensor(whole, self.shard.detach())
 first = 0
 for parameter in self.parameters:
     values = whole[first : first + parameter.numel()]

@@ -1,6 +1,6 @@
 # wrong value: after one step of SGD | whose grad is None
 # [answer 3]
-dist.all_gather_single(whole, self.shard.detach())
+dist.all_gather_into_tensor(whole, self.shard.detach())
 first = 0
 for parameter in self.parameters:
     if parameter.grad is not None:

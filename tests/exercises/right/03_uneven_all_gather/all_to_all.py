@@ -1,7 +1,7 @@
 # right: the same rows to each rank by all_to_all_single, no padding
 # [answer 1]
 lengths = torch.empty(dist.get_world_size(), dtype=torch.int64)
-dist.all_gather_single(lengths, torch.tensor([length]))
+dist.all_gather_into_tensor(lengths, torch.tensor([length]))
 return lengths.tolist()
 # [answer 2]
 world_size, width = len(lengths), rows.size(1)

@@ -1,4 +1,4 @@
-# right: small buckets, gradients as views of them, parameters of the wrapper
+# right, torch>=2.13: small buckets, gradients as views of them, parameters of the wrapper
 # [answer 3]
 ddp_model = DDP(model, gradient_as_bucket_view=True, forward_sync_buffers=False)
 optimizer = make_optimizer(ddp_model.parameters())

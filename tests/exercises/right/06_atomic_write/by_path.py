@@ -1,4 +1,4 @@
-# right: torch.save opens the file itself, a second open brings it onto the disk
+# right, torch>=2.10: torch.save opens the file itself, a second open brings it onto the disk
 temporary = path.with_suffix(".new")
 try:
     torch.save(snapshot, str(temporary))

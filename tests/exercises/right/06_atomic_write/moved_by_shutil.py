@@ -1,4 +1,4 @@
-# right: shutil.move, which renames within one folder
+# right, torch>=2.10: shutil.move, which renames within one folder
 import shutil
 
 temporary = path.with_name("unfinished_" + path.name)

@@ -9,9 +9,7 @@ return DataLoader(rest, batch_size=training.batch_size, generator=torch.Generato
 # [answer 2]
 world_size = dist.get_world_size()
 states = torch.empty(world_size * len(own), dtype=own.dtype)
-dist.all_gather_single(states, own) if hasattr(
-    dist, "all_gather_single"
-) else dist.all_gather_into_tensor(states, own)
+dist.all_gather_into_tensor(states, own)
 if not dist.get_rank():
     torch.save(
         {

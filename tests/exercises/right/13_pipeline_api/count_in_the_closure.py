@@ -1,7 +1,9 @@
-# right: the schedule remembers the number of targets; the loss is added up over ranks
+# right: a list holds the number of targets; the loss is added up over ranks
 # [answer 1]
+counts = []
+
 def loss_fn(scores, targets):
-    return share_of_loss(scores, targets, made.count)
+    return share_of_loss(scores, targets, counts[-1])
 
 stage = PipelineStage(
     submodule=layers,
@@ -10,16 +12,16 @@ stage = PipelineStage(
     device=torch.device("cpu"),
 )
 made = Schedule1F1B(stage, micro_batches, loss_fn, scale_grads=False)
+made.counts = counts
 return made
 # [answer 2]
 found = []
 is_last = rank == last
-schedule.count = (targets != PADDING).sum()
+schedule.counts.append((targets != PADDING).sum())
 schedule.step(
     *([inputs] if rank == 0 else []),
     target=targets if is_last else None,
     losses=found if is_last else None,
-    return_outputs=False,
 )
 loss = sum(found, torch.zeros((), dtype=inputs.dtype)).detach()
 dist.all_reduce(loss)

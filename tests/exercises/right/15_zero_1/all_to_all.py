@@ -7,7 +7,7 @@ received = torch.empty_like(whole)
 dist.all_to_all_single(received, whole)
 self.shard.grad = received.view(dist.get_world_size(), -1).mean(0)
 # [answer 3]
-work = dist.all_gather_single(whole, self.shard.detach(), async_op=True)
+work = dist.all_gather_into_tensor(whole, self.shard.detach(), async_op=True)
 work.wait()
 rest = whole
 for parameter in self.parameters:
