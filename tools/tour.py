@@ -36,6 +36,9 @@ except ImportError:
 
 from site_builder import SITE, build_command, why_not
 
+from grader import temporary
+from grader.commands.doctor import host_name
+
 ROOT = Path(__file__).resolve().parent.parent
 LOGS = ROOT / "_build" / "tour"
 
@@ -235,12 +238,26 @@ def build_site(log: Path) -> str:
     return ""
 
 
+def refuse_what_would_hang() -> None:
+    """Stop before anything starts if ranks could not connect, or write nothing.
+
+    Raises:
+        StageError: what is wrong with this machine, and the cure.
+    """
+    if why := temporary.problem():
+        raise StageError(f"{why}: {temporary.CURE}")
+    what, cure = host_name.problem()
+    if what:
+        raise StageError(f"the host name {what}: {cure}")
+
+
 def tour() -> None:
     started = time.monotonic()
     try:
         LOGS.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StageError(f"cannot write into {LOGS}: {error.strerror}") from error
+    refuse_what_would_hang()
     outcomes = []
     trainings = (
         ("One device", one_device),

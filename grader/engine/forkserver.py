@@ -16,6 +16,7 @@ import tempfile
 import threading
 from pathlib import Path
 
+from grader import temporary
 from grader.errors import UserError
 
 NEEDS_LATER = re.compile(
@@ -60,6 +61,8 @@ class ForkServer:
     def __init__(self) -> None:
         self.info: dict | None = None
         self._reading = threading.Lock()
+        if why := temporary.problem():
+            raise UserError(f"{why}: {temporary.CURE}", exit_status=3)
         self._log = tempfile.TemporaryFile()  # noqa: SIM115, until close()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         package = str(Path(__file__).resolve().parents[2])
