@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from grader.catalog import Exercise, shown_path
+from grader.commands.exposure import say_once
 from grader.commands.house import (
     STOPPED,
     House,
@@ -86,6 +87,7 @@ def check(names, everything, solutions, verbose, seeds) -> int:
         if len(chosen) > 1:
             right = sum(result.passed for result in results)
             screen.say(f"{right} of {len(chosen)} right")
+        say_once(house.root, engine.exposed, screen.say)
     return overall_status([result.status for result in results])
 
 

@@ -30,7 +30,7 @@ from grader.commands.doctor.programs import (
     run,
     tool,
 )
-from practice_cluster.containers import in_container
+from practice_cluster.containers import in_container, options_for_namespaces
 
 TESTED_TORCH = "2.13"
 OLDEST_PYTHON = (3, 10)
@@ -217,6 +217,10 @@ def _isolation() -> list[Check]:
         return [Check("isolation", True, detail)]
     detail = f"exercises run like any program of yours: {exposed}"
     cure = "grade other people's answers in a container or a virtual machine"
+    if in_container():
+        cure = "the container protects the machine; it can't protect the clone in it"
+    if options := options_for_namespaces():
+        cure = f"start the container with docker run {' '.join(options)}"
     return [Check("isolation", None, detail, cure)]
 
 
