@@ -59,8 +59,8 @@ lint: env ## check style, types, spelling, shell scripts, pages, and the bounds 
 	$(BIN)/codespell
 	$(BIN)/sphinx-lint $(PAGES)
 	$(BIN)/check-jsonschema --builtin-schema vendor.readthedocs .readthedocs.yaml
-	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec containers/compose.yaml
-	$(BIN)/hadolint containers/Dockerfile
+	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec compose.yaml containers/compose.yaml
+	$(BIN)/hadolint containers/Dockerfile containers/workshop/Dockerfile
 	$(BIN)/pytest -q -s tests/scripts/test_programs.py tests/grader/test_house_rules.py
 
 bench: env ## measure how fast the grader is
