@@ -38,6 +38,7 @@ from site_builder import SITE, build_command, why_not
 
 from grader import temporary
 from grader.commands.doctor import host_name
+from grader.commands.doctor.cgroup import limits
 
 ROOT = Path(__file__).resolve().parent.parent
 LOGS = ROOT / "_build" / "tour"
@@ -222,10 +223,14 @@ def explain_speed(outcomes: list[Outcome]) -> str:
 
 
 def cores() -> int:
-    """Cores that this process may use: a batch job often has fewer than the machine."""
+    """Cores that this process may use: batch jobs and containers get fewer than all."""
+    usable = os.cpu_count() or 1
     if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+        usable = len(os.sched_getaffinity(0))
+    allowed = limits().cpus
+    if allowed is not None:  # 1.5 cores are one rank at full speed
+        usable = min(usable, max(1, int(allowed)))
+    return usable
 
 
 def build_site(log: Path) -> str:
