@@ -158,6 +158,7 @@ def installer() -> list[str]:
     if succeeds("looking for packages", *suited, "--dry-run", **soon_enough):
         return suited
     print("  not from PyTorch's own index: everything from where pip's settings say")
+    os.environ.pop("UV_TORCH_BACKEND", None)  # with it, uv would ask that index again
     return uv()
 
 

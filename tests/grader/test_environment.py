@@ -223,7 +223,8 @@ def test_settings_of_pip_are_handed_to_uv(played):
 
 
 @pytest.mark.full
-def test_pips_settings_serve_where_pytorchs_index_does_not(furnished):
+@pytest.mark.parametrize("chosen", [{}, {"UV_TORCH_BACKEND": "cpu"}], ids=str)
+def test_pips_settings_serve_where_pytorchs_index_does_not(furnished, chosen):
     wheel(furnished.root / "wheels", "torch", "7")
     furnished.write("constraints.txt", "brick==2\nuv==1\ntorch==7\n")
     furnished.write("pyproject.toml", PYPROJECT.replace('"brick"', '"brick", "torch"'))
@@ -236,6 +237,7 @@ def test_pips_settings_serve_where_pytorchs_index_does_not(furnished):
         PIP_INDEX_URL=f"file://{furnished.root}/simple",
         HTTPS_PROXY=closed_port(),
         NO_PROXY="",
+        **chosen,
     )
     assert done.returncode == 0, done.stderr
     assert "not from PyTorch's own index: everything from where pip" in done.stdout
