@@ -96,6 +96,12 @@ class ForkServer:
         self._log.seek(0)
         lines = self._log.read().decode("utf-8", "replace").strip().splitlines()
         last = lines[-1] if lines else f"exit status {self._process.returncode}"
+        if "surrogates not allowed" in last:
+            raise UserError(
+                "the locale of this shell can't spell the path of the workshop: "
+                "export PYTHONUTF8=1",
+                exit_status=3,
+            )
         raise UserError(
             f"the environment is broken, torch cannot be imported ({last}): "
             "run `make tour` once, or `workshop doctor` to see what is missing",

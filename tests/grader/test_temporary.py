@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -9,6 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from grader.engine import forkserver
+from grader.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = f"{sys.prefix}/bin/python"  # the warm one of the tests lies in /tmp
@@ -72,3 +76,14 @@ def test_cure_works():
     done = without_tmp(PYTHON, "-c", code, TMPDIR=str(folder))
     shutil.rmtree(folder)
     assert done.stdout == "''\n", done.stderr
+
+
+def test_path_that_the_locale_cannot_spell_is_named_with_its_cure(monkeypatch):
+    """Python ends so where LC_ALL=C and PYTHONUTF8=0 meet a path with umlauts."""
+    error = "raise UnicodeEncodeError('utf-8', 'x', 0, 1, 'surrogates not allowed')"
+    monkeypatch.setattr(forkserver, "BOOT", error)
+    with (
+        contextlib.closing(forkserver.ForkServer()) as server,
+        pytest.raises(UserError, match="can't spell the path of the workshop"),
+    ):
+        server.wait_until_ready()
