@@ -259,7 +259,7 @@ def _practice_cluster() -> list[Check]:
     if not (reasons := missing()):
         return [Check(name, True, "can run here: workshop cluster up")]
     detail, _, cure = reasons[0].rpartition(": ")
-    return [Check(name, None, detail, cure.strip("`"))]
+    return [Check(name, None, detail, cure.replace("`", ""))]
 
 
 def _pbs() -> list[Check]:
