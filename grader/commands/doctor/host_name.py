@@ -1,7 +1,7 @@
 """Does this machine know its own name? Ranks that torchrun started depend on it.
 
 torchrun tells its ranks the host name of the first node as MASTER_ADDR, also with
-``--standalone``. Where nobody can resolve that name, or where it belongs to another
+``--standalone``. Where that name can't be resolved, or where it belongs to another
 machine, the ranks try to connect for minutes. gloo does without it, so that a test of
 gloo doesn't notice.
 """

@@ -335,7 +335,7 @@ def _free_memory() -> int | None:
 
 
 def _shared_memory() -> Check:
-    """Room in /dev/shm, of which containers get 64 MB unless they are told."""
+    """Room in /dev/shm, of which containers get 64 MB unless told otherwise."""
     try:
         megabytes = shutil.disk_usage(SHARED_MEMORY).free / 1e6
     except OSError:
