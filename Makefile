@@ -62,14 +62,14 @@ lint: env ## check style, types, spelling, shell scripts, pages, schemas, commit
 	$(BIN)/codespell
 	$(BIN)/sphinx-lint $(PAGES)
 	$(BIN)/check-jsonschema --builtin-schema vendor.readthedocs .readthedocs.yaml
-	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec containers/compose.yaml
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows $(WORKFLOWS)
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms $(ISSUE_FORMS)
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-config $(ISSUE_CONFIG)
 	$(BIN)/check-jsonschema --builtin-schema vendor.gitlab-ci --data-transform gitlab-ci .gitlab-ci.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
 	$(BIN)/pre-commit validate-config
-	$(BIN)/hadolint containers/Dockerfile
+	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec compose.yaml containers/compose.yaml
+	$(BIN)/hadolint containers/Dockerfile containers/workshop/Dockerfile
 	$(BIN)/python tools/commit_message.py --range origin/main..HEAD
 	$(BIN)/pytest -q -s tests/scripts/test_programs.py tests/grader/test_house_rules.py
 

@@ -18,6 +18,7 @@ import pytest
 
 from grader.catalog import Exercise, find_root, load_catalog
 from grader.checks import SEEDS, Check, checks_in
+from grader.commands.exposure import SENTENCE
 from grader.engine.engine import Engine
 from grader.errors import UserError
 from grader.verdicts.verdict import Kind, Verdict
@@ -187,6 +188,9 @@ def pytest_terminal_summary(terminalreporter) -> None:
         state = bad[0] if bad else kinds[0]
         ran = f"{count['right']} of {len(kinds)} checks right" if bad else ""
         terminalreporter.write_line(f"{name:<28} {state:<17} {ran}".rstrip())
+    engine = terminalreporter.config.stash[ENGINE]
+    if engine.exposed:
+        terminalreporter.write_line(SENTENCE.format(why=engine.exposed))
 
 
 def _is_controller(config: pytest.Config) -> bool:

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from practice_cluster.containers import options_for_namespaces
+
 PACKAGES = {  # package: programs
     "slurm-wlm": ("slurmctld", "slurmd", "sinfo", "sbatch"),
     "munge": ("munged",),
@@ -60,14 +62,21 @@ def _forbidden_namespaces() -> list[str]:
     if done.returncode == 0:
         return []
     said = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+    whom = "namespaces to root" if os.geteuid() == 0 else "user namespaces"
+    return [f"this machine forbids {whom} ({said}): {cure_for_namespaces()}"]
+
+
+def cure_for_namespaces() -> str:
+    """The option of this container or the setting in the way, or the way round it."""
+    if options := options_for_namespaces(new_proc=True):
+        return f"start the container with `docker run {' '.join(options)}`"
     if os.geteuid() == 0:
-        cure = "a container must be started with all rights (`docker run --privileged`)"
-        return [f"this machine forbids namespaces to root ({said}): {cure}"]
-    return [f"this machine forbids user namespaces ({said}): {cure_for_users()}"]
+        return "use a virtual machine, or a container that may have namespaces"
+    return cure_for_users()
 
 
 def cure_for_users() -> str:
-    """The setting that is in the way, or the way round it."""
+    """The setting that forbids users namespaces of their own, or the way round it."""
     for setting, needed in (
         ("kernel.unprivileged_userns_clone", "1"),
         ("kernel.apparmor_restrict_unprivileged_userns", "0"),
@@ -78,4 +87,4 @@ def cure_for_users() -> str:
     limit = SETTINGS / "user" / "max_user_namespaces"
     if limit.exists() and limit.read_text().strip() == "0":
         return "`sudo sysctl -w user.max_user_namespaces=10000`, or run as root"
-    return "run as root, or in a container started with `docker run --privileged`"
+    return "run as root, or in a virtual machine"

@@ -136,6 +136,13 @@ def parse() -> argparse.Namespace:
     return args
 
 
+def count_cores() -> int:
+    """Cores that this process may use: those of its job, not those of the machine."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def choose_ranks(args: argparse.Namespace, most: int | None) -> None:
     """Fill in the numbers of ranks; a launcher has started ``most``."""
     if args.ranks and most and max(args.ranks) > most:
@@ -143,7 +150,7 @@ def choose_ranks(args: argparse.Namespace, most: int | None) -> None:
             f"--ranks {max(args.ranks)}: only {most} were started: start more"
         )
     if not args.ranks:
-        limit = most or count_accelerators() or os.cpu_count() or 1
+        limit = most or count_accelerators() or count_cores()
         args.ranks = [2**k for k in range(limit.bit_length())] + [limit]
     args.ranks = sorted(set(args.ranks))
     for count in args.ranks:

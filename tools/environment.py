@@ -8,6 +8,7 @@ pip where there is no uv. A stamp, written last, says what .venv holds. Exit sta
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -157,7 +158,19 @@ def installer() -> list[str]:
     if succeeds("looking for packages", *suited, "--dry-run", **soon_enough):
         return suited
     print("  not from PyTorch's own index: everything from where pip's settings say")
+    os.environ.pop("UV_TORCH_BACKEND", None)  # with it, uv would ask that index again
     return uv()
+
+
+def find_in_any_locale() -> None:
+    """Let .venv find this folder where the locale's encoding is not that of its path.
+
+    What pip and uv leave in .venv names the folder in UTF-8. In another encoding, such
+    as Latin-1, Python reads another name there. This line has ASCII alone.
+    """
+    line = "import os, sys; sys.path.append(os.path.dirname(sys.prefix))\n"
+    for packages in VENV.glob("lib/python*/site-packages"):
+        (packages / "workshop_in_any_locale.pth").write_text(line)
 
 
 def build() -> None:
@@ -167,11 +180,16 @@ def build() -> None:
             raise Stop("No space left")
         # inside .venv itself, the interpreter to build on is the one below it
         base = getattr(sys, "_base_executable", sys.executable)
+        # an engine of containers leaves an empty folder of root, where it had its own
+        with contextlib.suppress(OSError):
+            VENV.rmdir()
         run("creating .venv", base, "-I", "-m", "venv", "--clear", VENV)
     STAMP.unlink(missing_ok=True)  # interrupted from here on: not complete
     if not (keep and UV.exists() and succeeds("from what is here", *uv("--offline"))):
         title = "installing PyTorch and the tools: some minutes the first time"
         run(title, *installer())
+    if not str(ROOT).isascii():
+        find_in_any_locale()
     code = "import torch; print(torch.__version__)"
     torch = run("importing torch", PYTHON, "-I", "-c", code).split()[-1]
     STAMP.write_text(json.dumps({**wanted(), "torch": torch}, indent=1))

@@ -36,6 +36,10 @@ except ImportError:
 
 from site_builder import SITE, build_command, why_not
 
+from grader import temporary
+from grader.commands.doctor import host_name
+from grader.commands.doctor.cgroup import limits
+
 ROOT = Path(__file__).resolve().parent.parent
 LOGS = ROOT / "_build" / "tour"
 
@@ -219,10 +223,14 @@ def explain_speed(outcomes: list[Outcome]) -> str:
 
 
 def cores() -> int:
-    """Cores that this process may use: a batch job often has fewer than the machine."""
+    """Cores that this process may use: batch jobs and containers get fewer than all."""
+    usable = os.cpu_count() or 1
     if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+        usable = len(os.sched_getaffinity(0))
+    allowed = limits().cpus
+    if allowed is not None:  # 1.5 cores are one rank at full speed
+        usable = min(usable, max(1, int(allowed)))
+    return usable
 
 
 def build_site(log: Path) -> str:
@@ -235,12 +243,26 @@ def build_site(log: Path) -> str:
     return ""
 
 
+def refuse_what_would_hang() -> None:
+    """Stop before anything starts if ranks could not connect, or write nothing.
+
+    Raises:
+        StageError: what is wrong with this machine, and the cure.
+    """
+    if why := temporary.problem():
+        raise StageError(f"{why}: {temporary.CURE}")
+    what, cure = host_name.problem()
+    if what:
+        raise StageError(f"the host name {what}: {cure}")
+
+
 def tour() -> None:
     started = time.monotonic()
     try:
         LOGS.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StageError(f"cannot write into {LOGS}: {error.strerror}") from error
+    refuse_what_would_hang()
     outcomes = []
     trainings = (
         ("One device", one_device),

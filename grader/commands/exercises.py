@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from grader.catalog import Exercise, shown_path
+from grader.commands.exposure import say_once
 from grader.commands.house import (
     STOPPED,
     House,
@@ -98,6 +99,7 @@ def check(names, everything, solutions, verbose, seeds) -> int:
             partial = sum(result.status == NOT_FULLY for result in results)
             told = f", {partial} not fully checked" if partial else ""
             screen.say(f"{right} of {len(chosen)} right{told}")
+        say_once(house.root, engine.exposed, screen.say)
     return overall_status([result.status for result in results])
 
 

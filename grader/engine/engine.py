@@ -26,6 +26,7 @@ from grader.engine.channel import receive_line
 from grader.engine.forkserver import ForkServer
 from grader.engine.reach import reaches_in
 from grader.errors import UserError
+from grader.jobs.refused import refusal
 from grader.skeleton import read_solution, same_code, skeleton_text
 from grader.verdicts.diagnosis import diagnose
 from grader.verdicts.verdict import NOTHING_WRONG, Kind, Result, Verdict
@@ -156,7 +157,7 @@ class Engine:
     def read(self, exercise: Exercise, path: Path) -> tuple[str, Verdict | None]:
         """(the file's text, a verdict if it need not be run at all)."""
         skeleton = skeleton_text(read_solution(exercise.solution), exercise.suffix)
-        source, problem = _read_source(path, exercise)
+        source, problem, refused = _read_source(path, exercise)
         if problem:
             lines = [f"{Kind.NOT_LOADED.value}: {problem[0]}", *problem[1:]]
             return source, Verdict(Kind.NOT_LOADED, lines)
@@ -174,6 +175,9 @@ class Engine:
             if problem:
                 lines = [f"{Kind.ENVIRONMENT.value}: {problem}"]
                 return source, Verdict(Kind.ENVIRONMENT, lines, page=exercise.page)
+        if refused:
+            lines = [f"{Kind.NOT_LOADED.value}: {refused[0]}", *refused[1:]]
+            return source, Verdict(Kind.NOT_LOADED, lines, page=exercise.page)
         return source, None
 
     def run_check(
@@ -262,27 +266,38 @@ def _answers(check: Check) -> list[str]:
     return [str(folder), str(folder.parent.parent / "solutions")]
 
 
-def _read_source(path: Path, exercise: Exercise) -> tuple[str, list[str]]:
-    """(text, what is wrong with the file: lines of a message, or [])."""
+def _read_source(path: Path, exercise: Exercise) -> tuple[str, list[str], list[str]]:
+    """(text, what is wrong with the file, what a scheduler would say to it).
+
+    Both are the lines of a message, or [].
+    """
     try:
         if path.exists() and not path.is_file():
-            return "", [f"{path.name} is not a file with a program in it"]
+            return "", [f"{path.name} is not a file with a program in it"], []
         if path.is_file() and path.stat().st_size > SOURCE_BYTES:
-            return "", [f"{path.name} is larger than {SOURCE_BYTES // 1_000_000} MB"]
+            return (
+                "",
+                [f"{path.name} is larger than {SOURCE_BYTES // 1_000_000} MB"],
+                [],
+            )
         raw = path.read_bytes()
     except FileNotFoundError:
         again = f"`workshop reset {exercise.name}` restores it"
-        return "", [f"{path.name} is missing: {again}"]
+        return "", [f"{path.name} is missing: {again}"], []
     except OSError as error:
-        return "", [f"{path.name} cannot be read: {error.strerror}"]
+        return "", [f"{path.name} cannot be read: {error.strerror}"], []
     try:
         source = raw.decode("utf-8-sig").replace("\r\n", "\n")  # as Windows writes
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
-        return "", [f"{path.name} is not UTF-8 text: byte {error.start}, line {line}"]
+        return (
+            "",
+            [f"{path.name} is not UTF-8 text: byte {error.start}, line {line}"],
+            [],
+        )
     if exercise.suffix == ".py":
-        return source, _syntax_problem(source, path)
-    return source, []
+        return source, _syntax_problem(source, path), []
+    return source, [], refusal(raw, exercise.suffix, f"exercises/{exercise.file}")
 
 
 def _syntax_problem(source: str, path: Path) -> list[str]:

@@ -16,6 +16,7 @@ import tempfile
 import threading
 from pathlib import Path
 
+from grader import temporary
 from grader.errors import UserError
 from grader.versions import missing_module
 
@@ -61,6 +62,8 @@ class ForkServer:
     def __init__(self) -> None:
         self.info: dict | None = None
         self._reading = threading.Lock()
+        if why := temporary.problem():
+            raise UserError(f"{why}: {temporary.CURE}", exit_status=3)
         self._log = tempfile.TemporaryFile()  # noqa: SIM115, until close()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         package = str(Path(__file__).resolve().parents[2])
@@ -96,6 +99,12 @@ class ForkServer:
         last = lines[-1] if lines else f"exit status {self._process.returncode}"
         if "No module named" in last:
             raise UserError(missing_module(last), exit_status=3)
+        if "surrogates not allowed" in last:
+            raise UserError(
+                "the locale of this shell can't spell the path of the workshop: "
+                "export PYTHONUTF8=1",
+                exit_status=3,
+            )
         raise UserError(
             f"the environment is broken, torch cannot be imported ({last}): "
             "run `make tour` once, or `workshop doctor` to see what is missing",

@@ -42,6 +42,7 @@ QUIET = 1.0  # seconds without any sign of life that make a deadlock
 GRACE = 0.4  # seconds that the other ranks get after the first failure
 SIGN_OF_LIFE = 0.015  # seconds of CPU time; idle gloo threads use about 0.001 per s
 LOOKS = 50  # at the processes that are left, as long as some end meanwhile
+NEEDED_ROOM = 32_000_000  # bytes, for the files that the ranks of a check write
 _PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -332,9 +333,19 @@ def _cluster_of(job: dict) -> str:
     return (job["scheduler"] or {}).get("state", "")
 
 
+def _has_room(folder: str) -> bool:
+    """Whether a check's files fit there: of a container it may be small, and full."""
+    try:
+        free = os.statvfs(folder)
+    except OSError:
+        return False
+    room = free.f_bavail * free.f_frsize >= NEEDED_ROOM
+    return room and os.access(folder, os.W_OK)
+
+
 def _make_folders(job: dict) -> dict:
     """A private folder for the grader, and in it the ranks' common folder."""
-    base = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    base = "/dev/shm" if _has_room("/dev/shm") else None
     base = _cluster_of(job) or base  # jobs can write nowhere else
     private = os.path.realpath(tempfile.mkdtemp(prefix="workshop-", dir=base))
     folder = os.path.join(private, "run")

@@ -193,6 +193,15 @@ def test_full_disk_is_named(monkeypatch):
                 "sudo apt-get install munge",
             ),
         ),
+        (
+            ["this machine forbids it: start it with `docker run --cap-add X`"],
+            Check(
+                "practice cluster",
+                None,
+                "this machine forbids it",
+                "start it with docker run --cap-add X",
+            ),
+        ),
     ],
 )
 def test_the_practice_cluster_is_offered_or_what_it_lacks(

@@ -106,6 +106,31 @@ def test_changed_constraints_are_installed_without_the_network(built):
     assert '"torch": "0.0"' in built.stamp.read_text()
 
 
+@pytest.mark.full
+def test_folder_with_umlauts_is_found_in_any_locale(tmp_path, empty_venv):
+    house = furnish(House(tmp_path / "Übung").fill(), empty_venv)
+    done = house.run()
+    assert done.returncode == 0, done.stderr + house.log.read_text()
+    ascii_alone = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    found = subprocess.run(
+        [house.venv / "bin" / "python", "-c", "import torch; print(torch.__version__)"],
+        cwd="/",
+        env=ascii_alone,
+        capture_output=True,
+        text=True,
+    )
+    assert found.stdout == "0.0\n", found.stderr
+
+
+def test_empty_folder_that_a_container_left_is_replaced(house):
+    """An engine that runs as root creates it, so that it can't be written to."""
+    house.venv.mkdir(mode=0o555)
+    before = house.venv.stat().st_ino
+    house.run("environment.PIP[:] = ['false']")
+    assert house.venv.stat().st_ino != before
+    assert (house.venv / "bin" / "python").exists()
+
+
 def stamp_for_other_packages(house: House) -> None:
     """Let .venv look complete, made before pyproject.toml was changed."""
     house.run(
@@ -198,7 +223,8 @@ def test_settings_of_pip_are_handed_to_uv(played):
 
 
 @pytest.mark.full
-def test_pips_settings_serve_where_pytorchs_index_does_not(furnished):
+@pytest.mark.parametrize("chosen", [{}, {"UV_TORCH_BACKEND": "cpu"}], ids=str)
+def test_pips_settings_serve_where_pytorchs_index_does_not(furnished, chosen):
     wheel(furnished.root / "wheels", "torch", "7")
     furnished.write("constraints.txt", "brick==2\nuv==1\ntorch==7\n")
     furnished.write("pyproject.toml", PYPROJECT.replace('"brick"', '"brick", "torch"'))
@@ -211,6 +237,7 @@ def test_pips_settings_serve_where_pytorchs_index_does_not(furnished):
         PIP_INDEX_URL=f"file://{furnished.root}/simple",
         HTTPS_PROXY=closed_port(),
         NO_PROXY="",
+        **chosen,
     )
     assert done.returncode == 0, done.stderr
     assert "not from PyTorch's own index: everything from where pip" in done.stdout

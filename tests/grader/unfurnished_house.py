@@ -26,7 +26,8 @@ dependencies = ["brick"]
 optional-dependencies = { torch = [], site = [], dev = [] }
 """
 
-# The smallest build backend: an editable wheel that puts this folder on the path.
+# The smallest build backend: an editable wheel that puts this folder on the path, by a
+# module that names it in UTF-8, as setuptools does.
 BACKEND = """\
 import os, time, zipfile
 
@@ -36,7 +37,11 @@ def get_requires_for_build_editable(config_settings=None):
 def build_editable(folder, config_settings=None, metadata_directory=None):
     time.sleep(float(os.environ.get("SLOW", "0")))
     with zipfile.ZipFile(os.path.join(folder, "house-1-py3-none-any.whl"), "w") as file:
-        file.writestr("house.pth", os.path.dirname(os.path.abspath(__file__)))
+        here = os.path.dirname(os.path.abspath(__file__))
+        file.writestr("house.pth", "import finder_of_the_house\\n")
+        finder = f"import pathlib, sys\\nhere = {here!r}\\n"
+        finder += "if pathlib.Path(here).exists():\\n    sys.path.append(here)\\n"
+        file.writestr("finder_of_the_house.py", finder)
         file.writestr("house-1.dist-info/METADATA", METADATA)
         file.writestr("house-1.dist-info/WHEEL", WHEEL)
         file.writestr("house-1.dist-info/RECORD", "")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from grader.commands.doctor.cgroup import Limits
 from tools.fresh_copy import ROOT, fresh_copy
 from tools.processes import last_error
 
@@ -261,6 +262,16 @@ def test_old_python_is_told_that_only_the_site_is_missing(monkeypatch):
     assert site_builder.why_not() == "" or sys.version_info < (3, 11)
     monkeypatch.setattr(site_builder.sys, "version_info", (3, 10, 13))
     assert "the site needs Python 3.11" in site_builder.why_not()
+
+
+@pytest.mark.parametrize(("allowed", "expected"), [(None, 8), (1.5, 1), (0.5, 1)])
+def test_tour_counts_the_cores_that_a_container_may_use(monkeypatch, allowed, expected):
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    import tour
+
+    monkeypatch.setattr(tour.os, "sched_getaffinity", lambda pid: set(range(8)))
+    monkeypatch.setattr(tour, "limits", lambda: Limits(cpus=allowed))
+    assert tour.cores() == expected
 
 
 @pytest.mark.parametrize(

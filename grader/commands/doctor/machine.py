@@ -11,12 +11,16 @@ import os
 import platform
 import re
 import shutil
+import socket
 import sys
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from grader import temporary
+from grader.commands.doctor import host_name
+from grader.commands.doctor.cgroup import Limits, limits
 from grader.commands.doctor.programs import (
     COMMAND_LIMIT,
     Check,
@@ -33,8 +37,12 @@ from grader.versions import (
     is_older,
     release,
 )
+from practice_cluster.containers import in_container, options_for_namespaces
 
 NEEDED_GB = 1.0  # of free disk for snapshots and the site
+NEEDED_MEMORY = 2e9  # bytes: 4 ranks of about 300 MB each, the grader, an editor
+NEEDED_SHARED_MB = 256
+SHARED_MEMORY = "/dev/shm"
 
 # Importing torch can take a while on a network file system that is cold.
 TORCH_LIMIT = 90
@@ -47,6 +55,7 @@ def checks() -> list[Check]:
         ("Python", _python),
         ("torch", _torch_and_devices),
         ("gloo", _gloo),
+        ("host name", _host_name),
         ("MPI", _mpi),
         ("Slurm", _slurm),
         ("practice cluster", _practice_cluster),
@@ -177,6 +186,8 @@ print("\\n" + json.dumps({"sum": 3}))
 
 def _gloo() -> list[Check]:
     """Two ranks really add their numbers over this machine's network interface."""
+    if why := temporary.problem():
+        return [Check("gloo", False, f"not tried: {why}", temporary.CURE, True)]
     with tempfile.TemporaryDirectory() as folder:
         meeting_place = str(Path(folder) / "rendezvous")
         answer = probe(GLOO_PROBE, TORCH_LIMIT + GLOO_LIMIT, meeting_place)
@@ -187,6 +198,14 @@ def _gloo() -> list[Check]:
         )
         return [Check("gloo", False, f"two ranks can't connect: {answer}", cure, True)]
     return [Check("gloo", True, "two ranks added their numbers", required=True)]
+
+
+def _host_name() -> list[Check]:
+    """Whether the ranks of torchrun find each other by this machine's own name."""
+    what, cure = host_name.problem()
+    if what:
+        return [Check("host name", False, what, cure)]
+    return [Check("host name", True, f"{socket.gethostname()}, which torchrun can use")]
 
 
 ISOLATION_PROBE = """
@@ -205,6 +224,10 @@ def _isolation() -> list[Check]:
         return [Check("isolation", True, detail)]
     detail = f"exercises run like any program of yours: {exposed}"
     cure = "grade other people's answers in a container or a virtual machine"
+    if in_container():
+        cure = "the container protects the machine; it can't protect the clone in it"
+    if options := options_for_namespaces():
+        cure = f"start the container with docker run {' '.join(options)}"
     return [Check("isolation", None, detail, cure)]
 
 
@@ -243,7 +266,7 @@ def _practice_cluster() -> list[Check]:
     if not (reasons := missing()):
         return [Check(name, True, "can run here: workshop cluster up")]
     detail, _, cure = reasons[0].rpartition(": ")
-    return [Check(name, None, detail, cure.strip("`"))]
+    return [Check(name, None, detail, cure.replace("`", ""))]
 
 
 def _pbs() -> list[Check]:
@@ -279,40 +302,69 @@ def _container_tool(name: str) -> Check:
 
 
 def _machine() -> list[Check]:
+    allowed = limits()
+    return [_cores(allowed), _memory(allowed), _shared_memory()]
+
+
+def _cores(allowed: Limits) -> Check:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
     cores = cores or os.cpu_count() or 1
-    check = [Check("cores", True, f"{cores} usable")]
-    if cores < 2:
-        cure = "four ranks will share one core: checks are correct, only slower"
-        check = [Check("cores", None, "1 usable", cure)]
-    gigabytes = _memory_gb()
-    if gigabytes is None:
-        return [*check, Check("memory", None, "unknown on this system")]
-    # 4 ranks of about 300 MB each, the grader, an editor
-    cure = "" if gigabytes >= 2 else "close other programs before you check"
-    return [*check, Check("memory", gigabytes >= 2, f"{gigabytes:.1f} GB free", cure)]
+    usable, detail = float(cores), f"{cores} usable"
+    if allowed.cpus is not None and allowed.cpus < cores:
+        usable = allowed.cpus
+        detail = f"{usable:g} usable, this container or job may not use all of {cores}"
+    if usable >= 2:
+        return Check("cores", True, detail)
+    cure = "four ranks will share one core: checks are correct, only slower"
+    return Check("cores", None, detail, cure)
 
 
-def _memory_gb() -> float | None:
-    """Memory that new processes can have, in GB: of the machine and of the cgroup."""
+def _memory(allowed: Limits) -> Check:
+    free = _free_memory()
+    if free is None:
+        return Check("memory", None, "unknown on this system")
+    detail, cure = f"{free / 1e9:.1f} GB free", "close other programs before you check"
+    if allowed.memory_free is not None and allowed.memory_free < free:
+        free, most = allowed.memory_free, (allowed.memory or 0) / 1e9
+        detail = f"{free / 1e9:.1f} GB free of {most:.1f} GB for this container or job"
+        cure = "start the container with more (docker run --memory 4g), or ask for more"
+    enough = free >= NEEDED_MEMORY
+    return Check("memory", enough, detail, "" if enough else cure)
+
+
+def _free_memory() -> int | None:
+    """Bytes that the whole machine could give to new processes."""
     try:
         text = Path("/proc/meminfo").read_text()
-        free = int(re.findall(r"MemAvailable:\s+(\d+) kB", text)[0]) * 1024
+        return int(re.findall(r"MemAvailable:\s+(\d+) kB", text)[0]) * 1024
     except (OSError, IndexError):
         return None
-    try:  # a container or a batch job may be allowed less than the machine has
-        cgroup = Path("/sys/fs/cgroup")
-        limit = int((cgroup / "memory.max").read_text())
-        used = int((cgroup / "memory.current").read_text())
-        free = min(free, limit - used)
-    except (OSError, ValueError):
-        pass
-    return free / 1e9
+
+
+def _shared_memory() -> Check:
+    """Room in /dev/shm, of which containers get 64 MB unless told otherwise."""
+    try:
+        megabytes = shutil.disk_usage(SHARED_MEMORY).free / 1e6
+    except OSError:
+        return Check("shared memory", None, f"this system has no {SHARED_MEMORY}")
+    detail = f"{megabytes:,.0f} MB free in {SHARED_MEMORY}"
+    if megabytes >= NEEDED_SHARED_MB:
+        return Check("shared memory", True, detail)
+    cure = f"remove what other programs left in {SHARED_MEMORY}"
+    if in_container():
+        cure = "start the container with --shm-size=1g (compose: shm_size: 1gb)"
+    why = "DataLoader workers pass their batches through it"
+    return Check("shared memory", None, f"{detail}; {why}", cure)
 
 
 def _disk() -> list[Check]:
+    places = {"disk": str(Path.cwd())}
     results = []
-    for name, place in (("disk", Path.cwd()), ("temporary", tempfile.gettempdir())):
+    if why := temporary.problem():
+        results.append(Check("temporary", False, why, temporary.CURE, True))
+    else:
+        places["temporary"] = tempfile.gettempdir()
+    for name, place in places.items():
         gigabytes = shutil.disk_usage(place).free / 1e9
         shown = "here" if name == "disk" else place
         ok = gigabytes >= NEEDED_GB
