@@ -1,4 +1,4 @@
-"""Write a stand-in for the NVIDIA libraries that PyTorch's builds with CUDA are linked to.
+"""Write a stand-in for the NVIDIA libraries that builds of PyTorch with CUDA link to.
 
 PyPI has no other builds of older releases. Without a GPU none of these libraries does
 anything, but the loader wants each of them (3 GB) and each of their symbols. One small
@@ -8,8 +8,8 @@ where there is no driver. It takes no compiler, because nothing in it is compile
 
     python tools/stand_ins.py SITE_PACKAGES/torch/lib
 
-The format is that of the System V ABI, chapters 4 and 5, and of the Linux Standard Base,
-"Symbol Versioning"; the constants have their names.
+The format is that of the System V ABI, chapters 4 and 5, and of the Linux Standard
+Base, "Symbol Versioning"; the constants have their names.
 """
 
 from __future__ import annotations
@@ -98,9 +98,10 @@ def _read(path: Path, missing: Missing) -> set[str]:
                 present.add(symbol.name)
             elif version in versions:
                 missing.symbols.add((symbol.name, versions[version]))
-            elif symbol["st_info"]["bind"] == "STB_GLOBAL":
-                if symbol.name.startswith(SYMBOLS):
-                    missing.symbols.add((symbol.name, ""))
+            elif symbol["st_info"]["bind"] == "STB_GLOBAL" and symbol.name.startswith(
+                SYMBOLS
+            ):
+                missing.symbols.add((symbol.name, ""))
     return present
 
 

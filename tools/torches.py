@@ -82,7 +82,9 @@ def _light() -> list[str]:
     """What the workshop needs apart from PyTorch."""
     with (ROOT / "pyproject.toml").open("rb") as file:
         project = tomllib.load(file)["project"]
-    tests = [need for need in project["optional-dependencies"]["dev"] if "pytest" in need]
+    tests = [
+        need for need in project["optional-dependencies"]["dev"] if "pytest" in need
+    ]
     needs = [*project["dependencies"], *tests]
     return [need for need in needs if Requirement(need).name != "torch"]
 
