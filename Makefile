@@ -18,7 +18,7 @@ SHELL_FILES = $(shell git ls-files '*.sh' '*.sbatch' '*.pbs' .ci/run \
     ':!exercises' ':!tests/exercises' ':!docs/examples/pbs_traps')
 
 .DEFAULT_GOAL := help
-.PHONY: help env tour test site serve epub pdf cluster figures transcripts lint bench clean distclean
+.PHONY: help env tour test matrix site serve epub pdf cluster figures transcripts lint bench clean distclean
 
 help: ## print these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' \
@@ -29,6 +29,9 @@ tour: env ## train on one device, then as 2 nodes x 2 ranks, compare, build the 
 
 test: env ## check the exercises, the solutions and all else (FULL=1: everything)
 	@$(BIN)/python tools/run_tests.py $(if $(FULL),--full)
+
+matrix: env ## try the programs with all PyTorch releases that can be had (hours)
+	@$(BIN)/python tools/matrix.py
 
 site: env ## build the pages into _build/html
 	@$(BIN)/python tools/site_builder.py
