@@ -24,6 +24,16 @@ from tqdm import tqdm
 
 RANK = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
 
+if torch.__version__ < (2, 7):
+    # There it waits for gloo's threads, which may wait for Python to free a tensor.
+    _destroy = dist.destroy_process_group
+
+    def _destroy_later(group: dist.ProcessGroup | None = None) -> None:
+        time.sleep(1)  # the threads do it now
+        _destroy(group)
+
+    dist.destroy_process_group = _destroy_later
+
 # tqdm's default lock is shared by processes: Python warns of it when a rank is killed
 tqdm.set_lock(threading.RLock())
 # mp.spawn reports each rank that it ends because another, which has said why, failed
