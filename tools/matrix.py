@@ -155,12 +155,17 @@ class Notes:
         """Keep it, in place of an older one."""
         others = [one for one in self.of(version) if one.name != result.name]
         text = json.dumps([asdict(one) for one in (*others, result)], indent=1)
-        (self.folder / f"{version}.json").write_text(text, encoding="utf-8")
+        path = self.folder / f"{version}.json"
+        part = path.with_name(f"{path.name}.{os.getpid()}")
+        part.write_text(text, encoding="utf-8")
+        os.replace(part, path)  # one that is interrupted leaves the others
 
     def valid(self, all_scripts: dict[str, str]) -> list[Result]:
         """Those of commands and programs that are as they were."""
         now = {name: inputs(name, script) for name, script in all_scripts.items()}
-        results = [one for path in self.folder.iterdir() for one in self.of(path.stem)]
+        results = [
+            one for path in self.folder.glob("*.json") for one in self.of(path.stem)
+        ]
         return [one for one in results if now.get(one.name) == one.inputs]
 
 

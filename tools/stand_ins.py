@@ -18,6 +18,7 @@ import struct
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from elftools.elf.elffile import ELFFile
 
@@ -79,7 +80,7 @@ def _read(path: Path, missing: Missing) -> set[str]:
     """Add what one library lacks; returns the names of the symbols that it has."""
     present: set[str] = set()
     with path.open("rb") as file:
-        library = ELFFile(file)
+        library: Any = ELFFile(file)  # its sections have no types of their own
         missing.processor = library["e_machine"]
         for tag in library.get_section_by_name(".dynamic").iter_tags("DT_NEEDED"):
             here = (path.parent / tag.needed).exists()

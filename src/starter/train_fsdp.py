@@ -35,6 +35,8 @@ def need_torch(oldest: str) -> None:
 
 
 need_torch("2.6")  # the imports below fail in older ones
+if not torch.cuda.is_available():
+    need_torch("2.7")  # on a CPU, fully_shard fails in 2.6
 
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
@@ -94,8 +96,6 @@ def join_ranks(args: argparse.Namespace) -> argparse.Namespace:
         device_id = torch.device("cuda", local_rank % torch.cuda.device_count())
         torch.cuda.set_device(device_id)
         args.device, backend = device_id, "cpu:gloo,cuda:nccl"  # gloo waits for no GPU
-    else:
-        need_torch("2.7")  # fully_shard's streams fail on a CPU in 2.6
     timeout, ranks = timedelta(minutes=30), (args.world_size, args.rank)  # saves fit in
     dist.init_process_group(
         backend, None, timeout, *ranks, store=store, device_id=device_id
