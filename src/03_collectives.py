@@ -15,7 +15,7 @@ import torch
 import torch.distributed as dist
 
 from common.distributed import BadInput, Parser, one_line_errors
-from common.process_group import join
+from common.process_group import join, reduce_scatter_single
 
 EMPTY = -1  # drawn as a dot
 Held = tuple[torch.Tensor, torch.Tensor]  # what a rank holds before and after
@@ -86,8 +86,8 @@ def reduce_scatter(device: torch.device) -> Held:
     """rank r gets the sum of all ranks' piece r"""
     values = own_values(device)
     piece = empty(device)[:1]
-    # Every rank. values: N x [1] -> piece: [1], each rank sends (N-1)/N x S bytes.
-    dist.reduce_scatter(piece, list(values.split(1)), op=dist.ReduceOp.SUM)
+    # Every rank. values: [N] -> piece: [1], each rank sends (N-1)/N x S bytes.
+    reduce_scatter_single(piece, values, op=dist.ReduceOp.SUM)
     return values, piece
 
 
@@ -103,10 +103,10 @@ def all_gather(device: torch.device) -> Held:
 def all_to_all(device: torch.device) -> Held:
     """piece j of rank i becomes piece i of rank j: a transposed table"""
     values = own_values(device)
-    slots = list(empty(device).split(1))
-    # Every rank. values: N x [1] -> slots: N x [1], each sends (N-1)/N x S bytes.
-    dist.all_to_all(slots, list(values.split(1)))
-    return values, torch.cat(slots)
+    received = empty(device)
+    # Every rank. values: [N] -> received: [N], each rank sends (N-1)/N x S bytes.
+    dist.all_to_all_single(received, values)
+    return values, received
 
 
 def send_recv(device: torch.device) -> Held:

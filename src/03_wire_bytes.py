@@ -17,7 +17,7 @@ import torch
 import torch.distributed as dist
 
 from common.distributed import BadInput, Parser, one_line_errors
-from common.process_group import join
+from common.process_group import join, reduce_scatter_single
 
 NUMEL = 720_000  # float32 elements: a multiple of most numbers of ranks
 REPEATS = 5
@@ -38,7 +38,7 @@ def calls(device: torch.device) -> list[tuple[str, Callable, float]]:
     whole = torch.zeros(NUMEL, device=device)  # S bytes
     piece = whole[: NUMEL // world_size].clone()
     pieces = [torch.zeros_like(piece) for _ in range(world_size)]
-    more = [torch.zeros_like(piece) for _ in range(world_size)]
+    more = torch.zeros_like(whole)
     at_root = pieces if rank == 0 else None
     others = world_size - 1
     return [
@@ -47,8 +47,8 @@ def calls(device: torch.device) -> list[tuple[str, Callable, float]]:
         ("gather", lambda: dist.gather(piece, at_root, dst=0), others / world_size),
         ("reduce", lambda: dist.reduce(whole, dst=0), others),
         ("all_gather", lambda: dist.all_gather(pieces, piece), others),
-        ("reduce_scatter", lambda: dist.reduce_scatter(piece, pieces), others),
-        ("all_to_all", lambda: dist.all_to_all(pieces, more), others),
+        ("reduce_scatter", lambda: reduce_scatter_single(piece, whole), others),
+        ("all_to_all", lambda: dist.all_to_all_single(more, whole), others),
         ("all_reduce", lambda: dist.all_reduce(whole), 2 * others),
     ]
 

@@ -26,15 +26,14 @@ from common.launchers import find_master, get_dist_env
 TINY, LARGE = 1, 4 * 1024 * 1024  # float32: 4 bytes and 16 MiB
 
 
-def time_all_reduce(numel: int, repeats: int, device: torch.device) -> float:
+def time_all_reduce(tensor: torch.Tensor, repeats: int) -> float:
     """The shortest of several times, in seconds: other programs only make it longer."""
-    tensor = torch.ones(numel, device=device)
     seconds = []
     for _ in range(repeats):
         dist.barrier()  # start the clocks together, after the last rank
         start = time.perf_counter()
         dist.all_reduce(tensor)  # [numel] -> [numel], 2(N-1)/N x 4 numel bytes each way
-        if device.type != "cpu":
+        if tensor.device.type != "cpu":
             torch.accelerator.synchronize()
         seconds.append(time.perf_counter() - start)
     return min(seconds)
@@ -58,7 +57,9 @@ def main() -> None:
     )
     log(f"all-reduce over {describe_world(device)}")
     for name, numel in (("4 bytes", TINY), ("16 MiB", LARGE)):
-        seconds = time_all_reduce(numel, repeats, device)
+        # kept until the group is gone: gloo's threads may need it (PyTorch 2.6)
+        tensor = torch.ones(numel, device=device)
+        seconds = time_all_reduce(tensor, repeats)
         log(f"{name:>8}: {seconds * 1000:8.2f} ms")
     dist.destroy_process_group()
 

@@ -110,8 +110,9 @@ def train_in_one_process(args, devices: list[torch.device]) -> None:
     losses, rates = train(run_batch, optimizer, loader, args.total_epochs)
     if args.replicas:
         for loss in losses:
-            # every replica: the mean over the replicas, 4 bytes
-            dist.all_reduce(loss, dist.ReduceOp.AVG)
+            # every replica: the sum over the replicas, 4 bytes
+            dist.all_reduce(loss)
+            loss /= args.replicas  # ReduceOp.AVG takes NCCL, or PyTorch 2.8
     speeds = [rate * (args.replicas or 1) for rate in rates]
     report(losses, speeds, *count_correct(model, test_set, devices[1]), args)
 

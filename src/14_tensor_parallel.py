@@ -12,6 +12,9 @@ must also divide --context.
 
 import argparse
 
+import common  # noqa: F401  # refuses an old PyTorch before what follows
+
+# isort: split
 import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh

@@ -9,6 +9,9 @@ python src/13_train_gpt.py 90 --save-every 30        # resumes it on one device
 import argparse
 import warnings
 
+import common  # noqa: F401  # refuses an old PyTorch before what follows
+
+# isort: split
 import torch
 import torch.distributed as dist
 from torch.distributed.checkpoint.state_dict import StateDictOptions

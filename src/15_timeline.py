@@ -8,6 +8,9 @@ FSDP names what it does for torch.profiler; this script prints it in order.
 
 import re
 
+import common  # noqa: F401  # refuses an old PyTorch before what follows
+
+# isort: split
 import torch
 import torch.distributed as dist
 from torch.distributed.fsdp import fully_shard

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from common import gpt_training
 from common.byte_gpt import ByteGPT, next_byte_loss
 from common.distributed import log, one_line_errors
-from common.process_group import join
+from common.process_group import all_gather_single, join, reduce_scatter_single
 
 
 class Unit:
@@ -53,7 +53,7 @@ class Unit:
         """Make the layer's parameters whole on this rank."""
         allocate(self.whole)
         # Every rank. shard [n] -> whole [N n]: (N-1) x n elements leave this rank.
-        dist.all_gather_single(self.whole, self.shard)
+        all_gather_single(self.whole, self.shard)
 
     def reduce(self) -> None:
         """Average over the ranks; what this rank need not keep is freed."""
@@ -63,7 +63,7 @@ class Unit:
             dist.all_reduce(self.gradients)
         else:
             # Every rank. [N n] -> [n]: (N-1) x n elements are sent.
-            dist.reduce_scatter_single(self.gradient_shard, self.gradients)
+            reduce_scatter_single(self.gradient_shard, self.gradients)
         if self.stage >= 2:
             free(self.gradients)
         if self.stage == 3:

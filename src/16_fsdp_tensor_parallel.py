@@ -14,6 +14,9 @@ import os
 import warnings
 from pathlib import Path
 
+import common  # noqa: F401  # refuses an old PyTorch before what follows
+
+# isort: split
 import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh

@@ -10,6 +10,9 @@ the whole model on its device, not on ``meta``: rank 0 could send its own stage 
 import argparse
 import warnings
 
+import common  # noqa: F401  # refuses an old PyTorch before what follows
+
+# isort: split
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn

@@ -10,6 +10,9 @@ import time
 import warnings
 from collections.abc import Callable
 
+import common  # noqa: F401  # refuses an old PyTorch before what follows
+
+# isort: split
 import torch
 import torch.distributed as dist
 from torch.distributed.fsdp import FSDPModule, fully_shard

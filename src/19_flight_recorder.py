@@ -15,6 +15,9 @@ import runpy
 import sys
 from pathlib import Path
 
+import common  # noqa: F401  # refuses an old PyTorch before what follows
+
+# isort: split
 import torch.distributed as dist
 
 # not public, nor is there a public way (torch 2.13)

@@ -17,6 +17,9 @@ import warnings
 import zlib
 from pathlib import Path
 
+import common  # noqa: F401  # refuses an old PyTorch before what follows
+
+# isort: split
 import torch
 import torch.distributed as dist
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard

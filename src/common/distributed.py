@@ -24,6 +24,16 @@ from tqdm import tqdm
 
 RANK = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
 
+if torch.__version__ < (2, 7):
+    # There it waits for gloo's threads, which may wait for Python to free a tensor.
+    _destroy = dist.destroy_process_group
+
+    def _destroy_later(group: dist.ProcessGroup | None = None) -> None:
+        time.sleep(1)  # the threads do it now
+        _destroy(group)
+
+    dist.destroy_process_group = _destroy_later
+
 # tqdm's default lock is shared by processes: Python warns of it when a rank is killed
 tqdm.set_lock(threading.RLock())
 # mp.spawn reports each rank that it ends because another, which has said why, failed
@@ -60,24 +70,24 @@ def one_line_errors() -> Iterator[None]:
     try:
         yield
     except BadInput as error:
-        _refuse(str(error))
+        refuse(str(error))
     except (RuntimeError, TypeError, OverflowError) as error:
         first, *_ = (text := str(error)).split("\n")
         if any(words in text for words in ("t allocate", "out of memory", "verflow")):
-            _refuse(f"sizes are too large: choose less than {' '.join(sys.argv[1:])}")
+            refuse(f"sizes are too large: choose less than {' '.join(sys.argv[1:])}")
         if "Duplicate GPU" in text:  # so says NCCL when ranks connect
-            _refuse("two ranks computed on one GPU: give each of them its own")
+            refuse("two ranks computed on one GPU: give each of them its own")
         connecting = isinstance(error, dist.DistError) and not dist.is_initialized()
         if not connecting or "NCCL" in text:  # which names the cause
             raise
-        _refuse(f"are MASTER_ADDR and MASTER_PORT right? No connection: {first}")
+        refuse(f"are MASTER_ADDR and MASTER_PORT right? No connection: {first}")
     except ProcessExitedException as error:
         if error.exit_code != 2:  # with 2, the rank itself has said why
             raise
         sys.exit(2)
 
 
-def _refuse(sentence: str) -> NoReturn:
+def refuse(sentence: str) -> NoReturn:
     """Print the sentence, on rank 0 for all ranks, and end with status 2."""
     if not is_rank_0():  # until the launcher ends it, unless the error is its own
         time.sleep(10)
@@ -95,7 +105,7 @@ class Parser(argparse.ArgumentParser):
         super().__init__(description=description, formatter_class=raw)
 
     def error(self, message: str) -> NoReturn:
-        _refuse(f"{message} (--help shows the usage)")
+        refuse(f"{message} (--help shows the usage)")
 
 
 def positive_int(text: str) -> int:
@@ -137,6 +147,8 @@ def write_json(path: Path | None, content: object) -> None:
 
 def count_accelerators() -> int:
     """Accelerators for the processes of this machine; 0: use the CPU."""
+    if not torch.accelerator.is_available():  # else PyTorch 2.6 and 2.7 may raise below
+        return 0
     # Apple's MPS has one device, no float64, and no backend of its own
     mps = str(torch.accelerator.current_accelerator()) == "mps"
     return 0 if mps else torch.accelerator.device_count()
@@ -180,11 +192,15 @@ def read_number(name: str, environ: Mapping[str, str] = os.environ) -> int:
     return int(text)
 
 
+def free_port() -> int:
+    """A port of this machine on which no program listens now."""
+    with socket.create_server(("", 0)) as listener:
+        return listener.getsockname()[1]
+
+
 def prepare_spawn(nprocs: int | None) -> int:
     """How many ranks ``mp.spawn`` starts; they inherit where to connect from here."""
     if rank := os.environ.get("RANK"):  # each of its processes would spawn, too
         raise BadInput(f"RANK={rank} is set: unset RANK and start this by plain python")
-    with socket.create_server(("", 0)) as listener:  # a port that is free now
-        port = listener.getsockname()[1]
-    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
     return nprocs or count_accelerators() or 2

@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from common.distributed import BadInput, read_number
+from common.distributed import BadInput, free_port, read_number
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ class Master:
     """Where rank 0 listens and all ranks connect."""
 
     address: str
-    port: int  # 0: any free one, because nobody else has to know it
+    port: int
     chosen_by: str  # for the reader: where address and port come from
 
 
@@ -213,7 +213,8 @@ def _port(env: DistEnv, environ: Mapping[str, str]) -> tuple[int, str]:
             raise BadInput(f"MASTER_PORT={port} is not a port: 1 to 65535")
         return port, "from the environment"
     if env.world_size == 1:
-        return 0, "any free port"
+        # not 0, which PyTorch takes from 2.8 on
+        return free_port(), "any free port"
     # One number for all ranks of this job, another one for the job beside it. Linux
     # hands out 32768 and above to clients, so the port is taken from below that.
     for names in ("PMIX_NAMESPACE", "SLURM_JOB_ID SLURM_STEP_ID", "PBS_JOBID"):

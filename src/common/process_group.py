@@ -10,6 +10,16 @@ import torch.distributed as dist
 
 from common import distributed
 
+# These take one tensor with the pieces of all ranks. Before 2.13 they have only their
+# old names, of which PyTorch warns since.
+if torch.__version__ >= (2, 13):
+    from torch.distributed import all_gather_single, reduce_scatter_single
+else:
+    from torch.distributed import all_gather_into_tensor as all_gather_single
+    from torch.distributed import reduce_scatter_tensor as reduce_scatter_single
+
+__all__ = ["all_gather_single", "join", "reduce_scatter_single"]
+
 
 def join(
     program: str, timeout: timedelta | None = timedelta(seconds=60)

@@ -24,6 +24,18 @@ from datetime import timedelta
 from pathlib import Path
 
 import torch
+
+
+def need_torch(oldest: str) -> None:
+    """End with status 2 where PyTorch is older."""
+    if torch.__version__ < oldest:
+        found = f"this is PyTorch {torch.__version__}, and it needs {oldest} or newer"
+        print(f"{sys.argv[0]}: error: {found}", file=sys.stderr, flush=True)
+        sys.exit(2)
+
+
+need_torch("2.4")  # the imports below fail in older ones
+
 import torch.distributed as dist
 import torch.distributed.nn.functional  # imported later, it keeps the group alive
 from torch import nn
@@ -73,7 +85,8 @@ def join_ranks(args: argparse.Namespace) -> argparse.Namespace:
     names = next((names for names in launchers if {*names} <= os.environ.keys()), ())
     values = [int(os.environ[name]) for name in names[:3]]
     args.rank, args.world_size, local_rank = values or (0, 1, 0)
-    where = "env://" if args.world_size > 1 else "tcp://127.0.0.1:0"
+    # one process has nobody to agree with; ranks agree through MASTER_ADDR
+    store = dist.HashStore() if args.world_size == 1 else None
     args.device, backend, device_id = torch.device("cpu"), "gloo", None
     if torch.cuda.is_available():
         # modulo, because some launchers show each rank only the GPU that is its own
@@ -81,7 +94,9 @@ def join_ranks(args: argparse.Namespace) -> argparse.Namespace:
         torch.cuda.set_device(device_id)
         args.device, backend = device_id, "cpu:gloo,cuda:nccl"  # gloo waits for no GPU
     timeout, ranks = timedelta(minutes=30), (args.world_size, args.rank)  # saves fit in
-    dist.init_process_group(backend, where, timeout, *ranks, device_id=device_id)
+    dist.init_process_group(
+        backend, None, timeout, *ranks, store=store, device_id=device_id
+    )
     return args
 
 
@@ -247,4 +262,6 @@ if __name__ == "__main__":
     # so a rank that fails would wait for its workers: Python ends them by SIGTERM
     atexit.register(lambda: [w.kill() for w in torch.multiprocessing.active_children()])
     train(join_ranks(parser.parse_args()), asked)  # when it returns, DDP is gone
+    if torch.__version__ < "2.7":  # this would wait for gloo's threads, they for Python
+        time.sleep(1)
     dist.destroy_process_group()

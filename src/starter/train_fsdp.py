@@ -24,6 +24,20 @@ from functools import partial
 from pathlib import Path
 
 import torch
+
+
+def need_torch(oldest: str) -> None:
+    """End with status 2 where PyTorch is older."""
+    if torch.__version__ < oldest:
+        found = f"this is PyTorch {torch.__version__}, and it needs {oldest} or newer"
+        print(f"{sys.argv[0]}: error: {found}", file=sys.stderr, flush=True)
+        sys.exit(2)
+
+
+need_torch("2.6")  # the imports below fail in older ones
+if not torch.cuda.is_available():
+    need_torch("2.7")  # on a CPU, fully_shard fails in 2.6
+
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 from torch import nn
@@ -74,7 +88,8 @@ def join_ranks(args: argparse.Namespace) -> argparse.Namespace:
     names = next((names for names in launchers if {*names} <= os.environ.keys()), ())
     values = [int(os.environ[name]) for name in names[:3]]
     args.rank, args.world_size, local_rank = values or (0, 1, 0)
-    where = "env://" if args.world_size > 1 else "tcp://127.0.0.1:0"
+    # one process has nobody to agree with; ranks agree through MASTER_ADDR
+    store = dist.HashStore() if args.world_size == 1 else None
     args.device, backend, device_id = torch.device("cpu"), "gloo", None
     if torch.cuda.is_available():
         # modulo, because some launchers show each rank only the GPU that is its own
@@ -82,7 +97,9 @@ def join_ranks(args: argparse.Namespace) -> argparse.Namespace:
         torch.cuda.set_device(device_id)
         args.device, backend = device_id, "cpu:gloo,cuda:nccl"  # gloo waits for no GPU
     timeout, ranks = timedelta(minutes=30), (args.world_size, args.rank)  # saves fit in
-    dist.init_process_group(backend, where, timeout, *ranks, device_id=device_id)
+    dist.init_process_group(
+        backend, None, timeout, *ranks, store=store, device_id=device_id
+    )
     return args
 
 
@@ -231,9 +248,10 @@ def train(args: argparse.Namespace, stop_asked: list) -> None:
         step += 1
         asking.wait()
         if step % args.log_every == 0:  # only here: item() waits for the GPU
-            dist.all_reduce(loss, dist.ReduceOp.AVG)  # every rank must reach this line
+            dist.all_reduce(loss)  # every rank must reach this line; [] -> [], the sum
             rate = (step - first) * args.batch_size / (time.perf_counter() - start)
-            log(f"step {step} | loss {loss.item():.4f} | {rate:.0f} samples/s")
+            mean = loss.item() / args.world_size
+            log(f"step {step} | loss {mean:.4f} | {rate:.0f} samples/s")
         if stop or step % save_every == 0 or step == args.total_steps:
             why = f"another run has written {args.snapshot}: end one of the two"
             saved = from_rank_0(step, why * (max(finish_save(args), default=0) > saved))

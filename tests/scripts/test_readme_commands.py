@@ -12,62 +12,27 @@ from pathlib import Path
 
 import pytest
 
+from common.torch_versions import needed
+from tools.readme_commands import (
+    BEFORE,
+    BY_SBATCH,
+    COMMANDS,
+    ELSEWHERE,
+    FAILS,
+    IN_TABLE,
+    LINES,
+    TABLE,
+    small_script,
+)
 from tools.transcript_catalog import load_catalog
 
 ROOT = Path(__file__).resolve().parents[2]
-ROW = re.compile(r"\| (\d\d.*?) \| (`\d\d_\w+\.py`.*?) \| (.+) \| (.+) \|")
-LINES = (ROOT / "src" / "README.md").read_text(encoding="utf-8").splitlines()
-TABLE = [row.groups() for row in map(ROW.fullmatch, LINES) if row]
 PROGRAMS = {path.name for path in (ROOT / "src").glob("[0-9]*.py")}
-ELSEWHERE = "its first lines say how"
 ONE_SCREEN = 45  # lines
-
-
-def commands_of(programs: str, cell: str) -> dict[str, str]:
-    """Program -> its command; a row's only command is for all of its programs."""
-    names, given = re.findall(r"`(\S+)`", programs), re.findall(r"`(.+?)`", cell)
-    if len(given) == 1:
-        return {name: given[0].replace(names[0], name) for name in names}
-    known = len(given) in (0, len(names))
-    assert known, f"src/README.md: write one command, or one for each of {programs}"
-    return dict(zip(names, given, strict=False))
-
-
-IN_TABLE = {
-    name: command
-    for _, programs, _, cell in TABLE
-    for name, command in commands_of(programs, cell).items()
-}
-BY_SBATCH = {n: c for n, c in IN_TABLE.items() if c.startswith("sbatch ")}
-COMMANDS = {n: c for n, c in IN_TABLE.items() if n not in BY_SBATCH}
-# What must be there first, by programs of the table
-BEFORE = {
-    "06_compare_snapshots.py": (
-        "python src/01_single_device.py 1 1 --snapshot a.pt && cp a.pt b.pt"
-    ),
-    "16_checkpoint_to_file.py": (
-        "torchrun src/16_fsdp_tensor_parallel.py 2 --save-every 2 "
-        "--checkpoints checkpoints"
-    ),
-}
 # Programs that no other test of the short `make test` starts
 QUICK = re.compile(r"07_(one_rank|teardown|elastic)|08_link|1[2-6]_|17_fsdp|19_|20_")
 FULL = bool(os.environ.get("WORKSHOP_FULL"))
-FAILS = {"07_one_rank_fails.py": 1, "19_flight_recorder.py": 1}  # to show it
 COLD = {"07_teardown.py": "its ranks are forked from it, and end as Python ends"}
-ONE_STEP = {"07_teardown.py", "17_fsdp_accumulation.py"}  # or run: each takes seconds
-LESS = {  # options of programs that measure for long where nothing is said
-    "18_cost.py": "--rounds 1 --batch-size 2",
-    "18_scaling.py": "--rounds 1 --steps 2 --batch-size 2",
-}
-
-
-def shortened(command: str) -> str:
-    """With two ranks and two steps."""
-    program = command.split("src/")[-1].split()[0]
-    command = re.sub(r"\b\d{2,}(?=\s|$)", "1" if program in ONE_STEP else "2", command)
-    command = f"{command} {LESS.get(program, '')}"
-    return command.replace("torchrun ", "torchrun --standalone --nproc-per-node=2 ")
 
 
 def without_numbers(command: str) -> str:
@@ -102,10 +67,8 @@ def runs_here(program: str) -> bool:
 def test_command_in_the_table_runs(program, tmp_path):
     for name in ("src", "gallery"):
         (tmp_path / name).symlink_to(ROOT / name)
-    commands = [BEFORE[program]] if program in BEFORE else []
-    commands = [shortened(one) for one in (*commands, COMMANDS[program])]
     done = subprocess.run(
-        ["bash", "-ec", "\n".join(commands)],
+        ["bash", "-ec", small_script(program)],
         cwd=tmp_path,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         capture_output=True,
@@ -118,7 +81,7 @@ def test_command_in_the_table_runs(program, tmp_path):
 
 def test_every_program_is_in_the_table_once_in_the_row_of_its_lesson():
     named = []
-    for lessons, programs, _, _ in TABLE:
+    for lessons, programs, *_ in TABLE:
         names = re.findall(r"`(\S+)`", programs)
         covered = set(re.findall(r"\d\d", lessons))
         if " to " in lessons:
@@ -129,6 +92,16 @@ def test_every_program_is_in_the_table_once_in_the_row_of_its_lesson():
     assert sorted(named) == sorted(PROGRAMS)
 
 
+def test_each_row_says_the_oldest_torch_of_its_programs():
+    """One number for all of them, or one for each of them."""
+    for _, programs, torch, _, _ in TABLE:
+        oldest = [needed(name) for name in re.findall(r"`(\S+)`", programs)]
+        words = [".".join(map(str, release)) for release in oldest]
+        if len({*words}) == 1:
+            words = words[:1]
+        assert torch == ", ".join(words), programs
+
+
 def test_lessons_of_the_table_are_in_order():
     first = [lessons[:2] for lessons, *_ in TABLE]
     assert first == sorted(first)
@@ -136,7 +109,7 @@ def test_lessons_of_the_table_are_in_order():
 
 def test_every_program_has_a_command():
     """In the table, or in its own first lines, if the table refers to them."""
-    for _, programs, _, cell in TABLE:
+    for _, programs, _, _, cell in TABLE:
         for name in re.findall(r"`(\S+)`", programs):
             command = IN_TABLE.get(name)
             if cell == ELSEWHERE:

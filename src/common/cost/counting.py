@@ -23,6 +23,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 
+import common
 from common.byte_gpt import BYTES, Sizes
 from common.distributed import BadInput, Parser, output_file
 
@@ -49,6 +50,8 @@ def load_program(
     if args.program.name not in names or not args.program.is_file():
         choices = " or ".join(str(Path(sys.argv[0]).with_name(name)) for name in names)
         raise BadInput(f"{args.program} cannot be counted here: name {choices}")
+    if sentence := common.problem(args.program):
+        raise BadInput(sentence)
     sys.argv = [str(args.program), *args.arguments]
     found = {option: getattr(args, option) for option in files}
     functions = runpy.run_path(sys.argv[0])

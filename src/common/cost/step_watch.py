@@ -35,7 +35,7 @@ PROBES = 15  # all-reduces of one size
 QUIET = (
     *("all_reduce", "reduce", "broadcast", "barrier", "all_gather", "reduce_scatter"),
     *("all_gather_into_tensor", "reduce_scatter_tensor", "all_to_all_single"),
-    *("all_gather_single", "reduce_scatter_single"),  # these are FSDP's
+    *("all_gather_single", "reduce_scatter_single"),  # FSDP's, since PyTorch 2.13
 )
 TIMED = ("all_gather_object", "gather_object", "broadcast_object_list", "gather")
 
@@ -233,7 +233,8 @@ def _watch(plan: dict) -> None:
     register_module_forward_pre_hook(functools.partial(_forward_begins, clock))
     register_optimizer_step_post_hook(functools.partial(_step_ended, clock))
     for name in (*QUIET, *TIMED):
-        _watch_call(clock, name)
+        if hasattr(dist, name):
+            _watch_call(clock, name)
     _watch_data(clock)
     _watch_saving(clock)
     if plan["silent"]:

@@ -1,0 +1,109 @@
+"""An old PyTorch is refused in one sentence; other releases run what they should."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from common.torch_versions import PROGRAMS, needed
+from tests.launched import environment
+from tools import matrix, torches
+
+ROOT = Path(__file__).resolve().parents[2]
+SRC = ROOT / "src"
+# Runs a program with the version that stands first on the command line.
+PRETENDED = """
+import runpy, sys
+import torch
+from torch.torch_version import TorchVersion
+torch.__version__ = TorchVersion(sys.argv[1])
+del sys.argv[:2]
+sys.path.insert(0, sys.argv[0].rpartition("/")[0])
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+OTHERS = ("2.8.0", "2.14.1")  # an older release, and the newest one that was tried
+TRIED = [
+    name for name in matrix.scripts() if re.match(r"0\d_|train_", name)
+]  # lessons 01 to 09, and the starters
+
+
+def run_with(version, program, *arguments):
+    return subprocess.run(
+        [sys.executable, "-c", PRETENDED, version, str(SRC / program), *arguments],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+@pytest.mark.parametrize(
+    ("program", "version", "release"),
+    [
+        ("01_single_device.py", "2.5.1", "2.6"),
+        ("14_tensor_parallel.py", "2.4.1+cu121", "2.8"),
+        ("15_fsdp.py", "2.7.1", "2.8"),
+        ("13_pipeline.py", "2.9.1", "2.10"),
+        ("19_stacks.py", "2.8.0", "2.9"),
+        ("starter/train_ddp.py", "2.3.1", "2.4"),
+        ("starter/train_fsdp.py", "2.5.1", "2.6"),
+        ("starter/train_fsdp.py", "2.6.0", "2.7"),  # on a CPU
+    ],
+)
+def test_older_torch_is_refused_in_one_sentence(program, version, release):
+    done = run_with(version, program)
+    name = done.stderr.partition(":")[0]
+    assert done.stderr == (
+        f"{name}: error: this is PyTorch {version}, and it needs {release} or newer\n"
+    )
+    assert name.endswith(Path(program).name)
+    assert (done.returncode, done.stdout) == (2, "")
+
+
+def test_newer_torch_is_not_refused():
+    done = run_with("3.0.0", "01_single_device.py", "--help")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", ["train_ddp.py", "train_fsdp.py"])
+def test_starters_ask_for_the_release_of_the_table(name):
+    text = (SRC / "starter" / name).read_text(encoding="utf-8")
+    first = re.findall(r'^need_torch\("(.+)"\)', text, re.MULTILINE)
+    assert first == [".".join(map(str, PROGRAMS[name]))]
+
+
+def test_only_programs_have_a_release_of_their_own():
+    files = {path.name for path in (*SRC.glob("*.py"), *SRC.glob("starter/*.py"))}
+    assert PROGRAMS.keys() <= files
+    assert needed("12_cost.py") == (2, 6)
+    assert needed("13_cost.py") == (2, 8)
+
+
+@pytest.fixture(scope="session")
+def python_with():
+    """The Python of an environment with this release, made if there is none."""
+
+    def get(version):
+        try:
+            return torches.make(version)
+        except torches.Missing as error:
+            pytest.skip(str(error))
+
+    return get
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("version", OTHERS)
+@pytest.mark.parametrize("name", TRIED)
+def test_program_runs_with_another_release(name, version, python_with):
+    outcome = matrix.run(python_with(version), name, matrix.scripts()[name], 300)
+    assert outcome == matrix.OK
+
+
+@pytest.mark.full
+def test_program_that_needs_more_is_refused_by_a_real_older_release(python_with):
+    name = "13_pipeline.py"
+    outcome = matrix.run(python_with("2.8.0"), name, matrix.scripts()[name], 300)
+    assert outcome == matrix.REFUSED

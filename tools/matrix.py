@@ -1,0 +1,278 @@
+"""Try the programs with each release of PyTorch that can be had: make matrix.
+
+    python tools/matrix.py                      # all of it: hours on two cores
+    python tools/matrix.py --only starter       # what has this in its name
+    python tools/matrix.py 2.8.0 2.14.1         # these releases
+    python tools/matrix.py --show               # write the table again, run nothing
+
+tools/torches.py makes the environments. What ran stays in .workshop/cache/torch as long
+as the programs are unchanged, so an interrupted run continues where it was. The table
+in docs/torch_versions.inc, which docs/setup.rst includes, has what was run, and nothing
+else. Exit status: 0 all that ran succeeded or was refused in a sentence; 1 not all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import hashlib
+import json
+import os
+import platform
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))  # for `python tools/matrix.py`
+
+from tools import readme_commands, torches  # noqa: E402
+
+TABLE = ROOT / "docs" / "torch_versions.inc"
+TORCHRUN = "torchrun --standalone --nproc-per-node=2"
+STARTER = "1 --batch-size 256 --workers 0 --log-every 5"
+STARTERS = {
+    f"{name}, {ranks}": f"{launcher} src/starter/{name} {STARTER}"
+    for name in ("train_ddp.py", "train_fsdp.py")
+    for ranks, launcher in (("1 process", "python"), ("2 ranks", TORCHRUN))
+}
+MORE = {  # programs whose commands aren't in the table of src/README.md
+    "03_wire_bytes.py": f"{TORCHRUN} src/03_wire_bytes.py",
+    "09_requeue.py": f"{TORCHRUN} src/09_requeue.py 2 1",
+}
+# Solutions of the exercises, checked by the grader; some need no torch of their own.
+GRADED = ("01_resume", "03_ring_all_reduce", "05_sampler", "07_survive_a_kill")
+COLUMNS = {  # title -> the names of what it counts
+    "train_ddp.py": r"train_ddp",
+    "train_fsdp.py": r"train_fsdp",
+    "lessons 01 to 09": r"0\d_\w+\.py",
+    "lesson 12": r"12_\w+\.py",
+    "lessons 13 to 20": r"(1[3-9]|20)_\w+\.py",
+    "solutions": r"solution ",
+}
+OK, REFUSED = "ok", "refused"
+SENTENCE = re.compile(r"error: (this is PyTorch \S+, and it needs \S+ or newer)")
+
+
+@dataclass
+class Result:
+    """What became of one command with one release."""
+
+    torch: str  # as it names itself, such as 2.8.0+cu128
+    name: str
+    outcome: str  # OK, REFUSED, or the last line that was printed
+    date: str
+    inputs: str  # a hash of what ran
+
+
+def scripts() -> dict[str, str]:
+    """Name -> lines of bash, in the order in which they run."""
+    found = dict(STARTERS)
+    names = {*readme_commands.COMMANDS, *MORE}
+    for name in sorted(names):
+        found[name] = MORE.get(name) or readme_commands.small_script(name)
+    for name in GRADED:
+        found[f"solution {name}"] = f"python -m pytest --solutions -q -k {name}"
+    return found
+
+
+def inputs(name: str, script: str) -> str:
+    """A hash of what the result of a command depends on, apart from torch."""
+    patterns = [f"src/**/{path}" for path in re.findall(r"\w+\.py", script)]
+    patterns += ["gallery/**/*.py"] if "gallery/" in script else []
+    if name.startswith("solution "):
+        patterns = ["grader/**/*.py", "solutions/*.py", "tests/exercises/*.py"]
+    elif "starter/" not in script:
+        patterns.append("src/common/**/*.py")
+    digest = hashlib.sha256(script.encode())
+    for pattern in patterns:
+        for path in sorted(ROOT.glob(pattern)):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def run(python: Path, name: str, script: str, limit: int) -> str:
+    """The outcome of a command in a folder of its own."""
+    expected = readme_commands.FAILS.get(name, 0)
+    path = f"{python.parent}:{os.environ['PATH']}"
+    more = {"PATH": path, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+    with tempfile.TemporaryDirectory(prefix="matrix-") as folder:
+        for part in ("src", "gallery"):
+            (Path(folder) / part).symlink_to(ROOT / part)
+        process = subprocess.Popen(
+            ["bash", "-ec", script],
+            cwd=ROOT if name.startswith("solution ") else folder,
+            env={**os.environ, **more},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            printed, _ = process.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+            return f"still running after {limit} s"
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    if process.returncode == expected and "FutureWarning" not in printed:
+        return OK
+    if SENTENCE.search(printed):
+        return REFUSED
+    return last_words(printed)
+
+
+def last_words(printed: str) -> str:
+    """The line that says why a command failed, as far as one line can."""
+    errors = re.findall(
+        r"^(?:\[rank\d+\]: )?(\w+(?:Error|Warning): .+)$", printed, re.M
+    )
+    errors = [line for line in errors if "ChildFailed" not in line]
+    lines = errors or printed.strip().splitlines() or ["no output"]
+    return lines[-1].strip()[:160]
+
+
+class Notes:
+    """The results so far, kept in a file for each release."""
+
+    def __init__(self) -> None:
+        self.folder = torches.FOLDER / "results"
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def of(self, version: str) -> list[Result]:
+        path = self.folder / f"{version}.json"
+        entries = json.loads(path.read_text("utf-8")) if path.exists() else []
+        return [Result(**one) for one in entries]
+
+    def add(self, version: str, result: Result) -> None:
+        """Keep it, in place of an older one."""
+        others = [one for one in self.of(version) if one.name != result.name]
+        text = json.dumps([asdict(one) for one in (*others, result)], indent=1)
+        path = self.folder / f"{version}.json"
+        part = path.with_name(f"{path.name}.{os.getpid()}")
+        part.write_text(text, encoding="utf-8")
+        os.replace(part, path)  # one that is interrupted leaves the others
+
+    def valid(self, all_scripts: dict[str, str]) -> list[Result]:
+        """Those of commands and programs that are as they were."""
+        now = {name: inputs(name, script) for name, script in all_scripts.items()}
+        results = [
+            one for path in self.folder.glob("*.json") for one in self.of(path.stem)
+        ]
+        return [one for one in results if now.get(one.name) == one.inputs]
+
+
+def torch_of(python: Path) -> str:
+    code = "import torch; print(torch.__version__)"
+    command = [python, "-c", code]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=True
+    ).stdout.strip()
+
+
+def order(result: Result) -> tuple[int, ...]:
+    return tuple(int(part) for part in result.torch.split("+")[0].split("."))
+
+
+def cell(results: list[Result]) -> str:
+    """How many commands of a column did what they should."""
+    if not results:
+        return "not run"
+    good = sum(one.outcome == OK for one in results)
+    refused = sum(one.outcome == REFUSED for one in results)
+    if good == len(results):
+        return f"{good} of {good}"
+    if refused == len(results):
+        return "refused"
+    return f"{good} of {len(results)}" + f", {refused} refused" * bool(refused)
+
+
+def table(results: list[Result], all_scripts: dict[str, str]) -> str:
+    """What docs/setup.rst includes."""
+    dates = sorted(one.date for one in results)
+    when = dates[0] if dates[0] == dates[-1] else f"{dates[0]} to {dates[-1]}"
+    lines = [
+        ".. `make matrix` writes this file.",
+        "",
+        f"Run on {when} with Python {platform.python_version()} on a CPU "
+        f"({platform.system()}, {platform.machine()}), two ranks, gloo:",
+        "",
+        ".. list-table::",
+        "   :header-rows: 1",
+        "",
+        *_row(["PyTorch", *COLUMNS]),
+    ]
+    troubles = []
+    for release in sorted({(order(one), one.torch) for one in results}, reverse=True):
+        own = [one for one in results if one.torch == release[1]]
+        cells = [
+            cell([one for one in own if re.match(pattern, one.name)])
+            for pattern in COLUMNS.values()
+        ]
+        lines += _row([release[1], *cells])
+        troubles += [one for one in own if one.outcome not in (OK, REFUSED)]
+    lines += [
+        "",
+        "Each number counts commands that did what they should, of those that were "
+        'run. "Refused": the program said in one sentence which PyTorch it needs.',
+    ]
+    for one in troubles:
+        words = one.outcome.replace("`", "'").replace("\\", "/")
+        lines += ["", f"* {one.torch}, ``{one.name}``: ``{words}``"]
+    return "\n".join(lines) + "\n"
+
+
+def _row(cells: list[str]) -> list[str]:
+    first, *others = (f"``{one}``" if one.endswith(".py") else one for one in cells)
+    return [f"   * - {first}", *(f"     - {one}" for one in others)]
+
+
+def plan(only: str, all_scripts: dict[str, str]) -> Iterator[tuple[str, str]]:
+    for name, script in all_scripts.items():
+        if re.search(only, name):
+            yield name, script
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("versions", nargs="*", metavar="VERSION")
+    parser.add_argument("--only", default="", metavar="REGEX", help="of the names")
+    parser.add_argument("--limit", type=int, default=300, help="seconds per command")
+    parser.add_argument("--show", action="store_true", help="run nothing")
+    args = parser.parse_args()
+    notes, all_scripts = Notes(), scripts()
+    for version in [] if args.show else args.versions or torches.VERSIONS:
+        try:
+            python = torches.make(version)
+        except torches.Missing as error:
+            print(f"matrix: {error}", file=sys.stderr)
+            continue
+        torch = torch_of(python)
+        done = {(one.torch, one.name) for one in notes.valid(all_scripts)}
+        for name, script in plan(args.only, all_scripts):
+            if (torch, name) not in done:
+                outcome = run(python, name, script, args.limit)
+                today = datetime.date.today().isoformat()
+                hashed = inputs(name, script)
+                notes.add(version, Result(torch, name, outcome, today, hashed))
+                print(f"{torch:>14}  {name:28} {outcome}", flush=True)
+    results = notes.valid(all_scripts)
+    if not results:
+        print("matrix: nothing was run, so there is no table", file=sys.stderr)
+        return 1
+    TABLE.write_text(table(results, all_scripts), encoding="utf-8")
+    bad = [one for one in results if one.outcome not in (OK, REFUSED)]
+    return int(bool(bad))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
