@@ -1,4 +1,4 @@
-"""Short files everywhere but in src/; no circles in grader/ and practice_cluster/."""
+"""No circles in grader/ and practice_cluster/; nothing of the tests in the grader."""
 
 from __future__ import annotations
 
@@ -9,9 +9,6 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-LONGEST = 350  # lines of a file
-SHORTER = {"tools/environment.py": 200}  # read before anything can run
-SCRIPTS_LONGEST = 299  # lines of a script of the site
 
 Graph = dict[str, set[str]]  # module -> the modules of the same package it imports
 
@@ -72,34 +69,6 @@ def show(heads: tuple[str, ...], rows: list[tuple]) -> None:
     for row in [heads, *rows]:
         cells = zip(row, widths, strict=True)
         print("  ".join(str(cell).ljust(width) for cell, width in cells))
-
-
-def shown_as(name: str) -> str:
-    """The row of a file: its folder, or the one above it at the third level."""
-    return "/".join(Path(name).parts[:-1][:3])
-
-
-def test_no_file_is_too_long_for_one_reading():
-    rows, longer = [], {}
-    for package in ("docs", "grader", "practice_cluster", "tests", "tools"):
-        paths = (ROOT / package).rglob("*.py")
-        lines = {p: len(p.read_text(encoding="utf-8").splitlines()) for p in paths}
-        names = {str(path.relative_to(ROOT)): n for path, n in lines.items()}
-        for folder in sorted({shown_as(name) for name in names}):
-            here = {name: n for name, n in names.items() if shown_as(name) == folder}
-            longest = max(here, key=lambda name: here[name])
-            name = Path(longest).name
-            rows.append((folder, len(here), sum(here.values()), name, here[longest]))
-        longer |= {p: n for p, n in names.items() if n > SHORTER.get(p, LONGEST)}
-    show(("folder", "files", "lines", "longest", "lines"), rows)
-    assert not longer, f"split it: {longer}"
-
-
-def test_no_script_of_the_site_is_too_long():
-    scripts = sorted((ROOT / "docs/_static/js").glob("*.js"))
-    lines = {p.name: len(p.read_text(encoding="utf-8").splitlines()) for p in scripts}
-    assert lines
-    assert {p: n for p, n in lines.items() if n > SCRIPTS_LONGEST} == {}, "split it"
 
 
 def test_what_a_learner_is_told_has_no_codes():

@@ -1,7 +1,4 @@
-"""How much a reader opens for each program of src/, and what may never grow again.
-
-pytest tests/scripts/test_programs.py -s -k table    # prints the table
-"""
+"""What holds for every program of src/: what it imports, what no step of it does."""
 
 import ast
 import re
@@ -11,20 +8,10 @@ from pathlib import Path
 import pytest
 
 SRC = Path(__file__).resolve().parents[2] / "src"
-SCRIPTS = SRC.parent / "docs" / "_static" / "js"
 PROGRAMS = sorted(SRC.glob("*.py"))
 COMMON = SRC / "common"
 MODULES = sorted(path for path in COMMON.rglob("*.py") if path.stem[0] != "_")
-TESTS = sorted(SRC.parent.glob("tests/*/*.py"))
-PAGES = [*SRC.parent.glob("docs/**/*.rst"), *SRC.parent.glob("docs/**/*.inc")]
-USERS = [*SRC.rglob("*.py"), *SRC.parent.glob("docs/**/*.py")]
-USERS += SRC.parent.glob("tools/*.py")
 STARTERS = sorted((SRC / "starter").glob("*.py"))
-OWN_LINES, MODULE_LINES = 180, 249
-STARTER_LINES = {"train_ddp.py": 250, "train_fsdp.py": 261}
-EARLY, LATE = (3, 600), (6, 1200)  # modules of common, lines: to lesson 11, and after
-# own lines, modules, lines; the capstone puts together what lessons 6 to 17 teach
-ONLY = {"07_elastic.py": (60, 0, 60), "20_capstone.py": (179, 6, 1249)}
 
 
 def name_of(path):
@@ -67,114 +54,6 @@ def opened(path):
         modules = [file_of(name) for name in new]
         new = {name for module in modules for name in imported(module)} - found
     return found
-
-
-@cache
-def public_names(path):
-    """The functions and classes of a module that do not begin with an underscore."""
-    kinds = (ast.FunctionDef, ast.ClassDef)
-    body = ast.parse(path.read_text(encoding="utf-8")).body
-    return {
-        node.name for node in body if isinstance(node, kinds) and node.name[0] != "_"
-    }
-
-
-@cache
-def used_names(path):
-    """(module of common, name) of everything that a file takes from common."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    found, modules = set(), {}
-    for node in ast.walk(tree):
-        for module, name in modules_of(node).items():
-            modules |= {name: module} if name else {}
-            found |= set() if name else {(module, alias.name) for alias in node.names}
-        if isinstance(node, ast.Assign):
-            modules |= {ast.unparse(node.targets[0]): by_import_module(node.value)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute):
-            owner = ast.unparse(node.value)
-            module = modules.get(owner) or by_import_module(node.value)
-            found |= {(module, node.attr)}
-    return found
-
-
-def by_import_module(node):
-    """The module x of ``importlib.import_module("common.x")``; None for the rest."""
-    call = re.fullmatch(
-        r"(importlib\.)?import_module\('common\.([\w.]+)'\)", ast.unparse(node)
-    )
-    return call and call[2]
-
-
-@cache
-def in_scripts(path):
-    """The words of each script of the site, if the module has its partner there."""
-    partner = (SCRIPTS / f"{path.stem}.js").exists()
-    scripts = SCRIPTS.glob("*.js") if partner else []
-    return [set(re.findall(r"\w+", file.read_text("utf-8"))) for file in scripts]
-
-
-def on_pages(path):
-    """The names that each page shows, by ``:pyobject:`` or between two markers."""
-    text, found = path.read_text(encoding="utf-8"), []
-    listing = (
-        rf"literalinclude:: \S*/{path.relative_to(SRC).as_posix()}\n((?: +:.*\n)*)"
-    )
-    for page in PAGES:
-        shown = re.findall(listing, page.read_text(encoding="utf-8"))
-        names = set(re.findall(r":pyobject: (\w+)", "".join(shown)))
-        for part in re.findall(r":start-after: \[start (\w+)\]", "".join(shown)):
-            part = text.partition(f"[start {part}]")[2].partition(f"[end {part}]")[0]
-            names |= set(re.findall(r"^(?:def|class) (\w+)", part, re.M))
-        found.append(names)
-    return found
-
-
-def used_once(path):
-    """The public names of a module with fewer than two users, itself included."""
-    text = path.read_text(encoding="utf-8")
-    own = [node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)]
-    uses = [used_names(file) for file in USERS if file != path]
-    uses.append(set().union(*(used_names(file) for file in TESTS)))
-    words = [set(own), *in_scripts(path), *on_pages(path)]
-    uses += [{(name_of(path), word) for word in some} for some in words]
-    names = public_names(path)
-    return {n for n in names if sum((name_of(path), n) in use for use in uses) < 2}
-
-
-def lines(path):
-    return len(path.read_text(encoding="utf-8").splitlines())
-
-
-def size(path):
-    """(lines of the program, modules it needs, lines of all of them)"""
-    modules = opened(path)
-    others = sum(lines(file_of(name)) for name in modules)
-    return lines(path), len(modules), lines(path) + others
-
-
-def bounds(path):
-    if path.name in ONLY:
-        return ONLY[path.name]
-    return OWN_LINES, *(EARLY if path.name < "12" else LATE)
-
-
-def meets(found, most):
-    return all(value <= limit for value, limit in zip(found, most, strict=True))
-
-
-def test_table_of_programs():
-    print(f"\n{'program':<30} {'lines':>5} {'modules':>7} {'lines in all':>12}")
-    for path in PROGRAMS:
-        own, modules, everything = size(path)
-        short = "" if meets(size(path), bounds(path)) else "  more than the bound"
-        print(f"{path.name:<30} {own:>5} {modules:>7} {everything:>12}{short}")
-
-
-@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.name)
-def test_reader_of_a_program_opens_little(path):
-    found, most = size(path), bounds(path)
-    assert meets(found, most), f"{path.name} has {found}, at most {most}"
 
 
 ALL = [*PROGRAMS, *MODULES, *STARTERS]
@@ -222,11 +101,6 @@ def functions(path):
     return {n.name: ast.unparse(n) for n in body if isinstance(n, ast.FunctionDef)}
 
 
-def test_starters_are_short():
-    assert {path.name for path in STARTERS} == set(STARTER_LINES)
-    assert all(lines(path) <= STARTER_LINES[path.name] for path in STARTERS)
-
-
 def test_starters_share_what_is_not_of_ddp_or_fsdp():
     ddp, fsdp = map(functions, STARTERS)
     differ = {name for name in ddp.keys() & fsdp if ddp[name] != fsdp[name]}
@@ -258,35 +132,9 @@ def test_module_named_by_its_path_is_opened_too():
     assert imported(SRC / "18_why_slow.py") == {"distributed", "cost.step_watch"}
 
 
-def test_no_folder_of_common_is_a_heap():
-    folders = [COMMON, *(path for path in COMMON.iterdir() if path.is_dir())]
-    assert len(folders) > 2
-    for folder in folders:
-        assert len([path for path in MODULES if path.parent == folder]) <= 12, folder
-
-
 def test_modules_import_no_circle():
     for path in MODULES:
         assert name_of(path) not in opened(path), f"{name_of(path)} imports itself"
-
-
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.name)
-def test_module_is_short(path):
-    assert lines(path) <= MODULE_LINES
-
-
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.name)
-def test_public_names_are_used_twice(path):
-    """Else a name belongs to its one user, or begins with an underscore.
-
-    A user is the module itself, another file of src/, a script of docs/ or tools/, a
-    script of the site, or a page that shows the name. All tests together are one user.
-    """
-    assert used_once(path) == set(), "give it to its user, or begin it with _"
-
-
-def test_exceptions_are_of_files_that_exist():
-    assert set(ONLY) <= {path.name for path in PROGRAMS}
 
 
 def test_loops_that_tools_measure_import_what_exists():
