@@ -89,8 +89,9 @@ def parts(full: bool) -> list[Part]:
     return [
         Part("jobs", (*by_file, f"nodes and ({size})", *JOBS), workers=2),
         Part("skeletons", ()),
-        Part("solutions", ("--solutions", *seeds), workers=2),
-        Part("rest", (*by_file, f"not nodes and ({size})", *REST), workers=2),
+        Part("solutions", ("--solutions", *seeds, "-m", size), workers=2),
+        # three: much of it waits for quiet time
+        Part("rest", (*by_file, f"not nodes and ({size})", *REST), workers=3),
         Part("pages", (*by_file, f"not nodes and ({size})", PAGES), workers=2),
         # last, when no other part is left to fill a core: it has the smallest pieces
         Part("answers", (ANSWERS, "-m", size), workers=4),
