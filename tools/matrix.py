@@ -55,7 +55,7 @@ COLUMNS = {  # title -> the names of what it counts
     "lessons 13 to 20": r"(1[3-9]|20)_\w+\.py",
     "solutions": r"solution ",
 }
-OK, REFUSED = "ok", "refused"
+OK, REFUSED, SLOW = "ok", "refused", "still running"
 SENTENCE = re.compile(r"error: (this is PyTorch \S+, and it needs \S+ or newer)")
 
 
@@ -118,7 +118,7 @@ def run(python: Path, name: str, script: str, limit: int) -> str:
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
-            return f"still running after {limit} s"
+            return f"{SLOW} after {limit} s"
         except BaseException:
             os.killpg(process.pid, signal.SIGKILL)
             raise
@@ -220,7 +220,7 @@ def table(results: list[Result], all_scripts: dict[str, str]) -> str:
         troubles += [one for one in own if one.outcome not in (OK, REFUSED)]
     lines += [
         "",
-        "Each number counts commands that did what they should, of those that were "
+        "Each number counts commands that did what they should, of those that were",
         'run. "Refused": the program said in one sentence which PyTorch it needs.',
     ]
     for one in troubles:
@@ -257,7 +257,11 @@ def main() -> int:
             print(f"matrix: {error}", file=sys.stderr)
             continue
         torch = torch_of(python)
-        done = {(one.torch, one.name) for one in notes.valid(all_scripts)}
+        done = {
+            (one.torch, one.name)
+            for one in notes.valid(all_scripts)
+            if not one.outcome.startswith(SLOW)  # perhaps the machine was busy
+        }
         for name, script in plan(args.only, all_scripts):
             if (torch, name) not in done:
                 outcome = run(python, name, script, args.limit)
