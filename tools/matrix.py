@@ -116,17 +116,25 @@ def run(python: Path, name: str, script: str, limit: int) -> str:
         try:
             printed, _ = process.communicate(timeout=limit)
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
+            _end(process)
             return f"{SLOW} after {limit} s"
         except BaseException:
-            os.killpg(process.pid, signal.SIGKILL)
+            _end(process)
             raise
     if process.returncode == expected and "FutureWarning" not in printed:
         return OK
     if SENTENCE.search(printed):
         return REFUSED
     return last_words(printed)
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """End a command; torchrun ends its ranks, which have sessions of their own."""
+    os.killpg(process.pid, signal.SIGTERM)
+    try:
+        process.communicate(timeout=60)  # torchrun gives them 30 seconds
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def last_words(printed: str) -> str:
