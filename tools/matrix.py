@@ -43,14 +43,13 @@ STARTERS = {
 }
 MORE = {  # programs whose commands aren't in the table of src/README.md
     "03_wire_bytes.py": f"{TORCHRUN} src/03_wire_bytes.py",
-    "09_requeue.py": f"{TORCHRUN} src/09_requeue.py 2 1",
 }
 # Solutions of the exercises, checked by the grader; some need no torch of their own.
 GRADED = ("01_resume", "03_ring_all_reduce", "05_sampler", "07_survive_a_kill")
 COLUMNS = {  # title -> the names of what it counts
     "train_ddp.py": r"train_ddp",
     "train_fsdp.py": r"train_fsdp",
-    "lessons 01 to 09": r"0\d_\w+\.py",
+    "lessons 01 to 08": r"0\d_\w+\.py",
     "lesson 12": r"12_\w+\.py",
     "lessons 13 to 20": r"(1[3-9]|20)_\w+\.py",
     "solutions": r"solution ",
@@ -143,7 +142,8 @@ def last_words(printed: str) -> str:
         r"^(?:\[rank\d+\]: )?(\w+(?:Error|Warning): .+)$", printed, re.M
     )
     errors = [line for line in errors if "ChildFailed" not in line]
-    lines = errors or printed.strip().splitlines() or ["no output"]
+    others = [line for line in printed.splitlines() if line.strip("= ")]
+    lines = errors or others or ["no output"]
     return lines[-1].strip()[:160]
 
 

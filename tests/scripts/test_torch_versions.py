@@ -27,7 +27,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 OTHERS = ("2.8.0", "2.14.1")  # an older release, and the newest one that was tried
 TRIED = [
     name for name in matrix.scripts() if re.match(r"0\d_|train_", name)
-]  # lessons 01 to 09, and the starters
+]  # lessons 01 to 08, and the starters
 
 
 def run_with(version, program, *arguments):
