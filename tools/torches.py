@@ -127,7 +127,9 @@ def _without_cuda(requires: Sequence[str]) -> list[str]:
 
 
 def _install(version: str, *what: str) -> None:
-    options = ["--python", str(python_of(version)), *environment.settings_of_pip()]
+    # compiled once: some environments forbid Python to do it at each import
+    options = ["--compile-bytecode", "--python", str(python_of(version))]
+    options += environment.settings_of_pip()
     _run("pip", "install", *options, *what, about=version)
 
 

@@ -24,7 +24,7 @@ from tqdm import tqdm
 
 RANK = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
 
-if torch.__version__ < (2, 7):
+if torch.__version__ < (2, 8):
     # There it waits for gloo's threads, which may wait for Python to free a tensor.
     _destroy = dist.destroy_process_group
 

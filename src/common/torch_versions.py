@@ -9,8 +9,6 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import torch
-
 PYTHON = (3, 10)
 # From which lesson on -> the release. Before it, names are missing that nearly every
 # program needs: 2.6 torch.accelerator and get_default_backend_for_device, 2.8 whatever
@@ -46,6 +44,8 @@ def problem(program: Path) -> str:
     if sys.version_info < PYTHON:
         found = ".".join(map(str, sys.version_info[:3]))
         return f"this is Python {found}, and the programs need 3.10 or newer"
+    import torch  # here: the site's extensions read common without it
+
     oldest = needed(program.name)
     if torch.__version__ >= oldest:
         return ""

@@ -275,5 +275,7 @@ if __name__ == "__main__":
     # so a rank that fails would wait for its workers: Python ends them by SIGTERM
     atexit.register(lambda: [w.kill() for w in torch.multiprocessing.active_children()])
     train(join_ranks(parser.parse_args()), asked)
+    if torch.__version__ < "2.8":  # this would wait for gloo's threads, they for Python
+        time.sleep(1)
     dist.destroy_process_group()
     os._exit(0)  # DTensor's caches keep threads of gloo, which may abort Python's end

@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from torch.torch_version import TorchVersion
 
-from common.torch_versions import PROGRAMS, needed
+from common.torch_versions import PROGRAMS, needed, problem
 from tests.launched import environment
 from tools import matrix, torches
 
@@ -26,7 +27,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 OTHERS = ("2.8.0", "2.14.1")  # an older release, and the newest one that was tried
 TRIED = [
     name for name in matrix.scripts() if re.match(r"0\d_|train_", name)
-]  # lessons 01 to 09, and the starters
+]  # lessons 01 to 08, and the starters
 
 
 def run_with(version, program, *arguments):
@@ -72,6 +73,13 @@ def test_starters_ask_for_the_release_of_the_table(name):
     text = (SRC / "starter" / name).read_text(encoding="utf-8")
     first = re.findall(r'^need_torch\("(.+)"\)', text, re.MULTILINE)
     assert first == [".".join(map(str, PROGRAMS[name]))]
+
+
+def test_a_program_of_someone_else_is_not_refused(monkeypatch, tmp_path):
+    monkeypatch.setattr("torch.__version__", TorchVersion("2.5.1"))
+    name = "01_single_device.py"
+    assert problem(SRC / name)
+    assert not problem(tmp_path / name)
 
 
 def test_only_programs_have_a_release_of_their_own():
