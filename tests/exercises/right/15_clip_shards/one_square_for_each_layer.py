@@ -1,4 +1,4 @@
-# right: the mean by AVG, and a square for each layer in one all_reduce
+# right, torch>=2.9: the mean by AVG, and a square for each layer in one all_reduce
 # [answer 1]
 world_size = dist.get_world_size()
 for gradient in gradients:
