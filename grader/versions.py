@@ -74,7 +74,7 @@ def problem_with_torch(needed: str = OLDEST_TORCH, what: str = "the grader") -> 
 
 
 def require_torch() -> None:
-    """Refuse to go on without a torch that the grader works with.
+    """Refuse to run without a torch that the grader works with.
 
     Raises:
         UserError: torch is missing or too old; exit status 3.

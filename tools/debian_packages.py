@@ -5,8 +5,8 @@
     python3 tools/debian_packages.py hide openmpi-bin -- pytest tests/jobs
 
 ``hide`` runs a command in a mount namespace of its own, in which the programs of the
-packages are gone from /usr/bin and its like: not covered, but absent, as on a machine
-where nobody installed them. Outside nothing changes. It needs nothing but Python, since
+packages are gone from /usr/bin and its like: not covered, but absent, as where they
+were never installed. Outside nothing changes. It needs nothing but Python, since
 continuous integration calls it before there is an environment.
 
 Exit status: that of the command; 2 with one sentence if nothing can be hidden here.

@@ -37,6 +37,7 @@ def torch_of(tmp_path, monkeypatch):
         text = f"__all__ = ['__version__']\n__version__ = '{version}'\n"
         (folder / "version.py").write_text(text)
         monkeypatch.syspath_prepend(tmp_path)
+        monkeypatch.delitem(sys.modules, "torch", raising=False)
         monkeypatch.setenv("PYTHONPATH", str(tmp_path))
 
     return stand_in

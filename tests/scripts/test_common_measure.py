@@ -124,8 +124,8 @@ def counted(request, tmp_path_factory):
 
 def test_scripts_count_the_calls_that_the_grader_counts(counted):
     names = {
-        "all_gather_single": "all_gather",
-        "reduce_scatter_single": "reduce_scatter",
+        "all_gather_into_tensor": "all_gather",
+        "reduce_scatter_tensor": "reduce_scatter",
     }
     for found in counted:
         # what DDP sends to compare the shapes of parameters is not of a step

@@ -63,7 +63,7 @@ def test_gpu_of_the_rank_joins_with_time_for_a_save(name, monkeypatch):
     gpu = torch.device("cuda", 3)
     assert args.device == joined["set"] == joined["device_id"] == gpu
     backend, where, timeout, *ranks = joined["given"]
-    assert (backend, where, ranks) == ("cpu:gloo,cuda:nccl", "env://", [6, 5])
+    assert (backend, where, ranks) == ("cpu:gloo,cuda:nccl", None, [6, 5])
     assert timeout > timedelta(minutes=10), "NCCL's default"
 
 

@@ -358,13 +358,13 @@ def _shared_memory() -> Check:
 
 
 def _disk() -> list[Check]:
-    places = {"disk": str(Path.cwd())}
+    folders = {"disk": str(Path.cwd())}
     results = []
     if why := temporary.problem():
         results.append(Check("temporary", False, why, temporary.CURE, True))
     else:
-        places["temporary"] = tempfile.gettempdir()
-    for name, place in places.items():
+        folders["temporary"] = tempfile.gettempdir()
+    for name, place in folders.items():
         gigabytes = shutil.disk_usage(place).free / 1e9
         shown = "here" if name == "disk" else place
         ok = gigabytes >= NEEDED_GB
