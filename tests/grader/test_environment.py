@@ -203,7 +203,11 @@ def test_two_at_once_wait_for_each_other(furnished):
 # Where packages come from
 
 
-def test_settings_of_pip_are_handed_to_uv(played):
+def test_settings_of_pip_are_handed_to_uv(played, empty_venv):
+    python = played.venv / "bin" / "python"
+    python.unlink()  # Debian's Python has no pip, that of an environment has one
+    python.write_text(f'#!/bin/sh\nexec "{empty_venv}/bin/python" "$@"\n')
+    python.chmod(0o755)
     played.write(
         "pip.conf",
         "[global]\nindex-url = http://one/simple\nfind-links = /weak\n"
