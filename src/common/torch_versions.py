@@ -26,6 +26,16 @@ PROGRAMS = {
     "train_ddp.py": (2, 4),
     "train_fsdp.py": (2, 6),
 }
+# On a CPU, what shards a model needs a newer one: up to 2.8, gloo's reduce_scatter
+# returns the sum where the average was asked for, without an error.
+SHARDED_ON_A_CPU = (2, 9)
+SHARDED = {
+    "15_fsdp.py",
+    "15_timeline.py",
+    "16_fsdp_tensor_parallel.py",
+    "17_fsdp_accumulation.py",
+    "20_capstone.py",
+}
 
 
 def needed(program: str) -> tuple[int, int]:
@@ -46,8 +56,11 @@ def problem(program: Path) -> str:
         return f"this is Python {found}, and the programs need 3.10 or newer"
     import torch  # here: the site's extensions read common without it
 
-    oldest = needed(program.name)
+    oldest, where = needed(program.name), ""
+    if program.name in SHARDED and not torch.cuda.is_available():
+        oldest, where = SHARDED_ON_A_CPU, " on a CPU"
     if torch.__version__ >= oldest:
         return ""
     release = ".".join(map(str, oldest))
-    return f"this is PyTorch {torch.__version__}, and it needs {release} or newer"
+    found = f"this is PyTorch {torch.__version__}"
+    return f"{found}, and it needs {release} or newer{where}"

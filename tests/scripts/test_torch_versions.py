@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 from torch.torch_version import TorchVersion
 
-from common.torch_versions import PROGRAMS, needed, problem
+from common.torch_versions import (
+    PROGRAMS,
+    SHARDED,
+    SHARDED_ON_A_CPU,
+    needed,
+    problem,
+)
 from tests.launched import environment
 from tools import matrix, torches
 
@@ -45,19 +51,21 @@ def run_with(version, program, *arguments):
     [
         ("01_single_device.py", "2.5.1", "2.6"),
         ("14_tensor_parallel.py", "2.4.1+cu121", "2.8"),
-        ("15_fsdp.py", "2.7.1", "2.8"),
+        ("15_fsdp.py", "2.8.0", "2.9 or newer on a CPU"),
+        ("20_capstone.py", "2.8.0", "2.9 or newer on a CPU"),
         ("13_pipeline.py", "2.9.1", "2.10"),
         ("19_stacks.py", "2.8.0", "2.9"),
         ("starter/train_ddp.py", "2.3.1", "2.4"),
         ("starter/train_fsdp.py", "2.5.1", "2.6"),
-        ("starter/train_fsdp.py", "2.6.0", "2.7"),  # on a CPU
+        ("starter/train_fsdp.py", "2.8.0", "2.9"),  # on a CPU
     ],
 )
 def test_older_torch_is_refused_in_one_sentence(program, version, release):
     done = run_with(version, program)
+    needs = release if " " in release else f"{release} or newer"
     name = done.stderr.partition(":")[0]
     assert done.stderr == (
-        f"{name}: error: this is PyTorch {version}, and it needs {release} or newer\n"
+        f"{name}: error: this is PyTorch {version}, and it needs {needs}\n"
     )
     assert name.endswith(Path(program).name)
     assert (done.returncode, done.stdout) == (2, "")
@@ -80,6 +88,17 @@ def test_a_program_of_someone_else_is_not_refused(monkeypatch, tmp_path):
     name = "01_single_device.py"
     assert problem(SRC / name)
     assert not problem(tmp_path / name)
+
+
+def test_what_shards_a_model_is_known_as_such():
+    """Averages of gloo are sums up to 2.8; a program that is new may forget it."""
+    names = {
+        path.name
+        for path in SRC.glob("*.py")
+        if re.search(r"^\s+.*\bfully_shard\(", path.read_text("utf-8"), re.M)
+    }
+    assert names >= SHARDED
+    assert all(needed(name) >= SHARDED_ON_A_CPU for name in names - SHARDED)
 
 
 def test_only_programs_have_a_release_of_their_own():
@@ -115,3 +134,38 @@ def test_program_that_needs_more_is_refused_by_a_real_older_release(python_with)
     name = "13_pipeline.py"
     outcome = matrix.run(python_with("2.8.0"), name, matrix.scripts()[name], 300)
     assert outcome == matrix.REFUSED
+
+
+SUM_OR_MEAN = """
+import os, sys
+import torch
+import torch.distributed as dist
+rank, file = int(sys.argv[1]), sys.argv[2]
+dist.init_process_group("gloo", init_method=f"file://{file}", rank=rank, world_size=2)
+part = torch.zeros(1)
+whole = torch.full((2,), 2.0 * rank)  # 0 and 2: the mean is 1, the sum 2
+dist.reduce_scatter_tensor(part, whole, op=dist.ReduceOp.AVG)
+print(part.item(), flush=True)
+os._exit(0)
+"""
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("version", "result"), [("2.8.0", "2.0"), ("2.14.1", "1.0")])
+def test_average_of_gloo_is_a_sum_in_old_releases(
+    version, result, python_with, tmp_path
+):
+    """Why SHARDED needs a newer release on a CPU, as setup.rst says."""
+    command = [str(python_with(version)), "-W", "ignore", "-c", SUM_OR_MEAN]
+    ranks = [
+        subprocess.Popen(
+            [*command, str(rank), str(tmp_path / "rendezvous")],
+            env=environment(),
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    # 2.8 also prints how gloo connects
+    last = [rank.communicate(timeout=120)[0].splitlines()[-1] for rank in ranks]
+    assert last == [result] * 2
