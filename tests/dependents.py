@@ -23,19 +23,24 @@ LONGEST = 1000  # characters: longer texts are tables that name everything
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--dependents-of", default="", help="programs, as in ssh,sshd")
+    parser.addoption("--near", action="store_true", help="only those that name one")
 
 
 def pytest_collection_modifyitems(config, items) -> None:
     programs = config.getoption("--dependents-of").split(",")
     alternatives = "|".join(map(re.escape, programs))
     word = re.compile(rf"(?<![\w-])(?:{alternatives})(?![\w-])")
-    kept = [item for item in items if names_one(item, word)]
+    near = config.getoption("--near")
+    kept = [item for item in items if names_one(item, word, near)]
     config.hook.pytest_deselected(items=[one for one in items if one not in kept])
     items[:] = kept
 
 
-def names_one(item: pytest.Item, word: re.Pattern) -> bool:
-    """Whether one of the programs is named by the test or by what it uses."""
+def names_one(item: pytest.Item, word: re.Pattern, near: bool) -> bool:
+    """Whether one of the programs is named by the test, or by what it uses.
+
+    ``near``: by the test and its fixtures themselves.
+    """
     own = [item.nodeid.partition("::")[2], *map(repr, item.iter_markers())]
     if hasattr(item, "callspec"):
         values = item.callspec.params.values()
@@ -47,18 +52,22 @@ def names_one(item: pytest.Item, word: re.Pattern) -> bool:
     if fixtures:
         for definitions in fixtures.name2fixturedefs.values():
             functions += [one.func for one in definitions]
-    return any(word.search(text) for text in texts_of(functions))
+    return any(word.search(text) for text in texts_of(functions, near))
 
 
-def texts_of(functions: list) -> list[str]:
+def texts_of(functions: list, near: bool) -> list[str]:
     """The sources of functions under tests/ and of what they name, each once."""
     waiting, seen, texts = list(functions), set(), []
     while waiting:
-        one = inspect.unwrap(waiting.pop()) if waiting[-1] else waiting.pop()
+        one = waiting.pop()
+        if one is not None:
+            one = inspect.unwrap(one)
         if not isinstance(one, FunctionType) or one in seen or not is_ours(one):
             continue
         seen.add(one)
         texts.append(inspect.getsource(one))
+        if near:
+            continue
         for name in names_in(one.__code__):
             value = one.__globals__.get(name)
             if isinstance(value, FunctionType):

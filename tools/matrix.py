@@ -29,8 +29,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))  # for `python tools/matrix.py`
+sys.path[:0] = [str(ROOT), str(ROOT / "src")]  # for `python tools/matrix.py`
 
+from common import torch_versions  # noqa: E402
 from tools import readme_commands, torches  # noqa: E402
 
 TABLE = ROOT / "docs" / "torch_versions.inc"
@@ -41,15 +42,28 @@ STARTERS = {
     for name in ("train_ddp.py", "train_fsdp.py")
     for ranks, launcher in (("1 process", "python"), ("2 ranks", TORCHRUN))
 }
+# Two tasks of a step as srun starts them, without Slurm
+AS_SRUN = """
+export MASTER_ADDR=127.0.0.1 SLURM_STEP_NUM_TASKS=2 MASTER_PORT
+MASTER_PORT=$(python -c 'import socket; s = socket.socket(); s.bind(("", 0))
+print(s.getsockname()[1])')
+for task in 0 1; do
+  SLURM_PROCID=$task SLURM_LOCALID=$task python src/09_srun.py 2 2 &
+  tasks+=($!)
+done
+wait "${tasks[0]}"
+wait "${tasks[1]}"
+"""
 MORE = {  # programs whose commands aren't in the table of src/README.md
     "03_wire_bytes.py": f"{TORCHRUN} src/03_wire_bytes.py",
+    "09_srun.py": AS_SRUN,
 }
 # Solutions of the exercises, checked by the grader; some need no torch of their own.
 GRADED = ("01_resume", "03_ring_all_reduce", "05_sampler", "07_survive_a_kill")
 COLUMNS = {  # title -> the names of what it counts
     "train_ddp.py": r"train_ddp",
     "train_fsdp.py": r"train_fsdp",
-    "lessons 01 to 08": r"0\d_\w+\.py",
+    "lessons 01 to 09": r"0\d_\w+\.py",
     "lesson 12": r"12_\w+\.py",
     "lessons 13 to 20": r"(1[3-9]|20)_\w+\.py",
     "solutions": r"solution ",
@@ -91,7 +105,11 @@ def inputs(name: str, script: str) -> str:
     digest = hashlib.sha256(script.encode())
     for pattern in patterns:
         for path in sorted(ROOT.glob(pattern)):
-            digest.update(path.read_bytes())
+            if path.name != "torch_versions.py":  # of all programs, one's own matters
+                digest.update(path.read_bytes())
+    if name[:2].isdigit():
+        on_a_cpu = name in torch_versions.SHARDED
+        digest.update(repr((torch_versions.needed(name), on_a_cpu)).encode())
     return digest.hexdigest()[:16]
 
 

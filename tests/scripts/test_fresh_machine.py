@@ -153,5 +153,5 @@ def test_without_one_package_what_depends_on_it_skips_and_says_so(package, tmp_p
     cure = re.compile(rf"sudo apt-get install [^`;]*{re.escape(package)}")
     reasons = skips_without(package, junit, "-m", "quick or not full")
     if not any(map(cure.search, reasons)):  # only tests of `make test FULL=1` need it
-        reasons = skips_without(package, junit)
+        reasons = skips_without(package, junit, "--near")
     assert any(map(cure.search, reasons)), reasons
