@@ -125,7 +125,7 @@ def test_program_runs_with_another_release(name, version):
 
 
 @pytest.mark.full
-def test_program_that_needs_more_is_refused_by_a_real_older_release(python_with):
+def test_program_that_needs_more_is_refused_by_a_real_older_release():
     name = "13_pipeline.py"
     outcome = matrix.run(python_with("2.8.0"), name, matrix.scripts()[name], 300)
     assert outcome == matrix.REFUSED
