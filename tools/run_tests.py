@@ -43,15 +43,16 @@ ONE_SEED = ("--seeds", "1")
 OTHER_SEED = ("--seeds", "77")  # than those which a learner's checks have
 AT_ONCE = 2  # parts
 SLOWEST = 10
-# Seconds of each part on two cores (2026-11-25), without and with --full. Write
-# down new ones when a part rightly takes longer.
+# Seconds of each part on two cores, without and with --full: the median of three runs
+# (2026-11-26), and one run beside other work, of which pages and answers are older
+# (2026-11-25). Write down new ones when a part rightly takes longer.
 USUAL = {
-    "jobs": (40, 770),
-    "skeletons": (5, 5),
-    "solutions": (90, 80),
-    "rest": (250, 1000),
-    "pages": (90, 1100),
-    "answers": (390, 890),
+    "jobs": (20, 944),
+    "skeletons": (6, 5),
+    "solutions": (59, 102),
+    "rest": (235, 1866),
+    "pages": (82, 1100),
+    "answers": (111, 890),
 }
 
 
