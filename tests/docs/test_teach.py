@@ -181,7 +181,7 @@ def test_the_commands_of_both_files_grade_a_copy(copy):
     done = run(job["script"][1], copy)
     assert done.returncode == 0, done.stderr
     points = (copy / job["artifacts"]["paths"][0]).read_text()
-    assert points.splitlines()[1].startswith("ada,2,5,1,0,1,0")
+    assert points.splitlines()[1].startswith("ada,2,5,1,0,0,1,0")
     verdicts = (copy / job["artifacts"]["reports"]["junit"]).read_text()
     assert 'tests="2" failures="0" errors="0" skipped="1"' in verdicts
 
