@@ -13,6 +13,8 @@ from grader.catalog import Exercise
 from grader.commands.console import STYLES, printable
 
 KINDS = ("right", "not fully checked", "wrong", "not started", "other")
+# narrow enough for the names of exercises beside them, at 80 columns
+HEADS = ("right", "partly", "wrong", "not started", "other")
 
 
 def of_catalog(
@@ -61,7 +63,7 @@ def of_learners(console: Console, book) -> Table:
     """A row per learner."""
     learners = new_table(console)
     learners.add_column("learner", overflow="fold", ratio=1)
-    for head in (*KINDS, "points"):
+    for head in (*HEADS, "points"):
         learners.add_column(head, justify="right", no_wrap=True)
     for row in book.rows:
         counts = row.counts()
@@ -77,7 +79,7 @@ def of_exercises(console: Console, book) -> Table:
     """A row per exercise: which one is hard?"""
     table = new_table(console)
     table.add_column("exercise", overflow="fold", ratio=1)
-    for head in KINDS:
+    for head in HEADS:
         table.add_column(head, justify="right", no_wrap=True)
     table.add_column("most common verdict", no_wrap=True)
     for name, counts, common in book.by_exercise():
