@@ -39,7 +39,7 @@ def pytest_collection_modifyitems(config, items) -> None:
 def names_one(item: pytest.Item, word: re.Pattern, near: bool) -> bool:
     """Whether one of the programs is named by the test, or by what it uses.
 
-    ``near``: by the test and its fixtures themselves.
+    ``near``: by the test itself, or by a fixture beside it that skips.
     """
     own = [item.nodeid.partition("::")[2], *map(repr, item.iter_markers())]
     if hasattr(item, "callspec"):
@@ -51,8 +51,15 @@ def names_one(item: pytest.Item, word: re.Pattern, near: bool) -> bool:
     functions = [getattr(item, "function", None)]
     if fixtures:
         for definitions in fixtures.name2fixturedefs.values():
-            functions += [one.func for one in definitions]
+            used = [one.func for one in definitions]
+            functions += [one for one in used if not near or skips_in(one, item.path)]
     return any(word.search(text) for text in texts_of(functions, near))
+
+
+def skips_in(fixture: FunctionType, path: Path) -> bool:
+    """Whether a fixture of this file skips where something is missing."""
+    code = inspect.unwrap(fixture).__code__
+    return Path(code.co_filename) == path and "skip_without" in code.co_names
 
 
 def texts_of(functions: list, near: bool) -> list[str]:

@@ -231,6 +231,7 @@ dist.init_process_group("gloo")
 tensor = torch.tensor([10.0 + dist.get_rank()])
 ping(tensor)
 print(f"rank {dist.get_rank()} has {tensor.item()}\\n", end="", flush=True)
+dist.barrier()  # rank 2 has no ping to wait for: it would leave while others connect
 dist.destroy_process_group()
 """
 
