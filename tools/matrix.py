@@ -25,6 +25,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -32,6 +33,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]  # for `python tools/matrix.py`
 
 from common import torch_versions  # noqa: E402
+from tests import warm  # noqa: E402
 from tools import readme_commands, torches  # noqa: E402
 
 TABLE = ROOT / "docs" / "torch_versions.inc"
@@ -69,7 +71,10 @@ COLUMNS = {  # title -> the names of what it counts
     "solutions": r"solution ",
 }
 OK, REFUSED, SLOW = "ok", "refused", "still running"
-SENTENCE = re.compile(r"error: (this is PyTorch \S+, and it needs \S+ or newer)")
+SENTENCE = re.compile(
+    r"error: this is PyTorch \S+, and it needs \S+ or newer"
+    r"|torch \S+ is too old, the grader needs \S+ or newer"
+)
 
 
 @dataclass
@@ -113,6 +118,16 @@ def inputs(name: str, script: str) -> str:
     return digest.hexdigest()[:16]
 
 
+@contextmanager
+def warmed(python: Path) -> Iterator[Path]:
+    """A Python that has imported torch when it starts, as in tests (tests/warm)."""
+    if not warm.is_possible():
+        yield python
+        return
+    with closing(warm.WarmPython(python)) as session:
+        yield session.bin / "python"
+
+
 def run(python: Path, name: str, script: str, limit: int) -> str:
     """The outcome of a command in a folder of its own."""
     expected = readme_commands.FAILS.get(name, 0)
@@ -138,10 +153,10 @@ def run(python: Path, name: str, script: str, limit: int) -> str:
         except BaseException:
             _end(process)
             raise
+    if SENTENCE.search(printed):  # first, as some commands are expected to fail
+        return REFUSED
     if process.returncode == expected and "FutureWarning" not in printed:
         return OK
-    if SENTENCE.search(printed):
-        return REFUSED
     return last_words(printed)
 
 
@@ -288,9 +303,14 @@ def main() -> int:
             for one in notes.valid(all_scripts)
             if not one.outcome.startswith(SLOW)  # perhaps the machine was busy
         }
-        for name, script in plan(args.only, all_scripts):
-            if (torch, name) not in done:
-                outcome = run(python, name, script, args.limit)
+        missing = [
+            (name, script)
+            for name, script in plan(args.only, all_scripts)
+            if (torch, name) not in done
+        ]
+        with warmed(python) as warm_python:
+            for name, script in missing:
+                outcome = run(warm_python, name, script, args.limit)
                 today = datetime.date.today().isoformat()
                 hashed = inputs(name, script)
                 notes.add(version, Result(torch, name, outcome, today, hashed))

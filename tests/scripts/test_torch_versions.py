@@ -113,11 +113,18 @@ def test_only_programs_have_a_release_of_their_own():
     assert needed("13_cost.py") == (2, 8)
 
 
+@pytest.fixture(scope="module", params=OTHERS)
+def other_release(request):
+    """(version, a Python with this release of PyTorch, which starts warm)."""
+    with matrix.warmed(python_with(request.param)) as python:
+        yield request.param, python
+
+
 @pytest.mark.full
-@pytest.mark.parametrize("version", OTHERS)
 @pytest.mark.parametrize("name", TRIED)
-def test_program_runs_with_another_release(name, version):
-    outcome = matrix.run(python_with(version), name, matrix.scripts()[name], 300)
+def test_program_runs_with_another_release(name, other_release):
+    version, python = other_release
+    outcome = matrix.run(python, name, matrix.scripts()[name], 300)
     if name.startswith("train_fsdp") and version == "2.8.0":
         assert outcome.startswith(matrix.REFUSED)  # on a CPU
     else:

@@ -6,7 +6,7 @@ torch, and a folder of wrappers: its `python`, `torchrun`, ... run `client.py`, 
 asks the server for a fork of it and ends as that ends. What cannot be the same in a
 fork (`terms.py`) starts cold by itself, and everything does where COLD_PYTHON is set.
 
-    session = WarmPython()          # Linux only
+    session = WarmPython()          # Linux only; WarmPython(python) of another venv
     session.bin / "python"          # also .venv/bin of another folder may link there
     session.close()
 """
@@ -38,8 +38,8 @@ class WarmPython:
         cold: the interpreter that the wrappers stand for.
     """
 
-    def __init__(self) -> None:
-        self.cold = Path(sys.executable)
+    def __init__(self, python: Path | None = None) -> None:
+        self.cold = python or Path(sys.executable)
         self._outside: dict[str, str | None] = {}  # variables as they were before
         self.folder = Path(tempfile.mkdtemp(prefix="warm-", dir="/tmp"))
         self.environment = self.folder / "venv"

@@ -35,8 +35,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
-import greenlet
 from terms import PLAIN_LOCALES, Command, effective_locale
+
+try:
+    import greenlet
+except ModuleNotFoundError:  # an environment of tools/torches.py has the least
+    greenlet = None
 
 
 class Program:
@@ -172,8 +176,11 @@ class Program:
         status = 0
         try:
             self._customize()
-            # A greenlet's first frame has none below it, as that of a cold program.
-            greenlet.greenlet(self._call(new_main())).switch()
+            call = self._call(new_main())
+            if greenlet:
+                # its first frame has none below it, as that of a cold program
+                call = greenlet.greenlet(call).switch
+            call()
         except SystemExit as request:
             status = exit_status(request.code)
         except BaseException as error:

@@ -84,7 +84,8 @@ def main() -> None:
 def serve(listening: socket.socket, own: dict[str, str]) -> program.Program | None:
     """Returns in each program's process, and in the server when its time is over."""
     for name in PRELOADED:
-        importlib.import_module(name)
+        with contextlib.suppress(ModuleNotFoundError):  # of an older torch
+            importlib.import_module(name)
     # Ranks of mp.spawn end by SIGINT with their parent; here their watchers see to it.
     sys.modules["torch.multiprocessing.spawn"]._prctl_pr_set_pdeathsig = int
     # init_process_group empties these caches: each program would copy them to do so
