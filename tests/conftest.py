@@ -1,7 +1,7 @@
 """What all tests rely on: Ctrl-C, marks, a warm Python, ranks to run in.
 
-A shell starts background jobs with SIGINT ignored, and whatever they start inherits
-that; programs under test would then not notice the Ctrl-C that a test sends them.
+A shell starts background jobs with SIGINT ignored, nohup with SIGHUP, and whatever they
+start inherits that; programs under test would then not notice what a test sends them.
 """
 
 import multiprocessing
@@ -17,6 +17,8 @@ from tests import own_network, warm, world_sizes
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # by nohup
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 JOBS = Path(__file__).parent / "jobs"
 EXERCISES = Path(__file__).parent / "exercises"
@@ -99,6 +101,13 @@ def pytest_xdist_make_scheduler(config, log):
             return f"{file}@{nodeid.partition('@')[2] or nodeid}"
 
     return FilesOrTests(config, log)
+
+
+@pytest.fixture(scope="session")
+def kernels(tmp_path_factory):
+    """Where torch.compile keeps what it makes: one folder for all tests of a run."""
+    folder = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
+    return Path(folder) if folder else tmp_path_factory.mktemp("kernels")
 
 
 @pytest.fixture(scope="session")

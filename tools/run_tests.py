@@ -97,7 +97,7 @@ def parts(full: bool) -> list[Part]:
         Part("rest", (*by_file, f"not nodes and ({size})", *REST), workers=3),
         Part("pages", (*by_file, f"not nodes and ({size})", PAGES), workers=2),
         # last, when no other part is left to fill a core: it has the smallest pieces
-        Part("answers", (ANSWERS, "-m", size), workers=4),
+        Part("answers", (ANSWERS, "-m", size), workers=6),
     ]
 
 
@@ -125,6 +125,9 @@ def run(part: Part) -> Outcome:
 def run_all(full: bool) -> tuple[list[Outcome], set[str]]:
     """All parts, with one warm Python for all; and the programs none has started."""
     BUILD.mkdir(exist_ok=True)
+    # what torch.compile has made for one test of this run, the next one needs not make
+    shutil.rmtree(BUILD / "kernels", ignore_errors=True)
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(BUILD / "kernels")
     if full:
         os.environ["WORKSHOP_FULL"] = (
             "1"  # tests/scripts/test_readme_commands.py reads it
