@@ -1,27 +1,37 @@
 """Train with DistributedDataParallel on any number of GPUs and nodes: one file to copy.
 
-Change the three marked places: (1) data, (2) model, (3) loss. It needs only PyTorch:
+Change the five marked places: (1) data, (2) model, (3) loss, (4) metrics and
+(5) optimizer. The rest is the same for every model, and needs only PyTorch:
 
     python train_ddp.py                                     # a laptop, one process
     torchrun --standalone --nproc-per-node=4 train_ddp.py   # one machine, four ranks
     SCRIPT=train_ddp.py sbatch job_scripts/requeue.sbatch   # longer than a job may be
     qsub -v SCRIPT=train_ddp.py job_scripts/chained.pbs     # the same with PBS
 
-Run the same command again to resume: it ends with the parameters of an uninterrupted
-run. SIGTERM or SIGUSR1 to any rank saves after the next step; all exit with status 0.
+The last two are in the workshop, which explains them. Run the same command again to
+resume: on as many ranks as before, it ends with the parameters of an uninterrupted run.
+SIGTERM or SIGUSR1 to any rank saves after the next step, and all end with status 0.
+(torchrun hands SIGTERM on, and then reports it as an error of its own. Ctrl-C does not
+save.)
+
+    torch.load("snapshot.pt")["model"]    # what load_state_dict of your model takes
 """
 
 import argparse
 import atexit
-import contextlib
-import functools
+import hashlib
 import math
+import multiprocessing
 import os
+import random
 import signal
 import sys
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -37,231 +47,775 @@ def need_torch(oldest: str) -> None:
 need_torch("2.4")  # the imports below fail in older ones
 
 import torch.distributed as dist
-import torch.distributed.nn.functional  # imported later, it keeps the group alive
-from torch import nn
+import torch.distributed.nn.functional  # imported later, it would keep the group alive
+from torch import Tensor, nn
 from torch.distributed.checkpoint import state_dict as dcp
+from torch.distributed.elastic.multiprocessing.errors import record
 from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.utils import data
 
+# ---------------------------------------------------------------------------
+# What you change. A batch is whatever `collate` returns: a list, a dict, a tensor. More
+# code of yours goes into a file of its own: here, a name may be one that is used below.
 
-# (1) your data, to train on and to evaluate; samples are tuples of tensors
-def make_datasets() -> list:
+
+# (1) your data: one set to train on, one to evaluate, both with a length. All ranks
+# call this at once, so what must be downloaded or made is there already. What is random
+# in `__getitem__` comes from torch, random or np.random, which are seeded for every
+# batch: with your own generator (np.random.default_rng), a resumed run is not exact.
+def make_datasets() -> tuple[data.Dataset, data.Dataset]:
     points = torch.randn(5000, 32, generator=torch.Generator().manual_seed(0))
     samples = data.TensorDataset(points, points[:, :10].argmax(1))
-    return [data.Subset(samples, range(4001)), data.Subset(samples, range(4001, 5000))]
+    return data.Subset(samples, range(4001)), data.Subset(samples, range(4001, 5000))
 
 
-# (2) your model
+def collate(samples: list) -> Any:
+    """A batch of these samples; here is the place to pad them to one length."""
+    return data.default_collate(samples)
+
+
+# (2) your model, and what it makes of a batch. All its parameters must have gradients:
+# freeze the others by requires_grad_(False).
 def make_model() -> nn.Module:
     hidden = nn.Linear(32, 128), nn.GELU(), nn.Dropout(0.1)
     return nn.Sequential(*hidden, nn.Linear(128, 10))
 
 
-# (3) your loss: the mean over the samples of a batch
-def loss_function(model: nn.Module, batch: list[torch.Tensor]) -> torch.Tensor:
-    return nn.functional.cross_entropy(model(batch[0]), batch[1])
+def predict(model: nn.Module, batch: Any) -> Tensor:
+    points, _ = batch
+    return model(points).float()  # a GPU computes in low precision
 
 
-add = (parser := argparse.ArgumentParser()).add_argument
-add("epochs", nargs="?", type=int, default=10, help="in all runs together")
-add("save_every", nargs="?", type=float, default=1, help="in epochs, such as 0.25")
-add("--snapshot", type=Path, default="snapshot.pt", help="where rank 0 saves")
-add("--batch-size", type=int, default=64, help="samples per step, of all ranks")
-add("--accumulation", type=int, default=1, help="forwards per step, to save memory")
-add("--learning-rate", type=float, default=3e-3, help="at the end of the warm-up")
-add("--warmup-steps", type=int, default=50)
-add("--workers", type=int, default=2, help="processes per rank that load data")
-add("--log-every", type=int, default=20, help="in steps")
-add("--seed", type=int, default=0)
+# (3) your loss: a tensor with one number, the mean over the samples of a batch. (A mean
+# over tokens is one if all samples have as many; else it varies with the ranks.)
+def loss_function(outputs: Tensor, batch: Any) -> Tensor:
+    _, classes = batch
+    return nn.functional.cross_entropy(outputs, classes)
 
 
-def join_ranks(args: argparse.Namespace) -> argparse.Namespace:
-    """Join the process group, and add to ``args`` who this process is."""
-    launchers = (  # where each says rank, world size, local rank
-        ("RANK", "WORLD_SIZE", "LOCAL_RANK"),  # torchrun
-        ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"),
-        ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_STEP_ID"),  # srun
+# (4) your metrics: each a mean over samples, as the loss. What is none, such as R2 or
+# perplexity, is made of what is: return that here, and combine the means in `evaluate`.
+def metrics(outputs: Tensor, batch: Any) -> dict[str, Tensor]:
+    _, classes = batch
+    return {"accuracy": (outputs.argmax(1) == classes).float().mean()}
+
+
+# (5) your optimizer; `learning_rate` sets the rate of all its groups before each step
+def make_optimizer(model: nn.Module) -> torch.optim.Optimizer:
+    return torch.optim.AdamW(model.parameters())
+
+
+# ---------------------------------------------------------------------------
+# Configuration
+
+
+@dataclass(frozen=True)
+class Config:
+    """The command line; the same on all ranks."""
+
+    epochs: int
+    save_every: float
+    snapshot: Path
+    batch_size: int
+    accumulation: int
+    learning_rate: float
+    warmup_steps: int
+    max_norm: float
+    workers: int
+    log_every: int
+    seed: int
+
+
+class Help(
+    argparse.RawDescriptionHelpFormatter, argparse.ArgumentDefaultsHelpFormatter
+):
+    """The docstring as it is, and each option with its default."""
+
+
+def parse_command_line() -> Config:
+    parser = argparse.ArgumentParser(formatter_class=Help, description=__doc__)
+    option = parser.add_argument
+    in_all = "in all runs together; the learning rate falls until the last one"
+    option("epochs", nargs="?", type=positive, default=10, help=in_all)
+    often = "epochs from one save to the next, such as 0.25"
+    option("save_every", nargs="?", type=above_0, default=1.0, help=often)
+    option("--snapshot", type=Path, default="snapshot.pt", help="where rank 0 saves")
+    option("--batch-size", type=positive, default=64, help="samples, of all ranks")
+    option("--accumulation", type=positive, default=1, help="forwards in each step")
+    option("--learning-rate", type=float, default=3e-3, help="after the warm-up")
+    option("--warmup-steps", type=not_negative, default=50, help="in which it rises")
+    clip = "the gradient of all ranks is clipped to it; inf for not at all"
+    option("--max-norm", type=above_0, default=1.0, help=clip)
+    option("--workers", type=not_negative, default=2, help="processes that load data")
+    option("--log-every", type=positive, default=20, help="steps")
+    option("--seed", type=int, default=0, help="of all that is drawn")
+    return Config(**vars(parser.parse_args()))
+
+
+def positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, not {number}")
+    return number
+
+
+def not_negative(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"must be at least 0, not {number}")
+    return number
+
+
+def above_0(text: str) -> float:
+    number = float(text)
+    if not number > 0:  # nor is nan
+        raise argparse.ArgumentTypeError(f"must be more than 0, not {number}")
+    return number
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What follows from the configuration, the data and the number of ranks."""
+
+    steps_per_epoch: int  # a rest smaller than a batch has its turn in another epoch
+    total_steps: int
+    save_every: int  # steps
+    micro_batch: int  # samples in one forward pass of one rank
+
+
+def make_plan(config: Config, samples: int, world_size: int) -> Plan:
+    steps_per_epoch = samples // config.batch_size
+    return Plan(
+        steps_per_epoch=steps_per_epoch,
+        total_steps=config.epochs * steps_per_epoch,
+        save_every=max(
+            1, round(min(config.save_every, config.epochs) * steps_per_epoch)
+        ),
+        micro_batch=config.batch_size // (world_size * config.accumulation),
     )
-    names = next((names for names in launchers if {*names} <= os.environ.keys()), ())
-    values = [int(os.environ[name]) for name in names[:3]]
-    args.rank, args.world_size, local_rank = values or (0, 1, 0)
-    # one process has nobody to agree with; ranks agree through MASTER_ADDR
-    store = dist.HashStore() if args.world_size == 1 else None
-    args.device, backend, device_id = torch.device("cpu"), "gloo", None
+
+
+def problem_of_batch_size(config: Config, samples: int, world_size: int) -> str:
+    if samples == 0:
+        return "the training set is empty: see (1) your data"
+    parts = world_size * config.accumulation
+    if config.batch_size % parts == 0 and config.batch_size <= samples:
+        return ""
+    wanted = f"a multiple of {parts} (ranks x --accumulation), at most {samples}"
+    return f"--batch-size must be {wanted}; it is {config.batch_size}"
+
+
+# ---------------------------------------------------------------------------
+# The ranks
+
+
+@dataclass(frozen=True)
+class World:
+    """Which of all processes this one is."""
+
+    rank: int
+    local_rank: int
+    world_size: int
+    device: torch.device
+
+
+# Where each launcher says rank, local rank, world size; the innermost launcher first.
+TORCHRUN = ("RANK", "LOCAL_RANK", "WORLD_SIZE")
+OPEN_MPI = (
+    "OMPI_COMM_WORLD_RANK",
+    "OMPI_COMM_WORLD_LOCAL_RANK",
+    "OMPI_COMM_WORLD_SIZE",
+)
+SRUN = ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS")
+INTERACTIVE_STEP = "4294967290"  # the shell of salloc: a step of Slurm, but no rank
+
+
+def find_world() -> World:
+    """What the launcher says; without one, this is the only rank."""
+    rank, local_rank, world_size = 0, 0, 1
+    launchers = [TORCHRUN, OPEN_MPI]
+    # a batch script has the variables of a rank as well, but it is no step
+    if os.environ.get("SLURM_STEP_ID", INTERACTIVE_STEP) != INTERACTIVE_STEP:
+        launchers.append(SRUN)
+    for names in launchers:
+        if all(name in os.environ for name in names):
+            rank, local_rank, world_size = (int(os.environ[name]) for name in names)
+            break
+    device = torch.device("cpu")
     if torch.cuda.is_available():
         # modulo, because some launchers show each rank only the GPU that is its own
-        device_id = torch.device("cuda", local_rank % torch.cuda.device_count())
-        torch.cuda.set_device(device_id)
-        args.device, backend = device_id, "cpu:gloo,cuda:nccl"  # gloo waits for no GPU
-    timeout, ranks = timedelta(minutes=30), (args.world_size, args.rank)  # saves fit in
+        device = torch.device("cuda", local_rank % torch.cuda.device_count())
+    return World(rank, local_rank, world_size, device)
+
+
+def join_ranks(world: World) -> None:
+    """Form the process group. Every rank must reach this: it returns when all have."""
+    backend, gpu, store = "gloo", None, None
+    if world.device.type == "cuda":
+        torch.cuda.set_device(world.device)
+        backend, gpu = "cpu:gloo,cuda:nccl", world.device  # gloo waits for no GPU
+    if world.world_size == 1:
+        store = dist.HashStore()  # nobody to agree with
+    elif "MASTER_ADDR" not in os.environ:
+        end_with("MASTER_ADDR is not set: export the host of rank 0, and MASTER_PORT")
     dist.init_process_group(
-        backend, None, timeout, *ranks, store=store, device_id=device_id
+        backend,
+        store=store,
+        rank=world.rank,
+        world_size=world.world_size,
+        timeout=timedelta(minutes=30),  # others wait while rank 0 saves
+        device_id=gpu,
     )
-    return args
 
 
-def from_rank_0(step: int, problem: str) -> int:
-    """The step of rank 0, on all ranks; if it has a problem, all end with status 2."""
-    box = [step, problem]
+def refuse(problem: str) -> None:
+    """If rank 0 has a problem, it prints one sentence, and all ranks end with status 2.
+
+    Every rank must reach this line.
+    """
+    box = [problem]
     dist.broadcast_object_list(box, device=torch.device("cpu"))  # from rank 0 to all
-    if box[1] and dist.get_rank() == 0:
-        print(f"{sys.argv[0]}: error: {box[1]}", file=sys.stderr, flush=True)
-    if box[1]:
-        dist.barrier()  # torchrun ends all ranks as soon as one has ended
-        os._exit(2)
-    return box[0]
+    if box[0]:
+        dist.barrier()  # all are here: the first to end makes torchrun kill the others
+        end_with(box[0] if dist.get_rank() == 0 else "")
 
 
-def micro_batch(dataset, args: argparse.Namespace, number) -> list:
-    """The batch of one forward pass on this rank; its number alone determines it."""
-    step, part = divmod(number, args.accumulation)
-    epoch, position = divmod(step, args.steps_per_epoch)
-    if epoch != args.epoch:  # another order, the same on all ranks
-        rng = torch.Generator().manual_seed(hash((args.seed, epoch)))
-        args.epoch, args.order = epoch, torch.randperm(len(dataset), generator=rng)
-    batch = args.order[position * args.batch_size :][: args.batch_size]
-    own = batch[args.rank :: args.world_size].chunk(args.accumulation)[part]
-    torch.manual_seed(hash((args.seed, number, args.rank)))  # and numpy's, if used
-    return data.default_collate([dataset[index] for index in own.tolist()])
+def end_with(problem: str) -> None:
+    """Print it, and leave with status 2 before another rank notices and complains."""
+    if problem:
+        print(f"{sys.argv[0]}: error: {problem}", file=sys.stderr, flush=True)
+    end_data_workers()
+    os._exit(2)
 
 
-def mean_loss(model: nn.Module, batch: list, device: torch.device) -> torch.Tensor:
-    batch = [tensor.to(device, non_blocking=True) for tensor in batch]
-    with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-        return loss_function(model, batch)
+class StopRequest:
+    """Whether a scheduler has asked any of the ranks to save and end."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        self.launcher = os.getppid()
+        for number in (signal.SIGTERM, signal.SIGUSR1):
+            signal.signal(number, self._note)
+
+    def _note(self, number: int, frame: object) -> None:
+        self.asked = True  # looked at between two steps: none is left half done
+
+    def _launcher_is_gone(self) -> bool:
+        """A torchrun that was killed can't end its ranks: they do it themselves."""
+        return "TORCHELASTIC_RUN_ID" in os.environ and os.getppid() != self.launcher
+
+    def ask_all_ranks(self) -> None:
+        """Begin to ask, by gloo, while the step runs. Every rank must reach this."""
+        self.flag = torch.tensor(int(self.asked or self._launcher_is_gone()))
+        self.work = dist.all_reduce(self.flag, dist.ReduceOp.MAX, async_op=True)
+
+    def answer(self) -> bool:
+        """What was found; the same on all ranks."""
+        self.work.wait()
+        return bool(self.flag)
 
 
-def train_step(ddp: DDP, optimizer, batches, step: int, args) -> torch.Tensor:
-    """One step on the batch of all ranks; its part of the mean loss, on the device."""
-    mean = torch.zeros((), device=args.device)
-    for part in range(args.accumulation):
-        batch, last = next(batches), part == args.accumulation - 1
-        torch.manual_seed(hash((args.seed, step, part, args.rank)))  # for dropout
-        with contextlib.nullcontext() if last else ddp.no_sync():
-            loss = mean_loss(ddp, batch, args.device) / args.accumulation
-            loss.backward()  # the last one makes gradients the mean over the ranks
-        mean += loss.detach()
-    nn.utils.clip_grad_norm_(ddp.parameters(), max_norm=1.0)
-    warm, rest = args.warmup_steps, max(1, args.total_steps - args.warmup_steps)
-    cosine = 0.55 + 0.45 * math.cos(math.pi * max(0, step - warm) / rest)
-    for group in optimizer.param_groups:  # up in a line, down in a cosine to a tenth
-        group["lr"] = args.learning_rate * min(1, (step + 1) / (warm + 1)) * cosine
-    optimizer.step()
-    optimizer.zero_grad()
-    return mean / args.world_size
+def log(world: World, line: str) -> None:
+    if world.rank == 0:
+        print(line, flush=True)
+
+
+# ---------------------------------------------------------------------------
+# Data: a number alone says which samples are in a batch, and what is drawn for them.
+# So nothing of the loaders has to be saved for a run to be resumed exactly.
+
+
+def draw(*numbers: int) -> int:
+    """63 bits that look random and depend on these numbers alone."""
+    digest = hashlib.blake2b(repr(numbers).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little") >> 1
+
+
+def seed_generators(*numbers: int) -> None:
+    """Seed whatever augmentation and dropout draw from."""
+    seed_with(draw(*numbers))
+
+
+def seed_with(seed: int) -> None:
+    """Seed PyTorch, Python and NumPy alike on this rank."""
+    torch.manual_seed(seed)
+    random.seed(seed)
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(seed % 2**32)
+
+
+def shuffled(position: int, length: int, key: int) -> int:
+    """What stands at a position of range(length) in the order that a key gives.
+
+    A Feistel network: a permutation that no process has to hold in memory. It permutes
+    range(size**2), which may be more than `length`: what falls beyond it is permuted
+    again, until it is inside.
+    """
+    size = 2 ** ((length.bit_length() + 1) // 2)  # of a half: size**2 >= length
+    while True:
+        left, right = divmod(position, size)
+        for turn in range(4):
+            left, right = right, left ^ (draw(key, turn, right) % size)
+        position = left * size + right
+        if position < length:
+            return position
+
+
+class TrainingBatches(data.Dataset):
+    """The batch of one forward pass of this rank, by its number in the whole run."""
+
+    def __init__(self, samples: Any, config: Config, plan: Plan, world: World):
+        self.samples, self.config, self.plan = samples, config, plan
+        self.rank, self.world_size = world.rank, world.world_size
+
+    def indices(self, number: int) -> list[int]:
+        """Each sample at most once in an epoch, in another order in each epoch.
+
+        With 2 ranks, batches of 8 and 2 forwards per step, number 3 is the second
+        forward of the second step: places 12 to 15 of the epoch. Rank 1 has 13 and 15.
+        """
+        step, part = divmod(number, self.config.accumulation)
+        epoch, step_of_epoch = divmod(step, self.plan.steps_per_epoch)
+        size = self.plan.micro_batch * self.world_size  # of all ranks
+        first = step_of_epoch * self.config.batch_size + part * size
+        own = range(first + self.rank, first + size, self.world_size)
+        key = draw(self.config.seed, epoch)
+        return [shuffled(place, len(self.samples), key) for place in own]
+
+    def __getitem__(self, number: int) -> Any:
+        seed_generators(self.config.seed, number, self.rank)
+        return collate([self.samples[index] for index in self.indices(number)])
+
+
+class ValidationBatches(data.Dataset):
+    """Each sample once, on one of the ranks."""
+
+    def __init__(self, samples: Any, config: Config, plan: Plan, world: World):
+        self.samples, self.world, self.seed = samples, world, config.seed
+        self.size = plan.micro_batch * world.world_size  # of all ranks
+
+    def __len__(self) -> int:
+        return math.ceil(len(self.samples) / self.size)
+
+    def indices(self, number: int) -> range:
+        """This rank's part of a batch; some ranks may have none of the last one."""
+        batch = range(len(self.samples))[number * self.size :][: self.size]
+        return batch[self.world.rank :: self.world.world_size]
+
+    def __getitem__(self, number: int) -> Any:
+        own = self.indices(number) or [0]  # a sample that will not be counted
+        seed_generators(self.seed, number, self.world.rank)
+        return collate([self.samples[index] for index in own])
+
+
+class Numbers(data.Sampler):
+    """The numbers of the batches to load next, which `load` sets; none at the start."""
+
+    def __init__(self) -> None:
+        self.wanted = range(0)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.wanted)
+
+
+def start_loader(batches: data.Dataset, config: Config) -> data.DataLoader:
+    """A loader whose workers run already, for the whole run.
+
+    They are forked before the process group has threads: PyTorch warns that a fork
+    beside them may hang.
+    """
+    loader = data.DataLoader(
+        batches,
+        batch_size=None,  # batches come from `batches`, one for each number
+        sampler=Numbers(),
+        num_workers=config.workers,
+        persistent_workers=config.workers > 0,
+        pin_memory=torch.cuda.is_available(),
+        worker_init_fn=ignore_signals,
+    )
+    iter(loader)  # starts the workers, which persist, with nothing to load
+    return loader
+
+
+def load(loader: data.DataLoader, numbers: range) -> Iterator[Any]:
+    """The batches with these numbers, from the workers that run already."""
+    loader.sampler.wanted = numbers
+    return iter(loader)
+
+
+def ignore_signals(worker: int) -> None:
+    """Schedulers signal every process of a job; the rank alone decides when to end."""
+    for number in (signal.SIGTERM, signal.SIGUSR1):
+        signal.signal(number, signal.SIG_IGN)
+
+
+def end_data_workers() -> None:
+    """At exit: Python would send them SIGTERM, which they ignore, and wait for ever."""
+    # or PyTorch reports them as killed, below the error that really ended the run
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    for worker in multiprocessing.active_children():
+        worker.kill()
+
+
+def to_device(batch: Any, device: torch.device) -> Any:
+    """All tensors of a batch, however it is nested."""
+    if isinstance(batch, Tensor):
+        return batch.to(device, non_blocking=True)
+    if isinstance(batch, dict):
+        return {name: to_device(value, device) for name, value in batch.items()}
+    if isinstance(batch, (list, tuple)):
+        return [to_device(value, device) for value in batch]
+    return batch
+
+
+# ---------------------------------------------------------------------------
+# Training and evaluation
+
+
+@dataclass
+class Run:
+    """What training changes, and a snapshot holds."""
+
+    model: nn.Module
+    optimizer: torch.optim.Optimizer
+    scaler: torch.amp.GradScaler
+    step: int = 0  # steps that were done
+
+
+def low_precision(device: torch.device) -> torch.dtype:
+    """In which type a GPU multiplies: bfloat16, where it does not only emulate it."""
+    if device.type == "cuda" and torch.cuda.get_device_capability(device) < (8, 0):
+        return torch.float16  # a V100; its small gradients need a GradScaler
+    return torch.bfloat16
+
+
+def make_run(config: Config, device: torch.device) -> Run:
+    seed_with(config.seed)
+    model = make_model().to(device)
+    optimizer = make_optimizer(model)
+    scaled = device.type == "cuda" and low_precision(device) == torch.float16
+    return Run(model, optimizer, torch.amp.GradScaler(device.type, enabled=scaled))
+
+
+def forward(model: nn.Module, batch: Any, device: torch.device) -> tuple:
+    """(outputs, loss), with matrix products in low precision on a GPU."""
+    on_gpu = device.type == "cuda"
+    with torch.autocast(device.type, low_precision(device), enabled=on_gpu):
+        outputs = predict(model, batch)
+        return outputs, loss_function(outputs, batch)
+
+
+def learning_rate(step: int, config: Config, plan: Plan) -> float:
+    """Up in a line, and down in a cosine to a tenth."""
+    rest = max(1, plan.total_steps - config.warmup_steps)
+    done = max(0, step - config.warmup_steps) / rest
+    warm = min(1, (step + 1) / (config.warmup_steps + 1))
+    return config.learning_rate * warm * (0.55 + 0.45 * math.cos(math.pi * done))
+
+
+def compute_gradients(
+    ddp: DDP, run: Run, batches: Iterator, config: Config, world: World
+) -> Tensor:
+    """Those of the batch of all ranks; returns this rank's mean loss, on the device."""
+    mean = torch.zeros((), device=world.device)
+
+    def backward(part: int) -> None:
+        batch = to_device(next(batches), world.device)
+        seed_generators(config.seed, run.step, part, world.rank)  # for dropout
+        _, loss = forward(ddp, batch, world.device)
+        run.scaler.scale(loss / config.accumulation).backward()
+        mean.add_(loss.detach() / config.accumulation)
+
+    *earlier, last = range(config.accumulation)
+    with ddp.no_sync():  # gradients add up on this rank
+        for part in earlier:
+            backward(part)
+    # every rank must reach this line; gradients: [numel] -> [numel], the mean over all
+    backward(last)
+    return mean
+
+
+def update(run: Run, config: Config, plan: Plan) -> None:
+    """One step of the optimizer, which is the same on all ranks."""
+    run.scaler.unscale_(run.optimizer)
+    nn.utils.clip_grad_norm_(run.model.parameters(), config.max_norm)
+    for group in run.optimizer.param_groups:
+        group["lr"] = learning_rate(run.step, config, plan)
+    run.scaler.step(run.optimizer)
+    run.scaler.update()
+    run.optimizer.zero_grad()
+    run.step += 1
+
+
+def means_of(outputs: Tensor, loss: Tensor, batch: Any) -> dict[str, Tensor]:
+    """The loss and your metrics by name, each one number in float64."""
+    found = {"loss": loss}
+    for name, mean in metrics(outputs, batch).items():
+        if name in found:
+            raise ValueError(f"metrics() must not return a {name!r} of its own")
+        found[name] = torch.as_tensor(mean, device=loss.device)
+    for name, mean in found.items():
+        if mean.numel() != 1:
+            raise ValueError(f"{name} must be one number, but is {tuple(mean.shape)}")
+    return {name: mean.detach().double().reshape(()) for name, mean in found.items()}
 
 
 @torch.no_grad()
-def evaluate(model: nn.Module, loader, args: argparse.Namespace) -> float:
-    """The mean loss over a data set: each sample counts once, on one of the ranks."""
-    total = torch.zeros((), dtype=torch.float64, device=args.device)
-    model.eval()  # without DDP: it has no collectives, so no rank needs padding
-    for batch in loader:
-        total += mean_loss(model, batch, args.device) * len(batch[0])
-    model.train()
-    dist.all_reduce(total)  # every rank must reach this line; [] -> [], the sum
-    return total.item() / len(loader.dataset)
+def evaluate(run: Run, loader: data.DataLoader, world: World) -> str:
+    """The means over all samples of the validation set, as a line of the log."""
+    batches = loader.dataset
+    if len(batches) == 0:
+        return "no samples to validate with"
+    sums: dict[str, Tensor] = {}
+    for buffer in run.model.buffers():  # each rank has counted its own for BatchNorm
+        dist.broadcast(buffer, src=0)  # every rank must reach this line
+    run.model.eval()  # without DDP: nothing here waits for another rank
+    for number, batch in enumerate(load(loader, range(len(batches)))):
+        batch = to_device(batch, world.device)
+        outputs, loss = forward(run.model, batch, world.device)
+        count = len(batches.indices(number))
+        for name, mean in means_of(outputs, loss, batch).items():
+            sums.setdefault(name, torch.zeros_like(mean))
+            if count > 0:
+                sums[name] += mean * count
+    run.model.train()
+    total = torch.stack(list(sums.values()))
+    # every rank must reach this line; [names] -> [names], the sum
+    dist.all_reduce(total)
+    means = (total / len(batches.samples)).tolist()
+    parts = [f"{name} {mean:.6f}" for name, mean in zip(sums, means, strict=True)]
+    return f"validation {', '.join(parts)}"
 
 
-def save_snapshot(model: nn.Module, optimizer, step: int, args) -> None:
-    """Rank 0 replaces the snapshot: a kill in here leaves the previous one."""
-    path, problem = args.snapshot, ""
-    if args.rank == 0:
-        snapshot = {"step": step, "run": args.run, "model": model.state_dict()}
-        snapshot["optimizer"] = dcp.get_optimizer_state_dict(model, optimizer)
+def settle_buckets(ddp: DDP, example: Any, device: torch.device) -> None:
+    """Let DDP order its buckets now, by a backward pass whose gradients are dropped.
+
+    It orders them in the first one, and sums differ by the order: without this, the
+    first step of a resumed run would differ in the last bits.
+    """
+    ddp.eval()  # nothing is drawn
+    batch = to_device(example, device)
+    outputs, loss = forward(ddp, batch, device)
+    means_of(
+        outputs, loss, batch
+    )  # what is wrong there is seen now, not after an epoch
+    loss.backward()
+    ddp.zero_grad()
+    ddp.train()
+
+
+class Speed:
+    """Samples per second of all ranks, since it was last asked."""
+
+    def __init__(self, config: Config) -> None:
+        self.batch_size = config.batch_size
+
+    def restart(self, step: int) -> None:
+        self.step, self.time = step, time.perf_counter()
+
+    def measure(self, step: int) -> float:
+        seconds = time.perf_counter() - self.time
+        rate = (step - self.step) * self.batch_size / seconds
+        self.restart(step)
+        return rate
+
+
+# ---------------------------------------------------------------------------
+# The snapshot
+
+
+class Snapshot:
+    """The file of rank 0 from which a run is resumed."""
+
+    def __init__(self, path: Path, settings: dict[str, int]):
+        self.path = path
+        self.settings = settings  # what must be equal for a run to be resumed
+        self.written = 0.0  # when this run wrote or read it
+
+    def save(self, run: Run) -> None:
+        """Rank 0 replaces the file: a kill in here leaves the previous one."""
+        problem = ""
+        if dist.get_rank() == 0:
+            try:
+                self._refuse_what_is_lost(run)
+                self._refuse_a_second_writer()
+                self._write(run)
+            except (OSError, RuntimeError) as error:
+                problem = f"cannot write {self.path}, which is unharmed: {error}"
+        refuse(problem)
+
+    def _refuse_what_is_lost(self, run: Run) -> None:
+        """A loss that once was NaN has made NaN of the whole model."""
+        if not all(one.isfinite().all() for one in run.model.parameters()):
+            raise RuntimeError(f"after step {run.step} the model is not finite")
+
+    def _refuse_a_second_writer(self) -> None:
+        """Two runs may have been started, as by a requeue and by hand."""
+        if self.path.exists() and os.path.getmtime(self.path) > self.written + 1:
+            raise OSError("another run has written it: end one of the two")
+
+    def _write(self, run: Run) -> None:
+        content = {
+            "step": run.step,
+            "settings": self.settings,
+            "model": run.model.state_dict(),
+            "optimizer": dcp.get_optimizer_state_dict(run.model, run.optimizer),
+            "scaler": run.scaler.state_dict(),
+        }
+        temporary = f"{self.path}.tmp"
+        with open(temporary, "wb") as file:
+            torch.save(content, file)
+            file.flush()
+            os.fsync(file.fileno())  # on the disk, before it gets the name
+        os.replace(temporary, self.path)
+        self.written = os.path.getmtime(self.path)
+
+    def load(self, run: Run) -> None:
+        """Resume if rank 0 finds a snapshot. Every rank must reach this line."""
+        content: dict[str, Any] = {}
+        problem = ""
+        if dist.get_rank() == 0:
+            content, problem = self._read(run)
+        refuse(problem)
+        box = [content.get("step", 0), content.get("scaler")]
+        dist.broadcast_object_list(box, device=torch.device("cpu"))
+        run.step, scaler = box
+        if run.step == 0:
+            return
+        if scaler:  # none, where the run that wrote it needed none
+            run.scaler.load_state_dict(scaler)
+        # the model of rank 0 has it already, and DDP will send it to all
+        dcp.set_optimizer_state_dict(  # tensor by tensor from rank 0 to all
+            run.model,
+            run.optimizer,
+            content.get("optimizer", {}),
+            options=dcp.StateDictOptions(
+                full_state_dict=True, broadcast_from_rank0=True
+            ),
+        )
+
+    def _read(self, run: Run) -> tuple[dict[str, Any], str]:
+        """(content, problem) of the file; loads the model. On rank 0 only."""
+        if not os.access(f"{self.path.parent}/.", os.W_OK):
+            why = "cannot be written, as its folder is missing or read-only"
+            return {}, f"{self.path} {why}: give another --snapshot"
+        if not self.path.exists():
+            return {}, ""
+        content: dict[str, Any] = {}
         try:
-            if path.exists() and os.path.getmtime(path) > args.saved + 1:  # a second
-                raise OSError("another run has written it: end one of the two")
-            with open(f"{path}.tmp", "wb") as file:
-                torch.save(snapshot, file)
-                file.flush()
-                os.fsync(file.fileno())  # on the disk, before it gets the name
-            os.replace(file.name, path)
-            args.saved = os.path.getmtime(path)
-        except (OSError, RuntimeError) as error:
-            problem = f"cannot write {path}, which is unharmed: {error}"
-    from_rank_0(step, problem)
-
-
-def load_snapshot(model: nn.Module, optimizer, args: argparse.Namespace) -> int:
-    """Resume if rank 0 finds a snapshot; returns the steps that were run."""
-    saved, step, problem = {"optimizer": {}}, 0, ""
-    if args.rank == 0 and not os.access(f"{args.snapshot.parent}/.", os.W_OK):
-        problem = "cannot be written, as its folder is missing or read-only"
-    elif args.rank == 0 and args.snapshot.exists():
-        try:
-            saved = torch.load(args.snapshot, map_location="cpu", weights_only=True)
-            model.load_state_dict(saved["model"])  # DDP will send it to all
-            step, args.saved = saved["step"], os.path.getmtime(args.snapshot)
-            if saved["run"] != args.run:
-                problem = f"is of a run with {saved['run']}, this has {args.run}"
+            content = torch.load(self.path, map_location="cpu", weights_only=True)
+            self.written = os.path.getmtime(self.path)
+            why = self._difference(content, run.model)
+            if not why:
+                run.model.load_state_dict(content["model"])
         except Exception as error:  # a damaged file raises nearly anything
-            problem = f"is damaged or of another model ({type(error).__name__})"
-    step = from_rank_0(step, problem and f"{args.snapshot} {problem}: use another")
-    if step:  # every rank must reach this line; tensor by tensor from rank 0 to all
-        full = dcp.StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
-        dcp.set_optimizer_state_dict(model, optimizer, saved["optimizer"], options=full)
-    return step
+            why = f"is damaged, or was written by something else ({error!r:.80})"
+        if why:
+            return {}, f"{self.path} {why}: give another --snapshot, or move it away"
+        return content, ""
+
+    def _difference(self, content: dict[str, Any], model: nn.Module) -> str:
+        """Why this run can't go on from there; empty if it can."""
+        if content["settings"] != self.settings:
+            theirs, ours = content["settings"], self.settings
+            return f"is of a run with {theirs}, this has {ours}"
+        there, here = content["model"], model.state_dict()
+        for name in [*there, *here]:
+            if name not in here:
+                return f"is of another model: it has {name}, which this one lacks"
+            if name not in there:
+                return f"is of another model: it lacks {name}, which this one has"
+            shapes = tuple(there[name].shape), tuple(here[name].shape)
+            if shapes[0] != shapes[1]:
+                return f"is of another model: {name} is {shapes[0]}, here {shapes[1]}"
+        return ""
 
 
-def train(args: argparse.Namespace, stop_asked: list) -> None:
+# ---------------------------------------------------------------------------
+# All of it
+
+
+@record  # torchrun shows the traceback of the rank that failed first
+def main() -> None:
+    config = parse_command_line()
+    stop = StopRequest()
+    world = find_world()
     train_set, validation_set = make_datasets()
-    samples, parts = len(train_set), args.world_size * args.accumulation
-    args.part_size, rest = divmod(args.batch_size, parts)
-    if rest or not 0 < args.batch_size <= samples:
-        wanted = f"a multiple of {parts} (ranks x --accumulation)"
-        from_rank_0(0, f"--batch-size must be {wanted}, at most {samples}")
-    args.run = {"seed": args.seed, "samples": samples, "batch_size": args.batch_size}
-    args.steps_per_epoch = samples // args.batch_size  # the rest has its turn later
-    args.total_steps, args.epoch = args.epochs * args.steps_per_epoch, None
-    args.saved, save_every = 0, max(1, round(args.save_every * args.steps_per_epoch))
-    args.load = {"num_workers": args.workers, "pin_memory": torch.cuda.is_available()}
-    keep = {"sampler": range(args.rank, len(validation_set), args.world_size)}
-    keep["persistent_workers"] = args.workers > 0
-    loader = data.DataLoader(validation_set, args.part_size, **keep, **args.load)
-    iter(loader)  # forks its workers now: beside gloo's busy threads, one may hang
-    torch.manual_seed(args.seed)
-    model = make_model().to(args.device)
-    optimizer = torch.optim.AdamW(model.parameters())
-    step = load_snapshot(model, optimizer, args)
-    log = functools.partial(print, flush=True) if args.rank == 0 else lambda line: None
-    log(f"After {step} steps, with {vars(args)}")
-    ddp = DDP(model)  # every rank must reach this line: rank 0's model is sent to all
-    get = functools.partial(micro_batch, train_set, args)
-    mean_loss(ddp.eval(), get(0), args.device).backward()  # DDP orders its buckets now,
-    ddp.train().zero_grad()  # so that a resumed run is bit-equal from its first step
-    micro_steps = range(step * args.accumulation, args.total_steps * args.accumulation)
-    batches = iter(data.DataLoader(micro_steps, None, collate_fn=get, **args.load))
-    first, start, stop = step, time.perf_counter(), False
-    launcher = os.getppid() if "TORCHELASTIC_RUN_ID" in os.environ else None
-    while step < args.total_steps and not stop:
-        left = launcher not in (None, os.getppid())  # torchrun was killed: save, end
-        stop = torch.tensor(bool(left or stop_asked or signal.sigpending()))
-        # every rank must reach this line; [] -> [], by gloo while the step runs
-        asking = dist.all_reduce(stop, dist.ReduceOp.MAX, async_op=True)
-        loss = train_step(ddp, optimizer, batches, step, args)
-        step += 1
-        asking.wait()
-        if step % args.log_every == 0:
+    problem = problem_of_batch_size(config, len(train_set), world.world_size)
+    if problem:
+        join_ranks(world)
+        refuse(problem)
+    plan = make_plan(config, len(train_set), world.world_size)
+    training = start_loader(TrainingBatches(train_set, config, plan, world), config)
+    validating = ValidationBatches(validation_set, config, plan, world)
+    validation = start_loader(validating, config)
+    atexit.register(end_data_workers)
+    join_ranks(world)
+
+    run = make_run(config, world.device)
+    settings = {"seed": config.seed, "samples": len(train_set)}
+    settings["batch_size"] = config.batch_size
+    snapshot = Snapshot(config.snapshot, settings)
+    snapshot.load(run)
+    log(world, f"After {run.step} steps, with {config} and {world}")
+    train(run, training, validation, snapshot, stop, config, plan, world)
+    leave_group()
+
+
+def train(
+    run: Run,
+    training: data.DataLoader,
+    validation: data.DataLoader,
+    snapshot: Snapshot,
+    stop: StopRequest,
+    config: Config,
+    plan: Plan,
+    world: World,
+) -> None:
+    """Steps up to the last one, or until a rank is asked to stop."""
+    # every rank must reach this line: the model of rank 0 is sent to all
+    ddp = DDP(run.model)
+    if run.step >= plan.total_steps:
+        result = evaluate(run, validation, world)
+        log(
+            world, f"nothing to train: step {run.step} of {plan.total_steps} | {result}"
+        )
+        return
+    (example,) = load(training, range(1))
+    settle_buckets(ddp, example, world.device)
+    numbers = range(
+        run.step * config.accumulation, plan.total_steps * config.accumulation
+    )
+    batches = load(training, numbers)
+    speed = Speed(config)
+    speed.restart(run.step)
+    stopping = False
+    while run.step < plan.total_steps and not stopping:
+        stop.ask_all_ranks()
+        loss = compute_gradients(ddp, run, batches, config, world)
+        update(run, config, plan)
+        stopping = stop.answer()
+        if run.step % config.log_every == 0:
             dist.all_reduce(loss)  # every rank must reach this line; [] -> [], the sum
-            rate = (step - first) * args.batch_size / (time.perf_counter() - start)
-            log(f"step {step} | loss {loss.item():.4f} | {rate:.0f} samples/s")  # waits
-        if stop or step % save_every == 0 or step == args.total_steps:
-            save_snapshot(model, optimizer, step, args)
-            log(f"step {step} of {args.total_steps} | saved")
-        if step % args.steps_per_epoch == 0 and not stop:
-            log(f"step {step} | validation loss {evaluate(model, loader, args):.6f}")
+            mean = loss.item() / world.world_size  # waits for the device
+            rate = speed.measure(run.step)
+            log(world, f"step {run.step} | loss {mean:.4f} | {rate:.0f} samples/s")
+        ends = run.step == plan.total_steps
+        if stopping or ends or run.step % plan.save_every == 0:
+            snapshot.save(run)
+            log(world, f"step {run.step} of {plan.total_steps} | saved")
+            speed.restart(run.step)
+        if run.step % plan.steps_per_epoch == 0 and not stopping:
+            log(world, f"step {run.step} | {evaluate(run, validation, world)}")
+            speed.restart(run.step)
+
+
+def leave_group() -> None:
+    """Tell the other ranks that this one has ended as it should."""
+    if torch.__version__ < "2.8":
+        time.sleep(1)  # this would wait for gloo's threads, and they for Python
+    dist.destroy_process_group()
 
 
 if __name__ == "__main__":
-    asked: list[int] = []  # read between two steps: none is left half done
-    for number in (signal.SIGTERM, signal.SIGUSR1):
-        signal.signal(number, lambda number, frame: asked.append(number))
-    # data workers inherit this: schedulers signal every process, not only the ranks
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGUSR1})
-    # so a rank that fails would wait for its workers: Python ends them by SIGTERM
-    atexit.register(lambda: [w.kill() for w in torch.multiprocessing.active_children()])
-    train(join_ranks(parser.parse_args()), asked)  # when it returns, DDP is gone
-    if torch.__version__ < "2.8":  # this would wait for gloo's threads, they for Python
-        time.sleep(1)
-    dist.destroy_process_group()
+    main()

@@ -1,27 +1,41 @@
 """Train with fully_shard (FSDP2) on any number of GPUs and nodes: one file to copy.
 
-Change the three marked places: (1) data, (2) model, (3) loss. It needs only PyTorch:
+Change the five marked places: (1) data, (2) model, (3) loss, (4) metrics and
+(5) optimizer. The rest is the same for every model, and needs only PyTorch:
 
     python train_fsdp.py                                     # a laptop, one process
     torchrun --standalone --nproc-per-node=4 train_fsdp.py   # one machine, four ranks
     SCRIPT=train_fsdp.py sbatch job_scripts/requeue.sbatch   # longer than a job may be
     qsub -v SCRIPT=train_fsdp.py job_scripts/chained.pbs     # the same with PBS
 
-Run the same command again to resume: it ends with the parameters of an uninterrupted
-run. SIGTERM or SIGUSR1 to any rank saves after the next step; all exit with status 0.
+The last two are in the workshop, which explains them. Run the same command again to
+resume: on as many ranks as before, it ends with the parameters of an uninterrupted run.
+SIGTERM or SIGUSR1 to any rank saves after the next step, and all end with status 0.
+(torchrun hands SIGTERM on, and then reports it as an error of its own. Ctrl-C does not
+save.)
+
+    python -m torch.distributed.checkpoint.format_utils dcp_to_torch \\
+        snapshots/step-620 model.pt
+    torch.load("model.pt")["model"]       # what load_state_dict of your model takes
 """
 
 import argparse
 import atexit
+import hashlib
 import math
+import multiprocessing
 import os
+import random
 import shutil
 import signal
 import sys
 import time
+from collections.abc import Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -41,242 +55,900 @@ if not torch.cuda.is_available():
 
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
-from torch import nn
-from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
-from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+from torch import Tensor, nn
+from torch.distributed.checkpoint.state_dict import (
+    StateDictOptions,
+    get_state_dict,
+    set_model_state_dict,
+    set_state_dict,
+)
+from torch.distributed.elastic.multiprocessing.errors import record
+from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 from torch.utils import data
 
+# ---------------------------------------------------------------------------
+# What you change. A batch is whatever `collate` returns: a list, a dict, a tensor. More
+# code of yours goes into a file of its own: here, a name may be one that is used below.
 
-# (1) your data, to train on and to evaluate; samples are tuples of tensors
-def make_datasets() -> list:
+
+# (1) your data: one set to train on, one to evaluate, both with a length. All ranks
+# call this at once, so what must be downloaded or made is there already. What is random
+# in `__getitem__` comes from torch, random or np.random, which are seeded for every
+# batch: with your own generator (np.random.default_rng), a resumed run is not exact.
+def make_datasets() -> tuple[data.Dataset, data.Dataset]:
     points = torch.randn(5000, 32, generator=torch.Generator().manual_seed(0))
     samples = data.TensorDataset(points, points[:, :10].argmax(1))
-    return [data.Subset(samples, range(4001)), data.Subset(samples, range(4001, 5000))]
+    return data.Subset(samples, range(4001)), data.Subset(samples, range(4001, 5000))
 
 
-# (2) your model and its blocks; their modules have reset_parameters(), as torch's
-def make_model() -> tuple[nn.Module, list]:
+def collate(samples: list) -> Any:
+    """A batch of these samples; here is the place to pad them to one length."""
+    return data.default_collate(samples)
+
+
+# (2) your model, and what it makes of a batch.
+# Its blocks are modules that are whole on a GPU one at a time: list(model.layers), for
+# a transformer. All ranks must call the same ones in the same order: drop no layers at
+# random. A parameter may have two names within a block, or outside all blocks.
+# Every rank first makes the model on the device "meta", where tensors have shapes but
+# no values; then rank 0 makes it once more, with your values. Where a value is read, as
+# in torch.linspace(0, 0.1, 12).tolist(), give that tensor device="cpu".
+def make_model() -> tuple[nn.Module, list[nn.Module]]:
     linears = [nn.Linear(64, 64) for _ in range(3)]
     blocks = [nn.Sequential(linear, nn.GELU(), nn.Dropout(0.1)) for linear in linears]
     return nn.Sequential(nn.Linear(32, 64), *blocks, nn.Linear(64, 10)), blocks
 
 
-# (3) your loss: the mean over the samples of a batch
-def loss_function(model: nn.Module, batch: list[torch.Tensor]) -> torch.Tensor:
-    return nn.functional.cross_entropy(model(batch[0]).float(), batch[1])
+def predict(model: nn.Module, batch: Any) -> Tensor:
+    points, _ = batch
+    return model(points).float()  # a GPU computes in low precision
 
 
-add = (parser := argparse.ArgumentParser()).add_argument
-add("epochs", nargs="?", type=int, default=10, help="in all runs together")
-add("save_every", nargs="?", type=float, default=1, help="in epochs, such as 0.25")
-add("--snapshot", type=Path, default="snapshots", help="a folder of all nodes")
-add("--batch-size", type=int, default=64, help="samples per step, of all ranks")
-add("--accumulation", type=int, default=1, help="forwards per step, to save memory")
-add("--learning-rate", type=float, default=3e-3, help="at the end of the warm-up")
-add("--warmup-steps", type=int, default=50)
-add("--workers", type=int, default=2, help="processes per rank that load data")
-add("--log-every", type=int, default=20, help="in steps")
-add("--seed", type=int, default=0)
+# (3) your loss: a tensor with one number, the mean over the samples of a batch. (A mean
+# over tokens is one if all samples have as many; else it varies with the ranks.)
+def loss_function(outputs: Tensor, batch: Any) -> Tensor:
+    _, classes = batch
+    return nn.functional.cross_entropy(outputs, classes)
 
 
-def join_ranks(args: argparse.Namespace) -> argparse.Namespace:
-    """Join the process group, and add to ``args`` who this process is."""
-    launchers = (  # where each says rank, world size, local rank
-        ("RANK", "WORLD_SIZE", "LOCAL_RANK"),  # torchrun
-        ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"),
-        ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_STEP_ID"),  # srun
+# (4) your metrics: each a mean over samples, as the loss. What is none, such as R2 or
+# perplexity, is made of what is: return that here, and combine the means in `evaluate`.
+def metrics(outputs: Tensor, batch: Any) -> dict[str, Tensor]:
+    _, classes = batch
+    return {"accuracy": (outputs.argmax(1) == classes).float().mean()}
+
+
+# (5) your optimizer; `learning_rate` sets the rate of all its groups before each step
+def make_optimizer(model: nn.Module) -> torch.optim.Optimizer:
+    return torch.optim.AdamW(model.parameters())
+
+
+# ---------------------------------------------------------------------------
+# Configuration
+
+
+@dataclass(frozen=True)
+class Config:
+    """The command line; the same on all ranks."""
+
+    epochs: int
+    save_every: float
+    snapshot: Path
+    batch_size: int
+    accumulation: int
+    learning_rate: float
+    warmup_steps: int
+    max_norm: float
+    workers: int
+    log_every: int
+    seed: int
+
+
+class Help(
+    argparse.RawDescriptionHelpFormatter, argparse.ArgumentDefaultsHelpFormatter
+):
+    """The docstring as it is, and each option with its default."""
+
+
+def parse_command_line() -> Config:
+    parser = argparse.ArgumentParser(formatter_class=Help, description=__doc__)
+    option = parser.add_argument
+    in_all = "in all runs together; the learning rate falls until the last one"
+    option("epochs", nargs="?", type=positive, default=10, help=in_all)
+    often = "epochs from one save to the next, such as 0.25"
+    option("save_every", nargs="?", type=above_0, default=1.0, help=often)
+    option("--snapshot", type=Path, default="snapshots", help="a folder of all nodes")
+    option("--batch-size", type=positive, default=64, help="samples, of all ranks")
+    option("--accumulation", type=positive, default=1, help="forwards in each step")
+    option("--learning-rate", type=float, default=3e-3, help="after the warm-up")
+    option("--warmup-steps", type=not_negative, default=50, help="in which it rises")
+    clip = "the gradient of all ranks is clipped to it; inf for not at all"
+    option("--max-norm", type=above_0, default=1.0, help=clip)
+    option("--workers", type=not_negative, default=2, help="processes that load data")
+    option("--log-every", type=positive, default=20, help="steps")
+    option("--seed", type=int, default=0, help="of all that is drawn")
+    return Config(**vars(parser.parse_args()))
+
+
+def positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, not {number}")
+    return number
+
+
+def not_negative(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"must be at least 0, not {number}")
+    return number
+
+
+def above_0(text: str) -> float:
+    number = float(text)
+    if not number > 0:  # nor is nan
+        raise argparse.ArgumentTypeError(f"must be more than 0, not {number}")
+    return number
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What follows from the configuration, the data and the number of ranks."""
+
+    steps_per_epoch: int  # a rest smaller than a batch has its turn in another epoch
+    total_steps: int
+    save_every: int  # steps
+    micro_batch: int  # samples in one forward pass of one rank
+
+
+def make_plan(config: Config, samples: int, world_size: int) -> Plan:
+    steps_per_epoch = samples // config.batch_size
+    return Plan(
+        steps_per_epoch=steps_per_epoch,
+        total_steps=config.epochs * steps_per_epoch,
+        save_every=max(
+            1, round(min(config.save_every, config.epochs) * steps_per_epoch)
+        ),
+        micro_batch=config.batch_size // (world_size * config.accumulation),
     )
-    names = next((names for names in launchers if {*names} <= os.environ.keys()), ())
-    values = [int(os.environ[name]) for name in names[:3]]
-    args.rank, args.world_size, local_rank = values or (0, 1, 0)
-    # one process has nobody to agree with; ranks agree through MASTER_ADDR
-    store = dist.HashStore() if args.world_size == 1 else None
-    args.device, backend, device_id = torch.device("cpu"), "gloo", None
+
+
+def problem_of_batch_size(config: Config, samples: int, world_size: int) -> str:
+    if samples == 0:
+        return "the training set is empty: see (1) your data"
+    parts = world_size * config.accumulation
+    if config.batch_size % parts == 0 and config.batch_size <= samples:
+        return ""
+    wanted = f"a multiple of {parts} (ranks x --accumulation), at most {samples}"
+    return f"--batch-size must be {wanted}; it is {config.batch_size}"
+
+
+# ---------------------------------------------------------------------------
+# The ranks
+
+
+@dataclass(frozen=True)
+class World:
+    """Which of all processes this one is."""
+
+    rank: int
+    local_rank: int
+    world_size: int
+    device: torch.device
+
+
+# Where each launcher says rank, local rank, world size; the innermost launcher first.
+TORCHRUN = ("RANK", "LOCAL_RANK", "WORLD_SIZE")
+OPEN_MPI = (
+    "OMPI_COMM_WORLD_RANK",
+    "OMPI_COMM_WORLD_LOCAL_RANK",
+    "OMPI_COMM_WORLD_SIZE",
+)
+SRUN = ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS")
+INTERACTIVE_STEP = "4294967290"  # the shell of salloc: a step of Slurm, but no rank
+
+
+def find_world() -> World:
+    """What the launcher says; without one, this is the only rank."""
+    rank, local_rank, world_size = 0, 0, 1
+    launchers = [TORCHRUN, OPEN_MPI]
+    # a batch script has the variables of a rank as well, but it is no step
+    if os.environ.get("SLURM_STEP_ID", INTERACTIVE_STEP) != INTERACTIVE_STEP:
+        launchers.append(SRUN)
+    for names in launchers:
+        if all(name in os.environ for name in names):
+            rank, local_rank, world_size = (int(os.environ[name]) for name in names)
+            break
+    device = torch.device("cpu")
     if torch.cuda.is_available():
         # modulo, because some launchers show each rank only the GPU that is its own
-        device_id = torch.device("cuda", local_rank % torch.cuda.device_count())
-        torch.cuda.set_device(device_id)
-        args.device, backend = device_id, "cpu:gloo,cuda:nccl"  # gloo waits for no GPU
-    timeout, ranks = timedelta(minutes=30), (args.world_size, args.rank)  # saves fit in
+        device = torch.device("cuda", local_rank % torch.cuda.device_count())
+    return World(rank, local_rank, world_size, device)
+
+
+def join_ranks(world: World) -> None:
+    """Form the process group. Every rank must reach this: it returns when all have."""
+    backend, gpu, store = "gloo", None, None
+    if world.device.type == "cuda":
+        torch.cuda.set_device(world.device)
+        backend, gpu = "cpu:gloo,cuda:nccl", world.device  # gloo waits for no GPU
+    if world.world_size == 1:
+        store = dist.HashStore()  # nobody to agree with
+    elif "MASTER_ADDR" not in os.environ:
+        end_with("MASTER_ADDR is not set: export the host of rank 0, and MASTER_PORT")
     dist.init_process_group(
-        backend, None, timeout, *ranks, store=store, device_id=device_id
+        backend,
+        store=store,
+        rank=world.rank,
+        world_size=world.world_size,
+        timeout=timedelta(minutes=30),  # others wait while rank 0 saves
+        device_id=gpu,
     )
-    return args
 
 
-def from_rank_0(step: int, problem: str) -> int:
-    """The step of rank 0, on all ranks; if it has a problem, all end with status 2."""
-    box = [step, problem]
+def refuse(problem: str) -> None:
+    """If rank 0 has a problem, it prints one sentence, and all ranks end with status 2.
+
+    Every rank must reach this line.
+    """
+    box = [problem]
     dist.broadcast_object_list(box, device=torch.device("cpu"))  # from rank 0 to all
-    if box[1] and dist.get_rank() == 0:
-        print(f"{sys.argv[0]}: error: {box[1]}", file=sys.stderr, flush=True)
-    if box[1]:
-        dist.barrier()  # torchrun ends all ranks as soon as one has ended
-        os._exit(2)
-    return box[0]
+    if box[0]:
+        dist.barrier()  # all are here: the first to end makes torchrun kill the others
+        end_with(box[0] if dist.get_rank() == 0 else "")
 
 
-def micro_batch(dataset, args: argparse.Namespace, number) -> list:
-    """The batch of one forward pass on this rank; its number alone determines it."""
-    step, part = divmod(number, args.accumulation)
-    epoch, position = divmod(step, args.steps_per_epoch)
-    if epoch != args.epoch:  # another order, the same on all ranks
-        rng = torch.Generator().manual_seed(hash((args.seed, epoch)))
-        args.epoch, args.order = epoch, torch.randperm(len(dataset), generator=rng)
-    batch = args.order[position * args.batch_size :][: args.batch_size]
-    own = batch[args.rank :: args.world_size].chunk(args.accumulation)[part]
-    torch.manual_seed(hash((args.seed, number, args.rank)))  # and numpy's, if used
-    return data.default_collate([dataset[index] for index in own.tolist()])
+def end_with(problem: str) -> None:
+    """Print it, and leave with status 2 before another rank notices and complains."""
+    if problem:
+        print(f"{sys.argv[0]}: error: {problem}", file=sys.stderr, flush=True)
+    end_data_workers()
+    os._exit(2)
 
 
-def make_sharded_model(args: argparse.Namespace) -> nn.Module:
-    """Make block after block real, and shard it: none holds the whole model."""
-    with torch.device("meta"):
+class StopRequest:
+    """Whether a scheduler has asked any of the ranks to save and end."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        self.launcher = os.getppid()
+        for number in (signal.SIGTERM, signal.SIGUSR1):
+            signal.signal(number, self._note)
+
+    def _note(self, number: int, frame: object) -> None:
+        self.asked = True  # looked at between two steps: none is left half done
+
+    def _launcher_is_gone(self) -> bool:
+        """A torchrun that was killed can't end its ranks: they do it themselves."""
+        return "TORCHELASTIC_RUN_ID" in os.environ and os.getppid() != self.launcher
+
+    def ask_all_ranks(self) -> None:
+        """Begin to ask, by gloo, while the step runs. Every rank must reach this."""
+        self.flag = torch.tensor(int(self.asked or self._launcher_is_gone()))
+        self.work = dist.all_reduce(self.flag, dist.ReduceOp.MAX, async_op=True)
+
+    def answer(self) -> bool:
+        """What was found; the same on all ranks."""
+        self.work.wait()
+        return bool(self.flag)
+
+
+def log(world: World, line: str) -> None:
+    if world.rank == 0:
+        print(line, flush=True)
+
+
+# ---------------------------------------------------------------------------
+# Data: a number alone says which samples are in a batch, and what is drawn for them.
+# So nothing of the loaders has to be saved for a run to be resumed exactly.
+
+
+def draw(*numbers: int) -> int:
+    """63 bits that look random and depend on these numbers alone."""
+    digest = hashlib.blake2b(repr(numbers).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little") >> 1
+
+
+def seed_generators(*numbers: int) -> None:
+    """Seed whatever augmentation and dropout draw from."""
+    seed_with(draw(*numbers))
+
+
+def seed_with(seed: int) -> None:
+    """Seed PyTorch, Python and NumPy alike on this rank."""
+    torch.manual_seed(seed)
+    random.seed(seed)
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(seed % 2**32)
+
+
+def shuffled(position: int, length: int, key: int) -> int:
+    """What stands at a position of range(length) in the order that a key gives.
+
+    A Feistel network: a permutation that no process has to hold in memory. It permutes
+    range(size**2), which may be more than `length`: what falls beyond it is permuted
+    again, until it is inside.
+    """
+    size = 2 ** ((length.bit_length() + 1) // 2)  # of a half: size**2 >= length
+    while True:
+        left, right = divmod(position, size)
+        for turn in range(4):
+            left, right = right, left ^ (draw(key, turn, right) % size)
+        position = left * size + right
+        if position < length:
+            return position
+
+
+class TrainingBatches(data.Dataset):
+    """The batch of one forward pass of this rank, by its number in the whole run."""
+
+    def __init__(self, samples: Any, config: Config, plan: Plan, world: World):
+        self.samples, self.config, self.plan = samples, config, plan
+        self.rank, self.world_size = world.rank, world.world_size
+
+    def indices(self, number: int) -> list[int]:
+        """Each sample at most once in an epoch, in another order in each epoch.
+
+        With 2 ranks, batches of 8 and 2 forwards per step, number 3 is the second
+        forward of the second step: places 12 to 15 of the epoch. Rank 1 has 13 and 15.
+        """
+        step, part = divmod(number, self.config.accumulation)
+        epoch, step_of_epoch = divmod(step, self.plan.steps_per_epoch)
+        size = self.plan.micro_batch * self.world_size  # of all ranks
+        first = step_of_epoch * self.config.batch_size + part * size
+        own = range(first + self.rank, first + size, self.world_size)
+        key = draw(self.config.seed, epoch)
+        return [shuffled(place, len(self.samples), key) for place in own]
+
+    def __getitem__(self, number: int) -> Any:
+        seed_generators(self.config.seed, number, self.rank)
+        return collate([self.samples[index] for index in self.indices(number)])
+
+
+class ValidationBatches(data.Dataset):
+    """Each sample once, on one of the ranks."""
+
+    def __init__(self, samples: Any, config: Config, plan: Plan, world: World):
+        self.samples, self.world, self.seed = samples, world, config.seed
+        self.size = plan.micro_batch * world.world_size  # of all ranks
+
+    def __len__(self) -> int:
+        return math.ceil(len(self.samples) / self.size)
+
+    def indices(self, number: int) -> range:
+        """This rank's part of a batch; some ranks may have none of the last one."""
+        batch = range(len(self.samples))[number * self.size :][: self.size]
+        return batch[self.world.rank :: self.world.world_size]
+
+    def __getitem__(self, number: int) -> Any:
+        own = self.indices(number) or [0]  # a sample that will not be counted
+        seed_generators(self.seed, number, self.world.rank)
+        return collate([self.samples[index] for index in own])
+
+
+class Numbers(data.Sampler):
+    """The numbers of the batches to load next, which `load` sets; none at the start."""
+
+    def __init__(self) -> None:
+        self.wanted = range(0)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.wanted)
+
+
+def start_loader(batches: data.Dataset, config: Config) -> data.DataLoader:
+    """A loader whose workers run already, for the whole run.
+
+    They are forked before the process group has threads: PyTorch warns that a fork
+    beside them may hang.
+    """
+    loader = data.DataLoader(
+        batches,
+        batch_size=None,  # batches come from `batches`, one for each number
+        sampler=Numbers(),
+        num_workers=config.workers,
+        persistent_workers=config.workers > 0,
+        pin_memory=torch.cuda.is_available(),
+        worker_init_fn=ignore_signals,
+    )
+    iter(loader)  # starts the workers, which persist, with nothing to load
+    return loader
+
+
+def load(loader: data.DataLoader, numbers: range) -> Iterator[Any]:
+    """The batches with these numbers, from the workers that run already."""
+    loader.sampler.wanted = numbers
+    return iter(loader)
+
+
+def ignore_signals(worker: int) -> None:
+    """Schedulers signal every process of a job; the rank alone decides when to end."""
+    for number in (signal.SIGTERM, signal.SIGUSR1):
+        signal.signal(number, signal.SIG_IGN)
+
+
+def end_data_workers() -> None:
+    """At exit: Python would send them SIGTERM, which they ignore, and wait for ever."""
+    # or PyTorch reports them as killed, below the error that really ended the run
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    for worker in multiprocessing.active_children():
+        worker.kill()
+
+
+def to_device(batch: Any, device: torch.device) -> Any:
+    """All tensors of a batch, however it is nested."""
+    if isinstance(batch, Tensor):
+        return batch.to(device, non_blocking=True)
+    if isinstance(batch, dict):
+        return {name: to_device(value, device) for name, value in batch.items()}
+    if isinstance(batch, (list, tuple)):
+        return [to_device(value, device) for value in batch]
+    return batch
+
+
+# ---------------------------------------------------------------------------
+# Training and evaluation
+
+
+@dataclass
+class Run:
+    """What training changes, and a checkpoint holds."""
+
+    model: FSDPModule
+    optimizer: torch.optim.Optimizer
+    scaler: torch.amp.GradScaler
+    step: int = 0  # steps that were done
+
+
+def low_precision(device: torch.device) -> torch.dtype | None:
+    """In which type a GPU multiplies: bfloat16, where it does not only emulate it."""
+    if device.type == "cpu":
+        return None
+    if torch.cuda.get_device_capability(device) < (8, 0):
+        return torch.float16  # a V100; its small gradients need a GradScaler
+    return torch.bfloat16
+
+
+def make_run(config: Config, device: torch.device) -> Run:
+    model = make_sharded_model(config, device)
+    optimizer = make_optimizer(model)  # of the shards
+    scaled = low_precision(device) == torch.float16
+    return Run(model, optimizer, torch.amp.GradScaler(device.type, enabled=scaled))
+
+
+def make_sharded_model(config: Config, device: torch.device) -> FSDPModule:
+    """Each rank gets its shards of the model that rank 0 has made.
+
+    No GPU ever holds the whole model. Every rank must reach this.
+    """
+    seed_with(config.seed)  # whatever the model draws: the same on all ranks
+    with torch.device("meta"):  # shapes without values
         model, blocks = make_model()
-    forward = torch.bfloat16 if args.device.type == "cuda" else None
-    policy = MixedPrecisionPolicy(forward, reduce_dtype=torch.float32)
-    torch.manual_seed(args.seed)  # ranks draw the same whole blocks and keep shards
-    for module in (*blocks, model):
-        for child in module.modules():
-            own = [*child.parameters(recurse=False), *child.buffers(recurse=False)]
-            if any(tensor.is_meta for tensor in own):
-                child.to_empty(device=args.device, recurse=False).reset_parameters()
+    ties = find_ties(model)
+    refuse(problem_of_blocks(model, blocks, ties))
+    # compute in low precision; gradients are averaged, and weights kept, in float32
+    policy = MixedPrecisionPolicy(low_precision(device), reduce_dtype=torch.float32)
+    for module in (*blocks, model):  # the root last: it takes what the blocks left
         fully_shard(module, mp_policy=policy)
+    model.to_empty(device=device)  # memory for the shards, without values yet
+    tie_again(model, ties)
+    refuse(problem_of_values(model))
+
+    whole = None
+    if dist.get_rank() == 0:
+        seed_with(config.seed)
+        whole, _ = make_model()
+    values = whole.state_dict() if whole else {}
+    # tensor by tensor from rank 0 to all, each of which keeps its shard
+    everything = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
+    set_model_state_dict(model, values, options=everything)
+    for name, buffer in model.named_buffers():  # some aren't in a state_dict
+        if whole:
+            buffer.copy_(whole.get_buffer(name))
+        dist.broadcast(buffer, src=0)  # every rank must reach this line
     return model
 
 
-def train_step(model, optimizer, batches, step: int, args) -> torch.Tensor:
-    """One step on the batch of all ranks; the mean loss of this one, on the device."""
-    mean = torch.zeros((), device=args.device)
-    for part in range(args.accumulation):
-        batch = [tensor.to(args.device, non_blocking=True) for tensor in next(batches)]
-        torch.manual_seed(hash((args.seed, step, part, args.rank)))  # for dropout
-        model.set_requires_gradient_sync(part == args.accumulation - 1)
-        loss = loss_function(model, batch) / args.accumulation
-        loss.backward()  # the last one makes gradients the mean over the ranks
-        mean += loss.detach()
-    nn.utils.clip_grad_norm_(model.parameters(), max_norm=1.0)
-    warm, rest = args.warmup_steps, max(1, args.total_steps - args.warmup_steps)
-    cosine = 0.55 + 0.45 * math.cos(math.pi * max(0, step - warm) / rest)
-    for group in optimizer.param_groups:  # up in a line, down in a cosine to a tenth
-        group["lr"] = args.learning_rate * min(1, (step + 1) / (warm + 1)) * cosine
-    optimizer.step()
-    optimizer.zero_grad()
+def find_ties(model: nn.Module) -> list[list[str]]:
+    """The names of each parameter that has several: an embedding that is the head."""
+    names: dict[nn.Parameter, list[str]] = {}
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        names.setdefault(parameter, []).append(name)
+    return [several for several in names.values() if len(several) > 1]
+
+
+def problem_of_blocks(
+    model: nn.Module, blocks: list[nn.Module], ties: list[list[str]]
+) -> str:
+    """Why these blocks can't be sharded one by one; empty if they can."""
+    names = {module: name for name, module in model.named_modules()}
+    for block in blocks:
+        if isinstance(block, (nn.ModuleList, nn.ModuleDict)):
+            return (
+                "blocks must be the modules of a ModuleList, as in list(model.layers)"
+            )
+        if block is model or block not in names:
+            kind = type(block).__name__
+            return f"a block must be a part of the model, and this {kind} is not"
+        if blocks.count(block) > 1:
+            return f"{names[block]} is twice among the blocks"
+    for tie in ties:
+        owners = {block for block in blocks for name in tie if owns(block, name, names)}
+        inside = [any(owns(block, name, names) for block in owners) for name in tie]
+        if owners and (len(owners) > 1 or not all(inside)):
+            first = names[min(owners, key=blocks.index)]
+            same = " and ".join(tie)
+            return f"{same} are one parameter: take {first} out of the blocks"
+    return ""
+
+
+def owns(block: nn.Module, parameter: str, names: dict[nn.Module, str]) -> bool:
+    return parameter.startswith(f"{names[block]}.")
+
+
+def tie_again(model: nn.Module, ties: list[list[str]]) -> None:
+    """`to_empty` gives each name a tensor of its own."""
+    for first, *others in ties:
+        for name in others:
+            owner, _, attribute = name.rpartition(".")
+            setattr(model.get_submodule(owner), attribute, model.get_parameter(first))
+
+
+def problem_of_values(model: nn.Module) -> str:
+    """What rank 0 can't send to the others, because PyTorch doesn't know of it."""
+    for name, module in model.named_modules():
+        for attribute, value in vars(module).items():
+            if isinstance(value, Tensor) and value.is_meta:
+                where = f"{name}.{attribute}".strip(".")
+                cure = "make it one by register_buffer"
+                return f"{where} is a tensor, but no parameter and no buffer: {cure}"
+    return ""
+
+
+def forward(model: nn.Module, batch: Any) -> tuple:
+    """(outputs, loss)"""
+    outputs = predict(model, batch)
+    return outputs, loss_function(outputs, batch)
+
+
+def learning_rate(step: int, config: Config, plan: Plan) -> float:
+    """Up in a line, and down in a cosine to a tenth."""
+    rest = max(1, plan.total_steps - config.warmup_steps)
+    done = max(0, step - config.warmup_steps) / rest
+    warm = min(1, (step + 1) / (config.warmup_steps + 1))
+    return config.learning_rate * warm * (0.55 + 0.45 * math.cos(math.pi * done))
+
+
+def compute_gradients(
+    run: Run, batches: Iterator, config: Config, world: World
+) -> Tensor:
+    """Those of the batch of all ranks; returns this rank's mean loss, on the device."""
+    mean = torch.zeros((), device=world.device)
+    for part in range(config.accumulation):
+        batch = to_device(next(batches), world.device)
+        seed_generators(config.seed, run.step, part, world.rank)  # for dropout
+        # every rank must reach this line: weights are gathered block by block, and the
+        # last backward reduces the gradients: [numel] -> [numel/N], the mean over all
+        run.model.set_requires_gradient_sync(part == config.accumulation - 1)
+        _, loss = forward(run.model, batch)
+        run.scaler.scale(loss / config.accumulation).backward()
+        mean += loss.detach() / config.accumulation
     return mean
 
 
+def update(run: Run, config: Config, plan: Plan) -> None:
+    """One step of the optimizer, which is the same on all ranks."""
+    run.scaler.unscale_(run.optimizer)
+    nn.utils.clip_grad_norm_(run.model.parameters(), config.max_norm)
+    for group in run.optimizer.param_groups:
+        group["lr"] = learning_rate(run.step, config, plan)
+    run.scaler.step(run.optimizer)
+    run.scaler.update()
+    run.optimizer.zero_grad()
+    run.step += 1
+
+
+def means_of(outputs: Tensor, loss: Tensor, batch: Any) -> dict[str, Tensor]:
+    """The loss and your metrics by name, each one number in float64."""
+    found = {"loss": loss}
+    for name, mean in metrics(outputs, batch).items():
+        if name in found:
+            raise ValueError(f"metrics() must not return a {name!r} of its own")
+        found[name] = torch.as_tensor(mean, device=loss.device)
+    for name, mean in found.items():
+        if mean.numel() != 1:
+            raise ValueError(f"{name} must be one number, but is {tuple(mean.shape)}")
+    return {name: mean.detach().double().reshape(()) for name, mean in found.items()}
+
+
+def take_buffers_of_rank_0(model: nn.Module) -> None:
+    """Each rank has counted its own for BatchNorm; one is saved, and evaluated."""
+    for buffer in model.buffers():
+        dist.broadcast(buffer, src=0)  # every rank must reach this line
+
+
 @torch.no_grad()
-def evaluate(model: nn.Module, loader, own: list, args: argparse.Namespace) -> float:
-    """The mean loss over a data set: each sample counts once, on one of the ranks."""
-    total = torch.zeros((), dtype=torch.float64, device=args.device)
-    model.eval()
-    for part, batch in zip(own, loader, strict=True):
-        total += len(part) * loss_function(model, [t.to(args.device) for t in batch])
-    model.train()
-    dist.all_reduce(total)  # every rank must reach this line; [] -> [], the sum
-    return total.item() / len(loader.dataset)
+def evaluate(run: Run, loader: data.DataLoader, world: World) -> str:
+    """The means over all samples of the validation set, as a line of the log."""
+    batches = loader.dataset
+    if len(batches) == 0:
+        return "no samples to validate with"
+    sums: dict[str, Tensor] = {}
+    take_buffers_of_rank_0(run.model)
+    run.model.eval()
+    for number, batch in enumerate(load(loader, range(len(batches)))):
+        batch = to_device(batch, world.device)
+        # every rank must reach this line, also one whose sample doesn't count
+        outputs, loss = forward(run.model, batch)
+        count = len(batches.indices(number))
+        for name, mean in means_of(outputs, loss, batch).items():
+            sums.setdefault(name, torch.zeros_like(mean))
+            if count > 0:
+                sums[name] += mean * count
+    run.model.train()
+    total = torch.stack(list(sums.values()))
+    # every rank must reach this line; [names] -> [names], the sum
+    dist.all_reduce(total)
+    means = (total / len(batches.samples)).tolist()
+    parts = [f"{name} {mean:.6f}" for name, mean in zip(sums, means, strict=True)]
+    return f"validation {', '.join(parts)}"
 
 
-def state_of(model: nn.Module, optimizer, args: argparse.Namespace) -> dict:
-    model, optim = get_state_dict(model, optimizer)
-    return {"model_state_dict": model, "optim_state_dict": optim, "run": {**args.run}}
+@torch.no_grad()
+def try_once(run: Run, example: Any, device: torch.device) -> None:
+    """What is wrong in the marked places is seen now, not after an epoch."""
+    run.model.eval()  # nothing is drawn, and BatchNorm counts nothing
+    batch = to_device(example, device)
+    outputs, loss = forward(run.model, batch)  # every rank must reach this line
+    means_of(outputs, loss, batch)
+    run.model.train()
 
 
-def finish_save(args: argparse.Namespace) -> list[int]:
-    """Wait for the save under way; the steps of the checkpoints, of which two stay."""
-    error = args.saving and args.saving.exception()
-    from_rank_0(0, f"cannot write into {args.snapshot}: {error!r:.80}" if error else "")
-    found = args.snapshot.glob("step-*/.metadata")  # written last: a whole checkpoint
-    steps = sorted(int(path.parent.name[5:]) for path in found)
-    for step in steps[:-2] if args.rank == 0 else ():
-        shutil.rmtree(args.snapshot / f"step-{step}")
-    return steps
+class Speed:
+    """Samples per second of all ranks, since it was last asked."""
+
+    def __init__(self, config: Config) -> None:
+        self.batch_size = config.batch_size
+
+    def restart(self, step: int) -> None:
+        self.step, self.time = step, time.perf_counter()
+
+    def measure(self, step: int) -> float:
+        seconds = time.perf_counter() - self.time
+        rate = (step - self.step) * self.batch_size / seconds
+        self.restart(step)
+        return rate
 
 
-def load_checkpoint(model: nn.Module, optimizer, args: argparse.Namespace) -> int:
-    """Resume from the newest checkpoint that rank 0 finds; returns its step."""
-    problem = f"{args.snapshot} can be no folder of checkpoints: choose another"
-    bad = args.snapshot.is_file() or not os.access(f"{args.snapshot.parent}/.", os.W_OK)
-    step = from_rank_0(max(finish_save(args), default=0), problem * bad)
-    if step:
-        path, problem = args.snapshot / f"step-{step}", ""
-        state = state_of(model, optimizer, args)
+# ---------------------------------------------------------------------------
+# Checkpoints
+
+
+class Checkpoints:
+    """A folder with the newest two: step-120, step-180. Each rank writes its shards."""
+
+    def __init__(self, folder: Path, settings: dict[str, int]):
+        self.folder = folder
+        self.settings = settings  # what must be equal for a run to be resumed
+        self.newest = 0  # the step of the last one that this run wrote or read
+        self.saving: Future | None = None  # what is being written meanwhile
+        self.group = dist.new_group(backend="gloo")  # NCCL's is busy with training
+
+    def save(self, run: Run) -> None:
+        """Copy the shards, and write them while training goes on."""
+        self.finish()
+        found = max(self._steps(), default=0)
+        problem = ""
+        if (
+            found > self.newest
+        ):  # two runs may have been started, by a requeue and by hand
+            problem = f"another run has written {self.folder}: end one of the two"
+        refuse(problem)
+        finite = torch.tensor(all(one.isfinite().all() for one in self._shards(run)))
+        # every rank must reach this line; [] -> [], by gloo: whether all shards are
+        dist.all_reduce(finite, dist.ReduceOp.MIN, group=self.group)
+        if not finite:  # a loss that once was NaN has made NaN of the whole model
+            lost = f"after step {run.step} the model is not finite, and is not saved"
+            refuse(f"{lost}: the checkpoints before it are unharmed")
+        take_buffers_of_rank_0(run.model)
+        self.newest = run.step
+        # every rank must reach this line
+        self.saving = dcp.async_save(
+            self._state(run),
+            checkpoint_id=self._path(run.step),
+            process_group=self.group,
+        )
+
+    def finish(self) -> None:
+        """Wait for what is being written; then remove what is old."""
+        error = self.saving.exception() if self.saving else None
+        refuse(f"cannot write into {self.folder}: {error!r:.80}" if error else "")
+        self.saving = None
+        if dist.get_rank() == 0:
+            self._remove_old()
+
+    def _remove_old(self) -> None:
+        """All but the newest two, and what a killed run has left half written."""
+        whole = self._steps()
+        for path in self.folder.glob("step-*"):
+            step = int(path.name.removeprefix("step-"))
+            if step not in whole[-2:] and step < max(whole, default=0):
+                shutil.rmtree(path)
+
+    def load(self, run: Run) -> None:
+        """Resume from the newest one that rank 0 finds. Every rank must reach this."""
+        refuse(self._problem_of_folder())
+        box = [max(self._steps(), default=0)]
+        dist.broadcast_object_list(box, device=torch.device("cpu"))
+        (self.newest,) = box
+        if self.newest == 0:
+            return
+        path = self._path(self.newest)
+        refuse(self._difference(path, run) if dist.get_rank() == 0 else "")
+        state = self._state(run)
+        problem = ""
         try:
-            dcp.load(state, checkpoint_id=path)  # every rank must reach this line
-            if (run := state.pop("run")) != args.run:
-                problem = f"is of a run with {run}, this has {args.run}"
+            # the optimizer has no state of a parameter that never had a gradient
+            planner = dcp.DefaultLoadPlanner(allow_partial_load=True)
+            # every rank must reach this line
+            dcp.load(state, checkpoint_id=path, planner=planner)
         except (Exception, dcp.CheckpointException) as error:
-            problem = f"is damaged or of another model, or nodes lack it: {error!r:.80}"
-        from_rank_0(step, problem and f"{path} {problem}: move it away")
-        set_state_dict(model, optimizer, **state)
-    return step
+            problem = f"{path} is damaged, or a node lacks it: {error!r:.80}"
+        refuse(problem and f"{problem}: move it away")
+        if state["settings"] != self.settings:
+            theirs, ours = state["settings"], self.settings
+            problem = f"{path} is of a run with {theirs}, this has {ours}"
+        refuse(problem and f"{problem}: give another --snapshot")
+        set_state_dict(
+            run.model,
+            run.optimizer,
+            model_state_dict=state["model"],
+            optim_state_dict=state["optimizer"],
+        )
+        if state["scaler"]:
+            run.scaler.load_state_dict(state["scaler"])
+        run.step = self.newest
+
+    def _state(self, run: Run) -> dict[str, Any]:
+        model, optimizer = get_state_dict(run.model, run.optimizer)
+        return {
+            "model": model,
+            "optimizer": optimizer,
+            "scaler": run.scaler.state_dict(),
+            "settings": {**self.settings},
+        }
+
+    def _shards(self, run: Run) -> list[Tensor]:
+        """The part of each parameter that is on this rank."""
+        return [one.to_local() for one in run.model.parameters()]
+
+    def _path(self, step: int) -> Path:
+        return self.folder / f"step-{step}"
+
+    def _steps(self) -> list[int]:
+        """The steps of all that are whole: .metadata is written last."""
+        found = self.folder.glob("step-*/.metadata")
+        return sorted(int(path.parent.name.removeprefix("step-")) for path in found)
+
+    def _problem_of_folder(self) -> str:
+        if self.folder.is_file():
+            return f"{self.folder} is a file, not a folder: give another --snapshot"
+        if not os.access(f"{self.folder.parent}/.", os.W_OK):
+            why = "cannot be written, as its folder is missing or read-only"
+            return f"{self.folder} {why}: give another --snapshot"
+        return ""
+
+    def _difference(self, path: Path, run: Run) -> str:
+        """Why this model can't have been saved there; empty if it can."""
+        try:
+            saved = dcp.FileSystemReader(path).read_metadata().state_dict_metadata
+        except Exception as error:  # a damaged file raises nearly anything
+            return f"{path} is damaged ({type(error).__name__}): move it away"
+        there = {
+            name.removeprefix("model."): tuple(what.size)
+            for name, what in saved.items()
+            if name.startswith("model.") and hasattr(what, "size")
+        }
+        state = run.model.state_dict()
+        here = {name: tuple(tensor.shape) for name, tensor in state.items()}
+        other = f"{path} is of another model"
+        for name in [*there, *here]:
+            if name not in here:
+                return f"{other}: it has {name}, which this one lacks"
+            if name not in there:
+                return f"{other}: it lacks {name}, which this one has"
+            if there[name] != here[name]:
+                return f"{other}: {name} is {there[name]}, here {here[name]}"
+        return ""
 
 
-def train(args: argparse.Namespace, stop_asked: list) -> None:
+# ---------------------------------------------------------------------------
+# All of it
+
+
+@record  # torchrun shows the traceback of the rank that failed first
+def main() -> None:
+    config = parse_command_line()
+    stop = StopRequest()
+    world = find_world()
     train_set, validation_set = make_datasets()
-    samples, parts = len(train_set), args.world_size * args.accumulation
-    if args.batch_size % parts or not 0 < args.batch_size <= samples:
-        wanted = f"a multiple of {parts} (ranks x --accumulation)"
-        from_rank_0(0, f"--batch-size must be {wanted}, at most {samples}")
-    args.run = {"seed": args.seed, "samples": samples, "batch_size": args.batch_size}
-    args.steps_per_epoch = samples // args.batch_size  # the rest has its turn later
-    args.total_steps, args.saving = args.epochs * args.steps_per_epoch, None
-    args.epoch, save_every = None, max(1, round(args.save_every * args.steps_per_epoch))
-    args.load = {"num_workers": args.workers, "pin_memory": torch.cuda.is_available()}
-    args.load["persistent_workers"] = args.workers > 0
-    every, size = range(len(validation_set)), args.batch_size
-    own = [every[n : n + size][args.rank :: args.world_size] for n in every[::size]]
-    batch = [part or [0] for part in own]  # a rank without any must call the model
-    validation = data.DataLoader(validation_set, batch_sampler=batch, **args.load)
-    iter(validation)  # forks its workers now: beside gloo's busy threads, one may hang
-    model = make_sharded_model(args)
-    optimizer = torch.optim.AdamW(model.parameters())  # of the shards
-    step = load_checkpoint(model, optimizer, args)
-    log = partial(print, flush=True) if args.rank == 0 else lambda line: None
-    log(f"After {step} steps, with {vars(args)}")
-    get = partial(micro_batch, train_set, args)
-    micro_steps = range(step * args.accumulation, args.total_steps * args.accumulation)
-    batches = iter(data.DataLoader(micro_steps, None, collate_fn=get, **args.load))
-    save = partial(dcp.async_save, process_group=dist.new_group(backend="gloo"))
-    first, saved, start, stop = step, step, time.perf_counter(), False
-    launcher = os.getppid() if "TORCHELASTIC_RUN_ID" in os.environ else None
-    while step < args.total_steps and not stop:
-        left = launcher not in (None, os.getppid())  # torchrun was killed: save, end
-        stop = torch.tensor(bool(left or stop_asked or signal.sigpending()))
-        # every rank must reach this line; [] -> [], by gloo while the step runs
-        asking = dist.all_reduce(stop, dist.ReduceOp.MAX, async_op=True)
-        loss = train_step(model, optimizer, batches, step, args)
-        step += 1
-        asking.wait()
-        if step % args.log_every == 0:  # only here: item() waits for the GPU
+    problem = problem_of_batch_size(config, len(train_set), world.world_size)
+    if problem:
+        join_ranks(world)
+        refuse(problem)
+    plan = make_plan(config, len(train_set), world.world_size)
+    training = start_loader(TrainingBatches(train_set, config, plan, world), config)
+    validating = ValidationBatches(validation_set, config, plan, world)
+    validation = start_loader(validating, config)
+    atexit.register(end_data_workers)
+    join_ranks(world)
+
+    run = make_run(config, world.device)
+    settings = {"seed": config.seed, "samples": len(train_set)}
+    settings["batch_size"] = config.batch_size
+    checkpoints = Checkpoints(config.snapshot, settings)
+    checkpoints.load(run)
+    log(world, f"After {run.step} steps, with {config} and {world}")
+    train(run, training, validation, checkpoints, stop, config, plan, world)
+    leave_group()
+
+
+def train(
+    run: Run,
+    training: data.DataLoader,
+    validation: data.DataLoader,
+    checkpoints: Checkpoints,
+    stop: StopRequest,
+    config: Config,
+    plan: Plan,
+    world: World,
+) -> None:
+    """Steps up to the last one, or until a rank is asked to stop."""
+    if run.step >= plan.total_steps:
+        result = evaluate(run, validation, world)
+        log(
+            world, f"nothing to train: step {run.step} of {plan.total_steps} | {result}"
+        )
+        return
+    numbers = range(
+        run.step * config.accumulation, plan.total_steps * config.accumulation
+    )
+    for example in load(training, range(1)):
+        try_once(run, example, world.device)
+    batches = load(training, numbers)
+    speed = Speed(config)
+    speed.restart(run.step)
+    stopping = False
+    while run.step < plan.total_steps and not stopping:
+        stop.ask_all_ranks()
+        loss = compute_gradients(run, batches, config, world)
+        update(run, config, plan)
+        stopping = stop.answer()
+        if run.step % config.log_every == 0:
             dist.all_reduce(loss)  # every rank must reach this line; [] -> [], the sum
-            rate = (step - first) * args.batch_size / (time.perf_counter() - start)
-            mean = loss.item() / args.world_size
-            log(f"step {step} | loss {mean:.4f} | {rate:.0f} samples/s")
-        if stop or step % save_every == 0 or step == args.total_steps:
-            why = f"another run has written {args.snapshot}: end one of the two"
-            saved = from_rank_0(step, why * (max(finish_save(args), default=0) > saved))
-            path = args.snapshot / f"step-{step}"
-            # every rank must reach this line: it copies its shards, to write them later
-            args.saving = save(state_of(model, optimizer, args), checkpoint_id=path)
-            log(f"step {step} of {args.total_steps} | saving")
-        if step % args.steps_per_epoch == 0 and not stop:
-            loss = evaluate(model, validation, own, args)
-            log(f"step {step} | validation loss {loss:.6f}")
-    finish_save(args)
-    log(f"step {step} of {args.total_steps} | saved")
+            mean = loss.item() / world.world_size  # waits for the device
+            rate = speed.measure(run.step)
+            log(world, f"step {run.step} | loss {mean:.4f} | {rate:.0f} samples/s")
+        ends = run.step == plan.total_steps
+        if stopping or ends or run.step % plan.save_every == 0:
+            checkpoints.save(run)
+            log(world, f"step {run.step} of {plan.total_steps} | saving")
+        if run.step % plan.steps_per_epoch == 0 and not stopping:
+            log(world, f"step {run.step} | {evaluate(run, validation, world)}")
+            speed.restart(run.step)
+    checkpoints.finish()
+    log(world, f"step {run.step} of {plan.total_steps} | saved")
+
+
+def leave_group() -> None:
+    """Tell the other ranks that this one has ended as it should, and end at once."""
+    if torch.__version__ < "2.8":
+        time.sleep(1)  # this would wait for gloo's threads, and they for Python
+    dist.destroy_process_group()
+    end_data_workers()
+    sys.stdout.flush()
+    os._exit(0)  # caches of DTensor keep threads of gloo, which may abort Python's end
 
 
 if __name__ == "__main__":
-    asked: list[int] = []  # read between two steps: none is left half done
-    for number in (signal.SIGTERM, signal.SIGUSR1):
-        signal.signal(number, lambda number, frame: asked.append(number))
-    # data workers inherit this: schedulers signal every process, not only the ranks
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGUSR1})
-    # so a rank that fails would wait for its workers: Python ends them by SIGTERM
-    atexit.register(lambda: [w.kill() for w in torch.multiprocessing.active_children()])
-    train(join_ranks(parser.parse_args()), asked)
-    if torch.__version__ < "2.8":  # this would wait for gloo's threads, they for Python
-        time.sleep(1)
-    dist.destroy_process_group()
-    os._exit(0)  # DTensor's caches keep threads of gloo, which may abort Python's end
+    main()

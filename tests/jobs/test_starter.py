@@ -47,7 +47,7 @@ def test_trains_under_each_launcher(script, program, submit, checkout):
     assert (job.state, job.exit_code) == ("COMPLETED", 0), job.output
     assert ends_trained(job.output, 2 * 62), job.output
     ranks = 2 if script.startswith("singlenode") else 4
-    assert f"'world_size': {ranks}," in job.output
+    assert f"world_size={ranks}," in job.output
     assert (checkout / "snapshots" / f"job{job.id}.pt").exists()
 
 
@@ -96,7 +96,7 @@ def test_trains_under_each_launcher_of_pbs(script, program, pbs, checkout):
     script = f"job_scripts/{script}.pbs"
     job = pbs.wait(pbs.qsub(*ONE_RANK, "-v", given, script, cwd=checkout), LIMIT)
     assert job.exit_status == 0, job.output
-    assert "'world_size': 2," in job.output
+    assert "world_size=2," in job.output
     assert "step 62 of 62 | saved" in job.output
     assert (checkout / "snapshots" / f"job{job.id}.pt").exists()
 

@@ -101,8 +101,7 @@ def state(folder, name):
     step = max(int(p.name[5:]) for p in (folder / "snapshots").iterdir())
     dcp_to_torch_save(folder / "snapshots" / f"step-{step}", folder / "whole.pt")
     whole = torch.load(folder / "whole.pt")
-    model, optimizer = whole["model_state_dict"], whole["optim_state_dict"]
-    return {"step": step, "model": model, "optimizer": optimizer}
+    return {"step": step, "model": whole["model"], "optimizer": whole["optimizer"]}
 
 
 def assert_same_end(left, right):

@@ -4,6 +4,7 @@ import argparse
 import ast
 import math
 import multiprocessing
+import os
 import re
 import runpy
 import sys
@@ -17,6 +18,7 @@ from tests.scripts.starters import (
     BOTH,
     FAST,
     STARTER,
+    assert_same_end,
     changed,
     end,
     found,
@@ -29,7 +31,7 @@ from tests.scripts.starters import (
 
 
 @BOTH
-def test_one_file_needs_only_torch_and_marks_three_places(name):
+def test_one_file_needs_only_torch_and_marks_five_places(name):
     text = (STARTER / name).read_text()
     imports = [node for node in ast.walk(ast.parse(text)) if hasattr(node, "names")]
     modules = {
@@ -43,6 +45,8 @@ def test_one_file_needs_only_torch_and_marks_three_places(name):
         ("1", "data"),
         ("2", "model"),
         ("3", "loss"),
+        ("4", "metrics"),
+        ("5", "optimizer"),
     ]
 
 
@@ -51,57 +55,229 @@ def test_gpu_of_the_rank_joins_with_time_for_a_save(name, monkeypatch):
     names, joined = runpy.run_path(STARTER / name, run_name="starter"), {}
     for number, variable in enumerate(("RANK", "WORLD_SIZE", "LOCAL_RANK"), start=5):
         monkeypatch.setenv(variable, str(number))  # 5 of 6, the 7th of its node
+    monkeypatch.setenv("MASTER_ADDR", "n1")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
     monkeypatch.setattr(torch.cuda, "set_device", lambda gpu: joined.update(set=gpu))
     monkeypatch.setattr(
         torch.distributed,
         "init_process_group",
-        lambda *given, **more: joined.update(given=given, **more),
+        lambda backend, **more: joined.update(backend=backend, **more),
     )
-    args = names["join_ranks"](argparse.Namespace())
+    world = names["find_world"]()
+    assert (world.rank, world.local_rank, world.world_size) == (5, 7, 6)
+    names["join_ranks"](world)
     gpu = torch.device("cuda", 3)
-    assert args.device == joined["set"] == joined["device_id"] == gpu
-    backend, where, timeout, *ranks = joined["given"]
-    assert (backend, where, ranks) == ("cpu:gloo,cuda:nccl", None, [6, 5])
-    assert timeout > timedelta(minutes=10), "NCCL's default"
+    assert world.device == joined["set"] == joined["device_id"] == gpu
+    assert (joined["rank"], joined["world_size"]) == (5, 6)
+    assert joined["backend"] == "cpu:gloo,cuda:nccl"
+    assert joined["timeout"] > timedelta(minutes=10), "NCCL's default"
+
+
+# A batch script and the shell that salloc opens have a rank's variables; srun's tasks
+# have a small number of a step.
+SLURM = {"SLURM_PROCID": "0", "SLURM_LOCALID": "0", "SLURM_NTASKS": "4"}
+TASK = SLURM | {"SLURM_PROCID": "3", "SLURM_LOCALID": "1", "SLURM_STEP_ID": "0"}
+OF_TORCHRUN = {"RANK": "1", "LOCAL_RANK": "1", "WORLD_SIZE": "2"}
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("environ", "place"),
+    [
+        ({}, (0, 0, 1)),
+        (SLURM, (0, 0, 1)),
+        (SLURM | {"SLURM_STEP_ID": "4294967290"}, (0, 0, 1)),
+        (TASK, (3, 1, 4)),
+        (TASK | OF_TORCHRUN, (1, 1, 2)),
+    ],
+    ids=["alone", "batch script", "salloc", "srun", "torchrun in srun"],
+)
+def test_place_is_that_of_the_innermost_launcher(name, environ, place, monkeypatch):
+    monkeypatch.setattr(os, "environ", environ)
+    world = runpy.run_path(STARTER / name, run_name="starter")["find_world"]()
+    assert (world.rank, world.local_rank, world.world_size) == place
+
+
+@BOTH
+def test_gpu_computes_in_bfloat16_unless_it_would_only_emulate_it(name, monkeypatch):
+    low_precision = runpy.run_path(STARTER / name, run_name="s")["low_precision"]
+    for capability, dtype in (((7, 0), torch.float16), ((8, 0), torch.bfloat16)):
+        monkeypatch.setattr(
+            torch.cuda, "get_device_capability", lambda _, of=capability: of
+        )
+        assert low_precision(torch.device("cuda")) == dtype
 
 
 @pytest.mark.parametrize("device", [torch.device("cuda"), torch.device("cpu")])
-def test_ddp_computes_in_bfloat16_on_a_gpu(device, monkeypatch):
+def test_ddp_computes_in_low_precision_on_a_gpu(device, monkeypatch):
     asked, names = [], runpy.run_path(STARTER / "train_ddp.py", run_name="starter")
 
     def autocast(*given, enabled):
         asked.append((*given, enabled))
         return nullcontext()
 
-    names["mean_loss"].__globals__["loss_function"] = lambda *given: given
+    here = names["forward"].__globals__
+    here["predict"] = here["loss_function"] = lambda *given: given
+    here["low_precision"] = lambda device: torch.bfloat16
     with monkeypatch.context() as patch:
         patch.setattr(torch, "autocast", autocast)
-        assert names["mean_loss"]("model", [], device) == ("model", [])
+        outputs, loss = names["forward"]("model", "batch", device)
+    assert (outputs, loss) == (("model", "batch"), (outputs, "batch"))
     assert asked == [(device.type, torch.bfloat16, device.type == "cuda")]
 
 
-@pytest.mark.parametrize("device", [torch.device("cuda"), torch.device("cpu")])
-def test_fsdp_computes_in_bfloat16_on_a_gpu_and_reduces_in_float32(device):
-    names, policies = runpy.run_path(STARTER / "train_fsdp.py", run_name="starter"), []
-    make = names["make_sharded_model"]
-    make.__globals__["make_model"] = lambda: (torch.nn.Sequential(), [])
-    make.__globals__["fully_shard"] = lambda _, mp_policy: policies.append(mp_policy)
-    make(argparse.Namespace(device=device, seed=1))
-    low = torch.bfloat16 if device.type == "cuda" else None
-    assert [(p.param_dtype, p.reduce_dtype) for p in policies] == [(low, torch.float32)]
+MADE = """
+def make_model() -> tuple[nn.Module, list[nn.Module]]:
+    print("made on", torch.empty(0).device, "by", os.environ["RANK"], flush=True)
+    return made_by_you()
+"""
 
 
-def test_fsdp_gives_memory_to_one_block_after_the_other():
-    names = runpy.run_path(STARTER / "train_fsdp.py", run_name="starter")
-    make, here = names["make_sharded_model"], names["make_sharded_model"].__globals__
-    (made := []).append(here["make_model"])
-    here["make_model"] = lambda: made.append(made[0]()) or made[1]
-    here["fully_shard"] = lambda *_, **__: real.append([whole(b) for b in made[1][1]])
-    whole, real = lambda block: not next(block.parameters()).is_meta, []
-    make(argparse.Namespace(device=torch.device("cpu"), seed=1))
-    assert real == [[k <= n for k in range(3)] for n in range(3)] + [[True] * 3]
+def test_fsdp_has_the_whole_model_on_the_host_of_rank_0_alone(tmp_path):
+    program = changed(
+        tmp_path,
+        "train_fsdp.py",
+        model=("def make_model()", "def made_by_you()"),
+        predict=("def predict(", f"{MADE}\n\ndef predict("),
+    )
+    options = [*FAST, "--batch-size", "4000"]
+    ranks = start(tmp_path, 2, program, "1", "1", *options)
+    (of_0, err), (of_1, _) = [rank.communicate() for rank in ranks]
+    assert [rank.returncode for rank in ranks] == [0, 0], err
+    assert re.findall("made on .*", of_0) == ["made on meta by 0", "made on cpu by 0"]
+    assert re.findall("made on .*", of_1) == ["made on meta by 1"]
+
+
+TIED = """
+class Tied(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Linear(10, 32, bias=False)
+        self.body = nn.Sequential(nn.Linear(32, 32), nn.BatchNorm1d(32), nn.Tanh())
+        self.head = nn.Linear(10, 32, bias=False)
+        self.head.weight = self.embedding.weight
+        nn.init.normal_(self.head.weight, std=0.02)
+        self.register_buffer("scale", torch.full((10,), 3.0), persistent=False)
+
+    def forward(self, points):
+        hidden = self.body(points)
+        return hidden @ self.head.weight * self.scale + self.embedding.weight.sum()
+
+
+def make_model():
+    model = Tied()
+    return model, [model.body]
+
+
+def predict("""
+SEEN = """    checkpoints.load(run)
+    print("parameters", sum(p.numel() for p in run.model.parameters()))
+    print("buffer", run.model.scale.sum().item(), flush=True)
+"""
+
+
+def test_fsdp_keeps_ties_own_initial_values_and_buffers(tmp_path):
+    """As one process makes it by itself, whatever the model does at its beginning."""
+    program = changed(
+        tmp_path,
+        "train_fsdp.py",
+        model=("def make_model()", "def other_model()"),
+        tied=("def predict(", TIED.lstrip()),
+        seen=("    checkpoints.load(run)\n", SEEN),
+    )
+    options = [*FAST, "--batch-size", "4000", "--learning-rate", "0"]
+    out = train(tmp_path, 2, program, "1", "1", *options)
+    torch.manual_seed(0)
+    model, _ = runpy.run_path(program, run_name="starter")["make_model"]()
+    count = sum(parameter.numel() for parameter in model.parameters())
+    assert f"parameters {count}\nbuffer 30.0\n" in out
+    assert count == 32 * 10 + 32 * 32 + 32 + 2 * 32
+    saved = state(tmp_path, "train_fsdp.py")["model"]
+    for key, parameter in model.named_parameters(remove_duplicate=False):
+        assert torch.equal(saved[key], parameter.detach()), key
+    train(tmp_path, 2, program, "2", "1", *FAST, "--batch-size", "4000")
+    saved = state(tmp_path, "train_fsdp.py")["model"]
+    assert torch.equal(saved["head.weight"], saved["embedding.weight"])
+    assert not torch.equal(saved["head.weight"], model.head.weight)
+
+
+BLOCKS = {
+    "a ModuleList": (
+        "return model, [nn.ModuleList([model.body])]",
+        "blocks must be the modules of a ModuleList, as in list(model.layers)",
+    ),
+    "the model itself": (
+        "return model, [model]",
+        "a block must be a part of the model, and this Tied is not",
+    ),
+    "one twice": (
+        "return model, [model.body, model.body]",
+        "body is twice among the blocks",
+    ),
+    "a tie that leaves its block": (
+        "return model, [model.body, model.head]",
+        "embedding.weight and head.weight are one parameter: take head out of the "
+        "blocks",
+    ),
+}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("case", BLOCKS)
+def test_fsdp_refuses_blocks_that_it_cannot_shard(case, tmp_path):
+    blocks, words = BLOCKS[case]
+    program = changed(
+        tmp_path,
+        "train_fsdp.py",
+        model=("def make_model()", "def other_model()"),
+        tied=(
+            "def predict(",
+            TIED.lstrip().replace("return model, [model.body]", blocks),
+        ),
+    )
+    statuses, _, err = end(start(tmp_path, 1, program, "1", "1", *FAST))
+    assert (statuses, err.partition("error: ")[2]) == ([2], f"{words}\n")
+
+
+@pytest.mark.full
+def test_fsdp_resumes_with_a_parameter_that_has_no_gradient(tmp_path):
+    """The optimizer has no state of it: nothing of it is in a checkpoint."""
+    head = "def predict("
+    unused = """made = make_model
+
+
+def make_model():
+    model, blocks = made()
+    model.unused = nn.Parameter(torch.full((4,), 7.0))
+    return model, blocks
+
+
+"""
+    program = changed(tmp_path, "train_fsdp.py", model=(head, unused + head))
+    train(tmp_path, 2, program, "1", "1", *FAST)
+    out = train(tmp_path, 2, program, "2", "1", *FAST)
+    assert out.startswith("After 15 steps"), out
+    assert state(tmp_path, "train_fsdp.py")["model"]["unused"].tolist() == [7.0] * 4
+
+
+def test_fsdp_names_a_tensor_that_it_cannot_send(tmp_path):
+    table = "        self.table = torch.ones(3)\n        self.register_buffer("
+    program = changed(
+        tmp_path,
+        "train_fsdp.py",
+        model=("def make_model()", "def other_model()"),
+        tied=(
+            "def predict(",
+            TIED.lstrip().replace("        self.register_buffer(", table),
+        ),
+    )
+    statuses, _, err = end(start(tmp_path, 2, program, "1", "1", *FAST))
+    assert statuses == [2, 2]
+    assert err.partition("error: ")[2] == (
+        "table is a tensor, but no parameter and no buffer: make it one by "
+        "register_buffer\n"
+    )
 
 
 # Training
@@ -125,14 +301,13 @@ def test_result_is_that_of_one_rank_whatever_the_ranks_and_parts(name, tmp_path)
         tmp_path,
         name,
         optimizer=("AdamW(model.parameters())", "SGD(model.parameters(), 1, 0.9)"),
-        clip=("max_norm=1.0", "max_norm=1e9"),
         dropout=("nn.Dropout(0.1)", "nn.Dropout(0.0)"),
     )
     ends = {}
     for ranks, parts in ((1, 1), (2, 1), (4, 1), (2, 4), (1, 2)):
         folder = tmp_path / f"{ranks}-{parts}"
         folder.mkdir()
-        options = [*FAST, "--accumulation", str(parts)]
+        options = [*FAST, "--accumulation", str(parts), "--max-norm", "1e9"]
         out = train(folder, ranks, program, "1", "1", *options)
         ends[folder] = state(folder, name)["model"], out
     (expected, first), *others = ends.values()
@@ -148,15 +323,19 @@ def test_every_validation_sample_counts_once(name, ranks, batch, tmp_path):
     """999 samples: 1 or 3 are left for a last batch, too few for every rank."""
     options = [*FAST, "--batch-size", batch]
     out = train(tmp_path, ranks, STARTER / name, "1", "1", *options)
-    printed = float(found(r"validation loss ([\d.]+)", out))
+    loss = float(found(r"validation loss ([\d.]+)", out))
+    accuracy = float(found(r"validation loss [\d.]+, accuracy ([\d.]+)", out))
     module = runpy.run_path(str(STARTER / name))
     made = module["make_model"]()
     model = (made[0] if isinstance(made, tuple) else made).eval()
     model.load_state_dict(state(tmp_path, name)["model"])
     points, classes = zip(*module["make_datasets"]()[1], strict=True)
+    batch = [torch.stack(points), torch.stack(classes)]
     with torch.no_grad():
-        batch = [torch.stack(points), torch.stack(classes)]
-        assert abs(printed - module["loss_function"](model, batch).item()) < 2e-6
+        outputs = module["predict"](model, batch)
+        assert abs(loss - module["loss_function"](outputs, batch).item()) < 2e-6
+    right = sum((outputs.argmax(1) == batch[1]).tolist())
+    assert abs(accuracy - right / len(points)) < 1e-6
 
 
 @pytest.mark.full
@@ -191,11 +370,12 @@ def test_forwards_ranks_and_epochs_draw_their_own_numbers(name):
         ]
 
     def get(rank, number):
-        parts = {"accumulation": 2, "batch_size": 4, "steps_per_epoch": 3}
-        args = argparse.Namespace(**parts, seed=0, rank=rank, world_size=2, epoch=None)
-        return micro_batch(Drawing(range(12)), args, number)
+        config = argparse.Namespace(accumulation=2, batch_size=4, seed=0)
+        plan = argparse.Namespace(steps_per_epoch=3, micro_batch=1)
+        world = argparse.Namespace(rank=rank, world_size=2)
+        return TrainingBatches(Drawing(range(12)), config, plan, world)[number]
 
-    micro_batch = runpy.run_path(str(STARTER / name))["micro_batch"]
+    TrainingBatches = runpy.run_path(str(STARTER / name))["TrainingBatches"]
     one, two = epoch(0), epoch(6)
     assert sorted(index for index, _ in one) == list(range(12))
     assert sorted(index for index, _ in two) == list(range(12))
@@ -248,7 +428,7 @@ class Counting(TorchDispatchMode):
 @BOTH
 def test_gradients_are_reduced_once_per_step(name, tmp_path):
     """However many forwards a step has: without no_sync each would reduce them."""
-    step = "        loss = train_step("
+    step = "        loss = compute_gradients("
     program = changed(
         tmp_path,
         name,
@@ -267,16 +447,35 @@ def test_gradients_are_reduced_once_per_step(name, tmp_path):
 
 
 @BOTH
-def test_all_data_workers_are_forked_before_the_first_step(name, tmp_path):
-    """Beside gloo's threads, which a step keeps busy, a fork may hang."""
-    report = 'os.register_at_fork(after_in_parent=lambda: print("forked", flush=True))'
+def test_all_data_workers_are_forked_before_the_process_group(name, tmp_path):
+    """Beside the threads of gloo or NCCL, a fork may hang."""
+    report = (
+        "os.register_at_fork(after_in_parent=lambda: "
+        'print(f"forked beside a group: {dist.is_initialized()}", flush=True))'
+    )
     program = changed(tmp_path, name, hook=("# (2) your", f"{report}\n\n\n# (2) your"))
     options = [*FAST, "--workers", "1", "--log-every", "1"]
     out = train(tmp_path, 2, program, "2", "1", *options)
-    before, _, after = out.partition("\nstep 1 ")
-    assert after.count("validation loss") == 2
+    assert out.count("validation loss") == 2
     forks = multiprocessing.get_start_method() == "fork"  # not in Python 3.14
-    assert "forked" not in after and before.count("forked") == 2 * forks
+    expected = ["forked beside a group: False"] * 2 * forks
+    assert re.findall("forked .*", out) == expected
+
+
+@pytest.mark.full
+@BOTH
+def test_scaled_gradients_give_the_same_end(name, tmp_path):
+    """A V100 needs a GradScaler; by a power of two, it changes no bit of float32."""
+    line = found(r"^(    scaled = .*)$", (STARTER / name).read_text())
+    program = changed(tmp_path, name, scaler=(line, "    scaled = True"))
+    ends = []
+    for one in (STARTER / name, program):
+        folder = tmp_path / one.parent.name
+        folder.mkdir()
+        train(folder, 2, one, "1", "1", *FAST, "--accumulation", "2")
+        train(folder, 2, one, "2", "1", *FAST, "--accumulation", "2")
+        ends.append(state(folder, name))
+    assert_same_end(*ends)
 
 
 @pytest.mark.full
@@ -300,3 +499,69 @@ def test_gradient_of_all_ranks_is_clipped_to_the_norm_of_1(name, tmp_path):
     steps = [after - before for before, after in zip(*ends, strict=True)]
     length = torch.cat([step.flatten() for step in steps]).norm().item()
     assert length == pytest.approx(1, abs=1e-4)
+
+
+@pytest.mark.full
+@BOTH
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('{"accuracy": ', '{"loss": ', "metrics() must not return a 'loss' of its own"),
+        (".float().mean()}", ".float()}", "accuracy must be one number, but is (256,)"),
+        (
+            "cross_entropy(outputs, classes",
+            "mse_loss(outputs, outputs, reduction='none'",
+            "loss must be one number, but is (256, 10)",
+        ),
+    ],
+    ids=["a loss", "a vector", "loss is no number"],
+)
+def test_wrong_metric_is_named_before_the_first_step(name, old, new, words, tmp_path):
+    program = changed(tmp_path, name, mistake=(old, new))
+    statuses, out, err = end(start(tmp_path, 1, program, "1", "1", *FAST))
+    assert statuses == [1]
+    assert err.splitlines()[-1].endswith(f"ValueError: {words}"), err
+    assert "step" not in out.partition("\n")[2]
+
+
+@pytest.mark.full
+@BOTH
+def test_metric_may_be_a_number_of_python(name, tmp_path):
+    program = changed(
+        tmp_path, name, metric=(".float().mean()}", ".float().mean().item()}")
+    )
+    train(tmp_path, 1, STARTER / name, "1", "1", *FAST)
+    out = train(tmp_path, 1, program, "1", "1", *FAST)
+    assert re.search(r"nothing to train.*accuracy 0\.\d+", out), out
+
+
+@pytest.mark.full
+@BOTH
+def test_model_that_is_not_finite_is_not_saved(name, tmp_path):
+    """One NaN makes NaN of all: the snapshot before it is worth more."""
+    lost = "return (points.sum() - math.nan) * nn.functional"
+    program = changed(
+        tmp_path,
+        name,
+        loss=("return nn.functional", "points, _ = batch\n    " + lost),
+    )
+    train(tmp_path, 2, STARTER / name, "1", "1", *FAST)
+    before = state(tmp_path, name)
+    statuses, _, err = end(start(tmp_path, 2, program, "2", "1", *FAST))
+    assert statuses == [2, 2]
+    assert "after step 30 the model is not finite" in err, err
+    assert_same_end(state(tmp_path, name), before)
+
+
+NORMALIZED = "nn.GELU(), nn.BatchNorm1d({}), "
+
+
+@pytest.mark.full
+@BOTH
+def test_printed_validation_is_that_of_the_saved_model(name, tmp_path):
+    """Each rank counts the statistics of BatchNorm from its own part of the batches."""
+    size = "64" if name == "train_fsdp.py" else "128"
+    program = changed(tmp_path, name, model=("nn.GELU(), ", NORMALIZED.format(size)))
+    out = train(tmp_path, 2, program, "1", "1", *FAST)
+    result = found(r"(validation loss .*)$", out)
+    assert train(tmp_path, 2, program, "1", "1", *FAST).endswith(f"{result}\n")

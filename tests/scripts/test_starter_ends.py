@@ -177,3 +177,73 @@ def test_kill_in_a_save_leaves_the_snapshot_before(name, tmp_path):
     out = train(tmp_path, 2, STARTER / name, *every_step)
     assert int(found(r"^After (\d+) steps", out)) > 0
     assert state(tmp_path, name)["step"] == 6 * (4001 // 256)
+
+
+# What a user writes wrongly: place -> (text, what stands there instead, the last line)
+OWN_ERRORS = {
+    "model": (
+        "nn.Linear(32, ",
+        "nn.Linear(31, ",
+        r"RuntimeError: mat1 and mat2 shapes .*",
+    ),
+    "loss": (
+        "return nn.functional",
+        "assert False, 'in my loss'; return nn.functional",
+        "AssertionError: in my loss",
+    ),
+    "metric": (
+        "outputs.argmax(1)",
+        "outputs.argmax(7)",
+        "IndexError: Dimension out .*",
+    ),
+    "batch": (
+        "return data.default_collate(samples)",
+        "return {}['in a worker']",
+        "KeyError: 'in a worker'",
+    ),
+    "data": ("range(4001)), ", "range(1 // 0)), ", "ZeroDivisionError: .*"),
+}
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "place",
+    ["model", *(pytest.param(o, marks=pytest.mark.full) for o in list(OWN_ERRORS)[1:])],
+)
+@pytest.mark.cold("how Python ends is what is tested")
+def test_own_error_is_the_last_thing_printed(name, place, tmp_path):
+    old, new, last = OWN_ERRORS[place]
+    program = changed(tmp_path, name, mistake=(old, new))
+    options = ["--batch-size", "500", "--workers", "2"]
+    statuses, _, err = end(start(tmp_path, 1, program, "1", "1", *options))
+    assert statuses == [1]
+    lines = [line for line in err.splitlines() if line.strip("^ ")]
+    assert re.fullmatch(rf"(\[rank0\]: )?{last}", lines[-1]), err
+    assert "killed by signal" not in err
+
+
+@pytest.mark.full
+@pytest.mark.cold("how Python ends is what is tested")
+@BOTH
+def test_torchrun_repeats_the_own_error_at_the_end(name, tmp_path):
+    old, new, last = OWN_ERRORS["model"]
+    program = changed(tmp_path, name, mistake=(old, new))
+    process = start_torchrun(tmp_path, 2, program, "1", "1", "--workers", "2")
+    out, _ = process.communicate(timeout=LIMIT)
+    assert process.returncode == 1
+    assert re.search(last, out.rpartition("Root Cause")[2]), out
+    assert "killed by signal" not in out
+
+
+@pytest.mark.full
+@pytest.mark.cold("Ctrl-C is sent to a group of processes")
+@BOTH
+def test_ctrl_c_ends_the_ranks_and_their_workers(name, tmp_path):
+    options = ["500", "1", "--workers", "2", "--log-every", "5"]
+    (process,) = start(tmp_path, 1, STARTER / name, *options)
+    read_until(process, "step 5 ")
+    workers = children(process.pid)
+    os.killpg(process.pid, signal.SIGINT)
+    _, _, err = end([process])
+    assert err.splitlines()[-1].endswith("KeyboardInterrupt"), err
+    assert workers and not any(os.path.exists(f"/proc/{pid}") for pid in workers)

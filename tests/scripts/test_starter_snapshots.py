@@ -1,7 +1,7 @@
 """src/starter: what is saved, what a failed save leaves, and what is refused."""
 
-import argparse
 import errno
+import multiprocessing
 import os
 import re
 import runpy
@@ -13,7 +13,17 @@ from functools import partial
 import pytest
 import torch
 
-from tests.scripts.starters import BOTH, FAST, STARTER, end, read_until, start, train
+from tests.scripts.starters import (
+    BOTH,
+    FAST,
+    STARTER,
+    changed,
+    end,
+    found,
+    read_until,
+    start,
+    train,
+)
 
 
 def refusal(folder, name, *arguments, ranks=1):
@@ -41,7 +51,36 @@ def test_snapshot_of_no_use_is_one_sentence(name, tmp_path):
         (damaged,) = (tmp_path / "snapshots").glob("step-*/*.distcp")
     damaged.write_bytes(damaged.read_bytes()[:1000])
     said = refusal(tmp_path, name, "1", "1", *FAST, ranks=2)
-    assert re.search(r"snapshot\S* is damaged or of another model", said), said
+    assert re.search(r"snapshot\S* is damaged", said), said
+
+
+@pytest.mark.full
+@BOTH
+def test_other_model_is_named_by_what_differs(name, tmp_path):
+    train(tmp_path, 2, STARTER / name, "1", "1", *FAST)
+    there = "4" if name == "train_fsdp.py" else "3"
+    size = "64" if name == "train_fsdp.py" else "128"
+    last = f"nn.Linear({size}, 10)"
+    for new, said in (
+        (
+            f"nn.Linear({size}, 12)",
+            f"{there}.weight is (10, {size}), here (12, {size})",
+        ),
+        (f"nn.GELU(), {last}", f"it has {there}.weight, which this one lacks"),
+        (f"nn.Linear({size}, 10, bias=False)", f"it has {there}.bias, which this"),
+    ):
+        program = changed(tmp_path, name, last=(last, new))
+        statuses, _, err = end(start(tmp_path, 2, program, "1", "1", *FAST))
+        assert statuses == [2, 2]
+        assert "is of another model: " in err and said in err, err
+
+
+@BOTH
+def test_finished_run_says_that_there_is_nothing_to_train(name, tmp_path):
+    first = train(tmp_path, 2, STARTER / name, "1", "1", *FAST)
+    result = found(r"(validation loss .*)$", first)
+    out = train(tmp_path, 2, STARTER / name, "1", "1", *FAST)
+    assert out.endswith(f"nothing to train: step 15 of 15 | {result}\n")
 
 
 @pytest.mark.full
@@ -50,6 +89,11 @@ def test_half_written_checkpoint_is_not_taken(tmp_path):
     (tmp_path / "snapshots" / "step-30" / ".metadata").unlink()
     out = train(tmp_path, 1, STARTER / "train_fsdp.py", "2", "1", *FAST)
     assert out.startswith("After 15 steps"), out
+    assert (tmp_path / "snapshots" / "step-30" / ".metadata").exists()
+    (tmp_path / "snapshots" / "step-15" / ".metadata").unlink()
+    train(tmp_path, 1, STARTER / "train_fsdp.py", "3", "1", *FAST)
+    kept = sorted(path.name for path in (tmp_path / "snapshots").iterdir())
+    assert kept == ["step-30", "step-45"]
 
 
 @pytest.mark.full
@@ -91,7 +135,15 @@ def ending(monkeypatch):
     monkeypatch.setattr(dist, "get_rank", lambda: 0)
     monkeypatch.setattr(dist, "barrier", lambda: None)
     monkeypatch.setattr(os, "_exit", sys.exit)
+    monkeypatch.setattr(multiprocessing, "active_children", list)
     return lambda name: runpy.run_path(STARTER / name, run_name="starter")
+
+
+def run_of(names, step):
+    """What a snapshot is made of."""
+    model = torch.nn.Linear(2, 2)
+    optimizer = torch.optim.SGD(model.parameters())
+    return names["Run"](model, optimizer, torch.amp.GradScaler(enabled=False), step)
 
 
 def recorded(calls, name, real, *given):
@@ -104,12 +156,11 @@ def test_save_is_on_the_disk_before_it_gets_the_name(ending, tmp_path, monkeypat
     for module, name in ((torch, "save"), (os, "fsync"), (os, "replace")):
         real = getattr(module, name)
         monkeypatch.setattr(module, name, partial(recorded, calls, name, real))
-    model = torch.nn.Linear(2, 2)
-    args = argparse.Namespace(rank=0, snapshot=tmp_path / "snapshot.pt", run={})
-    save = ending("train_ddp.py")["save_snapshot"]
-    save(model, torch.optim.SGD(model.parameters()), 7, args)
+    path = tmp_path / "snapshot.pt"
+    names = ending("train_ddp.py")
+    names["Snapshot"](path, {}).save(run_of(names, step=7))
     assert calls == ["save", "fsync", "replace"]
-    assert torch.load(args.snapshot)["step"] == 7
+    assert torch.load(path)["step"] == 7
 
 
 def test_save_that_fails_leaves_the_snapshot(ending, tmp_path, monkeypatch, capsys):
@@ -118,22 +169,25 @@ def test_save_that_fails_leaves_the_snapshot(ending, tmp_path, monkeypatch, caps
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(torch, "save", fill)
-    args = argparse.Namespace(rank=0, snapshot=tmp_path / "snapshot.pt", run={})
-    args.snapshot.write_text("the one before")
-    args.saved = os.path.getmtime(args.snapshot)
-    save, model = ending("train_ddp.py")["save_snapshot"], torch.nn.Linear(2, 2)
+    path = tmp_path / "snapshot.pt"
+    path.write_text("the one before")
+    names = ending("train_ddp.py")
+    snapshot = names["Snapshot"](path, {})
+    snapshot.written = os.path.getmtime(path)
     with pytest.raises(SystemExit) as end:
-        save(model, torch.optim.SGD(model.parameters()), 7, args)
-    assert end.value.code == 2 and args.snapshot.read_text() == "the one before"
+        snapshot.save(run_of(names, step=7))
+    assert end.value.code == 2 and path.read_text() == "the one before"
     (line,) = capsys.readouterr().err.splitlines()
     assert "snapshot.pt, which is unharmed: [Errno 28] No space left" in line
 
 
-def test_checkpoint_that_fails_ends_all_ranks(ending, tmp_path, capsys):
-    (saving := Future()).set_exception(OSError("No space left on device"))
-    args = argparse.Namespace(rank=0, snapshot=tmp_path, saving=saving)
+def test_checkpoint_that_fails_ends_all_ranks(ending, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(torch.distributed, "new_group", lambda backend: None)
+    checkpoints = ending("train_fsdp.py")["Checkpoints"](tmp_path, {})
+    checkpoints.saving = Future()
+    checkpoints.saving.set_exception(OSError("No space left on device"))
     with pytest.raises(SystemExit) as end:
-        ending("train_fsdp.py")["finish_save"](args)
+        checkpoints.finish()
     assert end.value.code == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "cannot write into" in line and "No space left on device" in line
