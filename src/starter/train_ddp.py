@@ -59,10 +59,11 @@ from torch.utils import data
 # code of yours goes into a file of its own: here, a name may be one that is used below.
 
 
-# (1) your data: one set to train on, one to evaluate, both with a length. All ranks
-# call this at once, so what must be downloaded or made is there already. What is random
-# in `__getitem__` comes from torch, random or np.random, which are seeded for every
-# batch: with your own generator (np.random.default_rng), a resumed run is not exact.
+# (1) your data: one set to train on, one to evaluate, both with a length. Return all
+# samples, in the same order on every rank and in every run: the ranks share them out.
+# All ranks call this at once, so what must be downloaded or made is there already.
+# What is random in `__getitem__` comes from torch, random or np.random, as those are
+# seeded for every batch: with a generator of your own, a resumed run is not exact.
 def make_datasets() -> tuple[data.Dataset, data.Dataset]:
     points = torch.randn(5000, 32, generator=torch.Generator().manual_seed(0))
     samples = data.TensorDataset(points, points[:, :10].argmax(1))
@@ -74,8 +75,9 @@ def collate(samples: list) -> Any:
     return data.default_collate(samples)
 
 
-# (2) your model, and what it makes of a batch. All its parameters must have gradients:
-# freeze the others by requires_grad_(False).
+# (2) your model, and what it makes of a batch. Each parameter must be used in every
+# forward pass: freeze the others by requires_grad_(False). Call model(...) itself: DDP
+# hides other methods of your class.
 def make_model() -> nn.Module:
     hidden = nn.Linear(32, 128), nn.GELU(), nn.Dropout(0.1)
     return nn.Sequential(*hidden, nn.Linear(128, 10))
@@ -315,6 +317,16 @@ class StopRequest:
         return bool(self.flag)
 
 
+def refuse_different_data(*sizes: int) -> None:
+    """Each rank has its own share of the samples only if all mean the same ones."""
+    of_all: list[Any] = [None] * dist.get_world_size()
+    dist.all_gather_object(of_all, sizes)  # every rank must reach this line
+    for rank, of_rank in enumerate(of_all):
+        if of_rank != of_all[0]:
+            found = f"rank 0 has {of_all[0]} samples, rank {rank} has {of_rank}"
+            refuse(f"{found}: make_datasets() must return all samples on every rank")
+
+
 def log(world: World, line: str) -> None:
     if world.rank == 0:
         print(line, flush=True)
@@ -463,6 +475,8 @@ def to_device(batch: Any, device: torch.device) -> Any:
         return batch.to(device, non_blocking=True)
     if isinstance(batch, dict):
         return {name: to_device(value, device) for name, value in batch.items()}
+    if isinstance(batch, tuple) and hasattr(batch, "_fields"):  # a namedtuple
+        return type(batch)(*(to_device(value, device) for value in batch))
     if isinstance(batch, (list, tuple)):
         return [to_device(value, device) for value in batch]
     return batch
@@ -667,7 +681,10 @@ class Snapshot:
             torch.save(content, file)
             file.flush()
             os.fsync(file.fileno())  # on the disk, before it gets the name
-        os.replace(temporary, self.path)
+        try:
+            os.replace(temporary, self.path)
+        except FileNotFoundError:  # it had this name for another run, too
+            raise OSError("another run writes it: end one of the two") from None
         self.written = os.path.getmtime(self.path)
 
     def load(self, run: Run) -> None:
@@ -690,7 +707,9 @@ class Snapshot:
             run.optimizer,
             content.get("optimizer", {}),
             options=dcp.StateDictOptions(
-                full_state_dict=True, broadcast_from_rank0=True
+                full_state_dict=True,
+                broadcast_from_rank0=True,
+                strict=False,  # there is no state of a parameter without a gradient
             ),
         )
 
@@ -751,6 +770,7 @@ def main() -> None:
     validation = start_loader(validating, config)
     atexit.register(end_data_workers)
     join_ranks(world)
+    refuse_different_data(len(train_set), len(validation_set))
 
     run = make_run(config, world.device)
     settings = {"seed": config.seed, "samples": len(train_set)}

@@ -71,10 +71,11 @@ from torch.utils import data
 # code of yours goes into a file of its own: here, a name may be one that is used below.
 
 
-# (1) your data: one set to train on, one to evaluate, both with a length. All ranks
-# call this at once, so what must be downloaded or made is there already. What is random
-# in `__getitem__` comes from torch, random or np.random, which are seeded for every
-# batch: with your own generator (np.random.default_rng), a resumed run is not exact.
+# (1) your data: one set to train on, one to evaluate, both with a length. Return all
+# samples, in the same order on every rank and in every run: the ranks share them out.
+# All ranks call this at once, so what must be downloaded or made is there already.
+# What is random in `__getitem__` comes from torch, random or np.random, as those are
+# seeded for every batch: with a generator of your own, a resumed run is not exact.
 def make_datasets() -> tuple[data.Dataset, data.Dataset]:
     points = torch.randn(5000, 32, generator=torch.Generator().manual_seed(0))
     samples = data.TensorDataset(points, points[:, :10].argmax(1))
@@ -89,7 +90,8 @@ def collate(samples: list) -> Any:
 # (2) your model, and what it makes of a batch.
 # Its blocks are modules that are whole on a GPU one at a time: list(model.layers), for
 # a transformer. All ranks must call the same ones in the same order: drop no layers at
-# random. A parameter may have two names within a block, or outside all blocks.
+# random, and call model(...) itself, which gathers what is sharded. A parameter may
+# have two names within a block, or outside all blocks.
 # Every rank first makes the model on the device "meta", where tensors have shapes but
 # no values; then rank 0 makes it once more, with your values. Where a value is read, as
 # in torch.linspace(0, 0.1, 12).tolist(), give that tensor device="cpu".
@@ -157,7 +159,12 @@ def parse_command_line() -> Config:
     option("epochs", nargs="?", type=positive, default=10, help=in_all)
     often = "epochs from one save to the next, such as 0.25"
     option("save_every", nargs="?", type=above_0, default=1.0, help=often)
-    option("--snapshot", type=Path, default="snapshots", help="a folder of all nodes")
+    option(
+        "--snapshot",
+        type=Path,
+        default="snapshots",
+        help="a folder that all nodes share",
+    )
     option("--batch-size", type=positive, default=64, help="samples, of all ranks")
     option("--accumulation", type=positive, default=1, help="forwards in each step")
     option("--learning-rate", type=float, default=3e-3, help="after the warm-up")
@@ -333,6 +340,16 @@ class StopRequest:
         return bool(self.flag)
 
 
+def refuse_different_data(*sizes: int) -> None:
+    """Each rank has its own share of the samples only if all mean the same ones."""
+    of_all: list[Any] = [None] * dist.get_world_size()
+    dist.all_gather_object(of_all, sizes)  # every rank must reach this line
+    for rank, of_rank in enumerate(of_all):
+        if of_rank != of_all[0]:
+            found = f"rank 0 has {of_all[0]} samples, rank {rank} has {of_rank}"
+            refuse(f"{found}: make_datasets() must return all samples on every rank")
+
+
 def log(world: World, line: str) -> None:
     if world.rank == 0:
         print(line, flush=True)
@@ -481,6 +498,8 @@ def to_device(batch: Any, device: torch.device) -> Any:
         return batch.to(device, non_blocking=True)
     if isinstance(batch, dict):
         return {name: to_device(value, device) for name, value in batch.items()}
+    if isinstance(batch, tuple) and hasattr(batch, "_fields"):  # a namedtuple
+        return type(batch)(*(to_device(value, device) for value in batch))
     if isinstance(batch, (list, tuple)):
         return [to_device(value, device) for value in batch]
     return batch
@@ -534,16 +553,17 @@ def make_sharded_model(config: Config, device: torch.device) -> FSDPModule:
     tie_again(model, ties)
     refuse(problem_of_values(model))
 
-    whole = None
+    whole: nn.Module | None = None
+    values: dict[str, Tensor] = {}
     if dist.get_rank() == 0:
         seed_with(config.seed)
         whole, _ = make_model()
-    values = whole.state_dict() if whole else {}
+        values = whole.state_dict()
     # tensor by tensor from rank 0 to all, each of which keeps its shard
     everything = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
     set_model_state_dict(model, values, options=everything)
     for name, buffer in model.named_buffers():  # some aren't in a state_dict
-        if whole:
+        if whole is not None:
             buffer.copy_(whole.get_buffer(name))
         dist.broadcast(buffer, src=0)  # every rank must reach this line
     return model
@@ -564,9 +584,8 @@ def problem_of_blocks(
     names = {module: name for name, module in model.named_modules()}
     for block in blocks:
         if isinstance(block, (nn.ModuleList, nn.ModuleDict)):
-            return (
-                "blocks must be the modules of a ModuleList, as in list(model.layers)"
-            )
+            wanted = "the modules of a ModuleList, as in list(model.layers)"
+            return f"blocks must be {wanted}"
         if block is model or block not in names:
             kind = type(block).__name__
             return f"a block must be a part of the model, and this {kind} is not"
@@ -724,6 +743,13 @@ class Speed:
 # Checkpoints
 
 
+def first_reason(error: BaseException) -> str:
+    """What the first rank that failed said, in one line."""
+    if isinstance(error, dcp.CheckpointException):
+        error, _ = next(iter(error.failures.values()))
+    return f"{type(error).__name__}: {' '.join(str(error).split()):.200}"
+
+
 class Checkpoints:
     """A folder with the newest two: step-120, step-180. Each rank writes its shards."""
 
@@ -762,7 +788,10 @@ class Checkpoints:
     def finish(self) -> None:
         """Wait for what is being written; then remove what is old."""
         error = self.saving.exception() if self.saving else None
-        refuse(f"cannot write into {self.folder}: {error!r:.80}" if error else "")
+        problem = ""
+        if error:
+            problem = f"cannot write into {self.folder}: {first_reason(error)}"
+        refuse(problem)
         self.saving = None
         if dist.get_rank() == 0:
             self._remove_old()
@@ -771,8 +800,10 @@ class Checkpoints:
         """All but the newest two, and what a killed run has left half written."""
         whole = self._steps()
         for path in self.folder.glob("step-*"):
-            step = int(path.name.removeprefix("step-"))
-            if step not in whole[-2:] and step < max(whole, default=0):
+            number = path.name.removeprefix("step-")
+            if not number.isdecimal() or int(number) in whole[-2:]:
+                continue
+            if int(number) < max(whole, default=0):
                 shutil.rmtree(path)
 
     def load(self, run: Run) -> None:
@@ -784,17 +815,20 @@ class Checkpoints:
         if self.newest == 0:
             return
         path = self._path(self.newest)
-        refuse(self._difference(path, run) if dist.get_rank() == 0 else "")
-        state = self._state(run)
         problem = ""
+        if dist.get_rank() == 0:
+            problem = self._difference(path, run)
+        refuse(problem and f"{problem}: give another --snapshot, or move it away")
+        state = self._state(run)
         try:
             # the optimizer has no state of a parameter that never had a gradient
             planner = dcp.DefaultLoadPlanner(allow_partial_load=True)
             # every rank must reach this line
             dcp.load(state, checkpoint_id=path, planner=planner)
         except (Exception, dcp.CheckpointException) as error:
-            problem = f"{path} is damaged, or a node lacks it: {error!r:.80}"
-        refuse(problem and f"{problem}: move it away")
+            why = first_reason(error)
+            problem = f"{path} is damaged, or a node lacks it ({why}): move it away"
+        refuse(problem)
         if state["settings"] != self.settings:
             theirs, ours = state["settings"], self.settings
             problem = f"{path} is of a run with {theirs}, this has {ours}"
@@ -827,8 +861,12 @@ class Checkpoints:
 
     def _steps(self) -> list[int]:
         """The steps of all that are whole: .metadata is written last."""
-        found = self.folder.glob("step-*/.metadata")
-        return sorted(int(path.parent.name.removeprefix("step-")) for path in found)
+        return sorted(
+            int(path.name.removeprefix("step-"))
+            for path in self.folder.glob("step-*")
+            if path.name.removeprefix("step-").isdecimal()
+            and (path / ".metadata").exists()
+        )
 
     def _problem_of_folder(self) -> str:
         if self.folder.is_file():
@@ -843,7 +881,7 @@ class Checkpoints:
         try:
             saved = dcp.FileSystemReader(path).read_metadata().state_dict_metadata
         except Exception as error:  # a damaged file raises nearly anything
-            return f"{path} is damaged ({type(error).__name__}): move it away"
+            return f"{path} is damaged ({type(error).__name__})"
         there = {
             name.removeprefix("model."): tuple(what.size)
             for name, what in saved.items()
@@ -882,6 +920,7 @@ def main() -> None:
     validation = start_loader(validating, config)
     atexit.register(end_data_workers)
     join_ranks(world)
+    refuse_different_data(len(train_set), len(validation_set))
 
     run = make_run(config, world.device)
     settings = {"seed": config.seed, "samples": len(train_set)}

@@ -537,6 +537,32 @@ def test_metric_may_be_a_number_of_python(name, tmp_path):
 
 @pytest.mark.full
 @BOTH
+def test_data_that_differ_by_rank_are_refused(name, tmp_path):
+    """As where a user has shared them out already."""
+    sliced = 'range(int(os.environ["RANK"]), 4001, 2)'
+    program = changed(tmp_path, name, data=("range(4001)", sliced))
+    statuses, _, err = end(start(tmp_path, 2, program, "1", "1", *FAST))
+    assert statuses == [2, 2]
+    assert "rank 0 has (2001, 999) samples, rank 1 has (2000, 999)" in err, err
+
+
+@pytest.mark.full
+def test_ddp_resumes_with_a_parameter_that_has_no_gradient(tmp_path):
+    made = "    model = make_model()"
+    unused = "    model.unused = nn.Parameter(torch.ones(3))\n"
+    program = changed(
+        tmp_path,
+        "train_ddp.py",
+        model=(f"{made}.to(device)\n", f"{made}\n{unused}    model.to(device)\n"),
+        ddp=("DDP(run.model)", "DDP(run.model, find_unused_parameters=True)"),
+    )
+    train(tmp_path, 2, program, "1", "1", *FAST)
+    out = train(tmp_path, 2, program, "2", "1", *FAST)
+    assert out.startswith("After 15 steps"), out
+
+
+@pytest.mark.full
+@BOTH
 def test_model_that_is_not_finite_is_not_saved(name, tmp_path):
     """One NaN makes NaN of all: the snapshot before it is worth more."""
     lost = "return (points.sum() - math.nan) * nn.functional"

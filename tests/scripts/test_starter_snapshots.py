@@ -94,6 +94,9 @@ def test_half_written_checkpoint_is_not_taken(tmp_path):
     train(tmp_path, 1, STARTER / "train_fsdp.py", "3", "1", *FAST)
     kept = sorted(path.name for path in (tmp_path / "snapshots").iterdir())
     assert kept == ["step-30", "step-45"]
+    (tmp_path / "snapshots" / "step-45").rename(tmp_path / "snapshots" / "step-45.bad")
+    out = train(tmp_path, 1, STARTER / "train_fsdp.py", "3", "1", *FAST)
+    assert out.startswith("After 30 steps"), out
 
 
 @pytest.mark.full
