@@ -34,6 +34,8 @@ from tests.grader.chosen_answers import remember_run  # noqa: E402
 from tools.readme_commands import BY_SBATCH  # noqa: E402
 
 BUILD = ROOT / "build"
+# what torch.compile has made for one test of this run, the next one needs not make
+KERNELS = BUILD / "kernels"
 ANSWERS = "tests/grader/test_known_answers.py"
 PAGES = "tests/docs"
 JOBS = (PAGES, "tests/jobs")
@@ -115,7 +117,10 @@ def run(part: Part) -> Outcome:
     """Run a part, and print what pytest said of it once it has ended."""
     start = time.monotonic()
     with part.log.open("w") as log:
-        done = subprocess.run(command(part), cwd=ROOT, stdout=log, stderr=log)
+        environment = os.environ | {"TORCHINDUCTOR_CACHE_DIR": str(KERNELS)}
+        done = subprocess.run(
+            command(part), cwd=ROOT, env=environment, stdout=log, stderr=log
+        )
     seconds = time.monotonic() - start
     print(f"== {part.name}\n{part.log.read_text()}", flush=True)
     cases = list(ET.parse(part.junit).iter("testcase")) if part.junit.exists() else []
@@ -125,9 +130,7 @@ def run(part: Part) -> Outcome:
 def run_all(full: bool) -> tuple[list[Outcome], set[str]]:
     """All parts, with one warm Python for all; and the programs none has started."""
     BUILD.mkdir(exist_ok=True)
-    # what torch.compile has made for one test of this run, the next one needs not make
-    shutil.rmtree(BUILD / "kernels", ignore_errors=True)
-    os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(BUILD / "kernels")
+    shutil.rmtree(KERNELS, ignore_errors=True)
     if full:
         os.environ["WORKSHOP_FULL"] = (
             "1"  # tests/scripts/test_readme_commands.py reads it

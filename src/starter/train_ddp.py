@@ -337,15 +337,15 @@ def log(world: World, line: str) -> None:
 # So nothing of the loaders has to be saved for a run to be resumed exactly.
 
 
-def draw(*numbers: int) -> int:
-    """63 bits that look random and depend on these numbers alone."""
-    digest = hashlib.blake2b(repr(numbers).encode(), digest_size=8).digest()
+def draw(*key: int) -> int:
+    """63 bits that look random and depend on this key alone."""
+    digest = hashlib.blake2b(repr(key).encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little") >> 1
 
 
-def seed_generators(*numbers: int) -> None:
+def seed_generators(*key: int) -> None:
     """Seed whatever augmentation and dropout draw from."""
-    seed_with(draw(*numbers))
+    seed_with(draw(*key))
 
 
 def seed_with(seed: int) -> None:
@@ -449,9 +449,9 @@ def start_loader(batches: data.Dataset, config: Config) -> data.DataLoader:
     return loader
 
 
-def load(loader: data.DataLoader, numbers: range) -> Iterator[Any]:
+def load(loader: data.DataLoader, wanted: range) -> Iterator[Any]:
     """The batches with these numbers, from the workers that run already."""
-    loader.sampler.wanted = numbers
+    loader.sampler.wanted = wanted
     return iter(loader)
 
 
@@ -803,10 +803,10 @@ def train(
         return
     (example,) = load(training, range(1))
     settle_buckets(ddp, example, world.device)
-    numbers = range(
+    remaining = range(
         run.step * config.accumulation, plan.total_steps * config.accumulation
     )
-    batches = load(training, numbers)
+    batches = load(training, remaining)
     speed = Speed(config)
     speed.restart(run.step)
     stopping = False

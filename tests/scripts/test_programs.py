@@ -82,10 +82,13 @@ def test_no_step_waits_for_the_device_or_sends_its_loss(path):
         assert not sent, f"{path.name}: {text} in every step"
 
 
+STEPS = {"step", "train_step", "compute_gradients", "update"}
+
+
 def calls_of_every_step(tree):
-    """In ``step`` and ``train_step``, and in loops over ``.steps()``, under no if."""
+    """In functions of STEPS, and in loops over ``.steps()``, under no if."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef) and node.name in {"step", "train_step"}:
+        if isinstance(node, ast.FunctionDef) and node.name in STEPS:
             always = [node]
         elif isinstance(node, ast.For) and ".steps(" in ast.unparse(node.iter):
             always = [part for part in node.body if not isinstance(part, ast.If)]
@@ -95,29 +98,35 @@ def calls_of_every_step(tree):
             yield from (call for call in ast.walk(part) if isinstance(call, ast.Call))
 
 
-def functions(path):
-    """Name -> text of each function of a file."""
+def definitions(path):
+    """Name -> text of each function and class of a file."""
     body = ast.parse(path.read_text(encoding="utf-8")).body
-    return {n.name: ast.unparse(n) for n in body if isinstance(n, ast.FunctionDef)}
+    kinds = (ast.FunctionDef, ast.ClassDef)
+    return {n.name: ast.unparse(n) for n in body if isinstance(n, kinds)}
+
+
+# Of DDP or FSDP: the model, its precision and its forward pass, and how a run ends.
+OWN = {
+    *("make_model", "Run", "make_run", "low_precision", "forward", "evaluate"),
+    *("compute_gradients", "train", "main", "parse_command_line", "leave_group"),
+}
 
 
 def test_starters_share_what_is_not_of_ddp_or_fsdp():
-    ddp, fsdp = map(functions, STARTERS)
-    differ = {name for name in ddp.keys() & fsdp if ddp[name] != fsdp[name]}
-    assert differ == {"make_model", "loss_function", "train_step", "evaluate", "train"}
-    assert {"make_datasets", "join_ranks", "from_rank_0", "micro_batch"} < {*ddp, *fsdp}
+    ddp, fsdp = map(definitions, STARTERS)
+    assert {name for name in ddp.keys() & fsdp if ddp[name] != fsdp[name]} == OWN
+    shared = {"find_world", "join_ranks", "refuse", "TrainingBatches", "start_loader"}
+    assert shared < ddp.keys() & fsdp.keys()
 
 
 @pytest.mark.parametrize("path", STARTERS, ids=lambda path: path.name)
 def test_starter_copies_batches_from_pinned_memory_without_waiting(path):
-    text = path.read_text(encoding="utf-8")
-    calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
-    loaders = [c for c in map(ast.unparse, calls) if c.startswith("data.DataLoader(")]
-    assert len(loaders) == 2 and all(c.endswith(", **args.load)") for c in loaders)
-    assert '"pin_memory": torch.cuda.is_available()' in text
-    steps = [functions(path).get(name, "") for name in ("train_step", "mean_loss")]
-    copies = re.findall(r"\w+\.to\(.*?\)", "".join(steps))
-    assert copies and all("non_blocking=True" in copy for copy in copies)
+    found = definitions(path)
+    assert path.read_text(encoding="utf-8").count("data.DataLoader(") == 1
+    assert "pin_memory=torch.cuda.is_available()" in found["start_loader"]
+    texts = [text for name, text in found.items() if name not in ("make_run", "main")]
+    copies = re.findall(r"\w+\.to\(.*?\)", "".join(texts))
+    assert copies == ["batch.to(device, non_blocking=True)"]
 
 
 def test_program_imports_no_program():
