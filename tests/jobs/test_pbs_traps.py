@@ -79,7 +79,8 @@ def test_torchrun_on_the_first_host_only_waits_for_a_second(run):
     job = run("first_host_only")
     assert job.exit_status == 1
     assert "RendezvousTimeoutError" in job.output
-    assert job.distinct_hosts[1] not in job.output
+    # as a word: a temporary folder in a traceback may have the letters in its name
+    assert not re.search(rf"\b{job.distinct_hosts[1]}\b", job.output)
 
 
 def test_no_pbs_sets_pbs_nodeid(run):
