@@ -115,9 +115,9 @@ def test_second_run_ends_as_soon_as_it_sees_what_the_first_has_saved(name, tmp_p
     """As after a requeue that leaves two chains of jobs."""
     fsdp = name == "train_fsdp.py"
     folder = tmp_path / "snapshots" if fsdp else tmp_path
-    words = [STARTER / name, "40", "40", *FAST, "--log-every", "1"]
+    words = [STARTER / name, "10", "10", *FAST, "--log-every", "1"]
     (second,) = start(tmp_path, 1, *words)
-    read_until(second, "step 3 ")  # it will save after step 600
+    read_until(second, "step 3 ")  # it will save after step 150
     second.send_signal(signal.SIGSTOP)
     try:
         train(tmp_path, 1, STARTER / name, "1", "0.5", *FAST)
