@@ -45,16 +45,16 @@ ONE_SEED = ("--seeds", "1")
 OTHER_SEED = ("--seeds", "77")  # than those which a learner's checks have
 AT_ONCE = 2  # parts
 SLOWEST = 10
-# Seconds of each part on two cores, without and with --full: the median of three runs
-# (2026-11-26), and one run beside other work, of which pages and answers are older
-# (2026-11-25). Write down new ones when a part rightly takes longer.
+# Seconds of each part on two cores, without and with --full: the median of three runs,
+# and one run in a fresh clone, beside some other work for six minutes (2026-11-26).
+# Write down new ones when a part rightly takes longer.
 USUAL = {
-    "jobs": (20, 944),
-    "skeletons": (6, 5),
-    "solutions": (59, 102),
-    "rest": (235, 1866),
-    "pages": (82, 1100),
-    "answers": (111, 890),
+    "jobs": (20, 1087),
+    "skeletons": (6, 7),
+    "solutions": (59, 170),
+    "rest": (235, 1558),
+    "pages": (82, 1671),
+    "answers": (111, 1069),
 }
 
 
