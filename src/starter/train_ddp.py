@@ -1,7 +1,7 @@
 """Train with DistributedDataParallel on any number of GPUs and nodes: one file to copy.
 
 Change the five marked places: (1) data, (2) model, (3) loss, (4) metrics and
-(5) optimizer. The rest is the same forevery model, and needs only PyTorch:
+(5) optimizer. The rest is the same for every model, and needs only PyTorch:
 
     python train_ddp.py                                     # a laptop, one process
     torchrun --standalone --nproc-per-node=4 train_ddp.py   # one machine, four ranks
@@ -63,7 +63,7 @@ from torch.utils import data
 # samples, in the same order on every rank and in every run: the ranks share them out.
 # All ranks call this at once, so what must be downloaded or made is there already.
 # What is random in `__getitem__` comes from torch, random or np.random, as those are
-# seeded forevery batch: with a generator of your own, a resumed run is not exact.
+# seeded for every batch: with a generator of your own, a resumed run is not exact.
 def make_datasets() -> tuple[data.Dataset, data.Dataset]:
     points = torch.randn(5000, 32, generator=torch.Generator().manual_seed(0))
     samples = data.TensorDataset(points, points[:, :10].argmax(1))
@@ -187,12 +187,11 @@ class Plan:
 
 def make_plan(config: Config, samples: int, world_size: int) -> Plan:
     steps_per_epoch = samples // config.batch_size
+    epochs_to_save = min(config.save_every, config.epochs)
     return Plan(
         steps_per_epoch=steps_per_epoch,
         total_steps=config.epochs * steps_per_epoch,
-        save_every=max(
-            1, round(min(config.save_every, config.epochs) * steps_per_epoch)
-        ),
+        save_every=max(1, round(epochs_to_save * steps_per_epoch)),
         micro_batch=config.batch_size // (world_size * config.accumulation),
     )
 
@@ -574,6 +573,12 @@ def means_of(outputs: Tensor, loss: Tensor, batch: Any) -> dict[str, Tensor]:
     return {name: mean.detach().double().reshape(()) for name, mean in found.items()}
 
 
+def take_buffers_of_rank_0(model: nn.Module) -> None:
+    """Each rank has counted its own for BatchNorm; one is saved, and evaluated."""
+    for buffer in model.buffers():
+        dist.broadcast(buffer, src=0)  # every rank must reach this line
+
+
 @torch.no_grad()
 def evaluate(run: Run, loader: data.DataLoader, world: World) -> str:
     """The means over all samples of the validation set, as a line of the log."""
@@ -581,8 +586,7 @@ def evaluate(run: Run, loader: data.DataLoader, world: World) -> str:
     if len(batches) == 0:
         return "no samples to validate with"
     sums: dict[str, Tensor] = {}
-    for buffer in run.model.buffers():  # each rank has counted its own for BatchNorm
-        dist.broadcast(buffer, src=0)  # every rank must reach this line
+    take_buffers_of_rank_0(run.model)
     run.model.eval()  # without DDP: nothing here waits for another rank
     for number, batch in enumerate(load(loader, range(len(batches)))):
         batch = to_device(batch, world.device)
@@ -610,9 +614,7 @@ def settle_buckets(ddp: DDP, example: Any, device: torch.device) -> None:
     ddp.eval()  # nothing is drawn
     batch = to_device(example, device)
     outputs, loss = forward(ddp, batch, device)
-    means_of(
-        outputs, loss, batch
-    )  # what is wrong there is seen now, not after an epoch
+    means_of(outputs, loss, batch)  # what is wrong there is seen now
     loss.backward()
     ddp.zero_grad()
     ddp.train()
@@ -797,16 +799,13 @@ def train(
     ddp = DDP(run.model)
     if run.step >= plan.total_steps:
         result = evaluate(run, validation, world)
-        log(
-            world, f"nothing to train: step {run.step} of {plan.total_steps} | {result}"
-        )
+        done = f"step {run.step} of {plan.total_steps}"
+        log(world, f"nothing to train: {done} | {result}")
         return
     (example,) = load(training, range(1))
     settle_buckets(ddp, example, world.device)
-    remaining = range(
-        run.step * config.accumulation, plan.total_steps * config.accumulation
-    )
-    batches = load(training, remaining)
+    done = run.step * config.accumulation  # forwards
+    batches = load(training, range(done, plan.total_steps * config.accumulation))
     speed = Speed(config)
     speed.restart(run.step)
     stopping = False

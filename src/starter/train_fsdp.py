@@ -1,7 +1,7 @@
 """Train with fully_shard (FSDP2) on any number of GPUs and nodes: one file to copy.
 
 Change the five marked places: (1) data, (2) model, (3) loss, (4) metrics and
-(5) optimizer. The rest is the same forevery model, and needs only PyTorch:
+(5) optimizer. The rest is the same for every model, and needs only PyTorch:
 
     python train_fsdp.py                                     # a laptop, one process
     torchrun --standalone --nproc-per-node=4 train_fsdp.py   # one machine, four ranks
@@ -75,7 +75,7 @@ from torch.utils import data
 # samples, in the same order on every rank and in every run: the ranks share them out.
 # All ranks call this at once, so what must be downloaded or made is there already.
 # What is random in `__getitem__` comes from torch, random or np.random, as those are
-# seeded forevery batch: with a generator of your own, a resumed run is not exact.
+# seeded for every batch: with a generator of your own, a resumed run is not exact.
 def make_datasets() -> tuple[data.Dataset, data.Dataset]:
     points = torch.randn(5000, 32, generator=torch.Generator().manual_seed(0))
     samples = data.TensorDataset(points, points[:, :10].argmax(1))
