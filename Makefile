@@ -33,7 +33,7 @@ tour: env ## train on one device, then as 2 nodes x 2 ranks, compare, build the 
 test: env ## check the exercises, the solutions and all else (FULL=1: everything)
 	@$(BIN)/python tools/run_tests.py $(if $(FULL),--full)
 
-matrix: env ## try the programs with all PyTorch releases that can be had (hours)
+matrix: env ## try the programs with all PyTorch releases that can be had (an hour or more)
 	@$(BIN)/python tools/matrix.py
 
 site: env ## build the pages into _build/html

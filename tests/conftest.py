@@ -104,13 +104,6 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 @pytest.fixture(scope="session")
-def kernels(tmp_path_factory):
-    """Where torch.compile keeps what it makes: one folder for all tests of a run."""
-    folder = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
-    return Path(folder) if folder else tmp_path_factory.mktemp("kernels")
-
-
-@pytest.fixture(scope="session")
 def engine():
     """The grader's engine, warm."""
     from grader.engine.engine import Engine  # here: most tests need no torch

@@ -1,6 +1,6 @@
 """Try the programs with each release of PyTorch that can be had: make matrix.
 
-    python tools/matrix.py                      # all of it: hours on two cores
+    python tools/matrix.py                      # all of it: an hour, without downloads
     python tools/matrix.py --only starter       # what has this in its name
     python tools/matrix.py 2.8.0 2.14.1         # these releases
     python tools/matrix.py --show               # write the table again, run nothing
@@ -308,6 +308,8 @@ def main() -> int:
             for name, script in plan(args.only, all_scripts)
             if (torch, name) not in done
         ]
+        if not missing:
+            continue
         with warmed(python) as warm_python:
             for name, script in missing:
                 outcome = run(warm_python, name, script, args.limit)

@@ -799,8 +799,8 @@ def train(
     ddp = DDP(run.model)
     if run.step >= plan.total_steps:
         result = evaluate(run, validation, world)
-        done = f"step {run.step} of {plan.total_steps}"
-        log(world, f"nothing to train: {done} | {result}")
+        where = f"step {run.step} of {plan.total_steps}"
+        log(world, f"nothing to train: {where} | {result}")
         return
     (example,) = load(training, range(1))
     settle_buckets(ddp, example, world.device)

@@ -210,12 +210,11 @@ class Plan:
 
 def make_plan(config: Config, samples: int, world_size: int) -> Plan:
     steps_per_epoch = samples // config.batch_size
+    epochs_to_save = min(config.save_every, config.epochs)
     return Plan(
         steps_per_epoch=steps_per_epoch,
         total_steps=config.epochs * steps_per_epoch,
-        save_every=max(
-            1, round(min(config.save_every, config.epochs) * steps_per_epoch)
-        ),
+        save_every=max(1, round(epochs_to_save * steps_per_epoch)),
         micro_batch=config.batch_size // (world_size * config.accumulation),
     )
 
@@ -945,16 +944,13 @@ def train(
     """Steps up to the last one, or until a rank is asked to stop."""
     if run.step >= plan.total_steps:
         result = evaluate(run, validation, world)
-        log(
-            world, f"nothing to train: step {run.step} of {plan.total_steps} | {result}"
-        )
+        where = f"step {run.step} of {plan.total_steps}"
+        log(world, f"nothing to train: {where} | {result}")
         return
-    remaining = range(
-        run.step * config.accumulation, plan.total_steps * config.accumulation
-    )
-    for example in load(training, range(1)):
-        try_once(run, example, world.device)
-    batches = load(training, remaining)
+    (example,) = load(training, range(1))
+    try_once(run, example, world.device)
+    done = run.step * config.accumulation  # forwards
+    batches = load(training, range(done, plan.total_steps * config.accumulation))
     speed = Speed(config)
     speed.restart(run.step)
     stopping = False

@@ -69,16 +69,16 @@ def test_power_sgd_sends_little_and_trains_nearly_the_same(tmp_path):
 
 @pytest.mark.full
 @needs("g++")
-def test_compiled_blocks_train_the_same_but_not_with_small_buckets(tmp_path, kernels):
+def test_compiled_blocks_train_the_same_but_not_with_small_buckets(tmp_path):
     hunks = remedies()["compile"]
     outcomes = []
     for name, chosen in (("slow", []), ("compiled", hunks), ("small", hunks[:-1])):
         path = tmp_path / f"{name}.py"
         path.write_text(applied(chosen), encoding="utf-8")
-        given = {"PYTHONPATH": str(SRC), "TORCHINDUCTOR_CACHE_DIR": kernels}
-        outcomes.append(torchrun(tmp_path, 2, path, **given))
+        kernels = {"TORCHINDUCTOR_CACHE_DIR": tmp_path / "kernels"}
+        outcomes.append(torchrun(tmp_path, 2, path, PYTHONPATH=str(SRC), **kernels))
     slow, compiled, small = outcomes
     assert slow.returncode == compiled.returncode == 0, compiled.stderr
     assert slow.stdout == compiled.stdout and slow.stdout.startswith("loss ")
-    assert list(kernels.rglob("*.so"))
+    assert list((tmp_path / "kernels").rglob("*.so"))
     assert small.returncode == 1 and "First bucket should be smaller" in small.stderr

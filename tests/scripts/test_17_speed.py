@@ -160,20 +160,20 @@ def test_compiling_without_a_compiler_is_one_sentence(tmp_path):
 
 @pytest.mark.full
 @needs("g++")
-def test_checkpointed_blocks_are_compiled(tmp_path, kernels):
+def test_checkpointed_blocks_are_compiled(tmp_path):
     command = "17_speed.py", 1, "--with", "checkpoint", "compile"
-    done = script(tmp_path, *command, TORCHINDUCTOR_CACHE_DIR=kernels)
+    done = script(tmp_path, *command, TORCHINDUCTOR_CACHE_DIR=tmp_path / "kernels")
     assert done.returncode == 0, done.stderr
     rows = done.stdout.splitlines()[1:]
     assert [row.split()[0] for row in rows] == ["nothing", "checkpoint", "compile"]
     assert rows[-1].endswith("  not counted")
-    assert list(kernels.rglob("*.so"))
+    assert list((tmp_path / "kernels").rglob("*.so"))
 
 
 @pytest.mark.full
 @needs("g++")
-def test_compiled_blocks_get_large_buckets(tmp_path, kernels):
-    command = SPEED, 1, "--with", "compile"
-    done = torchrun(tmp_path, 2, *command, TORCHINDUCTOR_CACHE_DIR=kernels)
+def test_compiled_blocks_get_large_buckets(tmp_path):
+    kernels = {"TORCHINDUCTOR_CACHE_DIR": tmp_path / "kernels"}
+    done = torchrun(tmp_path, 2, SPEED, 1, "--with", "compile", **kernels)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1].split()[0] == "compile"

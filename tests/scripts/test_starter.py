@@ -177,15 +177,20 @@ SEEN = """    checkpoints.load(run)
 """
 
 
+def tied(folder, model, **more):
+    """train_fsdp.py with a model whose embedding is its head."""
+    return changed(
+        folder,
+        "train_fsdp.py",
+        made=("def make_model()", "def other_model()"),
+        model=("def predict(", model.lstrip()),
+        **more,
+    )
+
+
 def test_fsdp_keeps_ties_own_initial_values_and_buffers(tmp_path):
     """As one process makes it by itself, whatever the model does at its beginning."""
-    program = changed(
-        tmp_path,
-        "train_fsdp.py",
-        model=("def make_model()", "def other_model()"),
-        tied=("def predict(", TIED.lstrip()),
-        seen=("    checkpoints.load(run)\n", SEEN),
-    )
+    program = tied(tmp_path, TIED, seen=("    checkpoints.load(run)\n", SEEN))
     options = [*FAST, "--batch-size", "4000", "--learning-rate", "0"]
     out = train(tmp_path, 2, program, "1", "1", *options)
     torch.manual_seed(0)
@@ -227,15 +232,7 @@ BLOCKS = {
 @pytest.mark.parametrize("case", BLOCKS)
 def test_fsdp_refuses_blocks_that_it_cannot_shard(case, tmp_path):
     blocks, words = BLOCKS[case]
-    program = changed(
-        tmp_path,
-        "train_fsdp.py",
-        model=("def make_model()", "def other_model()"),
-        tied=(
-            "def predict(",
-            TIED.lstrip().replace("return model, [model.body]", blocks),
-        ),
-    )
+    program = tied(tmp_path, TIED.replace("return model, [model.body]", blocks))
     statuses, _, err = end(start(tmp_path, 1, program, "1", "1", *FAST))
     assert (statuses, err.partition("error: ")[2]) == ([2], f"{words}\n")
 
@@ -262,16 +259,9 @@ def make_model():
 
 
 def test_fsdp_names_a_tensor_that_it_cannot_send(tmp_path):
-    table = "        self.table = torch.ones(3)\n        self.register_buffer("
-    program = changed(
-        tmp_path,
-        "train_fsdp.py",
-        model=("def make_model()", "def other_model()"),
-        tied=(
-            "def predict(",
-            TIED.lstrip().replace("        self.register_buffer(", table),
-        ),
-    )
+    buffer = "        self.register_buffer("
+    table = "        self.table = torch.ones(3)\n"
+    program = tied(tmp_path, TIED.replace(buffer, table + buffer))
     statuses, _, err = end(start(tmp_path, 2, program, "1", "1", *FAST))
     assert statuses == [2, 2]
     assert err.partition("error: ")[2] == (
