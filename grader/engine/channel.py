@@ -15,7 +15,7 @@ import threading
 from typing import Any
 
 # The rank's row in the memory it shares with the supervisor (float64 each).
-IN_COMM, CALLS, PHASE, CPU, BEAT, FIELDS = 0, 1, 2, 3, 4, 5
+IN_COMM, CALLS, PHASE, CPU, BEAT, IMPORTS, FIELDS = 0, 1, 2, 3, 4, 5, 6
 STARTING, LOADING, JOINING, CHECKING, REPORTED = 0.0, 1.0, 2.0, 3.0, 4.0
 
 

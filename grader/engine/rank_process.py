@@ -14,6 +14,7 @@ from pathlib import Path
 from grader.engine import processes
 
 PATIENCE = 20  # limits by the clock: no machine is that busy
+SKIPPED_AT_MOST = 60.0  # seconds: a module may also wait for ever
 BETWEEN_LOOKS = 0.1  # seconds; a look reads a file for each thread
 KEPT = 32_000  # bytes of output kept from each end, per rank
 
@@ -92,7 +93,7 @@ class RankProcess:
 
 
 class Stopwatch:
-    """Seconds from now on, less those for which processes wait for a core.
+    """Seconds from now on, less those for which processes wait for a core, or skipped.
 
     The processes, ``pids``, wait for each other: while one of them waits for a core,
     all do. So of each moment the longest wait is taken off, of any of them.
@@ -102,7 +103,14 @@ class Stopwatch:
         self.every = every  # seconds between two looks at the processes
         self.start = self.looked = time.monotonic()
         self.waited = {pid: processes.waited_for_a_core(pid) for pid in pids}
-        self.seconds = 0.0
+        self.seconds = self.skipped = 0.0
+
+    def skip(self) -> None:
+        """Leave out the time since the last look, if not too much is left out by now."""
+        now = time.monotonic()
+        if self.skipped < SKIPPED_AT_MOST:
+            self.skipped += now - self.looked
+            self.looked = now
 
     def passed(self, limit: float, pids: Iterable[int]) -> bool:
         """Whether all had ``limit`` seconds, or the clock PATIENCE times as many."""

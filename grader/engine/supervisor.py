@@ -30,6 +30,7 @@ from grader.engine.channel import (
     CALLS,
     CPU,
     FIELDS,
+    IMPORTS,
     IN_COMM,
     PHASE,
     Reporter,
@@ -119,6 +120,8 @@ class Run:
                 self.failure = Stopwatch(pids)
             if self.failure and self.failure.passed(GRACE, pids):
                 return "failed"
+            if any(self.state[rank.number * FIELDS + IMPORTS] for rank in live):
+                self.begun.skip()
             if self.begun.passed(self.job["limit"], pids):
                 return "deadline"
 

@@ -20,6 +20,7 @@ from grader.engine.channel import (
     BEAT,
     CALLS,
     CPU,
+    IMPORTS,
     IN_COMM,
     JOINING,
     PHASE,
@@ -36,6 +37,7 @@ _exit = os._exit  # rank.py puts another one in its place, which reports
 _DISTRIBUTED = os.path.join(TORCH, "distributed") + os.sep
 _DDP = os.path.join(TORCH, "nn", "parallel", "distributed.py")
 _FUNCTION = os.path.join(TORCH, "autograd", "function.py")
+_IMPORT = "<frozen importlib"
 _WAITS = re.compile(r"\b(wait|synchronize|value|get)\(")
 
 
@@ -74,8 +76,10 @@ class Watcher:
     def _beat(self) -> None:
         state = self.state
         # a busy machine may join them late: that is no deadlock of the learner
-        waits = state[PHASE] != JOINING and communicates(self._main_frame())
+        frame = self._main_frame()
+        waits = state[PHASE] != JOINING and communicates(frame)
         state[IN_COMM] = 1.0 if waits else 0.0
+        state[IMPORTS] = 1.0 if imports(frame, self.path) else 0.0
         state[CALLS] = float(len(self.ledger.rows))
         # without what this thread itself uses, which is no sign of life
         state[CPU] = time.process_time() - time.thread_time()
@@ -144,6 +148,15 @@ def communicates(frame) -> bool:
         if first and name == _DDP:  # it broadcasts buffers by C++ alone
             return True
         first = False
+    return False
+
+
+def imports(frame, path: str) -> bool:
+    """Whether the file ``path`` imports a module, which is slow from a slow disk."""
+    while frame is not None and frame.f_code.co_filename != path:
+        if frame.f_code.co_filename.startswith(_IMPORT):
+            return True
+        frame = frame.f_back
     return False
 
 

@@ -240,3 +240,21 @@ def test_hostile_submission_gets_its_verdict_and_leaves_nothing(
     assert len(verdict.lines) <= MAX_LINES
     assert_only_the_server_is_left(token)
     assert grade_code(engine, tmp_path, RIGHT).kind is Kind.RIGHT
+
+
+SLOW_LIBRARY = """
+def answer(t):
+    name = f"library_of_{dist.get_rank()}"
+    with open(f"{name}.py", "w") as file:
+        file.write("import time; time.sleep(7)")
+    sys.path.insert(0, os.getcwd())
+    __import__(name)
+    dist.all_reduce(t)
+    return t
+"""
+
+
+def test_library_that_is_slow_to_import_is_no_endless_loop(engine, tmp_path):
+    """From a cold disk scipy has taken longer than the five seconds of a check."""
+    verdict = grade_code(engine, tmp_path, HEAD + SLOW_LIBRARY)
+    assert verdict.kind is Kind.RIGHT, verdict.message
