@@ -9,6 +9,9 @@ has ended; all parts run, also when one has failed. At the end there is a table 
 parts, each beside its usual seconds, and of the slowest tests, and a JUnit file,
 build/junit.xml.
 
+A few failures are tried once more, one at a time with nothing beside them: on a busy
+machine a program may miss its time. What passes then is named at the end.
+
 Exit status: 0 all passed, 1 some failed, or no test has started a program of src/.
 """
 
@@ -25,6 +28,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
+
+import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # for `python tools/run_tests.py`
@@ -43,6 +48,7 @@ ONE_SEED = ("--seeds", "1")
 OTHER_SEED = ("--seeds", "77")  # than those which a learner's checks have
 AT_ONCE = 2  # parts
 SLOWEST = 10
+FEW = 10  # failures that one part may repeat
 # Seconds of each part on two cores, without and with --full: the median of three runs,
 # and one run in a fresh clone, beside some other work for six minutes; answers with
 # --full in continuous integration (2026-11-26). Write down new ones when a part rightly
@@ -65,8 +71,19 @@ class Part(NamedTuple):
     workers: int = 0
 
     @property
+    def again(self) -> Part:
+        """Those tests of this part that failed, one at a time."""
+        failed = (*self.arguments, "--last-failed", "--last-failed-no-failures", "none")
+        return Part(f"{self.name}-again", failed, workers=1)
+
+    @property
     def junit(self) -> Path:
         return BUILD / f"junit-{self.name}.xml"
+
+    @property
+    def cache(self) -> Path:
+        """Where pytest remembers what failed."""
+        return BUILD / f"cache-{self.name.removesuffix('-again')}"
 
     @property
     def log(self) -> Path:
@@ -83,6 +100,18 @@ class Outcome(NamedTuple):
 
     def count(self, *kinds: str) -> int:
         return sum(case.find(kind) is not None for case in self.cases for kind in kinds)
+
+    @property
+    def failed(self) -> list[str]:
+        return [name_of(case) for case in self.cases if has_failed(case)]
+
+
+def name_of(case: ET.Element) -> str:
+    return f"{case.get('classname')}::{case.get('name')}"
+
+
+def has_failed(case: ET.Element) -> bool:
+    return case.find("failure") is not None or case.find("error") is not None
 
 
 def parts(full: bool) -> list[Part]:
@@ -105,6 +134,7 @@ def parts(full: bool) -> list[Part]:
 def command(part: Part) -> list[str]:
     """The pytest of a part; in CI a skip for want of a system package is a failure."""
     words = [sys.executable, "-m", "pytest", "-q", "-rs", f"--junitxml={part.junit}"]
+    words += ["-o", f"cache_dir={part.cache}"]
     if os.environ.get("WORKSHOP_CI"):
         words += ["-p", "tools.strict_skips"]
     if part.workers:
@@ -123,8 +153,34 @@ def run(part: Part) -> Outcome:
     return Outcome(part, done.returncode, seconds, cases)
 
 
-def run_all(full: bool) -> tuple[list[Outcome], set[str]]:
-    """All parts, with one warm Python for all; and the programs none has started."""
+def try_again(outcome: Outcome) -> Outcome:
+    """Repeat its failures, if they are few; those that pass now have passed."""
+    some_failed = outcome.status == pytest.ExitCode.TESTS_FAILED
+    if not some_failed or not 0 < len(outcome.failed) <= FEW:
+        return outcome
+    repeated = run(outcome.part.again)
+    passed_now = {name_of(case) for case in repeated.cases if not has_failed(case)}
+    by_name = {name_of(case): case for case in repeated.cases}
+    cases = [
+        by_name[name_of(case)] if name_of(case) in passed_now else case
+        for case in outcome.cases
+    ]
+    seconds = outcome.seconds + repeated.seconds
+    return Outcome(outcome.part, repeated.status, seconds, cases)
+
+
+def run_parts(full: bool) -> tuple[list[Outcome], list[str]]:
+    """All parts; and the tests that failed beside others and passed alone."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        first = list(pool.map(run, parts(full)))
+    last = [try_again(outcome) for outcome in first]
+    failed_first = {name for outcome in first for name in outcome.failed}
+    failed_last = {name for outcome in last for name in outcome.failed}
+    return last, sorted(failed_first - failed_last)
+
+
+def run_all(full: bool) -> tuple[list[Outcome], list[str], set[str]]:
+    """As :func:`run_parts`, with a warm Python; and the programs none has started."""
     BUILD.mkdir(exist_ok=True)
     if full:
         os.environ["WORKSHOP_FULL"] = (
@@ -132,14 +188,15 @@ def run_all(full: bool) -> tuple[list[Outcome], set[str]]:
         )
     for old in BUILD.glob("junit*.xml"):
         old.unlink()
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        if not warm.is_possible():
-            return list(pool.map(run, parts(full))), set()
-        with closing(warm.WarmPython()) as session:
-            session.enter()
-            outcomes = list(pool.map(run, parts(full)))
-            shutil.copy(session.log, BUILD / "warm.log")  # why some starts were cold
-            return outcomes, programs_to_start() - session.started()
+    for old in BUILD.glob("cache-*"):  # of what failed in another run
+        shutil.rmtree(old)
+    if not warm.is_possible():
+        return *run_parts(full), set()
+    with closing(warm.WarmPython()) as session:
+        session.enter()
+        outcomes, passed_alone = run_parts(full)
+        shutil.copy(session.log, BUILD / "warm.log")  # why some starts were cold
+        return outcomes, passed_alone, programs_to_start() - session.started()
 
 
 def programs_to_start() -> set[str]:
@@ -164,8 +221,7 @@ def table(outcomes: list[Outcome], full: bool) -> str:
     slowest = sorted(cases, key=lambda case: -float(case.get("time", 0)))[:SLOWEST]
     lines += ["", "slowest tests, in seconds"]
     for case in slowest:
-        name = f"{case.get('classname')}::{case.get('name')}"
-        lines.append(f"{float(case.get('time', 0)):>9.1f}  {name}")
+        lines.append(f"{float(case.get('time', 0)):>9.1f}  {name_of(case)}")
     return "\n".join(lines)
 
 
@@ -181,8 +237,8 @@ def write_junit(outcomes: list[Outcome]) -> None:
     """All parts' results in one file, build/junit.xml."""
     whole = ET.Element("testsuites")
     for outcome in outcomes:
-        if outcome.part.junit.exists():
-            whole.extend(ET.parse(outcome.part.junit).getroot())
+        suite = ET.SubElement(whole, "testsuite", name=outcome.part.name)
+        suite.extend(outcome.cases)
     ET.ElementTree(whole).write(BUILD / "junit.xml", encoding="utf-8")
 
 
@@ -193,12 +249,14 @@ def main() -> int:
     parser.add_argument("--full", action="store_true", help="everything")
     full = parser.parse_args().full
     start = time.monotonic()
-    outcomes, never_started = run_all(full)
+    outcomes, passed_alone, never_started = run_all(full)
     write_junit(outcomes)
     for outcome in outcomes:
         if outcome.part.name == "answers":
             remember_run(outcome.cases)
     print(f"{table(outcomes, full)}\n\n{time.monotonic() - start:.0f} seconds in all")
+    for name in passed_alone:
+        print(f"failed beside other tests, passed alone: {name}")
     if never_started:
         print(f"no test has started {', '.join(sorted(never_started))}")
     print(totals(outcomes))

@@ -40,7 +40,8 @@ def parts(plan, tmp_path, monkeypatch):
     """Three parts whose pytest only writes down what it would have seen."""
 
     def command(part: Part) -> list[str]:
-        return [sys.executable, "-c", PYTEST, str(part.junit), CASES[part.name]]
+        cases = CASES[part.name.removesuffix("-again")]
+        return [sys.executable, "-c", PYTEST, str(part.junit), cases]
 
     plan += [Part(name, ()) for name in CASES]
     monkeypatch.setattr(run_tests, "command", command)
@@ -84,7 +85,7 @@ def test_program_that_no_test_starts_is_a_failure(plan, tmp_path, monkeypatch, c
     """With a pytest of its own, whose Python is warm."""
     started = "import subprocess\ndef test_it(): subprocess.run(['python', 'is.py'])"
     (tmp_path / "test_starts.py").write_text(started)
-    options = ("-p", "no:cacheprovider", "--rootdir", str(tmp_path))
+    options = ("--rootdir", str(tmp_path))
     plan.append(Part("starts", (*options, str(tmp_path / "test_starts.py"))))
     before = dict(os.environ)
     for programs, status in (({"is.py"}, 0), ({"is.py", "is_not.py"}, 1)):
@@ -92,6 +93,42 @@ def test_program_that_no_test_starts_is_a_failure(plan, tmp_path, monkeypatch, c
         assert run_tests.main() == status
         assert os.environ == before, "the warm Python of the parts is still set"
     assert "no test has started is_not.py\n" in capsys.readouterr().out
+
+
+FAIL_FIRST = """
+from pathlib import Path
+import pytest
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_it(number):
+    been_here = Path(__file__).with_name(f"been_{number}")
+    first = not been_here.exists()
+    been_here.touch()
+    assert number != 3 and (number == 1 or not first)
+"""
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("few", [10, 1])
+def test_few_failures_are_tried_once_more_and_named(
+    few, plan, tmp_path, monkeypatch, capsys
+):
+    """One that passes, one that fails once, one that fails always."""
+    (tmp_path / "test_fails_first.py").write_text(FAIL_FIRST)
+    monkeypatch.setattr(run_tests, "FEW", few)
+    options = ("--rootdir", str(tmp_path))
+    plan.append(Part("any", (*options, str(tmp_path / "test_fails_first.py"))))
+    assert run_tests.main() == 1
+    shown = capsys.readouterr().out.splitlines()
+    alone = [line for line in shown if line.startswith("failed beside other tests")]
+    tried = few > 1
+    passed = "test_fails_first::test_it[2]"
+    named = f"failed beside other tests, passed alone: {passed}"
+    assert alone == ([named] if tried else [])
+    assert shown[-1] == f"{1 + tried} passed, {2 - tried} failed, 0 skipped"
+    (tmp_path / "test_fails_first.py").write_text(FAIL_FIRST.replace("number != 3", "1"))
+    (tmp_path / "been_2").unlink()
+    assert run_tests.main() == 0, "one failure is few"
 
 
 def test_a_contributors_run_leaves_out_only_what_is_marked():
