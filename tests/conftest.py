@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.plugin import CheckItem
 from tests import own_network, warm, world_sizes
+from workshop.plugin import CheckItem
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -106,7 +106,7 @@ def pytest_xdist_make_scheduler(config, log):
 @pytest.fixture(scope="session")
 def engine():
     """The grader's engine, warm."""
-    from grader.engine.engine import Engine  # here: most tests need no torch
+    from workshop.grader.engine.engine import Engine  # here: most tests need no torch
 
     with Engine() as engine:
         engine.warm()

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from grader.checks import checks_in
-from grader.verdicts.verdict import Kind, Verdict
 from tests.world_sizes import usual
+from workshop.grader.checks import checks_in
+from workshop.grader.verdicts.verdict import Kind, Verdict
 
 
 def every_check_in(path: Path) -> pytest.MarkDecorator:

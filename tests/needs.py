@@ -13,8 +13,8 @@ import shutil
 
 import pytest
 
-from practice_cluster import machine
 from tools.debian_packages import PACKAGES
+from workshop.cluster.nodes import machine
 
 CLUSTER = "practice cluster"  # as the catalog of transcripts calls it
 # of every Debian, however small

@@ -10,8 +10,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from practice_cluster import namespaces
-from practice_cluster.config import names_from_files
+from workshop.cluster.nodes.config import names_from_files
+from workshop.system import namespaces
 
 SWITCH = Path("/etc/nsswitch.conf")
 OUTER = []  # the machine's own namespaces, open files

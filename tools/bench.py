@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 DDP_CHECK = '''
 import pytest, torch
 import torch.distributed as dist
-from grader import expect
+from workshop.grader import expect
 
 @pytest.mark.ranks(4)
 def test_answer(exercise, rank, seed):
@@ -105,8 +105,8 @@ def _tool(name: str) -> None:
 
 def bench_warm(folder: Path) -> None:
     """A four-rank DDP check, warm, against the same through mp.spawn."""
-    from grader.checks import checks_in
-    from grader.engine.engine import Engine
+    from workshop.grader.checks import checks_in
+    from workshop.grader.engine.engine import Engine
 
     checks, answer = folder / "test_answer.py", folder / "answer.py"
     checks.write_text(DDP_CHECK)
@@ -138,7 +138,7 @@ def bench_warm(folder: Path) -> None:
 
 def bench_isolation(folder: Path) -> None:
     """What a world of its own costs: two forks that enter one, or do not."""
-    from grader.engine import isolation
+    from workshop.grader.engine import isolation
 
     def seconds(enter: bool) -> float:
         start = time.perf_counter()
@@ -194,8 +194,8 @@ def bench_cold(folder: Path) -> None:
 
 def _first_exercise(folder: Path) -> str:
     """Put a solved copy of the first exercise with collectives into ``folder``."""
-    from grader.catalog import load_catalog
-    from grader.skeleton import plain_solution
+    from workshop.catalog import load_catalog
+    from workshop.skeleton import plain_solution
 
     catalog = load_catalog(ROOT)
     exercise = next((e for e in catalog if e.name.startswith("03")), catalog[0])

@@ -33,10 +33,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # for `python tools/run_tests.py`
-from practice_cluster import machine  # noqa: E402
 from tests import warm  # noqa: E402
 from tests.grader.chosen_answers import remember_run  # noqa: E402
 from tools.readme_commands import BY_SBATCH  # noqa: E402
+from workshop.cluster.nodes import machine  # noqa: E402
 
 BUILD = ROOT / "build"
 ANSWERS = "tests/grader/test_known_answers.py"

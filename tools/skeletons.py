@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import sys
 
-from grader.catalog import Exercise, find_exercise, find_root, load_catalog
-from grader.errors import UserError
-from grader.skeleton import holes, parse, read_solution, skeleton_text
+from workshop.catalog import Exercise, find_exercise, find_root, load_catalog
+from workshop.errors import UserError
+from workshop.skeleton import holes, parse, read_solution, skeleton_text
 
 
 def main(names: list[str]) -> int:

@@ -36,9 +36,9 @@ except ImportError:
 
 from site_builder import SITE, build_command, why_not
 
-from grader import temporary
-from grader.commands.doctor import host_name
-from grader.commands.doctor.cgroup import limits
+from workshop.doctor import host_name
+from workshop.doctor.cgroup import limits
+from workshop.system import temporary
 
 ROOT = Path(__file__).resolve().parent.parent
 LOGS = ROOT / "_build" / "tour"

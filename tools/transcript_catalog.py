@@ -9,7 +9,7 @@ import sys
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
-import practice_cluster
+from workshop.cluster import nodes
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -85,7 +85,7 @@ class Entry:
     def missing_programs(self) -> list[str]:
         programs = [name for name in self.needs if name != PRACTICE_CLUSTER]
         absent = [name for name in programs if not shutil.which(name)]
-        if self.needs_nodes and (reasons := practice_cluster.missing()):
+        if self.needs_nodes and (reasons := nodes.missing()):
             absent.append(f"a practice cluster ({'; '.join(reasons)})")
         return absent
 

@@ -16,9 +16,9 @@ from docutils import nodes
 from exercise import reading_minutes
 from sphinx.util.docutils import SphinxDirective
 
-from grader.catalog import Exercise, load_catalog
-from grader.errors import UserError
-from grader.learning_paths import LearningPath, load_paths
+from workshop.catalog import Exercise, load_catalog
+from workshop.errors import UserError
+from workshop.learning_paths import LearningPath, load_paths
 
 HERE = "In the folder of your copy of the workshop, which has the ``Makefile``:"
 NO_ADDRESS = (

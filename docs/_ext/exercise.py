@@ -20,10 +20,10 @@ from pathlib import Path
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
-from grader.catalog import Exercise, find_exercise, load_catalog
-from grader.errors import UserError
-from grader.learning_paths import is_optional
-from grader.skeleton import holes, parse, read_solution
+from workshop.catalog import Exercise, find_exercise, load_catalog
+from workshop.errors import UserError
+from workshop.learning_paths import is_optional
+from workshop.skeleton import holes, parse, read_solution
 
 LANGUAGES = {".py": "python", ".yaml": "yaml"}
 HINT_NAMES = ("Hint 1: where to look", "Hint 2: nearer", "Hint 3: nearly the code")

@@ -17,7 +17,7 @@ import torch.distributed.nn.functional as differentiable
 import torch.nn.functional as F
 from torch import nn
 
-from grader import expect
+from workshop.grader import expect
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 

@@ -15,9 +15,9 @@ from statistics import median
 import pytest
 from torch.distributed.pipelining import schedules
 
-from grader.verdicts.verdict import Kind
 from tests.docs.pages import ROOT, checked_page
 from tests.in_ranks import every_check_in
+from workshop.grader.verdicts.verdict import Kind
 
 sys.path.insert(0, str(ROOT / "src"))
 

@@ -5,8 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from grader.commands.diagnose.first import first_failed
-from grader.commands.diagnose.logs import read_logs
+from workshop.diagnose.first import first_failed
+from workshop.diagnose.logs import read_logs
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/lessons/19_when_it_breaks.rst"

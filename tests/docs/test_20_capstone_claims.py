@@ -17,7 +17,7 @@ from common.byte_gpt import ByteGPT, Sizes, batch_of_step, load_text, next_byte_
 from common.cost.counting import model_parameters
 from common.cost.formulas import Cluster, Layout, Model, step_seconds
 from common.parallel.mesh import Grid, plan_grid
-from grader.commands.capstone.properties import ALLOWED, PROPERTIES, TOLERANCE
+from workshop.capstone.properties import ALLOWED, PROPERTIES, TOLERANCE
 
 PAGE = (ROOT / "docs/lessons/20_capstone.rst").read_text("utf-8")
 FRAME = (ROOT / "job_scripts/capstone.sbatch").read_text("utf-8")

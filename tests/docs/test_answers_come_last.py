@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalog import Exercise, load_catalog
-from grader.skeleton import holes, parse
+from workshop.catalog import Exercise, load_catalog
+from workshop.skeleton import holes, parse
 
 ROOT = Path(__file__).resolve().parents[2]
 CATALOG = load_catalog(ROOT)

@@ -18,7 +18,7 @@ from tools.transcript_catalog import Entry, load_catalog
 CATALOG = load_catalog()
 SHELLS = {  # opened once by a reader, and for each command by a transcript
     "workshop cluster run": "workshop cluster shell",
-    "python -m practice_cluster.rehearsal": "python -m practice_cluster.rehearsal bash",
+    "python -m workshop.cluster.pbs": "python -m workshop.cluster.pbs bash",
 }
 STARTS = re.compile(r"workshop (?:cluster up|site)[^&|;\n]*")
 LESSONS = sorted((ROOT / "docs" / "lessons").glob("*.rst"))

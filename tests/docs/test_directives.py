@@ -50,7 +50,7 @@ hints = ["first", "second", "third"]
 @pytest.fixture
 def small(tmp_path: Path) -> Path:
     """A site of one page, with the real configuration and one exercise."""
-    from grader.skeleton import skeleton_text
+    from workshop.skeleton import skeleton_text
 
     kept = ("_ext", "_static", "_inventories", "_templates", "figures/readable.py")
     gallery = ("src/common", "gallery")
@@ -62,7 +62,7 @@ def small(tmp_path: Path) -> Path:
             shutil.copytree(source, target)
         else:
             shutil.copy(source, target)
-    for package in ("grader", "tools"):
+    for package in ("workshop", "tools"):
         shutil.copytree(ROOT / package, tmp_path / package)
     for name, text in {
         "exercises/catalog.toml": ENTRY,

@@ -63,7 +63,7 @@ def read_by_learners() -> Iterator[tuple[str, str]]:
         ("job_scripts/*.pbs", comments),
         ("exercises/*.yaml", comments),
         ("tests/exercises/test_*.py", strings),
-        ("grader/**/*.py", strings),
+        ("workshop/**/*.py", strings),
         ("src/*.py", strings),
         ("gallery/**/*.py", docstrings),
         ("src/common/**/*.py", strings),

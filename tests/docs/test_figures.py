@@ -32,12 +32,12 @@ def test_to_build_the_site_draws_no_figure(extension):
 import runpy
 from importlib.machinery import PathFinder
 runpy.run_path({str(ROOT / extension)!r})
-print(PathFinder.find_spec("practice_cluster").origin)
+print(PathFinder.find_spec("workshop").origin)
 """
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True
     )
-    assert Path(done.stdout.strip()) == ROOT / "practice_cluster" / "__init__.py"
+    assert Path(done.stdout.strip()) == ROOT / "workshop" / "__init__.py"
 
 
 def test_every_figure_is_drawn_again_byte_for_byte(tmp_path):

@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from grader.catalog import load_catalog
-from grader.learning_paths import load_paths
 from tests.docs.pages import ROOT
+from workshop.catalog import load_catalog
+from workshop.learning_paths import load_paths
 
 sys.path[:0] = [str(ROOT / "docs" / "_ext")]
 pytest.importorskip("sphinx", reason="the site needs Sphinx: make site brings it")

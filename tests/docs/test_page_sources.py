@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalog import load_catalog
-from grader.skeleton import holes, parse, skeleton_text
 from tests.docs.pages import ROOT, Directive, all_directives, directives, sources
 from tools.transcript_catalog import load_catalog as load_transcripts
+from workshop.catalog import load_catalog
+from workshop.skeleton import holes, parse, skeleton_text
 
 MARKER = re.compile(r"^\s*# \[(?P<kind>start|end) (?P<name>[^\]]+)\]\s*$", re.M)
 ANSWER = re.compile(r"^answer \d+$")

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from practice_cluster import Cluster
 from tests.launched import wait_until
 from tests.needs import CLUSTER, skip_without
+from workshop.cluster.nodes import Cluster
 
 pytestmark = [pytest.mark.nodes, pytest.mark.full]
 

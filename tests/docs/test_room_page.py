@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalog import load_catalog
-from grader.commands.grade.book import Cell, Gradebook, Row
-from grader.commands.grade.report import to_html
 from tests.docs.pages import ROOT
 from tests.docs.test_site_in_browser import AXE, DESKTOP, PHONE
+from workshop.catalog import load_catalog
+from workshop.classroom.book import Cell, Gradebook, Row
+from workshop.classroom.report import to_html
 
 MESSAGES = {
     "right": "",

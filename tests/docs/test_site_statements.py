@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from grader.verdicts.verdict import EXIT_STATUS, MAX_LINES, Kind
 from tests.docs.pages import ROOT, sources
+from workshop.grader.verdicts.verdict import EXIT_STATUS, MAX_LINES, Kind
 
 USING = (ROOT / "docs" / "using_the_exercises.rst").read_text(encoding="utf-8")
 SETUP = (ROOT / "docs" / "setup.rst").read_text(encoding="utf-8")
@@ -40,9 +40,9 @@ def test_the_exit_statuses_are_as_the_page_says():
 
 def command_line():
     """The command line of ``workshop``."""
-    if importlib.util.find_spec("grader.commands.cli") is None:
+    if importlib.util.find_spec("workshop.cli") is None:
         pytest.skip("the command workshop is not there yet")
-    from grader.commands.cli import cli
+    from workshop.cli import cli
 
     return cli
 
@@ -72,7 +72,7 @@ def test_every_make_target_on_a_page_exists():
 
 
 def test_the_keys_of_watch_are_as_the_page_says():
-    files = (ROOT / "grader" / "commands" / "watch").glob("*.py")
+    files = (ROOT / "workshop" / "learner" / "watch").glob("*.py")
     source = "".join(path.read_text(encoding="utf-8") for path in files)
     for key in re.findall(r"``([a-z])`` (?:for|to)", flat(USING)):
         assert f'"{key}"' in source, f"watch takes no key {key}"
@@ -93,7 +93,7 @@ def test_the_sentences_of_a_stopped_installation_are_the_real_ones():
 
 def test_the_states_of_doctor_are_the_real_ones():
     display = "".join(
-        path.read_text(encoding="utf-8") for path in (ROOT / "grader").rglob("*.py")
+        path.read_text(encoding="utf-8") for path in (ROOT / "workshop").rglob("*.py")
     )
     for state in ("works", "absent", "broken"):
         assert f'"{state}"' in display, state

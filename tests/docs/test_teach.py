@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from grader.catalog import load_catalog
-from grader.commands.grade.report_style import RELOAD_EVERY
-from grader.skeleton import holes, parse
 from tests.docs.pages import ROOT
+from workshop.catalog import load_catalog
+from workshop.classroom.report_style import RELOAD_EVERY
+from workshop.skeleton import holes, parse
 
 sys.path[:0] = [str(ROOT / "docs" / "_ext")]
 pytest.importorskip("sphinx", reason="the site needs Sphinx: make site brings it")

@@ -273,7 +273,9 @@ def test_commands_can_run_inside_another_that_is_not_shown():
 
 
 def test_what_a_practice_cluster_lacks_is_named(monkeypatch):
-    monkeypatch.setattr("practice_cluster.machine.missing", lambda: ["no such luck"])
+    monkeypatch.setattr(
+        "workshop.cluster.nodes.machine.missing", lambda: ["no such luck"]
+    )
     entry = Entry("cluster", "true", needs=("practice cluster", "bash"))
     assert entry.missing_programs() == ["a practice cluster (no such luck)"]
 

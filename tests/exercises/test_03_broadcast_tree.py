@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from grader import expect
+from workshop.grader import expect
 
 expect.nothing_is_averaged()
 

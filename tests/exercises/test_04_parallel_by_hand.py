@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from grader import expect
-from grader.by_hand import by_hand
+from workshop.grader import expect
+from workshop.grader.by_hand import by_hand
 
 OPTIMIZERS = {
     "SGD": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9),

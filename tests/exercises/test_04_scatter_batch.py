@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from grader import expect
+from workshop.grader import expect
 
 CASES = [(12, 4), (10, 4), (9, 4), (6, 4), (7, 3), (11, 8), (5, 1)]  # images, parts
 SMALL = [(3, 4), (1, 4), (2, 3)]

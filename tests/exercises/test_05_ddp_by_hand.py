@@ -7,8 +7,8 @@ import torch
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel as DDP
 
-from grader import expect
-from grader.by_hand import by_hand
+from workshop.grader import expect
+from workshop.grader.by_hand import by_hand
 
 OPTIMIZERS = {
     "SGD": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9),

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch.utils.data import DistributedSampler
 
-from grader import expect
-from grader.by_hand import by_hand
+from workshop.grader import expect
+from workshop.grader.by_hand import by_hand
 
 SIZES = (13, 12, 14, 15, 40, 5, 2, 1)
 WORLDS = (3, 4, 1, 7)

@@ -15,7 +15,7 @@ import traceback
 import pytest
 import torch
 
-from grader import expect, kills
+from workshop.grader import expect, kills
 
 COPIED = (  # what survives a kill at any byte, and not one at any call
     ". Was it copied there? Only a rename within its folder is a single step"

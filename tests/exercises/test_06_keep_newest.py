@@ -8,7 +8,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from grader import expect
+from workshop.grader import expect
 
 
 def write(folder, *epochs):

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.data import DataLoader, Dataset, DistributedSampler
 
-from grader import expect, loaders, races
+from workshop.grader import expect, loaders, races
 
 SAMPLES, BATCH_SIZE = 41, 3  # no world size divides them
 

@@ -12,7 +12,7 @@ import torch.multiprocessing as mp
 import torch.nn.functional as F
 from torch import nn
 
-from grader import expect, races
+from workshop.grader import expect, races
 
 
 def as_torchrun_sets_it(rank, per_node=2):

@@ -17,8 +17,8 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from grader import expect
-from grader.engine.rank_process import Stopwatch
+from workshop.grader import expect
+from workshop.system.stopwatch import Stopwatch
 
 WRAPPERS_KEYS = (
     'the snapshot has the weights under the keys of the DDP wrapper, "module...", '

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from grader import expect
+from workshop.grader import expect
 
 LOST = (
     "RuntimeError: [/gloo/transport/tcp/pair.cc:553] Connection closed by peer "

@@ -7,7 +7,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from grader import expect
+from workshop.grader import expect
 
 
 @pytest.mark.ranks(1, init=False)

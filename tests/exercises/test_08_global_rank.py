@@ -11,7 +11,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from grader import expect
+from workshop.grader import expect
 
 # (nodes in their order, ranks of each); four processes in all
 LAYOUTS = {1: [3, 1], 2: [1, 2, 1]}

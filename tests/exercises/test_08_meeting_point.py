@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from grader import expect
+from workshop.grader import expect
 
 LO, DOCKER = "127.0.0.1/8", "172.17.0.1/16"
 

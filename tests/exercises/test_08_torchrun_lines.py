@@ -11,9 +11,9 @@ import time
 import pytest
 from torch.distributed import run as torchrun
 
-from grader import expect
-from grader.engine.processes import below
-from grader.engine.rank_process import Stopwatch
+from workshop.grader import expect
+from workshop.system.processes import below
+from workshop.system.stopwatch import Stopwatch
 
 PATIENCE = 12.0  # seconds until two agents that know of each other have met
 RANKS = 2

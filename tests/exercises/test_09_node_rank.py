@@ -2,7 +2,7 @@
 
 import pytest
 
-from grader import expect
+from workshop.grader import expect
 
 
 @pytest.mark.ranks(1, init=False, limit=60)

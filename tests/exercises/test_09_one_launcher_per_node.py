@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from grader import expect
+from workshop.grader import expect
 
 RANKS_PER_NODE = 4
 

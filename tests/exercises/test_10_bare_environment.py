@@ -2,7 +2,7 @@
 
 import pytest
 
-from grader import expect
+from workshop.grader import expect
 
 UNTIL_ENDED = 90  # seconds
 # How long a torchrun waits for the others; without this, ten minutes.

@@ -7,7 +7,7 @@ import posixpath
 import pytest
 from torch.distributed import run as torchrun
 
-from grader import compose, expect
+from workshop.grader import compose, expect
 
 SCRIPT = "src/08_multinode_torchrun.py"
 OF_TORCHRUN = ("--n", "--rdzv", "--master", "--standalone")

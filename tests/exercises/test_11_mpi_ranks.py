@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from grader import expect
+from workshop.grader import expect
 
 
 def open_mpi(rank, local_rank, world_size):

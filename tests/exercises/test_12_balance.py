@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from grader import expect
+from workshop.grader import expect
 
 
 def cost_of(costs, sizes):

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from grader import expect
+from workshop.grader import expect
 
 expect.nothing_is_averaged()
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from grader import expect
+from workshop.grader import expect
 
 CASES = [
     (3, 4),

@@ -6,7 +6,7 @@ import torch.distributed as dist
 import torch.nn.functional as F
 from torch import nn
 
-from grader import expect
+from workshop.grader import expect
 
 expect.nothing_is_averaged()
 WIDTH, BATCH = 5, 12

@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from grader import expect
+from workshop.grader import expect
 
 expect.nothing_is_averaged()
 

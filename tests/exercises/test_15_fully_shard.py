@@ -9,7 +9,7 @@ from torch.func import functional_call
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from grader import expect
+from workshop.grader import expect
 
 OPTIMIZERS = {
     "SGD": lambda *p: torch.optim.SGD(*p, lr=0.02, momentum=0.9),

@@ -12,7 +12,7 @@ from torch import nn
 from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor import DTensor
 
-from grader import expect
+from workshop.grader import expect
 
 expect.nothing_is_averaged()
 NODES = {6: (2, 3), 4: (2, 2)}  # nodes, ranks per node

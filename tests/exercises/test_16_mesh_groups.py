@@ -11,7 +11,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
 
-from grader import expect
+from workshop.grader import expect
 
 SHAPES = [(2, 3), (3, 2), (4,), (2, 3, 4), (3, 1, 2), (1, 5), (2, 2, 2, 3)]
 ON_RANKS = {4: [(2, 2), (4, 1), (1, 4)], 6: [(2, 3), (3, 2), (3, 1, 2)]}

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import CheckpointError
 
-from grader import expect
+from workshop.grader import expect
 
 OTHER_BLOCK = (
     "in backward, what was checkpointed computes something else than in forward. "

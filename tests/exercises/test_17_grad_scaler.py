@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from grader import expect
+from workshop.grader import expect
 
 SIZES = (4, 1)  # numbers of a shard of each parameter
 INF, NAN = float("inf"), float("nan")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from grader import expect
+from workshop.grader import expect
 
 TICK = 0.5  # microseconds; every moment is a whole number of ticks
 SLOW = ("slow compute", "slow data", "slow gap")

@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from grader import expect
+from workshop.grader import expect
 
 expect.nothing_is_averaged()
 

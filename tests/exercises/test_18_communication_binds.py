@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from grader import expect
+from workshop.grader import expect
 
 expect.nothing_is_averaged()
 

@@ -6,7 +6,7 @@ import statistics
 
 import pytest
 
-from grader import expect
+from workshop.grader import expect
 
 expect.nothing_is_averaged()
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from grader import expect
+from workshop.grader import expect
 
 LOST = (
     "RuntimeError: [pair.cc:553] Connection closed by peer [10.0.0.2]:10141",

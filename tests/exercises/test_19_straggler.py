@@ -6,7 +6,7 @@ from statistics import median
 
 import pytest
 
-from grader import expect
+from workshop.grader import expect
 
 RANKS, STEPS = 5, 9
 

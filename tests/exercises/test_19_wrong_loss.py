@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.data import DistributedSampler, TensorDataset
 
-from grader import expect
+from workshop.grader import expect
 
 LR, EPOCHS = 0.5, 2
 

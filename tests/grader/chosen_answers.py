@@ -20,14 +20,16 @@ from collections.abc import Iterable
 from pathlib import Path
 from xml.etree import ElementTree
 
-from grader.catalog import SUFFIXES, Exercise, load_catalog
+from workshop.catalog import SUFFIXES, Exercise, load_catalog
 
 ROOT = Path(__file__).resolve().parents[2]
 ANSWERS = ROOT / "tests" / "exercises"
 CACHE = ROOT / ".workshop" / "cache" / "known_answers.json"
 # what decides on every verdict; the commands only show it
-GRADER = ("grader/", "practice_cluster/", "job_scripts/", "constraints.txt")
-NOT_GRADER = "grader/commands/"
+GRADER = (
+    *("workshop/grader/", "workshop/cluster/", "workshop/system/"),
+    *("job_scripts/", "constraints.txt"),
+)
 READ = (".py", ".sh", ".sbatch", ".pbs", ".txt")
 ENOUGH = 3  # answers of an exercise of which nothing has changed
 PUBLISHED = "origin/main"
@@ -82,7 +84,7 @@ def choose(exercises: Iterable[Exercise]) -> set[Path]:
 
 def of_grader(file: str) -> bool:
     """Whether every verdict may depend on this file."""
-    return file.startswith(GRADER) and not file.startswith(NOT_GRADER)
+    return file.startswith(GRADER)
 
 
 def files_of(exercise: Exercise) -> set[str]:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from grader.engine.engine import Engine
 from tests.grader.digests import digest
 from tests.grader.small_house import make_house
 from tests.grader.support import RIGHT, grade_code
+from workshop.grader.engine.engine import Engine
 
 ROOT = Path(__file__).resolve().parents[2]
 

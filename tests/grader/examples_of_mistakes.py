@@ -1,6 +1,6 @@
 """Examples of mistakes that are recognized: (table, key, what shows it)."""
 
-from grader.verdicts.classics.scripts import UNSEEN
+from workshop.grader.verdicts.classics.scripts import UNSEEN
 
 EXAMPLES_OF_GRAPHS = [
     (

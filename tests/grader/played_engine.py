@@ -1,4 +1,4 @@
-"""A stand-in for grader.engine.engine that plays what the learner's file orders.
+"""A stand-in for the grader's engine that plays what the learner's file orders.
 
 ``# play: ORDER`` on the first line: right, partly, wrong, sleep N (then right), break
 (the set-up is broken), fail (an error in the grader itself). Each run is noted in
@@ -10,10 +10,10 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
-from grader.checks import Check
-from grader.commands.progress import is_untouched
-from grader.errors import UserError
-from grader.verdicts.verdict import Kind, Result, Verdict, not_fully_checked
+from workshop.errors import UserError
+from workshop.grader.checks import Check
+from workshop.grader.verdicts.verdict import Kind, Result, Verdict, not_fully_checked
+from workshop.learner.progress import is_untouched
 
 LOG = Path.cwd() / "played.log"
 

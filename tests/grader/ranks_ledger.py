@@ -7,7 +7,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed._functional_collectives import all_reduce
 
-from grader import expect
+from workshop.grader import expect
 
 
 @pytest.mark.ranks(2)

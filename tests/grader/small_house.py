@@ -23,7 +23,7 @@ import termios
 import time
 from pathlib import Path
 
-from grader.skeleton import skeleton_text
+from workshop.skeleton import skeleton_text
 
 Result = subprocess.CompletedProcess[str]
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -40,7 +40,7 @@ def add(a):
     # [end answer 1]
 '''
 CHECKS = '''import pytest
-from grader import expect
+from workshop.grader import expect
 
 
 @pytest.mark.ranks(1)
@@ -62,8 +62,8 @@ import sys
 sys.path.insert(0, sys.argv.pop(1))
 if sys.argv.pop(1) == "play":
     from tests.grader import played_engine
-    sys.modules["grader.engine.engine"] = played_engine
-from grader.commands.cli import main
+    sys.modules["workshop.grader.engine.engine"] = played_engine
+from workshop.cli import main
 main()
 """
 

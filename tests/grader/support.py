@@ -5,14 +5,14 @@ from __future__ import annotations
 import textwrap
 from pathlib import Path
 
-from grader.checks import checks_in
-from grader.engine.engine import Engine
-from grader.verdicts.verdict import Verdict
+from workshop.grader.checks import checks_in
+from workshop.grader.engine.engine import Engine
+from workshop.grader.verdicts.verdict import Verdict
 
 SUM_OF_RANKS = '''
 import pytest, torch
 import torch.distributed as dist
-from grader import expect
+from workshop.grader import expect
 
 @pytest.mark.ranks({ranks})
 def test_answer(exercise, rank, world_size, seed, ledger, shared_dir):

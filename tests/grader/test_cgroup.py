@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from grader.commands.doctor import cgroup
-from grader.commands.doctor import machine as doctor
-from grader.commands.doctor.cgroup import Limits, limits
+from workshop.doctor import cgroup
+from workshop.doctor import machine as doctor
+from workshop.doctor.cgroup import Limits, limits
 
 GB = 10**9
 NO_LIMIT_V1 = 9223372036854771712

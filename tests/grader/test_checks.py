@@ -2,8 +2,8 @@
 
 import pytest
 
-from grader.checks import checks_in
-from grader.errors import UserError
+from workshop.errors import UserError
+from workshop.grader.checks import checks_in
 
 IMPORT = "import pytest\n"
 CHECK = "@pytest.mark.ranks({})\ndef test_{}():\n    pass\n"

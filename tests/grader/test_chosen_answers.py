@@ -5,7 +5,6 @@ from xml.etree import ElementTree
 
 import pytest
 
-from grader.catalog import load_catalog
 from tests.grader import chosen_answers
 from tests.grader.chosen_answers import (
     ENOUGH,
@@ -21,6 +20,7 @@ from tests.grader.chosen_answers import (
     right_answers,
     wrong_answers,
 )
+from workshop.catalog import load_catalog
 
 CATALOG = load_catalog(ROOT)
 ONE = next(exercise for exercise in CATALOG if exercise.name == "03_weighted_mean")
@@ -62,16 +62,18 @@ def test_a_kind_that_is_missing_leaves_room_for_the_next_answers(tmp_path, monke
     assert few(answers) == answers[:ENOUGH]
 
 
-@pytest.mark.parametrize("file", [*sorted(files_of(ONE))[:2], "grader/expect.py"])
+@pytest.mark.parametrize(
+    "file", [*sorted(files_of(ONE))[:2], "workshop/grader/expect.py"]
+)
 def test_all_answers_run_if_a_file_they_depend_on_has_changed(change, file):
     change(file)
     assert set(ALL_OF_ONE) <= choose(CATALOG)
 
 
 def test_a_change_elsewhere_runs_no_more_answers(change):
-    change("docs/glossary.rst", "grader/commands/cli.py")
+    change("docs/glossary.rst", "workshop/cli.py")
     assert len(choose(CATALOG)) <= ENOUGH * len(CATALOG)
-    assert not of_grader("grader/commands/cli.py")
+    assert not of_grader("workshop/cli.py")
 
 
 def test_what_was_green_with_the_same_contents_is_not_run_again(change):

@@ -8,7 +8,6 @@ import sys
 
 import pytest
 
-from grader.catalog import load_catalog
 from tests.grader.small_house import (
     HOUSE,
     NAMES,
@@ -20,6 +19,7 @@ from tests.grader.small_house import (
     states,
     workshop,
 )
+from workshop.catalog import load_catalog
 
 
 # -- list, next ---------------------------------------------------------------------
@@ -261,8 +261,8 @@ def test_bad_usage_is_one_sentence(house, words, named):
 
 def test_outside_a_workshop_is_one_sentence(tmp_path):
     code = (
-        "import sys; import grader.catalog as c; c.__file__ = '/nowhere/at/all.py';"
-        "from grader.commands.cli import main; main()"
+        "import sys; import workshop.catalog as c; c.__file__ = '/nowhere/at/all.py';"
+        "from workshop.cli import main; main()"
     )
     result = subprocess.run(
         [sys.executable, "-c", code, "list"],
@@ -295,11 +295,11 @@ def test_the_command_alone_shows_its_help(house):
 def test_doctor_shows_each_part_and_ends_with_3_if_a_needed_one_is_broken(house):
     code = (
         f"import sys; sys.path.insert(0, {str(HOUSE)!r})\n"
-        "import grader.commands.doctor.machine as d\n"
+        "import workshop.doctor.machine as d\n"
         "d.checks = lambda: [\n"
         "  d.Check('torch', {ok}, 'seen', 'do this', required=True),\n"
         "  d.Check('Slurm', None, 'no sinfo', 'install it')]\n"
-        "from grader.commands.cli import main; main()"
+        "from workshop.cli import main; main()"
     )
     for ok, status in ((True, 0), (False, 3)):
         result = subprocess.run(
@@ -319,8 +319,8 @@ def test_this_process_never_imports_torch_nor_what_it_does_not_need(house):
     play(house, "01_one", "right")
     code = (
         f"import sys; sys.path.insert(0, {str(HOUSE)!r})\n"
-        "from grader.commands.cli import cli\n"
-        "import grader.engine.engine\n"
+        "from workshop.cli import cli\n"
+        "import workshop.grader.engine.engine\n"
         "cli.main(sys.argv[1:], standalone_mode=False)\n"
         "print([m for m in ('torch', 'numpy', 'watchfiles') if m in sys.modules])"
     )

@@ -8,9 +8,9 @@ import time
 
 import pytest
 
-from grader.catalog import load_catalog
-from grader.commands import progress
 from tests.grader.small_house import NAMES, play, sentence, workshop
+from workshop.catalog import load_catalog
+from workshop.learner import progress
 
 
 # -- hint, reset, diff ----------------------------------------------------------------

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from grader.verdicts.verdict import Kind
 from tests.grader.support import body
+from workshop.grader.verdicts.verdict import Kind
 
 EQUAL = '''
 import pytest
-from grader import expect
+from workshop.grader import expect
 
 @pytest.mark.ranks({ranks})
 def test_answer(exercise):
@@ -36,7 +36,7 @@ ALWAYS_TRUE = "lambda *a, **k: True"
 REPLACED = {"torch.allclose": "close", "torch.equal": "equal"}
 TENSOR = '''
 import pytest, torch
-from grader import expect
+from workshop.grader import expect
 
 @pytest.mark.ranks({ranks})
 def test_answer(exercise):

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from grader.commands.doctor import machine as doctor
-from grader.commands.exposure import say_once
-from grader.engine import supervisor
-from practice_cluster import containers, machine
+from workshop.cluster.nodes import containers, machine
+from workshop.doctor import machine as doctor
+from workshop.grader.engine import supervisor
+from workshop.learner.exposure import say_once
 
 ROOT = Path(__file__).resolve().parents[2]
 WORLD = ["unshare", "--user", "--map-current-user", "--keep-caps", "--mount"]
@@ -46,7 +46,7 @@ def limits():
         pytest.skip("this machine forbids the namespaces that set the limits")
 
 
-WORKSHOP = "from grader.commands.cli import main; main()"
+WORKSHOP = "from workshop.cli import main; main()"
 CHECK = [sys.executable, "-c", WORKSHOP, "check", "--solutions", "02_rank_arithmetic"]
 SAID = ROOT / ".workshop" / "without_isolation"
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.versions import NEWEST_TRIED_TORCH, OLDEST_TORCH
 from tests import own_network
+from workshop.versions import NEWEST_TRIED_TORCH, OLDEST_TORCH
 
 if sys.version_info >= (3, 11):
     import tomllib

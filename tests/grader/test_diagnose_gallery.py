@@ -10,11 +10,11 @@ import sys
 
 import pytest
 
-from grader.commands.diagnose.causes import candidates, load
-from grader.commands.diagnose.first import first_failed
-from grader.commands.diagnose.logs import read_logs
-from grader.commands.diagnose.report import diagnose, named
 from tests.grader.test_diagnose import ROOT, written
+from workshop.diagnose.causes import candidates, load
+from workshop.diagnose.first import first_failed
+from workshop.diagnose.logs import read_logs
+from workshop.diagnose.report import diagnose, named
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -9,13 +9,13 @@ import sys
 
 import pytest
 
-from grader.commands.diagnose import numbers
-from grader.commands.diagnose.causes import MAYBE, SURE, candidates, load
-from grader.commands.diagnose.first import first_failed
-from grader.commands.diagnose.logs import read_logs
-from grader.commands.diagnose.quiet import RULES
-from grader.commands.diagnose.report import diagnose
 from tests.grader.test_diagnose import HERE, ROOT, written
+from workshop.diagnose import numbers
+from workshop.diagnose.causes import MAYBE, SURE, candidates, load
+from workshop.diagnose.first import first_failed
+from workshop.diagnose.logs import read_logs
+from workshop.diagnose.quiet import RULES
+from workshop.diagnose.report import diagnose
 
 if sys.version_info >= (3, 11):
     import tomllib

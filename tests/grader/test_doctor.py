@@ -7,11 +7,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from grader.commands.doctor import machine as doctor
-from grader.commands.doctor import programs
-from grader.commands.doctor.machine import Check
-from grader.engine import processes
 from tests.launched import wait_until
+from workshop.doctor import machine as doctor
+from workshop.doctor import programs
+from workshop.doctor.machine import Check
+from workshop.system import processes
 
 
 def find(results: list[Check], name: str) -> Check:
@@ -46,9 +46,7 @@ def test_this_machine_can_check_exercises():
 
 @pytest.mark.cold("what is imported is the subject")
 def test_nothing_of_torch_is_imported_by_the_report_itself():
-    code = (
-        "import sys, grader.commands.doctor.machine; sys.exit('torch' in sys.modules)"
-    )
+    code = "import sys, workshop.doctor.machine; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
@@ -207,5 +205,5 @@ def test_full_disk_is_named(monkeypatch):
 def test_the_practice_cluster_is_offered_or_what_it_lacks(
     monkeypatch, reasons, expected
 ):
-    monkeypatch.setattr("practice_cluster.machine.missing", lambda: reasons)
+    monkeypatch.setattr("workshop.cluster.nodes.machine.missing", lambda: reasons)
     assert doctor._practice_cluster() == [expected]

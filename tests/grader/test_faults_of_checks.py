@@ -11,11 +11,11 @@ from dataclasses import replace
 
 import pytest
 
-from grader.catalog import Exercise
-from grader.checks import checks_in
-from grader.skeleton import holes, parse, with_answers
-from grader.verdicts.verdict import EXIT_STATUS, Kind
 from tests.grader.test_known_answers import CATALOG
+from workshop.catalog import Exercise
+from workshop.grader.checks import checks_in
+from workshop.grader.verdicts.verdict import EXIT_STATUS, Kind
+from workshop.skeleton import holes, parse, with_answers
 
 FAULT = "len(exercise_that_does_not_exist)"
 # Appended to a solution: what the check calls computes as before, but returns an
@@ -109,7 +109,7 @@ def test_whole_numbers_out_of_a_module_are_told(engine, tmp_path):
 
 CHECK = '''
 import os, pytest, torch
-from grader import expect
+from workshop.grader import expect
 
 @pytest.mark.ranks(1)
 def test_answer(exercise):

@@ -9,7 +9,6 @@ from xml.etree import ElementTree
 
 import pytest
 
-from grader.commands.progress import write_atomically
 from tests.grader.small_house import (
     NAMES,
     PATIENCE,
@@ -21,6 +20,7 @@ from tests.grader.small_house import (
     workshop,
 )
 from tests.launched import wait_until
+from workshop.learner.progress import write_atomically
 
 
 @pytest.fixture

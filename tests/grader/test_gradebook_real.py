@@ -7,8 +7,8 @@ import subprocess
 
 import pytest
 
-from grader.engine import isolation
 from tests.grader.small_house import command, grade, quiet_environment, statuses
+from workshop.grader.engine import isolation
 
 
 @pytest.mark.full

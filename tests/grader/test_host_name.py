@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.commands.doctor import host_name
-from grader.commands.doctor import machine as doctor
+from workshop.doctor import host_name
+from workshop.doctor import machine as doctor
 
 ROOT = Path(__file__).resolve().parents[2]
 NOT_IN_DNS = "workshop-test.invalid"  # a name that is reserved for not existing
@@ -37,7 +37,7 @@ def may_rename():
         pytest.skip(f"this machine forbids user namespaces: {done.stderr.strip()}")
 
 
-PRINT = "from grader.commands.doctor import host_name; print(host_name.problem())"
+PRINT = "from workshop.doctor import host_name; print(host_name.problem())"
 
 
 def test_name_that_cannot_be_resolved_is_a_broken_part_with_its_cures():

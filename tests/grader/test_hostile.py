@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from grader.engine.engine import Engine
-from grader.verdicts.verdict import MAX_LINES, Kind
 from tests.grader.support import RIGHT, grade_code
 from tests.launched import wait_until
+from workshop.grader.engine.engine import Engine
+from workshop.grader.verdicts.verdict import MAX_LINES, Kind
 
 pytestmark = [pytest.mark.full, pytest.mark.usefixtures("trees_are_unchanged")]
 

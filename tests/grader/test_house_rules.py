@@ -1,4 +1,4 @@
-"""No circles in grader/ and practice_cluster/; nothing of the tests in the grader."""
+"""No circles in workshop/, and nothing of the tests in it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+WORKSHOP = ROOT / "workshop"
 
 Graph = dict[str, set[str]]  # module -> the modules of the same package it imports
 
@@ -73,7 +74,10 @@ def show(heads: tuple[str, ...], rows: list[tuple]) -> None:
 
 def test_what_a_learner_is_told_has_no_codes():
     """A mistake is named in words, not by its number in a list that they don't have."""
-    told = [*(ROOT / "grader").rglob("*.py"), *(ROOT / "tests/exercises").glob("*.py")]
+    told = [
+        *WORKSHOP.rglob("*.py"),
+        *(ROOT / "tests/exercises").glob("*.py"),
+    ]
     codes = {
         str(path): re.findall(r"\([A-Z]\d\d\b[^)]*\)", path.read_text(encoding="utf-8"))
         for path in told
@@ -81,18 +85,36 @@ def test_what_a_learner_is_told_has_no_codes():
     assert {name: found for name, found in codes.items() if found} == {}
 
 
-@pytest.mark.parametrize("package", ["grader", "practice_cluster"])
-def test_no_modules_import_each_other(package):
-    graph = graph_of(ROOT / package)
+def test_no_modules_import_each_other():
+    graph = graph_of(WORKSHOP)
     imports = sum(map(len, graph.values()))
     ring = circle(graph)
-    row = (package, len(graph), imports, " -> ".join(ring) or "none")
+    row = ("workshop", len(graph), imports, " -> ".join(ring) or "none")
     show(("package", "modules", "imports between them", "circle"), [row])
     assert not ring
 
 
-def test_grader_imports_nothing_of_the_tests():
-    for path in (ROOT / "grader").rglob("*.py"):
+def room_of(path: Path) -> str:
+    """workshop/X, of the grader and the cluster workshop/X/Y; or a module outside."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    depth = 3 if parts[1] in ("grader", "cluster") else 2
+    folders = parts[: min(depth, len(parts) - 1)]
+    return "/".join(folders if len(folders) > 1 else parts)
+
+
+def test_no_rooms_import_each_other():
+    files = {module_name(path, ROOT): path for path in WORKSHOP.rglob("*.py")}
+    rooms: Graph = {room_of(path): set() for path in files.values()}
+    for name, others in graph_of(WORKSHOP).items():
+        room = room_of(files[name])
+        rooms[room] |= {room_of(files[other]) for other in others} - {room}
+    for room in sorted(rooms):
+        print(f"{room} imports {', '.join(sorted(rooms[room])) or 'none of them'}")
+    assert not circle(rooms)
+
+
+def test_workshop_imports_nothing_of_the_tests():
+    for path in WORKSHOP.rglob("*.py"):
         names = {name.split(".")[0] for name in imported(path, module_name(path, ROOT))}
         assert "tests" not in names, path
 

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from grader.engine import isolation
-from grader.engine.engine import Engine
-from grader.errors import UserError
-from grader.verdicts.verdict import Kind
 from tests.grader.support import RIGHT, grade_code
+from workshop.errors import UserError
+from workshop.grader.engine import isolation
+from workshop.grader.engine.engine import Engine
+from workshop.grader.verdicts.verdict import Kind
 
 pytestmark = [
     pytest.mark.full,
@@ -238,7 +238,9 @@ def test_the_same_attempts_succeed_on_an_ordinary_program(tmp_path, listening):
 
 def test_folder_that_holds_the_grader_itself_can_be_graded(tmp_path):
     """As by `workshop grade .` in one's own clone: it hides no programs."""
-    code = "import torch.distributed.pipelining\n__import__('grader.learning_paths')\n"
+    code = (
+        "import torch.distributed.pipelining\n__import__('workshop.learning_paths')\n"
+    )
     code += RIGHT
     with Engine(hidden=[ROOT, ROOT.parent]) as engine:
         verdict = grade_code(engine, tmp_path, code)

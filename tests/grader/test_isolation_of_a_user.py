@@ -56,7 +56,7 @@ def place():
         place = Path(folder)
         place.chmod(0o755)
         shutil.copy(ROOT / "pyproject.toml", place)
-        ours = ("grader", "practice_cluster", "solutions", "exercises", "tests")
+        ours = ("workshop", "solutions", "exercises", "tests")
         cached = shutil.ignore_patterns("__pycache__")
         for name in ours:
             shutil.copytree(ROOT / name, place / "workshop" / name, ignore=cached)

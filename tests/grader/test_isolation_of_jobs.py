@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from grader.checks import checks_in
-from grader.engine import isolation
-from grader.verdicts.verdict import Kind
 from tests.needs import CLUSTER, needs
+from workshop.grader.checks import checks_in
+from workshop.grader.engine import isolation
+from workshop.grader.verdicts.verdict import Kind
 
 pytestmark = [
     pytest.mark.full,
@@ -41,7 +41,7 @@ tries script
 """
 SUBMIT = '''
 import pytest
-from grader import expect
+from workshop.grader import expect
 
 @pytest.mark.ranks(1, init=False, limit=60)
 def test_answer(exercise_path, scheduler):

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from grader.commands.cli import cli
-from grader.commands.doctor.judge import judge
-from grader.commands.doctor.nodes import Place, Report, look, resolve
+from workshop.cli import cli
+from workshop.doctor.judge import judge
+from workshop.doctor.nodes import Place, Report, look, resolve
 
 PLACE = Place("n1:29500", "7", 2)
 VERSIONS = {"Python": "3.11", "torch": "2.13.0", "the environment": "/home/me/.venv"}
@@ -183,6 +183,6 @@ def test_one_node_by_hand(monkeypatch, tmp_path):
 
 @pytest.mark.cold("what is imported is the subject")
 def test_it_answers_without_importing_torch():
-    code = "import sys, grader.commands.doctor.job; sys.exit('torch' in sys.modules)"
+    code = "import sys, workshop.doctor.job; sys.exit('torch' in sys.modules)"
     root = Path(__file__).resolve().parents[2]
     assert subprocess.run([sys.executable, "-c", code], cwd=root).returncode == 0

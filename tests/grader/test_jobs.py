@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from grader import expect
-from grader.jobs.job import STILL_RUNNING, Job, Launch, OpenTodo
-from grader.jobs.scheduler import Scheduler
 from tests.grader.written_jobs import GOOD, HEAD, write
+from workshop.cluster.jobs.job import STILL_RUNNING, Job, Launch, OpenTodo
+from workshop.cluster.jobs.scheduler import Scheduler
+from workshop.grader import expect
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from grader.checks import checks_in
-from grader.engine.engine import Engine
-from grader.jobs.cluster_of_checks import ClusterOfChecks
-from grader.jobs.scheduler import Scheduler
-from grader.verdicts.verdict import Kind
 from tests.grader.written_jobs import GOOD, write
 from tests.launched import wait_until
 from tests.needs import CLUSTER, skip_without
+from workshop.cluster.jobs.cluster_of_checks import ClusterOfChecks
+from workshop.cluster.jobs.scheduler import Scheduler
+from workshop.grader.checks import checks_in
+from workshop.grader.engine.engine import Engine
+from workshop.grader.verdicts.verdict import Kind
 
 ROOT = Path(__file__).resolve().parents[2]
 PBS = """\
@@ -34,7 +34,7 @@ pbsdsh -- /bin/bash -l -c "cd '$PWD' && source job_scripts/site_environment.sh &
 """
 CHECK = '''
 import pytest
-from grader import expect
+from workshop.grader import expect
 
 @pytest.mark.ranks(1, init=False, limit=150)
 def test_every_node_starts_one(exercise_path, scheduler):
@@ -178,7 +178,7 @@ def test_cluster_of_the_checks_ends_with_the_grader():
     program = """
 import time
 from pathlib import Path
-from grader.jobs.cluster_of_checks import ClusterOfChecks
+from workshop.cluster.jobs.cluster_of_checks import ClusterOfChecks
 print(ClusterOfChecks(None).description(Path("."))["state"], flush=True)
 time.sleep(60)
 """

@@ -21,14 +21,6 @@ from pathlib import Path
 import pytest
 from packaging.specifiers import SpecifierSet
 
-import practice_cluster
-from grader.catalog import Exercise, load_catalog
-from grader.checks import SEEDS, Check, checks_in
-from grader.engine.engine import Engine
-from grader.jobs.cluster_of_checks import NO_CLUSTER, ClusterOfChecks
-from grader.skeleton import holes, parse, skeleton_text, with_answers
-from grader.verdicts.verdict import Kind
-from grader.versions import installed_torch, is_older
 from tests.grader.chosen_answers import (
     ANSWERS,
     ROOT,
@@ -37,6 +29,14 @@ from tests.grader.chosen_answers import (
     right_answers,
     wrong_answers,
 )
+from workshop.catalog import Exercise, load_catalog
+from workshop.cluster import nodes
+from workshop.cluster.jobs.cluster_of_checks import NO_CLUSTER, ClusterOfChecks
+from workshop.grader.checks import SEEDS, Check, checks_in
+from workshop.grader.engine.engine import Engine
+from workshop.grader.verdicts.verdict import Kind
+from workshop.skeleton import holes, parse, skeleton_text, with_answers
+from workshop.versions import installed_torch, is_older
 
 CATALOG = load_catalog(ROOT)
 BY_NAME = {exercise.name: exercise for exercise in CATALOG}
@@ -110,7 +110,7 @@ def grade_answer(
 @cache
 def no_cluster() -> str:
     """Why job scripts can't be submitted here, with the cure; "" if they can."""
-    return "; ".join(practice_cluster.missing())
+    return "; ".join(nodes.missing())
 
 
 def skip_without_cluster(path: Path) -> None:

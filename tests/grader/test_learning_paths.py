@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from grader.catalog import load_catalog
-from grader.errors import UserError
-from grader.learning_paths import find_path, is_optional, load_paths
 from tests.grader.small_house import HOUSE, NAMES, make_house, play, workshop
+from workshop.catalog import load_catalog
+from workshop.errors import UserError
+from workshop.learning_paths import find_path, is_optional, load_paths
 
 CATALOG = load_catalog(HOUSE)
 PATHS = load_paths(HOUSE, CATALOG)

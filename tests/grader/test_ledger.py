@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
-from grader.engine.ledger import Ledger
 from tests.in_ranks import assert_right, every_check_in
+from workshop.grader.ledger.ledger import Ledger
 
 
 @every_check_in(Path(__file__).with_name("ranks_ledger.py"))

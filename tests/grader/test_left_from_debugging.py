@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from grader.verdicts.verdict import Kind
 from tests.grader.support import SUM, body
+from workshop.grader.verdicts.verdict import Kind
 
 DEBUGGERS = {
     "breakpoint": "breakpoint()",

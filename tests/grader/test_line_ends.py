@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalog import load_catalog
-from grader.engine.engine import Engine
-from grader.jobs.refused import refusal
-from grader.verdicts.verdict import Kind
+from workshop.catalog import load_catalog
+from workshop.cluster.jobs.refused import refusal
+from workshop.grader.engine.engine import Engine
+from workshop.grader.verdicts.verdict import Kind
 
 ROOT = Path(__file__).resolve().parents[2]
 EXERCISES = load_catalog(ROOT)

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from grader.verdicts.verdict import Kind
 from tests.grader.support import RIGHT
+from workshop.grader.verdicts.verdict import Kind
 
 pytestmark = pytest.mark.full
 
@@ -16,7 +16,7 @@ BURN = "while True: pass"
 DDP_STEP = '''
 import pytest, torch
 import torch.distributed as dist
-from grader import expect
+from workshop.grader import expect
 
 @pytest.mark.ranks(4)
 def test_answer(exercise, rank, world_size, seed):

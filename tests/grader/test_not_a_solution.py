@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import pytest
 
-from grader.catalog import load_catalog
-from grader.engine.engine import Engine
-from grader.skeleton import same_code
-from grader.verdicts.verdict import MAX_LINES, Kind
 from tests.grader.support import RIGHT, SUM, body
+from workshop.catalog import load_catalog
+from workshop.grader.engine.engine import Engine
+from workshop.grader.verdicts.verdict import MAX_LINES, Kind
+from workshop.skeleton import same_code
 
 REACHING = {
     "sys._getframe": "import sys\nfound = sys._getframe(1).f_locals",
     "s._getframe": "import sys as s\nfound = s._getframe(1).f_locals",
-    "grader.expect": "import torch\nfrom grader import expect",
-    "grader.engine.rank": "import grader.engine.rank as rank",
+    "workshop.grader.expect": "import torch\nfrom workshop.grader import expect",
+    "workshop.grader.engine.rank": "import workshop.grader.engine.rank as rank",
     "/proc/self/mem": "memory = open('/proc/self/mem', 'r+b')",
     "/proc/*/mem": "import os\nmemory = open(f'/proc/{os.getppid()}/mem', 'rb')",
 }
-REACHING_BY_A_STRING = "import importlib\nimportlib.import_module('grader.expect')"
+REACHING_BY_A_STRING = (
+    "import importlib\nimportlib.import_module('workshop.grader.expect')"
+)
 CHANGES_DTYPE = "torch.set_default_dtype(torch.float64)\n"
 PLAIN = {
-    "a comment": "# sys._getframe, grader.expect and /proc/self/mem",
+    "a comment": "# sys._getframe, workshop.grader.expect and /proc/self/mem",
     "memory of the machine": "free = open('/proc/meminfo').read()",
     "the line": "import inspect\nline = inspect.currentframe().f_lineno",
     "a word": "name = 'grader'",

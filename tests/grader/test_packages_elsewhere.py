@@ -6,9 +6,9 @@ import os
 
 import pytest
 
-from grader.engine.engine import Engine
-from grader.verdicts.verdict import Kind
 from tests.grader.support import SUM, body, grade_code
+from workshop.grader.engine.engine import Engine
+from workshop.grader.verdicts.verdict import Kind
 
 PACKAGES = {
     "it asks who called it": """

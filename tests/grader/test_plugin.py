@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from grader.skeleton import skeleton_text
 from tests.grader.test_hostile import processes_with
 from tests.launched import wait_until
+from workshop.skeleton import skeleton_text
 
 ROOT = Path(__file__).resolve().parents[2]
 SOLUTION = '''"""Add the numbers of all ranks.
@@ -33,7 +33,7 @@ def answer(t):
 '''
 CHECKS = '''
 import pytest, torch
-from grader import expect
+from workshop.grader import expect
 
 @pytest.mark.ranks(2, 3)
 def test_sum(exercise, rank, world_size):
@@ -65,7 +65,7 @@ def small_workshop(tmp_path) -> Path:
     for folder in ("exercises", "solutions", "tests/exercises"):
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "pyproject.toml").write_text(
-        '[tool.pytest.ini_options]\naddopts = "-p grader.plugin"\n'
+        '[tool.pytest.ini_options]\naddopts = "-p workshop.plugin"\n'
         'testpaths = ["tests/exercises"]\n'
     )
     names = ["01_sum", "02_sum"]

@@ -10,12 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalog import Exercise
-from grader.commands.display import Screen
-from grader.commands.grade.book import Cell, Gradebook, Row
-from grader.commands.grade.pool import grade_all
-from grader.commands.grade.report import to_html
-from grader.commands.grade.room import classics, common_mistakes, place, verdicts
 from tests.grader.small_house import (
     NAMES,
     PATIENCE,
@@ -25,6 +19,12 @@ from tests.grader.small_house import (
     write,
 )
 from tests.launched import wait_until
+from workshop.catalog import Exercise
+from workshop.classroom.book import Cell, Gradebook, Row
+from workshop.classroom.pool import grade_all
+from workshop.classroom.report import to_html
+from workshop.classroom.room import classics, common_mistakes, place, verdicts
+from workshop.learner.display import Screen
 
 PARTLY = "not fully checked"
 CLASSIC = "wrong value: the sum\n  rank 0: is 3\n  looks like: a sum, not a mean"

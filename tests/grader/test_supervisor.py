@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from grader.engine import channel, processes, rank_process, whereabouts
 from tests.launched import wait_until
+from workshop.grader.engine import channel, rank_process, whereabouts
+from workshop.system import processes, stopwatch
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -22,7 +23,8 @@ ROOT = Path(__file__).resolve().parents[2]
 # a process of its own: the tests' one has other children.
 MEANWHILE = """
 import ctypes, itertools, os, time
-from grader.engine import processes, supervisor
+from workshop.grader.engine import supervisor
+from workshop.system import processes
 
 ctypes.CDLL(None).prctl(supervisor._PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
@@ -76,15 +78,15 @@ def test_rank_that_waits_for_a_core_gets_its_time(monkeypatch):
     waited = {1: 5.0, 2: 0.0}
     monkeypatch.setattr(processes, "waited_for_a_core", waited.get)
     ranks = [1, 2]
-    clock = rank_process.Stopwatch(ranks)
+    clock = stopwatch.Stopwatch(ranks)
     assert not clock.passed(10, ranks)
     waited[2] = 12.0
     clock.looked -= 15
     assert not clock.passed(10, ranks), "3 of the 15 seconds count"
     clock.looked -= 15
     assert clock.passed(10, ranks), "nobody waited in the second 15"
-    clock = rank_process.Stopwatch(ranks)
-    clock.start -= 11 * rank_process.PATIENCE
+    clock = stopwatch.Stopwatch(ranks)
+    clock.start -= 11 * stopwatch.PATIENCE
     assert clock.passed(10, ranks)
 
 
@@ -149,7 +151,7 @@ def test_what_else_is_written_into_the_channel_is_no_message():
 GRADES = """
 import sys
 from pathlib import Path
-from grader.engine.engine import Engine
+from workshop.grader.engine.engine import Engine
 from tests.grader.support import grade_code
 with Engine() as engine:
     grade_code(engine, Path(sys.argv[1]), "import time\\ntime.sleep(600)")
@@ -175,7 +177,7 @@ def test_ranks_that_wait_in_turn_get_the_time_of_all_their_waits(monkeypatch):
     waited = {1: 0.0, 2: 0.0}
     monkeypatch.setattr(processes, "waited_for_a_core", waited.get)
     ranks = [1, 2]
-    clock = rank_process.Stopwatch(ranks)
+    clock = stopwatch.Stopwatch(ranks)
     for turn in range(10):  # one waits for a core, the other one for it
         waited[1 + turn % 2] += 3
         clock.looked -= 3
@@ -186,7 +188,7 @@ LATE = """
 import sys, time
 from pathlib import Path
 import torch.distributed as dist
-from grader.engine import rendezvous
+from workshop.grader.engine import rendezvous
 
 folder, rank = Path(sys.argv[1]), int(sys.argv[2])
 connected = folder / "connected"

@@ -12,16 +12,16 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from grader.verdicts import diagnosis
-from grader.verdicts.classics import calls, exceptions, hangs, scripts, values
-from grader.verdicts.classics.classic import first_seen
-from grader.verdicts.classics.exceptions import of_exception
-from grader.verdicts.classics.scripts import UNSEEN
-from grader.verdicts.classics.table import CLASSICS
-from grader.verdicts.classics.values import Values
-from grader.verdicts.evidence import Finding
-from grader.verdicts.verdict import Kind
 from tests.grader.examples_of_mistakes import EXAMPLES_OF_GRAPHS, EXAMPLES_OF_SCRIPTS
+from workshop.grader.verdicts import diagnosis
+from workshop.grader.verdicts.classics import calls, exceptions, hangs, scripts, values
+from workshop.grader.verdicts.classics.classic import first_seen
+from workshop.grader.verdicts.classics.exceptions import of_exception
+from workshop.grader.verdicts.classics.scripts import UNSEEN
+from workshop.grader.verdicts.classics.table import CLASSICS
+from workshop.grader.verdicts.classics.values import Values
+from workshop.grader.verdicts.evidence import Finding
+from workshop.grader.verdicts.verdict import Kind
 
 ROOT = Path(__file__).resolve().parents[2]
 NO_ENTRY = "'tuple' object does not support item assignment"
@@ -277,7 +277,10 @@ def test_mistake_is_recognized_before_any_other(table, key, facts):
 
 
 def test_every_key_that_the_code_names_is_a_classic():
-    files = [ROOT / "grader/expect.py", ROOT / "grader/verdicts/questions/limits.py"]
+    files = [
+        ROOT / "workshop/grader/expect.py",
+        ROOT / "workshop/grader/verdicts/questions/limits.py",
+    ]
     named = {
         arguments[-1].value
         for path in files
@@ -301,6 +304,6 @@ def test_crash_after_a_view_in_a_collective_is_put_down_to_it():
 
 @pytest.mark.cold("what is imported is the subject")
 def test_reading_verdicts_needs_no_torch():
-    code = "import sys, grader.engine.engine, grader.commands.cli; "
+    code = "import sys, workshop.grader.engine.engine, workshop.cli; "
     code += "sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

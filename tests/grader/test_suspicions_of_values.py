@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from grader import expect
-from grader.verdicts.classics.values import of_values
+from workshop.grader import expect
+from workshop.grader.verdicts.classics.values import of_values
 
 
 def guess(actual, expected, own=None, world=4):

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.engine import forkserver
-from grader.errors import UserError
+from workshop.errors import UserError
+from workshop.grader.engine import forkserver
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = f"{sys.prefix}/bin/python"  # the warm one of the tests lies in /tmp
@@ -48,7 +48,9 @@ def may_mount():
 
 
 def test_check_names_the_folder_and_its_cure():
-    started = "import sys; sys.path[:0] = sys.argv[1:]; from grader.engine.engine "
+    started = (
+        "import sys; sys.path[:0] = sys.argv[1:]; from workshop.grader.engine.engine "
+    )
     started += "import Engine; Engine().warm()"
     done = without_tmp(PYTHON, "-c", started, str(ROOT))
     assert f"UserError: {SENTENCE}: name a folder of your own: {CURE}" in done.stderr
@@ -61,7 +63,7 @@ def test_tour_names_the_folder_and_its_cure():
 
 
 def test_doctor_calls_the_folder_broken():
-    code = "from grader.commands.doctor.machine import _disk, _gloo; "
+    code = "from workshop.doctor.machine import _disk, _gloo; "
     code += "print(*_disk(), *_gloo(), sep='\\n')"
     lines = without_tmp(PYTHON, "-c", code).stdout.splitlines()
     broken = [line for line in lines if "ok=False" in line]
@@ -72,7 +74,7 @@ def test_doctor_calls_the_folder_broken():
 def test_cure_works():
     folder = ROOT / ".workshop" / "tmp_of_a_test"
     folder.mkdir(parents=True, exist_ok=True)
-    code = "from grader import temporary; print(repr(temporary.problem()))"
+    code = "from workshop.system import temporary; print(repr(temporary.problem()))"
     done = without_tmp(PYTHON, "-c", code, TMPDIR=str(folder))
     shutil.rmtree(folder)
     assert done.stdout == "''\n", done.stderr

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from grader.engine import channel, processes, supervisor, whereabouts
-from grader.verdicts.questions import values
-from grader.verdicts.verdict import MAX_LINES, Kind
 from tests.grader.support import RIGHT, SUM, body
 from tests.grader.verdict_cases import CASES
+from workshop.grader.engine import channel, supervisor, whereabouts
+from workshop.grader.verdicts.questions import values
+from workshop.grader.verdicts.verdict import MAX_LINES, Kind
+from workshop.system import processes
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -134,7 +135,7 @@ def test_check_that_fails_on_a_missing_function_names_it(run):
 WRONG_WAY = '''
 import pytest, torch
 import torch.distributed as dist
-from grader import expect
+from workshop.grader import expect
 
 @pytest.mark.ranks(3)
 def test_answer(exercise, rank, ledger):
@@ -157,7 +158,7 @@ OWN_INIT = '''
 import os
 import pytest, torch
 import torch.distributed as dist
-from grader import expect
+from workshop.grader import expect
 
 @pytest.mark.ranks(3, init=False)
 def test_answer(exercise, rank, world_size):
@@ -187,7 +188,7 @@ DDP = '''
 import pytest, torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel as DDP
-from grader import expect
+from workshop.grader import expect
 
 @pytest.mark.ranks(3)
 def test_answer(exercise, rank, world_size, ledger):
@@ -220,7 +221,7 @@ import torch
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import Shard, distribute_tensor
 
-from grader import expect
+from workshop.grader import expect
 
 @pytest.mark.ranks(3)
 def test_answer(exercise, rank, world_size, ledger):
@@ -243,7 +244,7 @@ def test_ledger_sees_what_an_operation_on_dtensors_calls(run):
 MEAN_OF_MEANS = '''
 import pytest
 
-from grader import expect
+from workshop.grader import expect
 
 @pytest.mark.ranks(1)
 def test_answer(exercise):

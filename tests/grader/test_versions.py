@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from grader import __main__ as entry
-from grader import versions
-from grader.catalog import find_exercise, load_catalog
-from grader.engine.engine import Engine
-from grader.verdicts.verdict import Kind
 from tests.launched import run
 from tests.other_torches import python_with
+from workshop import __main__ as entry
+from workshop import versions
+from workshop.catalog import find_exercise, load_catalog
+from workshop.grader.engine.engine import Engine
+from workshop.grader.verdicts.verdict import Kind
 
 ROOT = Path(__file__).resolve().parents[2]
 ONE = "02_rank_arithmetic"
@@ -71,8 +71,8 @@ def test_torch_is_looked_for_where_this_python_would(monkeypatch):
 @pytest.mark.parametrize(
     "words",
     [
-        ("grader", "check", "--solutions", ONE),
-        ("grader", "doctor"),
+        ("workshop", "check", "--solutions", ONE),
+        ("workshop", "doctor"),
         ("pytest", "--solutions", "-q", "-k", ONE, "-p", "no:cacheprovider"),
     ],
     ids=["check", "doctor", "pytest"],
@@ -88,7 +88,7 @@ def test_a_torch_that_is_too_old_is_one_sentence(torch_of, words):
 
 @pytest.mark.cold("-S: without any package but the standard library's")
 def test_a_missing_package_is_named_before_anything_is_imported():
-    done = run(ROOT, [sys.executable, "-S", "-m", "grader", "list"])
+    done = run(ROOT, [sys.executable, "-S", "-m", "workshop", "list"])
     assert done.returncode == 3 and done.stdout == ""
     (line,) = done.stderr.splitlines()
     assert line.startswith("workshop: the package ") and "is missing" in line

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from grader.verdicts.verdict import Kind
 from tests.grader.support import grade_code
+from workshop.grader.verdicts.verdict import Kind
 
 ONE_PROCESS = """
 import pytest
-from grader import expect
+from workshop.grader import expect
 
 @pytest.mark.ranks({ranks}, init=False)
 def test_answer(exercise, seed):
@@ -18,7 +18,7 @@ def test_answer(exercise, seed):
 """
 PLACES = """
 import os, pytest
-from grader import expect
+from workshop.grader import expect
 
 NAMES = ("RANK", "LOCAL_RANK", "GROUP_RANK", "LOCAL_WORLD_SIZE", "WORLD_SIZE")
 
@@ -31,7 +31,7 @@ def test_answer(exercise, rank):
 WRITES = """
 import pytest
 import torch.distributed as dist
-from grader import expect, races
+from workshop.grader import expect, races
 
 @pytest.mark.ranks({ranks})
 def test_answer(exercise, rank, world_size, shared_dir):

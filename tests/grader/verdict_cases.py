@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from grader.verdicts.verdict import Kind
 from tests.grader.support import SUM
+from workshop.grader.verdicts.verdict import Kind
 
 # name -> (code, verdict, suspicion, words of the message)
 CASES = {

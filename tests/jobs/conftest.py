@@ -15,11 +15,11 @@ from typing import NamedTuple
 
 import pytest
 
-from practice_cluster import Cluster
-from practice_cluster.rehearsal import Delays
 from tests.jobs import pbs_jobs, which_pbs
 from tests.needs import CLUSTER, skip_without
 from tools.fresh_copy import copy_tree
+from workshop.cluster.nodes import Cluster
+from workshop.cluster.pbs import Delays
 
 ROOT = Path(__file__).resolve().parents[2]
 # What the test run itself has set and a user's shell has not.

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from powers_of_the_cluster import PLACE, STATE, refused, try_out, wait_until
 
-from practice_cluster import Cluster, ClusterError
+from workshop.cluster.nodes import Cluster, ClusterError
 
 
 def processes(state: Path) -> list[str]:
@@ -75,7 +75,8 @@ def stays() -> bool:
 
 def interruption():
     """Ctrl-C or SIGKILL at any moment of `up` leaves no process behind."""
-    code = f"from practice_cluster import Cluster; Cluster({str(STATE)!r}).up(nodes=2)"
+    code = "from workshop.cluster.nodes import Cluster; "
+    code += f"Cluster({str(STATE)!r}).up(nodes=2)"
     for kind in (signal.SIGINT, signal.SIGKILL):
         for moment in (0.02, 0.08, 0.15, 0.25, 0.4):
             up = subprocess.Popen(
@@ -143,7 +144,7 @@ def places():
 def inside():
     """Cluster commands inside a cluster are refused instead of taken for a crash."""
     code = (
-        "from practice_cluster import *\n"
+        "from workshop.cluster.nodes import *\n"
         "for act in ('up', 'down', 'status'):\n"
         "    try: getattr(Cluster(), act)(); print('done')\n"
         "    except ClusterError as error: print(error)\n"

@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-from practice_cluster import Cluster, ClusterError
+from workshop.cluster.nodes import Cluster, ClusterError
 
 PLACE = Path(sys.argv[1])
 STATE = PLACE / "cluster"

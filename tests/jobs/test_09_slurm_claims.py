@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from practice_cluster.cli import cluster
+from workshop.cluster.cli import cluster
 
 pytestmark = pytest.mark.full
 

@@ -9,11 +9,11 @@ from dataclasses import replace
 
 import pytest
 
-from grader.commands.capstone.evidence import read_runs
-from grader.commands.capstone.fetch import fetch_missing
-from grader.commands.capstone.judge import judge
-from practice_cluster.rehearsal import Delays, Rehearsal
 from tests.launched import wait_until
+from workshop.capstone.evidence import read_runs
+from workshop.capstone.fetch import fetch_missing
+from workshop.capstone.judge import judge
+from workshop.cluster.pbs import Delays, Rehearsal
 
 pytestmark = pytest.mark.full
 

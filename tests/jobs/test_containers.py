@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from grader.skeleton import with_answers
 from tests.jobs import docker_engine
+from workshop.skeleton import with_answers
 
 pytestmark = pytest.mark.full
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from practice_cluster.rehearsal import Delays
+from workshop.cluster.pbs import Delays
 
 pytestmark = pytest.mark.full
 

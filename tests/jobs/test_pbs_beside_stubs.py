@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from grader.jobs import sites
-from practice_cluster.rehearsal.request import read_directives, read_request
 from tests.jobs.pbs_jobs import LAUNCHERS, ROOT, SCRIPTS
+from workshop.cluster.jobs import sites
+from workshop.cluster.pbs.request import read_directives, read_request
 
 pytestmark = pytest.mark.full
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from grader.jobs import sites
-from practice_cluster.rehearsal import Delays, Rehearsal
 from tests.jobs.pbs_jobs import LIMIT
+from workshop.cluster.jobs import sites
+from workshop.cluster.pbs import Delays, Rehearsal
 
 pytestmark = pytest.mark.full
 

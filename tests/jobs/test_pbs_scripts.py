@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from practice_cluster.rehearsal import Rehearsal
 from tests.jobs import which_pbs
 from tests.jobs.pbs_jobs import LAUNCHERS, LIMIT, SAYS_HOST, SCRIPTS
 from tests.needs import needs, path_of, skip_without
+from workshop.cluster.pbs import Rehearsal
 
 pytestmark = pytest.mark.full
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from torch.distributed.elastic.agent.server.local_elastic_agent import LocalElasticAgent
 
-from practice_cluster.rehearsal import Delays
 from tests.jobs import which_pbs
+from workshop.cluster.pbs import Delays
 
 pytestmark = pytest.mark.full
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from practice_cluster import machine, missing
 from tests.needs import CLUSTER, skip_without
+from workshop.cluster.nodes import machine, missing
 
 pytestmark = pytest.mark.full
 
@@ -36,7 +36,7 @@ def copy():
     skip_without(CLUSTER)
     with tempfile.TemporaryDirectory(prefix="pc-", dir="/tmp") as folder:
         os.chmod(folder, 0o755)
-        shutil.copytree(ROOT / "practice_cluster", Path(folder) / "practice_cluster")
+        shutil.copytree(ROOT / "workshop", Path(folder) / "workshop")
         for program in PROGRAMS:
             shutil.copy(HERE / program, folder)
         yield Path(folder)
@@ -104,7 +104,7 @@ def test_missing_programs_are_named_with_the_command_that_installs_them(monkeypa
 
 
 def ask_missing(copy, words: list[str], python: str, **more: str) -> str:
-    code = "from practice_cluster import missing; print(missing())"
+    code = "from workshop.cluster.nodes import missing; print(missing())"
     words = [*words, python, "-c", code]
     done = subprocess.run(
         words, cwd=copy, env=os.environ | more, capture_output=True, text=True
@@ -161,7 +161,7 @@ def workshop(monkeypatch):
 
         def run(*words: str, **options) -> subprocess.CompletedProcess[str]:
             return subprocess.run(
-                [sys.executable, "-m", "grader.commands.cli", "cluster", *words],
+                [sys.executable, "-m", "workshop.cli", "cluster", *words],
                 cwd=ROOT,
                 env={**os.environ, "WORKSHOP_CLUSTER": state},
                 stdin=subprocess.DEVNULL,
@@ -228,7 +228,7 @@ def test_the_shell_has_a_prompt_of_its_own_and_ctrl_c_does_not_leave_it(workshop
     if child == 0:
         os.chdir(ROOT)
         os.environ["WORKSHOP_CLUSTER"] = state
-        command = [sys.executable, "-m", "grader.commands.cli", "cluster"]
+        command = [sys.executable, "-m", "workshop.cli", "cluster"]
         words = [*command, "shell", "--node", "n1"]
         os.execv(sys.executable, words)
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.errors import UserError
-from grader.jobs import sites
+from workshop.cluster.jobs import sites
+from workshop.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[2]
 TORCHRUN = "job_scripts/multinode_torchrun.sbatch"
@@ -29,7 +29,7 @@ def house(tmp_path, monkeypatch):
 
 
 def workshop(*words, **variables):
-    code = "from grader.commands.cli import main; main()"
+    code = "from workshop.cli import main; main()"
     return subprocess.run(
         [sys.executable, "-c", code, *words],
         env={**os.environ, "PYTHONPATH": str(ROOT), **variables},

@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from practice_cluster.rehearsal import Delays
 from tests.jobs import which_pbs
 from tests.needs import CLUSTER, needs
+from workshop.cluster.pbs import Delays
 
 pytestmark = pytest.mark.full
 

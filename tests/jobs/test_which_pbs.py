@@ -40,7 +40,7 @@ def run_tests(before, tmp_path, tests, **variables):
 
 @pytest.mark.cold("the tests that it starts have no warm server on another host")
 def test_jobs_are_submitted_to_the_pbs_on_path(cluster, tmp_path):
-    rehearsal = [PYTHON, "-m", "practice_cluster.rehearsal"]
+    rehearsal = [PYTHON, "-m", "workshop.cluster.pbs"]
     before = [*rehearsal, "--state", str(cluster.state)]
     done = run_tests(before, tmp_path, TESTS)
     assert done.returncode == 0, done.stdout + done.stderr

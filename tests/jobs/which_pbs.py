@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 import pytest
 
-from practice_cluster.rehearsal import PbsError, Rehearsal
 from tests.needs import needs as needs_here
 from tests.needs import skip_without
+from workshop.cluster.pbs import PbsError, Rehearsal
 
 REAL = os.environ.get("WORKSHOP_PBS") == "real"
 POLL = 0.3  # seconds between two looks at a job

@@ -15,8 +15,8 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from common.manifest import Manifest, hashes
-from grader.commands.capstone.judge import judge
-from grader.commands.cli import cli
+from workshop.capstone.judge import judge
+from workshop.cli import cli
 
 ROOT = Path(__file__).resolve().parents[2]
 STEPS, EVERY, NUMEL, HELD = 12, 4, 100, 5000

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from grader import expect
+from workshop.grader import expect
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 

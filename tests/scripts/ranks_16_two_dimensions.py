@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from grader import expect
+from workshop.grader import expect
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 

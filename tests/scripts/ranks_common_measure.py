@@ -13,7 +13,7 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 
 from common.cost.measure import Traffic
 from common.process_group import join
-from grader.engine.ledger import Ledger
+from workshop.grader.ledger.ledger import Ledger
 
 
 def calls():

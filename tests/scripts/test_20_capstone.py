@@ -5,9 +5,9 @@ from hashlib import sha256
 
 import pytest
 
-from grader.commands.capstone.evidence import FIELDS, read_run
-from grader.commands.capstone.unbroken import check_unbroken
 from tests.scripts.trainings import SRC, torchrun
+from workshop.capstone.evidence import FIELDS, read_run
+from workshop.capstone.unbroken import check_unbroken
 
 pytestmark = pytest.mark.full
 

@@ -6,8 +6,8 @@ import shutil
 
 import pytest
 
-from grader.commands.capstone.judge import judge
 from tests.scripts.evidence_20_capstone import ROOT, command, gaps, two_runs, write
+from workshop.capstone.judge import judge
 
 
 def test_one_run_alone_is_judged_as_far_as_it_goes(tmp_path):

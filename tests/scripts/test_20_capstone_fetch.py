@@ -4,8 +4,6 @@ import subprocess
 
 import pytest
 
-from grader.commands.capstone import fetch
-from grader.commands.capstone.fetch import fetch_missing
 from tests.scripts.evidence_20_capstone import (
     ACCOUNTING,
     LAST,
@@ -17,6 +15,8 @@ from tests.scripts.evidence_20_capstone import (
     two_runs,
     write,
 )
+from workshop.capstone import fetch
+from workshop.capstone.fetch import fetch_missing
 
 NAMED = OF_PBS.replace("    job_state", "    Job_Name = capstone\n    job_state")
 FORMS = {"sacct": OF_SACCT + LAST, "scontrol": ACCOUNTING, "qstat": NAMED}

@@ -6,7 +6,6 @@ from hashlib import sha256
 
 import pytest
 
-from grader.commands.capstone.judge import judge
 from tests.scripts.evidence_20_capstone import (
     EVERY,
     LAST,
@@ -22,6 +21,7 @@ from tests.scripts.evidence_20_capstone import (
     two_runs,
     write,
 )
+from workshop.capstone.judge import judge
 
 
 def test_two_right_runs_have_all_points(tmp_path):

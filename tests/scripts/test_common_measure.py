@@ -15,8 +15,8 @@ from torch import nn
 from common.byte_gpt import Block, Sizes
 from common.cost.counting import block_activations, compare
 from common.cost.measure import Activations, Sent, bytes_of, optimizer_bytes
-from grader.engine.ledger import ring_bytes
 from tests.scripts.trainings import ROOT, SRC, torchrun
+from workshop.grader.ledger.ledger import ring_bytes
 
 
 def network():

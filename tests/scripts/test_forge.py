@@ -311,15 +311,15 @@ def test_changelog_begins_with_what_is_unreleased_and_is_newest_first():
 
 def test_security_names_files_and_commands_that_exist():
     text = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
-    for name in re.findall(r"`((?:tests|grader)/[\w/]+\.py)`", text):
+    for name in re.findall(r"`((?:tests|workshop)/[\w/]+\.py)`", text):
         assert (ROOT / name).exists(), name
     for name in re.findall(r"`(test_\w+\.py)`", text):
         assert (ROOT / "tests" / "grader" / name).exists(), name
 
 
 def test_security_states_the_limits_of_the_grader():
-    from grader.checks import DEFAULT_LIMIT
-    from grader.engine import engine
+    from workshop.grader.checks import DEFAULT_LIMIT
+    from workshop.grader.engine import engine
 
     text = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
     assert f"gets {engine.MEMORY_BYTES / 1e9:g} GB" in text

@@ -9,11 +9,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from practice_cluster import machine
 from tests.dependents import files_that_name
 from tests.needs import PACKAGE_OF, skip_without
 from tools.debian_packages import PACKAGES, entries_to_hide, find
 from tools.fresh_copy import ROOT
+from workshop.cluster.nodes import machine
 
 TOOL = ROOT / "tools" / "debian_packages.py"
 NOTHING_RAN = 5  # pytest's exit status where all tests are deselected

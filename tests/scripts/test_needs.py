@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from practice_cluster import machine
 from tests import needs
 from tools.strict_skips import PACKAGE
+from workshop.cluster.nodes import machine
 
 TESTS = Path(__file__).resolve().parents[1]
 # Of what tests/needs.py doesn't cover: a Docker engine, a Python for another user

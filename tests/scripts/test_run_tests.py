@@ -126,7 +126,9 @@ def test_few_failures_are_tried_once_more_and_named(
     named = f"failed beside other tests, passed alone: {passed}"
     assert alone == ([named] if tried else [])
     assert shown[-1] == f"{1 + tried} passed, {2 - tried} failed, 0 skipped"
-    (tmp_path / "test_fails_first.py").write_text(FAIL_FIRST.replace("number != 3", "1"))
+    (tmp_path / "test_fails_first.py").write_text(
+        FAIL_FIRST.replace("number != 3", "1")
+    )
     (tmp_path / "been_2").unlink()
     assert run_tests.main() == 0, "one failure is few"
 

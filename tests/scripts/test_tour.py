@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from grader.commands.doctor.cgroup import Limits
 from tools.fresh_copy import ROOT, fresh_copy
 from tools.processes import last_error
+from workshop.doctor.cgroup import Limits
 
 TIMEOUT = 300
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from grader.engine import processes
 from tests.launched import wait_until
 from tests.scripts.cold_and_warm import both
+from workshop.system import processes
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -49,7 +49,7 @@ print(__file__, __doc__, __package__, __spec__, type(__loader__).__name__)
 print(sorted(n for n in vars(__main__) if n.startswith("__")))
 print(sys.stdin, sys.stdout, sys.stderr, sys.stdout.line_buffering)
 print(sys.orig_argv[1:], threading.current_thread() is threading.main_thread())
-print(sorted({"program", "server", "terms", "tests", "grader"} & set(sys.modules)))
+print(sorted({"program", "server", "terms", "tests", "workshop"} & set(sys.modules)))
 print(sys._getframe().f_back, len(sys.path), sys.warnoptions, sys.dont_write_bytecode)
 def annotated(size: int): pass
 print(annotated.__annotations__)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalog import load_catalog
-from grader.checks import checks_in
 from tests.world_sizes import usual
+from workshop.catalog import load_catalog
+from workshop.grader.checks import checks_in
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -4,8 +4,8 @@ import textwrap
 
 import pytest
 
-from practice_cluster.rehearsal import Delays, Rehearsal
 from tests.jobs.rehearsal.shared import FACTOR, HOSTS
+from workshop.cluster.pbs import Delays, Rehearsal
 
 
 @pytest.fixture(scope="module")

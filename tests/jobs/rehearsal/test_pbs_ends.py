@@ -9,9 +9,9 @@ import time
 
 import pytest
 
-from practice_cluster.rehearsal import tasks
 from tests.jobs.rehearsal.shared import FACTOR, SCATTER, no_process
 from tests.launched import wait_until
+from workshop.cluster.pbs import tasks
 
 pytestmark = pytest.mark.full
 

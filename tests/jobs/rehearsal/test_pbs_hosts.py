@@ -2,9 +2,9 @@
 
 import pytest
 
-from practice_cluster.rehearsal import Delays, Rehearsal
 from tests.jobs.rehearsal.shared import HOSTS, SCATTER, qstat_full
 from tests.launched import wait_until
+from workshop.cluster.pbs import Delays, Rehearsal
 
 pytestmark = pytest.mark.full
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from practice_cluster.rehearsal import Delays, PbsError, Rehearsal, tasks
 from tests.jobs.rehearsal.shared import HOSTS, no_process
 from tests.launched import wait_until
+from workshop.cluster.pbs import Delays, PbsError, Rehearsal, tasks
 
 pytestmark = pytest.mark.full
 
@@ -197,11 +197,11 @@ def test_every_command_says_that_it_is_a_rehearsal(pbs):
 
 
 def test_rehearsal_from_the_command_line(cluster, tmp_path):
-    """`python -m practice_cluster.rehearsal COMMAND` has the commands on its PATH.
+    """`python -m workshop.cluster.pbs COMMAND` has the commands on its PATH.
 
     The second one, which is left while its job starts tasks, counts on.
     """
-    words = [sys.executable, "-m", "practice_cluster.rehearsal", "--state"]
+    words = [sys.executable, "-m", "workshop.cluster.pbs", "--state"]
     words += [cluster.state, "sh", "-c"]
     tasks = "touch $PBS_O_WORKDIR/up; while true; do pbs_tmrsh n1 /bin/true; done"
     (tmp_path / "tasks.pbs").write_text(tasks)

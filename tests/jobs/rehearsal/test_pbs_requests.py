@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from practice_cluster.rehearsal import Job
-from practice_cluster.rehearsal.placement import Amount, Refused, fit, why_not
-from practice_cluster.rehearsal.request import read_request
+from workshop.cluster.pbs import Job
+from workshop.cluster.pbs.placement import Amount, Refused, fit, why_not
+from workshop.cluster.pbs.request import read_request
 
 pytestmark = pytest.mark.full
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from grader import expect
+from workshop.grader import expect
 
 
 # [start first check]

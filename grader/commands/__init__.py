@@ -1,1 +1,0 @@
-"""The ``workshop`` command, what it keeps, and how it looks."""

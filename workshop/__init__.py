@@ -1,0 +1,1 @@
+"""The workshop: its commands, its grader and its practice cluster."""

@@ -1,0 +1,1 @@
+"""Schedulers on this machine: Slurm on nodes, a rehearsal of OpenPBS, checks' jobs."""

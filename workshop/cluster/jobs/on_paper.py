@@ -1,0 +1,192 @@
+"""A dry run of a job script: bash runs it here, with stand-ins for the scheduler.
+
+``srun``, ``pbsdsh``, ``pbs_tmrsh`` and ``ssh`` are shell scripts that run the command
+once for each task the real one would start, one after the other, each under the name
+of its node; ``torchrun``, ``python`` and ``mpirun`` only write down how they were
+called. It finds what a script says, not what several machines would make of it.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+from workshop.cluster.jobs.clone import RECORDED, write_program
+from workshop.cluster.jobs.job import OF_THE_CHECK, STILL_RUNNING
+
+STOP_SECONDS = 20.0
+HOSTNAME = '#!/bin/bash\necho "${PAPER_HOST:-n1}"\n'
+# one task: the variables that differ, then the command
+SRUN = r"""#!/bin/bash
+nodes=$SLURM_JOB_NUM_NODES tasks="" per_node=${SLURM_NTASKS_PER_NODE:-}
+while [[ "$1" == -* ]]; do
+  case "$1" in
+    --ntasks-per-node=*) per_node=${1#*=} ;;
+    --ntasks=*) tasks=${1#*=} ;;
+    --nodes=*) nodes=${1#*=} ;;
+    -N|-n|--nodes|--ntasks|--ntasks-per-node|-w|--nodelist|-c|--cpus-per-task)
+      case "$1" in -N|--nodes) nodes=$2 ;; -n|--ntasks) tasks=$2 ;;
+        --ntasks-per-node) per_node=$2 ;; -w|--nodelist) only=$2; nodes=1 ;; esac
+      shift ;;
+    --nodelist=*) only=${1#*=}; nodes=1 ;;
+  esac
+  shift
+done
+[[ -n "$per_node" ]] || per_node=$(( ${tasks:-$nodes} / nodes ))
+(( per_node > 0 )) || per_node=1
+status=0 rank=0
+for (( node = 0; node < nodes; node++ )); do
+  for (( local = 0; local < per_node; local++ )); do
+    host=${only:-n$((node + 1))}
+    PAPER_HOST=$host SLURM_NODEID=$node SLURM_PROCID=$rank SLURM_LOCALID=$local \
+      SLURM_NTASKS=$(( nodes * per_node )) SLURMD_NODENAME=$host "$@" || status=$?
+    rank=$(( rank + 1 ))
+  done
+done
+exit $status
+"""
+SCONTROL = r"""#!/bin/bash
+[[ "$1 $2" == "show hostnames" || "$1 $2" == "show hostname" ]] || exit 0
+for (( node = 1; node <= SLURM_JOB_NUM_NODES; node++ )); do echo "n$node"; done
+"""
+PBSDSH = r"""#!/bin/bash
+while [[ "$1" == -* && "$1" != "--" ]]; do
+  case "$1" in -n) line=$(( $2 + 1 )); shift ;; -h) only=$2; shift ;; esac
+  shift
+done
+[[ "$1" == "--" ]] && shift
+number=0
+while read -r host; do
+  number=$(( number + 1 ))
+  [[ -z "$line" || "$line" == "$number" ]] || continue
+  [[ -z "$only" || "$only" == "$host" ]] || continue
+  node=$(awk '!seen[$0]++' "$PBS_NODEFILE" | grep -nx "$host" | cut -d: -f1)
+  export PBS_NODENUM=$(( node - 1 ))
+  KEEP='^(PBS_|NCPUS$|OMP_NUM_THREADS$|TMPDIR$)'BARE ||
+    printf 'pbsdsh: task 0x%08x exit status %d\n' "$((number - 1))" "$?"
+done < "$PBS_NODEFILE"
+exit 0
+"""
+REMOTE = r"""#!/bin/bash
+while [[ "$1" == -* ]]; do [[ "$1" == -o ]] && shift; shift; done
+host=$1; shift
+KEEP='^PAPER_NONE$'BARE
+"""
+# a task of PBS or ssh: in the home, with nothing that the job script exported
+BARE = r"""
+  ( kept=()
+    for name in $(compgen -e | grep -E "$KEEP"); do kept+=("$name=${!name}"); done
+    cd "$HOME" && exec env -i HOME="$HOME" PAPER_HOST="$host" \
+      PATH="${0%/*}:/bin:/usr/bin" "${kept[@]}" RUN "$@" < /dev/null )"""
+
+
+def submit(
+    folder: Path, script: Path, nodes: int, gpus: int, env: dict, limit: float
+) -> tuple[str, str, int | None, str, list[str]]:
+    """Run ``script`` with stand-ins; (id, state, exit code, output, nodes)."""
+    programs = folder / "paper"
+    _write_stand_ins(programs)
+    for name in RECORDED:
+        _only_record(folder / ".venv" / "bin" / name)
+    hosts = [f"n{number + 1}" for number in range(nodes)]
+    variables = _job_variables(folder, script, hosts, gpus)
+    own = {k: v for k, v in os.environ.items() if not OF_THE_CHECK.match(k)}
+    path = f"{programs}:{folder / '.venv' / 'bin'}:{os.environ['PATH']}"
+    try:
+        done = subprocess.run(
+            ["bash", str(script)],
+            cwd=folder,
+            env={**own, **variables, **env, "PATH": path},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=min(limit, STOP_SECONDS),
+            text=True,
+            errors="replace",
+        )
+    except subprocess.TimeoutExpired as error:
+        output = (error.stdout or b"").decode(errors="replace")
+        return "dry", STILL_RUNNING, None, output, hosts
+    state = "COMPLETED" if done.returncode == 0 else "FAILED"
+    output = done.stdout.replace(str(script), script.name)
+    return "dry", state, done.returncode, output, hosts
+
+
+def _write_stand_ins(programs: Path) -> None:
+    programs.mkdir(exist_ok=True)
+    pbsdsh, pbs_tmrsh, ssh = (
+        text.replace("BARE", BARE).replace("RUN", how)
+        for text, how in ((PBSDSH, ""), (REMOTE, ""), (REMOTE, "bash -c"))
+    )
+    stand_ins = {
+        "hostname": HOSTNAME,
+        "srun": SRUN,
+        "scontrol": SCONTROL,
+        "pbsdsh": pbsdsh,
+        "pbs_tmrsh": pbs_tmrsh,
+        "ssh": ssh,
+    }
+    for name, text in stand_ins.items():
+        write_program(programs / name, text)
+
+
+def _only_record(program: Path) -> None:
+    """Have a program write down its call, but do nothing."""
+    kept = [
+        line
+        for line in program.read_text().splitlines()
+        if not line.startswith(("exec ", "PATH="))
+    ]
+    program.write_text("\n".join(kept) + "\n")
+
+
+def _job_variables(folder: Path, script: Path, hosts: list[str], gpus: int) -> dict:
+    if script.suffix == ".pbs":
+        node_file = folder / "record" / "node_file"
+        node_file.write_text("\n".join(hosts) + "\n")
+        return {
+            "PBS_JOBID": "4711.head",
+            "PBS_JOBNAME": script.stem,
+            "PBS_O_WORKDIR": str(folder),
+            "PBS_NODEFILE": str(node_file),
+            "PBS_NODENUM": "0",
+            "NCPUS": "2",
+            "OMP_NUM_THREADS": "2",
+            "TMPDIR": str(folder),
+        }
+    node_list = f"n[1-{len(hosts)}]" if len(hosts) > 1 else "n1"
+    variables = {
+        "SLURM_JOB_ID": "4711",
+        "SLURM_JOBID": "4711",
+        "SLURM_JOB_NAME": script.stem,
+        "SLURM_CLUSTER_NAME": "paper",
+        "SLURM_JOB_UID": str(os.getuid()),
+        "SLURM_JOB_USER": "learner",
+        "SLURM_JOB_START_TIME": "1790000000",
+        "SLURM_SUBMIT_DIR": str(folder),
+        "SLURM_JOB_NUM_NODES": str(len(hosts)),
+        "SLURM_NNODES": str(len(hosts)),
+        "SLURM_JOB_NODELIST": node_list,
+        "SLURM_NODELIST": node_list,
+        "SLURM_NODEID": "0",
+        "SLURM_PROCID": "0",
+        "SLURM_LOCALID": "0",
+        "SLURMD_NODENAME": hosts[0],
+    }
+    per_node = _directive(script, "ntasks-per-node")
+    if per_node:
+        variables["SLURM_NTASKS_PER_NODE"] = per_node
+    if cpus := _directive(script, "cpus-per-task"):
+        variables["SLURM_CPUS_PER_TASK"] = cpus
+    variables["SLURM_NTASKS"] = str(len(hosts) * int(per_node or 1))
+    if gpus:
+        variables["SLURM_GPUS_ON_NODE"] = str(gpus)
+    return variables
+
+
+def _directive(script: Path, name: str) -> str:
+    """The value of ``#SBATCH --name=VALUE``, or ""."""
+    for line in script.read_text(errors="replace").splitlines():
+        if line.startswith("#SBATCH") and f"--{name}=" in line:
+            return line.split(f"--{name}=")[1].split()[0]
+    return ""

@@ -1,0 +1,350 @@
+"""The cluster as its users see it, from outside: up, run, off, on, link, down ..."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from workshop.cluster.nodes import config, machine
+from workshop.cluster.nodes.control import PATIENCE, Control
+from workshop.cluster.nodes.errors import ClusterError
+from workshop.cluster.nodes.state import State, has_ended, identity
+from workshop.system import protection
+
+
+class NodeStatus(NamedTuple):
+    """A node: is it on, is its cable plugged, and what does Slurm call it?"""
+
+    name: str
+    address: str
+    power: bool
+    link: bool
+    slurm: str
+
+
+class Status(NamedTuple):
+    """The nodes, and the network between them (delay in seconds, one way)."""
+
+    nodes: list[NodeStatus]
+    rate: str | None
+    delay: float
+    far: dict[str, float]  # nodes with a delay of their own
+
+
+# The cluster
+
+
+class Cluster:
+    """One practice cluster; several live side by side in different directories.
+
+    ``state_dir``: where it keeps its files, at most 70 letters long; by default
+    $WORKSHOP_CLUSTER, else a place of the user's own in /tmp. Every method raises
+    ClusterError, one sentence with the cure.
+    """
+
+    def __init__(self, state_dir: str | Path | None = None) -> None:
+        place = state_dir or os.environ.get("WORKSHOP_CLUSTER")
+        place = place or f"/tmp/workshop-cluster-{os.geteuid()}"
+        self.state = Path(place).resolve()
+        self._files = State(self.state)
+        self._control = Control(self._files)
+        self._launcher: subprocess.Popen | None = None
+        self._lifeline: socket.socket | None = None  # of a cluster that may not stay
+
+    def __enter__(self) -> "Cluster":
+        return self
+
+    def __exit__(self, *exception) -> None:
+        if self._files.living():
+            self.down()
+
+    # Up and down
+
+    def up(
+        self,
+        nodes: int = 2,
+        cpus: int = 4,
+        gpus: int = 0,
+        memory_mb: int = 8000,
+        *,
+        stay: bool = True,
+        hidden: Sequence[str] | None = None,
+    ) -> None:
+        """Start the cluster; returns when Slurm calls all its nodes idle.
+
+        The nodes claim that many CPUs, GPUs and that much memory each, whatever this
+        machine has. The GPUs exist for Slurm only. Unless it is to ``stay``, it ends
+        with this process, however that ends; its directory is left. With `hidden`, a
+        list, jobs see this machine's files as `protection` says.
+        """
+        size = {"nodes": nodes, "cpus": cpus, "gpus": gpus, "memory_mb": memory_mb}
+        config.check_size(size)
+        self._files.must_be_usable()
+        if reasons := machine.missing():
+            raise ClusterError("; ".join(reasons))
+        with self._files.locked(create=True):
+            if facts := self._files.living():
+                raise ClusterError(
+                    f"a practice cluster of {facts['nodes']} nodes is already up in "
+                    f"{self.state}: use it, or end it with `workshop cluster down`"
+                )
+            try:
+                self._files.clear()
+                self._files.write(size)
+                config.write_files(self.state, **size)
+                self._start(size, stay, hidden)
+            except ClusterError:
+                raise  # it names a log that tells why
+            except BaseException:  # Ctrl-C: leave nothing
+                self._end_launcher()
+                self._files.remove()
+                raise
+
+    def _start(self, size: dict, stay: bool, hidden: Sequence[str] | None) -> None:
+        """Start PID 1 of the cluster; it ends with this process until all is up."""
+        mine, theirs = socket.socketpair()
+        log = (self.state / "log" / "login.log").open("ab")
+        inside = ["-S", "-s", "-E", "-m", "workshop.cluster.nodes.inside"]
+        arguments = [str(self.state), str(size["nodes"])]
+        environment = self.environment()
+        if hidden is not None:
+            arguments += ["protected", *hidden]
+            environment[protection.VISIBLE] = ":".join(protection.programs())
+        self._launcher = launcher = subprocess.Popen(
+            [*machine.own_world(), sys.executable, *inside, *arguments],
+            cwd=Path(__file__).resolve().parents[3],
+            env=environment,
+            stdin=theirs.fileno(),
+            stdout=log,
+            stderr=log,
+            start_new_session=True,  # Ctrl-C is for this process, which cleans up
+        )
+        try:
+            theirs.close()
+            log.close()
+            mine.settimeout(PATIENCE)
+            said = mine.makefile("r").readline().strip()
+            if said != "ready":
+                raise ClusterError(self._why_not_up(said))
+            pid = self._control.pid_of_listener()
+            self._files.write({**size, **identity(pid), "launcher": launcher.pid})
+            if stay:
+                mine.sendall(b"stay")
+            else:
+                self._lifeline = mine
+        except BaseException as error:
+            self._end_launcher()
+            if isinstance(error, TimeoutError):
+                raise ClusterError(f"no node was up after {PATIENCE:.0f} s") from None
+            raise
+        finally:
+            if self._lifeline is not mine:
+                mine.close()
+
+    def _end_launcher(self) -> None:
+        """The kernel ends PID 1 of the cluster with it, and all else with that."""
+        if self._launcher:
+            self._launcher.kill()
+            self._launcher.wait()
+            self._launcher = None
+
+    def _why_not_up(self, said: str) -> str:
+        """One sentence from what the cluster's PID 1 or the daemons' logs say."""
+        lines = []
+        for name in ("login.log", "slurmctld.out", "slurmctld.log", "munged.log"):
+            with suppress(OSError):
+                text = (self.state / "log" / name).read_text(errors="replace")
+                lines += [line for line in text.splitlines() if line.strip()]
+        telling = [
+            line for line in lines if re.search("error|fatal|denied", line, re.I)
+        ]
+        last = (telling or lines or ["no reason given"])[-1]
+        reason = f"{said} ({last})" if said else last
+        return f"the practice cluster did not start: {reason}; see {self.state}/log"
+
+    def down(self) -> bool:
+        """End the cluster and all its jobs, remove its files.
+
+        Returns False if it had ended before and only its files were left.
+        """
+        with self._files.locked():
+            if not self._files.facts():
+                raise ClusterError(self._files.no_cluster())
+            if facts := self._files.living():
+                self._kill(facts)
+            self._files.remove()
+        return bool(facts)
+
+    def _kill(self, facts: dict[str, Any]) -> None:
+        """The kernel ends everything in the namespaces with their PID 1."""
+        os.kill(facts["pid"], signal.SIGKILL)
+        for pid in (facts["pid"], facts["launcher"]):
+            end = time.monotonic() + PATIENCE
+            while not has_ended(pid):
+                if time.monotonic() > end:
+                    raise ClusterError(f"process {pid} of the cluster does not end")
+                time.sleep(0.005)
+        if self._lifeline:
+            self._lifeline.close()
+            self._lifeline = None
+        if self._launcher:
+            self._launcher.wait()
+            self._launcher = None
+        else:  # started by another object of this process, or not by it
+            with suppress(ChildProcessError):
+                os.waitpid(facts["launcher"], 0)
+
+    # Commands in it
+
+    @property
+    def hosts(self) -> list[str]:
+        """The names of the nodes: n1, n2 ...; the host you log in to is "login"."""
+        return config.node_names(self._files.must_be_up()["nodes"])
+
+    def command(
+        self,
+        args: Sequence[str | Path],
+        node: str | None = None,
+        cwd: str | Path | None = None,
+    ) -> list[str]:
+        """The words that run `args` on the login host or on a node, from outside."""
+        pid = self._files.must_be_up()["pid"] if node in (None, config.LOGIN) else None
+        pid = pid or self._control.pid_of_node(str(node))
+        user = ["--user", "--preserve-credentials"] if os.geteuid() else []
+        return [
+            *("nsenter", "-t", str(pid), *user),
+            *("--mount", "--net", "--uts", "--ipc", "--pid", "--"),
+            # nsenter stays outside and waits; it does not die without its command.
+            *("setpriv", "--pdeathsig", "TERM"),
+            *("env", "--default-signal=INT,QUIT", "-C", os.path.abspath(cwd or ".")),
+            *map(str, args),
+        ]
+
+    def popen(
+        self,
+        args: Sequence[str | Path],
+        node: str | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: str | Path | None = None,
+        **options: Any,
+    ) -> subprocess.Popen:
+        """Start a command in the cluster; `options` are those of subprocess.Popen.
+
+        `env` is added to the environment of this process.
+        """
+        command = self.command(args, node, cwd)
+        return subprocess.Popen(command, env=self.environment(env), **options)
+
+    def run(
+        self,
+        args: Sequence[str | Path],
+        node: str | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: str | Path | None = None,
+        timeout: float | None = None,
+        check: bool = False,
+        input: str | None = None,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command in the cluster and wait for it; its output is captured.
+
+        Raises:
+            ClusterError: `check`, and it ended with another status than 0.
+            subprocess.TimeoutExpired: it was killed after `timeout` seconds.
+        """
+        process = self.popen(
+            args,
+            node,
+            env,
+            cwd,
+            stdin=subprocess.DEVNULL if input is None else subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            out, err = process.communicate(input, timeout)
+        except BaseException:  # its children, too
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+            raise
+        if check and process.returncode:
+            words = " ".join(map(str, args))
+            raise ClusterError(
+                f"`{words}` ended with status {process.returncode} on "
+                f"{node or config.LOGIN}: {(err or out).strip()[-2000:]}"
+            )
+        return subprocess.CompletedProcess(list(args), process.returncode, out, err)
+
+    def environment(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
+        """The caller's environment, without a Slurm job that it may be part of."""
+        kept = {k: v for k, v in os.environ.items() if not k.startswith("SLURM_")}
+        own = {
+            "PATH": machine.search_path(),
+            "SLURM_CONF": str(self.state / "slurm" / "slurm.conf"),
+            "WORKSHOP_CLUSTER": str(self.state),
+        }
+        return {**kept, **own, **(more or {})}
+
+    def write_shell_start(self) -> Path:
+        """The start file of a shell in the cluster: the user's own, another prompt."""
+        path = self.state / "bashrc"
+        path.write_text(
+            "[ ! -f ~/.bashrc ] || . ~/.bashrc\n"
+            "PS1='[cluster \\h \\W]\\$ '\n"
+            "unset PROMPT_COMMAND\n"
+        )
+        return path
+
+    # Faults and the network
+
+    def off(self, node: str) -> None:
+        """Power the node off: everything in it dies, its peers hear nothing."""
+        self._control.ask("off", node)
+
+    def on(self, node: str) -> None:
+        """Power the node on; Slurm calls it idle a moment later."""
+        self._control.ask("on", node)
+
+    def link(self, node: str, position: str) -> None:
+        """Pull ("down") or plug ("up") the node's network cable."""
+        if position not in ("up", "down"):
+            raise ClusterError(f"a link is up or down, not {position!r}")
+        self._control.ask("link", node, position)
+
+    def rate(self, rate: str) -> None:
+        """Limit every cable both ways, such as "1gbit" or "100mbit"; or "off"."""
+        if rate == "off":
+            return self._control.ask("rate", None)
+        config.check_rate(rate)
+        return self._control.ask("rate", rate)
+
+    def delay(self, delay: str, node: str | None = None) -> None:
+        """Set nodes, or one from all others, apart: "1ms" one way; or "off"."""
+        seconds = 0.0 if delay == "off" else config.seconds_of(delay)
+        self._control.ask("delay", seconds, node)
+
+    def status(self) -> Status:
+        """What is on, what is plugged, what Slurm thinks of it."""
+        seen = self._control.ask("status")
+        listed = self.run(["sinfo", "-h", "-N", "-o", "%N %T"], timeout=PATIENCE).stdout
+        slurm = dict(line.split(maxsplit=1) for line in listed.splitlines())
+        nodes = [
+            NodeStatus(
+                name,
+                config.address(name),
+                node["pid"] is not None,
+                node["link"],
+                slurm.get(name, "unknown"),
+            )
+            for name, node in seen["nodes"].items()
+        ]
+        return Status(nodes, seen["rate"], seen["delay"], seen["far"])

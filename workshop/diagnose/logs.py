@@ -1,0 +1,162 @@
+"""The lines of somebody's logs, each with the rank that wrote it, if that is known.
+
+Ranks are marked in many ways: by torch (``[rank3]:``), by torchrun's ``--tee``
+(``[default0]:``) and ``--log-dir`` (a folder per local rank), by ``srun --label``
+(``3: ``) and by ``mpirun --tag-output`` (``[1,3]<stderr>:``).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from workshop.catalog import shown_path
+from workshop.errors import UserError
+
+MOST = 64 * 1024 * 1024  # bytes of a file that are read: the last ones
+COLORS = re.compile(r"\x1b\[[0-9;]*m")
+MARKS = (
+    re.compile(r"^(?:\[\d+\]\s+)?\[rank ?(\d+)\]: ?", re.IGNORECASE),
+    re.compile(r"^\[default(\d+)\]: ?"),
+    re.compile(r"^\[1,(\d+)\]<std(?:out|err)>: ?"),
+)
+LABEL = re.compile(r"^ *(\d+): ?")
+SPEAKER = re.compile(r"\[(?:PG [^\]]*)?Rank (\d+)\]")
+ATTEMPT = re.compile(r"^attempt_(\d+)$")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line, without the marks that say who wrote it."""
+
+    place: str  # file:number
+    rank: int | None
+    text: str
+
+
+@dataclass(frozen=True)
+class ErrorFile:
+    """What ``@record`` left of one rank's exception."""
+
+    place: str
+    rank: int | None
+    second: int
+    message: str
+
+
+@dataclass
+class Log:
+    """Everything that was given: lines in order, and torchrun's error files."""
+
+    lines: list[Line]
+    error_files: list[ErrorFile]
+    files: int
+
+
+def read_logs(names: Iterable[str]) -> Log:
+    """All files, and all log folders of torchrun, in the order in which they are named.
+
+    Raises:
+        UserError: one is missing, can't be read, or isn't text.
+    """
+    log, ranks_before = Log([], [], 0), 0
+    for name in names:
+        path = Path(name)
+        if name != "-" and path.is_dir():
+            ranks_before += read_folder(log, path, ranks_before)
+        else:
+            read_file(log, path, text_of(path) if name != "-" else sys.stdin.read())
+    return log
+
+
+def text_of(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - MOST))
+            content = file.read()
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}") from error
+    head = content[:4096]
+    if head.count(0) > len(head) // 20:  # a log that was cut can have a few
+        raise UserError(f"{path} is not text: name a log, or torchrun's --log-dir")
+    return content.decode("utf-8", "replace").replace("\0", "")
+
+
+def read_file(log: Log, path: Path, text: str, rank: int | None = None) -> None:
+    """One file: an error file if it looks like one, else lines."""
+    log.files += 1
+    error = error_in(path, text, rank) if path.suffix == ".json" else None
+    if error:
+        log.error_files.append(error)
+        return
+    rows = COLORS.sub("", text).replace("\r", "\n").splitlines()
+    labels = labeled(rows)
+    for number, row in enumerate(rows, 1):
+        found, row = unmark(row, labels, rank)
+        log.lines.append(Line(f"{shown_path(path)}:{number}", found, row))
+
+
+def labeled(rows: list[str]) -> bool:
+    """Whether ``srun --label`` wrote these: (nearly) every line has a task number."""
+    full = [row for row in rows if row.strip()]
+    return len(full) > 1 and sum(map(bool, map(LABEL.match, full))) >= 0.8 * len(full)
+
+
+def unmark(row: str, labels: bool, rank: int | None) -> tuple[int | None, str]:
+    """(who wrote it, the text without the marks)."""
+    label = LABEL.match(row) if labels else None
+    if label:
+        rank, row = int(label[1]), row[label.end() :]
+    for _ in MARKS:
+        mark = next(filter(None, (each.match(row) for each in MARKS)), None)
+        if mark:
+            rank, row = int(mark[1]), row[mark.end() :]
+    speaker = SPEAKER.search(row)
+    return (int(speaker[1]) if speaker else rank), row
+
+
+def error_in(path: Path, text: str, rank: int | None) -> ErrorFile | None:
+    """What an ``error.json`` says; None if it isn't one, or was cut off."""
+    if rank is None and path.parent.name.isdigit():
+        rank = int(path.parent.name)
+    try:
+        said = json.loads(text)["message"]
+        if isinstance(said, str):
+            return ErrorFile(shown_path(path), rank, 0, said)
+        second = int(said["extraInfo"]["timestamp"])
+        return ErrorFile(shown_path(path), rank, second, str(said["message"]))
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def read_folder(log: Log, folder: Path, ranks_before: int) -> int:
+    """The newest attempt in a --log-dir, or all files; returns its number of ranks."""
+    attempts = [p for p in sorted(folder.rglob("attempt_*")) if ATTEMPT.match(p.name)]
+    if not attempts and not any(p.name.isdigit() for p in folder.iterdir()):
+        found = [p for p in sorted(folder.rglob("*")) if p.is_file()]
+        if not found:
+            raise UserError(f"there are no files in {folder}")
+        for path in found:
+            read_file(log, path, text_of(path))
+        return 0
+    newest: dict[Path, Path] = {}
+    for path in attempts or [folder]:
+        now = newest.setdefault(path.parent, path)
+        newest[path.parent] = max(now, path, key=attempt_number)
+    count = 0
+    for attempt in newest.values():
+        for place in (p for p in attempt.iterdir() if p.name.isdigit()):
+            count += 1
+            rank = ranks_before + int(place.name)
+            for path in sorted(p for p in place.iterdir() if p.is_file()):
+                read_file(log, path, text_of(path), rank)
+    return count
+
+
+def attempt_number(path: Path) -> int:
+    found = ATTEMPT.match(path.name)
+    return int(found[1]) if found else 0

@@ -1,0 +1,156 @@
+"""Causes that no single message shows, but the lines of all ranks together do.
+
+Most of them show in the line of the program in which each rank waited, from the
+tracebacks of a time-out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from workshop.diagnose.first import EXCEPTION, OF_LAUNCHERS, is_consequence, look
+from workshop.diagnose.logs import Line, Log
+
+FRAME = re.compile(r'^\s+File "([^"]+)", line (\d+), in ')
+LIBRARY = re.compile(
+    r"(?:site|dist)-packages/|/lib/python|^<|(?:^|/)torch/|bin/torchrun"
+)
+SEND = re.compile(r"\bsend\(")
+POINT_TO_POINT = re.compile(r"\b(?:send|recv)\(")
+BARRIER = re.compile(r"\bbarrier\(")
+CLOSED = re.compile(r"(?:closed|reset) by (?:remote )?peer|Broken pipe", re.IGNORECASE)
+TIMED_OUT = re.compile(r"Timed out waiting \d+ ?ms for")
+
+
+NOT_FOUND = re.compile(r"addresses of \((\S+), \d+\) cannot be retrieved \(gai error")
+NO_ANSWER = re.compile(r"timed out after \d+ms while trying to connect to \((\S+), ")
+NOT_JOINED = re.compile(r"waiting for clients\. \d+/\d+ clients joined")
+
+
+@dataclass(frozen=True)
+class Waits:
+    """Where each rank waited, which of them timed out, and which ranks there are."""
+
+    lines: dict[int, Line]
+    timed_out: frozenset[int]
+    ranks: frozenset[int]
+
+    def in_one_line(self) -> bool:
+        return len({line.text for line in self.lines.values()}) == 1
+
+
+def waiting_lines(log: Log, ranks: set[int]) -> Waits | None:
+    """Where the ranks waited; None if any of them failed by an error of its own.
+
+    A rank that timed out closes its connections, so the others may lose a partner
+    instead: their lines count, too, if at least one rank timed out.
+    """
+    frames: dict[int, list[Line]] = {}
+    waits: dict[int, Line] = {}
+    timed_out: set[int] = set()
+    rows = [line for line in log.lines if line.rank is not None]
+    for row, line in enumerate(rows):
+        rank = line.rank or 0
+        if match := FRAME.match(line.text):
+            if not LIBRARY.search(match[1]):
+                code = next((x for x in rows[row + 1 :] if x.rank == rank), line)
+                said = f"{match[1]}:{match[2]} {code.text.strip()}"
+                frames.setdefault(rank, []).append(Line(line.place, rank, said))
+        elif EXCEPTION.match(line.text) and not OF_LAUNCHERS.search(line.text):
+            if not is_consequence(line.text):
+                return None
+            if TIMED_OUT.search(line.text):
+                timed_out.add(rank)
+            if frames.get(rank):
+                waits.setdefault(rank, frames[rank][-1])
+    if not timed_out:
+        return None
+    known = ranks | set(waits) | timed_out
+    return Waits(waits, frozenset(timed_out), frozenset(range(max(known) + 1)))
+
+
+def differ(waits: Waits) -> bool:
+    return len({line.text for line in waits.lines.values()}) > 1
+
+
+def all_send(waits: Waits) -> bool:
+    lines = waits.lines.values()
+    return len(lines) > 1 and all(SEND.search(line.text) for line in lines)
+
+
+def all_timed_out(waits: Waits) -> bool:
+    """All ranks called this collective in time, and none got an answer."""
+    everybody = waits.timed_out == waits.ranks == set(waits.lines)
+    if not everybody or len(waits.ranks) < 2 or not waits.in_one_line():
+        return False
+    return not POINT_TO_POINT.search(next(iter(waits.lines.values())).text)
+
+
+def rank_0_came_late(waits: Waits) -> bool:
+    """The others waited in a barrier that rank 0 reached too late, or never."""
+    others = waits.ranks - {0}
+    if not others or 0 in waits.timed_out or not others <= set(waits.lines):
+        return False
+    return waits.in_one_line() and bool(BARRIER.search(waits.lines[max(others)].text))
+
+
+def alone(waits: Waits) -> bool:
+    """One rank timed out, and of the others there is no line at all."""
+    return len(waits.ranks) == 1 and waits.timed_out == waits.ranks
+
+
+def unresolved(log: Log) -> list[Line]:
+    """A name that wasn't looked up until connecting to it timed out."""
+    hosts = {match[1] for line in log.lines if (match := NO_ANSWER.search(line.text))}
+    found = ((NOT_FOUND.search(line.text), line) for line in log.lines)
+    return [line for match, line in found if match and match[1] in hosts][:1]
+
+
+def unanswered(log: Log) -> list[Line]:
+    """Rank 0 waited for clients, and a client waited for an answer."""
+    both = [
+        next((line for line in log.lines if pattern.search(line.text)), None)
+        for pattern in (NOT_JOINED, NO_ANSWER)
+    ]
+    return [line for line in both if line] if all(both) else []
+
+
+def left_early(log: Log) -> list[Line]:
+    """Ranks lost a partner that torchrun doesn't report: it ended with status 0."""
+    if not any(CLOSED.search(line.text) for line in log.lines):
+        return []
+    seen = look(log)
+    lost = list(seen.lost.values())
+    if not lost or not seen.codes or seen.own or min(seen.codes.values()) < -15:
+        return []
+    known = seen.ranks | set(range(max(seen.lost)))
+    silent = known - set(seen.lost) - set(seen.codes)
+    first = min(lost, key=log.lines.index)
+    return [first] if silent and CLOSED.search(first.text) else []
+
+
+OF_WAITS: dict[str, Callable[[Waits], bool]] = {
+    "different_lines": differ,
+    "all_send": all_send,
+    "link_down": all_timed_out,
+    "slow_save": rank_0_came_late,
+    "node_off": alone,
+}
+OF_LINES: dict[str, Callable[[Log], list[Line]]] = {
+    "name_not_resolved": unresolved,
+    "unanswered_port": unanswered,
+    "left_early": left_early,
+}
+
+
+def shown_together(log: Log, ranks: set[int]) -> dict[str, tuple[Line, ...]]:
+    """Name of a cause -> the lines that show it together."""
+    found = {name: tuple(shows(log)) for name, shows in OF_LINES.items()}
+    waits = waiting_lines(log, ranks)
+    if waits and waits.lines:
+        lines = {line.text: line for line in reversed(waits.lines.values())}
+        where = tuple(reversed(lines.values()))
+        found |= {name: where for name, shows in OF_WAITS.items() if shows(waits)}
+    return {name: lines for name, lines in found.items() if lines}

@@ -1,0 +1,312 @@
+"""Grades exercises: reads the learner's file, runs its checks, makes verdicts.
+
+::
+
+    with Engine() as engine:
+        engine.warm()                     # imports torch in the background
+        result = engine.grade(exercise)   # as often as wanted, from any thread
+        print(result.verdict.message)
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from workshop.catalog import Exercise, find_root
+from workshop.cluster.jobs.refused import refusal
+from workshop.errors import UserError
+from workshop.grader.checks import SEEDS, Check, checks_in
+from workshop.grader.engine.channel import receive_line
+from workshop.grader.engine.forkserver import ForkServer
+from workshop.grader.engine.reach import reaches_in
+from workshop.grader.verdicts.diagnosis import diagnose
+from workshop.grader.verdicts.verdict import NOTHING_WRONG, Kind, Result, Verdict
+from workshop.grader.verdicts.wording import cut
+from workshop.skeleton import read_solution, same_code, skeleton_text
+from workshop.versions import problem_with_torch, require_torch
+
+if TYPE_CHECKING:
+    from workshop.cluster.jobs.cluster_of_checks import ClusterOfChecks
+
+MEMORY_BYTES = 2_000_000_000
+OUTPUT_BYTES = 10_000_000
+FILE_BYTES = 256_000_000
+SOURCE_BYTES = 1_000_000
+
+
+KILLED = (
+    "the grading process was killed twice while your code was running",
+    "signal only processes that you started (or is the machine out of memory?)",
+)
+
+
+class Cancelled(Exception):
+    """The run was ended by :meth:`Engine.cancel`."""
+
+
+class Engine:
+    """Owns the warm server; safe to use from several threads.
+
+    Args:
+        hidden: folders that a learner's code must not see, such as other learners'.
+    """
+
+    def __init__(self, seeds: tuple[int, ...] = SEEDS, hidden: Iterable[Path] = ()):
+        self.seeds = seeds
+        self.hidden = [os.path.abspath(path) for path in hidden]
+        self._server: ForkServer | None = None
+        self._lock = threading.Lock()
+        self._running: set[socket.socket] = set()
+        self._cancelled: set[socket.socket] = set()
+        self._generation = 0  # counts the calls of cancel()
+        self._cluster: ClusterOfChecks | None = None
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, *exception) -> None:
+        self.close()
+
+    def warm(self) -> None:
+        """Begin to import torch in the server; returns at once.
+
+        Raises:
+            UserError: torch is missing or too old.
+        """
+        with self._lock:
+            if self._server is None or not self._server.alive:
+                require_torch()
+                self._server = ForkServer()
+
+    @property
+    def exposed(self) -> str:
+        """Why a learner's code can reach this machine's files; "" if it cannot."""
+        info = self._server and self._server.info
+        return info["exposed"] if info else ""
+
+    def cancel(self) -> None:
+        """End what is graded now; the :meth:`grade` of it raises Cancelled."""
+        with self._lock:
+            self._generation += 1
+            for client in self._running:
+                self._cancelled.add(client)
+                client.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """End the server and every rank."""
+        self.cancel()
+        with self._lock:
+            server, self._server = self._server, None
+            cluster, self._cluster = self._cluster, None
+        if cluster is not None:
+            cluster.close()
+        if server is not None:
+            server.close()
+
+    # -- grading -----------------------------------------------------------------
+    def grade(
+        self,
+        exercise: Exercise,
+        path: Path | None = None,
+        checks: list[Check] | None = None,
+        stop_at_first: bool = True,
+        on_check: Callable[[Check, Verdict], None] | None = None,
+    ) -> Result:
+        """Run the checks of ``exercise`` on the file at ``path``.
+
+        Args:
+            path: default ``exercise.path``.
+            checks: default all of the exercise.
+            stop_at_first: end at the first check that is not right.
+            on_check: called after each check.
+
+        Raises:
+            UserError: the set-up is broken (no torch, no checks), exit status 3.
+            Cancelled: :meth:`cancel` was called.
+        """
+        started = time.monotonic()
+        path = path or exercise.path
+        if checks is None:
+            checks = checks_in(exercise.checks, self.seeds)
+        source, early = self.read(exercise, path)
+        verdicts: list[Verdict] = []
+        if early is not None:
+            verdicts = [early]
+        else:
+            generation = self._generation
+            for check in checks:
+                if self._generation != generation:
+                    raise Cancelled
+                verdict = self.run_check(check, source, path, exercise.page)
+                verdicts.append(verdict)
+                if on_check is not None:
+                    on_check(check, verdict)
+                if stop_at_first and verdict.kind not in NOTHING_WRONG:
+                    break
+        seconds = time.monotonic() - started
+        return Result(exercise.name, verdicts, seconds, planned=len(checks))
+
+    def read(self, exercise: Exercise, path: Path) -> tuple[str, Verdict | None]:
+        """(the file's text, a verdict if it need not be run at all)."""
+        skeleton = skeleton_text(read_solution(exercise.solution), exercise.suffix)
+        source, problem, refused = _read_source(path, exercise)
+        if problem:
+            lines = [f"{Kind.NOT_LOADED.value}: {problem[0]}", *problem[1:]]
+            return source, Verdict(Kind.NOT_LOADED, lines)
+        if same_code(source, skeleton, exercise.suffix):
+            lines = [
+                f"not started: {exercise.file} is unchanged",
+                f"read: {exercise.page}",
+            ]
+            return source, Verdict(Kind.NOT_STARTED, lines, page=exercise.page)
+        inside = reaches_in(source)
+        if inside is not None:
+            return source, _reaching(source, *inside, exercise.page)
+        if exercise.torch:
+            problem = problem_with_torch(exercise.torch, exercise.name)
+            if problem:
+                lines = [f"{Kind.ENVIRONMENT.value}: {problem}"]
+                return source, Verdict(Kind.ENVIRONMENT, lines, page=exercise.page)
+        if refused:
+            lines = [f"{Kind.NOT_LOADED.value}: {refused[0]}", *refused[1:]]
+            return source, Verdict(Kind.NOT_LOADED, lines, page=exercise.page)
+        return source, None
+
+    def run_check(
+        self, check: Check, source: str, path: Path, page: str = ""
+    ) -> Verdict:
+        """Run one check in fresh ranks on ``source``, the text of ``path``."""
+        job = {
+            "exercise": path.stem,
+            "exercise_path": str(path),
+            "source": source,
+            "check_path": str(check.path),
+            "function": check.function,
+            "sentence": check.sentence,
+            "world_size": check.world_size,
+            "seed": check.seed,
+            "init": check.init,
+            "limit": check.limit,
+            "memory_bytes": MEMORY_BYTES,
+            "output_bytes": OUTPUT_BYTES,
+            "file_bytes": FILE_BYTES,
+            "page": page,
+            "hidden": [*self.hidden, *_answers(check)],
+            "scheduler": self._scheduler(check) if check.scheduler else None,
+        }
+        answer = self._run(job) or self._run(job)  # killed by somebody else? once more
+        if not answer:
+            lines = [f"{Kind.CRASH.value}: {KILLED[0]}", KILLED[1]]
+            return Verdict(Kind.CRASH, lines, page=page)
+        outcome = json.loads(answer)
+        if "broken" in outcome:
+            problem = f"the grader itself failed: {outcome['broken']}"
+            raise UserError(f"{problem}: run `workshop doctor`", exit_status=3)
+        return diagnose(job, outcome)
+
+    def _scheduler(self, check: Check) -> dict:
+        """What the check's Scheduler needs; starts the practice cluster."""
+        from workshop.cluster.jobs.cluster_of_checks import ClusterOfChecks
+
+        self.warm()
+        server = self._server
+        assert server is not None
+        server.wait_until_ready()  # it says whether files can be protected
+        with self._lock:
+            if self._cluster is None:
+                hidden = None if self.exposed else [*self.hidden, *_answers(check)]
+                self._cluster = ClusterOfChecks(hidden)
+            else:
+                self._cluster.tidy()
+        return self._cluster.description(find_root(check.path.parent))
+
+    def _run(self, job: dict) -> bytes:
+        self.warm()
+        server = self._server
+        assert server is not None
+        client = server.submit(job)
+        with client:
+            with self._lock:
+                self._running.add(client)
+            try:
+                answer = receive_line(client)
+            except OSError:
+                answer = b""
+            finally:
+                with self._lock:
+                    self._running.discard(client)
+                    cancelled = client in self._cancelled
+                    self._cancelled.discard(client)
+        if cancelled:
+            raise Cancelled
+        return answer
+
+
+def _reaching(source: str, name: str, line: int, page: str) -> Verdict:
+    """The verdict on a file that names a part of the grader in this line."""
+    lines = [
+        f"{Kind.NOT_A_SOLUTION.value}: your file names {name}",
+        f"    line {line}: {source.splitlines()[line - 1].strip()}",
+        "an answer uses its arguments and what other ranks send",
+    ]
+    return Verdict(Kind.NOT_A_SOLUTION, [cut(line) for line in lines], page=page)
+
+
+def _answers(check: Check) -> list[str]:
+    """The folders that tell what is right: of checks, and of solutions."""
+    folder = check.path.resolve().parent
+    return [str(folder), str(folder.parent.parent / "solutions")]
+
+
+def _read_source(path: Path, exercise: Exercise) -> tuple[str, list[str], list[str]]:
+    """(text, what is wrong with the file, what a scheduler would say to it).
+
+    Both are the lines of a message, or [].
+    """
+    try:
+        if path.exists() and not path.is_file():
+            return "", [f"{path.name} is not a file with a program in it"], []
+        if path.is_file() and path.stat().st_size > SOURCE_BYTES:
+            return (
+                "",
+                [f"{path.name} is larger than {SOURCE_BYTES // 1_000_000} MB"],
+                [],
+            )
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        again = f"`workshop reset {exercise.name}` restores it"
+        return "", [f"{path.name} is missing: {again}"], []
+    except OSError as error:
+        return "", [f"{path.name} cannot be read: {error.strerror}"], []
+    try:
+        source = raw.decode("utf-8-sig").replace("\r\n", "\n")  # as Windows writes
+    except UnicodeDecodeError as error:
+        line = raw[: error.start].count(b"\n") + 1
+        return (
+            "",
+            [f"{path.name} is not UTF-8 text: byte {error.start}, line {line}"],
+            [],
+        )
+    if exercise.suffix == ".py":
+        return source, _syntax_problem(source, path), []
+    return source, [], refusal(raw, exercise.suffix, f"exercises/{exercise.file}")
+
+
+def _syntax_problem(source: str, path: Path) -> list[str]:
+    try:
+        ast.parse(source, str(path))
+    except SyntaxError as error:
+        text = (error.text or "").rstrip()
+        shown = [f"    line {error.lineno}: {text.strip()}"] if text else []
+        return [f"{type(error).__name__}: {error.msg} (line {error.lineno})", *shown]
+    except (ValueError, RecursionError, MemoryError) as error:
+        return [f"{path.name} is not Python: {str(error) or 'it is nested too deeply'}"]
+    return []

@@ -1,0 +1,1 @@
+"""What a rank did: each collective, its operators, its writes."""

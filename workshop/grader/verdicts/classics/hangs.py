@@ -1,0 +1,252 @@
+"""Mistakes behind a deadlock: why ranks wait for each other.
+
+Works on plain data: the rows of the ranks' ledgers, and
+what each blocked rank said of where it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+
+from workshop.grader.verdicts.classics.calls import (
+    agree,
+    of_difference,
+    with_the_checks_own,
+)
+from workshop.grader.verdicts.classics.classic import (
+    COLLECTIVES,
+    DEADLOCKS,
+    Classic,
+    Table,
+    first_seen,
+)
+
+POINT_TO_POINT = {"send", "recv"}
+_READS = re.compile(r"\bstore\.(get|multi_get|wait)\b")
+
+Rows = dict[int, list[dict]]  # a rank's calls, by rank
+
+
+def polls(source: str, rows: Rows) -> bool:
+    """Whether a program asks for the end of a send or receive and never waits."""
+    calls = [row for of_rank in rows.values() for row in of_rank if row["line"]]
+    return "is_completed(" in source and any(r["op"] in POINT_TO_POINT for r in calls)
+
+
+def why(blocked: dict[int, dict], rows: Rows, columns: dict[tuple, Rows]) -> str:
+    """The key of the mistake, or "".
+
+    Args:
+        blocked: what each blocked rank says of where it is.
+        rows: all calls of every rank.
+        columns: the collectives only, by group.
+    """
+    texts = [stuck.get("text") or "" for stuck in blocked.values()]
+    if key := first_seen(IN_GROUPS, texts)[0]:
+        return key
+    last = {
+        rank: blocked[rank].get("waits_for") or rows[rank][-1]
+        for rank in blocked
+        if rows[rank]
+    }
+    own = {rank: row for rank, row in last.items() if blocked[rank].get("line")}
+    waiting = [rank for rank, row in own.items() if row["op"] in POINT_TO_POINT]
+    if waiting:
+        texts = [blocked[rank].get("text") or "" for rank in waiting]
+        partners = {rank: (own[rank]["op"], own[rank]["peer"]) for rank in waiting}
+        return first_seen(IN_MESSAGES, _messages(texts, rows, partners))[0]
+    for of_group in columns.values():
+        if found := _why_collectives(of_group):
+            return found
+    return ""
+
+
+# Sends and receives
+
+Partners = dict[int, tuple[str, int | None]]  # (send or recv, of whom), by rank
+NOBODY = ("", None)
+
+
+@dataclass(frozen=True)
+class Messages:
+    """Sends and receives by (source, target, tag), what waits, and for whom."""
+
+    waiting: list[str]
+    sent: Counter
+    received: Counter
+    partners: Partners
+
+    @property
+    def match(self) -> bool:
+        return self.sent == self.received
+
+    @property
+    def both_ways(self) -> bool:
+        pairs = {(a, b) for a, b, _ in self.sent}
+        return any((b, a) in pairs for a, b in pairs)
+
+    @property
+    def circle(self) -> bool:
+        """Whether ranks wait for each other, and nothing else is under way."""
+        sent, received = self.sent - self.received, self.received - self.sent
+        ends = [(a, ("send", b)) for a, b, _ in sent]
+        ends += [(b, ("recv", a)) for a, b, _ in received]
+        if any(self.partners.get(rank) != call for rank, call in ends):
+            return False  # a message that is wanted elsewhere: a wrong neighbor
+        return any(rank in self._waited_for_by(rank) for rank in self.partners)
+
+    def _waited_for_by(self, rank: int) -> set[int]:
+        found: set[int] = set()
+        partner = self.partners.get(rank, NOBODY)[1]
+        while partner is not None and partner not in found:
+            found.add(partner)
+            partner = self.partners.get(partner, NOBODY)[1]
+        return found
+
+    @property
+    def match_without_tags(self) -> bool:
+        """Or all that is waited for was sent, each with another tag."""
+        if _without_tags(self.sent) == _without_tags(self.received):
+            return True
+        wanted = _without_tags(self.received - self.sent)
+        return bool(wanted) and wanted <= _without_tags(self.sent - self.received)
+
+
+def _messages(waiting: list[str], rows: Rows, partners: Partners) -> Messages:
+    messages = Messages(waiting, Counter(), Counter(), partners)
+    for rank, calls in rows.items():
+        for row in calls:
+            if row["op"] == "send":
+                messages.sent[rank, row["peer"], row["tag"] or 0] += 1
+            elif row["op"] == "recv":
+                messages.received[row["peer"], rank, row["tag"] or 0] += 1
+    return messages
+
+
+def _without_tags(messages: Counter) -> Counter:
+    total: Counter = Counter()
+    for (source, target, _), count in messages.items():
+        total[source, target] += count
+    return total
+
+
+def _all_send(m: Messages) -> bool:
+    if m.match:
+        return m.both_ways
+    return not m.received and len(m.waiting) > 1
+
+
+# seen(messages): at least one rank waits in a send or a receive
+IN_MESSAGES: Table = {
+    "waited_twice": Classic(
+        "`wait()` on the same send or receive twice: with gloo the second one "
+        "never returns",
+        DEADLOCKS,
+        lambda m: m.match and all("wait(" in line for line in m.waiting),
+    ),
+    "tags_differ": Classic(
+        "sender and receiver use different tags, so the message never matches",
+        DEADLOCKS,
+        lambda m: not m.match and m.match_without_tags,
+    ),
+    "all_send": Classic(
+        "every rank sends first and none receives: `send` blocks until its "
+        "partner receives, even for a few bytes",
+        DEADLOCKS,
+        _all_send,
+        "send_send",
+    ),
+    "all_receive": Classic(
+        "every rank receives first, and none has sent yet",
+        DEADLOCKS,
+        lambda m: not m.match and not m.sent and len(m.waiting) > 1,
+    ),
+    "circle": Classic(
+        "each of these ranks waits for a rank that is itself waiting in a send or a "
+        "receive: is each partner right, and no message left out? If so, change their "
+        "order on one rank, or start all transfers with `isend` and `irecv` before you "
+        "wait for any",
+        DEADLOCKS,
+        lambda m: m.circle,
+        "send_send",
+    ),
+    "partner_missing": Classic(
+        "a send or receive without a matching call: the wrong neighbor, or one "
+        "message too many",
+        DEADLOCKS,
+        lambda m: True,
+    ),
+}
+
+
+# Collectives
+
+
+def _why_collectives(rows: Rows) -> str:
+    """The mistake in one group: at the first call that does not match."""
+    shortest = min(map(len, rows.values()))
+    longest = max(map(len, rows.values()))
+    for index in range(shortest):
+        present = [calls[index] for calls in rows.values()]
+        if with_the_checks_own(present):
+            return _of_those_ahead(rows, index)
+        if not agree(present):
+            return of_difference(present)
+    return first_seen(IN_COUNTS, rows, longest)[0] if longest > shortest else ""
+
+
+def _of_those_ahead(rows: Rows, index: int) -> str:
+    """The mistake if the others have left the learner's code before call ``index``."""
+    ahead = {
+        rank: calls[: index + (calls[index]["line"] is not None)]
+        for rank, calls in rows.items()
+    }
+    return first_seen(IN_COUNTS, ahead, index + 1)[0]
+
+
+def _was_called_before(rows: Rows, longest: int) -> bool:
+    ahead = [calls for calls in rows.values() if len(calls) == longest]
+    lines = {calls[-1]["line"] for calls in ahead} - {None}
+    before = {row["line"] for calls in rows.values() for row in calls[: longest - 1]}
+    return bool(lines & before)
+
+
+# seen(rows, longest): some ranks of a group have called more, ``longest`` times
+IN_COUNTS: Table = {
+    "unequal_iterations": Classic(
+        "some ranks call it more often than others, for instance because their "
+        "loops have different lengths, or because an `if` skips it",
+        DEADLOCKS,
+        _was_called_before,
+        "unequal_batches",
+    ),
+    "not_everybody": Classic(
+        "a collective that only some ranks reach, for instance inside `if rank == 0:`",
+        DEADLOCKS,
+        lambda rows, longest: True,
+        "only_rank_0_reduces",
+    ),
+}
+
+# seen(texts): the lines at which ranks wait
+IN_GROUPS: Table = {
+    "new_group": Classic(
+        "`new_group` is a collective of all ranks, members or not: each calls it for "
+        "the same groups, in the same order",
+        COLLECTIVES,
+        lambda texts: any("new_group(" in text for text in texts),
+    ),
+    "not_all_joined": Classic(
+        "`init_process_group` returns once ranks 0 to `world_size - 1` have all called "
+        "it: does each pass another `rank`, and are there that many processes?",
+        seen=lambda texts: any("init_process_group(" in text for text in texts),
+        gallery="world_size_typed_in",
+    ),
+    "no_such_key": Classic(
+        "`store.get` waits until that very key has been written: does some rank pass "
+        "it to `store.set`, before it reads the keys of others?",
+        seen=lambda texts: any(_READS.search(text) for text in texts),
+    ),
+}

@@ -1,0 +1,1 @@
+"""The learner's commands: list, check, watch, hint, next, reset, diff."""

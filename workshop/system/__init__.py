@@ -1,0 +1,1 @@
+"""What the kernel gives: processes, signals, namespaces, temporary folders."""
