@@ -204,7 +204,8 @@ def _first_exercise(folder: Path) -> str:
     solution = exercise.solution.read_text()
     (folder / "solutions" / exercise.file).write_text(solution)
     (folder / "exercises" / exercise.file).write_text(plain_solution(solution))
-    checks = folder / "tests/exercises" / exercise.checks.name
+    checks = folder / exercise.checks.relative_to(ROOT)
+    checks.parent.mkdir()
     checks.write_text(exercise.checks.read_text())
     return exercise.name
 

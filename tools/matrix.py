@@ -104,7 +104,7 @@ def inputs(name: str, script: str) -> str:
     patterns = [f"src/**/{path}" for path in re.findall(r"\w+\.py", script)]
     patterns += ["gallery/**/*.py"] if "gallery/" in script else []
     if name.startswith("solution "):
-        patterns = ["workshop/**/*.py", "solutions/*.py", "tests/exercises/*.py"]
+        patterns = ["workshop/**/*.py", "solutions/*.py", "tests/exercises/*/checks.py"]
     elif "starter/" not in script:
         patterns.append("src/common/**/*.py")
     digest = hashlib.sha256(script.encode())

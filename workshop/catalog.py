@@ -74,7 +74,12 @@ class Exercise:
     @property
     def checks(self) -> Path:
         """The file with the check functions."""
-        return self.root / "tests" / "exercises" / f"test_{self.name}.py"
+        return self.root / "tests" / "exercises" / self.name / "checks.py"
+
+    @property
+    def answers(self) -> Path:
+        """The file with the known answers, right and wrong."""
+        return self.checks.with_name("answers.md")
 
     @property
     def page(self) -> str:

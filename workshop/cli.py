@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 
+from workshop.author.commands import dev
 from workshop.catalog import find_root, shown_path
 from workshop.cluster.cli import cluster
 from workshop.errors import UserError
@@ -283,6 +284,7 @@ def capstone(folder: Path) -> int:
 
 
 cli.add_command(cluster)
+cli.add_command(dev)
 
 
 def main() -> None:

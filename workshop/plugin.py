@@ -1,6 +1,6 @@
 """The pytest plugin: ``pytest`` grades ``exercises/``, each check in fresh ranks.
 
-The files ``tests/exercises/test_NN_name.py`` are not imported by pytest: their
+The files ``tests/exercises/NN_name/checks.py`` are not imported by pytest: their
 check functions become items that hand the learner's file to the engine. So ``-k``,
 ``-x``, ``-n`` of pytest-xdist, ``--junitxml`` and Ctrl-C work as for any test.
 
@@ -69,12 +69,12 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         engine.close()
 
 
-def pytest_pycollect_makemodule(module_path: Path, parent):
+def pytest_collect_file(file_path: Path, parent: pytest.Collector):
     """Collect the checks of an exercise without importing their file."""
-    exercise = parent.config.stash[CATALOG].get(module_path.resolve())
+    exercise = parent.config.stash[CATALOG].get(file_path.resolve())
     if exercise is None:
         return None
-    return CheckFile.from_parent(parent, path=module_path, exercise=exercise)
+    return CheckFile.from_parent(parent, path=file_path, exercise=exercise)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

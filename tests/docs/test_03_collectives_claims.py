@@ -1,7 +1,7 @@
 """What docs/lessons/03_collectives.rst says about torch.distributed, tried out.
 
 Each test quotes its sentence on the page. The mistakes that the exercises teach are
-tried again, in the grader, by tests/exercises/mistakes/03_*.
+tried again, in the grader, by tests/exercises/03_*/answers.md.
 """
 
 import subprocess

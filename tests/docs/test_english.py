@@ -62,7 +62,7 @@ def read_by_learners() -> Iterator[tuple[str, str]]:
         ("job_scripts/*.sbatch", comments),
         ("job_scripts/*.pbs", comments),
         ("exercises/*.yaml", comments),
-        ("tests/exercises/test_*.py", strings),
+        ("tests/exercises/*/checks.py", strings),
         ("workshop/**/*.py", strings),
         ("src/*.py", strings),
         ("gallery/**/*.py", docstrings),

@@ -14,16 +14,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import subprocess
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from xml.etree import ElementTree
 
-from workshop.catalog import SUFFIXES, Exercise, load_catalog
+from workshop.author.answers import Answer, read_answers
+from workshop.catalog import Exercise, load_catalog
 
 ROOT = Path(__file__).resolve().parents[2]
-ANSWERS = ROOT / "tests" / "exercises"
 CACHE = ROOT / ".workshop" / "cache" / "known_answers.json"
 # what decides on every verdict; the commands only show it
 GRADER = (
@@ -35,50 +35,36 @@ ENOUGH = 3  # answers of an exercise of which nothing has changed
 PUBLISHED = "origin/main"
 
 
-def right_answers(exercise: str) -> list[Path]:
-    """Other ways to write it, in the order of their names."""
-    return _files(ANSWERS / "right" / exercise)
+@cache
+def answers_of(exercise: Exercise) -> tuple[Answer, ...]:
+    """The known answers, right ones first."""
+    answers = read_answers(exercise.answers, exercise.name)
+    return tuple(sorted(answers, key=lambda answer: not answer.is_right))
 
 
-def wrong_answers(exercise: str) -> list[Path]:
-    """One mistake each, in the order of their names."""
-    return _files(ANSWERS / "mistakes" / exercise)
-
-
-def _files(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.glob("*") if path.suffix in SUFFIXES)
-
-
-def promised_kind(answer: Path) -> str:
-    """``right``, or the kind of verdict that the first line promises."""
-    if answer.is_relative_to(ANSWERS / "right"):
-        return "right"
-    first = answer.read_text(encoding="utf-8").partition("\n")[0]
-    return re.split("[:,]", first.removeprefix("#"), maxsplit=1)[0].strip()
-
-
-def few(answers: Iterable[Path]) -> list[Path]:
+def few(answers: Iterable[Answer]) -> list[Answer]:
     """The first answer of each kind, then the next ones, until there are ENOUGH."""
     answers = list(answers)
-    first_of: dict[str, Path] = {}
+    first_of: dict[str, Answer] = {}
     for answer in answers:
-        first_of.setdefault(promised_kind(answer), answer)
-    in_turn = [*first_of.values(), *answers]
-    return list(dict.fromkeys(in_turn))[:ENOUGH]
+        first_of.setdefault(answer.kind, answer)
+    first = list(first_of.values())
+    others = [answer for answer in answers if answer not in first]
+    return [*first, *others][:ENOUGH]
 
 
-def choose(exercises: Iterable[Exercise]) -> set[Path]:
-    """The answers that `make test` runs."""
+def choose(exercises: Iterable[Exercise]) -> set[str]:
+    """The ids of the answers that `make test` runs."""
     green = remembered("green")
     changed = changed_files()
-    chosen: set[Path] = set()
+    chosen: set[str] = set()
     for exercise in exercises:
-        answers = [*right_answers(exercise.name), *wrong_answers(exercise.name)]
+        answers = answers_of(exercise)
         may_differ = changed & files_of(exercise) or any(map(of_grader, changed))
         if may_differ and green.get(exercise.name) != digest(exercise):
-            chosen.update(answers)
+            chosen.update(answer.id for answer in answers)
         else:
-            chosen.update(few(answers))
+            chosen.update(answer.id for answer in few(answers))
     return chosen
 
 
@@ -89,8 +75,7 @@ def of_grader(file: str) -> bool:
 
 def files_of(exercise: Exercise) -> set[str]:
     """The exercise, its solution, its checks, its answers, seen from the root."""
-    answers = [*right_answers(exercise.name), *wrong_answers(exercise.name)]
-    paths = [exercise.path, exercise.solution, exercise.checks, *answers]
+    paths = [exercise.path, exercise.solution, exercise.checks, exercise.answers]
     return {str(path.relative_to(ROOT)) for path in paths}
 
 

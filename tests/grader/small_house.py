@@ -78,7 +78,8 @@ def make_house(root: Path) -> Path:
         solution = SOLUTION.format(**words)
         (root / "solutions" / f"{name}.py").write_text(solution)
         (root / "exercises" / f"{name}.py").write_text(skeleton_text(solution))
-        checks = root / "tests" / "exercises" / f"test_{name}.py"
+        checks = root / "tests" / "exercises" / name / "checks.py"
+        checks.parent.mkdir()
         checks.write_text(CHECKS.format(**words))
         catalog += ENTRY.format(**words)
     (root / "exercises" / "catalog.toml").write_text(catalog)

@@ -9,22 +9,22 @@ from tests.grader import chosen_answers
 from tests.grader.chosen_answers import (
     ENOUGH,
     ROOT,
+    answers_of,
     choose,
     digest,
     few,
     files_of,
     of_grader,
-    promised_kind,
     remember_run,
     remembered,
-    right_answers,
-    wrong_answers,
 )
+from workshop.author.answers import Answer
 from workshop.catalog import load_catalog
 
 CATALOG = load_catalog(ROOT)
 ONE = next(exercise for exercise in CATALOG if exercise.name == "03_weighted_mean")
-ALL_OF_ONE = [*right_answers(ONE.name), *wrong_answers(ONE.name)]
+ALL_OF_ONE = answers_of(ONE)
+IDS_OF_ONE = {answer.id for answer in ALL_OF_ONE}
 
 
 @pytest.fixture(autouse=True)
@@ -42,24 +42,18 @@ def change(monkeypatch):
 
 def test_three_answers_of_as_many_kinds_stand_for_an_unchanged_exercise(change):
     change()
-    chosen = [path for path in ALL_OF_ONE if path in choose(CATALOG)]
+    chosen = [answer for answer in ALL_OF_ONE if answer.id in choose(CATALOG)]
     assert chosen == sorted(few(ALL_OF_ONE), key=ALL_OF_ONE.index)
     assert len(chosen) == ENOUGH
-    there = {promised_kind(path) for path in ALL_OF_ONE}
-    shown = {promised_kind(path) for path in chosen}
+    there = {answer.kind for answer in ALL_OF_ONE}
+    shown = {answer.kind for answer in chosen}
     assert "right" in shown
     assert len(shown) == min(ENOUGH, len(there))
 
 
-def test_a_kind_that_is_missing_leaves_room_for_the_next_answers(tmp_path, monkeypatch):
-    monkeypatch.setattr(chosen_answers, "ANSWERS", tmp_path)
-    answers = []
-    for number in range(5):
-        path = tmp_path / f"mistakes/{number}.py"
-        path.parent.mkdir(exist_ok=True)
-        path.write_text("# hang: waits\n")
-        answers.append(path)
-    assert few(answers) == answers[:ENOUGH]
+def test_a_kind_that_is_missing_leaves_room_for_the_next_answers():
+    hangs = [Answer("01_x", str(n), "hang", ("waits",), "", {}) for n in range(5)]
+    assert few(hangs) == hangs[:ENOUGH]
 
 
 @pytest.mark.parametrize(
@@ -67,7 +61,7 @@ def test_a_kind_that_is_missing_leaves_room_for_the_next_answers(tmp_path, monke
 )
 def test_all_answers_run_if_a_file_they_depend_on_has_changed(change, file):
     change(file)
-    assert set(ALL_OF_ONE) <= choose(CATALOG)
+    assert choose(CATALOG) >= IDS_OF_ONE
 
 
 def test_a_change_elsewhere_runs_no_more_answers(change):
@@ -79,13 +73,13 @@ def test_a_change_elsewhere_runs_no_more_answers(change):
 def test_what_was_green_with_the_same_contents_is_not_run_again(change):
     change(f"exercises/{ONE.file}")
     remember_run([case("test_x", ALL_OF_ONE[0])])
-    assert not set(ALL_OF_ONE) <= choose(CATALOG)
+    assert not choose(CATALOG) >= IDS_OF_ONE
     chosen_answers.remember({ONE.name: "another digest"}, {})
-    assert set(ALL_OF_ONE) <= choose(CATALOG)
+    assert choose(CATALOG) >= IDS_OF_ONE
 
 
-def case(test, path, outcome=None, check=""):
-    name = f"{test}[{path.parent.name}/{path.stem}]"
+def case(test, answer, outcome=None, check=""):
+    name = f"{test}[{answer.id}]"
     element = ElementTree.Element("testcase", name=name)
     if outcome:
         ElementTree.SubElement(element, outcome)
@@ -100,7 +94,7 @@ def test_an_exercise_with_an_answer_that_did_not_pass_is_not_green(outcome):
     first, second = ALL_OF_ONE[:2]
     remember_run([case("test_a", first, check="test_sum"), case("a", second, outcome)])
     assert remembered("green") == {}
-    assert remembered("caught_by") == {f"{ONE.name}/{first.stem}": "test_sum"}
+    assert remembered("caught_by") == {first.id: "test_sum"}
     remember_run([case("test_a", first), case("test_a", second)])
     assert remembered("green") == {ONE.name: digest(ONE)}
 

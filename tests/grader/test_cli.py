@@ -57,7 +57,7 @@ def test_a_verdict_belongs_to_a_content_not_to_a_name(house):
     assert states(house)["01_one"] == "changed"
     path.write_text(text)
     assert states(house)["01_one"] == "right"
-    checks = house / "tests" / "exercises" / "test_01_one.py"
+    checks = house / "tests" / "exercises" / "01_one" / "checks.py"
     checks.write_text(checks.read_text() + "# stricter\n")
     assert states(house)["01_one"] == "changed"
 

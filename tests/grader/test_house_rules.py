@@ -76,7 +76,7 @@ def test_what_a_learner_is_told_has_no_codes():
     """A mistake is named in words, not by its number in a list that they don't have."""
     told = [
         *WORKSHOP.rglob("*.py"),
-        *(ROOT / "tests/exercises").glob("*.py"),
+        *(ROOT / "tests/exercises").rglob("*.py"),
     ]
     codes = {
         str(path): re.findall(r"\([A-Z]\d\d\b[^)]*\)", path.read_text(encoding="utf-8"))

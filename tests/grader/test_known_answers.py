@@ -1,10 +1,8 @@
 """The checks are themselves checked: right answers pass, known mistakes fail.
 
-Every file of ``tests/exercises/right`` must pass, every file of
-``tests/exercises/mistakes`` must get the verdict and the words that its first
-line promises, and every skeleton must be "not started" and differ from its solution in
-the holes alone. A first line may say for which torch it holds, as in
-``# wrong value, torch>=2.9: words``; with another one the answer is skipped.
+Each answer of ``tests/exercises/*/answers.md`` must get the verdict and the words that
+its heading promises (:mod:`workshop.author.answers`), and every skeleton must be "not
+started" and differ from its solution in the holes alone.
 
 `make test` runs the answers that :mod:`tests.grader.chosen_answers` chooses, `make
 test FULL=1` all of them. Answers that are job scripts need a practice cluster; without
@@ -14,28 +12,22 @@ one they are skipped, and what is left to test is that none of them is called ri
 from __future__ import annotations
 
 import os
-import re
 from functools import cache
 from pathlib import Path
 
 import pytest
-from packaging.specifiers import SpecifierSet
 
-from tests.grader.chosen_answers import (
-    ANSWERS,
-    ROOT,
-    choose,
-    remembered,
-    right_answers,
-    wrong_answers,
-)
+from tests.grader.chosen_answers import ROOT, answers_of, choose, remembered
+from workshop.author.answers import Answer
+from workshop.author.form import problems
+from workshop.author.promises import broken_promise, grade_answer
 from workshop.catalog import Exercise, load_catalog
 from workshop.cluster import nodes
 from workshop.cluster.jobs.cluster_of_checks import NO_CLUSTER, ClusterOfChecks
 from workshop.grader.checks import SEEDS, Check, checks_in
 from workshop.grader.engine.engine import Engine
-from workshop.grader.verdicts.verdict import Kind
-from workshop.skeleton import holes, parse, skeleton_text, with_answers
+from workshop.grader.verdicts.verdict import Kind, Result
+from workshop.skeleton import skeleton_text
 from workshop.versions import installed_torch, is_older
 
 CATALOG = load_catalog(ROOT)
@@ -44,67 +36,38 @@ JOB_SCRIPTS = (".sbatch", ".pbs")
 CAUGHT_BY = remembered("caught_by")
 CHOSEN = choose(CATALOG)
 FULL = bool(os.environ.get("WORKSHOP_FULL"))
-TORCH_RANGE = re.compile(r", torch([<>=!][^:]*)(?=:)")
-HEADING = re.compile(r"^# \[answer (\d+)\]\s*$", re.MULTILINE)
+KNOWN = [answer for exercise in CATALOG for answer in answers_of(exercise)]
+RIGHT = [answer for answer in KNOWN if answer.is_right]
+WRONG = [answer for answer in KNOWN if not answer.is_right]
+JOBS = [a for a in KNOWN if BY_NAME[a.exercise].suffix in JOB_SCRIPTS]
 
 
-def chosen_or_full(paths: list[Path]) -> list:
+def chosen_or_full(answers: list[Answer]) -> list:
     """Parameters; what `make test` does not run is marked ``full``."""
+    marks = {True: (), False: pytest.mark.full}
     return [
-        pytest.param(path, id=ids(path))
-        if path in CHOSEN
-        else pytest.param(path, id=ids(path), marks=pytest.mark.full)
-        for path in paths
+        pytest.param(answer, id=answer.id, marks=marks[answer.id in CHOSEN])
+        for answer in answers
     ]
 
 
-def ids(path: Path) -> str:
-    return f"{path.parent.name}/{path.stem}"
-
-
-def split_answer(path: Path) -> tuple[str, dict[int, str]]:
-    """(the first line's text, answers by hole number) of an answer file."""
-    first, _, body = path.read_text(encoding="utf-8").partition("\n")
-    pieces = HEADING.split(body)
-    if len(pieces) == 1:
-        return first.removeprefix("#").strip(), {1: body}
-    numbers, codes = pieces[1::2], pieces[2::2]
-    answers = {int(n): code for n, code in zip(numbers, codes, strict=True)}
-    return first.removeprefix("#").strip(), answers
-
-
-def skip_with_another_torch(exercise: Exercise, promise: str) -> str:
-    """The promise without the range of torch for which it holds."""
+def skip_with_another_torch(answer: Answer) -> None:
+    needed = BY_NAME[answer.exercise].torch or "0"
     torch = installed_torch() or "0"
-    if is_older(torch, exercise.torch or "0"):
-        pytest.skip(f"{exercise.name} needs torch {exercise.torch}, this is {torch}")
-    found = TORCH_RANGE.search(promise)
-    if found is None:
-        return promise
-    if not SpecifierSet(found[1]).contains(torch, prereleases=True):
-        pytest.skip(f"holds for torch{found[1]}, this is {torch}")
-    return promise.replace(found[0], "", 1)
+    if is_older(torch, needed):
+        pytest.skip(f"{answer.exercise} needs torch {needed}, this is {torch}")
+    if not answer.holds_for(torch):
+        pytest.skip(f"holds for torch{answer.torch}, this is {torch}")
 
 
-def checks_of_right(path: Path) -> list[Check]:
+def checks_of_right(answer: Answer) -> list[Check]:
     """Each check once; its world size changes from answer to answer of an exercise."""
-    place = sorted(path.parent.iterdir()).index(path)
+    exercise = BY_NAME[answer.exercise]
+    place = answers_of(exercise).index(answer)
     runs: dict[str, list[Check]] = {}
-    for check in checks_in(BY_NAME[path.parent.name].checks, SEEDS[1:]):
+    for check in checks_in(exercise.checks, SEEDS[1:]):
         runs.setdefault(check.function, []).append(check)
     return [sizes[place % len(sizes)] for sizes in runs.values()]
-
-
-def grade_answer(
-    engine: Engine, path: Path, tmp_path: Path, checks: list[Check] | None = None
-):
-    exercise = BY_NAME[path.parent.name]
-    promise, answers = split_answer(path)
-    promise = skip_with_another_torch(exercise, promise)
-    text = with_answers(exercise.solution.read_text(), answers)
-    file = tmp_path / exercise.file
-    file.write_text(text)
-    return promise, engine.grade(exercise, file, checks)
 
 
 @cache
@@ -113,53 +76,42 @@ def no_cluster() -> str:
     return "; ".join(nodes.missing())
 
 
-def skip_without_cluster(path: Path) -> None:
-    if path.suffix in JOB_SCRIPTS and no_cluster():
+def skip_without_cluster(answer: Answer) -> None:
+    if answer in JOBS and no_cluster():
         pytest.skip(no_cluster())
 
 
-RIGHT = [path for exercise in CATALOG for path in right_answers(exercise.name)]
-WRONG = [path for exercise in CATALOG for path in wrong_answers(exercise.name)]
-JOBS = [path for path in RIGHT + WRONG if path.suffix in JOB_SCRIPTS]
+@pytest.mark.parametrize("answer", chosen_or_full(RIGHT))
+def test_differently_written_right_answer_passes(engine, answer, tmp_path):
+    skip_with_another_torch(answer)
+    skip_without_cluster(answer)
+    exercise, checks = BY_NAME[answer.exercise], checks_of_right(answer)
+    result = grade_answer(engine, exercise, answer, tmp_path, checks)
+    assert broken_promise(answer, result) == ""
 
 
-@pytest.mark.parametrize("path", chosen_or_full(RIGHT))
-def test_differently_written_right_answer_passes(engine, path, tmp_path):
-    skip_without_cluster(path)
-    _, result = grade_answer(engine, path, tmp_path, checks_of_right(path))
-    assert result.passed, result.verdict.message
-
-
-def grade_mistake(engine: Engine, path: Path, tmp_path: Path, report):
+def grade_mistake(engine: Engine, answer: Answer, tmp_path: Path, report) -> Result:
     """As :func:`grade_answer`; reports the check that caught it."""
-    checks = checks_in(BY_NAME[path.parent.name].checks, SEEDS)
-    usual = [check for check in checks if check.id == CAUGHT_BY.get(ids(path))]
-    for some in (checks,) if FULL or not usual else (usual, checks):
-        promise, result = grade_answer(engine, path, tmp_path, some)
-        if not result.passed:
-            break
-    report("caught by", some[len(result.verdicts) - 1].id)
-    return promise, result
+    exercise = BY_NAME[answer.exercise]
+    checks = checks_in(exercise.checks, SEEDS)
+    usual = [check for check in checks if check.id == CAUGHT_BY.get(answer.id)]
+    first = checks if FULL or not usual else usual
+    result = grade_answer(engine, exercise, answer, tmp_path, first)
+    if result.passed and first is not checks:
+        first = checks
+        result = grade_answer(engine, exercise, answer, tmp_path, checks)
+    report("caught by", first[len(result.verdicts) - 1].id)
+    return result
 
 
-@pytest.mark.parametrize("path", chosen_or_full(WRONG))
+@pytest.mark.parametrize("answer", chosen_or_full(WRONG))
 def test_known_mistake_gets_the_verdict_it_promises(
-    engine, path, tmp_path, record_property
+    engine, answer, tmp_path, record_property
 ):
-    skip_without_cluster(path)
-    promise, result = grade_mistake(engine, path, tmp_path, record_property)
-    kind, _, words = promise.partition(":")
-    message = result.verdict.message
-    assert Kind(kind.strip()) is not Kind.RIGHT, "a mistake must promise a failure"
-    assert result.verdict.kind is Kind(kind.strip()), f"{promise}\n{message}"
-    wanted = [word.strip().lower() for word in words.split("|") if word.strip()]
-    assert wanted, f"{ids(path)} promises no words"
-    missing = [word for word in wanted if word not in message.lower()]
-    assert not missing, f"the message lacks {missing}:\n{message}"
-    suspicions = [x.lower() for x in message.splitlines() if x.startswith("looks like")]
-    for said in suspicions:  # which sends somebody somewhere: on purpose, that way
-        promised = any(word in said for word in wanted)
-        assert promised, f"{ids(path)} promises no word of: {said}"
+    skip_with_another_torch(answer)
+    skip_without_cluster(answer)
+    result = grade_mistake(engine, answer, tmp_path, record_property)
+    assert broken_promise(answer, result) == ""
 
 
 @pytest.fixture(scope="module")
@@ -172,16 +124,18 @@ def engine_on_paper():
         yield engine
 
 
-@pytest.mark.parametrize("path", chosen_or_full(JOBS))
+@pytest.mark.parametrize("answer", chosen_or_full(JOBS))
 def test_without_a_cluster_no_job_script_is_called_right(
-    engine_on_paper, path, tmp_path
+    engine_on_paper, answer, tmp_path
 ):
     """Nothing is found wrong in a right one; a wrong one may be found, or not."""
-    promise, result = grade_answer(engine_on_paper, path, tmp_path)
+    skip_with_another_torch(answer)
+    exercise = BY_NAME[answer.exercise]
+    result = grade_answer(engine_on_paper, exercise, answer, tmp_path)
     allowed = {Kind.NOT_FULLY}
-    if path in WRONG:
+    if not answer.is_right:
         allowed |= set(Kind) - {Kind.RIGHT, Kind.ENVIRONMENT}
-    assert result.verdict.kind in allowed, f"{promise}\n{result.verdict.message}"
+    assert result.verdict.kind in allowed, f"{answer.id}\n{result.verdict.message}"
 
 
 @pytest.mark.parametrize("exercise", CATALOG, ids=lambda e: e.name)
@@ -197,30 +151,16 @@ def test_exercise_in_the_repository_is_the_skeleton(exercise: Exercise):
     expected = skeleton_text(exercise.solution.read_text(), exercise.suffix)
     assert exercise.path.read_text() == expected, (
         f"{exercise.path.name} differs from its solution outside the holes: "
-        "write it again with `python tools/skeletons.py`"
+        "write it again with `workshop dev skeletons`"
     )
 
 
 @pytest.mark.parametrize("exercise", CATALOG, ids=lambda e: e.name)
 def test_exercise_has_the_promised_form(exercise: Exercise):
-    marked = holes(parse(exercise.solution.read_text()))
-    assert 1 <= len(marked) <= 3
-    assert all(1 <= len(hole.answer) <= 14 for hole in marked)
-    assert len(exercise.hints) == 3
-    assert (ROOT / exercise.page).is_file()
-    skeleton = exercise.path.read_text()
-    assert f"workshop check {exercise.name}" in skeleton
-    assert exercise.lesson in skeleton
-    for hole in marked:
-        assert f"TODO {hole.number} of {len(marked)}" in skeleton
+    assert problems(exercise, answers_of(exercise)) == []
 
 
-@pytest.mark.parametrize("exercise", CATALOG, ids=lambda e: e.name)
-def test_exercise_has_one_right_and_five_wrong_answers(exercise: Exercise):
-    assert len(right_answers(exercise.name)) >= 1
-    assert len(wrong_answers(exercise.name)) >= 5
-
-
-def test_every_answer_belongs_to_an_exercise():
-    folders = [*ANSWERS.glob("right/*"), *ANSWERS.glob("mistakes/*")]
-    assert {folder.name for folder in folders} <= set(BY_NAME)
+def test_every_folder_belongs_to_an_exercise():
+    folders = [path for path in (ROOT / "tests/exercises").iterdir() if path.is_dir()]
+    found = {folder.name for folder in folders if folder.name != "__pycache__"}
+    assert found == set(BY_NAME)

@@ -74,7 +74,9 @@ def small_workshop(tmp_path) -> Path:
     for name in names:
         (tmp_path / f"solutions/{name}.py").write_text(SOLUTION)
         (tmp_path / f"exercises/{name}.py").write_text(skeleton_text(SOLUTION))
-        (tmp_path / f"tests/exercises/test_{name}.py").write_text(CHECKS)
+        checks = tmp_path / f"tests/exercises/{name}/checks.py"
+        checks.parent.mkdir()
+        checks.write_text(CHECKS)
     return tmp_path
 
 
@@ -174,7 +176,7 @@ def test_verbose_shows_the_ledger(small_workshop):
 
 
 def test_check_without_a_mark_is_one_sentence(small_workshop):
-    path = small_workshop / "tests/exercises/test_01_sum.py"
+    path = small_workshop / "tests/exercises/01_sum/checks.py"
     path.write_text("def test_it(exercise):\n    pass\n")
     done = pytest_in(small_workshop)
     assert done.returncode == 2

@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from tests.jobs import docker_engine
+from workshop.author.answers import read_answers
 from workshop.skeleton import with_answers
 
 pytestmark = pytest.mark.full
@@ -225,15 +226,13 @@ def test_container_is_found_by_its_names_on_its_own_networks_alone(engine):
 HASTE = "--rdzv-conf=join_timeout=40,read_timeout=40 src/02_hello_ranks.py"
 
 
-def answer(tmp_path, folder: str = "", name: str = "") -> Path:
+def answer(tmp_path, name: str = "") -> Path:
     """The exercise's file with its solution or a known answer, with short waits."""
     text = (ROOT / "solutions" / "11_compose.yaml").read_text()
     if name:
-        known = ROOT / "tests" / "exercises" / folder / "11_compose" / name
-        pieces = re.split(r"(?m)^# \[answer (\d)\]\n", known.read_text())
-        codes = zip(pieces[1::2], pieces[2::2], strict=True)
-        answers = {int(number): code for number, code in codes}
-        text = with_answers(text, answers)
+        known = ROOT / "tests" / "exercises" / "11_compose" / "answers.md"
+        codes = {one.name: one.code for one in read_answers(known, "11_compose")}
+        text = with_answers(text, codes[name])
     assert "src/08_multinode_torchrun.py 10 5" in text
     file = tmp_path / "compose.yaml"
     file.write_text(text.replace("src/08_multinode_torchrun.py 10 5", HASTE))
@@ -241,9 +240,9 @@ def answer(tmp_path, folder: str = "", name: str = "") -> Path:
 
 
 @ENGINE
-@pytest.mark.parametrize("name", ["", "static.yaml", "hostname.yaml"])
+@pytest.mark.parametrize("name", ["", "static", "hostname"])
 def test_right_answer_of_the_exercise_meets(compose, tmp_path, name):
-    output, states = compose(answer(tmp_path, "right", name))
+    output, states = compose(answer(tmp_path, name))
     assert set(states.values()) == {0}, output
     assert "sum of all ranks: 6, expected: 6" in output
 
@@ -253,7 +252,7 @@ def test_right_answer_of_the_exercise_meets(compose, tmp_path, name):
     "name", ["two_networks", "localhost", "two_ids", "host_network"]
 )
 def test_wrong_answer_of_the_exercise_never_meets(compose, tmp_path, name):
-    output, states = compose(answer(tmp_path, "mistakes", f"{name}.yaml"))
+    output, states = compose(answer(tmp_path, name))
     assert all(states.values()), output
     assert "sum of all ranks" not in output
 

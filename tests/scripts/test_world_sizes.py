@@ -27,9 +27,9 @@ def test_short_run_has_every_check_of_every_exercise_once():
     collect = [sys.executable, "-m", "pytest", "--collect-only", "-q", "--solutions"]
     collect += ["--seeds", "1", "-m", "quick or not full"]
     done = subprocess.run(collect, cwd=ROOT, capture_output=True, text=True)
-    found = re.findall(r"^tests/exercises/(test_\w+\.py)::(\w+)\[", done.stdout, re.M)
+    found = re.findall(r"^tests/exercises/(\w+)/checks\.py::(\w+)\[", done.stdout, re.M)
     every = {
-        (exercise.checks.name, check.function)
+        (exercise.name, check.function)
         for exercise in load_catalog(ROOT)
         for check in checks_in(exercise.checks, seeds=(1,))
     }

@@ -109,7 +109,7 @@ class Cluster:
 
     def _start(self, size: dict, stay: bool, hidden: Sequence[str] | None) -> None:
         """Start PID 1 of the cluster; it ends with this process until all is up."""
-        mine, theirs = socket.socketpair()
+        ours, theirs = socket.socketpair()
         log = (self.state / "log" / "login.log").open("ab")
         inside = ["-S", "-s", "-E", "-m", "workshop.cluster.nodes.inside"]
         arguments = [str(self.state), str(size["nodes"])]
@@ -129,24 +129,24 @@ class Cluster:
         try:
             theirs.close()
             log.close()
-            mine.settimeout(PATIENCE)
-            said = mine.makefile("r").readline().strip()
+            ours.settimeout(PATIENCE)
+            said = ours.makefile("r").readline().strip()
             if said != "ready":
                 raise ClusterError(self._why_not_up(said))
             pid = self._control.pid_of_listener()
             self._files.write({**size, **identity(pid), "launcher": launcher.pid})
             if stay:
-                mine.sendall(b"stay")
+                ours.sendall(b"stay")
             else:
-                self._lifeline = mine
+                self._lifeline = ours
         except BaseException as error:
             self._end_launcher()
             if isinstance(error, TimeoutError):
                 raise ClusterError(f"no node was up after {PATIENCE:.0f} s") from None
             raise
         finally:
-            if self._lifeline is not mine:
-                mine.close()
+            if self._lifeline is not ours:
+                ours.close()
 
     def _end_launcher(self) -> None:
         """The kernel ends PID 1 of the cluster with it, and all else with that."""

@@ -118,14 +118,14 @@ def write_files(state: Path, nodes: int, cpus: int, gpus: int, memory_mb: int) -
     """Fill the empty state directory."""
     for folder in FOLDERS:
         (state / folder).mkdir(mode=0o700)
-    numbers = f"[1-{nodes}]" if nodes > 1 else "1"
+    range_of_names = f"[1-{nodes}]" if nodes > 1 else "1"
     last_octets = f"[11-{10 + nodes}]" if nodes > 1 else "11"
     text = SLURM_CONF.format(
         state=state,
         user=user_name(),
         port=SLURMCTLD_PORT,
         login_address=address(LOGIN),
-        names=f"n{numbers}",
+        names=f"n{range_of_names}",
         addresses=f"{NETWORK}.{last_octets}",
         cpus=cpus,
         memory_mb=memory_mb,
@@ -144,8 +144,8 @@ def _gpus(folder: Path, gpus: int) -> str:
     """Slurm hands out only device files as GPUs: links to /dev/null pass for some."""
     for number in range(gpus):
         (folder / f"nvidia{number}").symlink_to("/dev/null")
-    numbers = f"[0-{gpus - 1}]" if gpus > 1 else "0"
-    return f"Name=gpu File={folder}/nvidia{numbers}\n" if gpus else ""
+    devices = f"[0-{gpus - 1}]" if gpus > 1 else "0"
+    return f"Name=gpu File={folder}/nvidia{devices}\n" if gpus else ""
 
 
 def _write_names(folder: Path, nodes: list[str]) -> None:

@@ -80,16 +80,16 @@ class Login:
 
     def _boot(self, name: str) -> None:
         """PID 1 of a node, and its cable; its slurmd waits for a word."""
-        mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        mine.settimeout(PATIENCE)
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours.settimeout(PATIENCE)
         keeper = os.fork()
         if keeper == 0:
             be_keeper(name, self.state, theirs)
         theirs.close()
-        self.pids[name] = int(heard(mine, name, "pid"))
+        self.pids[name] = int(heard(ours, name, "pid"))
         os.waitpid(keeper, 0)
         self.network.attach(name, self.pids[name])
-        self._waiting[name] = mine
+        self._waiting[name] = ours
 
     def _start_slurmd(self, name: str) -> None:
         with self._waiting.pop(name) as node:

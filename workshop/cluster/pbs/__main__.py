@@ -38,7 +38,7 @@ def main() -> int:
             ngpus=args.gpus,
             ssh=True,
             domain=args.domain,
-            numbers=Path.cwd() / ".workshop" / "pbs_jobs",
+            number_file=Path.cwd() / ".workshop" / "pbs_jobs",
         ) as pbs:
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the command
             return pbs.shell(args.command)

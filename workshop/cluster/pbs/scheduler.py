@@ -33,7 +33,7 @@ class Scheduler:
         self.addresses: dict[str, str] = {}  # of each host, by its name
         self.lost: set[str] = set()  # hosts that have failed
         self.domain = ""  # what follows a host's name in the node file
-        self.numbers: Path | None = None  # file with the number of the last job
+        self.number_file: Path | None = None  # file with the number of the last job
         self.jobs: list[Job] = []
         self.threads: list[threading.Thread] = []
         self.changed = threading.Condition(threading.RLock())
@@ -91,13 +91,13 @@ class Scheduler:
     def take_number(self) -> int:
         """The number of a new job: one more than the last, also of earlier servers."""
         last = max((job.number for job in self.jobs), default=0)
-        if self.numbers is None:
+        if self.number_file is None:
             return last + 1
         with contextlib.suppress(OSError, ValueError):
-            last = max(last, int(self.numbers.read_text()))
+            last = max(last, int(self.number_file.read_text()))
         with contextlib.suppress(OSError):
-            self.numbers.parent.mkdir(exist_ok=True)
-            self.numbers.write_text(f"{last + 1}\n")
+            self.number_file.parent.mkdir(exist_ok=True)
+            self.number_file.write_text(f"{last + 1}\n")
         return last + 1
 
     def schedule(self) -> None:

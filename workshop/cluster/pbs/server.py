@@ -44,7 +44,7 @@ class Rehearsal(Scheduler):
     it comes) and ``mem_mb``, whatever the machine really has. ``home`` is the home of
     the user, in which jobs start. With ``ssh``, hosts can be reached by an `ssh` that
     runs commands as an sshd does. With a ``domain`` such as ``hpc.test``, the node file
-    has full names. Jobs go on counting from the number in the file ``numbers``.
+    has full names. Jobs go on counting from the number in the file ``number_file``.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Rehearsal(Scheduler):
         delays: Delays | None = None,
         ssh: bool = False,
         domain: str = "",
-        numbers: Path | None = None,
+        number_file: Path | None = None,
     ):
         self.cluster = cluster
         self.ssh = ssh
@@ -68,7 +68,7 @@ class Rehearsal(Scheduler):
         user = {"HOME": str(home), "LOGNAME": name, "USER": name, "SHELL": "/bin/bash"}
         capacity = dict.fromkeys(hosts or cluster.hosts, amount)
         super().__init__(capacity, home, delays or Delays(), user)
-        self.domain, self.numbers = f".{domain}" if domain else "", numbers
+        self.domain, self.number_file = f".{domain}" if domain else "", number_file
 
     # Begin and end
 

@@ -27,8 +27,8 @@ def pbsdsh(call: Call) -> int:
     running = call.own_job()
     lines = running.job.nodefile.split()
     first, copies = int(options.get("n", 0)), int(options.get("c", len(lines)))
-    numbers = range(first, first + (1 if "n" in options else copies))
-    chosen = [lines[number % len(lines)] for number in numbers]
+    of_lines = range(first, first + (1 if "n" in options else copies))
+    chosen = [lines[number % len(lines)] for number in of_lines]
     if "h" in options:  # not in the last release of OpenPBS
         chosen = [line for line in lines if line == options["h"]][:1]
     if not chosen:

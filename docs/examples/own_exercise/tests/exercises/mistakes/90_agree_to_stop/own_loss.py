@@ -1,2 +1,0 @@
-# wrong value: should_stop below the mean | rank 0
-return loss < target

@@ -1,7 +1,0 @@
-# wrong value: 2 shuffled epochs after the snapshot | order of images
-# [answer 2]
-snapshot = torch.load(path, weights_only=True)
-model.load_state_dict(snapshot["model"])
-optimizer.load_state_dict(snapshot["optimizer"])
-torch.set_rng_state(snapshot["rng"])
-return snapshot["epochs_run"]

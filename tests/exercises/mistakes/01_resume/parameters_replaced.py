@@ -1,8 +1,0 @@
-# wrong value: hold different parameters
-# [answer 1]
-torch.save({"m": model.state_dict(), "o": optimizer.state_dict(), "t": torch.get_rng_state(), "g": loader_generator.get_state(), "n": epochs_run}, path)
-# [answer 2]
-s = torch.load(path, weights_only=True)
-model.load_state_dict(s["m"], assign=True); optimizer.load_state_dict(s["o"])
-torch.set_rng_state(s["t"]); loader_generator.set_state(s["g"])
-return s["n"]

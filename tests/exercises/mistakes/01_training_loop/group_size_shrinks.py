@@ -1,3 +1,0 @@
-# wrong value: the sizes for
-# [answer 1]
-return min(accumulate, total - index)

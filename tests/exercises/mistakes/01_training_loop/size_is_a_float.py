@@ -1,4 +1,0 @@
-# wrong value: the sizes for | float
-# [answer 1]
-first = index // accumulate * accumulate
-return min(float(accumulate), total - first)

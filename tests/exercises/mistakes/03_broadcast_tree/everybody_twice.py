@@ -1,6 +1,0 @@
-# wrong way: messages were sent
-for _ in range(2):
-    if place < distance and place + distance < world_size:
-        dist.send(tensor, (rank + distance) % world_size)
-    elif distance <= place < 2 * distance:
-        dist.recv(tensor, (rank - distance) % world_size)

@@ -1,5 +1,0 @@
-# wrong way: never waited for the Work of irecv | keep the Work
-if place < distance and place + distance < world_size:
-    dist.send(tensor, (rank + distance) % world_size)
-elif distance <= place < 2 * distance:
-    dist.irecv(tensor, (rank - distance) % world_size)

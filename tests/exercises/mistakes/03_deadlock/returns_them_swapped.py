@@ -1,4 +1,0 @@
-# wrong value: the two rows are swapped
-works = [dist.irecv(from_left, left, tag=1), dist.irecv(from_right, right, tag=2), dist.isend(strip[-1], right, tag=1), dist.isend(strip[0], left, tag=2)]
-[w.wait() for w in works]
-return from_right, from_left

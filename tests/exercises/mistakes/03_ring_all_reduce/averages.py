@@ -1,7 +1,0 @@
-# wrong value: chunk r + 1 of rank r after phase 1
-# [answer 1]
-own = chunks[(rank - step - 1) % world_size]
-incoming = torch.empty_like(own)
-exchange(chunks[(rank - step) % world_size], incoming)
-own += incoming
-own /= 2

@@ -1,3 +1,0 @@
-# wrong value: gather_lengths
-# [answer 1]
-return [length] * dist.get_world_size()

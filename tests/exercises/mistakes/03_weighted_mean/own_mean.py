@@ -1,2 +1,0 @@
-# wrong value: own value | nothing was communicated
-return values.mean()

@@ -1,3 +1,0 @@
-# wrong value: first.grad | None
-# [answer 3]
-pass

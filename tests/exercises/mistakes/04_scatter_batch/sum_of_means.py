@@ -1,3 +1,0 @@
-# wrong value: the loss of parts of [4, 4, 4]
-# [answer 2]
-return sum(losses)

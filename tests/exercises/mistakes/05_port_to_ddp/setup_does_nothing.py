@@ -1,3 +1,0 @@
-# wrong value: there must be a process group
-# [answer 1]
-pass

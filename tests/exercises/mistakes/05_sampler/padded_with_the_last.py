@@ -1,4 +1,0 @@
-# wrong value: 13 indices padded for a world of 3
-# [answer 2]
-missing = -len(indices) % world_size
-return indices + indices[-1:] * missing

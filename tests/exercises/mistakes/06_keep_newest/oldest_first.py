@@ -1,5 +1,0 @@
-# wrong value: the epochs of four complete snapshots | another order
-# [answer 1]
-names = [NAME.fullmatch(path.name) for path in folder.iterdir()]
-epochs = sorted(int(match[1]) for match in names if match)
-return [e for e in epochs if read_snapshot(folder / f"snapshot_{e}.pt") is not None]

@@ -1,9 +1,0 @@
-# wrong value: before | file
-# [answer 1]
-if dist.get_rank() == 0:
-    snapshot = {
-        "model": ddp_model.module.state_dict(),
-        "optimizer": optimizer.state_dict(),
-        "epochs_run": epochs_run,
-    }
-    torch.save(snapshot, path)

@@ -1,4 +1,0 @@
-# wrong value: the device chosen on this node
-# [answer 1]
-dist.init_process_group("gloo")
-return choose_device(dist.get_rank() % 2)

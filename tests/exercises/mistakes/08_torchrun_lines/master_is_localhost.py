@@ -1,9 +1,0 @@
-# wrong value: static_options(0, | --master-addr | localhost
-# [answer 1]
-return [
-    f"--nnodes={len(hosts)}",
-    f"--node-rank={node_rank}",
-    f"--nproc-per-node={ranks_per_node}",
-    "--master-addr=localhost",
-    f"--master-port={port}",
-]

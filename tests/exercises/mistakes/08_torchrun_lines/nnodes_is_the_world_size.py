@@ -1,9 +1,0 @@
-# wrong value: static_options(0, | --nnodes=12, but there are 3 nodes
-# [answer 1]
-return [
-    f"--nnodes={len(hosts) * ranks_per_node}",
-    f"--node-rank={node_rank}",
-    f"--nproc-per-node={ranks_per_node}",
-    f"--master-addr={hosts[0]}",
-    f"--master-port={port}",
-]

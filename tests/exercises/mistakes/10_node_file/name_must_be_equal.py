@@ -1,3 +1,0 @@
-# exception: ValueError | the reverse
-# [answer 2]
-return hosts.index(hostname)

@@ -1,3 +1,0 @@
-# wrong value: slots of 3 ranks, 4 micro-batches | expected 12
-# [answer 1]
-ahead = 0

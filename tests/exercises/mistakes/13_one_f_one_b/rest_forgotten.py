@@ -1,6 +1,0 @@
-# wrong value: backwards of rank 0
-# [answer 2]
-actions = [("forward", k) for k in range(ahead)]
-for k in range(ahead, micro_batches):
-    actions += [("forward", k), ("backward", k - ahead)]
-return actions

@@ -1,8 +1,0 @@
-# hang, torch>=2.12: deadlock | rank 0: waits in recv | is each partner right
-# [answer 1]
-rank, ranks = dist.get_rank(), dist.get_world_size()
-stage = PipelineStage(layers, ranks - 1 - rank, ranks, torch.device("cpu"))
-def loss_fn(scores, targets):
-    return share_of_loss(scores, targets, schedule.count)
-schedule = Schedule1F1B(stage, micro_batches, loss_fn, scale_grads=False)
-return schedule

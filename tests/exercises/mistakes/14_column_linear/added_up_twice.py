@@ -1,6 +1,0 @@
-# wrong value: the gradient of the input x
-# [answer 1]
-total = gradient.clone(memory_format=torch.contiguous_format)
-dist.all_reduce(total)
-dist.all_reduce(total)
-return total

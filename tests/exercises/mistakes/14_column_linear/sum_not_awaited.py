@@ -1,5 +1,0 @@
-# wrong way: never waited for the Work of all_reduce | keep the Work
-# [answer 1]
-total = gradient.clone(memory_format=torch.contiguous_format)
-dist.all_reduce(total, async_op=True)
-return total

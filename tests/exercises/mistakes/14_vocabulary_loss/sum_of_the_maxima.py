@@ -1,5 +1,0 @@
-# wrong value: the largest scores
-# [answer 1]
-largest = scores.max(dim=1).values
-dist.all_reduce(largest)
-return largest

@@ -1,3 +1,0 @@
-# wrong value: self.shard
-# [answer 1]
-self.shard = nn.Parameter(whole[: self.numel].clone())

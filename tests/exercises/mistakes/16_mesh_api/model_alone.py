@@ -1,9 +1,0 @@
-# wrong value: the optimizer's learning rate | after loading
-# [answer 2]
-state = {"model": model.state_dict(), "scheduler": scheduler.state_dict()}
-dcp.save(state, checkpoint_id=folder)
-# [answer 3]
-state = {"model": model.state_dict(), "scheduler": scheduler.state_dict()}
-dcp.load(state, checkpoint_id=folder)
-model.load_state_dict(state["model"])
-scheduler.load_state_dict(state["scheduler"])

@@ -1,6 +1,0 @@
-# wrong value: enter.weight is whole
-# [answer 1]
-sizes, names = (nodes, per_node), ("replica", "data")
-mesh = init_device_mesh("cpu", sizes, mesh_dim_names=names)
-for block in model.blocks:
-    fully_shard(block, mesh=mesh)

@@ -1,3 +1,0 @@
-# wrong value: the bottleneck
-# [answer 3]
-return "data", None

@@ -1,9 +1,0 @@
-# wrong value: the bottleneck
-# [answer 3]
-data = [without(spans(trace, rank, "data"), []) for rank in range(ranks)]
-parts = [exposed(trace, rank, ranks) for rank in range(ranks)]
-waiting, sending = zip(*parts, strict=True)
-costs = {"data": max(data)*1.2, "communication": min(sending)}
-costs["slow rank"] = max(waiting)
-name = max(costs, key=costs.__getitem__)
-return name, waiting.index(min(waiting)) if name == "slow rank" else None

@@ -1,9 +1,0 @@
-# wrong value: choice for | expected
-# [answer 3]
-good = []
-for layout in legal_layouts(job):
-    enough = job.batch // layout.data >= 4 * layout.pipeline
-    fits = state_bytes(job, layout) <= job.memory
-    if fits and (enough or layout.pipeline == 1):
-        good.append(layout)
-return min(good, key=lambda x: (x.tensor * x.pipeline, -x.tensor), default=None)

@@ -1,3 +1,0 @@
-# wrong value: forward and backward together
-# [answer 2]
-return per_sequence * batch / ranks

@@ -1,8 +1,0 @@
-# wrong value: a batch of 64
-# [answer 3]
-last = None
-for ranks in range(1, batch + 1):
-    sent = all_reduce_seconds(ranks, size, alpha, beta)
-    if batch % ranks == 0 and sent <= backward_seconds(ranks, batch, per_sequence):
-        last = ranks
-return last

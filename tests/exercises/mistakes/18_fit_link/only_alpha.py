@@ -1,3 +1,0 @@
-# wrong value: expected (alpha, beta)
-# [answer 2]
-return min(typical(repeats) for repeats in seconds)
