@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from workshop.system import processes
 
 PATIENCE = 20  # limits by the clock: no machine is that busy
-SKIPPED_AT_MOST = 60.0  # seconds: a module may also wait for ever
+SKIPPED_AT_MOST = 60.0  # seconds: a module may also wait forever
 BETWEEN_LOOKS = 0.1  # seconds; a look reads a file for each thread
 
 

@@ -164,9 +164,10 @@ def test_only_plain_ssh_survives_a_job(pbs, run):
         attach=$(command -v pbs_attach)
         pbs_tmrsh n2 /bin/sleep 1001 &
         pbsdsh -- sleep 1002 &
-        ssh n2 $attach -j $PBS_JOBID sleep 1003 &
-        ssh n2 sleep 1004 &
-        sleep 2
+        ssh n2 "$attach -j $PBS_JOBID sh -c 'touch $PWD/attached; exec sleep 1003'" &
+        ssh n2 "touch $PWD/there; exec sleep 1004" &
+        until [ -e attached ] && [ -e there ]; do sleep 0.1; done
+        sleep 1
         """,
         *SCATTER,
     )

@@ -158,7 +158,7 @@ class Login:
                 elif parent.recv(16) == b"stay":
                     watched.remove(parent)
                     parent.close()
-                else:  # whoever wanted this cluster is gone: so is all of it
+                else:  # the process that wanted this cluster is gone
                     return
             self._reap()
 

@@ -45,7 +45,7 @@ class Call:
         self.host: str = request["host"]
 
     def answer(self, command: Callable[[Call], int]) -> None:
-        """Do it, and tell whoever typed it how it went."""
+        """Do it, and print how it went where it was typed."""
         try:
             if self.argv == ["--help"]:
                 self.send(out=HELP.format(name=self.name), status=0)

@@ -15,7 +15,7 @@ from .tasks import Closed, Tasks
 class Scheduler:
     """First come, first served, on the hosts of ``capacity``.
 
-    ``changed`` is held by whoever reads or changes the jobs.
+    ``changed`` is held by what reads or changes the jobs.
     """
 
     tasks: Tasks  # set when the server begins

@@ -44,7 +44,7 @@ class Rehearsal(Scheduler):
     it comes) and ``mem_mb``, whatever the machine really has. ``home`` is the home of
     the user, in which jobs start. With ``ssh``, hosts can be reached by an `ssh` that
     runs commands as an sshd does. With a ``domain`` such as ``hpc.test``, the node file
-    has full names. Jobs go on counting from the number in the file ``number_file``.
+    has full names. Jobs are counted from the number in the file ``number_file``.
     """
 
     def __init__(
@@ -170,7 +170,7 @@ class Rehearsal(Scheduler):
         return done.stdout.strip()
 
     def lose(self, host: str) -> None:
-        """Let a host fail: it is switched off, and what waits for it goes on waiting.
+        """Let a host fail: it is switched off, and what waits for it keeps waiting.
 
         After a while its jobs are run again on other hosts, or end (-r n).
         """

@@ -187,7 +187,7 @@ def session_members(session: int) -> list[int]:
 class Demux:
     """Carries the output of tasks to the output files of their job.
 
-    It is what OpenPBS calls pbs_demux. A job's SIGTERM ends it; whoever still prints
+    It is what OpenPBS calls pbs_demux. A job's SIGTERM ends it; a task that still prints
     then writes into a broken pipe.
     """
 
