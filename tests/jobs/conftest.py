@@ -188,7 +188,7 @@ def offer(checkout, tmp_path_factory):
         "ngpus": 4,
         "home": home,
         "ssh": True,
-        "numbers": checkout / ".workshop" / "pbs_jobs",
+        "number_file": checkout / ".workshop" / "pbs_jobs",
     }
 
 

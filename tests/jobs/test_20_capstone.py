@@ -46,7 +46,7 @@ def test_the_frame_for_pbs_trains_on_four_hosts(start_pbs, checkout, tmp_path):
     if (checkout / "capstone").exists():
         (checkout / "capstone").rename(tmp_path / "of_another_test")
     offer = {"hosts": ["n1", "n2", "n3", "n4"], "home": tmp_path}
-    offer |= {"numbers": checkout / ".workshop" / "pbs_jobs"}
+    offer |= {"number_file": checkout / ".workshop" / "pbs_jobs"}
     with start_pbs(**offer, delays=Delays().divided_by(10)) as pbs:
         given = ["-v", "RUN=undisturbed,STEPS=2", "job_scripts/capstone.pbs"]
         job = pbs.wait(pbs.qsub(*given, cwd=checkout), LONG)
@@ -70,8 +70,10 @@ def test_the_solution_for_pbs_survives_the_loss_of_a_host(cluster, checkout, tmp
         (checkout / "capstone").rename(tmp_path / "of_another_test")
     delays = replace(Delays().divided_by(10), host_lost=1)
     run = checkout / "capstone" / "disturbed"
-    numbers = checkout / ".workshop" / "pbs_jobs"
-    with Rehearsal(cluster, home=tmp_path, numbers=numbers, delays=delays) as pbs:
+    number_file = checkout / ".workshop" / "pbs_jobs"
+    with Rehearsal(
+        cluster, home=tmp_path, number_file=number_file, delays=delays
+    ) as pbs:
         asks = ["-l", "select=2:ncpus=2", "-l", "place=scatter"]
         given = ["-v", "RUN=disturbed,STEPS=60", "solutions/capstone/capstone.pbs"]
         number = pbs.qsub(*asks, *given, cwd=checkout)

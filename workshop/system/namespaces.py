@@ -83,7 +83,7 @@ def own_files(host: str, state: Path) -> None:
 
 
 def own_sys(spare: Path) -> None:
-    """/sys/class/net shows the network of the process that mounted /sys: mount it again.
+    """Mount /sys again: its class/net shows the network of what mounted it.
 
     slurmd wants to see control groups in /sys/fs/cgroup, which a new /sys lacks:
     they are kept aside at `spare` and put back.

@@ -187,8 +187,8 @@ def session_members(session: int) -> list[int]:
 class Demux:
     """Carries the output of tasks to the output files of their job.
 
-    It is what OpenPBS calls pbs_demux. A job's SIGTERM ends it; a task that still prints
-    then writes into a broken pipe.
+    It is what OpenPBS calls pbs_demux. A job's SIGTERM ends it; a task that still
+    prints then writes into a broken pipe.
     """
 
     def __init__(self):
