@@ -187,6 +187,7 @@ def test_ranks_that_wait_in_turn_get_the_time_of_all_their_waits(monkeypatch):
 LATE = """
 import sys, time
 from pathlib import Path
+from types import SimpleNamespace
 import torch.distributed as dist
 from workshop.grader.engine import rendezvous
 
@@ -202,7 +203,8 @@ def late(*args, **kwargs):
     return group
 
 dist.distributed_c10d._new_process_group_helper = late
-rendezvous.join({"store": str(folder / "store"), "world_size": 2, "init": True}, rank)
+job = SimpleNamespace(store=str(folder / "store"), world_size=2, init=True)
+rendezvous.join(job, rank)
 assert connected.exists()
 """
 
@@ -221,7 +223,8 @@ def test_rank_that_waits_to_join_is_in_no_deadlock(monkeypatch):
     state = [0.0] * channel.FIELDS
     reporter: Any = None
     ledger: Any = SimpleNamespace(rows=[])
-    watcher = whereabouts.Watcher({"exercise_path": ""}, state, reporter, ledger)
+    job: Any = SimpleNamespace(exercise_path="")
+    watcher = whereabouts.Watcher(job, state, reporter, ledger)
     found = {}
     for phase in (channel.JOINING, channel.CHECKING):
         state[channel.PHASE] = phase

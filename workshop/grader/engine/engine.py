@@ -11,7 +11,6 @@
 from __future__ import annotations
 
 import ast
-import json
 import os
 import socket
 import threading
@@ -28,6 +27,7 @@ from workshop.grader.engine.channel import receive_line
 from workshop.grader.engine.forkserver import ForkServer
 from workshop.grader.engine.reach import reaches_in
 from workshop.grader.verdicts.diagnosis import diagnose
+from workshop.grader.verdicts.outcome import Job, Outcome
 from workshop.grader.verdicts.verdict import NOTHING_WRONG, Kind, Result, Verdict
 from workshop.grader.verdicts.wording import cut
 from workshop.skeleton import read_solution, same_code, skeleton_text
@@ -184,31 +184,31 @@ class Engine:
         self, check: Check, source: str, path: Path, page: str = ""
     ) -> Verdict:
         """Run one check in fresh ranks on ``source``, the text of ``path``."""
-        job = {
-            "exercise": path.stem,
-            "exercise_path": str(path),
-            "source": source,
-            "check_path": str(check.path),
-            "function": check.function,
-            "sentence": check.sentence,
-            "world_size": check.world_size,
-            "seed": check.seed,
-            "init": check.init,
-            "limit": check.limit,
-            "memory_bytes": MEMORY_BYTES,
-            "output_bytes": OUTPUT_BYTES,
-            "file_bytes": FILE_BYTES,
-            "page": page,
-            "hidden": [*self.hidden, *_answers(check)],
-            "scheduler": self._scheduler(check) if check.scheduler else None,
-        }
+        job = Job(
+            exercise=path.stem,
+            exercise_path=str(path),
+            source=source,
+            check_path=str(check.path),
+            function=check.function,
+            sentence=check.sentence,
+            page=page,
+            world_size=check.world_size,
+            seed=check.seed,
+            init=check.init,
+            limit=check.limit,
+            memory_bytes=MEMORY_BYTES,
+            output_bytes=OUTPUT_BYTES,
+            file_bytes=FILE_BYTES,
+            hidden=[*self.hidden, *_answers(check)],
+            scheduler=self._scheduler(check) if check.scheduler else None,
+        )
         answer = self._run(job) or self._run(job)  # killed by somebody else? once more
         if not answer:
             lines = [f"{Kind.CRASH.value}: {KILLED[0]}", KILLED[1]]
             return Verdict(Kind.CRASH, lines, page=page)
-        outcome = json.loads(answer)
-        if "broken" in outcome:
-            problem = f"the grader itself failed: {outcome['broken']}"
+        outcome = Outcome.from_line(answer)
+        if outcome.broken:
+            problem = f"the grader itself failed: {outcome.broken}"
             raise UserError(f"{problem}: run `workshop doctor`", exit_status=3)
         return diagnose(job, outcome)
 
@@ -228,7 +228,7 @@ class Engine:
                 self._cluster.tidy()
         return self._cluster.description(find_root(check.path.parent))
 
-    def _run(self, job: dict) -> bytes:
+    def _run(self, job: Job) -> bytes:
         self.warm()
         server = self._server
         assert server is not None

@@ -17,6 +17,7 @@ import threading
 from pathlib import Path
 
 from workshop.errors import UserError
+from workshop.grader.verdicts.outcome import Job
 from workshop.system import temporary
 from workshop.system.environment import OF_THE_RANKS
 from workshop.versions import missing_module
@@ -100,13 +101,13 @@ class ForkServer:
             exit_status=3,
         )
 
-    def submit(self, job: dict) -> socket.socket:
+    def submit(self, job: Job) -> socket.socket:
         """Start a run; the outcome arrives on the returned socket."""
         self.wait_until_ready()
         ours, theirs = socket.socketpair()
         with theirs:
             try:
-                code = job["source"] + Path(job["check_path"]).read_text("utf-8")
+                code = job.source + Path(job.check_path).read_text("utf-8")
                 message = b"later" if NEEDS_LATER.search(code) else b"run"
                 socket.send_fds(self._control, [message], [theirs.fileno()])
             except OSError as error:
@@ -115,7 +116,7 @@ class ForkServer:
                     f"the grader's server has ended ({error}): start again",
                     exit_status=3,
                 ) from error
-        ours.sendall(json.dumps(job).encode() + b"\n")
+        ours.sendall(job.as_line())
         return ours
 
     @property

@@ -8,12 +8,14 @@ from typing import Any
 
 import torch.distributed as dist
 
+from workshop.grader.verdicts.outcome import Job
 
-def join(job: dict, rank: int) -> None:
+
+def join(job: Job, rank: int) -> None:
     """Join the group, or prepare for the learner's own ``init_process_group``."""
-    store, world_size = job["store"], job["world_size"]
+    store, world_size = job.store, job.world_size
     _keep_groups_alive()
-    if not job["init"]:
+    if not job.init:
         return _env_rendezvous_by_file(store, rank, world_size)
     # No rank begins, and perhaps ends, while another is still connecting to it.
     os.environ["TORCH_DIST_INIT_BARRIER"] = "1"

@@ -12,12 +12,13 @@ import sys
 from pathlib import Path
 
 from workshop.grader.engine import isolation
+from workshop.grader.verdicts.outcome import Job
 
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None)
 
 
-def enter(job: dict, rank: int, output: int) -> None:
+def enter(job: Job, rank: int, output: int) -> None:
     """Own process group, limits, environment, folder and output of a rank."""
     os.setpgid(0, 0)
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -30,21 +31,21 @@ def enter(job: dict, rank: int, output: int) -> None:
     sys.stdin = open(0, closefd=False)  # noqa: SIM115, open while the rank lives
     sys.stdout = open(1, "w", closefd=False, buffering=1, errors="replace")  # noqa: SIM115
     sys.stderr = open(2, "w", closefd=False, buffering=1, errors="replace")  # noqa: SIM115
-    os.chdir(job["folder"])
-    if job["isolated"]:
+    os.chdir(job.folder)
+    if job.isolated:
         isolation.confine()
-    sys.argv = [job["exercise"]]
-    sys.path.append(job["folder"])
-    crash = open(os.path.join(job["private"], f"crash{rank}"), "w")  # noqa: SIM115
-    stack = open(os.path.join(job["private"], f"stack{rank}"), "w")  # noqa: SIM115
+    sys.argv = [job.exercise]
+    sys.path.append(job.folder)
+    crash = open(os.path.join(job.private, f"crash{rank}"), "w")  # noqa: SIM115
+    stack = open(os.path.join(job.private, f"stack{rank}"), "w")  # noqa: SIM115
     faulthandler.enable(crash, all_threads=False)
     faulthandler.register(signal.SIGUSR1, file=stack, all_threads=True)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    _limit(resource.RLIMIT_FSIZE, job["file_bytes"])
-    _limit(resource.RLIMIT_DATA, _data_bytes() + job["memory_bytes"])
+    _limit(resource.RLIMIT_FSIZE, job.file_bytes)
+    _limit(resource.RLIMIT_DATA, _data_bytes() + job.memory_bytes)
     for name in [n for n in os.environ if n.startswith(("SLURM_", "OMPI_", "PMI"))]:
         del os.environ[name]
-    os.environ.update(_place(rank, job["world_size"]))
+    os.environ.update(_place(rank, job.world_size))
     os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"] = "127.0.0.1", "29500"
     pdb.set_trace = pdb.Pdb.set_trace = _refuse_a_debugger
 

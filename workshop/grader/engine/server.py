@@ -19,6 +19,7 @@ import torch
 
 from workshop.grader.engine import isolation, supervisor
 from workshop.grader.engine.forkserver import QUICK_FORKS
+from workshop.grader.verdicts.outcome import Outcome
 
 PRELOAD = (
     "torch.testing",
@@ -84,7 +85,7 @@ def serve(descriptor: int) -> None:
                 supervisor.supervise(client, isolated=not exposed)
                 status = 0
             except Exception as error:  # a fault of the grader, never of the learner
-                client.sendall(json.dumps({"broken": repr(error)}).encode() + b"\n")
+                client.sendall(Outcome(broken=repr(error)).as_line())
             finally:
                 os._exit(status)
         os.close(descriptors[0])

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
-import json
 import mmap
 import os
 import re
@@ -21,6 +20,7 @@ import signal
 import socket
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from workshop.grader.engine import check_file, isolation
@@ -38,6 +38,7 @@ from workshop.grader.engine.channel import (
 )
 from workshop.grader.engine.forkserver import BOOT_IMPORT
 from workshop.grader.engine.rank_process import RankProcess
+from workshop.grader.verdicts.outcome import Job, Outcome, RankSeen
 from workshop.system import processes
 from workshop.system.stopwatch import Stopwatch
 
@@ -54,28 +55,28 @@ _PR_SET_CHILD_SUBREAPER = 36
 class Run:
     """All ranks of one check, from fork to the last waitpid."""
 
-    def __init__(self, job: dict, client: socket.socket):
+    def __init__(self, job: Job, client: socket.socket):
         self.job, self.client = job, client
-        self.outside = os.open(os.path.dirname(job["private"]), os.O_PATH)
+        self.outside = os.open(os.path.dirname(job.private), os.O_PATH)
         self.init: int | None = None  # what keeps the ranks' own world
         self.ranks: list[RankProcess] = []
         self.selector = selectors.DefaultSelector()
         self.begun = Stopwatch()  # set again when all ranks run
         self.failure: Stopwatch | None = None  # since the first rank failed
-        self.live_count = job["world_size"]
+        self.live_count = job.world_size
         self.changed_at = self.begun.start  # when a rank last reported or ended
         self.left_running: list[str] = []
-        self.shared = mmap.mmap(-1, 8 * FIELDS * job["world_size"])
+        self.shared = mmap.mmap(-1, 8 * FIELDS * job.world_size)
         self.state = memoryview(self.shared).cast("d")
 
     def start(self) -> None:
         self.client.setblocking(False)
         with contextlib.suppress(Exception):  # each rank will raise it again
-            check_file.compiled(self.job["check_path"])  # once for all ranks
+            check_file.compiled(self.job.check_path)  # once for all ranks
         self.selector.register(self.client, selectors.EVENT_READ, None)
-        if self.job["isolated"]:  # from here on, the check's file cannot be read
-            self.init = isolation.enter(self.job["private"], self.job["hidden"])
-        for number in range(self.job["world_size"]):
+        if self.job.isolated:  # from here on, the check's file cannot be read
+            self.init = isolation.enter(self.job.private, self.job.hidden)
+        for number in range(self.job.world_size):
             self._fork(number)
         self.begun = Stopwatch()
 
@@ -114,9 +115,9 @@ class Run:
             if not live:
                 return "done"
             now, pids = time.monotonic(), [rank.pid for rank in live]
-            if any(rank.printed > self.job["output_bytes"] for rank in self.ranks):
+            if any(rank.printed > self.job.output_bytes for rank in self.ranks):
                 return "output"
-            if any(rank.resident > self.job["memory_bytes"] for rank in live):
+            if any(rank.resident > self.job.memory_bytes for rank in live):
                 return "memory"
             if self._quiet_since(live, now) >= QUIET:
                 return "deadlock"
@@ -126,7 +127,7 @@ class Run:
                 return "failed"
             if any(self.state[rank.number * FIELDS + IMPORTS] for rank in live):
                 self.begun.skip()
-            if self.begun.passed(self.job["limit"], pids):
+            if self.begun.passed(self.job.limit, pids):
                 return "deadline"
 
     def _read(self, timeout: float) -> bool:
@@ -249,33 +250,33 @@ class Run:
 
     def remove_folders(self) -> None:
         """All that the check wrote; the last one from outside, where that can be."""
-        shutil.rmtree(self.job["private"], ignore_errors=True)
+        shutil.rmtree(self.job.private, ignore_errors=True)
         with contextlib.suppress(OSError):
-            os.rmdir(os.path.basename(self.job["private"]), dir_fd=self.outside)
+            os.rmdir(os.path.basename(self.job.private), dir_fd=self.outside)
 
-    def outcome(self, why: str) -> dict:
-        """What ``verdicts/diagnosis.py`` makes a verdict of; plain data."""
-        return {
-            "why": why,
-            "seconds": time.monotonic() - self.begun.start,
-            "left_running": self.left_running,
-            "ranks": [
-                {
-                    "rank": rank.number,
-                    "report": rank.report,
-                    "leaving": rank.leaving,
-                    "stuck": rank.stuck or self._stack_from_outside(rank),
-                    "ended": rank.ended,
-                    "calls": [] if rank.report or rank.stuck else rank.calls,
-                    "crash_line": self._line_in(f"crash{rank.number}"),
-                    "phase": self.state[rank.number * FIELDS + PHASE],
-                    "printed": rank.printed,
-                    "output": rank.text(),
-                    "resident": rank.resident if rank.live else 0,
-                }
-                for rank in self.ranks
-            ],
-        }
+    def outcome(self, why: str) -> Outcome:
+        """What ``verdicts/diagnosis.py`` makes a verdict of."""
+        return Outcome(
+            why=why,
+            seconds=time.monotonic() - self.begun.start,
+            left_running=self.left_running,
+            ranks=[self._seen(rank) for rank in self.ranks],
+        )
+
+    def _seen(self, rank: RankProcess) -> RankSeen:
+        return RankSeen(
+            rank=rank.number,
+            report=rank.report,
+            leaving=rank.leaving,
+            stuck=rank.stuck or self._stack_from_outside(rank),
+            ended=rank.ended,
+            calls=[] if rank.report or rank.stuck else rank.calls,
+            crash_line=self._line_in(f"crash{rank.number}"),
+            phase=self.state[rank.number * FIELDS + PHASE],
+            printed=rank.printed,
+            output=rank.text(),
+            resident=rank.resident if rank.live else 0,
+        )
 
     def _stack_from_outside(self, rank: RankProcess) -> dict | None:
         if not rank.live:
@@ -293,10 +294,10 @@ class Run:
     def _line_in(self, name: str) -> int | None:
         """The innermost line of the learner's file in a faulthandler dump."""
         try:
-            dump = Path(self.job["private"], name).read_text(errors="replace")
+            dump = Path(self.job.private, name).read_text(errors="replace")
         except OSError:
             return None
-        path = re.escape(self.job["exercise_path"])
+        path = re.escape(self.job.exercise_path)
         found = re.search(rf'File "{path}", line (\d+)', dump)
         return int(found[1]) if found else None
 
@@ -312,8 +313,8 @@ def supervise(client: socket.socket, isolated: bool) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.setpgid(0, 0)
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    job = json.loads(receive_line(client))
-    job["isolated"] = isolated and not _cluster_of(job)
+    job = Job.from_line(receive_line(client))
+    job = replace(job, isolated=isolated and not _cluster_of(job))
     gc.disable()
     run = Run(_make_folders(job), client)
     try:
@@ -330,7 +331,7 @@ def supervise(client: socket.socket, isolated: bool) -> None:
         run.remove_folders()
     if why != "cancelled":
         client.setblocking(True)
-        client.sendall(json.dumps(outcome).encode() + b"\n")
+        client.sendall(outcome.as_line())
 
 
 def _command_of(pid: int) -> str:
@@ -341,9 +342,9 @@ def _command_of(pid: int) -> str:
     return command[:LENGTH_OF_COMMAND]
 
 
-def _cluster_of(job: dict) -> str:
+def _cluster_of(job: Job) -> str:
     """The folder of the practice cluster that the check submits to, or ""."""
-    return (job["scheduler"] or {}).get("state", "")
+    return (job.scheduler or {}).get("state", "")
 
 
 def _has_room(folder: str) -> bool:
@@ -356,15 +357,15 @@ def _has_room(folder: str) -> bool:
     return room and os.access(folder, os.W_OK)
 
 
-def _make_folders(job: dict) -> dict:
+def _make_folders(job: Job) -> Job:
     """A private folder for the grader, and in it the ranks' common folder."""
     base = "/dev/shm" if _has_room("/dev/shm") else None
     base = _cluster_of(job) or base  # jobs can write nowhere else
     private = os.path.realpath(tempfile.mkdtemp(prefix="workshop-", dir=base))
     folder = os.path.join(private, "run")
     os.mkdir(folder)
-    copy = os.path.join(folder, os.path.basename(job["exercise_path"]))
-    Path(copy).write_text(job["source"], encoding="utf-8")
+    copy = os.path.join(folder, os.path.basename(job.exercise_path))
+    Path(copy).write_text(job.source, encoding="utf-8")
     os.chmod(copy, 0o755)
     store = os.path.join(private, "store")
-    return job | {"private": private, "folder": folder, "store": store}
+    return replace(job, private=private, folder=folder, store=store)

@@ -29,11 +29,12 @@ from workshop.grader.engine.channel import (
 from workshop.grader.engine.handed import Calls
 from workshop.grader.ledger import works
 from workshop.grader.ledger.ledger import GRADER, TORCH, Ledger
+from workshop.grader.verdicts.outcome import Job
 
 BEAT_SECONDS = 0.04
 ENDS_WITHIN = 0.3  # seconds in which a thread that has done its work is gone
 
-_exit = os._exit  # rank.py puts another one in its place, which reports
+_exit = os._exit  # leaving.py puts another one in its place, which reports
 _DISTRIBUTED = os.path.join(TORCH, "distributed") + os.sep
 _DDP = os.path.join(TORCH, "nn", "parallel", "distributed.py")
 _FUNCTION = os.path.join(TORCH, "autograd", "function.py")
@@ -48,9 +49,9 @@ class Watcher:
         state: the rank's numbers that it shares with the supervisor.
     """
 
-    def __init__(self, job: dict, state, reporter: Reporter, ledger: Ledger):
+    def __init__(self, job: Job, state, reporter: Reporter, ledger: Ledger):
         self.job, self.state, self.reporter, self.ledger = job, state, reporter, ledger
-        self.path = job["exercise_path"]
+        self.path = job.exercise_path
         self.main_thread = threading.main_thread().ident or 0
 
     def start(self) -> None:
@@ -97,7 +98,7 @@ class Watcher:
                 "line": number,
                 "function": f.f_code.co_name,
                 "own": f.f_code.co_filename == self.path,
-                "check": f.f_code.co_filename == self.job["check_path"],
+                "check": f.f_code.co_filename == self.job.check_path,
             }
             for f, number in traceback.walk_stack(frame)
             if not f.f_code.co_filename.startswith(GRADER)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from workshop.grader.verdicts.classics.table import CLASSICS
 from workshop.grader.verdicts.evidence import Evidence, Finding, Rank
+from workshop.grader.verdicts.outcome import Job, Outcome
 from workshop.grader.verdicts.questions import ending, limits, loading, values
 from workshop.grader.verdicts.verdict import MAX_LINES, Kind, Verdict, not_fully_checked
 from workshop.grader.verdicts.wording import call_text, cut
@@ -36,7 +37,7 @@ QUESTIONS = (
 )
 
 
-def diagnose(job: dict, outcome: dict) -> Verdict:
+def diagnose(job: Job, outcome: Outcome) -> Verdict:
     """The verdict on one outcome of :mod:`workshop.grader.engine.supervisor`."""
     seen = Evidence(job, outcome)
     answers = (question(seen) for question in QUESTIONS)
@@ -44,7 +45,7 @@ def diagnose(job: dict, outcome: dict) -> Verdict:
     if found is None:
         return _nothing_wrong(seen)
     classic = CLASSICS.get(found.suspicion)
-    page = (classic and classic.page) or job["page"]
+    page = (classic and classic.page) or job.page
     lines = _message(seen, found, page)
     return _verdict(seen, found.kind, lines, found.suspicion, page)
 
@@ -58,17 +59,17 @@ def _verdict(
         details=_details(seen),
         suspicion=suspicion,
         page=page,
-        check=seen.job["function"],
-        world_size=seen.job["world_size"],
-        seed=seen.job["seed"],
-        seconds=seen.outcome["seconds"],
+        check=seen.job.function,
+        world_size=seen.job.world_size,
+        seed=seen.job.seed,
+        seconds=seen.outcome.seconds,
     )
 
 
 def _message(seen: Evidence, found: Finding, page: str) -> list[str]:
     """At most MAX_LINES: what was found, the check, the classic mistake, the page."""
     job = seen.job
-    tail = [f"check, {_run(seen)}with seed {job['seed']}: {job['sentence']}"]
+    tail = [f"check, {_run(seen)}with seed {job.seed}: {job.sentence}"]
     if classic := CLASSICS.get(found.suspicion):
         tail.append(f"looks like: {classic.text}")
         if classic.gallery:
@@ -86,15 +87,15 @@ def _message(seen: Evidence, found: Finding, page: str) -> list[str]:
 def _run(seen: Evidence) -> str:
     """What ran: so many jobs or ranks; nothing for a function in one process."""
     jobs = sum(rank.report.get("jobs", 0) for rank in seen.ranks)
-    ranks = seen.job["world_size"]
+    ranks = seen.job.world_size
     count, what = (jobs, "in {} job") if jobs else (ranks, "on {} rank")
-    plain = ranks == 1 and not (jobs or seen.job["init"])
+    plain = ranks == 1 and not (jobs or seen.job.init)
     return "" if plain else f"{what.format(count)}{'s' * (count > 1)} "
 
 
 def _nothing_wrong(seen: Evidence) -> Verdict:
     """Right, unless the check could not try here what decides."""
-    page = seen.job["page"]
+    page = seen.job.page
     untried = [one for rank in seen.ranks for one in rank.report.get("untried", [])]
     if not untried:
         return _verdict(seen, Kind.RIGHT, [])
@@ -107,7 +108,7 @@ def _nothing_wrong(seen: Evidence) -> Verdict:
 
 def _details(seen: Evidence) -> list[str]:
     """Everything that was seen, rank by rank, for ``-v``."""
-    lines = [f"{seen.job['function']}: the run ended because: {seen.why}"]
+    lines = [f"{seen.job.function}: the run ended because: {seen.why}"]
     for rank in seen.ranks:
         lines += _details_of(rank)
     return lines

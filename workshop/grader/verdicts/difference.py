@@ -69,7 +69,7 @@ def _first_index(seen: Evidence, columns: Columns) -> int | None:
 
 def _lines(seen: Evidence, group: tuple, columns: Columns, index: int) -> list[str]:
     here = _calls_at(columns, index)
-    everybody = len(group) == seen.job["world_size"]
+    everybody = len(group) == seen.job.world_size
     among = "" if everybody else f" of the group {list(group)}"
     number = 1 + _calls_before(columns, index)
     mixed = with_the_checks_own([row for row in here.values() if row])

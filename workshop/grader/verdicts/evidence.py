@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from workshop.grader.verdicts.outcome import Job, Outcome, RankSeen
 from workshop.grader.verdicts.verdict import Kind
 from workshop.grader.verdicts.wording import WIDTH, call_text, ranks_text
 
@@ -47,18 +48,18 @@ class Rank:
         crash_line: the line of the learner's file where it crashed, or None.
     """
 
-    def __init__(self, seen: dict):
-        self.number: int = seen["rank"]
-        self.report: dict = seen["report"] or {}
-        self.leaving: dict = seen["leaving"] or {}
-        self.stuck: dict = seen["stuck"] or {}
-        self.ended: int | None = seen["ended"]
-        self.crash_line: int | None = seen["crash_line"]
-        self.phase: float = seen["phase"]
-        self.printed: int = seen["printed"]
-        self.output: str = seen["output"]
-        self.resident: int = seen["resident"]
-        self._told: list[dict] = seen.get("calls") or []  # one that crashed
+    def __init__(self, seen: RankSeen):
+        self.number = seen.rank
+        self.report = seen.report or {}
+        self.leaving = seen.leaving or {}
+        self.stuck = seen.stuck or {}
+        self.ended = seen.ended
+        self.crash_line = seen.crash_line
+        self.phase = seen.phase
+        self.printed = seen.printed
+        self.output = seen.output
+        self.resident = seen.resident
+        self._told = seen.calls  # of one that crashed
 
     @property
     def status(self) -> str:
@@ -151,11 +152,11 @@ class Evidence:
         why: why the run ended: done, deadlock, failed, deadline, output, memory.
     """
 
-    def __init__(self, job: dict, outcome: dict):
+    def __init__(self, job: Job, outcome: Outcome):
         self.job, self.outcome = job, outcome
-        self.why: str = outcome["why"]
-        self.ranks = [Rank(seen) for seen in outcome["ranks"]]
-        self._source: list[str] = job["source"].splitlines()
+        self.why = outcome.why
+        self.ranks = [Rank(seen) for seen in outcome.ranks]
+        self._source: list[str] = job.source.splitlines()
 
     @property
     def unended(self) -> list[Rank]:
@@ -175,7 +176,7 @@ class Evidence:
 
     @property
     def limit(self) -> str:
-        return f"{self.job['limit']:g} s"
+        return f"{self.job.limit:g} s"
 
     def is_consequence(self, report: dict) -> bool:
         """Whether a rank failed only because another one was gone."""
@@ -255,4 +256,4 @@ class Evidence:
 
     def who(self, ranks: list[int]) -> str:
         """``rank 2: ``; nothing where a check runs in one process."""
-        return f"{ranks_text(ranks)}: " if self.job["world_size"] > 1 else ""
+        return f"{ranks_text(ranks)}: " if self.job.world_size > 1 else ""

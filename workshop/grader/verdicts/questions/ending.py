@@ -88,11 +88,11 @@ def exception(seen: Evidence) -> Finding | None:
     difference, suspicion = first_difference(seen)
     lines += difference + seen.others(same)
     named = report.get("suspicion", "")
-    if named == "none_result" and not takes_a_result(seen.job["source"]):
+    if named == "none_result" and not takes_a_result(seen.job.source):
         named = ""  # some other None
-    if named == "no_gradient" and not receives(seen.job["source"]):
+    if named == "no_gradient" and not receives(seen.job.source):
         named = ""  # nothing was received
-    if not named and takes_a_sender(seen.job["source"], report["message"]):
+    if not named and takes_a_sender(seen.job.source, report["message"]):
         named = "result_of_recv"
     return Finding(Kind.EXCEPTION, lines, named or suspicion)
 
@@ -132,7 +132,7 @@ def hang(seen: Evidence) -> Finding | None:
         reason = suspicion
     if reason == "tags_differ":
         lines += ["two ends of one message:", *other_tags(seen)]
-    if hangs.polls(seen.job["source"], rows):
+    if hangs.polls(seen.job.source, rows):
         reason = "polled"
     return Finding(Kind.HANG, lines, reason or suspicion)
 
@@ -202,9 +202,9 @@ def left_early(seen: Evidence) -> Finding | None:
 
 
 def process_still_runs(seen: Evidence) -> Finding | None:
-    if not seen.outcome["left_running"]:
+    if not seen.outcome.left_running:
         return None
-    command = seen.outcome["left_running"][0]
+    command = seen.outcome.left_running[0]
     lines = [
         f"a process started by your code was still running: {command}",
         "wait for every process you start, or your job never ends",

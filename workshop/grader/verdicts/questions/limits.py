@@ -12,7 +12,7 @@ def too_much_output(seen: Evidence) -> Finding | None:
     if seen.why != "output":
         return None
     rank = max(seen.ranks, key=lambda rank: rank.printed)
-    limit = seen.job["output_bytes"] // 1_000_000
+    limit = seen.job.output_bytes // 1_000_000
     head = f"rank {rank.number} printed more than {limit} MB"
     return Finding(Kind.LIMIT, [head, *seen.at(rank.stuck)])
 
@@ -35,7 +35,7 @@ def _lacked_memory(rank: Rank) -> bool:
 
 
 def _memory(seen: Evidence, rank: Rank, place: dict) -> Finding:
-    limit = f"{seen.job['memory_bytes'] / 1e9:.0f} GB"
+    limit = f"{seen.job.memory_bytes / 1e9:.0f} GB"
     head = f"rank {rank.number} asked for more memory than the {limit} it may use"
     return Finding(Kind.LIMIT, [head, *seen.at(place)], "memory")
 
@@ -44,7 +44,7 @@ def too_large_a_file(seen: Evidence) -> Finding | None:
     for rank in seen.raised:
         text = rank.report["message"]
         if rank.report["type"] == "OSError" and "File too large" in text:
-            limit = seen.job["file_bytes"] // 1_000_000
+            limit = seen.job.file_bytes // 1_000_000
             head = f"rank {rank.number} wrote a file of more than {limit} MB"
             return Finding(Kind.LIMIT, [head, *seen.at(rank.frame)])
     return None
@@ -67,5 +67,5 @@ def endless(seen: Evidence) -> Finding | None:
     lines += seen.at(running[0].stuck) + _called_at(seen, running[0])
     lines += [seen.state_line(rank) for rank in seen.ranks if rank not in running]
     rows = {rank.number: rank.calls for rank in seen.ranks}
-    suspicion = "polled" if polls(seen.job["source"], rows) else ""
+    suspicion = "polled" if polls(seen.job.source, rows) else ""
     return Finding(Kind.LIMIT, lines, suspicion)

@@ -30,8 +30,8 @@ def wrong_value(seen: Evidence) -> Finding | None:
     right = [rank.number for rank in seen.ranks if rank.status == "ok"]
     if right and len(seen.ranks) > 1:
         lines.append(f"  {ranks_text(right)}: right")
-    if seen.job.get("scheduler"):
-        suspicion = of_script(seen.job["source"], "\n".join(lines))
+    if seen.job.scheduler:
+        suspicion = of_script(seen.job.source, "\n".join(lines))
         return Finding(Kind.WRONG_VALUE, lines, suspicion)
     ends, of_messages = first_message_difference(seen)
     if not of_messages and (told := _too_soon(seen)):  # as if it happened to be right
@@ -40,7 +40,7 @@ def wrong_value(seen: Evidence) -> Finding | None:
     if any(mismatch["what"] for mismatch in failed.values()):  # a value, no sentence
         past += len(seen.unended)  # these got past it, and wait for those that failed
     suspicion = of_messages or _suspicion_of_values(seen, failed, past)
-    if not suspicion and takes_a_sender(seen.job["source"], "\n".join(lines)):
+    if not suspicion and takes_a_sender(seen.job.source, "\n".join(lines)):
         suspicion = "result_of_recv"
     return Finding(Kind.WRONG_VALUE, lines + ends, suspicion)
 
