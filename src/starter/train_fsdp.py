@@ -144,6 +144,7 @@ class Config:
     workers: int
     log_every: int
     seed: int
+    cpu: bool
 
 
 class Help(
@@ -174,6 +175,7 @@ def parse_command_line() -> Config:
     option("--workers", type=not_negative, default=2, help="processes that load data")
     option("--log-every", type=positive, default=20, help="steps")
     option("--seed", type=int, default=0, help="of all that is drawn")
+    option("--cpu", action="store_true", help="leave the GPUs alone")
     return Config(**vars(parser.parse_args()))
 
 
@@ -254,8 +256,12 @@ SRUN = ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS")
 INTERACTIVE_STEP = "4294967290"  # the shell of salloc: a step of Slurm, but no rank
 
 
-def find_world() -> World:
-    """What the launcher says; without one, this is the only rank."""
+def find_world(cpu: bool = False) -> World:
+    """What the launcher says; without one, this is the only rank.
+
+    Args:
+        cpu: compute on the CPU, also where there are GPUs.
+    """
     rank, local_rank, world_size = 0, 0, 1
     launchers = [TORCHRUN, OPEN_MPI]
     # a batch script has the variables of a rank as well, but it is no step
@@ -265,11 +271,69 @@ def find_world() -> World:
         if all(name in os.environ for name in names):
             rank, local_rank, world_size = (int(os.environ[name]) for name in names)
             break
-    device = torch.device("cpu")
-    if torch.cuda.is_available():
-        # modulo, because some launchers show each rank only the GPU that is its own
-        device = torch.device("cuda", local_rank % torch.cuda.device_count())
+    device = torch.device("cpu") if cpu else choose_device(local_rank)
     return World(rank, local_rank, world_size, device)
+
+
+# Set in a job that was given GPUs
+GPUS_OF_JOB = ("SLURM_GPUS_ON_NODE", "SLURM_JOB_GPUS", "SLURM_STEP_GPUS")
+
+
+def choose_device(local_rank: int) -> torch.device:
+    """The GPU of this rank; the CPU if there is none, and the job asked for none."""
+    if not torch.cuda.is_available():
+        refuse_unused_gpus(local_rank)
+        return torch.device("cpu")
+    count = torch.cuda.device_count()
+    if count == 1 and is_shown_its_own_gpu(local_rank):
+        return torch.device("cuda", 0)
+    if local_rank >= count:
+        end_with(
+            f"local rank {local_rank} has no GPU of its own, this process sees "
+            f"{count}: start one rank for each GPU of the node"
+        )
+    return torch.device("cuda", local_rank)
+
+
+def refuse_unused_gpus(local_rank: int) -> None:
+    """End a job that was given GPUs which this PyTorch can't use."""
+    given = [name for name in GPUS_OF_JOB if os.environ.get(name, "0") != "0"]
+    if not given:
+        return
+    if local_rank > 0:
+        time.sleep(2)  # the first rank of the node says it for all
+        end_with("")
+    end_with(
+        f"the job has GPUs ({given[0]}={os.environ[given[0]]}), but this PyTorch "
+        f"({torch.__version__}) finds none: install a build for the node's driver, "
+        "or compute on the CPU with --cpu"
+    )
+
+
+def is_shown_its_own_gpu(local_rank: int) -> bool:
+    """Whether the launcher hides other ranks' GPUs; torchrun doesn't, srun may."""
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        return local_rank == 0
+    if OPEN_MPI[0] in os.environ:
+        return True  # it does what the site has told it
+    return local_rank < int(os.environ.get("SLURM_GPUS_ON_NODE", 1))
+
+
+def warn_of_few_cores(world: World, config: Config) -> None:
+    """A rank and its data workers that share a core leave the GPU waiting."""
+    if world.device.type == "cpu" or not hasattr(os, "sched_getaffinity"):
+        return
+    cores = len(os.sched_getaffinity(0))
+    if "LOCAL_WORLD_SIZE" in os.environ:  # the ranks of a torchrun share its cores
+        cores /= int(os.environ["LOCAL_WORLD_SIZE"])
+    needed = config.workers + 1
+    if cores < needed:
+        log(
+            world,
+            f"Warning: each rank has {cores:g} CPU cores, and needs {needed} for "
+            f"itself and its {config.workers} workers: ask the scheduler for more, in "
+            "Slurm by --cpus-per-task",
+        )
 
 
 def join_ranks(world: World) -> None:
@@ -907,7 +971,7 @@ class Checkpoints:
 def main() -> None:
     config = parse_command_line()
     stop = StopRequest()
-    world = find_world()
+    world = find_world(config.cpu)
     train_set, validation_set = make_datasets()
     problem = problem_of_batch_size(config, len(train_set), world.world_size)
     if problem:
@@ -927,6 +991,7 @@ def main() -> None:
     checkpoints = Checkpoints(config.snapshot, settings)
     checkpoints.load(run)
     log(world, f"After {run.step} steps, with {config} and {world}")
+    warn_of_few_cores(world, config)
     train(run, training, validation, checkpoints, stop, config, plan, world)
     leave_group()
 

@@ -8,8 +8,10 @@ import os
 import re
 import runpy
 import sys
+import time
 from contextlib import nullcontext
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -53,8 +55,8 @@ def test_one_file_needs_only_torch_and_marks_five_places(name):
 @BOTH
 def test_gpu_of_the_rank_joins_with_time_for_a_save(name, monkeypatch):
     names, joined = runpy.run_path(STARTER / name, run_name="starter"), {}
-    for number, variable in enumerate(("RANK", "WORLD_SIZE", "LOCAL_RANK"), start=5):
-        monkeypatch.setenv(variable, str(number))  # 5 of 6, the 7th of its node
+    for variable, number in {"RANK": 5, "WORLD_SIZE": 6, "LOCAL_RANK": 3}.items():
+        monkeypatch.setenv(variable, str(number))
     monkeypatch.setenv("MASTER_ADDR", "n1")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
@@ -65,7 +67,7 @@ def test_gpu_of_the_rank_joins_with_time_for_a_save(name, monkeypatch):
         lambda backend, **more: joined.update(backend=backend, **more),
     )
     world = names["find_world"]()
-    assert (world.rank, world.local_rank, world.world_size) == (5, 7, 6)
+    assert (world.rank, world.local_rank, world.world_size) == (5, 3, 6)
     names["join_ranks"](world)
     gpu = torch.device("cuda", 3)
     assert world.device == joined["set"] == joined["device_id"] == gpu
@@ -97,6 +99,82 @@ def test_place_is_that_of_the_innermost_launcher(name, environ, place, monkeypat
     monkeypatch.setattr(os, "environ", environ)
     world = runpy.run_path(STARTER / name, run_name="starter")["find_world"]()
     assert (world.rank, world.local_rank, world.world_size) == place
+
+
+def device_of(name, monkeypatch, environ, gpus):
+    """The device that a starter chooses where so many GPUs are seen."""
+    monkeypatch.setattr(os, "environ", environ)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: gpus > 0)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
+
+    def leave(status):
+        raise SystemExit(status)
+
+    monkeypatch.setattr(os, "_exit", leave)
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    names = runpy.run_path(STARTER / name, run_name="starter")
+    return str(names["find_world"](cpu="CPU" in environ).device)
+
+
+SECOND = {"RANK": "1", "LOCAL_RANK": "1", "WORLD_SIZE": "2"}
+ELASTIC = SECOND | {"TORCHELASTIC_RUN_ID": "x"}
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("environ", "gpus", "device"),
+    [
+        (ELASTIC, 0, "cpu"),
+        (ELASTIC, 2, "cuda:1"),
+        (ELASTIC | {"SLURM_GPUS_ON_NODE": "2", "CPU": "1"}, 0, "cpu"),
+        (TASK | {"SLURM_GPUS_ON_NODE": "2"}, 1, "cuda:0"),
+        ({"SLURM_GPUS_ON_NODE": "0"}, 0, "cpu"),
+    ],
+    ids=["no GPU", "torchrun", "--cpu", "srun shows one", "no GPU in the job"],
+)
+def test_rank_takes_the_gpu_that_is_its_own(name, environ, gpus, device, monkeypatch):
+    assert device_of(name, monkeypatch, environ, gpus) == device
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("environ", "gpus", "words"),
+    [
+        (ELASTIC, 1, "local rank 1 has no GPU of its own, this process sees 1"),
+        (TASK, 1, "local rank 1 has no GPU of its own, this process sees 1"),
+        ({"SLURM_GPUS_ON_NODE": "8"}, 0, "has GPUs (SLURM_GPUS_ON_NODE=8), but this"),
+        (ELASTIC | {"SLURM_JOB_GPUS": "0,1"}, 0, ""),
+    ],
+    ids=["two on one, torchrun", "two on one, srun", "torch for CPUs", "second rank"],
+)
+def test_gpu_that_is_missing_ends_the_run_in_one_sentence(
+    name, environ, gpus, words, monkeypatch, capsys
+):
+    with pytest.raises(SystemExit) as left:
+        device_of(name, monkeypatch, environ, gpus)
+    assert left.value.code == 2
+    said = capsys.readouterr().err
+    assert words in said
+    assert said.count("\n") == bool(words)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("cores", "ranks_here", "warns"), [(2, 8, True), (24, 8, False), (2, None, True)]
+)
+def test_rank_with_fewer_cores_than_workers_is_warned_of(
+    name, cores, ranks_here, warns, monkeypatch, capsys
+):
+    environ = {"LOCAL_WORLD_SIZE": str(ranks_here)} if ranks_here else {}
+    monkeypatch.setattr(os, "environ", environ)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(cores)))
+    names = runpy.run_path(STARTER / name, run_name="starter")
+    config = SimpleNamespace(workers=2)
+    for kind in ("cpu", "cuda"):
+        world = names["World"](0, 0, 1, torch.device(kind))
+        names["warn_of_few_cores"](world, config)
+        said = capsys.readouterr().out
+        assert ("and needs 3 for itself" in said) == (warns and kind == "cuda")
 
 
 @BOTH
