@@ -15,7 +15,7 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.optim import SGD, lr_scheduler
 from torch.utils.data import DataLoader, Dataset, Subset
 
-from common import data, distributed, snapshot
+from common import data, distributed, process_group, snapshot
 
 SEED = 0
 DROPOUT = 0.1  # random numbers in every step: a resumed run must draw the same ones
@@ -122,11 +122,8 @@ def train(args: argparse.Namespace, device: torch.device) -> None:
 @distributed.one_line_errors()
 def run_rank(rank: int, world_size: int, args: argparse.Namespace) -> None:
     """What each process does; ``mp.spawn`` gives it its rank."""
-    device = distributed.choose_device(rank)  # here, rank and local rank are equal
-    backend = dist.get_default_backend_for_device(device)
-    gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
-    # every rank must reach this line; MASTER_ADDR and MASTER_PORT say where to connect
-    dist.init_process_group(backend, rank=rank, world_size=world_size, device_id=gpu)
+    # every rank must reach this line; here, rank and local rank are equal
+    device = process_group.join(rank, rank=rank, world_size=world_size)
     train(args, device)  # when it returns, DDP is gone
     dist.destroy_process_group()
 

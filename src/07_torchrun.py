@@ -17,7 +17,7 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.optim import SGD, Optimizer
 from torch.utils.data import DataLoader, Dataset, DistributedSampler
 
-from common import data, distributed, snapshot
+from common import data, distributed, process_group, snapshot
 
 SEED = 0
 DROPOUT = 0.1  # random numbers in every step: a resumed run must draw the same ones
@@ -28,13 +28,12 @@ def setup() -> torch.device:
     if "TORCHELASTIC_RUN_ID" not in os.environ:
         start = "torchrun --standalone --nproc-per-node=2 SCRIPT ..."
         raise distributed.BadInput(f"torchrun did not start this process: {start}")
-    device = distributed.choose_device(int(os.environ["LOCAL_RANK"]))
-    gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
     # every rank must reach this line; torchrun has set MASTER_ADDR and all the rest
-    dist.init_process_group(dist.get_default_backend_for_device(device), device_id=gpu)
+    device = process_group.join(int(os.environ["LOCAL_RANK"]))
     # restarted ranks may find the addresses of dead ones in torchrun's own store
     shared = os.environ["TORCHELASTIC_USE_AGENT_STORE"] == "True"
-    if shared and gpu is None and os.environ["TORCHELASTIC_MAX_RESTARTS"] != "0":
+    restarts = os.environ["TORCHELASTIC_MAX_RESTARTS"] != "0"
+    if shared and restarts and device.type == "cpu":
         cure = "export TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 before torchrun"
         why = "with gloo, restarts may fail (Connection refused)"
         distributed.log(f"Warning: {why}: {cure}")

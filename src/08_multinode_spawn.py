@@ -18,7 +18,7 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.optim import SGD, Optimizer
 from torch.utils.data import DataLoader, Dataset, DistributedSampler
 
-from common import data, distributed, snapshot
+from common import data, distributed, process_group, snapshot
 
 SEED = 0
 DROPOUT = 0.1  # random numbers in every step: a resumed run must draw the same ones
@@ -47,16 +47,6 @@ def rank_of(local_rank: int, node_rank: int, nprocs: int) -> int:
     """The rank among those of all nodes, if each node starts ``nprocs``."""
     # the ranks of earlier nodes are counted first
     return node_rank * nprocs + local_rank
-
-
-def setup(rank: int, local_rank: int, world_size: int) -> torch.device:
-    """Take one of this node's devices and join the ranks of all nodes."""
-    device = distributed.choose_device(local_rank)  # each node numbers its own devices
-    backend = dist.get_default_backend_for_device(device)
-    gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
-    # every rank must reach this line; MASTER_ADDR and MASTER_PORT say where to connect
-    dist.init_process_group(backend, rank=rank, world_size=world_size, device_id=gpu)
-    return device
 
 
 def make_loader(dataset: Dataset, batch_size: int) -> DataLoader:
@@ -116,7 +106,8 @@ def run_rank(local_rank: int, nprocs: int, args: argparse.Namespace) -> None:
     """What each process does; ``mp.spawn`` gives it its local rank."""
     node_rank, nodes = read_node()
     rank = rank_of(local_rank, node_rank, nprocs)
-    device = setup(rank, local_rank, nodes * nprocs)
+    # every rank must reach this line; MASTER_ADDR and MASTER_PORT say where to connect
+    device = process_group.join(local_rank, rank=rank, world_size=nodes * nprocs)
     place = f"node {node_rank} local {local_rank} rank {rank}"
     train(args, device, place)  # when it returns, DDP is gone
     dist.destroy_process_group()

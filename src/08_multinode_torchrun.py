@@ -19,19 +19,10 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.optim import SGD, Optimizer
 from torch.utils.data import DataLoader, Dataset, DistributedSampler
 
-from common import data, distributed, snapshot
+from common import data, distributed, process_group, snapshot
 
 SEED = 0
 DROPOUT = 0.1  # random numbers in every step: a resumed run must draw the same ones
-
-
-def setup(local_rank: int) -> torch.device:
-    """Take this rank's device and join the other ranks."""
-    device = distributed.choose_device(local_rank)
-    gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
-    # every rank must reach this line; torchrun has set MASTER_ADDR and all the rest
-    dist.init_process_group(dist.get_default_backend_for_device(device), device_id=gpu)
-    return device
 
 
 def make_loader(dataset: Dataset, batch_size: int) -> DataLoader:
@@ -95,7 +86,9 @@ def main() -> None:
     names = ("LOCAL_RANK", "RANK", "GROUP_RANK")
     local_rank, rank, node = map(distributed.read_number, names)
     place = f"node {node} local {local_rank} rank {rank}"
-    train(args, setup(local_rank), place)  # when it returns, DDP is gone
+    # every rank must reach this line; torchrun has set MASTER_ADDR and all the rest
+    device = process_group.join(local_rank)
+    train(args, device, place)  # when it returns, DDP is gone
     dist.destroy_process_group()
 
 

@@ -19,21 +19,11 @@ import torch.nn.functional as F
 from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.utils.data import DataLoader, Dataset, DistributedSampler, Subset
 
-from common import data, distributed, snapshot
+from common import data, distributed, process_group, snapshot
 
 SEED = 0
 DROPOUT = 0.1  # random numbers in every step: a resumed run must draw the same ones
 NAMES = ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS", "SLURM_NODEID")
-
-
-def setup(rank: int, local_rank: int, world_size: int) -> torch.device:
-    """Take this rank's device, and join the ranks of all nodes."""
-    device = distributed.choose_device(local_rank)
-    backend = dist.get_default_backend_for_device(device)
-    gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
-    # every rank must reach this line
-    dist.init_process_group(backend, rank=rank, world_size=world_size, device_id=gpu)
-    return device
 
 
 def make_loader(dataset: Dataset, batch_size: int, epoch: int, done: int) -> DataLoader:
@@ -132,8 +122,10 @@ def main() -> None:
     args = data.parse_training(__doc__)
     rank, local_rank, world_size, node = map(distributed.read_number, NAMES)
     place = f"node {node} local {local_rank} rank {rank}"
+    # every rank must reach this line; MASTER_ADDR and MASTER_PORT say where to connect
+    device = process_group.join(local_rank, rank=rank, world_size=world_size)
     try:
-        train(args, setup(rank, local_rank, world_size), place, stop)
+        train(args, device, place, stop)
     except Stopped:
         distributed.log("Stopped as asked: the same command resumes from the snapshot")
     dist.destroy_process_group()

@@ -21,7 +21,7 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.optim import SGD, Optimizer
 from torch.utils.data import DataLoader, Dataset, DistributedSampler
 
-from common import data, distributed, snapshot
+from common import data, distributed, process_group, snapshot
 
 SEED = 0
 DROPOUT = 0.1  # random numbers in every step: a resumed run must draw the same ones
@@ -48,16 +48,6 @@ def read_ranks() -> list[int]:
             "free port of it, as job_scripts/multinode_srun.sbatch does"
         )
     return [distributed.read_number(name) for name in found[0]]
-
-
-def setup(rank: int, local_rank: int, world_size: int) -> torch.device:
-    """Take this rank's device, and join the ranks of all nodes."""
-    device = distributed.choose_device(local_rank)
-    backend = dist.get_default_backend_for_device(device)
-    gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
-    # every rank must reach this line
-    dist.init_process_group(backend, rank=rank, world_size=world_size, device_id=gpu)
-    return device
 
 
 def node_rank() -> int:
@@ -127,7 +117,8 @@ def main() -> None:
     """What each process does, on each node; srun or mpirun has started it."""
     args = data.parse_training(__doc__)
     rank, local_rank, world_size = read_ranks()
-    device = setup(rank, local_rank, world_size)
+    # every rank must reach this line; MASTER_ADDR and MASTER_PORT say where to connect
+    device = process_group.join(local_rank, rank=rank, world_size=world_size)
     place = f"node {node_rank()} local {local_rank} rank {rank}"
     train(args, device, place)  # when it returns, DDP is gone
     dist.destroy_process_group()

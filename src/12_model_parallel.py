@@ -34,6 +34,7 @@ from common.parallel.model_parallel import (
     start_ranks,
     train,
 )
+from common.process_group import join_on
 
 
 # [start one process]
@@ -121,9 +122,8 @@ def train_in_one_process(args, devices: list[torch.device]) -> None:
 def run_replica(rank: int, replicas: int, args: argparse.Namespace) -> None:
     """Train one replica of the model, in its own process."""
     devices = choose_devices(args, rank)
-    backend = dist.get_default_backend_for_device(devices[0])
-    gpu = None if devices[0].type == "cpu" else devices[0]
-    dist.init_process_group(backend, rank=rank, world_size=replicas, device_id=gpu)
+    # every replica must reach this line
+    join_on(devices[0], rank=rank, world_size=replicas)
     log(f"{replicas} replicas, each in one process on {devices[0]}, {devices[1]}")
     train_in_one_process(args, devices)
     dist.destroy_process_group()

@@ -33,7 +33,7 @@ from common.gpt_training import (
     parse_text_training,
 )
 from common.parallel.pipeline import add_pipeline_options, cut
-from common.process_group import join
+from common.process_group import join_partners
 
 STAGES_PER_RANK = {"gpipe": 1, "1f1b": 1, "interleaved": 2}
 
@@ -149,7 +149,7 @@ def parse_arguments() -> argparse.Namespace:
 @one_line_errors()
 def main() -> None:
     args = parse_arguments()
-    device = join("13_pipeline.py")
+    device = join_partners("13_pipeline.py")
     check_micro_batches(args, dist.get_world_size())
     text = Text(args, device)
     pipeline, _ = build(args, device)

@@ -19,7 +19,7 @@ from common.byte_gpt import BYTES, next_byte_loss
 from common.distributed import BadInput, log, one_line_errors
 from common.gpt_training import Text, make_gpt, make_optimizer, parse_text_training
 from common.parallel.pipeline import SCHEDULES, add_pipeline_options, cut
-from common.process_group import join
+from common.process_group import join_partners
 
 
 # [start build]
@@ -166,7 +166,7 @@ def parse_arguments() -> argparse.Namespace:
 @one_line_errors()
 def main() -> None:
     args = parse_arguments()
-    text = Text(args, join("13_pipeline_by_hand.py"))
+    text = Text(args, join_partners("13_pipeline_by_hand.py"))
     pipeline, _ = build(args, text.device)
     optimizer = make_optimizer(pipeline.stage.parameters(), args.learning_rate)
     log(f"{args.schedule} with {args.micro_batches} micro-batches")

@@ -23,7 +23,7 @@ from common.distributed import (
     write_json,
 )
 from common.parallel.pipeline import Action, bubble, most_live
-from common.process_group import join
+from common.process_group import join_partners
 
 STEPS = 2  # the first also pays for what starts lazily
 Events = list[dict]  # of one rank: what, micro_batch, begin, end
@@ -114,7 +114,8 @@ def main() -> None:
     names: Collection[str] = ("13_pipeline_by_hand.py",)
     program = load_program(__doc__, names, json="write the events of all ranks")
     args = program.parse_arguments()
-    events = record(program, args, join(f"13_timeline.py src/{program.path.name}"))
+    device = join_partners(f"13_timeline.py src/{program.path.name}")
+    events = record(program, args, device)
     log(describe(events, args.micro_batches))
     if program.json:
         write_timeline(program.json, args.schedule, events)

@@ -33,7 +33,7 @@ from common.cost.counting import (
 from common.cost.measure import count_step
 from common.distributed import log, one_line_errors
 from common.gpt_training import Text, run_and_exit
-from common.process_group import join
+from common.process_group import join_partners
 
 
 def own_scores(world_size: int, rank: int) -> int:
@@ -143,7 +143,7 @@ FORMULAS = {"14_tensor_by_hand.py": by_hand, "14_tensor_parallel.py": by_torch}
 def main() -> None:
     program = load_program(__doc__, FORMULAS)
     args = program.parse_arguments()
-    device = join(f"14_cost.py src/{program.path.name}")
+    device = join_partners(f"14_cost.py src/{program.path.name}")
     inputs, targets = Text(args, device).batch(0)
     both = program.build(args, device)
     step = partial(program.train_step, *both, inputs, targets)

@@ -21,7 +21,7 @@ from common import gpt_training
 from common.byte_gpt import MLP, Attention, ByteGPT
 from common.distributed import BadInput, one_line_errors
 from common.parallel import tensor_parallel as tp
-from common.process_group import join
+from common.process_group import join_partners
 
 
 def own_part(tensor: Tensor, dim: int) -> nn.Parameter:
@@ -166,7 +166,7 @@ def parse_arguments() -> argparse.Namespace:
 @one_line_errors()
 def main() -> None:
     args = parse_arguments()
-    text = gpt_training.Text(args, join("14_tensor_by_hand.py"))
+    text = gpt_training.Text(args, join_partners("14_tensor_by_hand.py"))
     model, optimizer = build(args, text.device)
     for step, inputs, targets in text.steps():
         loss = train_step(model, optimizer, inputs, targets)

@@ -39,7 +39,7 @@ from common.gpt_training import (
     run_and_exit,
 )
 from common.parallel.mesh import split_blocks
-from common.process_group import join
+from common.process_group import join_partners
 
 
 # [start plan]
@@ -110,7 +110,7 @@ def parse_arguments() -> argparse.Namespace:
 @one_line_errors()
 def main() -> None:
     args = parse_arguments()
-    device = join("14_tensor_parallel.py")
+    device = join_partners("14_tensor_parallel.py")
     text = Text(args, device)
     model, optimizer = build(args, device)
     for step, inputs, targets in text.steps():

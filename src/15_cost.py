@@ -35,7 +35,7 @@ from common.cost.measure import (
 )
 from common.distributed import log, one_line_errors
 from common.gpt_training import Text, local_batch, run_and_exit
-from common.process_group import join
+from common.process_group import join_partners
 
 
 # [start zero]
@@ -161,7 +161,7 @@ COUNTS = {"15_zero_by_hand.py": count_zero, "15_fsdp.py": count_fsdp}
 def main() -> None:
     program = load_program(__doc__, COUNTS)
     args = program.parse_arguments()
-    device = join(f"15_cost.py src/{program.path.name}")
+    device = join_partners(f"15_cost.py src/{program.path.name}")
     log(COUNTS[program.path.name](program, args, device))
     dist.destroy_process_group()
 

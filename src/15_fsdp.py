@@ -42,7 +42,7 @@ from common.parallel.full_state import (
     load_full_state_dict,
     read_on_rank_0,
 )
-from common.process_group import join
+from common.process_group import join_partners
 from common.snapshot import resuming, save_or_continue
 
 # The scores are a view, as a linear layer returns them for three dimensions. That is
@@ -171,7 +171,7 @@ def parse_arguments() -> argparse.Namespace:
 def main() -> None:
     args = parse_arguments()
     # the others wait while rank 0 writes a snapshot, which may take minutes
-    not_saved = train(args, join("15_fsdp.py", timeout=None))
+    not_saved = train(args, join_partners("15_fsdp.py", timeout=None))
     dist.destroy_process_group()
     if not_saved:
         raise BadInput(not_saved)

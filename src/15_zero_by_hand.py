@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from common import gpt_training
 from common.byte_gpt import ByteGPT, next_byte_loss
 from common.distributed import log, one_line_errors
-from common.process_group import all_gather_single, join, reduce_scatter_single
+from common.process_group import all_gather_single, join_partners, reduce_scatter_single
 
 
 class Unit:
@@ -164,7 +164,7 @@ def parse_arguments() -> argparse.Namespace:
 @one_line_errors()
 def main() -> None:
     args = parse_arguments()
-    text = gpt_training.Text(args, join("15_zero_by_hand.py"))
+    text = gpt_training.Text(args, join_partners("15_zero_by_hand.py"))
     model, units, optimizer = build(args, text.device)
     log(f"Stage {args.stage}")
     for step, *batch in text.steps():

@@ -26,7 +26,6 @@ from common.byte_gpt import ByteGPT, next_byte_loss, sizes_of
 from common.checkpoint import Checkpoints, check_folder, fill
 from common.distributed import (
     BadInput,
-    choose_device,
     is_rank_0,
     log,
     one_line_errors,
@@ -43,6 +42,7 @@ from common.gpt_training import (
     run_and_exit,
 )
 from common.parallel.mesh import Grid, make_mesh, plan_grid, split_blocks
+from common.process_group import join
 
 
 def part_of(batch: torch.Tensor, grid: Grid) -> torch.Tensor:
@@ -121,16 +121,9 @@ def train(args: argparse.Namespace, device: torch.device) -> str:
 def join_or_alone() -> torch.device:
     """Join the other ranks, if torchrun has started any; returns this rank's device."""
     if "RANK" in os.environ:
-        device, alone = choose_device(read_number("LOCAL_RANK")), {}
-    else:
-        device = choose_device()
-        alone = {"store": dist.HashStore(), "rank": 0, "world_size": 1}
-    gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
-    # every rank must reach this line
-    dist.init_process_group(
-        dist.get_default_backend_for_device(device), **alone, device_id=gpu
-    )
-    return device
+        # every rank must reach this line
+        return join(read_number("LOCAL_RANK"))
+    return join(0, rank=0, world_size=1, store=dist.HashStore())
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

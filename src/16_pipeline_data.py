@@ -31,7 +31,7 @@ from common.gpt_training import (
     run_and_exit,
 )
 from common.parallel.pipeline import add_pipeline_options, cut
-from common.process_group import join
+from common.process_group import join_partners
 
 # No code changes the scores in place, which is what this warns of.
 warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view")
@@ -135,7 +135,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 @one_line_errors()
 def main() -> None:
     args = parse_text_training(__doc__, add_options)
-    train(args, join("16_pipeline_data.py"))
+    train(args, join_partners("16_pipeline_data.py"))
     dist.destroy_process_group()
 
 

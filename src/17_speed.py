@@ -27,7 +27,7 @@ from common import distributed
 from common.byte_gpt import ByteGPT, Sizes, next_byte_loss
 from common.cost.measure import Activations, Traffic
 from common.distributed import BadInput, log, positive_int
-from common.process_group import join
+from common.process_group import join_partners
 from common.slow_pieces import SlowPieces
 
 CONTEXT, BATCH, MICRO_BATCHES = 64, 4, 4  # a step: 4 micro-batches of 4 pieces
@@ -164,7 +164,7 @@ def main() -> None:
             raise BadInput(f"--with {' '.join(pair)}: choose one of the two")
     if "compile" in chosen and not shutil.which(os.environ.get("CXX", "g++")):
         raise BadInput("--with compile needs a C++ compiler: install g++")
-    device = distributed.choose_device() if alone else join("17_speed.py")
+    device = distributed.choose_device() if alone else join_partners("17_speed.py")
     log("with           pieces/s  ratio calls  sent MB  saved MB  GFLOP")
     rates = []
     for end, name in enumerate(["nothing", *args.chosen]):

@@ -28,7 +28,7 @@ from common.distributed import (
     positive_float,
     positive_int,
 )
-from common.process_group import join
+from common.process_group import join_partners
 
 LAYERS, WIDTH, BATCH_SIZE, WARM_UP = 4, 512, 128, 3
 KINDS = ("data", "compute", "waiting")  # of a step, in ms, one after the other
@@ -163,7 +163,7 @@ def parse_arguments() -> argparse.Namespace:
 
 @one_line_errors()
 def main() -> None:
-    args, device = parse_arguments(), join("17_straggler.py")
+    args, device = parse_arguments(), join_partners("17_straggler.py")
     ranks = dist.get_world_size()
     if args.slow is not None and not 0 <= args.slow < ranks:
         raise BadInput(f"--slow {args.slow}: choose one of 0 to {ranks - 1}")

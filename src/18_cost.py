@@ -25,7 +25,7 @@ from common.cost.formulas import Cluster, Layout, step_flops
 from common.cost.layouts import GPT, layouts, make_step
 from common.distributed import Parser, log, one_line_errors, positive_int
 from common.gpt_training import check_divides, run_and_exit
-from common.process_group import join
+from common.process_group import join_partners
 
 FLOAT32, SILENT, ALONE = 4, ", silent", "one process"
 MESSAGES = [4 * 8**k for k in range(8)]  # 4 bytes to 8 MiB
@@ -155,7 +155,7 @@ def parse() -> argparse.Namespace:
 
 @one_line_errors()
 def main() -> None:
-    args, device = parse(), join("18_cost.py")
+    args, device = parse(), join_partners("18_cost.py")
     ranks = dist.get_world_size()
     for count in (ranks, args.predict or 1):
         check_divides(args.batch_size, count, "--batch-size", "ranks")

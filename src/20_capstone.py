@@ -31,6 +31,7 @@ from common.checkpoint import Checkpoints, check_folder, fill
 from common.distributed import BadInput, log, positive_int
 from common.manifest import Manifest, hashes
 from common.parallel.mesh import Grid, make_mesh, plan_grid, split_blocks
+from common.process_group import join
 
 RECORD_EVERY = 5  # steps: at most so many are missing when a node is lost
 
@@ -85,15 +86,6 @@ def held_bytes(model: ByteGPT, optimizer: torch.optim.Optimizer) -> list[int]:
     held: list[int] = [0] * dist.get_world_size()
     dist.all_gather_object(held, sum(t.nbytes for t in own))  # every rank, once
     return held
-
-
-def join() -> torch.device:
-    """Join the ranks that torchrun has started; returns this rank's device."""
-    device = distributed.choose_device(distributed.read_number("LOCAL_RANK"))
-    gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
-    backend = dist.get_default_backend_for_device(device)
-    dist.init_process_group(backend, device_id=gpu)  # every rank must reach this line
-    return device
 
 
 def run_steps(text, first: int, grid: Grid, model, optimizer, manifest, checkpoints):
@@ -172,7 +164,9 @@ def main() -> None:
         raise BadInput(f"there is no file --plan {args.plan}: write the plan first")
     if distributed.is_rank_0():
         check_folder(args.checkpoints, "--checkpoints")
-    not_saved = train(args, join())
+    # every rank must reach this line
+    device = join(distributed.read_number("LOCAL_RANK"))
+    not_saved = train(args, device)
     dist.destroy_process_group()
     if not_saved:
         raise BadInput(not_saved)
