@@ -62,7 +62,7 @@ def train(args: argparse.Namespace, device: torch.device) -> None:
     for epoch in run.epochs_left():
         loader.sampler.set_epoch(epoch)
         # from epoch and rank: ranks drop other features, a resumed run the same again
-        torch.manual_seed(SEED + epoch * world_size + rank)
+        distributed.seed_rank(SEED, epoch)
         shape = f"Batch size {args.batch_size} | Steps {len(loader)}"
         distributed.log(f"[rank {rank} of {world_size}] Epoch {epoch} | {shape}")
         loss_sum = run_epoch(ddp_model, optimizer, loader, device)

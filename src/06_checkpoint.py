@@ -35,7 +35,7 @@ def make_loader(dataset: Dataset, batch_size: int, epoch: int, done: int) -> Dat
     rank, world_size = dist.get_rank(), dist.get_world_size()
     share = rest_of_share(len(dataset), epoch, done, rank, world_size)
     # not the global one: each loop over a loader draws a number, to seed its workers
-    own = torch.Generator().manual_seed(SEED + epoch * world_size + rank)
+    own = torch.Generator().manual_seed(distributed.rank_seed(SEED, epoch))
     return DataLoader(Subset(dataset, share), batch_size, generator=own)
 
 
@@ -100,14 +100,15 @@ def train(args: argparse.Namespace, device: torch.device) -> None:
     run = snapshot.Run(args, **parts, ranks=ranks)
     # every rank must reach this line: rank 0's weights are sent to all
     ddp_model = DDP(model, None if device.type == "cpu" else [device])
-    # DDP lays out its buckets after the first backward pass; eval: draws no numbers
-    ddp_model.eval()(torch.zeros(1, 1, 8, 8, device=device)).sum().backward()
+    # else its first step would round otherwise than the later ones: lesson 06
+    image, _ = train_set[:1]  # [1, 1, 8, 8]
+    distributed.settle_buckets(ddp_model, image.to(device))
     rank, world_size = dist.get_rank(), dist.get_world_size()
     for epoch in run.epochs_left():
         done = run.counters["images_done"]
         loader = make_loader(train_set, args.batch_size, epoch, done)
         if done == 0:  # else the snapshot has set both
-            torch.manual_seed(SEED + epoch * world_size + rank)
+            distributed.seed_rank(SEED, epoch)
             ranks.loss_sum.zero_()
         shape = f"Batch size {args.batch_size} | Steps {len(loader)}"
         distributed.log(f"[rank {rank} of {world_size}] Epoch {epoch} | {shape}")

@@ -86,18 +86,17 @@ def train(args: argparse.Namespace, device: torch.device, place: str) -> None:
     run = snapshot.Run(args, model=model, optimizer=optimizer)
     # every rank must reach this line: rank 0's weights are sent to all
     ddp_model = DDP(model, None if device.type == "cpu" else [device])
-    rank, world_size = dist.get_rank(), dist.get_world_size()
     for epoch in run.epochs_left():
         loader.sampler.set_epoch(epoch)
         # from epoch and rank: ranks drop other features, a resumed run the same again
-        torch.manual_seed(SEED + epoch * world_size + rank)
+        distributed.seed_rank(SEED, epoch)
         shape = f"Batch size {args.batch_size} | Steps {len(loader)}"
         distributed.log(f"[{place}] Epoch {epoch} | {shape}", every_rank=True)
         loss_sum = run_epoch(ddp_model, optimizer, loader, device)
         # every rank must reach this line: the sum over the ranks, 4 bytes
         dist.all_reduce(loss_sum)
         images = len(loader.sampler)  # of each rank
-        run.end_epoch(loss_sum.item() / (images * world_size), images)
+        run.end_epoch(loss_sum.item() / (images * dist.get_world_size()), images)
     data.report(run, model, test_set)
 
 

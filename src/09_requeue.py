@@ -28,12 +28,11 @@ NAMES = ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS", "SLURM_NODEID")
 
 def make_loader(dataset: Dataset, batch_size: int, epoch: int, done: int) -> DataLoader:
     """Batches of this rank's share of the images after the first ``done``."""
-    rank, world_size = dist.get_rank(), dist.get_world_size()
     sampler = DistributedSampler(dataset, shuffle=True, seed=SEED)
     sampler.set_epoch(epoch)
-    share = list(sampler)[done // world_size :]
+    share = list(sampler)[done // dist.get_world_size() :]
     # seeds the loader's workers, if it has any
-    own = torch.Generator().manual_seed(SEED + epoch * world_size + rank)
+    own = torch.Generator().manual_seed(distributed.rank_seed(SEED, epoch))
     return DataLoader(Subset(dataset, share), batch_size, generator=own)
 
 
@@ -72,8 +71,7 @@ def run_epoch(
             run.save()
             raise distributed.BadInput(run.not_saved) if run.not_saved else Stopped
         # from step and rank: so no random state needs to be saved
-        seed = counters["steps_run"] * dist.get_world_size() + dist.get_rank()
-        torch.manual_seed(seed)
+        distributed.seed_rank(SEED, counters["steps_run"])
         images, labels = images.to(device), labels.to(device)
         optimizer.zero_grad()
         loss = F.cross_entropy(ddp_model(images), labels)  # the mean over the batch
@@ -100,8 +98,9 @@ def train(
     run = snapshot.Run(args, model=model, optimizer=optimizer)
     # every rank must reach this line: rank 0's weights are sent to all
     ddp_model = DDP(model, None if device.type == "cpu" else [device])
-    # DDP lays out its buckets after the first backward pass: lesson 06
-    ddp_model.eval()(torch.zeros(1, 1, 8, 8, device=device)).sum().backward()
+    # else its first step would round otherwise than the later ones: lesson 06
+    image, _ = train_set[:1]  # [1, 1, 8, 8]
+    distributed.settle_buckets(ddp_model, image.to(device))
     for epoch in run.epochs_left():
         done = run.counters["images_done"]
         loader = make_loader(train_set, args.batch_size, epoch, done)

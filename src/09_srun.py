@@ -95,20 +95,20 @@ def train(args: argparse.Namespace, device: torch.device, place: str) -> None:
     run = snapshot.Run(args, model=model, optimizer=optimizer)
     # every rank must reach this line: rank 0's weights are sent to all
     ddp_model = DDP(model, None if device.type == "cpu" else [device])
-    # DDP lays out its buckets after the first backward pass: lesson 06
-    ddp_model.eval()(torch.zeros(1, 1, 8, 8, device=device)).sum().backward()
-    rank, world_size = dist.get_rank(), dist.get_world_size()
+    # else its first step would round otherwise than the later ones: lesson 06
+    image, _ = train_set[:1]  # [1, 1, 8, 8]
+    distributed.settle_buckets(ddp_model, image.to(device))
     for epoch in run.epochs_left():
         loader.sampler.set_epoch(epoch)
         # from epoch and rank: ranks drop other features, a resumed run the same again
-        torch.manual_seed(SEED + epoch * world_size + rank)
+        distributed.seed_rank(SEED, epoch)
         shape = f"Batch size {args.batch_size} | Steps {len(loader)}"
         distributed.log(f"[{place}] Epoch {epoch} | {shape}", every_rank=True)
         loss_sum = run_epoch(ddp_model, optimizer, loader, device)
         # every rank must reach this line: the sum over the ranks, 4 bytes
         dist.all_reduce(loss_sum)
         images = len(loader.sampler)  # of each rank
-        run.end_epoch(loss_sum.item() / (images * world_size), images)
+        run.end_epoch(loss_sum.item() / (images * dist.get_world_size()), images)
     data.report(run, model, test_set)
 
 

@@ -20,6 +20,7 @@ import torch.distributed as dist
 # Imported later, as by DDP, it keeps gloo's threads: a rank may abort (torch 2.13)
 import torch.distributed.nn.functional
 from torch.multiprocessing.spawn import ProcessExitedException
+from torch.nn.parallel import DistributedDataParallel as DDP
 from tqdm import tqdm
 
 RANK = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
@@ -190,6 +191,34 @@ def read_number(name: str, environ: Mapping[str, str] = os.environ) -> int:
         cure = "set it, or use a launcher that does, such as torchrun or srun"
         raise BadInput(f"{name}={text!r} is not a whole number of 0 or more: {cure}")
     return int(text)
+
+
+def rank_seed(seed: int, number: int) -> int:
+    """A seed that no other rank has, nor this rank at another number.
+
+    ``number`` is that of the epoch or of the step. A resumed run gets the same again.
+    """
+    first_of_number = seed + number * dist.get_world_size()
+    return first_of_number + dist.get_rank()
+
+
+def seed_rank(seed: int, number: int) -> None:
+    """Seed the random numbers of this rank, on its device too, with `rank_seed`."""
+    torch.manual_seed(rank_seed(seed, number))
+
+
+def settle_buckets(ddp_model: DDP, example: torch.Tensor) -> None:
+    """Let DDP lay out its buckets now, and not after the first step; every rank.
+
+    DDP does it after its first backward pass. The first step of a resumed run would
+    then add up gradients in another order than a run that never stopped: lesson 06.
+    ``example`` is one input [1, ...] of the model, on the model's device.
+    """
+    training = ddp_model.training
+    ddp_model.eval()  # dropout draws no random numbers
+    ddp_model(example).sum().backward()
+    ddp_model.zero_grad()
+    ddp_model.train(training)
 
 
 def free_port() -> int:

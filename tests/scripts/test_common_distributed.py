@@ -71,3 +71,27 @@ def test_first_rank_of_any_launcher_speaks_for_all(name, monkeypatch):
     assert not distributed.is_rank_0()
     monkeypatch.setenv(name, "0")
     assert distributed.is_rank_0()
+
+
+def test_no_two_ranks_or_epochs_share_a_seed(monkeypatch):
+    monkeypatch.setattr(dist, "get_world_size", lambda: 3)
+    seeds = []
+    for epoch in range(4):
+        for rank in range(3):
+            monkeypatch.setattr(dist, "get_rank", lambda rank=rank: rank)
+            seeds.append(distributed.rank_seed(5, epoch))
+    assert seeds == list(range(5, 17))  # what the recorded transcripts were made with
+    distributed.seed_rank(5, 3)
+    assert torch.initial_seed() == 16
+
+
+def test_settling_buckets_leaves_no_trace(joined):
+    """No random number is drawn, no gradient stays, dropout is on again."""
+    model = torch.nn.Sequential(torch.nn.Dropout(0.5), torch.nn.Linear(4, 2))
+    ddp_model = torch.nn.parallel.DistributedDataParallel(model)
+    ddp_model.train()
+    before = torch.get_rng_state()
+    distributed.settle_buckets(ddp_model, torch.ones(1, 4))
+    assert torch.equal(torch.get_rng_state(), before)
+    assert all(parameter.grad is None for parameter in model.parameters())
+    assert ddp_model.training and model[0].training
