@@ -86,7 +86,7 @@ def train(args: argparse.Namespace, device: torch.device) -> None:
     data.report(run, model, test_set)
 
 
-@distributed.one_line_errors()
+@distributed.one_line_errors
 def main() -> None:
     args = data.parse_training(__doc__)
     train(args, distributed.choose_device())

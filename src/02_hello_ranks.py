@@ -22,11 +22,12 @@ import torch.distributed as dist
 from common.distributed import (
     BadInput,
     Parser,
+    choose_device,
     one_line_errors,
     positive_int,
 )
 from common.launchers import DistEnv, Master, find_master, get_dist_env
-from common.process_group import join
+from common.process_group import join_on
 
 
 def meet(env: DistEnv, master: Master, timeout_s: int) -> torch.device:
@@ -38,14 +39,14 @@ def meet(env: DistEnv, master: Master, timeout_s: int) -> torch.device:
     # torchrun sets these for its processes; under other launchers we do.
     os.environ["MASTER_ADDR"] = master.address
     os.environ["MASTER_PORT"] = str(master.port)
+    device = choose_device(env.local_rank)
     timeout = timedelta(seconds=timeout_s)
     try:
         # every rank must reach this line: with gloo it returns when all have joined
-        return join(
-            env.local_rank, rank=env.rank, world_size=env.world_size, timeout=timeout
-        )
+        join_on(device, rank=env.rank, world_size=env.world_size, timeout=timeout)
     except RuntimeError as error:
         raise BadInput(why_not_met(env, master, timeout_s, error)) from error
+    return device
 
 
 def why_not_met(env: DistEnv, master: Master, timeout_s: int, error: Exception) -> str:
@@ -116,7 +117,7 @@ def check_sum(env: DistEnv, device: torch.device) -> None:
         sys.exit(1)
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     parser = Parser(__doc__)
     seconds = {"metavar": "SECONDS", "type": positive_int, "default": 60}

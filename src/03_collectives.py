@@ -162,7 +162,7 @@ def draw(name: str, device: torch.device) -> None:
             print(f"  rank {rank:<2}  {left:<{width}}   {right}", flush=True)
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     parser = Parser(__doc__)
     known = ", ".join(COLLECTIVES)

@@ -105,7 +105,7 @@ def what_this_rank_sees(case: str, values: Tensor, group: dist.ProcessGroup) -> 
     return textwrap.fill(f"{waited}: {seen}", 88, subsequent_indent="    ")
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     parser = Parser(__doc__)
     parser.add_argument("case", metavar="CASE", help=f"one of {', '.join(CASES)}")

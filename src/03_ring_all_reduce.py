@@ -117,7 +117,7 @@ def measure(numel: int, repeats: int, device: torch.device) -> str:
     )
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     parser = Parser(__doc__)
     parser.add_argument(

@@ -69,7 +69,7 @@ def bytes_of(call: Callable) -> int:
     return min(counts)
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     parser = Parser(__doc__)
     parser.parse_args()

@@ -73,7 +73,7 @@ def train(args: argparse.Namespace, device: torch.device) -> None:
     data.report(run, model, test_set)
 
 
-@distributed.one_line_errors()
+@distributed.one_line_errors
 def run_rank(rank: int, world_size: int, args: argparse.Namespace) -> None:
     """What each process does; ``mp.spawn`` gives it its rank."""
     device = distributed.choose_device(rank)  # here, rank and local rank are equal
@@ -85,7 +85,7 @@ def run_rank(rank: int, world_size: int, args: argparse.Namespace) -> None:
     dist.destroy_process_group()
 
 
-@distributed.one_line_errors()
+@distributed.one_line_errors
 def main() -> None:
     args = data.parse_training(__doc__, nprocs="ranks to start (default: 1 per device)")
     world_size = distributed.prepare_spawn(args.nprocs)

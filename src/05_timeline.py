@@ -129,7 +129,7 @@ def run_steps(bucket_mb: float, device: torch.device) -> list[tuple[float, str]]
     return timeline.events()
 
 
-@one_line_errors()
+@one_line_errors
 def run_rank(rank: int, world_size: int, args: argparse.Namespace) -> None:
     # every rank must reach this line; here, rank and local rank are equal
     device = join(rank, rank=rank, world_size=world_size)
@@ -155,7 +155,7 @@ def write_events(path: Path, bucket_mb: float, events: list) -> None:
     write_json(path, recorded)
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     parser = Parser(__doc__)
     parser.add_argument(

@@ -120,7 +120,7 @@ def train(args: argparse.Namespace, device: torch.device) -> None:
     data.report(run, model, test_set)
 
 
-@distributed.one_line_errors()
+@distributed.one_line_errors
 def run_rank(rank: int, world_size: int, args: argparse.Namespace) -> None:
     """What each process does; ``mp.spawn`` gives it its rank."""
     # every rank must reach this line; here, rank and local rank are equal
@@ -129,7 +129,7 @@ def run_rank(rank: int, world_size: int, args: argparse.Namespace) -> None:
     dist.destroy_process_group()
 
 
-@distributed.one_line_errors()
+@distributed.one_line_errors
 def main() -> None:
     more = {"nprocs": "default: 1 per device", "save_every_steps": "save more often"}
     args = data.parse_training(__doc__, **more)

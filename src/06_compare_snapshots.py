@@ -80,7 +80,7 @@ def count(part: Leaves) -> int:
     return sum(v.numel() if torch.is_tensor(v) else 1 for v in part.values())
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     parser = Parser("Compare two snapshots bit for bit.")
     parser.add_argument("left", type=Path, metavar="FILE")

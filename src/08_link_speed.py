@@ -39,7 +39,7 @@ def time_all_reduce(tensor: torch.Tensor, repeats: int) -> float:
     return min(seconds)
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     parser = Parser(__doc__)
     parser.add_argument("--repeats", type=positive_int, default=10)

@@ -100,7 +100,7 @@ def train(args: argparse.Namespace, device: torch.device, place: str) -> None:
     data.report(run, model, test_set)
 
 
-@distributed.one_line_errors()
+@distributed.one_line_errors
 def run_rank(local_rank: int, nprocs: int, args: argparse.Namespace) -> None:
     """What each process does; ``mp.spawn`` gives it its local rank."""
     node_rank, nodes = read_node()
@@ -112,7 +112,7 @@ def run_rank(local_rank: int, nprocs: int, args: argparse.Namespace) -> None:
     dist.destroy_process_group()
 
 
-@distributed.one_line_errors()
+@distributed.one_line_errors
 def main() -> None:
     args = data.parse_training(__doc__, nprocs="ranks of each node")
     read_node()  # before there are processes: bad input is refused once

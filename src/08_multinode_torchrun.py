@@ -79,7 +79,7 @@ def train(args: argparse.Namespace, device: torch.device, place: str) -> None:
     data.report(run, model, test_set)
 
 
-@distributed.one_line_errors()
+@distributed.one_line_errors
 def main() -> None:
     """Run in each process that torchrun starts, on each node."""
     args = data.parse_training(__doc__)

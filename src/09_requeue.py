@@ -114,7 +114,7 @@ def train(
     data.report(run, model, test_set)
 
 
-@distributed.one_line_errors()
+@distributed.one_line_errors
 def main() -> None:
     """What each process does, on each node; srun has started it."""
     stop = StopRequest()

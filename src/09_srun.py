@@ -112,7 +112,7 @@ def train(args: argparse.Namespace, device: torch.device, place: str) -> None:
     data.report(run, model, test_set)
 
 
-@distributed.one_line_errors()
+@distributed.one_line_errors
 def main() -> None:
     """What each process does, on each node; srun or mpirun has started it."""
     args = data.parse_training(__doc__)

@@ -118,7 +118,7 @@ def train_in_one_process(args, devices: list[torch.device]) -> None:
     report(losses, speeds, *count_correct(model, test_set, devices[1]), args)
 
 
-@one_line_errors()
+@one_line_errors
 def run_replica(rank: int, replicas: int, args: argparse.Namespace) -> None:
     """Train one replica of the model, in its own process."""
     devices = choose_devices(args, rank)
@@ -139,7 +139,7 @@ def parse_arguments() -> argparse.Namespace:
     return parse_model_parallel(__doc__, add_options)
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     args = parse_arguments()
     if args.replicas and args.devices:

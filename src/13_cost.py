@@ -161,7 +161,7 @@ def count_stages(program: SimpleNamespace, args, device: torch.device) -> str:
     return "\n".join(everyone)
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     names = "13_train_gpt.py", "13_pipeline_by_hand.py", "13_pipeline.py"
     program = load_program(__doc__, names)

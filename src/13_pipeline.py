@@ -146,7 +146,7 @@ def parse_arguments() -> argparse.Namespace:
     )
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     args = parse_arguments()
     device = join_partners("13_pipeline.py")

@@ -163,7 +163,7 @@ def parse_arguments() -> argparse.Namespace:
     return args
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     args = parse_arguments()
     text = Text(args, join_partners("13_pipeline_by_hand.py"))

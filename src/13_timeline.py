@@ -109,7 +109,7 @@ def write_timeline(path: Path, schedule: str, ranks: list[Events]) -> None:
     write_json(path, {"schedule": schedule, "ranks": ranks})
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     names: Collection[str] = ("13_pipeline_by_hand.py",)
     program = load_program(__doc__, names, json="write the events of all ranks")

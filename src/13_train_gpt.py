@@ -126,7 +126,7 @@ def parse_arguments() -> argparse.Namespace:
     return args
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     args = parse_arguments()
     if not_saved := train(args, choose_device()):

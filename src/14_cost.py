@@ -139,7 +139,7 @@ def by_torch(
 FORMULAS = {"14_tensor_by_hand.py": by_hand, "14_tensor_parallel.py": by_torch}
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     program = load_program(__doc__, FORMULAS)
     args = program.parse_arguments()

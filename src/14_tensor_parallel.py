@@ -107,7 +107,7 @@ def parse_arguments() -> argparse.Namespace:
     return parse_text_training(__doc__, add_options)
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     args = parse_arguments()
     device = join_partners("14_tensor_parallel.py")

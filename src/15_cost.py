@@ -157,7 +157,7 @@ def count_zero(program: SimpleNamespace, args, device: torch.device) -> str:
 COUNTS = {"15_zero_by_hand.py": count_zero, "15_fsdp.py": count_fsdp}
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     program = load_program(__doc__, COUNTS)
     args = program.parse_arguments()

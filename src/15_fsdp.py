@@ -167,7 +167,7 @@ def parse_arguments() -> argparse.Namespace:
     return args
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     args = parse_arguments()
     # the others wait while rank 0 writes a snapshot, which may take minutes

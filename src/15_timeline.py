@@ -78,7 +78,7 @@ def run(device: torch.device) -> list[str]:
     return watch_a_step(step)
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     parser = Parser(__doc__)
     file = {"type": output_file, "metavar": "FILE"}

@@ -161,7 +161,7 @@ def parse_arguments() -> argparse.Namespace:
     return gpt_training.parse_text_training(__doc__, add_options)
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     args = parse_arguments()
     text = gpt_training.Text(args, join_partners("15_zero_by_hand.py"))

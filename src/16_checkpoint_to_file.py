@@ -51,7 +51,7 @@ def numbered(optimizer: dict) -> dict:
     return {"state": state, "param_groups": groups}
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     parser = Parser(__doc__)
     parser.add_argument("folder", type=Path, help="of checkpoint-STEPS")

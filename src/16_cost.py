@@ -115,7 +115,7 @@ def along_axes(
     return size, count
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     program = load_program(__doc__, ["16_fsdp_tensor_parallel.py"])
     args = program.parse_arguments()

@@ -153,7 +153,7 @@ def parse_arguments() -> argparse.Namespace:
     return args
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     not_saved = train(parse_arguments(), join_or_alone())
     dist.destroy_process_group()

@@ -132,7 +132,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--stages", **how, help="stages (default: %(default)s)")
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     args = parse_text_training(__doc__, add_options)
     train(args, join_partners("16_pipeline_data.py"))

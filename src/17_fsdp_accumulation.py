@@ -102,7 +102,7 @@ def train(way: str, steps: int, device: torch.device) -> tuple[float, str]:
     return rate(step, steps), counted
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     parser = Parser(__doc__)
     number = {"metavar": "STEPS", "type": positive_int}

@@ -157,7 +157,7 @@ def parse_arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     args = parse_arguments()
     if args.explain:

@@ -148,7 +148,7 @@ def rate(training: Training, steps: int) -> float:
     return steps * MICRO_BATCHES * BATCH * distributed.world_size() / seconds
 
 
-@distributed.one_line_errors()
+@distributed.one_line_errors
 def main() -> None:
     parser = distributed.Parser(__doc__)
     parser.add_argument("steps", metavar="STEPS", type=positive_int, help="for a line")

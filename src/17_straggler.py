@@ -161,7 +161,7 @@ def parse_arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     args, device = parse_arguments(), join_partners("17_straggler.py")
     ranks = dist.get_world_size()

@@ -153,7 +153,7 @@ def parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     args, device = parse(), join_partners("18_cost.py")
     ranks = dist.get_world_size()

@@ -87,13 +87,13 @@ def measure(args: argparse.Namespace, device: torch.device) -> dict:
     return times
 
 
-@one_line_errors()
+@one_line_errors
 def run_spawned(rank: int, size: int, args: argparse.Namespace) -> None:
     """What ``mp.spawn`` starts on this machine: rank and local rank are equal."""
     run_rank(rank, rank, size, args)
 
 
-@one_line_errors()
+@one_line_errors
 def run_rank(rank: int, local_rank: int, size: int, args: argparse.Namespace) -> None:
     """What each process does, whoever started it."""
     # every rank must reach this line
@@ -167,7 +167,7 @@ def choose_ranks(args: argparse.Namespace, most: int | None) -> None:
         raise BadInput("--steps 1 shows no spread: measure at least 2")
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     args = parse()
     if args.files:

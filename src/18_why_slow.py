@@ -165,7 +165,7 @@ def report(parts: dict[str, float], facts: dict) -> None:
     log(("Largest loss: " if share >= WORTH_NAMING else healthy) + words)
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     parser = Parser(__doc__)
     parser.add_argument("--steps", type=positive_int, default=20, help="a run (or 20)")

@@ -73,7 +73,7 @@ def explain(failure: Failure) -> None:
     log(f"Page: docs/lessons/19_when_it_breaks.rst, and lesson {failure.lesson}")
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` ends it, as it ends ls
     parser = Parser(__doc__)

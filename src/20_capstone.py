@@ -155,7 +155,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--async-save", **switch, help="continue while a checkpoint is written")
 
 
-@distributed.one_line_errors()
+@distributed.one_line_errors
 def main() -> None:
     # The loss does nothing in place to the scores, which is what this warns of.
     warnings.filterwarnings("ignore", message="FSDP2-wrapped module .* returned a view")

@@ -1,7 +1,7 @@
 """Who prints, on which device a rank computes, and how a run ends."""
 
 import argparse
-import contextlib
+import functools
 import json
 import logging
 import os
@@ -10,19 +10,24 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 import torch
 import torch.distributed as dist
 
 # Imported later, as by DDP, it keeps gloo's threads: a rank may abort (torch 2.13)
 import torch.distributed.nn.functional
+from torch.distributed.elastic.multiprocessing.errors import record
 from torch.multiprocessing.spawn import ProcessExitedException
 from torch.nn.parallel import DistributedDataParallel as DDP
 from tqdm import tqdm
 
+Result = TypeVar("Result")
+REFUSED = 2  # exit status of a command whose input can't work, as of Unix commands
+RANK_0_SPEAKS_S = 10  # seconds that another rank waits before it says why it ends
+LARGEST_INT = 2**31 - 1
 RANK = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
 
 if torch.__version__ < (2, 8):
@@ -65,37 +70,45 @@ def log(line: str, every_rank: bool = False) -> None:
         sys.stdout.flush()
 
 
-@contextlib.contextmanager
-def one_line_errors() -> Iterator[None]:
-    """Decorate what starts ranks, and what a rank does: one line, status 2."""
-    try:
-        yield
-    except BadInput as error:
-        refuse(str(error))
-    except (RuntimeError, TypeError, OverflowError) as error:
-        first, *_ = (text := str(error)).split("\n")
-        if any(words in text for words in ("t allocate", "out of memory", "verflow")):
-            refuse(f"sizes are too large: choose less than {' '.join(sys.argv[1:])}")
-        if "Duplicate GPU" in text:  # so says NCCL when ranks connect
-            refuse("two ranks computed on one GPU: give each of them its own")
-        connecting = isinstance(error, dist.DistError) and not dist.is_initialized()
-        if not connecting or "NCCL" in text:  # which names the cause
-            raise
-        refuse(f"are MASTER_ADDR and MASTER_PORT right? No connection: {first}")
-    except ProcessExitedException as error:
-        if error.exit_code != 2:  # with 2, the rank itself has said why
-            raise
-        sys.exit(2)
+def one_line_errors(function: Callable[..., Result]) -> Callable[..., Result]:
+    """Decorate what starts ranks and what a rank does: BadInput is one line, status 2.
+
+    Any other exception is an error of the program, and is raised on. ``record`` also
+    writes it to the file that torchrun has chosen: its report ends with the traceback
+    of the rank that failed first.
+    """
+
+    @functools.wraps(function)
+    def refusing(*args, **kwargs) -> Result:
+        try:
+            return function(*args, **kwargs)
+        except BadInput as error:
+            refuse(str(error))
+        except ProcessExitedException as error:
+            if error.exit_code != REFUSED:
+                raise
+            sys.exit(REFUSED)  # a rank of mp.spawn, which has said why
+
+    return record(refusing)
 
 
 def refuse(sentence: str) -> NoReturn:
-    """Print the sentence, on rank 0 for all ranks, and end with status 2."""
-    if not is_rank_0():  # until the launcher ends it, unless the error is its own
-        time.sleep(10)
+    """Print the sentence, once for all ranks that say it, and end with status 2."""
+    if not is_rank_0():
+        _let_rank_0_speak()
     print(f"{Path(sys.argv[0]).name}: error: {sentence}", file=sys.stderr, flush=True)
     if dist.is_initialized():  # ranks inside a collective would hold up an orderly end
-        os._exit(2)
-    sys.exit(2)
+        os._exit(REFUSED)
+    sys.exit(REFUSED)
+
+
+def _let_rank_0_speak() -> None:
+    """Wait for the launcher to end this rank, because rank 0 has ended.
+
+    Nearly all bad input is that of all ranks: rank 0 says it, and torchrun or mp.spawn
+    ends the others within a second. What only this rank refuses is said after the wait.
+    """
+    time.sleep(RANK_0_SPEAKS_S)
 
 
 class Parser(argparse.ArgumentParser):
@@ -110,9 +123,15 @@ class Parser(argparse.ArgumentParser):
 
 
 def positive_int(text: str) -> int:
-    """The whole number above 0 that ``text`` spells; an argparse type."""
+    """The whole number above 0, below 2^31, that ``text`` spells; an argparse type.
+
+    Raises:
+        BadInput: it is no such number.
+    """
     if not (text.isascii() and text.isdigit() and int(text)):
         raise BadInput(f"{text!r} is not a whole number above 0")
+    if int(text) > LARGEST_INT:
+        raise BadInput(f"{text!r} is too large: choose at most {LARGEST_INT}")
     return int(text)
 
 

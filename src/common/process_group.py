@@ -45,10 +45,17 @@ def join(
         accelerator number ``local_rank`` of this machine, or the CPU.
 
     Raises:
-        BadInput: this machine has accelerators, but fewer than the local rank needs.
+        BadInput: this machine has accelerators, but fewer than the local rank needs;
+            or no connection to rank 0.
     """
     device = distributed.choose_device(local_rank)
-    join_on(device, rank=rank, world_size=world_size, timeout=timeout, store=store)
+    try:
+        join_on(device, rank=rank, world_size=world_size, timeout=timeout, store=store)
+    except (dist.DistNetworkError, dist.DistStoreError) as error:
+        first_line = str(error).partition("\n")[0]
+        raise distributed.BadInput(
+            f"are MASTER_ADDR and MASTER_PORT right? No connection: {first_line}"
+        ) from error
     return device
 
 
@@ -60,7 +67,11 @@ def join_on(
     timeout: timedelta | None = None,
     store: dist.Store | None = None,
 ) -> None:
-    """Join the other ranks as :func:`join` does, on a device that is already chosen."""
+    """Join the other ranks as :func:`join` does, on a device that is already chosen.
+
+    Raises:
+        RuntimeError: the ranks did not meet, in PyTorch's own words.
+    """
     backend = dist.get_default_backend_for_device(device)
     gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
     # every rank must reach this line: with gloo it returns when the last has joined

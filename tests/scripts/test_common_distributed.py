@@ -6,6 +6,7 @@ import socket
 import pytest
 import torch
 import torch.distributed as dist
+from torch.multiprocessing.spawn import ProcessExitedException
 
 from common import distributed
 
@@ -42,16 +43,73 @@ def test_process_that_has_joined_nobody_speaks_for_itself(capsys, monkeypatch):
     assert "rank" not in distributed.describe_world(torch.device("cpu"))
 
 
-def test_error_of_nccl_is_not_called_a_wrong_address():
-    """As NCCL words it (init.cc); gloo and the CPU have no such error."""
+def fail_with(error):
+    """A program that ends with this error."""
 
-    @distributed.one_line_errors()
-    def connect():
-        seen = "socketStartConnect: Connect to 10.0.0.1<50123> failed"
-        raise dist.DistBackendError(f"NCCL error ...\nLast error:\n{seen}")
+    @distributed.one_line_errors
+    def main():
+        raise error
 
-    with pytest.raises(dist.DistBackendError, match="socketStartConnect"):
-        connect()
+    return main
+
+
+ERRORS = [
+    dist.DistBackendError("Duplicate GPU detected : rank 1 and rank 0 both on cuda:0"),
+    RuntimeError("DefaultCPUAllocator: can't allocate memory"),
+    OverflowError("int too large to convert"),
+    TypeError("overflow"),
+]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_error_of_the_program_is_what_the_reader_sees(error, monkeypatch, tmp_path):
+    """And torchrun gets it, too, in the file that it names in its report."""
+    file = tmp_path / "error.json"
+    monkeypatch.setenv("TORCHELASTIC_ERROR_FILE", str(file))
+    with pytest.raises(type(error)) as seen:
+        fail_with(error)()
+    assert seen.value is error
+    assert str(error) in file.read_text(encoding="utf-8")
+
+
+def test_bad_input_is_one_line_and_no_error_of_the_program(
+    monkeypatch, tmp_path, capfd
+):
+    file = tmp_path / "error.json"
+    monkeypatch.setenv("TORCHELASTIC_ERROR_FILE", str(file))
+    monkeypatch.setattr("sys.argv", ["src/program.py"])
+    with pytest.raises(SystemExit) as ended:
+        fail_with(distributed.BadInput("--steps 0: choose more"))()
+    assert ended.value.code == 2
+    assert capfd.readouterr().err == "program.py: error: --steps 0: choose more\n"
+    assert not file.exists()
+
+
+def test_rank_that_refuses_alone_says_so_after_a_while(monkeypatch, capsys):
+    waits = []
+    monkeypatch.setattr(distributed.time, "sleep", waits.append)
+    monkeypatch.setattr(distributed, "is_rank_0", lambda: False)
+    with pytest.raises(SystemExit):
+        distributed.refuse("local rank 1 has no cuda device")
+    assert waits == [distributed.RANK_0_SPEAKS_S]
+    assert "local rank 1 has no cuda device" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"), [(2, SystemExit), (1, ProcessExitedException)]
+)
+def test_rank_of_spawn_that_has_refused_is_not_reported_again(status, expected):
+    words = f"process 1 terminated with exit code {status}"
+    error = ProcessExitedException(words, 1, 4711, status)
+    with pytest.raises(expected):
+        fail_with(error)()
+
+
+@pytest.mark.parametrize("text", ["2147483648", "1" + 22 * "0"])
+def test_number_that_no_run_has_is_too_large(text):
+    assert distributed.positive_int("2147483647") == 2**31 - 1
+    with pytest.raises(distributed.BadInput, match="is too large: choose at most"):
+        distributed.positive_int(text)
 
 
 def test_rank_says_which_of_how_many_it_is(joined, monkeypatch, capsys):

@@ -61,6 +61,30 @@ def test_too_few_accelerators_are_refused_before_ranks_connect(given, monkeypatc
     assert not given
 
 
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (dist.DistNetworkError, distributed.BadInput),
+        (dist.DistStoreError, distributed.BadInput),
+        (dist.DistBackendError, dist.DistBackendError),
+    ],
+)
+def test_only_a_missing_connection_is_called_a_wrong_address(
+    error, expected, monkeypatch
+):
+    """NCCL's errors name their cause, and a wrong one would send readers astray."""
+
+    def fail(backend, **how):
+        raise error("The client socket has timed out\nmore")
+
+    monkeypatch.setattr(distributed, "count_accelerators", lambda: 0)
+    monkeypatch.setattr(dist, "init_process_group", fail)
+    with pytest.raises(expected, match="The client socket has timed out") as seen:
+        process_group.join(0)
+    if expected is distributed.BadInput:
+        assert str(seen.value).startswith("are MASTER_ADDR and MASTER_PORT right?")
+
+
 @pytest.mark.parametrize("size", [None, "1"])
 def test_one_rank_has_no_partner(size, given, monkeypatch):
     monkeypatch.delenv("WORLD_SIZE", raising=False)
