@@ -13,7 +13,8 @@ import torch
 import torch.distributed as dist
 from torch.distributed.elastic.multiprocessing.errors import record
 
-from common.distributed import Parser, read_number
+from common.distributed import Parser
+from common.launchers import read_number
 from common.process_group import join
 
 

@@ -18,7 +18,7 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.optim import SGD, Optimizer
 from torch.utils.data import DataLoader, Dataset, DistributedSampler
 
-from common import data, distributed, process_group, snapshot
+from common import data, distributed, launchers, process_group, snapshot
 
 SEED = 0
 DROPOUT = 0.1  # random numbers in every step: a resumed run must draw the same ones
@@ -34,7 +34,8 @@ def read_node() -> tuple[int, int]:
     if missing := [name for name in names if not os.environ.get(name)]:
         needs = "each node needs its NODE_RANK, NNODES, and where node 0 listens"
         raise distributed.BadInput(f"{', '.join(missing)} not set: {needs}")
-    node_rank, nodes = (distributed.read_number(name) for name in names[:2])
+    node_rank = launchers.read_number("NODE_RANK")
+    nodes = launchers.read_number("NNODES")
     if node_rank >= nodes:
         raise distributed.BadInput(
             f"NODE_RANK={node_rank} must be smaller than NNODES={nodes}: nodes are "

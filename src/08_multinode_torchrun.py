@@ -19,7 +19,7 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.optim import SGD, Optimizer
 from torch.utils.data import DataLoader, Dataset, DistributedSampler
 
-from common import data, distributed, process_group, snapshot
+from common import data, distributed, launchers, process_group, snapshot
 
 SEED = 0
 DROPOUT = 0.1  # random numbers in every step: a resumed run must draw the same ones
@@ -83,9 +83,10 @@ def train(args: argparse.Namespace, device: torch.device, place: str) -> None:
 def main() -> None:
     """Run in each process that torchrun starts, on each node."""
     args = data.parse_training(__doc__)
-    names = ("LOCAL_RANK", "RANK", "GROUP_RANK")
-    local_rank, rank, node = map(distributed.read_number, names)
-    place = f"node {node} local {local_rank} rank {rank}"
+    local_rank = launchers.read_number("LOCAL_RANK")
+    rank = launchers.read_number("RANK")
+    node_rank = launchers.read_number("GROUP_RANK")
+    place = f"node {node_rank} local {local_rank} rank {rank}"
     # every rank must reach this line; torchrun has set MASTER_ADDR and all the rest
     device = process_group.join(local_rank)
     train(args, device, place)  # when it returns, DDP is gone

@@ -19,11 +19,10 @@ import torch.nn.functional as F
 from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.utils.data import DataLoader, Dataset, DistributedSampler, Subset
 
-from common import data, distributed, process_group, snapshot
+from common import data, distributed, launchers, process_group, snapshot
 
 SEED = 0
 DROPOUT = 0.1  # random numbers in every step: a resumed run must draw the same ones
-NAMES = ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS", "SLURM_NODEID")
 
 
 def make_loader(dataset: Dataset, batch_size: int, epoch: int, done: int) -> DataLoader:
@@ -119,10 +118,14 @@ def main() -> None:
     """What each process does, on each node; srun has started it."""
     stop = StopRequest()
     args = data.parse_training(__doc__)
-    rank, local_rank, world_size, node = map(distributed.read_number, NAMES)
-    place = f"node {node} local {local_rank} rank {rank}"
+    env = launchers.get_dist_env()
+    if env.launcher != "srun":
+        raise distributed.BadInput("srun did not start this process: use it")
+    place = f"node {env.node_rank} local {env.local_rank} rank {env.rank}"
     # every rank must reach this line; MASTER_ADDR and MASTER_PORT say where to connect
-    device = process_group.join(local_rank, rank=rank, world_size=world_size)
+    device = process_group.join(
+        env.local_rank, rank=env.rank, world_size=env.world_size
+    )
     try:
         train(args, device, place, stop)
     except Stopped:

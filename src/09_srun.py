@@ -21,33 +21,28 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.optim import SGD, Optimizer
 from torch.utils.data import DataLoader, Dataset, DistributedSampler
 
-from common import data, distributed, process_group, snapshot
+from common import data, distributed, launchers, process_group, snapshot
 
 SEED = 0
 DROPOUT = 0.1  # random numbers in every step: a resumed run must draw the same ones
-# Names of rank, local rank and world size: Open MPI's mpirun, MPICH's and Intel's, srun
-NAMES = (
-    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE"),
-    ("PMI_RANK", "MPI_LOCALRANKID", "PMI_SIZE"),
-    ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_STEP_NUM_TASKS"),
-)
 
 
-def read_ranks() -> list[int]:
-    """[rank, local rank, world size], as the innermost launcher tells them.
+def read_ranks() -> launchers.DistEnv:
+    """Rank, local rank and world size, as srun or mpirun tells them.
 
     Raises:
-        BadInput: no launcher did, or nothing says where rank 0 listens.
+        BadInput: neither of them did, or nothing says where rank 0 listens.
     """
-    found = [names for names in NAMES if all(name in os.environ for name in names)]
-    if not found:
+    env = launchers.get_dist_env()
+    if env.launcher not in ("srun", "Open MPI", "MPICH"):
         raise distributed.BadInput("neither srun nor mpirun started this: use one")
-    if missing := {"MASTER_ADDR", "MASTER_PORT"} - set(os.environ):
+    missing = {"MASTER_ADDR", "MASTER_PORT"} - set(os.environ)
+    if missing:
         raise distributed.BadInput(
             f"{' and '.join(sorted(missing))} not set: export the host of rank 0 and a "
             "free port of it, as job_scripts/multinode_srun.sbatch does"
         )
-    return [distributed.read_number(name) for name in found[0]]
+    return env
 
 
 def node_rank() -> int:
@@ -116,10 +111,12 @@ def train(args: argparse.Namespace, device: torch.device, place: str) -> None:
 def main() -> None:
     """What each process does, on each node; srun or mpirun has started it."""
     args = data.parse_training(__doc__)
-    rank, local_rank, world_size = read_ranks()
+    env = read_ranks()
     # every rank must reach this line; MASTER_ADDR and MASTER_PORT say where to connect
-    device = process_group.join(local_rank, rank=rank, world_size=world_size)
-    place = f"node {node_rank()} local {local_rank} rank {rank}"
+    device = process_group.join(
+        env.local_rank, rank=env.rank, world_size=env.world_size
+    )
+    place = f"node {node_rank()} local {env.local_rank} rank {env.rank}"
     train(args, device, place)  # when it returns, DDP is gone
     dist.destroy_process_group()
 

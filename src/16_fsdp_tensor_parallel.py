@@ -30,7 +30,6 @@ from common.distributed import (
     log,
     one_line_errors,
     positive_int,
-    read_number,
 )
 from common.gpt_training import (
     SEED,
@@ -41,6 +40,7 @@ from common.gpt_training import (
     parse_text_training,
     run_and_exit,
 )
+from common.launchers import read_number
 from common.parallel.mesh import Grid, make_mesh, plan_grid, split_blocks
 from common.process_group import join
 

@@ -29,6 +29,7 @@ from common import distributed, gpt_training
 from common.byte_gpt import ByteGPT, next_byte_loss, sizes_of
 from common.checkpoint import Checkpoints, check_folder, fill
 from common.distributed import BadInput, log, positive_int
+from common.launchers import read_number
 from common.manifest import Manifest, hashes
 from common.parallel.mesh import Grid, make_mesh, plan_grid, split_blocks
 from common.process_group import join
@@ -165,7 +166,7 @@ def main() -> None:
     if distributed.is_rank_0():
         check_folder(args.checkpoints, "--checkpoints")
     # every rank must reach this line
-    device = join(distributed.read_number("LOCAL_RANK"))
+    device = join(read_number("LOCAL_RANK"))
     not_saved = train(args, device)
     dist.destroy_process_group()
     if not_saved:

@@ -5,12 +5,11 @@ import functools
 import json
 import logging
 import os
-import socket
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
@@ -24,11 +23,13 @@ from torch.multiprocessing.spawn import ProcessExitedException
 from torch.nn.parallel import DistributedDataParallel as DDP
 from tqdm import tqdm
 
+from common import launchers
+from common.bad_input import BadInput
+
 Result = TypeVar("Result")
 REFUSED = 2  # exit status of a command whose input can't work, as of Unix commands
 RANK_0_SPEAKS_S = 10  # seconds that another rank waits before it says why it ends
 LARGEST_INT = 2**31 - 1
-RANK = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
 
 if torch.__version__ < (2, 8):
     # There it waits for gloo's threads, which may wait for Python to free a tensor.
@@ -46,15 +47,11 @@ tqdm.set_lock(threading.RLock())
 logging.getLogger("torch.multiprocessing.spawn").setLevel(logging.ERROR)
 
 
-class BadInput(argparse.ArgumentTypeError):
-    """Input that can't work: one sentence that names it and the cure."""
-
-
 def is_rank_0() -> bool:
     """Whether this is rank 0 of all nodes; before it joins, the launcher says so."""
     if dist.is_initialized():
         return dist.get_rank() == 0
-    return next((os.environ[name] for name in RANK if name in os.environ), "0") == "0"
+    return launchers.told_rank() == "0"
 
 
 def world_size() -> int:
@@ -181,16 +178,21 @@ def choose_device(local_rank: int = 0) -> torch.device:
         if "OMP_NUM_THREADS" not in os.environ:  # else: a thread for every core
             torch.set_num_threads(1)
         return torch.device("cpu")
-    env, device = os.environ, torch.accelerator.current_accelerator()
-    srun = "SLURM_STEP_ID" in env and "TORCHELASTIC_RUN_ID" not in env
-    if count == 1 and srun and local_rank < int(env.get("SLURM_GPUS_ON_NODE", 0)):
-        local_rank = 0  # srun --gpu-bind=single:1 shows each task its own device
+    device = torch.accelerator.current_accelerator()
+    if count == 1 and _srun_shows_each_task_its_own_device(local_rank):
+        local_rank = 0
     if local_rank >= count:
         cure = f"start at most {count} processes on this machine, or hide its devices"
         raise BadInput(f"local rank {local_rank} has no {device.type} device: {cure}")
     # collectives and "cuda" without a number go to the current device
     torch.accelerator.set_device_index(local_rank)
     return torch.device(device.type, local_rank)
+
+
+def _srun_shows_each_task_its_own_device(local_rank: int) -> bool:
+    """With --gpu-bind=single:1 a task sees one of the devices that its node has."""
+    by_srun = launchers.find_launcher() == "srun"
+    return by_srun and local_rank < int(os.environ.get("SLURM_GPUS_ON_NODE", 0))
 
 
 def describe_world(device: torch.device) -> str:
@@ -201,15 +203,6 @@ def describe_world(device: torch.device) -> str:
     if not dist.is_initialized():
         return name
     return f"{world_size()} ranks, each on {name}, backend {dist.get_backend()}"
-
-
-def read_number(name: str, environ: Mapping[str, str] = os.environ) -> int:
-    """The whole number, 0 or more, in this environment variable."""
-    text = environ.get(name, "")
-    if not (text.isascii() and text.isdecimal()):
-        cure = "set it, or use a launcher that does, such as torchrun or srun"
-        raise BadInput(f"{name}={text!r} is not a whole number of 0 or more: {cure}")
-    return int(text)
 
 
 def rank_seed(seed: int, number: int) -> int:
@@ -240,15 +233,15 @@ def settle_buckets(ddp_model: DDP, example: torch.Tensor) -> None:
     ddp_model.train(training)
 
 
-def free_port() -> int:
-    """A port of this machine on which no program listens now."""
-    with socket.create_server(("", 0)) as listener:
-        return listener.getsockname()[1]
-
-
 def prepare_spawn(nprocs: int | None) -> int:
-    """How many ranks ``mp.spawn`` starts; they inherit where to connect from here."""
-    if rank := os.environ.get("RANK"):  # each of its processes would spawn, too
+    """How many ranks ``mp.spawn`` starts; they inherit where to connect from here.
+
+    Raises:
+        BadInput: a launcher started this process: each of its ranks would spawn, too.
+    """
+    rank = os.environ.get("RANK")
+    if rank:
         raise BadInput(f"RANK={rank} is set: unset RANK and start this by plain python")
-    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    os.environ["MASTER_ADDR"] = "127.0.0.1"
+    os.environ["MASTER_PORT"] = str(launchers.free_port())
     return nprocs or count_accelerators() or 2

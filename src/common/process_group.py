@@ -8,7 +8,7 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 
-from common import distributed
+from common import distributed, launchers
 
 # These take one tensor with the pieces of all ranks. Before 2.13 they have only their
 # old names, of which PyTorch warns since.
@@ -100,7 +100,7 @@ def join_partners(
             "a single rank has no partner: start at least two, for example with "
             f"torchrun --standalone --nproc-per-node=4 src/{program}"
         )
-    device = join(distributed.read_number("LOCAL_RANK"), timeout=timeout)
+    device = join(launchers.read_number("LOCAL_RANK"), timeout=timeout)
     ranks = dist.get_world_size()
     distributed.log(f"{ranks} ranks on {device.type} through {dist.get_backend()}")
     return device
