@@ -29,15 +29,7 @@ def setup() -> torch.device:
         start = "torchrun --standalone --nproc-per-node=2 SCRIPT ..."
         raise distributed.BadInput(f"torchrun did not start this process: {start}")
     # every rank must reach this line; torchrun has set MASTER_ADDR and all the rest
-    device = process_group.join(int(os.environ["LOCAL_RANK"]))
-    # restarted ranks may find the addresses of dead ones in torchrun's own store
-    shared = os.environ["TORCHELASTIC_USE_AGENT_STORE"] == "True"
-    restarts = os.environ["TORCHELASTIC_MAX_RESTARTS"] != "0"
-    if shared and restarts and device.type == "cpu":
-        cure = "export TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 before torchrun"
-        why = "with gloo, restarts may fail (Connection refused)"
-        distributed.log(f"Warning: {why}: {cure}")
-    return device
+    return process_group.join(int(os.environ["LOCAL_RANK"]))
 
 
 def make_loader(dataset: Dataset, batch_size: int) -> DataLoader:

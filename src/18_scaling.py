@@ -95,7 +95,7 @@ def run_spawned(rank: int, size: int, args: argparse.Namespace) -> None:
 
 @one_line_errors
 def run_rank(rank: int, local_rank: int, size: int, args: argparse.Namespace) -> None:
-    """What each process does, whoever started it."""
+    """What each process does."""
     # every rank must reach this line
     device = join(local_rank, rank=rank, world_size=size)
     kind = describe_world(device).partition("each on ")[2]
