@@ -122,8 +122,13 @@ def save_snapshot(
 def load_snapshot(
     model: ByteGPT, optimizer: torch.optim.Optimizer, args: argparse.Namespace
 ) -> int:
-    """Resume from a snapshot of any number of ranks; returns its number of steps."""
+    """Resume from a snapshot of any number of ranks; returns its number of steps.
+
+    Rank 0 decides: a folder that the nodes don't share may have a snapshot on some.
+    """
     snapshot, steps_run = read_on_rank_0(args.snapshot)
+    if steps_run == 0:
+        return 0
     with resuming(args.snapshot, {"steps_run": steps_run}):
         load_full_state_dict(model, optimizer, snapshot)
     return steps_run
@@ -135,8 +140,8 @@ def train(args: argparse.Namespace, device: torch.device) -> str:
     text = Text(args, device)
     model, optimizer = build(args, device)
     steps_run, not_saved = 0, ""
-    if args.save_every and args.snapshot.exists():
-        steps_run = load_snapshot(model, optimizer, args)
+    if args.save_every:
+        steps_run = load_snapshot(model, optimizer, args)  # every rank
     for step, inputs, targets in text.steps(steps_run):
         parts = local_batch(inputs), local_batch(targets)
         loss = train_step(model, optimizer, *parts, args.max_norm)
