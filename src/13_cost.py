@@ -119,7 +119,7 @@ def name_layers(span: range, layers: int) -> str:
 
 def count_alone(program: SimpleNamespace, args, device: torch.device) -> str:
     """The table of one device."""
-    sizes, batch = sizes_of(args), program.Text(args, device).batch(0)
+    sizes, batch = sizes_of(args), program.Batches(args, device).of_step(0)
     both = program.build(args, device)
     counted = count_step(*both, lambda: program.train_step(*both, *batch))
     formula = model_states(model_parameters(sizes))
@@ -129,7 +129,7 @@ def count_alone(program: SimpleNamespace, args, device: torch.device) -> str:
 
 def count_stages(program: SimpleNamespace, args, device: torch.device) -> str:
     """A table for each rank; all ranks call this together."""
-    inputs, targets = program.Text(args, device).batch(0)
+    inputs, targets = program.Batches(args, device).of_step(0)
     pipeline, spans = program.build(args, device)
     spans = [spans] if isinstance(spans, range) else spans
     optimizer = program.make_optimizer(pipeline.stage.parameters(), args.learning_rate)

@@ -75,13 +75,14 @@ class Recorder:
 
 def record(program: SimpleNamespace, args, device: torch.device) -> list[Events]:
     """The events of every rank in the last step, on every rank."""
-    text = program.Text(args, device)
+    batches = program.Batches(args, device)
     pipeline, _ = program.build(args, device)
     optimizer = program.make_optimizer(pipeline.stage.parameters(), args.learning_rate)
     recorder = Recorder(pipeline)
     for step in range(STEPS):
         recorder.events.clear()
-        program.train_step(pipeline, optimizer, *text.batch(step))
+        inputs, targets = batches.of_step(step)
+        program.train_step(pipeline, optimizer, inputs, targets)
     everyone: list[Events] = [[] for _ in range(dist.get_world_size())]
     # every rank must reach this line; some hundred bytes from each
     dist.all_gather_object(everyone, recorder.events)

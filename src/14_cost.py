@@ -32,7 +32,7 @@ from common.cost.counting import (
 )
 from common.cost.measure import count_step
 from common.distributed import log, one_line_errors
-from common.gpt_training import Text, run_and_exit
+from common.gpt_training import Batches, run_and_exit
 from common.process_group import join_partners
 
 
@@ -144,7 +144,7 @@ def main() -> None:
     program = load_program(__doc__, FORMULAS)
     args = program.parse_arguments()
     device = join_partners(f"14_cost.py src/{program.path.name}")
-    inputs, targets = Text(args, device).batch(0)
+    inputs, targets = Batches(args, device).of_step(0)
     both = program.build(args, device)
     step = partial(program.train_step, *both, inputs, targets)
     measured = count_step(*both, step)

@@ -166,13 +166,16 @@ def parse_arguments() -> argparse.Namespace:
 @one_line_errors
 def main() -> None:
     args = parse_arguments()
-    text = gpt_training.Text(args, join_partners("14_tensor_by_hand.py"))
-    model, optimizer = build(args, text.device)
-    for step, inputs, targets in text.steps():
+    device = join_partners("14_tensor_by_hand.py")
+    batches = gpt_training.Batches(args, device)
+    model, optimizer = build(args, device)
+    progress = gpt_training.Progress(args, batches.entropy)
+    for step in progress.steps():
+        inputs, targets = batches.of_step(step)
         loss = train_step(model, optimizer, inputs, targets)
-        text.note(step, loss / dist.get_world_size())
+        progress.note(step, loss / dist.get_world_size())
     # Every rank must call this: each has the scores of its own bytes only.
-    text.report(text.test_loss(lambda x: tp.whole_scores(model(x))))
+    progress.report(batches.test_loss(lambda x: tp.whole_scores(model(x))))
     dist.destroy_process_group()
 
 

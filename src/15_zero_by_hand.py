@@ -164,15 +164,17 @@ def parse_arguments() -> argparse.Namespace:
 @one_line_errors
 def main() -> None:
     args = parse_arguments()
-    text = gpt_training.Text(args, join_partners("15_zero_by_hand.py"))
-    model, units, optimizer = build(args, text.device)
+    device = join_partners("15_zero_by_hand.py")
+    batches = gpt_training.Batches(args, device)
+    model, units, optimizer = build(args, device)
     log(f"Stage {args.stage}")
-    for step, *batch in text.steps():
-        parts = map(gpt_training.local_batch, batch)
-        loss = train_step(model, units, optimizer, *parts)
-        text.note(step, loss / dist.get_world_size())
+    progress = gpt_training.Progress(args, batches.entropy)
+    for step in progress.steps():
+        inputs, targets = map(gpt_training.local_batch, batches.of_step(step))
+        loss = train_step(model, units, optimizer, inputs, targets)
+        progress.note(step, loss / dist.get_world_size())
     # all ranks score together: in stage 3 no rank has the whole model
-    text.report(text.test_loss(lambda tokens: model(tokens).float()))
+    progress.report(batches.test_loss(lambda tokens: model(tokens).float()))
     dist.destroy_process_group()
 
 

@@ -33,7 +33,8 @@ from common.distributed import (
 )
 from common.gpt_training import (
     SEED,
-    Text,
+    Batches,
+    Progress,
     check_divides,
     make_gpt,
     make_optimizer,
@@ -97,24 +98,25 @@ def plan(args: argparse.Namespace) -> Grid:
 def train(args: argparse.Namespace, device: torch.device) -> str:
     """Train and print; returns why the last checkpoint is not saved, or ""."""
     grid = plan(args)
-    text = Text(args, device)
+    batches = Batches(args, device)
     model, optimizer = build(args, make_mesh(grid, device), device)
     steps_run, checkpoints = 0, None
     if args.checkpoints:
         sizes = sizes_of(args)
         checkpoints = Checkpoints(args.checkpoints, model, optimizer, sizes)
         steps_run = checkpoints.load_newest()
-    for step, inputs, targets in text.steps(steps_run):
-        part = part_of(inputs, grid), part_of(targets, grid)
+    progress = Progress(args, batches.entropy)
+    for step in progress.steps(steps_run):
+        inputs, targets = (part_of(batch, grid) for batch in batches.of_step(step))
         # ranks of one tensor group have the same loss
-        loss = train_step(model, optimizer, *part)
-        text.note(step, loss / dist.get_world_size())
+        loss = train_step(model, optimizer, inputs, targets)
+        progress.note(step, loss / dist.get_world_size())
         if checkpoints and args.save_every and (step + 1) % args.save_every == 0:
             checkpoints.save(step + 1, background=args.async_save)
     if checkpoints:
         checkpoints.wait()
     # Every rank scores all pieces: each needs the others' shards.
-    text.report(text.test_loss(model))
+    progress.report(batches.test_loss(model))
     return checkpoints.not_saved if checkpoints else ""
 
 
