@@ -43,7 +43,8 @@ def run_epoch(
 ) -> torch.Tensor:
     """One pass over the loader's images; the sum of their losses."""
     ddp_model.train()
-    loss_sum = torch.zeros((), device=device)  # .item() in each step would wait for it
+    # on the device: .item() in every step would wait for it
+    loss_sum = torch.zeros((), device=device)
     for images, labels in loader:
         images, labels = images.to(device), labels.to(device)
         optimizer.zero_grad()
@@ -82,7 +83,7 @@ def train(args: argparse.Namespace, device: torch.device) -> None:
         # every rank must reach this line: the sum over the ranks, 4 bytes
         dist.all_reduce(loss_sum)
         images = len(loader.sampler)  # of each rank
-        run.end_epoch(loss_sum.item() / (images * world_size), images)
+        run.end_epoch(loss_sum.item() / (images * dist.get_world_size()), images)
     data.report(run, model, test_set)
 
 

@@ -17,6 +17,7 @@ import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.optim import SGD
 from torch.utils.data import DataLoader, Dataset, DistributedSampler, Subset
 
 from common import data, distributed, launchers, process_group, snapshot
@@ -63,12 +64,16 @@ def run_epoch(
     Returns the sum of their losses, or raises Stopped, before the same step on all.
     """
     ddp_model.train()
-    device, optimizer, counters = ddp_model.device, run.parts["optimizer"], run.counters
+    device, optimizer = ddp_model.device, run.parts["optimizer"]
+    counters = run.counters
+    # on the device: .item() in every step would wait for it
     loss_sum = torch.zeros((), device=device)
     for images, labels in loader:
         if stop.agreed(device):  # every rank, in every step
             run.save()
-            raise distributed.BadInput(run.not_saved) if run.not_saved else Stopped
+            if run.not_saved:
+                raise distributed.BadInput(run.not_saved)
+            raise Stopped
         # from step and rank: so no random state needs to be saved
         distributed.seed_rank(SEED, counters["steps_run"])
         images, labels = images.to(device), labels.to(device)
@@ -93,7 +98,7 @@ def train(
         f"learning rate {args.learning_rate}, snapshot {args.snapshot}"
     )
     model = data.make_model(DROPOUT, args.width).to(device)
-    optimizer = torch.optim.SGD(model.parameters(), args.learning_rate, momentum=0.9)
+    optimizer = SGD(model.parameters(), args.learning_rate, momentum=0.9)
     run = snapshot.Run(args, model=model, optimizer=optimizer)
     # every rank must reach this line: rank 0's weights are sent to all
     ddp_model = DDP(model, None if device.type == "cpu" else [device])
