@@ -168,7 +168,8 @@ def main() -> None:
     known = ", ".join(COLLECTIVES)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {known}")
     names = parser.parse_args().names
-    if unknown := [name for name in names if name not in COLLECTIVES]:
+    unknown = [name for name in names if name not in COLLECTIVES]
+    if unknown:
         raise BadInput(f"{unknown[0]!r} is no collective: choose from {known}")
     device = join_partners("03_collectives.py")
     for name in names or COLLECTIVES:

@@ -98,8 +98,9 @@ def train(args: argparse.Namespace, device: torch.device) -> None:
     ranks = RankState(device)
     parts = {"model": model, "optimizer": optimizer, "scheduler": scheduler}
     run = snapshot.Run(args, **parts, ranks=ranks)
+    devices = None if device.type == "cpu" else [device]
     # every rank must reach this line: rank 0's weights are sent to all
-    ddp_model = DDP(model, None if device.type == "cpu" else [device])
+    ddp_model = DDP(model, devices)
     # else its first step would round otherwise than the later ones: lesson 06
     image, _ = train_set[:1]  # [1, 1, 8, 8]
     distributed.settle_buckets(ddp_model, image.to(device))

@@ -31,7 +31,8 @@ def read_node() -> tuple[int, int]:
         BadInput: one is missing or impossible.
     """
     names = ("NODE_RANK", "NNODES", "MASTER_ADDR", "MASTER_PORT")
-    if missing := [name for name in names if not os.environ.get(name)]:
+    missing = [name for name in names if not os.environ.get(name)]
+    if missing:
         needs = "each node needs its NODE_RANK, NNODES, and where node 0 listens"
         raise distributed.BadInput(f"{', '.join(missing)} not set: {needs}")
     node_rank = launchers.read_number("NODE_RANK")
@@ -85,8 +86,9 @@ def train(args: argparse.Namespace, device: torch.device, place: str) -> None:
     model = data.make_model(DROPOUT, args.width).to(device)
     optimizer = SGD(model.parameters(), args.learning_rate, momentum=0.9)
     run = snapshot.Run(args, model=model, optimizer=optimizer)
+    devices = None if device.type == "cpu" else [device]
     # every rank must reach this line: rank 0's weights are sent to all
-    ddp_model = DDP(model, None if device.type == "cpu" else [device])
+    ddp_model = DDP(model, devices)
     for epoch in run.epochs_left():
         loader.sampler.set_epoch(epoch)
         # from epoch and rank: ranks drop other features, a resumed run the same again

@@ -88,8 +88,9 @@ def train(args: argparse.Namespace, device: torch.device, place: str) -> None:
     model = data.make_model(DROPOUT, args.width).to(device)
     optimizer = SGD(model.parameters(), args.learning_rate, momentum=0.9)
     run = snapshot.Run(args, model=model, optimizer=optimizer)
+    devices = None if device.type == "cpu" else [device]
     # every rank must reach this line: rank 0's weights are sent to all
-    ddp_model = DDP(model, None if device.type == "cpu" else [device])
+    ddp_model = DDP(model, devices)
     # else its first step would round otherwise than the later ones: lesson 06
     image, _ = train_set[:1]  # [1, 1, 8, 8]
     distributed.settle_buckets(ddp_model, image.to(device))

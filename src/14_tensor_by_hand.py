@@ -138,7 +138,8 @@ def build(
 ) -> tuple[ByteGPT, torch.optim.Optimizer]:
     """This rank's parts of the model that one device would train; their optimizer."""
     model = gpt_training.make_gpt(args, device)
-    split_gpt(model, tp.SLICES if args.sequence_parallel else WHOLE)
+    borders = tp.SLICES if args.sequence_parallel else WHOLE
+    split_gpt(model, borders)
     return model, gpt_training.make_optimizer(model.parameters(), args.learning_rate)
 
 

@@ -68,8 +68,9 @@ def record(args: argparse.Namespace, device: torch.device) -> profile:
     def step() -> None:
         inputs = next(batches).to(device)
         optimizer.zero_grad()
-        for _ in range(EXTRA if dist.get_rank() == args.slow_rank else 0):
-            model(inputs)  # work that the other ranks don't have
+        if dist.get_rank() == args.slow_rank:
+            for _ in range(EXTRA):
+                model(inputs)  # work that the other ranks don't have
         loss = ddp_model(inputs).square().mean()
         loss.backward()
         optimizer.step()

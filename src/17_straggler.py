@@ -94,16 +94,19 @@ def compute_more(model: nn.Module, inputs: torch.Tensor, seconds: float) -> None
 def measure(args: argparse.Namespace, device: torch.device) -> list[float]:
     """Milliseconds of :data:`KINDS` of this rank, the median over the steps."""
     model = nn.Sequential(*[nn.Linear(WIDTH, WIDTH) for _ in range(LAYERS)]).to(device)
-    ddp_model = DDP(model, None if device.type == "cpu" else [device])
+    devices = None if device.type == "cpu" else [device]
+    ddp_model = DDP(model, devices)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     watch, rows = Stopwatch(device), []
     watch_buckets(ddp_model, watch)
-    slow = args.ms / 1000 if dist.get_rank() == args.slow else 0.0
+    more = {"data": 0.0, "compute": 0.0}  # seconds that this rank takes longer
+    if dist.get_rank() == args.slow:
+        more[args.by] = args.ms / 1000
     for _ in range(WARM_UP + args.steps):
         watch.note("begins")
-        inputs = next_batch(device, slow if args.by == "data" else 0.0)
+        inputs = next_batch(device, more["data"])
         watch.note("has data")
-        compute_more(model, inputs, slow if args.by == "compute" else 0.0)
+        compute_more(model, inputs, more["compute"])
         optimizer.zero_grad()
         ddp_model(inputs).square().mean().backward()
         optimizer.step()

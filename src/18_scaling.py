@@ -181,7 +181,8 @@ def main() -> None:
         return
     choose_ranks(args, env.world_size)
     master = find_master(env)
-    os.environ |= {"MASTER_ADDR": master.address, "MASTER_PORT": str(master.port)}
+    os.environ["MASTER_ADDR"] = master.address
+    os.environ["MASTER_PORT"] = str(master.port)
     run_rank(env.rank, env.local_rank, env.world_size, args)
 
 

@@ -90,7 +90,8 @@ def main() -> None:
         failure = find_failure(failures, args.name)
     except GalleryError as error:
         raise BadInput(str(error)) from None
-    status = run(failure.cured_command if args.cured else failure.command)
+    command = failure.cured_command if args.cured else failure.command
+    status = run(command)
     log(f"\nexit status {status}")
     if not args.cured:
         explain(failure)

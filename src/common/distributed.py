@@ -197,7 +197,10 @@ def _srun_shows_each_task_its_own_device(local_rank: int) -> bool:
 
 def describe_world(device: torch.device) -> str:
     """What computes, for the line that shows the configuration."""
-    name = f"CPU, {(n := torch.get_num_threads())} thread{'s' if n > 1 else ''}"
+    threads = torch.get_num_threads()
+    name = f"CPU, {threads} threads"
+    if threads == 1:
+        name = "CPU, 1 thread"
     if device.type != "cpu":
         name = f"{device} ({torch.get_device_module(device).get_device_name(device)})"
     if not dist.is_initialized():

@@ -119,7 +119,8 @@ def get_dist_env(environ: Mapping[str, str] = os.environ) -> DistEnv:
         return DistEnv("python", 0, 0, 1, 1, 0)
     names = VARIABLES[launcher]
     by = launcher if launcher == "by hand" else f"by {launcher}"
-    if missing := [name for name in names.values() if name not in environ]:
+    missing = [name for name in names.values() if name not in environ]
+    if missing:
         raise BadInput(
             f"{', '.join(missing)} not set: a process started {by} needs "
             f"all of {', '.join(names.values())}"
