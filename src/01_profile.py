@@ -92,7 +92,7 @@ def profile(timer: StepTimer, epochs: int, batch_size: int) -> str:
     return f"Test accuracy {correct / total:.2%} ({correct} of {total})"
 
 
-@distributed.one_line_errors()
+@distributed.one_line_errors
 def main() -> None:
     parser = distributed.Parser(__doc__)
     number = {"type": distributed.positive_int}

@@ -77,16 +77,14 @@ def train(args: argparse.Namespace, device: torch.device) -> None:
     random = RandomState(device, loader.generator)
     run = snapshot.Run(args, model=model, optimizer=optimizer, random=random)
     for epoch in run.epochs_left():
-        distributed.log(
-            f"[{device}] Epoch {epoch} | Batch size {args.batch_size} | "
-            f"Steps {len(loader)}"
-        )
+        shape = f"Batch size {args.batch_size} | Steps {len(loader)}"
+        distributed.log(f"[{device}] Epoch {epoch} | {shape}")
         loss_sum = run_epoch(model, optimizer, loader, device)
         run.end_epoch(loss_sum.item() / len(train_set), len(train_set))
     data.report(run, model, test_set)
 
 
-@distributed.one_line_errors()
+@distributed.one_line_errors
 def main() -> None:
     args = data.parse_training(__doc__)
     train(args, distributed.choose_device())

@@ -27,22 +27,26 @@ from common.distributed import (
     positive_int,
 )
 from common.launchers import DistEnv, Master, find_master, get_dist_env
+from common.process_group import join_on
 
 
-def meet(env: DistEnv, master: Master, device: torch.device, timeout_s: int) -> None:
-    """Wait until all ranks have joined, or raise BadInput; then collectives work."""
+def meet(env: DistEnv, master: Master, timeout_s: int) -> torch.device:
+    """Wait until all ranks have joined; returns this rank's device.
+
+    Raises:
+        BadInput: they have not, within ``timeout_s`` seconds, or there is no device.
+    """
     # torchrun sets these for its processes; under other launchers we do.
     os.environ["MASTER_ADDR"] = master.address
     os.environ["MASTER_PORT"] = str(master.port)
-    gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
-    ranks = {"rank": env.rank, "world_size": env.world_size}
+    device = choose_device(env.local_rank)
     timeout = timedelta(seconds=timeout_s)
     try:
         # every rank must reach this line: with gloo it returns when all have joined
-        backend = dist.get_default_backend_for_device(device)
-        dist.init_process_group(backend, **ranks, timeout=timeout, device_id=gpu)
+        join_on(device, rank=env.rank, world_size=env.world_size, timeout=timeout)
     except RuntimeError as error:
         raise BadInput(why_not_met(env, master, timeout_s, error)) from error
+    return device
 
 
 def why_not_met(env: DistEnv, master: Master, timeout_s: int, error: Exception) -> str:
@@ -113,7 +117,7 @@ def check_sum(env: DistEnv, device: torch.device) -> None:
         sys.exit(1)
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     parser = Parser(__doc__)
     seconds = {"metavar": "SECONDS", "type": positive_int, "default": 60}
@@ -124,8 +128,7 @@ def main() -> None:
     # [start who]
     env = get_dist_env()
     master = find_master(env)
-    device = choose_device(env.local_rank)
-    meet(env, master, device, args.timeout)
+    device = meet(env, master, args.timeout)
     if env.rank == 0:
         print(f"launcher: {env.launcher} | backend: {dist.get_backend()}")
         print(f"met at {master.address}:{master.port} ({master.chosen_by})")

@@ -15,7 +15,7 @@ import torch
 import torch.distributed as dist
 
 from common.distributed import BadInput, Parser, one_line_errors
-from common.process_group import join, reduce_scatter_single
+from common.process_group import join_partners, reduce_scatter_single
 
 EMPTY = -1  # drawn as a dot
 Held = tuple[torch.Tensor, torch.Tensor]  # what a rank holds before and after
@@ -162,15 +162,16 @@ def draw(name: str, device: torch.device) -> None:
             print(f"  rank {rank:<2}  {left:<{width}}   {right}", flush=True)
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     parser = Parser(__doc__)
     known = ", ".join(COLLECTIVES)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {known}")
     names = parser.parse_args().names
-    if unknown := [name for name in names if name not in COLLECTIVES]:
+    unknown = [name for name in names if name not in COLLECTIVES]
+    if unknown:
         raise BadInput(f"{unknown[0]!r} is no collective: choose from {known}")
-    device = join("03_collectives.py")
+    device = join_partners("03_collectives.py")
     for name in names or COLLECTIVES:
         draw(name, device)
     dist.destroy_process_group()

@@ -21,7 +21,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from common.distributed import BadInput, Parser, log, one_line_errors, positive_int
-from common.process_group import join
+from common.process_group import join_partners
 
 
 def another_order(values: Tensor, group: dist.ProcessGroup) -> None:
@@ -105,7 +105,7 @@ def what_this_rank_sees(case: str, values: Tensor, group: dist.ProcessGroup) -> 
     return textwrap.fill(f"{waited}: {seen}", 88, subsequent_indent="    ")
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     parser = Parser(__doc__)
     parser.add_argument("case", metavar="CASE", help=f"one of {', '.join(CASES)}")
@@ -119,7 +119,7 @@ def main() -> None:
     args = parser.parse_args()
     if args.case not in CASES:
         raise BadInput(f"{args.case!r} is no case: choose from {', '.join(CASES)}")
-    device = join("03_deadlocks.py all_send")
+    device = join_partners("03_deadlocks.py all_send")
     # A group of all ranks, with a shorter time-out than the default group.
     group = dist.new_group(timeout=timedelta(seconds=args.timeout))
     assert isinstance(group, dist.ProcessGroup)  # every rank is a member

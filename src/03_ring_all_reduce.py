@@ -18,7 +18,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from common.distributed import Parser, one_line_errors, positive_int
-from common.process_group import join
+from common.process_group import join_partners
 
 
 def exchange(outgoing: Tensor, incoming: Tensor) -> int:
@@ -117,7 +117,7 @@ def measure(numel: int, repeats: int, device: torch.device) -> str:
     )
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     parser = Parser(__doc__)
     parser.add_argument(
@@ -136,7 +136,7 @@ def main() -> None:
         help="calls of which the quickest counts (default: %(default)s)",
     )
     args = parser.parse_args()
-    device = join("03_ring_all_reduce.py")
+    device = join_partners("03_ring_all_reduce.py")
     if dist.get_rank() == 0:
         print(f"{'elements':>10} {'S in bytes':>12} {'sent by rank':>12} ", end="")
         print(f"{'2(N-1)/N x S':>12} {'ring ms':>9} {'torch ms':>9} {'ratio':>6}")

@@ -17,7 +17,7 @@ import torch
 import torch.distributed as dist
 
 from common.distributed import BadInput, Parser, one_line_errors
-from common.process_group import join, reduce_scatter_single
+from common.process_group import join_partners, reduce_scatter_single
 
 NUMEL = 720_000  # float32 elements: a multiple of most numbers of ranks
 REPEATS = 5
@@ -69,13 +69,13 @@ def bytes_of(call: Callable) -> int:
     return min(counts)
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     parser = Parser(__doc__)
     parser.parse_args()
     if not COUNTERS.exists():
         raise BadInput(f"there is no {COUNTERS}: this script needs Linux")
-    device = join("03_wire_bytes.py")
+    device = join_partners("03_wire_bytes.py")
     if device.type != "cpu":
         raise BadInput(
             f"{device.type} devices do not talk over the loopback device: "

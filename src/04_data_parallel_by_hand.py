@@ -119,7 +119,7 @@ def time_steps(parts: int) -> float:
     return len(images) / (time.perf_counter() - start)
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     parser = Parser(__doc__)
     parser.add_argument("--time", action="store_true", help="show how fast it is")

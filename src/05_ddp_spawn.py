@@ -56,24 +56,25 @@ def train(args: argparse.Namespace, device: torch.device) -> None:
     model = data.make_model(DROPOUT, args.width).to(device)
     optimizer = SGD(model.parameters(), args.learning_rate, momentum=0.9)
     run = snapshot.Run(args, model=model, optimizer=optimizer)
+    devices = None if device.type == "cpu" else [device]
     # every rank must reach this line: rank 0's weights are sent to all
-    ddp_model = DDP(model, None if device.type == "cpu" else [device])
+    ddp_model = DDP(model, devices)
     rank, world_size = dist.get_rank(), dist.get_world_size()
     for epoch in run.epochs_left():
         loader.sampler.set_epoch(epoch)
         # from epoch and rank: ranks drop other features, a resumed run the same again
-        torch.manual_seed(SEED + epoch * world_size + rank)
+        distributed.seed_rank(SEED, epoch)
         shape = f"Batch size {args.batch_size} | Steps {len(loader)}"
         distributed.log(f"[rank {rank} of {world_size}] Epoch {epoch} | {shape}")
         loss_sum = run_epoch(ddp_model, optimizer, loader, device)
         # every rank must reach this line: the sum over the ranks, 4 bytes
         dist.all_reduce(loss_sum)
         images = len(loader.sampler)  # of each rank
-        run.end_epoch(loss_sum.item() / (images * world_size), images)
+        run.end_epoch(loss_sum.item() / (images * dist.get_world_size()), images)
     data.report(run, model, test_set)
 
 
-@distributed.one_line_errors()
+@distributed.one_line_errors
 def run_rank(rank: int, world_size: int, args: argparse.Namespace) -> None:
     """What each process does; ``mp.spawn`` gives it its rank."""
     device = distributed.choose_device(rank)  # here, rank and local rank are equal
@@ -85,7 +86,7 @@ def run_rank(rank: int, world_size: int, args: argparse.Namespace) -> None:
     dist.destroy_process_group()
 
 
-@distributed.one_line_errors()
+@distributed.one_line_errors
 def main() -> None:
     args = data.parse_training(__doc__, nprocs="ranks to start (default: 1 per device)")
     world_size = distributed.prepare_spawn(args.nprocs)

@@ -19,7 +19,6 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 
 from common.distributed import (
     Parser,
-    choose_device,
     is_rank_0,
     log,
     one_line_errors,
@@ -29,6 +28,7 @@ from common.distributed import (
     prepare_spawn,
     write_json,
 )
+from common.process_group import join
 
 LAYERS, WIDTH, BATCH_SIZE = 6, 512, 256
 STEPS = 4  # only the last one is shown: DDP lays out its buckets after the first
@@ -129,12 +129,10 @@ def run_steps(bucket_mb: float, device: torch.device) -> list[tuple[float, str]]
     return timeline.events()
 
 
-@one_line_errors()
+@one_line_errors
 def run_rank(rank: int, world_size: int, args: argparse.Namespace) -> None:
-    device = choose_device(rank)
-    gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
-    backend = dist.get_default_backend_for_device(device)
-    dist.init_process_group(backend, rank=rank, world_size=world_size, device_id=gpu)
+    # every rank must reach this line; here, rank and local rank are equal
+    device = join(rank, rank=rank, world_size=world_size)
     events = run_steps(args.bucket_mb, device)
     log(
         f"{LAYERS} layers, buckets of {args.bucket_mb:g} MiB, {world_size} ranks"
@@ -157,7 +155,7 @@ def write_events(path: Path, bucket_mb: float, events: list) -> None:
     write_json(path, recorded)
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     parser = Parser(__doc__)
     parser.add_argument(

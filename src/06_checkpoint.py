@@ -15,7 +15,7 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.optim import SGD, lr_scheduler
 from torch.utils.data import DataLoader, Dataset, Subset
 
-from common import data, distributed, snapshot
+from common import data, distributed, process_group, snapshot
 
 SEED = 0
 DROPOUT = 0.1  # random numbers in every step: a resumed run must draw the same ones
@@ -35,7 +35,7 @@ def make_loader(dataset: Dataset, batch_size: int, epoch: int, done: int) -> Dat
     rank, world_size = dist.get_rank(), dist.get_world_size()
     share = rest_of_share(len(dataset), epoch, done, rank, world_size)
     # not the global one: each loop over a loader draws a number, to seed its workers
-    own = torch.Generator().manual_seed(SEED + epoch * world_size + rank)
+    own = torch.Generator().manual_seed(distributed.rank_seed(SEED, epoch))
     return DataLoader(Subset(dataset, share), batch_size, generator=own)
 
 
@@ -98,16 +98,18 @@ def train(args: argparse.Namespace, device: torch.device) -> None:
     ranks = RankState(device)
     parts = {"model": model, "optimizer": optimizer, "scheduler": scheduler}
     run = snapshot.Run(args, **parts, ranks=ranks)
+    devices = None if device.type == "cpu" else [device]
     # every rank must reach this line: rank 0's weights are sent to all
-    ddp_model = DDP(model, None if device.type == "cpu" else [device])
-    # DDP lays out its buckets after the first backward pass; eval: draws no numbers
-    ddp_model.eval()(torch.zeros(1, 1, 8, 8, device=device)).sum().backward()
+    ddp_model = DDP(model, devices)
+    # else its first step would round otherwise than the later ones: lesson 06
+    image, _ = train_set[:1]  # [1, 1, 8, 8]
+    distributed.settle_buckets(ddp_model, image.to(device))
     rank, world_size = dist.get_rank(), dist.get_world_size()
     for epoch in run.epochs_left():
         done = run.counters["images_done"]
         loader = make_loader(train_set, args.batch_size, epoch, done)
         if done == 0:  # else the snapshot has set both
-            torch.manual_seed(SEED + epoch * world_size + rank)
+            distributed.seed_rank(SEED, epoch)
             ranks.loss_sum.zero_()
         shape = f"Batch size {args.batch_size} | Steps {len(loader)}"
         distributed.log(f"[rank {rank} of {world_size}] Epoch {epoch} | {shape}")
@@ -119,19 +121,16 @@ def train(args: argparse.Namespace, device: torch.device) -> None:
     data.report(run, model, test_set)
 
 
-@distributed.one_line_errors()
+@distributed.one_line_errors
 def run_rank(rank: int, world_size: int, args: argparse.Namespace) -> None:
     """What each process does; ``mp.spawn`` gives it its rank."""
-    device = distributed.choose_device(rank)  # here, rank and local rank are equal
-    backend = dist.get_default_backend_for_device(device)
-    gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
-    # every rank must reach this line; MASTER_ADDR and MASTER_PORT say where to connect
-    dist.init_process_group(backend, rank=rank, world_size=world_size, device_id=gpu)
+    # every rank must reach this line; here, rank and local rank are equal
+    device = process_group.join(rank, rank=rank, world_size=world_size)
     train(args, device)  # when it returns, DDP is gone
     dist.destroy_process_group()
 
 
-@distributed.one_line_errors()
+@distributed.one_line_errors
 def main() -> None:
     more = {"nprocs": "default: 1 per device", "save_every_steps": "save more often"}
     args = data.parse_training(__doc__, **more)

@@ -80,7 +80,7 @@ def count(part: Leaves) -> int:
     return sum(v.numel() if torch.is_tensor(v) else 1 for v in part.values())
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     parser = Parser("Compare two snapshots bit for bit.")
     parser.add_argument("left", type=Path, metavar="FILE")
@@ -96,8 +96,10 @@ def main() -> None:
         result = compare(left, right)
         equal = equal and result == "equal"
         print(f"{name:<14} {count(left):>8,}   {result}")
-    print("Equal in every bit" if equal else "Not equal")
-    sys.exit(0 if equal else 1)
+    if not equal:
+        print("Not equal")
+        sys.exit(1)
+    print("Equal in every bit")
 
 
 if __name__ == "__main__":

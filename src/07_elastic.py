@@ -20,17 +20,17 @@ WEIGHTS = torch.tensor([[1.0, -2.0, 3.0, 0.5]])  # what the model has to learn
 
 def train(model: nn.Module, rank: int, device: torch.device) -> None:
     """Start from the newest snapshot if there is one, and save every 20 steps."""
-    start = 0
-    if os.path.exists("elastic.pt"):
+    start = torch.tensor(0, device=device)
+    if rank == 0 and os.path.exists("elastic.pt"):
         snapshot = torch.load("elastic.pt", device, weights_only=True)
         model.load_state_dict(snapshot["model"])
-        start = snapshot["steps_run"]
-        if rank == 0:
-            print(f"Starting from step {start}", flush=True)
-    # every rank must reach this line: rank 0's weights are sent to all
+        start.fill_(snapshot["steps_run"])
+        print(f"Starting from step {start.item()}", flush=True)
+    # every rank must reach these lines: rank 0's weights and its step are sent to all
     ddp_model = DDP(model)
+    dist.broadcast(start, src=0)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
-    for step in range(start, STEPS):
+    for step in range(int(start), STEPS):
         torch.manual_seed(step * 1000 + rank)  # new data on every rank and step
         x = torch.randn(16, 4).to(device)
         loss = (ddp_model(x) - x @ WEIGHTS.T.to(device)).square().mean()

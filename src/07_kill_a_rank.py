@@ -147,7 +147,7 @@ def parse_arguments() -> argparse.Namespace:
     return args
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     args = parse_arguments()
     run = Run(args.command)

@@ -13,7 +13,9 @@ import torch
 import torch.distributed as dist
 from torch.distributed.elastic.multiprocessing.errors import record
 
-from common.distributed import Parser, choose_device, read_number
+from common.distributed import Parser
+from common.launchers import read_number
+from common.process_group import join
 
 
 def fail(how: str) -> None:
@@ -31,9 +33,7 @@ def main() -> None:
         "how", nargs="?", default="raises", choices=("raises", "killed")
     )
     args = parser.parse_args()
-    device = choose_device(read_number("LOCAL_RANK"))
-    gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
-    dist.init_process_group(dist.get_default_backend_for_device(device), device_id=gpu)
+    device = join(read_number("LOCAL_RANK"))
     for step in range(5):
         if step == 3 and dist.get_rank() == args.rank:
             fail(args.how)

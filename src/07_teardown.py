@@ -103,7 +103,7 @@ def end_of_run(shape: str, store: str) -> str:
     return end
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     parser = Parser(__doc__)
     parser.add_argument("shape", choices=SHAPES)

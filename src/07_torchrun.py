@@ -17,7 +17,7 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.optim import SGD, Optimizer
 from torch.utils.data import DataLoader, Dataset, DistributedSampler
 
-from common import data, distributed, snapshot
+from common import data, distributed, process_group, snapshot
 
 SEED = 0
 DROPOUT = 0.1  # random numbers in every step: a resumed run must draw the same ones
@@ -28,17 +28,8 @@ def setup() -> torch.device:
     if "TORCHELASTIC_RUN_ID" not in os.environ:
         start = "torchrun --standalone --nproc-per-node=2 SCRIPT ..."
         raise distributed.BadInput(f"torchrun did not start this process: {start}")
-    device = distributed.choose_device(int(os.environ["LOCAL_RANK"]))
-    gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
     # every rank must reach this line; torchrun has set MASTER_ADDR and all the rest
-    dist.init_process_group(dist.get_default_backend_for_device(device), device_id=gpu)
-    # restarted ranks may find the addresses of dead ones in torchrun's own store
-    shared = os.environ["TORCHELASTIC_USE_AGENT_STORE"] == "True"
-    if shared and gpu is None and os.environ["TORCHELASTIC_MAX_RESTARTS"] != "0":
-        cure = "export TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 before torchrun"
-        why = "with gloo, restarts may fail (Connection refused)"
-        distributed.log(f"Warning: {why}: {cure}")
-    return device
+    return process_group.join(int(os.environ["LOCAL_RANK"]))
 
 
 def make_loader(dataset: Dataset, batch_size: int) -> DataLoader:
@@ -52,7 +43,8 @@ def run_epoch(
 ) -> torch.Tensor:
     """One pass over the loader's images; the sum of their losses."""
     ddp_model.train()
-    loss_sum = torch.zeros((), device=device)  # .item() in each step would wait for it
+    # on the device: .item() in every step would wait for it
+    loss_sum = torch.zeros((), device=device)
     for images, labels in loader:
         images, labels = images.to(device), labels.to(device)
         optimizer.zero_grad()
@@ -75,26 +67,28 @@ def train(args: argparse.Namespace, device: torch.device) -> None:
     model = data.make_model(DROPOUT, args.width).to(device)
     optimizer = SGD(model.parameters(), args.learning_rate, momentum=0.9)
     run = snapshot.Run(args, model=model, optimizer=optimizer)
+    devices = None if device.type == "cpu" else [device]
     # every rank must reach this line: rank 0's weights are sent to all
-    ddp_model = DDP(model, None if device.type == "cpu" else [device])
-    # DDP lays out its buckets after the first backward pass: lesson 06
-    ddp_model.eval()(torch.zeros(1, 1, 8, 8, device=device)).sum().backward()
+    ddp_model = DDP(model, devices)
+    # else its first step would round otherwise than the later ones: lesson 06
+    image, _ = train_set[:1]  # [1, 1, 8, 8]
+    distributed.settle_buckets(ddp_model, image.to(device))
     rank, world_size = dist.get_rank(), dist.get_world_size()
     for epoch in run.epochs_left():
         loader.sampler.set_epoch(epoch)
         # from epoch and rank: ranks drop other features, a resumed run the same again
-        torch.manual_seed(SEED + epoch * world_size + rank)
+        distributed.seed_rank(SEED, epoch)
         shape = f"Batch size {args.batch_size} | Steps {len(loader)}"
         distributed.log(f"[rank {rank} of {world_size}] Epoch {epoch} | {shape}")
         loss_sum = run_epoch(ddp_model, optimizer, loader, device)
         # every rank must reach this line: the sum over the ranks, 4 bytes
         dist.all_reduce(loss_sum)
         images = len(loader.sampler)  # of each rank
-        run.end_epoch(loss_sum.item() / (images * world_size), images)
+        run.end_epoch(loss_sum.item() / (images * dist.get_world_size()), images)
     data.report(run, model, test_set)
 
 
-@distributed.one_line_errors()
+@distributed.one_line_errors
 def main() -> None:
     args = data.parse_training(__doc__)
     train(args, setup())  # when it returns, DDP is gone

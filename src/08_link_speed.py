@@ -15,13 +15,13 @@ import torch.distributed as dist
 
 from common.distributed import (
     Parser,
-    choose_device,
     describe_world,
     log,
     one_line_errors,
     positive_int,
 )
 from common.launchers import find_master, get_dist_env
+from common.process_group import join
 
 TINY, LARGE = 1, 4 * 1024 * 1024  # float32: 4 bytes and 16 MiB
 
@@ -39,7 +39,7 @@ def time_all_reduce(tensor: torch.Tensor, repeats: int) -> float:
     return min(seconds)
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     parser = Parser(__doc__)
     parser.add_argument("--repeats", type=positive_int, default=10)
@@ -48,13 +48,8 @@ def main() -> None:
     master = find_master(env)
     os.environ["MASTER_ADDR"] = master.address
     os.environ["MASTER_PORT"] = str(master.port)
-    device = choose_device(env.local_rank)
-    backend = dist.get_default_backend_for_device(device)
-    gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
     # every rank must reach this line
-    dist.init_process_group(
-        backend, rank=env.rank, world_size=env.world_size, device_id=gpu
-    )
+    device = join(env.local_rank, rank=env.rank, world_size=env.world_size)
     log(f"all-reduce over {describe_world(device)}")
     for name, numel in (("4 bytes", TINY), ("16 MiB", LARGE)):
         # kept until the group is gone: gloo's threads may need it (PyTorch 2.6)

@@ -18,7 +18,7 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.optim import SGD, Optimizer
 from torch.utils.data import DataLoader, Dataset, DistributedSampler
 
-from common import data, distributed, snapshot
+from common import data, distributed, launchers, process_group, snapshot
 
 SEED = 0
 DROPOUT = 0.1  # random numbers in every step: a resumed run must draw the same ones
@@ -31,10 +31,12 @@ def read_node() -> tuple[int, int]:
         BadInput: one is missing or impossible.
     """
     names = ("NODE_RANK", "NNODES", "MASTER_ADDR", "MASTER_PORT")
-    if missing := [name for name in names if not os.environ.get(name)]:
+    missing = [name for name in names if not os.environ.get(name)]
+    if missing:
         needs = "each node needs its NODE_RANK, NNODES, and where node 0 listens"
         raise distributed.BadInput(f"{', '.join(missing)} not set: {needs}")
-    node_rank, nodes = (distributed.read_number(name) for name in names[:2])
+    node_rank = launchers.read_number("NODE_RANK")
+    nodes = launchers.read_number("NNODES")
     if node_rank >= nodes:
         raise distributed.BadInput(
             f"NODE_RANK={node_rank} must be smaller than NNODES={nodes}: nodes are "
@@ -47,16 +49,6 @@ def rank_of(local_rank: int, node_rank: int, nprocs: int) -> int:
     """The rank among those of all nodes, if each node starts ``nprocs``."""
     # the ranks of earlier nodes are counted first
     return node_rank * nprocs + local_rank
-
-
-def setup(rank: int, local_rank: int, world_size: int) -> torch.device:
-    """Take one of this node's devices and join the ranks of all nodes."""
-    device = distributed.choose_device(local_rank)  # each node numbers its own devices
-    backend = dist.get_default_backend_for_device(device)
-    gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
-    # every rank must reach this line; MASTER_ADDR and MASTER_PORT say where to connect
-    dist.init_process_group(backend, rank=rank, world_size=world_size, device_id=gpu)
-    return device
 
 
 def make_loader(dataset: Dataset, batch_size: int) -> DataLoader:
@@ -94,35 +86,36 @@ def train(args: argparse.Namespace, device: torch.device, place: str) -> None:
     model = data.make_model(DROPOUT, args.width).to(device)
     optimizer = SGD(model.parameters(), args.learning_rate, momentum=0.9)
     run = snapshot.Run(args, model=model, optimizer=optimizer)
+    devices = None if device.type == "cpu" else [device]
     # every rank must reach this line: rank 0's weights are sent to all
-    ddp_model = DDP(model, None if device.type == "cpu" else [device])
-    rank, world_size = dist.get_rank(), dist.get_world_size()
+    ddp_model = DDP(model, devices)
     for epoch in run.epochs_left():
         loader.sampler.set_epoch(epoch)
         # from epoch and rank: ranks drop other features, a resumed run the same again
-        torch.manual_seed(SEED + epoch * world_size + rank)
+        distributed.seed_rank(SEED, epoch)
         shape = f"Batch size {args.batch_size} | Steps {len(loader)}"
         distributed.log(f"[{place}] Epoch {epoch} | {shape}", every_rank=True)
         loss_sum = run_epoch(ddp_model, optimizer, loader, device)
         # every rank must reach this line: the sum over the ranks, 4 bytes
         dist.all_reduce(loss_sum)
         images = len(loader.sampler)  # of each rank
-        run.end_epoch(loss_sum.item() / (images * world_size), images)
+        run.end_epoch(loss_sum.item() / (images * dist.get_world_size()), images)
     data.report(run, model, test_set)
 
 
-@distributed.one_line_errors()
+@distributed.one_line_errors
 def run_rank(local_rank: int, nprocs: int, args: argparse.Namespace) -> None:
     """What each process does; ``mp.spawn`` gives it its local rank."""
     node_rank, nodes = read_node()
     rank = rank_of(local_rank, node_rank, nprocs)
-    device = setup(rank, local_rank, nodes * nprocs)
+    # every rank must reach this line; MASTER_ADDR and MASTER_PORT say where to connect
+    device = process_group.join(local_rank, rank=rank, world_size=nodes * nprocs)
     place = f"node {node_rank} local {local_rank} rank {rank}"
     train(args, device, place)  # when it returns, DDP is gone
     dist.destroy_process_group()
 
 
-@distributed.one_line_errors()
+@distributed.one_line_errors
 def main() -> None:
     args = data.parse_training(__doc__, nprocs="ranks of each node")
     read_node()  # before there are processes: bad input is refused once

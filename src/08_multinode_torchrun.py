@@ -19,19 +19,10 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.optim import SGD, Optimizer
 from torch.utils.data import DataLoader, Dataset, DistributedSampler
 
-from common import data, distributed, snapshot
+from common import data, distributed, launchers, process_group, snapshot
 
 SEED = 0
 DROPOUT = 0.1  # random numbers in every step: a resumed run must draw the same ones
-
-
-def setup(local_rank: int) -> torch.device:
-    """Take this rank's device and join the other ranks."""
-    device = distributed.choose_device(local_rank)
-    gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
-    # every rank must reach this line; torchrun has set MASTER_ADDR and all the rest
-    dist.init_process_group(dist.get_default_backend_for_device(device), device_id=gpu)
-    return device
 
 
 def make_loader(dataset: Dataset, batch_size: int) -> DataLoader:
@@ -69,33 +60,37 @@ def train(args: argparse.Namespace, device: torch.device, place: str) -> None:
     model = data.make_model(DROPOUT, args.width).to(device)
     optimizer = SGD(model.parameters(), args.learning_rate, momentum=0.9)
     run = snapshot.Run(args, model=model, optimizer=optimizer)
+    devices = None if device.type == "cpu" else [device]
     # every rank must reach this line: rank 0's weights are sent to all
-    ddp_model = DDP(model, None if device.type == "cpu" else [device])
-    # DDP lays out its buckets after the first backward pass: lesson 06
-    ddp_model.eval()(torch.zeros(1, 1, 8, 8, device=device)).sum().backward()
-    rank, world_size = dist.get_rank(), dist.get_world_size()
+    ddp_model = DDP(model, devices)
+    # else its first step would round otherwise than the later ones: lesson 06
+    image, _ = train_set[:1]  # [1, 1, 8, 8]
+    distributed.settle_buckets(ddp_model, image.to(device))
     for epoch in run.epochs_left():
         loader.sampler.set_epoch(epoch)
         # from epoch and rank: ranks drop other features, a resumed run the same again
-        torch.manual_seed(SEED + epoch * world_size + rank)
+        distributed.seed_rank(SEED, epoch)
         shape = f"Batch size {args.batch_size} | Steps {len(loader)}"
         distributed.log(f"[{place}] Epoch {epoch} | {shape}", every_rank=True)
         loss_sum = run_epoch(ddp_model, optimizer, loader, device)
         # every rank must reach this line: the sum over the ranks, 4 bytes
         dist.all_reduce(loss_sum)
         images = len(loader.sampler)  # of each rank
-        run.end_epoch(loss_sum.item() / (images * world_size), images)
+        run.end_epoch(loss_sum.item() / (images * dist.get_world_size()), images)
     data.report(run, model, test_set)
 
 
-@distributed.one_line_errors()
+@distributed.one_line_errors
 def main() -> None:
     """Run in each process that torchrun starts, on each node."""
     args = data.parse_training(__doc__)
-    names = ("LOCAL_RANK", "RANK", "GROUP_RANK")
-    local_rank, rank, node = map(distributed.read_number, names)
-    place = f"node {node} local {local_rank} rank {rank}"
-    train(args, setup(local_rank), place)  # when it returns, DDP is gone
+    local_rank = launchers.read_number("LOCAL_RANK")
+    rank = launchers.read_number("RANK")
+    node_rank = launchers.read_number("GROUP_RANK")
+    place = f"node {node_rank} local {local_rank} rank {rank}"
+    # every rank must reach this line; torchrun has set MASTER_ADDR and all the rest
+    device = process_group.join(local_rank)
+    train(args, device, place)  # when it returns, DDP is gone
     dist.destroy_process_group()
 
 

@@ -17,33 +17,22 @@ import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.optim import SGD
 from torch.utils.data import DataLoader, Dataset, DistributedSampler, Subset
 
-from common import data, distributed, snapshot
+from common import data, distributed, launchers, process_group, snapshot
 
 SEED = 0
 DROPOUT = 0.1  # random numbers in every step: a resumed run must draw the same ones
-NAMES = ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS", "SLURM_NODEID")
-
-
-def setup(rank: int, local_rank: int, world_size: int) -> torch.device:
-    """Take this rank's device, and join the ranks of all nodes."""
-    device = distributed.choose_device(local_rank)
-    backend = dist.get_default_backend_for_device(device)
-    gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
-    # every rank must reach this line
-    dist.init_process_group(backend, rank=rank, world_size=world_size, device_id=gpu)
-    return device
 
 
 def make_loader(dataset: Dataset, batch_size: int, epoch: int, done: int) -> DataLoader:
     """Batches of this rank's share of the images after the first ``done``."""
-    rank, world_size = dist.get_rank(), dist.get_world_size()
     sampler = DistributedSampler(dataset, shuffle=True, seed=SEED)
     sampler.set_epoch(epoch)
-    share = list(sampler)[done // world_size :]
+    share = list(sampler)[done // dist.get_world_size() :]
     # seeds the loader's workers, if it has any
-    own = torch.Generator().manual_seed(SEED + epoch * world_size + rank)
+    own = torch.Generator().manual_seed(distributed.rank_seed(SEED, epoch))
     return DataLoader(Subset(dataset, share), batch_size, generator=own)
 
 
@@ -75,15 +64,18 @@ def run_epoch(
     Returns the sum of their losses, or raises Stopped, before the same step on all.
     """
     ddp_model.train()
-    device, optimizer, counters = ddp_model.device, run.parts["optimizer"], run.counters
+    device, optimizer = ddp_model.device, run.parts["optimizer"]
+    counters = run.counters
+    # on the device: .item() in every step would wait for it
     loss_sum = torch.zeros((), device=device)
     for images, labels in loader:
         if stop.agreed(device):  # every rank, in every step
             run.save()
-            raise distributed.BadInput(run.not_saved) if run.not_saved else Stopped
+            if run.not_saved:
+                raise distributed.BadInput(run.not_saved)
+            raise Stopped
         # from step and rank: so no random state needs to be saved
-        seed = counters["steps_run"] * dist.get_world_size() + dist.get_rank()
-        torch.manual_seed(seed)
+        distributed.seed_rank(SEED, counters["steps_run"])
         images, labels = images.to(device), labels.to(device)
         optimizer.zero_grad()
         loss = F.cross_entropy(ddp_model(images), labels)  # the mean over the batch
@@ -106,12 +98,14 @@ def train(
         f"learning rate {args.learning_rate}, snapshot {args.snapshot}"
     )
     model = data.make_model(DROPOUT, args.width).to(device)
-    optimizer = torch.optim.SGD(model.parameters(), args.learning_rate, momentum=0.9)
+    optimizer = SGD(model.parameters(), args.learning_rate, momentum=0.9)
     run = snapshot.Run(args, model=model, optimizer=optimizer)
+    devices = None if device.type == "cpu" else [device]
     # every rank must reach this line: rank 0's weights are sent to all
-    ddp_model = DDP(model, None if device.type == "cpu" else [device])
-    # DDP lays out its buckets after the first backward pass: lesson 06
-    ddp_model.eval()(torch.zeros(1, 1, 8, 8, device=device)).sum().backward()
+    ddp_model = DDP(model, devices)
+    # else its first step would round otherwise than the later ones: lesson 06
+    image, _ = train_set[:1]  # [1, 1, 8, 8]
+    distributed.settle_buckets(ddp_model, image.to(device))
     for epoch in run.epochs_left():
         done = run.counters["images_done"]
         loader = make_loader(train_set, args.batch_size, epoch, done)
@@ -125,15 +119,21 @@ def train(
     data.report(run, model, test_set)
 
 
-@distributed.one_line_errors()
+@distributed.one_line_errors
 def main() -> None:
     """What each process does, on each node; srun has started it."""
     stop = StopRequest()
     args = data.parse_training(__doc__)
-    rank, local_rank, world_size, node = map(distributed.read_number, NAMES)
-    place = f"node {node} local {local_rank} rank {rank}"
+    env = launchers.get_dist_env()
+    if env.launcher != "srun":
+        raise distributed.BadInput("srun did not start this process: use it")
+    place = f"node {env.node_rank} local {env.local_rank} rank {env.rank}"
+    # every rank must reach this line; MASTER_ADDR and MASTER_PORT say where to connect
+    device = process_group.join(
+        env.local_rank, rank=env.rank, world_size=env.world_size
+    )
     try:
-        train(args, setup(rank, local_rank, world_size), place, stop)
+        train(args, device, place, stop)
     except Stopped:
         distributed.log("Stopped as asked: the same command resumes from the snapshot")
     dist.destroy_process_group()

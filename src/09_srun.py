@@ -21,43 +21,28 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.optim import SGD, Optimizer
 from torch.utils.data import DataLoader, Dataset, DistributedSampler
 
-from common import data, distributed, snapshot
+from common import data, distributed, launchers, process_group, snapshot
 
 SEED = 0
 DROPOUT = 0.1  # random numbers in every step: a resumed run must draw the same ones
-# Names of rank, local rank and world size: Open MPI's mpirun, MPICH's and Intel's, srun
-NAMES = (
-    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE"),
-    ("PMI_RANK", "MPI_LOCALRANKID", "PMI_SIZE"),
-    ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_STEP_NUM_TASKS"),
-)
 
 
-def read_ranks() -> list[int]:
-    """[rank, local rank, world size], as the innermost launcher tells them.
+def read_ranks() -> launchers.DistEnv:
+    """Rank, local rank and world size, as srun or mpirun tells them.
 
     Raises:
-        BadInput: no launcher did, or nothing says where rank 0 listens.
+        BadInput: neither of them did, or nothing says where rank 0 listens.
     """
-    found = [names for names in NAMES if all(name in os.environ for name in names)]
-    if not found:
+    env = launchers.get_dist_env()
+    if env.launcher not in ("srun", "Open MPI", "MPICH"):
         raise distributed.BadInput("neither srun nor mpirun started this: use one")
-    if missing := {"MASTER_ADDR", "MASTER_PORT"} - set(os.environ):
+    missing = {"MASTER_ADDR", "MASTER_PORT"} - set(os.environ)
+    if missing:
         raise distributed.BadInput(
             f"{' and '.join(sorted(missing))} not set: export the host of rank 0 and a "
             "free port of it, as job_scripts/multinode_srun.sbatch does"
         )
-    return [distributed.read_number(name) for name in found[0]]
-
-
-def setup(rank: int, local_rank: int, world_size: int) -> torch.device:
-    """Take this rank's device, and join the ranks of all nodes."""
-    device = distributed.choose_device(local_rank)
-    backend = dist.get_default_backend_for_device(device)
-    gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
-    # every rank must reach this line
-    dist.init_process_group(backend, rank=rank, world_size=world_size, device_id=gpu)
-    return device
+    return env
 
 
 def node_rank() -> int:
@@ -103,32 +88,36 @@ def train(args: argparse.Namespace, device: torch.device, place: str) -> None:
     model = data.make_model(DROPOUT, args.width).to(device)
     optimizer = SGD(model.parameters(), args.learning_rate, momentum=0.9)
     run = snapshot.Run(args, model=model, optimizer=optimizer)
+    devices = None if device.type == "cpu" else [device]
     # every rank must reach this line: rank 0's weights are sent to all
-    ddp_model = DDP(model, None if device.type == "cpu" else [device])
-    # DDP lays out its buckets after the first backward pass: lesson 06
-    ddp_model.eval()(torch.zeros(1, 1, 8, 8, device=device)).sum().backward()
-    rank, world_size = dist.get_rank(), dist.get_world_size()
+    ddp_model = DDP(model, devices)
+    # else its first step would round otherwise than the later ones: lesson 06
+    image, _ = train_set[:1]  # [1, 1, 8, 8]
+    distributed.settle_buckets(ddp_model, image.to(device))
     for epoch in run.epochs_left():
         loader.sampler.set_epoch(epoch)
         # from epoch and rank: ranks drop other features, a resumed run the same again
-        torch.manual_seed(SEED + epoch * world_size + rank)
+        distributed.seed_rank(SEED, epoch)
         shape = f"Batch size {args.batch_size} | Steps {len(loader)}"
         distributed.log(f"[{place}] Epoch {epoch} | {shape}", every_rank=True)
         loss_sum = run_epoch(ddp_model, optimizer, loader, device)
         # every rank must reach this line: the sum over the ranks, 4 bytes
         dist.all_reduce(loss_sum)
         images = len(loader.sampler)  # of each rank
-        run.end_epoch(loss_sum.item() / (images * world_size), images)
+        run.end_epoch(loss_sum.item() / (images * dist.get_world_size()), images)
     data.report(run, model, test_set)
 
 
-@distributed.one_line_errors()
+@distributed.one_line_errors
 def main() -> None:
     """What each process does, on each node; srun or mpirun has started it."""
     args = data.parse_training(__doc__)
-    rank, local_rank, world_size = read_ranks()
-    device = setup(rank, local_rank, world_size)
-    place = f"node {node_rank()} local {local_rank} rank {rank}"
+    env = read_ranks()
+    # every rank must reach this line; MASTER_ADDR and MASTER_PORT say where to connect
+    device = process_group.join(
+        env.local_rank, rank=env.rank, world_size=env.world_size
+    )
+    place = f"node {node_rank()} local {env.local_rank} rank {env.rank}"
     train(args, device, place)  # when it returns, DDP is gone
     dist.destroy_process_group()
 

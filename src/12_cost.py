@@ -82,7 +82,7 @@ def formulas(model: nn.Sequential, part: int, args: argparse.Namespace) -> dict:
 
 
 # [end formulas]
-@one_line_errors()
+@one_line_errors
 def run_rank(rank: int, world_size: int, argv: list[str]) -> None:
     """Count a step of this rank's part; rank 0 prints the table of each."""
     sys.argv = argv
@@ -107,7 +107,7 @@ def run_rank(rank: int, world_size: int, argv: list[str]) -> None:
     dist.destroy_process_group()
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     argv = list(sys.argv)
     program = load_program(__doc__, NAMES)

@@ -34,6 +34,7 @@ from common.parallel.model_parallel import (
     start_ranks,
     train,
 )
+from common.process_group import join_on
 
 
 # [start one process]
@@ -117,13 +118,12 @@ def train_in_one_process(args, devices: list[torch.device]) -> None:
     report(losses, speeds, *count_correct(model, test_set, devices[1]), args)
 
 
-@one_line_errors()
+@one_line_errors
 def run_replica(rank: int, replicas: int, args: argparse.Namespace) -> None:
     """Train one replica of the model, in its own process."""
     devices = choose_devices(args, rank)
-    backend = dist.get_default_backend_for_device(devices[0])
-    gpu = None if devices[0].type == "cpu" else devices[0]
-    dist.init_process_group(backend, rank=rank, world_size=replicas, device_id=gpu)
+    # every replica must reach this line
+    join_on(devices[0], rank=rank, world_size=replicas)
     log(f"{replicas} replicas, each in one process on {devices[0]}, {devices[1]}")
     train_in_one_process(args, devices)
     dist.destroy_process_group()
@@ -139,7 +139,7 @@ def parse_arguments() -> argparse.Namespace:
     return parse_model_parallel(__doc__, add_options)
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     args = parse_arguments()
     if args.replicas and args.devices:

@@ -145,7 +145,7 @@ def describe(step: list[list[Event]], micro_batches: int) -> str:
     return "\n".join(lines)
 
 
-@one_line_errors()
+@one_line_errors
 def run_rank(rank: int, world_size: int, args: argparse.Namespace) -> None:
     dist.init_process_group("gloo", rank=rank, world_size=world_size)
     everyone: list = [None] * world_size
@@ -160,7 +160,7 @@ def run_rank(rank: int, world_size: int, args: argparse.Namespace) -> None:
     dist.destroy_process_group()
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     parser = Parser(__doc__)
     add, parts = parser.add_argument, "parts of a batch (default: %(default)s)"

@@ -138,7 +138,7 @@ def train_in_two_processes(part: FirstPart | SecondPart, args) -> None:
     report(losses, rates, correct, len(test_set), args)
 
 
-@one_line_errors()
+@one_line_errors
 def run_rank(rank: int, world_size: int, args: argparse.Namespace) -> None:
     """Train one part of the model, in its own process."""
     dist.init_process_group("gloo", rank=rank, world_size=world_size)
@@ -151,7 +151,7 @@ def parse_arguments() -> argparse.Namespace:
     return parse_model_parallel(__doc__)
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     start_ranks(run_rank, 2, parse_arguments())
 

@@ -32,7 +32,7 @@ from common.cost.counting import (
 from common.cost.measure import count_step
 from common.distributed import choose_device, log, one_line_errors
 from common.parallel.pipeline import SCHEDULES, most_live
-from common.process_group import join
+from common.process_group import join_partners
 
 
 def blocks_in(sizes: Sizes, span: range) -> int:
@@ -119,7 +119,7 @@ def name_layers(span: range, layers: int) -> str:
 
 def count_alone(program: SimpleNamespace, args, device: torch.device) -> str:
     """The table of one device."""
-    sizes, batch = sizes_of(args), program.Text(args, device).batch(0)
+    sizes, batch = sizes_of(args), program.Batches(args, device).of_step(0)
     both = program.build(args, device)
     counted = count_step(*both, lambda: program.train_step(*both, *batch))
     formula = model_states(model_parameters(sizes))
@@ -129,7 +129,7 @@ def count_alone(program: SimpleNamespace, args, device: torch.device) -> str:
 
 def count_stages(program: SimpleNamespace, args, device: torch.device) -> str:
     """A table for each rank; all ranks call this together."""
-    inputs, targets = program.Text(args, device).batch(0)
+    inputs, targets = program.Batches(args, device).of_step(0)
     pipeline, spans = program.build(args, device)
     spans = [spans] if isinstance(spans, range) else spans
     optimizer = program.make_optimizer(pipeline.stage.parameters(), args.learning_rate)
@@ -161,7 +161,7 @@ def count_stages(program: SimpleNamespace, args, device: torch.device) -> str:
     return "\n".join(everyone)
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     names = "13_train_gpt.py", "13_pipeline_by_hand.py", "13_pipeline.py"
     program = load_program(__doc__, names)
@@ -169,7 +169,7 @@ def main() -> None:
     if program.path.name == "13_train_gpt.py":
         log(count_alone(program, args, choose_device()))
         return
-    device = join(f"13_cost.py src/{program.path.name}")
+    device = join_partners(f"13_cost.py src/{program.path.name}")
     if program.path.name == "13_pipeline.py":
         program.check_micro_batches(args, dist.get_world_size())
     log(count_stages(program, args, device))

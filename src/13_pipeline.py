@@ -26,14 +26,15 @@ from torch.distributed.pipelining import (
 from common.byte_gpt import BYTES, next_byte_loss
 from common.distributed import BadInput, log, one_line_errors
 from common.gpt_training import (
-    Text,
+    Batches,
+    Progress,
     check_divides,
     make_gpt,
     make_optimizer,
     parse_text_training,
 )
 from common.parallel.pipeline import add_pipeline_options, cut
-from common.process_group import join
+from common.process_group import join_partners
 
 STAGES_PER_RANK = {"gpipe": 1, "1f1b": 1, "interleaved": 2}
 
@@ -146,18 +147,20 @@ def parse_arguments() -> argparse.Namespace:
     )
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     args = parse_arguments()
-    device = join("13_pipeline.py")
+    device = join_partners("13_pipeline.py")
     check_micro_batches(args, dist.get_world_size())
-    text = Text(args, device)
+    batches = Batches(args, device)
     pipeline, _ = build(args, device)
     optimizer = make_optimizer(pipeline.stage.parameters(), args.learning_rate)
     log(f"{args.schedule} with {args.micro_batches} micro-batches")
-    for step, inputs, targets in text.steps():
-        text.note(step, train_step(pipeline, optimizer, inputs, targets))
-    text.report(text.test_loss(pipeline.score))
+    progress = Progress(args, batches.entropy)
+    for step in progress.steps():
+        inputs, targets = batches.of_step(step)
+        progress.note(step, train_step(pipeline, optimizer, inputs, targets))
+    progress.report(batches.test_loss(pipeline.score))
     dist.destroy_process_group()
 
 

@@ -17,9 +17,15 @@ from torch import Tensor, nn
 
 from common.byte_gpt import BYTES, next_byte_loss
 from common.distributed import BadInput, log, one_line_errors
-from common.gpt_training import Text, make_gpt, make_optimizer, parse_text_training
+from common.gpt_training import (
+    Batches,
+    Progress,
+    make_gpt,
+    make_optimizer,
+    parse_text_training,
+)
 from common.parallel.pipeline import SCHEDULES, add_pipeline_options, cut
-from common.process_group import join
+from common.process_group import join_partners
 
 
 # [start build]
@@ -163,16 +169,19 @@ def parse_arguments() -> argparse.Namespace:
     return args
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     args = parse_arguments()
-    text = Text(args, join("13_pipeline_by_hand.py"))
-    pipeline, _ = build(args, text.device)
+    device = join_partners("13_pipeline_by_hand.py")
+    batches = Batches(args, device)
+    pipeline, _ = build(args, device)
     optimizer = make_optimizer(pipeline.stage.parameters(), args.learning_rate)
     log(f"{args.schedule} with {args.micro_batches} micro-batches")
-    for step, inputs, targets in text.steps():
-        text.note(step, train_step(pipeline, optimizer, inputs, targets))
-    text.report(text.test_loss(pipeline.score))
+    progress = Progress(args, batches.entropy)
+    for step in progress.steps():
+        inputs, targets = batches.of_step(step)
+        progress.note(step, train_step(pipeline, optimizer, inputs, targets))
+    progress.report(batches.test_loss(pipeline.score))
     dist.destroy_process_group()
 
 

@@ -23,7 +23,7 @@ from common.distributed import (
     write_json,
 )
 from common.parallel.pipeline import Action, bubble, most_live
-from common.process_group import join
+from common.process_group import join_partners
 
 STEPS = 2  # the first also pays for what starts lazily
 Events = list[dict]  # of one rank: what, micro_batch, begin, end
@@ -75,13 +75,14 @@ class Recorder:
 
 def record(program: SimpleNamespace, args, device: torch.device) -> list[Events]:
     """The events of every rank in the last step, on every rank."""
-    text = program.Text(args, device)
+    batches = program.Batches(args, device)
     pipeline, _ = program.build(args, device)
     optimizer = program.make_optimizer(pipeline.stage.parameters(), args.learning_rate)
     recorder = Recorder(pipeline)
     for step in range(STEPS):
         recorder.events.clear()
-        program.train_step(pipeline, optimizer, *text.batch(step))
+        inputs, targets = batches.of_step(step)
+        program.train_step(pipeline, optimizer, inputs, targets)
     everyone: list[Events] = [[] for _ in range(dist.get_world_size())]
     # every rank must reach this line; some hundred bytes from each
     dist.all_gather_object(everyone, recorder.events)
@@ -109,12 +110,13 @@ def write_timeline(path: Path, schedule: str, ranks: list[Events]) -> None:
     write_json(path, {"schedule": schedule, "ranks": ranks})
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     names: Collection[str] = ("13_pipeline_by_hand.py",)
     program = load_program(__doc__, names, json="write the events of all ranks")
     args = program.parse_arguments()
-    events = record(program, args, join(f"13_timeline.py src/{program.path.name}"))
+    device = join_partners(f"13_timeline.py src/{program.path.name}")
+    events = record(program, args, device)
     log(describe(events, args.micro_batches))
     if program.json:
         write_timeline(program.json, args.schedule, events)

@@ -23,7 +23,8 @@ from common.distributed import (
     positive_int,
 )
 from common.gpt_training import (
-    Text,
+    Batches,
+    Progress,
     add_save_options,
     claim_snapshot,
     make_gpt,
@@ -61,7 +62,7 @@ def save_snapshot(
     model: ByteGPT,
     optimizer: torch.optim.Optimizer,
     steps_run: int,
-    args: argparse.Namespace,
+    path: Path,
 ) -> str:
     """Everything the next step depends on; its batch depends on its number only."""
     snapshot = {
@@ -69,7 +70,7 @@ def save_snapshot(
         "optimizer": optimizer.state_dict(),
         "steps_run": steps_run,
     }
-    return save_or_continue(snapshot, args.snapshot)
+    return save_or_continue(snapshot, path)
 
 
 def load_snapshot(model: ByteGPT, optimizer: torch.optim.Optimizer, path: Path) -> int:
@@ -99,16 +100,18 @@ def write_on(
 
 def train(args: argparse.Namespace, device: torch.device) -> str:
     """Train and print; returns why the last snapshot is not saved, or ""."""
-    text = Text(args, device)
+    batches = Batches(args, device)
     model, optimizer = build(args, device)
     steps_run, not_saved = 0, ""
     if args.save_every and args.snapshot.exists():
         steps_run = load_snapshot(model, optimizer, args.snapshot)
-    for step, inputs, targets in text.steps(steps_run):
-        text.note(step, train_step(model, optimizer, inputs, targets))
+    progress = Progress(args, batches.entropy)
+    for step in progress.steps(steps_run):
+        inputs, targets = batches.of_step(step)
+        progress.note(step, train_step(model, optimizer, inputs, targets))
         if args.save_every and (step + 1) % args.save_every == 0:
-            not_saved = save_snapshot(model, optimizer, step + 1, args)
-    text.report(text.test_loss(model))
+            not_saved = save_snapshot(model, optimizer, step + 1, args.snapshot)
+    progress.report(batches.test_loss(model))
     if args.sample:
         written = write_on(model, args.context, b"def ", args.sample)
         log("It writes:\n" + written.decode("utf-8", "replace"))
@@ -126,10 +129,11 @@ def parse_arguments() -> argparse.Namespace:
     return args
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     args = parse_arguments()
-    if not_saved := train(args, choose_device()):
+    not_saved = train(args, choose_device())
+    if not_saved:
         raise BadInput(not_saved)
 
 

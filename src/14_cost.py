@@ -32,8 +32,8 @@ from common.cost.counting import (
 )
 from common.cost.measure import count_step
 from common.distributed import log, one_line_errors
-from common.gpt_training import Text, run_and_exit
-from common.process_group import join
+from common.gpt_training import Batches, run_and_exit
+from common.process_group import join_partners
 
 
 def own_scores(world_size: int, rank: int) -> int:
@@ -139,12 +139,12 @@ def by_torch(
 FORMULAS = {"14_tensor_by_hand.py": by_hand, "14_tensor_parallel.py": by_torch}
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     program = load_program(__doc__, FORMULAS)
     args = program.parse_arguments()
-    device = join(f"14_cost.py src/{program.path.name}")
-    inputs, targets = Text(args, device).batch(0)
+    device = join_partners(f"14_cost.py src/{program.path.name}")
+    inputs, targets = Batches(args, device).of_step(0)
     both = program.build(args, device)
     step = partial(program.train_step, *both, inputs, targets)
     measured = count_step(*both, step)

@@ -21,7 +21,7 @@ from common import gpt_training
 from common.byte_gpt import MLP, Attention, ByteGPT
 from common.distributed import BadInput, one_line_errors
 from common.parallel import tensor_parallel as tp
-from common.process_group import join
+from common.process_group import join_partners
 
 
 def own_part(tensor: Tensor, dim: int) -> nn.Parameter:
@@ -138,7 +138,8 @@ def build(
 ) -> tuple[ByteGPT, torch.optim.Optimizer]:
     """This rank's parts of the model that one device would train; their optimizer."""
     model = gpt_training.make_gpt(args, device)
-    split_gpt(model, tp.SLICES if args.sequence_parallel else WHOLE)
+    borders = tp.SLICES if args.sequence_parallel else WHOLE
+    split_gpt(model, borders)
     return model, gpt_training.make_optimizer(model.parameters(), args.learning_rate)
 
 
@@ -163,16 +164,19 @@ def parse_arguments() -> argparse.Namespace:
     return gpt_training.parse_text_training(__doc__, add_options)
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     args = parse_arguments()
-    text = gpt_training.Text(args, join("14_tensor_by_hand.py"))
-    model, optimizer = build(args, text.device)
-    for step, inputs, targets in text.steps():
+    device = join_partners("14_tensor_by_hand.py")
+    batches = gpt_training.Batches(args, device)
+    model, optimizer = build(args, device)
+    progress = gpt_training.Progress(args, batches.entropy)
+    for step in progress.steps():
+        inputs, targets = batches.of_step(step)
         loss = train_step(model, optimizer, inputs, targets)
-        text.note(step, loss / dist.get_world_size())
+        progress.note(step, loss / dist.get_world_size())
     # Every rank must call this: each has the scores of its own bytes only.
-    text.report(text.test_loss(lambda x: tp.whole_scores(model(x))))
+    progress.report(batches.test_loss(lambda x: tp.whole_scores(model(x))))
     dist.destroy_process_group()
 
 

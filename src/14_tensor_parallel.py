@@ -31,7 +31,8 @@ from torch.distributed.tensor.parallel import (
 from common.byte_gpt import ByteGPT, next_byte_loss
 from common.distributed import one_line_errors
 from common.gpt_training import (
-    Text,
+    Batches,
+    Progress,
     check_divides,
     make_gpt,
     make_optimizer,
@@ -39,7 +40,7 @@ from common.gpt_training import (
     run_and_exit,
 )
 from common.parallel.mesh import split_blocks
-from common.process_group import join
+from common.process_group import join_partners
 
 
 # [start plan]
@@ -107,17 +108,19 @@ def parse_arguments() -> argparse.Namespace:
     return parse_text_training(__doc__, add_options)
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     args = parse_arguments()
-    device = join("14_tensor_parallel.py")
-    text = Text(args, device)
+    device = join_partners("14_tensor_parallel.py")
+    batches = Batches(args, device)
     model, optimizer = build(args, device)
-    for step, inputs, targets in text.steps():
+    progress = Progress(args, batches.entropy)
+    for step in progress.steps():
+        inputs, targets = batches.of_step(step)
         loss = train_step(model, optimizer, inputs, targets)
-        text.note(step, loss / dist.get_world_size())
+        progress.note(step, loss / dist.get_world_size())
     # Every rank: full_tensor() gathers the scores.
-    text.report(text.test_loss(lambda inputs: model(inputs).full_tensor()))
+    progress.report(batches.test_loss(lambda inputs: model(inputs).full_tensor()))
     dist.destroy_process_group()
 
 

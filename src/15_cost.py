@@ -34,8 +34,8 @@ from common.cost.measure import (
     storage_bytes,
 )
 from common.distributed import log, one_line_errors
-from common.gpt_training import Text, local_batch, run_and_exit
-from common.process_group import join
+from common.gpt_training import Batches, local_batch, run_and_exit
+from common.process_group import join_partners
 
 
 # [start zero]
@@ -101,7 +101,7 @@ def fsdp_formula(args: argparse.Namespace, batch_size: int) -> dict[str, int]:
 # [end fsdp]
 def count_fsdp(program: SimpleNamespace, args, device: torch.device) -> str:
     """The table of what rank 0 holds and sends in a step of 15_fsdp.py."""
-    batch = list(map(local_batch, Text(args, device).batch(0)))
+    batch = list(map(local_batch, Batches(args, device).of_step(0)))
     both = program.build(args, device)
     with UnshardedBytes() as whole:
         measured = count_step(*both, partial(program.train_step, *both, *batch))
@@ -130,7 +130,7 @@ def held(units, optimizer: torch.optim.Optimizer) -> dict[str, int]:
 
 def count_zero(program: SimpleNamespace, args, device: torch.device) -> str:
     """The table of what rank 0 holds and sends in a step of 15_zero_by_hand.py."""
-    inputs, targets = map(local_batch, Text(args, device).batch(0))
+    inputs, targets = map(local_batch, Batches(args, device).of_step(0))
     model, units, optimizer = program.build(args, device)
     peak = PeakBytes(lambda: storage_bytes(passing(units)))
     with Traffic() as traffic, peak, Activations(model) as saved:
@@ -157,11 +157,11 @@ def count_zero(program: SimpleNamespace, args, device: torch.device) -> str:
 COUNTS = {"15_zero_by_hand.py": count_zero, "15_fsdp.py": count_fsdp}
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     program = load_program(__doc__, COUNTS)
     args = program.parse_arguments()
-    device = join(f"15_cost.py src/{program.path.name}")
+    device = join_partners(f"15_cost.py src/{program.path.name}")
     log(COUNTS[program.path.name](program, args, device))
     dist.destroy_process_group()
 

@@ -8,6 +8,7 @@ python src/13_train_gpt.py 90 --save-every 30        # resumes it on one device
 
 import argparse
 import warnings
+from pathlib import Path
 
 import common  # noqa: F401  # refuses an old PyTorch before what follows
 
@@ -28,7 +29,8 @@ from common.distributed import (
 )
 from common.gpt_training import (
     SEED,
-    Text,
+    Batches,
+    Progress,
     add_save_options,
     claim_snapshot,
     local_batch,
@@ -42,7 +44,7 @@ from common.parallel.full_state import (
     load_full_state_dict,
     read_on_rank_0,
 )
-from common.process_group import join
+from common.process_group import join_partners
 from common.snapshot import resuming, save_or_continue
 
 # The scores are a view, as a linear layer returns them for three dimensions. That is
@@ -108,23 +110,26 @@ def save_snapshot(
     model: ByteGPT,
     optimizer: torch.optim.Optimizer,
     steps_run: int,
-    args: argparse.Namespace,
+    path: Path,
 ) -> str:
     """One file in the format of src/13_train_gpt.py; all ranks call this together."""
     snapshot = full_state_dict(model, optimizer) | {"steps_run": steps_run}
     not_saved = ""
     if is_rank_0():
-        not_saved = save_or_continue(snapshot, args.snapshot)
+        not_saved = save_or_continue(snapshot, path)
     dist.barrier()  # after this line every rank can read what rank 0 wrote
     return not_saved
 
 
-def load_snapshot(
-    model: ByteGPT, optimizer: torch.optim.Optimizer, args: argparse.Namespace
-) -> int:
-    """Resume from a snapshot of any number of ranks; returns its number of steps."""
-    snapshot, steps_run = read_on_rank_0(args.snapshot)
-    with resuming(args.snapshot, {"steps_run": steps_run}):
+def load_snapshot(model: ByteGPT, optimizer: torch.optim.Optimizer, path: Path) -> int:
+    """Resume from a snapshot of any number of ranks; returns its number of steps.
+
+    Rank 0 decides: a folder that the nodes don't share may have a snapshot on some.
+    """
+    snapshot, steps_run = read_on_rank_0(path)
+    if steps_run == 0:
+        return 0
+    with resuming(path, {"steps_run": steps_run}):
         load_full_state_dict(model, optimizer, snapshot)
     return steps_run
 
@@ -132,19 +137,20 @@ def load_snapshot(
 # [end save]
 def train(args: argparse.Namespace, device: torch.device) -> str:
     """Train and print; returns why the last snapshot is not saved, or ""."""
-    text = Text(args, device)
+    batches = Batches(args, device)
     model, optimizer = build(args, device)
     steps_run, not_saved = 0, ""
-    if args.save_every and args.snapshot.exists():
-        steps_run = load_snapshot(model, optimizer, args)
-    for step, inputs, targets in text.steps(steps_run):
-        parts = local_batch(inputs), local_batch(targets)
-        loss = train_step(model, optimizer, *parts, args.max_norm)
-        text.note(step, loss / dist.get_world_size())
+    if args.save_every:
+        steps_run = load_snapshot(model, optimizer, args.snapshot)  # every rank
+    progress = Progress(args, batches.entropy)
+    for step in progress.steps(steps_run):
+        inputs, targets = map(local_batch, batches.of_step(step))
+        loss = train_step(model, optimizer, inputs, targets, args.max_norm)
+        progress.note(step, loss / dist.get_world_size())
         if args.save_every and (step + 1) % args.save_every == 0:
-            not_saved = save_snapshot(model, optimizer, step + 1, args)
+            not_saved = save_snapshot(model, optimizer, step + 1, args.snapshot)
     # all ranks score together: no rank has the whole model
-    text.report(text.test_loss(lambda tokens: model(tokens).float()))
+    progress.report(batches.test_loss(lambda tokens: model(tokens).float()))
     return not_saved
 
 
@@ -167,11 +173,11 @@ def parse_arguments() -> argparse.Namespace:
     return args
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     args = parse_arguments()
     # the others wait while rank 0 writes a snapshot, which may take minutes
-    not_saved = train(args, join("15_fsdp.py", timeout=None))
+    not_saved = train(args, join_partners("15_fsdp.py", timeout=None))
     dist.destroy_process_group()
     if not_saved:
         raise BadInput(not_saved)

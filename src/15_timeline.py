@@ -25,7 +25,7 @@ from common.distributed import (
     write_json,
 )
 from common.gpt_training import run_and_exit
-from common.process_group import join
+from common.process_group import join_partners
 
 SIZES = Sizes(width=96, heads=12, blocks=3, context=64)
 STEPS = 3  # the last one is shown: FSDP learns the order of the layers in the first
@@ -78,13 +78,13 @@ def run(device: torch.device) -> list[str]:
     return watch_a_step(step)
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     parser = Parser(__doc__)
     file = {"type": output_file, "metavar": "FILE"}
     parser.add_argument("--json", **file, help="write the events")
     args = parser.parse_args()
-    events = run(join("15_timeline.py"))
+    events = run(join_partners("15_timeline.py"))
     for line in events:
         log(f"  {line}")
     recorded = {"torch": torch.__version__, "blocks": SIZES.blocks, "events": events}

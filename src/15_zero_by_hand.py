@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from common import gpt_training
 from common.byte_gpt import ByteGPT, next_byte_loss
 from common.distributed import log, one_line_errors
-from common.process_group import all_gather_single, join, reduce_scatter_single
+from common.process_group import all_gather_single, join_partners, reduce_scatter_single
 
 
 class Unit:
@@ -161,18 +161,20 @@ def parse_arguments() -> argparse.Namespace:
     return gpt_training.parse_text_training(__doc__, add_options)
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     args = parse_arguments()
-    text = gpt_training.Text(args, join("15_zero_by_hand.py"))
-    model, units, optimizer = build(args, text.device)
+    device = join_partners("15_zero_by_hand.py")
+    batches = gpt_training.Batches(args, device)
+    model, units, optimizer = build(args, device)
     log(f"Stage {args.stage}")
-    for step, *batch in text.steps():
-        parts = map(gpt_training.local_batch, batch)
-        loss = train_step(model, units, optimizer, *parts)
-        text.note(step, loss / dist.get_world_size())
+    progress = gpt_training.Progress(args, batches.entropy)
+    for step in progress.steps():
+        inputs, targets = map(gpt_training.local_batch, batches.of_step(step))
+        loss = train_step(model, units, optimizer, inputs, targets)
+        progress.note(step, loss / dist.get_world_size())
     # all ranks score together: in stage 3 no rank has the whole model
-    text.report(text.test_loss(lambda tokens: model(tokens).float()))
+    progress.report(batches.test_loss(lambda tokens: model(tokens).float()))
     dist.destroy_process_group()
 
 

@@ -46,12 +46,13 @@ def numbered(optimizer: dict) -> dict:
     for group in optimizer["param_groups"]:
         indices = dict(enumerate(group["params"], count))
         count += len(indices)
-        state |= {index: optimizer["state"][name] for index, name in indices.items()}
+        for index, name in indices.items():
+            state[index] = optimizer["state"][name]
         groups.append(group | {"params": list(indices)})
     return {"state": state, "param_groups": groups}
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     parser = Parser(__doc__)
     parser.add_argument("folder", type=Path, help="of checkpoint-STEPS")

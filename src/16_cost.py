@@ -25,7 +25,7 @@ from common.cost.counting import (
 )
 from common.cost.measure import Sent, Traffic, count_step
 from common.distributed import log, one_line_errors
-from common.gpt_training import Text, run_and_exit
+from common.gpt_training import Batches, run_and_exit
 
 Shape = tuple[int, ...]
 
@@ -115,15 +115,16 @@ def along_axes(
     return size, count
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     program = load_program(__doc__, ["16_fsdp_tensor_parallel.py"])
     args = program.parse_arguments()
     device = program.join_or_alone()
-    grid, text = program.plan(args), Text(args, device)
+    grid = program.plan(args)
+    batches = Batches(args, device)
     mesh = program.make_mesh(grid, device)
     both = program.build(args, mesh, device)
-    inputs, targets = (program.part_of(batch, grid) for batch in text.batch(0))
+    inputs, targets = (program.part_of(batch, grid) for batch in batches.of_step(0))
     with Traffic() as traffic:
         step = partial(program.train_step, *both, inputs, targets)
         on_rank = count_step(*both, step)

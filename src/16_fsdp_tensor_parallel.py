@@ -26,23 +26,24 @@ from common.byte_gpt import ByteGPT, next_byte_loss, sizes_of
 from common.checkpoint import Checkpoints, check_folder, fill
 from common.distributed import (
     BadInput,
-    choose_device,
     is_rank_0,
     log,
     one_line_errors,
     positive_int,
-    read_number,
 )
 from common.gpt_training import (
     SEED,
-    Text,
+    Batches,
+    Progress,
     check_divides,
     make_gpt,
     make_optimizer,
     parse_text_training,
     run_and_exit,
 )
+from common.launchers import read_number
 from common.parallel.mesh import Grid, make_mesh, plan_grid, split_blocks
+from common.process_group import join
 
 
 def part_of(batch: torch.Tensor, grid: Grid) -> torch.Tensor:
@@ -97,40 +98,34 @@ def plan(args: argparse.Namespace) -> Grid:
 def train(args: argparse.Namespace, device: torch.device) -> str:
     """Train and print; returns why the last checkpoint is not saved, or ""."""
     grid = plan(args)
-    text = Text(args, device)
+    batches = Batches(args, device)
     model, optimizer = build(args, make_mesh(grid, device), device)
     steps_run, checkpoints = 0, None
     if args.checkpoints:
         sizes = sizes_of(args)
         checkpoints = Checkpoints(args.checkpoints, model, optimizer, sizes)
         steps_run = checkpoints.load_newest()
-    for step, inputs, targets in text.steps(steps_run):
-        part = part_of(inputs, grid), part_of(targets, grid)
+    progress = Progress(args, batches.entropy)
+    for step in progress.steps(steps_run):
+        inputs, targets = (part_of(batch, grid) for batch in batches.of_step(step))
         # ranks of one tensor group have the same loss
-        loss = train_step(model, optimizer, *part)
-        text.note(step, loss / dist.get_world_size())
+        loss = train_step(model, optimizer, inputs, targets)
+        progress.note(step, loss / dist.get_world_size())
         if checkpoints and args.save_every and (step + 1) % args.save_every == 0:
             checkpoints.save(step + 1, background=args.async_save)
     if checkpoints:
         checkpoints.wait()
     # Every rank scores all pieces: each needs the others' shards.
-    text.report(text.test_loss(model))
+    progress.report(batches.test_loss(model))
     return checkpoints.not_saved if checkpoints else ""
 
 
 def join_or_alone() -> torch.device:
     """Join the other ranks, if torchrun has started any; returns this rank's device."""
     if "RANK" in os.environ:
-        device, alone = choose_device(read_number("LOCAL_RANK")), {}
-    else:
-        device = choose_device()
-        alone = {"store": dist.HashStore(), "rank": 0, "world_size": 1}
-    gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
-    # every rank must reach this line
-    dist.init_process_group(
-        dist.get_default_backend_for_device(device), **alone, device_id=gpu
-    )
-    return device
+        # every rank must reach this line
+        return join(read_number("LOCAL_RANK"))
+    return join(0, rank=0, world_size=1, store=dist.HashStore())
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -160,7 +155,7 @@ def parse_arguments() -> argparse.Namespace:
     return args
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     not_saved = train(parse_arguments(), join_or_alone())
     dist.destroy_process_group()

@@ -23,7 +23,8 @@ from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGP
 from common.byte_gpt import next_byte_loss
 from common.distributed import BadInput, log, one_line_errors, positive_int
 from common.gpt_training import (
-    Text,
+    Batches,
+    Progress,
     check_divides,
     make_gpt,
     make_optimizer,
@@ -31,7 +32,7 @@ from common.gpt_training import (
     run_and_exit,
 )
 from common.parallel.pipeline import add_pipeline_options, cut
-from common.process_group import join
+from common.process_group import join_partners
 
 # No code changes the scores in place, which is what this warns of.
 warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view")
@@ -115,15 +116,17 @@ def part_of(batch: Tensor, mesh: DeviceMesh) -> Tensor:
 
 def train(args: argparse.Namespace, device: torch.device) -> None:
     mesh = make_mesh(args, device)
-    text = Text(args, device)
+    batches = Batches(args, device)
     pipeline = Pipeline(args, mesh)
     optimizer = make_optimizer(pipeline.stage.parameters(), args.learning_rate)
-    for step, inputs, targets in text.steps():
+    progress = Progress(args, batches.entropy)
+    for step in progress.steps():
+        inputs, targets = (part_of(batch, mesh) for batch in batches.of_step(step))
         optimizer.zero_grad()
-        loss = pipeline.step(part_of(inputs, mesh), part_of(targets, mesh))
+        loss = pipeline.step(inputs, targets)
         optimizer.step()
-        text.note(step, loss / mesh["data"].size())
-    text.report()
+        progress.note(step, loss / mesh["data"].size())
+    progress.report()
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -132,10 +135,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--stages", **how, help="stages (default: %(default)s)")
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     args = parse_text_training(__doc__, add_options)
-    train(args, join("16_pipeline_data.py"))
+    train(args, join_partners("16_pipeline_data.py"))
     dist.destroy_process_group()
 
 

@@ -21,7 +21,7 @@ from common.byte_gpt import ByteGPT, Sizes, next_byte_loss
 from common.cost.measure import Traffic, UnshardedBytes
 from common.distributed import Parser, log, one_line_errors, positive_int
 from common.gpt_training import make_optimizer, run_and_exit
-from common.process_group import join
+from common.process_group import join_partners
 from common.slow_pieces import SlowPieces
 
 SIZES = Sizes()
@@ -102,13 +102,13 @@ def train(way: str, steps: int, device: torch.device) -> tuple[float, str]:
     return rate(step, steps), counted
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     parser = Parser(__doc__)
     number = {"metavar": "STEPS", "type": positive_int}
     parser.add_argument("steps", **number, help="to time for a line")
     args = parser.parse_args()
-    device = join("17_fsdp_accumulation.py")
+    device = join_partners("17_fsdp_accumulation.py")
     log("with        pieces/s  ratio  gathers  reduces  sent MB  whole MB")
     first = 0.0
     for way in WAYS:

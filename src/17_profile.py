@@ -32,7 +32,7 @@ from common.distributed import (
     positive_int,
     write_json,
 )
-from common.process_group import join
+from common.process_group import join_partners
 
 LAYERS, WIDTH, WARM_UP = 4, 512, 3
 EXTRA = 5  # forward passes of a slow rank, in each step
@@ -68,8 +68,9 @@ def record(args: argparse.Namespace, device: torch.device) -> profile:
     def step() -> None:
         inputs = next(batches).to(device)
         optimizer.zero_grad()
-        for _ in range(EXTRA if dist.get_rank() == args.slow_rank else 0):
-            model(inputs)  # work that the other ranks don't have
+        if dist.get_rank() == args.slow_rank:
+            for _ in range(EXTRA):
+                model(inputs)  # work that the other ranks don't have
         loss = ddp_model(inputs).square().mean()
         loss.backward()
         optimizer.step()
@@ -157,13 +158,13 @@ def parse_arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     args = parse_arguments()
     if args.explain:
         log(explain(args.explain))
         return
-    device, ranks = join("17_profile.py"), dist.get_world_size()
+    device, ranks = join_partners("17_profile.py"), dist.get_world_size()
     if args.slow_rank is not None and not 0 <= args.slow_rank < ranks:
         raise BadInput(f"--slow-rank {args.slow_rank}: choose one of 0 to {ranks - 1}")
     traces = gather(record(args, device))

@@ -27,7 +27,7 @@ from common import distributed
 from common.byte_gpt import ByteGPT, Sizes, next_byte_loss
 from common.cost.measure import Activations, Traffic
 from common.distributed import BadInput, log, positive_int
-from common.process_group import join
+from common.process_group import join_partners
 from common.slow_pieces import SlowPieces
 
 CONTEXT, BATCH, MICRO_BATCHES = 64, 4, 4  # a step: 4 micro-batches of 4 pieces
@@ -81,10 +81,12 @@ def build(chosen: set[str], device: torch.device) -> torch.nn.Module:
     if dist.is_initialized():
         # the compiler refuses buckets below 1 MiB; with several, powersgd can hang
         large = chosen & {"one-bucket", "compile", "powersgd"}
+        devices = None if device.type == "cpu" else [device]
+        bucket_mib = 25 if large else 0.25
         model = DDP(
             model,
-            None if device.type == "cpu" else [device],
-            bucket_cap_mb=25 if large else 0.25,  # MiB
+            devices,
+            bucket_cap_mb=bucket_mib,
             gradient_as_bucket_view="bucket-view" in chosen,
             static_graph="static-graph" in chosen,
         )
@@ -115,7 +117,8 @@ class Training:
         for number, tokens in zip(range(MICRO_BATCHES), self.batches, strict=False):
             # before the last one, backward only adds to this rank's own gradients
             local = "no-sync" in self.chosen and number < MICRO_BATCHES - 1
-            with self.model.no_sync() if local else nullcontext():
+            without_sending = self.model.no_sync() if local else nullcontext()
+            with without_sending:
                 with self.autocast():
                     scores = self.model(tokens[:, :-1])
                 loss = next_byte_loss(scores.float(), tokens[:, 1:]) / MICRO_BATCHES
@@ -148,7 +151,7 @@ def rate(training: Training, steps: int) -> float:
     return steps * MICRO_BATCHES * BATCH * distributed.world_size() / seconds
 
 
-@distributed.one_line_errors()
+@distributed.one_line_errors
 def main() -> None:
     parser = distributed.Parser(__doc__)
     parser.add_argument("steps", metavar="STEPS", type=positive_int, help="for a line")
@@ -157,14 +160,16 @@ def main() -> None:
     parser.add_argument("--with", metavar="OPTION", help=words, **more)
     args = parser.parse_args()
     chosen, alone = set(args.chosen), os.environ.get("WORLD_SIZE", "1") == "1"
-    if alone and (names := sorted(chosen & set(ON_RANKS))):
-        raise BadInput(f"--with {names[0]} needs several ranks: start torchrun")
+    for_ranks = sorted(chosen & set(ON_RANKS))
+    if alone and for_ranks:
+        raise BadInput(f"--with {for_ranks[0]} needs several ranks: start torchrun")
     for rivals in (*RIVALS.split(", "), *OPTIONS):  # one option twice is refused, too
-        if len(pair := sorted(n for n in args.chosen if n in rivals.split())[:2]) == 2:
+        pair = sorted(name for name in args.chosen if name in rivals.split())[:2]
+        if len(pair) == 2:
             raise BadInput(f"--with {' '.join(pair)}: choose one of the two")
     if "compile" in chosen and not shutil.which(os.environ.get("CXX", "g++")):
         raise BadInput("--with compile needs a C++ compiler: install g++")
-    device = distributed.choose_device() if alone else join("17_speed.py")
+    device = distributed.choose_device() if alone else join_partners("17_speed.py")
     log("with           pieces/s  ratio calls  sent MB  saved MB  GFLOP")
     rates = []
     for end, name in enumerate(["nothing", *args.chosen]):

@@ -28,7 +28,7 @@ from common.distributed import (
     positive_float,
     positive_int,
 )
-from common.process_group import join
+from common.process_group import join_partners
 
 LAYERS, WIDTH, BATCH_SIZE, WARM_UP = 4, 512, 128, 3
 KINDS = ("data", "compute", "waiting")  # of a step, in ms, one after the other
@@ -94,16 +94,19 @@ def compute_more(model: nn.Module, inputs: torch.Tensor, seconds: float) -> None
 def measure(args: argparse.Namespace, device: torch.device) -> list[float]:
     """Milliseconds of :data:`KINDS` of this rank, the median over the steps."""
     model = nn.Sequential(*[nn.Linear(WIDTH, WIDTH) for _ in range(LAYERS)]).to(device)
-    ddp_model = DDP(model, None if device.type == "cpu" else [device])
+    devices = None if device.type == "cpu" else [device]
+    ddp_model = DDP(model, devices)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     watch, rows = Stopwatch(device), []
     watch_buckets(ddp_model, watch)
-    slow = args.ms / 1000 if dist.get_rank() == args.slow else 0.0
+    more = {"data": 0.0, "compute": 0.0}  # seconds that this rank takes longer
+    if dist.get_rank() == args.slow:
+        more[args.by] = args.ms / 1000
     for _ in range(WARM_UP + args.steps):
         watch.note("begins")
-        inputs = next_batch(device, slow if args.by == "data" else 0.0)
+        inputs = next_batch(device, more["data"])
         watch.note("has data")
-        compute_more(model, inputs, slow if args.by == "compute" else 0.0)
+        compute_more(model, inputs, more["compute"])
         optimizer.zero_grad()
         ddp_model(inputs).square().mean().backward()
         optimizer.step()
@@ -161,9 +164,9 @@ def parse_arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
-    args, device = parse_arguments(), join("17_straggler.py")
+    args, device = parse_arguments(), join_partners("17_straggler.py")
     ranks = dist.get_world_size()
     if args.slow is not None and not 0 <= args.slow < ranks:
         raise BadInput(f"--slow {args.slow}: choose one of 0 to {ranks - 1}")

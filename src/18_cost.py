@@ -25,7 +25,7 @@ from common.cost.formulas import Cluster, Layout, step_flops
 from common.cost.layouts import GPT, layouts, make_step
 from common.distributed import Parser, log, one_line_errors, positive_int
 from common.gpt_training import check_divides, run_and_exit
-from common.process_group import join
+from common.process_group import join_partners
 
 FLOAT32, SILENT, ALONE = 4, ", silent", "one process"
 MESSAGES = [4 * 8**k for k in range(8)]  # 4 bytes to 8 MiB
@@ -47,7 +47,8 @@ def seconds_of(action: Callable, device: torch.device, *given: torch.Tensor) -> 
 
 def ping(tensor: torch.Tensor) -> None:
     """Send it from rank 0 to rank 1 and back; other ranks do nothing."""
-    if (rank := dist.get_rank()) < 2:
+    rank = dist.get_rank()
+    if rank < 2:
         for action in (dist.send, dist.recv)[:: 1 - 2 * rank]:  # rank 1 receives first
             action(tensor, 1 - rank)
 
@@ -57,8 +58,8 @@ def time_link(device: torch.device) -> list[float]:
     found = []
     for action, size in (ping, MESSAGES[0]), *((dist.all_reduce, n) for n in MESSAGES):
         tensor = torch.zeros(size // FLOAT32, device=device)
-        runs = range(36 if size < 2**20 else 6)  # few, where a link may be slow
-        times = [seconds_of(action, device, tensor) for _ in runs]
+        runs = 36 if size < 2**20 else 6  # few, where a link may be slow
+        times = [seconds_of(action, device, tensor) for _ in range(runs)]
         found.append(statistics.fmean(times[1:]))
     return found
 
@@ -153,9 +154,9 @@ def parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
-    args, device = parse(), join("18_cost.py")
+    args, device = parse(), join_partners("18_cost.py")
     ranks = dist.get_world_size()
     for count in (ranks, args.predict or 1):
         check_divides(args.batch_size, count, "--batch-size", "ranks")

@@ -55,7 +55,7 @@ def linear(device: torch.device, rows: int, width: int, repeats: int = 5) -> flo
     return rate(2 * rows * width**2, lambda: x @ weight, repeats)
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     parser = Parser(__doc__)
     width = "H: its weights must not fit into a cache (default: %(default)s)"

@@ -25,7 +25,6 @@ from common.cost.scaling import Runs
 from common.distributed import (
     BadInput,
     Parser,
-    choose_device,
     count_accelerators,
     describe_world,
     is_rank_0,
@@ -36,6 +35,7 @@ from common.distributed import (
     prepare_spawn,
 )
 from common.launchers import find_master, get_dist_env
+from common.process_group import join
 
 WARM_UP = 3  # steps that are not measured: DDP lays out its buckets after the first
 PLOTS = (".png", ".svg", ".pdf")
@@ -87,12 +87,17 @@ def measure(args: argparse.Namespace, device: torch.device) -> dict:
     return times
 
 
-@one_line_errors()
-def run_rank(rank: int, local_rank: int | None, size: int, args: argparse.Namespace):
-    device = choose_device(rank if local_rank is None else local_rank)
-    backend = dist.get_default_backend_for_device(device)
-    gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
-    dist.init_process_group(backend, rank=rank, world_size=size, device_id=gpu)
+@one_line_errors
+def run_spawned(rank: int, size: int, args: argparse.Namespace) -> None:
+    """What ``mp.spawn`` starts on this machine: rank and local rank are equal."""
+    run_rank(rank, rank, size, args)
+
+
+@one_line_errors
+def run_rank(rank: int, local_rank: int, size: int, args: argparse.Namespace) -> None:
+    """What each process does."""
+    # every rank must reach this line
+    device = join(local_rank, rank=rank, world_size=size)
     kind = describe_world(device).partition("each on ")[2]
     with torch.device("meta"):  # shapes only
         model = ByteGPT(sizes_of(args))
@@ -162,7 +167,7 @@ def choose_ranks(args: argparse.Namespace, most: int | None) -> None:
         raise BadInput("--steps 1 shows no spread: measure at least 2")
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     args = parse()
     if args.files:
@@ -172,11 +177,12 @@ def main() -> None:
     if env.launcher == "python":
         choose_ranks(args, None)
         size = prepare_spawn(max(args.ranks))
-        mp.spawn(run_rank, args=(None, size, args), nprocs=size)
+        mp.spawn(run_spawned, args=(size, args), nprocs=size)
         return
     choose_ranks(args, env.world_size)
     master = find_master(env)
-    os.environ |= {"MASTER_ADDR": master.address, "MASTER_PORT": str(master.port)}
+    os.environ["MASTER_ADDR"] = master.address
+    os.environ["MASTER_PORT"] = str(master.port)
     run_rank(env.rank, env.local_rank, env.world_size, args)
 
 

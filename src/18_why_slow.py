@@ -11,13 +11,20 @@ import json
 import os
 import subprocess
 import tempfile
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import mean, median
 
 from common.distributed import BadInput, Parser, log, one_line_errors, positive_int
 
 WATCH = Path(__file__).parent / "common" / "cost" / "step_watch.py"
-WARM_UP, FEWEST, WORTH_NAMING = 3, 5, 0.3  # steps: left out, needed; share of a step
+WARM_UP = 3  # steps that are left out
+FEWEST = 5  # steps that are needed after them
+WORTH_NAMING = 0.3  # of a step
+OFTEN = 0.7  # of the steps: then it is one rank that the others wait for
+SMALL_KB = 10  # a message below it costs its latency, whatever its size
+MANY_CALLS = 10  # in a step
+ERROR_BYTES = 3000  # of what a failed command wrote: its last lines
 OWN = ("data", "loop", "compute")  # what a rank does without the others
 ALL = (*OWN, "saving", "communication")
 IN_TURN = "another rank in each step"
@@ -25,26 +32,71 @@ ALONE = "one process communicates nothing: start more, or profile it as in lesso
 UNSEEN = "no message was seen (DTensor? pipeline?)"
 
 
+@dataclass
+class Step:
+    """Where the median step goes: seconds of each part, and 0 where there is none."""
+
+    compute: float  # work that the rank with the least of it does
+    data: float  # the loop waits for a batch
+    loop: float  # between two steps
+    imbalance: float  # what the slowest rank needs beyond the others
+    cores: float  # a rank would compute, but no core is free
+    saving: float
+    communication: float  # what the step takes on top of all that
+    threads: float = 0.0  # what fewer threads would save
+
+    def stretch(self, imbalance_too: bool) -> None:
+        """Give the time without a core to what was computing meanwhile.
+
+        There are cores enough for the ranks, so other programs use them.
+        """
+        stretched = self.compute
+        if imbalance_too:
+            stretched += self.imbalance
+        times = 1 + self.cores / stretched
+        self.compute *= times
+        if imbalance_too:
+            self.imbalance *= times
+        self.cores = 0.0
+
+
 def run(command: list[str], steps: int, **plan) -> list[dict]:
-    """What each rank measured in a few steps of the command; by rank."""
+    """What each rank measured in a few steps of the command; by rank.
+
+    Raises:
+        BadInput: the command cannot be started, fails, or takes too few steps.
+    """
     try:
-        with tempfile.TemporaryDirectory(prefix="why_slow_", dir=".") as name:
-            folder, old = Path(name).resolve(), os.getenv("PYTHONPATH")
-            (folder / "sitecustomize.py").write_bytes(WATCH.read_bytes())
-            (folder / "plan.json").write_text(json.dumps({"steps": steps} | plan))
-            path = os.pathsep.join(filter(None, [str(folder), old]))
-            env = os.environ | {"PYTHONPATH": path}
-            done = subprocess.run(command, env=env, capture_output=True)
-            found = [json.loads(f.read_text()) for f in folder.glob("rank_*.json")]
+        done, found = watched(command, {"steps": steps, **plan})
     except OSError as error:
         raise BadInput(f"cannot start {command[0]}: {error}") from None
     if done.returncode:
-        os.write(2, done.stderr[-3000:])
+        os.write(2, done.stderr[-ERROR_BYTES:])
         raise BadInput(f"the command ended with status {done.returncode}: repair it")
-    if len(found) < 2 or min(len(rank["steps"]) for rank in found) < WARM_UP + FEWEST:
-        few = f"the command must take {WARM_UP + FEWEST} steps in a group"
-        raise BadInput(ALONE if len(found) == 1 else few)
+    if len(found) == 1:
+        raise BadInput(ALONE)
+    fewest = min((len(rank["steps"]) for rank in found), default=0)
+    if fewest < WARM_UP + FEWEST:
+        needed = f"{WARM_UP + FEWEST} steps in a group"
+        raise BadInput(f"the command must take {needed}")
     return sorted(found, key=lambda rank: rank["rank"])
+
+
+def watched(
+    command: list[str], plan: dict
+) -> tuple[subprocess.CompletedProcess, list[dict]]:
+    """(the command at its end, what each of its ranks wrote), with WATCH in each."""
+    with tempfile.TemporaryDirectory(prefix="why_slow_", dir=".") as name:
+        folder = Path(name).resolve()
+        (folder / "sitecustomize.py").write_bytes(WATCH.read_bytes())
+        (folder / "plan.json").write_text(json.dumps(plan))
+        paths = [str(folder)]
+        if os.environ.get("PYTHONPATH"):
+            paths.append(os.environ["PYTHONPATH"])
+        env = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
+        done = subprocess.run(command, env=env, capture_output=True)
+        found = [json.loads(file.read_text()) for file in folder.glob("rank_*.json")]
+    return done, found
 
 
 def seconds(rank: dict, *parts: str) -> list[float]:
@@ -57,23 +109,29 @@ def over_ranks(choose, ranks: list[dict], *parts: str) -> float:
     return median(map(choose, *(seconds(rank, *parts) for rank in ranks)))
 
 
-def split(real: list[dict], silent: list[dict]) -> dict[str, float]:
-    """Where the median step of the real run goes, in seconds.
+def split(real: list[dict], silent: list[dict]) -> Step:
+    """Where the median step of the real run goes.
 
     Without communication, what every rank needs is work, and what the slowest needs
     beyond that is imbalance. The real step exposes communication on top of it.
     """
-    alone = all(rank["on_cpu"] and rank["threads"] == 1 for rank in silent)
-    compute = "compute cpu" if alone else "compute"  # else: on an accelerator
-    work = ("data", "loop", compute)
-    parts = {part: over_ranks(min, silent, part) for part in work}
-    parts["imbalance"] = over_ranks(max, silent, *work) - sum(parts.values())
+    compute = "compute"
+    if all(rank["on_cpu"] and rank["threads"] == 1 for rank in silent):
+        compute = "compute cpu"  # without the time in which no core was free
+    work = {part: over_ranks(min, silent, part) for part in ("data", "loop", compute)}
+    needed = over_ranks(max, silent, *work)
     slowest = over_ranks(max, silent, *OWN)
-    parts["cores"] = slowest - sum(parts.values())  # computing, but no core was free
-    parts["saving"] = over_ranks(max, real, "saving")
-    step = over_ranks(max, real, *ALL)
-    parts["communication"] = max(step - slowest - parts["saving"], 0)
-    return {"compute": parts.pop(compute)} | parts
+    saving = over_ranks(max, real, "saving")
+    whole = over_ranks(max, real, *ALL)
+    return Step(
+        compute=work[compute],
+        data=work["data"],
+        loop=work["loop"],
+        imbalance=needed - sum(work.values()),
+        cores=slowest - needed,
+        saving=saving,
+        communication=max(whole - slowest - saving, 0),
+    )
 
 
 # [start cures]
@@ -107,7 +165,7 @@ def slowest_rank(silent: list[dict]) -> str:
     steps = zip(*(seconds(rank, *OWN) for rank in silent), strict=False)
     last = [step.index(max(step)) for step in steps]
     worst = max(set(last), key=last.count)
-    if last.count(worst) < 0.7 * len(last):
+    if last.count(worst) < OFTEN * len(last):
         return IN_TURN
     usual = {part: [median(seconds(rank, part)) for rank in silent] for part in OWN}
     spare = {part: values[worst] - min(values) for part, values in usual.items()}
@@ -118,38 +176,56 @@ def name_communication(silent: list[dict], lag: float = 0) -> tuple[str, dict]:
     """Why it is exposed: what is sent, how often, and whether its size is the cost."""
     facts = {n: mean(seconds(silent[0], n)) for n in ("calls", "bytes", "backwards")}
     if not facts["calls"]:  # then nothing was left out
-        cure = CURES["data"] if lag >= WORTH_NAMING else "trace it, lesson 17"
+        cure = "trace it, lesson 17"
+        if lag >= WORTH_NAMING:
+            cure = CURES["data"]
         raise BadInput(f"{UNSEEN}; {lag:.0%} of a step waits for data: {cure}")
-    facts["kb"], facts["mb"] = (facts["bytes"] / n for n in (1e3 * facts["calls"], 1e6))
-    smallest, usual = silent[0]["probe"]
-    if facts["kb"] < 10 or usual < 2 * smallest:  # its size isn't what it costs
-        return "small messages" if facts["calls"] > 10 else "short step", facts
-    return "every micro-batch" if facts["backwards"] > 1 else "bandwidth", facts
+    facts["kb"] = facts["bytes"] / facts["calls"] / 1e3  # of one message
+    facts["mb"] = facts["bytes"] / 1e6  # of a step
+    return kind_of_communication(facts, *silent[0]["probe"]), facts
+
+
+def kind_of_communication(facts: dict, smallest: float, usual: float) -> str:
+    """A key of CURES; the probes are seconds of a tiny and of a usual message."""
+    if facts["kb"] < SMALL_KB or usual < 2 * smallest:  # its size isn't what it costs
+        if facts["calls"] > MANY_CALLS:
+            return "small messages"
+        return "short step"
+    if facts["backwards"] > 1:
+        return "every micro-batch"
+    return "bandwidth"
 
 
 def diagnose(command: list[str], steps: int) -> tuple[dict[str, float], dict]:
     """The parts of a step, and what the sentences of CURES need."""
     log("Run 1: as it is")
-    real, fewer = run(command, WARM_UP + steps), 0
-    steps, lost = min(len(rank["steps"]) for rank in real), {}
+    real = run(command, WARM_UP + steps)
+    steps = min(len(rank["steps"]) for rank in real)
     ranks, threads, cores = crowded(real)
-    if ranks <= cores < threads and real[0]["on_cpu"]:
-        fewer, before = cores // ranks, over_ranks(max, real, *ALL)
+    fewer, lost = 0, 0.0  # threads of a rank, and seconds that they save
+    too_many_threads = ranks <= cores < threads and real[0]["on_cpu"]
+    if too_many_threads:
+        fewer = cores // ranks
+        before = over_ranks(max, real, *ALL)
         log(f"Run 2: with {fewer} thread(s) in each rank; what follows, too")
         real = run(command, steps, threads=fewer)
-        lost = {"threads": max(before - over_ranks(max, real, *ALL), 0)}
-    log(f"Run {2 + len(lost)}: without communication")
+        lost = max(before - over_ranks(max, real, *ALL), 0)
+    log(f"Run {2 + too_many_threads}: without communication")
     silent = run(command, steps, threads=fewer, silent=True)
-    parts, who = split(real, silent) | lost, slowest_rank(silent)
+    step, who = split(real, silent), slowest_rank(silent)
+    step.threads = lost
     lag = over_ranks(max, real, "data") / over_ranks(max, real, *ALL)
-    if ranks <= cores:  # then other programs use them: it stretches what ranks compute
-        stretched = ["compute", "imbalance"][: 1 + (who != IN_TURN)]
-        times = 1 + parts.pop("cores") / sum(parts[part] for part in stretched)
-        parts |= {part: parts[part] * times for part in stretched}
+    shown = set(asdict(step))
+    if not too_many_threads:
+        shown.remove("threads")
+    if ranks <= cores:
+        step.stretch(imbalance_too=who != IN_TURN)
+        shown.remove("cores")
     name, facts = name_communication(silent, lag)
+    parts = {part: value for part, value in asdict(step).items() if part in shown}
     parts[name] = parts.pop("communication")
     facts |= {"ranks": ranks, "threads": threads, "cores": cores, "steps": steps}
-    facts |= {"who": who, "compute": 1e3 * parts["compute"]}
+    facts |= {"who": who, "compute": 1e3 * step.compute}
     return parts, facts
 
 
@@ -160,18 +236,22 @@ def report(parts: dict[str, float], facts: dict) -> None:
     for part, value in sorted(parts.items(), key=lambda item: -item[1]):
         log(f"  {part:<18} {1e3 * value:9.1f} ms {value / whole:6.0%}")
     share, largest = max((v / whole, p) for p, v in parts.items() if p != "compute")
-    words = f"{largest}, {share:.0%}: {CURES[largest].format(**facts)}"
-    healthy = f"Healthy: no loss takes {WORTH_NAMING:.0%} of a step. The largest: "
-    log(("Largest loss: " if share >= WORTH_NAMING else healthy) + words)
+    verdict = f"Healthy: no loss takes {WORTH_NAMING:.0%} of a step. The largest: "
+    if share >= WORTH_NAMING:
+        verdict = "Largest loss: "
+    log(f"{verdict}{largest}, {share:.0%}: {CURES[largest].format(**facts)}")
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     parser = Parser(__doc__)
     parser.add_argument("--steps", type=positive_int, default=20, help="a run (or 20)")
     parser.add_argument("command", nargs="...", help="after --: your run")
     args = parser.parse_args()
-    if not (command := args.command[args.command[:1] == ["--"] :]):
+    command = args.command
+    if command[:1] == ["--"]:
+        command = command[1:]
+    if not command:
         raise BadInput("no command is given: write it after --, as in -- torchrun ...")
     report(*diagnose(command, args.steps))
 

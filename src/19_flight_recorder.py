@@ -45,7 +45,7 @@ def write_record(path: Path) -> None:
     path.write_bytes(pickle.dumps(record))
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     parser = Parser(__doc__)
     parser.add_argument("program", metavar="PROGRAM", help="a Python file")

@@ -73,7 +73,7 @@ def explain(failure: Failure) -> None:
     log(f"Page: docs/lessons/19_when_it_breaks.rst, and lesson {failure.lesson}")
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` ends it, as it ends ls
     parser = Parser(__doc__)
@@ -90,7 +90,8 @@ def main() -> None:
         failure = find_failure(failures, args.name)
     except GalleryError as error:
         raise BadInput(str(error)) from None
-    status = run(failure.cured_command if args.cured else failure.command)
+    command = failure.cured_command if args.cured else failure.command
+    status = run(command)
     log(f"\nexit status {status}")
     if not args.cured:
         explain(failure)

@@ -33,7 +33,7 @@ def watch(seconds: float, path: Path) -> None:
 # [end watch]
 
 
-@one_line_errors()
+@one_line_errors
 def main() -> None:
     parser = Parser(__doc__)
     parser.add_argument("seconds", type=positive_float, help="when to write them")

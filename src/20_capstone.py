@@ -15,6 +15,7 @@ import socket
 import uuid
 import warnings
 import zlib
+from dataclasses import dataclass
 from pathlib import Path
 
 import common  # noqa: F401  # refuses an old PyTorch before what follows
@@ -29,8 +30,11 @@ from common import distributed, gpt_training
 from common.byte_gpt import ByteGPT, next_byte_loss, sizes_of
 from common.checkpoint import Checkpoints, check_folder, fill
 from common.distributed import BadInput, log, positive_int
+from common.gpt_training import Batches, Progress
+from common.launchers import read_number
 from common.manifest import Manifest, hashes
 from common.parallel.mesh import Grid, make_mesh, plan_grid, split_blocks
+from common.process_group import join
 
 RECORD_EVERY = 5  # steps: at most so many are missing when a node is lost
 
@@ -87,38 +91,68 @@ def held_bytes(model: ByteGPT, optimizer: torch.optim.Optimizer) -> list[int]:
     return held
 
 
-def join() -> torch.device:
-    """Join the ranks that torchrun has started; returns this rank's device."""
-    device = distributed.choose_device(distributed.read_number("LOCAL_RANK"))
-    gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
-    backend = dist.get_default_backend_for_device(device)
-    dist.init_process_group(backend, device_id=gpu)  # every rank must reach this line
-    return device
+@dataclass
+class Run:
+    """A training run, and where its evidence goes."""
 
+    args: argparse.Namespace
+    grid: Grid
+    batches: Batches
+    progress: Progress
+    model: ByteGPT
+    optimizer: torch.optim.Optimizer
+    checkpoints: Checkpoints
+    manifest: Manifest
 
-def run_steps(text, first: int, grid: Grid, model, optimizer, manifest, checkpoints):
-    """The steps from ``first`` on, and a line of the manifest for what they did."""
-    args, part, pieces = text.args, grid.batch_part(dist.get_rank()), []
-    dtypes: set[str] = set()  # in which the MLP of the first block multiplies
-    model.blocks[0].mlp.register_forward_hook(lambda *a: dtypes.add(str(a[-1].dtype)))
-    for step, *batch in text.steps(first):
-        pieces.append(batch[0])  # of each step that is not yet recorded
-        own = (tokens.chunk(grid.data)[part].clone() for tokens in batch)
-        loss = train_step(model, optimizer, *own)
-        if step == first:
-            numel = sum(parameter.numel() for parameter in model.parameters())
-            held = held_bytes(model, optimizer)  # every rank
-            manifest.add("memory", held=held, numel=numel, dtypes=[*dtypes])
-        text.note(step, loss / dist.get_world_size())  # equal in a tensor group
-        if step % RECORD_EVERY == 0 or step == args.steps - 1:
-            losses, begun = text.losses[-len(pieces) :], step + 1 - len(pieces)
-            sums = [zlib.crc32(bytes(piece.flatten().tolist())) for piece in pieces]
-            manifest.add("steps", first=begun, losses=losses, data=sums)
-            pieces = []
-        if args.save_every and (step + 1) % args.save_every == 0:
-            checkpoints.save(step + 1, background=args.async_save)
-        checkpoints.look()
-        manifest.add_checkpoints(checkpoints.saved)
+    def train(self, first: int) -> None:
+        """The steps from ``first`` on, and a line of the manifest for what they did."""
+        args = self.args
+        pieces = []  # [B, T] of each step that is not yet recorded
+        dtypes = self.watch_dtypes()
+        for step in self.progress.steps(first):
+            batch = self.batches.of_step(step)
+            inputs, targets = (self.own_part(tokens) for tokens in batch)
+            pieces.append(batch[0])
+            loss = train_step(self.model, self.optimizer, inputs, targets)
+            if step == first:
+                self.record_memory(dtypes)
+            # ranks of one tensor group have the same loss
+            self.progress.note(step, loss / dist.get_world_size())
+            if step % RECORD_EVERY == 0 or step == args.steps - 1:
+                self.record_steps(step, pieces)
+                pieces = []
+            if args.save_every and (step + 1) % args.save_every == 0:
+                self.checkpoints.save(step + 1, background=args.async_save)
+            self.checkpoints.look()
+            self.manifest.add_checkpoints(self.checkpoints.saved)
+
+    def own_part(self, tokens: torch.Tensor) -> torch.Tensor:
+        """This rank's pieces of the global batch: [B, T] -> [B / d, T]."""
+        part = self.grid.batch_part(dist.get_rank())
+        return tokens.chunk(self.grid.data)[part].clone()
+
+    def watch_dtypes(self) -> set[str]:
+        """In which types the MLP of the first block computes, as soon as it has."""
+        dtypes: set[str] = set()
+
+        def note(_mlp, _inputs, output: torch.Tensor) -> None:
+            dtypes.add(str(output.dtype))
+
+        self.model.blocks[0].mlp.register_forward_hook(note)
+        return dtypes
+
+    def record_memory(self, dtypes: set[str]) -> None:
+        """What each rank holds after a step; every rank calls this."""
+        numel = sum(parameter.numel() for parameter in self.model.parameters())
+        held = held_bytes(self.model, self.optimizer)
+        self.manifest.add("memory", held=held, numel=numel, dtypes=[*dtypes])
+
+    def record_steps(self, step: int, pieces: list[torch.Tensor]) -> None:
+        """Losses and checksums of the pieces [B, T] of the last steps, up to this."""
+        losses = self.progress.losses[-len(pieces) :]
+        begun = step + 1 - len(pieces)
+        sums = [zlib.crc32(bytes(piece.flatten().tolist())) for piece in pieces]
+        self.manifest.add("steps", first=begun, losses=losses, data=sums)
 
 
 def train(args: argparse.Namespace, device: torch.device) -> str:
@@ -126,8 +160,8 @@ def train(args: argparse.Namespace, device: torch.device) -> str:
     grid = plan_grid(dist.get_world_size(), 1, args.tensor_ranks)
     gpt_training.check_divides(args.batch_size, grid.data, "--batch-size", "data ranks")
     log(f"Grid: {grid}")
-    text = gpt_training.Text(args, device)
-    text.say_every = RECORD_EVERY
+    batches = Batches(args, device)
+    progress = Progress(args, batches.entropy, say_every=RECORD_EVERY)
     with torch.device("meta"):  # shapes, and no memory for the numbers
         model = gpt_training.make_gpt(args, device)
     fill(shard(model, grid, args, device), device, gpt_training.SEED)
@@ -139,12 +173,13 @@ def train(args: argparse.Namespace, device: torch.device) -> str:
     found = args.checkpoints / f"checkpoint-{first}"
     resumed = hashes(found) if first and distributed.is_rank_0() else {}
     manifest.add("start", **facts, first=first, resumed=resumed)
-    run_steps(text, first, grid, model, optimizer, manifest, checkpoints)
+    run = Run(args, grid, batches, progress, model, optimizer, checkpoints, manifest)
+    run.train(first)
     checkpoints.wait()
     manifest.add_checkpoints(checkpoints.saved)
-    test_loss = text.test_loss(model)  # every rank scores all pieces
+    test_loss = batches.test_loss(model)  # every rank scores all pieces
     manifest.add("end", steps=args.steps, test_loss=test_loss)
-    text.report(test_loss)
+    progress.report(test_loss)
     log(f"Manifest sealed: {manifest.seal()}")
     return checkpoints.not_saved
 
@@ -163,7 +198,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--async-save", **switch, help="continue while a checkpoint is written")
 
 
-@distributed.one_line_errors()
+@distributed.one_line_errors
 def main() -> None:
     # The loss does nothing in place to the scores, which is what this warns of.
     warnings.filterwarnings("ignore", message="FSDP2-wrapped module .* returned a view")
@@ -172,7 +207,9 @@ def main() -> None:
         raise BadInput(f"there is no file --plan {args.plan}: write the plan first")
     if distributed.is_rank_0():
         check_folder(args.checkpoints, "--checkpoints")
-    not_saved = train(args, join())
+    # every rank must reach this line
+    device = join(read_number("LOCAL_RANK"))
+    not_saved = train(args, device)
     dist.destroy_process_group()
     if not_saved:
         raise BadInput(not_saved)

@@ -6,7 +6,8 @@ from pathlib import Path
 from common.torch_versions import problem
 
 # before the program's other imports, which would fail for want of a name
-if sentence := problem(Path(sys.argv[0])):
+sentence = problem(Path(sys.argv[0]))
+if sentence:
     from common.distributed import refuse
 
     refuse(sentence)

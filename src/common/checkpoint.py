@@ -56,8 +56,10 @@ def fill(model: ByteGPT, device: torch.device, seed: int) -> None:
 
 def all_folders(folder: Path) -> dict[int, Path]:
     """Steps -> the folder of that checkpoint, complete or not, by steps."""
-    found = {}
-    for path in folder.iterdir() if folder.is_dir() else ():
+    found: dict[int, Path] = {}
+    if not folder.is_dir():
+        return found
+    for path in folder.iterdir():
         match = NAME.fullmatch(path.name)
         if match and path.is_dir():
             found[int(match[1])] = path
@@ -182,9 +184,12 @@ class Checkpoints:
         if path is None:
             return 0
         nodes = [""] * dist.get_world_size()
-        seen = (path / WRITTEN_LAST).exists()
-        dist.all_gather_object(nodes, "" if seen else socket.gethostname())
-        if lacking := ", ".join(sorted({*nodes} - {""})):
+        blind = ""
+        if not (path / WRITTEN_LAST).exists():
+            blind = socket.gethostname()
+        dist.all_gather_object(nodes, blind)  # every rank
+        lacking = ", ".join(sorted({*nodes} - {""}))
+        if lacking:
             raise BadInput(
                 f"{path} is not seen on {lacking}: give all nodes one folder"
             )

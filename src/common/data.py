@@ -89,9 +89,15 @@ def report(run, model: nn.Module, test_set: Dataset) -> None:
     else:
         log(f"Nothing to train: {run.counters['epochs_run']} epochs are already run")
     log(f"Test accuracy {correct / total:.2%} ({correct} of {total})")
-    metrics = {"loss": loss, "accuracy": correct / total, "samples_per_s": speed}
-    metrics |= {"correct": correct, "total": total, "world_size": ranks}
-    metrics["epochs"] = run.counters["epochs_run"]
+    metrics = {
+        "loss": loss,
+        "accuracy": correct / total,
+        "samples_per_s": speed,
+        "correct": correct,
+        "total": total,
+        "world_size": ranks,
+        "epochs": run.counters["epochs_run"],
+    }
     distributed.write_json(run.args.metrics, metrics)
     if run.not_saved:
         raise BadInput(run.not_saved)

@@ -1,28 +1,35 @@
 """Who prints, on which device a rank computes, and how a run ends."""
 
 import argparse
-import contextlib
+import functools
 import json
 import logging
 import os
-import socket
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 import torch
 import torch.distributed as dist
 
 # Imported later, as by DDP, it keeps gloo's threads: a rank may abort (torch 2.13)
 import torch.distributed.nn.functional
+from torch.distributed.elastic.multiprocessing.errors import record
 from torch.multiprocessing.spawn import ProcessExitedException
+from torch.nn.parallel import DistributedDataParallel as DDP
 from tqdm import tqdm
 
-RANK = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
+from common import launchers
+from common.bad_input import BadInput
+
+Result = TypeVar("Result")
+REFUSED = 2  # exit status of a command whose input can't work, as of Unix commands
+RANK_0_SPEAKS_S = 10  # seconds that another rank waits before it says why it ends
+LARGEST_INT = 2**31 - 1
 
 if torch.__version__ < (2, 8):
     # There it waits for gloo's threads, which may wait for Python to free a tensor.
@@ -40,15 +47,11 @@ tqdm.set_lock(threading.RLock())
 logging.getLogger("torch.multiprocessing.spawn").setLevel(logging.ERROR)
 
 
-class BadInput(argparse.ArgumentTypeError):
-    """Input that can't work: one sentence that names it and the cure."""
-
-
 def is_rank_0() -> bool:
     """Whether this is rank 0 of all nodes; before it joins, the launcher says so."""
     if dist.is_initialized():
         return dist.get_rank() == 0
-    return next((os.environ[name] for name in RANK if name in os.environ), "0") == "0"
+    return launchers.told_rank() == "0"
 
 
 def world_size() -> int:
@@ -64,37 +67,45 @@ def log(line: str, every_rank: bool = False) -> None:
         sys.stdout.flush()
 
 
-@contextlib.contextmanager
-def one_line_errors() -> Iterator[None]:
-    """Decorate what starts ranks, and what a rank does: one line, status 2."""
-    try:
-        yield
-    except BadInput as error:
-        refuse(str(error))
-    except (RuntimeError, TypeError, OverflowError) as error:
-        first, *_ = (text := str(error)).split("\n")
-        if any(words in text for words in ("t allocate", "out of memory", "verflow")):
-            refuse(f"sizes are too large: choose less than {' '.join(sys.argv[1:])}")
-        if "Duplicate GPU" in text:  # so says NCCL when ranks connect
-            refuse("two ranks computed on one GPU: give each of them its own")
-        connecting = isinstance(error, dist.DistError) and not dist.is_initialized()
-        if not connecting or "NCCL" in text:  # which names the cause
-            raise
-        refuse(f"are MASTER_ADDR and MASTER_PORT right? No connection: {first}")
-    except ProcessExitedException as error:
-        if error.exit_code != 2:  # with 2, the rank itself has said why
-            raise
-        sys.exit(2)
+def one_line_errors(function: Callable[..., Result]) -> Callable[..., Result]:
+    """Decorate what starts ranks and what a rank does: BadInput is one line, status 2.
+
+    Any other exception is an error of the program, and is raised on. ``record`` also
+    writes it to the file that torchrun has chosen: its report ends with the traceback
+    of the rank that failed first.
+    """
+
+    @functools.wraps(function)
+    def refusing(*args, **kwargs) -> Result:
+        try:
+            return function(*args, **kwargs)
+        except BadInput as error:
+            refuse(str(error))
+        except ProcessExitedException as error:
+            if error.exit_code != REFUSED:
+                raise
+            sys.exit(REFUSED)  # a rank of mp.spawn, which has said why
+
+    return record(refusing)
 
 
 def refuse(sentence: str) -> NoReturn:
-    """Print the sentence, on rank 0 for all ranks, and end with status 2."""
-    if not is_rank_0():  # until the launcher ends it, unless the error is its own
-        time.sleep(10)
+    """Print the sentence, once for all ranks that say it, and end with status 2."""
+    if not is_rank_0():
+        _let_rank_0_speak()
     print(f"{Path(sys.argv[0]).name}: error: {sentence}", file=sys.stderr, flush=True)
     if dist.is_initialized():  # ranks inside a collective would hold up an orderly end
-        os._exit(2)
-    sys.exit(2)
+        os._exit(REFUSED)
+    sys.exit(REFUSED)
+
+
+def _let_rank_0_speak() -> None:
+    """Wait for the launcher to end this rank, because rank 0 has ended.
+
+    Nearly all bad input is that of all ranks: rank 0 says it, and torchrun or mp.spawn
+    ends the others within a second. What only this rank refuses is said after the wait.
+    """
+    time.sleep(RANK_0_SPEAKS_S)
 
 
 class Parser(argparse.ArgumentParser):
@@ -109,9 +120,15 @@ class Parser(argparse.ArgumentParser):
 
 
 def positive_int(text: str) -> int:
-    """The whole number above 0 that ``text`` spells; an argparse type."""
+    """The whole number above 0, below 2^31, that ``text`` spells; an argparse type.
+
+    Raises:
+        BadInput: it is no such number.
+    """
     if not (text.isascii() and text.isdigit() and int(text)):
         raise BadInput(f"{text!r} is not a whole number above 0")
+    if int(text) > LARGEST_INT:
+        raise BadInput(f"{text!r} is too large: choose at most {LARGEST_INT}")
     return int(text)
 
 
@@ -161,10 +178,9 @@ def choose_device(local_rank: int = 0) -> torch.device:
         if "OMP_NUM_THREADS" not in os.environ:  # else: a thread for every core
             torch.set_num_threads(1)
         return torch.device("cpu")
-    env, device = os.environ, torch.accelerator.current_accelerator()
-    srun = "SLURM_STEP_ID" in env and "TORCHELASTIC_RUN_ID" not in env
-    if count == 1 and srun and local_rank < int(env.get("SLURM_GPUS_ON_NODE", 0)):
-        local_rank = 0  # srun --gpu-bind=single:1 shows each task its own device
+    device = torch.accelerator.current_accelerator()
+    if count == 1 and _srun_shows_each_task_its_own_device(local_rank):
+        local_rank = 0
     if local_rank >= count:
         cure = f"start at most {count} processes on this machine, or hide its devices"
         raise BadInput(f"local rank {local_rank} has no {device.type} device: {cure}")
@@ -173,9 +189,18 @@ def choose_device(local_rank: int = 0) -> torch.device:
     return torch.device(device.type, local_rank)
 
 
+def _srun_shows_each_task_its_own_device(local_rank: int) -> bool:
+    """With --gpu-bind=single:1 a task sees one of the devices that its node has."""
+    by_srun = launchers.find_launcher() == "srun"
+    return by_srun and local_rank < int(os.environ.get("SLURM_GPUS_ON_NODE", 0))
+
+
 def describe_world(device: torch.device) -> str:
     """What computes, for the line that shows the configuration."""
-    name = f"CPU, {(n := torch.get_num_threads())} thread{'s' if n > 1 else ''}"
+    threads = torch.get_num_threads()
+    name = f"CPU, {threads} threads"
+    if threads == 1:
+        name = "CPU, 1 thread"
     if device.type != "cpu":
         name = f"{device} ({torch.get_device_module(device).get_device_name(device)})"
     if not dist.is_initialized():
@@ -183,24 +208,43 @@ def describe_world(device: torch.device) -> str:
     return f"{world_size()} ranks, each on {name}, backend {dist.get_backend()}"
 
 
-def read_number(name: str, environ: Mapping[str, str] = os.environ) -> int:
-    """The whole number, 0 or more, in this environment variable."""
-    text = environ.get(name, "")
-    if not (text.isascii() and text.isdecimal()):
-        cure = "set it, or use a launcher that does, such as torchrun or srun"
-        raise BadInput(f"{name}={text!r} is not a whole number of 0 or more: {cure}")
-    return int(text)
+def rank_seed(seed: int, number: int) -> int:
+    """A seed that no other rank has, nor this rank at another number.
+
+    ``number`` is that of the epoch or of the step. A resumed run gets the same again.
+    """
+    first_of_number = seed + number * dist.get_world_size()
+    return first_of_number + dist.get_rank()
 
 
-def free_port() -> int:
-    """A port of this machine on which no program listens now."""
-    with socket.create_server(("", 0)) as listener:
-        return listener.getsockname()[1]
+def seed_rank(seed: int, number: int) -> None:
+    """Seed the random numbers of this rank, on its device too, with `rank_seed`."""
+    torch.manual_seed(rank_seed(seed, number))
+
+
+def settle_buckets(ddp_model: DDP, example: torch.Tensor) -> None:
+    """Let DDP lay out its buckets now, and not after the first step; every rank.
+
+    DDP does it after its first backward pass. The first step of a resumed run would
+    then add up gradients in another order than a run that never stopped: lesson 06.
+    ``example`` is one input [1, ...] of the model, on the model's device.
+    """
+    training = ddp_model.training
+    ddp_model.eval()  # dropout draws no random numbers
+    ddp_model(example).sum().backward()
+    ddp_model.zero_grad()
+    ddp_model.train(training)
 
 
 def prepare_spawn(nprocs: int | None) -> int:
-    """How many ranks ``mp.spawn`` starts; they inherit where to connect from here."""
-    if rank := os.environ.get("RANK"):  # each of its processes would spawn, too
+    """How many ranks ``mp.spawn`` starts; they inherit where to connect from here.
+
+    Raises:
+        BadInput: a launcher started this process: each of its ranks would spawn, too.
+    """
+    rank = os.environ.get("RANK")
+    if rank:
         raise BadInput(f"RANK={rank} is set: unset RANK and start this by plain python")
-    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    os.environ["MASTER_ADDR"] = "127.0.0.1"
+    os.environ["MASTER_PORT"] = str(launchers.free_port())
     return nprocs or count_accelerators() or 2

@@ -93,7 +93,8 @@ def _failure(table: dict) -> Failure:
     needed = known - {"status", "limit", "messages", "needs", "note"}
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         raise GalleryError(f"catalog.toml: {name!r} is no name in snake_case")
-    if wrong := sorted(set(table) - known) or sorted(needed - set(table)):
+    wrong = sorted(set(table) - known) or sorted(needed - set(table))
+    if wrong:
         raise GalleryError(f"catalog.toml: {name}: unknown or missing: {wrong}")
     if table["symptom"] not in SYMPTOMS:
         raise GalleryError(f"catalog.toml: {name}: no symptom {table['symptom']!r}")

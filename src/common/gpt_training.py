@@ -36,6 +36,8 @@ from common.distributed import (
 )
 
 SEED = 0
+SAY_EVERY = 50  # steps between two log lines
+TEST_BATCHES, TEST_BATCH_SIZE = 16, 16
 
 
 def parse_text_training(
@@ -78,35 +80,69 @@ def make_optimizer(parameters, learning_rate: float) -> torch.optim.Optimizer:
     return torch.optim.AdamW(parameters, learning_rate, weight_decay=0.01)
 
 
-class Text:
-    """The training text, cut into batches, and the numbers of the run."""
+class Batches:
+    """The text of the standard library, and which pieces of it each step trains on.
 
-    say_every = 50  # steps
+    Raises:
+        BadInput: a piece of ``--context`` bytes is longer than the text to test on.
+    """
 
     def __init__(self, args: argparse.Namespace, device: torch.device):
-        self.args, self.device = args, device
+        self.batch_size, self.context = args.batch_size, args.context
+        self.device = device
         self.train, self.test = load_text()
         if args.context >= len(self.test):
             most = f"the {len(self.test):,} bytes of text to test on"
             raise BadInput(f"--context {args.context} is more than {most}: choose less")
-        self.entropy = unigram_entropy(self.train)
-        self.losses: list[float] = []  # of the steps of this run
-        self.shares: list[torch.Tensor] = []  # of the last steps, not yet added up
-        self.seconds: list[float] = []  # of a step, the mean between two log lines
+        self.entropy = unigram_entropy(self.train)  # nats per byte
         alone = f"by their frequencies alone {self.entropy:.2f} nats per byte"
         log(f"{len(self.train):,} bytes of Python's standard library; {alone}")
 
-    def steps(self, first: int = 0) -> Iterator[tuple[int, torch.Tensor, torch.Tensor]]:
-        """(number, inputs [B, T], targets) of each step; the loop calls ``note``."""
-        self.since = time.perf_counter()
-        for step in range(first, self.args.steps):
-            yield step, *self.batch(step)
+    def of_step(self, step: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """(inputs, targets) [B, T] of the global batch, the same on all ranks."""
+        batch = batch_of_step(self.train, step, self.batch_size, self.context)
+        return self._on_device(batch)
 
-    def batch(self, step: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """(inputs, targets) of the global batch of a step, the same on all ranks."""
-        sizes = self.args.batch_size, self.args.context
-        inputs, targets = batch_of_step(self.train, step, *sizes)
+    @torch.no_grad()
+    def test_loss(self, score: Callable[[torch.Tensor], torch.Tensor]) -> float:
+        """The mean loss over batches of test text; ``score`` is the model.
+
+        The batches are the same for every model. Ranks that score together all call it.
+        """
+        losses = []
+        for number in range(TEST_BATCHES):
+            batch = batch_of_step(self.test, number, TEST_BATCH_SIZE, self.context)
+            inputs, targets = self._on_device(batch)
+            losses.append(next_byte_loss(score(inputs), targets).item())
+        return statistics.mean(losses)
+
+    def _on_device(
+        self, batch: tuple[torch.Tensor, torch.Tensor]
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        inputs, targets = batch
         return inputs.to(self.device), targets.to(self.device)
+
+
+class Progress:
+    """What a run has shown so far: its losses and its speed, and when they are said."""
+
+    def __init__(
+        self, args: argparse.Namespace, entropy: float, say_every: int = SAY_EVERY
+    ):
+        self.last_step = args.steps - 1
+        self.bytes_per_step = args.batch_size * args.context
+        self.metrics_file = args.metrics
+        self.entropy = entropy  # what the test loss is compared with
+        self.say_every = say_every  # steps between two log lines
+        self.losses: list[float] = []  # of the steps of this run
+        self.shares: list[torch.Tensor] = []  # of the last steps, not yet added up
+        self.seconds: list[float] = []  # of a step, the mean between two log lines
+        self.since = 0.0  # when the last line was printed
+
+    def steps(self, first: int = 0) -> Iterator[int]:
+        """The number of each step from ``first`` on; the loop calls :meth:`note`."""
+        self.since = time.perf_counter()
+        yield from range(first, self.last_step + 1)
 
     def note(self, step: int, share: torch.Tensor) -> None:
         """Keep this rank's share of a loss, and now and then print the sum; all ranks.
@@ -115,44 +151,41 @@ class Text:
         steps at once, so that no step waits for the device or for other ranks.
         """
         self.shares.append(share)
-        if step % self.say_every == 0 or step == self.args.steps - 1:
-            self.losses += _sum_over_ranks(self.shares)
-            log(f"Step {step} | loss {self.losses[-1]:.4f}")
-            now = time.perf_counter()
-            self.seconds.append((now - self.since) / len(self.shares))
-            self.since, self.shares = now, []
+        if step % self.say_every == 0 or step == self.last_step:
+            self._say(step)
 
-    @torch.no_grad()
-    def test_loss(self, score: Callable[[torch.Tensor], torch.Tensor]) -> float:
-        """The mean loss over 16 batches of test text; ``score`` is the model.
-
-        The batches are the same for every model. Ranks that score together all call it.
-        """
-        losses = []
-        for number in range(16):
-            batch = batch_of_step(self.test, number, 16, self.args.context)
-            inputs, targets = (tokens.to(self.device) for tokens in batch)
-            losses.append(next_byte_loss(score(inputs), targets).item())
-        return statistics.mean(losses)
+    def _say(self, step: int) -> None:
+        self.losses += _sum_over_ranks(self.shares)
+        log(f"Step {step} | loss {self.losses[-1]:.4f}")
+        now = time.perf_counter()
+        self.seconds.append((now - self.since) / len(self.shares))
+        self.since, self.shares = now, []
 
     def report(self, test_loss: float | None = None) -> None:
         """Print the numbers of the run, and write them where ``--metrics`` says."""
-        tokens = self.args.batch_size * self.args.context
-        # the median: the first steps also pay for what starts lazily
-        speed = tokens / statistics.median(self.seconds) if self.seconds else None
+        speed = None
         if self.losses:
+            # the median: the first steps also pay for what starts lazily
+            speed = self.bytes_per_step / statistics.median(self.seconds)
             change = f"Loss {self.losses[0]:.4f} -> {self.losses[-1]:.4f}"
             log(f"{change} | {speed:,.0f} bytes/s")
         else:
-            log(f"Nothing to train: {self.args.steps} steps are already run")
+            log(f"Nothing to train: {self.last_step + 1} steps are already run")
         if test_loss is not None:
-            below = self.entropy - test_loss
-            beside = f"{abs(below):.2f} {'below' if below >= 0 else 'above'}"
-            log(f"Test loss {test_loss:.4f}: {beside} the frequencies alone")
-        metrics = {"losses": self.losses, "test_loss": test_loss}
-        metrics |= {"unigram_entropy": self.entropy, "world_size": world_size()}
-        metrics["tokens_per_s"] = speed  # a byte is a token here
-        write_json(self.args.metrics, metrics)
+            log(f"Test loss {test_loss:.4f}: {self._beside_entropy(test_loss)}")
+        metrics = {
+            "losses": self.losses,
+            "test_loss": test_loss,
+            "unigram_entropy": self.entropy,
+            "world_size": world_size(),
+            "tokens_per_s": speed,  # a byte is a token here
+        }
+        write_json(self.metrics_file, metrics)
+
+    def _beside_entropy(self, test_loss: float) -> str:
+        below = self.entropy - test_loss
+        side = "below" if below >= 0 else "above"
+        return f"{abs(below):.2f} {side} the frequencies alone"
 
 
 def check_divides(whole: int, parts: int, option: str, of_what: str) -> None:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from common.distributed import BadInput, free_port, read_number
+from common.bad_input import BadInput
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ COPIES = VARIABLES["by hand"] | {"node_rank": "NODE_RANK"}
 INTERACTIVE_STEP = str(0xFFFFFFFA)
 
 
-def _find_launcher(environ: Mapping[str, str]) -> str:
+def find_launcher(environ: Mapping[str, str] = os.environ) -> str:
     """The launcher that started this process: the innermost one that left a trace."""
     if "TORCHELASTIC_RUN_ID" in environ:
         return "torchrun"
@@ -91,14 +92,35 @@ def _find_launcher(environ: Mapping[str, str]) -> str:
     return "python"
 
 
+def told_rank(environ: Mapping[str, str] = os.environ) -> str:
+    """The rank of this process, as its launcher spells it; "0" without a launcher.
+
+    Unlike :func:`get_dist_env` it refuses nothing: an error has to be said by somebody.
+    """
+    launcher = find_launcher(environ)
+    if launcher == "python":
+        return "0"
+    return environ.get(VARIABLES[launcher]["rank"], "0")
+
+
+def read_number(name: str, environ: Mapping[str, str] = os.environ) -> int:
+    """The whole number, 0 or more, in this environment variable."""
+    text = environ.get(name, "")
+    if not (text.isascii() and text.isdecimal()):
+        cure = "set it, or use a launcher that does, such as torchrun or srun"
+        raise BadInput(f"{name}={text!r} is not a whole number of 0 or more: {cure}")
+    return int(text)
+
+
 def get_dist_env(environ: Mapping[str, str] = os.environ) -> DistEnv:
     """The rank, local rank, sizes and launcher of this process; or BadInput."""
-    launcher = _find_launcher(environ)
+    launcher = find_launcher(environ)
     if launcher == "python":
         return DistEnv("python", 0, 0, 1, 1, 0)
     names = VARIABLES[launcher]
     by = launcher if launcher == "by hand" else f"by {launcher}"
-    if missing := [name for name in names.values() if name not in environ]:
+    missing = [name for name in names.values() if name not in environ]
+    if missing:
         raise BadInput(
             f"{', '.join(missing)} not set: a process started {by} needs "
             f"all of {', '.join(names.values())}"
@@ -223,3 +245,9 @@ def _port(env: DistEnv, environ: Mapping[str, str]) -> tuple[int, str]:
             port = 20000 + zlib.crc32(job.encode()) % 10000
             return port, f"port from {names.split()[0]}"
     return 29500, "port 29500, the usual one, for want of a job number"
+
+
+def free_port() -> int:
+    """A port of this machine on which no program listens now."""
+    with socket.create_server(("", 0)) as listener:
+        return listener.getsockname()[1]

@@ -1,4 +1,4 @@
-"""How the programs that torchrun starts join the other ranks."""
+"""How a rank takes its device and joins the other ranks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 
-from common import distributed
+from common import distributed, launchers
 
 # These take one tensor with the pieces of all ranks. Before 2.13 they have only their
 # old names, of which PyTorch warns since.
@@ -18,26 +18,89 @@ else:
     from torch.distributed import all_gather_into_tensor as all_gather_single
     from torch.distributed import reduce_scatter_tensor as reduce_scatter_single
 
-__all__ = ["all_gather_single", "join", "reduce_scatter_single"]
+__all__ = [
+    "all_gather_single",
+    "join",
+    "join_on",
+    "join_partners",
+    "reduce_scatter_single",
+]
 
 
 def join(
+    local_rank: int,
+    *,
+    rank: int = -1,
+    world_size: int = -1,
+    timeout: timedelta | None = None,
+    store: dist.Store | None = None,
+) -> torch.device:
+    """Take this rank's device and join the other ranks: every rank calls this.
+
+    Without ``rank`` and ``world_size``, the environment says them, as torchrun sets
+    RANK and WORLD_SIZE. Ranks meet at MASTER_ADDR and MASTER_PORT, or in ``store``.
+    ``timeout`` is how long a rank waits in a collective; None is PyTorch's default.
+
+    Returns:
+        accelerator number ``local_rank`` of this machine, or the CPU.
+
+    Raises:
+        BadInput: this machine has accelerators, but fewer than the local rank needs;
+            or no connection to rank 0.
+    """
+    device = distributed.choose_device(local_rank)
+    try:
+        join_on(device, rank=rank, world_size=world_size, timeout=timeout, store=store)
+    except (dist.DistNetworkError, dist.DistStoreError) as error:
+        first_line = str(error).partition("\n")[0]
+        raise distributed.BadInput(
+            f"are MASTER_ADDR and MASTER_PORT right? No connection: {first_line}"
+        ) from error
+    return device
+
+
+def join_on(
+    device: torch.device,
+    *,
+    rank: int = -1,
+    world_size: int = -1,
+    timeout: timedelta | None = None,
+    store: dist.Store | None = None,
+) -> None:
+    """Join the other ranks as :func:`join` does, on a device that is already chosen.
+
+    Raises:
+        RuntimeError: the ranks did not meet, in PyTorch's own words.
+    """
+    backend = dist.get_default_backend_for_device(device)
+    gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
+    # every rank must reach this line: with gloo it returns when the last has joined
+    dist.init_process_group(
+        backend,
+        timeout=timeout,
+        world_size=world_size,
+        rank=rank,
+        store=store,
+        device_id=gpu,
+    )
+
+
+def join_partners(
     program: str, timeout: timedelta | None = timedelta(seconds=60)
 ) -> torch.device:
     """Join the other ranks that torchrun has started; returns this rank's device.
 
-    ``timeout`` is how long a rank waits in a collective; None is PyTorch's default.
+    ``program`` is what follows ``src/`` in the command that the error shows.
+
+    Raises:
+        BadInput: torchrun has started one rank only, or none.
     """
     if os.environ.get("WORLD_SIZE", "1") == "1":
         raise distributed.BadInput(
             "a single rank has no partner: start at least two, for example with "
             f"torchrun --standalone --nproc-per-node=4 src/{program}"
         )
-    device = distributed.choose_device(distributed.read_number("LOCAL_RANK"))
-    backend = dist.get_default_backend_for_device(device)
-    gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
-    # every rank must reach this line: it returns when the last one has joined
-    dist.init_process_group(backend, timeout=timeout, device_id=gpu)
+    device = join(launchers.read_number("LOCAL_RANK"), timeout=timeout)
     ranks = dist.get_world_size()
-    distributed.log(f"{ranks} ranks on {device.type} through {backend}")
+    distributed.log(f"{ranks} ranks on {device.type} through {dist.get_backend()}")
     return device

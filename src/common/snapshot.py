@@ -69,7 +69,8 @@ def _read_for_all(path: Path) -> dict | None:
         dist.broadcast_object_list(sent, src=0)  # every rank must reach this line
     if sent[1]:
         raise BadInput(sent[1])  # on every rank, whatever was wrong on rank 0
-    return _from_rank_0(snapshot if is_rank_0() else sent[0])
+    form = snapshot if is_rank_0() else sent[0]
+    return _from_rank_0(form)
 
 
 def _from_rank_0(part):
@@ -129,7 +130,8 @@ class Run:
         self.counters = {"epochs_run": 0, "steps_run": 0, "images_done": 0}
         self.losses, self.rates = [], []  # of each epoch; images/s of this rank
         self.version = _version(args.snapshot)  # the one that it resumes or has written
-        if (snapshot := _read_for_all(args.snapshot)) is not None:
+        snapshot = _read_for_all(args.snapshot)
+        if snapshot is not None:
             with resuming(args.snapshot, snapshot):
                 self.load_state_dict(snapshot)
 

@@ -176,7 +176,8 @@ def test_programs_that_save_keep_the_default_timeout():
     for name in ("16_fsdp_tensor_parallel.py", "20_capstone.py"):
         saving.append((ROOT / "src" / name).read_text("utf-8"))
     assert not any("timeout" in text for text in saving)
-    assert 'join("15_fsdp.py", timeout=None)' in (ROOT / "src/15_fsdp.py").read_text()
+    fsdp = (ROOT / "src" / "15_fsdp.py").read_text("utf-8")
+    assert 'join_partners("15_fsdp.py", timeout=None)' in fsdp
 
 
 # Begin in the middle of an epoch
@@ -229,6 +230,7 @@ LAST_BIT = """
 import copy
 sys.path.insert(0, SRC)
 from common.data import make_model
+from common.distributed import settle_buckets
 
 def train(model, optimizer, ddp, rank, steps):
     for step in steps:
@@ -248,7 +250,7 @@ def build(state, settle, **options):
         optimizer.load_state_dict(state[1])
     ddp = DDP(model, **options)
     if settle:
-        ddp(torch.zeros(1, 1, 8, 8)).sum().backward()
+        settle_buckets(ddp, torch.zeros(1, 1, 8, 8))
     return model, optimizer, ddp
 
 def program(rank, world_size):

@@ -83,7 +83,7 @@ def test_recorded_network_shows_what_the_page_says():
     [
         ("def is_rank_0()", "common/distributed.py"),
         ("read_for_all(args.snapshot)", "common/snapshot.py"),
-        ("choose_device(local_rank)", "08_multinode_spawn.py"),
+        ("process_group.join(local_rank,", "08_multinode_spawn.py"),
     ],
 )
 def test_places_that_deserve_a_second_look_are_there(name, file):

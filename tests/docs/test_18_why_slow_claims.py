@@ -21,8 +21,8 @@ def rank(number, **parts):
     return found | {"on_cpu": True, "threads": 1}
 
 
-def milliseconds(parts):
-    return {part: round(1000 * value, 6) for part, value in parts.items() if value}
+def milliseconds(step):
+    return {part: round(1000 * value, 6) for part, value in vars(step).items() if value}
 
 
 def test_first_paragraph_has_the_recorded_times():

@@ -65,7 +65,7 @@ def test_two_tasks_that_see_the_same_device_are_refused(gpus, monkeypatch):
     assert chosen == [0]
 
 
-def test_two_tasks_with_the_same_of_two_devices_are_told_by_nccl(monkeypatch, capsys):
+def test_two_tasks_with_the_same_of_two_devices_are_told_by_nccl(monkeypatch):
     """Each looks like a task that srun shows its own device."""
     pretend_accelerators(monkeypatch, "cuda", 1)
     monkeypatch.setenv("SLURM_STEP_ID", "0")
@@ -73,18 +73,8 @@ def test_two_tasks_with_the_same_of_two_devices_are_told_by_nccl(monkeypatch, ca
     monkeypatch.setenv("SLURM_GPUS_ON_NODE", "2")
     monkeypatch.delenv("TORCHELASTIC_RUN_ID", raising=False)
 
-    @distributed.one_line_errors()
-    def connect():
-        first, second = map(distributed.choose_device, (0, 1))
-        if first == second:
-            seen = f"Duplicate GPU detected : rank 1 and rank 0 both on {second}"
-            raise dist.DistBackendError(seen)
-
-    with pytest.raises(SystemExit) as ended:
-        connect()
-    said = capsys.readouterr().err
-    assert ended.value.code == 2
-    assert "two ranks computed on one GPU" in said and said.count("\n") == 1
+    first, second = map(distributed.choose_device, (0, 1))
+    assert first == second  # then NCCL says "Duplicate GPU detected"
 
 
 def test_without_accelerators_the_cpu_is_used(monkeypatch):

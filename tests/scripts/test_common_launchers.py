@@ -4,7 +4,10 @@ The environments were copied from processes of torchrun (torch 2.13), Slurm 22.0
 Open MPI 4.1 and MPICH 4.0; only what bears on the question is kept.
 """
 
+import os
+import re
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -15,9 +18,10 @@ sys.path.insert(0, str(SRC))
 from common.distributed import BadInput  # noqa: E402
 from common.launchers import (  # noqa: E402
     DistEnv,
-    _find_launcher,
+    find_launcher,
     find_master,
     get_dist_env,
+    told_rank,
 )
 
 # Process 5 of 2 nodes x 4, node rank 1, local rank 1.
@@ -116,6 +120,56 @@ def test_without_a_launcher_a_process_is_alone(environ):
     assert get_dist_env(environ) == ALONE
 
 
+@pytest.mark.parametrize(
+    ("environ", "rank"),
+    [
+        ({}, "0"),
+        (TORCHRUN, "5"),
+        (SRUN, "5"),
+        (OPEN_MPI, "5"),
+        (MPICH, "5"),
+        (BY_HAND, "5"),
+        (BATCH_SCRIPT | {"SLURM_PROCID": "3"}, "0"),
+        (INTERACTIVE | {"SLURM_PROCID": "3"}, "0"),
+        ({"RANK": "first"}, "first"),
+    ],
+)
+def test_rank_is_told_without_refusing_anything(environ, rank):
+    """Rank 0 prints what is refused; a shell of salloc is no rank of many."""
+    assert told_rank(environ) == rank
+
+
+SALLOC_AND_BATCH = pytest.mark.parametrize("environ", [BATCH_SCRIPT, INTERACTIVE])
+
+
+@SALLOC_AND_BATCH
+@pytest.mark.parametrize("name", ["09_srun", "09_requeue"])
+def test_program_without_srun_is_refused_where_slurm_has_set_a_rank(
+    name, environ, monkeypatch, tmp_path, capfd
+):
+    """It would wait for the 7 other tasks of the job, which nothing has started."""
+    for variable in [name for name in os.environ if name.startswith(("OMPI", "PMI"))]:
+        monkeypatch.delenv(variable)
+    for variable in ("TORCHELASTIC_RUN_ID", "RANK", "WORLD_SIZE"):
+        monkeypatch.delenv(variable, raising=False)
+    for variable, value in environ.items():
+        monkeypatch.setenv(variable, value)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [f"{name}.py", "1", "1"])
+    with pytest.raises(SystemExit) as ended:
+        import_module(name).main()
+    assert ended.value.code == 2
+    assert "srun" in capfd.readouterr().err
+
+
+def test_only_the_table_knows_the_names_of_slurm():
+    """The two starters are single files, which have their own."""
+    for path in {*SRC.rglob("*.py")} - {*SRC.glob("starter/*")}:
+        text = path.read_text(encoding="utf-8")
+        if path != SRC / "common" / "launchers.py":
+            assert not re.search("SLURM_(PROCID|LOCALID|STEP_ID)", text), path.name
+
+
 AGENT = SRUN | {"SLURM_PROCID": "1", "SLURM_LOCALID": "0", "SLURM_NTASKS": "2"}
 
 
@@ -146,7 +200,7 @@ def test_the_innermost_launcher_counts_and_the_outer_one_may_differ(
 
 def test_srun_with_pmi2_is_srun():
     environ = SRUN | {"PMI_RANK": "5", "PMI_SIZE": "8", "PMI_JOBID": "2.0"}
-    assert _find_launcher(environ) == "srun"
+    assert find_launcher(environ) == "srun"
     assert get_dist_env(environ).rank == 5
 
 

@@ -70,6 +70,20 @@ def test_group_on_accelerators_is_told_its_device(path):
             assert on_cpu or "device_id" in given, f"{path.name}, line {node.lineno}"
 
 
+# Lesson 05 teaches these lines, and 07_elastic.py needs nothing of common.
+SPELLED_OUT = {"05_ddp_spawn.py", "07_elastic.py"}
+
+
+def test_programs_join_by_one_call():
+    """Choosing device and backend, and connecting, are the three lines of join."""
+    for path in {*PROGRAMS, *MODULES} - {COMMON / "process_group.py"}:
+        text = path.read_text(encoding="utf-8")
+        if path.name not in SPELLED_OUT:
+            assert "device_id=" not in text, f"{path.name}: call process_group.join"
+    spelled = (SRC / "05_ddp_spawn.py").read_text(encoding="utf-8")
+    assert "get_default_backend_for_device(device)" in spelled
+
+
 @pytest.mark.parametrize("path", [*PROGRAMS, *STARTERS], ids=lambda path: path.name)
 def test_no_step_waits_for_the_device_or_sends_its_loss(path):
     """What only a log line needs is computed where that line is printed."""

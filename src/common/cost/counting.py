@@ -50,7 +50,8 @@ def load_program(
     if args.program.name not in names or not args.program.is_file():
         choices = " or ".join(str(Path(sys.argv[0]).with_name(name)) for name in names)
         raise BadInput(f"{args.program} cannot be counted here: name {choices}")
-    if sentence := common.problem(args.program):
+    sentence = common.problem(args.program)
+    if sentence:
         raise BadInput(sentence)
     sys.argv = [str(args.program), *args.arguments]
     found = {option: getattr(args, option) for option in files}

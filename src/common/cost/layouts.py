@@ -29,9 +29,12 @@ ONCE = tp.PrepareModuleInput(
     input_layouts=Replicate(), desired_input_layouts=Replicate()
 )  # an all-reduce in backward; each Rowwise makes one in forward
 COLUMNS = "attention.query", "attention.key", "attention.value", "mlp.up"
+ROWS = "attention.out", "mlp.down"
 PLAN: dict[str, tp.ParallelStyle] = {"attention": ONCE, "mlp": ONCE}
-PLAN |= {name: tp.ColwiseParallel() for name in COLUMNS}
-PLAN |= {name: tp.RowwiseParallel() for name in ("attention.out", "mlp.down")}
+for _name in COLUMNS:
+    PLAN[_name] = tp.ColwiseParallel()
+for _name in ROWS:
+    PLAN[_name] = tp.RowwiseParallel()
 
 
 def layouts(ranks: int, batch: int) -> dict[str, Layout]:
@@ -83,10 +86,12 @@ def _divide(
     if layout.stage < 3 and layout.tensor == 1:
         return DDP(model) if layout.data > 1 else model
     data, tensor = _meshes(device.type, silent, layout.data, layout.tensor)
-    for block in model.blocks if layout.tensor > 1 else []:
-        tp.parallelize_module(block, tensor, PLAN, src_data_rank=None)  # no scatter
-    for layer in [*model.blocks, model] if layout.data > 1 else []:
-        fully_shard(layer, mesh=data)
+    if layout.tensor > 1:
+        for block in model.blocks:
+            tp.parallelize_module(block, tensor, PLAN, src_data_rank=None)  # no scatter
+    if layout.data > 1:
+        for layer in [*model.blocks, model]:
+            fully_shard(layer, mesh=data)
     return model
 
 

@@ -106,7 +106,8 @@ def _step_ended(clock: _Clock, optimizer, *_args) -> None:
     clock.steps.append(dict(clock.now))
     clock.now.clear()
     if len(clock.steps) == clock.plan["steps"]:
-        _write(clock, _probe(clock) if clock.plan["silent"] else [])
+        probe = _probe(clock) if clock.plan["silent"] else []
+        _write(clock, probe)
         _leave(clock)
 
 
@@ -130,9 +131,15 @@ def _probe(clock: _Clock) -> list[float]:
 
 def _write(clock: _Clock, probe: list[float]) -> None:
     cores = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))(0)
-    found = {"rank": clock.rank, "steps": clock.steps, "probe": probe}
-    found |= {"host": socket.gethostname(), "cores": sorted(cores)}
-    found |= {"threads": torch.get_num_threads(), "on_cpu": not _accelerator()}
+    found = {
+        "rank": clock.rank,
+        "steps": clock.steps,
+        "probe": probe,
+        "host": socket.gethostname(),
+        "cores": sorted(cores),
+        "threads": torch.get_num_threads(),
+        "on_cpu": not _accelerator(),
+    }
     unfinished = FOLDER / f"unfinished_{clock.rank}"
     unfinished.write_text(json.dumps(found), encoding="utf-8")
     unfinished.rename(FOLDER / f"rank_{clock.rank}.json")

@@ -84,19 +84,25 @@ def load_full_state_dict(
 def read_on_rank_0(path: Path) -> tuple[dict, int]:
     """(the snapshot on rank 0 and {} on the others, the steps it had run).
 
+    Where rank 0 sees no file, nothing has run: ({}, 0) on all ranks, whatever the
+    others see. Every rank calls this.
+
     Raises:
         BadInput: on every rank, whatever was wrong on rank 0.
     """
-    snapshot, box = {}, [0, ""]
-    if is_rank_0():
+    snapshot: dict = {}
+    steps_run, problem = 0, ""
+    if is_rank_0() and path.exists():
         try:
             snapshot = read_snapshot(path)
-            box[0] = snapshot["steps_run"]
+            steps_run = snapshot["steps_run"]
         except BadInput as error:
-            box[1] = str(error)
+            problem = str(error)
         except KeyError:
-            box[1] = f"{path} is a snapshot of another training: choose another"
-    dist.broadcast_object_list(box, src=0)
-    if box[1]:
-        raise BadInput(box[1])
-    return snapshot, box[0]
+            problem = f"{path} is a snapshot of another training: choose another"
+    box = [steps_run, problem]
+    dist.broadcast_object_list(box, src=0)  # every rank must reach this line
+    steps_run, problem = box
+    if problem:
+        raise BadInput(problem)
+    return snapshot, steps_run
