@@ -175,6 +175,7 @@ def choose_device(local_rank: int = 0) -> torch.device:
     """Accelerator number ``local_rank`` of this machine, else one core of the CPU."""
     count = count_accelerators()
     if not count:
+        _refuse_unused_gpus()
         if "OMP_NUM_THREADS" not in os.environ:  # else: a thread for every core
             torch.set_num_threads(1)
         return torch.device("cpu")
@@ -187,6 +188,22 @@ def choose_device(local_rank: int = 0) -> torch.device:
     # collectives and "cuda" without a number go to the current device
     torch.accelerator.set_device_index(local_rank)
     return torch.device(device.type, local_rank)
+
+
+def _refuse_unused_gpus() -> None:
+    """A job that was given GPUs which this PyTorch can't use would train without them.
+
+    The GPUs of a practice cluster are made up.
+    """
+    allowed = "WORKSHOP_CPU" in os.environ or "WORKSHOP_CLUSTER" in os.environ
+    for name in ("SLURM_GPUS_ON_NODE", "SLURM_JOB_GPUS", "SLURM_STEP_GPUS"):
+        given = os.environ.get(name, "0")
+        if given != "0" and not allowed:
+            raise BadInput(
+                f"the job has GPUs ({name}={given}), but this PyTorch "
+                f"({torch.__version__}) finds none: install a build for the node's "
+                "driver, or compute on the CPU after export WORKSHOP_CPU=1"
+            )
 
 
 def _srun_shows_each_task_its_own_device(local_rank: int) -> bool:

@@ -99,3 +99,21 @@ def test_a_process_on_the_cpu_takes_one_core(monkeypatch):
         assert distributed.describe_world(torch.device("cpu")) == "CPU, 1 thread"
     finally:
         torch.set_num_threads(threads)
+
+
+@pytest.mark.parametrize("allowed", ["", "WORKSHOP_CPU", "WORKSHOP_CLUSTER"])
+def test_job_whose_gpus_cannot_be_used_ends_unless_that_is_allowed(
+    allowed, monkeypatch
+):
+    for name in ("WORKSHOP_CPU", "WORKSHOP_CLUSTER"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(distributed, "count_accelerators", lambda: 0)
+    monkeypatch.setenv("SLURM_GPUS_ON_NODE", "0")
+    assert distributed.choose_device().type == "cpu"
+    monkeypatch.setenv("SLURM_GPUS_ON_NODE", "8")
+    if allowed:
+        monkeypatch.setenv(allowed, "1")
+        assert distributed.choose_device().type == "cpu"
+    else:
+        with pytest.raises(distributed.BadInput, match=r"the job has GPUs .*=8"):
+            distributed.choose_device()
