@@ -14,6 +14,7 @@ from collections.abc import Callable
 import torch
 
 from common.distributed import (
+    BadInput,
     Parser,
     choose_device,
     log,
@@ -37,9 +38,20 @@ def rate(work: int, action: Callable[[], object], repeats: int = 5) -> float:
     return work / statistics.median(seconds[1:])
 
 
+def three_matrices(device: torch.device, width: int) -> torch.Tensor:
+    """[3, H, H] of ones; BadInput if there is no memory for them."""
+    try:
+        return torch.ones(3, width, width, device=device)
+    except RuntimeError:  # of the CPU's allocator, or torch.OutOfMemoryError
+        needed = 3 * FLOAT32 * width**2 / 1e9
+        raise BadInput(
+            f"--width {width} needs {needed:,.0f} GB, more than there is: choose less"
+        ) from None
+
+
 def bandwidth(device: torch.device, width: int) -> float:
     """Bytes per second that ``a + b`` reads and writes; a, b: [H, H]."""
-    a, b, total = torch.ones(3, width, width, device=device)
+    a, b, total = three_matrices(device, width)
     return rate(3 * FLOAT32 * width**2, lambda: torch.add(a, b, out=total))
 
 
