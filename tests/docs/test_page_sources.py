@@ -325,3 +325,15 @@ def test_folded_answers_say_so():
     for box in all_directives("admonition"):
         if box.argument in ("Answer", "Solution"):
             assert box.options.get("collapsible") == "closed", f"{box.place} is open"
+
+
+READERS_CHOICE = ("Answer", "Solution", "In depth")
+
+
+def test_only_what_a_reader_chooses_is_folded():
+    """Answers, what is in depth, and listings of whole files or their differences."""
+    for box in all_directives("admonition"):
+        if box.options.get("collapsible") == "closed":
+            chosen = box.argument.startswith(READERS_CHOICE)
+            listing = any("literalinclude::" in line for line in box.body)
+            assert chosen or listing, f"{box.place}: open the box {box.argument!r}"
