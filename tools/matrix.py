@@ -46,7 +46,8 @@ STARTERS = {
 }
 # Two tasks of a step as srun starts them, without Slurm
 AS_SRUN = """
-export MASTER_ADDR=127.0.0.1 SLURM_STEP_NUM_TASKS=2 MASTER_PORT
+export MASTER_ADDR=127.0.0.1 MASTER_PORT SLURM_STEP_ID=0 SLURM_NTASKS=2
+export SLURM_NODEID=0 SLURM_STEP_TASKS_PER_NODE=2
 MASTER_PORT=$(python -c 'import socket; s = socket.socket(); s.bind(("", 0))
 print(s.getsockname()[1])')
 for task in 0 1; do
