@@ -176,8 +176,10 @@ def launches_of(
         text = rest[shell]
         inner = parse(text.text, text.line)
         own = [each for each in inner if each.words]
+        given = rest[shell + 2 + shifted(inner) :]  # the first word is $0
         for each in own:
             more = [t for word in each.words for t in variables.tokens(word)]
+            more = with_arguments(more, given)
             for launch in launches_of(each, more, variables):
                 if launch.kind != "other" or len(own) == 1:
                     yield adopted(launch, command, starter, options, words, inner)
@@ -192,6 +194,20 @@ def launches_of(
     launch.line = tokens[0].line
     launch.in_loop = command.in_loop
     yield launch
+
+
+def shifted(commands: list[Command]) -> int:
+    """How many of its arguments a shell's text takes away before it uses "$@"."""
+    counts = [each.words[1:] for each in commands if each.name == "shift"]
+    return sum(int(c[0].value) if c and c[0].value.isdigit() else 1 for c in counts)
+
+
+def with_arguments(tokens: list[Token], given: list[Token]) -> list[Token]:
+    """The words of a shell's text, with its arguments in place of ``"$@"``."""
+    found = []
+    for token in tokens:
+        found += given if token.text in ("$@", "$*") else [token]
+    return found
 
 
 def adopted(

@@ -339,8 +339,9 @@ def no_scatter(script: Script) -> Iterator[Problem]:
         #PBS -l select=2:ncpus=8:mpiprocs=1
         cd $PBS_O_WORKDIR
         head=$(head -n 1 $PBS_NODEFILE)
+        port=$((20000 + ${PBS_JOBID%%.*} % 9999))
         mpirun -np 2 --map-by ppr:1:node torchrun --nnodes=2 --nproc-per-node=4 \
-          --rdzv-backend=c10d --rdzv-endpoint=$head:29400 train.py
+          --rdzv-backend=c10d --rdzv-endpoint=$head:$port train.py
 
     Good:
         #!/bin/bash
@@ -348,8 +349,9 @@ def no_scatter(script: Script) -> Iterator[Problem]:
         #PBS -l place=scatter
         cd $PBS_O_WORKDIR
         head=$(head -n 1 $PBS_NODEFILE)
+        port=$((20000 + ${PBS_JOBID%%.*} % 9999))
         mpirun -np 2 --map-by ppr:1:node torchrun --nnodes=2 --nproc-per-node=4 \
-          --rdzv-backend=c10d --rdzv-endpoint=$head:29400 train.py
+          --rdzv-backend=c10d --rdzv-endpoint=$head:$port train.py
     """
     asked = script.resources
     spread = "scatter" in asked.value("l place") or asked.exclusive

@@ -68,6 +68,13 @@ def after(script: Script, command: Command) -> list[Command]:
     ]
 
 
+def looks_afterwards(script: Script, command: Command) -> bool:
+    """The script finds out in another way how the tasks have ended."""
+    tests = ("[", "[[", "test", "grep", "exit", "return")
+    behind = after(script, command)
+    return any(each.tested or each.name in tests for each in behind)
+
+
 @TABLE.add("DT301", WARNING, pages.END_THE_JOB)
 def no_kill_on_bad_exit(script: Script) -> Iterator[Problem]:
     """srun waits for the other ranks when one has failed
@@ -250,6 +257,8 @@ def wait_returns_zero(script: Script) -> Iterator[Problem]:
         return
     for launch in script.launches:
         behind = after(script, launch.command)
+        if looks_afterwards(script, waits[-1]):
+            return
         if launch.command.ends == "&" and known(launch) and waits[-1] in behind:
             what = "`wait` returns 0 even if the launch in the background has failed"
             yield Problem(waits[-1].line, what, "wait $!")
@@ -475,6 +484,8 @@ def pbsdsh_succeeds(script: Script) -> Iterator[Problem]:
         return
     for launch in script.launches:
         command = launch.command
+        if looks_afterwards(script, command):
+            continue
         if launch.starter == "pbsdsh" and not command.captured and command.ends != "|":
             what = "pbsdsh ends with status 0 even if every task has failed"
             cure = (

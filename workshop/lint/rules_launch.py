@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from . import pages
 from .launches import LAUNCHERS, Launch, base, pairs
 from .rule import ERROR, WARNING, Problem, Table
-from .script import NODES, Script, is_one_of
+from .script import Script
 
 TABLE = Table()
 TASK_VARIABLE = re.compile(r"\$\{?(SLURM_(?:NODEID|PROCID|LOCALID))\b")
+QUOTED_HEREDOC = re.compile(r"<<-?\s*['\"\\]")
+LITERAL = re.compile(r"\$\{?[A-Za-z_]\w*\}?")
 # Variables of Slurm that exist only if the job asked with the option.
 ONLY_WITH = {
     "SLURM_NTASKS_PER_NODE": "ntasks-per-node",
@@ -20,7 +22,6 @@ ONLY_WITH = {
     "SLURM_GPUS_PER_TASK": "gpus-per-task",
     "SLURM_GPUS": "gpus",
 }
-ALSO_GIVES = {"SLURM_NTASKS_PER_NODE": (), "SLURM_GPUS": ()}
 RANK_NAMES = {
     *("RANK", "NODE_RANK", "NODERANK", "MACHINE_RANK", "LOCAL_RANK", "GLOBAL_RANK"),
     *("node_rank", "machine_rank", "NODE_ID"),
@@ -59,8 +60,10 @@ def nnodes_of(script: Script, launch: Launch) -> int | None:
 def expects_many(script: Script, launch: Launch) -> bool:
     """The launch line itself says that the run has more than one node."""
     text = launch.option("nnodes", "num-machines", "num-nodes") or ""
-    told = is_one_of(text, NODES) and script.many_nodes
-    return told or (script.number(text) or 1) > 1
+    number = script.number(text)
+    if number is None and text and ":" not in text:
+        return script.many_nodes  # of the job, by a name that the script gives it
+    return (number or 1) > 1
 
 
 def is_launcher(launch: Launch) -> bool:
@@ -168,8 +171,10 @@ def runs_of_their_own(script: Script) -> Iterator[Problem]:
         if launch.kind not in TORCHRUNS or launch.in_loop or launch.starter == "remote":
             continue
         step = script.step(launch)
-        array = launch.inner and script.uses("SLURM_PROCID", "SLURM_NODEID")
-        if (step.tasks or 1) < 2 or array or not own_run_each(script, launch):
+        shared = launch.option("master-addr", "rdzv-endpoint", "node-rank")
+        by_number = launch.inner and script.uses("SLURM_PROCID", "SLURM_NODEID")
+        apart = by_number and not shared  # each task may train something else
+        if (step.tasks or 1) < 2 or apart or not own_run_each(script, launch):
             continue
         told = "--standalone" if "standalone" in launch.options else "no --nnodes"
         if launch.option("nnodes") is not None:
@@ -213,6 +218,8 @@ def launcher_on_the_first_node(script: Script) -> Iterator[Problem]:
     """
     if script.dialect not in ("slurm", "pbs") or not script.many_nodes:
         return
+    if any(launch.starter and launch.in_loop for launch in script.launches):
+        return  # that starts the other nodes, and this one is the first
     for launch in script.launches:
         alone = not launch.starter and not launch.in_loop and not started_by(script)
         if not alone or not is_launcher(launch) or has_hosts(launch):
@@ -422,6 +429,8 @@ def number_of_the_task(script: Script) -> Iterator[Problem]:
                 yield Problem(line, *replaced(match[1], launch))
     for name, assignments in script.variables.found.items():
         for assignment in assignments:
+            if QUOTED_HEREDOC.search(assignment.word.value):
+                continue
             match = TASK_VARIABLE.search(assignment.word.live)
             named = name in RANK_NAMES or names_a_launcher(assignment.word.value)
             inside = "function" in script_blocks(script, assignment.line)
@@ -575,7 +584,8 @@ def too_many_ranks(script: Script) -> Iterator[Problem]:
         if launch.kind not in TORCHRUNS or script.dialect not in ("slurm", "pbs"):
             continue
         step = script.step(launch)
-        if (step.per_node or 1) > 1 or launch.in_loop:
+        shared = (step.per_node or 1) > 1 and asked.gpus_per_task is None
+        if shared or launch.in_loop:
             continue
         ranks, gpus, where = ranks_of(script, launch), asked.gpus_per_node, "each node"
         options = launch.starter_options
@@ -682,6 +692,8 @@ def too_few_cores(script: Script) -> Iterator[Problem]:
         ranks = ranks_of(script, launch) if launch.kind in TORCHRUNS else 1
         if not ranks or launch.kind == "other" or (step.per_node or 1) > 1 < ranks:
             continue
+        if "ntasks" in launch.starter_options and not own and script.tasks:
+            continue  # fewer tasks than the job's have the cores of all
         workers = workers_of(launch)
         if workers and workers * ranks > cores:
             what = (
@@ -970,3 +982,48 @@ def lightning_numbers(script: Script) -> Iterator[Problem]:
                 option = directives[name]
                 what = f"`trainer.{name}={told}`, and the job has --{option}={number}"
                 yield Problem(launch.line, what, f"#SBATCH --{option}={told}")
+
+
+@TABLE.add("DT120", ERROR, pages.WHAT_STARTS_WHAT)
+def variable_that_no_shell_replaces(script: Script) -> Iterator[Problem]:
+    r"""A variable in single quotes, and no shell that replaces it
+
+    Single quotes keep a variable for the shell of the task. srun and mpirun start the
+    program itself, without a shell, so it gets the name and not the value.
+
+    Cure:
+        srun bash -c 'torchrun --node-rank=$SLURM_NODEID ...'
+
+    Bad:
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --ntasks-per-node=1
+        export head=$(hostname) port=$((20000 + SLURM_JOB_ID % 9999))
+        srun -K torchrun --nnodes=2 --nproc-per-node=4 --node-rank='$SLURM_NODEID' \
+          --master-addr=$head --master-port=$port train.py
+
+    Good:
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --ntasks-per-node=1
+        export head=$(hostname) port=$((20000 + SLURM_JOB_ID % 9999))
+        srun -K bash -c 'torchrun --nnodes=2 --nproc-per-node=4 \
+          --node-rank=$SLURM_NODEID --master-addr=$head --master-port=$port train.py'
+    """
+    for launch in script.launches:
+        if not is_launcher(launch) or launch.shell:
+            continue
+        for token in launch.tokens:
+            quoted = "".join(p.text for p in token.word.pieces if not p.live)
+            match = LITERAL.search(quoted)
+            if match and token.text in launch_options(launch):
+                what = f"no shell replaces `{match[0]}` in `{token.word.raw}`"
+                yield Problem(token.line, what)
+
+
+def launch_options(launch: Launch) -> set[str]:
+    """The words of a launcher before its program."""
+    program = launch.program[0] if launch.program else ""
+    texts = [token.text for token in launch.tokens]
+    end = texts.index(program) if program in texts else len(texts)
+    return set(texts[:end])

@@ -49,8 +49,10 @@ class Variables:
 
     def text(self, name: str, line: int, depth: int = 0) -> str | None:
         assignment = self.last(name, line)
-        if assignment is None or assignment.word.array is not None or depth > DEEPEST:
+        if assignment is None or depth > DEEPEST:
             return None
+        if assignment.word.array is not None or assignment.word.inside:
+            return None  # a list, or what a command prints
         whole = self.fill(assignment.word, assignment.line - 1, depth + 1)
         return whole.partition("=")[2]
 
