@@ -32,6 +32,10 @@ CLOSING = {
     "cat",
     "done",
     "times",
+    "pwd",
+    "squeue",
+    "sacct",
+    "df",
 }
 LONG = 12 * 3600  # seconds
 SAVES = re.compile(

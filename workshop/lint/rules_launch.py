@@ -433,6 +433,7 @@ def number_of_the_task(script: Script) -> Iterator[Problem]:
                 continue
             match = TASK_VARIABLE.search(assignment.word.live)
             named = name in RANK_NAMES or names_a_launcher(assignment.word.value)
+            named = named or is_launched_with(script, name)
             inside = "function" in script_blocks(script, assignment.line)
             if match and named and not inside and differs(script, match[1]):
                 what = (
@@ -441,6 +442,17 @@ def number_of_the_task(script: Script) -> Iterator[Problem]:
                 )
                 cure = f"set it in each task: srun bash -c '... ${match[1]} ...'"
                 yield Problem(assignment.line, what, cure)
+
+
+def is_launched_with(script: Script, name: str) -> bool:
+    """A launcher that srun starts gets the value of this variable as its node rank."""
+    for launch in script.launches:
+        written = launch.as_written
+        given = written.get("node-rank", "") + written.get("machine-rank", "")
+        static = launch.option("rdzv-backend") != "c10d"
+        if launch.starter and static and re.search(rf"\$\{{?{name}\b", given):
+            return True
+    return False
 
 
 def line_of_match(raw: str, text: str) -> int:
