@@ -18,6 +18,7 @@ MISSPELLED = {
     ),
     "pbs": re.compile(rf"#\s*(PSB|BPS|PBSS)\s+{OPTION}", re.I),
 }
+A_SCRIPT = re.compile(r"\s[\w./-]+\.(sh|slurm|sbatch|bash|job|pbs|batch)\b")
 TOOLS = {"slurm": "sbatch", "pbs": "qsub", "lsf": "bsub"}
 CHUNK_RESOURCES = ("ncpus", "ngpus", "mem", "mpiprocs")
 
@@ -93,6 +94,9 @@ def misspelled_directive(script: Script) -> Iterator[Problem]:
         for dialect, mark in (("slurm", "#SBATCH"), ("pbs", "#PBS")):
             small = re.match(rf"{mark}\s+{OPTION}", line, re.I)
             wrong = MISSPELLED[dialect].match(line)
+            a_command = A_SCRIPT.search(line)  # a note how to submit it
+            if a_command or number in script.embedded:
+                continue
             if (small and not line.startswith(mark)) or wrong:
                 word = line.split(" -")[0].strip()
                 options = line[line.index("-") :].strip()
@@ -123,10 +127,10 @@ def space_in_a_directive(script: Script) -> Iterator[Problem]:
         srun ./job.sh
     """
     for number, line in enumerate(script.lines, 1):
-        match = re.match(rf"#\s+(SBATCH|PBS)\s+(?={OPTION})", line, re.I)
-        if match is None:
+        match = re.match(rf"#\s+(SBATCH|PBS)\s+(?={OPTION})", line)
+        if match is None or number in script.embedded:
             continue
-        mark, options = f"#{match[1].upper()}", line[match.end() :]
+        mark, options = f"#{match[1]}", line[match.end() :]
         if not repeated(script, options):
             what = f"`{line.strip()}` is a comment, not a directive"
             yield Problem(number, what, f"{mark} {options}   (or ##{match[1]} ...)")

@@ -230,7 +230,8 @@ def status_not_passed_on(script: Script) -> Iterator[Problem]:
     if closing.name == "exit" and "$" in status and first is closing:
         return
     shown = " ".join(word.raw for word in closing.words)
-    what = f"the job ends with the status of `{shown[:50]}`, not of the training"
+    launched = last.starter or last.name
+    what = f"the job ends with the status of `{shown[:50]}`, not of `{launched}`"
     yield Problem(closing.line, what, "set -euo pipefail   (above the launch)")
 
 

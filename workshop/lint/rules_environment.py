@@ -17,7 +17,7 @@ HOME = re.compile(
 )
 PLACEHOLDERS = re.compile(
     r"(your|my)?[-_.]?(user(name|id)?|name|login|netid|account|me|project|path|you|shared|"
-    r"common|software|opt|apps?|modules?|public|data(sets)?)",
+    r"common|ubuntu|ec2-user|centos|software|opt|apps?|modules?|public|data(sets)?)",
     re.I,
 )
 SECRET_NAME = re.compile(r"\w*(API_KEY|TOKEN|SECRET|PASSWORD|PASSWD)$")

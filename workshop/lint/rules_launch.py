@@ -429,10 +429,11 @@ def number_of_the_task(script: Script) -> Iterator[Problem]:
                 yield Problem(line, *replaced(match[1], launch))
     for name, assignments in script.variables.found.items():
         for assignment in assignments:
-            if QUOTED_HEREDOC.search(assignment.word.value):
+            value = assignment.word.value
+            if QUOTED_HEREDOC.search(value) or "c10d" in value:
                 continue
             match = TASK_VARIABLE.search(assignment.word.live)
-            named = name in RANK_NAMES or names_a_launcher(assignment.word.value)
+            named = name in RANK_NAMES or names_a_launcher(value)
             named = named or is_launched_with(script, name)
             inside = "function" in script_blocks(script, assignment.line)
             if match and named and not inside and differs(script, match[1]):
@@ -786,7 +787,8 @@ def cores_not_taken_over(script: Script) -> Iterator[Problem]:
 def deprecated_launcher(script: Script) -> Iterator[Problem]:
     """torch.distributed.launch
 
-    It's deprecated in favor of torchrun, which takes the same options.
+    It's deprecated. torchrun takes the same options, but adds no --local-rank=N (before
+    torch 2.0 --local_rank=N) to the arguments of the program.
 
     Cure:
         torchrun
@@ -800,6 +802,8 @@ def deprecated_launcher(script: Script) -> Iterator[Problem]:
     for launch in script.launches:
         if launch.kind == "launch":
             what = "`python -m torch.distributed.launch` is the old name of torchrun"
+            if "use-env" not in launch.options:
+                what += ", and gives the program an argument --local-rank=N"
             yield Problem(launch.line, what, "torchrun ..., with the same options")
 
 
@@ -807,9 +811,8 @@ def deprecated_launcher(script: Script) -> Iterator[Problem]:
 def local_rank_argument(script: Script) -> Iterator[Problem]:
     """The local rank as an argument of the program
 
-    torch.distributed.launch adds --local-rank=N (before torch 2.0 --local_rank=N) to
-    the program's arguments; torchrun adds nothing and sets LOCAL_RANK. A number on
-    the command line is the same for all ranks.
+    A launcher starts several ranks with the same command line, so a number on it is the
+    same for all of them. torchrun sets LOCAL_RANK in the environment of each.
 
     Cure:
         Read os.environ["LOCAL_RANK"] in the program, and pass no --local_rank.
@@ -821,11 +824,6 @@ def local_rank_argument(script: Script) -> Iterator[Problem]:
         torchrun --standalone --nproc-per-node=4 train.py
     """
     for launch in script.launches:
-        if launch.kind == "launch" and "use-env" not in launch.options:
-            program = base(launch.program[0]) if launch.program else "the program"
-            what = f"`{program}` gets an argument --local-rank=N that it must accept"
-            cure = 'torchrun ..., and os.environ["LOCAL_RANK"] in the program'
-            yield Problem(launch.line, what, cure)
         if launch.kind not in TORCHRUNS:
             continue
         for text, after in pairs(launch.program):

@@ -42,6 +42,7 @@ class Script:
     lines: list[str] = field(init=False)
     dialect: str = field(init=False)
     commands: list[Command] = field(init=False)
+    embedded: set[int] = field(init=False)  # lines of texts that it only writes
     directives: list[Directive] = field(init=False)
     resources: Resources = field(init=False)
     variables: Variables = field(init=False)
@@ -55,7 +56,9 @@ class Script:
         written = [command for command in self.commands if not command.captured]
         last = len(self.lines) + 1
         first = min((command.line for command in written), default=last)
-        self.directives = read_directives(self.lines, self.dialect, first)
+        self.embedded = heredoc_lines(self.commands)
+        found = read_directives(self.lines, self.dialect, first)
+        self.directives = [each for each in found if each.line not in self.embedded]
         self.resources = resources_of(self.directives, self.dialect)
         self.variables = Variables(self.commands)
         self.launches = find_launches(self.commands, self.variables)
@@ -162,6 +165,14 @@ class Script:
         if per_node is None:
             per_node = quotient(tasks, self.nodes)
         return Step(self.nodes, tasks, per_node)
+
+
+def heredoc_lines(commands: list[Command]) -> set[int]:
+    """The lines of all here-documents: maybe a script for another job."""
+    found: set[int] = set()
+    for heredoc in (each for command in commands for each in command.heredocs):
+        found.update(range(heredoc.line, heredoc.line + heredoc.text.count("\n")))
+    return found
 
 
 def product(one: int | None, other: int | None) -> int | None:

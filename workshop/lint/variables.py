@@ -10,6 +10,7 @@ from .words import Word
 
 REFERENCE = re.compile(r"\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\})")
 WHOLE_ARRAY = re.compile(r"\$\{([A-Za-z_]\w*)\[[@*]\]\}")
+FIELD = re.compile(r"(?:\$\(\([^)]*(?:\([^)]*\)[^)]*)*\)\)|\S)+")  # $((A * B)) is one
 DEEPEST = 8  # assignments that refer to each other
 
 
@@ -77,7 +78,7 @@ class Variables:
         filled = self.fill(word, word.line)
         quoted = any(piece.quoted for piece in word.pieces)
         changed = filled != word.value
-        texts = filled.split() if changed and not quoted else [filled]
+        texts = FIELD.findall(filled) if changed and not quoted else [filled]
         return [Token(text, word.line, word) for text in texts]
 
     def _elements(self, name: str, word: Word, depth: int) -> list[Token]:
