@@ -9,7 +9,7 @@ from pathlib import Path
 from workshop.errors import UserError
 
 from .linting import lint
-from .report import FORMATS, render
+from .report import FORMATS, plural, render
 from .rule import Finding
 
 LARGEST = 2**20  # bytes of a script
@@ -34,6 +34,14 @@ def run(jobs: Iterable[str], lines: Iterable[str], form: str = "text") -> int:
         findings += lint(text, name, is_line)
     print(render(findings, [name for name, _, _ in texts], form))
     return FOUND_ERRORS if any(finding.is_error for finding in findings) else 0
+
+
+def look_at(job: str) -> tuple[str, str]:
+    """What is told of a script before it's submitted, and how many errors it has."""
+    findings = lint(read(job), job)
+    errors = sum(finding.is_error for finding in findings)
+    told = render(findings, [job], "text") if findings else ""
+    return told, plural(errors, "error") if errors else ""
 
 
 def read(job: str) -> str:

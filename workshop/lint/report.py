@@ -46,7 +46,10 @@ def told(finding: Finding, with_reason: bool) -> list[str]:
     lines = [head]
     if with_reason:
         lines += folded("why", rule.reason)
-    lines += folded("cure", finding.cure)
+    if finding.cure == rule.cure:
+        lines += folded("cure", finding.cure)
+    else:
+        lines.append(f"    {'cure':<5} {finding.cure}")  # to copy
     if with_reason:
         lines += folded("read", str(rule.page))
     return lines
@@ -54,8 +57,6 @@ def told(finding: Finding, with_reason: bool) -> list[str]:
 
 def folded(label: str, text: str) -> list[str]:
     first = f"    {label:<5} "
-    if label == "cure" and len(first + text) > WIDTH and "  " in text:
-        return [first + text]  # a line to copy stays as it is
     return textwrap.wrap(
         text,
         WIDTH,

@@ -68,10 +68,10 @@ def one_thread_by_accident(script: Script) -> Iterator[Problem]:
 def path_of_a_user(script: Script) -> Iterator[Problem]:
     """A path of one user
 
-    Nobody else can run the script, and it fails when the account ends.
+    Other people can't run the script, and it fails when the account ends.
 
     Cure:
-        A path relative to the job's folder, or $HOME, $SCRATCH, $USER.
+        A path relative to the folder of the job; in commands also $HOME or $SCRATCH.
 
     Bad:
         #!/bin/bash
@@ -92,7 +92,7 @@ def path_of_a_user(script: Script) -> Iterator[Problem]:
                 continue
             told.add(name)
             what = f"`{match[0]}` is the folder of the user {name}"
-            yield Problem(number, what, line.strip().replace(match[0], "$HOME"))
+            yield Problem(number, what)
 
 
 @TABLE.add("DT403", WARNING, pages.LINT_SECRETS)

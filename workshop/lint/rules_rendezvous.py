@@ -166,7 +166,9 @@ def loopback(script: Script) -> Iterator[Problem]:
             if LOOPBACK.fullmatch(value) and line not in told:
                 told.add(line)
                 what = f"`--{name}={value}` is another machine on each node"
-                yield Problem(line, what, first_node(script))
+                port = value.rpartition(":")[2] if ":" in value else ""
+                address = f"{first_node(script)}:{port}" if port else first_node(script)
+                yield Problem(line, what, f"--{name}={address}")
         own = launch.kind == "python" or launch.kind in ("deepspeed", "other")
         assignment = script.variables.last("MASTER_ADDR", launch.line)
         if assignment and own and launch.starter:
@@ -174,7 +176,8 @@ def loopback(script: Script) -> Iterator[Problem]:
             if LOOPBACK.fullmatch(value) and assignment.line not in told:
                 told.add(assignment.line)
                 what = f"`MASTER_ADDR={value}` is another machine on each node"
-                yield Problem(assignment.line, what, first_node(script))
+                cure = f"export MASTER_ADDR={first_node(script)}"
+                yield Problem(assignment.line, what, cure)
 
 
 def first_node(script: Script) -> str:
@@ -182,7 +185,7 @@ def first_node(script: Script) -> str:
         return '$(head -n 1 "$PBS_NODEFILE")'
     if script.dialect == "slurm":
         return '$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)'
-    return "the name of one of the nodes"
+    return "FIRST_NODE"
 
 
 @TABLE.add("DT204", WARNING, pages.NOT_CONNECTED)
