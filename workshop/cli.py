@@ -212,15 +212,18 @@ def diagnose(logs: tuple[str, ...]) -> int:
     metavar="FORM",
     help="text (default), json or sarif.",
 )
-def lint(jobs: tuple[str, ...], lines: tuple[str, ...], form: str) -> int:
+@click.option("--explain", "code", metavar="CODE", help="Show a rule with examples.")
+def lint(jobs: tuple[str, ...], lines: tuple[str, ...], form: str, code: str) -> int:
     """Find mistakes in job scripts and launch lines, without running them.
 
     JOB is a script for sbatch, qsub or bash, or - for standard input. A comment
     "# workshop: ignore DT207" on a line, or above it, silences one finding there. The
     exit status is 1 if there is an error, and 0 if there are only warnings.
     """
-    from workshop.lint.command import run
+    from workshop.lint.command import explain, run
 
+    if code:
+        return explain(code)
     return run(jobs, lines, form)
 
 

@@ -10,7 +10,7 @@ import sys
 
 from workshop.errors import UserError
 
-from .command import run
+from .command import explain, run
 from .report import FORMATS
 
 
@@ -21,8 +21,11 @@ def main(arguments: list[str] | None = None) -> int:
         "--line", action="append", default=[], metavar="COMMAND", help="a launch line"
     )
     parser.add_argument("--format", choices=FORMATS, default="text", dest="form")
+    parser.add_argument("--explain", metavar="CODE", help="show a rule with examples")
     given = parser.parse_args(arguments)
     try:
+        if given.explain:
+            return explain(given.explain)
         return run(given.jobs, given.line, given.form)
     except UserError as error:
         print(f"workshop lint: {error}", file=sys.stderr)

@@ -9,8 +9,9 @@ from pathlib import Path
 from workshop.errors import UserError
 
 from .linting import lint
-from .report import FORMATS, plural, render
+from .report import FORMATS, explained, plural, render
 from .rule import Finding
+from .rules import BY_CODE
 
 LARGEST = 2**20  # bytes of a script
 STDIN, LINE = "-", "--line"
@@ -23,8 +24,10 @@ def run(jobs: Iterable[str], lines: Iterable[str], form: str = "text") -> int:
     Raises:
         UserError: there is nothing to read, or a file can't be read as a script.
     """
-    texts = [(job, read(job), False) for job in jobs]
-    texts += [(LINE, line, True) for line in lines]
+    texts = [(job, read(job), False) for job in dict.fromkeys(jobs)]
+    for number, line in enumerate(lines, 1):
+        name = LINE if number == 1 else f"{LINE} {number}"
+        texts.append((name, line, True))
     if not texts:
         raise UserError("name a job script, - for standard input, or --line 'COMMAND'")
     if form not in FORMATS:
@@ -36,8 +39,22 @@ def run(jobs: Iterable[str], lines: Iterable[str], form: str = "text") -> int:
     return FOUND_ERRORS if any(finding.is_error for finding in findings) else 0
 
 
+def explain(code: str) -> int:
+    """Print what a rule finds, why, its cure, and a bad and a good example.
+
+    Raises:
+        UserError: no rule has that code.
+    """
+    rule = BY_CODE.get(code.upper())
+    if rule is None:
+        first, last = min(BY_CODE), max(BY_CODE)
+        raise UserError(f"no rule has the code {code}: they are from {first} to {last}")
+    print("\n".join(explained(rule)))
+    return 0
+
+
 def look_at(job: str) -> tuple[str, str]:
-    """What is told of a script before it's submitted, and how many errors it has."""
+    """What to print about a script before it's submitted, and its number of errors."""
     findings = lint(read(job), job)
     errors = sum(finding.is_error for finding in findings)
     told = render(findings, [job], "text") if findings else ""

@@ -8,7 +8,7 @@ from .rule import Finding, Problem, Rule
 from .rules import RULES
 from .script import Script
 
-IGNORE = re.compile(r"#\s*workshop:\s*(ignore|ignore-file)\b[:\s]*([A-Z0-9, ]*)")
+IGNORE = re.compile(r"#.*?\bworkshop:\s*(ignore-file|ignore)\b[:\s]*([A-Z0-9, ]*)")
 
 
 def lint(text: str, name: str = "-", is_line: bool = False) -> list[Finding]:

@@ -1,4 +1,4 @@
-"""How findings are told: to people, as JSON, and as SARIF for code hosts."""
+"""Findings as text for people, as JSON, and as SARIF for code hosts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Sequence
 
-from .rule import Finding
+from .rule import Finding, Rule
 from .rules import RULES
 
 NAME = "workshop lint"
@@ -52,6 +52,17 @@ def told(finding: Finding, with_reason: bool) -> list[str]:
         lines.append(f"    {'cure':<5} {finding.cure}")  # to copy
     if with_reason:
         lines += folded("read", str(rule.page))
+    return lines
+
+
+def explained(rule: Rule) -> list[str]:
+    """All that is known of a rule."""
+    lines = [f"{rule.code} {rule.title} ({rule.severity})"]
+    lines += folded("why", rule.reason) + folded("cure", rule.cure)
+    lines += folded("read", str(rule.page))
+    for heading, example in (("Bad", rule.bad), ("Good", rule.good)):
+        shown = example.replace("\r", "\\r").split("\n")
+        lines += ["", f"{heading}:", *(f"    {line}" for line in shown)]
     return lines
 
 

@@ -74,16 +74,20 @@ def after(script: Script, command: Command) -> list[Command]:
 
 def looks_afterwards(script: Script, command: Command) -> bool:
     """The script finds out in another way how the tasks have ended."""
-    tests = ("[", "[[", "test", "grep", "exit", "return")
     behind = after(script, command)
-    return any(each.tested or each.name in tests for each in behind)
+    looks = any(each.name in ("[", "[[", "test", "grep", "return") for each in behind)
+    decides = any(
+        each.name == "exit" and "$((" in "".join(word.value for word in each.words)
+        for each in behind
+    )
+    return looks or decides or any(each.tested for each in behind)
 
 
 @TABLE.add("DT301", WARNING, pages.END_THE_JOB)
 def no_kill_on_bad_exit(script: Script) -> Iterator[Problem]:
     """srun waits for the other ranks when one has failed
 
-    By default srun lets the other tasks go on. They wait for the dead rank, often
+    By default srun lets the other tasks run. They wait for the dead rank, often
     until the time limit, and the whole job pays for it.
 
     Cure:
@@ -377,7 +381,7 @@ def torchrun_dies_of_it(script: Script) -> Iterator[Problem]:
 
 
 def arguments_are_visible(launch: Launch) -> bool:
-    """All that the program is told is in the script: no file, and no variable."""
+    """All arguments of the program are in the script: no file, and no variable."""
     arguments = launch.program[1:]
     hidden = any("$" in text or ELSEWHERE.search(text) for text in arguments)
     return known(launch) and bool(arguments) and not hidden
@@ -394,7 +398,7 @@ def saves_nothing(script: Script) -> Launch | None:
 
 @TABLE.add("DT308", WARNING, pages.LONGER)
 def requeue_without_resume(script: Script) -> Iterator[Problem]:
-    """A job that may start again, and a program that isn't told to resume
+    """A job that may start again, and a program without a word of resuming
 
     A requeued job runs its script from the first line. Unless the program loads what
     it saved, it starts training from scratch.
@@ -429,7 +433,7 @@ def requeue_without_resume(script: Script) -> Iterator[Problem]:
 
 @TABLE.add("DT309", WARNING, pages.CHECKPOINTS)
 def long_without_saving(script: Script) -> Iterator[Problem]:
-    """A long job that isn't told to save anything
+    """A long job without a word of saving
 
     At the time limit, or when a node fails, all that isn't on disk is lost.
 

@@ -49,7 +49,7 @@ def ranks_of(script: Script, launch: Launch) -> int | None:
 
 
 def nnodes_of(script: Script, launch: Launch) -> int | None:
-    """What a launcher is told about the number of nodes; 1 if nothing."""
+    """The number of nodes that a launcher gets; 1 by default."""
     text = launch.option("nnodes", "num-machines", "num-nodes")
     if text is None:
         opaque = "$" in launch.options or launch.option("config-file") is not None
@@ -125,7 +125,9 @@ def launcher_per_rank(script: Script) -> Iterator[Problem]:
                 where = f"{step.tasks} tasks on one node"
         what = f"{launch.starter} starts {where}, and every one is a {launch.name}"
         if ranks:
-            what += f" that starts {times(ranks, 'rank')} itself"
+            what += f" that starts {times(ranks, 'rank')}"
+        if ranks and step.tasks:
+            what += f", {step.tasks * ranks} in all"
         yield Problem(launch.line, what, cure_of_tasks(script, launch))
 
 
@@ -956,7 +958,7 @@ def wrong_world_size(script: Script) -> Iterator[Problem]:
 
 @TABLE.add("DT119", ERROR, pages.WHAT_STARTS_WHAT)
 def lightning_numbers(script: Script) -> Iterator[Problem]:
-    """Lightning is told other numbers than Slurm
+    """Lightning gets other numbers than Slurm
 
     Lightning compares its devices and nodes with the tasks of the job, and refuses to
     start if they differ.

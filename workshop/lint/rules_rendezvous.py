@@ -73,7 +73,7 @@ def no_endpoint(script: Script) -> Iterator[Problem]:
         if launch.kind == "accelerate":
             known = launch.option("main-process-ip", "config-file", "rdzv-conf")
             if known is None:
-                what = "accelerate launch is told several machines, and no address"
+                what = "accelerate launch gets several machines, and no address"
                 cure = "--main_process_ip=FIRST_NODE --main_process_port=PORT"
                 yield Problem(launch.line, what, cure)
             continue
@@ -85,7 +85,7 @@ def no_endpoint(script: Script) -> Iterator[Problem]:
         if is_static(launch) and address is not None:
             continue
         nodes = launch.option("nnodes")
-        what = f"{launch.name} is told --nnodes={nodes}, and no address"
+        what = f"{launch.name} gets --nnodes={nodes}, and no address"
         cure = "--rdzv-backend=c10d --rdzv-endpoint=FIRST_NODE:PORT"
         if address is not None:
             backend = launch.option("rdzv-backend")
@@ -259,7 +259,7 @@ def address_of_hostname(script: Script) -> Iterator[Problem]:
 
 @TABLE.add("DT206", ERROR, pages.NOT_CONNECTED)
 def own_master(script: Script) -> Iterator[Problem]:
-    r"""Each node is told its own name as the address
+    r"""Each node takes its own name as the address
 
     Inside single quotes the shell of each task replaces $(hostname), so each node
     waits for the others at its own address.
