@@ -93,7 +93,7 @@ def test_standard_input_and_a_line_are_read():
         (["nowhere.sbatch"], "cannot read nowhere.sbatch: No such file or directory"),
         (["tests"], "cannot read tests: Is a directory"),
         (["/dev/null"], "/dev/null is empty"),
-        ([sys.executable], "isn't a script: it holds bytes that no text has"),
+        (["/bin/sh"], "isn't a script: it holds bytes that no text has"),
         (["--explain", "DT999"], "no rule has the code DT999: they are from DT001"),
     ],
 )
@@ -114,8 +114,11 @@ def test_both_commands_say_the_same():
     assert workshop("lint", BAD_ONE).returncode == 1
 
 
+@pytest.mark.cold("a Python that has nothing but its standard library")
 def test_copy_of_the_package_works_alone(tmp_path):
     """What a site does: workshop/lint and workshop/errors.py, and nothing else."""
+    bare = [sys.executable, "-S", "-c", "import click"]
+    assert subprocess.run(bare, env={}, capture_output=True).returncode == 1
     shutil.copytree(ROOT / "workshop" / "lint", tmp_path / "workshop" / "lint")
     shutil.copy(ROOT / "workshop" / "errors.py", tmp_path / "workshop")
     done = command(BAD_ONE, cwd=tmp_path)
