@@ -51,11 +51,11 @@ def read_ignored(script: Script) -> dict[int, set[str]]:
             ("#SBATCH", "#PBS")
         )
         if match[1] == "ignore-file":
-            places = [0] if number <= first else []
+            numbers = [0] if number <= first else []
         else:
-            places = [number, number + 1] if alone else [number]
-        for place in places:
-            ignored.setdefault(place, set()).update(codes)
+            numbers = [number, number + 1] if alone else [number]
+        for each in numbers:
+            ignored.setdefault(each, set()).update(codes)
     return ignored
 
 
