@@ -1,4 +1,4 @@
-"""The ``workshop`` command: a learner's commands, grade, doctor, diagnose, submit.
+"""The ``workshop`` command: a learner's, grade, doctor, diagnose, lint, submit.
 
 It must answer at once: torch is never imported here (the engine's server does
 that, while this process imports what it draws with), and rich and watchfiles are
@@ -202,6 +202,33 @@ def diagnose(logs: tuple[str, ...]) -> int:
 
 
 @cli.command()
+@click.argument("jobs", nargs=-1, metavar="JOB...")
+@click.option(
+    "--line", "lines", multiple=True, metavar="COMMAND", help="A launch line in quotes."
+)
+@click.option(
+    "--format",
+    "form",
+    default="text",
+    metavar="FORM",
+    help="text (default), json or sarif.",
+)
+@click.option("--explain", "code", metavar="CODE", help="Show a rule with examples.")
+def lint(jobs: tuple[str, ...], lines: tuple[str, ...], form: str, code: str) -> int:
+    """Find mistakes in job scripts and launch lines, without running them.
+
+    JOB is a script for sbatch, qsub or bash, or - for standard input. A comment
+    "# workshop: ignore DT207" on a line, or above it, silences one finding there. The
+    exit status is 1 if there is an error, and 0 if there are only warnings.
+    """
+    from workshop.lint.command import explain, run
+
+    if code:
+        return explain(code)
+    return run(jobs, lines, form)
+
+
+@cli.command()
 @click.argument("name", required=False)
 @click.option(
     "--set",
@@ -237,23 +264,32 @@ def site(name: str | None, settings: tuple[str, ...], forget: bool) -> None:
 
 @cli.command(context_settings={"ignore_unknown_options": True})
 @click.option("--dry-run", is_flag=True, help="Only show what would be submitted.")
+@click.option("--anyway", is_flag=True, help="Submit in spite of errors.")
 @click.option("--nodes", type=click.IntRange(1), help="Overrides the script.")
 @click.option("--time", metavar="HH:MM:SS", help="Overrides the script.")
 @click.argument("script")
 @click.argument(
     "options", nargs=-1, type=click.UNPROCESSED, metavar="[OPTIONS OF THE SCHEDULER]"
 )
-def submit(dry_run, nodes, time, script, options) -> int:
+def submit(dry_run, anyway, nodes, time, script, options) -> int:
     """Submit SCRIPT with the options of the chosen site.
 
-    What follows SCRIPT is for sbatch or qsub and comes after the site's options.
+    What follows SCRIPT is for sbatch or qsub and comes after the site's options. The
+    script is read by `workshop lint` first; with errors in it, it isn't submitted.
     """
     import shlex
 
     from workshop.cluster.jobs import sites
+    from workshop.lint.command import look_at
 
     root = find_root()
     planned = sites.plan(root, script, options, nodes, time)
+    told, errors = look_at(script)
+    if told:
+        click.echo(told, err=True)
+    if errors and not (anyway or dry_run):
+        complain(f"not submitted: cure {errors}, or add --anyway before the script")
+        return 2
     if not dry_run:
         return sites.submit(root, planned)
     click.echo(f"# site {planned.site}, in {root}")

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from workshop.errors import UserError
+from workshop.lint.directives import first_number
+from workshop.lint.script import Script
 
 CHOSEN = "job_scripts/site.sh"
 SETTING = re.compile(r"^#   ([A-Z][A-Z_]*) +(\S.*)$", re.M)
@@ -144,7 +146,7 @@ def plan(
             f"{script} is not a job script: name a file that ends in .sbatch or .pbs"
         )
     text = path.read_text(encoding="utf-8", errors="replace")
-    asked = _of_script(text, scheduler)
+    asked = _of_script(Script(script, text))
     script = os.path.relpath(path, root)  # jobs start in the folder of the workshop
     values = {
         "NODES": str(nodes or asked["nodes"]),
@@ -184,23 +186,27 @@ def _names(words: tuple[str, ...]) -> set[str]:
     return {f"{o}{part.partition('=')[0] if o == '-l' else ''}" for o, part in parts}
 
 
-def _of_script(text: str, scheduler: str) -> dict[str, str]:
-    """Nodes, tasks on each node, and time that the directives of a script say."""
-    if scheduler == "slurm":
-        patterns = {
-            "nodes": r"^#SBATCH --nodes=(\d+)",
-            "tasks": r"^#SBATCH --ntasks-per-node=(\d+)",
-            "time": r"^#SBATCH --time=(\S+)",
-        }
-    else:
-        patterns = {
-            "nodes": r"^#PBS -l select=(\d+)",
-            "tasks": r"^#PBS -l select=.*:mpiprocs=(\d+)",
-            "time": r"^#PBS -l walltime=(\S+)",
-        }
-    found = {key: re.search(pattern, text, re.M) for key, pattern in patterns.items()}
-    defaults = {"nodes": "1", "tasks": "1", "time": "00:10:00"}
-    return {key: hit[1] if hit else defaults[key] for key, hit in found.items()}
+def _of_script(script: Script) -> dict[str, str]:
+    """Nodes, tasks on each node, and time that the directives of a script say.
+
+    Raises:
+        UserError: it asks for hosts in Torque's form, which the site can't override.
+    """
+    asked = script.resources
+    if script.is_torque:
+        nodes = asked.value("l nodes")
+        select = f"select={asked.nodes or 1}:ncpus={asked.tasks_per_node or 1}"
+        raise UserError(
+            f"{script.name}:{asked.line('l nodes')} asks in Torque's form, "
+            f"nodes={nodes}, beside which no site can ask: write #PBS -l {select} and "
+            "#PBS -l place=scatter instead"
+        )
+    nodes = first_number(asked.value("nodes")) or asked.nodes or 1
+    tasks = asked.tasks_per_node
+    if tasks is None and script.dialect == "slurm" and asked.tasks:
+        tasks = max(1, asked.tasks // nodes)
+    time = asked.value("time") or asked.value("l walltime") or "00:10:00"
+    return {"nodes": str(nodes), "tasks": str(tasks or 1), "time": time}
 
 
 def _ask_site(root: Path, scheduler: str, values: dict[str, str]) -> list[str]:

@@ -100,6 +100,9 @@ def parse_request(
     if "nodes" in resources:
         if "select" in resources or "place" in resources:
             raise Refused("Cannot be used with select or place: nodes", 6)
+        if chunkwise:
+            name = next(iter(chunkwise))
+            raise Refused(f"the rehearsal knows no -l {name} beside -l nodes")
         return parse_nodes(resources["nodes"], known), "scatter"
     if chunkwise and ("select" in resources or "place" in resources):
         said = '"-lresource=" cannot be used with "select" or "place", resource is: '

@@ -1,0 +1,115 @@
+"""What the linter says of scripts as people publish them, and of our own."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.grader.test_known_answers import split_answer
+from tests.lint.corpus import BAD, GOOD, ROOT, promised
+from workshop.lint.linting import lint
+from workshop.skeleton import with_answers
+
+# Of lesson 10: each shows one mistake, on purpose.
+TRAPS = ROOT / "docs" / "examples" / "pbs_traps"
+SHOWN = ROOT / "docs" / "examples" / "lint_four_launchers.sbatch"  # wrong on purpose
+ANSWERS = ROOT / "tests" / "exercises"
+JOBS = (".sbatch", ".pbs", ".sh")
+OURS = sorted(
+    path
+    for folder in ("job_scripts", "solutions", "docs/examples", "gallery")
+    for path in (ROOT / folder).rglob("*")
+    if path.suffix in JOBS and TRAPS not in path.parents and path != SHOWN
+)
+
+
+def errors(text: str) -> list[str]:
+    found = [each for each in lint(text) if each.is_error]
+    return [f"{each.line}: {each.rule.code} {each.what}" for each in found]
+
+
+def answers(kind: str) -> list:
+    """Known answers to the exercises with job scripts, each in its script."""
+    paths = [*(ANSWERS / kind).glob("*/*.sbatch"), *(ANSWERS / kind).glob("*/*.pbs")]
+    return [pytest.param(path, id=f"{path.parent.name}/{path.stem}") for path in paths]
+
+
+def filled_in(path) -> str:
+    solution = ROOT / "solutions" / f"{path.parent.name}{path.suffix}"
+    _, codes = split_answer(path)
+    return with_answers(solution.read_text(encoding="utf-8"), codes)
+
+
+@pytest.mark.parametrize("path", GOOD, ids=lambda path: path.name)
+def test_good_script_gives_no_error(path):
+    assert errors(path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("path", BAD, ids=lambda path: path.name)
+def test_bad_script_gives_its_codes_and_no_others(path):
+    text = path.read_text(encoding="utf-8")
+    assert sorted(each.rule.code for each in lint(text)) == promised(text)
+
+
+@pytest.mark.parametrize("path", OURS, ids=lambda path: path.name)
+def test_our_own_scripts_give_no_error(path):
+    assert errors(path.read_text(encoding="utf-8")) == []
+
+
+def test_our_job_scripts_give_no_finding_at_all():
+    scripts = [path for path in OURS if path.parent == ROOT / "job_scripts"]
+    found = {path.name: lint(path.read_text(encoding="utf-8")) for path in scripts}
+    assert len(found) > 15
+    assert {name: each for name, each in found.items() if each} == {}
+
+
+@pytest.mark.parametrize("path", answers("right"))
+def test_right_answer_to_an_exercise_gives_no_error(path):
+    assert errors(filled_in(path)) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("09_one_launcher_per_node/as_it_was", "DT101"),
+        ("09_one_launcher_per_node/nodes_forgotten", "DT102"),
+        ("09_one_launcher_per_node/without_srun", "DT103"),
+        ("09_one_launcher_per_node/directive_at_the_end", "DT001"),
+        ("09_one_launcher_per_node/space_in_the_directive", "DT003"),
+        ("09_node_rank/double_quotes", "DT107"),
+        ("09_node_rank/kept_in_a_variable", "DT107"),
+        ("09_node_rank/quotes_without_a_shell", "DT120"),
+        ("09_node_rank/each_its_own_master", "DT206"),
+        ("09_node_rank/localhost", "DT203"),
+        ("09_node_rank/node_rank_forgotten", "DT202"),
+        ("09_node_rank/not_waited_for", "DT303"),
+        ("09_two_jobs/number_as_it_is", "DT210"),
+        ("09_dead_task/no_kill", "DT301"),
+        ("09_dead_task/status_lost_in_a_pipe", "DT302"),
+        ("09_dead_task/status_of_echo", "DT304"),
+        ("10_every_node/pbs_nodeid", "DT108"),
+        ("10_every_node/localhost", "DT203"),
+        ("10_every_node/no_waiting", "DT303"),
+        ("10_bare_environment/status_of_pbsdsh", "DT310"),
+    ],
+)
+def test_mistake_that_the_grader_knows_is_found(name, code):
+    path = next((ANSWERS / "mistakes").glob(f"{name}.*"))
+    assert code in [each.rule.code for each in lint(filled_in(path))]
+
+
+@pytest.mark.parametrize(
+    ("name", "codes"),
+    [
+        ("first_host_only", {"DT103"}),
+        ("pbs_nodeid", {"DT103", "DT108"}),
+        ("relative", {"DT116"}),
+    ],
+)
+def test_traps_of_lesson_10_are_found(name, codes):
+    text = (TRAPS / f"{name}.pbs").read_text(encoding="utf-8")
+    assert {each.rule.code for each in lint(text) if each.is_error} == codes
+
+
+def test_there_are_enough_scripts_of_both_kinds():
+    assert len(GOOD) >= 30
+    assert len(BAD) >= 40

@@ -1,0 +1,55 @@
+"""docs/lint.rst: its table, its numbers, and who links to it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.lint.corpus import HERE, ROOT
+from tools.lint_rules import GROUPS, TABLE, table
+from workshop.lint.linting import lint
+from workshop.lint.rules import RULES
+
+
+def test_table_is_the_one_that_the_rules_make():
+    assert TABLE.read_text(encoding="utf-8") == table(), (
+        "docs/lint_rules.inc is old: python tools/lint_rules.py"
+    )
+
+
+def test_table_has_every_rule_once():
+    rows = re.findall(r"^   \* - (DT\d+),", table(), re.M)
+    assert rows == [rule.code for rule in RULES]
+    assert {rule.code[:3] for rule in RULES} == set(GROUPS)
+
+
+@pytest.mark.parametrize("name", ["index.rst", "README.md", "CHANGELOG.md"])
+def test_number_of_rules_is_the_real_one(name):
+    text = " ".join((ROOT / name).read_text(encoding="utf-8").split())
+    assert f"finds {len(RULES)} kinds of mistakes" in text
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "index.rst",
+        "docs/lessons/09_slurm.rst",
+        "docs/lessons/10_pbs.rst",
+        "docs/using_the_exercises.rst",
+    ],
+)
+def test_page_is_linked_from(name):
+    text = (ROOT / name).read_text(encoding="utf-8")
+    assert ":ref:`lint`" in text or "<lint>`" in text
+
+
+def test_ignored_line_of_the_page_is_quiet_and_needed():
+    text = (ROOT / "docs/examples/lint_ignored.sbatch").read_text(encoding="utf-8")
+    assert lint(text) == []
+    without = text.replace("workshop: ignore", "workshop:")
+    assert [each.rule.code for each in lint(without)] == ["DT207"]
+
+
+def test_corpus_is_of_this_folder():
+    assert (HERE / "good").is_dir() and (HERE / "bad").is_dir()

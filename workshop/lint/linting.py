@@ -1,0 +1,64 @@
+"""Lint a text: every rule, less what its comments say to ignore."""
+
+from __future__ import annotations
+
+import re
+
+from .rule import Finding, Problem, Rule
+from .rules import RULES
+from .script import Script
+
+IGNORE = re.compile(r"#.*?\bworkshop:\s*(ignore-file|ignore)\b[:\s]*([A-Z0-9, ]*)")
+
+
+def lint(text: str, name: str = "-", is_line: bool = False) -> list[Finding]:
+    """What is wrong with a job script or a launch line, in the order of its lines."""
+    script = Script(name, text, is_line)
+    findings = [
+        finding_of(script, rule, problem)
+        for rule in RULES
+        for problem in rule.check(script)
+    ]
+    ignored = read_ignored(script)
+    kept = [finding for finding in findings if not is_ignored(finding, ignored)]
+    return sorted(kept, key=lambda found: (found.line, found.rule.code))
+
+
+def finding_of(script: Script, rule: Rule, problem: Problem) -> Finding:
+    cure = problem.cure or rule.cure
+    covered = lines_of_command(script, problem.line)
+    return Finding(script.name, problem.line, rule, problem.what, cure, covered)
+
+
+def lines_of_command(script: Script, line: int) -> tuple[int, ...]:
+    """The first line of the command that a line belongs to, and the line itself."""
+    for command in script.commands:
+        if command.line <= line <= command.last_line and not command.captured:
+            return (command.line, line)
+    return (line,)
+
+
+def read_ignored(script: Script) -> dict[int, set[str]]:
+    """Codes by the lines that they are ignored on; line 0 is the whole file."""
+    first = min((each.line for each in script.commands), default=len(script.lines) + 1)
+    ignored: dict[int, set[str]] = {}
+    for number, line in enumerate(script.lines, 1):
+        match = IGNORE.search(line)
+        if match is None:
+            continue
+        codes = set(re.findall(r"DT\d+", match[2])) or {"all"}
+        alone = line.lstrip().startswith("#") and not line.startswith(
+            ("#SBATCH", "#PBS")
+        )
+        if match[1] == "ignore-file":
+            numbers = [0] if number <= first else []
+        else:
+            numbers = [number, number + 1] if alone else [number]
+        for each in numbers:
+            ignored.setdefault(each, set()).update(codes)
+    return ignored
+
+
+def is_ignored(finding: Finding, ignored: dict[int, set[str]]) -> bool:
+    codes = set().union(*(ignored.get(n, set()) for n in (0, *finding.covered)))
+    return bool({finding.rule.code, "all"} & codes)

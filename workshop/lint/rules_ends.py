@@ -1,0 +1,504 @@
+"""Rules about how a job ends: statuses, signals and the time limit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from . import pages
+from .launches import LAUNCHERS, Launch
+from .rule import ERROR, WARNING, Problem, Table
+from .script import Script
+from .shell import Command
+
+TABLE = Table()
+SCHEDULED = ("slurm", "pbs")
+# Commands that succeed, or whose failure nobody would report.
+CLOSING = {
+    "echo",
+    "printf",
+    "date",
+    "true",
+    ":",
+    "deactivate",
+    "module",
+    "conda",
+    "sleep",
+    "ls",
+    "exit",
+    "nvidia-smi",
+    "hostname",
+    "unset",
+    "cat",
+    "done",
+    "times",
+    "pwd",
+    "squeue",
+    "sacct",
+    "df",
+}
+LONG = 12 * 3600  # seconds
+SAVES = re.compile(
+    r"resum|restart|ckpt|checkpoint|snapshot|reload|load|continu|sav(e|ing)|output|"
+    r"out[-_]?dir|log[-_]?dir|run[-_]?dir|lightning|recover|epoch_?start",
+    re.I,
+)
+ELSEWHERE = re.compile(
+    r"\.(ya?ml|json|toml|cfg|ini|sh|py)\b|config|conf|^\w[\w.]*=|^@", re.I
+)
+
+
+def known(launch: Launch) -> bool:
+    return launch.kind in (*LAUNCHERS, "python")
+
+
+def stops_at_errors(script: Script) -> bool:
+    """``set -e`` in one of its forms."""
+    first = script.lines[0]
+    if first.startswith("#!") and re.search(r"\s-\w*e", first):
+        return True
+    return bool(
+        re.search(r"(?m)^\s*set\s+(-\w+\s+)*(-\w*e\w*\b|-o errexit)", script.text)
+        or re.search(r"(?m)^\s*trap\s.*\bERR\b", script.text)
+    )
+
+
+def after(script: Script, command: Command) -> list[Command]:
+    """The commands behind one, without those inside of $(...) and of functions."""
+    at = next(n for n, each in enumerate(script.commands) if each is command)
+    rest = script.commands[at + 1 :]
+    return [
+        each for each in rest if not each.captured and "function" not in each.blocks
+    ]
+
+
+def looks_afterwards(script: Script, command: Command) -> bool:
+    """The script finds out in another way how the tasks have ended."""
+    behind = after(script, command)
+    looks = any(each.name in ("[", "[[", "test", "grep", "return") for each in behind)
+    decides = any(
+        each.name == "exit" and "$((" in "".join(word.value for word in each.words)
+        for each in behind
+    )
+    return looks or decides or any(each.tested for each in behind)
+
+
+@TABLE.add("DT301", WARNING, pages.END_THE_JOB)
+def no_kill_on_bad_exit(script: Script) -> Iterator[Problem]:
+    """srun waits for the other ranks when one has failed
+
+    By default srun lets the other tasks run. They wait for the dead rank, often
+    until the time limit, and the whole job pays for it.
+
+    Cure:
+        srun --kill-on-bad-exit=1
+
+    Bad:
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --ntasks-per-node=4
+        srun python train.py
+
+    Good:
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --ntasks-per-node=4
+        srun --kill-on-bad-exit=1 python train.py
+    """
+    if script.uses("SLURM_KILL_BAD_EXIT"):
+        return
+    for launch in script.launches:
+        options = launch.starter_options
+        told = {"kill-on-bad-exit", "$"} & set(options)
+        tasks = script.step(launch).tasks or 1
+        if launch.starter == "srun" and known(launch) and tasks > 1 and not told:
+            what = f"when one of the {tasks} tasks fails, srun lets the others run on"
+            yield Problem(launch.line, what, "srun --kill-on-bad-exit=1 ...")
+            return
+
+
+@TABLE.add("DT302", WARNING, pages.END_THE_JOB)
+def status_lost_in_a_pipe(script: Script) -> Iterator[Problem]:
+    """The status is lost in a pipe
+
+    The status of a pipe is that of its last command, and tee always succeeds. The job
+    is reported as COMPLETED when the training has failed.
+
+    Cure:
+        set -o pipefail
+
+    Bad:
+        #!/bin/bash
+        #SBATCH --nodes=1
+        srun python train.py | tee log.txt
+
+    Good:
+        #!/bin/bash
+        #SBATCH --nodes=1
+        set -o pipefail
+        srun python train.py | tee log.txt
+    """
+    if script.dialect not in SCHEDULED or script.uses("pipefail", "PIPESTATUS"):
+        return
+    for launch in script.launches:
+        piped = launch.command.ends in ("|", "|&") and not launch.command.captured
+        if piped and known(launch) and launch.starter != "pbsdsh":
+            behind = after(script, launch.command)
+            reader = behind[0].name if behind else "the reader"
+            what = f"the status of this pipe is that of `{reader}`"
+            yield Problem(launch.line, what, "set -o pipefail   (above this line)")
+            return
+
+
+@TABLE.add("DT303", ERROR, pages.END_THE_JOB)
+def not_waited_for(script: Script) -> Iterator[Problem]:
+    """A launch in the background that nothing waits for
+
+    A job ends with its script. What the script has left in the background is killed
+    then.
+
+    Cure:
+        wait $!, or leave the & out.
+
+    Bad:
+        #!/bin/bash
+        #SBATCH --nodes=1
+        srun python train.py &
+        echo started
+
+    Good:
+        #!/bin/bash
+        #SBATCH --nodes=1
+        srun python train.py &
+        wait $!
+    """
+    if script.dialect not in SCHEDULED:
+        return
+    waits = {"wait", "fg", "tail", "while"}
+    if any(each.name in waits or each.tested for each in script.commands):
+        return
+    for launch in script.launches:
+        command = launch.command
+        if command.ends != "&" or "function" in command.blocks or command.captured:
+            continue
+        behind = [each for each in after(script, command) if each.name]
+        if all(each.name in CLOSING for each in behind):
+            name = launch.starter or launch.name
+            what = f"the script ends while `{name}` runs in the background"
+            yield Problem(launch.line, what, "wait $!   (as the last line)")
+            return
+
+
+@TABLE.add("DT304", WARNING, pages.END_THE_JOB)
+def status_not_passed_on(script: Script) -> Iterator[Problem]:
+    """The status of the launch isn't the job's
+
+    A job's status is that of the last command of its script. After a failed training,
+    an echo turns it into COMPLETED, and jobs that depend on it start.
+
+    Cure:
+        set -euo pipefail at the top, or exit with the launcher's status.
+
+    Bad:
+        #!/bin/bash
+        #SBATCH --nodes=1
+        srun python train.py
+        echo "done"
+
+    Good:
+        #!/bin/bash
+        #SBATCH --nodes=1
+        set -e
+        srun python train.py
+        echo "done"
+    """
+    if script.dialect not in SCHEDULED or stops_at_errors(script):
+        return
+    launches = [each for each in script.launches if known(each)]
+    launches = [each for each in launches if not each.command.captured]
+    if not launches or launches[-1].starter == "pbsdsh":
+        return
+    last = launches[-1]
+    command = last.command
+    if command.ends not in ("\n", ";") or command.tested or command.blocks:
+        return
+    behind = after(script, command)
+    if not behind or not all(each.name in CLOSING for each in behind):
+        return
+    first = behind[0]
+    asks = any("$?" in word.value for word in first.words)
+    if asks and first.name == "exit":
+        return
+    closing = behind[-1]
+    status = "".join(word.value for word in closing.words[1:])
+    if closing.name == "exit" and "$" in status and first is closing:
+        return
+    shown = " ".join(word.raw for word in closing.words)
+    launched = last.starter or last.name
+    what = f"the job ends with the status of `{shown[:50]}`, not of `{launched}`"
+    yield Problem(closing.line, what, "set -euo pipefail   (above the launch)")
+
+
+@TABLE.add("DT305", WARNING, pages.PBS_EVERY_HOST)
+def wait_returns_zero(script: Script) -> Iterator[Problem]:
+    """wait without a number
+
+    wait alone returns 0, whatever became of the processes it waited for.
+
+    Cure:
+        wait $!, or wait -n in a loop with || exit.
+
+    Bad:
+        #!/bin/bash
+        #SBATCH --nodes=1
+        srun python train.py &
+        wait
+
+    Good:
+        #!/bin/bash
+        #SBATCH --nodes=1
+        srun python train.py &
+        wait $!
+    """
+    waits = [each for each in script.commands if each.name == "wait"]
+    with_number = [each for each in waits if len(each.words) > 1]
+    if script.dialect not in SCHEDULED or with_number or not waits:
+        return
+    for launch in script.launches:
+        behind = after(script, launch.command)
+        if looks_afterwards(script, waits[-1]):
+            return
+        if launch.command.ends == "&" and known(launch) and waits[-1] in behind:
+            what = "`wait` returns 0 even if the launch in the background has failed"
+            yield Problem(waits[-1].line, what, "wait $!")
+            return
+
+
+def signal_of(script: Script) -> tuple[str, str, int]:
+    """Flags and name of ``--signal=B:USR1@60``, and its line."""
+    text = script.resources.value("signal")
+    flags, colon, rest = text.rpartition(":")
+    name = rest.split("@")[0].removeprefix("SIG")
+    names = {"10": "USR1", "12": "USR2", "15": "TERM", "2": "INT"}
+    return (
+        flags if colon else "",
+        names.get(name, name),
+        script.resources.line("signal"),
+    )
+
+
+def replaces_the_shell(command: Command) -> bool:
+    return command.name == "exec"
+
+
+@TABLE.add("DT306", ERROR, pages.LONGER)
+def signal_never_arrives(script: Script) -> Iterator[Problem]:
+    """The signal before the time limit never reaches Python
+
+    With B: Slurm signals only the job script's shell, which passes nothing on and
+    runs no trap while a command runs in the foreground. Without B: it signals only
+    what srun has started.
+
+    Cure:
+        srun ... & then trap 'kill -USR1 $!' USR1 and wait; or no B:, and srun python.
+
+    Bad:
+        #!/bin/bash
+        #SBATCH --nodes=1
+        #SBATCH --signal=B:USR1@120
+        trap 'echo time is up' USR1
+        srun python train.py
+
+    Good:
+        #!/bin/bash
+        #SBATCH --nodes=1
+        #SBATCH --signal=B:USR1@120
+        srun python train.py &
+        step=$!
+        trap 'kill -USR1 $step' USR1
+        wait $step || wait $step
+    """
+    if script.dialect != "slurm" or "signal" not in script.resources.options:
+        return
+    flags, name, line = signal_of(script)
+    launches = [each for each in script.launches if known(each)]
+    if not launches or name in ("CONT", "0", "KILL"):
+        return
+    if any(replaces_the_shell(each.command) for each in launches):
+        return
+    foreground = [each for each in launches if each.command.ends != "&"]
+    trapped = any(each.name == "trap" for each in script.commands)
+    if "B" in flags and not trapped:
+        what = f"SIG{name} ends the job script's shell: it has no trap"
+        yield Problem(line, what)
+    elif "B" in flags and len(foreground) == len(launches):
+        first = foreground[0]
+        name_of = first.starter or first.name
+        what = f"the trap runs only after `{name_of}` of line {first.line} has ended"
+        cure = f"{name_of} ... &   and   wait $!"
+        yield Problem(line, what, cure)
+    elif "B" not in flags and not any(each.starter for each in script.launches):
+        what = (
+            f"`--signal={script.resources.value('signal')}` reaches only steps of srun"
+        )
+        yield Problem(line, what, f"srun {launches[0].tokens[0].text} ...")
+
+
+@TABLE.add("DT307", ERROR, pages.LONGER)
+def torchrun_dies_of_it(script: Script) -> Iterator[Problem]:
+    """SIGUSR1 ends torchrun
+
+    torchrun passes on TERM, INT, HUP and QUIT. It has no handler for USR1 and USR2,
+    so either of them ends it, and no rank saves anything.
+
+    Cure:
+        --signal=TERM@120; or torchrun --signals-to-handle=SIGTERM,SIGUSR1 (torch 2.9
+        or newer).
+
+    Bad:
+        #!/bin/bash
+        #SBATCH --nodes=1
+        #SBATCH --signal=USR1@120
+        srun torchrun --standalone --nproc-per-node=4 train.py
+
+    Good:
+        #!/bin/bash
+        #SBATCH --nodes=1
+        #SBATCH --signal=TERM@120
+        srun torchrun --standalone --nproc-per-node=4 train.py
+    """
+    if script.dialect != "slurm" or "signal" not in script.resources.options:
+        return
+    flags, name, line = signal_of(script)
+    for launch in script.launches:
+        told = "signals-to-handle" in launch.options or "$" in launch.options
+        signaled = "B" not in flags and name in ("USR1", "USR2")
+        by_srun = launch.kind == "torchrun" and launch.starter == "srun"
+        if signaled and by_srun and not told:
+            what = f"SIG{name} ends torchrun itself (line {launch.line})"
+            yield Problem(line, what, "#SBATCH --signal=TERM@120")
+            return
+
+
+def arguments_are_visible(launch: Launch) -> bool:
+    """All arguments of the program are in the script: no file, and no variable."""
+    arguments = launch.program[1:]
+    hidden = any("$" in text or ELSEWHERE.search(text) for text in arguments)
+    return known(launch) and bool(arguments) and not hidden
+
+
+def saves_nothing(script: Script) -> Launch | None:
+    """A launch whose words, like all of the script's, say nothing of saving."""
+    body = "\n".join(x for x in script.lines if not x.lstrip().startswith("#"))
+    launches = [each for each in script.launches if known(each)]
+    if SAVES.search(body) or not launches:
+        return None
+    return launches[-1] if all(map(arguments_are_visible, launches)) else None
+
+
+@TABLE.add("DT308", WARNING, pages.LONGER)
+def requeue_without_resume(script: Script) -> Iterator[Problem]:
+    """A job that may start again, and a program without a word of resuming
+
+    A requeued job runs its script from the first line. Unless the program loads what
+    it saved, it starts training from scratch.
+
+    Cure:
+        Save to a file that is named after the job, and load it if it's there.
+
+    Bad:
+        #!/bin/bash
+        #SBATCH --nodes=1
+        #SBATCH --requeue
+        srun python train.py --epochs 90
+
+    Good:
+        #!/bin/bash
+        #SBATCH --nodes=1
+        #SBATCH --requeue
+        srun python train.py --epochs 90 --resume snapshots/job$SLURM_JOB_ID.pt
+    """
+    requeue = script.dialect == "slurm" and "requeue" in script.resources.options
+    rerun = script.dialect == "pbs" and script.resources.value("r") == "y"
+    if not requeue and not rerun:
+        return
+    launch = saves_nothing(script)
+    if launch is not None:
+        line = script.resources.line("requeue" if requeue else "r")
+        what = (
+            f"nothing tells `{launch.program[0]}` to resume when the job starts again"
+        )
+        yield Problem(line, what)
+
+
+@TABLE.add("DT309", WARNING, pages.CHECKPOINTS)
+def long_without_saving(script: Script) -> Iterator[Problem]:
+    """A long job without a word of saving
+
+    At the time limit, or when a node fails, all that isn't on disk is lost.
+
+    Cure:
+        Save a snapshot every hour or so, and resume from it.
+
+    Bad:
+        #!/bin/bash
+        #SBATCH --nodes=1
+        #SBATCH --time=2-00:00:00
+        srun python train.py --epochs 90
+
+    Good:
+        #!/bin/bash
+        #SBATCH --nodes=1
+        #SBATCH --time=2-00:00:00
+        srun python train.py --epochs 90 --checkpoint-every 1
+    """
+    seconds = script.resources.seconds
+    name = "time" if script.dialect == "slurm" else "l walltime"
+    if seconds is None or seconds < LONG or "requeue" in script.resources.options:
+        return
+    launch = saves_nothing(script)
+    if launch is not None:
+        hours = seconds // 3600
+        what = (
+            f"{hours} hours, and no word of saving: `{' '.join(launch.program)[:60]}`"
+        )
+        yield Problem(script.resources.line(name), what)
+
+
+@TABLE.add("DT310", WARNING, pages.PBS_COPIED)
+def pbsdsh_succeeds(script: Script) -> Iterator[Problem]:
+    """pbsdsh always ends with status 0
+
+    pbsdsh prints `exit status 1` of a task that has failed, and its own status is 0.
+    The job counts as a success.
+
+    Cure:
+        Keep its output and look for "exit status" in it, or use pbs_tmrsh.
+
+    Bad:
+        #!/bin/bash
+        #PBS -l select=2:ncpus=8:mpiprocs=1
+        #PBS -l place=scatter
+        pbsdsh -- bash -lc 'cd $PBS_O_WORKDIR && python train.py'
+
+    Good:
+        #!/bin/bash
+        #PBS -l select=2:ncpus=8:mpiprocs=1
+        #PBS -l place=scatter
+        said=$(pbsdsh -- bash -lc 'cd $PBS_O_WORKDIR && python train.py')
+        echo "$said"
+        [[ $said != *"exit status"* ]]
+    """
+    if script.dialect != "pbs" or "exit status" in script.text:
+        return
+    for launch in script.launches:
+        command = launch.command
+        if looks_afterwards(script, command):
+            continue
+        if launch.starter == "pbsdsh" and not command.captured and command.ends != "|":
+            what = "pbsdsh ends with status 0 even if every task has failed"
+            cure = (
+                "pbs_tmrsh HOST COMMAND ... &, once for each host, and wait $! for each"
+            )
+            yield Problem(launch.line, what, cure)
+            return

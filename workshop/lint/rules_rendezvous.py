@@ -1,0 +1,511 @@
+"""Rules about where the ranks of a run connect."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from . import pages
+from .launches import Launch
+from .rule import ERROR, WARNING, Problem, Table
+from .rules_launch import TORCHRUNS, expects_many, own_run_each
+from .script import Script
+
+TABLE = Table()
+DEFAULT_PORT = 29500  # of torchrun, where it's told none
+LARGEST_PORT = 65535
+LOOPBACK = re.compile(r"(localhost|127(\.\d+){3}|\[?::1\]?)(:.*)?")
+FALLBACK = re.compile(
+    r"\|\|\s*echo\s+[\"']?(localhost|127\.0\.0\.1)|:-(localhost|127\.0\.0\.1)"
+)
+OWN_NAME = re.compile(
+    r"\$\(\s*hostname\b|`\s*hostname\b|\$\{?HOSTNAME\b|\$\{?SLURMD_NODENAME\b"
+)
+ANY_VALUE = re.compile(r"\$\{?RANDOM\b|\$\$|\$\(\s*(date|uuidgen|shuf)\b")
+JOB_NUMBER = re.compile(r"\$\{?(SLURM_JOB_?ID|PBS_JOBID)\}?")
+ADDRESS = ("rdzv-endpoint", "master-addr", "main-process-ip")
+PORT = ("master-port", "main-process-port")
+ADDRESS_NAMES = re.compile(
+    r"MASTER_?ADDR\w*|MASTER_?(IP|HOST)|RDZV_\w*|HEAD\w*|\w*_(ip|addr)", re.I
+)
+SCHEDULED = ("slurm", "pbs")
+FROM_THE_JOB = "20000 + (SLURM_JOB_ID * 11 + ${SLURM_RESTART_COUNT:-0}) % 10000"
+FROM_THE_PBS_JOB = "20000 + ${PBS_JOBID%%[!0-9]*} * 11 % 10000"
+
+
+def is_static(launch: Launch) -> bool:
+    return launch.option("rdzv-backend") in (None, "static")
+
+
+def speaks_of_many(script: Script, launch: Launch) -> bool:
+    """A run of several nodes, by its own options or by how it's started."""
+    if launch.option("standalone") is not None or "$" in launch.options:
+        return False
+    if expects_many(script, launch):
+        return True
+    step = script.step(launch)
+    started = launch.starter in ("srun", "mpirun") and (step.nodes or 1) > 1
+    told = launch.kind == "python" or not own_run_each(script, launch)
+    return started and (step.tasks or 1) > 1 and told and script.many_nodes
+
+
+@TABLE.add("DT201", ERROR, pages.RENDEZVOUS)
+def no_endpoint(script: Script) -> Iterator[Problem]:
+    r"""No address where the nodes connect
+
+    Without an address each launcher listens on its own node: c10d takes localhost,
+    and --master-addr is 127.0.0.1 by default. torchrun reads no MASTER_ADDR.
+
+    Cure:
+        --rdzv-backend=c10d --rdzv-endpoint=FIRST_NODE:PORT
+
+    Bad:
+        torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d \
+          --master-addr=node01 train.py
+
+    Good:
+        torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d \
+          --rdzv-endpoint=node01:29500 train.py
+    """
+    for launch in script.launches:
+        if "$" in launch.options or not expects_many(script, launch):
+            continue
+        if launch.kind == "accelerate":
+            known = launch.option("main-process-ip", "config-file", "rdzv-conf")
+            if known is None:
+                what = "accelerate launch gets several machines, and no address"
+                cure = "--main_process_ip=FIRST_NODE --main_process_port=PORT"
+                yield Problem(launch.line, what, cure)
+            continue
+        if launch.kind not in TORCHRUNS or launch.option("rdzv-endpoint"):
+            continue
+        if launch.option("standalone") is not None or script.uses("PET_\\w+"):
+            continue
+        address = launch.option("master-addr")
+        if is_static(launch) and address is not None:
+            continue
+        nodes = launch.option("nnodes")
+        what = f"{launch.name} gets --nnodes={nodes}, and no address"
+        cure = "--rdzv-backend=c10d --rdzv-endpoint=FIRST_NODE:PORT"
+        if address is not None:
+            backend = launch.option("rdzv-backend")
+            what = (
+                f"with --rdzv-backend={backend}, torchrun ignores "
+                f"`--master-addr={address}`"
+            )
+            port = launch.option("master-port") or DEFAULT_PORT
+            cure = f"--rdzv-endpoint={address}:{port}"
+        yield Problem(launch.line_of("master-addr", "rdzv-backend"), what, cure)
+
+
+@TABLE.add("DT202", ERROR, pages.NUMBER_THEM)
+def no_node_rank(script: Script) -> Iterator[Problem]:
+    r"""All nodes have the same node rank
+
+    Without --rdzv-backend=c10d the nodes don't number themselves: --node-rank is 0
+    unless you say otherwise, and a second node 0 is refused or waits.
+
+    Cure:
+        --rdzv-backend=c10d --rdzv-endpoint=...; or --node-rank=$SLURM_NODEID inside
+        srun bash -c '...'.
+
+    Bad:
+        torchrun --nnodes=2 --nproc-per-node=4 --master-addr=node01 train.py
+
+    Good:
+        torchrun --nnodes=2 --node-rank=1 --nproc-per-node=4 --master-addr=node01 \
+          train.py
+    """
+    for launch in script.launches:
+        if launch.kind not in (*TORCHRUNS, "accelerate") or "$" in launch.options:
+            continue
+        if not is_static(launch) or not expects_many(script, launch):
+            continue
+        if launch.option("config-file", "standalone") is not None:
+            continue
+        given = launch.option("node-rank", "machine-rank")
+        many = launch.starter in ("srun", "mpirun") and not launch.in_loop
+        many = many and (script.step(launch).tasks or 1) > 1
+        name = "--machine_rank" if launch.kind == "accelerate" else "--node-rank"
+        if given is None and not script.uses("PET_\\w+"):
+            line = launch.line_of("nnodes", "num-machines")
+            yield Problem(
+                line, f"{launch.name} gets no {name}, so every node is node 0"
+            )
+        elif given is not None and given.isdigit() and many:
+            line = launch.line_of("node-rank", "machine-rank")
+            yield Problem(line, f"`{name}={given}` is the same on all nodes")
+
+
+@TABLE.add("DT203", ERROR, pages.NOT_CONNECTED)
+def loopback(script: Script) -> Iterator[Problem]:
+    r"""localhost as the address of several nodes
+
+    On each node, localhost is that node itself. Each waits for the others at its own
+    address, until all of them time out.
+
+    Cure:
+        The name of the first node: $(scontrol show hostnames "$SLURM_JOB_NODELIST" |
+        head -n 1), or $(head -n 1 "$PBS_NODEFILE").
+
+    Bad:
+        torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d \
+          --rdzv-endpoint=localhost:29500 train.py
+
+    Good:
+        torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d \
+          --rdzv-endpoint=node01:29500 train.py
+    """
+    told: set[int] = set()
+    for launch in script.launches:
+        if not speaks_of_many(script, launch):
+            continue
+        for name in ADDRESS:
+            value = launch.options.get(name, "").strip("\"'")
+            line = launch.line_of(name)
+            if LOOPBACK.fullmatch(value) and line not in told:
+                told.add(line)
+                what = f"`--{name}={value}` is another machine on each node"
+                port = value.rpartition(":")[2] if ":" in value else ""
+                address = f"{first_node(script)}:{port}" if port else first_node(script)
+                yield Problem(line, what, f"--{name}={address}")
+        own = launch.kind == "python" or launch.kind in ("deepspeed", "other")
+        assignment = script.variables.last("MASTER_ADDR", launch.line)
+        if assignment and own and launch.starter:
+            value = assignment.word.value.partition("=")[2]
+            if LOOPBACK.fullmatch(value) and assignment.line not in told:
+                told.add(assignment.line)
+                what = f"`MASTER_ADDR={value}` is another machine on each node"
+                cure = f"export MASTER_ADDR={first_node(script)}"
+                yield Problem(assignment.line, what, cure)
+
+
+def first_node(script: Script) -> str:
+    if script.dialect == "pbs":
+        return '$(head -n 1 "$PBS_NODEFILE")'
+    if script.dialect == "slurm":
+        return '$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)'
+    return "FIRST_NODE"
+
+
+@TABLE.add("DT204", WARNING, pages.NOT_CONNECTED)
+def fallback_to_loopback(script: Script) -> Iterator[Problem]:
+    r"""localhost if the address can't be found
+
+    On several nodes localhost is never right. If the first way fails, the job should
+    say so instead of waiting until it times out.
+
+    Cure:
+        Leave the fallback out, and set -euo pipefail.
+
+    Bad:
+        #!/bin/bash
+        #SBATCH --nodes=2
+        export MASTER_ADDR=$(scontrol show hostnames $SLURM_JOB_NODELIST | \
+          head -n 1 || echo localhost)
+        srun -K python train.py
+
+    Good:
+        #!/bin/bash
+        #SBATCH --nodes=2
+        export MASTER_ADDR=$(scontrol show hostnames $SLURM_JOB_NODELIST | \
+          head -n 1)
+        srun -K python train.py
+    """
+    if not script.many_nodes:
+        return
+    for name, assignments in script.variables.found.items():
+        for assignment in assignments:
+            match = FALLBACK.search(assignment.word.value)
+            if match and ADDRESS_NAMES.fullmatch(name):
+                what = f"`{match[0]}` hides that no address was found"
+                yield Problem(assignment.line, what)
+
+
+@TABLE.add("DT205", WARNING, pages.NOT_CONNECTED)
+def address_of_hostname(script: Script) -> Iterator[Problem]:
+    """An address from hostname --ip-address
+
+    It prints what the node's own name leads to: 127.0.1.1 on many systems, or several
+    addresses on one line.
+
+    Cure:
+        Use the node's name; torchrun finds the address itself.
+
+    Bad:
+        #!/bin/bash
+        #SBATCH --nodes=2
+        export MASTER_ADDR=$(hostname --ip-address)
+        srun -K python train.py
+
+    Good:
+        #!/bin/bash
+        #SBATCH --nodes=2
+        export MASTER_ADDR=$(hostname)
+        srun -K python train.py
+    """
+    if not script.many_nodes or script.uses("IFS"):
+        return
+    pattern = re.compile(r"hostname\s+(--ip-address|--all-ip-addresses|-i|-I)\s*[)`]")
+    for name, assignments in script.variables.found.items():
+        for assignment in assignments:
+            match = pattern.search(assignment.word.value)
+            if match and ADDRESS_NAMES.fullmatch(name):
+                what = (
+                    f"`hostname {match[1]}` may print 127.0.1.1, or several addresses"
+                )
+                yield Problem(assignment.line, what, f"{name}={first_node(script)}")
+
+
+@TABLE.add("DT206", ERROR, pages.NOT_CONNECTED)
+def own_master(script: Script) -> Iterator[Problem]:
+    r"""Each node takes its own name as the address
+
+    Inside single quotes the shell of each task replaces $(hostname), so each node
+    waits for the others at its own address.
+
+    Cure:
+        Set the address once, in the job script, and export it.
+
+    Bad:
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --ntasks-per-node=1
+        srun -K bash -c 'torchrun --nnodes=2 --nproc-per-node=4 \
+          --rdzv-backend=c10d --rdzv-id=$SLURM_JOB_ID \
+          --rdzv-endpoint=$(hostname):$((20000 + SLURM_JOB_ID % 9999)) train.py'
+
+    Good:
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --ntasks-per-node=1
+        export head=$(hostname)
+        srun -K bash -c 'torchrun --nnodes=2 --nproc-per-node=4 \
+          --rdzv-backend=c10d --rdzv-id=$SLURM_JOB_ID \
+          --rdzv-endpoint=$head:$((20000 + SLURM_JOB_ID % 9999)) train.py'
+    """
+    if re.search(r"SLURM_(PROCID|NODEID)\b.*(-eq|==?)|is_host", script.text):
+        return
+    for text, line in filled_in_by_the_task(script, ADDRESS, "MASTER_ADDR"):
+        found = left_to_the_task(script, OWN_NAME, text)
+        if found:
+            shown = f"{found})" if found.startswith("$(") else found.rstrip("{")
+            what = f"each task replaces `{shown}` by the name of its own node"
+            yield Problem(line, what, f"export MASTER_ADDR={first_node(script)}")
+            return
+
+
+def filled_in_by_the_task(
+    script: Script, names: tuple[str, ...], variable: str
+) -> Iterator[tuple[str, int]]:
+    """Values in a launch line that the shell of each task replaces, not the job's."""
+    for launch in script.launches:
+        if not launch.inner or not launch.starter:
+            continue
+        if launch.starter != "pbsdsh" and (script.step(launch).tasks or 1) < 2:
+            continue
+        written = launch.as_written
+        found = [
+            (written[name], launch.line_of(name)) for name in names if name in written
+        ]
+        for command in launch.inner:
+            for assignment in command.assignments:
+                if assignment.name == variable:
+                    value = assignment.word.value.partition("=")[2]
+                    found.append((value, assignment.line))
+        yield from found
+
+
+def left_to_the_task(script: Script, pattern: re.Pattern, text: str) -> str | None:
+    """What the pattern finds, if the job script's shell hasn't replaced it before."""
+    match = pattern.search(text)
+    words = [word for command in script.commands for word in command.words]
+    words += [a.word for some in script.variables.found.values() for a in some]
+    quoted = "".join(p.text for word in words for p in word.pieces if not p.live)
+    if match is None or match[0] not in quoted:
+        return None
+    return match[0]
+
+
+@TABLE.add("DT207", WARNING, pages.READ_THE_SCRIPT)
+def fixed_port(script: Script) -> Iterator[Problem]:
+    """A fixed port
+
+    Two jobs on one node can't both listen at it: "address already in use", or they
+    join each other's run.
+
+    Cure:
+        Make it from the job's number: port=$((20000 + SLURM_JOB_ID % 10000)). On one
+        node: torchrun --standalone.
+
+    Bad:
+        #!/bin/bash
+        #SBATCH --nodes=2
+        export MASTER_ADDR=$(hostname)
+        export MASTER_PORT=29500
+        srun -K python train.py
+
+    Good:
+        #!/bin/bash
+        #SBATCH --nodes=2
+        export MASTER_ADDR=$(hostname)
+        export MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))
+        srun -K python train.py
+    """
+    if script.dialect not in SCHEDULED or script.resources.exclusive:
+        return
+    cure = f"$(({FROM_THE_JOB}))"
+    if script.dialect == "pbs":
+        cure = f"$(({FROM_THE_PBS_JOB}))"
+    for name, assignments in script.variables.found.items():
+        value = assignments[-1].word.value.partition("=")[2]
+        fixed = re.fullmatch(r"[1-9]\d{3,4}", value) and len(assignments) == 1
+        if (
+            fixed
+            and re.fullmatch(r"\w*port", name, re.I)
+            and not script.uses("ss", "lsof")
+        ):
+            what = f"`{name}={value}` is the same for all jobs"
+            yield Problem(assignments[-1].line, what, f"{name}={cure}")
+            return
+    for launch in script.launches:
+        if launch.option("standalone") is not None or launch.in_loop:
+            continue
+        for name in (*PORT, "rdzv-endpoint"):
+            match = re.search(r"(?:^|:)([1-9]\d{3,4})$", launch.options.get(name, ""))
+            if match:
+                what = f"port {match[1]} is the same for all jobs"
+                line = launch.line_of(name)
+                one_node = (script.nodes or 1) == 1
+                yield Problem(
+                    line, what, "--standalone" if one_node else f"port={cure}"
+                )
+                return
+        by_default = launch.kind == "torchrun" and not launch.options.keys() & {
+            *ADDRESS,
+            *PORT,
+            "$",
+        }
+        if by_default and not expects_many(script, launch) and script.nodes == 1:
+            what = f"torchrun without --standalone listens at port {DEFAULT_PORT}"
+            yield Problem(launch.line, what, "torchrun --standalone ...")
+            return
+
+
+@TABLE.add("DT208", WARNING, pages.RENDEZVOUS)
+def fixed_id(script: Script) -> Iterator[Problem]:
+    r"""A fixed rendezvous id
+
+    An agent that is left over from another job, or another job at the same address,
+    joins a run with the same id.
+
+    Cure:
+        --rdzv-id=$SLURM_JOB_ID, or $PBS_JOBID.
+
+    Bad:
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --ntasks-per-node=1
+        head=$(hostname)
+        srun -K torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d \
+          --rdzv-id=100 --rdzv-endpoint=$head:$((20000 + SLURM_JOB_ID % 9999)) \
+          train.py
+
+    Good:
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --ntasks-per-node=1
+        head=$(hostname)
+        srun -K torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d \
+          --rdzv-id=$SLURM_JOB_ID \
+          --rdzv-endpoint=$head:$((20000 + SLURM_JOB_ID % 9999)) train.py
+    """
+    if script.dialect not in SCHEDULED:
+        return
+    for launch in script.launches:
+        value = launch.option("rdzv-id")
+        if value and "$" not in value and "`" not in value and script.many_nodes:
+            own = "$PBS_JOBID" if script.dialect == "pbs" else "$SLURM_JOB_ID"
+            what = f"`--rdzv-id={value}` is the same for all jobs"
+            yield Problem(launch.line_of("rdzv-id"), what, f"--rdzv-id={own}")
+            return
+
+
+@TABLE.add("DT209", ERROR, pages.NOT_CONNECTED)
+def own_port(script: Script) -> Iterator[Problem]:
+    r"""Another port or rendezvous id on each node
+
+    Inside single quotes each task draws its own $RANDOM, so no two nodes wait for the
+    same run at the same port.
+
+    Cure:
+        Choose it once, in the job script: port=$((20000 + SLURM_JOB_ID % 10000)).
+
+    Bad:
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --ntasks-per-node=1
+        export head=$(hostname) port=$((20000 + SLURM_JOB_ID % 9999))
+        srun -K bash -c 'torchrun --nnodes=2 --nproc-per-node=4 \
+          --rdzv-backend=c10d --rdzv-id=$RANDOM --rdzv-endpoint=$head:$port \
+          train.py'
+
+    Good:
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --ntasks-per-node=1
+        export head=$(hostname) port=$((20000 + SLURM_JOB_ID % 9999))
+        srun -K bash -c 'torchrun --nnodes=2 --nproc-per-node=4 \
+          --rdzv-backend=c10d --rdzv-id=$SLURM_JOB_ID --rdzv-endpoint=$head:$port \
+          train.py'
+    """
+    names = ("rdzv-id", "rdzv-endpoint", *PORT)
+    for text, line in filled_in_by_the_task(script, names, "MASTER_PORT"):
+        found = left_to_the_task(script, ANY_VALUE, text)
+        if found:
+            what = f"each task replaces `{found}` by a value of its own"
+            yield Problem(line, what)
+            return
+
+
+@TABLE.add("DT210", ERROR, pages.READ_THE_SCRIPT)
+def job_number_as_port(script: Script) -> Iterator[Problem]:
+    """A job number as the port
+
+    Ports end at 65535, and job numbers don't.
+
+    Cure:
+        port=$((20000 + SLURM_JOB_ID % 10000))
+
+    Bad:
+        #!/bin/bash
+        #SBATCH --nodes=2
+        export MASTER_ADDR=$(hostname)
+        export MASTER_PORT=$SLURM_JOB_ID
+        srun -K python train.py
+
+    Good:
+        #!/bin/bash
+        #SBATCH --nodes=2
+        export MASTER_ADDR=$(hostname)
+        export MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))
+        srun -K python train.py
+    """
+    if script.dialect not in SCHEDULED:
+        return
+    formula = FROM_THE_JOB if script.dialect == "slurm" else FROM_THE_PBS_JOB
+    for name, assignments in script.variables.found.items():
+        for assignment in assignments:
+            value = assignment.word.value.partition("=")[2]
+            is_port = re.fullmatch(r"\w*port", name, re.I)
+            large = value.isdigit() and int(value[:9]) > LARGEST_PORT
+            if is_port and (JOB_NUMBER.fullmatch(value) or large):
+                what = f"`{name}={value}` is no port once it's above {LARGEST_PORT}"
+                yield Problem(assignment.line, what, f"{name}=$(({formula}))")
+    for launch in script.launches:
+        for name in (*PORT, "rdzv-endpoint"):
+            value = launch.options.get(name, "")
+            port = value.rpartition(":")[2] if name == "rdzv-endpoint" else value
+            if JOB_NUMBER.fullmatch(port) and not script.variables.sets("MASTER_PORT"):
+                what = f"`{port}` is no port once it's above {LARGEST_PORT}"
+                yield Problem(launch.line_of(name), what, f"$(({formula}))")

@@ -1,0 +1,215 @@
+"""A job script or a launch line as the rules see it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass, field
+
+from .directives import (
+    Directive,
+    Resources,
+    find_dialect,
+    read_directives,
+    resources_of,
+)
+from .launches import Launch, find_launches
+from .shell import Command, parse
+from .variables import Variables
+
+NODES = ("SLURM_NNODES", "SLURM_JOB_NUM_NODES")
+TASKS = ("SLURM_NTASKS", "SLURM_NPROCS")
+VARIABLE = re.compile(r"\$\{?(\w+)(?::?-[^}]*)?\}?")
+DIGITS = 18  # of the longest number that is computed here
+
+
+@dataclass(frozen=True)
+class Step:
+    """How often a starter runs its command; None where the script doesn't say."""
+
+    nodes: int | None
+    tasks: int | None
+    per_node: int | None
+
+
+@dataclass
+class Script:
+    """The text of one file, and everything read from it."""
+
+    name: str
+    text: str
+    is_line: bool = False  # typed with --line, so no file
+    lines: list[str] = field(init=False)
+    dialect: str = field(init=False)
+    commands: list[Command] = field(init=False)
+    embedded: set[int] = field(init=False)  # lines of texts that it only writes
+    directives: list[Directive] = field(init=False)
+    resources: Resources = field(init=False)
+    variables: Variables = field(init=False)
+    launches: list[Launch] = field(init=False)
+
+    def __post_init__(self) -> None:
+        text = self.text.replace("\r\n", "\n")
+        self.lines = text.split("\n")
+        self.commands = parse(text)
+        self.dialect = find_dialect(self.lines)
+        written = [command for command in self.commands if not command.captured]
+        last = len(self.lines) + 1
+        first = min((command.line for command in written), default=last)
+        self.embedded = heredoc_lines(self.commands)
+        found = read_directives(self.lines, self.dialect, first)
+        self.directives = [each for each in found if each.line not in self.embedded]
+        self.resources = resources_of(self.directives, self.dialect)
+        self.variables = Variables(self.commands)
+        self.launches = find_launches(self.commands, self.variables)
+
+    @property
+    def nodes(self) -> int | None:
+        return None if self.resources.mixed else self.resources.nodes
+
+    @property
+    def many_nodes(self) -> bool:
+        return (self.nodes or 1) > 1
+
+    @property
+    def is_torque(self) -> bool:
+        """Asks in the form that Torque and OpenPBS both take."""
+        return self.dialect == "pbs" and "l nodes" in self.resources.options
+
+    @property
+    def tasks(self) -> int | None:
+        """What ``SLURM_NTASKS`` is in the job script."""
+        asked = self.resources
+        if asked.tasks is not None:
+            return asked.tasks
+        if asked.tasks_per_node is not None and self.nodes is not None:
+            return self.nodes * asked.tasks_per_node
+        return None
+
+    def uses(self, *names: str) -> bool:
+        return any(re.search(rf"\b{name}\b", self.text) for name in names)
+
+    def number(self, text: str | None) -> int | None:
+        """The number that a word stands for, with what the directives say."""
+        if text is None or self.resources.mixed:
+            return None
+        inside = re.fullmatch(r"\$\(\((.*)\)\)", text.strip('"'))
+        expression = inside[1] if inside else text
+        filled = VARIABLE.sub(self._number_of_variable, expression)
+        if inside:
+            filled = re.sub(r"\b[A-Za-z_]\w*\b", self._number_of_variable, filled)
+        return compute(filled)
+
+    def _number_of_variable(self, match: re.Match) -> str:
+        name = match[1] if match.re is VARIABLE else match[0]
+        asked = self.resources
+        known = {
+            **dict.fromkeys(NODES, self.nodes),
+            **dict.fromkeys(TASKS, self.tasks),
+            "SLURM_NTASKS_PER_NODE": asked.tasks_per_node,
+            "SLURM_CPUS_PER_TASK": asked.cpus_per_task,
+            "SLURM_GPUS_ON_NODE": asked.gpus_per_node,
+            "SLURM_GPUS_PER_NODE": asked.gpus_per_node,
+        }
+        number = known.get(name)
+        if number is None:
+            value = self.variables.text(name, len(self.lines))
+            return match[0] if value is None else value
+        return str(number)
+
+    def step(self, launch: Launch) -> Step:
+        """How many times the starter of a launch runs its command, and where."""
+        if self.resources.mixed:
+            return Step(None, None, None)
+        if launch.starter == "srun":
+            return self._srun_step(launch.starter_options)
+        if launch.starter == "mpirun":
+            return self._mpi_step(launch.starter_options)
+        if launch.starter == "pbsdsh" and "-n" not in launch.starter_options:
+            per_node = self.resources.tasks_per_node or 1
+            nodes = self.nodes
+            return Step(nodes, nodes and nodes * per_node, per_node)
+        return Step(1, 1, 1)
+
+    def _srun_step(self, options: dict[str, str]) -> Step:
+        asked = self.resources
+        opaque = "$" in options or "ntasks-per-gpu" in {*options, *asked.options}
+        opaque = opaque or "ntasks-per-socket" in {*options, *asked.options}
+        given = options.get("ntasks")
+        if opaque and given is None:
+            return Step(None, None, None)
+        nodes = self.nodes
+        if "nodes" in options:
+            nodes = self.number(options["nodes"])
+        if given is not None and is_one_of(given, NODES) and "nodes" not in options:
+            return Step(nodes, nodes, 1)
+        if given is not None:
+            tasks = self.number(given)
+        elif asked.tasks is not None or asked.tasks_per_node is not None:
+            tasks = self.tasks  # srun takes it from the job, whatever --nodes says
+        else:
+            per_node = self.number(options.get("ntasks-per-node", "1"))
+            return Step(nodes, product(nodes, per_node), per_node)
+        per_node = quotient(tasks, nodes)
+        if per_node is None and given is None and asked.tasks is None:
+            per_node = asked.tasks_per_node
+        return Step(nodes, tasks, per_node)
+
+    def _mpi_step(self, options: dict[str, str]) -> Step:
+        tasks = self.number(options.get("np"))
+        per_node = self.number(options.get("per-node"))
+        if "by-node" in options and tasks is not None and tasks == self.nodes:
+            per_node = 1
+        if tasks is None:
+            tasks = product(self.nodes, per_node)
+        if per_node is None:
+            per_node = quotient(tasks, self.nodes)
+        return Step(self.nodes, tasks, per_node)
+
+
+def heredoc_lines(commands: list[Command]) -> set[int]:
+    """The lines of all here-documents: maybe a script for another job."""
+    found: set[int] = set()
+    for heredoc in (each for command in commands for each in command.heredocs):
+        found.update(range(heredoc.line, heredoc.line + heredoc.text.count("\n")))
+    return found
+
+
+def product(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else one * other
+
+
+def quotient(one: int | None, other: int | None) -> int | None:
+    if one is None or not other or one % other:
+        return None
+    return one // other
+
+
+def is_one_of(text: str, names: tuple[str, ...]) -> bool:
+    return text.strip('"').strip("${}") in names
+
+
+def compute(text: str) -> int | None:
+    """A number, or the result of + - * / with whole numbers."""
+    if not re.fullmatch(r"[\d+*/() -]+", text) or re.search(rf"\d{{{DIGITS}}}", text):
+        return None
+    try:
+        return _value(ast.parse(text.strip().replace("/", "//"), mode="eval").body)
+    except (SyntaxError, ZeroDivisionError, ValueError, RecursionError):
+        return None
+
+
+def _value(node: ast.expr) -> int:
+    if isinstance(node, ast.Constant) and isinstance(node.value, int):
+        return node.value
+    if isinstance(node, ast.BinOp):
+        left, right = _value(node.left), _value(node.right)
+        if isinstance(node.op, ast.Add):
+            return left + right
+        if isinstance(node.op, ast.Sub):
+            return left - right
+        if isinstance(node.op, ast.Mult):
+            return left * right
+        if isinstance(node.op, ast.FloorDiv):
+            return left // right
+    raise ValueError("not such an expression")
