@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from tests.grader.test_known_answers import split_answer
 from tests.lint.corpus import BAD, GOOD, ROOT, promised
+from workshop.author.answers import read_answers
+from workshop.catalog import load_catalog
 from workshop.lint.linting import lint
 from workshop.skeleton import with_answers
 
 # Of lesson 10: each shows one mistake, on purpose.
 TRAPS = ROOT / "docs" / "examples" / "pbs_traps"
 SHOWN = ROOT / "docs" / "examples" / "lint_four_launchers.sbatch"  # wrong on purpose
-ANSWERS = ROOT / "tests" / "exercises"
 JOBS = (".sbatch", ".pbs", ".sh")
 OURS = sorted(
     path
@@ -27,16 +27,20 @@ def errors(text: str) -> list[str]:
     return [f"{each.line}: {each.rule.code} {each.what}" for each in found]
 
 
-def answers(kind: str) -> list:
-    """Known answers to the exercises with job scripts, each in its script."""
-    paths = [*(ANSWERS / kind).glob("*/*.sbatch"), *(ANSWERS / kind).glob("*/*.pbs")]
-    return [pytest.param(path, id=f"{path.parent.name}/{path.stem}") for path in paths]
+ANSWERS = {
+    answer.id: answer
+    for exercise in load_catalog(ROOT)
+    if exercise.suffix in JOBS
+    for answer in read_answers(exercise.answers, exercise.name)
+}
+RIGHT = [name for name, answer in ANSWERS.items() if answer.is_right]
 
 
-def filled_in(path) -> str:
-    solution = ROOT / "solutions" / f"{path.parent.name}{path.suffix}"
-    _, codes = split_answer(path)
-    return with_answers(solution.read_text(encoding="utf-8"), codes)
+def filled_in(name: str) -> str:
+    """The job script with the known answer of this name."""
+    answer = ANSWERS[name]
+    (solution,) = (ROOT / "solutions").glob(f"{answer.exercise}.*")
+    return with_answers(solution.read_text(encoding="utf-8"), answer.code)
 
 
 @pytest.mark.parametrize("path", GOOD, ids=lambda path: path.name)
@@ -62,9 +66,9 @@ def test_our_job_scripts_give_no_finding_at_all():
     assert {name: each for name, each in found.items() if each} == {}
 
 
-@pytest.mark.parametrize("path", answers("right"))
-def test_right_answer_to_an_exercise_gives_no_error(path):
-    assert errors(filled_in(path)) == []
+@pytest.mark.parametrize("name", RIGHT)
+def test_right_answer_to_an_exercise_gives_no_error(name):
+    assert errors(filled_in(name)) == []
 
 
 @pytest.mark.parametrize(
@@ -93,8 +97,7 @@ def test_right_answer_to_an_exercise_gives_no_error(path):
     ],
 )
 def test_mistake_that_the_grader_knows_is_found(name, code):
-    path = next((ANSWERS / "mistakes").glob(f"{name}.*"))
-    assert code in [each.rule.code for each in lint(filled_in(path))]
+    assert code in [each.rule.code for each in lint(filled_in(name))]
 
 
 @pytest.mark.parametrize(
