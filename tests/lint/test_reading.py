@@ -179,3 +179,10 @@ def test_half_a_script_never_stops_the_linter():
 def test_what_is_never_closed_ends_with_the_text(text):
     lint(text)
     lint(f"#!/bin/bash\n#SBATCH --nodes=2\nsrun {text}")
+
+
+def test_one_task_on_each_node_is_known_without_the_number_of_nodes():
+    """As for a script whose --nodes is given to sbatch."""
+    text = "#!/bin/bash\n#SBATCH --ntasks-per-node=4\nsrun -n $SLURM_NNODES python x.py"
+    script = Script("x", text)
+    assert script.step(script.launches[0]).per_node == 1
