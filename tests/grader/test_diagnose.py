@@ -190,6 +190,9 @@ def test_page_that_is_named_has_the_cause(cause):
     if cause.gallery:  # test_failure_search.py: what a card's address is
         assert cause.read.endswith("#failure-" + cause.gallery[0].replace("_", "-"))
         return
+    if "#cause-" in cause.read:  # test_causes.py: what the page shows there
+        assert cause.read.endswith("#cause-" + cause.name.replace("_", "-"))
+        return
     page, *place = cause.read.split(", ")
     text = (ROOT / page).read_text(encoding="utf-8")
     if place:

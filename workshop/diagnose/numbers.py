@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from statistics import median
 
 from workshop.diagnose.first import First
-from workshop.diagnose.logs import Line, Log
+from workshop.diagnose.lines import Line
+from workshop.diagnose.logs import Log
 
 MOST = 20_000  # lines with numbers that are read: half of them the first, half the last
 NUMBER = re.compile(
