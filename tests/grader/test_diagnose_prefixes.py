@@ -13,7 +13,8 @@ from workshop.diagnose.logs import read_logs
 from workshop.diagnose.report import diagnose, named
 
 CAUSES = load(ROOT)
-LOGS = sorted(HERE.glob("*.txt")) + sorted(
+HEALTHY = HERE.parent / "healthy_logs"
+LOGS = sorted([*HERE.glob("*.txt"), *HEALTHY.glob("*.txt")]) + sorted(
     path
     for path in (ROOT / "docs/transcripts").glob("19_*.txt")
     if "_tool_" not in path.name

@@ -34,7 +34,7 @@ WAITS_FOR = re.compile(
     r"^.*?\[(\d+)\] is setting up NCCL communicator .* from \[(\d+)\] via c10d .*"
     r"store->get\('[^']*'\) got error: (.*)"
 )
-LATE = re.compile(r"Socket Timeout|[Ww]ait timeout")
+LATE = re.compile(r"Socket Timeout|[Ww]ait timeout|Timeout waiting for key")
 OF_LAUNCHERS = re.compile(r"ChildFailedError|Process(?:Exited|Raised)Exception")
 ROOT = re.compile(r"Root Cause \(first observed failure\)")
 BLOCK_RANK = re.compile(r"^\s+rank\s*: (\d+) \(local_rank: \d+\)")

@@ -19,7 +19,7 @@ SIZE_OF_JUDGED = 5  # lines from which a word without a digit may be a host
 
 COLORS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 TIME = (
-    r"(?:\d{4}[-/]\d\d[-/]\d\d|\d\d/\d\d/\d{4})[T _]\d\d:\d\d:\d\d(?:[.,]\d+)?"
+    r"(?:\d{4}[-/]\d\d[-/]\d\d|\d\d/\d\d/\d{4})[T _]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?"
     r"(?:Z|[+-]\d\d:?\d\d)?"
 )
 LEVEL = r"(?P<level>DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL)"
@@ -41,11 +41,12 @@ OTHERS = (
     re.compile(rf"^{TIME} \| {LEVEL} +\| [^|]* - "),  # loguru
     re.compile(rf"^\[?{TIME}\]? ?- [\w.]+ - {LEVEL} - ?"),  # logging, as people set it
     re.compile(rf"^{TIME} - {LEVEL} - (?:[\w.]+ - +)?"),
-    re.compile(rf"^\[?{TIME}\]? ?[-|:]? ?\[?{LEVEL}\]?(?: ?[:|-])? ?"),
+    re.compile(rf"^\[?{TIME}\]? ?[-|:]? ?\[?{LEVEL}\]?(?: ?[:|-](?= |$))? ?"),
     re.compile(rf"^\[{TIME}(?: [A-Z]{{2}}\d+)+\] ?"),  # SGLang
     re.compile(rf"^{LEVEL} \d\d-\d\d \d\d:\d\d:\d\d \[?[\w./]+:\d+\]{{1,2}} ?"),  # vLLM
     re.compile(rf"^{LEVEL}:[\w.]+:"),  # logging.basicConfig
-    re.compile(rf"^\[?{TIME}\]?[:,]? ?"),
+    re.compile(rf"^ ?\[?{TIME}\]?[:,]? ?"),
+    re.compile(r"^\d\d:\d\d:\d\d[.,]\d+ "),
 )
 TASK = re.compile(r"^ *(\d+): ?")
 PLACE = re.compile(r"^\[([A-Za-z][\w.-]*):(\d+)\] ?")
@@ -54,7 +55,7 @@ HOST = re.compile(r"^([A-Za-z0-9][\w.-]*):(?: |$)")
 SPEAKERS = re.compile(
     r"^(?:srun|sbatch|salloc|slurmstepd|scancel|qsub|mpirun|mpiexec|prterun|torchrun|"
     r"python[\d.]*|bash|sh|env|wandb|pdsh\S*|ssh|step|epoch|iter\w*|rank|error|warning|"
-    r"info|frame|note|hint|\w*(?:Error|Exception|Warning|Interrupt))$",
+    r"info|frame|note|hint|[\w.]*(?:Error|Exception|Warning|Interrupt))$",
     re.IGNORECASE,
 )
 # lines that tell that a label is that of a node, on which several ranks run

@@ -38,7 +38,7 @@ REFUSAL = re.compile(
 ERROR = re.compile(
     r"\bERROR\b|^\[?E\d{4} |\[E\d{3} |^(?:\S+: )?(?i:error|fatal(?: error)?)\b[: ]|"
     r"NCCL WARN|\bfailed \(exitcode|\bFATAL\b|(?:^|: )Killed$|\bhas failed\b|"
-    r"(?i:cannot|could not|couldn't|can't) "
+    r"^\S+: (?:cannot|could not|couldn't|can't) "
 )
 # what to quote, best first
 REST = (ABORT, REFUSAL, CONSEQUENCE, ERROR, re.compile("Traceback"))
@@ -218,6 +218,7 @@ def first_error(log: Log, first: First | None = None) -> Line | None:
     for rank in first.ranks if first else ():
         if rank in own:
             return own[rank]
+    survived = any(line.kind == SURVIVED for line in log.lines)
     rest: dict[re.Pattern[str], Line] = {}
     for line in log.lines:
         if line.kind in (CODE, NOISE, SURVIVED):
@@ -226,7 +227,7 @@ def first_error(log: Log, first: First | None = None) -> Line | None:
             continue
         if is_own_error(line):
             return line
-        for pattern in REST:
+        for pattern in REST[:-1] if survived else REST:
             logged = pattern is ERROR and line.level in ("ERROR", "CRITICAL", "FATAL")
             if pattern.search(line.text) or logged:
                 rest.setdefault(pattern, line)
