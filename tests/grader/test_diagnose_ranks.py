@@ -1,4 +1,4 @@
-"""``workshop diagnose``: which rank failed first, which only waited, which is absent."""
+"""``workshop diagnose``: which rank failed first, which waited, which is absent."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ AT_WORK = (
 )
 INFORMED = (
     "[rank{rank}]:[E1126 10:00:01.123456789 ProcessGroupNCCL.cpp:1685] [PG ID 0 PG "
-    "GUID 0(default_pg) Rank {rank}] Received a dump signal due to a collective timeout "
-    "from rank 0 and we will try our best to dump the debug info. Last enqueued NCCL "
-    "work: {last}, last completed NCCL work: {last}.\n"
+    "GUID 0(default_pg) Rank {rank}] Received a dump signal due to a collective "
+    "timeout from rank 0 and we will try our best to dump the debug info. Last "
+    "enqueued NCCL work: {last}, last completed NCCL work: {last}.\n"
 )
 
 
@@ -126,8 +126,8 @@ def test_numbers_of_a_barrier_tell_fewer_from_more(tmp_path, count, cause):
             "name_not_resolved",
         ),
         (
-            "urllib.error.URLError: <urlopen error [Errno -3] Temporary failure in name "
-            "resolution>",
+            "urllib.error.URLError: <urlopen error [Errno -3] Temporary failure in "
+            "name resolution>",
             "no_internet",
         ),
     ],

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from workshop.diagnose.first import First, is_consequence, is_own_error, look
+from workshop.diagnose.first import is_consequence, is_own_error, look
 from workshop.diagnose.kinds import CODE, NOISE, SURVIVED
 from workshop.diagnose.lines import Line
 from workshop.diagnose.logs import Log
 from workshop.diagnose.quiet import numbers_show
+from workshop.diagnose.ranks import First
 from workshop.diagnose.waiting import shown_together
 
 if sys.version_info >= (3, 11):

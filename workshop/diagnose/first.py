@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from workshop.diagnose.kinds import CODE, EXCEPTION, NOISE
 from workshop.diagnose.lines import Line
 from workshop.diagnose.logs import Log
+from workshop.diagnose.ranks import First, listed
 from workshop.diagnose.watchdog import Dump, behind, mismatch, read_dump
 
 CONSEQUENCE = re.compile(
@@ -48,15 +49,6 @@ STEP = re.compile(r"^srun: error: \S+: tasks? ([\d,-]+): (.*)")
 NOTICED = re.compile(r"noticed that process rank (\d+) with PID \d+.* exited on signal")
 MISSED = re.compile(r"Ranks? ([\d, ]+) failed to pass monitoredBarrier")
 SIZE = re.compile(r"(?:WORLD_SIZE|world_size|nproc[-_]per[-_]node)[=: ]+(\d+)")
-
-
-@dataclass
-class First:
-    """The ranks that may have failed first, and how that was found out."""
-
-    ranks: tuple[int, ...]
-    reason: str
-    sure: bool = True
 
 
 @dataclass
@@ -162,15 +154,6 @@ def note(seen: Seen, line: Line, raised: int | None) -> None:
         seen.lost.setdefault(rank, line)
     elif is_own_error(line):
         seen.own.setdefault(rank, line)
-
-
-def listed(ranks: tuple[int, ...] | list[int]) -> str:
-    """For a reader: ``rank 2``, ``ranks 0, 1 and 3``."""
-    names = [str(rank) for rank in ranks]
-    if len(names) > 8:
-        names = [*names[:6], "more"]
-    head = ", ".join(names[:-1])
-    return f"ranks {head} and {names[-1]}" if head else f"rank {names[0]}"
 
 
 def missed(seen: Seen, log: Log) -> First | None:

@@ -10,17 +10,19 @@ import json
 import re
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from workshop.catalog import shown_path
 from workshop.diagnose.kinds import tell_kinds
 from workshop.diagnose.lines import Line
 from workshop.diagnose.prefixes import clean
+from workshop.diagnose.recorder import Record, rank_of, read_record
 from workshop.errors import UserError
 
 MOST = 64 * 1024 * 1024  # bytes of a file that are read: the last ones
 SPEAKER = re.compile(r"\[(?:PG (?:ID )?0 [^\]]*)?Rank (\d+)\]")
+PICKLE = b"\x80"  # the first byte
 ATTEMPT = re.compile(r"^attempt_(\d+)$")
 
 
@@ -41,6 +43,7 @@ class Log:
     lines: list[Line]
     error_files: list[ErrorFile]
     files: int
+    records: dict[int, Record] = field(default_factory=dict)  # flight recorder: rank ->
 
 
 def read_logs(names: Iterable[str]) -> Log:
@@ -54,10 +57,27 @@ def read_logs(names: Iterable[str]) -> Log:
         path = Path(name)
         if name != "-" and path.is_dir():
             ranks_before += read_folder(log, path, ranks_before)
-        else:
-            read_file(log, path, text_of(path) if name != "-" else sys.stdin.read())
+        elif name == "-":
+            read_file(log, path, sys.stdin.read())
+        elif not took_record(log, path):
+            read_file(log, path, text_of(path))
     log.lines = tell_kinds(log.lines)
     return log
+
+
+def took_record(log: Log, path: Path) -> bool:
+    """Whether the file is a pickle of the flight recorder."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(MOST) if file.read(1) == PICKLE else b""
+    except OSError:
+        return False  # text_of says why
+    record = read_record(PICKLE + content) if content else None
+    if record is None:
+        return False
+    log.files += 1
+    log.records[rank_of(path, log.records)] = record
+    return True
 
 
 def text_of(path: Path) -> str:
@@ -110,7 +130,8 @@ def read_folder(log: Log, folder: Path, ranks_before: int) -> int:
         if not found:
             raise UserError(f"there are no files in {folder}")
         for path in found:
-            read_file(log, path, text_of(path))
+            if not took_record(log, path):
+                read_file(log, path, text_of(path))
         return 0
     newest: dict[Path, Path] = {}
     for path in attempts or [folder]:

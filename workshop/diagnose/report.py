@@ -12,17 +12,17 @@ from workshop.diagnose.causes import PAGE, SURE, Found, candidates, load
 from workshop.diagnose.first import (
     CONSEQUENCE,
     OF_LAUNCHERS,
-    First,
     first_failed,
     is_consequence,
     is_own_error,
-    listed,
     look,
 )
 from workshop.diagnose.kinds import CODE, EXCEPTION, NOISE, SURVIVED
 from workshop.diagnose.lines import Line
 from workshop.diagnose.logs import Log
 from workshop.diagnose.numbers import read_line
+from workshop.diagnose.ranks import First, listed
+from workshop.diagnose.recorder import compare, without_file
 from workshop.diagnose.state import LOSS
 
 ABORT = re.compile(
@@ -45,6 +45,7 @@ REST = (ABORT, REFUSAL, CONSEQUENCE, ERROR, re.compile("Traceback"))
 PROMPT = re.compile(r"^\$ ")  # a command that somebody typed
 LONGEST = 160  # characters of a quoted line
 MOST_LINES = 4
+MOST_RANK_LINES = 8
 NOTHING = (
     ", nor in their numbers. If the run is slow or wrong, its questions are in "
     f'{PAGE}, "Is slow" and "Runs and is wrong"'
@@ -59,6 +60,8 @@ OWN_LINES = 5  # of what the first rank said last
 
 def diagnose(log: Log, root: Path) -> tuple[list[str], bool]:
     """(what to print, whether one cause is named)."""
+    if log.records:
+        return tell_records(log, root)
     first = first_failed(log)
     found = candidates(load(root), log, first)
     error = first_error(log, first)
@@ -81,6 +84,25 @@ def diagnose(log: Log, root: Path) -> tuple[list[str], bool]:
     told += nccl_words(log, [*shown, error.text if error else ""])
     told += nan_before(log, found)
     return told, sure is not None
+
+
+def tell_records(log: Log, root: Path) -> tuple[list[str], bool]:
+    """What the flight recorder's files show; the lines of logs beside them, too."""
+    difference, files = compare(log.records), without_file(log.records)
+    told = [f"No file of {listed(files)}: read theirs as well"] if files else []
+    if log.lines:
+        beside = Log(log.lines, log.error_files, log.files)
+        told += [*diagnose(beside, root)[0], "What the flight recorder kept:"]
+    if difference is None:
+        ranks = listed(sorted(log.records))
+        same = f"The records of {ranks} don't differ in any collective that all kept"
+        return [*told, same, SETTLE], False
+    cause = next(c for c in load(root) if c.name == difference.cause)
+    told += tell_first(difference.first, [])
+    told.append(f"Cause: {cause.title}")
+    told += [f"    {line}" for line in difference.lines[:MOST_RANK_LINES]]
+    told += [f"Cure: {cause.cure}", f"Read: {cause.read}"]
+    return told, True
 
 
 def is_survived(found: Found) -> bool:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable
 from itertools import pairwise, takewhile
 
-from workshop.diagnose.first import First
 from workshop.diagnose.lines import Line
 from workshop.diagnose.numbers import (
     RESUMED,
@@ -17,6 +16,7 @@ from workshop.diagnose.numbers import (
     grouped,
     side_by_side,
 )
+from workshop.diagnose.ranks import First
 
 SECONDS = {"s": 1.0, "sec": 1.0, "secs": 1.0, "seconds": 1.0, "ms": 1e-3}
 DURATION = re.compile(r"\b(?:time|seconds|sec|duration|took|ms)\b")
