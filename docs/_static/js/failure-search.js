@@ -2,8 +2,9 @@
 
    <failure-search> reads the cards of the page it is on: the regular expressions of log
    lines in data-messages, and the words of the title, the question, the tool and the
-   cure. It reads the tables whose first column is "Line", too. Nothing is sent
-   anywhere. It also opens the card that the address names. */
+   cure. It reads the tables whose first column is "Line", too, and what workshop
+   diagnose knows of messages, in data-causes. Nothing is sent anywhere. It also opens
+   the card that the address names. */
 {
   const { make, formulas } = play;
   const MOST = 8; // results
@@ -18,6 +19,14 @@
       "That only says that a process has failed. Find that process's own error.",
     ],
   ];
+  /* What healthy runs print, too. */
+  const NOISE =
+    /\[W\d{3,4} |(^|: )W\d{4} |NCCL INFO |Warning: |OMP_NUM_THREADS|retrying|destroy_process_group\(\) was not called/;
+  /* What a program prints about an error, rather than what a reader writes. */
+  const REPORTED =
+    /(Error|Exception)\b|error:|\bERROR\b|\bfatal\b|failed|WARN |\[E\d|cannot |core dumped|[Kk]illed/;
+  const SURE = 1100;
+  const MAYBE = 500;
   const DULL = new Set(
     "and are but can for from has its not the this that was with you your".split(" ")
   );
@@ -80,6 +89,40 @@
     });
   };
 
+  /* What workshop diagnose knows of this line: points of cards and rows by their ids,
+     and the ids for which somebody else speaks. */
+  const told = (line, causes) => {
+    const points = new Map();
+    const others = new Set();
+    const add = (id, value) => points.set(id, Math.max(value, points.get(id) ?? 0));
+    const explained = new Set();
+    const matches = causes.map(([name, , , sure, maybe, unless, explains]) => {
+      const known = formulas.matching(line, sure).length > 0;
+      const other = unless && new RegExp(unless).test(line);
+      if (known && !other) explains.forEach((one) => explained.add(one));
+      return known || formulas.matching(line, maybe).length > 0;
+    });
+    causes.forEach(([name, , ids, sure, , unless], number) => {
+      if (!matches[number] || explained.has(name)) return;
+      const known = formulas.matching(line, sure).length;
+      const other = unless && new RegExp(unless).test(line);
+      ids.forEach((id, place) => {
+        if (other) others.add(id);
+        else add(id, (known ? SURE : MAYBE) - 20 * place - 0.1 * number);
+      });
+    });
+    return { points, others };
+  };
+
+  const withTold = (found, { points, others }) =>
+    found.map((failure) => {
+      const id = (failure.row ?? failure.card).id;
+      if (points.has(id)) {
+        return { ...failure, points: points.get(id), message: true };
+      }
+      return others.has(id) ? { ...failure, points: 0, message: false } : failure;
+    });
+
   /* What to show: those whose message it is, otherwise those with the most words. */
   const best = (found) => {
     const messages = found.filter(({ message }) => message);
@@ -106,6 +149,8 @@
       this.classList.add("searches");
       for (const { card } of this.failures) this.keepAddress(card);
       this.known = [...this.failures, ...rows().map(readRow)];
+      const data = document.querySelector("[data-causes]");
+      this.causes = data ? JSON.parse(data.dataset.causes) : [];
       window.addEventListener("hashchange", () => this.openNamed());
       this.openNamed();
     }
@@ -116,7 +161,12 @@
         this.stage.replaceChildren();
         return `${this.failures.length} failures, below by symptom.`;
       }
-      const found = best(score(line, this.known));
+      const known = told(line, this.causes);
+      const found = best(withTold(score(line, this.known), known));
+      if (!found[0]?.message && NOISE.test(line)) {
+        this.stage.replaceChildren();
+        return "Healthy runs print this line, too.";
+      }
       const later = CONSEQUENCES.find(([expression]) => expression.test(line));
       if (!found[0]?.message && later) {
         this.stage.replaceChildren();
@@ -124,10 +174,20 @@
       }
       const list = make("ul", { class: "found" }, ...found.map(this.result));
       this.stage.replaceChildren(...(found.length ? [list] : []));
+      return this.verdict(line, found);
+    }
+
+    verdict(line, found) {
+      const message = found[0]?.message;
+      const reported = REPORTED.test(line);
+      if (!found.length && reported) {
+        return "No failure here has this line. workshop diagnose LOG reads all lines.";
+      }
       if (!found.length) return "No failure here has these words. Try other words.";
       const count = found.length === 1 ? "1 failure" : `${found.length} failures`;
-      const known = found[0].message ? "that message" : "these words";
-      return `${count} with ${known}.`;
+      if (message) return `${count} with that message.`;
+      const more = reported ? " If none fits, run workshop diagnose LOG." : "";
+      return `${count} with these words.${more}`;
     }
 
     result({ card, row, title, symptom }) {
