@@ -27,7 +27,8 @@ CONSEQUENCE = re.compile(
     r"NCCL watchdog thread terminated|Watchdog caught collective operation timeout|"
     r"store->get\(.* got error|DistStoreError: Socket Timeout|"
     r"keys: /default_pg/\d+//cuda//|NCCL WARN .*remote peer|with (?:status|error)=?5\b|"
-    r"DUE TO TASK FAILURE|exited unexpectedly|Sending process \d+ closing|"
+    r"peer process has unexpectedly disconnected|"
+    r"DUE TO TASK FAILURE|Sending process \d+ closing|"
     r"srun: error: .*: (?:Terminated|Killed)$",
     re.IGNORECASE,
 )
@@ -47,6 +48,8 @@ SPAWN = re.compile(
 SPAWN_RAISED = re.compile(r"^-- Process (\d+) terminated with the following error")
 STEP = re.compile(r"^srun: error: \S+: tasks? ([\d,-]+): (.*)")
 NOTICED = re.compile(r"noticed that process rank (\d+) with PID \d+.* exited on signal")
+NAMED_BY_MPI = re.compile(r"^\s+Process name: \[\[\d+,\d+\],\s*(\d+)\]")
+CANCELLED = re.compile(r"CANCELLED AT|DUE TO (?:TIME LIMIT|PREEMPTION|JOB REQUEUE)")
 MISSED = re.compile(r"Ranks? ([\d, ]+) failed to pass monitoredBarrier")
 SIZE = re.compile(r"(?:WORLD_SIZE|world_size|nproc[-_]per[-_]node)[=: ]+(\d+)")
 
@@ -103,8 +106,10 @@ def look(log: Log) -> Seen:
     lines = [line for line in log.lines if line.kind not in (NOISE, CODE)]
     seen.spoke = {line.rank for line in log.lines if line.rank is not None}
     seen.dump = read_dump(lines)
+    cancelled = False
     for line in lines:
         text = line.text
+        cancelled = cancelled or bool(CANCELLED.search(text))
         at_root = bool(ROOT.search(text)) or (at_root and not text.startswith("===="))
         if match := BLOCK_RANK.match(text):
             block = int(match[1])
@@ -117,10 +122,11 @@ def look(log: Log) -> Seen:
             seen.agent = int(match[2]), int(match[1])
         elif match := SPAWN_RAISED.match(text):
             raised = int(match[1])
-        elif match := SPAWN.search(text) or NOTICED.search(text):
+        elif match := first_of(text, SPAWN, NOTICED, NAMED_BY_MPI):
             seen.own.setdefault(int(match[1]), line)
         elif match := STEP.match(text):
-            for rank in tasks(match[1]) if not is_consequence(text) else ():
+            ended = cancelled or is_consequence(text)
+            for rank in () if ended else tasks(match[1]):
                 seen.own.setdefault(rank, line)
         elif match := MISSED.search(text):
             seen.missed = seen.missed or [int(n) for n in match[1].split(",")]
@@ -128,6 +134,12 @@ def look(log: Log) -> Seen:
             seen.ranks |= set(range(min(int(size[1]), 4096)))
         note(seen, line, raised)
     return seen
+
+
+def first_of(text: str, *patterns: re.Pattern[str]) -> re.Match[str] | None:
+    """The match of the first of these that is found."""
+    found = (pattern.search(text) for pattern in patterns)
+    return next(filter(None, found), None)
 
 
 def tasks(text: str) -> list[int]:

@@ -33,7 +33,8 @@ ABORT = re.compile(
 REFUSAL = re.compile(
     r"^(?:srun|sbatch|salloc|slurmstepd): (?:error|fatal)|^qsub: |not enough slots|"
     r": (?:command )?not found$|\b(?:ORTE|PRTE) |^mpirun (?:has|was|noticed)|"
-    r"PBS: job killed|CANCELLED AT|OOMKilled|^TERM_"
+    r"PBS: job killed|exited with non-zero status|MPI_ABORT was|CANCELLED AT|"
+    r"OOMKilled|^TERM_"
 )
 ERROR = re.compile(
     r"\bERROR\b|^\[?E\d{4} |\[E\d{3} |^(?:\S+: )?(?i:error|fatal(?: error)?)\b[: ]|"

@@ -28,7 +28,7 @@ TIMED_OUT = re.compile(r"Timed out waiting \d+ ?ms for")
 
 
 NOT_FOUND = re.compile(r"addresses of \((\S+), \d+\) cannot be retrieved \(gai error")
-NO_ANSWER = re.compile(r"timed out after \d+ms while trying to connect to \((\S+), ")
+NO_ANSWER = re.compile(r"timed out after \d+m?s while trying to connect to \((\S+), ")
 NOT_JOINED = re.compile(r"waiting for clients\. \d+/\d+ clients joined")
 COUNTED = re.compile(r"store based barrier .*world_size=(\d+), worker_count=(\d+)")
 ORDINAL = re.compile(r"invalid device ordinal")

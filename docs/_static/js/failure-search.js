@@ -168,7 +168,8 @@
         return "Healthy runs print this line, too.";
       }
       const later = CONSEQUENCES.find(([expression]) => expression.test(line));
-      if (!found[0]?.message && later) {
+      const certain = found[0]?.message && found[0].points > MAYBE;
+      if (!certain && later) {
         this.stage.replaceChildren();
         return later[1];
       }
