@@ -198,6 +198,7 @@ class CausesDirective(SphinxDirective):
                 ],
                 cause.get("unless", ""),
                 cause.get("explains", []),
+                cause.get("weight", 3),
             ]
             for cause in causes
             if cause.get("messages") or cause.get("maybe")

@@ -126,6 +126,8 @@ def test_every_known_line_of_a_cause_leads_to_it(search, cause):
     for line in cause["lines"]:
         for before in BEFORE:
             names = found(search, before + line)
+            if cause.get("weight") == 1 and search.words.startswith(LATER):
+                continue
             assert shown_for(cause) & set(names), (before + line, names)
             assert search.words.endswith("with that message.")
 

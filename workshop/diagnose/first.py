@@ -27,7 +27,7 @@ CONSEQUENCE = re.compile(
     r"NCCL watchdog thread terminated|Watchdog caught collective operation timeout|"
     r"store->get\(.* got error|DistStoreError: Socket Timeout|"
     r"keys: /default_pg/\d+//cuda//|NCCL WARN .*remote peer|with (?:status|error)=?5\b|"
-    r"peer process has unexpectedly disconnected|"
+    r"peer process has unexpectedly disconnected|Horovod has been shut down|"
     r"DUE TO TASK FAILURE|Sending process \d+ closing|"
     r"srun: error: .*: (?:Terminated|Killed)$",
     re.IGNORECASE,

@@ -11,22 +11,24 @@
   /* Lines that every failure may end with, and what to look for instead. */
   const CONSEQUENCES = [
     [
-      /Connection (closed|reset) by peer|Broken pipe|SIGTERM/,
+      /Connection (closed|reset) by (remote )?peer|Broken pipe|SIGTERM|Socket Timeout|unexpectedly disconnected|has been shut down/,
       "That only says that another rank has left. Find the one that failed first.",
     ],
     [
-      /ChildFailedError|ProcessExited|Caught \w+ in DataLoader|exited unexpectedly|exit ?code *:? *[1-9]/,
+      /ChildFailedError|ProcessExited|Caught \w+ in DataLoader|exited unexpectedly|terminated with the following|returned non-zero|a non-zero exit|worker died|exit ?code *:? *[1-9]/,
       "That only says that a process has failed. Find that process's own error.",
     ],
   ];
   /* What healthy runs print, too. */
   const NOISE =
     /\[W\d{3,4} |(^|: )W\d{4} |NCCL INFO |Warning: |OMP_NUM_THREADS|retrying|destroy_process_group\(\) was not called/;
+  const ALWAYS_NOISE = /NCCL INFO /;
   /* What a program prints about an error, rather than what a reader writes. */
   const REPORTED =
     /(Error|Exception)\b|error:|\bERROR\b|\bfatal\b|failed|WARN |\[E\d|cannot |core dumped|[Kk]illed/;
   const SURE = 1100;
   const MAYBE = 500;
+  const HINT = 300;
   const DULL = new Set(
     "and are but can for from has its not the this that was with you your".split(" ")
   );
@@ -102,13 +104,14 @@
       if (known && !other) explains.forEach((one) => explained.add(one));
       return known || formulas.matching(line, maybe).length > 0;
     });
-    causes.forEach(([name, , ids, sure, , unless], number) => {
+    causes.forEach(([name, , ids, sure, , unless, , weight], number) => {
       if (!matches[number] || explained.has(name)) return;
       const known = formulas.matching(line, sure).length;
+      const value = known ? SURE : weight === 1 ? HINT : MAYBE;
       const other = unless && new RegExp(unless).test(line);
       ids.forEach((id, place) => {
         if (other) others.add(id);
-        else add(id, (known ? SURE : MAYBE) - 20 * place - 0.1 * number);
+        else add(id, value - 20 * place - 0.1 * number);
       });
     });
     return { points, others };
@@ -163,12 +166,13 @@
       }
       const known = told(line, this.causes);
       const found = best(withTold(score(line, this.known), known));
-      if (!found[0]?.message && NOISE.test(line)) {
+      const noise = found[0]?.message ? ALWAYS_NOISE : NOISE;
+      if (noise.test(line)) {
         this.stage.replaceChildren();
         return "Healthy runs print this line, too.";
       }
       const later = CONSEQUENCES.find(([expression]) => expression.test(line));
-      const certain = found[0]?.message && found[0].points > MAYBE;
+      const certain = found[0]?.message && found[0].points > HINT;
       if (!certain && later) {
         this.stage.replaceChildren();
         return later[1];
