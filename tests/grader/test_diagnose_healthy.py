@@ -50,7 +50,7 @@ def test_error_after_which_its_rank_went_on_is_named_but_no_failure(tmp_path):
     steps = "[rank1]: step 8 loss 2.1\n[rank1]: step 9 loss 2.0\n"
     lines, _ = told(tmp_path, CAUGHT + steps)
     assert lines[0].startswith("No failure found in 5 lines")
-    assert "went on after" in lines[0] and "Stale file handle" in lines[0]
+    assert "continued after" in lines[0] and "Stale file handle" in lines[0]
 
 
 def test_steps_of_other_ranks_do_not_excuse_an_error(tmp_path):

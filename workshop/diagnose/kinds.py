@@ -1,7 +1,7 @@
-"""What kind of line each is: an exception, code of a traceback, or mere noise.
+"""What kind of line each is: an exception, code of a traceback, or only noise.
 
 Noise is what healthy runs print, too: warnings, a retry, the store's last words when
-the rank that holds it has ended first. An exception after which its rank went on is
+the rank that holds it has ended first. An exception after which its rank continued is
 one that the run survived.
 """
 
@@ -47,7 +47,7 @@ FINISHED = re.compile(
     r"\b(?:done|finished|completed?|saved|successful(?:ly)?|succeeded|took over)\b",
     re.I,
 )
-# The run as a whole has failed: whoever went on, it wasn't to its end
+# The run as a whole has failed: a rank that continued did not reach its end
 ENDS = re.compile(
     r"ChildFailedError|failed \(exitcode|exits with return code|srun: error|"
     r"core dumped|slurmstepd: error|exited on signal|Root Cause|terminated with"

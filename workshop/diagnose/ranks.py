@@ -1,4 +1,4 @@
-"""Ranks that may have failed first, and how they are told."""
+"""Ranks that may have failed first, and how the report names them."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def nothing(log: Log) -> str:
     looked = f"{lines:,} line{'s' * (lines != 1)}"
     where = f" of {files} files" if files > 1 else ""
     survived = next((line for line in log.lines if line.kind == SURVIVED), None)
-    said = f"; the run went on after {quote(survived)}" if survived else ""
+    said = f"; the run continued after {quote(survived)}" if survived else ""
     return f"No failure found in {looked}{where}{NOTHING}{said}"
 
 

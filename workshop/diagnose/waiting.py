@@ -146,7 +146,7 @@ def more(log: Log) -> list[Line]:
 
 
 def counted(log: Log, fits: Callable[[int, int], bool]) -> list[Line]:
-    """A barrier whose number of ranks is told apart from the world size."""
+    """A barrier whose number of ranks isn't the world size."""
     found = ((COUNTED.search(line.text), line) for line in log.lines)
     return [
         line for match, line in found if match and fits(int(match[1]), int(match[2]))
