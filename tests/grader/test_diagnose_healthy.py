@@ -114,3 +114,16 @@ def test_loss_that_became_nan_is_said_whatever_failed_later(tmp_path):
     assert "step 40 loss nan" in lines[where + 1]
     lines, _ = told(tmp_path, text.replace("nan", "2.1"))
     assert "Before that, a loss had become nan:" not in lines
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "apex isn't used: ModuleNotFoundError: No module named 'apex'",
+        "tip: if you see CUDA out of memory, use a smaller batch",
+        "handlers: EADDRINUSE, SIGHUP",
+    ],
+)
+def test_words_of_an_error_in_a_log_without_one_prove_nothing(line, tmp_path):
+    _, sure = told(tmp_path, f"{line}\nstep 1 loss 2.0\nstep 2 loss 1.9\ndone\n")
+    assert not sure

@@ -6,9 +6,10 @@ It never claims more than the log shows: if several causes fit, it says so.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
-from workshop.diagnose.causes import PAGE, SURE, Found, candidates, load
+from workshop.diagnose.causes import MAYBE, PAGE, SURE, Found, candidates, load
 from workshop.diagnose.first import (
     CONSEQUENCE,
     OF_LAUNCHERS,
@@ -17,7 +18,7 @@ from workshop.diagnose.first import (
     is_own_error,
     look,
 )
-from workshop.diagnose.kinds import CODE, EXCEPTION, NOISE, SURVIVED
+from workshop.diagnose.kinds import CODE, EXCEPTION, NOISE, PROGRESS, SURVIVED
 from workshop.diagnose.lines import Line
 from workshop.diagnose.logs import Log
 from workshop.diagnose.numbers import read_line
@@ -39,6 +40,7 @@ REFUSAL = re.compile(
 ERROR = re.compile(
     r"\bERROR\b|^\[?E\d{4} |\[E\d{3} |^(?:\S+: )?(?i:error|fatal(?: error)?)\b[: ]|"
     r"NCCL WARN|\bfailed \(exitcode|\bFATAL\b|(?:^|: )Killed$|\bhas failed\b|"
+    r"stopping training|"
     r"^\S+: (?:cannot|could not|couldn't|can't) "
 )
 # what to quote, best first
@@ -66,6 +68,8 @@ def diagnose(log: Log, root: Path) -> tuple[list[str], bool]:
     first = first_failed(log)
     found = candidates(load(root), log, first)
     error = first_error(log, first)
+    if not first and error is None:
+        found = [unproved(each, log) for each in found]
     if not first and all(is_survived(each) for each in found):
         if error is None:
             return [nothing(log)], False
@@ -104,6 +108,23 @@ def tell_records(log: Log, root: Path) -> tuple[list[str], bool]:
     told += [f"    {line}" for line in difference.lines[:MOST_RANK_LINES]]
     told += [f"Cure: {cause.cure}", f"Read: {cause.read}"]
     return told, True
+
+
+def unproved(found: Found, log: Log) -> Found:
+    """Words before steps that follow, in a log without an error, prove nothing."""
+    if found.quiet or not any(is_step(line) for line in after(log, found.lines)):
+        return found
+    return replace(found, weight=min(found.weight, MAYBE))
+
+
+def after(log: Log, lines: tuple[Line, ...]) -> list[Line]:
+    places = [line.place for line in log.lines]
+    known = [places.index(line.place) for line in lines if line.place in places]
+    return log.lines[max(known) + 1 :] if known else []
+
+
+def is_step(line: Line) -> bool:
+    return bool(PROGRESS.search(line.text))
 
 
 def is_survived(found: Found) -> bool:
