@@ -1,5 +1,9 @@
 """``.. failures:: hangs``: a card for each failure of gallery/ with this symptom.
 
+``.. causes:: GPUs`` is a folded table of the causes of this group that workshop
+diagnose knows from elsewhere, and ``.. causes::`` without a group is what the search
+compares a line with. Both come from workshop/diagnose/causes.toml.
+
 A card is folded. Its permanent link is ``failure-NAME``; ``:ref:`failure-NAME``` leads
 there, and failure-search.js opens it. What a card shows comes from the catalog, the
 recorded transcript ``19_NAME``, and the whole program with what cures it.
@@ -19,7 +23,7 @@ from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "src"))
-from common.gallery import Failure, GalleryError, load_gallery
+from common.gallery import Failure, GalleryError, load_gallery, tomllib
 
 CODE = re.compile(r"`([^`]+)`")
 # A frame of torch's own code, its line, and the marks below that; frames of C++;
@@ -150,6 +154,118 @@ class FailuresDirective(SphinxDirective):
         domain.labels[label] = (*place, card.next_node(nodes.title).astext())
 
 
+CAUSES = Path(__file__).resolve().parents[2] / "workshop/diagnose/causes.toml"
+# what is set as code in a title or a cure: options, variables, calls, names with dots
+CODE_LIKE = re.compile(
+    r"(?<![\w-])(--?[a-zA-Z][\w=:-]*|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+(?:=\S*\w)?|"
+    r"[\w.]+\([^()]*\)|[a-z]+_\w+)"
+)
+LONGEST = 150  # characters of a line in a table
+
+
+class CausesDirective(SphinxDirective):
+    """The causes of one group as a table, or all of them as data for the search."""
+
+    optional_arguments = 1
+    final_argument_whitespace = True
+
+    def run(self) -> list[nodes.Node]:
+        self.env.note_dependency(str(CAUSES))
+        causes = tomllib.loads(CAUSES.read_text(encoding="utf-8"))["cause"]
+        if not self.arguments:
+            return [self._data(causes)]
+        group = self.arguments[0]
+        shown = [cause for cause in causes if cause.get("group") == group]
+        if not shown:
+            raise self.error(f"no cause has the group {group!r}")
+        box = nodes.admonition(classes=["attention"], collapsible="closed")
+        box += nodes.title("", f"{group[0].upper()}{group[1:]}: {len(shown)} causes")
+        box += self._table(shown)
+        return [box]
+
+    def _data(self, causes: list[dict]) -> nodes.raw:
+        """Name, title, address, and the expressions of each cause with messages."""
+        told = [
+            [
+                cause["name"],
+                cause["title"],
+                [f"failure-{n.replace('_', '-')}" for n in cause.get("gallery", [])]
+                or [row_id(cause)],
+                cause.get("messages", []) if cause.get("weight", 3) > 1 else [],
+                [
+                    *cause.get("maybe", []),
+                    *(cause.get("messages", []) if cause.get("weight") == 1 else []),
+                ],
+                cause.get("unless", ""),
+                cause.get("explains", []),
+                cause.get("weight", 3),
+            ]
+            for cause in causes
+            if cause.get("messages") or cause.get("maybe")
+        ]
+        data = html.escape(json.dumps(told), quote=True)
+        span = f'<span hidden="hidden" data-causes="{data}"></span>'
+        return nodes.raw("", span, format="html")
+
+    def _table(self, causes: list[dict]) -> nodes.table:
+        table = nodes.table(classes=["causes"])
+        group = nodes.tgroup(cols=2)
+        table += group
+        group += [nodes.colspec(colwidth=44), nodes.colspec(colwidth=56)]
+        head = nodes.thead()
+        titles = [nodes.paragraph("", text) for text in ("Line", "What to do")]
+        head += row_of(*titles)
+        body = nodes.tbody()
+        body += [self._row(cause) for cause in causes]
+        group += [head, body]
+        return table
+
+    def _row(self, cause: dict) -> nodes.row:
+        line = cause["lines"][0]
+        cut = line if len(line) <= LONGEST else f"{line[:LONGEST]} ..."
+        shown = nodes.paragraph("", "", nodes.literal(cut, cut))
+        told = nodes.paragraph()
+        told += with_code(f"{cause['title']}. {cause['cure']}")
+        told += [nodes.Text(" To be sure: "), *with_code(ended(cause["confirm"]))]
+        if cause.get("torch"):
+            told += nodes.Text(f" (PyTorch {cause['torch']})")
+        for source in cause["sources"]:
+            repository, number = source.split("#")
+            address = f"https://github.com/{repository}/issues/{number}"
+            link = nodes.reference("", source.split("/")[1], refuri=address)
+            told += [nodes.Text(" "), link]
+        row = row_of(shown, told)
+        row["ids"] = [row_id(cause)]
+        return row
+
+
+def row_id(cause: dict) -> str:
+    return f"cause-{cause['name'].replace('_', '-')}"
+
+
+def row_of(*cells: nodes.paragraph) -> nodes.row:
+    row = nodes.row()
+    for cell in cells:
+        row += nodes.entry("", cell)
+    return row
+
+
+def ended(text: str) -> str:
+    """With a full stop, if it ends with no mark."""
+    return text if text[-1] in ".?!" else f"{text}."
+
+
+def with_code(text: str) -> list[nodes.Node]:
+    """Plain text in which options, variables and calls are code."""
+    parts = CODE_LIKE.split(text)
+    found: list[nodes.Node] = []
+    for number, part in enumerate(parts):
+        is_code = number % 2 == 1
+        found.append(nodes.literal(part, part) if is_code else nodes.Text(part))
+    return found
+
+
 def setup(app) -> dict:
+    app.add_directive("causes", CausesDirective)
     app.add_directive("failures", FailuresDirective)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

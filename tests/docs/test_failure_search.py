@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import re
+import sys
 from datetime import timedelta
 
 import pytest
 
 from tests.docs import playing
+from tests.docs.pages import ROOT
 from tools import transcripts
 from tools.transcript_catalog import load_catalog, load_gallery
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 PAGE = "docs/lessons/19_when_it_breaks.html"
 GALLERY = load_gallery()
 FOUND = """(player) => [...player.querySelectorAll(".found a")].map(
-  (link) => link.hash.slice("#failure-".length).replaceAll("-", "_"))"""
+  (link) => link.hash.replace(/^#(failure|cause)-/, "").replaceAll("-", "_"))"""
 
 
 @pytest.fixture(scope="module")
@@ -96,13 +103,83 @@ def test_line_of_a_table_is_found_first_and_opened(search, line, row):
     link = search.frame.locator("a").first
     assert row in link.inner_text()
     link.click()
-    cell = search.page.locator(f'td:has-text("{row}")').first
-    assert cell.is_visible()
+    opened = search.page.locator(link.get_attribute("href"))
+    assert opened.is_visible() and row in opened.inner_text()
 
 
-def test_line_that_nothing_here_explains_finds_nothing(search):
-    assert found(search, "Expected to mark a variable ready only once") == []
-    assert found(search, "Default process group has not been initialized") == []
+CAUSES = tomllib.loads((ROOT / "workshop/diagnose/causes.toml").read_text("utf-8"))
+# what launchers and loggers write before a line, with a rank, a time, an address
+BEFORE = ("", "[rank3]: ", "3: ", "2026-11-26 10:00:00,123 - train - ERROR - ", "n1: ")
+
+
+def shown_for(cause) -> set[str]:
+    return {cause["name"], *cause.get("gallery", [])}
+
+
+@pytest.mark.parametrize(
+    "cause",
+    [c for c in CAUSES["cause"] if c.get("messages") or c.get("maybe")],
+    ids=lambda cause: cause["name"],
+)
+def test_every_known_line_of_a_cause_leads_to_it(search, cause):
+    """To its row or its cards; first, if the line is certain."""
+    for line in cause["lines"]:
+        for before in BEFORE:
+            names = found(search, before + line)
+            if cause.get("weight") == 1 and search.words.startswith(LATER):
+                continue
+            assert shown_for(cause) & set(names), (before + line, names)
+            assert search.words.endswith("with that message.")
+
+
+def test_everything_that_the_search_may_name_is_on_the_page(search):
+    """Each cause that has messages has a card or a row."""
+    missing = search.page.evaluate(
+        """() => JSON.parse(document.querySelector("[data-causes]").dataset.causes)
+        .flatMap(([, , ids]) => ids).filter((id) => !document.getElementById(id))"""
+    )
+    assert missing == []
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        (
+            "[rank0]:[E1126 10:00:00.123 ProcessGroupNCCL.cpp:632] [Rank 0] Watchdog "
+            "caught collective operation timeout: WorkNCCL(SeqNum=7, OpType=ALLREDUCE",
+            "collective_timeout",
+        ),
+        (
+            "torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError",
+            "nobody_listens",
+        ),
+        ("Expected to mark a variable ready only once", "marked_ready_twice"),
+        ("Default process group has not been initialized", "no_process_group"),
+        ("srun: error: node7: task 3: Out Of Memory", "killed_rank"),
+        (
+            "urllib.error.URLError: <urlopen error [Errno -3] Temporary failure in "
+            "name resolution>",
+            "no_internet",
+        ),
+        (
+            "WARN Call to ibv_reg_mr failed, Cannot allocate memory",
+            "locked_memory",
+        ),
+    ],
+)
+def test_line_from_elsewhere_finds_its_cause_first(search, line, name):
+    assert found(search, line)[:1] == [name]
+
+
+def test_unknown_error_sends_its_reader_to_the_command(search):
+    assert found(search, "FooError: qqq zzz") == []
+    assert "workshop diagnose LOG" in search.words
+
+
+def test_line_of_a_healthy_run_is_told_as_one(search):
+    line = "[W1126 10:00:00.123 socket.cpp:752] [c10d] qqq zzz"
+    assert found(search, line) == []
+    assert search.words == "Healthy runs print this line, too."
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,17 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
-from workshop.diagnose.first import First, is_consequence, is_own_error, look
-from workshop.diagnose.logs import Line, Log
+from workshop.diagnose.first import is_consequence, is_own_error, look
+from workshop.diagnose.kinds import CODE, NOISE, SURVIVED
+from workshop.diagnose.lines import Line
+from workshop.diagnose.logs import Log
 from workshop.diagnose.quiet import numbers_show
+from workshop.diagnose.ranks import First
 from workshop.diagnose.waiting import shown_together
 
 if sys.version_info >= (3, 11):
@@ -23,12 +28,9 @@ else:
 GALLERY = "gallery/catalog.toml"
 PAGE = "docs/lessons/19_when_it_breaks.rst"
 CARD = "docs/lessons/19_when_it_breaks.html#failure-"  # and the name of a failure
+ROW = "docs/lessons/19_when_it_breaks.html#cause-"  # and the name of a cause
 SURE, MAYBE, HINT = 3, 2, 1
 CHAINED = re.compile(r"During handling of the above|was the direct cause of the follow")
-# Warnings that healthy runs print, too: they prove nothing
-WARNING = re.compile(
-    r"^\s*\[W[\d\s:.]|^W\d{4} |Warning: |^WARNING|NCCL INFO |^Setting OMP_NUM"
-)
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,9 @@ class Cause:
     explains: tuple[str, ...] = ()
     gallery: tuple[str, ...] = ()  # entries that show it
     ask: str = ""  # what tells it from the others
+    confirm: str = ""  # what settles it
+    unless: re.Pattern[str] | None = None  # near the message: somebody else speaks
+    needs: re.Pattern[str] | None = None  # somewhere in the log: what must be there
 
 
 @dataclass(frozen=True)
@@ -59,7 +64,8 @@ class Found:
     suspect: First | None = None  # the rank that these point at
 
 
-def load(root: Path) -> list[Cause]:
+@cache
+def load(root: Path) -> tuple[Cause, ...]:
     """The rules of causes.toml, then the gallery's entries that have no rule there."""
     own = (Path(__file__).parent / "causes.toml").read_text(encoding="utf-8")
     rules = tomllib.loads(own)["cause"]
@@ -75,12 +81,17 @@ def load(root: Path) -> list[Cause]:
     for entry in entries:
         if entry["name"] not in (shown if entry.get("messages") else named):
             rules.append(from_gallery(entry))
-    return [make_cause(rule) for rule in rules]
+    return tuple(make_cause(rule) for rule in rules)
 
 
 def from_gallery(entry: dict) -> dict:
     """Its messages prove a crash. What is slow or wrong has none: see quiet.py."""
     return entry | {"gallery": [entry["name"]], "ask": entry["question"]}
+
+
+def address(rule: dict) -> str:
+    """Where lesson 19 shows a cause that has no card."""
+    return ROW + rule["name"].replace("_", "-") if "group" in rule else PAGE
 
 
 def make_cause(rule: dict) -> Cause:
@@ -89,35 +100,51 @@ def make_cause(rule: dict) -> Cause:
         rule["name"],
         rule["title"].rstrip("."),
         rule["cure"],
-        rule.get("read", cards[0] if cards else PAGE),
+        rule.get("read", cards[0] if cards else address(rule)),
         tuple(re.compile(message) for message in rule.get("messages", [])),
         tuple(re.compile(message) for message in rule.get("maybe", [])),
         rule.get("weight", SURE),
         tuple(rule.get("explains", [])),
         tuple(rule["gallery"]),
         rule.get("ask", ""),
+        rule.get("confirm", ""),
+        re.compile(rule["unless"]) if "unless" in rule else None,
+        re.compile(rule["needs"]) if "needs" in rule else None,
     )
 
 
-def candidates(causes: list[Cause], log: Log, first: First | None) -> list[Found]:
+def candidates(causes: Iterable[Cause], log: Log, first: First | None) -> list[Found]:
     """What the log shows, likeliest first; without what another one explains."""
     suspects = first.ranks if first else ()
     spoken = list(utterances(log))
-    shown = shown_together(log, look(log).ranks)
+    seen = look(log)
+    shown = shown_together(log, seen.ranks)
+    text = "\n".join(line.text for line in log.lines)
+    causes = [cause for cause in causes if not cause.needs or cause.needs.search(text)]
     found = [
         Found(cause, shown[cause.name], cause.weight, True)
         for cause in causes
         if cause.name in shown
     ]
-    found += [f for cause in causes if (f := search(cause, spoken, suspects))]
+    if "tasks_see_one_gpu" in shown:
+        causes = [cause for cause in causes if cause.name != "more_ranks_than_gpus"]
+    left_over = [cause for cause in causes if cause.name not in shown]
+    found += [f for cause in left_over if (f := search(cause, spoken, suspects))]
     explained = {name for f in found for name in f.cause.explains}
     left = [f for f in found if f.cause.name not in explained]
+    if any(rank in seen.own for rank in suspects):
+        left = [f for f in left if f.by_first or not only_consequences(f)]
     if not left and not first:
         left = of_numbers(causes, log)
     return sorted(left, key=lambda f: (-f.weight, not f.by_first))
 
 
-def of_numbers(causes: list[Cause], log: Log) -> list[Found]:
+def only_consequences(found: Found) -> bool:
+    """Whether it shows only in what ranks say that waited for another one."""
+    return bool(found.lines) and all(is_consequence(line.text) for line in found.lines)
+
+
+def of_numbers(causes: Iterable[Cause], log: Log) -> list[Found]:
     """What the numbers of a run without an error show, likeliest first."""
     named = {cause.name: cause for cause in causes}
     return [
@@ -131,7 +158,7 @@ def utterances(log: Log):
     """(its lines, one text of them) of each rank and of what no rank is known for."""
     by_rank: dict[int | None, list[Line]] = {}
     for line in log.lines:
-        if not WARNING.search(line.text):
+        if line.kind not in (CODE, NOISE):
             by_rank.setdefault(line.rank, []).append(line)
     for file in log.error_files:
         rows = file.message.splitlines() or [""]
@@ -147,27 +174,39 @@ def search(cause: Cause, spoken: list, suspects: tuple[int, ...]) -> Found | Non
     rules = [(message, cause.weight) for message in cause.messages]
     rules += [(message, MAYBE) for message in cause.maybe]
     found = []
+    several = len(spoken) > 1  # ranks, or also lines of none
     for lines, text in spoken:
         for message, weight in rules:
-            if match := message.search(text):
-                line = lines[text.count("\n", 0, match.start())]
+            for match in message.finditer(text):
+                number = text.count("\n", 0, match.start())
+                line = lines[number]
+                if cause.unless and near(cause.unless, lines, number):
+                    continue
                 if cause.gallery and is_consequence(line.text):
                     weight = HINT
-                if overtaken(cause, line, lines):
+                if line.kind == SURVIVED or overtaken(cause, line, lines):
                     weight = min(weight, MAYBE)
-                if suspects and line.rank not in (None, *suspects):
+                if suspects and several and line.rank not in (None, *suspects):
                     weight = min(weight, MAYBE)  # a rank that failed later, or never
                 found.append(Found(cause, (line,), weight, line.rank in suspects))
+                break
     return max(found, key=lambda f: (f.weight, f.by_first), default=None)
+
+
+def near(pattern: re.Pattern[str], lines: list[Line], number: int) -> bool:
+    """Whether it is in this line, or in one of the lines before it."""
+    return any(
+        pattern.search(line.text) for line in lines[max(0, number - 2) : number + 1]
+    )
 
 
 def overtaken(cause: Cause, shown: Line, lines: list[Line]) -> bool:
     """Whether the rank survived this error, and then failed by another one."""
-    if shown.rank is None or not is_own_error(shown.text):
+    if shown.rank is None or not is_own_error(shown):
         return False
     for line in lines[lines.index(shown) + 1 :]:
         if CHAINED.search(line.text):
             return False
-        if is_own_error(line.text):
+        if is_own_error(line):
             return not any(message.search(line.text) for message in cause.messages)
     return False

@@ -9,21 +9,34 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from workshop.diagnose.logs import Line, Log
+from workshop.diagnose.kinds import CODE, EXCEPTION, NOISE
+from workshop.diagnose.lines import Line
+from workshop.diagnose.logs import Log
+from workshop.diagnose.ranks import First, listed
+from workshop.diagnose.watchdog import Dump, behind, mismatch, read_dump
 
 CONSEQUENCE = re.compile(
     r"Connection (?:closed|reset) by (?:remote )?peer|Broken pipe|"
     r"Timed out waiting \d+ ?ms for|Application timeout caused pair closure|"
-    r"SIGTERM|Signal 15|exit ?code *: *-15|return code = -15|closing signal|"
-    r"NCCL communicator was aborted|ncclRemoteError|remote process exited|"
+    r"SIGTERM|Signal 15|got signal: 15|exit ?code *: *-15|return code = -15|"
+    r"closing signal|Job step aborted|Terminating (?:StepId|job step)|"
+    r"NCCL communicator (?:was|is) aborted|ncclRemoteError|remote process exited|"
     r"failed to recv, got 0 bytes|RendezvousClosedError|pair is not connected|"
-    r"ProcessGroupNCCL.cpp.*(?:taken? (?:the|your)|detected by watchdog)|"
+    r"ProcessGroupNCCL.cpp.*(?:taken? (?:the|your)|detected by watchdog|dump signal|"
+    r"terminated with exception|operations have failed or timed out)|"
+    r"NCCL watchdog thread terminated|Watchdog caught collective operation timeout|"
+    r"store->get\(.* got error|DistStoreError: Socket Timeout|"
+    r"keys: /default_pg/\d+//cuda//|NCCL WARN .*remote peer|with (?:status|error)=?5\b|"
+    r"peer process has unexpectedly disconnected|Horovod has been shut down|"
+    r"DUE TO TASK FAILURE|Sending process \d+ closing|"
     r"srun: error: .*: (?:Terminated|Killed)$",
     re.IGNORECASE,
 )
-EXCEPTION = re.compile(
-    r"^(?:[\w.]+\.)?([A-Z]\w*(?:Error|Exception|Interrupt|Expired))\b(?::|$)"
+WAITS_FOR = re.compile(
+    r"^.*?\[(\d+)\] is setting up NCCL communicator .* from \[(\d+)\] via c10d .*"
+    r"store->get\('[^']*'\) got error: (.*)"
 )
+LATE = re.compile(r"Socket Timeout|[Ww]ait timeout|Timeout waiting for key")
 OF_LAUNCHERS = re.compile(r"ChildFailedError|Process(?:Exited|Raised)Exception")
 ROOT = re.compile(r"Root Cause \(first observed failure\)")
 BLOCK_RANK = re.compile(r"^\s+rank\s*: (\d+) \(local_rank: \d+\)")
@@ -33,21 +46,12 @@ SPAWN = re.compile(
     r"(?:Process|process) (\d+) terminated with (?:signal \w+|exit code \d+)"
 )
 SPAWN_RAISED = re.compile(r"^-- Process (\d+) terminated with the following error")
-STEP = re.compile(r"^srun: error: \S+: task (\d+): (.*)")
+STEP = re.compile(r"^srun: error: \S+: tasks? ([\d,-]+): (.*)")
+NOTICED = re.compile(r"noticed that process rank (\d+) with PID \d+.* exited on signal")
+NAMED_BY_MPI = re.compile(r"^\s+Process name: \[\[\d+,\d+\],\s*(\d+)\]")
+CANCELLED = re.compile(r"CANCELLED AT|DUE TO (?:TIME LIMIT|PREEMPTION|JOB REQUEUE)")
 MISSED = re.compile(r"Ranks? ([\d, ]+) failed to pass monitoredBarrier")
-TIMED_OUT = re.compile(
-    r"Watchdog caught collective operation timeout: WorkNCCL\(SeqNum=(\d+)"
-)
 SIZE = re.compile(r"(?:WORLD_SIZE|world_size|nproc[-_]per[-_]node)[=: ]+(\d+)")
-
-
-@dataclass
-class First:
-    """The ranks that may have failed first, and how that was found out."""
-
-    ranks: tuple[int, ...]
-    reason: str
-    sure: bool = True
 
 
 @dataclass
@@ -60,7 +64,9 @@ class Seen:
     root: int | None = None
     agent: tuple[int, int] | None = None  # (local rank, exit code)
     missed: list[int] = field(default_factory=list)
-    seq_nums: dict[int, int] = field(default_factory=dict)  # rank -> SeqNum
+    dump: Dump = field(default_factory=Dump)  # of the watchdogs
+    waited_for: dict[int, Line] = field(default_factory=dict)  # by a key's name
+    spoke: set[int] = field(default_factory=set)
     ranks: set[int] = field(default_factory=set)
 
 
@@ -68,16 +74,26 @@ def is_consequence(text: str) -> bool:
     return bool(CONSEQUENCE.search(text))
 
 
-def is_own_error(text: str) -> bool:
+def is_own_error(line: Line) -> bool:
     """Whether a traceback ends here that isn't due to another rank or a launcher."""
-    named = EXCEPTION.match(text) and not OF_LAUNCHERS.search(text)
-    return bool(named) and not is_consequence(text)
+    if line.kind != EXCEPTION or OF_LAUNCHERS.search(line.text):
+        return False
+    return not is_consequence(line.text)
 
 
 def first_failed(log: Log) -> First | None:
     """The rank that failed first; several if nothing tells them apart; or None."""
     seen = look(log)
-    for answer in (missed, by_file, by_root, by_own, by_number, by_silence):
+    for answer in (
+        missed,
+        by_file,
+        by_root,
+        by_own,
+        by_mismatch,
+        by_number,
+        by_key,
+        by_silence,
+    ):
         found = answer(seen, log)
         if found:
             return found
@@ -87,8 +103,13 @@ def first_failed(log: Log) -> First | None:
 def look(log: Log) -> Seen:
     """One pass over all lines."""
     seen, at_root, block, raised = Seen(), False, None, None
-    for line in log.lines:
+    lines = [line for line in log.lines if line.kind not in (NOISE, CODE)]
+    seen.spoke = {line.rank for line in log.lines if line.rank is not None}
+    seen.dump = read_dump(lines)
+    cancelled = False
+    for line in lines:
         text = line.text
+        cancelled = cancelled or bool(CANCELLED.search(text))
         at_root = bool(ROOT.search(text)) or (at_root and not text.startswith("===="))
         if match := BLOCK_RANK.match(text):
             block = int(match[1])
@@ -101,8 +122,12 @@ def look(log: Log) -> Seen:
             seen.agent = int(match[2]), int(match[1])
         elif match := SPAWN_RAISED.match(text):
             raised = int(match[1])
-        elif match := SPAWN.search(text) or own_step(text):
+        elif match := first_of(text, SPAWN, NOTICED, NAMED_BY_MPI):
             seen.own.setdefault(int(match[1]), line)
+        elif match := STEP.match(text):
+            ended = cancelled or is_consequence(text)
+            for rank in () if ended else tasks(match[1]):
+                seen.own.setdefault(rank, line)
         elif match := MISSED.search(text):
             seen.missed = seen.missed or [int(n) for n in match[1].split(",")]
         elif size := SIZE.search(text):
@@ -111,33 +136,36 @@ def look(log: Log) -> Seen:
     return seen
 
 
-def own_step(text: str) -> re.Match[str] | None:
-    """A task whose end srun reports, unless it was ended because of another one."""
-    return None if is_consequence(text) else STEP.match(text)
+def first_of(text: str, *patterns: re.Pattern[str]) -> re.Match[str] | None:
+    """The match of the first of these that is found."""
+    found = (pattern.search(text) for pattern in patterns)
+    return next(filter(None, found), None)
+
+
+def tasks(text: str) -> list[int]:
+    """``2-4,7`` of srun -> 2, 3, 4, 7."""
+    found: list[int] = []
+    for part in text.split(","):
+        low, _, high = part.partition("-")
+        if low.isdigit():
+            found += range(int(low), int(high if high.isdigit() else low) + 1)
+    return found[:4096]
 
 
 def note(seen: Seen, line: Line, raised: int | None) -> None:
     """Remember a rank's first error of its own, or that it lost a partner."""
     rank = raised if line.rank is None else line.rank
+    if waits := WAITS_FOR.match(line.text):
+        if LATE.search(waits[3]):
+            seen.waited_for.setdefault(int(waits[2]), line)
+        rank = int(waits[1]) if rank is None else rank
     if rank is None:
         return
     seen.ranks.add(rank)
-    if match := TIMED_OUT.search(line.text):
-        least = min(seen.seq_nums.get(rank, int(match[1])), int(match[1]))
-        seen.seq_nums[rank] = least
-    elif is_consequence(line.text):
+    if is_consequence(line.text):
         seen.lost.setdefault(rank, line)
-    elif is_own_error(line.text):
+    elif is_own_error(line):
         seen.own.setdefault(rank, line)
-
-
-def listed(ranks: tuple[int, ...] | list[int]) -> str:
-    """For a reader: ``rank 2``, ``ranks 0, 1 and 3``."""
-    names = [str(rank) for rank in ranks]
-    if len(names) > 8:
-        names = [*names[:6], "more"]
-    head = ", ".join(names[:-1])
-    return f"ranks {head} and {names[-1]}" if head else f"rank {names[0]}"
 
 
 def missed(seen: Seen, log: Log) -> First | None:
@@ -195,21 +223,34 @@ def by_own(seen: Seen, log: Log) -> First | None:
     return First((next(iter(seen.own)),), "its error comes first in the log")
 
 
-def by_number(seen: Seen, log: Log) -> First | None:
-    """Ranks that timed out in different collectives: the last one holds up the rest."""
-    seq_nums = seen.seq_nums
-    if len(set(seq_nums.values())) < 2:
+def by_mismatch(seen: Seen, log: Log) -> First | None:
+    """Two ranks that made different calls: neither of them was first."""
+    found = mismatch(seen.dump)
+    if found is None:
         return None
-    least = min(seq_nums.values())
-    ranks = tuple(sorted(rank for rank, n in seq_nums.items() if n == least))
-    why = f"it is still in collective {least}, others in {max(seq_nums.values())}"
+    one, other = sorted(found, key=lambda call: call.rank)
+    return First((), f"as collective {one.number}, {one}, and {other}")
+
+
+def by_number(seen: Seen, log: Log) -> First | None:
+    """Ranks that didn't reach the collective in which others of their group wait."""
+    found = behind(seen.dump)
+    return First(*found, sure=False) if found else None
+
+
+def by_key(seen: Seen, log: Log) -> First | None:
+    """The key that ranks waited for in the store names the rank that is to set it."""
+    ranks = tuple(sorted(set(seen.waited_for) - set(seen.lost)))
+    if not ranks:
+        return None
+    why = "the others waited for its key in the store"
     return First(ranks, why, sure=False)
 
 
 def by_silence(seen: Seen, log: Log) -> First | None:
     """All that report anything only waited: a rank that reports nothing is suspect."""
-    waited = set(seen.lost) | set(seen.seq_nums)
-    if not waited:
+    waited = set(seen.lost)
+    if not waited or seen.dump.subgroups:
         return None
     silent = tuple(sorted((seen.ranks | set(range(max(waited)))) - waited))
     if not silent:

@@ -1,8 +1,7 @@
 """The lines of somebody's logs, each with the rank that wrote it, if that is known.
 
-Ranks are marked in many ways: by torch (``[rank3]:``), by torchrun's ``--tee``
-(``[default0]:``) and ``--log-dir`` (a folder per local rank), by ``srun --label``
-(``3: ``) and by ``mpirun --tag-output`` (``[1,3]<stderr>:``).
+A rank is known by a mark before its lines (prefixes.py), or by the folder that
+torchrun's ``--log-dir`` made for it.
 """
 
 from __future__ import annotations
@@ -11,31 +10,20 @@ import json
 import re
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from workshop.catalog import shown_path
+from workshop.diagnose.kinds import tell_kinds
+from workshop.diagnose.lines import Line
+from workshop.diagnose.prefixes import clean
+from workshop.diagnose.recorder import Record, rank_of, read_record
 from workshop.errors import UserError
 
 MOST = 64 * 1024 * 1024  # bytes of a file that are read: the last ones
-COLORS = re.compile(r"\x1b\[[0-9;]*m")
-MARKS = (
-    re.compile(r"^(?:\[\d+\]\s+)?\[rank ?(\d+)\]: ?", re.IGNORECASE),
-    re.compile(r"^\[default(\d+)\]: ?"),
-    re.compile(r"^\[1,(\d+)\]<std(?:out|err)>: ?"),
-)
-LABEL = re.compile(r"^ *(\d+): ?")
-SPEAKER = re.compile(r"\[(?:PG [^\]]*)?Rank (\d+)\]")
+SPEAKER = re.compile(r"\[(?:PG (?:ID )?0 [^\]]*)?Rank (\d+)\]")
+PICKLE = b"\x80"  # the first byte
 ATTEMPT = re.compile(r"^attempt_(\d+)$")
-
-
-@dataclass(frozen=True)
-class Line:
-    """One line, without the marks that say who wrote it."""
-
-    place: str  # file:number
-    rank: int | None
-    text: str
 
 
 @dataclass(frozen=True)
@@ -55,6 +43,7 @@ class Log:
     lines: list[Line]
     error_files: list[ErrorFile]
     files: int
+    records: dict[int, Record] = field(default_factory=dict)  # flight recorder: rank ->
 
 
 def read_logs(names: Iterable[str]) -> Log:
@@ -68,9 +57,27 @@ def read_logs(names: Iterable[str]) -> Log:
         path = Path(name)
         if name != "-" and path.is_dir():
             ranks_before += read_folder(log, path, ranks_before)
-        else:
-            read_file(log, path, text_of(path) if name != "-" else sys.stdin.read())
+        elif name == "-":
+            read_file(log, path, sys.stdin.read())
+        elif not took_record(log, path):
+            read_file(log, path, text_of(path))
+    log.lines = tell_kinds(log.lines)
     return log
+
+
+def took_record(log: Log, path: Path) -> bool:
+    """Whether the file is a pickle of the flight recorder."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(MOST) if file.read(1) == PICKLE else b""
+    except OSError:
+        return False  # text_of says why
+    record = read_record(PICKLE + content) if content else None
+    if record is None:
+        return False
+    log.files += 1
+    log.records[rank_of(path, log.records)] = record
+    return True
 
 
 def text_of(path: Path) -> str:
@@ -93,30 +100,12 @@ def read_file(log: Log, path: Path, text: str, rank: int | None = None) -> None:
     if error:
         log.error_files.append(error)
         return
-    rows = COLORS.sub("", text).replace("\r", "\n").splitlines()
-    labels = labeled(rows)
-    for number, row in enumerate(rows, 1):
-        found, row = unmark(row, labels, rank)
-        log.lines.append(Line(f"{shown_path(path)}:{number}", found, row))
-
-
-def labeled(rows: list[str]) -> bool:
-    """Whether ``srun --label`` wrote these: (nearly) every line has a task number."""
-    full = [row for row in rows if row.strip()]
-    return len(full) > 1 and sum(map(bool, map(LABEL.match, full))) >= 0.8 * len(full)
-
-
-def unmark(row: str, labels: bool, rank: int | None) -> tuple[int | None, str]:
-    """(who wrote it, the text without the marks)."""
-    label = LABEL.match(row) if labels else None
-    if label:
-        rank, row = int(label[1]), row[label.end() :]
-    for _ in MARKS:
-        mark = next(filter(None, (each.match(row) for each in MARKS)), None)
-        if mark:
-            rank, row = int(mark[1]), row[mark.end() :]
-    speaker = SPEAKER.search(row)
-    return (int(speaker[1]) if speaker else rank), row
+    for number, row in enumerate(clean(text), 1):
+        speaker = SPEAKER.search(row.text)
+        said = int(speaker[1]) if speaker and row.rank is None else row.rank
+        who = rank if said is None else said
+        place = f"{shown_path(path)}:{number}"
+        log.lines.append(Line(place, who, row.text, row.level, process=row.process))
 
 
 def error_in(path: Path, text: str, rank: int | None) -> ErrorFile | None:
@@ -141,7 +130,8 @@ def read_folder(log: Log, folder: Path, ranks_before: int) -> int:
         if not found:
             raise UserError(f"there are no files in {folder}")
         for path in found:
-            read_file(log, path, text_of(path))
+            if not took_record(log, path):
+                read_file(log, path, text_of(path))
         return 0
     newest: dict[Path, Path] = {}
     for path in attempts or [folder]:

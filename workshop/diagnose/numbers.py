@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from statistics import median
 
-from workshop.diagnose.first import First
-from workshop.diagnose.logs import Line, Log
+from workshop.diagnose.lines import Line
+from workshop.diagnose.logs import Log
+from workshop.diagnose.ranks import First
 
 MOST = 20_000  # lines with numbers that are read: half of them the first, half the last
 NUMBER = re.compile(

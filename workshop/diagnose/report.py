@@ -6,51 +6,139 @@ It never claims more than the log shows: if several causes fit, it says so.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
-from workshop.diagnose.causes import PAGE, SURE, WARNING, Found, candidates, load
+from workshop.diagnose.causes import MAYBE, PAGE, SURE, Found, candidates, load
 from workshop.diagnose.first import (
     CONSEQUENCE,
     OF_LAUNCHERS,
-    First,
     first_failed,
     is_consequence,
     is_own_error,
-    listed,
+    look,
 )
-from workshop.diagnose.logs import Line, Log
+from workshop.diagnose.kinds import CODE, EXCEPTION, NOISE, PROGRESS, SURVIVED
+from workshop.diagnose.lines import Line
+from workshop.diagnose.logs import Log
+from workshop.diagnose.numbers import read_line
+from workshop.diagnose.ranks import First, listed
+from workshop.diagnose.recorder import compare, without_file
+from workshop.diagnose.state import LOSS
 
-ERROR = re.compile(r"(?i:\b(?:error|failed|fatal)\b)|\bKilled\b")
-REST = (ERROR, CONSEQUENCE, re.compile("Traceback"))  # what to quote, best first
+ABORT = re.compile(
+    r"terminate called|core dumped|^Fatal Python error|^\s*what\(\): |Bus error|"
+    r"^Segmentation fault|^Illegal instruction|double free|"
+    r"\*\*\* Process received signal"
+)
+REFUSAL = re.compile(
+    r"^(?:srun|sbatch|salloc|slurmstepd): (?:error|fatal)|^qsub: |not enough slots|"
+    r": (?:command )?not found$|\b(?:ORTE|PRTE) |^mpirun (?:has|was|noticed)|"
+    r"PBS: job killed|exited with non-zero status|MPI_ABORT was|CANCELLED AT|"
+    r"OOMKilled|^TERM_"
+)
+ERROR = re.compile(
+    r"\bERROR\b|^\[?E\d{4} |\[E\d{3} |^(?:\S+: )?(?i:error|fatal(?: error)?)\b[: ]|"
+    r"NCCL WARN|\bfailed \(exitcode|\bFATAL\b|(?:^|: )Killed$|\bhas failed\b|"
+    r"stopping training|"
+    r"^\S+: (?:cannot|could not|couldn't|can't) "
+)
+# what to quote, best first
+REST = (ABORT, REFUSAL, CONSEQUENCE, ERROR, re.compile("Traceback"))
 PROMPT = re.compile(r"^\$ ")  # a command that somebody typed
 LONGEST = 160  # characters of a quoted line
 MOST_LINES = 4
+MOST_RANK_LINES = 8
 NOTHING = (
     ", nor in their numbers. If the run is slow or wrong, its questions are in "
     f'{PAGE}, "Is slow" and "Runs and is wrong"'
 )
 LOST = "This log only says that another rank has left. Read those of the other ranks:"
+SETTLE = (
+    "To settle it: the logs of all ranks and nodes, also the launcher's and the "
+    "scheduler's, or the stacks of a run that hangs (py-spy dump)"
+)
+OWN_LINES = 5  # of what the first rank said last
 
 
 def diagnose(log: Log, root: Path) -> tuple[list[str], bool]:
     """(what to print, whether one cause is named)."""
+    if log.records:
+        return tell_records(log, root)
     first = first_failed(log)
     found = candidates(load(root), log, first)
-    error = first_error(log)
-    if not found and not first and error and is_consequence(error.text):
-        return [LOST, f"    {quote(error)}"], False
-    if not found and not first and not error:
-        lines, files = len(log.lines), log.files
-        looked = f"{lines:,} line{'s' * (lines != 1)}"
-        where = f" of {files} files" if files > 1 else ""
-        return [f"No failure found in {looked}{where}{NOTHING}"], False
+    error = first_error(log, first)
+    if not first and error is None:
+        found = [unproved(each, log) for each in found]
+    if not first and all(is_survived(each) for each in found):
+        if error is None:
+            return [nothing(log)], False
+        if not found and is_consequence(error.text):
+            return [LOST, f"    {quote(error)}"], False
     sure = named(found)
-    told = tell_first(first, found)
+    told = tell_first(first, found) + tell_victims(log, first)
     if sure:
-        return told + tell(sure), True
-    if found:
-        return told + tell_unsure(found), False
-    return told + tell_unknown(error), False
+        told += tell(sure)
+    elif found:
+        told += tell_unsure(found)
+    else:
+        told += tell_unknown(error)
+    if not sure and not (found and found[0].quiet):
+        told += own_words(log, first)
+    shown = [line.text for each in found[:2] for line in each.lines]
+    told += nccl_words(log, [*shown, error.text if error else ""])
+    told += nan_before(log, found)
+    return told, sure is not None
+
+
+def tell_records(log: Log, root: Path) -> tuple[list[str], bool]:
+    """What the flight recorder's files show; the lines of logs beside them, too."""
+    difference, files = compare(log.records), without_file(log.records)
+    told = [f"No file of {listed(files)}: read theirs as well"] if files else []
+    if log.lines:
+        beside = Log(log.lines, log.error_files, log.files)
+        told += [*diagnose(beside, root)[0], "What the flight recorder kept:"]
+    if difference is None:
+        ranks = listed(sorted(log.records))
+        same = f"The records of {ranks} don't differ in any collective that all kept"
+        return [*told, same, SETTLE], False
+    cause = next(c for c in load(root) if c.name == difference.cause)
+    told += tell_first(difference.first, [])
+    told.append(f"Cause: {cause.title}")
+    told += [f"    {line}" for line in difference.lines[:MOST_RANK_LINES]]
+    told += [f"Cure: {cause.cure}", f"Read: {cause.read}"]
+    return told, True
+
+
+def unproved(found: Found, log: Log) -> Found:
+    """Words before steps that follow, in a log without an error, prove nothing."""
+    if found.quiet or not any(is_step(line) for line in after(log, found.lines)):
+        return found
+    return replace(found, weight=min(found.weight, MAYBE))
+
+
+def after(log: Log, lines: tuple[Line, ...]) -> list[Line]:
+    places = [line.place for line in log.lines]
+    known = [places.index(line.place) for line in lines if line.place in places]
+    return log.lines[max(known) + 1 :] if known else []
+
+
+def is_step(line: Line) -> bool:
+    return bool(PROGRESS.search(line.text))
+
+
+def is_survived(found: Found) -> bool:
+    return not found.quiet and all(line.kind == SURVIVED for line in found.lines)
+
+
+def nothing(log: Log) -> str:
+    """No failure; and what the run survived, if it did."""
+    lines, files = len(log.lines), log.files
+    looked = f"{lines:,} line{'s' * (lines != 1)}"
+    where = f" of {files} files" if files > 1 else ""
+    survived = next((line for line in log.lines if line.kind == SURVIVED), None)
+    said = f"; the run continued after {quote(survived)}" if survived else ""
+    return f"No failure found in {looked}{where}{NOTHING}{said}"
 
 
 def named(found: list[Found]) -> Found | None:
@@ -60,6 +148,61 @@ def named(found: list[Found]) -> Found | None:
     if len(sure) == 1:
         return sure[0]
     return of_first[0] if len(of_first) == 1 else None
+
+
+def tell_victims(log: Log, first: First | None) -> list[str]:
+    """Ranks that failed because of it, and ranks of which there is no line."""
+    if first is None:
+        return []
+    seen = look(log)
+    lost = (set(seen.lost) | set(seen.own)) - set(first.ranks)
+    silent = seen.ranks - seen.spoke - set(first.ranks) - set(seen.codes) - lost
+    told = []
+    if lost and first.ranks:
+        told.append(f"    Failed because of it, or later: {listed(sorted(lost))}")
+    if silent and seen.spoke:
+        told.append(f"    No sign of life in this log: {listed(sorted(silent))}")
+    return told
+
+
+def own_words(log: Log, first: First | None) -> list[str]:
+    """The error of the rank that failed first, whole, with the lines before it."""
+    own = look(log).own
+    rank = next((r for r in first.ranks if r in own), None) if first else None
+    if rank is None or own[rank].kind != EXCEPTION:
+        return []
+    lines = [line for line in log.lines if line.rank == own[rank].rank]
+    end = lines.index(own[rank])
+    shown = [line.text.rstrip() for line in lines[max(0, end - OWN_LINES) : end + 1]]
+    return [f"Rank {rank}'s own words:", *(f"    {text}" for text in shown)]
+
+
+def nccl_words(log: Log, shown: list[str]) -> list[str]:
+    """What NCCL itself says of the failure, before torch wraps it."""
+    lines = [line for line in log.lines if line.kind not in (NOISE, CODE)]
+    for number, line in enumerate(lines):
+        told = line
+        if line.text.strip() == "Last error:" and number + 1 < len(lines):
+            told = lines[number + 1]
+        elif "NCCL WARN" not in line.text or is_consequence(line.text):
+            continue
+        if any(told.text in text for text in shown):
+            return []
+        return ["NCCL's own words:", f"    {quote(told)}"]
+    return []
+
+
+def nan_before(log: Log, found: list[Found]) -> list[str]:
+    """A loss that had become nan, whatever failed later."""
+    if found and found[0].quiet:
+        return []
+    for line in log.lines:
+        if "nan" not in line.text.lower() or line.kind == CODE:
+            continue
+        said = read_line(line)
+        if any(number.value != number.value for number in said.values(LOSS)):
+            return ["Before that, a loss had become nan:", f"    {quote(line)}"]
+    return []
 
 
 def tell_first(first: First | None, found: list[Found]) -> list[str]:
@@ -83,6 +226,7 @@ def tell(found: Found) -> list[str]:
     if len(cause.gallery) > 1:
         lines.append(f"Ask: {cause.ask}")
     lines += [f"Cure: {cause.cure}", f"Read: {cause.read}"]
+    lines += [f"To be sure: {cause.confirm}"] if cause.confirm else []
     return lines + see(found, "See it fail here")
 
 
@@ -98,7 +242,9 @@ def tell_unsure(found: list[Found]) -> list[str]:
     for each in found[:2]:
         shown = each.lines[: 2 if each.quiet else 1]
         lines += [f"  - {each.cause.title}", *(f"    {quote(line)}" for line in shown)]
-        lines += [f"    Ask: {each.cause.ask}", f"    Read: {each.cause.read}"]
+        asked = [each.cause.ask, each.cause.confirm]
+        lines += [f"    Ask: {text}" for text in asked if text][:1]
+        lines.append(f"    Read: {each.cause.read}")
         lines += see(each, "    See it fail")
     return lines
 
@@ -107,19 +253,27 @@ def tell_unknown(error: Line | None) -> list[str]:
     lines = ["No known cause matches."]
     if error:
         lines += ["The first error in the log:", f"    {quote(error)}"]
-    return [*lines, f'Read on: {PAGE}, "Find out which rank, and where"']
+    return [*lines, SETTLE, f'Read on: {PAGE}, "Find out which rank, and where"']
 
 
-def first_error(log: Log) -> Line | None:
-    """The first exception of its own, else a line about an error or a lost rank."""
+def first_error(log: Log, first: First | None = None) -> Line | None:
+    """The first rank's exception, else the first one, else a line about an error."""
+    own = look(log).own
+    for rank in first.ranks if first else ():
+        if rank in own:
+            return own[rank]
+    survived = any(line.kind == SURVIVED for line in log.lines)
     rest: dict[re.Pattern[str], Line] = {}
     for line in log.lines:
-        if any(each.search(line.text) for each in (WARNING, OF_LAUNCHERS, PROMPT)):
+        if line.kind in (CODE, NOISE, SURVIVED):
             continue
-        if is_own_error(line.text):
+        if any(each.search(line.text) for each in (OF_LAUNCHERS, PROMPT)):
+            continue
+        if is_own_error(line):
             return line
-        for pattern in REST:
-            if pattern.search(line.text):
+        for pattern in REST[:-1] if survived else REST:
+            logged = pattern is ERROR and line.level in ("ERROR", "CRITICAL", "FATAL")
+            if pattern.search(line.text) or logged:
                 rest.setdefault(pattern, line)
     files = [Line(f.place, f.rank, f.message) for f in log.error_files]
     left = (rest[pattern] for pattern in REST if pattern in rest)

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterable
 from itertools import pairwise, takewhile
 
-from workshop.diagnose.first import First
-from workshop.diagnose.logs import Line
+from workshop.diagnose.lines import Line
 from workshop.diagnose.numbers import (
     RESUMED,
     Rule,
@@ -17,6 +16,7 @@ from workshop.diagnose.numbers import (
     grouped,
     side_by_side,
 )
+from workshop.diagnose.ranks import First
 
 SECONDS = {"s": 1.0, "sec": 1.0, "secs": 1.0, "seconds": 1.0, "ms": 1e-3}
 DURATION = re.compile(r"\b(?:time|seconds|sec|duration|took|ms)\b")
@@ -152,12 +152,15 @@ def n_times_n(said: list[Said], _ranks: int) -> Shown | None:
     """Two processes are the same rank, before a first step and without a restart."""
     if any(RESUMED.search(each.text) for each in said):
         return None
+    in_words = any(PROCESS.search(each.text) for each in said)
     started: dict[tuple[object, ...], dict[int, Line]] = {}
     for each in takewhile(lambda each: each.step is each.epoch is None, said):
-        process = PROCESS.search(each.text)
+        told = PROCESS.search(each.text)
+        marked = None if in_words else each.line.process
+        process = int(told[1]) if told else marked
         if process and each.rank is not None and each.worker is None:
             of_rank = started.setdefault((each.form, each.rank), {})
-            of_rank.setdefault(int(process[1]), each.line)
+            of_rank.setdefault(process, each.line)
     twice = [tuple(rows.values())[:2] for rows in started.values() if len(rows) > 1]
     return Shown(twice[0], True) if twice and len(twice) == len(started) else None
 

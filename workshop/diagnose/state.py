@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable
 from itertools import pairwise
 
-from workshop.diagnose.first import First
 from workshop.diagnose.numbers import (
     Number,
     Rule,
@@ -17,6 +16,7 @@ from workshop.diagnose.numbers import (
     numbers_of,
     side_by_side,
 )
+from workshop.diagnose.ranks import First
 from workshop.diagnose.slow import BYTES
 
 SHARD = re.compile(r"shard|local|fsdp|dtensor|stage|no_sync|unreduced", re.IGNORECASE)

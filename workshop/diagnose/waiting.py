@@ -10,8 +10,11 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from workshop.diagnose.first import EXCEPTION, OF_LAUNCHERS, is_consequence, look
-from workshop.diagnose.logs import Line, Log
+from workshop.diagnose.first import OF_LAUNCHERS, is_consequence, look, tasks
+from workshop.diagnose.kinds import EXCEPTION
+from workshop.diagnose.lines import Line
+from workshop.diagnose.logs import Log
+from workshop.diagnose.watchdog import mismatch
 
 FRAME = re.compile(r'^\s+File "([^"]+)", line (\d+), in ')
 LIBRARY = re.compile(
@@ -25,8 +28,11 @@ TIMED_OUT = re.compile(r"Timed out waiting \d+ ?ms for")
 
 
 NOT_FOUND = re.compile(r"addresses of \((\S+), \d+\) cannot be retrieved \(gai error")
-NO_ANSWER = re.compile(r"timed out after \d+ms while trying to connect to \((\S+), ")
+NO_ANSWER = re.compile(r"timed out after \d+m?s while trying to connect to \((\S+), ")
 NOT_JOINED = re.compile(r"waiting for clients\. \d+/\d+ clients joined")
+COUNTED = re.compile(r"store based barrier .*world_size=(\d+), worker_count=(\d+)")
+ORDINAL = re.compile(r"invalid device ordinal")
+TASKS = re.compile(r"^srun: error: \S+: tasks? ([\d,-]+): Exited")
 
 
 @dataclass(frozen=True)
@@ -58,7 +64,7 @@ def waiting_lines(log: Log, ranks: set[int]) -> Waits | None:
                 code = next((x for x in rows[row + 1 :] if x.rank == rank), line)
                 said = f"{match[1]}:{match[2]} {code.text.strip()}"
                 frames.setdefault(rank, []).append(Line(line.place, rank, said))
-        elif EXCEPTION.match(line.text) and not OF_LAUNCHERS.search(line.text):
+        elif line.kind == EXCEPTION and not OF_LAUNCHERS.search(line.text):
             if not is_consequence(line.text):
                 return None
             if TIMED_OUT.search(line.text):
@@ -131,6 +137,45 @@ def left_early(log: Log) -> list[Line]:
     return [first] if silent and CLOSED.search(first.text) else []
 
 
+def fewer(log: Log) -> list[Line]:
+    return counted(log, lambda size, count: count < size)
+
+
+def more(log: Log) -> list[Line]:
+    return counted(log, lambda size, count: count > size)
+
+
+def counted(log: Log, fits: Callable[[int, int], bool]) -> list[Line]:
+    """A barrier whose number of ranks isn't the world size."""
+    found = ((COUNTED.search(line.text), line) for line in log.lines)
+    return [
+        line for match, line in found if match and fits(int(match[1]), int(match[2]))
+    ][:1]
+
+
+def late(log: Log) -> list[Line]:
+    """Ranks waited for a key of the store, and who was to set it reports nothing."""
+    seen = look(log)
+    awaited = [rank for rank in seen.waited_for if rank not in seen.lost]
+    return [seen.waited_for[rank] for rank in awaited if not seen.own][:1]
+
+
+def others_have_no_gpu(log: Log) -> list[Line]:
+    """Every task but the first asks for a GPU that it doesn't see."""
+    shown = [line for line in log.lines if ORDINAL.search(line.text)]
+    failed: set[int] = set()
+    for line in log.lines:
+        if match := TASKS.match(line.text):
+            failed |= set(tasks(match[1]))
+    return shown[:1] if 1 in failed and 0 not in failed else []
+
+
+def mismatched(log: Log) -> list[Line]:
+    """What two ranks called as the same collective of one group."""
+    calls = mismatch(look(log).dump)
+    return [call.line for call in calls] if calls else []
+
+
 OF_WAITS: dict[str, Callable[[Waits], bool]] = {
     "different_lines": differ,
     "all_send": all_send,
@@ -142,6 +187,11 @@ OF_LINES: dict[str, Callable[[Log], list[Line]]] = {
     "name_not_resolved": unresolved,
     "unanswered_port": unanswered,
     "left_early": left_early,
+    "fewer_ranks": fewer,
+    "more_ranks": more,
+    "late_first_collective": late,
+    "tasks_see_one_gpu": others_have_no_gpu,
+    "collective_mismatch": mismatched,
 }
 
 

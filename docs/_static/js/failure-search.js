@@ -2,22 +2,33 @@
 
    <failure-search> reads the cards of the page it is on: the regular expressions of log
    lines in data-messages, and the words of the title, the question, the tool and the
-   cure. It reads the tables whose first column is "Line", too. Nothing is sent
-   anywhere. It also opens the card that the address names. */
+   cure. It reads the tables whose first column is "Line", too, and what workshop
+   diagnose knows of messages, in data-causes. Nothing is sent anywhere. It also opens
+   the card that the address names. */
 {
   const { make, formulas } = play;
   const MOST = 8; // results
   /* Lines that every failure may end with, and what to look for instead. */
   const CONSEQUENCES = [
     [
-      /Connection (closed|reset) by peer|Broken pipe|SIGTERM/,
+      /Connection (closed|reset) by (remote )?peer|Broken pipe|SIGTERM|Socket Timeout|unexpectedly disconnected|has been shut down/,
       "That only says that another rank has left. Find the one that failed first.",
     ],
     [
-      /ChildFailedError|ProcessExited|Caught \w+ in DataLoader|exited unexpectedly|exit ?code *:? *[1-9]/,
+      /ChildFailedError|ProcessExited|Caught \w+ in DataLoader|exited unexpectedly|terminated with the following|returned non-zero|a non-zero exit|worker died|exit ?code *:? *[1-9]/,
       "That only says that a process has failed. Find that process's own error.",
     ],
   ];
+  /* What healthy runs print, too. */
+  const NOISE =
+    /\[W\d{3,4} |(^|: )W\d{4} |NCCL INFO |Warning: |OMP_NUM_THREADS|retrying|destroy_process_group\(\) was not called/;
+  const ALWAYS_NOISE = /NCCL INFO /;
+  /* What a program prints about an error, rather than what a reader writes. */
+  const REPORTED =
+    /(Error|Exception)\b|error:|\bERROR\b|\bfatal\b|failed|WARN |\[E\d|cannot |core dumped|[Kk]illed/;
+  const SURE = 1100;
+  const MAYBE = 500;
+  const HINT = 300;
   const DULL = new Set(
     "and are but can for from has its not the this that was with you your".split(" ")
   );
@@ -80,6 +91,41 @@
     });
   };
 
+  /* What workshop diagnose knows of this line: points of cards and rows by their ids,
+     and the ids for which somebody else speaks. */
+  const told = (line, causes) => {
+    const points = new Map();
+    const others = new Set();
+    const add = (id, value) => points.set(id, Math.max(value, points.get(id) ?? 0));
+    const explained = new Set();
+    const matches = causes.map(([name, , , sure, maybe, unless, explains]) => {
+      const known = formulas.matching(line, sure).length > 0;
+      const other = unless && new RegExp(unless).test(line);
+      if (known && !other) explains.forEach((one) => explained.add(one));
+      return known || formulas.matching(line, maybe).length > 0;
+    });
+    causes.forEach(([name, , ids, sure, , unless, , weight], number) => {
+      if (!matches[number] || explained.has(name)) return;
+      const known = formulas.matching(line, sure).length;
+      const value = known ? SURE : weight === 1 ? HINT : MAYBE;
+      const other = unless && new RegExp(unless).test(line);
+      ids.forEach((id, place) => {
+        if (other) others.add(id);
+        else add(id, value - 20 * place - 0.1 * number);
+      });
+    });
+    return { points, others };
+  };
+
+  const withTold = (found, { points, others }) =>
+    found.map((failure) => {
+      const id = (failure.row ?? failure.card).id;
+      if (points.has(id)) {
+        return { ...failure, points: points.get(id), message: true };
+      }
+      return others.has(id) ? { ...failure, points: 0, message: false } : failure;
+    });
+
   /* What to show: those whose message it is, otherwise those with the most words. */
   const best = (found) => {
     const messages = found.filter(({ message }) => message);
@@ -106,6 +152,8 @@
       this.classList.add("searches");
       for (const { card } of this.failures) this.keepAddress(card);
       this.known = [...this.failures, ...rows().map(readRow)];
+      const data = document.querySelector("[data-causes]");
+      this.causes = data ? JSON.parse(data.dataset.causes) : [];
       window.addEventListener("hashchange", () => this.openNamed());
       this.openNamed();
     }
@@ -116,18 +164,35 @@
         this.stage.replaceChildren();
         return `${this.failures.length} failures, below by symptom.`;
       }
-      const found = best(score(line, this.known));
+      const known = told(line, this.causes);
+      const found = best(withTold(score(line, this.known), known));
+      const noise = found[0]?.message ? ALWAYS_NOISE : NOISE;
+      if (noise.test(line)) {
+        this.stage.replaceChildren();
+        return "Healthy runs print this line, too.";
+      }
       const later = CONSEQUENCES.find(([expression]) => expression.test(line));
-      if (!found[0]?.message && later) {
+      const certain = found[0]?.message && found[0].points > HINT;
+      if (!certain && later) {
         this.stage.replaceChildren();
         return later[1];
       }
       const list = make("ul", { class: "found" }, ...found.map(this.result));
       this.stage.replaceChildren(...(found.length ? [list] : []));
+      return this.verdict(line, found);
+    }
+
+    verdict(line, found) {
+      const message = found[0]?.message;
+      const reported = REPORTED.test(line);
+      if (!found.length && reported) {
+        return "No failure here has this line. workshop diagnose LOG reads all lines.";
+      }
       if (!found.length) return "No failure here has these words. Try other words.";
       const count = found.length === 1 ? "1 failure" : `${found.length} failures`;
-      const known = found[0].message ? "that message" : "these words";
-      return `${count} with ${known}.`;
+      if (message) return `${count} with that message.`;
+      const more = reported ? " If none fits, run workshop diagnose LOG." : "";
+      return `${count} with these words.${more}`;
     }
 
     result({ card, row, title, symptom }) {

@@ -1,0 +1,129 @@
+"""``workshop diagnose`` on runs that ended well, and on what a run survived.
+
+healthy_logs holds what different programs print: warnings, retries, error rates, and
+the words of the store after rank 0 has left. Reworded from what they print.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.grader.test_diagnose import HERE, ROOT, written
+from workshop.diagnose.report import diagnose
+
+HEALTHY = HERE.parent / "healthy_logs"
+LOGS = {path.stem: path.read_text(encoding="utf-8") for path in HEALTHY.glob("*.txt")}
+
+
+def told(tmp_path, text):
+    return diagnose(written(tmp_path, text), ROOT)
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_healthy_run_has_no_failure(name, tmp_path):
+    lines, sure = told(tmp_path, LOGS[name])
+    assert lines[0].startswith("No failure found in ") and not sure
+    assert len(lines) == 1
+
+
+def test_there_are_at_least_ten_healthy_logs():
+    assert len(LOGS) >= 10
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_the_same_log_with_an_error_at_its_end_is_a_failure(name, tmp_path):
+    """No noise hides it."""
+    error = "Traceback (most recent call last):\nValueError: label 7 of 5\n"
+    lines, sure = told(tmp_path, LOGS[name] + error)
+    assert not lines[0].startswith("No failure") and not sure
+    assert any("ValueError: label 7 of 5" in line for line in lines)
+
+
+CAUGHT = """\
+[rank1]: Traceback (most recent call last):
+[rank1]:   File "train.py", line 9, in read
+[rank1]: OSError: [Errno 116] Stale file handle
+"""
+
+
+def test_error_after_which_its_rank_went_on_is_named_but_no_failure(tmp_path):
+    steps = "[rank1]: step 8 loss 2.1\n[rank1]: step 9 loss 2.0\n"
+    lines, _ = told(tmp_path, CAUGHT + steps)
+    assert lines[0].startswith("No failure found in 5 lines")
+    assert "continued after" in lines[0] and "Stale file handle" in lines[0]
+
+
+def test_steps_of_other_ranks_do_not_excuse_an_error(tmp_path):
+    steps = "[rank0]: step 8 loss 2.1\n[rank0]: step 9 loss 2.0\n"
+    lines, _ = told(tmp_path, CAUGHT + steps)
+    assert lines[0].startswith("First to fail: rank 1")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Exception: the queue is closed",
+        "ray.exceptions.WorkerCrashed: the worker died",
+        "terminate called after throwing an instance of 'std::out_of_range'",
+        "/bin/job: line 9:  4711 Aborted                 (core dumped) python train.py",
+        "failed (exitcode: -6) local_rank: 0 (pid: 4711) of binary: python",
+        "sbatch: error: Batch job submission failed: Invalid qos specification",
+        "srun: error: Unable to create step for job 12: Requested nodes are busy",
+        "slurmstepd: error: Job 7 exceeded memory limit (62 > 51), being killed",
+        "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-11-26T10:00:00 DUE TO "
+        "PREEMPTION ***",
+        "RuntimeError: CUDA error: out of memory",
+        "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB",
+        "fatal: not a git repository",
+    ],
+)
+def test_failure_is_seen_in_every_form(line, tmp_path):
+    lines, _ = told(tmp_path, f"step 1 loss 2.0\nstep 2 loss 1.9\n{line}\n")
+    assert not lines[0].startswith("No failure")
+    said = " ".join(line.split())[:60]
+    assert any(said in " ".join(each.split()) for each in lines), lines
+
+
+def test_error_inside_of_an_error_is_the_one_that_counts(tmp_path):
+    text = (
+        "RuntimeError: Traceback (most recent call last):\n"
+        '  File "data.py", line 3, in read\n'
+        "    return rows[7]\n"
+        "IndexError: list index out of range\n"
+    )
+    lines, _ = told(tmp_path, text)
+    assert any("IndexError" in line for line in lines)
+    assert not any("RuntimeError: Traceback" in line for line in lines)
+
+
+def test_code_that_a_traceback_quotes_proves_nothing(tmp_path):
+    text = (
+        "Traceback (most recent call last):\n"
+        '  File "train.py", line 3, in step\n'
+        '    raise ValueError("CUDA out of memory") if full else KeyError(name)\n'
+        "KeyError: 'weights'\n"
+    )
+    lines, sure = told(tmp_path, text)
+    assert not sure and not any("GPU" in line for line in lines)
+
+
+def test_loss_that_became_nan_is_said_whatever_failed_later(tmp_path):
+    text = "step 40 loss nan\n[rank1]: ValueError: label 7 of 5\n"
+    lines, _ = told(tmp_path, text)
+    where = lines.index("Before that, a loss had become nan:")
+    assert "step 40 loss nan" in lines[where + 1]
+    lines, _ = told(tmp_path, text.replace("nan", "2.1"))
+    assert "Before that, a loss had become nan:" not in lines
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "apex isn't used: ModuleNotFoundError: No module named 'apex'",
+        "tip: if you see CUDA out of memory, use a smaller batch",
+        "handlers: EADDRINUSE, SIGHUP",
+    ],
+)
+def test_words_of_an_error_in_a_log_without_one_prove_nothing(line, tmp_path):
+    _, sure = told(tmp_path, f"{line}\nstep 1 loss 2.0\nstep 2 loss 1.9\ndone\n")
+    assert not sure

@@ -1,0 +1,138 @@
+"""What kind of line each is: an exception, code of a traceback, or only noise.
+
+Noise is what healthy runs print, too: warnings, a retry, the store's last words when
+the rank that holds it has ended first. An exception after which its rank continued is
+one that the run survived.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from workshop.diagnose.lines import Line
+
+EXCEPTION, CODE, NOISE, SURVIVED = "exception", "code", "noise", "survived"
+
+NAMED = re.compile(
+    r"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Expired|Exit|Timeout)\b"
+    r"(?=:|$)|^Exception(?=: |$)|^(?:[a-z_]\w*\.){2,}[A-Z]\w+(?=: )"
+)
+ANY_NAME = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?=: |:$|$)")
+TRACEBACK = re.compile(r"Traceback \(most recent call last\):?\s*$")
+FRAME = re.compile(r'^\s+File "[^"]+", line \d+')
+# whose message is the traceback of another one, which follows
+WRAPPER = re.compile(r": Traceback \(most|: Caught \w+ in (?:DataLoader|replica)")
+OF_CXX = re.compile(r"^\s*(?:Exception raised from .* call first|frame #\d+: )")
+NOISE_BEGINS = re.compile(r"^--- Logging error ---|^Exception ignored in")
+WARNS = re.compile(
+    r"^\s*\[W[\d\s:.]|^W\d{4} |Warning: |^warnings?\.warn\(|^\s+warnings\.warn\(|"
+    r"NCCL INFO |^(?:WARNING|DEBUG|NOTE)\b|Setting OMP_NUM|^wandb: (?!ERROR)|"
+    r"destroy_process_group\(\) was not called|"
+    r'NCCL WARN (?:Failed to open libibverbs|Missing "|.*[Pp]lugin.*(?:not found|No pl)'
+    r"|NET/Plugin|MSCCL|Could not find|Unable to open)"
+)
+TRIES_AGAIN = re.compile(
+    r"\b(?:retry(?:ing)?|re-?trying|trying again|try(?:ing)? again in|reconnecting)\b|"
+    r"\battempt \d+(?: of |/)\d+",
+    re.IGNORECASE,
+)
+GIVES_UP = re.compile(
+    r"giv(?:ing|es?) up|exceeded|exhausted|no more|last attempt", re.I
+)
+PROGRESS = re.compile(
+    r"\b(?:step|epoch|iter(?:ation)?|batch|global_step)\b[\"']?\W{0,4}\d|\d%\|", re.I
+)
+FINISHED = re.compile(
+    r"\b(?:done|finished|completed?|saved|successful(?:ly)?|succeeded|took over)\b",
+    re.I,
+)
+# The run as a whole has failed: a rank that continued did not reach its end
+ENDS = re.compile(
+    r"ChildFailedError|failed \(exitcode|exits with return code|srun: error|"
+    r"core dumped|slurmstepd: error|exited on signal|Root Cause|terminated with"
+)
+BAD_END = re.compile(r"not |n't |fail|error|never|unfinished", re.IGNORECASE)
+
+
+@dataclass
+class Reading:
+    """Where in a traceback a rank is."""
+
+    inside: bool = False
+    ready: bool = False  # the line before was a frame or its code
+    noise: bool = False
+
+
+def tell_kinds(lines: list[Line]) -> list[Line]:
+    """The same lines, each with its kind."""
+    of_rank: dict[int | None, Reading] = {}
+    told = [
+        replace(line, kind=kind_of(line, of_rank.setdefault(line.rank, Reading())))
+        for line in lines
+    ]
+    return [
+        replace(line, kind=SURVIVED)
+        if line.kind == EXCEPTION and went_on(told, number)
+        else line
+        for number, line in enumerate(told)
+    ]
+
+
+def kind_of(line: Line, at: Reading) -> str:
+    text = line.text
+    if NOISE_BEGINS.search(text):
+        at.noise = True
+        return NOISE
+    if OF_CXX.match(text):
+        return CODE
+    if TRACEBACK.search(text):
+        at.inside, at.ready = True, False
+        return NOISE if at.noise else ""
+    if at.inside and FRAME.match(text):
+        at.ready = True
+        return CODE
+    if at.inside and at.ready and text.startswith((" ", "[Previous line")):
+        return CODE
+    if NAMED.match(text) or (at.inside and at.ready and ANY_NAME.match(text)):
+        return end_of(text, at)
+    if is_harmless(line):
+        return NOISE
+    if text.strip():
+        at.ready = False
+    return ""
+
+
+def end_of(text: str, at: Reading) -> str:
+    """The kind of the line that ends a traceback."""
+    noise = at.noise
+    at.inside, at.ready, at.noise = False, False, False
+    if noise or (TRIES_AGAIN.search(text) and not GIVES_UP.search(text)):
+        return NOISE
+    if re.match(r"^[\w.]*Warning: ", text):
+        return NOISE
+    return "" if WRAPPER.search(text) else EXCEPTION
+
+
+def is_harmless(line: Line) -> bool:
+    """A warning, or a try that isn't the last one."""
+    if line.level in ("DEBUG", "WARN", "WARNING") or WARNS.search(line.text):
+        return True
+    return bool(TRIES_AGAIN.search(line.text)) and not GIVES_UP.search(line.text)
+
+
+def went_on(lines: list[Line], number: int) -> bool:
+    """Whether the rank of this exception worked on after it, and to a good end."""
+    rank = lines[number].rank
+    later = [line for line in lines[number + 1 :] if line.rank == rank]
+    if any(line.kind == EXCEPTION for line in later):
+        return False
+    if rank is None and any(ENDS.search(line.text) for line in lines[number + 1 :]):
+        return False
+    steps = [line for line in later if PROGRESS.search(line.text)]
+    ends = [
+        line
+        for line in later
+        if FINISHED.search(line.text) and not BAD_END.search(line.text)
+    ]
+    return bool(ends) or (rank is not None and len(steps) > 1)

@@ -1,0 +1,186 @@
+"""Takes off what launchers and loggers write before a line, and keeps what it says.
+
+Ranks are marked by torch (``[rank3]:``), by torchrun's ``--tee`` (``[default0]:``),
+by ``srun --label`` (``3: ``) and by ``mpirun --tag-output`` (``[1,3]<stderr>:``).
+Others only name a host, a process or a time: pdsh, Ray, Kubernetes, logging.
+With any of them a log must be read as it is without.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+PASSES = 6  # marks that one line may have, one after the other
+MOST_OF = 0.8  # the share of a file's lines that a label of the whole file has
+MOST_RANKS = 65_536  # a larger number is a process
+SIZE_OF_JUDGED = 5  # lines from which a word without a digit may be a host
+
+COLORS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+TIME = (
+    r"(?:\d{4}[-/]\d\d[-/]\d\d|\d\d/\d\d/\d{4})[T _]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?"
+    r"(?:Z|[+-]\d\d:?\d\d)?"
+)
+LEVEL = r"(?P<level>DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL)"
+RANKS = (
+    re.compile(r"^(?:\[\d+\]\s+)?\[rank ?(?P<rank>\d+)\]: ?", re.IGNORECASE),
+    re.compile(r"^\[(?:default|trainer|worker|role)(?P<rank>\d+)(?:\|\d+)?\]: ?"),
+    re.compile(r"^\[\d+,(?P<rank>\d+)\]<std(?:out|err)>: ?"),
+    re.compile(r"^\(\w+ rank=(?P<rank>\d+) pid=\d+(?:, ip=[\w.:]+)?\) ?"),
+)
+OTHERS = (
+    re.compile(r"^\((?:\w+ )?pid=(?P<process>\d+)(?:, ip=[\w.:]+)?\) ?"),  # Ray, vLLM
+    re.compile(rf"^{TIME} std(?:out|err) [FP] ?"),  # a container runtime
+    re.compile(r"^\[pod/[\w./-]+\] ?"),  # kubectl logs --prefix
+    re.compile(r"^[\w.-]+ +\| (?=\S)|^[\w.-]+-\d+ +\| ?"),  # docker compose
+    re.compile(rf"^\[{LEVEL}\|\S+\] {TIME} >> ?"),  # Transformers
+    re.compile(rf"^\[{TIME}\] \[{LEVEL}\] \[\S+\] ?"),  # DeepSpeed
+    re.compile(rf"^\[{TIME}\] [\w.]+: \[{LEVEL}\] ?"),  # torchrun before 2.4
+    re.compile(rf"^\[{TIME}\]\[[^\]]*\]\[{LEVEL}\](?: -)? ?"),  # Hydra
+    re.compile(rf"^{TIME} \| {LEVEL} +\| [^|]* - "),  # loguru
+    re.compile(rf"^\[?{TIME}\]? ?- [\w.]+ - {LEVEL} - ?"),  # logging, as people set it
+    re.compile(rf"^{TIME} - {LEVEL} - (?:[\w.]+ - +)?"),
+    re.compile(rf"^\[?{TIME}\]? ?[-|:]? ?\[?{LEVEL}\]?(?: ?[:|-](?= |$))? ?"),
+    re.compile(rf"^\[{TIME}(?: [A-Z]{{2}}\d+)+\] ?"),  # SGLang
+    re.compile(rf"^{LEVEL} \d\d-\d\d \d\d:\d\d:\d\d \[?[\w./]+:\d+\]{{1,2}} ?"),  # vLLM
+    re.compile(rf"^{LEVEL}:[\w.]+:"),  # logging.basicConfig
+    re.compile(rf"^ ?\[?{TIME}\]?[:,]? ?"),
+    re.compile(r"^\d\d:\d\d:\d\d[.,]\d+ "),
+)
+TASK = re.compile(r"^ *(\d+): ?")
+PLACE = re.compile(r"^\[([A-Za-z][\w.-]*):(\d+)\] ?")
+HOST = re.compile(r"^([A-Za-z0-9][\w.-]*):(?: |$)")
+# words before a colon that are no hosts
+SPEAKERS = re.compile(
+    r"^(?:srun|sbatch|salloc|slurmstepd|scancel|qsub|mpirun|mpiexec|prterun|torchrun|"
+    r"python[\d.]*|bash|sh|env|wandb|pdsh\S*|ssh|step|epoch|iter\w*|rank|error|warning|"
+    r"info|frame|note|hint|[\w.]*(?:Error|Exception|Warning|Interrupt))$",
+    re.IGNORECASE,
+)
+# lines that tell that a label is that of a node, on which several ranks run
+OF_SEVERAL = re.compile(
+    r"\(local_rank: \d+\)|local_rank: \d+ \(pid|Root Cause|^srun: |^slurmstepd: |"
+    r"\[Rank \d+\]|ncclUniqueId from \[\d+\]|^-- Process \d+|^Process \d+ term"
+)
+
+
+@dataclass
+class Row:
+    """A line without its marks."""
+
+    text: str
+    rank: int | None = None  # from a mark that is the rank's own
+    outer: int | None = None  # the first of several such marks
+    marks: int = 0
+    label: int | None = None  # from a label of the whole file
+    level: str = ""  # of the logger
+    process: int | None = None
+
+
+def clean(text: str) -> list[Row]:
+    """The lines of a file, and what their marks said."""
+    rows = [Row(line) for line in COLORS.sub("", text).replace("\r", "\n").splitlines()]
+    for _ in range(PASSES):
+        before = [row.text for row in rows]
+        for row in rows:
+            take_marks(row)
+        for labels in (take_tasks, take_places, take_hosts):
+            labels(rows)
+        if before == [row.text for row in rows]:
+            break
+    settle(rows)
+    return rows
+
+
+def take_marks(row: Row) -> None:
+    """Marks that say by their form what they are."""
+    for mark in RANKS:
+        if match := mark.match(row.text):
+            row.rank = int(match["rank"])
+            row.outer = row.rank if row.outer is None else row.outer
+            row.marks += 1
+            row.text = row.text[match.end() :]
+    for mark in OTHERS:
+        if match := mark.match(row.text):
+            said = match.groupdict()
+            row.level = said.get("level") or row.level
+            row.process = int(said["process"]) if "process" in said else row.process
+            row.text = row.text[match.end() :]
+
+
+def labeled(rows: list[Row], matches: Callable[[str], object]) -> bool:
+    """Whether (nearly) all lines begin so."""
+    full = [row for row in rows if row.text.strip()]
+    having = [row for row in full if matches(row.text)]
+    return bool(full) and len(having) >= MOST_OF * len(full)
+
+
+def take_tasks(rows: list[Row]) -> None:
+    """``3: `` of ``srun --label``."""
+    full = [row for row in rows if row.text.strip()]
+    if len(full) < 2 or not labeled(rows, TASK.match):
+        return
+    for row in rows:
+        if match := TASK.match(row.text):
+            row.label = int(match[1])
+            row.text = row.text[match.end() :]
+
+
+def take_places(rows: list[Row]) -> None:
+    """``[gpu12:5] ``: a host, and a rank or a process on it."""
+    if not labeled(rows, PLACE.match):
+        return
+    for row in rows:
+        if match := PLACE.match(row.text):
+            number = int(match[2])
+            row.label = number if number < MOST_RANKS else row.label
+            row.text = row.text[match.end() :]
+
+
+def take_hosts(rows: list[Row]) -> None:
+    """``node1: `` of pdsh: which rank it was, it doesn't tell."""
+    if not labeled(rows, host_of):
+        return
+    names = {host_of(row.text) for row in rows} - {""}
+    full = [row for row in rows if row.text.strip()]
+    digits = all(re.search(r"\d", name) for name in names)
+    same = len(names) == 1 and len(full) > 1 and not all(map(is_value, full))
+    few = len(full) >= SIZE_OF_JUDGED and len(names) <= len(full) // 2
+    if not digits and not same and not few:
+        return
+    for row in rows:
+        if host_of(row.text):
+            row.text = row.text[HOST.match(row.text).end() :]  # pyright: ignore
+
+
+def host_of(text: str) -> str:
+    match = HOST.match(text)
+    if not match or SPEAKERS.match(match[1]) or TASK.match(text):
+        return ""
+    return match[1]
+
+
+def is_value(row: Row) -> bool:
+    """Whether a number follows the word, as in ``loss: 0.3``."""
+    return bool(re.match(r"\S+ +[-+.\d]|\S+ +nan", row.text))
+
+
+def settle(rows: list[Row]) -> None:
+    """Labels become ranks where each rank has its own, and not where nodes do."""
+    labels = {row.label for row in rows if row.label is not None}
+    inner = any(row.rank is not None or OF_SEVERAL.search(row.text) for row in rows)
+    if len(labels) > 1 and not inner:
+        for row in rows:
+            row.rank = row.label
+    if all_of_one(rows):
+        for row in rows:
+            row.rank = row.rank if row.marks > 1 else None
+
+
+def all_of_one(rows: list[Row]) -> bool:
+    """Whether one mark is before all lines, though several ranks wrote them."""
+    full = [row for row in rows if row.text.strip()]
+    if len(full) < 2 or len({row.outer for row in full}) > 1:
+        return False
+    return any(row.marks > 1 or OF_SEVERAL.search(row.text) for row in full)
