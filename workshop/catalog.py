@@ -13,6 +13,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib  # pyright: ignore[reportMissingImports]
 
+CHECKS = "checks.py"  # of an exercise, in a folder of its own
 SUFFIXES = (".py", ".sbatch", ".pbs", ".yaml")
 
 
@@ -74,7 +75,7 @@ class Exercise:
     @property
     def checks(self) -> Path:
         """The file with the check functions."""
-        return self.root / "tests" / "exercises" / self.name / "checks.py"
+        return self.root / "tests" / "exercises" / self.name / CHECKS
 
     @property
     def answers(self) -> Path:

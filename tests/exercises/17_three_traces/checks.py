@@ -216,7 +216,7 @@ def test_bottleneck(exercise, seed):
         expect.equal(trace, given, "the trace that bottleneck was given")
 
 
-TRACES = Path(__file__).resolve().parents[2] / "docs" / "traces"
+TRACES = Path(__file__).resolve().parents[3] / "docs" / "traces"
 RECORDED = {  # what tools/record_traces.py made slow
     "17_1.json": ("communication", None),
     "17_2.json": ("slow rank", 1),

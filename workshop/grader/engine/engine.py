@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from workshop.catalog import Exercise, find_root
+from workshop.catalog import CHECKS, Exercise, find_root
 from workshop.cluster.jobs.refused import refusal
 from workshop.errors import UserError
 from workshop.grader.checks import SEEDS, Check, checks_in
@@ -262,8 +262,11 @@ def _reaching(source: str, name: str, line: int, page: str) -> Verdict:
 
 def _answers(check: Check) -> list[str]:
     """The folders that tell what is right: of checks, and of solutions."""
-    folder = check.path.resolve().parent
-    return [str(folder), str(folder.parent.parent / "solutions")]
+    path = check.path.resolve()
+    if path.name != CHECKS:  # of no exercise in a workshop
+        return [str(path.parent)]
+    exercises = path.parents[1]
+    return [str(exercises), str(exercises.parents[1] / "solutions")]
 
 
 def _read_source(path: Path, exercise: Exercise) -> tuple[str, list[str], list[str]]:
