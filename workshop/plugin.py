@@ -70,11 +70,22 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector):
+    """Find the checks of an exercise, whose files aren't called test_*.py."""
+    if parent.session.isinitpath(file_path):
+        return None  # named on the command line: the next function is asked
+    return _check_file(file_path, parent)
+
+
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector):
     """Collect the checks of an exercise without importing their file."""
-    exercise = parent.config.stash[CATALOG].get(file_path.resolve())
+    return _check_file(module_path, parent)
+
+
+def _check_file(path: Path, parent: pytest.Collector):
+    exercise = parent.config.stash[CATALOG].get(path.resolve())
     if exercise is None:
         return None
-    return CheckFile.from_parent(parent, path=file_path, exercise=exercise)
+    return CheckFile.from_parent(parent, path=path, exercise=exercise)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

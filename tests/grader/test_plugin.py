@@ -115,6 +115,13 @@ def test_solutions_pass(small_workshop):
     assert "8 passed" in done.stdout
 
 
+@pytest.mark.parametrize("path", ["01_sum", "01_sum/checks.py"])
+def test_one_exercise_can_be_named_by_its_path(path, small_workshop):
+    done = pytest_in(small_workshop, "--solutions", f"tests/exercises/{path}")
+    assert done.returncode == 0, done.stdout
+    assert "4 passed" in done.stdout
+
+
 def test_wrong_answer_fails_with_its_verdict(small_workshop):
     average = "dist.all_reduce(t); t /= dist.get_world_size()"
     wrong = SOLUTION.replace("dist.all_reduce(t)", average)
