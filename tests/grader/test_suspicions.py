@@ -259,8 +259,8 @@ def test_gallery_has_the_failure_that_a_classic_mistake_names():
 
 
 def test_verdict_names_the_failure_of_the_gallery():
-    seen = SimpleNamespace(job={"seed": 1, "sentence": "x", "world_size": 3})
-    seen.job["init"], seen.ranks = True, []
+    job = SimpleNamespace(seed=1, sentence="x", world_size=3, init=True)
+    seen = SimpleNamespace(job=job, ranks=[])
     finding = Finding(Kind.HANG, ["all wait"], "all_send")
     lines = diagnosis._message(seen, finding, "docs/lessons/03_collectives.rst")
     assert "see it fail: python src/19_gallery.py send_send" in lines

@@ -91,8 +91,8 @@ def of_dump(said: dict[str, Any]) -> Record:
         record.calls.setdefault(group, {})[int(entry["collective_seq_id"])] = call
         record.titles[group] = title
     for group, config in (said.get("pg_config") or {}).items():
-        numbers = re.findall(r"\d+", str(config.get("ranks", "")))
-        record.members[str(group)] = [int(number) for number in numbers]
+        ranks = re.findall(r"\d+", str(config.get("ranks", "")))
+        record.members[str(group)] = [int(rank) for rank in ranks]
     return record
 
 

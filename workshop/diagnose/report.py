@@ -118,8 +118,8 @@ def unproved(found: Found, log: Log) -> Found:
 
 
 def after(log: Log, lines: tuple[Line, ...]) -> list[Line]:
-    places = [line.place for line in log.lines]
-    known = [places.index(line.place) for line in lines if line.place in places]
+    cited = [line.place for line in log.lines]
+    known = [cited.index(line.place) for line in lines if line.place in cited]
     return log.lines[max(known) + 1 :] if known else []
 
 

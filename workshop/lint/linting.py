@@ -51,10 +51,10 @@ def read_ignored(script: Script) -> dict[int, set[str]]:
             ("#SBATCH", "#PBS")
         )
         if match[1] == "ignore-file":
-            numbers = [0] if number <= first else []
+            line_numbers = [0] if number <= first else []
         else:
-            numbers = [number, number + 1] if alone else [number]
-        for each in numbers:
+            line_numbers = [number, number + 1] if alone else [number]
+        for each in line_numbers:
             ignored.setdefault(each, set()).update(codes)
     return ignored
 
