@@ -15,7 +15,8 @@ BIN := .venv/bin
 PAGES = $(shell git ls-files '*.rst')
 # not what learners mend, pieces of answers, and what pages show as wrong
 SHELL_FILES = $(shell git ls-files '*.sh' '*.sbatch' '*.pbs' .ci/run \
-    ':!exercises' ':!tests/exercises' ':!docs/examples/pbs_traps')
+    ':!exercises' ':!tests/exercises' ':!tests/lint' ':!docs/examples/pbs_traps' \
+    ':!docs/examples/lint_four_launchers.sbatch')
 WORKFLOWS = $(wildcard .github/workflows/*.yml)
 ISSUE_CONFIG = .github/ISSUE_TEMPLATE/config.yml
 ISSUE_FORMS = $(filter-out $(ISSUE_CONFIG),$(wildcard .github/ISSUE_TEMPLATE/*.yml))

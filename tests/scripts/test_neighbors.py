@@ -1,10 +1,10 @@
-"""Neighbouring programs differ in what the later lesson teaches, and in nothing else.
+"""Neighboring programs differ in what the later lesson teaches, and in nothing else.
 
-neighbours.txt lists, for each pair, every part that may differ, with the reason. A part
+neighbors.txt lists, for each pair, every part that may differ, with the reason. A part
 is a function, a class, or "top": imports and constants. Of a part that both programs
 have, it lists the lines. After a change that is meant, print what differs now:
 
-    python tests/scripts/test_neighbours.py
+    python tests/scripts/test_neighbors.py
 """
 
 import ast
@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 SRC = Path(__file__).resolve().parents[2] / "src"
-LIST = Path(__file__).with_name("neighbours.txt")
+LIST = Path(__file__).with_name("neighbors.txt")
 
 
 def parts(name):
@@ -47,7 +47,7 @@ def differences(before, after):
 
 
 def listed():
-    """(before, after) -> {part: (reason, what may differ)}, from neighbours.txt."""
+    """(before, after) -> {part: (reason, what may differ)}, from neighbors.txt."""
     pairs = {}
     for line in LIST.read_text(encoding="utf-8").splitlines():
         if not line:
@@ -69,7 +69,7 @@ PAIRS = listed()
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=" ".join)
-def test_neighbours_differ_only_where_the_list_says_why(pair):
+def test_neighbors_differ_only_where_the_list_says_why(pair):
     allowed = {part: may for part, (_, may) in PAIRS[pair].items()}
     found = differences(*pair)
     for part in sorted(found.keys() | allowed.keys()):
@@ -79,7 +79,7 @@ def test_neighbours_differ_only_where_the_list_says_why(pair):
         )
 
 
-def test_each_training_program_of_lessons_1_to_9_has_a_neighbour():
+def test_each_training_program_of_lessons_1_to_9_has_a_neighbor():
     compared = {name for pair in PAIRS for name in pair}
     programs = {path.name for path in SRC.glob("0[15789]_*.py")}
     trains = {n for n in programs if "parse_training(" in (SRC / n).read_text("utf-8")}
