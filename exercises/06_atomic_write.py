@@ -9,8 +9,8 @@ take the old one's place in a single step of the file system.
 * A full disk: raise the error, and remove what was written, because its space is
   needed.
 * A power failure: no name may reach the disk before its bytes do. ``file.flush()``
-  gives the system what Python still holds, and ``os.fsync(file.fileno())`` returns when
-  what the system has of the file is on the disk.
+  gives the system what Python still holds, and ``os.fsync(file.fileno())`` returns once
+  the file's data is on disk.
 
     workshop check 06_atomic_write
 

@@ -1,4 +1,4 @@
-"""Each rank decides by its own loss when to stop."""
+"""Each rank stops early because of its own loss."""
 
 from datetime import timedelta
 

@@ -73,7 +73,7 @@ def shard(model: ByteGPT, args: argparse.Namespace) -> FSDPModule:
 def build(
     args: argparse.Namespace, device: torch.device
 ) -> tuple[FSDPModule, torch.optim.Optimizer]:
-    """The model in shards, which no device ever has whole, and their optimizer."""
+    """The model in shards, as no device ever holds all of it, and their optimizer."""
     with torch.device("meta"):  # shapes, and no memory for the numbers
         model = make_gpt(args, device)
     shard(model, args).to_empty(device=device)  # memory for this rank's shards only

@@ -100,8 +100,8 @@ def children(pid: int) -> list[int]:
 def kill_ranks(kills: int, seed: int = 0) -> tuple[int, list[str]]:
     """SIGKILL random ranks at random times, ``kills`` times, over as many trainings.
 
-    Returns how often a rank was killed, and one line for each broken promise: every
-    training has to end well, with the bits of one that was left alone.
+    Returns how many times a rank was killed, and one line for each broken promise:
+    every training has to end well, with the bits of one that was left alone.
     """
     draw = random.Random(seed)
     broken = []

@@ -23,6 +23,6 @@ def train(points):
 
 
 x = torch.linspace(-1, 1, 128).reshape(-1, 1)
-dist.init_process_group("gloo")  # 1. join the other ranks; "nccl" on GPUs
+dist.init_process_group("gloo")  # 1. join the other ranks, here on CPUs
 print("slope {:.3f}, offset {:.3f}".format(*train(TensorDataset(x, 3 * x + 1))))
 dist.destroy_process_group()  # 5. leave, when the DDP model is gone

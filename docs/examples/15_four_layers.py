@@ -10,7 +10,7 @@ from torch.distributed.fsdp import fully_shard
 
 dist.init_process_group("gloo")
 # [start four]
-torch.manual_seed(0)  # every rank draws the same weights
+torch.manual_seed(0)  # the same initial weights on every rank
 model = nn.Sequential(*[nn.Linear(1000, 1000) for _ in range(4)])
 numel = sum(p.numel() for p in model.parameters())
 for layer in model:

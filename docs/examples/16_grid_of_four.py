@@ -15,7 +15,7 @@ from torch.distributed.tensor.parallel import (
 )
 
 dist.init_process_group("gloo")
-torch.manual_seed(0)  # every rank draws the same weights
+torch.manual_seed(0)  # the same initial weights on every rank
 # [start grid]
 mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("data", "tensor"))
 mlp = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 8))

@@ -10,6 +10,8 @@ Change the five marked places: (1) data, (2) model, (3) loss, (4) metrics and
 
 The last two are in the workshop, which explains them. Run the same command again to
 resume: on as many ranks as before, it ends with the parameters of an uninterrupted run.
+(Bit for bit on CPUs. On GPUs only if every kernel is deterministic:
+torch.use_deterministic_algorithms(True) chooses such kernels, or names what has none.)
 SIGTERM or SIGUSR1 to any rank saves after the next step, and all end with status 0.
 (torchrun hands SIGTERM on, and then reports it as an error of its own. Ctrl-C does not
 save.)

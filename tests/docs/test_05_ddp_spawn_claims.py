@@ -14,7 +14,7 @@ import pytest
 import torch.distributed as dist
 from torch.utils.data import DistributedSampler
 
-from tests.docs.pages import checked_page
+from tests.docs.pages import ROOT, checked_page
 from tests.in_ranks import assert_right, every_check_in
 from tests.launched import environment, left_over
 
@@ -64,6 +64,15 @@ def test_five_lines_make_ddp_of_a_program_for_one_device():
         )
         lines = ["slope 3.000, offset 1.000"] * ranks
         assert left_over(done.stdout, lines) == "\n" * ranks, (done.stdout, done.stderr)
+
+
+@pytest.mark.parametrize("page", ["lessons/05_ddp_spawn", "cheat_sheet"])
+def test_nccl_is_never_advised_without_a_device(page):
+    """NCCL refuses tensors of the CPU, so the name alone would make the lines fail."""
+    assert "nccl" not in (EXAMPLES / "05_five_lines.py").read_text()
+    text = " ".join((ROOT / "docs" / f"{page}.rst").read_text("utf-8").split())
+    after = text[text.index('``"nccl"``') :][:300]
+    assert "torch.cuda.set_device(int(os.environ" in after and ".cuda()" in after
 
 
 def number(line):

@@ -4,7 +4,9 @@ What happens inside ranks is in ranks_13_pipeline_parallel.py; the grader's engi
 it. What the scripts do is tested in tests/scripts/test_13_pipeline.py.
 """
 
+import inspect
 import json
+import re
 import subprocess
 import sys
 from fractions import Fraction
@@ -191,9 +193,67 @@ def test_interleaving_costs_memory(ranks, more):
     assert most / stages / ranks == 1 + more == 1 + (ranks - 1) / (ranks * stages)
 
 
-def test_torch_has_two_zero_bubble_schedules():
-    found = {name for name in vars(schedules) if "ZeroBubble" in name}
-    assert found == {"ScheduleInterleavedZeroBubble", "ScheduleZBVZeroBubble"}
+SPLITS = re.compile(r"BACKWARD_WEIGHT|\bW\b|enable_zero_bubble=True")
+
+
+def test_torch_has_three_zero_bubble_schedules():
+    """Those that order the two halves of a backward on their own."""
+    on_the_page("PyTorch has three such schedules.")
+    source = {
+        name: inspect.getsource(kind)
+        for name, kind in vars(schedules).items()
+        if name.startswith("Schedule")
+    }
+    found = {name for name, text in source.items() if SPLITS.search(text)}
+    assert found == {
+        "ScheduleInterleavedZeroBubble",
+        "ScheduleZBVZeroBubble",
+        "ScheduleDualPipeV",
+    }
+    for name in found:
+        on_the_page(f"``{name}``")
+
+
+DUAL = """
+import torch
+import torch.distributed as dist
+from torch.distributed.pipelining import PipelineStage, schedules
+from torch.testing._internal.distributed.fake_pg import FakeStore
+
+dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=4)
+layer = torch.nn.Linear(1, 1)
+stages = [PipelineStage(layer, k, 8, torch.device("cpu")) for k in (0, 7)]
+schedule = schedules.ScheduleDualPipeV(stages, 8, loss_fn=torch.nn.functional.mse_loss)
+print(*schedule.pipeline_order[0])
+"""
+
+
+def test_dual_pipe_pairs_a_forward_with_a_backward_of_the_other_stage():
+    on_the_page("has the same V, and pairs a forward of one stage with a backward of")
+    order = subprocess.check_output([sys.executable, "-c", DUAL], text=True)
+    pairs = re.findall(r"\((\d)F\d;(\d)B\d\)", order)
+    assert {tuple(sorted(pair)) for pair in pairs} == {("0", "7")}
+    on_the_page("PyTorch runs the two `one after the other")
+    runtime = inspect.getsource(schedules._PipelineScheduleRuntime)
+    assert re.search(r"for sub_a in action.sub_actions:\s+_perform_action", runtime)
+
+
+def test_backward_of_two_slots_leaves_the_bubble_as_it_is():
+    on_the_page("a step takes 33 slots instead of 22, and a rank uses 24 of them")
+    ranks, parts = 4, 8
+    total, used = (ranks - 1 + parts) * 3, parts * 3
+    assert (total, used) == (33, 24) and (total - used) / used == 3 / 8
+
+
+def test_both_cures_of_a_send_that_blocks_the_queue_are_in_use():
+    """A batch in PyTorch's 1F1B and in the ring; a group for each direction by hand."""
+    on_the_page("With NCCL, ``isend`` alone isn't enough.")
+    assert "dist.batch_isend_irecv(" in inspect.getsource(schedules._batch_p2p)
+    one = inspect.getsource(schedules.Schedule1F1B)
+    assert "_batch_p2p(fwd_sends + bwd_recvs" in one
+    assert "batch_isend_irecv(" in (ROOT / "src/03_ring_all_reduce.py").read_text()
+    by_hand = (ROOT / "src/13_pipeline_by_hand.py").read_text()
+    assert "self.group = dist.new_group()" in by_hand
 
 
 IDLE = """

@@ -27,6 +27,16 @@ BETTER = {
     r"travels?|traveled": "is sent",
     r"mere": "only",
     r"rubbish": "meaningless values",
+    r"line ends(?= of\b|$)|windows line ends": "line endings",
+    r"(?:ends?|ended) with \d+": "exits with status",
+    r"nothing of (?:it|them|that|the others)": "none of",
+    r"(?:has|have|had) (?:it |them )?whole": "holds all of",
+    r"draws? the (?:first |same )?weights": "initializes the weights",
+    r"behind a(?= `+[&|])": "started with",
+    r"by its own loss": "because of its own",
+    r"says? just that": "reports only",
+    r"(?:do|does) as well": "work too",
+    r"how often (?:has|have|does|did|it|they|the|a|each)": "how many times",
 }
 CATALOGS = ("exercises/catalog.toml", "gallery/catalog.toml")  # hints, cures
 IDIOMS = {re.compile(rf"\b(?:{words})\b"): say for words, say in BETTER.items()}
@@ -103,5 +113,20 @@ def test_the_list_finds_what_it_should():
         "is not told",
         "nobody",
     ]
+    of_the_last_reading = {
+        "pbsdsh always ends with 0": "ends with 0",
+        "give it the line ends of Linux": "line ends",
+        "on rank 1, nothing of it": "nothing of it",
+        "gradients that no rank has whole": "has whole",
+        "rank 0 draws the first weights": "draws the first weights",
+        "what runs behind a `&`": "behind a",
+        "it stops by its own loss": "by its own loss",
+        "and says just that": "says just that",
+        "its four nodes do as well.": "do as well",
+        "how often the job was requeued": "how often the",
+    }
+    for sentence, part in of_the_last_reading.items():
+        assert [said for said, _ in idioms(sentence)] == [part]
+    assert not idioms("17 runs: how often to save, and a line that ends with a comma.")
     right = "A training run stalled for everyone; all but four ranks continue forever."
     assert not idioms(right)

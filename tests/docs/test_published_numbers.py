@@ -18,6 +18,7 @@ PUBLISHED = [
         ["120 GB", "31.4 GB", "16.6 GB", "1.9 GB"],
     ),
     ("15_sharded_data_parallel", TORCHTITAN, ["5,762", "5,605", "97 %"]),
+    ("15_sharded_data_parallel", TORCHTITAN, ["96 GB", "82.4 GiB", "67.0 GiB"]),
     ("17_speed", TORCHTITAN, ["5,762", "6,667", "8 H100"]),
     (
         "16_two_dimensions",
@@ -34,3 +35,9 @@ def test_published_numbers_stand_beside_their_source(lesson, source, numbers):
     place = page.index(f"<{source}>")
     near = page[place - 500 : place + 700]
     assert [number for number in numbers if number not in near] == []
+
+
+def test_published_run_of_fsdp_does_not_fit_on_80_gb():
+    page = (ROOT / "docs/lessons/15_sharded_data_parallel.rst").read_text("utf-8")
+    taken = 82.4 * 2**30 / 1e9
+    assert f"82.4 GiB ({taken:.1f} GB)" in " ".join(page.split()) and taken > 80

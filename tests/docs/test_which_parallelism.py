@@ -1,5 +1,6 @@
 """The decision page: each number follows from the formulas, each link fills them in."""
 
+import itertools
 import re
 import sys
 from urllib.parse import parse_qsl
@@ -21,9 +22,9 @@ GPT_1, GPT_13 = Model(24, 2048, 16, 2048, 50257), Model(40, 5120, 40, 2048, 5025
 GPT_7, GPT_175 = Model(32, 4096, 32, 2048, 50257), Model(96, 12288, 96, 2048, 50257)
 
 
-def layout(t, p, d, stage, size, count, sequence_parallel=False):
+def layout(t, p, d, stage, size, count, sequence_parallel=False, recompute="selective"):
     axes = {"tensor": t, "pipeline": p, "data": d, "stage": stage}
-    batch = {"micro_batch": size, "micro_batches": count, "recompute": "selective"}
+    batch = {"micro_batch": size, "micro_batches": count, "recompute": recompute}
     return Layout(**axes, **batch, sequence_parallel=sequence_parallel)
 
 
@@ -34,8 +35,11 @@ ROWS = [
     (GPT_13, H100, layout(1, 1, 64, 3, 2, 8)),
     (GPT_13, H100, layout(8, 1, 8, 1, 4, 32, True)),
     (GPT_175, H100, layout(1, 1, 1024, 3, 1, 2)),
+    (GPT_175, H100, layout(1, 1, 1024, 3, 1, 2, recompute="full")),
     (GPT_175, H100, layout(8, 1, 128, 3, 1, 16, True)),
+    (GPT_175, H100, layout(8, 1, 128, 3, 4, 4, True)),
     (GPT_175, H100, layout(8, 8, 16, 1, 1, 128, True)),
+    (GPT_175, H100, layout(4, 4, 64, 1, 1, 32, True)),
 ]
 # what the calculator shows before anything is changed, in its units
 START = {
@@ -131,14 +135,44 @@ def test_worked_clusters_fit_or_not_as_told():
     assert sequences == {256, 1024, 2048}
     assert "fits if it takes at most 72 of 80 GB" in PROSE
     fits = [whole(model, plan) <= 72 for model, _, plan in ROWS]
-    assert fits == [True, True, False, True, True, False, True, True]
+    assert fits == [True, True, False, True, True, False, *[True] * 5]
     said = {3: "takes {:.1f} GB", 5: "needs {:.1f} GB with one sequence"}
-    for row, words in (said | dict.fromkeys((6, 7), "fit into {:.1f} GB")).items():
+    said |= {6: "then {:.1f} GB are enough"} | dict.fromkeys(
+        (7, 9, 10), "into {:.1f} GB"
+    )
+    for row, words in said.items():
         assert words.format(whole(ROWS[row][0], ROWS[row][2])) in PROSE
-    share = formulas.mfu(ROWS[6][0], ROWS[6][2], ROWS[6][1])
-    assert f"MFU drops to {100 * share:.1f} %" in PROSE
-    bubble = formulas.bubble_share(ROWS[-1][2])
-    assert f"keep the idle slots at {100 * bubble:.0f} %" in PROSE
+
+
+def share_of_peak(row):
+    model, cluster, plan = ROWS[row]
+    return f"{100 * formulas.mfu(model, plan, cluster):.1f} %"
+
+
+def test_third_cluster_trains_fastest_as_told():
+    said = {6: "at {} MFU", 7: "MFU drops to {}", 8: "a quarter as often: {}"}
+    for row, words in (said | {9: "its {} are less", 10: "reach {}, with"}).items():
+        assert words.format(share_of_peak(row)) in PROSE
+    bubble = formulas.bubble_share(ROWS[10][2])
+    assert f"with {100 * bubble:.0f} % of idle slots" in PROSE
+    times = {row: formulas.step_seconds(GPT_175, ROWS[row][2], H100) for row in (6, 10)}
+    assert f"{100 * (1 - times[10] / times[6]):.0f} % less time than with FSDP" in PROSE
+    assert "all powers of two up to 16 tensor ranks and 32 stages" in PROSE
+    assert min(fitting_layouts())[1] == ROWS[10][2]
+
+
+def fitting_layouts():
+    """(seconds, layout) of all that train the third cluster's 2,048 sequences."""
+    powers = [2**n for n in range(11)]
+    grid = itertools.product(powers[:5], powers[:6], range(4), powers[:4])
+    for (t, p, stage, size), kind in itertools.product(
+        grid, ("none", "selective", "full")
+    ):
+        d = 1024 // (t * p)
+        if count := 2048 // (d * size):
+            plan = layout(t, p, d, stage, size, count, t > 1, kind)
+            if whole(GPT_175, plan) <= 72:
+                yield formulas.step_seconds(GPT_175, plan, H100), plan
 
 
 def test_wrong_answer_costs_what_the_first_paragraph_says():
@@ -182,3 +216,19 @@ def test_names_of_torch_exist():
 
     assert callable(fsdp.fully_shard) and callable(fsdp.FullyShardedDataParallel)
     assert "context_parallel" in experimental.__all__
+
+
+def test_context_parallel_gathers_unless_told_to_rotate():
+    from torch.distributed.tensor.experimental import _attention
+    from torch.distributed.tensor.experimental._context_parallel import (
+        _attention as module,
+    )
+
+    assert "all-gathers by default" in PROSE
+    assert module._cp_options.rotate_method is module._RotateMethod.ALL_GATHER
+    assert callable(_attention.set_rotate_method)
+
+
+def test_eight_stages_idle_as_told_with_four_times_as_many_micro_batches():
+    bubble = formulas.bubble_share(Layout(pipeline=8, micro_batches=32))
+    assert f"still idle for {100 * bubble:.0f} % of the useful time" in PROSE

@@ -235,7 +235,8 @@ def test_128_gpus_of_torchtitan_follow_from_8(eight, many, used):
     assert tokens / step_seconds(gpt, layout, h100) == pytest.approx(eight)
     assert mfu(gpt, layout, h100) == pytest.approx(used, abs=0.025)
     predicted = tokens / step_seconds(gpt, layout._replace(data=128), h100)
-    assert predicted == pytest.approx(many, rel=0.03)
+    assert predicted == pytest.approx(eight)  # all is hidden: lesson 18 says so
+    assert many == pytest.approx(predicted, rel=0.03)
 
 
 def test_one_stage_holds_the_scores_of_the_head_too():

@@ -1,4 +1,4 @@
-"""The evidence of the capstone, as it lies in a folder; nothing of it is executed.
+"""The evidence of the capstone, as it lies in a folder; no part is executed.
 
     capstone/undisturbed/    manifest.jsonl, log.txt, accounting.txt, checkpoint-STEPS
     capstone/disturbed/      the same of the run that loses a node

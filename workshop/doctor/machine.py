@@ -65,7 +65,7 @@ def checks() -> list[Check]:
 
 
 def broken(results: list[Check]) -> list[Check]:
-    """The required parts that do not work; ``workshop doctor`` then ends with 3."""
+    """The required parts that do not work: ``workshop doctor`` then exits with 3."""
     return [check for check in results if check.required and check.ok is False]
 
 
@@ -231,7 +231,9 @@ def _mpi() -> list[Check]:
     mpirun = shutil.which("mpirun")
     if not mpirun:
         cure = apt("openmpi-bin")
-        return [Check("MPI", None, "no mpirun on PATH; torchrun does as well", cure)]
+        return [
+            Check("MPI", None, "no mpirun on PATH; torchrun works without it", cure)
+        ]
     return [tool("MPI", [mpirun, "--version"])]
 
 

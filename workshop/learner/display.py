@@ -89,7 +89,7 @@ class Screen:
         """At most 15 lines, longer ones wrapped at words with their indent kept.
 
         If wrapping makes too many of them, the indented ones (a line per rank, the
-        learner's code) are cut at the width instead: ``-v`` has them whole.
+        learner's code) are cut at the width instead: ``-v`` prints all of them.
         """
         lines = [printable(one).replace("\n", " ") for one in verdict.lines]
         lines = lines[:MAX_LINES]

@@ -122,7 +122,7 @@ def one_backward(exercise, network, parts, images, labels):
 
 
 def compare_gradients(found, expected, label, times=1, parts=1, **near):
-    """``times`` is how often the whole batch was added up."""
+    """``times`` is how many times the whole batch was added up."""
     for key, grad in expected.items():
         if grad is None:
             expect.that(found[key] is None, f"{key}.grad {label} should stay None")
@@ -317,7 +317,7 @@ def test_each_thread_has_a_copy(exercise, seed):
     expect.that(
         not all(torch.equal(first, other) for other in others),
         "all parts have the same output: the threads use one and the same copy, and "
-        "what a module keeps on itself there is that of the last thread",
+        "the module's attributes hold the last thread's values",
     )
     label = "the output of a module that stores something on itself"
     expect.close(output, Network(seed)(images), label)

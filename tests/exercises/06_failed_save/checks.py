@@ -88,7 +88,9 @@ def test_all_ranks_learn_of_a_failed_save(exercise, rank, seed):
     told = outcome(exercise, disk.write, {}, PATH)
     says(told, why)
     tried = gathered(disk.tried)
-    expect.equal(tried, [1] + [0] * (len(tried) - 1), "how often each rank has written")
+    expect.equal(
+        tried, [1] + [0] * (len(tried) - 1), "how many times each rank has written"
+    )
 
 
 @pytest.mark.ranks(3)

@@ -185,7 +185,7 @@ def test_nothing_whole_is_held_between_forward_and_backward(
 
 
 def whole_ones(ledger, shard):
-    """How often each call gave every rank more numbers than a shard has."""
+    """How many times each call gave every rank more numbers than a shard has."""
     gives_all = (
         "all_reduce",
         "all_gather",

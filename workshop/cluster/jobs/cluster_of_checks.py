@@ -61,7 +61,7 @@ class ClusterOfChecks:
             self._cluster.run(["scancel", "--state=PENDING,RUNNING,SUSPENDED"])
 
     def close(self) -> None:
-        """End the cluster; nothing of it is left."""
+        """End the cluster; nothing is left running."""
         if self._cluster:
             self._cluster.down()
             self._cluster = None

@@ -1,6 +1,6 @@
 """Job scripts that a scheduler refuses for how they are written, whatever they do.
 
-The grader reads a program as Python does, which accepts the line ends of Windows.
+The grader reads a program as Python does, which accepts Windows line endings.
 ``sbatch`` and ``qsub`` don't, so a script is judged here by the bytes of its file.
 """
 
@@ -33,7 +33,7 @@ def refusal(raw: bytes, suffix: str, name: str) -> list[str]:
         name: how the cure names the file.
     """
     if DOS_LINE_END in raw and suffix in OF_DOS_LINES:
-        cure = f"give it the line ends of Linux: sed -i 's/\\r$//' {name}"
+        cure = f"give it Linux line endings: sed -i 's/\\r$//' {name}"
         return [*OF_DOS_LINES[suffix], cure]
     if raw.startswith(codecs.BOM_UTF8) and suffix == ".sbatch":
         mark = "".join(f"\\x{byte:02x}" for byte in codecs.BOM_UTF8)

@@ -31,7 +31,7 @@ class Calls:
     """The check's calls of the learner's functions, in this rank.
 
     Attributes:
-        entered: how often it has called each of them so far.
+        entered: how many times it has called each of them so far.
         inside: the one that is under way, or "".
     """
 

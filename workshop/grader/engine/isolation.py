@@ -79,7 +79,7 @@ def enter(writable: str, hidden: Iterable[str]) -> int:
 
 
 def confine() -> None:
-    """Take from this rank what :func:`enter` needed: it can undo nothing of it."""
+    """Take from this rank what :func:`enter` needed: it can undo none of that."""
     check(libc.unshare(NEW_MOUNTS), "unshare")
     with contextlib.suppress(PermissionError):  # a container may hide parts of /proc
         own_proc()

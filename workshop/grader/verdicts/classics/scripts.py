@@ -145,12 +145,12 @@ IN_SCRIPTS: Table = {
         seen=_fails_unseen(r"[^|]\|\s*tee\b", "pipefail|PIPESTATUS|pbsdsh"),
     ),
     "set_in_a_pipe": Classic(
-        "a loop behind a `|` has a shell of its own: a variable that it sets stays "
-        "unchanged here, so write `while ...; done < <(COMMAND)`",
+        "a loop that reads from a `|` has a shell of its own: a variable that it sets "
+        "stays unchanged here, so write `while ...; done < <(COMMAND)`",
         seen=_fails_unseen(r"[^|]\|\s*while\b[^}]*\bdone\b", "lastpipe"),
     ),
     "set_in_the_background": Classic(
-        "a task behind a `&` has a shell of its own: a variable that it sets stays "
+        "a task started with `&` has a shell of its own: a variable that it sets stays "
         "unchanged here, so take the task's status from `wait`",
         seen=_fails_unseen(r"\|\|\s*\w+=\S*\s*&[ \t]*$"),
     ),
@@ -175,7 +175,7 @@ IN_SCRIPTS: Table = {
         seen=_one_wait,
     ),
     "script_ends_first": Classic(
-        "a job ends with its script, whatever still runs behind a `&`: `wait` for it",
+        "a job ends with its script, whatever you started with `&`: `wait` for it",
         seen=_not_waited,
     ),
 }
