@@ -252,7 +252,7 @@ def windows_lines(script: Script) -> Iterator[Problem]:
     """
     count = script.text.count("\r\n")
     if count:
-        lines = "1 line ends" if count == 1 else f"{count} lines end"
+        lines = "1 line endings" if count == 1 else f"{count} lines end"
         at = script.text[: script.text.index("\r\n")].count("\n") + 1
         cure = f"sed -i 's/\\r$//' {script.name}"
         yield Problem(at, f"{lines} with a carriage return (\\r)", cure)
