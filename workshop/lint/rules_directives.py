@@ -252,10 +252,11 @@ def windows_lines(script: Script) -> Iterator[Problem]:
     """
     count = script.text.count("\r\n")
     if count:
-        lines = "1 line endings" if count == 1 else f"{count} lines end"
+        plural = "s" if count > 1 else ""
         at = script.text[: script.text.index("\r\n")].count("\n") + 1
         cure = f"sed -i 's/\\r$//' {script.name}"
-        yield Problem(at, f"{lines} with a carriage return (\\r)", cure)
+        what = f"{count} line{plural} with a carriage return (\\r) at the end"
+        yield Problem(at, what, cure)
 
 
 @TABLE.add("DT008", ERROR, pages.PBS_MISTAKES)

@@ -25,7 +25,7 @@ DIGITS = 18  # of the longest number that is computed here
 
 @dataclass(frozen=True)
 class Step:
-    """how many times a starter runs its command; None where the script doesn't say."""
+    """How many times a starter runs its command; None where the script doesn't say."""
 
     nodes: int | None
     tasks: int | None
