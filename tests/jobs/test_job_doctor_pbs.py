@@ -67,7 +67,7 @@ def doctor(pbs, checkout):
         tasks = [
             (task.host, task.order["argv"])
             for task in pbs.tasks.all[before:]
-            if "commands.doctor.job" in " ".join(task.order["argv"])
+            if "workshop.doctor.job" in " ".join(task.order["argv"])
         ]
         looked = Counter(host for host, _ in tasks)
         return ended._replace(looked=looked, words=tasks[-1][1])

@@ -267,7 +267,7 @@ def test_ssh_script_trains_by_way_of_a_real_sshd(cluster, checkout, sshd, tmp_pa
         SAYS_HOST.replace("NAME", "08_multinode_torchrun")
     )
     given = "EPOCHS=1,SAVE_EVERY=1,RANKS_PER_NODE=1,SCRIPT=says_host.py"
-    offer = {"hosts": ["n1", "n2"], "numbers": checkout / ".workshop" / "pbs_jobs"}
+    offer = {"hosts": ["n1", "n2"], "number_file": checkout / ".workshop" / "pbs_jobs"}
     with Rehearsal(cluster, **offer, home=home) as pbs:
         script = "job_scripts/multinode_ssh.pbs"
         job = pbs.wait(pbs.qsub("-v", given, script, cwd=checkout), LIMIT)
