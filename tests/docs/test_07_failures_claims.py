@@ -5,6 +5,7 @@ named after its sentence on the page.
 """
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -112,6 +113,30 @@ def test_killed_rank_leaves_no_file_and_the_others_a_consequence(tmp_path):
     for path in attempt.glob("*/error.json"):
         said = json.loads(path.read_text())["message"]
         assert "Connection" in said["message"] or "Broken pipe" in said["message"]
+
+
+def shown(name):
+    """The commands of a transcript."""
+    text = (ROOT / f"docs/transcripts/{name}.txt").read_text("utf-8")
+    return re.findall(r"^\$ (.*)", text.replace("\\\n", ""), re.M)
+
+
+def test_files_of_the_newest_run_are_shown_beside_those_of_an_older_one(tmp_path):
+    """Typed a second time, the commands find two folders in ``logs``."""
+    for number, run in enumerate(("a_older", "b_newer")):
+        report = tmp_path / "logs" / run / "attempt_0" / "2" / "error.json"
+        report.parent.mkdir(parents=True)
+        report.write_text(f'{{"message": "{run}"}}')
+        os.utime(report.parents[1], (number, number))
+    show = shown("07_first_failure")[1]
+    assert "newer" in subprocess.check_output(show, cwd=tmp_path, shell=True, text=True)
+
+
+@pytest.mark.parametrize("name", ["07_kill", "07_elastic"])
+def test_demos_of_a_kill_begin_without_the_snapshots_of_an_earlier_one(name):
+    first, *others = shown(name)
+    saved = set(re.findall(r"--snapshot (\S+)", " ".join(others))) or {"elastic.pt"}
+    assert first.split()[:2] == ["rm", "-f"] and set(first.split()[2:]) == saved
 
 
 def failure(folder, local_rank, second, exitcode=1):
