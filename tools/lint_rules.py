@@ -42,6 +42,8 @@ ROW = """\
 def rst(text: str) -> str:
     """Plain text with backquotes, as reStructuredText."""
     parts = text.replace("\\", "\\\\").replace("*", "\\*").split("`")
+    for number in range(0, len(parts), 2):  # outside backquotes: no dash of two hyphens
+        parts[number] = parts[number].replace("--", "\\-\\-")
     return "``".join(parts).replace("|", "\\|")
 
 
