@@ -829,12 +829,12 @@ def local_rank_argument(script: Script) -> Iterator[Problem]:
         if launch.kind not in TORCHRUNS:
             continue
         for text, after in pairs(launch.program):
-            match = re.fullmatch(r"--local[-_]rank(?:=(.*))?", text)
-            value = (match[1] or after) if match else "-1"
+            option, _, attached = text.partition("=")
+            if option not in ("--local-rank", "--local_rank"):
+                continue
+            value = attached or after
             if value.isdigit() or TASK_VARIABLE.match(value):
-                what = (
-                    f"all ranks of a node get the same `{text.split('=')[0]} {value}`"
-                )
+                what = f"all ranks of a node get the same `{option} {value}`"
                 yield Problem(launch.line, what, f"remove `{text}`")
 
 
