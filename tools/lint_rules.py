@@ -7,6 +7,7 @@ tests/lint/test_page.py compares the two.
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -32,6 +33,8 @@ HEAD = """\
      - What it finds, and why it matters
      - Cure
 """
+# Escaped, they stay as they are typed: no dash for two hyphens, no curly quotes
+TYPOGRAPHY = re.compile(r"(-(?=-)|(?<=-)-|[\"'])")
 ROW = """\
    * - {code}, {severity}
      - **{title}.** {reason}
@@ -42,8 +45,8 @@ ROW = """\
 def rst(text: str) -> str:
     """Plain text with backquotes, as reStructuredText."""
     parts = text.replace("\\", "\\\\").replace("*", "\\*").split("`")
-    for number in range(0, len(parts), 2):  # outside backquotes: no dash of two hyphens
-        parts[number] = parts[number].replace("--", "\\-\\-")
+    for number in range(0, len(parts), 2):  # outside backquotes
+        parts[number] = TYPOGRAPHY.sub(r"\\\1", parts[number])
     return "``".join(parts).replace("|", "\\|")
 
 

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.lint.corpus import HERE, ROOT
-from tools.lint_rules import GROUPS, TABLE, table
+from tools.lint_rules import GROUPS, TABLE, rst, table
 from workshop.lint.linting import lint
 from workshop.lint.rules import RULES
 
@@ -53,3 +53,11 @@ def test_ignored_line_of_the_page_is_quiet_and_needed():
 
 def test_corpus_is_of_this_folder():
     assert (HERE / "good").is_dir() and (HERE / "bad").is_dir()
+
+
+def test_what_one_types_keeps_its_hyphens_and_quotes():
+    core = pytest.importorskip("docutils.core")
+    typed = """srun --ntasks="$N" -- bash -c 'cd "$W"'"""
+    settings = {"smart_quotes": True}
+    parts = core.publish_parts(rst(typed), settings_overrides=settings)
+    assert typed in parts["whole"]
