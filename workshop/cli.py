@@ -150,13 +150,35 @@ def grade(
 @click.option(
     "--nnodes", type=click.IntRange(1), help="Number of nodes, without a scheduler."
 )
-def doctor(job: bool, rdzv_endpoint: str, rdzv_id: str, nnodes: int | None) -> int:
+@click.option(
+    "--submit", is_flag=True, help="Prove the cluster in a job of two nodes of its own."
+)
+@click.argument(
+    "options", nargs=-1, type=click.UNPROCESSED, metavar="[OPTIONS OF THE SCHEDULER]"
+)
+def doctor(
+    job: bool,
+    rdzv_endpoint: str,
+    rdzv_id: str,
+    nnodes: int | None,
+    submit: bool,
+    options: tuple[str, ...],
+) -> int:
     """Report what works on this machine; exit status 3 if a required part is broken.
 
     With --job, inside an allocation, check from every node what the nodes need to
     connect; exit status 1 if anything is wrong. Without a scheduler, start it on each
-    node.
+    node. With --job --submit, on a login node, submit a job that also measures what
+    the ranks get there, and trains; what follows -- is for sbatch or qsub.
     """
+    if options and not submit:
+        raise UserError(f"{options[0]!r} is no option of doctor (--help shows them)")
+    if submit and not job:
+        raise UserError("--submit belongs to --job: workshop doctor --job --submit")
+    if submit and (rdzv_endpoint or rdzv_id or nnodes):
+        raise UserError("--submit chooses the endpoint, the id and the nodes itself")
+    if submit:
+        return doctor_of_cluster(options)
     if job:
         return doctor_of_job(rdzv_endpoint, rdzv_id, nnodes or 0)
     if rdzv_endpoint or rdzv_id or nnodes:
@@ -183,6 +205,23 @@ def doctor_of_job(endpoint: str, rdzv_id: str, nnodes: int) -> int:
         names = ", ".join(answered)
         click.echo(f"Checked from {names}: nothing keeps the nodes apart.")
     return 1 if findings else 0
+
+
+def doctor_of_cluster(options: tuple[str, ...]) -> int:
+    from workshop.doctor import submission
+
+    root = find_root()
+    job = submission.submit(root, options)
+    click.echo(f"job {job.number} is submitted; its log: {shown_path(job.log)}")
+    submission.wait(job, click.echo)
+    proof = submission.read(job, root)
+    if proof.log:
+        click.echo(proof.log.rstrip())
+    for finding in proof.findings:
+        click.echo(f"- {finding}")
+    if not proof.findings:
+        click.echo("Nothing is wrong with what the job got.")
+    return 1 if proof.findings else 0
 
 
 @cli.command()

@@ -170,6 +170,24 @@ def test_check_that_raises_becomes_a_line(monkeypatch):
     assert [check.name for check in doctor.broken(results)] == ["gloo"]
 
 
+def test_few_open_files_are_named_with_the_command(monkeypatch):
+    import resource
+
+    limits = {resource.RLIMIT_NOFILE: 256, resource.RLIMIT_NPROC: -1}
+    monkeypatch.setattr(
+        resource, "getrlimit", lambda limit: (limits.get(limit, 65536),) * 2
+    )
+    check = doctor._limits()
+    assert check.ok is None
+    assert check.detail == (
+        "256 open files, unlimited processes, 0.1 MB of locked memory: too few open "
+        "files"
+    )
+    assert check.cure == "ulimit -n 1024 in this shell, or in your job script"
+    limits[resource.RLIMIT_NOFILE] = 1024
+    assert doctor._limits().ok is True
+
+
 def test_full_disk_is_named(monkeypatch):
     full = SimpleNamespace(total=10, used=10, free=0)
     monkeypatch.setattr(doctor.shutil, "disk_usage", lambda place: full)

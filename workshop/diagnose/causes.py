@@ -30,6 +30,8 @@ PAGE = "docs/lessons/19_when_it_breaks.rst"
 CARD = "docs/lessons/19_when_it_breaks.html#failure-"  # and the name of a failure
 ROW = "docs/lessons/19_when_it_breaks.html#cause-"  # and the name of a cause
 SURE, MAYBE, HINT = 3, 2, 1
+# what an agent of torchrun says after another one, which held the store, has ended
+LOST_STORE = re.compile(r"connection to the C10d store has failed|RendezvousConnection")
 CHAINED = re.compile(r"During handling of the above|was the direct cause of the follow")
 
 
@@ -134,6 +136,8 @@ def candidates(causes: Iterable[Cause], log: Log, first: First | None) -> list[F
     left = [f for f in found if f.cause.name not in explained]
     if any(rank in seen.own for rank in suspects):
         left = [f for f in left if f.by_first or not only_consequences(f)]
+    if seen.root is not None:  # of the agent that ended first
+        left = [f for f in left if f.quiet or not only_lost_store(f)]
     if not left and not first:
         left = of_numbers(causes, log)
     return sorted(left, key=lambda f: (-f.weight, not f.by_first))
@@ -142,6 +146,11 @@ def candidates(causes: Iterable[Cause], log: Log, first: First | None) -> list[F
 def only_consequences(found: Found) -> bool:
     """Whether it shows only in what ranks say that waited for another one."""
     return bool(found.lines) and all(is_consequence(line.text) for line in found.lines)
+
+
+def only_lost_store(found: Found) -> bool:
+    """Whether it shows only in what the other agents of torchrun say afterwards."""
+    return all(LOST_STORE.search(line.text) for line in found.lines)
 
 
 def of_numbers(causes: Iterable[Cause], log: Log) -> list[Found]:

@@ -20,7 +20,7 @@ def judge(reports: list[Report], nnodes: int) -> list[str]:
     return findings
 
 
-def _by_value(values: dict[str, str]) -> str:
+def by_value(values: dict[str, str]) -> str:
     """``1 on n1, n3; 2 on n2``"""
     groups: dict[str, list[str]] = {}
     for host, value in values.items():
@@ -44,7 +44,7 @@ def _told(reports: list[Report]) -> list[str]:
     ):
         values = {report.host: get(report.place) for report in reports}
         if len(set(values.values())) > 1:
-            findings.append(f"the {what} differs, {_by_value(values)}: give {cure}")
+            findings.append(f"the {what} differs, {by_value(values)}: give {cure}")
     return findings
 
 
@@ -63,7 +63,7 @@ def _place(reports: list[Report], nnodes: int) -> list[str]:
             "give the first node's address instead of its name"
         )
     if loop:
-        names = _by_value({report.host: report.place.host for report in loop})
+        names = by_value({report.host: report.place.host for report in loop})
         findings.append(
             f"the endpoint is the node itself ({names}), so each node waits alone: use "
             "a name of the first node that the others can resolve"
@@ -165,11 +165,11 @@ def _same(reports: list[Report]) -> list[str]:
         values = {report.host: report.versions.get(what, "") for report in reports}
         if len(set(values.values())) > 1 or "missing" in values.values():
             findings.append(
-                f"{what}: {_by_value(values)}: activate the same environment on every "
+                f"{what}: {by_value(values)}: activate the same environment on every "
                 "node"
             )
     for what in dict.fromkeys(name for report in reports for name in report.settings):
         values = {report.host: report.settings.get(what, "") for report in reports}
         if len(set(values.values())) > 1 and what not in INTERFACES:
-            findings.append(f"{what} differs, {_by_value(values)}: set it on all nodes")
+            findings.append(f"{what} differs, {by_value(values)}: set it on all nodes")
     return findings

@@ -36,6 +36,8 @@ NEEDED_GB = 1.0  # of free disk for snapshots and the site
 NEEDED_MEMORY = 2e9  # bytes: 4 ranks of about 300 MB each, the grader, an editor
 NEEDED_SHARED_MB = 256
 SHARED_MEMORY = "/dev/shm"
+NEEDED_LIMIT = 1024  # open files and processes: ranks, their workers and connections
+LIMIT_OPTIONS = {"open files": "-n", "processes": "-u"}
 
 # Importing torch can take a while on a network file system that is cold.
 TORCH_LIMIT = 90
@@ -298,7 +300,7 @@ def _container_tool(name: str) -> Check:
 
 def _machine() -> list[Check]:
     allowed = limits()
-    return [_cores(allowed), _memory(allowed), _shared_memory()]
+    return [_cores(allowed), _memory(allowed), _shared_memory(), _limits()]
 
 
 def _cores(allowed: Limits) -> Check:
@@ -350,6 +352,32 @@ def _shared_memory() -> Check:
         cure = "start the container with --shm-size=1g (compose: shm_size: 1gb)"
     why = "DataLoader workers pass their batches through it"
     return Check("shared memory", None, f"{detail}; {why}", cure)
+
+
+def _limits() -> Check:
+    """What `ulimit` allows each of this user's processes here."""
+    import resource
+
+    allowed = {
+        "open files": resource.getrlimit(resource.RLIMIT_NOFILE)[0],
+        "processes": resource.getrlimit(resource.RLIMIT_NPROC)[0],
+    }
+    locked = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
+    shown = [f"{_limit(value)} {name}" for name, value in allowed.items()]
+    locked_memory = "unlimited"
+    if locked >= 0:
+        locked_memory = f"{locked / 1e6:,.1f} MB of"
+    detail = f"{', '.join(shown)}, {locked_memory} locked memory"
+    few = [name for name, value in allowed.items() if 0 <= value < NEEDED_LIMIT]
+    if few:
+        option = LIMIT_OPTIONS[few[0]]
+        cure = f"ulimit {option} {NEEDED_LIMIT} in this shell, or in your job script"
+        return Check("limits", None, f"{detail}: too few {few[0]}", cure)
+    return Check("limits", True, detail)
+
+
+def _limit(value: int) -> str:
+    return "unlimited" if value < 0 else f"{value:,}"
 
 
 def _disk() -> list[Check]:

@@ -11,6 +11,7 @@ import os
 import re
 import shlex
 import subprocess
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -237,23 +238,41 @@ def _with_directives(text: str, options: list[str]) -> str:
 
 def submit(root: Path, submission: Submission) -> int:
     """Run the command; its exit status."""
+    return _started(root, submission).returncode
+
+
+def submit_and_read(
+    root: Path, submission: Submission, arguments: tuple[str, ...] = ()
+) -> str:
+    """Run the command, with arguments for the script; what it prints: the job's number.
+
+    Raises:
+        UserError: the scheduler refuses the job, in its own words.
+    """
+    done = _started(root, submission, arguments, stdout=subprocess.PIPE)
+    if done.returncode:
+        raise UserError(f"{submission.command[0]} did not take the job, see above")
+    return done.stdout.strip()
+
+
+def _started(
+    root: Path,
+    submission: Submission,
+    arguments: tuple[str, ...] = (),
+    stdout: int | None = None,
+) -> subprocess.CompletedProcess[str]:
+    *command, script = submission.command
     try:
-        if submission.rewritten is None:
-            return subprocess.run(submission.command, cwd=root).returncode
-        return _submit_copy(root, submission)
+        with tempfile.TemporaryDirectory(prefix="workshop-") as folder:
+            if submission.rewritten is not None:
+                # the scheduler copies the script when it takes it, so ours may go
+                copy = Path(folder) / Path(script).name
+                copy.write_text(submission.rewritten, encoding="utf-8")
+                script = str(copy)
+            words = [*command, script, *arguments]
+            return subprocess.run(words, cwd=root, stdout=stdout, text=True)
     except FileNotFoundError:
         raise UserError(
-            f"there is no {submission.command[0]} on this machine: submit on a login "
-            "node, look with --dry-run, or use the practice cluster (workshop cluster)"
+            f"there is no {command[0]} on this machine: submit on a login node, look "
+            "with --dry-run, or use the practice cluster (workshop cluster)"
         ) from None
-
-
-def _submit_copy(root: Path, submission: Submission) -> int:
-    """The scheduler copies the script when it takes it, so ours may go afterwards."""
-    import tempfile
-
-    *command, script = submission.command
-    with tempfile.TemporaryDirectory(prefix="workshop-") as folder:
-        copy = Path(folder) / Path(script).name
-        copy.write_text(submission.rewritten or "", encoding="utf-8")
-        return subprocess.run([*command, str(copy)], cwd=root).returncode
