@@ -69,7 +69,7 @@ class Rank:
     cores: list[int]  # of the node, that this rank may use
     shared_mb: float  # size of /dev/shm; 0 where there is none
     shared_free_mb: float
-    limits: dict[str, int]  # of `ulimit`, by its option; -1: unlimited
+    limits: dict[str, int]  # of `ulimit`, by its option; -l in bytes; -1: unlimited
     versions: dict[str, str]
     address: str  # from which it talks to the first node
     interface: str
@@ -355,6 +355,15 @@ def prove(args: argparse.Namespace, device: torch.device, local_rank: int) -> di
     }
 
 
+def as_ulimit(option: str, limit: int) -> str:
+    """A limit as the shell's `ulimit` shows it: memory in KB."""
+    if limit == resource.RLIM_INFINITY:
+        return f"{option} unlimited"
+    if option == "-l":
+        limit //= 1024
+    return f"{option} {limit}"
+
+
 def show(report: dict) -> None:
     """Print the measurements as a page."""
     log("rank  host             device           cores  address (interface)")
@@ -366,10 +375,10 @@ def show(report: dict) -> None:
         )
     for rank in report["ranks"]:
         if rank["local_rank"] == 0:
-            limits = "  ".join(f"{o} {n}" for o, n in rank["limits"].items())
+            limits = "  ".join(as_ulimit(*item) for item in rank["limits"].items())
             log(
                 f"{rank['host']}: /dev/shm {rank['shared_free_mb']:,.0f} of "
-                f"{rank['shared_mb']:,.0f} MB free; ulimit {limits} (-1: unlimited)"
+                f"{rank['shared_mb']:,.0f} MB free; ulimit {limits}"
             )
             log("  " + ", ".join(f"{n} {v}" for n, v in rank["versions"].items()))
     for name, rates in report["busbw"].items():
