@@ -213,12 +213,21 @@ def explain_speed(outcomes: list[Outcome]) -> str:
     one, *several = (outcome.metrics["samples_per_s"] for outcome in outcomes)
     if cores() == 1:
         return "This machine has one core: ranks take turns on it, so none is faster."
-    return (
+    possible = min(cores(), NODES * RANKS_PER_NODE)
+    reached = max(several) / one
+    told = (
         f"Each rank computed on one core; this machine has {cores()}, so at most "
-        f"{min(cores(), NODES * RANKS_PER_NODE)} x is possible. The best of them "
-        f"processed {max(several) / one:.2f} times as many images per second as one "
-        "device. The rest goes to averaging gradients, waiting for the slowest rank, "
-        "and whatever else runs on these cores."
+        f"{possible} x is possible. The best of them processed {reached:.2f} times as "
+        "many images per second as one device. "
+    )
+    if reached > possible:
+        return told + (
+            "More than is possible means that something else used these cores while "
+            "the one device was measured: run the tour again when they are idle."
+        )
+    return told + (
+        "The rest goes to averaging gradients, waiting for the slowest rank, and "
+        "whatever else runs on these cores."
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -144,6 +145,15 @@ def find_exercise(catalog: list[Exercise], name: str) -> Exercise:
     near = [exercise for exercise in catalog if stem in exercise.name]
     if len(near) == 1:
         return near[0]
-    listed = ", ".join(exercise.name for exercise in near or catalog)
-    reason = "matches several exercises" if near else "is not an exercise"
-    raise UserError(f"{name!r} {reason}: choose one of {listed}")
+    if near:
+        listed = ", ".join(exercise.name for exercise in near)
+        raise UserError(f"{name!r} matches several exercises: choose one of {listed}")
+    raise UserError(f"{name!r} is not an exercise: {_meant(catalog, stem)}")
+
+
+def _meant(catalog: list[Exercise], typed: str) -> str:
+    """The exercises whose names are nearest to what was typed."""
+    found = difflib.get_close_matches(typed, [exercise.name for exercise in catalog])
+    if not found:
+        return "`workshop list` shows them all"
+    return f"did you mean {' or '.join(found)}?"

@@ -22,6 +22,7 @@ class LearningPath:
     lessons: tuple[str, ...]
     exercises: tuple[Exercise, ...]
     starter: str = ""  # the file to copy at its end
+    then: str = ""  # the path that continues where this one ends
 
     def of_lesson(self, lesson: str) -> list[Exercise]:
         return [exercise for exercise in self.exercises if exercise.lesson == lesson]
@@ -46,7 +47,15 @@ def load_paths(root: Path, catalog: list[Exercise]) -> list[LearningPath]:
             that does not exist.
     """
     file = root / "exercises" / "catalog.toml"
-    return [_entry(file, one, catalog) for one in read_catalog_file(root, "path")]
+    paths = [_entry(file, one, catalog) for one in read_catalog_file(root, "path")]
+    names = [path.name for path in paths]
+    for path in paths:
+        if path.then and path.then not in names:
+            raise UserError(
+                f"{file}: the path {path.name} is followed by {path.then}, which is not "
+                "a path"
+            )
+    return paths
 
 
 def find_path(paths: list[LearningPath], name: str) -> LearningPath:
@@ -65,7 +74,7 @@ def find_path(paths: list[LearningPath], name: str) -> LearningPath:
 
 def _entry(file: Path, entry: dict, catalog: list[Exercise]) -> LearningPath:
     name = entry.get("name", "a path")
-    needed, known = {"name", "title", "promise"}, {"lessons", "exercises", "starter"}
+    needed, known = {"name", "title", "promise"}, {"lessons", "exercises", "starter", "then"}
     if missing := needed - set(entry):
         raise UserError(f"{file}: {name} lacks {', '.join(sorted(missing))}")
     if unknown := set(entry) - needed - known:
@@ -93,5 +102,11 @@ def _entry(file: Path, entry: dict, catalog: list[Exercise]) -> LearningPath:
             f"{file}: the path {name} leads to {lost[0]}, which is not there"
         )
     return LearningPath(
-        name, entry["title"], entry["promise"], lessons, exercises, starter
+        name,
+        entry["title"],
+        entry["promise"],
+        lessons,
+        exercises,
+        starter,
+        entry.get("then", ""),
     )

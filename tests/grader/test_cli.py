@@ -225,9 +225,14 @@ def test_real_checks_from_skeleton_to_right(house):
 
 # -- names --------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["check", "hint", "reset", "diff", "watch"])
-def test_an_unknown_name_is_one_sentence_that_lists_what_there_is(house, name):
-    told = sentence(workshop(house, name, "zwei"))
-    assert "'zwei' is not an exercise" in told and "02_two" in told
+def test_a_mistyped_name_is_one_sentence_with_the_nearest(house, name):
+    told = sentence(workshop(house, name, "03_tree"))
+    assert told == "workshop: '03_tree' is not an exercise: did you mean 03_three?"
+
+
+def test_a_name_that_is_like_no_other_leads_to_the_list(house):
+    told = sentence(workshop(house, "check", "zwei"))
+    assert "'zwei' is not an exercise: `workshop list` shows them all" in told
 
 
 def test_an_ambiguous_name_is_one_sentence(house):

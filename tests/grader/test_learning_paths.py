@@ -18,6 +18,7 @@ title = "Short"
 promise = "From one to three."
 lessons = ["01_lesson", "03_lesson"]
 starter = "starter.py"
+then = "all"
 """
 
 
@@ -78,7 +79,22 @@ def test_next_follows_a_path_to_the_file_at_its_end(house):
     workshop(house, "check", "three")
     shown = workshop(house, "next", "--path", "short")
     assert "2 of 2 right" in shown.stdout and "Now copy starter.py" in shown.stdout
+    assert "To go on: workshop next --path all" in shown.stdout
     assert shown.returncode == 0
+
+
+def test_list_and_watch_keep_to_a_path(house):
+    shown = workshop(house, "list", "--path", "short").stdout
+    assert "01_one" in shown and "03_three" in shown and "02_two" not in shown
+    assert "Path short: 0 of 2 right" in shown
+    done = workshop(house, "watch", "two", "--path", "short")
+    assert done.returncode == 2
+    assert "02_two is not on the path short: leave out --path" in done.stderr
+    for name in ("01_one", "03_three"):
+        play(house, name, "right")
+        workshop(house, "check", name)
+    shown = workshop(house, "watch", "--path", "short").stdout
+    assert "You've finished it." in shown and "workshop next --path all" in shown
 
 
 def test_next_without_a_path_has_the_optional_ones_too_and_says_so(house):
@@ -103,6 +119,7 @@ def test_an_unknown_path_is_one_sentence_with_the_known_names(house):
         ('starter = "starter.py"', 'exercises = ["02_two"]', "leads to 02_two"),
         ('title = "Short"\n', "", "short lacks title"),
         ("starter =", "start =", "short has unknown fields start"),
+        ('then = "all"', 'then = "none"', "short is followed by none, which is not a"),
     ],
 )
 def test_a_path_that_leads_nowhere_is_refused(house, old, new, words):

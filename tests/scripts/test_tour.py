@@ -290,3 +290,15 @@ def test_tour_says_what_limits_the_speed(monkeypatch, cores, words):
     rates = (1000, 1700, 1500)
     outcomes = [tour.Outcome("", {"samples_per_s": rate}, 1) for rate in rates]
     assert words in tour.explain_speed(outcomes)
+
+
+def test_tour_explains_more_than_is_possible(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    import tour
+
+    monkeypatch.setattr(tour, "cores", lambda: 2)
+    rates = (1000, 2380)
+    outcomes = [tour.Outcome("", {"samples_per_s": rate}, 1) for rate in rates]
+    told = tour.explain_speed(outcomes)
+    assert "2.38 times" in told and "something else used these cores" in told
+    assert "The rest goes to" not in told

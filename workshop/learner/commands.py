@@ -18,7 +18,6 @@ from workshop.learner.house import (
     make_screen,
     warm_engine,
 )
-from workshop.learning_paths import find_path
 
 if TYPE_CHECKING:
     from workshop.grader.engine.engine import Engine
@@ -26,10 +25,30 @@ if TYPE_CHECKING:
     from workshop.learner.display import Screen
 
 
+def complete_path(ctx, param, incomplete: str) -> list[str]:
+    """Names of paths, for the shell's completion."""
+    try:
+        names = [path.name for path in House().paths()]
+    except UserError:
+        return []
+    return [name for name in names if incomplete in name]
+
+
+of_path = click.option(
+    "--path",
+    "path_name",
+    metavar="NAME",
+    shell_complete=complete_path,
+    help="Only the exercises of this path; the first page of the site has them.",
+)
+
+
 @click.command("list")
-def list_command() -> None:
+@of_path
+def list_command(path_name: str | None) -> None:
     """Every exercise in order, and how far you are."""
     house = House()
+    house.follow(path_name)
     screen = make_screen()
     screen.catalog(house.catalog, house.progress.states(house.catalog))
     show_next(house, screen)
@@ -37,6 +56,9 @@ def list_command() -> None:
 
 def show_next(house: House, screen: Screen) -> None:
     """The next exercise with something left to do, or that there is none."""
+    if house.path is not None:
+        screen.next_on_path(house.path, house.progress.states(house.catalog))
+        return
     exercise = house.progress.next(house.catalog)
     if exercise is None:
         screen.finished(house.progress.states(house.catalog))
@@ -155,12 +177,14 @@ class OneCheck:
 
 @click.command()
 @click.argument("name", required=False, shell_complete=complete_name)
-def watch(name: str | None) -> int:
+@of_path
+def watch(name: str | None, path_name: str | None) -> int:
     """Check on every save, and move on once your answer is right.
 
     Keys: h hint, n next, c check again, l list, q quit.
     """
     house = House()
+    house.follow(path_name)
     exercise = house.current(name)
     if exercise is None:
         show_next(house, make_screen())
@@ -197,33 +221,13 @@ def hint(name: str | None, again: bool) -> None:
     screen.hints(exercise, number)
 
 
-def complete_path(ctx, param, incomplete: str) -> list[str]:
-    """Names of paths, for the shell's completion."""
-    try:
-        names = [path.name for path in House().paths()]
-    except UserError:
-        return []
-    return [name for name in names if incomplete in name]
-
-
 @click.command("next")
-@click.option(
-    "--path",
-    "name",
-    metavar="NAME",
-    shell_complete=complete_path,
-    help="Follow this path; the first page of the site describes them.",
-)
-def next_command(name: str | None) -> None:
+@of_path
+def next_command(path_name: str | None) -> None:
     """The next exercise: its file, its page, and how long it takes."""
     house = House()
-    screen = make_screen()
-    if name is None:
-        show_next(house, screen)
-        return
-    path = find_path(house.paths(), name)
-    states = house.progress.states(list(path.exercises))
-    screen.next_on_path(path, states)
+    house.follow(path_name)
+    show_next(house, make_screen())
 
 
 @click.command()

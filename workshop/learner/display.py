@@ -199,6 +199,8 @@ class Screen:
             self.say(f"Path {path.name}: {done}. You've finished it.", "bold green")
             if path.starter:
                 self.line("Now copy ", (path.starter, "bold"), " and make it yours.")
+            if path.then:
+                self.say(f"To go on: workshop next --path {path.then}")
             return
         minutes = sum(one.minutes for one in left)
         self.say(f"Path {path.name}: {done}, about {minutes} minutes of exercises left")
@@ -211,7 +213,8 @@ class Screen:
             head = f"Hint {number} of {total}: "
             self.line((head, "bold" if number == shown else "dim"), hint)
         if shown < total:
-            self.say(f"(one more: workshop hint {exercise.name})", "dim")
+            left = total - shown
+            self.say(f"({left} more: workshop hint {exercise.name})", "dim")
         else:
             self.say(f"(no more hints; the page: {exercise.page})", "dim")
 

@@ -23,7 +23,7 @@ from workshop.catalog import (
     shown_path,
 )
 from workshop.errors import UserError
-from workshop.learning_paths import LearningPath, load_paths
+from workshop.learning_paths import LearningPath, find_path, load_paths
 
 if TYPE_CHECKING:
     from workshop.grader.engine.engine import Engine
@@ -55,8 +55,10 @@ class House:
         from workshop.learner.progress import Progress
 
         self.root = find_root()
-        self.catalog = load_catalog(self.root)
+        self.every = load_catalog(self.root)
+        self.catalog = self.every  # what counts: all of them, or those of a path
         self.progress: Progress = Progress(self.root, say=complain)
+        self.path: LearningPath | None = None  # the one that is followed
 
     def find(self, name: str) -> Exercise:
         """The exercise of that name, part of a name, or path of a file to edit.
@@ -64,16 +66,30 @@ class House:
         Raises:
             UserError: unknown, ambiguous, or the path of some other file.
         """
-        exercise = find_exercise(self.catalog, name)
+        exercise = find_exercise(self.every, name)
         if os.sep in name and Path(name).resolve() != exercise.path.resolve():
             raise UserError(
                 f"{name} is not {shown_path(exercise.path)}, the file that is meant by "
                 f"{exercise.name}: use the name alone"
             )
+        if self.path is not None and exercise not in self.catalog:
+            raise UserError(
+                f"{exercise.name} is not on the path {self.path.name}: leave out --path"
+            )
         return exercise
 
     def paths(self) -> list[LearningPath]:
-        return load_paths(self.root, self.catalog)
+        return load_paths(self.root, self.every)
+
+    def follow(self, name: str | None) -> None:
+        """From now on, only the exercises of this path count; None: all of them.
+
+        Raises:
+            UserError: no path has that name.
+        """
+        if name is not None:
+            self.path = find_path(self.paths(), name)
+            self.catalog = list(self.path.exercises)
 
     def current(self, name: str | None) -> Exercise | None:
         """The named exercise, else the next that is not right, else None."""

@@ -203,7 +203,11 @@ class Watch:
         self.turn_to(following)
 
     def _finish(self) -> None:
-        self.screen.finished(self.progress.states(self.catalog))
+        states = self.progress.states(self.catalog)
+        if self.house.path is not None:
+            self.screen.next_on_path(self.house.path, states)
+        else:
+            self.screen.finished(states)
         self.leaving = True
 
     # -- keys --------------------------------------------------------------------
