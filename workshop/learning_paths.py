@@ -52,8 +52,8 @@ def load_paths(root: Path, catalog: list[Exercise]) -> list[LearningPath]:
     for path in paths:
         if path.then and path.then not in names:
             raise UserError(
-                f"{file}: the path {path.name} is followed by {path.then}, which is not "
-                "a path"
+                f"{file}: the path {path.name} is followed by {path.then}, which is no "
+                "path"
             )
     return paths
 
@@ -74,7 +74,8 @@ def find_path(paths: list[LearningPath], name: str) -> LearningPath:
 
 def _entry(file: Path, entry: dict, catalog: list[Exercise]) -> LearningPath:
     name = entry.get("name", "a path")
-    needed, known = {"name", "title", "promise"}, {"lessons", "exercises", "starter", "then"}
+    needed = {"name", "title", "promise"}
+    known = {"lessons", "exercises", "starter", "then"}
     if missing := needed - set(entry):
         raise UserError(f"{file}: {name} lacks {', '.join(sorted(missing))}")
     if unknown := set(entry) - needed - known:

@@ -119,7 +119,7 @@ def test_an_unknown_path_is_one_sentence_with_the_known_names(house):
         ('starter = "starter.py"', 'exercises = ["02_two"]', "leads to 02_two"),
         ('title = "Short"\n', "", "short lacks title"),
         ("starter =", "start =", "short has unknown fields start"),
-        ('then = "all"', 'then = "none"', "short is followed by none, which is not a"),
+        ('then = "all"', 'then = "none"', "short is followed by none, which is no p"),
     ],
 )
 def test_a_path_that_leads_nowhere_is_refused(house, old, new, words):
