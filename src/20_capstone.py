@@ -176,7 +176,7 @@ def train(args: argparse.Namespace, device: torch.device) -> str:
     run = Run(args, grid, batches, progress, model, optimizer, checkpoints, manifest)
     run.train(first)
     checkpoints.wait()
-    manifest.add_checkpoints(checkpoints.saved)
+    manifest.add_checkpoints(checkpoints.saved, wait=True)
     test_loss = batches.test_loss(model)  # every rank scores all pieces
     manifest.add("end", steps=args.steps, test_loss=test_loss)
     progress.report(test_loss)

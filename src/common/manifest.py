@@ -11,6 +11,7 @@ changed later is noticed, unless everything after it is changed, too.
 import hashlib
 import json
 import sys
+from concurrent.futures import Future, ThreadPoolExecutor
 from os.path import relpath
 from pathlib import Path
 
@@ -38,6 +39,8 @@ class Manifest:
             text = text[: text.rfind(b"\n") + 1]  # a lost node may leave half a line
             path.write_bytes(text)
         self.lines = text.splitlines()
+        self.hasher = ThreadPoolExecutor(max_workers=1)
+        self.hashed: list[tuple[str, Future]] = []  # of checkpoints that have no line
 
     def add(self, kind: str, **facts: object) -> None:
         """Append what happened."""
@@ -51,11 +54,19 @@ class Manifest:
         """The hash of the last line, to be printed: no line comes after it."""
         return _sha256(self.lines[-1]) if self.lines else ""
 
-    def add_checkpoints(self, saved: list[Path]) -> None:
-        """Append the checkpoints that are complete now, with their files' hashes."""
+    def add_checkpoints(self, saved: list[Path], wait: bool = False) -> None:
+        """Append the checkpoints that are complete now, with their files' hashes.
+
+        A thread of rank 0 reads and hashes them: the others would wait for it in the
+        next step. So a line comes later, unless this is to ``wait``.
+        """
         while saved:
             path = saved.pop(0)
-            self.add("checkpoint", name=path.name, files=hashes(path))
+            if is_rank_0():
+                self.hashed.append((path.name, self.hasher.submit(hashes, path)))
+        while self.hashed and (wait or self.hashed[0][1].done()):
+            name, files = self.hashed.pop(0)
+            self.add("checkpoint", name=name, files=files.result())
 
     @staticmethod
     def code() -> dict[str, str]:
