@@ -310,3 +310,25 @@ def test_a_next_epoch_has_the_same_order_on_any_number_of_ranks():
         return [share[i] for i in range(len(shares[0])) for share in shares]
 
     assert order(1) == order(2) == order(3)
+
+
+def test_an_order_takes_8_bytes_a_sample_and_a_list_four_to_five_times_as_much():
+    size = 10**6
+    order = torch.randperm(size)
+    assert order.nbytes == 8 * size
+    listed = order.tolist()
+    # the smallest numbers are shared by the whole process
+    held = sys.getsizeof(listed) + sum(map(sys.getsizeof, listed))
+    assert 4 <= held / order.nbytes <= 5
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 7, 16, 17, 1000])
+def test_feistel_network_leads_each_position_to_another_sample(length):
+    for starter in ("train_ddp", "train_fsdp"):
+        shuffled = import_module(f"starter.{starter}").shuffled
+        orders = [
+            [shuffled(position, length, key) for position in range(length)]
+            for key in range(3)
+        ]
+        assert all(sorted(order) == list(range(length)) for order in orders)
+        assert length < 7 or orders[0] != orders[1] != orders[2]

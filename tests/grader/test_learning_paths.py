@@ -79,7 +79,7 @@ def test_next_follows_a_path_to_the_file_at_its_end(house):
     workshop(house, "check", "three")
     shown = workshop(house, "next", "--path", "short")
     assert "2 of 2 right" in shown.stdout and "Now copy starter.py" in shown.stdout
-    assert "To go on: workshop next --path all" in shown.stdout
+    assert "To continue: workshop next --path all" in shown.stdout
     assert shown.returncode == 0
 
 

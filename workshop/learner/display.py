@@ -200,7 +200,7 @@ class Screen:
             if path.starter:
                 self.line("Now copy ", (path.starter, "bold"), " and make it yours.")
             if path.then:
-                self.say(f"To go on: workshop next --path {path.then}")
+                self.say(f"To continue: workshop next --path {path.then}")
             return
         minutes = sum(one.minutes for one in left)
         self.say(f"Path {path.name}: {done}, about {minutes} minutes of exercises left")
