@@ -22,6 +22,7 @@ WARM_UP = 3  # steps that are left out
 FEWEST = 5  # steps that are needed after them
 WORTH_NAMING = 0.3  # of a step
 OFTEN = 0.7  # of the steps: then it is one rank that the others wait for
+LONG = 3  # times the rank's median step
 SMALL_KB = 10  # a message below it costs its latency, whatever its size
 MANY_CALLS = 10  # in a step
 ERROR_BYTES = 3000  # of what a failed command wrote: its last lines
@@ -44,6 +45,7 @@ class Step:
     saving: float
     communication: float  # what the step takes on top of all that
     threads: float = 0.0  # what fewer threads would save
+    sometimes: float = 0.0  # what one rank alone does in a few steps, shared by all
 
     def stretch(self, imbalance_too: bool) -> None:
         """Give the time without a core to what was computing meanwhile.
@@ -137,6 +139,10 @@ def split(real: list[dict], silent: list[dict]) -> Step:
 # [start cures]
 CURES = {
     "data": "the loop waits for the next batch. Lesson 17: workers of the DataLoader",
+    "starved workers": "{ranks} ranks and their {workers} workers each share {cores} "
+    "core(s). Ask for more cores: lesson 09",
+    "sometimes": "rank {alone} works alone in {long} of {seen} steps, as if it "
+    "evaluates. Give all ranks a share: lesson 05",
     "loop": "between two steps the ranks do something else. Profile it: lesson 01",
     "saving": "snapshots take this long. Save less often, or shards: lesson 16",
     "imbalance": "all ranks wait for {who}. Give all the same work: lesson 17",
@@ -144,6 +150,8 @@ CURES = {
     "threads": "{threads} threads, {cores} core(s). Set OMP_NUM_THREADS: lesson 02",
     "short step": "{compute:.1f} ms of work hide no message. Larger batches: lesson 08",
     "small messages": "{calls:.0f} of {kb:.1f} KB each. Send them as one: lesson 05",
+    "scalars": "{scalars:.0f} messages of one number in a step, such as a loss to log. "
+    "Add it up, and reduce it every 50 steps: lesson 17",
     "every micro-batch": "{backwards:.0f} reductions in a step. no_sync(): lesson 17",
     "bandwidth": "{mb:.1f} MB in a step. Measure the link: lesson 08; send less: 17",
 }
@@ -172,9 +180,34 @@ def slowest_rank(silent: list[dict]) -> str:
     return f"rank {worst}, in its {max(spare, key=spare.get)}"
 
 
+def alone_sometimes(silent: list[dict]) -> tuple[float, int, int]:
+    """What one rank does in a few long steps, and no other rank does.
+
+    Returns:
+        (seconds, spread over all steps; the rank; how many of its steps are long)
+    """
+    extra, long = {}, {}
+    for rank in silent:
+        steps = seconds(rank, *OWN)
+        usual = median(steps)
+        found = [step - usual for step in steps if step > LONG * usual]
+        extra[rank["rank"]], long[rank["rank"]] = sum(found) / len(steps), len(found)
+    *others, (most, worst) = sorted((value, rank) for rank, value in extra.items())
+    return most - max(value for value, _ in others), worst, long[worst]
+
+
+def waits_for_data(silent: list[dict]) -> float:
+    """Seconds of an average step, on an average rank.
+
+    Workers deliver several batches at once, then none: another rank waits each time.
+    """
+    return mean(mean(seconds(rank, "data")) for rank in silent)
+
+
 def name_communication(silent: list[dict], lag: float = 0) -> tuple[str, dict]:
     """Why it is exposed: what is sent, how often, and whether its size is the cost."""
-    facts = {n: mean(seconds(silent[0], n)) for n in ("calls", "bytes", "backwards")}
+    counted = ("calls", "bytes", "backwards", "scalars")
+    facts = {n: mean(seconds(silent[0], n)) for n in counted}
     if not facts["calls"]:  # then nothing was left out
         cure = "trace it, lesson 17"
         if lag >= WORTH_NAMING:
@@ -188,6 +221,8 @@ def name_communication(silent: list[dict], lag: float = 0) -> tuple[str, dict]:
 def kind_of_communication(facts: dict, smallest: float, usual: float) -> str:
     """A key of CURES; the probes are seconds of a tiny and of a usual message."""
     if facts["kb"] < SMALL_KB or usual < 2 * smallest:  # its size isn't what it costs
+        if facts["scalars"] > facts["calls"] / 2:
+            return "scalars"
         if facts["calls"] > MANY_CALLS:
             return "small messages"
         return "short step"
@@ -214,8 +249,11 @@ def diagnose(command: list[str], steps: int) -> tuple[dict[str, float], dict]:
     silent = run(command, steps, threads=fewer, silent=True)
     step, who = split(real, silent), slowest_rank(silent)
     step.threads = lost
+    step.sometimes, alone, long = alone_sometimes(silent)
     lag = over_ranks(max, real, "data") / over_ranks(max, real, *ALL)
     shown = set(asdict(step))
+    if step.sometimes < WORTH_NAMING * sum(asdict(step).values()):
+        shown.remove("sometimes")
     if not too_many_threads:
         shown.remove("threads")
     if ranks <= cores:
@@ -225,7 +263,13 @@ def diagnose(command: list[str], steps: int) -> tuple[dict[str, float], dict]:
     parts = {part: value for part, value in asdict(step).items() if part in shown}
     parts[name] = parts.pop("communication")
     facts |= {"ranks": ranks, "threads": threads, "cores": cores, "steps": steps}
-    facts |= {"who": who, "compute": 1e3 * step.compute}
+    workers = max(rank.get("workers", 0) for rank in silent)
+    if workers and ranks * (workers + 1) > cores:
+        parts["starved workers"] = parts.pop("data")
+        if waits_for_data(silent) >= step.imbalance / 2:
+            parts["starved workers"] += parts.pop("imbalance")
+    facts |= {"who": who, "compute": 1e3 * step.compute, "workers": workers}
+    facts |= {"alone": alone, "long": long, "seen": steps - WARM_UP}
     return parts, facts
 
 

@@ -15,6 +15,8 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.utils.data import DataLoader, Dataset
 
 NAP = 0.06  # seconds, many times what the rest of a step takes
+BUSY = -0.06  # the same, but computing
+WORKERS = 3  # of a loader, on fewer cores than all of them need
 
 
 class Numbers(Dataset):
@@ -28,7 +30,10 @@ class Numbers(Dataset):
 
     def __getitem__(self, index):
         if index % self.rows == 0:
-            time.sleep(self.nap)
+            end = time.perf_counter() - self.nap
+            while self.nap < 0 and time.perf_counter() < end:
+                pass
+            time.sleep(max(self.nap, 0))
         return torch.full((self.width,), index / len(self))
 
 
@@ -58,6 +63,9 @@ def one_step(model, optimizer, batch, reason):
     optimizer.zero_grad()
     for _ in range(4 if reason == "every_micro_batch" else 1):
         model(batch).square().mean().backward()
+    if reason == "scalars":
+        for _ in range(6):  # loss, accuracy, norm, ...
+            dist.all_reduce(torch.ones(1))
     if reason == "small_messages":
         for parameter in model.parameters():
             for row in parameter:
@@ -72,6 +80,12 @@ def after_step(model, reason, rank, step):
     """What a rank does between two steps."""
     if reason == "loop":
         time.sleep(NAP)
+    if reason == "evaluation" and rank == 0 and step % 4 == 3:
+        model.eval()
+        for _ in range(5):
+            time.sleep(NAP)
+            model(torch.zeros(1, 32))
+        model.train()
     if reason == "late_rank" and rank == 1:
         time.sleep(NAP)
     if reason == "late_in_turn" and step % 2 == rank:
@@ -84,6 +98,8 @@ def after_step(model, reason, rank, step):
 
 def prepare(reason, rank):
     """(model, width of a row, rows of a batch, seconds that a batch sleeps)"""
+    if reason == "workers":
+        return Mlp(32, 2), 32, 8, BUSY
     if reason in ("data", "slow_disk"):
         nap = NAP if reason == "data" or rank == 0 else 0
         return Mlp(32, 2), 32, 8, nap
@@ -117,7 +133,8 @@ def main(reason):
     optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
     step = 0
     for _ in range(3):
-        for batch in DataLoader(Numbers(width, rows, nap), rows):
+        workers = WORKERS * (reason == "workers")
+        for batch in DataLoader(Numbers(width, rows, nap), rows, num_workers=workers):
             one_step(net, optimizer, batch, reason)
             after_step(model, reason, rank, step)
             step += 1

@@ -1,6 +1,7 @@
 """What src/18_why_slow.py measures of slow_run.py, kept for the tests.
 
-    python tests/scripts/slow_runs.py    # on a quiet machine: measure all again
+    python tests/scripts/slow_runs.py           # on a quiet machine: measure all again
+    python tests/scripts/slow_runs.py REASON    # only this one
 
 A busy machine is a reason of its own to be slow, so tests read slow_runs.json.
 """
@@ -18,6 +19,9 @@ sys.path.insert(0, str(PROGRAM.parent))  # for its common/
 # reason of slow_run.py -> what the program must name, and words of its sentence
 REASONS = {
     "data": ("data", "waits for the next batch"),
+    "workers": ("starved workers", "their 3 workers each share 2 core(s)"),
+    "evaluation": ("sometimes", "rank 0 works alone in 2 of 8 steps"),
+    "scalars": ("scalars", "6 messages of one number in a step"),
     "loop": ("loop", "between two steps"),
     "saving": ("saving", "snapshots"),
     "late_rank": ("imbalance", "rank 1, in its loop"),
@@ -64,7 +68,10 @@ def rounded(value):
 def main() -> None:
     os.environ["OMP_NUM_THREADS"] = "1"
     found = {}
-    for reason in (*REASONS, HEALTHY):
+    chosen = sys.argv[1:] or (*REASONS, HEALTHY)
+    if sys.argv[1:]:
+        found = json.loads(KEPT.read_text())
+    for reason in chosen:
         print(f"== {reason}", flush=True)
         found[reason] = rounded(measure(reason))
     rows = ",\n".join(

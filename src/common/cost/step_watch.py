@@ -31,6 +31,7 @@ from torch.utils.data import DataLoader
 FOLDER = Path(__file__).resolve().parent
 PATIENCE = 60  # seconds in which every rank should have written its file
 PROBES = 15  # all-reduces of one size
+SCALAR = 8  # bytes: a loss or a count, in up to 64 bits
 # may be left out: a tensor that is there already keeps its numbers
 QUIET = (
     *("all_reduce", "reduce", "broadcast", "barrier", "all_gather", "reduce_scatter"),
@@ -46,6 +47,7 @@ class _Clock:
     def __init__(self, plan: dict):
         self.plan, self.steps, self.part, self.now = plan, [], "loop", Counter()
         self.rank, self.world_size, self.optimizer = 0, 1, None
+        self.workers = 0  # the most that a DataLoader of this rank has
         self.since, self.cpu_since = time.perf_counter(), time.process_time()
 
     @property
@@ -73,6 +75,7 @@ class _Clock:
         """One more message of this step, of ``size`` bytes."""
         self.now["calls"] += 1
         self.now["bytes"] += size
+        self.now["scalars"] += size <= SCALAR
 
 
 class _Finished:
@@ -139,6 +142,7 @@ def _write(clock: _Clock, probe: list[float]) -> None:
         "cores": sorted(cores),
         "threads": torch.get_num_threads(),
         "on_cpu": not _accelerator(),
+        "workers": clock.workers,
     }
     unfinished = FOLDER / f"unfinished_{clock.rank}"
     unfinished.write_text(json.dumps(found), encoding="utf-8")
@@ -203,6 +207,7 @@ def _watch_data(clock: _Clock) -> None:
     iterate = DataLoader.__iter__
 
     def timed(loader):
+        clock.workers = max(clock.workers, loader.num_workers)
         with clock.during("data"):
             batches = iter(iterate(loader))
         while True:
