@@ -90,7 +90,7 @@ UNITS = {
 
 @dataclass(frozen=True)
 class Group:
-    """The runs of one source; ``title`` and ``source`` are reStructuredText."""
+    """Runs of one source in one unit; all texts are reStructuredText."""
 
     title: str
     source: str
@@ -98,72 +98,78 @@ class Group:
     runs: list[Run]
 
 
+TITAN = "https://github.com/pytorch/torchtitan/blob"
+DECEMBER = f"{TITAN}/main/benchmarks/llama3_h100_202412_torchtitan.md"
+JUNE = f"{TITAN}/main/benchmarks/asyncTP_llama3_h100_2025-06_torchtitan.md"
+OLDER = f"{TITAN}/3278a52f5e08/docs/performance.md"
+
+
 def _fsdp(data: int, size: int, recompute: str, tensor: int = 1) -> Layout:
     split = {"stage": 3, "micro_batch": size, "recompute": recompute}
     return Layout(tensor, data=data, **split, sequence_parallel=tensor > 1)
 
 
-def _torchtitan() -> Group:
-    runs = []
-    for gpus, cluster, how, tokens, memory in (
+def _torchtitan() -> list[Group]:
+    speed, memory = [], []
+    for gpus, cluster, how, tokens, gib in (
         (8, EAGER, "eager", 5762, 82.4),
         (8, H100, "compiled", 6667, 77.0),
         (128, EAGER, "eager", 5605, 67.0),
         (128, H100, "compiled", 6514, 62.0),
     ):
         given = LLAMA_8B, _fsdp(gpus, 2, "ops"), cluster
-        name = f"8B, {gpus} GPUs, FSDP, {how}"
-        runs.append(Run(name, "tokens/s", tokens, *given))
-        runs.append(Run(name, "GiB", memory, *given))
+        name = f"{gpus} GPUs, {how}"
+        speed.append(Run(name, "tokens/s", tokens, *given))
+        memory.append(Run(name, "GiB", gib, *given))
     source = (
-        "`torchtitan, December 2024 <https://github.com/pytorch/torchtitan/blob/main/"
-        "benchmarks/llama3_h100_202412_torchtitan.md>`__, tables 1 and 3"
+        f"`torchtitan, December 2024 <{DECEMBER}>`__, tables 1 and 3: FSDP, two "
+        "sequences of 8,192 tokens on each GPU, every second product recomputed"
     )
     assumed = (
         "37 % of the peak without torch.compile (eager) and 42 % with it, chosen so "
         "that the times on 8 GPUs fit"
     )
-    return Group("Llama 3.1 8B on H100", source, assumed, runs)
+    return [
+        Group("Llama 3.1 8B on H100, tokens/s of a GPU", source, assumed, speed),
+        Group("Llama 3.1 8B on H100, GiB of a GPU", "The same runs", "", memory),
+    ]
 
 
-def _torchtitan_larger() -> Group:
+def _torchtitan_larger() -> list[Group]:
     two_axes = LLAMA_70B, _fsdp(32, 16, "full", tensor=8), H100
     largest = LLAMA_405B, _fsdp(16, 2, "full", tensor=8), EAGER
     smallest = LLAMA_8B, _fsdp(8, 12, "ops", tensor=8), H100
-    name = "70B, 256 GPUs, FSDP 32, TP 8"
-    runs = [
-        Run(name, "tokens/s", 597.3, *two_axes),
-        Run(f"{name}, async TP", "tokens/s", 652.4, *two_axes),
-        Run(f"{name}, Float8", "GiB", 71.9, *two_axes),
-        Run("8B, 64 GPUs, FSDP 8, TP 8", "tokens/s", 4378, *smallest),
-        Run("405B, 128 GPUs, FSDP 16, TP 8", "tokens/s", 109, *largest),
+    speed = [
+        Run("8B", "tokens/s", 4378, *smallest),
+        Run("70B", "tokens/s", 597.3, *two_axes),
+        Run("70B, async TP", "tokens/s", 652.4, *two_axes),
+        Run("405B", "tokens/s", 109, *largest),
     ]
     source = (
-        "torchtitan, `June 2025 <https://github.com/pytorch/torchtitan/blob/main/"
-        "benchmarks/asyncTP_llama3_h100_2025-06_torchtitan.md>`__, memory: "
-        "table 4 of `December 2024 <https://github.com/pytorch/torchtitan/blob/main/"
-        "benchmarks/llama3_h100_202412_torchtitan.md>`__, 405B: an `older page "
-        "<https://github.com/pytorch/torchtitan/blob/3278a52f5e08/docs/performance.md"
-        ">`__"
+        f"8B on 64 GPUs and 70B on 256: `torchtitan, June 2025 <{JUNE}>`__. 405B on "
+        f"128: an `older page <{OLDER}>`__. All have 8 tensor ranks and FSDP over the "
+        "rest"
     )
-    assumed = "the same shares; the page of 405B names no optimization, so 37 %"
-    return Group("Llama 3.1 with tensor parallel on H100", source, assumed, runs)
-
-
-def _torchtitan_a100() -> Group:
-    runs = [
-        Run(
-            "8B, 64 GPUs, FSDP", "tokens/s", 2973, LLAMA_8B, _fsdp(64, 1, "ops"), FASTER
-        ),
-        Run(
-            "70B, 64 GPUs, FSDP", "tokens/s", 331, LLAMA_70B, _fsdp(64, 1, "full"), A100
+    assumed = "42 % of the peak; the page of 405B names no optimization, so 37 %"
+    memory = f"The run of 70B with Float8 on 256 GPUs, `table 4 <{DECEMBER}>`__"
+    title = "Llama 3.1 with tensor parallel on H100"
+    return [
+        Group(f"{title}, tokens/s of a GPU", source, assumed, speed),
+        Group(
+            f"{title}, GiB of a GPU", memory, "", [Run("70B", "GiB", 71.9, *two_axes)]
         ),
     ]
-    source = (
-        "torchtitan's `older page <https://github.com/pytorch/torchtitan/blob/"
-        "3278a52f5e08/docs/performance.md>`__"
-    )
-    return Group("Llama 3 on A100", source, "60 %, chosen so that 8B fits", runs)
+
+
+def _torchtitan_a100() -> list[Group]:
+    small, large = _fsdp(64, 1, "ops"), _fsdp(64, 1, "full")
+    runs = [
+        Run("8B", "tokens/s", 2973, LLAMA_8B, small, FASTER),
+        Run("70B", "tokens/s", 331, LLAMA_70B, large, FASTER),
+    ]
+    source = f"The same `older page <{OLDER}>`__: FSDP on 64 GPUs, a sequence on each"
+    assumed = "60 % of the peak, chosen so that 8B fits"
+    return [Group("Llama 3 on A100, tokens/s of a GPU", source, assumed, runs)]
 
 
 # billions, heads, width, layers, tensor ranks, stages, GPUs, batch, TFLOP/s
@@ -181,18 +187,25 @@ SC21 = [
 ]
 
 
-def _megatron() -> Group:
+def _megatron() -> list[Group]:
     runs = []
     for billions, heads, width, layers, tensor, stages, gpus, batch, rate in SC21:
         data = gpus // (tensor * stages)
         axes = {"tensor": tensor, "pipeline": stages, "data": data}
         count = {"micro_batches": batch // data, "recompute": "full"}
         given = Model(layers, width, heads, 2048, 51200), Layout(**axes, **count), A100
-        name = f"{billions:g} B, {gpus} GPUs, t {tensor}, p {stages}, d {data}"
+        name = f"{billions:g} B, t{tensor} p{stages}"
         runs.append(Run(name, "TFLOP/s", rate, *given))
-    source = "`Narayanan et al., 2021 <https://arxiv.org/abs/2104.04473>`__, table 1"
-    assumed = "50 % of the peak; the table doesn't say the size of a micro-batch: 1"
-    return Group("Megatron-LM on A100, 2021", source, assumed, runs)
+    source = (
+        "`Narayanan et al., 2021 <https://arxiv.org/abs/2104.04473>`__, table 1, on 32 "
+        "to 3,072 GPUs, all layers recomputed, which counts here"
+    )
+    assumed = (
+        "50 % of the peak, 1F1B, and one sequence in a micro-batch, because the table "
+        "names neither"
+    )
+    title = "Megatron-LM on A100, TFLOP/s of a GPU"
+    return [Group(title, source, assumed, runs)]
 
 
 # name, layers, width, heads, tensor ranks, stages, batch, micro-batch, chunks, seconds
@@ -205,7 +218,7 @@ ITERATIONS = [
 ]
 
 
-def _korthikanti() -> Group:
+def _korthikanti(kind: str) -> Group:
     runs = []
     for (
         name,
@@ -219,43 +232,46 @@ def _korthikanti() -> Group:
         chunks,
         *s,
     ) in ITERATIONS:
+        seconds = dict(zip(("full", "selective"), s, strict=True))[kind]
         model = Model(layers, width, heads, 2048, 51200)
         schedule = "interleaved" if chunks > 1 else "1f1b"
         axes = {"tensor": tensor, "pipeline": stages, "micro_batch": size}
-        more = {"schedule": schedule, "chunks": chunks}
-        for kind, seconds in zip(("full", "selective"), s, strict=True):
-            counts = {"micro_batches": batch // size, "recompute": kind}
-            layout = Layout(**axes, **counts, **more)
-            layout = layout._replace(sequence_parallel=kind == "selective")
-            what = {"full": "all recomputed", "selective": "attention recomputed"}[kind]
-            title = f"{name}, t {tensor}, p {stages}, {what}"
-            runs.append(Run(title, "s", seconds, model, layout, FASTER))
-    source = "`Korthikanti et al., 2022 <https://arxiv.org/abs/2205.05198>`__, table 5"
-    return Group(
-        "Megatron-LM on A100, 2022", source, "60 %, chosen so that 175 B fits", runs
+        counts = {"micro_batches": batch // size, "recompute": kind}
+        layout = Layout(**axes, **counts, schedule=schedule, chunks=chunks)
+        layout = layout._replace(sequence_parallel=kind == "selective")
+        title = f"{name}, t{tensor} p{stages}"
+        runs.append(Run(title, "s", seconds, model, layout, FASTER))
+    what = {"full": "all layers", "selective": "attention"}[kind]
+    source = (
+        "`Korthikanti et al., 2022 <https://arxiv.org/abs/2205.05198>`__, table 5, "
+        f"with {what} recomputed"
     )
+    assumed = "60 % of the peak, chosen so that 175 B fits"
+    title = f"Megatron-LM on A100, seconds of a step, {what} recomputed"
+    return Group(title, source, assumed, runs)
 
 
-def _zero() -> Group:
+def _zero() -> list[Group]:
     none = Model(1, 1, 1, 1, 1)  # the figure counts 7.5 billion parameters
     stages = {0: "DDP", 1: "ZeRO-1", 2: "ZeRO-2", 3: "ZeRO-3"}
     published = {0: 120, 1: 31.4, 2: 16.6, 3: 1.9}
     runs = []
     for stage, gigabytes in published.items():
         layout = Layout(data=64, stage=stage)
-        name = f"7.5 B on 64 GPUs, {stages[stage]}"
-        runs.append(Run(name, "GB of state", gigabytes, none, layout, A100))
-    source = "`Rajbhandari et al., 2020 <https://arxiv.org/abs/1910.02054>`__, figure 1"
-    return Group(
-        "ZeRO's states", source, "nothing; the figure is calculated, too", runs
+        runs.append(Run(stages[stage], "GB of state", gigabytes, none, layout, A100))
+    source = (
+        "`Rajbhandari et al., 2020 <https://arxiv.org/abs/1910.02054>`__, figure 1, "
+        "which is calculated, too: 7.5 billion parameters on 64 GPUs"
     )
+    return [Group("State of a rank, GB", source, "", runs)]
 
 
 GROUPS = [
-    _torchtitan(),
-    _torchtitan_larger(),
-    _torchtitan_a100(),
-    _megatron(),
-    _korthikanti(),
-    _zero(),
+    *_torchtitan(),
+    *_torchtitan_larger(),
+    *_torchtitan_a100(),
+    *_megatron(),
+    _korthikanti("full"),
+    _korthikanti("selective"),
+    *_zero(),
 ]
