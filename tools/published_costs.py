@@ -232,7 +232,7 @@ def _korthikanti(kind: str) -> Group:
         chunks,
         *s,
     ) in ITERATIONS:
-        seconds = dict(zip(("full", "selective"), s, strict=True))[kind]
+        seconds = s[("full", "selective").index(kind)]
         model = Model(layers, width, heads, 2048, 51200)
         schedule = "interleaved" if chunks > 1 else "1f1b"
         axes = {"tensor": tensor, "pipeline": stages, "micro_batch": size}
