@@ -121,6 +121,12 @@
       return most / chunks;
     });
 
+  /* Bars without numbers, and without borders, if a lane has that many slots. */
+  const crowd = (slots) => {
+    if (slots > 280) return " crowded packed";
+    return slots > 70 ? " crowded" : "";
+  };
+
   /* 3/8, reduced. */
   const fraction = (top, bottom) => {
     const divisor = (one, other) => (other ? divisor(other, one % other) : one);
@@ -169,7 +175,7 @@
       const rows = starts.map((own, rank) => {
         const order = formulas.pipeline_order(schedule, rank, ranks, microBatches, chunks);
         const bars = order.map((action, i) => this.bar(action, own[i], whole));
-        const lane = make("div", { class: whole > 70 ? "lane crowded" : "lane" }, ...bars);
+        const lane = make("div", { class: `lane${crowd(whole)}` }, ...bars);
         const held = String(Number(peaks[rank].toFixed(2)));
         return make(
           "tr",
