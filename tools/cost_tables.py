@@ -192,7 +192,9 @@ def words(layout: Layout) -> str:
     axes = {"t": layout.tensor, "p": layout.pipeline, "d": layout.data}
     sizes = [f"{axis} {ranks}" for axis, ranks in axes.items() if ranks > 1]
     parts = [", ".join(sizes)]
-    if layout.data > 1:
+    if layout.group:
+        parts.append(f"HSDP in groups of {layout.group}")
+    elif layout.data > 1:
         parts.append(STAGES[layout.stage])
     parts.append(f"micro-batch {layout.micro_batch}")
     if layout.schedule == "interleaved":

@@ -147,31 +147,36 @@ def test_the_search_finds_the_same_layouts_in_javascript(browser):
 
 
 def test_the_search_finds_what_trying_every_layout_finds():
-    """By hand, for one node: all that divides evenly, fits, and is allowed."""
+    """By hand, for two nodes of 4: all that divides evenly, fits, and is allowed."""
     model, batch, memory = GPT._replace(layers=12), 16, 40e9
-    found = search.layouts_that_fit(model, H100, 1, memory, batch)
+    cluster = H100._replace(per_node=4, between=1e9)
+    found = search.layouts_that_fit(model, cluster, 2, memory, batch)
     tried = {}
-    axes = itertools.product((1, 2, 4, 8), (1, 2, 4, 8), range(4), (1, 2, 4, 8))
-    for tensor, pipeline, stage, size in axes:
+    stages = [(0, 0), (1, 0), (2, 0), (3, 0), (3, 2), (3, 4)]
+    axes = itertools.product((1, 2, 4), (1, 2, 4, 8), stages, (1, 2, 4, 8))
+    for tensor, pipeline, (stage, group), size in axes:
         data, left = divmod(8, tensor * pipeline)
         if left or batch % (data * size) or (data == 1 and stage):
             continue
+        if group and (group != 4 // tensor or group >= data):
+            continue  # a group of HSDP is what a node has
         for recompute, chunks in itertools.product(RECOMPUTE, (1, 2, 4)):
             schedule = "interleaved" if chunks > 1 else "1f1b"
             count = batch // data // size
-            kind = schedule, chunks, recompute, tensor > 1
+            kind = schedule, chunks, recompute, tensor > 1, group
             layout = Layout(tensor, pipeline, data, stage, size, count, *kind)
             uneven = chunks > 1 and (pipeline == 1 or count % pipeline)
             held = formulas.rank_bytes(model, layout)
             if pipeline * chunks <= 12 and not uneven and held <= 0.9 * memory:
                 same = tensor, pipeline, stage
-                seconds = formulas.step_seconds(model, layout, H100)
+                seconds = formulas.step_seconds(model, layout, cluster)
                 tried[same] = min(seconds, tried.get(same, seconds))
     assert len(found) == len(tried) > 10
     for one in found:
         same = one.layout.tensor, one.layout.pipeline, one.layout.stage
         assert one.seconds == pytest.approx(tried[same], rel=1e-5)
-    assert [one.seconds for one in found] == sorted(one.seconds for one in found)
+    times = [round(one.seconds, 5) for one in found]
+    assert times == sorted(times)
 
 
 def test_a_layout_that_the_search_finds_uses_all_devices_and_the_whole_batch():
@@ -188,6 +193,16 @@ def test_the_least_memory_is_the_bound_below_which_nothing_fits():
     assert search.layouts_that_fit(GPT, H100, 1, least / 0.9 * 1.001, 16)
     assert not search.layouts_that_fit(GPT, H100, 1, least / 0.9 * 0.999, 16)
     assert search.least_bytes(GPT._replace(layers=1, heads=7), H100, 1, 1) == 0
+
+
+def test_on_a_slow_network_the_search_shards_in_groups():
+    """Four nodes of 8 A100 GPUs that share 100 Gb/s, as in "Which parallelism?"."""
+    slow = Cluster(8, 312e12, 0.5, 300e9, 100e9 / 8 / 8, 10e-6)
+    found = search.layouts_that_fit(GPT, slow, 4, 80e9, 512)
+    fsdp = next(one for one in found if one.layout.stage == 3)
+    assert fsdp.layout.group == 8 and fsdp.layout.tensor == 1
+    whole = fsdp.layout._replace(group=0)
+    assert formulas.step_seconds(GPT, whole, slow) > fsdp.seconds
 
 
 def test_of_equally_fast_layouts_the_simplest_is_first():

@@ -137,7 +137,8 @@
     const axes = { t: layout.tensor, p: layout.pipeline, d: layout.data };
     const used = Object.entries(axes).filter(([, ranks]) => ranks > 1);
     const parts = [used.map(([axis, ranks]) => `${axis} ${ranks}`).join(", ")];
-    if (layout.data > 1) parts.push(STAGES[layout.stage]);
+    const sharded = layout.group ? `HSDP in groups of ${layout.group}` : STAGES[layout.stage];
+    if (layout.data > 1) parts.push(sharded);
     parts.push(`micro-batch ${layout.micro_batch}`);
     if (layout.schedule === "interleaved") parts.push(`${layout.chunks} chunks`);
     const what = layout.recompute === "full" ? "all layers" : RECOMPUTE[layout.recompute];

@@ -12,16 +12,19 @@
     const RECOMPUTE = ["none", "selective", "ops", "full"];
     const CHUNKS = [1, 2, 4];
 
-    function* choices(pipeline, data, sequences) {
-      const stages = data > 1 ? [0, 1, 2, 3] : [0];
+    /* A stage of ZeRO comes with the ranks that shard, which are a group for HSDP. */
+    function* choices(pipeline, data, sequences, node) {
+      const sharded = [[0, 0]];
+      if (data > 1) sharded.push([1, 0], [2, 0], [3, 0]);
+      if (1 < node && node < data && data % node === 0) sharded.push([3, node]);
       for (const micro_batch of SIZES) {
         if (sequences % micro_batch) continue;
         const counts = { micro_batch, micro_batches: sequences / micro_batch };
-        for (const stage of stages) {
+        for (const [stage, group] of sharded) {
           for (const recompute of RECOMPUTE) {
             for (const chunks of pipeline > 1 ? CHUNKS : [1]) {
               const schedule = chunks > 1 ? "interleaved" : "1f1b";
-              yield { stage, ...counts, recompute, schedule, chunks };
+              yield { stage, group, ...counts, recompute, schedule, chunks };
             }
           }
         }
@@ -37,8 +40,9 @@
           const data = Math.floor(ranks / (tensor * pipeline));
           if (data * tensor * pipeline !== ranks || batch % data) continue;
           const axes = { tensor, pipeline, data };
-          for (const more of choices(pipeline, data, batch / data)) {
-            const layout = { ...axes, ...more, sequence_parallel: tensor > 1, group: 0 };
+          const node = cluster.per_node / tensor; // its data ranks
+          for (const more of choices(pipeline, data, batch / data, node)) {
+            const layout = { ...axes, ...more, sequence_parallel: tensor > 1 };
             if (!formulas.why_not(model, layout)) yield layout;
           }
         }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import floor
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from common.cost import formulas
 from common.cost.formulas import Cluster, Layout, Model
@@ -74,26 +74,37 @@ def possible_layouts(
             if not fills or batch % data:
                 continue
             axes = {"tensor": tensor, "pipeline": pipeline, "data": data}
-            for more in _choices(pipeline, data, batch // data):
+            group = cluster.per_node // tensor  # data ranks of a node
+            for more in _choices(pipeline, data, batch // data, group):
                 layout = Layout(**axes, **more, sequence_parallel=tensor > 1)
                 if not formulas.why_not(model, layout):
                     yield layout
 
 
-def _choices(pipeline: int, data: int, sequences: int) -> Iterator[dict]:
-    """What a layout with these ranks may differ in; ``sequences`` of a data rank."""
-    stages = range(4) if data > 1 else (0,)
+def _choices(
+    pipeline: int, data: int, sequences: int, group: int
+) -> Iterator[dict[str, Any]]:
+    """What a layout with these ranks may differ in; ``sequences`` of a data rank.
+
+    A stage of ZeRO comes with the ranks that shard, which are a ``group`` for HSDP.
+    """
+    sharded = [(0, 0)]
+    if data > 1:
+        sharded += [(1, 0), (2, 0), (3, 0)]
+    if 1 < group < data and data % group == 0:
+        sharded.append((3, group))
     chunks = CHUNKS if pipeline > 1 else (1,)
     for size in SIZES:
         if sequences % size:
             continue
         counts = {"micro_batch": size, "micro_batches": sequences // size}
-        for stage in stages:
+        for stage, ranks in sharded:
+            state = {"stage": stage, "group": ranks}
             for recompute in RECOMPUTE:
                 for parts in chunks:
                     schedule = "interleaved" if parts > 1 else "1f1b"
                     kind = {"schedule": schedule, "chunks": parts}
-                    yield {"stage": stage, **counts, "recompute": recompute, **kind}
+                    yield {**state, **counts, "recompute": recompute, **kind}
 
 
 def _found(
