@@ -363,9 +363,10 @@ def test_the_calculator_lists_the_layouts_that_fit_and_uses_the_chosen_one(calcu
     """The question that people have: 13 B, 32 H100, sequences of 8,192 tokens."""
     choose_model(calculator, "13 B")
     type_number(calculator, "Tokens T of a sequence", "8192")
-    type_number(calculator, "Sequences per step", "256")
     type_number(calculator, "Nodes", "4")
+    type_number(calculator, "Sequences per step", "256")
     assert calculator.control("Data ranks d").input_value() == "32"
+    assert calculator.control("Micro-batches m").input_value() == "2"  # of 4 sequences
     model = Model(40, 5120, 40, 8192, 50257)
     found = search.layouts_that_fit(model, H100, 4, 80e9, 256)
     words = cost_tables.words(found[0].layout)
