@@ -77,7 +77,7 @@ def test_calculator_gives_these_seconds_for_its_link():
     names = ("layers", "width", "heads", "vocabulary")
     model = Model(**{n: number.pop(n) for n in names}, context=2048)
     # what the calculator starts with: the first of its clusters, FSDP
-    cluster = Cluster(number.pop("per_node"), 989e12, 0.5, 450e9, 50e9, 10e-6)
+    cluster = Cluster(number.pop("per_node"), 989e12, 0.4, 450e9, 50e9, 10e-6)
     start = {"stage": 3, "recompute": "selective"}
     assert f"{step_seconds(model, Layout(**start, **number), cluster):.3f} s" in PAGE
     number |= {"data": 2, "tensor": 4, "micro_batches": 4}

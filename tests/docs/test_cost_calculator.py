@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import random
-import re
 import sys
+from urllib.parse import parse_qsl
 
 import pytest
 
 from tests.docs import playing
 from tests.docs.pages import ROOT
+from tools import cost_tables
 
 sys.path.insert(0, str(ROOT / "src"))
-from common.cost import formulas
+from common.cost import formulas, search
 from common.cost.formulas import Cluster, Layout, Model
 
 RANDOM = 50  # inputs of each formula
@@ -28,19 +30,23 @@ FUNCTIONS = {
 }
 
 GPT = Model(32, 4096, 32, 2048, 50257)
-H100 = Cluster(8, 989e12, 0.5, 450e9, 50e9, 10e-6)
+H100 = Cluster(8, 989e12, 0.4, 450e9, 50e9, 10e-6)
+
+
+RECOMPUTE = ["none", "selective", "ops", "full"]
 
 
 def random_model(dice: random.Random) -> dict:
     heads = dice.randint(1, 128)
     sizes = dice.randint(1, 130), 64 * heads, heads, dice.randint(16, 9000)
-    return Model(*sizes, dice.randint(2, 130_000))._asdict()
+    form = dice.choice([0, 1, heads]), dice.choice([0, 0, dice.randint(64, 30_000)])
+    return Model(*sizes, dice.randint(2, 130_000), *form)._asdict()
 
 
 def random_layout(dice: random.Random) -> dict:
     tensor, pipeline, data = (dice.randint(1, most) for most in (16, 16, 600))
     schedule = dice.choice(["gpipe", "1f1b", "interleaved", "zb-h1"])
-    recompute = dice.choice(["none", "selective", "full"])
+    recompute = dice.choice(RECOMPUTE)
     counts = dice.randint(1, 16), dice.randint(1, 64), schedule, dice.randint(1, 4)
     axes = tensor, pipeline, data, dice.randint(0, 3)
     last = recompute, dice.random() < 0.5, dice.choice([0, 1, 8, 700])
@@ -61,7 +67,9 @@ RANDOM_VALUES = {
     "stage": lambda dice: dice.randint(0, 3),
     "stride": lambda dice: dice.randint(1, 20),
     "ranks": lambda dice: dice.randint(1, 2000),
-    "recompute": lambda dice: dice.choice(["none", "selective", "full"]),
+    "recompute": lambda dice: dice.choice(RECOMPUTE),
+    "stages": lambda dice: dice.randint(1, 16),
+    "count": lambda dice: dice.randint(1, 64),
 }
 TYPES = {"layers": Model, "tensor": Layout, "per_node": Cluster}
 
@@ -93,38 +101,137 @@ def test_each_formula_gives_the_same_in_javascript(browser):
     with playing.blank_page(browser, "cost-calculator") as page:
         playing.compare(page, calls)
         defined = page.evaluate("Object.keys(play.formulas)")
-    assert set(defined) == set(FUNCTIONS), "one of them is in one language only"
+    searches = {"layouts_that_fit", "least_bytes"}
+    assert set(defined) == set(FUNCTIONS) | searches, "one is in one language only"
 
 
-# The still table
+# The search
 
 
-def expected_row(layout: Layout) -> list[str]:
-    """GB of a rank, GB sent along the data axis and along others, seconds, MFU."""
-    given = GPT, layout, H100
-    numbers = formulas.rank_parameters(GPT, layout)
-    held = sum(formulas.state_bytes(numbers, layout.stage, layout.data))
-    held += formulas.activation_bytes(GPT, layout)
-    others = formulas.tensor_bytes(GPT, layout)
-    others += formulas.pipeline_sends(layout) * formulas.stream_bytes(GPT, layout)
-    return [
-        f"{held / 1e9:.1f}",
-        f"{formulas.data_bytes(GPT, layout) / 1e9:.1f}",
-        f"{others / 1e9:.1f}",
-        f"{formulas.step_seconds(*given):.2f}",
-        f"{100 * formulas.mfu(*given):.1f} %",
-    ]
+def random_question(dice: random.Random) -> tuple[Model, Cluster, int, float, int]:
+    """Model, cluster, nodes, bytes of a device, and a batch that often divides."""
+    heads = dice.choice([8, 12, 32, 40, 64, 96])
+    sizes = dice.randint(4, 96), 128 * heads, heads, dice.choice([512, 2048, 8192])
+    keys, inner = dice.choice([0, 4, 8]), dice.choice([0, 0, 448 * heads])
+    model = Model(*sizes, dice.choice([50257, 128256]), keys, inner)
+    per_node = dice.choice([1, 4, 6, 8])
+    cluster = typed(random_cluster(dice))._replace(per_node=per_node)
+    nodes, each = dice.randint(1, 64), dice.choice([1, 2, 3, 16])
+    memory = dice.choice([24e9, 80e9, 141e9, 1e15])
+    batch = dice.choice([nodes * per_node * each, each, 1024])
+    return model, cluster, nodes, memory, batch
 
 
-def test_the_still_table_has_the_numbers_of_the_formulas():
-    common = {"micro_batch": 4, "recompute": "selective"}
-    split = {**common, "stage": 1}
-    layouts = [Layout(data=64, stage=s, micro_batches=2, **common) for s in (0, 1, 3)]
-    layouts += [Layout(tensor=8, data=8, micro_batches=16, **split)]
-    layouts += [Layout(pipeline=4, data=16, micro_batches=8, **split)]
-    table = PAGE[PAGE.index("* - Layout") : PAGE.index("Three things to try")]
-    rows = [re.findall(r"- (.*)", row) for row in table.split("* - ")[2:]]
-    assert rows == [expected_row(layout) for layout in layouts]
+def layouts_that_fit(*question) -> list[dict]:
+    """What the Python search finds, as JavaScript writes it."""
+    found = search.layouts_that_fit(*map(typed, question))
+    return [one._asdict() | {"layout": one.layout._asdict()} for one in found]
+
+
+def least_bytes(*question) -> float:
+    return search.least_bytes(*map(typed, question))
+
+
+@pytest.mark.full
+def test_the_search_finds_the_same_layouts_in_javascript(browser):
+    dice, calls, lengths = random.Random(34), [], []
+    for _ in range(RANDOM):
+        model, cluster, nodes, memory, batch = random_question(dice)
+        where = model._asdict(), cluster._asdict(), nodes
+        calls.append((layouts_that_fit, (*where, memory, batch)))
+        calls.append((least_bytes, (*where, batch)))
+        lengths.append(len(layouts_that_fit(*where, memory, batch)))
+    assert 0 in lengths and max(lengths) > 40, "the questions are too much alike"
+    with playing.blank_page(browser, "cost-calculator") as page:
+        playing.compare(page, calls)
+
+
+def test_the_search_finds_what_trying_every_layout_finds():
+    """By hand, for two nodes of 4: all that divides evenly, fits, and is allowed."""
+    model, batch, memory = GPT._replace(layers=12), 16, 40e9
+    cluster = H100._replace(per_node=4, between=1e9)
+    found = search.layouts_that_fit(model, cluster, 2, memory, batch)
+    tried = {}
+    stages = [(0, 0), (1, 0), (2, 0), (3, 0), (3, 2), (3, 4)]
+    axes = itertools.product((1, 2, 4), (1, 2, 4, 8), stages, (1, 2, 4, 8))
+    for tensor, pipeline, (stage, group), size in axes:
+        data, left = divmod(8, tensor * pipeline)
+        if left or batch % (data * size) or (data == 1 and stage):
+            continue
+        if group and (group != 4 // tensor or group >= data):
+            continue  # a group of HSDP is what a node has
+        for recompute, chunks in itertools.product(RECOMPUTE, (1, 2, 4)):
+            schedule = "interleaved" if chunks > 1 else "1f1b"
+            count = batch // data // size
+            kind = schedule, chunks, recompute, tensor > 1, group
+            layout = Layout(tensor, pipeline, data, stage, size, count, *kind)
+            uneven = chunks > 1 and (pipeline == 1 or count % pipeline)
+            held = formulas.rank_bytes(model, layout)
+            if pipeline * chunks <= 12 and not uneven and held <= 0.9 * memory:
+                same = tensor, pipeline, stage
+                seconds = formulas.step_seconds(model, layout, cluster)
+                tried[same] = min(seconds, tried.get(same, seconds))
+    assert len(found) == len(tried) > 10
+    for one in found:
+        same = one.layout.tensor, one.layout.pipeline, one.layout.stage
+        assert one.seconds == pytest.approx(tried[same], rel=1e-5)
+    times = [round(one.seconds, 5) for one in found]
+    assert times == sorted(times)
+
+
+def test_a_layout_that_the_search_finds_uses_all_devices_and_the_whole_batch():
+    found = search.layouts_that_fit(GPT, H100, 3, 80e9, 48)
+    assert len(found) > 5
+    for layout, held, *_ in found:
+        assert formulas.all_ranks(layout) == 24
+        assert layout.data * layout.micro_batch * layout.micro_batches == 48
+        assert held <= 72e9 and not formulas.why_not(GPT, layout)
+
+
+def test_the_least_memory_is_the_bound_below_which_nothing_fits():
+    least = search.least_bytes(GPT, H100, 1, 16)
+    assert search.layouts_that_fit(GPT, H100, 1, least / 0.9 * 1.001, 16)
+    assert not search.layouts_that_fit(GPT, H100, 1, least / 0.9 * 0.999, 16)
+    assert search.least_bytes(GPT._replace(layers=1, heads=7), H100, 1, 1) == 0
+
+
+def test_on_a_slow_network_the_search_shards_in_groups():
+    """Four nodes of 8 A100 GPUs that share 100 Gb/s, as in "Which parallelism?"."""
+    slow = Cluster(8, 312e12, 0.5, 300e9, 100e9 / 8 / 8, 10e-6)
+    found = search.layouts_that_fit(GPT, slow, 4, 80e9, 512)
+    fsdp = next(one for one in found if one.layout.stage == 3)
+    assert fsdp.layout.group == 8 and fsdp.layout.tensor == 1
+    whole = fsdp.layout._replace(group=0)
+    assert formulas.step_seconds(GPT, whole, slow) > fsdp.seconds
+
+
+def test_of_equally_fast_layouts_the_simplest_is_first():
+    """All data ranks of one node hide everything with DDP and with FSDP."""
+    small = Model(24, 2048, 16, 2048, 50257)
+    first, second, *_ = search.layouts_that_fit(small, H100, 1, 80e9, 256)
+    assert [first.layout.stage, second.layout.stage] == [0, 3]
+    assert first.seconds == pytest.approx(second.seconds) and first.bytes > second.bytes
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"tensor": 3}, "3 tensor ranks can't share 32 heads."),
+        ({"tensor": 16}, "16 tensor ranks can't share 8 heads of keys and values."),
+        ({"pipeline": 33}, "33 stages need as many layers; there are 32."),
+        (
+            {"pipeline": 4, "schedule": "interleaved", "chunks": 2, "micro_batches": 6},
+            "Interleaving 4 ranks needs a multiple of 4 micro-batches: take 8 instead "
+            "of 6.",
+        ),
+        ({"group": 8, "data": 8}, "HSDP needs ZeRO-3."),
+        ({"group": 3, "data": 8, "stage": 3}, "8 data ranks can't form groups of 3."),
+        ({"tensor": 8, "pipeline": 4, "data": 2}, ""),
+    ],
+)
+def test_what_cannot_be_built_is_refused_in_one_sentence(changed, words):
+    model = GPT._replace(kv_heads=8, inner=14336)
+    assert formulas.why_not(model, Layout(**changed)) == words
 
 
 def test_what_the_page_tells_readers_to_try_is_so():
@@ -160,8 +267,10 @@ def opened(browser, site):
 
 
 def type_number(player: playing.Player, label: str, number: str) -> str:
-    player.control(label).fill(number)
-    return player.press(label, "Enter")
+    field = player.frame.get_by_role("spinbutton", name=label, exact=True)
+    field.fill(number)
+    field.press("Enter")
+    return player.words
 
 
 @pytest.mark.full
@@ -185,11 +294,12 @@ def test_memory_bars_say_what_fits(opened):
 def test_the_calculator_says_what_a_layout_costs_and_its_address_keeps_it(opened):
     player = opened("cost-calculator", COST)
     player.check_everywhere()
-    held, _, _, seconds, share = expected_row(
-        Layout(data=64, stage=3, micro_batch=4, micro_batches=2, recompute="selective")
-    )
-    assert f"hold {float(held):g} GB each, which fits into 80 GB" in player.words
-    assert f"takes {seconds} s, at {share} MFU" in player.words
+    fsdp = Layout(data=64, stage=3, micro_batch=4, micro_batches=2)
+    given = GPT, fsdp._replace(recompute="selective"), H100
+    held = formulas.rank_bytes(*given[:2]) / 1e9
+    seconds, share = formulas.step_seconds(*given), 100 * formulas.mfu(*given)
+    assert f"hold {held:.3g} GB each, which fits into 80 GB" in player.words
+    assert f"takes {seconds:.3g} s, at {share:.3g} % MFU" in player.words
     group = "HSDP group, 0: none"
     assert "can't form groups of 7" in type_number(player, group, "7")
     said = type_number(player, group, "8")
@@ -199,7 +309,8 @@ def test_the_calculator_says_what_a_layout_costs_and_its_address_keeps_it(opened
     type_number(player, group, "0")
     assert "does not fit" in player.press("Sharded", "Home")
     assert "stages need as many layers" in type_number(player, "Stages p", "33")
-    assert player.frame.locator("table").count() == 0, "there is nothing to estimate"
+    shown = player.frame.locator(".stage table")
+    assert shown.count() == 0, "there is nothing to estimate"
     type_number(player, "Stages p", "4")
     said = type_number(player, "Tensor ranks t", "8")
     assert "2,048 ranks" in said
@@ -221,3 +332,121 @@ def test_the_calculator_says_what_a_layout_costs_and_its_address_keeps_it(opened
     preset = player.frame.get_by_role("combobox", name="Parameters")
     assert preset.input_value() == "own"
     assert not player.errors
+
+
+@pytest.fixture
+def calculator(opened):
+    return opened("cost-calculator", COST)
+
+
+def choose_model(player: playing.Player, name: str):
+    """Its choice of models; the bar's name has the same word."""
+    preset = player.frame.get_by_role("combobox", name="Parameters")
+    preset.select_option(name)
+    return preset
+
+
+def answer(player: playing.Player, words: str) -> str:
+    """What is said of the layouts that fit, once it has these words."""
+    line = player.frame.locator(".answer")
+    line.filter(has_text=words).wait_for()
+    return line.inner_text()
+
+
+def found_rows(player: playing.Player) -> list[list[str]]:
+    rows = player.frame.locator("table.found tr").all()[1:]
+    return [row.locator("th, td").all_inner_texts() for row in rows]
+
+
+@pytest.mark.full
+def test_the_calculator_lists_the_layouts_that_fit_and_uses_the_chosen_one(calculator):
+    """The question that people have: 13 B, 32 H100, sequences of 8,192 tokens."""
+    choose_model(calculator, "13 B")
+    type_number(calculator, "Tokens T of a sequence", "8192")
+    type_number(calculator, "Nodes", "4")
+    type_number(calculator, "Sequences per step", "256")
+    assert calculator.control("Data ranks d").input_value() == "32"
+    assert calculator.control("Micro-batches m").input_value() == "2"  # of 4 sequences
+    model = Model(40, 5120, 40, 8192, 50257)
+    found = search.layouts_that_fit(model, H100, 4, 80e9, 256)
+    words = cost_tables.words(found[0].layout)
+    said = answer(calculator, "256 sequences on 32 devices")
+    assert f"{len(found)} layouts" in said and f"The fastest is {words}." in said
+    rows = found_rows(calculator)
+    assert [row[0] for row in rows] == [cost_tables.words(x.layout) for x in found[:10]]
+    assert rows[0][1:] == [
+        f"{found[0].bytes / 1e9:.3g}",
+        f"{found[0].seconds:.3g} s",
+        f"{100 * found[0].mfu:.3g} %",
+        f"{found[0].tokens:,.0f}",
+    ]
+    button = calculator.frame.get_by_role("button", name=f"Use {words}", exact=True)
+    button.click()
+    assert f"takes {found[0].seconds:.3g} s" in calculator.words
+    address = calculator.page.url.partition("#")[2]
+    expected = cost_tables.address(model, H100, found[0].layout).partition("#")[2]
+    assert dict(parse_qsl(address)) == dict(parse_qsl(expected))
+    calculator.check_phone()
+    assert not calculator.errors
+
+
+@pytest.mark.full
+def test_the_calculator_says_when_no_layout_fits(calculator):
+    choose_model(calculator, "Llama 3 405 B")
+    type_number(calculator, "Nodes", "1")
+    said = answer(calculator, "No layout fits")
+    model = Model(126, 16384, 128, 2048, 128256, kv_heads=8, inner=53248)
+    least = search.least_bytes(model, H100, 1, 512)
+    assert f"the smallest takes {least / 1e9:,.0f} GB of 72 GB" in said
+    assert not found_rows(calculator)
+    type_number(calculator, "Sequences per step", "7")
+    type_number(calculator, "Nodes", "127")  # a prime number, more than the stages
+    answer(calculator, "No layout divides 7 sequences on 1,016 devices evenly")
+
+
+@pytest.mark.full
+def test_a_model_that_is_chosen_keeps_the_sequence(calculator):
+    type_number(calculator, "Tokens T of a sequence", "4096")
+    for model in ("Llama 3 8 B", "Llama 3 70 B", "175 B"):
+        preset = choose_model(calculator, model)
+        assert preset.input_value() == model
+        assert calculator.control("Tokens T of a sequence").input_value() == "4096"
+
+
+@pytest.mark.full
+def test_the_calculator_counts_days_hours_and_a_price(calculator):
+    layout = Layout(data=64, stage=3, micro_batch=4, micro_batches=2)
+    layout = layout._replace(recompute="selective")
+    type_number(calculator, "Tokens in all, billions", "140")
+    hours = 140e9 / formulas.device_tokens(GPT, layout, H100) / 3600
+    rows = calculator.frame.locator("table.costs").last
+    text = rows.inner_text()
+    assert f"days\t{hours / 24 / 64:.3g}\n" in text
+    assert f"GPU-hours\t{hours:,.0f}" in text and "price" not in text
+    type_number(calculator, "Price of a GPU-hour", "2.5")
+    assert f"price\t{hours * 2.5:,.0f}" in rows.inner_text()
+    calculator.control("Price of a GPU-hour").fill("")
+    calculator.page.keyboard.press("Enter")
+    assert "price" not in rows.inner_text()
+
+
+@pytest.mark.full
+def test_interleaving_that_the_micro_batches_do_not_allow_is_refused(calculator):
+    type_number(calculator, "Stages p", "4")
+    type_number(calculator, "Micro-batches m", "6")
+    calculator.control("Schedule").select_option("interleaved")
+    assert "take 8 instead of 6" in calculator.words
+    said = type_number(calculator, "Micro-batches m", "8")
+    assert "isn't possible" not in said
+    rows = calculator.frame.locator(".stage").inner_text()
+    assert "pipeline bubble\t18.8 %" in rows  # 3 / (2 x 8)
+
+
+@pytest.mark.full
+def test_the_gathering_of_zero_1_after_the_step_has_a_row(calculator):
+    assert "gathered after" not in calculator.frame.locator(".stage").inner_text()
+    calculator.control("Sharded").select_option("1")
+    layout = Layout(data=64, stage=1, micro_batch=4, micro_batches=2)
+    after = 1000 * formulas.gather_seconds(GPT, layout, H100)
+    rows = calculator.frame.locator(".stage").inner_text()
+    assert f"gathered after the step\t\t{after:.3g} ms" in rows

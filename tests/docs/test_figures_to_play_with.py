@@ -100,7 +100,7 @@ def pipeline_inputs(seed: int, schedule: str):
     """Random (schedule, ranks, micro-batches, chunks) that the player may have."""
     dice = random.Random(seed)
     for _ in range(RANDOM):
-        ranks, micro_batches = dice.randint(2, 8), dice.randint(1, 16)
+        ranks, micro_batches = dice.randint(2, 16), dice.randint(1, 64)
         if schedule == "interleaved":
             rounds = -(-micro_batches // ranks)
             yield schedule, ranks, ranks * rounds, dice.randint(2, 4)
@@ -147,7 +147,26 @@ def test_the_pipeline_player_can_be_changed_read_and_printed(playing_with):
     assert "1/8 (12.5%)" in player.words
     player.control("Schedule").select_option("interleaved")
     assert "3/16" in player.words and chunks.is_visible()
-    assert "m is 12 here" in player.press("Micro-batches m", "ArrowRight")
+    refused = "a multiple of 4 micro-batches: take 12 instead of 9"
+    assert refused in player.press("Micro-batches m", "ArrowRight")
+    assert player.frame.locator("table").count() == 0, "there is nothing to show"
+
+
+@pytest.mark.full
+def test_the_pipeline_player_goes_to_16_ranks_and_64_micro_batches(playing_with):
+    player = playing_with("pipeline-player", PIPELINE)
+    for label in ("Ranks p", "Micro-batches m"):
+        player.press(label, "End")
+    assert "16 ranks and 64 micro-batches" in player.words and "15/64" in player.words
+    player.control("Schedule").select_option("interleaved")
+    assert "4" in player.control("Stages per rank v").get_attribute("max")
+    said = player.press("Stages per rank v", "End")
+    assert "15/256 (5.9%)" in said
+    lanes = player.frame.locator(".lane").all()
+    assert len(lanes) == 16
+    assert lanes[0].locator("span").count() == 2 * 64 * 4
+    player.check_phone()
+    assert not player.errors
 
 
 # Meshes

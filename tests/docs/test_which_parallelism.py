@@ -1,6 +1,5 @@
 """The decision page: each number follows from the formulas, each link fills them in."""
 
-import itertools
 import re
 import sys
 from urllib.parse import parse_qsl
@@ -8,18 +7,16 @@ from urllib.parse import parse_qsl
 import pytest
 
 from tests.docs.pages import ROOT
+from tools import cost_tables
+from tools.cost_tables import A100, GPT_1, GPT_7, GPT_13, GPT_175, H100
 
 sys.path.insert(0, str(ROOT / "src"))
-from common.cost import formulas
-from common.cost.formulas import Cluster, Layout, Model
+from common.cost import formulas, search
+from common.cost.formulas import Layout
 
 PAGE = (ROOT / "docs" / "which_parallelism.rst").read_text(encoding="utf-8")
 PROSE = " ".join(PAGE.split())
-A100 = Cluster(8, 312e12, 0.5, 300e9, 25e9, 10e-6)
-H100 = Cluster(8, 989e12, 0.5, 450e9, 50e9, 10e-6)
 SHARED = A100._replace(between=100e9 / 8 / 8)  # 100 Gb/s for a node of 8
-GPT_1, GPT_13 = Model(24, 2048, 16, 2048, 50257), Model(40, 5120, 40, 2048, 50257)
-GPT_7, GPT_175 = Model(32, 4096, 32, 2048, 50257), Model(96, 12288, 96, 2048, 50257)
 
 
 def layout(t, p, d, stage, size, count, sequence_parallel=False, recompute="selective"):
@@ -28,40 +25,23 @@ def layout(t, p, d, stage, size, count, sequence_parallel=False, recompute="sele
     return Layout(**axes, **batch, sequence_parallel=sequence_parallel)
 
 
-ROWS = [
-    (GPT_1, A100, layout(1, 1, 8, 0, 4, 8)),
-    (GPT_1, A100, layout(1, 1, 8, 1, 4, 8)),
-    (GPT_13, H100, layout(1, 1, 64, 1, 2, 8)),
-    (GPT_13, H100, layout(1, 1, 64, 3, 2, 8)),
-    (GPT_13, H100, layout(8, 1, 8, 1, 4, 32, True)),
-    (GPT_175, H100, layout(1, 1, 1024, 3, 1, 2)),
-    (GPT_175, H100, layout(1, 1, 1024, 3, 1, 2, recompute="full")),
-    (GPT_175, H100, layout(8, 1, 128, 3, 1, 16, True)),
-    (GPT_175, H100, layout(8, 1, 128, 3, 4, 4, True)),
-    (GPT_175, H100, layout(8, 8, 16, 1, 1, 128, True)),
-    (GPT_175, H100, layout(4, 4, 64, 1, 1, 32, True)),
-]
-# what the calculator shows before anything is changed, in its units
-START = {
-    **{**GPT_7._asdict(), "per_node": 8, "memory": 80, "peak": 989, "efficiency": 50},
-    **{"inside": 450, "between": 50, "latency": 10, "data": 64, "tensor": 1},
-    **{"pipeline": 1, "micro_batch": 4, "micro_batches": 2, "stage": 3},
-    **{"recompute": "selective", "sequence_parallel": 0, "schedule": "1f1b"},
-    **{"chunks": 2, "group": 0},
-}
-UNITS = {"peak": 1e12, "efficiency": 0.01, "inside": 1e9, "between": 1e9}
-UNITS["latency"] = 1e-6
+ONE_NODE, EIGHT_NODES, MANY_NODES = cost_tables.QUESTIONS.values()
+
+
+def best_of(question) -> dict:
+    """The fastest layout of each way that fits, the best first."""
+    best = cost_tables.best_of_each_way(question)
+    return {way: found for way, found in best.items() if found}
 
 
 def state(model, plan):
     numbers = formulas.rank_parameters(model, plan)
-    return (
-        sum(formulas.state_bytes(numbers, plan.stage, formulas.shard_ranks(plan))) / 1e9
-    )
+    ranks = formulas.shard_ranks(plan)
+    return sum(formulas.state_bytes(numbers, plan.stage, ranks)) / 1e9
 
 
 def whole(model, plan):
-    return state(model, plan) + formulas.activation_bytes(model, plan) / 1e9
+    return formulas.rank_bytes(model, plan) / 1e9
 
 
 def test_link_of_hsdp_fills_in_its_layout():
@@ -69,126 +49,97 @@ def test_link_of_hsdp_fills_in_its_layout():
         r"`HSDP\s+in\s+groups\s+of\s+8\s+<cost\.html#(\S+)>", PAGE
     ).group(1)
     plan = layout(1, 1, 32, 3, 4, 4)._replace(group=8)
-    texts = {name: str(value) for name, value in START.items()}
-    texts |= dict(parse_qsl(address, strict_parsing=True))
-    wanted = inputs(GPT_7, SHARED, plan)
-    assert all(texts[n] == v or float(texts[n]) == v for n, v in wanted.items())
+    expected = cost_tables.address(GPT_7, SHARED, plan).partition("#")[2]
+    assert dict(parse_qsl(address)) == dict(parse_qsl(expected))
 
 
-def inputs(model, cluster, plan):
-    """What the calculator's fields must hold for this row."""
-    rates = {
-        name: round(value / UNITS.get(name, 1), 9)
-        for name, value in cluster._asdict().items()
-    }
-    chosen = plan._asdict() | {"sequence_parallel": int(plan.sequence_parallel)}
-    return START | model._asdict() | rates | chosen | {"chunks": 2}
+def test_the_tables_are_those_of_the_search():
+    assert ".. include:: which_parallelism.inc" in PAGE
+    assert "fits if it takes at most 72 of 80 GB" in PROSE
+    assert search.ROOM * cost_tables.MEMORY == 72e9
 
 
-def table():
-    rows = PAGE[PAGE.index("* - Layout") : PAGE.index("Each link opens")]
-    return [re.findall(r"- (.*)", row) for row in rows.split("* - ")[2:]]
+def test_one_node_needs_no_sharding():
+    best = best_of(ONE_NODE)
+    way, first = next(iter(best.items()))
+    assert way == "data ranks only, DDP" and first.layout.recompute == "none"
+    assert f"takes {state(GPT_1, first.layout):.1f} GB, and the rest of" in PROSE
+    assert f"{first.bytes / 1e9:.1f} GB is one sequence" in PROSE
+    assert first.layout.micro_batch == 1
+    slowest = max(found.seconds for found in best.values()) / first.seconds
+    assert f"as fast or up to {100 * (slowest - 1):.0f} % slower" in PROSE
 
 
-def test_table_has_the_numbers_of_the_formulas():
-    assert len(table()) == len(ROWS)
-    for row, (model, cluster, plan) in zip(table(), ROWS, strict=True):
-        given = model, plan, cluster
-        assert row[0:3] == [
-            f"{whole(model, plan):.1f}",
-            f"{formulas.step_seconds(*given):.2f}",
-            f"{100 * formulas.mfu(*given):.1f} %",
-        ]
-
-
-@pytest.mark.parametrize("index", range(len(ROWS)))
-def test_link_fills_in_the_row(index):
-    address = re.search(r"cost\.html#(\S+)>", table()[index][3]).group(1)
-    given = dict(parse_qsl(address, strict_parsing=True))
-    assert set(given) <= set(START)
-    texts = {name: str(value) for name, value in START.items()} | given
-    wanted = inputs(*ROWS[index])
-    for name, value in wanted.items():
-        if isinstance(value, str):
-            assert texts[name] == value
-        else:
-            assert float(texts[name]) == value, name
-
-
-def test_start_is_that_of_the_calculator():
-    """If the calculator starts elsewhere, the links mean something else."""
-    script = (ROOT / "docs/_static/js/cost-calculator.js").read_text(encoding="utf-8")
-    start = script[script.index("const START") : script.index("const fitting")]
-    for name in ("data", "tensor", "pipeline", "micro_batch", "micro_batches", "stage"):
-        assert re.search(rf"\b{name}: {START[name]}\b", start), name
-    assert 'models["6.7 B"]' in start and "H100 80 GB, 400 Gb" in start
-
-
-def test_worked_clusters_fit_or_not_as_told():
-    ddp = ROWS[0][2]
-    saved = whole(GPT_1, ddp) - state(GPT_1, ddp)
-    assert f"takes {state(GPT_1, ddp):.1f} GB, and four sequences" in PROSE
-    assert f"of activations {saved:.1f} GB" in PROSE
+def test_eight_nodes_are_best_with_fsdp():
+    best = best_of(EIGHT_NODES)
+    way, first = next(iter(best.items()))
+    assert way == "data ranks only, FSDP" and first.layout.recompute == "none"
     unsharded = layout(1, 1, 64, 0, 2, 8)
     assert f"{state(GPT_13, unsharded):.1f} GB of state don't fit" in PROSE
-    sequences = {plan.data * plan.micro_batch * plan.micro_batches for *_, plan in ROWS}
-    assert sequences == {256, 1024, 2048}
-    assert "fits if it takes at most 72 of 80 GB" in PROSE
-    fits = [whole(model, plan) <= 72 for model, _, plan in ROWS]
-    assert fits == [True, True, False, True, True, False, *[True] * 5]
-    said = {3: "takes {:.1f} GB", 5: "needs {:.1f} GB with one sequence"}
-    said |= {6: "then {:.1f} GB are enough"} | dict.fromkeys(
-        (7, 9, 10), "into {:.1f} GB"
-    )
-    for row, words in said.items():
-        assert words.format(whole(ROWS[row][0], ROWS[row][2])) in PROSE
+    assert "data ranks only, DDP" not in best
+    assert f"FSDP takes {first.bytes / 1e9:.1f} GB" in PROSE
+    given = GPT_13, first.layout, H100
+    assert formulas.data_seconds(*given) < formulas.hiding_seconds(*given)
+    zero_1 = best["data ranks only, ZeRO-1"].layout
+    assert zero_1.recompute == "selective"
+    assert not formulas.exposed_seconds(*given)
+    after = formulas.gather_seconds(GPT_13, zero_1, H100)
+    assert formulas.exposed_seconds(GPT_13, zero_1, H100) == after > 0
 
 
-def share_of_peak(row):
-    model, cluster, plan = ROWS[row]
-    return f"{100 * formulas.mfu(model, plan, cluster):.1f} %"
+def test_many_nodes_are_best_with_fsdp_that_recomputes():
+    best = best_of(MANY_NODES)
+    way, first = next(iter(best.items()))
+    assert way == "data ranks only, FSDP" and first.layout.recompute == "ops"
+    kinds = {
+        kind: first.layout._replace(recompute=kind)
+        for kind in ("none", "selective", "full")
+    }
+    assert f"it would need {whole(GPT_175, kinds['none']):.1f} GB" in PROSE
+    alone = whole(GPT_175, kinds["selective"])
+    assert f"isn't enough ({alone:.1f} GB)" in PROSE and alone > 72
+    longer = formulas.step_seconds(GPT_175, kinds["full"], H100) / first.seconds
+    assert f"takes {100 * (longer - 1):.0f} % more time" in PROSE
+    axes = best["all three axes"].seconds / first.seconds
+    assert f"together are {100 * (axes - 1):.0f} % slower" in PROSE
+    assert {way for way in cost_tables.WAYS if way not in best} == {
+        f"data ranks only, {stage}" for stage in ("DDP", "ZeRO-1", "ZeRO-2")
+    }
 
 
-def test_third_cluster_trains_fastest_as_told():
-    said = {6: "at {} MFU", 7: "MFU drops to {}", 8: "a quarter as often: {}"}
-    for row, words in (said | {9: "its {} are less", 10: "reach {}, with"}).items():
-        assert words.format(share_of_peak(row)) in PROSE
-    bubble = formulas.bubble_share(ROWS[10][2])
-    assert f"with {100 * bubble:.0f} % of idle slots" in PROSE
-    times = {row: formulas.step_seconds(GPT_175, ROWS[row][2], H100) for row in (6, 10)}
-    assert f"{100 * (1 - times[10] / times[6]):.0f} % less time than with FSDP" in PROSE
-    assert "all powers of two up to 16 tensor ranks and 32 stages" in PROSE
-    assert min(fitting_layouts())[1] == ROWS[10][2]
+def test_gathering_for_each_micro_batch_is_a_trap():
+    many, few = layout(8, 1, 128, 3, 1, 16, True), layout(8, 1, 128, 3, 4, 4, True)
+    for plan, words in ((many, "drops to {}"), (few, "a quarter as often: {}")):
+        share = 100 * formulas.mfu(GPT_175, plan, H100)
+        assert words.format(f"{share:.1f} %") in PROSE
+    sent = [formulas.data_bytes(GPT_175, plan) for plan in (many, few)]
+    assert sent[0] == pytest.approx(4 * sent[1])
 
 
-def fitting_layouts():
-    """(seconds, layout) of all that train the third cluster's 2,048 sequences."""
-    powers = [2**n for n in range(11)]
-    grid = itertools.product(powers[:5], powers[:6], range(4), powers[:4])
-    for (t, p, stage, size), kind in itertools.product(
-        grid, ("none", "selective", "full")
-    ):
-        d = 1024 // (t * p)
-        if count := 2048 // (d * size):
-            plan = layout(t, p, d, stage, size, count, t > 1, kind)
-            if whole(GPT_175, plan) <= 72:
-                yield formulas.step_seconds(GPT_175, plan, H100), plan
+def test_a_batch_smaller_than_the_devices_needs_another_axis():
+    model, cluster, nodes, _ = MANY_NODES
+    found = search.layouts_that_fit(model, cluster, nodes, cost_tables.MEMORY, 512)
+    assert found
+    assert all(one.layout.tensor * one.layout.pipeline > 1 for one in found)
 
 
 def test_wrong_answer_costs_what_the_first_paragraph_says():
-    seconds = [formulas.step_seconds(m, plan, c) for m, c, plan in (ROWS[3], ROWS[4])]
-    assert f"takes {100 * (seconds[1] / seconds[0] - 1):.0f} % longer" in PROSE
+    """Eight tensor ranks in each node, instead of FSDP over all 64 devices."""
+    model, cluster, nodes, batch = EIGHT_NODES
+    first, *others = search.layouts_that_fit(
+        model, cluster, nodes, cost_tables.MEMORY, batch
+    )
+    eight = next(found for found in others if found.layout.tensor == 8)
+    assert f"takes {100 * (eight.seconds / first.seconds - 1):.0f} % longer" in PROSE
+    assert f"Eight tensor ranks take {eight.seconds:.2f} s" in PROSE
 
 
 def test_reasons_of_the_five_steps():
-    """What a layer waits for, and that the second cluster hides what it gathers."""
+    """What a layer waits for, and what a parameter needs."""
     assert "Each layer waits for four all-reduces" in PROSE
     one = GPT_13._replace(layers=1)
     assert formulas.tensor_calls(one, layout(8, 1, 8, 1, 4, 1)) == 4
     assert sum(formulas.state_bytes(1, 0, 1)) == 16 and ":math:`16 P`" in PAGE
-    model, cluster, plan = ROWS[3]
-    hidden = formulas.hiding_seconds(model, plan, cluster)
-    assert formulas.data_seconds(model, plan, cluster) < hidden
 
 
 def test_slow_network_limits_fsdp():

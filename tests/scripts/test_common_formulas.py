@@ -18,11 +18,17 @@ from common.cost.formulas import (
     data_bytes,
     data_rings,
     data_seconds,
+    exposed_seconds,
+    gather_seconds,
     gpt_parameters,
+    head_bytes,
     hiding_seconds,
     in_flight,
     layer_activations,
+    layer_products,
     mfu,
+    moment_bytes,
+    pipeline_bytes,
     rank_parameters,
     shard_ranks,
     state_bytes,
@@ -125,7 +131,7 @@ def test_flops_of_a_step_are_those_of_measured_runs(
 
 def test_flops_with_all_layers_recomputed():
     """arXiv 2104.04473, appendix: 96 B s l h^2 (1 + s/(6 h) + V/(16 l h))."""
-    layers, width, _, tokens, vocabulary = SMALL
+    layers, width, _, tokens, vocabulary, *_ = SMALL
     terms = 1 + tokens / (6 * width) + vocabulary / (16 * layers * width)
     paper = 96 * 512 * tokens * layers * width**2 * terms
     assert step_flops(SMALL, Layout(data=512), "full") == pytest.approx(paper)
@@ -246,7 +252,10 @@ def test_one_stage_holds_the_scores_of_the_head_too():
     layers = 24 * layer_activations(SMALL, layout)
     assert activation_bytes(SMALL, layout) == layers + head
     two = layout._replace(pipeline=2, micro_batches=8)
-    assert activation_bytes(SMALL, two) == layers  # half the layers, two micro-batches
+    last = layers / 2 + head  # of one micro-batch; the first stage holds two
+    assert activation_bytes(SMALL, two) == max(layers, last) == last
+    few_bytes = SMALL._replace(vocabulary=1000)
+    assert activation_bytes(few_bytes, two) == layers
 
 
 def test_hsdp_shards_in_a_group_and_averages_between_groups():
@@ -262,3 +271,100 @@ def test_hsdp_shards_in_a_group_and_averages_between_groups():
     assert inside == (1, 8, 12, 1) and between == (8, 4, 8, 1 / 8)
     shared = A100._replace(between=A100.between / 16)  # by the GPUs of a node
     assert data_seconds(SMALL, in_node, shared) < data_seconds(SMALL, fsdp, shared)
+
+
+# Llama
+
+
+@pytest.mark.parametrize(
+    ("layers", "width", "heads", "inner", "billions"),
+    [
+        (32, 4096, 32, 14336, 8.0),
+        (80, 8192, 64, 28672, 70.6),
+        (126, 16384, 128, 53248, 405.9),
+    ],
+)
+def test_parameters_are_those_of_llama_3(layers, width, heads, inner, billions):
+    """arXiv 2407.21783, table 3, which calls them 8B, 70B and 405B.
+
+    A rank that has no partner holds all of them.
+    """
+    model = Model(layers, width, heads, 8192, 128256, kv_heads=8, inner=inner)
+    assert round(gpt_parameters(model) / 1e9, 1) == billions
+    assert rank_parameters(model, Layout()) == gpt_parameters(model)
+
+
+LLAMA_8B = Model(32, 4096, 32, 8192, 128256, kv_heads=8, inner=14336)
+
+
+@pytest.mark.parametrize(("tokens", "share"), [(5762, 0.33), (6667, 0.39)])
+def test_flops_of_llama_give_the_mfu_that_torchtitan_reports(tokens, share):
+    """benchmarks/llama3_h100_202412_torchtitan.md: "33% to 39% MFU", from tokens/s."""
+    flops = step_flops(LLAMA_8B, Layout()) / LLAMA_8B.context
+    assert flops * tokens / 989e12 == pytest.approx(share, abs=0.01)
+
+
+def test_a_layer_of_llama_saves_what_its_tensors_hold():
+    """Counted by hand, in 16 bits for each token: H 4096, keys 1024, MLP 14336."""
+    norms, inputs = 2 * 4096, 2 * 4096
+    attention = 4096 + 1024 + 1024 + 4096  # queries, keys, values, output
+    gated = 4 * 14336  # the gate, its silu, what it gates, and their product
+    layout = Layout(recompute="selective")
+    expected = 2 * 8192 * (norms + inputs + attention + gated)
+    assert layer_activations(LLAMA_8B, layout) == expected
+    scores = 2 * 32 * 8192 * 8192
+    assert layer_activations(LLAMA_8B, Layout()) == expected + scores
+
+
+def test_every_second_product_saves_less_and_computes_less_again_than_a_whole_layer():
+    """Of q, k, v, o, gate, up and down, torchtitan saves q, v, gate and down."""
+    ops, full = (Layout(recompute=kind) for kind in ("ops", "full"))
+    saved = [4096, 4096, 1024, 4096, 14336, 4096]  # input, q, v, attention, gate, down
+    assert layer_activations(LLAMA_8B, ops) == 2 * 8192 * sum(saved)
+    assert layer_activations(LLAMA_8B, full) == 2 * 8192 * 4096
+    again = [
+        step_flops(LLAMA_8B, Layout(), kind) - step_flops(LLAMA_8B, Layout())
+        for kind in ("ops", "full")
+    ]
+    products = 1024 * 4096 + 4096 * 4096 + 14336 * 4096  # k, o, up
+    assert again[0] == pytest.approx(32 * 8192 * 2 * products)
+    assert again[0] < again[1] / 3
+
+
+def test_a_layer_that_is_whole_for_a_moment_takes_memory():
+    """ZeRO-3 gathers the embedding and a layer; a recomputed layer is whole again."""
+    fsdp = Layout(data=8, stage=3, recompute="selective")
+    units = 128256 * 4096 + layer_products(LLAMA_8B)
+    assert moment_bytes(LLAMA_8B, fsdp) == 4 * units
+    assert moment_bytes(LLAMA_8B, fsdp._replace(stage=2)) == 0
+    assert moment_bytes(LLAMA_8B, fsdp._replace(data=1)) == 0  # nothing is sharded
+    stages = Layout(pipeline=2, recompute="full", micro_batches=2)
+    whole = layer_activations(LLAMA_8B, stages._replace(recompute="selective"))
+    assert moment_bytes(LLAMA_8B, stages) == whole
+    alone = stages._replace(pipeline=1)  # the logits are gone by then, and were more
+    assert moment_bytes(LLAMA_8B, alone) == 0 < whole < head_bytes(LLAMA_8B, alone)
+
+
+@pytest.mark.parametrize("stage", [1, 2])
+def test_the_gathering_after_the_step_is_never_hidden(stage):
+    """However fast the network is, and however much there is to compute."""
+    layout = Layout(data=16, stage=stage, micro_batches=64)
+    after = gather_seconds(SMALL, layout, A100)
+    assert after > 0 and exposed_seconds(SMALL, layout, A100) == after
+    alone = compute_seconds(SMALL, layout, A100)
+    assert step_seconds(SMALL, layout, A100) == pytest.approx(alone + after)
+    whole = 2 * rank_parameters(SMALL, layout)
+    assert after == pytest.approx(15 * (24 * 1e-5 + whole / 16 / 200e9))
+
+
+@pytest.mark.parametrize("stage", [0, 3])
+def test_ddp_and_fsdp_gather_nothing_after_the_step(stage):
+    layout = Layout(data=16, stage=stage, micro_batches=64)
+    assert gather_seconds(SMALL, layout, A100) == 0
+    hidden = data_seconds(SMALL, layout, A100) < hiding_seconds(SMALL, layout, A100)
+    assert hidden == (exposed_seconds(SMALL, layout, A100) == 0)
+
+
+def test_tensor_ranks_share_what_a_stage_sends():
+    alone, four = (Layout(tensor=t, pipeline=2, micro_batches=4) for t in (1, 4))
+    assert pipeline_bytes(SMALL, alone) == 4 * pipeline_bytes(SMALL, four) > 0

@@ -7,10 +7,17 @@
     heads,
     context,
     vocabulary,
+    kv_heads: 0,
+    inner: 0,
+  });
+  const llama = (layers, width, heads, inner) => ({
+    ...gpt(layers, width, heads, 8192, 128256),
+    kv_heads: 8,
+    inner,
   });
 
   /* Shapes of GPT-3 (arXiv 2005.14165, table 2.1), of Megatron-LM (2104.04473, table 1)
-     and of the largest Llama 3 (2407.21783, table 3), all counted as GPTs. */
+     and of Llama 3 (2407.21783, table 3). */
   const models = {
     "125 M": gpt(12, 768, 12, 2048, 50257),
     "1.3 B": gpt(24, 2048, 16, 2048, 50257),
@@ -18,25 +25,32 @@
     "13 B": gpt(40, 5120, 40, 2048, 50257),
     "76 B": gpt(60, 10240, 80, 2048, 51200),
     "175 B": gpt(96, 12288, 96, 2048, 50257),
-    "405 B": gpt(126, 16384, 128, 8192, 128256),
+    "Llama 3 8 B": llama(32, 4096, 32, 14336),
+    "Llama 3 70 B": llama(80, 8192, 64, 28672),
+    "Llama 3 405 B": llama(126, 16384, 128, 53248),
   };
 
-  /* TFLOP/s without sparsity in bfloat16; GB, GB/s in one direction; microseconds. */
-  const device = (memory, peak, inside, between) => ({
+  /* TFLOP/s without sparsity in bfloat16, and how many % of it programs reach; GB, GB/s
+     in one direction; microseconds. */
+  const device = (memory, peak, efficiency, inside, between) => ({
     per_node: 8,
     memory,
     peak,
-    efficiency: 50,
+    efficiency,
     inside,
     between,
     latency: 10,
   });
   const clusters = {
-    "8 × A100 80 GB, 200 Gb/s each": device(80, 312, 300, 25),
-    "8 × H100 80 GB, 400 Gb/s each": device(80, 989, 450, 50),
-    "8 × H200 141 GB, 400 Gb/s each": device(141, 989, 450, 50),
-    "8 × A100 80 GB, 100 Gb/s together": device(80, 312, 300, 1.5625),
+    "8 × A100 80 GB, 200 Gb/s each": device(80, 312, 50, 300, 25),
+    "8 × H100 80 GB, 400 Gb/s each": device(80, 989, 40, 450, 50),
+    "8 × H200 141 GB, 400 Gb/s each": device(141, 989, 40, 450, 50),
+    "8 × A100 80 GB, 100 Gb/s together": device(80, 312, 50, 300, 1.5625),
   };
+
+  /* The least and the most % of the peak with which published times come out, by the
+     peak: the last column of docs/cost_published.inc. H200s have the peak of H100s. */
+  const reached = { 312: [44, 68], 989: [33, 50] };
 
   const round = (value, digits) =>
     value.toLocaleString("en-US", { maximumSignificantDigits: digits });
@@ -60,6 +74,7 @@
     gradients: "green",
     "optimizer state": "orange",
     activations: "violet",
+    "whole for a moment": "gray",
   };
 
   const sum = (parts) => Object.values(parts).reduce((all, one) => all + one, 0);
@@ -92,9 +107,10 @@
     return make("p", { class: "parts", "aria-hidden": "true" }, ...entries, line);
   };
 
-  /* Bytes on a rank: the model's state, and activations. */
+  /* Bytes on a rank: the model's state, activations, and what is whole for a moment. */
   const held = (model, layout) => {
-    const { rank_parameters, shard_ranks, state_bytes, activation_bytes } = play.formulas;
+    const { rank_parameters, shard_ranks, state_bytes } = play.formulas;
+    const { activation_bytes, moment_bytes } = play.formulas;
     const numbers = rank_parameters(model, layout);
     const [parameters, gradients, optimizer] = state_bytes(
       numbers,
@@ -102,15 +118,33 @@
       shard_ranks(layout)
     );
     const activations = activation_bytes(model, layout);
-    return { parameters, gradients, "optimizer state": optimizer, activations };
+    const held = { parameters, gradients, "optimizer state": optimizer, activations };
+    const moment = moment_bytes(model, layout);
+    return moment ? { ...held, "whole for a moment": moment } : held;
   };
 
   const RECOMPUTE = {
     none: "nothing",
     selective: "attention",
+    ops: "every second product",
     full: "every layer",
   };
 
-  play.estimates = { models, clusters, short, count, flops, time, gigabytes };
+  const STAGES = ["DDP", "ZeRO-1", "ZeRO-2", "FSDP"];
+
+  /* A layout in a few words, as tools/cost_tables.py writes it. */
+  const words = (layout) => {
+    const axes = { t: layout.tensor, p: layout.pipeline, d: layout.data };
+    const used = Object.entries(axes).filter(([, ranks]) => ranks > 1);
+    const parts = [used.map(([axis, ranks]) => `${axis} ${ranks}`).join(", ")];
+    const sharded = layout.group ? `HSDP in groups of ${layout.group}` : STAGES[layout.stage];
+    if (layout.data > 1) parts.push(sharded);
+    parts.push(`micro-batch ${layout.micro_batch}`);
+    if (layout.schedule === "interleaved") parts.push(`${layout.chunks} chunks`);
+    const what = layout.recompute === "full" ? "all layers" : RECOMPUTE[layout.recompute];
+    return [...parts, `${what} recomputed`].filter(Boolean).join("; ");
+  };
+
+  play.estimates = { models, clusters, reached, words, short, count, flops, time, gigabytes };
   Object.assign(play.estimates, { bar, legend, held, sum, RECOMPUTE });
 }

@@ -1,8 +1,9 @@
 /* What one training step of a GPT costs: src/common/cost/formulas.py in JavaScript.
 
    Functions and fields have the names that they have there, where the sources are.
-   tests/docs/test_cost_calculator.py compares both on random inputs. */
-play.formulas = (() => {
+   tests/docs/test_cost_calculator.py compares both on random inputs. They are in a
+   function that needs nothing else, because a worker gets its text. */
+play.cost = () => {
   const HALF = 2; // bytes of a parameter, a gradient or an activation in 16 bits
   const ADAM = 12; // bytes for each parameter: a 32-bit copy, momentum, variance
 
@@ -12,16 +13,36 @@ play.formulas = (() => {
 
   const stage_layers = (model, layout) => Math.ceil(model.layers / layout.pipeline);
 
+  const key_width = (model) =>
+    Math.floor((model.width * (model.kv_heads || model.heads)) / model.heads);
+
+  function layer_products(model) {
+    const attention = 2 * model.width ** 2 + 2 * model.width * key_width(model);
+    if (model.inner) return attention + 3 * model.width * model.inner;
+    return attention + 8 * model.width ** 2;
+  }
+
   function gpt_parameters(model) {
-    const block = 12 * model.width ** 2 + 13 * model.width;
-    return model.layers * block + (model.vocabulary + model.context) * model.width;
+    const [products, width] = [layer_products(model), model.width];
+    if (model.inner) {
+      const ends = (2 * model.vocabulary + 1) * width;
+      return model.layers * (products + 2 * width) + ends;
+    }
+    const embedding = (model.vocabulary + model.context) * width;
+    return model.layers * (products + 13 * width) + embedding;
   }
 
   function rank_parameters(model, layout) {
-    const cut = (12 * model.width ** 2 + 7 * model.width) / layout.tensor;
-    const blocks = stage_layers(model, layout) * (cut + 6 * model.width);
-    const embedding = model.vocabulary / layout.tensor + model.context;
-    return blocks + embedding * model.width;
+    const rows = model.vocabulary / layout.tensor;
+    let cut, whole, embedding;
+    if (model.inner) {
+      [cut, whole] = [layer_products(model) / layout.tensor, 2 * model.width];
+      embedding = layout.pipeline === 1 ? 2 * rows + 1 : rows;
+    } else {
+      cut = (layer_products(model) + 7 * model.width) / layout.tensor;
+      [whole, embedding] = [6 * model.width, rows + model.context];
+    }
+    return stage_layers(model, layout) * (cut + whole) + embedding * model.width;
   }
 
   function state_bytes(parameters, stage, ranks) {
@@ -32,12 +53,20 @@ play.formulas = (() => {
   }
 
   function layer_activations(model, layout) {
-    const stream = model.context * layout.micro_batch * model.width;
-    if (layout.recompute === "full") return 2 * stream;
-    const scores = (5 * model.heads * model.context) / model.width;
-    const inside = 24 + (layout.recompute === "none" ? scores : 0);
-    const ends = 10 / (layout.sequence_parallel ? layout.tensor : 1);
-    return stream * (ends + inside / layout.tensor);
+    const tokens = model.context * layout.micro_batch;
+    const [width, keys] = [model.width, key_width(model)];
+    const shards = layout.sequence_parallel ? layout.tensor : 1;
+    if (layout.recompute === "full") return (2 * tokens * width) / (model.inner ? shards : 1);
+    if (layout.recompute === "ops") {
+      const inside = 4 * width + 2 * keys + 2 * (model.inner || 4 * width);
+      return tokens * ((4 * width) / shards + inside / layout.tensor);
+    }
+    let [ends, inside, score] = [10 * width, 20 * width + 4 * keys, 5];
+    if (model.inner) {
+      [ends, inside, score] = [8 * width, 4 * width + 4 * keys + 8 * model.inner, 2];
+    }
+    if (layout.recompute === "none") inside += score * model.heads * model.context;
+    return tokens * (ends / shards + inside / layout.tensor);
   }
 
   function in_flight(layout) {
@@ -48,12 +77,38 @@ play.formulas = (() => {
     return Math.min(layout.micro_batches, stages + more);
   }
 
-  function activation_bytes(model, layout) {
-    const layers = stage_layers(model, layout);
-    const saved = layers * in_flight(layout) * layer_activations(model, layout);
-    if (layout.pipeline > 1) return saved;
+  function head_bytes(model, layout) {
     const tokens = model.context * layout.micro_batch;
-    return saved + (4 * tokens * (model.width + model.vocabulary)) / layout.tensor;
+    const numbers = model.inner ? 3 * model.vocabulary : model.width + model.vocabulary;
+    return (4 * tokens * numbers) / layout.tensor;
+  }
+
+  function activation_bytes(model, layout) {
+    const each = stage_layers(model, layout) * layer_activations(model, layout);
+    const kept = layout.schedule === "gpipe" ? layout.micro_batches : 1;
+    const last = kept * each + head_bytes(model, layout);
+    return Math.max(in_flight(layout) * each, last);
+  }
+
+  function moment_bytes(model, layout) {
+    let moment = 0;
+    if (layout.stage === 3 && shard_ranks(layout) > 1) {
+      const units = model.vocabulary * model.width + layer_products(model);
+      moment += (2 * HALF * units) / layout.tensor;
+    }
+    if (["ops", "full"].includes(layout.recompute)) {
+      const again = layer_activations(model, { ...layout, recompute: "selective" });
+      const gone = layout.pipeline === 1 ? head_bytes(model, layout) : 0;
+      moment += Math.max(again - gone, 0);
+    }
+    return moment;
+  }
+
+  function rank_bytes(model, layout) {
+    const [own, ranks] = [rank_parameters(model, layout), shard_ranks(layout)];
+    const [parameters, gradients, optimizer] = state_bytes(own, layout.stage, ranks);
+    const state = parameters + gradients + optimizer;
+    return state + activation_bytes(model, layout) + moment_bytes(model, layout);
   }
 
   function bubble_share(layout) {
@@ -61,13 +116,17 @@ play.formulas = (() => {
     return (layout.pipeline - 1) / (parts * layout.micro_batches);
   }
 
+  const step_tokens = (model, layout) =>
+    layout.data * layout.micro_batches * layout.micro_batch * model.context;
+
   function step_flops(model, layout, recompute = "none") {
-    const batch = layout.data * layout.micro_batches * layout.micro_batch;
-    const blocks = 72 * batch * model.context * model.layers * model.width ** 2;
-    const attention = model.context / (6 * model.width);
-    const head = model.vocabulary / (12 * model.layers * model.width);
-    const again = { full: (1 + attention) / 3, selective: attention / 3 };
-    return blocks * (1 + attention + head + (again[recompute] ?? 0));
+    const products = layer_products(model);
+    const scores = model.context * model.width;
+    const ops = model.width * (key_width(model) + model.width + model.inner);
+    const again = { full: 2 * products + 4 * scores, selective: 4 * scores, ops: 2 * ops };
+    const layer = 6 * products + 12 * scores + (again[recompute] ?? 0);
+    const head = 6 * model.vocabulary * model.width;
+    return step_tokens(model, layout) * (model.layers * layer + head);
   }
 
   function compute_seconds(model, layout, cluster) {
@@ -113,6 +172,15 @@ play.formulas = (() => {
     }, 0);
   }
 
+  function gather_seconds(model, layout, cluster) {
+    if (layout.stage !== 1 && layout.stage !== 2) return 0;
+    const ranks = shard_ranks(layout);
+    const delay = stage_layers(model, layout) * cluster.latency;
+    const whole = HALF * rank_parameters(model, layout);
+    const each = whole / ranks / axis_bandwidth(layout.tensor, ranks, cluster);
+    return (ranks - 1) * (delay + each);
+  }
+
   const stream_bytes = (model, layout) =>
     HALF * layout.micro_batch * model.context * model.width;
 
@@ -138,11 +206,14 @@ play.formulas = (() => {
     return layout.pipeline > 1 ? 2 * chunks * layout.micro_batches : 0;
   }
 
+  const pipeline_bytes = (model, layout) =>
+    (pipeline_sends(layout) * stream_bytes(model, layout)) / layout.tensor;
+
   function pipeline_seconds(model, layout, cluster) {
     const inside = all_ranks(layout) <= cluster.per_node;
     const bandwidth = inside ? cluster.inside : cluster.between;
-    const each = cluster.latency + stream_bytes(model, layout) / bandwidth;
-    return pipeline_sends(layout) * each;
+    const delay = pipeline_sends(layout) * cluster.latency;
+    return delay + pipeline_bytes(model, layout) / bandwidth;
   }
 
   function hiding_seconds(model, layout, cluster) {
@@ -151,16 +222,26 @@ play.formulas = (() => {
     return share * compute_seconds(model, layout, cluster);
   }
 
+  function exposed_seconds(...given) {
+    const after = gather_seconds(...given);
+    const before = data_seconds(...given) - after;
+    return Math.max(before - hiding_seconds(...given), 0) + after;
+  }
+
   function step_seconds(...given) {
     const slots = 1 + bubble_share(given[1]);
-    const exposed = Math.max(data_seconds(...given) - hiding_seconds(...given), 0);
     const busy = compute_seconds(...given) + tensor_seconds(...given);
-    return busy * slots + pipeline_seconds(...given) + exposed;
+    return busy * slots + pipeline_seconds(...given) + exposed_seconds(...given);
   }
 
   function mfu(model, layout, cluster) {
     const seconds = step_seconds(model, layout, cluster);
     return step_flops(model, layout) / (seconds * all_ranks(layout) * cluster.peak);
+  }
+
+  function device_tokens(model, layout, cluster) {
+    const seconds = step_seconds(model, layout, cluster);
+    return step_tokens(model, layout) / seconds / all_ranks(layout);
   }
 
   function binding_ranks(model, layout, cluster) {
@@ -169,13 +250,35 @@ play.formulas = (() => {
       const micro_batches = Math.floor(batch / ranks);
       const other = { ...layout, data: ranks, micro_batches };
       const limit = hiding_seconds(model, other, cluster);
-      if (data_seconds(model, other, cluster) > limit) return ranks;
+      const after = gather_seconds(model, other, cluster); // is never hidden
+      if (data_seconds(model, other, cluster) - after > limit) return ranks;
     }
     return 0;
   }
 
+  function interleaving_refused(stages, count) {
+    const needed = `Interleaving ${stages} ranks needs a multiple of ${stages} micro-batches`;
+    return `${needed}: take ${stages * Math.ceil(count / stages)} instead of ${count}.`;
+  }
+
+  function why_not(model, layout) {
+    const [heads, tensor, stages] = [model.heads, layout.tensor, layout.pipeline];
+    const keys = model.kv_heads || heads;
+    const chunks = layout.schedule === "interleaved" ? layout.chunks : 1;
+    if (heads % tensor) return `${tensor} tensor ranks can't share ${heads} heads.`;
+    if (keys % tensor)
+      return `${tensor} tensor ranks can't share ${keys} heads of keys and values.`;
+    if (stages * chunks > model.layers)
+      return `${stages * chunks} stages need as many layers; there are ${model.layers}.`;
+    if (layout.schedule === "interleaved" && layout.micro_batches % stages)
+      return interleaving_refused(stages, layout.micro_batches);
+    if (layout.group && layout.stage < 3) return "HSDP needs ZeRO-3.";
+    if (layout.group && layout.data % layout.group)
+      return `${layout.data} data ranks can't form groups of ${layout.group}.`;
+    return "";
+  }
+
   return {
-    ...play.formulas,
     activation_bytes,
     all_ranks,
     axis_bandwidth,
@@ -186,21 +289,35 @@ play.formulas = (() => {
     data_rings,
     data_rounds,
     data_seconds,
+    device_tokens,
+    exposed_seconds,
+    gather_seconds,
     gpt_parameters,
+    head_bytes,
     hiding_seconds,
     in_flight,
+    interleaving_refused,
+    key_width,
     layer_activations,
+    layer_products,
     mfu,
+    moment_bytes,
+    pipeline_bytes,
     pipeline_seconds,
     pipeline_sends,
+    rank_bytes,
     rank_parameters,
     shard_ranks,
+    stage_layers,
     state_bytes,
     step_flops,
     step_seconds,
+    step_tokens,
     stream_bytes,
     tensor_bytes,
     tensor_calls,
     tensor_seconds,
+    why_not,
   };
-})();
+};
+Object.assign(play.formulas, play.cost());

@@ -3,6 +3,7 @@
    <pipeline-player ranks="4" micro-batches="8">. A forward takes one slot, a backward two:
    one for the gradient of the input, one for those of the weights. Zero bubble runs
    these two apart. Tests compare the orders with PyTorch's and with src/common. */
+// Needs formulas.js
 {
   const { make, formulas } = play;
   const range = (count) => [...Array(count).keys()];
@@ -120,6 +121,12 @@
       return most / chunks;
     });
 
+  /* Bars without numbers, and without borders, if a lane has that many slots. */
+  const crowd = (slots) => {
+    if (slots > 280) return " crowded packed";
+    return slots > 70 ? " crowded" : "";
+  };
+
   /* 3/8, reduced. */
   const fraction = (top, bottom) => {
     const divisor = (one, other) => (other ? divisor(other, one % other) : one);
@@ -136,8 +143,8 @@
       this.microBatches = this.option("micro-batches", 8);
       this.chunks = 2;
       this.choice("Schedule", NAMES, this.schedule, (name) => (this.schedule = name));
-      this.slider("Ranks p", [2, 8], this.ranks, (p) => (this.ranks = p));
-      this.slider("Micro-batches m", [1, 16], this.microBatches, (m) => {
+      this.slider("Ranks p", [2, 16], this.ranks, (p) => (this.ranks = p));
+      this.slider("Micro-batches m", [1, 64], this.microBatches, (m) => {
         this.microBatches = m;
       });
       const cut = this.slider("Stages per rank v", [2, 4], this.chunks, (v) => {
@@ -146,16 +153,21 @@
       this.cut = cut.input.parentElement;
     }
 
-    /* Interleaved takes whole rounds of p micro-batches, all others have one chunk. */
+    /* All schedules but interleaved have one chunk. */
     get inputs() {
-      const { schedule, ranks: p, microBatches: m } = this;
-      if (schedule !== "interleaved") return [schedule, p, m, 1];
-      return [schedule, p, p * Math.ceil(m / p), this.chunks];
+      const { schedule, ranks, microBatches } = this;
+      const chunks = schedule === "interleaved" ? this.chunks : 1;
+      return [schedule, ranks, microBatches, chunks];
     }
 
     draw() {
       this.cut.hidden = this.schedule !== "interleaved";
       const [schedule, ranks, microBatches, chunks] = this.inputs;
+      // interleaved takes whole rounds of p micro-batches
+      if (schedule === "interleaved" && microBatches % ranks) {
+        this.stage.replaceChildren();
+        return formulas.interleaving_refused(ranks, microBatches);
+      }
       const starts = formulas.pipeline_starts(...this.inputs);
       const peaks = formulas.pipeline_peaks(...this.inputs);
       // a slot of all schedules is as wide as one of GPipe, a chunk's is 1/v of it
@@ -163,7 +175,7 @@
       const rows = starts.map((own, rank) => {
         const order = formulas.pipeline_order(schedule, rank, ranks, microBatches, chunks);
         const bars = order.map((action, i) => this.bar(action, own[i], whole));
-        const lane = make("div", { class: whole > 70 ? "lane crowded" : "lane" }, ...bars);
+        const lane = make("div", { class: `lane${crowd(whole)}` }, ...bars);
         const held = String(Number(peaks[rank].toFixed(2)));
         return make(
           "tr",
@@ -209,13 +221,9 @@
     sentence(schedule, ranks, microBatches, chunks, peaks) {
       const useful = 3 * microBatches * chunks;
       const idle = length(schedule, ranks, microBatches, chunks) - useful;
-      const rounded =
-        microBatches === this.microBatches
-          ? ""
-          : ` Interleaving needs a multiple of p micro-batches, so m is ${microBatches} here.`;
       const bubble = idle ? fraction(idle, useful) : "0";
       const most = Number(Math.max(...peaks).toFixed(2));
-      return `${NAMES[schedule]} with ${ranks} ranks and ${microBatches} micro-batches: the bubble, idle over useful time, is ${bubble} (${((100 * idle) / useful).toFixed(1)}%). A rank holds the activations of at most ${most} micro-batches.${rounded}`;
+      return `${NAMES[schedule]} with ${ranks} ranks and ${microBatches} micro-batches: the bubble, idle over useful time, is ${bubble} (${((100 * idle) / useful).toFixed(1)}%). A rank holds the activations of at most ${most} micro-batches.`;
     }
   }
 

@@ -1,9 +1,11 @@
 """What one training step of a GPT costs on paper: memory, bytes, seconds.
 
 ``common/cost/counting.py`` counts our byte GPT exactly, on the CPU and in 32 bits.
-These are published estimates for large models on GPUs: AdamW in mixed precision,
-dropout, an MLP four times as wide as the model. The page "What will it cost?" uses
-them, in ``docs/_static/js/formulas.js``, where each function has the same name.
+These are published estimates for large models on GPUs, trained by AdamW in mixed
+precision. A model is a GPT as Megatron-LM runs it (dropout, an MLP four times as wide
+as the model), or a Llama as torchtitan runs it (a gated MLP, its own output layer, no
+dropout, logits in 32 bits). The page "What will it cost?" uses the formulas, in
+``docs/_static/js/formulas.js``, where each function has the same name.
 
 Tensor ranks are neighbors; then data ranks, then pipeline stages.
 """
@@ -18,13 +20,15 @@ ADAM = 12  # bytes for each parameter: a 32-bit copy, momentum, variance
 
 
 class Model(NamedTuple):
-    """The sizes of a GPT: L, H, its heads, T tokens of context, and V."""
+    """The sizes of a model: L, H, its heads, T tokens of a sequence, and V."""
 
     layers: int
     width: int
     heads: int
     context: int
     vocabulary: int
+    kv_heads: int = 0  # heads of keys and values (GQA); 0: as many as heads
+    inner: int = 0  # width of a Llama's gated MLP (SwiGLU); 0: a GPT, with 4 H
 
 
 class Layout(NamedTuple):
@@ -38,7 +42,7 @@ class Layout(NamedTuple):
     micro_batches: int = 1  # m, of each data rank in a step
     schedule: str = "1f1b"  # or "gpipe", "interleaved", "zb-h1"
     chunks: int = 1  # model chunks of each pipeline rank, if interleaved
-    recompute: str = "none"  # or "selective" (attention), "full" (each layer)
+    recompute: str = "none"  # or "selective" (attention), "ops", "full" (each layer)
     sequence_parallel: bool = False
     group: int = 0  # data ranks that shard, the groups being equal: HSDP; 0: all of d
 
@@ -48,7 +52,7 @@ class Cluster(NamedTuple):
 
     per_node: int  # devices of a node
     peak: float  # FLOP/s of a device
-    efficiency: float  # share of the peak that a device reaches while it computes
+    efficiency: float  # share of the peak while a device computes, or computes again
     inside: float  # bytes/s between devices of a node
     between: float  # bytes/s of a device's share of the network
     latency: float  # s for each message
@@ -64,19 +68,49 @@ def shard_ranks(layout: Layout) -> int:
     return min(layout.group or layout.data, layout.data)
 
 
+def stage_layers(model: Model, layout: Layout) -> int:
+    """Layers of the longest stage."""
+    return ceil(model.layers / layout.pipeline)
+
+
+def key_width(model: Model) -> int:
+    """Numbers of a token's keys, or of its values."""
+    return model.width * (model.kv_heads or model.heads) // model.heads
+
+
+def layer_products(model: Model) -> int:
+    """Weights of a layer's matrices: 12 H^2 in a GPT."""
+    attention = 2 * model.width**2 + 2 * model.width * key_width(model)
+    if model.inner:
+        return attention + 3 * model.width * model.inner
+    return attention + 8 * model.width**2
+
+
 def gpt_parameters(model: Model) -> int:
-    """12 L H^2 (1 + 13/(12 H) + (V + T)/(12 L H)): arXiv 2104.04473, section 5.1."""
-    block = 12 * model.width**2 + 13 * model.width
-    return model.layers * block + (model.vocabulary + model.context) * model.width
+    """12 L H^2 (1 + 13/(12 H) + (V + T)/(12 L H)): arXiv 2104.04473, section 5.1.
+
+    A Llama has no biases and no positions to learn, but a second matrix of V rows.
+    """
+    products, width = layer_products(model), model.width
+    if model.inner:
+        ends = (2 * model.vocabulary + 1) * width
+        return model.layers * (products + 2 * width) + ends
+    embedding = (model.vocabulary + model.context) * width
+    return model.layers * (products + 13 * width) + embedding
 
 
 def rank_parameters(model: Model, layout: Layout) -> float:
     """Parameters of the first stage on a tensor rank: arXiv 1909.08053, section 3."""
-    # norms and biases of rows stay whole: 6 H
-    cut = (12 * model.width**2 + 7 * model.width) / layout.tensor
-    blocks = ceil(model.layers / layout.pipeline) * (cut + 6 * model.width)
-    embedding = model.vocabulary / layout.tensor + model.context
-    return blocks + embedding * model.width
+    rows = model.vocabulary / layout.tensor
+    if model.inner:
+        cut, whole = layer_products(model) / layout.tensor, 2 * model.width
+        last = layout.pipeline == 1  # it has the output layer and its norm, too
+        embedding = 2 * rows + 1 if last else rows
+    else:
+        # norms and biases of rows stay whole: 6 H
+        cut = (layer_products(model) + 7 * model.width) / layout.tensor
+        whole, embedding = 6 * model.width, rows + model.context
+    return stage_layers(model, layout) * (cut + whole) + embedding * model.width
 
 
 def state_bytes(parameters: float, stage: int, ranks: int) -> list[float]:
@@ -87,14 +121,27 @@ def state_bytes(parameters: float, stage: int, ranks: int) -> list[float]:
 
 
 def layer_activations(model: Model, layout: Layout) -> float:
-    """Bytes that a layer saves of a micro-batch: arXiv 2205.05198, table 2."""
-    stream = model.context * layout.micro_batch * model.width
+    """Bytes that a layer saves of a micro-batch: arXiv 2205.05198, table 2.
+
+    A Llama has no masks of dropout to save, and four tensors as wide as its MLP. With
+    "ops" (torchtitan's selective checkpointing), a layer saves its input, attention's
+    output and every second product: queries, values, the gate and the last.
+    """
+    tokens = model.context * layout.micro_batch
+    width, keys = model.width, key_width(model)
+    shards = layout.tensor if layout.sequence_parallel else 1
     if layout.recompute == "full":
-        return 2 * stream
-    scores = 5 * model.heads * model.context / model.width
-    inside = 24 + (scores if layout.recompute == "none" else 0)
-    ends = 10 / (layout.tensor if layout.sequence_parallel else 1)
-    return stream * (ends + inside / layout.tensor)
+        return 2 * tokens * width / (shards if model.inner else 1)
+    if layout.recompute == "ops":
+        inside = 4 * width + 2 * keys + 2 * (model.inner or 4 * width)
+        return tokens * (4 * width / shards + inside / layout.tensor)
+    if model.inner:
+        ends, inside, score = 8 * width, 4 * width + 4 * keys + 8 * model.inner, 2
+    else:
+        ends, inside, score = 10 * width, 20 * width + 4 * keys, 5
+    if layout.recompute == "none":
+        inside += score * model.heads * model.context
+    return tokens * (ends / shards + inside / layout.tensor)
 
 
 def in_flight(layout: Layout) -> float:
@@ -104,14 +151,49 @@ def in_flight(layout: Layout) -> float:
     return count if layout.schedule == "gpipe" else min(count, stages + more)
 
 
-def activation_bytes(model: Model, layout: Layout) -> float:
-    """Bytes on a rank of the first stage, which may be the last: 2205.05198, 4.3."""
-    layers = ceil(model.layers / layout.pipeline)
-    saved = layers * in_flight(layout) * layer_activations(model, layout)
-    if layout.pipeline > 1:
-        return saved
+def head_bytes(model: Model, layout: Layout) -> float:
+    """Bytes of the last stage's output: arXiv 2205.05198, section 4.3.
+
+    PyTorch's loss, which a Llama has here, holds the logits in 32 bits, the logarithm
+    of their softmax, and its gradient at once. Megatron-LM's works in place.
+    """
     tokens = model.context * layout.micro_batch
-    return saved + 4 * tokens * (model.width + model.vocabulary) / layout.tensor
+    values = 3 * model.vocabulary if model.inner else model.width + model.vocabulary
+    return 4 * tokens * values / layout.tensor
+
+
+def activation_bytes(model: Model, layout: Layout) -> float:
+    """Bytes on a rank of the first stage, or of the last, which may hold more."""
+    each = stage_layers(model, layout) * layer_activations(model, layout)
+    kept = layout.micro_batches if layout.schedule == "gpipe" else 1
+    last = kept * each + head_bytes(model, layout)
+    return max(in_flight(layout) * each, last)
+
+
+def moment_bytes(model: Model, layout: Layout) -> float:
+    """Bytes of what is whole for a moment only, in the moment that needs most.
+
+    ZeRO-3 gathers the largest unit and the next one, and has their gradients, in 16
+    bits. A layer that is recomputed has all of its activations again; on the last
+    stage, the output is gone by then.
+    """
+    moment = 0.0
+    if layout.stage == 3 and shard_ranks(layout) > 1:
+        units = model.vocabulary * model.width + layer_products(model)
+        moment += 2 * HALF * units / layout.tensor
+    if layout.recompute in ("ops", "full"):
+        again = layer_activations(model, layout._replace(recompute="selective"))
+        gone = head_bytes(model, layout) if layout.pipeline == 1 else 0
+        moment += max(again - gone, 0)
+    return moment
+
+
+def rank_bytes(model: Model, layout: Layout) -> float:
+    """Bytes on the rank that holds most: its state, activations, and a moment's."""
+    own, ranks = rank_parameters(model, layout), shard_ranks(layout)
+    parameters, gradients, optimizer = state_bytes(own, layout.stage, ranks)
+    state = parameters + gradients + optimizer
+    return state + activation_bytes(model, layout) + moment_bytes(model, layout)
 
 
 def bubble_share(layout: Layout) -> float:
@@ -120,14 +202,22 @@ def bubble_share(layout: Layout) -> float:
     return (layout.pipeline - 1) / (parts * layout.micro_batches)
 
 
+def step_tokens(model: Model, layout: Layout) -> int:
+    """Tokens of all ranks in a step."""
+    return layout.data * layout.micro_batches * layout.micro_batch * model.context
+
+
 def step_flops(model: Model, layout: Layout, recompute: str = "none") -> float:
-    """FLOPs of a step on all ranks, and of what is recomputed: 2205.05198, app. A."""
-    batch = layout.data * layout.micro_batches * layout.micro_batch
-    blocks = 72 * batch * model.context * model.layers * model.width**2
-    attention = model.context / (6 * model.width)
-    head = model.vocabulary / (12 * model.layers * model.width)
-    again = {"full": (1 + attention) / 3, "selective": attention / 3}
-    return blocks * (1 + attention + head + again.get(recompute, 0))
+    """FLOPs of a step on all ranks, and of what is recomputed: 2205.05198, app. A.
+
+    Six for each weight of a matrix and token, 12 L T H for attention and token.
+    """
+    products, scores = layer_products(model), model.context * model.width
+    ops = model.width * (key_width(model) + model.width + model.inner)
+    again = {"full": 2 * products + 4 * scores, "selective": 4 * scores, "ops": 2 * ops}
+    layer = 6 * products + 12 * scores + again.get(recompute, 0)
+    head = 6 * model.vocabulary * model.width
+    return step_tokens(model, layout) * (model.layers * layer + head)
 
 
 def compute_seconds(model: Model, layout: Layout, cluster: Cluster) -> float:
@@ -169,11 +259,25 @@ def data_bytes(model: Model, layout: Layout) -> float:
 def data_seconds(model: Model, layout: Layout, cluster: Cluster) -> float:
     """Latency and bandwidth of :func:`data_bytes`, with one collective per layer."""
     whole, seconds = HALF * rank_parameters(model, layout), 0.0
-    delay = ceil(model.layers / layout.pipeline) * cluster.latency
+    delay = stage_layers(model, layout) * cluster.latency
     for stride, ranks, rounds, share in data_rings(layout):
         each = share * whole / ranks / axis_bandwidth(stride, ranks, cluster)
         seconds += rounds * (ranks - 1) * (delay + each)
     return seconds
+
+
+def gather_seconds(model: Model, layout: Layout, cluster: Cluster) -> float:
+    """Of these, the all-gather of ZeRO-1 and ZeRO-2: it follows the optimizer's step.
+
+    Nothing is left to compute then. Only a library that delays it, layer by layer, to
+    the next forward pass can hide it.
+    """
+    if layout.stage not in (1, 2):
+        return 0.0
+    ranks, delay = shard_ranks(layout), stage_layers(model, layout) * cluster.latency
+    whole = HALF * rank_parameters(model, layout)
+    each = whole / ranks / axis_bandwidth(layout.tensor, ranks, cluster)
+    return (ranks - 1) * (delay + each)
 
 
 def stream_bytes(model: Model, layout: Layout) -> int:
@@ -184,7 +288,7 @@ def stream_bytes(model: Model, layout: Layout) -> int:
 def tensor_calls(model: Model, layout: Layout) -> int:
     """All-reduces of a rank: two per layer and pass, arXiv 1909.08053, figure 4."""
     passes = 3 if layout.recompute == "full" else 2
-    return 2 * passes * ceil(model.layers / layout.pipeline) * layout.micro_batches
+    return 2 * passes * stage_layers(model, layout) * layout.micro_batches
 
 
 def tensor_bytes(model: Model, layout: Layout) -> float:
@@ -206,12 +310,20 @@ def pipeline_sends(layout: Layout) -> int:
     return 2 * chunks * layout.micro_batches if layout.pipeline > 1 else 0
 
 
+def pipeline_bytes(model: Model, layout: Layout) -> float:
+    """Bytes a rank sends along the pipeline axis in a step.
+
+    Each tensor rank sends its part: arXiv 2104.04473, section 4.1.
+    """
+    return pipeline_sends(layout) * stream_bytes(model, layout) / layout.tensor
+
+
 def pipeline_seconds(model: Model, layout: Layout, cluster: Cluster) -> float:
-    """Latency and bandwidth of these messages; not a ring, so one share of a link."""
+    """Seconds of these messages; not a ring, so one share of a link."""
     inside = all_ranks(layout) <= cluster.per_node
     bandwidth = cluster.inside if inside else cluster.between
-    each = cluster.latency + stream_bytes(model, layout) / bandwidth
-    return pipeline_sends(layout) * each
+    delay = pipeline_sends(layout) * cluster.latency
+    return delay + pipeline_bytes(model, layout) / bandwidth
 
 
 def hiding_seconds(model: Model, layout: Layout, cluster: Cluster) -> float:
@@ -220,19 +332,31 @@ def hiding_seconds(model: Model, layout: Layout, cluster: Cluster) -> float:
     return share * compute_seconds(model, layout, cluster)
 
 
+def exposed_seconds(model: Model, layout: Layout, cluster: Cluster) -> float:
+    """Seconds of the data axis that no computation hides."""
+    after = gather_seconds(model, layout, cluster)
+    before = data_seconds(model, layout, cluster) - after
+    return max(before - hiding_seconds(model, layout, cluster), 0) + after
+
+
 def step_seconds(model: Model, layout: Layout, cluster: Cluster) -> float:
     """Seconds of a step: only the data axis communicates behind computation."""
     given = model, layout, cluster
     slots = 1 + bubble_share(layout)
-    exposed = max(data_seconds(*given) - hiding_seconds(*given), 0)
     busy = compute_seconds(*given) + tensor_seconds(*given)
-    return busy * slots + pipeline_seconds(*given) + exposed
+    return busy * slots + pipeline_seconds(*given) + exposed_seconds(*given)
 
 
 def mfu(model: Model, layout: Layout, cluster: Cluster) -> float:
     """Model FLOPs utilization, arXiv 2204.02311: recomputing doesn't count."""
     flops = step_seconds(model, layout, cluster) * all_ranks(layout) * cluster.peak
     return step_flops(model, layout) / flops
+
+
+def device_tokens(model: Model, layout: Layout, cluster: Cluster) -> float:
+    """Tokens per second of one device."""
+    seconds = step_seconds(model, layout, cluster)
+    return step_tokens(model, layout) / seconds / all_ranks(layout)
 
 
 def binding_ranks(model: Model, layout: Layout, cluster: Cluster) -> int:
@@ -242,7 +366,35 @@ def binding_ranks(model: Model, layout: Layout, cluster: Cluster) -> int:
     while ranks <= batch:
         other = Layout(tensor, pipeline, ranks, stage, size, batch // ranks, *rest)
         limit = hiding_seconds(model, other, cluster)
-        if data_seconds(model, other, cluster) > limit:
+        after = gather_seconds(model, other, cluster)  # is never hidden
+        if data_seconds(model, other, cluster) - after > limit:
             return ranks
         ranks *= 2
     return 0
+
+
+def why_not(model: Model, layout: Layout) -> str:
+    """Why this layout can't be built, as a sentence; empty if it can."""
+    heads, tensor, stages = model.heads, layout.tensor, layout.pipeline
+    keys = model.kv_heads or heads
+    chunks = layout.chunks if layout.schedule == "interleaved" else 1
+    if heads % tensor:
+        return f"{tensor} tensor ranks can't share {heads} heads."
+    if keys % tensor:
+        return f"{tensor} tensor ranks can't share {keys} heads of keys and values."
+    if stages * chunks > model.layers:
+        parts = stages * chunks
+        return f"{parts} stages need as many layers; there are {model.layers}."
+    if layout.schedule == "interleaved" and layout.micro_batches % stages:
+        return interleaving_refused(stages, layout.micro_batches)
+    if layout.group and layout.stage < 3:
+        return "HSDP needs ZeRO-3."
+    if layout.group and layout.data % layout.group:
+        return f"{layout.data} data ranks can't form groups of {layout.group}."
+    return ""
+
+
+def interleaving_refused(stages: int, count: int) -> str:
+    """What to do if ``count`` micro-batches don't fill rounds: 2104.04473, 2.2."""
+    needed = f"Interleaving {stages} ranks needs a multiple of {stages} micro-batches"
+    return f"{needed}: take {stages * ceil(count / stages)} instead of {count}."

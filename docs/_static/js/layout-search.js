@@ -1,0 +1,123 @@
+/* Which layouts fit on a cluster, the fastest first: src/common/cost/search.py in
+   JavaScript. tests/docs/test_cost_calculator.py compares both.
+
+   In a page, play.searchLayouts(question) runs the search in a worker. */
+// Needs formulas.js
+{
+  /* A function of the formulas that needs nothing else: a worker gets its text. */
+  play.search = (formulas) => {
+    const ROOM = 0.9; // of a device's memory
+    const MOST_STAGES = 64;
+    const SIZES = [1, 2, 4, 8];
+    const RECOMPUTE = ["none", "selective", "ops", "full"];
+    const CHUNKS = [1, 2, 4];
+
+    /* A stage of ZeRO comes with the ranks that shard, which are a group for HSDP. */
+    function* choices(pipeline, data, sequences, node) {
+      const sharded = [[0, 0]];
+      if (data > 1) sharded.push([1, 0], [2, 0], [3, 0]);
+      if (1 < node && node < data && data % node === 0) sharded.push([3, node]);
+      for (const micro_batch of SIZES) {
+        if (sequences % micro_batch) continue;
+        const counts = { micro_batch, micro_batches: sequences / micro_batch };
+        for (const [stage, group] of sharded) {
+          for (const recompute of RECOMPUTE) {
+            for (const chunks of pipeline > 1 ? CHUNKS : [1]) {
+              const schedule = chunks > 1 ? "interleaved" : "1f1b";
+              yield { stage, group, ...counts, recompute, schedule, chunks };
+            }
+          }
+        }
+      }
+    }
+
+    function* possible_layouts(model, cluster, nodes, batch) {
+      const ranks = nodes * cluster.per_node;
+      const most = Math.min(MOST_STAGES, model.layers);
+      for (let tensor = 1; tensor <= cluster.per_node; tensor += 1) {
+        if (cluster.per_node % tensor) continue;
+        for (let pipeline = 1; pipeline <= most; pipeline += 1) {
+          const data = Math.floor(ranks / (tensor * pipeline));
+          if (data * tensor * pipeline !== ranks || batch % data) continue;
+          const axes = { tensor, pipeline, data };
+          const node = cluster.per_node / tensor; // its data ranks
+          for (const more of choices(pipeline, data, batch / data, node)) {
+            const layout = { ...axes, ...more, sequence_parallel: tensor > 1 };
+            if (!formulas.why_not(model, layout)) yield layout;
+          }
+        }
+      }
+    }
+
+    /* Fewer tensor ranks, then fewer stages, then a lower stage of ZeRO. */
+    const simpler = (one, other) =>
+      one.tensor - other.tensor || one.pipeline - other.pipeline || one.stage - other.stage;
+
+    function layouts_that_fit(model, cluster, nodes, memory, batch) {
+      const best = new Map();
+      for (const layout of possible_layouts(model, cluster, nodes, batch)) {
+        const bytes = formulas.rank_bytes(model, layout);
+        if (bytes > ROOM * memory) continue;
+        const seconds = formulas.step_seconds(model, layout, cluster);
+        const time = Math.floor(1e6 * seconds + 0.5);
+        const size = Math.floor(1e-6 * bytes + 0.5);
+        const kind = `${layout.tensor} ${layout.pipeline} ${layout.stage}`;
+        const now = best.get(kind);
+        const better = !now || time < now.time || (time === now.time && size < now.size);
+        if (better) best.set(kind, { layout, bytes, seconds, time, size });
+      }
+      const ranked = [...best.values()].sort(
+        (one, other) => one.time - other.time || simpler(one.layout, other.layout)
+      );
+      return ranked.map(({ layout, bytes, seconds }) => {
+        const mfu = formulas.mfu(model, layout, cluster);
+        const tokens = formulas.device_tokens(model, layout, cluster);
+        return { layout, bytes, seconds, mfu, tokens };
+      });
+    }
+
+    function least_bytes(model, cluster, nodes, batch) {
+      let least = 0;
+      for (const layout of possible_layouts(model, cluster, nodes, batch)) {
+        const bytes = formulas.rank_bytes(model, layout);
+        if (!least || bytes < least) least = bytes;
+      }
+      return least;
+    }
+
+    return { layouts_that_fit, least_bytes };
+  };
+  Object.assign(play.formulas, play.search(play.formulas));
+
+  /* What a worker runs: the text of both functions, so a page opened from a file, which
+     may not load a script into a worker, has one as well. */
+  const source = () => `
+    const formulas = (${play.cost})();
+    const { layouts_that_fit, least_bytes } = (${play.search})(formulas);
+    onmessage = ({ data: [number, model, cluster, nodes, memory, batch] }) => {
+      const found = layouts_that_fit(model, cluster, nodes, memory, batch);
+      const least = found.length ? 0 : least_bytes(model, cluster, nodes, batch);
+      postMessage({ number, found, least });
+    };`;
+
+  let worker;
+  let asked = 0;
+  const waiting = new Map();
+
+  const start = () => {
+    const address = URL.createObjectURL(new Blob([source()], { type: "text/javascript" }));
+    worker = new Worker(address);
+    worker.onmessage = ({ data: { number, ...answer } }) => {
+      waiting.get(number)(answer);
+      waiting.delete(number);
+    };
+  };
+
+  /* { found: [...], least }: the layouts, or the bytes of the smallest if none fits. */
+  play.searchLayouts = (model, cluster, nodes, memory, batch) => {
+    if (!worker) start();
+    asked += 1;
+    worker.postMessage([asked, model, cluster, nodes, memory, batch]);
+    return new Promise((answer) => waiting.set(asked, answer));
+  };
+}
