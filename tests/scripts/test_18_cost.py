@@ -113,7 +113,7 @@ def test_accelerators_hide_what_fits_behind_computing(monkeypatch):
 
 def test_own_work_of_a_method_is_added_and_of_a_grid_that_of_both(capsys):
     """3 ms of FSDP and 5 ms of tensor parallel; nothing is sent."""
-    milliseconds = {cost.ALONE: 20, "DDP": 20, "FSDP": 24, "TP": 30, "PP": 30}
+    milliseconds = {cost.ONE: 20, "DDP": 20, "FSDP": 24, "TP": 30, "PP": 30}
     milliseconds |= {"FSDP" + cost.SILENT: 23, "TP" + cost.SILENT: 25}
     times = {name: [ms / 1e3] for name, ms in milliseconds.items()}
     args = cost.argparse.Namespace(batch_size=16, predict=4)
