@@ -127,6 +127,35 @@ def test_starters_dry(name, exact, tmp_path):
     assert found.same_bits and found.largest_difference == 0
 
 
+# Options for speed and memory
+
+FOR_SPEED = {
+    "train_ddp.py": "--fused --tf32",
+    "train_fsdp.py": "--fused --tf32 --prefetch --checkpoint-activations",
+}
+
+
+def with_options(folder, name, options, kind):
+    """Train two epochs with these options; returns the transcript."""
+    command = f"python src/starter/{name} 2 {OPTIONS} {options}"
+    done = run(folder, command, kind)
+    assert done.returncode == 0, done.stderr
+    assert "step 30 of 30 | saved" in done.stdout
+    return shown(command, done)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("more", ["", " --compile"])
+def test_options_for_speed(name, more, gpu, tmp_path):
+    text = with_options(tmp_path, name, FOR_SPEED[name] + more, "cuda")
+    write_transcript(f"speed_{name[:-3]}{more.strip(' -')}", text)
+
+
+def test_options_dry(tmp_path):
+    with_options(tmp_path, "train_fsdp.py", FOR_SPEED["train_fsdp.py"], "cpu")
+
+
 def test_one_different_bit_is_seen():
     one = {"model": {"weight": torch.ones(3)}}
     other = {"model": {"weight": torch.tensor([1, 1, 1 + 2**-23])}}
