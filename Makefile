@@ -22,7 +22,7 @@ ISSUE_CONFIG = .github/ISSUE_TEMPLATE/config.yml
 ISSUE_FORMS = $(filter-out $(ISSUE_CONFIG),$(wildcard .github/ISSUE_TEMPLATE/*.yml))
 
 .DEFAULT_GOAL := help
-.PHONY: help env tour test matrix site serve epub pdf cluster figures transcripts lint bench clean distclean
+.PHONY: help env tour test gpu matrix site serve epub pdf cluster figures transcripts lint bench clean distclean
 
 help: ## print these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' \
@@ -33,6 +33,10 @@ tour: env ## train on one device, then as 2 nodes x 2 ranks, compare, build the 
 
 test: env ## check the exercises, the solutions and all else (FULL=1: everything)
 	@$(BIN)/python tools/run_tests.py $(if $(FULL),--full)
+
+# No env: where the GPUs are, there may be no network, and a PyTorch of the site
+gpu: ## run the suite for a GPU with PYTHON (8 minutes on one H100)
+	@$(PYTHON) tools/gpu.py
 
 matrix: env ## try the programs with all PyTorch releases that can be had (an hour or more)
 	@$(BIN)/python tools/matrix.py

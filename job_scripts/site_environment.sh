@@ -55,5 +55,17 @@ command -v torchrun > /dev/null ||
 if [ -n "${SITE_INTERFACE:-}" ]; then
   export GLOO_SOCKET_IFNAME=$SITE_INTERFACE NCCL_SOCKET_IFNAME=$SITE_INTERFACE
 fi
+# For the failures that only GPUs have: NCCL says what it refuses, and PyTorch keeps the
+# last collectives of each rank, which it writes to a file when one has timed out.
+if [ -e /dev/nvidiactl ] || [ -e /dev/kfd ]; then
+  export NCCL_DEBUG=${NCCL_DEBUG:-WARN}
+  export TORCH_FR_BUFFER_SIZE=${TORCH_FR_BUFFER_SIZE:-2000}
+  site_record=$PWD/recorder_${SLURM_JOB_ID:-${PBS_JOBID:-}}_ # the rank follows
+  export TORCH_FR_DUMP_TEMP_FILE=${TORCH_FR_DUMP_TEMP_FILE:-$site_record}
+fi
+# LOGS=FOLDER sbatch ...: each torchrun also writes one log per rank in there.
+if [ -n "${LOGS:-}" ]; then
+  export PET_LOG_DIR=$LOGS PET_TEE=3
+fi
 # What was set here reaches the tasks of srun even if sbatch was told --export=NONE.
 export SLURM_EXPORT_ENV=ALL

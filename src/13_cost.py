@@ -32,7 +32,9 @@ from common.cost.counting import (
 from common.cost.measure import count_step
 from common.distributed import choose_device, log, one_line_errors
 from common.parallel.pipeline import SCHEDULES, most_live
-from common.process_group import join_partners
+from common.process_group import join_or_alone, refuse_messages_between_shared
+
+ALONE = "the pipeline is one stage, the whole model, and sends nothing"
 
 
 def blocks_in(sizes: Sizes, span: range) -> int:
@@ -169,7 +171,8 @@ def main() -> None:
     if program.path.name == "13_train_gpt.py":
         log(count_alone(program, args, choose_device()))
         return
-    device = join_partners(f"13_cost.py src/{program.path.name}")
+    device = join_or_alone(ALONE)
+    refuse_messages_between_shared(device)
     if program.path.name == "13_pipeline.py":
         program.check_micro_batches(args, dist.get_world_size())
     log(count_stages(program, args, device))

@@ -34,8 +34,9 @@ from common.gpt_training import (
     parse_text_training,
 )
 from common.parallel.pipeline import add_pipeline_options, cut
-from common.process_group import join_partners
+from common.process_group import join_or_alone, refuse_messages_between_shared
 
+ALONE = "the pipeline is one stage, the whole model, and sends nothing"
 STAGES_PER_RANK = {"gpipe": 1, "1f1b": 1, "interleaved": 2}
 
 
@@ -124,9 +125,15 @@ def check_micro_batches(args: argparse.Namespace, ranks: int) -> None:
     """Refuse what torch's schedules refuse, or fail at halfway through a step.
 
     Raises:
-        BadInput: the micro-batches are unequal, or too few.
+        BadInput: the micro-batches are unequal, or too few; or both stages of the
+            interleaved schedule are on one rank.
     """
     count = args.micro_batches
+    if args.schedule == "interleaved" and ranks == 1:
+        raise BadInput(
+            "--schedule interleaved fails in torch if one rank has all stages: start "
+            "two ranks or more, or choose 1f1b"
+        )
     check_divides(args.batch_size, count, "--batch-size", "micro-batches")
     if args.schedule == "1f1b" and count < ranks:
         raise BadInput(
@@ -150,7 +157,8 @@ def parse_arguments() -> argparse.Namespace:
 @one_line_errors
 def main() -> None:
     args = parse_arguments()
-    device = join_partners("13_pipeline.py")
+    device = join_or_alone(ALONE)
+    refuse_messages_between_shared(device)
     check_micro_batches(args, dist.get_world_size())
     batches = Batches(args, device)
     pipeline, _ = build(args, device)

@@ -25,7 +25,9 @@ from common.gpt_training import (
     parse_text_training,
 )
 from common.parallel.pipeline import SCHEDULES, add_pipeline_options, cut
-from common.process_group import join_partners
+from common.process_group import join_or_alone, refuse_messages_between_shared
+
+ALONE = "the pipeline is one stage, the whole model, and sends nothing"
 
 
 # [start build]
@@ -172,7 +174,8 @@ def parse_arguments() -> argparse.Namespace:
 @one_line_errors
 def main() -> None:
     args = parse_arguments()
-    device = join_partners("13_pipeline_by_hand.py")
+    device = join_or_alone(ALONE)
+    refuse_messages_between_shared(device)
     batches = Batches(args, device)
     pipeline, _ = build(args, device)
     optimizer = make_optimizer(pipeline.stage.parameters(), args.learning_rate)

@@ -23,8 +23,9 @@ from common.distributed import (
     write_json,
 )
 from common.parallel.pipeline import Action, bubble, most_live
-from common.process_group import join_partners
+from common.process_group import join_or_alone, refuse_messages_between_shared
 
+ALONE = "the pipeline is one stage, the whole model, and sends nothing"
 STEPS = 2  # the first also pays for what starts lazily
 Events = list[dict]  # of one rank: what, micro_batch, begin, end
 
@@ -115,7 +116,8 @@ def main() -> None:
     names: Collection[str] = ("13_pipeline_by_hand.py",)
     program = load_program(__doc__, names, json="write the events of all ranks")
     args = program.parse_arguments()
-    device = join_partners(f"13_timeline.py src/{program.path.name}")
+    device = join_or_alone(ALONE)
+    refuse_messages_between_shared(device)
     events = record(program, args, device)
     log(describe(events, args.micro_batches))
     if program.json:

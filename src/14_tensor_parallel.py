@@ -40,7 +40,9 @@ from common.gpt_training import (
     run_and_exit,
 )
 from common.parallel.mesh import split_blocks
-from common.process_group import join_partners
+from common.process_group import join_or_alone
+
+ALONE = "it has all columns and rows of every layer, and sends nothing"
 
 
 # [start plan]
@@ -111,7 +113,7 @@ def parse_arguments() -> argparse.Namespace:
 @one_line_errors
 def main() -> None:
     args = parse_arguments()
-    device = join_partners("14_tensor_parallel.py")
+    device = join_or_alone(ALONE)
     batches = Batches(args, device)
     model, optimizer = build(args, device)
     progress = Progress(args, batches.entropy)

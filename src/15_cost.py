@@ -35,7 +35,9 @@ from common.cost.measure import (
 )
 from common.distributed import log, one_line_errors
 from common.gpt_training import Batches, local_batch, run_and_exit
-from common.process_group import join_partners
+from common.process_group import join_or_alone
+
+ALONE = "it holds every shard, so gathering and reducing send nothing"
 
 
 # [start zero]
@@ -93,6 +95,8 @@ def fsdp_formula(args: argparse.Namespace, batch_size: int) -> dict[str, int]:
         "sent in a step": (world_size - 1) * (size * gathers + FLOAT32 * whole),
         "activations": activations(sizes, batch_size),
     }
+    if world_size == 1:
+        del formula["whole at once"]  # FSDP uses the shards themselves (torch 2.13)
     if args.mixed_precision:
         del formula["activations"]  # some in 16 bits, some in 32
     return formula
@@ -161,7 +165,7 @@ COUNTS = {"15_zero_by_hand.py": count_zero, "15_fsdp.py": count_fsdp}
 def main() -> None:
     program = load_program(__doc__, COUNTS)
     args = program.parse_arguments()
-    device = join_partners(f"15_cost.py src/{program.path.name}")
+    device = join_or_alone(ALONE)
     log(COUNTS[program.path.name](program, args, device))
     dist.destroy_process_group()
 

@@ -26,6 +26,7 @@ from common.cost.counting import (
 from common.cost.measure import Sent, Traffic, count_step
 from common.distributed import log, one_line_errors
 from common.gpt_training import Batches, run_and_exit
+from common.process_group import join_or_alone
 
 Shape = tuple[int, ...]
 
@@ -119,7 +120,7 @@ def along_axes(
 def main() -> None:
     program = load_program(__doc__, ["16_fsdp_tensor_parallel.py"])
     args = program.parse_arguments()
-    device = program.join_or_alone()
+    device = join_or_alone("nothing is divided, and nothing is sent", announce=False)
     grid = program.plan(args)
     batches = Batches(args, device)
     mesh = program.make_mesh(grid, device)

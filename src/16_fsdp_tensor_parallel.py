@@ -10,7 +10,6 @@ Run from the folder of the workshop:
 """
 
 import argparse
-import os
 import warnings
 from pathlib import Path
 
@@ -41,9 +40,11 @@ from common.gpt_training import (
     parse_text_training,
     run_and_exit,
 )
-from common.launchers import read_number
 from common.parallel.mesh import Grid, make_mesh, plan_grid, split_blocks
-from common.process_group import join
+from common.process_group import join_or_alone
+
+ALONE = "nothing is divided, and nothing is sent"
+TENSOR_RANKS = 2  # unless --tensor-ranks says otherwise
 
 
 def part_of(batch: torch.Tensor, grid: Grid) -> torch.Tensor:
@@ -88,7 +89,9 @@ def train_step(
 
 def plan(args: argparse.Namespace) -> Grid:
     """The grid that the command line asks for, if the batch can be divided on it."""
-    grid = plan_grid(dist.get_world_size(), args.replicas, args.tensor_ranks)
+    ranks = dist.get_world_size()
+    tensor_ranks = args.tensor_ranks or min(TENSOR_RANKS, ranks)
+    grid = plan_grid(ranks, args.replicas, tensor_ranks)
     parts = "ranks that see different pieces"
     check_divides(args.batch_size, grid.batch_parts, "--batch-size", parts)
     log(f"Grid: {grid}")
@@ -120,18 +123,11 @@ def train(args: argparse.Namespace, device: torch.device) -> str:
     return checkpoints.not_saved if checkpoints else ""
 
 
-def join_or_alone() -> torch.device:
-    """Join the other ranks, if torchrun has started any; returns this rank's device."""
-    if "RANK" in os.environ:
-        # every rank must reach this line
-        return join(read_number("LOCAL_RANK"))
-    return join(0, rank=0, world_size=1, store=dist.HashStore())
-
-
 def add_options(parser: argparse.ArgumentParser) -> None:
     add, number = parser.add_argument, {"metavar": "N", "type": positive_int}
-    tensor = "ranks that share each block's columns and rows (default: %(default)s)"
-    add("--tensor-ranks", **number, default=2, help=tensor)
+    default = f"(default: {TENSOR_RANKS}, or 1 for a single rank)"
+    tensor = f"ranks that share each block's columns and rows {default}"
+    add("--tensor-ranks", **number, help=tensor)
     copies = "complete sets of shards (default: %(default)s)"
     add("--replicas", **number, default=1, help=copies)
     folder = "of checkpoint-STEPS; resumed from the newest complete one"
@@ -157,7 +153,8 @@ def parse_arguments() -> argparse.Namespace:
 
 @one_line_errors
 def main() -> None:
-    not_saved = train(parse_arguments(), join_or_alone())
+    args = parse_arguments()
+    not_saved = train(args, join_or_alone(ALONE, timeout=None, announce=False))
     dist.destroy_process_group()
     if not_saved:
         raise BadInput(not_saved)

@@ -32,10 +32,12 @@ from common.gpt_training import (
     run_and_exit,
 )
 from common.parallel.pipeline import add_pipeline_options, cut
-from common.process_group import join_partners
+from common.process_group import join_or_alone, refuse_messages_between_shared
 
 # No code changes the scores in place, which is what this warns of.
 warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view")
+ALONE = "nothing is divided, and nothing is sent"
+STAGES = 2  # unless --stages says otherwise
 SCHEDULES = {"gpipe": ScheduleGPipe, "1f1b": Schedule1F1B}
 
 
@@ -89,7 +91,8 @@ def make_mesh(args: argparse.Namespace, device: torch.device) -> DeviceMesh:
     Raises:
         BadInput: the stages do not divide the ranks, or the grid not the batch.
     """
-    world, stages, parts = dist.get_world_size(), args.stages, args.micro_batches
+    world, parts = dist.get_world_size(), args.micro_batches
+    stages = args.stages or min(STAGES, world)
     if world % stages:
         raise BadInput(
             f"--stages {stages} does not divide a world of {world}: start a multiple "
@@ -131,14 +134,17 @@ def train(args: argparse.Namespace, device: torch.device) -> None:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     add_pipeline_options(parser, SCHEDULES)
-    how = {"metavar": "N", "type": positive_int, "default": 2}
-    parser.add_argument("--stages", **how, help="stages (default: %(default)s)")
+    how = {"metavar": "N", "type": positive_int}
+    shown = f"(default: {STAGES}, or 1 for a single rank)"
+    parser.add_argument("--stages", **how, help=f"stages {shown}")
 
 
 @one_line_errors
 def main() -> None:
     args = parse_text_training(__doc__, add_options)
-    train(args, join_partners("16_pipeline_data.py"))
+    device = join_or_alone(ALONE)
+    refuse_messages_between_shared(device)
+    train(args, device)
     dist.destroy_process_group()
 
 

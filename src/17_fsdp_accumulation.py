@@ -21,9 +21,10 @@ from common.byte_gpt import ByteGPT, Sizes, next_byte_loss
 from common.cost.measure import Traffic, UnshardedBytes
 from common.distributed import Parser, log, one_line_errors, positive_int
 from common.gpt_training import make_optimizer, run_and_exit
-from common.process_group import join_partners
+from common.process_group import join_or_alone
 from common.slow_pieces import SlowPieces
 
+ALONE = "it holds every shard, so gathering and reducing send nothing"
 SIZES = Sizes()
 BATCH, MICRO_BATCHES = 4, 4  # a step of a rank: 4 micro-batches of 4 pieces
 WAYS = ("nothing", "no-sync", "keep-whole")  # each with those before it
@@ -108,7 +109,7 @@ def main() -> None:
     number = {"metavar": "STEPS", "type": positive_int}
     parser.add_argument("steps", **number, help="to time for a line")
     args = parser.parse_args()
-    device = join_partners("17_fsdp_accumulation.py")
+    device = join_or_alone(ALONE)
     log("with        pieces/s  ratio  gathers  reduces  sent MB  whole MB")
     first = 0.0
     for way in WAYS:

@@ -32,8 +32,9 @@ from common.distributed import (
     positive_int,
     write_json,
 )
-from common.process_group import join_partners
+from common.process_group import join_or_alone
 
+ALONE = "DDP has nothing to send, and no rank waits for another"
 LAYERS, WIDTH, WARM_UP = 4, 512, 3
 EXTRA = 5  # forward passes of a slow rank, in each step
 MARK = "clock mark"  # all ranks are here at the same moment: just after a barrier
@@ -164,7 +165,7 @@ def main() -> None:
     if args.explain:
         log(explain(args.explain))
         return
-    device, ranks = join_partners("17_profile.py"), dist.get_world_size()
+    device, ranks = join_or_alone(ALONE), dist.get_world_size()
     if args.slow_rank is not None and not 0 <= args.slow_rank < ranks:
         raise BadInput(f"--slow-rank {args.slow_rank}: choose one of 0 to {ranks - 1}")
     traces = gather(record(args, device))

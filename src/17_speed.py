@@ -27,7 +27,7 @@ from common import distributed
 from common.byte_gpt import ByteGPT, Sizes, next_byte_loss
 from common.cost.measure import Activations, Traffic
 from common.distributed import BadInput, log, positive_int
-from common.process_group import join_partners
+from common.process_group import join_or_alone
 from common.slow_pieces import SlowPieces
 
 CONTEXT, BATCH, MICRO_BATCHES = 64, 4, 4  # a step: 4 micro-batches of 4 pieces
@@ -46,6 +46,7 @@ OPTIONS = {  # the first seven change what DDP does
     "checkpoint": "save only the input of each block, recompute the rest in backward",
 }
 ON_RANKS = list(OPTIONS)[:7]
+ALONE = "DDP has no rank to send to, and changes only how it keeps gradients"
 RIVALS = "bf16 fp16, fp16 powersgd, no-sync static-graph, bf16-hook fp16-hook powersgd"
 
 
@@ -161,15 +162,16 @@ def main() -> None:
     args = parser.parse_args()
     chosen, alone = set(args.chosen), os.environ.get("WORLD_SIZE", "1") == "1"
     for_ranks = sorted(chosen & set(ON_RANKS))
-    if alone and for_ranks:
-        raise BadInput(f"--with {for_ranks[0]} needs several ranks: start torchrun")
     for rivals in (*RIVALS.split(", "), *OPTIONS):  # one option twice is refused, too
         pair = sorted(name for name in args.chosen if name in rivals.split())[:2]
         if len(pair) == 2:
             raise BadInput(f"--with {' '.join(pair)}: choose one of the two")
     if "compile" in chosen and not shutil.which(os.environ.get("CXX", "g++")):
         raise BadInput("--with compile needs a C++ compiler: install g++")
-    device = distributed.choose_device() if alone else join_partners("17_speed.py")
+    if alone and not for_ranks:
+        device = distributed.choose_device()  # without DDP
+    else:
+        device = join_or_alone(ALONE)
     log("with           pieces/s  ratio calls  sent MB  saved MB  GFLOP")
     rates = []
     for end, name in enumerate(["nothing", *args.chosen]):

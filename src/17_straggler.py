@@ -28,8 +28,9 @@ from common.distributed import (
     positive_float,
     positive_int,
 )
-from common.process_group import join_partners
+from common.process_group import join_or_alone
 
+ALONE = "no other waits for it, so none can be called slow"
 LAYERS, WIDTH, BATCH_SIZE, WARM_UP = 4, 512, 128, 3
 KINDS = ("data", "compute", "waiting")  # of a step, in ms, one after the other
 NOTICED = 0.1  # of a step: less than that is noise
@@ -141,6 +142,8 @@ def report(table: list[list[float]], device: torch.device) -> str:
     lines = ["  rank" + "".join(f"{kind:>9}" for kind in KINDS) + "   ms in a step"]
     for rank, row in enumerate(table):
         lines.append(f"{rank:>6}" + "".join(f"{ms:9.1f}" for ms in row))
+    if len(table) == 1:
+        return "\n".join(lines)
     late, why = diagnose(table)
     waiting = [row[-1] for row in table]
     if late is not None:
@@ -166,7 +169,7 @@ def parse_arguments() -> argparse.Namespace:
 
 @one_line_errors
 def main() -> None:
-    args, device = parse_arguments(), join_partners("17_straggler.py")
+    args, device = parse_arguments(), join_or_alone(ALONE)
     ranks = dist.get_world_size()
     if args.slow is not None and not 0 <= args.slow < ranks:
         raise BadInput(f"--slow {args.slow}: choose one of 0 to {ranks - 1}")

@@ -23,11 +23,12 @@ from common import distributed
 from common.cost import formulas
 from common.cost.formulas import Cluster, Layout, step_flops
 from common.cost.layouts import GPT, layouts, make_step
-from common.distributed import Parser, log, one_line_errors, positive_int
+from common.distributed import BadInput, Parser, log, one_line_errors, positive_int
 from common.gpt_training import check_divides, run_and_exit
-from common.process_group import join_partners
+from common.process_group import join_or_alone, refuse_messages_between_shared
 
-FLOAT32, SILENT, ALONE = 4, ", silent", "one process"
+FLOAT32, SILENT, ONE = 4, ", silent", "one process"
+ALONE = "there is no link to time, so only the step and its MFU are left"
 MESSAGES = [4 * 8**k for k in range(8)]  # 4 bytes to 8 MiB
 STEPS, WARM_UP = 4, 2  # of a round; those to warm up are not measured
 
@@ -121,7 +122,7 @@ def report(times: dict, link: list, peak: float, args: argparse.Namespace) -> No
         line = f"{size:9,} bytes {1e6 * t:9.0f} us"
         log(f"{line}, the line says {1e6 * (alpha + beta * size):9.0f}")
     measured = {name: statistics.median(steps) for name, steps in times.items()}
-    base, ranks = measured.pop(ALONE), dist.get_world_size()
+    base, ranks = measured.pop(ONE), dist.get_world_size()
     log(f"step that sends nothing: {1000 * base:.1f} ms")
     own = {k.removesuffix(SILENT): measured[k] - base for k in measured if SILENT in k}
     for name, seconds in own.items():
@@ -143,6 +144,20 @@ def report(times: dict, link: list, peak: float, args: argparse.Namespace) -> No
             log(f"{name:11} {1000 * predict(layout, cluster, known):11.1f}")
 
 
+def report_alone(steps: list[float], peak: float, args: argparse.Namespace) -> None:
+    """What one rank can say: the time of its step, and MFU."""
+    seconds = statistics.median(steps)
+    log(f"step that sends nothing: {1000 * seconds:.1f} ms")
+    log(f"a matrix product reaches {peak / 1e9:.1f} GFLOP/s")
+    flops = step_flops(GPT, Layout(micro_batch=args.batch_size))
+    log(f"MFU against that: {flops / seconds / peak:.0%}")
+
+
+def methods_of(ranks: int, batch: int) -> dict[str, Layout]:
+    """The methods to measure; none of them divides anything on one rank."""
+    return layouts(ranks, batch) if ranks > 1 else {}
+
+
 def parse() -> argparse.Namespace:
     parser, shown = Parser(__doc__), " (default: %(default)s)"
     batch = "sequences in a step of all ranks" + shown
@@ -156,12 +171,18 @@ def parse() -> argparse.Namespace:
 
 @one_line_errors
 def main() -> None:
-    args, device = parse(), join_partners("18_cost.py")
+    args, device = parse(), join_or_alone(ALONE)
+    refuse_messages_between_shared(device)
     ranks = dist.get_world_size()
+    if ranks == 1 and args.predict:
+        raise BadInput(
+            f"--predict {args.predict} needs the time of a link: start two ranks or "
+            "more with torchrun"
+        )
     for count in (ranks, args.predict or 1):
         check_divides(args.batch_size, count, "--batch-size", "ranks")
-    methods = {ALONE: (Layout(micro_batch=args.batch_size // ranks), device)}
-    for name, layout in layouts(ranks, args.batch_size).items():
+    methods = {ONE: (Layout(micro_batch=args.batch_size // ranks), device)}
+    for name, layout in methods_of(ranks, args.batch_size).items():
         methods[name] = layout, device
         if layout.stage or layout.tensor > 1:
             methods[name + SILENT] = layout, device, True
@@ -171,9 +192,13 @@ def main() -> None:
         for name, method in methods.items():
             step, runs = make_step(*method), range(WARM_UP + STEPS)
             times[name] += [seconds_of(step, device) for _ in runs][WARM_UP:]
-        link.append(time_link(device))
+        if ranks > 1:
+            link.append(time_link(device))
         log(f"round {turn + 1} of {args.rounds} done")
-    report(times, link, max(peaks), args)
+    if ranks > 1:
+        report(times, link, max(peaks), args)
+    else:
+        report_alone(times[ONE], max(peaks), args)
     dist.destroy_process_group()
 
 

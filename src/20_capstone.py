@@ -31,11 +31,12 @@ from common.byte_gpt import ByteGPT, next_byte_loss, sizes_of
 from common.checkpoint import Checkpoints, check_folder, fill
 from common.distributed import BadInput, log, positive_int
 from common.gpt_training import Batches, Progress
-from common.launchers import read_number
 from common.manifest import Manifest, hashes
 from common.parallel.mesh import Grid, make_mesh, plan_grid, split_blocks
-from common.process_group import join
+from common.process_group import join_or_alone
 
+ALONE = "nothing is divided, and nothing is sent"
+TENSOR_RANKS = 2  # unless --tensor-ranks says otherwise
 RECORD_EVERY = 5  # steps: at most so many are missing when a node is lost
 
 
@@ -157,7 +158,8 @@ class Run:
 
 def train(args: argparse.Namespace, device: torch.device) -> str:
     """Train and print; returns why the last checkpoint is not saved, or ""."""
-    grid = plan_grid(dist.get_world_size(), 1, args.tensor_ranks)
+    ranks = dist.get_world_size()
+    grid = plan_grid(ranks, 1, args.tensor_ranks or min(TENSOR_RANKS, ranks))
     gpt_training.check_divides(args.batch_size, grid.data, "--batch-size", "data ranks")
     log(f"Grid: {grid}")
     batches = Batches(args, device)
@@ -189,8 +191,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     folder = "of checkpoints and manifest; resumed from the newest complete one"
     add("--checkpoints", metavar="FOLDER", type=Path, required=True, help=folder)
     add("--plan", metavar="FILE", type=Path, help="copied into the manifest")
-    tensor = "ranks that share each block's columns and rows (default: %(default)s)"
-    add("--tensor-ranks", metavar="N", type=positive_int, default=2, help=tensor)
+    default = f"(default: {TENSOR_RANKS}, or 1 for a single rank)"
+    tensor = f"ranks that share each block's columns and rows {default}"
+    add("--tensor-ranks", metavar="N", type=positive_int, help=tensor)
     low = "compute in bfloat16; shards and reductions stay in float32"
     add("--mixed-precision", **switch, help=low)
     every = "steps between two checkpoints (default: none is saved)"
@@ -208,7 +211,7 @@ def main() -> None:
     if distributed.is_rank_0():
         check_folder(args.checkpoints, "--checkpoints")
     # every rank must reach this line
-    device = join(read_number("LOCAL_RANK"))
+    device = join_or_alone(ALONE, timeout=None, announce=False)
     not_saved = train(args, device)
     dist.destroy_process_group()
     if not_saved:

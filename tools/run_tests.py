@@ -42,7 +42,13 @@ BUILD = ROOT / "build"
 ANSWERS = "tests/grader/test_known_answers.py"
 PAGES = "tests/docs"
 JOBS = (PAGES, "tests/jobs")
-REST = (f"--ignore={ANSWERS}", "tests/grader", "tests/lint", "tests/scripts")
+REST = (
+    f"--ignore={ANSWERS}",
+    "tests/grader",
+    "tests/lint",
+    "tests/scripts",
+    "tests/gpu",
+)
 PROGRAMS = {path.name for path in (ROOT / "src").glob("*.py")}
 ONE_SEED = ("--seeds", "1")
 OTHER_SEED = ("--seeds", "77")  # than those which a learner's checks have

@@ -30,6 +30,8 @@ Result = TypeVar("Result")
 REFUSED = 2  # exit status of a command whose input can't work, as of Unix commands
 RANK_0_SPEAKS_S = 10  # seconds that another rank waits before it says why it ends
 LARGEST_INT = 2**31 - 1
+# Set to 1, it lets ranks share devices, through gloo: for tests on one GPU
+SHARE = "WORKSHOP_SHARE_GPU"
 
 if torch.__version__ < (2, 8):
     # There it waits for gloo's threads, which may wait for Python to free a tensor.
@@ -182,12 +184,19 @@ def choose_device(local_rank: int = 0) -> torch.device:
     device = torch.accelerator.current_accelerator()
     if count == 1 and _srun_shows_each_task_its_own_device(local_rank):
         local_rank = 0
+    if shares_devices():
+        local_rank %= count
     if local_rank >= count:
         cure = f"start at most {count} processes on this machine, or hide its devices"
         raise BadInput(f"local rank {local_rank} has no {device.type} device: {cure}")
     # collectives and "cuda" without a number go to the current device
     torch.accelerator.set_device_index(local_rank)
     return torch.device(device.type, local_rank)
+
+
+def shares_devices() -> bool:
+    """Whether several ranks may compute on one device: for tests, never for speed."""
+    return os.environ.get(SHARE, "0") not in ("", "0")
 
 
 def _refuse_unused_gpus() -> None:

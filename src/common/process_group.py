@@ -22,8 +22,10 @@ __all__ = [
     "all_gather_single",
     "join",
     "join_on",
+    "join_or_alone",
     "join_partners",
     "reduce_scatter_single",
+    "refuse_messages_between_shared",
 ]
 
 
@@ -74,6 +76,8 @@ def join_on(
     """
     backend = dist.get_default_backend_for_device(device)
     gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
+    if gpu and distributed.shares_devices():
+        backend, gpu = "gloo", None  # NCCL refuses two ranks on a device
     # every rank must reach this line: with gloo it returns when the last has joined
     dist.init_process_group(
         backend,
@@ -104,3 +108,57 @@ def join_partners(
     ranks = dist.get_world_size()
     distributed.log(f"{ranks} ranks on {device.type} through {dist.get_backend()}")
     return device
+
+
+def join_or_alone(
+    trivial: str,
+    timeout: timedelta | None = timedelta(seconds=60),
+    announce: bool = True,
+) -> torch.device:
+    """Join the other ranks, if torchrun has started any; returns this rank's device.
+
+    A rank alone, started by torchrun or by plain python, has a group of one. It prints
+    the sentence ``trivial``, which says what that leaves of the program's method.
+    ``announce``: with several ranks, print how many.
+
+    Raises:
+        BadInput: another launcher has started several ranks.
+    """
+    if "RANK" in os.environ:
+        # every rank must reach this line
+        device = join(launchers.read_number("LOCAL_RANK"), timeout=timeout)
+    else:
+        _refuse_other_launchers()
+        store = dist.HashStore()
+        device = join(0, rank=0, world_size=1, timeout=timeout, store=store)
+    ranks = dist.get_world_size()
+    if ranks == 1:
+        distributed.log(f"One rank on {device.type}: {trivial}")
+    elif announce:
+        distributed.log(f"{ranks} ranks on {device.type} through {dist.get_backend()}")
+    return device
+
+
+def _refuse_other_launchers() -> None:
+    """Ranks that don't read their launcher's variables would each run alone."""
+    env = launchers.get_dist_env()
+    if env.world_size > 1:
+        raise distributed.BadInput(
+            f"{env.launcher} has started {env.world_size} processes, and each would "
+            "run alone, as RANK is not set: let it start one torchrun on each node"
+        )
+
+
+def refuse_messages_between_shared(device: torch.device) -> None:
+    """For programs that send a device's tensors from rank to rank; all ranks call this.
+
+    Raises:
+        BadInput: the ranks share a device, so the group uses gloo, whose send and
+            recv read only memory of the CPU.
+    """
+    several = dist.get_world_size() > 1
+    if several and device.type != "cpu" and distributed.shares_devices():
+        raise distributed.BadInput(
+            f"gloo can't send a tensor of {device.type} from one rank to another: "
+            f"unset {distributed.SHARE}, or hide the devices to compute on the CPU"
+        )

@@ -24,6 +24,7 @@ save.)
 import argparse
 import atexit
 import hashlib
+import itertools
 import math
 import multiprocessing
 import os
@@ -32,7 +33,7 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import timedelta
@@ -67,6 +68,7 @@ from torch.distributed.checkpoint.state_dict import (
 from torch.distributed.elastic.multiprocessing.errors import record
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 from torch.utils import data
+from torch.utils.checkpoint import checkpoint
 
 # ---------------------------------------------------------------------------
 # What you change. A batch is whatever `collate` returns: a list, a dict, a tensor. More
@@ -123,8 +125,9 @@ def metrics(outputs: Tensor, batch: Any) -> dict[str, Tensor]:
 
 
 # (5) your optimizer; `learning_rate` sets the rate of all its groups before each step
-def make_optimizer(model: nn.Module) -> torch.optim.Optimizer:
-    return torch.optim.AdamW(model.parameters())
+def make_optimizer(model: nn.Module, fused: bool) -> torch.optim.Optimizer:
+    # None: PyTorch chooses, and False would be its slowest way
+    return torch.optim.AdamW(model.parameters(), fused=fused or None)
 
 
 # ---------------------------------------------------------------------------
@@ -147,6 +150,11 @@ class Config:
     log_every: int
     seed: int
     cpu: bool
+    compile: bool
+    fused: bool
+    tf32: bool
+    checkpoint_activations: bool
+    prefetch: bool
 
 
 class Help(
@@ -178,7 +186,22 @@ def parse_command_line() -> Config:
     option("--log-every", type=positive, default=20, help="steps")
     option("--seed", type=int, default=0, help="of all that is drawn")
     option("--cpu", action="store_true", help="leave the GPUs alone")
+    add_options_for_speed(parser)
     return Config(**vars(parser.parse_args()))
+
+
+def add_options_for_speed(parser: argparse.ArgumentParser) -> None:
+    """What may make a run faster or smaller: measure each of them with your model."""
+
+    def switch(name: str, words: str) -> None:
+        parser.add_argument(name, action="store_true", help=words)
+
+    switch("--compile", "compile each block; the first steps take minutes")
+    switch("--fused", "one kernel updates all parameters; a resumed run keeps its way")
+    switch("--tf32", "multiply what stays in float32 with the 10 bits of TF32")
+    recompute = "keep the inputs of blocks only, and compute the rest again in backward"
+    switch("--checkpoint-activations", recompute)
+    switch("--prefetch", "gather the next block before a block runs, not meanwhile")
 
 
 def positive(text: str) -> int:
@@ -594,8 +617,10 @@ def low_precision(device: torch.device) -> torch.dtype | None:
 
 
 def make_run(config: Config, device: torch.device) -> Run:
+    if config.tf32:
+        torch.set_float32_matmul_precision("high")
     model = make_sharded_model(config, device)
-    optimizer = make_optimizer(model)  # of the shards
+    optimizer = make_optimizer(model, config.fused)  # of the shards
     scaled = low_precision(device) == torch.float16
     return Run(model, optimizer, torch.amp.GradScaler(device.type, enabled=scaled))
 
@@ -610,10 +635,14 @@ def make_sharded_model(config: Config, device: torch.device) -> FSDPModule:
         model, blocks = make_model()
     ties = find_ties(model)
     refuse(problem_of_blocks(model, blocks, ties))
+    prepare_blocks(blocks, config)
     # compute in low precision; gradients are averaged, and weights kept, in float32
     policy = MixedPrecisionPolicy(low_precision(device), reduce_dtype=torch.float32)
     for module in (*blocks, model):  # the root last: it takes what the blocks left
         fully_shard(module, mp_policy=policy)
+    if config.prefetch:
+        for block, next_one in itertools.pairwise(blocks):
+            block.set_modules_to_forward_prefetch([next_one])
     model.to_empty(device=device)  # memory for the shards, without values yet
     tie_again(model, ties)
     refuse(problem_of_values(model))
@@ -632,6 +661,38 @@ def make_sharded_model(config: Config, device: torch.device) -> FSDPModule:
             buffer.copy_(whole.get_buffer(name))
         dist.broadcast(buffer, src=0)  # every rank must reach this line
     return model
+
+
+def prepare_blocks(blocks: list[nn.Module], config: Config) -> None:
+    """Recompute and compile, in this order, and before blocks are sharded.
+
+    Both in place: a checkpoint has the same names with them and without.
+    """
+    for block in blocks:
+        if config.checkpoint_activations:
+            block.forward = recompute_in_backward(block.forward)
+        if config.compile:
+            block.forward = compile_forward(block.forward)
+
+
+def recompute_in_backward(forward: Callable) -> Callable:
+    """The same function, of which only the inputs are kept for backward."""
+
+    def keep_inputs(*args: Any, **kwargs: Any) -> Any:
+        return checkpoint(forward, *args, use_reentrant=False, **kwargs)
+
+    return keep_inputs
+
+
+def compile_forward(forward: Callable) -> Callable:
+    """The same function, compiled where it is first called."""
+
+    def call(
+        *args: Any, **kwargs: Any
+    ) -> Any:  # PyTorch compiles none of its own files
+        return forward(*args, **kwargs)
+
+    return torch.compile(call)
 
 
 def find_ties(model: nn.Module) -> list[list[str]]:

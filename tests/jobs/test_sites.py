@@ -240,3 +240,46 @@ def test_interface_of_the_site_reaches_gloo_and_nccl(house):
     sites.choose(house, "plain_slurm", ("INTERFACE=ib0",))
     done = environment(house, "echo $GLOO_SOCKET_IFNAME $NCCL_SOCKET_IFNAME")
     assert done.stdout == "ib0 ib0\n"
+
+
+SHOW = "source job_scripts/site_environment.sh && env"
+OF_FAILURES = ("NCCL_DEBUG", "TORCH_FR_", "PET_")
+
+
+def exported(house, **variables):
+    """What a job of this folder exports for the time when it fails."""
+    bin_folder = house / "bin"
+    bin_folder.mkdir(exist_ok=True)
+    (bin_folder / "torchrun").write_text("#!/bin/sh\n")
+    (bin_folder / "torchrun").chmod(0o755)
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(OF_FAILURES)}
+    path = f"{bin_folder}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-c", SHOW],
+        cwd=house,
+        env={**kept, "PATH": path, "SLURM_JOB_ID": "7", **variables},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    pairs = (line.partition("=") for line in done.stdout.splitlines())
+    return {name: value for name, _, value in pairs if name.startswith(OF_FAILURES)}
+
+
+def test_job_with_gpus_lets_nccl_and_the_flight_recorder_speak(house):
+    script = house / "job_scripts/site_environment.sh"
+    text = script.read_text()
+    assert text.count("/dev/nvidiactl") == 1
+    script.write_text(text.replace("/dev/nvidiactl", "/dev/null"))  # a GPU's file
+    assert exported(house) == {
+        "NCCL_DEBUG": "WARN",
+        "TORCH_FR_BUFFER_SIZE": "2000",
+        "TORCH_FR_DUMP_TEMP_FILE": f"{house}/recorder_7_",
+    }
+    assert exported(house, NCCL_DEBUG="INFO")["NCCL_DEBUG"] == "INFO"
+    script.write_text(text.replace("/dev/nvidiactl", "/dev/no_such_device"))
+    assert exported(house) == {}
+
+
+def test_job_writes_one_log_per_rank_if_asked(house):
+    assert exported(house, LOGS="logs") == {"PET_LOG_DIR": "logs", "PET_TEE": "3"}

@@ -202,8 +202,3 @@ def test_more_micro_batches_than_pieces_are_refused_before_ranks_meet(tmp_path):
     options = [*SMALL, "--micro-batches", 9]
     said = sentence(script(tmp_path, "13_pipeline_by_hand.py", 1, *options))
     assert "--micro-batches 9 is more than --batch-size 8" in said
-
-
-def test_one_rank_is_refused(tmp_path):
-    said = sentence(script(tmp_path, "13_pipeline.py", 1))
-    assert "--nproc-per-node=4 src/13_pipeline.py" in said

@@ -91,9 +91,3 @@ def test_uneven_context_is_one_sentence(tmp_path):
     assert refusal(done, name) == (
         "--context 25 cannot be divided among 2 ranks: choose 24 or 26"
     )
-
-
-@pytest.mark.parametrize("name", SCRIPTS)
-def test_world_of_one_is_refused(tmp_path, name):
-    done = trainings.script(tmp_path, name, 1)
-    assert "a single rank has no partner" in trainings.sentence(done)

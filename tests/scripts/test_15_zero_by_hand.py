@@ -67,8 +67,3 @@ def said_by_rank_0(done):
     said = [line for line in done.stderr.splitlines() if "hand.py: e" in line]
     assert len(said) == 1, done.stderr
     return said[0]
-
-
-def test_world_of_one_is_refused(tmp_path):
-    done = trainings.script(tmp_path, "15_zero_by_hand.py", 1)
-    assert "a single rank has no partner" in trainings.sentence(done)

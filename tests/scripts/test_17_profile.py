@@ -218,7 +218,7 @@ def test_no_rank_starts_a_step_before_the_barrier_ends(recorded):
         (["--steps", "0"], "'0' is not a whole number above 0"),
         (["--data-ms", "1e300"], "'1e300' is not a number above 0 and below 1e12"),
         (["--output", "/nowhere/t.json"], "cannot write in the folder /nowhere"),
-        ([], "a single rank has no partner"),
+        (["--slow-rank", "1"], "--slow-rank 1: choose one of 0 to 0"),
     ],
 )
 def test_bad_input_is_one_sentence(tmp_path, options, words):

@@ -136,7 +136,6 @@ def test_what_fsdp_calls_sends_and_holds(tmp_path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["no-sync"], "--with no-sync needs several ranks"),
         (["bf16", "fp16"], "--with bf16 fp16: choose one of the two"),
         (["workers", "bf16", "workers"], "--with workers workers: choose one of the"),
         (["faster"], "invalid choice: 'faster'"),

@@ -6,7 +6,7 @@ import re
 import pytest
 import torch
 
-from tests.scripts.trainings import SRC, script, sentence, torchrun
+from tests.scripts.trainings import SRC, torchrun
 
 straggler = importlib.import_module("17_straggler")
 links = importlib.import_module("common.cost.links")
@@ -65,11 +65,6 @@ def test_finds_the_rank_that_is_slow(tmp_path, by):
     assert done.returncode == 0, done.stderr
     assert f"Rank 1 is slow, by its {by}: the others wait" in done.stdout
     assert len(re.findall(r"^ +[012](?: +\d+\.\d){3}$", done.stdout, re.M)) == 3
-
-
-def test_world_of_one_is_refused(tmp_path):
-    said = sentence(script(tmp_path, "17_straggler.py"))
-    assert "a single rank has no partner" in said
 
 
 def test_rank_that_does_not_exist_is_refused(tmp_path):

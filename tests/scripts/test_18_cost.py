@@ -113,7 +113,7 @@ def test_accelerators_hide_what_fits_behind_computing(monkeypatch):
 
 def test_own_work_of_a_method_is_added_and_of_a_grid_that_of_both(capsys):
     """3 ms of FSDP and 5 ms of tensor parallel; nothing is sent."""
-    milliseconds = {cost.ALONE: 20, "DDP": 20, "FSDP": 24, "TP": 30, "PP": 30}
+    milliseconds = {cost.ONE: 20, "DDP": 20, "FSDP": 24, "TP": 30, "PP": 30}
     milliseconds |= {"FSDP" + cost.SILENT: 23, "TP" + cost.SILENT: 25}
     times = {name: [ms / 1e3] for name, ms in milliseconds.items()}
     args = cost.argparse.Namespace(batch_size=16, predict=4)
@@ -275,20 +275,11 @@ def test_layouts_that_do_not_fit_are_named_by_pytorch(tmp_path):
     assert "can't allocate memory" in report
 
 
-@pytest.mark.parametrize(
-    ("command", "words"),
-    [
-        ([sys.executable], "torchrun did not start this process"),
-        pytest.param(
-            [*STANDALONE, "--nproc-per-node=2"],
-            "cannot be divided among 2 ranks",
-            marks=pytest.mark.full,
-        ),
-    ],
-)
-def test_bad_input_is_one_sentence(tmp_path, command, words):
-    done = run(tmp_path, [*command, SRC / "18_cost.py", "--batch-size", 3])
+@pytest.mark.full
+def test_bad_input_is_one_sentence(tmp_path):
+    program = [SRC / "18_cost.py", "--batch-size", 3]
+    done = run(tmp_path, [*STANDALONE, "--nproc-per-node=2", *program])
     assert done.returncode != 0
     said = [line for line in done.stderr.splitlines() if "18_cost.py: error" in line]
     assert len(said) == 1, done.stderr
-    assert words in said[0] or "a single rank has no partner" in said[0]
+    assert "cannot be divided among 2 ranks" in said[0]

@@ -65,6 +65,18 @@ def test_two_tasks_that_see_the_same_device_are_refused(gpus, monkeypatch):
     assert chosen == [0]
 
 
+def test_ranks_share_devices_where_a_test_asks_for_it(monkeypatch):
+    """Rank 3 of two devices gets the second; without the variable, none."""
+    chosen = pretend_accelerators(monkeypatch, "cuda", 2)
+    monkeypatch.setenv(distributed.SHARE, "1")
+    devices = [str(distributed.choose_device(rank)) for rank in range(4)]
+    assert devices == ["cuda:0", "cuda:1", "cuda:0", "cuda:1"]
+    assert chosen == [0, 1, 0, 1]
+    monkeypatch.setenv(distributed.SHARE, "0")
+    with pytest.raises(distributed.BadInput, match="local rank 3 has no cuda device"):
+        distributed.choose_device(3)
+
+
 def test_two_tasks_with_the_same_of_two_devices_are_told_by_nccl(monkeypatch):
     """Each looks like a task that srun shows its own device."""
     pretend_accelerators(monkeypatch, "cuda", 1)

@@ -44,6 +44,31 @@ def test_group_on_an_accelerator_is_told_its_device(given, monkeypatch):
     assert (given["rank"], given["world_size"]) == (5, 8)
 
 
+def test_ranks_that_share_a_device_join_by_gloo(given, monkeypatch):
+    """NCCL refuses two ranks on one device."""
+    only = torch.device("cuda", 0)
+    monkeypatch.setattr(distributed, "choose_device", lambda local_rank: only)
+    monkeypatch.setenv(distributed.SHARE, "1")
+    assert process_group.join(1, rank=1, world_size=2) == only
+    assert (given["backend"], given["device_id"]) == ("gloo", None)
+
+
+@pytest.mark.parametrize("shared", ["1", "0"])
+def test_messages_between_ranks_that_share_a_device_are_refused(shared, monkeypatch):
+    monkeypatch.setenv(distributed.SHARE, shared)
+    ranks = 2
+    monkeypatch.setattr(dist, "get_world_size", lambda: ranks)
+    process_group.refuse_messages_between_shared(torch.device("cpu"))
+    gpu = torch.device("cuda", 0)
+    if shared == "0":
+        process_group.refuse_messages_between_shared(gpu)
+        return
+    with pytest.raises(distributed.BadInput, match="gloo can't send a tensor of cuda"):
+        process_group.refuse_messages_between_shared(gpu)
+    ranks = 1
+    process_group.refuse_messages_between_shared(gpu)
+
+
 def test_without_numbers_the_environment_says_them(given, monkeypatch):
     monkeypatch.setattr(distributed, "count_accelerators", lambda: 0)
     assert process_group.join(3) == torch.device("cpu")

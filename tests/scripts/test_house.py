@@ -42,7 +42,8 @@ def test_make_alone_prints_every_command():
 def test_every_target_that_runs_something_brings_its_environment():
     for line in re.findall(r"^[a-z]+:.*$", MAKEFILE, re.MULTILINE):
         target, needed = line.split("##")[0].split(":")
-        if target in ("help", "env", "clean", "distclean"):
+        # gpu: where GPUs are, there is often no network to install anything
+        if target in ("help", "env", "clean", "distclean", "gpu"):
             continue
         assert set(needed.split()) & {"env", "site"}, f"make {target} lacks env"
 

@@ -123,6 +123,7 @@ def definitions(path):
 OWN = {
     *("make_model", "Run", "make_run", "low_precision", "forward", "evaluate"),
     *("compute_gradients", "train", "main", "parse_command_line", "leave_group"),
+    *("Config", "add_options_for_speed"),
 }
 
 

@@ -12,6 +12,8 @@ import torch.distributed as dist
 
 def describe_links(device: torch.device) -> str:
     """Whose link is slow, and the shortest and longest round trip; all ranks."""
+    if dist.get_backend() == "gloo":
+        device = torch.device("cpu")  # gloo sends no tensor of a GPU
     trips = _round_trips(device)
     hosts = [""] * dist.get_world_size()
     dist.all_gather_object(hosts, socket.gethostname())  # every rank: a name
