@@ -105,7 +105,11 @@ def predict(layout: Layout, cluster: Cluster, own: float = 0) -> float:
 
 # [end predict]
 def peak_flops(device: torch.device) -> float:
-    """FLOP/s of the best of ten products of two matrices, in 32 bits."""
+    """FLOP/s of the best of ten products of two matrices, in 32 bits.
+
+    The program trains in 32 bits, too. On a GPU that isn't its peak: without TF32, its
+    tensor cores stay idle.
+    """
     size = 512 if device.type == "cpu" else 8192  # a launch must not count
     a = torch.ones(size, size, device=device)
     return 2 * size**3 / min(seconds_of(lambda: a @ a, device) for _ in range(10))
