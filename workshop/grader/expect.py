@@ -230,6 +230,12 @@ def _difference(a, e, own, atol: float, rtol: float) -> tuple[str, str]:
     """(one sentence, key of the suspicion) for two tensors of the same shape."""
     if bool(torch.isnan(a).any()) and not bool(torch.isnan(e).any()):
         return f"holds {int(torch.isnan(a).sum())} NaN of {a.numel()} elements", "nan"
+    if bool(torch.isinf(a).any()) and bool(torch.isfinite(e).all()):
+        count, of = int(torch.isinf(a).sum()), a.numel()
+        one = _first(a, e, atol, rtol)
+        many = f"holds {count} infinite of {of} elements"
+        problem = many if of > 1 else one
+        return problem, "infinite"
     if _equal(a, e):  # they were whole numbers
         return "went through a float: a whole number's last digits are lost", ""
     wrong = ~torch.isclose(a, e, atol=atol, rtol=rtol)
