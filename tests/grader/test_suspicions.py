@@ -141,6 +141,21 @@ EXAMPLES = [
     ("exceptions", "graph_twice", ("", "backward through the graph a second time", "")),
     ("exceptions", "no_rendezvous", ("", "No rendezvous handler for ://", "")),
     ("exceptions", "own_partner", ("RuntimeError", "Pair is not connected", "")),
+    ("exceptions", "broken_file", ("EOFError", "Ran out of input", "torch.load(f)")),
+    (
+        "exceptions",
+        "broken_file",
+        ("RuntimeError", "PytorchStreamReader failed reading zip archive: ...", ""),
+    ),
+    (
+        "exceptions",
+        "broken_file",
+        (
+            "UnpicklingError",
+            "Weights only load failed. ... Unsupported operand 118",
+            "",
+        ),
+    ),
     ("exceptions", "weights_only", ("X", "Weights only load failed. This ...", "")),
     (
         "exceptions",
