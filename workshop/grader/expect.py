@@ -165,7 +165,7 @@ def equal(actual: Any, expected: Any, what: str, *, cause: str = "") -> None:
         _equal_to(actual, expected, what)
     except Mismatch as wrong:
         problem = f"{wrong.problem}{as_if(cause)}"
-        raise Mismatch(what, problem, wrong.suspicion) from None
+        raise Mismatch(wrong.what, problem, wrong.suspicion) from None
 
 
 def _equal_to(actual: Any, expected: Any, what: str) -> None:

@@ -29,6 +29,8 @@ def cause(
         cases: the arguments of ``function``.
         mistakes: for the words of a mistake, which begin a clause after "as if", the
             arguments that make it.
+        most: how many at once. Take 1 where only few values are possible, for two
+            mistakes explain many of these by chance.
 
     Returns:
         The words, joined by "and as if"; "" if no ``most`` mistakes explain all
