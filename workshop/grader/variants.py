@@ -67,7 +67,7 @@ def _explains(found, cases, function, options: dict[str, Any]) -> bool:
 
 
 def _equal(value: Any, other: Any) -> bool:
-    numbers = isinstance(value, (int, float)) and isinstance(other, (int, float))
-    if numbers and float in (type(value), type(other)):
+    are_real = isinstance(value, (int, float)) and isinstance(other, (int, float))
+    if are_real and float in (type(value), type(other)):
         return abs(value - other) <= 1e-9 * max(abs(value), abs(other))
     return type(value) is type(other) and value == other

@@ -157,7 +157,7 @@ MISTAKEN_EXPOSED = {
     "data events hid nothing": {"hidden_by": ("work",)},
     "nothing hid communication": {"hidden_by": ()},
     "the cut were where the first rank starts, not the last": {"latest": min},
-    "a collective went on after its end, up to where the last rank starts": {
+    "a collective lasted beyond its end, up to where the last rank starts": {
         "capped": False
     },
     "the two stood in the other order": {"swapped": True},

@@ -86,7 +86,7 @@ BRANCHES = (ast.If, ast.IfExp)
 
 
 def _loops(stuck: dict, source: str) -> bool:
-    """Whether a loop, and no `if`, decides how often a rank calls what it waits in."""
+    """Whether a loop, and no `if`, decides how many times a rank calls it."""
     lines = {frame["line"] for frame in stuck.get("stack", []) if frame.get("own")}
     try:
         nodes = list(ast.walk(ast.parse(source)))
