@@ -74,8 +74,8 @@ def suspects(nodes: list[Path], nproc_per_node: int) -> list[int]:
     failures, silent = [], []
     for node_rank, node in enumerate(nodes):
         attempts = [path for path in node.iterdir() if path.name.startswith("attempt_")]
-        numbers = [int(path.name.split("_")[1]) for path in attempts]
-        newest = node / f"attempt_{max(numbers, default=0)}"
+        restarts = [int(path.name.split("_")[1]) for path in attempts]
+        newest = node / f"attempt_{max(restarts, default=0)}"
         for local_rank in range(nproc_per_node):
             rank = node_rank * nproc_per_node + local_rank
             failure = read_failure(newest / str(local_rank) / "error.json", rank)
