@@ -59,7 +59,8 @@ def suspects(nodes: list[Path], nproc_per_node: int) -> list[int]:
     """The global ranks that may have failed first, in order.
 
     ``nodes`` are the log folders of the nodes, in the order of their node ranks; each
-    holds the folders ``attempt_N``. Every node runs ``nproc_per_node`` ranks.
+    holds the folders ``attempt_N``, or none if nothing started there. Every node runs
+    ``nproc_per_node`` ranks.
     """
     # TODO 2 of 2: read every rank's file of the newest attempt; apply rules 2 to 4.
     raise NotImplementedError("TODO 2 of 2")

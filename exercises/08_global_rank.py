@@ -36,7 +36,7 @@ def place_among_unequal(
 ) -> tuple[int, int]:
     """``(rank, world_size)`` if this node starts ``nprocs`` ranks, and others differ.
 
-    Called by every rank of every node.
+    Called by every rank of every node, maybe more than once.
     """
     # TODO 2 of 3: write how many ranks this node starts where all nodes can read it.
     # Read the number of each node, and add up.

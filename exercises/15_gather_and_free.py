@@ -7,8 +7,9 @@ Between the two, a rank holds its own rows and nothing else of the weight. With 
 layers that saves most of the memory.
 
 The gradient of the weight is the mean over the ranks of the gradients that each rank
-computes from its part of the batch. Each rank gets only the rows it holds. Leave the
-tensor that autograd passes to backward unchanged: others may need it, too.
+computes from its part of the batch. Each rank gets only the rows it holds: gather the
+weight, but don't gather gradients, and don't all-reduce them. Leave the tensor that
+autograd passes to backward unchanged: others may need it, too.
 
 ``rows`` need not be divisible by the number of ranks, N. Each rank holds
 ``ceil(rows / N)`` rows. The last ones, at the end of the last ranks, are padding: zeros

@@ -26,7 +26,10 @@ from torch.optim.lr_scheduler import LRScheduler
 
 
 def shard(model: nn.Module, nodes: int, per_node: int) -> None:
-    """Shard in place: each of ``model.blocks`` is a group, and the rest is one."""
+    """Shard in place: each of ``model.blocks`` is a group, and the rest is one.
+
+    Give each axis of the grid a name: ``fully_shard`` asks for them.
+    """
     # TODO 1 of 3: make the grid of all ranks, and shard over it.
     raise NotImplementedError("TODO 1 of 3")
 

@@ -1,6 +1,7 @@
 """Repair three functions that hang, and keep their collectives.
 
-Deleting the collective would end each hang, and make the result wrong. In all three, a
+Deleting the collective would end each hang, and make the result wrong. Each function
+must still get the other ranks' numbers from collectives of all ranks. In all three, a
 rank never arrives at a collective in which the others wait. Which rank is it, and what
 keeps it away? Run the check: its verdict tells you where each rank waits.
 

@@ -66,14 +66,16 @@ def suspects(nodes: list[Path], nproc_per_node: int) -> list[int]:
     """The global ranks that may have failed first, in order.
 
     ``nodes`` are the log folders of the nodes, in the order of their node ranks; each
-    holds the folders ``attempt_N``. Every node runs ``nproc_per_node`` ranks.
+    holds the folders ``attempt_N``, or none if nothing started there. Every node runs
+    ``nproc_per_node`` ranks.
     """
     # TODO 2 of 2: read every rank's file of the newest attempt; apply rules 2 to 4.
     # [start answer 2]
     failures, silent = [], []
     for node_rank, node in enumerate(nodes):
         attempts = [path for path in node.iterdir() if path.name.startswith("attempt_")]
-        newest = max(attempts, key=lambda path: int(path.name.split("_")[1]))
+        restarts = [int(path.name.split("_")[1]) for path in attempts]
+        newest = node / f"attempt_{max(restarts, default=0)}"
         for local_rank in range(nproc_per_node):
             rank = node_rank * nproc_per_node + local_rank
             failure = read_failure(newest / str(local_rank) / "error.json", rank)

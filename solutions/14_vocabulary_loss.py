@@ -72,7 +72,8 @@ class VocabularyLoss(torch.autograd.Function):
         is_local = (place >= 0) & (place < chances.shape[1])
         # TODO 3 of 3: return the gradient of this rank's scores, [places, own], and
         # None for targets and first. It is the chances, minus 1 at the target of each
-        # place where ``is_local``, all multiplied by ``gradient``.
+        # place where ``is_local``, all multiplied by ``gradient``. Leave what was saved
+        # as it is: backward may be called again.
         # [start answer 3]
         of_scores = chances.clone()
         of_scores[is_local, place[is_local]] -= 1

@@ -55,12 +55,14 @@ def call(op="all_reduce", line=3, **more) -> dict:
 LISTS = [call(caller="broadcast_object_list", shapes=[[n]]) for n in (1, 0)]
 
 
-def messages(*rows: tuple, waiting=("dist.recv(t, 0)",), partners=None) -> tuple:
+def messages(
+    *rows: tuple, waiting=("dist.recv(t, 0)",), partners=None, again=False
+) -> tuple:
     """Of (rank, op, peer, tag)."""
     by_rank = {rank: [] for rank in range(2)}
     for rank, op, peer, tag in rows:
         by_rank[rank].append(call(op, peer=peer, tag=tag))
-    return (hangs._messages(list(waiting), by_rank, partners or {}),)
+    return (hangs._messages(list(waiting), by_rank, partners or {}, again),)
 
 
 # what DDP calls when it is made
@@ -95,7 +97,7 @@ EXAMPLES = [
     (
         "messages",
         "waited_twice",
-        messages((0, "send", 1, 0), (1, "recv", 0, 0), waiting=("work.wait()",)),
+        messages((0, "send", 1, 0), (1, "recv", 0, 0), again=True),
     ),
     ("messages", "tags_differ", messages((0, "send", 1, 5), (1, "recv", 0, 6))),
     (
@@ -123,8 +125,9 @@ EXAMPLES = [
         ),
     ),
     ("messages", "partner_missing", messages((0, "send", 1, 0), (1, "recv", 1, 0))),
-    ("counts", "unequal_iterations", ({0: [call(), call()], 1: [call()]}, 2)),
-    ("counts", "not_everybody", ({0: [call(line=8)], 1: []}, 1)),
+    ("counts", "unequal_iterations", ({0: [call(), call()], 1: [call()]}, 2, False)),
+    ("counts", "unequal_iterations", ({0: [call(line=8)], 1: []}, 1, True)),
+    ("counts", "not_everybody", ({0: [call(line=8)], 1: []}, 1, False)),
     ("groups", "new_group", (["x = 1", "group = dist.new_group(row)"],)),
     ("groups", "no_such_key", (["counts = [int(store.get(f'n{i}'))]"],)),
     ("groups", "not_all_joined", (["dist.init_process_group('gloo', rank=rank)"],)),
@@ -138,6 +141,21 @@ EXAMPLES = [
     ("exceptions", "graph_twice", ("", "backward through the graph a second time", "")),
     ("exceptions", "no_rendezvous", ("", "No rendezvous handler for ://", "")),
     ("exceptions", "own_partner", ("RuntimeError", "Pair is not connected", "")),
+    ("exceptions", "broken_file", ("EOFError", "Ran out of input", "torch.load(f)")),
+    (
+        "exceptions",
+        "broken_file",
+        ("RuntimeError", "PytorchStreamReader failed reading zip archive: ...", ""),
+    ),
+    (
+        "exceptions",
+        "broken_file",
+        (
+            "UnpicklingError",
+            "Weights only load failed. ... Unsupported operand 118",
+            "",
+        ),
+    ),
     ("exceptions", "weights_only", ("X", "Weights only load failed. This ...", "")),
     (
         "exceptions",

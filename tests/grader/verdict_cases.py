@@ -96,6 +96,24 @@ CASES = {
         "unequal_iterations",
         ["rank 0: waits in all_reduce", "different lengths"],
     ),
+    "no iteration at all on rank 1": (
+        "for _ in range(3 if rank != 1 else 0):\n    dist.all_reduce(t)\nreturn t",
+        Kind.HANG,
+        "unequal_iterations",
+        ["rank 0: waits in all_reduce", "different lengths"],
+    ),
+    "an if in a loop": (
+        "for _ in range(3):\n    if rank == 0:\n        dist.all_reduce(t)\nreturn t",
+        Kind.HANG,
+        "not_everybody",
+        ["rank 0: waits in all_reduce", "`if` that is false on the others"],
+    ),
+    "a loop in an if": (
+        "if rank == 0:\n    for _ in range(3):\n        dist.all_reduce(t)\nreturn t",
+        Kind.HANG,
+        "not_everybody",
+        ["rank 0: waits in all_reduce", "`if` that is false on the others"],
+    ),
     "group rank where the global rank is meant": (
         "g = dist.new_group([1, 2])\nif rank:\n"
         "    dist.broadcast(t, src=0, group=g)\nreturn t",
@@ -119,6 +137,14 @@ CASES = {
         Kind.HANG,
         "waited_twice",
         ["rank 0: waits at line 12: work.wait()", "second one"],
+    ),
+    "second wait while others wait for a message": (
+        "work = dist.isend(t.clone(), right)\ndist.recv(t, left)\nwork.wait()\n"
+        "if rank == 0:\n    work.wait()\nwork = dist.isend(t.clone(), left)\n"
+        "dist.recv(t, right)\nwork.wait()\nreturn t",
+        Kind.HANG,
+        "waited_twice",
+        ["rank 0: waits at line 13: work.wait()", "second one"],
     ),
     "send and receive in a circle": (
         "if rank % 2 == 0:\n    dist.send(t, right)\n    dist.recv(t, left)\nelse:\n"
@@ -168,6 +194,13 @@ CASES = {
         Kind.WRONG_VALUE,
         "message_differs",
         ["rank 1: recv(int64[3], from rank 0)"],
+    ),
+    "a message of another partner": (
+        "if rank == 0:\n    dist.send(t, 2)\nif rank == 1:\n    dist.send(t[:2], 2)\n"
+        "if rank == 2:\n    dist.recv(torch.empty(2).double(), 0)\nreturn t",
+        Kind.CRASH,
+        "message_of_another",
+        ["rank 2: recv(float64[2], from rank 0)", "the partner that you meant"],
     ),
     # works
     "a Work that is dropped": (
@@ -314,6 +347,12 @@ CASES = {
         Kind.WRONG_VALUE,
         "remainder",
         ["has shape [2], expected [3]"],
+    ),
+    "infinity": (
+        SUM + "return t.abs() / 0",
+        Kind.WRONG_VALUE,
+        "infinite",
+        ["3 infinite of 3 elements", "too large for its dtype"],
     ),
     "NaN": (SUM + "return t / 0 * 0", Kind.WRONG_VALUE, "nan", ["3 NaN of 3"]),
     "not a tensor": (

@@ -54,11 +54,19 @@ class Mismatch(AssertionError):
         self.suspicion, self.way = suspicion, way
 
 
-def that(condition: Any, sentence: str) -> None:
-    """Fail with ``sentence`` unless ``condition`` is true."""
+def that(condition: Any, sentence: str, *, cause: str = "") -> None:
+    """Fail with ``sentence`` unless ``condition`` is true.
+
+    ``cause`` is a clause of :func:`workshop.grader.variants.cause`, or "".
+    """
     if not condition:
-        raise Mismatch("", sentence)
+        raise Mismatch("", f"{sentence}{as_if(cause)}")
     _pass()
+
+
+def as_if(cause: str) -> str:
+    """The line that a clause of :mod:`workshop.grader.variants` becomes."""
+    return f"\n    it is as if {cause}" if cause else ""
 
 
 def right_way(condition: Any, sentence: str) -> None:
@@ -146,8 +154,21 @@ def still_training(module: torch.nn.Module, name: str) -> None:
     _pass()
 
 
-def equal(actual: Any, expected: Any, what: str) -> None:
-    """Compare exactly: tensors bit for bit, anything else with ``==``."""
+def equal(actual: Any, expected: Any, what: str, *, cause: str = "") -> None:
+    """Compare exactly: tensors bit for bit, anything else with ``==``.
+
+    ``cause`` is a clause of :func:`workshop.grader.variants.cause`, or "".
+    """
+    if not cause:
+        return _equal_to(actual, expected, what)
+    try:
+        _equal_to(actual, expected, what)
+    except Mismatch as wrong:
+        problem = f"{wrong.problem}{as_if(cause)}"
+        raise Mismatch(wrong.what, problem, wrong.suspicion) from None
+
+
+def _equal_to(actual: Any, expected: Any, what: str) -> None:
     if actual is None and expected is not None:
         raise Mismatch(what, *of_none(what, expected))
     if torch.is_tensor(expected):
@@ -230,6 +251,12 @@ def _difference(a, e, own, atol: float, rtol: float) -> tuple[str, str]:
     """(one sentence, key of the suspicion) for two tensors of the same shape."""
     if bool(torch.isnan(a).any()) and not bool(torch.isnan(e).any()):
         return f"holds {int(torch.isnan(a).sum())} NaN of {a.numel()} elements", "nan"
+    if bool(torch.isinf(a).any()) and bool(torch.isfinite(e).all()):
+        count, of = int(torch.isinf(a).sum()), a.numel()
+        one = _first(a, e, atol, rtol)
+        many = f"holds {count} infinite of {of} elements"
+        problem = many if of > 1 else one
+        return problem, "infinite"
     if _equal(a, e):  # they were whole numbers
         return "went through a float: a whole number's last digits are lost", ""
     wrong = ~torch.isclose(a, e, atol=atol, rtol=rtol)

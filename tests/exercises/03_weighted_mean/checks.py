@@ -8,6 +8,8 @@ import torch.distributed as dist
 
 from workshop.grader import expect
 
+expect.nothing_is_averaged()  # a sum is divided by a count, not by the world size
+
 
 def samples(counts, seed, rank):
     """(this rank's values, the mean of all): counts[r] values on rank r."""
@@ -18,12 +20,50 @@ def samples(counts, seed, rank):
     return everything.split(counts)[rank].clone(), everything.mean()
 
 
+def of_equal_counts(mean, ranks):
+    """What is taken for the mean, where several mistakes give the same number."""
+    return {
+        "as many times the mean as there are ranks: the sum of all samples must be "
+        "divided by the number of all samples, not by that of one rank": ranks * mean,
+        "the mean divided by the number of ranks: the sum and the count must both be "
+        "summed over the ranks once": mean / ranks,
+    }
+
+
+def other_quotients(counts, seed, rank):
+    """Of sums and counts that don't belong together, by the words for them."""
+    own = [samples(counts, seed, r)[0] for r in range(len(counts))]
+    total, count, ranks = sum(values.sum() for values in own), sum(counts), len(counts)
+    found = {
+        "the sum of all samples divided by the number of ranks": total / ranks,
+        "the sum of all samples, divided by nothing": total,
+        "the mean divided by the number of ranks: the sum or the count was reduced in "
+        "another way than the other": total / count / ranks,
+        "the mean times the number of ranks: the sum or the count was reduced in "
+        "another way than the other": total / count * ranks,
+        "this rank's own sum divided by the number of all samples": (
+            own[rank].sum() / count
+        ),
+    }
+    if counts[rank]:
+        by_own = total / counts[rank]
+        found |= {
+            "the sum of all samples divided by this rank's own number of them": by_own,
+            "the sum of all samples divided by this rank's own number of them and by "
+            "the number of ranks": by_own / ranks,
+        }
+    return found
+
+
 def means_of_means(counts, seed):
     """What is taken for the mean, by the words for it."""
     own = [samples(counts, seed, r)[0] for r in range(len(counts))]
     means = [values.mean() for values in own if len(values)]
     together, ranks = sum(means), len(counts)
-    found = {"the mean of the ranks' means": together / ranks}
+    found = {
+        "the mean of the ranks' means": together / ranks,
+        "the sum of the ranks' means": together,
+    }
     if ranks > len(means):
         found = {"the mean of the ranks' means, 0 for an empty rank": together / ranks}
         found["the mean of the means of the ranks with values"] = together / len(means)
@@ -39,7 +79,9 @@ def test_equal_counts(exercise, rank, world_size, seed):
     """With equally many values on every rank, the mean of all of them."""
     values, expected = samples([4] * world_size, seed, rank)
     mean = exercise.mean_over_ranks(values)
-    expect.close(mean, expected, "the mean over all ranks", local=values.mean())
+    mistaken = of_equal_counts(expected, world_size)
+    what = "the mean over all ranks"
+    expect.close(mean, expected, what, local=values.mean(), mistaken=mistaken)
 
 
 @pytest.mark.ranks(3, 4)
@@ -51,7 +93,7 @@ def test_unequal_counts(exercise, rank, world_size, seed):
     mean = exercise.mean_over_ranks(values)
     kind = type(mean).__name__
     expect.that(torch.is_tensor(mean), f"the mean is of type {kind}, expected a tensor")
-    mistaken = means_of_means(counts, seed)
+    mistaken = means_of_means(counts, seed) | other_quotients(counts, seed, rank)
     what = "the mean over all samples"
     expect.close(mean, expected, what, local=kept.mean(), mistaken=mistaken)
     expect.unchanged(values, kept, "this rank's values after the call")

@@ -74,6 +74,10 @@ def test_file_that_says_nothing(exercise, shared_dir):
         path.write_text(whole[:length])
         what = f"of a file cut off after {length} of {len(whole)} bytes"
         expect.equal(exercise.read_failure(path, 0), None, what)
+    text = whole.replace("63 pixels", "63 pixels, not « 64 »").encode()
+    path.write_bytes(text[: text.index("«".encode()) + 1])
+    what = "of a file cut off inside a letter of two bytes"
+    expect.equal(exercise.read_failure(path, 0), None, what)
 
 
 @pytest.mark.ranks(1, init=False)
@@ -200,3 +204,17 @@ def test_order_of_many_suspects(exercise, shared_dir):
     said = {rank: (7, "ValueError: 63 pixels") for rank in (10, 2, 22)}
     nodes = logs(new_folder(shared_dir, "many"), said, nproc_per_node=12)
     expect.equal(exercise.suspects([*nodes], 12), [2, 10, 22], "the suspects")
+
+
+@pytest.mark.ranks(1, init=False)
+def test_node_that_never_started(exercise, shared_dir):
+    """A node without any attempt: its ranks are silent."""
+    folder = new_folder(shared_dir, "never")
+    said = {rank: (7, LOST[rank % 3]) for rank in range(6)}
+    nodes = logs(folder, said)
+    shutil.rmtree(nodes[1] / "attempt_0")
+    what = "the suspects, node 1 having no attempt"
+    expect.equal(exercise.suspects([*nodes], 3), [3, 4, 5], what)
+    error_file(nodes[0] / "attempt_0", 2, NOON + 8, "ValueError: 63 pixels")
+    what = f"{what}, and rank 2 having failed on its own"
+    expect.equal(exercise.suspects([*nodes], 3), [2], what)

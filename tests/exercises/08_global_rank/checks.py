@@ -115,12 +115,19 @@ def test_unequal_nodes_ask_each_other(exercise, rank, seed, shared_dir):
 def test_numbers_of_two_digits(exercise):
     """place_among_unequal: 12 nodes, of which the third starts 10 ranks."""
     counts = [1, 1, 10, *[1] * 9]
-    store, found, failed = dist.HashStore(), {}, []
+    store = dist.HashStore()
     store.set_timeout(timedelta(seconds=3))
+    check_places(exercise, store, counts, "")
+    check_places(exercise, store, counts, ", at the second call")
+
+
+def check_places(exercise, store, counts, when):
+    """All ranks of all nodes ask at once, over one store."""
+    found, failed, nodes = {}, [], len(counts)
 
     def call(rank):
         node_rank, local_rank = seat(rank, counts)
-        asked = local_rank, counts[node_rank], environment(12, node_rank), store
+        asked = local_rank, counts[node_rank], environment(nodes, node_rank), store
         try:
             found[rank] = exercise.place_among_unequal(*asked)
         except Exception as error:
@@ -136,7 +143,7 @@ def test_numbers_of_two_digits(exercise):
     for rank, place in sorted(found.items()):
         node_rank, local_rank = seat(rank, counts)
         what = f"local rank {local_rank} of node {node_rank}, where nodes start"
-        expect.equal(place, (rank, len(ranks)), f"{what} {counts}")
+        expect.equal(place, (rank, len(ranks)), f"{what} {counts}{when}")
 
 
 @pytest.mark.ranks(4, init=False, limit=15)

@@ -53,8 +53,20 @@ def cut_block(exercise, whole):
     block = exercise.Block(WIDTH, HIDDEN).double()
     block.load_state_dict(whole.state_dict())
     exercise.parallelize(block)
+    for layer in (block.mlp.gate, block.mlp.up):
+        layer.register_forward_pre_hook(check_input_is_whole)
     block.mlp.register_forward_hook(check_output_is_a_slice)
     return block
+
+
+def check_input_is_whole(layer, args):
+    """Before the output is asked for, which may be wrong because of it."""
+    found, expected = list(args[0].shape), [PIECES, PLACES, WIDTH]
+    expect.that(
+        found == expected,
+        f"gate and up compute on {found}, expected all positions, {expected}: their "
+        "input_layouts, or those of mlp, say along which tensor dim the slice is cut",
+    )
 
 
 def check_output_is_a_slice(mlp, args, output):

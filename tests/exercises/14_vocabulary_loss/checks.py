@@ -118,6 +118,23 @@ def test_gradient_is_that_of_one_process(exercise, rank, world_size, seed):
     expect.close(mine[1], whole[1], what, mistaken=mistaken)
 
 
+@pytest.mark.ranks(3)
+def test_backward_can_be_called_again(exercise, rank, world_size, seed):
+    """Two backward passes through one graph give the same gradient twice."""
+    _, targets, own, first = problem(seed, rank, world_size)
+    losses = exercise.VocabularyLoss.apply(own.requires_grad_(), targets, first)
+    changed = "it was changed by the first: copy what was saved before you change it"
+    told = f"the gradient of the own scores, at the second backward pass: {changed}"
+    passes = []
+    for _ in range(2):
+        try:
+            passes += torch.autograd.grad(losses.sum(), own, retain_graph=True)
+        except RuntimeError as error:
+            expect.that("modified by an inplace" not in str(error), told)
+            raise
+    expect.that(torch.equal(*passes), told)
+
+
 @pytest.mark.ranks(3, 4)
 def test_large_scores(exercise, rank, world_size, seed):
     """Scores of several thousand: nothing overflows, and nothing is lost."""

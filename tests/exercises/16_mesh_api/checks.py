@@ -15,7 +15,7 @@ from torch.distributed.tensor import DTensor
 from workshop.grader import expect
 
 expect.nothing_is_averaged()
-NODES = {6: (2, 3), 4: (2, 2)}  # nodes, ranks per node
+NODES = {6: [(2, 3), (3, 2)], 4: [(2, 2)]}  # (nodes, ranks per node), by ranks
 OTHERS = [(1, 4), (4, 1)]  # on which 4 ranks continue
 
 
@@ -110,19 +110,29 @@ def test_trains_like_one_process(exercise, rank, world_size, seed):
     """Losses and weights are those of one process on all batches."""
     steps = batches(seed, world_size)[:3]
     expected, whole = alone(seed, sgd, steps)
-    model = sharded(exercise, seed, NODES[world_size])
-    found = trained(model, *trainer(model, sgd), steps[:, rank])
-    for number, loss in enumerate(found):
-        expect.close(loss, expected[number][rank], f"the loss of step {number}")
-    for key, value in whole.state_dict().items():
-        full = model.state_dict()[key].full_tensor()
-        expect.close(full, value, f"{key} after 3 steps of SGD")
+    for nodes in NODES[world_size]:
+        model, grid = (
+            sharded(exercise, seed, nodes),
+            f"on {nodes[0]} x {nodes[1]} ranks",
+        )
+        found = trained(model, *trainer(model, sgd), steps[:, rank])
+        for number, loss in enumerate(found):
+            what = f"the loss of step {number} {grid}"
+            expect.close(loss, expected[number][rank], what)
+        for key, value in whole.state_dict().items():
+            full = model.state_dict()[key].full_tensor()
+            expect.close(full, value, f"{key} after 3 steps of SGD {grid}")
 
 
 @pytest.mark.ranks(6, limit=20)
 def test_gathers_within_a_node(exercise, rank, world_size, seed, ledger):
     """Shards are gathered within a node, and gradients averaged between nodes."""
-    nodes = NODES[world_size]
+    for nodes in NODES[world_size]:
+        check_groups(exercise, rank, world_size, seed, ledger, nodes)
+
+
+def check_groups(exercise, rank, world_size, seed, ledger, nodes):
+    grid = f"with {nodes[0]} nodes of {nodes[1]} ranks, "
     model = sharded(exercise, seed, nodes)
     ledger.clear()
     model(batches(seed, world_size)[0, rank]).square().mean().backward()
@@ -134,12 +144,12 @@ def test_gathers_within_a_node(exercise, rank, world_size, seed, ledger):
                 found.add(row.group)
     expect.right_way(
         groups["all_gather"] == {of_node} == groups["reduce_scatter"],
-        f"shards are gathered from the ranks {told(groups['all_gather'])}; this rank's "
-        f"node has the ranks {list(of_node)}",
+        f"{grid}shards are gathered from the ranks {told(groups['all_gather'])}; this "
+        f"rank's node has the ranks {list(of_node)}",
     )
     expect.right_way(
         groups["all_reduce"] == {same},
-        f"gradients are averaged over the ranks {told(groups['all_reduce'])}; "
+        f"{grid}gradients are averaged over the ranks {told(groups['all_reduce'])}; "
         f"{list(same)} hold the same shards",
     )
     gathers = sum("all_gather" in op for op in ledger.ops())
@@ -200,8 +210,11 @@ def test_other_nodes_continue(
     trained(model, *others, steps[:2, rank])
     save(exercise, folder, model, *others)
     expect.still_training(model, "the saved model is")
+    parts = writers(folder)
+    overwritten = f" (from files of {len(parts)} of 4 ranks: others overwrote theirs?)"
+    from_files = overwritten if len(parts) in (1, 2, 3) else ""
     for nodes in OTHERS:
-        how = f"on {nodes[0]} x {nodes[1]} ranks, after loading"
+        how = f"on {nodes[0]} x {nodes[1]} ranks, after loading{from_files}"
         model = sharded(exercise_again, seed + 1, nodes)
         objects = trainer(model, adamw)
         exercise_again.load(folder, model, *objects)
@@ -211,6 +224,12 @@ def test_other_nodes_continue(
         for number, loss in enumerate(found, 2):
             what = f"the loss of step {number} {how}"
             expect.close(loss, expected[number][rank], what)
+
+
+def writers(folder):
+    """The ranks in the names of a distributed checkpoint's files, as text."""
+    names = [path.name for path in folder.glob("*.distcp")]
+    return {name.split("_")[2] for name in names if name.count("_") > 2}
 
 
 def check_restored(optimizer, scheduler, how):
@@ -231,7 +250,7 @@ def test_every_rank_writes(exercise, rank, world_size, seed, shared_dir, ledger)
     ledger.clear()
     save(exercise, shared_dir / "saved", model, *objects)
     files = sorted(path.name for path in (shared_dir / "saved").glob("*"))
-    written = {name.split("_")[2] for name in files if name.endswith(".distcp")}
+    written = writers(shared_dir / "saved")
     expect.right_way(
         ".metadata" in files and len(written) == 4,
         f"the folder has {files}: a distributed checkpoint has .metadata and files of "

@@ -13,6 +13,10 @@ OTHER_BLOCK = (
     "in backward, what was checkpointed computes something else than in forward. "
     "A lambda that calls `block` takes the loop's last block by then: pass `block`"
 )
+INPUT_OF_DATA = (
+    ", and an input that requires no gradient\n    the older kind of checkpoint, "
+    "use_reentrant=True, loses the gradients of its parameters then"
+)
 SAVED, INPUTS = [60, 100, 30, 90, 45], [10, 60, 10, 10, 10]
 LIMITS = (325, 324, 245, 244, 195, 150, 125, 101, 100)
 
@@ -31,9 +35,9 @@ class Block(nn.Module):
         return x + self.down(hidden)
 
 
-def blocks_of(seed):
+def blocks_of(seed, count=3):
     torch.manual_seed(seed)
-    return nn.ModuleList(Block(inside) for inside in (40, 8, 24)).double()
+    return nn.ModuleList(Block(inside) for inside in (40, 8, 24)[:count]).double()
 
 
 def held(chosen, saved, inputs):
@@ -49,16 +53,19 @@ def fewest(saved, inputs, limit):
     return next(len(one) for one in sets if held(one, saved, inputs) <= limit)
 
 
-def run(function, seed):
-    """(output, gradients, bytes saved at the end of forward, calls of each block)"""
-    blocks, kept = blocks_of(seed), {}
+def run(function, seed, count=3, of_data=False):
+    """(output, gradients, bytes saved at the end of forward, calls of each block)
+
+    ``of_data``: as the first blocks of a network, whose input needs no gradient.
+    """
+    blocks, kept = blocks_of(seed, count), {}
 
     def pack(tensor):
         kept[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
         return tensor
 
     own = {p.untyped_storage().data_ptr() for p in blocks.parameters()}
-    x = torch.randn(5, 6, dtype=torch.float64, requires_grad=True)
+    x = torch.randn(5, 6, dtype=torch.float64, requires_grad=not of_data)
     torch.manual_seed(seed + 1)  # for dropout
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
         output = function(blocks, x)
@@ -67,7 +74,7 @@ def run(function, seed):
         output.square().sum().backward()
     except CheckpointError as error:
         expect.that(False, f"{OTHER_BLOCK}; torch says: {str(error).splitlines()[0]}")
-    parameters = {"x": x, **dict(blocks.named_parameters())}
+    parameters = ({} if of_data else {"x": x}) | dict(blocks.named_parameters())
     gradients = {name: one.grad for name, one in parameters.items()}
     return output, gradients, saved, [block.calls for block in blocks]
 
@@ -105,11 +112,13 @@ def check_choice(exercise, saved, inputs, limit, of):
         f"with blocks {sorted(chosen)}{of} checkpointed, all keep {bytes_now} bytes: "
         f"more than the limit of {limit}",
     )
-    expect.that(
-        len(chosen) == count,
-        f"{sorted(chosen)}{of} are checkpointed for a limit of {limit} bytes, where "
-        f"{count} of the blocks would do: which blocks free most?",
-    )
+    without = sum(saved)
+    too_many = f"{sorted(chosen)}{of} are checkpointed for a limit of {limit} bytes, "
+    if count == 0:
+        too_many += f"and none is needed: all blocks keep {without} bytes without that"
+    else:
+        too_many += f"where {count} of the blocks would do: which blocks free most?"
+    expect.that(len(chosen) == count, too_many)
     for name, found, before in zip(
         ("saved", "inputs"), given, (saved, inputs), strict=True
     ):
@@ -137,23 +146,44 @@ def test_a_limit_that_is_too_small(exercise):
 
 
 @pytest.mark.ranks(1)
+def test_a_single_block(exercise):
+    """One block may be all there is."""
+    for limit in (100, 99, 10):
+        check_choice(exercise, [100], [10], limit, " of 1 block")
+    expect.raises(ValueError, exercise.choose_blocks, [100], [10], 9)
+
+
+@pytest.mark.ranks(1)
 def test_gradients_are_equal(exercise, seed):
     """Output and gradients are those without checkpoints, dropout included."""
-    torch.manual_seed(seed + 2)
-    output, gradients, *_ = run(plain, seed)
     for chosen in (set(), {0}, {0, 2}, {0, 1, 2}):
-        torch.manual_seed(seed + 2)
-        found, others, *_ = run(forward_of(exercise, chosen), seed)
-        expect.close(found, output, f"the output with {chosen} checkpointed")
-        for name, value in gradients.items():
-            own = others[name]
-            expect.that(
-                own is not None,
-                f"{name} has no gradient with blocks {sorted(chosen)} checkpointed",
-            )
-            expect.close(
-                own, value, f"the gradient of {name} with {chosen} checkpointed"
-            )
+        check_gradients(exercise, seed, chosen)
+
+
+@pytest.mark.ranks(1)
+def test_gradients_of_the_first_blocks(exercise, seed):
+    """They are there, too, if the input is data, which requires no gradient."""
+    for chosen, count in (({0}, 3), ({0, 1}, 3), ({0}, 1)):
+        check_gradients(exercise, seed, chosen, count, of_data=True)
+
+
+def check_gradients(exercise, seed, chosen, count=3, of_data=False):
+    torch.manual_seed(seed + 2)
+    output, gradients, *_ = run(plain, seed, count, of_data)
+    torch.manual_seed(seed + 2)
+    try:
+        found, others, *_ = run(forward_of(exercise, chosen), seed, count, of_data)
+    except RuntimeError as error:
+        lost = of_data and "does not require grad" in str(error)
+        expect.that(not lost, f"the output has no graph{INPUT_OF_DATA}")
+        raise
+    where = f"{sorted(chosen)} of {count} checkpointed"
+    expect.close(found, output, f"the output with {where}")
+    for name, value in gradients.items():
+        own = others[name]
+        why = INPUT_OF_DATA if of_data else ""
+        expect.that(own is not None, f"{name} has no gradient with {where}{why}")
+        expect.close(own, value, f"the gradient of {name} with {where}")
 
 
 @pytest.mark.ranks(1)

@@ -7,8 +7,9 @@ import pytest
 import torch
 from torch import nn
 
-from workshop.grader import expect
+from workshop.grader import expect, variants
 
+expect.nothing_is_averaged()
 SIZES = (4, 1)  # numbers of a shard of each parameter
 INF, NAN = float("inf"), float("nan")
 
@@ -48,6 +49,75 @@ class Whole:
         self.scaler.update()
 
 
+def scales(
+    bad,
+    interval,
+    steps,
+    *,
+    grows=2.0,
+    shrinks=0.5,
+    late=0,
+    on_and_on=False,
+    fixed=None,
+    reset_by_overflow=True,
+    reset_by_growth=True,
+    counts_skipped=False,
+):
+    """The scale after each step; the keywords are what goes wrong."""
+    scale, good, found = 8.0, 0, []
+    for step in range(steps):
+        skipped = step in bad
+        good += counts_skipped or not skipped
+        if skipped:
+            scale, good = scale * shrinks, 0 if reset_by_overflow else good
+        elif good == (fixed or interval) + late or (on_and_on and good > interval):
+            scale, good = scale * grows, 0 if reset_by_growth else good
+        found.append(scale)
+    return found
+
+
+MISTAKEN_SCALES = {
+    "the scale were never doubled": {"grows": 1.0},
+    "the scale were never halved": {"shrinks": 1.0},
+    "the scale were multiplied by 4, not doubled": {"grows": 4.0},
+    "the scale were divided by 4, not halved": {"shrinks": 0.25},
+    "it took one good step more than `interval`": {"late": 1},
+    "it took one good step less than `interval`": {"late": -1},
+    "`interval` were 1: the scale is doubled after each good step": {"fixed": 1},
+    "`interval` were always 3": {"fixed": 3},
+    "`interval` were always 2": {"fixed": 2},
+    "good steps needn't be in a row: an overflow starts the count again": {
+        "reset_by_overflow": False
+    },
+    "the count weren't started again when the scale doubles": {
+        "reset_by_growth": False
+    },
+    "each good step after `interval` of them doubled the scale again": {
+        "on_and_on": True,
+        "reset_by_growth": False,
+    },
+    "skipped steps were counted": {"counts_skipped": True},
+}
+RUNS = [  # (steps with an overflow, interval, steps)
+    ((), 3, 10),
+    ((), 1, 3),
+    ((1, 5, 6), 2, 10),
+    ((2, 4, 9), 4, 16),
+    ((0, 3), 3, 12),
+]
+
+
+def has_a_number(scaler):
+    kind = type(scaler.scale).__name__
+    is_number = isinstance(scaler.scale, numbers.Real)
+    expect.that(is_number, f"self.scale is a {kind} after step, not a float")
+
+
+def at(step, interval, bad):
+    overflows = f" and overflows in steps {list(bad)}" if bad else ""
+    return f"step {step} (from 0), with interval {interval}{overflows}"
+
+
 def play(exercise, rank, world_size, seed, bad, interval=3, steps=9):
     """Train in shards; ``bad``: in which step which rank has which number."""
     start = draw(seed, world_size)
@@ -77,17 +147,21 @@ def play(exercise, rank, world_size, seed, bad, interval=3, steps=9):
         ):
             what = f"a shard after step {step}"
             same = {"what it was before: the optimizer took no step": old}
+            expect.that(
+                step not in bad or torch.equal(parameter.data, old),
+                f"a shard changed in step {step}: a gradient was not finite, so the "
+                "optimizer must take no step",
+            )
             expect.close(parameter.data, right.data, what, mistaken=same)
         for parameter, gradient in zip(mine, before, strict=True):
             expect.that(parameter.grad is not None, "a gradient is gone after step")
             expect.unchanged(named(parameter.grad), gradient, "a gradient after step")
         right = whole.scaler.get_scale()
-        kind = type(scaler.scale).__name__
-        is_number = isinstance(scaler.scale, numbers.Real)
-        expect.that(is_number, f"self.scale is a {kind} after step, not a float")
-        expect.close(scaler.scale, right, f"the scale after step {step}")
+        has_a_number(scaler)
+        expect.close(scaler.scale, right, f"the scale after {at(step, interval, bad)}")
     good = whole.scaler.state_dict()["_growth_tracker"]
-    expect.equal(scaler.good_steps, good, f"good_steps after {steps} steps")
+    what = f"good_steps after {steps} steps with interval {interval}"
+    expect.equal(scaler.good_steps, good, what)
 
 
 @pytest.mark.ranks(3, 4)
@@ -97,7 +171,16 @@ def test_gradients_are_divided(exercise, rank, world_size, seed):
     scaled = [1024.0 * gradient for gradient in mine]
     finite = exercise.ShardedGradScaler(1024.0, 5).unscale(list(scaled))
     for gradient, right in zip(scaled, mine, strict=True):
-        expect.close(gradient, right, "a gradient after unscale")
+        mistaken = {
+            "what it was: it must be divided in place": 1024 * right,
+            "multiplied by the scale, not divided": 1024**2 * right,
+            "divided by the scale twice": right / 1024,
+            "divided by the number of ranks, too: no gradients are summed here": (
+                right / world_size
+            ),
+            "divided by the square root of the scale": 32 * right,
+        }
+        expect.close(gradient, right, "a gradient after unscale", mistaken=mistaken)
     expect.equal(finite, True, "whether all are finite")
     for dtype in (torch.float16, torch.float32):
         single = torch.tensor([1.5, -2.0, rank], dtype=dtype)
@@ -145,6 +228,30 @@ def test_rank_without_gradients(exercise, rank, world_size, seed):
             finite = exercise.ShardedGradScaler(2.0, 5).unscale(mine)
             what = f"whether all are finite, with {value} on rank 1, {how} elsewhere"
             expect.equal(finite, value == 1.0, what)
+
+
+def scales_of(exercise, bad, interval, steps):
+    """The learner's scale after each step."""
+    parameter = nn.Parameter(torch.ones(1))
+    parameter.grad = torch.zeros(1)
+    optimizer = torch.optim.SGD([parameter])
+    scaler, found = exercise.ShardedGradScaler(8.0, interval), []
+    for step in range(steps):
+        scaler.step(optimizer, step not in bad)
+        has_a_number(scaler)
+        found.append(float(scaler.scale))
+    return found
+
+
+@pytest.mark.ranks(3)
+def test_scale_of_whole_runs(exercise):
+    """It doubles after `interval` good steps in a row, and an overflow halves it."""
+    found = [scales_of(exercise, *run) for run in RUNS]
+    cause = variants.cause(found, RUNS, scales, MISTAKEN_SCALES)
+    for seen, (bad, interval, steps) in zip(found, RUNS, strict=True):
+        for step, right in enumerate(scales(bad, interval, steps)):
+            what = f"the scale after {at(step, interval, bad)}"
+            expect.equal(seen[step], right, what, cause=cause)
 
 
 @pytest.mark.ranks(3, 4)

@@ -9,6 +9,7 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 
 from workshop.grader import expect
 
+expect.nothing_is_averaged()  # each value says itself what was divided wrongly
 COUNTS = 1, 3, 5  # micro-batches
 OPTIMIZERS = {
     "SGD": lambda p: torch.optim.SGD(p, 0.1, momentum=0.9),
@@ -49,20 +50,21 @@ def pairs(inputs):
     return [(one, targets_of(one)) for one in inputs]
 
 
-def whole_loss(model, inputs):
+def whole_loss(model, inputs, swapped=False):
     """The mean loss of all these inputs [..., 4]."""
     rows = inputs.reshape(-1, 4)
-    return loss_of(model(rows), targets_of(rows))
+    pair = model(rows), targets_of(rows)
+    return loss_of(*(pair[::-1] if swapped else pair))
 
 
 def flat(model):
     return torch.cat([p.detach().flatten() for p in model.parameters()])
 
 
-def gradient(seed, inputs):
+def gradient(seed, inputs, swapped=False):
     """Of the mean loss of these inputs [..., 4], in one process."""
     alone = network(seed)
-    whole_loss(alone, inputs).backward()
+    whole_loss(alone, inputs, swapped).backward()
     return torch.cat([p.grad.flatten() for p in alone.parameters()])
 
 
@@ -99,27 +101,16 @@ def check_step(exercise, rank, seed, inputs):
     of = f" of {count} micro-batch{'es' * (count > 1)}"
     model = DDP(network(seed))
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    passes = []  # each backward pass through the first weight
+    next(model.parameters()).register_hook(lambda gradient: passes.append(1))
     exercise.train_step(model, optimizer, pairs(inputs[rank]), loss_of)
     gradients = [p.grad for p in model.parameters()]
-    expect.that(None not in gradients, f"a .grad is None after a step{of}")
+    never = ", and no backward pass ran" * (not passes)
+    expect.that(None not in gradients, f"a .grad is None after a step{of}{never}")
     found = torch.cat([one.flatten() for one in gradients])
     right, own = gradient(seed, inputs), inputs[rank]
     own = own if count > 1 else own.repeat(2, 1, 1)  # a mean of no batch is none
-    mistaken = {
-        "the gradient of this rank's own micro-batches: no backward has reduced": (
-            gradient(seed, inputs[rank])
-        ),
-        "the sum over the micro-batches: the loss was not divided by their "
-        "number": count * right,
-        "the gradient of the last micro-batch alone": gradient(seed, inputs[:, -1]),
-        "that of the last micro-batch alone, divided by their number: the others were "
-        "zeroed": gradient(seed, inputs[:, -1]) / count,
-        "the mean of the first micro-batch over the ranks, and this rank's own of the "
-        "others: what comes after the reduction stays local": (
-            gradient(seed, inputs[:, 0]) + (count - 1) * gradient(seed, own[1:])
-        )
-        / count,
-    }
+    mistaken = mistaken_gradients(seed, inputs, rank, right, own, len(passes))
     expect.close(found, right, f"the gradient{of}", mistaken=mistaken)
     expect.same_on_all_ranks(found, f"the gradient{of}")
     start = flat(network(seed))
@@ -136,6 +127,41 @@ def check_step(exercise, rank, seed, inputs):
         f"after a step{of}, DDP no longer reduces: the caller's next backward "
         "pass gives each rank its own gradients",
     )
+
+
+def mistaken_gradients(seed, inputs, rank, right, own, passes):
+    """What :func:`expect.close` calls a gradient after ``passes`` backward passes."""
+    world_size, count = inputs.shape[:2]
+    parts = [gradient(seed, inputs[:, number]) for number in range(count)]
+    last = parts[-1]
+    others = "the others were zeroed" if passes > 1 else "the others ran no backward"
+    return {
+        "the gradient of this rank's own micro-batches: no backward has reduced": (
+            gradient(seed, inputs[rank])
+        ),
+        "the sum over the micro-batches: the loss was not divided by their "
+        "number": count * right,
+        "the sum over the ranks, not their mean: divide by their number once, which "
+        "DDP does": world_size * right,
+        "the mean over the ranks divided by their number once more: DDP has divided "
+        "by it": right / world_size,
+        "the sum over micro-batches divided by the number of ranks, not by that of "
+        "micro-batches": count / world_size * right,
+        "the gradient of the last micro-batch alone": last,
+        f"that of the last micro-batch alone, divided by their number: {others}": (
+            last / count
+        ),
+        "the sum over the micro-batches with only the last loss divided by their "
+        "number": sum(parts[:-1], last / count),
+        "the mean of the first micro-batch over the ranks, and this rank's own of the "
+        "others: what comes after the reduction stays local": (
+            gradient(seed, inputs[:, 0]) + (count - 1) * gradient(seed, own[1:])
+        )
+        / count,
+        "that of the outputs and targets swapped: loss_of takes the outputs first": (
+            gradient(seed, inputs, swapped=True)
+        ),
+    }
 
 
 @pytest.mark.ranks(3, 4)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from workshop.grader import expect
+from workshop.grader import expect, variants
 
 TICK = 0.5  # microseconds; every moment is a whole number of ticks
 SLOW = ("slow compute", "slow data", "slow gap")
@@ -113,7 +113,7 @@ def operators_in_data():
     return trace, 3
 
 
-def paint(trace, rank, ranks):
+def paint(trace, rank, ranks, *, hidden_by=("data", "work"), latest=max, capped=True):
     """Microseconds of (data, exposed before, exposed after), by painting every ns."""
 
     def times(wanted, whose):  # in whole nanoseconds
@@ -124,8 +124,11 @@ def paint(trace, rank, ranks):
     data = times(lambda e: e["name"][:5] == "enume", rank)
     work = times(lambda e: e["cat"] == "cpu_op" and e["name"][:5] != "c10d:", rank)
     calls = [times(lambda e: e["name"][:5] == "gloo:", r) for r in range(ranks)]
-    last = [max(begin for begin, _ in each) for each in zip(*calls, strict=True)]
-    cuts = [min(end, late) for (_, end), late in zip(calls[rank], last, strict=True)]
+    last = [latest(begin for begin, _ in each) for each in zip(*calls, strict=True)]
+    cuts = [
+        max(begin, min(end, late) if capped else late)
+        for (begin, end), late in zip(calls[rank], last, strict=True)
+    ]
     before = [(begin, cut) for (begin, _), cut in zip(calls[rank], cuts, strict=True)]
     after = [(cut, end) for (_, end), cut in zip(calls[rank], cuts, strict=True)]
     edges = sorted({m for span in data + work + before + after for m in span})
@@ -137,30 +140,127 @@ def paint(trace, rank, ranks):
     def length(numbers):
         return sum(edges[n + 1] - edges[n] for n in numbers) / 1000
 
-    busy = painted(data) | painted(work)
+    found = {"data": painted(data), "work": painted(work)}
+    busy = set().union(*(found[kind] for kind in hidden_by))
     exposed = painted(before) - busy, painted(after) - busy
     return [length(numbers) for numbers in (painted(data), *exposed)]
 
 
+def exposed_of(trace, rank, ranks, *, swapped=False, **options):
+    """(before, after), rounded, so that they can be compared."""
+    _, *both = paint(trace, rank, ranks, **options)
+    return tuple(round(number, 2) for number in (both[::-1] if swapped else both))
+
+
+MISTAKEN_EXPOSED = {
+    "compute events hid nothing": {"hidden_by": ("data",)},
+    "data events hid nothing": {"hidden_by": ("work",)},
+    "nothing hid communication": {"hidden_by": ()},
+    "the cut were where the first rank starts, not the last": {"latest": min},
+    "a collective lasted beyond its end, up to where the last rank starts": {
+        "capped": False
+    },
+    "the two stood in the other order": {"swapped": True},
+}
+
+
 def costs_of(trace, ranks):
     """(name, rank) of the bottleneck, and what all three cost, as a text."""
-    parts = [paint(trace, rank, ranks) for rank in range(ranks)]
-    data, before, after = zip(*parts, strict=True)
+    data, before, after = parts_of(trace, ranks)
     costs = {"data": min(data), "communication": min(after), "slow rank": max(before)}
     name = max(costs, key=costs.__getitem__)
     late = before.index(min(before)) if name == "slow rank" else None
     return (name, late), ", ".join(f"{k} {v:,.0f} us" for k, v in costs.items())
 
 
-def check_exposed(exercise, trace, rank, ranks, what):
-    found, expected = (
-        exercise.exposed(trace, rank, ranks),
-        paint(trace, rank, ranks)[1:],
-    )
-    pair = isinstance(found, tuple) and len(found) == 2
-    expect.that(pair, f"{what} is {found!r}, expected two numbers: (before, after)")
-    for number, name, right in zip(found, ("before", "after"), expected, strict=True):
-        expect.close(number, right, f"{name} of {what}", atol=0.01)
+def parts_of(trace, ranks, **options):
+    """(data, before, after), each of every rank."""
+    parts = [paint(trace, rank, ranks, **options) for rank in range(ranks)]
+    return tuple(zip(*parts, strict=True))
+
+
+def choice(
+    trace,
+    ranks,
+    *,
+    data=min,
+    sent=min,
+    waited=max,
+    pick=max,
+    late=min,
+    named=("slow rank",),
+    whole=False,
+    by_all=False,
+    zero=True,
+    **options,
+):
+    """(name, rank); the keywords are what goes wrong."""
+    loads, before, after = parts_of(trace, ranks, **options)
+    after = [sum(both) for both in zip(before, after, strict=True)] if whole else after
+    costs = {
+        "data": data(loads),
+        "communication": sent(after),
+        "slow rank": waited(before),
+    }
+    name = pick(costs, key=costs.__getitem__)
+    waits = [sum(both) for both in zip(before, after, strict=True)]
+    by = waits if by_all else list(before)
+    place = by.index(late(by))
+    told = name in named and (zero or place > 0)
+    return name, place if told else None
+
+
+MISTAKEN_CHOICES = {
+    "data cost what the rank with most of it takes: it is the least": {"data": max},
+    "data cost the sum over the ranks": {"data": sum},
+    "communication cost what the rank with most of it takes: it is the least": {
+        "sent": max
+    },
+    "communication cost the sum over the ranks": {"sent": sum},
+    "a slow rank cost what the rank that waits least waits: it is the most": {
+        "waited": min
+    },
+    "a slow rank cost the sum of all waiting": {"waited": sum},
+    "waiting for the last rank were communication, too": {"whole": True},
+    "the smallest cost were the bottleneck": {"pick": min},
+    "the slow rank were the one that waits most: it waits least": {"late": max},
+    "a slow rank cost how much longer the others wait than it does": {
+        "waited": lambda before: max(before) - min(before)
+    },
+    "the slow rank were the one with the least communication in all": {"by_all": True},
+    "rank 0 were no rank, as in `if rank`": {"zero": False},
+    "communication were all of it, waiting and hidden, too": {
+        "whole": True,
+        "hidden_by": (),
+    },
+    "no rank were named": {"named": ()},
+    "a rank were named for communication and data, too": {
+        "named": ("data", "communication", "slow rank")
+    },
+    "hidden communication cost time, too": {"hidden_by": ()},
+    "communication were not hidden by compute events": {"hidden_by": ("data",)},
+    "communication were not hidden by data events": {"hidden_by": ("work",)},
+}
+
+
+def check_exposed(exercise, cases):
+    """``cases``: (what, trace, rank, ranks)"""
+    found = []
+    for what, *case in cases:
+        both = exercise.exposed(*case)
+        pair = isinstance(both, tuple) and len(both) == 2
+        expect.that(pair, f"{what} is {both!r}, expected two numbers: (before, after)")
+        found.append(both)
+    numbers = [tuple(round(float(x), 2) for x in both) for both in found]
+    plain = [tuple(case) for _, *case in cases]
+    cause = variants.cause(numbers, plain, exposed_of, MISTAKEN_EXPOSED)
+    why = expect.as_if(cause)
+    for both, (what, *case) in zip(found, cases, strict=True):
+        for number, name, right in zip(
+            both, ("before", "after"), paint(*case)[1:], strict=True
+        ):
+            told = f"{name} of {what}: got {number:g}, expected {right:g}{why}"
+            expect.that(abs(number - right) <= 0.01, told)
 
 
 @pytest.mark.ranks(1, init=False)
@@ -188,19 +288,23 @@ def test_exposed_of_one_collective(exercise):
     trace = [event(rank, "gloo:all_reduce", *times, own) for rank, *times in calls]
     trace += operator(0, 20, 80)
     load(trace, 2, 70, 20)
-    for rank in range(3):
-        check_exposed(exercise, trace, rank, 3, f"rank {rank}")
-    trace[1] = event(1, "gloo:broadcast", 30, 50, own)  # has sent, and has ended
-    check_exposed(exercise, trace, 1, 3, "a rank that ends before the last one starts")
+    early = [*trace]
+    early[1] = event(1, "gloo:broadcast", 30, 50, own)  # has sent, and has ended
+    cases = [(f"rank {rank}", trace, rank, 3) for rank in range(3)]
+    what = "a rank that ends before the last one starts"
+    check_exposed(exercise, [*cases, (what, early, 1, 3)])
 
 
 @pytest.mark.ranks(1, init=False)
 def test_exposed_in_whole_traces(exercise, seed):
     """Several steps, some communication hidden behind operators, some not."""
+    cases = []
     for cause in CAUSES:
         trace, ranks = record(cause, seed)
-        for rank in range(ranks):
-            check_exposed(exercise, trace, rank, ranks, f"rank {rank} ({cause})")
+        cases += [
+            (f"rank {rank} ({cause})", trace, rank, ranks) for rank in range(ranks)
+        ]
+    check_exposed(exercise, cases)
 
 
 @pytest.mark.ranks(1, init=False)
@@ -208,12 +312,15 @@ def test_bottleneck(exercise, seed):
     """The largest cost of fresh traces, and the rank if one is slow."""
     drawn = [record(c, f"{seed} {number}") for c in CAUSES for number in range(2)]
     by_hand = [in_turns(), hidden_on_one_that_waits(), operators_in_data()]
-    for trace, ranks in [*drawn, *by_hand]:
-        right, costs = costs_of(trace, ranks)
+    cases, found = [*drawn, *by_hand], []
+    for trace, ranks in cases:
         given = [dict(each) for each in trace]
-        found = exercise.bottleneck(trace, ranks)
-        expect.equal(found, right, f"the bottleneck ({costs})")
+        found.append(exercise.bottleneck(trace, ranks))
         expect.equal(trace, given, "the trace that bottleneck was given")
+    cause = variants.cause(found, cases, choice, MISTAKEN_CHOICES, most=1)
+    for seen, case in zip(found, cases, strict=True):
+        right, costs = costs_of(*case)
+        expect.equal(seen, right, f"the bottleneck ({costs})", cause=cause)
 
 
 TRACES = Path(__file__).resolve().parents[3] / "docs" / "traces"

@@ -10,50 +10,69 @@ from torch.utils.data import DistributedSampler, TensorDataset
 
 from workshop.grader import expect
 
-LR, EPOCHS = 0.5, 2
+expect.nothing_is_averaged()  # each value says itself what was divided wrongly
+LR, EPOCHS, BATCH = 0.5, 2, 5  # a batch isn't as many images as there are ranks
 
 
-def a_run(seed, world_size, batch_size=3):
+def a_run(seed, world_size):
     """(model, images for two steps per epoch of all ranks), equal on all ranks."""
     torch.manual_seed(seed)
     model = nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 3)).double()
-    count = 2 * batch_size * world_size
+    count = 2 * BATCH * world_size
     labels = torch.randint(3, (count,))
     return model, TensorDataset(torch.randn(count, 4).double(), labels)
 
 
+def order_of(dataset, world_size, rank, epoch, seed, wrong):
+    """The numbers of the images that this rank trains on in this epoch."""
+    if wrong == "not divided":
+        return list(range(len(dataset)))
+    seed = 0 if wrong == "seed" else seed
+    shuffle = wrong != "shuffle"
+    each = DistributedSampler(dataset, world_size, rank, shuffle=shuffle, seed=seed)
+    each.set_epoch({"same order": 0, "next order": epoch + 1}.get(wrong, epoch))
+    return list(each)
+
+
 def alone(exercise, model, dataset, world_size, wrong=""):
-    """What one process gets with the batches of all ranks: the mean losses.
+    """What one process gets with the batches of all ranks.
+
+    Returns:
+        For each epoch the losses [steps, W] of the ranks' batches.
 
     ``wrong`` says which line of the loop to do wrong, if any.
     """
-    batch_size = 3
-    lr = LR * world_size if wrong == "summed" else LR
-    optimizer = torch.optim.SGD(model.parameters(), lr=lr)
+    factor = {"summed": world_size, "divided twice": 1 / world_size}.get(wrong, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=LR * factor)
     history = []
     for epoch in range(EPOCHS):
-        shares = []
-        for rank in range(world_size):
-            each = DistributedSampler(dataset, world_size, rank, seed=exercise.SEED)
-            each.set_epoch(0 if wrong == "same order" else epoch)
-            shares.append(list(each))
+        shares = [
+            order_of(dataset, world_size, rank, epoch, exercise.SEED, wrong)
+            for rank in range(world_size)
+        ]
         losses = []
-        for begin in range(0, len(shares[0]), batch_size):
-            batch = [i for share in shares for i in share[begin : begin + batch_size]]
-            images, labels = dataset[batch]
+        for begin in range(0, len(shares[0]), BATCH):
             if wrong != "never zeroed":
                 optimizer.zero_grad()
-            loss = F.cross_entropy(model(images), labels)
-            loss.backward()
+            parts = [dataset[share[begin : begin + BATCH]] for share in shares]
+            of_ranks = torch.stack([F.cross_entropy(model(x), y) for x, y in parts])
+            of_ranks.mean().backward()
             optimizer.step()
-            losses.append(float(loss))
-        history.append(sum(losses) / len(losses))
+            losses.append(of_ranks.detach())
+        history.append(torch.stack(losses))
     return history
 
 
 WRONG = {
     "summed": "that of gradients N times too large, as of a sum over the N ranks",
+    "divided twice": "that of gradients divided by the number of ranks twice: DDP has "
+    "averaged them",
     "same order": "that of a run with the same order of images in each epoch",
+    "next order": "that of a run whose sampler is one epoch ahead: the first is 0",
+    "seed": "that of a run whose sampler has another seed than SEED",
+    "shuffle": "that of a run whose sampler doesn't shuffle",
+    "not divided": "that of a run in which every rank trains on all images, in the "
+    "dataset's order: the loader has no sampler",
     "never zeroed": "that of a run whose gradients are never zeroed",
 }
 
@@ -68,6 +87,28 @@ def mistaken_weights(exercise, model, dataset, world_size):
     return {n: {words: state[n] for words, state in states.items()} for n in names}
 
 
+def mistaken_losses(epochs, epoch, rank):
+    """What :func:`expect.close` calls the mean loss of an epoch."""
+    losses, ranks = epochs[epoch], epochs[epoch].shape[1]
+    mean = losses.mean()
+    found = {
+        "this rank's own mean loss: it wasn't reduced over the ranks": (
+            losses[:, rank].mean()
+        ),
+        "the mean divided by the number of ranks once more": mean / ranks,
+        "the mean times the number of ranks: a sum over them": mean * ranks,
+        "the mean divided by the batch size: the loss of a batch is a mean already, "
+        "so multiply it by len(labels)": mean / BATCH,
+        "the sum of the losses of the steps": mean * len(losses),
+        "the mean loss of the last step alone": losses[-1].mean(),
+        "rank 0's mean loss": losses[:, 0].mean(),
+    }
+    if epoch:
+        so_far = torch.stack(epochs[: epoch + 1]).mean()
+        found["the mean loss of all epochs so far"] = so_far
+    return found
+
+
 def modes_of(model):
     """Whether the model is in training mode, of each time that it computes."""
     modes = set()
@@ -76,14 +117,14 @@ def modes_of(model):
 
 
 @pytest.mark.ranks(3, 4)
-def test_run_equals_one_process(exercise, world_size, seed):
+def test_run_equals_one_process(exercise, rank, world_size, seed):
     """The weights and the losses are those of one process with the same batches."""
     model, dataset = a_run(seed, world_size)
     mistaken = mistaken_weights(exercise, model, dataset, world_size)
     reference = copy.deepcopy(model)
     expected = alone(exercise, reference, dataset, world_size)
     modes = modes_of(model)
-    found = exercise.train(model, dataset, EPOCHS, 3, LR)
+    found = exercise.train(model, dataset, EPOCHS, BATCH, LR)
     expect.that(
         False not in modes,
         "the model was in evaluation mode while it was trained: dropout would be off",
@@ -95,10 +136,39 @@ def test_run_equals_one_process(exercise, world_size, seed):
         what = f"{name} after {EPOCHS} epochs"
         expect.close(weight.detach(), right.detach(), what, mistaken=mistaken[name])
     expect.equal(len(found), EPOCHS, "how many losses train returns")
-    for epoch, (loss, right) in enumerate(zip(found, expected, strict=True)):
-        so_far = {
-            "the mean loss of all epochs so far": sum(expected[: epoch + 1])
-            / (epoch + 1)
-        }
+    for epoch, (loss, losses) in enumerate(zip(found, expected, strict=True)):
+        mistaken_loss = mistaken_losses(expected, epoch, rank)
         what = f"the mean loss of epoch {epoch}"
-        expect.close(loss, right, what, mistaken=so_far)
+        expect.close(loss, losses.mean(), what, mistaken=mistaken_loss)
+
+
+def images_of(model):
+    """How many images the model has computed on this rank, in a list of one number."""
+    seen = [0]
+
+    def count(module, args):
+        seen[0] += len(args[0])
+
+    model.register_forward_pre_hook(count)
+    return seen
+
+
+@pytest.mark.ranks(3)
+def test_ranks_share_the_work(exercise, rank, world_size, seed, ledger):
+    """Each rank computes its own images, and gradients are sent in every step."""
+    model, dataset = a_run(seed, world_size)
+    images, share = images_of(model), EPOCHS * len(dataset) // world_size
+    exercise.train(model, dataset, EPOCHS, BATCH, LR)
+    expect.right_way(
+        images[0] <= share,
+        f"this rank computed {images[0]} images in {EPOCHS} epochs, and its share are "
+        f"{share}: keep the sampler, which divides them among the ranks",
+    )
+    size, steps = sum(p.numel() for p in model.parameters()), share // BATCH
+    reducing = "all_reduce", "reduce", "reduce_scatter", "all_gather", "gather"
+    sent = sum(row.elements for row in ledger.rows if row.op.startswith(reducing))
+    expect.right_way(
+        sent >= steps * size,
+        f"this rank passed {sent} numbers to collectives in {steps} steps of a model "
+        f"with {size} gradients: keep the collectives, which DDP calls in backward",
+    )

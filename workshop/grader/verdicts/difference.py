@@ -11,6 +11,7 @@ from workshop.grader.verdicts.classics.calls import (
 from workshop.grader.verdicts.evidence import Evidence
 from workshop.grader.verdicts.wording import call_text, ranks_text
 
+OF_MESSAGES = ("message_differs", "message_of_another")  # keys of classic mistakes
 Columns = dict[int, list[dict]]  # the collectives of each rank of a group
 
 
@@ -98,7 +99,7 @@ def first_message_difference(seen: Evidence) -> tuple[list[str], str]:
     """The same for sends and receives: a message whose two ends do not fit.
 
     Of other shapes with as many elements it does not matter, so only ask when
-    something is wrong.
+    something is wrong. Other numbers of elements may be those of another partner.
     """
     sent, received = _messages(seen)
     for key, rows in sent.items():
@@ -112,7 +113,9 @@ def first_message_difference(seen: Evidence) -> tuple[list[str], str]:
                     f"  rank {source}: {call_text(one)}",
                     f"  rank {target}: {call_text(other)}",
                 ]
-                return [f"first difference: {head}", *ends], "message_differs"
+                alike = one["numel"] == other["numel"]
+                key = "message_differs" if alike else "message_of_another"
+                return [f"first difference: {head}", *ends], key
     return [], ""
 
 

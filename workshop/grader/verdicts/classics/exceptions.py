@@ -33,13 +33,21 @@ def _no_gradient(kind: str, text: str, line: str) -> bool:
     return owner is None or owner[1] == "grad"
 
 
+_BROKEN_FILE = re.compile(
+    r"PytorchStreamReader failed|invalid load key|pickle data was truncated"
+    r"|Ran out of input|Unsupported operand \d|unpickling stack underflow"
+)
+
+
 # seen(kind, message, line): of the exception, and the learner's line that raised it
 IN_EXCEPTIONS: Table = {
     "keyboard": Classic(
         "a rank has no keyboard: don't read input in a distributed program, and remove "
         "any `breakpoint()`",
         seen=lambda kind, text, line: (
-            kind in ("EOFError", "BdbQuit") or "reading from stdin" in text
+            kind == "BdbQuit"
+            or "reading from stdin" in text
+            or (kind == "EOFError" and "Ran out of input" not in text)  # of a pickle
         ),
     ),
     "group_rank": Classic(
@@ -54,6 +62,12 @@ IN_EXCEPTIONS: Table = {
             or "compiled with CUDA enabled" in text
             or "Found no NVIDIA driver" in text
         ),
+    ),
+    "broken_file": Classic(
+        "the file that was read isn't whole: did several ranks write one file at the "
+        "same time, or was it read before it was complete?",
+        "docs/lessons/06_checkpoints.rst",
+        lambda kind, text, line: _BROKEN_FILE.search(text),
     ),
     "weights_only": Classic(
         "the file holds an object that isn't a tensor, number, string, list or dict: "

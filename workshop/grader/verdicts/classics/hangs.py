@@ -6,6 +6,7 @@ what each blocked rank said of where it is.
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import Counter
 from dataclasses import dataclass
@@ -35,13 +36,19 @@ def polls(source: str, rows: Rows) -> bool:
     return "is_completed(" in source and any(r["op"] in POINT_TO_POINT for r in calls)
 
 
-def why(blocked: dict[int, dict], rows: Rows, columns: dict[tuple, Rows]) -> str:
+def why(
+    blocked: dict[int, dict],
+    rows: Rows,
+    columns: dict[tuple, Rows],
+    source: str = "",
+) -> str:
     """The key of the mistake, or "".
 
     Args:
         blocked: what each blocked rank says of where it is.
         rows: all calls of every rank.
         columns: the collectives only, by group.
+        source: the text of the learner's file.
     """
     texts = [stuck.get("text") or "" for stuck in blocked.values()]
     if key := first_seen(IN_GROUPS, texts)[0]:
@@ -56,11 +63,42 @@ def why(blocked: dict[int, dict], rows: Rows, columns: dict[tuple, Rows]) -> str
     if waiting:
         texts = [blocked[rank].get("text") or "" for rank in waiting]
         partners = {rank: (own[rank]["op"], own[rank]["peer"]) for rank in waiting}
-        return first_seen(IN_MESSAGES, _messages(texts, rows, partners))[0]
+        again = any(_waits_again(blocked[rank], rows[rank]) for rank in waiting)
+        messages = _messages(texts, rows, partners, again)
+        return first_seen(IN_MESSAGES, messages)[0]
+    by_name = [rank for rank, row in last.items() if row["caller"]]  # not by DDP
+    looped = any(_loops(blocked[rank], source) for rank in by_name)
     for of_group in columns.values():
-        if found := _why_collectives(of_group):
+        if found := _why_collectives(of_group, looped):
             return found
     return ""
+
+
+def _waits_again(stuck: dict, calls: list[dict]) -> bool:
+    """Whether a rank is in the `wait()` of a Work that was waited for before."""
+    begun_here = calls[-1]["line"] == stuck["line"]
+    asks = "wait(" in (stuck.get("text") or "")
+    return asks and not begun_here and not stuck.get("waits_for")
+
+
+LOOPS = (ast.For, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+BRANCHES = (ast.If, ast.IfExp)
+
+
+def _loops(stuck: dict, source: str) -> bool:
+    """Whether a loop, and no `if`, decides how many times a rank calls it."""
+    lines = {frame["line"] for frame in stuck.get("stack", []) if frame.get("own")}
+    try:
+        nodes = list(ast.walk(ast.parse(source)))
+    except (SyntaxError, ValueError):
+        return False
+    around = [
+        node
+        for node in nodes
+        if isinstance(node, (*LOOPS, *BRANCHES))
+        and any(node.lineno <= line <= (node.end_lineno or 0) for line in lines)
+    ]
+    return bool(around) and not any(isinstance(node, BRANCHES) for node in around)
 
 
 # Sends and receives
@@ -71,12 +109,16 @@ NOBODY = ("", None)
 
 @dataclass(frozen=True)
 class Messages:
-    """Sends and receives by (source, target, tag), what waits, and for whom."""
+    """Sends and receives by (source, target, tag), what waits, and for whom.
+
+    ``again`` is whether some rank waits for what it has waited for before.
+    """
 
     waiting: list[str]
     sent: Counter
     received: Counter
     partners: Partners
+    again: bool
 
     @property
     def match(self) -> bool:
@@ -114,8 +156,10 @@ class Messages:
         return bool(wanted) and wanted <= _without_tags(self.sent - self.received)
 
 
-def _messages(waiting: list[str], rows: Rows, partners: Partners) -> Messages:
-    messages = Messages(waiting, Counter(), Counter(), partners)
+def _messages(
+    waiting: list[str], rows: Rows, partners: Partners, again: bool = False
+) -> Messages:
+    messages = Messages(waiting, Counter(), Counter(), partners, again)
     for rank, calls in rows.items():
         for row in calls:
             if row["op"] == "send":
@@ -144,7 +188,7 @@ IN_MESSAGES: Table = {
         "`wait()` on the same send or receive twice: with gloo the second one "
         "never returns",
         DEADLOCKS,
-        lambda m: m.match and all("wait(" in line for line in m.waiting),
+        lambda m: m.again,
     ),
     "tags_differ": Classic(
         "sender and receiver use different tags, so the message never matches",
@@ -184,26 +228,28 @@ IN_MESSAGES: Table = {
 # Collectives
 
 
-def _why_collectives(rows: Rows) -> str:
+def _why_collectives(rows: Rows, looped: bool) -> str:
     """The mistake in one group: at the first call that does not match."""
     shortest = min(map(len, rows.values()))
     longest = max(map(len, rows.values()))
     for index in range(shortest):
         present = [calls[index] for calls in rows.values()]
         if with_the_checks_own(present):
-            return _of_those_ahead(rows, index)
+            return _of_those_ahead(rows, index, looped)
         if not agree(present):
             return of_difference(present)
-    return first_seen(IN_COUNTS, rows, longest)[0] if longest > shortest else ""
+    if longest == shortest:
+        return ""
+    return first_seen(IN_COUNTS, rows, longest, looped)[0]
 
 
-def _of_those_ahead(rows: Rows, index: int) -> str:
+def _of_those_ahead(rows: Rows, index: int, looped: bool) -> str:
     """The mistake if the others have left the learner's code before call ``index``."""
     ahead = {
         rank: calls[: index + (calls[index]["line"] is not None)]
         for rank, calls in rows.items()
     }
-    return first_seen(IN_COUNTS, ahead, index + 1)[0]
+    return first_seen(IN_COUNTS, ahead, index + 1, looped)[0]
 
 
 def _was_called_before(rows: Rows, longest: int) -> bool:
@@ -213,19 +259,21 @@ def _was_called_before(rows: Rows, longest: int) -> bool:
     return bool(lines & before)
 
 
-# seen(rows, longest): some ranks of a group have called more, ``longest`` times
+# seen(rows, longest, looped): some ranks of a group have called more, ``longest``
+# times; ``looped``: from inside a loop
 IN_COUNTS: Table = {
     "unequal_iterations": Classic(
         "some ranks call it more often than others, for instance because their "
         "loops have different lengths, or because an `if` skips it",
         DEADLOCKS,
-        _was_called_before,
+        lambda rows, longest, looped: looped or _was_called_before(rows, longest),
         "unequal_batches",
     ),
     "not_everybody": Classic(
-        "a collective that only some ranks reach, for instance inside `if rank == 0:`",
+        "a collective that only some ranks reach, for instance inside an `if` that is "
+        "false on the others, as `if rank == 0:` is",
         DEADLOCKS,
-        lambda rows, longest: True,
+        lambda rows, longest, looped: True,
         "only_rank_0_reduces",
     ),
 }

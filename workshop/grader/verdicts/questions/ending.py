@@ -13,6 +13,7 @@ from workshop.grader.verdicts.classics.exceptions import (
     takes_a_sender,
 )
 from workshop.grader.verdicts.difference import (
+    OF_MESSAGES,
     columns_of,
     first_difference,
     first_message_difference,
@@ -127,8 +128,8 @@ def hang(seen: Evidence) -> Finding | None:
     lines += [seen.state_line(rank) for rank in seen.ranks] + difference
     where = {rank.number: rank.stuck for rank in blocked}
     rows = {rank.number: rank.calls for rank in seen.ranks}
-    reason = hangs.why(where, rows, columns_of(seen))
-    if suspicion == "message_differs":
+    reason = hangs.why(where, rows, columns_of(seen), seen.job.source)
+    if suspicion in OF_MESSAGES:
         reason = suspicion
     if reason == "tags_differ":
         lines += ["two ends of one message:", *other_tags(seen)]

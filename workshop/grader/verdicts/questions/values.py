@@ -135,4 +135,5 @@ def _sentences(seen: Evidence, failed: dict[int, dict]) -> list[str]:
         groups.setdefault(text, []).append(rank)
     said = [f"{seen.who(who)}{text}" for text, who in groups.items()]
     head, rows = (what, said) if what else (said[0], said[1:])
-    return [head, *(f"  {row}" for row in rows)]
+    lines = [head, *(f"  {row}" for row in rows)]
+    return [part for line in lines for part in line.split("\n")]
