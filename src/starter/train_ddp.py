@@ -598,11 +598,12 @@ def make_run(config: Config, device: torch.device) -> Run:
 
 
 def compile_forward(forward: Callable) -> Callable:
-    """The same function, compiled where it is first called."""
+    """The same function, compiled where it is first called.
 
-    def call(
-        *args: Any, **kwargs: Any
-    ) -> Any:  # PyTorch compiles none of its own files
+    PyTorch compiles no function of its own files, such as that of nn.Sequential.
+    """
+
+    def call(*args: Any, **kwargs: Any) -> Any:
         return forward(*args, **kwargs)
 
     return torch.compile(call)

@@ -685,11 +685,12 @@ def recompute_in_backward(forward: Callable) -> Callable:
 
 
 def compile_forward(forward: Callable) -> Callable:
-    """The same function, compiled where it is first called."""
+    """The same function, compiled where it is first called.
 
-    def call(
-        *args: Any, **kwargs: Any
-    ) -> Any:  # PyTorch compiles none of its own files
+    PyTorch compiles no function of its own files, such as that of nn.Sequential.
+    """
+
+    def call(*args: Any, **kwargs: Any) -> Any:
         return forward(*args, **kwargs)
 
     return torch.compile(call)
