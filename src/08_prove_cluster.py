@@ -355,6 +355,18 @@ def prove(args: argparse.Namespace, device: torch.device, local_rank: int) -> di
     }
 
 
+def as_ranges(cores: list[int]) -> str:
+    """The cores that a rank is bound to, as taskset writes them: ``0-3,8``."""
+    ranges: list[list[int]] = []
+    for core in cores:
+        if ranges and core == ranges[-1][1] + 1:
+            ranges[-1][1] = core
+        else:
+            ranges.append([core, core])
+    ends = (sorted({first, last}) for first, last in ranges)
+    return ",".join("-".join(map(str, each)) for each in ends)
+
+
 def as_ulimit(option: str, limit: int) -> str:
     """A limit as the shell's `ulimit` shows it: memory in KB."""
     if limit == resource.RLIM_INFINITY:
@@ -366,13 +378,16 @@ def as_ulimit(option: str, limit: int) -> str:
 
 def show(report: dict) -> None:
     """Print the measurements as a page."""
-    log("rank  host             device           cores  address (interface)")
+    log("rank  host             device           cores       address (interface)")
     for rank in report["ranks"]:
         where = f"{rank['address']} ({rank['interface']})"
         log(
             f"{rank['rank']:>4}  {rank['host']:<16} {rank['device']:<16} "
-            f"{len(rank['cores']):>5}  {where}"
+            f"{as_ranges(rank['cores']):<10}  {where}"
         )
+        if rank["uuid"]:
+            visible = rank["visible"] or "not set"
+            log(f"      {rank['uuid']}, CUDA_VISIBLE_DEVICES {visible}")
     for rank in report["ranks"]:
         if rank["local_rank"] == 0:
             limits = "  ".join(as_ulimit(*item) for item in rank["limits"].items())

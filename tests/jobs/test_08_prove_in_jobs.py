@@ -53,7 +53,7 @@ def test_healthy_cluster_is_shown_and_nothing_is_found(prove):
     assert page.endswith("Nothing is wrong with what the job got.\n")
     for words in (
         r"proving 4 ranks, each on CPU, .*, backend gloo",
-        r"\n   3  n2 +cpu +\d+  [\d.]+ \(eth0\)",
+        r"\n   3  n2 +cpu +\d+\S* +[\d.]+ \(eth0\)",
         r"\nn2: /dev/shm .* ulimit -l .* -n .* -u ",
         r"\n  Python .*, torch .*, NCCL ",
         r"\nbusbw inside a node, GB/s: 4 KiB ",

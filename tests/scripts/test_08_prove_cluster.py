@@ -7,6 +7,7 @@ import json
 import socket
 from importlib import import_module
 
+import pytest
 import torch
 
 from tests.launched import STANDALONE, run
@@ -53,3 +54,11 @@ def test_snapshot_that_cannot_be_written_is_one_sentence(tmp_path):
     done = run(tmp_path, words)
     assert done.returncode != 0
     assert "no/where.pt: cannot write in the folder no" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "cores, shown",
+    [([], ""), ([3], "3"), ([0, 1], "0-1"), ([0, 1, 2, 5, 8, 9], "0-2,5,8-9")],
+)
+def test_cores_of_a_rank_are_shown_as_ranges(cores, shown):
+    assert prove_cluster.as_ranges(cores) == shown
