@@ -40,6 +40,7 @@ extensions = [
     "mathml",
     "narrow_tables",
     "play",
+    "sources",
     "transcript",
 ]
 

@@ -29,6 +29,7 @@ ONE_RANK = {
     "07_elastic.py": f"{TORCHRUN} src/07_elastic.py",
     "07_torchrun.py": f"{TORCHRUN} src/07_torchrun.py 2 1",
     "08_link_speed.py": f"{TORCHRUN} src/08_link_speed.py",
+    "08_prove_cluster.py": f"{TORCHRUN} src/08_prove_cluster.py",
     "08_multinode_torchrun.py": f"{TORCHRUN} src/08_multinode_torchrun.py 2 1",
     "09_requeue.py": f"{STEP} python src/09_requeue.py 2 1",
     "09_srun.py": f"{STEP} python src/09_srun.py 2 1",

@@ -108,7 +108,7 @@ def test_machine_without_control_groups_has_no_limits(monkeypatch):
 def test_doctor_reports_what_the_container_may_use(plant, monkeypatch):
     monkeypatch.setattr(doctor.os, "sched_getaffinity", lambda pid: set(range(8)))
     plant("0::/\n", version_2("", 2 * GB, GB // 2, "100000 100000"))
-    cores, memory, _ = doctor._machine()
+    cores, memory, *_ = doctor._machine()
     assert "1 usable" in cores.detail and "of 8" in cores.detail
     assert "1.5 GB free of 2.0 GB" in memory.detail
     assert memory.ok is False and "--memory" in memory.cure
@@ -123,6 +123,6 @@ def test_doctor_reports_a_part_of_a_core(plant, monkeypatch):
 def test_doctor_reports_the_machine_where_nothing_is_limited(plant, monkeypatch):
     monkeypatch.setattr(doctor.os, "sched_getaffinity", lambda pid: set(range(8)))
     plant("0::/\n", {})
-    cores, memory, _ = doctor._machine()
+    cores, memory, *_ = doctor._machine()
     assert (cores.ok, cores.detail) == (True, "8 usable")
     assert memory.detail.endswith("GB free")

@@ -1,12 +1,12 @@
 """The starters' options for speed and memory: each trains, and what each does."""
 
 import runpy
-import shutil
 from types import SimpleNamespace
 
 import pytest
 import torch
 
+from tests.needs import needs
 from tests.scripts.starters import BOTH, FAST, STARTER, assert_same_end, state, train
 
 DDP, FSDP = "train_ddp.py", "train_fsdp.py"
@@ -38,7 +38,7 @@ def test_fused_optimizer_differs_by_rounding_only(name, tmp_path):
 
 
 @pytest.mark.full
-@pytest.mark.skipif(not shutil.which("g++"), reason="torch.compile needs g++")
+@needs("g++")
 @BOTH
 def test_compiled_run_learns_and_is_saved_under_the_same_names(name, tmp_path):
     """Its dropout draws other numbers: that shows that it is compiled at all."""
