@@ -3,9 +3,9 @@
     python tools/gpu.py                 everything, with the Python that has torch
     python tools/gpu.py -k memory       what follows is handed to pytest
 
-It is meant to take at most 8 minutes on one H100, and needs no network: of packages only
-those of the programs in src/, and pytest. What it measured and what programs printed is left in
-build/gpu.
+It is meant to take at most 8 minutes on one H100, and needs no network: of packages
+only those of the programs in src/, and pytest. What it measured and what programs
+printed is left in build/gpu.
 
 Exit status: that of pytest; 2 where there is no GPU that this PyTorch can use.
 """
