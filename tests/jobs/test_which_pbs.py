@@ -44,7 +44,7 @@ def test_jobs_are_submitted_to_the_pbs_on_path(cluster, tmp_path):
     before = [*rehearsal, "--state", str(cluster.state)]
     done = run_tests(before, tmp_path, TESTS)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "10 passed, 1 skipped" in done.stdout, done.stdout
+    assert "11 passed, 1 skipped" in done.stdout, done.stdout
     assert "needs the practice cluster" in done.stdout
     assert int((tmp_path / ".workshop" / "pbs_jobs").read_text()) >= 10
 

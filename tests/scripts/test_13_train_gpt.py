@@ -260,7 +260,6 @@ def test_second_run_into_one_snapshot_is_refused(tmp_path, name):
         (["14_cost.py"], "the following arguments are required: program"),
         (["15_cost.py", SRC / "15_fsdp.py", 1, "--stage", 1], "15_fsdp.py: error: "),
         (["12_cost.py", SRC / "12_two_processes.py", 1, "--cut", 8], "--cut 8 leaves"),
-        (["14_cost.py", SRC / "14_tensor_parallel.py", 1], "14_cost.py src/14_tensor"),
     ],
 )
 def test_program_that_cannot_be_counted_is_one_sentence(tmp_path, command, words):

@@ -78,6 +78,7 @@ def test_gpu_of_the_rank_joins_with_time_for_a_save(name, monkeypatch):
 
 # A batch script and the shell that salloc opens have a rank's variables; srun's tasks
 # have a small number of a step.
+ADAMW = "AdamW(model.parameters(), fused=fused or None)"
 SLURM = {"SLURM_PROCID": "0", "SLURM_LOCALID": "0", "SLURM_NTASKS": "4"}
 TASK = SLURM | {"SLURM_PROCID": "3", "SLURM_LOCALID": "1", "SLURM_STEP_ID": "0"}
 OF_TORCHRUN = {"RANK": "1", "LOCAL_RANK": "1", "WORLD_SIZE": "2"}
@@ -368,7 +369,7 @@ def test_result_is_that_of_one_rank_whatever_the_ranks_and_parts(name, tmp_path)
     program = changed(
         tmp_path,
         name,
-        optimizer=("AdamW(model.parameters())", "SGD(model.parameters(), 1, 0.9)"),
+        optimizer=(ADAMW, "SGD(model.parameters(), 1, 0.9)"),
         dropout=("nn.Dropout(0.1)", "nn.Dropout(0.0)"),
     )
     ends = {}
@@ -553,7 +554,7 @@ def test_gradient_of_all_ranks_is_clipped_to_the_norm_of_1(name, tmp_path):
     program = changed(
         tmp_path,
         name,
-        optimizer=("AdamW(model.parameters())", "SGD(model.parameters())"),
+        optimizer=(ADAMW, "SGD(model.parameters())"),
         loss=("return nn.functional", "return 1000 * nn.functional"),
     )
     ends = []
