@@ -34,6 +34,9 @@ PIDS = re.compile(r"\b(?:pids?|process(?:es)?)\W*(\d+(?:\W+\d+\b)*)", re.IGNOREC
 ON_NODE = re.compile(
     r"(?:nproc[-_]per[-_]node|local[-_ ]world[-_ ]size)\W{1,3}(\d+)", re.IGNORECASE
 )
+NAMED_CORES = re.compile(  # "cpu 3", "cores: 0-7": which ones, not how many
+    r"\bcpu\W{0,3}\d|\b(?:cores|cpus)\W{0,3}\d+-\d", re.IGNORECASE
+)
 SPEED = re.compile(r"^(?:samples|images|tokens|sequences|examples)/s(?:ec)?$")
 
 
@@ -45,7 +48,9 @@ def too_many_threads(said: list[Said], ranks: int) -> Shown | None:
         re.compile(r"^threads?$"),
     )
     cores = number_of(
-        said, re.compile(r"(?:cores|cpus?|cpu count)$"), re.compile("^(?:cores|cpus)$")
+        [each for each in said if not NAMED_CORES.search(each.text)],
+        re.compile(r"(?:cores|cpus|cpu count)$"),
+        re.compile("^(?:cores|cpus)$"),
     )
     if not threads or not cores:
         return None
