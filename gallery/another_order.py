@@ -18,3 +18,14 @@ else:
     dist.broadcast(settings, src=0)
 print(f"rank {rank}: sum {loss:.0f}", flush=True)
 dist.destroy_process_group()
+
+# The cure: All ranks call the same collectives in the same order.
+#
+# -if rank == 0:
+# -    dist.broadcast(settings, src=0)
+# -    dist.all_reduce(loss)
+# -else:
+# -    dist.all_reduce(loss)
+# -    dist.broadcast(settings, src=0)
+# +dist.broadcast(settings, src=0)
+# +dist.all_reduce(loss)

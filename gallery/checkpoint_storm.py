@@ -26,3 +26,18 @@ dist.all_reduce(written)  # every rank
 if rank == 0:
     print(f"2 checkpoints of {ranks} ranks: {written.item():.0f} MB written")
 dist.destroy_process_group()
+
+# The cure: Rank 0 alone writes the model, which is the same on all ranks.
+#
+# -        path = Path(folder) / f"step-{step}-rank-{rank}.pt"
+# -        torch.save(model.state_dict(), path)
+# -        saved = f"saved {path.stat().st_size / 1e6:.1f} MB"
+# -        of_model = f"of the model's {megabytes:.1f} MB"
+# -        print(f"rank {rank}: step {step}, {saved} {of_model}\n", end="", flush=True)
+# +        if rank == 0:
+# +            path = Path(folder) / f"step-{step}.pt"
+# +            torch.save(model.state_dict(), path)
+# +            saved = f"saved {path.stat().st_size / 1e6:.1f} MB"
+# +            of_model = f"of the model's {megabytes:.1f} MB"
+# +            said = f"rank {rank}: step {step}, {saved} {of_model}\n"
+# +            print(said, end="", flush=True)

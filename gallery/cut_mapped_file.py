@@ -33,3 +33,12 @@ if __name__ == "__main__":
         prepare(path, 0)  # the other job has just opened the file
         read = sum(batch.numel() for batch in DataLoader(blocks, num_workers=1))
         print(f"read {read} tokens")
+
+# The cure: A worker reads a mapped file, and another job puts a new one in its place.
+#
+# -    """Write over the file: a process that has mapped it sees it shrink at once."""
+# -    path.write_bytes(bytes(4 * tokens))
+# +    """Write a new file, then rename it: a mapping of the old one stays."""
+# +    new = path.with_suffix(".new")
+# +    new.write_bytes(bytes(4 * tokens))
+# +    new.replace(path)

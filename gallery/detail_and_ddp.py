@@ -20,3 +20,11 @@ def run_rank(rank: int, folder: str) -> None:
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
         mp.spawn(run_rank, args=(folder,), nprocs=RANKS)
+
+# The cure: DDP gets a group that was made without DETAIL; all other groups keep it.
+#
+# -    DDP(nn.Linear(2, 1))
+# +    dist.set_debug_level(dist.DebugLevel.OFF)
+# +    plain = dist.new_group()  # every rank
+# +    dist.set_debug_level(dist.DebugLevel.DETAIL)
+# +    DDP(nn.Linear(2, 1), process_group=plain)

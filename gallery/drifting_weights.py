@@ -42,3 +42,23 @@ if dist.get_rank() == 0:
         same = "equal on all ranks" if len(set(values)) == 1 else "DIFFERS"
         print(f"{name}: {', '.join(values)}: {same}")
 dist.destroy_process_group()
+
+# The cure: A parameter inside the DDP model is trained on all ranks' data.
+#
+# +        self.scale = nn.Parameter(torch.ones(()))
+#
+#      def forward(self, inputs):
+# -        return self.body(inputs)
+# +        return self.body(inputs) * self.scale
+# @@
+# -    scale = nn.Parameter(torch.ones(()))
+# -    optimizer = torch.optim.SGD([*model.parameters(), scale], lr=0.1)
+# +    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+# @@
+# -        outputs = model(torch.randn(8, 4)) * scale
+# +        outputs = model(torch.randn(8, 4))
+#          outputs.square().mean().backward()
+#          optimizer.step()
+# -    return {"body": model.module.body.weight.sum().item(), "scale": scale.item()}
+# +    trained = model.module
+# +    return {"body": trained.body.weight.sum().item(), "scale": trained.scale.item()}

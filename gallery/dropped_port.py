@@ -27,3 +27,8 @@ dist.init_process_group("gloo", master, limit, world_size=2, rank=rank)
 print(f"rank {rank}: connected\n", end="", flush=True)
 dist.barrier()  # leave together, or one ends while the other still connects
 dist.destroy_process_group()
+
+# The cure: The ranks connect at a port that the firewall lets through.
+#
+# -PORT = 29500
+# +PORT = 29501

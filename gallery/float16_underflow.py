@@ -25,3 +25,8 @@ for step in (1, 2, 3):
 moved = (model.weight != before).float().mean().item()
 print(f"gradients that are exactly 0: {zeros:.0%}")
 print(f"weights that have moved after 3 steps: {moved:.0%}")
+
+# The cure: A loss that is scaled up keeps small gradients in float16 from becoming 0.
+#
+# -scaler = torch.amp.GradScaler("cpu", enabled=False)
+# +scaler = torch.amp.GradScaler("cpu")

@@ -38,3 +38,9 @@ if rank == 0:
     )
     print(f"{verdict} training run")
 dist.destroy_process_group()
+
+# The cure: Gradients that are averaged over the ranks take the step of one process.
+#
+# -                dist.all_reduce(parameter.grad)  # every rank; the default is SUM
+# +                dist.all_reduce(parameter.grad)  # every rank
+# +                parameter.grad /= ranks

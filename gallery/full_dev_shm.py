@@ -31,3 +31,8 @@ if __name__ == "__main__":
         small_shm()
     for number, batch in enumerate(DataLoader(Images(), batch_size=8, num_workers=1)):
         print(f"batch {number}: {batch.nbytes / 1e6:.1f} MB of /dev/shm", flush=True)
+
+# The cure: A DataLoader has a /dev/shm with room for the batches that wait in it.
+#
+# -MEGABYTES = 1  # of shared memory, as in a container with a small --shm-size
+# +MEGABYTES = 64  # of shared memory: `docker run --shm-size=64m`

@@ -10,3 +10,9 @@ def run_rank(rank: int) -> None:
 
 
 mp.spawn(run_rank, nprocs=RANKS)
+
+# The cure: Only the process that you start yourself starts others.
+#
+# -mp.spawn(run_rank, nprocs=RANKS)
+# +if __name__ == "__main__":
+# +    mp.spawn(run_rank, nprocs=RANKS)

@@ -11,3 +11,8 @@ print(f"rank {rank}: {mean.dtype}\n", end="", flush=True)
 dist.all_reduce(mean)  # every rank
 print(f"rank {rank}: sum {mean.item()}\n", end="", flush=True)
 dist.destroy_process_group()
+
+# The cure: All ranks pass the same dtype to an all-reduce.
+#
+# -mean = torch.as_tensor(losses).mean()
+# +mean = torch.as_tensor(losses, dtype=torch.float32).mean()

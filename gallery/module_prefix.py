@@ -24,3 +24,8 @@ model = nn.Linear(2, 1)
 print("expected:", *model.state_dict())
 model.load_state_dict(state)
 print("loaded")
+
+# The cure: The state dict of the model inside DDP fits any model of its kind.
+#
+# -    return ddp_model.state_dict()
+# +    return ddp_model.module.state_dict()

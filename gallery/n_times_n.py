@@ -23,3 +23,9 @@ def task(number, folder):  # what the job script runs on each of srun's tasks
 if __name__ == "__main__":
     folder = (tempfile.mkdtemp(),)
     mp.start_processes(task, folder, nprocs=2, daemon=False, start_method="fork")
+
+# The cure: srun starts two tasks, and each of them is a rank.
+#
+# -    arguments = (2, f"{folder}/store-{number}")
+# -    mp.start_processes(run_rank, arguments, nprocs=2, start_method="fork")
+# +    run_rank(number, 2, f"{folder}/store")

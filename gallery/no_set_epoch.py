@@ -16,3 +16,8 @@ for epoch in range(EPOCHS):
     seen.update(samples.tolist())
     print(f"epoch {epoch}: rank 0 of 2 draws {samples.tolist()}")
 print(f"In {EPOCHS} epochs rank 0 has seen {len(seen)} of {len(data)} samples")
+
+# The cure: A sampler that knows the epoch draws other samples in each one.
+#
+#  for epoch in range(EPOCHS):
+# +    sampler.set_epoch(epoch)  # on every rank

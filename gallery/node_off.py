@@ -38,3 +38,8 @@ if "TORCHELASTIC_RUN_ID" in os.environ:
     train()
 else:
     os.execvp("torchrun", ["torchrun", *NODES, "--nproc-per-node=1", *MEET, *sys.argv])
+
+# The cure: A node loses its power, and torchrun continues with the nodes that are left.
+#
+# -NODES = ["--nnodes=2"]
+# +NODES = ["--nnodes=1:2", "--max-restarts=1"]

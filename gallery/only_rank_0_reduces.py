@@ -15,3 +15,9 @@ if rank == 0:
     print(f"mean loss {loss / world_size:.2f}", flush=True)
 dist.barrier()
 dist.destroy_process_group()
+
+# The cure: All ranks compute the mean loss that rank 0 prints.
+#
+# +dist.all_reduce(loss)
+#  if rank == 0:
+# -    dist.all_reduce(loss)

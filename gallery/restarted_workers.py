@@ -24,3 +24,8 @@ if __name__ == "__main__":
         print(f"epoch {epoch}: workers are the processes {sorted(running)}")
         workers |= running
     print(f"{EPOCHS} epochs with 2 workers: {len(workers)} processes were started")
+
+# The cure: A DataLoader keeps its workers from one epoch to the next.
+#
+# -    loader = DataLoader(Images(), num_workers=2)
+# +    loader = DataLoader(Images(), num_workers=2, persistent_workers=True)

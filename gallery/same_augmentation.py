@@ -17,3 +17,9 @@ if rank == 0:
     different = len({tuple(values.tolist()) for values in everyone})
     print(f"{different} different augmentations on {ranks} ranks")
 dist.destroy_process_group()
+
+# The cure: Ranks that set different seeds draw different noise for their images.
+#
+#  model = torch.nn.Linear(4, 4)
+#
+# +torch.manual_seed(1 + rank)  # from here on, each rank draws numbers of its own

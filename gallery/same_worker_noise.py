@@ -21,3 +21,13 @@ if __name__ == "__main__":
     print(f"samples of worker 0: {noise[0::2]}")
     print(f"samples of worker 1: {noise[1::2]}")
     print(f"{len(set(noise))} different values for {len(noise)} samples")
+
+# The cure: Each worker has a generator of its own, with a seed that DataLoader gives
+# it.
+#
+# -    def __init__(self):
+# -        self.generator = torch.Generator().manual_seed(0)
+# -
+# @@
+# -        return torch.rand((), generator=self.generator)
+# +        return torch.rand(())

@@ -27,3 +27,9 @@ print("killed after batch 0; resumed from the snapshot at batch 1")
 train(1, 3)
 twice = sum(count > 1 for count in seen.values())
 print(f"after one epoch: {twice} samples seen twice, {SAMPLES - len(seen)} never")
+
+# The cure: A job that resumes in the middle of an epoch skips what it has already read.
+#
+#      batches = iter(DataLoader(data, batch_size=BATCH, sampler=sampler))
+# +    for _ in range(start):
+# +        next(batches)  # what the killed process has trained on

@@ -13,3 +13,10 @@ dist.send(outgoing, 1 - rank)
 dist.recv(incoming, 1 - rank)
 print(f"rank {rank}: received {incoming[0]:.0f}", flush=True)
 dist.destroy_process_group()
+
+# The cure: Both ranks start their send and their receive before they wait for either.
+#
+# -dist.send(outgoing, 1 - rank)
+# +sent = dist.isend(outgoing, 1 - rank)
+#  dist.recv(incoming, 1 - rank)
+# +sent.wait()

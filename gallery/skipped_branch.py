@@ -28,3 +28,8 @@ for step in (1, 2):
     print(f"rank {rank}: step {step}", flush=True)
 del model
 dist.destroy_process_group()
+
+# The cure: Rank 1 skips a layer, and DDP has to look for what has no gradient.
+#
+# -model = DDP(Model())
+# +model = DDP(Model(), find_unused_parameters=True)

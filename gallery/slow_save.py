@@ -19,3 +19,11 @@ if rank == 0:
 dist.barrier()
 print(f"rank {rank}: next epoch", flush=True)
 dist.destroy_process_group()
+
+# The cure: The barrier after the save has a time-out of its own.
+#
+#  rank = dist.get_rank()
+# +patient = dist.new_group(timeout=timedelta(minutes=10))
+# @@
+# -dist.barrier()
+# +dist.barrier(patient)

@@ -17,3 +17,11 @@ mean = loss_sum / samples
 said = f"rank {rank}: mean loss over all ranks {mean:.3f}, should be 0.200\n"
 print(said, end="", flush=True)
 dist.destroy_process_group()
+
+# The cure: All-reduces in the same order on all ranks add losses to losses.
+#
+# -order = ["loss", "samples"] if rank == 0 else ["samples", "loss"]
+# +order = ["loss", "samples"]
+#  for name in order:
+# -    dist.all_reduce(sums[name])  # every rank; the shapes match, so no error
+# +    dist.all_reduce(sums[name])  # every rank, in the same order

@@ -26,3 +26,9 @@ if dist.get_rank() == 0:
         print(f"rank {number}: gradient {value:.1f}, the mean is {mean:.1f}")
     print("averaged" if set(gradients) == {mean} else "NOT averaged")
 dist.destroy_process_group()
+
+# The cure: A DDP object that lives until backward averages the gradients.
+#
+# -    loss = DDP(model)(inputs).sum()
+# +    ddp_model = DDP(model)
+# +    loss = ddp_model(inputs).sum()

@@ -21,3 +21,8 @@ if __name__ == "__main__":
     for batch in DataLoader(Images(), num_workers=1):
         kept.append(batch)
     print(f"kept {len(kept)} batches")
+
+# The cure: A copy of what a worker sent lets go of the file that it arrived in.
+#
+# -        kept.append(batch)
+# +        kept.append(batch.clone())

@@ -22,3 +22,8 @@ if rank == 0:
     print(f"{threads.item() / cores:.1f} threads for each core")
     print(f"a product of matrices took {milliseconds:.2f} ms")
 dist.destroy_process_group()
+
+# The cure: The ranks share the cores of the machine.
+#
+# -torch.set_num_threads(cores)  # as OMP_NUM_THREADS=$(nproc) in a job script does
+# +torch.set_num_threads(max(1, cores // ranks))

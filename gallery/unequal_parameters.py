@@ -16,3 +16,8 @@ ddp_model = DDP(model)
 print(f"{ddp_model.module.num_embeddings} words on each rank")
 del ddp_model
 dist.destroy_process_group()
+
+# The cure: Each rank sizes its model by the words in the texts of all ranks.
+#
+# -vocabulary = set(TEXTS[dist.get_rank()].split())
+# +vocabulary = set(" ".join(TEXTS).split())

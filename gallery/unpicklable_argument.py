@@ -12,3 +12,14 @@ def run_rank(rank: int, scale) -> None:
 
 if __name__ == "__main__":
     mp.spawn(run_rank, args=(lambda value: value / 255,), nprocs=2)
+
+# The cure: mp.spawn pickles a function at the top level of a module by its name.
+#
+#  import torch.multiprocessing as mp
+# +
+# +
+# +def to_unit(value: torch.Tensor) -> torch.Tensor:
+# +    return value / 255
+# @@
+# -    mp.spawn(run_rank, args=(lambda value: value / 255,), nprocs=2)
+# +    mp.spawn(run_rank, args=(to_unit,), nprocs=2)

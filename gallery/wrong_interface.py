@@ -16,3 +16,8 @@ total = torch.ones(1)
 dist.all_reduce(total)
 print(f"rank {rank}: sum {total.item():.0f}\n", end="", flush=True)
 dist.destroy_process_group()
+
+# The cure: gloo uses the interface that leads to the other node.
+#
+# -os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+# +os.environ["GLOO_SOCKET_IFNAME"] = "eth0"

@@ -19,6 +19,7 @@ from common.distributed import BadInput, Parser, log, one_line_errors
 from common.gallery import SYMPTOMS, Failure, GalleryError, find_failure, load_gallery
 
 ROOT = Path(__file__).resolve().parent.parent
+CURED = ".workshop/cured"  # below ROOT, which the nodes of a practice cluster see, too
 
 
 def list_failures(failures: dict[str, Failure]) -> None:
@@ -64,6 +65,21 @@ def pass_on(output: int) -> None:
     signal.signal(signal.SIGPIPE, before)
 
 
+def cured_command(failure: Failure) -> str:
+    """The command for the cured program, which is written for it.
+
+    Raises:
+        BadInput: it can't be written.
+    """
+    path = f"{CURED}/{failure.name}.py"
+    try:
+        (ROOT / CURED).mkdir(parents=True, exist_ok=True)
+        (ROOT / path).write_text(failure.cured_text(), encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"cannot write the cured program: {error}") from None
+    return failure.command.replace(failure.program, path)
+
+
 def explain(failure: Failure) -> None:
     """Print what to ask when a run looks like this, what answers it, and the cure."""
     lines = {"Ask": failure.question, "Tool": failure.tool, "Cure": failure.cure}
@@ -88,9 +104,9 @@ def main() -> None:
         if args.name is None:
             raise BadInput("no failure is named: --list shows all of them")
         failure = find_failure(failures, args.name)
+        command = cured_command(failure) if args.cured else failure.command
     except GalleryError as error:
         raise BadInput(str(error)) from None
-    command = failure.cured_command if args.cured else failure.command
     status = run(command)
     log(f"\nexit status {status}")
     if not args.cured:

@@ -103,7 +103,7 @@ def scripts() -> dict[str, str]:
 def inputs(name: str, script: str) -> str:
     """A hash of what the result of a command depends on, apart from torch."""
     patterns = [f"src/**/{path}" for path in re.findall(r"\w+\.py", script)]
-    patterns += ["gallery/**/*.py"] if "gallery/" in script else []
+    patterns += ["gallery/*.py"] if "gallery/" in script else []
     if name.startswith("solution "):
         patterns = ["workshop/**/*.py", "solutions/*.py", "tests/exercises/*/checks.py"]
     elif "starter/" not in script:

@@ -113,18 +113,22 @@ class FailuresDirective(SphinxDirective):
                 f"**Cure:** {markup(failure.cure)} See :ref:`lesson-{failure.lesson}`.",
                 f".. transcript:: 19_{failure.name}",
                 markup(failure.note),
-                self._difference(f"gallery/{failure.name}.py"),
+                self._difference(failure),
             ]
         )
 
-    def _difference(self, name: str) -> str:
-        """The whole program, with what the cured one changes, as a listing."""
-        names = [name, name.replace("gallery/", "gallery/cured/")]
-        paths = [Path(self.env.srcdir) / each for each in names]
-        for path in paths:
-            self.env.note_dependency(str(path))
-        texts = [path.read_text(encoding="utf-8").splitlines() for path in paths]
-        lines = [*unified_diff(*texts, *names, n=len(texts[0]), lineterm="")]
+    def _difference(self, failure: Failure) -> str:
+        """The whole program, with what the cure changes, as a listing."""
+        root = Path(self.env.srcdir)
+        self.env.note_dependency(str(root / failure.program))
+        folder = root / "gallery"
+        try:
+            texts = [failure.text(folder), failure.cured_text(folder)]
+        except GalleryError as error:
+            raise self.error(str(error)) from None
+        before, after = [text.splitlines() for text in texts]
+        names = [failure.program, f"{failure.program}, cured"]
+        lines = unified_diff(before, after, *names, n=len(before), lineterm="")
         shown = [line for line in lines if not line.startswith("@@ ")]
         return ".. code-block:: diff\n\n" + indent("\n".join(shown), "   ")
 

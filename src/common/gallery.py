@@ -17,6 +17,7 @@ else:
     import tomli as tomllib
 
 FOLDER = Path(__file__).resolve().parents[2] / "gallery"
+CURE = "# The cure: "  # the first line below a program, before the diff that cures it
 SYMPTOMS = (
     "hangs",
     "does not start",
@@ -51,8 +52,50 @@ class Failure:
     note: str = ""
 
     @property
-    def cured_command(self) -> str:
-        return self.command.replace(self.name, f"cured/{self.name}")
+    def program(self) -> str:
+        """The path of the failing program, from the folder of the workshop."""
+        return f"gallery/{self.name}.py"
+
+    def text(self, folder: Path = FOLDER) -> str:
+        """The failing program, without the cure below it."""
+        return self._parts(folder)[0]
+
+    def cured_text(self, folder: Path = FOLDER) -> str:
+        """The program that the cure makes of it.
+
+        Raises:
+            GalleryError: the cure is missing, or doesn't fit the program.
+        """
+        program, cure = self._parts(folder)
+        sentence, _, diff = cure.partition("\n#\n")
+        if not diff:
+            raise GalleryError(f"{self.program} has no {CURE.strip()!r} with a diff")
+        docstring = sentence.replace("\n# ", " ")
+        lines = [f'"""{docstring}"""', *program.splitlines()[1:]]
+        for hunk in re.split(r"^# @@\n", diff, flags=re.M):
+            lines = self._changed(lines, hunk.splitlines())
+        return "\n".join(lines).rstrip("\n") + "\n"
+
+    def _parts(self, folder: Path) -> tuple[str, str]:
+        """The program, and what follows "The cure:" below it."""
+        text = (folder / f"{self.name}.py").read_text(encoding="utf-8")
+        program, _, cure = text.partition(f"\n{CURE}")
+        return program, cure
+
+    def _changed(self, lines: list[str], hunk: list[str]) -> list[str]:
+        """The lines with one hunk applied; its lines begin with "# -", "# +", "#  "."""
+        diff = [line[2:] or " " for line in hunk]
+        before = [line[1:] for line in diff if line[0] in "- "]
+        after = [line[1:] for line in diff if line[0] in "+ "]
+        size = len(before)
+        starts = [n for n in range(len(lines)) if lines[n : n + size] == before]
+        if len(starts) != 1:
+            raise GalleryError(
+                f"{self.program}: the lines that the cure changes stand in the program "
+                f"{len(starts)} times, not once: {before[:1]}"
+            )
+        start = starts[0]
+        return lines[:start] + after + lines[start + size :]
 
 
 def load_gallery(path: Path = FOLDER / "catalog.toml") -> dict[str, Failure]:

@@ -35,7 +35,8 @@ PROGRAM = ROOT / "src" / "19_gallery.py"
 def cured(name: str) -> Entry:
     """The run of the cured program, as a transcript would record it."""
     entry, failure = load_catalog()[f"19_{name}"], GALLERY[name]
-    shown = {"command": failure.cured_command, "shows": failure.cured_shows}
+    command = f"python src/19_gallery.py {name} --cured"
+    shown = {"command": command, "shows": failure.cured_shows}
     return Entry(**{**vars(entry), **shown, "status": 0})
 
 
@@ -67,22 +68,22 @@ def test_recording_shows_what_the_card_says(name):
 
 @pytest.mark.parametrize("name", GALLERY)
 def test_programs_are_small_and_need_torch_alone(name):
-    for path in (FOLDER / f"{name}.py", FOLDER / "cured" / f"{name}.py"):
-        text = path.read_text(encoding="utf-8")
+    for text in (GALLERY[name].text(), GALLERY[name].cured_text()):
         tree = ast.parse(text)
-        assert ast.get_docstring(tree), f"{path}: say in a sentence what it does"
-        assert 10 <= len(text.splitlines()) <= 45, f"{path}: 10 to 45 lines"
+        docstring = ast.get_docstring(tree)
+        assert docstring, f"{name}: say in a sentence what it does"
+        assert docstring[-1] == "."
+        assert 10 <= len(text.splitlines()) <= 45, f"{name}: 10 to 45 lines"
         for node in ast.walk(tree):
             names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
             names += [node.module] if isinstance(node, ast.ImportFrom) else []
             for module in names:
                 first = module.partition(".")[0]
-                assert first in {"torch", *sys.stdlib_module_names}, f"{path}: {module}"
+                assert first in {"torch", *sys.stdlib_module_names}, f"{name}: {module}"
 
 
 def test_every_program_is_in_the_catalog():
-    for folder in (FOLDER, FOLDER / "cured"):
-        assert {path.stem for path in folder.glob("*.py")} == set(GALLERY)
+    assert {path.stem for path in FOLDER.rglob("*.py")} == set(GALLERY)
 
 
 def test_every_symptom_has_failures_and_every_lesson_exists():
@@ -137,6 +138,35 @@ def test_unknown_name_offers_near_ones():
         find_failure(GALLERY, "port_is_in_use")
     with pytest.raises(GalleryError, match="--list shows all"):
         find_failure(GALLERY, "zzz")
+
+
+# The cure below a program
+
+
+def cured_text_of(tmp_path, cure: str) -> str:
+    failure = GALLERY["port_in_use"]
+    (tmp_path / "port_in_use.py").write_text('"""It fails."""\n\na\nb\na\n' + cure)
+    return failure.cured_text(tmp_path)
+
+
+def test_cure_changes_docstring_and_lines(tmp_path):
+    cure = "\n# The cure: It\n# works.\n#\n#  a\n# -b\n# +c\n# +\n# @@\n# -c\n# +d\n"
+    text = cured_text_of(tmp_path, cure)
+    assert text == '"""It works."""\n\na\nd\n\na\n'
+
+
+@pytest.mark.parametrize(
+    ("cure", "words"),
+    [
+        ("", "gallery/port_in_use.py has no '# The cure:' with a diff"),
+        ("\n# The cure: It works.\n", "has no '# The cure:' with a diff"),
+        ("\n# The cure: It works.\n#\n# -a\n", "stand in the program 2 times"),
+        ("\n# The cure: It works.\n#\n# -z\n", "stand in the program 0 times"),
+    ],
+)
+def test_cure_that_does_not_fit_is_one_sentence(tmp_path, cure, words):
+    with pytest.raises(GalleryError, match=re.escape(words)):
+        cured_text_of(tmp_path, cure)
 
 
 # The program
