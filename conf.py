@@ -41,6 +41,7 @@ extensions = [
     "narrow_tables",
     "play",
     "sources",
+    "switches",
     "transcript",
 ]
 
