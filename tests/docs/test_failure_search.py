@@ -177,7 +177,7 @@ def test_everything_that_the_search_may_name_is_on_the_page(search):
         ),
         ("TypeError: can't pickle Convolution objects", "unpicklable_argument"),
         (
-            "(Backend pid=5631) RuntimeError: Expected tensor for 'out' to have the same "
+            "(Worker pid=5) RuntimeError: Expected tensor for 'out' to have the same "
             "device as tensor for argument #2 'mat1'; but device 1 does not equal 3",
             "other_device",
         ),
@@ -189,6 +189,21 @@ def test_everything_that_the_search_may_name_is_on_the_page(search):
 )
 def test_line_from_elsewhere_finds_its_cause_first(search, line, name):
     assert found(search, line)[:1] == [name]
+
+
+PUBLIC = tomllib.loads((ROOT / "tests/docs/public_lines.toml").read_text("utf-8"))
+SAYS = {
+    "later": LATER,
+    "healthy": "Healthy runs print this line, too.",
+    "command": "No failure here has this line. workshop diagnose LOG",
+}
+
+
+@pytest.mark.parametrize("known", PUBLIC["line"], ids=lambda known: known["source"])
+def test_line_of_a_public_thread_finds_its_cause_or_what_to_do(search, known):
+    names = found(search, known["line"])
+    assert names[:1] == ([known["finds"]] if known["finds"] else [])
+    assert known["finds"] or search.words.startswith(SAYS[known["says"]])
 
 
 def test_damaged_file_and_ranks_out_of_step_are_both_shown(search):
