@@ -165,10 +165,51 @@ def test_everything_that_the_search_may_name_is_on_the_page(search):
             "WARN Call to ibv_reg_mr failed, Cannot allocate memory",
             "locked_memory",
         ),
+        (
+            "[3] include/shm.h:28 NCCL WARN Call to posix_fallocate failed : No space "
+            "left on device",
+            "full_dev_shm",
+        ),
+        (
+            "slurmstepd: error: execve(): /tmp/slurmd/job89/slurm_script: No such file "
+            "or directory",
+            "job_script_lost",
+        ),
+        ("TypeError: can't pickle Convolution objects", "unpicklable_argument"),
+        (
+            "(Worker pid=5) RuntimeError: Expected tensor for 'out' to have the same "
+            "device as tensor for argument #2 'mat1'; but device 1 does not equal 3",
+            "other_device",
+        ),
+        (
+            "slurmstepd: error: pyxis: container start failed with error code: 1",
+            "container_start",
+        ),
     ],
 )
 def test_line_from_elsewhere_finds_its_cause_first(search, line, name):
     assert found(search, line)[:1] == [name]
+
+
+PUBLIC = tomllib.loads((ROOT / "tests/docs/public_lines.toml").read_text("utf-8"))
+SAYS = {
+    "later": LATER,
+    "healthy": "Healthy runs print this line, too.",
+    "command": "No failure here has this line. workshop diagnose LOG",
+}
+
+
+@pytest.mark.parametrize("known", PUBLIC["line"], ids=lambda known: known["source"])
+def test_line_of_a_public_thread_finds_its_cause_or_what_to_do(search, known):
+    names = found(search, known["line"])
+    assert names[:1] == ([known["finds"]] if known["finds"] else [])
+    assert known["finds"] or search.words.startswith(SAYS[known["says"]])
+
+
+def test_damaged_file_and_ranks_out_of_step_are_both_shown(search):
+    """Pickle's words alone don't tell one from the other."""
+    names = found(search, "_pickle.UnpicklingError: invalid load key, '\\xc3'.")
+    assert {"cut_file", "objects_out_of_step"} <= set(names)
 
 
 def test_unknown_error_sends_its_reader_to_the_command(search):
@@ -202,7 +243,16 @@ def test_unknown_words_get_a_sentence_and_no_list(search):
     assert search.words == "No failure here has these words. Try other words."
 
 
-@pytest.mark.parametrize("reason", ["Connection closed by peer", "SIGTERM"])
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "Connection closed by peer",
+        "SIGTERM",
+        "NCCL communicator was aborted.",
+        "Failed to recv, got 0 bytes",
+        "Failed to execute operation Connect from rank 1, retcode 6",
+    ],
+)
 def test_consequence_of_another_ranks_end_is_no_failure_of_its_own(search, reason):
     assert found(search, f"RuntimeError: {reason} [127.0.0.1]:2997") == []
     assert search.words.startswith("That only says that another rank has left.")

@@ -22,6 +22,8 @@ CONSEQUENCE = re.compile(
     r"closing signal|Job step aborted|Terminating (?:StepId|job step)|"
     r"NCCL communicator (?:was|is) aborted|ncclRemoteError|remote process exited|"
     r"failed to recv, got 0 bytes|RendezvousClosedError|pair is not connected|"
+    r"failed to send a keep-alive heartbeat|"
+    r"Failed to execute operation \w+ from rank \d+, retcode 6|"
     r"ProcessGroupNCCL.cpp.*(?:taken? (?:the|your)|detected by watchdog|dump signal|"
     r"terminated with exception|operations have failed or timed out)|"
     r"NCCL watchdog thread terminated|Watchdog caught collective operation timeout|"
@@ -37,7 +39,10 @@ WAITS_FOR = re.compile(
     r"store->get\('[^']*'\) got error: (.*)"
 )
 LATE = re.compile(r"Socket Timeout|[Ww]ait timeout|Timeout waiting for key")
-OF_LAUNCHERS = re.compile(r"ChildFailedError|Process(?:Exited|Raised)Exception")
+OF_LAUNCHERS = re.compile(
+    r"ChildFailedError|Process(?:Exited|Raised)Exception|TrainingFailedError|"
+    r"ray\.exceptions\.(?:Ray(?:Task|Actor)Error|ActorDiedError|WorkerCrashedError)"
+)
 ROOT = re.compile(r"Root Cause \(first observed failure\)")
 BLOCK_RANK = re.compile(r"^\s+rank\s*: (\d+) \(local_rank: \d+\)")
 BLOCK_CODE = re.compile(r"^\s+exitcode\s*: (-?\d+)")

@@ -11,17 +11,17 @@
   /* Lines that every failure may end with, and what to look for instead. */
   const CONSEQUENCES = [
     [
-      /Connection (closed|reset) by (remote )?peer|Broken pipe|SIGTERM|Socket Timeout|unexpectedly disconnected|has been shut down/,
+      /Connection (closed|reset) by (remote )?peer|Broken pipe|SIGTERM|Socket Timeout|unexpectedly disconnected|has been shut down|got 0 bytes|Rendezvous(Closed|GracefulExit)Error|failed to send a keep-alive|communicator (was|is) aborted|remote process exited|retcode 6|taking the entire process down|operations have failed or timed out|dump signal|Job step aborted/,
       "That only says that another rank has left. Find the one that failed first.",
     ],
     [
-      /ChildFailedError|ProcessExited|Caught \w+ in DataLoader|exited unexpectedly|terminated with the following|returned non-zero|a non-zero exit|worker died|exit ?code *:? *[1-9]/,
+      /ChildFailedError|ProcessExited|Caught \w+ in DataLoader|exited unexpectedly|terminated with the following|returned non-zero|a non-zero exit|worker died|ActorDiedError|actor died|WorkerCrashedError|RayTaskError|TrainingFailedError|CheckpointException|exited with non-zero|Worker exit type: SYSTEM_ERROR|MPI_ABORT was invoked|BAD TERMINATION OF ONE|Killing subprocess|exit ?code *:? *[1-9]/,
       "That only says that a process has failed. Find that process's own error.",
     ],
   ];
   /* What healthy runs print, too. */
   const NOISE =
-    /\[W\d{3,4} |(^|: )W\d{4} |NCCL INFO |Warning: |OMP_NUM_THREADS|retrying|destroy_process_group\(\) was not called/;
+    /\[W\d{3,4} |(^|: )W\d{4} |NCCL INFO |NCCL WARN (Failed to open libibverbs|NET\/Plugin|Could not find a path for pattern)|Warning: |OMP_NUM_THREADS|Invalidate trace cache|OVERFLOW! .*[Ss]kipping step|retrying|destroy_process_group\(\) was not called/;
   const ALWAYS_NOISE = /NCCL INFO /;
   /* What a program prints about an error, rather than what a reader writes. */
   const REPORTED =
