@@ -102,7 +102,7 @@ MISTAKEN_RATES = {
     "the warm-up were one step shorter": {"longer": -1},
     "the rate grew by equal factors, not by equal steps": {"growth": "factors"},
     "the rate stayed the same until the end of the warm-up": {"growth": "at the end"},
-    "the rate went on growing after the warm-up": {"ends": False},
+    "the rate continued to grow after the warm-up": {"ends": False},
     "a smaller batch had no warm-up": {"instead": "smaller at once"},
     "step 0 used `rate` even without a warm-up": {"instead": "rate in step 0"},
 }
