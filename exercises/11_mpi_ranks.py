@@ -11,9 +11,11 @@ local rank  OMPI_COMM_WORLD_LOCAL_RANK  MPI_LOCALRANKID
 world size  OMPI_COMM_WORLD_SIZE        PMI_SIZE
 ==========  ==========================  =====================
 
-A process started by Open MPI may have the variables of the right column, too. It
-inherited them from the task of ``srun`` that ran ``mpirun``, and they describe that
-*task*.
+A process started by Open MPI may have variables of the right column, too. It inherited
+them from the task of ``srun`` that ran ``mpirun``, and they describe that *task*. With
+``--mpi=pmi2``, ``srun`` sets ``PMI_RANK`` and ``PMI_SIZE``, but no ``MPI_LOCALRANKID``.
+So if one of the three names of a column is missing, no ``mpirun`` of that kind has
+started the process.
 
 No ``mpirun`` tells a process where rank 0 listens. The job script passes that on:
 ``mpirun -x MASTER_ADDR -x MASTER_PORT`` with Open MPI, ``mpiexec -genv MASTER_ADDR n1``

@@ -2,8 +2,9 @@
 
 After each ``raise``, the skeleton shows the lines of the old program. It started two
 ranks on one machine with ``mp.spawn``, which called ``run_rank`` with the rank. Now
-torchrun starts the processes, on any number of nodes, and each process calls ``main``
-once. Everything they need is in their environment::
+torchrun starts the processes, on any number of nodes, maybe more on one node than on
+another, and each process calls ``main`` once. Everything they need is in their
+environment::
 
     RANK, WORLD_SIZE            over all nodes
     LOCAL_RANK                  on this node: which of its devices to use

@@ -11,9 +11,11 @@ local rank  OMPI_COMM_WORLD_LOCAL_RANK  MPI_LOCALRANKID
 world size  OMPI_COMM_WORLD_SIZE        PMI_SIZE
 ==========  ==========================  =====================
 
-A process started by Open MPI may have the variables of the right column, too. It
-inherited them from the task of ``srun`` that ran ``mpirun``, and they describe that
-*task*.
+A process started by Open MPI may have variables of the right column, too. It inherited
+them from the task of ``srun`` that ran ``mpirun``, and they describe that *task*. With
+``--mpi=pmi2``, ``srun`` sets ``PMI_RANK`` and ``PMI_SIZE``, but no ``MPI_LOCALRANKID``.
+So if one of the three names of a column is missing, no ``mpirun`` of that kind has
+started the process.
 
 No ``mpirun`` tells a process where rank 0 listens. The job script passes that on:
 ``mpirun -x MASTER_ADDR -x MASTER_PORT`` with Open MPI, ``mpiexec -genv MASTER_ADDR n1``
@@ -57,7 +59,7 @@ def read_ranks(environ: Mapping[str, str]) -> dict[str, int]:
     # up its three names. If neither did, raise NotStarted with "mpirun" in its text.
     # [start answer 1]
     for table in (OPEN_MPI, MPICH):
-        if table["rank"] in environ:
+        if all(name in environ for name in table.values()):
             return {what: int(environ[name]) for what, name in table.items()}
     raise NotStarted("this process was not started by mpirun")
     # [end answer 1]

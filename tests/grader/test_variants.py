@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from workshop.grader import expect
-from workshop.grader.variants import cause
+from workshop.grader.variants import cause, cause_in
 
 CASES = [(1, 2), (3, 5), (4, 1)]
 MISTAKES = {
@@ -57,10 +57,33 @@ def test_mistake_that_fails_for_a_case_is_passed_over():
     assert cause([0], [(0,)], inverse, {"twice": {"of": 2}}) == ""
 
 
+def test_function_that_changes_its_arguments_is_asked_with_copies():
+    def total(numbers, *, shift=0):
+        return sum(numbers) + shift
+
+    def eats(numbers):
+        found = 1
+        while numbers:
+            found += numbers.pop()
+        return found
+
+    cases = [([1, 2],), ([5],)]
+    assert cause_in(eats, cases, total, {"one were too much": {"shift": 1}})
+    assert cases == [([1, 2],), ([5],)]
+
+
+def test_function_that_fails_for_a_case_has_no_cause():
+    def fails(width, height):
+        return area(width, height, factor=2) // (height - 1)
+
+    assert cause_in(fails, CASES, area, MISTAKES) == ""
+
+
 def test_cause_stands_on_a_line_of_its_own():
     for compare in (
         lambda: expect.equal(1, 2, "a sum", cause="one were left out"),
         lambda: expect.that(False, "a sum is 1", cause="one were left out"),
+        lambda: expect.close(1.0, 2.0, "a sum", cause="one were left out"),
     ):
         with pytest.raises(expect.Mismatch) as caught:
             compare()

@@ -85,6 +85,7 @@ def close(
     rtol: float = 1e-10,
     local: Any = None,
     mistaken: dict[str, Any] | None = None,
+    cause: str = "",
 ) -> None:
     """Compare a tensor or number with the expected one and say how it differs.
 
@@ -94,7 +95,17 @@ def close(
             result equal to it was never communicated.
         mistaken: the values of classic mistakes by their names, as in ``{"the mean
             of the ranks' means": 2.5}``; a result equal to one is called that.
+        cause: a clause of :func:`workshop.grader.variants.cause`, or "".
     """
+    try:
+        _close_to(actual, expected, what, atol, rtol, local, mistaken or {})
+    except Mismatch as wrong:
+        if not cause:
+            raise
+        raise Mismatch(wrong.what, f"{wrong.problem}{as_if(cause)}") from None
+
+
+def _close_to(actual, expected, what: str, atol, rtol, local, mistaken) -> None:
     if actual is None:
         raise Mismatch(what, *of_none(what))
     a, e = _tensor(actual, what), _exact(expected)
@@ -108,7 +119,7 @@ def close(
     a, e = a.to(wide), e.to(wide)
     if _allclose(a, e, atol=atol, rtol=rtol):
         return _pass()
-    for name, value in (mistaken or {}).items():
+    for name, value in mistaken.items():
         other = _exact(value).detach().to(wide)
         if other.shape == a.shape and _allclose(a, other, atol=atol, rtol=rtol):
             raise Mismatch(what, f"is {name}; {_first(a, e, atol, rtol)}")

@@ -7,6 +7,7 @@ those of this version with one or two arguments changed, the verdict can say whi
 
 from __future__ import annotations
 
+import copy
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -44,6 +45,25 @@ def cause(
             if _explains(found, cases, function, options):
                 return ", and as if ".join(words)
     return ""
+
+
+def cause_in(
+    asked: Callable[..., Any],
+    cases: Sequence[tuple],
+    function: Callable[..., Any],
+    mistakes: Mapping[str, Changes],
+    most: int = MOST,
+) -> str:
+    """As :func:`cause`, of a learner's function ``asked`` that is called here.
+
+    It gets copies, since it may change what it is given. If it fails for a case, no
+    rule explains all its values: "".
+    """
+    try:
+        found = [asked(*copy.deepcopy(case)) for case in cases]
+    except Exception:  # the check will meet it again, and report it
+        return ""
+    return cause(found, cases, function, mistakes, most)
 
 
 def _together(changes: Sequence[Changes]) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""Checks of exercises/07_from_spawn_to_torchrun.py: two nodes of two ranks."""
+"""Checks of exercises/07_from_spawn_to_torchrun.py: two nodes, equal or not."""
 
 import contextlib
 import os
@@ -14,14 +14,19 @@ from torch import nn
 
 from workshop.grader import expect, races
 
+UNEQUAL = {4: (1, 3), 3: (2, 1)}  # world size -> ranks of each node
 
-def as_torchrun_sets_it(rank, per_node=2):
-    """The environment of a rank on nodes with that many ranks each."""
+
+def as_torchrun_sets_it(rank, nodes=(2, 2)):
+    """The environment of a rank; ``nodes``: how many ranks each node has."""
+    places = [(node, local) for node, n in enumerate(nodes) for local in range(n)]
+    node_rank, local_rank = places[rank]
     os.environ.update(
         RANK=str(rank),
-        LOCAL_RANK=str(rank % per_node),
-        GROUP_RANK=str(rank // per_node),
-        LOCAL_WORLD_SIZE=str(per_node),
+        LOCAL_RANK=str(local_rank),
+        GROUP_RANK=str(node_rank),
+        GROUP_WORLD_SIZE=str(len(nodes)),
+        LOCAL_WORLD_SIZE=str(nodes[node_rank]),
         TORCHELASTIC_RUN_ID="check",
         MASTER_ADDR="node0.example",
         MASTER_PORT="23456",
@@ -88,11 +93,29 @@ def expected_weights():
     return model.state_dict()
 
 
+def cause_of(chosen, rank, environ):
+    """The one wrong rule that gives the device; "" if none does, or more than one."""
+    of_node, node_rank = int(environ["LOCAL_WORLD_SIZE"]), int(environ["GROUP_RANK"])
+    rules = {
+        "all nodes had as many ranks as this one": (
+            rank % of_node,
+            rank - node_rank * of_node,
+        ),
+        "the rank over all nodes were meant": (rank,),
+        "the number of this node were meant": (node_rank,),
+        "each node had 2 ranks": (rank % 2,),
+    }
+    if chosen == [int(environ["LOCAL_RANK"])]:
+        return ""
+    found = [words for words, devices in rules.items() if {*chosen} <= {*devices}]
+    return f"{found[0]}: take LOCAL_RANK" if len(found) == 1 else ""
+
+
 @pytest.mark.ranks(4, 3, init=False, limit=15)
 def test_setup_leaves_all_decisions_to_torchrun(exercise, rank, world_size):
-    """On 2 x 2 or 3 x 1 ranks, setup takes rank and device from the environment."""
-    per_node = 2 if world_size == 4 else 1
-    before = as_torchrun_sets_it(rank, per_node)
+    """On nodes of 1 and 3 ranks, or 2 and 1, all is taken from the environment."""
+    nodes = UNEQUAL[world_size]
+    before = as_torchrun_sets_it(rank, nodes)
     with watched(exercise) as seen:
         device = exercise.setup()
     expect.that(dist.is_initialized(), "setup joined no process group")
@@ -105,7 +128,9 @@ def test_setup_leaves_all_decisions_to_torchrun(exercise, rank, world_size):
         expect.equal(said, value, f"the {name} given to init_process_group")
     chosen = sorted(set(seen["devices"]))  # a device may be asked for twice
     expect.that(chosen, "setup chose no device: choose_device was not called")
-    expect.equal(chosen, [rank % per_node], "the device chosen on this node")
+    own = int(before["LOCAL_RANK"])
+    what = f"the device chosen on this node, where nodes have {nodes} ranks"
+    expect.equal(chosen, [own], what, cause=cause_of(chosen, rank, before))
     expect.equal(device, torch.device("cpu"), "what setup returns")
 
 

@@ -32,6 +32,17 @@ def mpich(rank, local_rank, world_size):
     }
 
 
+def task_of_srun(rank, tasks):
+    """What `srun --mpi=pmi2` gives to a task: two of MPICH's names, and its own."""
+    return {
+        "PMI_RANK": str(rank),
+        "PMI_SIZE": str(tasks),
+        "SLURM_PROCID": str(rank),
+        "SLURM_LOCALID": "0",
+        "SLURM_NTASKS": str(tasks),
+    }
+
+
 def place(rank, local_rank, world_size):
     return {"rank": rank, "local_rank": local_rank, "world_size": world_size}
 
@@ -62,17 +73,40 @@ def test_open_mpi_inside_a_task_of_srun(exercise, seed):
         numbers = exercise.read_ranks(environ)
         wanted = place(rank, local_rank, 8)
         expect.equal(numbers, wanted, "the numbers of the inner launcher")
+        environ = {**task_of_srun(1, tasks), **open_mpi(rank, local_rank, 8)}
+        numbers = exercise.read_ranks(environ)
+        what = "the numbers of the inner launcher, in a task of srun --mpi=pmi2"
+        expect.equal(numbers, wanted, what)
+
+
+@pytest.mark.ranks(1)
+def test_arguments_inside_a_task_of_srun(exercise, seed):
+    """The group has Open MPI's ranks, even if srun started mpirun."""
+    master = {"MASTER_ADDR": "n1", "MASTER_PORT": "20123"}
+    for outer in (mpich(1, 1, 2), task_of_srun(1, 2)):
+        environ = {**outer, **open_mpi(4 + seed, seed, 8), **master}
+        arguments = exercise.group_arguments(environ)
+        for name, wanted in (("rank", 4 + seed), ("world_size", 8)):
+            what = f"the {name} in the arguments, where srun started Open MPI's mpirun"
+            expect.equal(arguments[name], wanted, what)
 
 
 @pytest.mark.ranks(1)
 def test_process_that_mpirun_did_not_start(exercise):
-    """Without any of the names, the error says that mpirun didn't start it."""
+    """If each column lacks a name, the error says that mpirun didn't start it."""
     expect.raises(
         exercise.NotStarted,
         exercise.read_ranks,
         {"PATH": "/usr/bin", "MASTER_ADDR": "n1", "MASTER_PORT": "20123"},
         words=["mpirun"],
         what="a process that no mpirun has started",
+    )
+    expect.raises(
+        exercise.NotStarted,
+        exercise.read_ranks,
+        task_of_srun(3, 4),
+        words=["mpirun"],
+        what="a task of srun --mpi=pmi2 (PMI_RANK, PMI_SIZE, no MPI_LOCALRANKID)",
     )
 
 

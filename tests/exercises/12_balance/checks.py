@@ -6,15 +6,33 @@ import random
 
 import pytest
 
-from workshop.grader import expect
+from workshop.grader import expect, variants
 
 
-def cost_of(costs, sizes):
-    begin, largest = 0, 0
+def cost_of(costs, sizes, *, over=max, of_part=sum, moves_on=True):
+    """The largest cost of a device; the keywords are what goes wrong."""
+    begin, parts = 0, []
     for size in sizes:
-        largest = max(largest, sum(costs[begin : begin + size]))
-        begin += size
-    return largest
+        parts.append(of_part(costs[begin : begin + size]))
+        begin += size * moves_on
+    return over(parts)
+
+
+MISTAKEN_COSTS = {
+    "the costs of all devices were added up": {"over": sum},
+    "the cheapest device were wanted, not the slowest": {"over": min},
+    "the first device were the slowest": {"over": lambda parts: parts[0]},
+    "the last device were the slowest": {"over": lambda parts: parts[-1]},
+    "the mean of the devices were wanted, not the largest": {
+        "over": lambda parts: sum(parts) / len(parts)
+    },
+    "a device cost as much as its most expensive layer": {"of_part": max},
+    "the cost of a device were its number of layers": {"of_part": len},
+    "a device cost the mean of its layers": {
+        "of_part": lambda costs: sum(costs) / len(costs)
+    },
+    "each device began at layer 0": {"moves_on": False},
+}
 
 
 def every_split(layers, devices):
@@ -50,16 +68,22 @@ def check(exercise, costs, devices, best):
 def test_slowest(exercise, seed):
     """The slowest device is the one whose layers cost most together."""
     costs = [3, 1, 1, 1, 4, 2]
-    expect.equal(exercise.slowest([*costs], [3, 1, 2]), 6, "the cost of [3, 1, 2]")
-    expect.equal(exercise.slowest([*costs], [1, 4, 1]), 7, "the cost of [1, 4, 1]")
-    expect.equal(exercise.slowest([2.5], [1]), 2.5, "the cost of one layer")
+    cases = [(costs, [3, 1, 2]), (costs, [1, 4, 1]), ([2.5], [1])]
     draw = random.Random(seed)
     for _ in range(20):
-        costs = [draw.randint(0, 36) / 4 for _ in range(7)]
-        sizes = draw.choice(list(every_split(7, 3)))
+        drawn = [draw.randint(0, 36) / 4 for _ in range(7)]
+        cases.append((drawn, draw.choice(list(every_split(7, 3)))))
+    cause = variants.cause_in(exercise.slowest, cases, cost_of, MISTAKEN_COSTS)
+    for sizes, right in (([3, 1, 2], 6), ([1, 4, 1], 7)):
+        found = exercise.slowest([*costs], sizes)
+        expect.equal(found, right, f"the cost of {sizes}", cause=cause)
+    found = exercise.slowest([2.5], [1])
+    expect.equal(found, 2.5, "the cost of one layer", cause=cause)
+    for costs, sizes in cases[3:]:
         given = list(costs), list(sizes)
         found = exercise.slowest(*given)
-        expect.equal(found, cost_of(costs, sizes), f"the cost of {costs} as {sizes}")
+        what = f"the cost of {costs} as {sizes}"
+        expect.equal(found, cost_of(costs, sizes), what, cause=cause)
         expect.equal(given, (costs, sizes), "what slowest was given, afterwards")
 
 

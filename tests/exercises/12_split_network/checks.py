@@ -17,6 +17,11 @@ NOTHING_BACK = (
     "zeros came back for the activations, as for a received tensor that does not "
     "require a gradient"
 )
+OF_AGAIN = (
+    "that of a second forward, in which dropout drops other numbers than in the one "
+    "that was sent: run the layers once"
+)
+DROPOUT_CUT = 3  # behind a dropout, and before another one
 OPTIMIZERS = {
     "SGD": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9),
     "AdamW": lambda p: torch.optim.AdamW(p, lr=0.02),
@@ -68,7 +73,8 @@ def whole(model, images, labels):
     return loss, {k: p.grad for k, p in alone.named_parameters()}
 
 
-def compare(part, gradients, label, alone=None):
+def compare(part, gradients, label, alone=None, again=None):
+    """``alone``, ``again``: the gradients of two mistakes, see below."""
     for name, parameter in part.named_parameters():
         what = f"the gradient of {name} {label}"
         expect.that(parameter.grad is not None, f"{what} is None")
@@ -78,6 +84,8 @@ def compare(part, gradients, label, alone=None):
                 "that of the activations' sum: pass backward() the gradient received"
             )
             mistaken[of_sum] = alone[name]
+        if again:
+            mistaken[OF_AGAIN] = again[name]
         expect.close(parameter.grad, gradients[name], what, mistaken=mistaken)
 
 
@@ -138,6 +146,52 @@ def test_three_steps(exercise, rank, world_size, seed):
         expected = dict(alone.named_parameters())
         for key, parameter in own.named_parameters():
             expect.close(parameter, expected[key], f"{key} after 3 steps, {name}")
+
+
+def with_dropout(seed):
+    """[B, 2, 3] to [B, 4], with a dropout on both sides of the cut."""
+    torch.manual_seed(seed)
+    return nn.Sequential(
+        nn.Flatten(),
+        nn.Linear(6, 10),
+        nn.Dropout(0.5),
+        nn.Dropout(0.2),
+        nn.Linear(10, 7),
+        nn.Tanh(),
+        nn.Linear(7, 4),
+    ).double()
+
+
+@pytest.mark.ranks(4)
+def test_dropout_on_both_sides(exercise, rank, world_size, seed):
+    """With dropout beside the cut: backward goes through what forward has dropped."""
+    pair = pair_of(rank, world_size)
+    model = with_dropout(seed)
+    images, labels = batch(seed, size=6)
+    first, last = copy.deepcopy(model[:DROPOUT_CUT]), copy.deepcopy(model[DROPOUT_CUT:])
+    torch.manual_seed(seed + 70)
+    hidden, once_more = first(images), first(images)
+    inputs = hidden.detach().requires_grad_()
+    torch.manual_seed(seed + 71)
+    loss = F.cross_entropy(last(inputs), labels)
+    of_again = F.cross_entropy(last(inputs), labels)
+    loss.backward()
+    weights = dict(first.named_parameters())
+    again = torch.autograd.grad(once_more, list(weights.values()), inputs.grad)
+    hidden.backward(inputs.grad)
+    if rank == pair[0]:
+        part, whole_part = model[:DROPOUT_CUT], first
+        torch.manual_seed(seed + 70)
+        exercise.run_first(part, images, pair[1])
+    else:
+        part, whole_part = model[DROPOUT_CUT:], last
+        torch.manual_seed(seed + 71)
+        returned = exercise.run_second(part, labels, (10,), pair[0])
+        what = "the loss that run_second returns, with dropout"
+        expect.close(returned, loss, what, mistaken={OF_AGAIN: of_again})
+    gradients = {name: p.grad for name, p in whole_part.named_parameters()}
+    others = dict(zip(weights, again, strict=True)) if rank == pair[0] else None
+    compare(part, gradients, "with dropout", again=others)
 
 
 @pytest.mark.ranks(4)

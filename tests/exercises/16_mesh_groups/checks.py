@@ -11,10 +11,76 @@ import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
 
-from workshop.grader import expect
+from workshop.grader import expect, variants
 
 SHAPES = [(2, 3), (3, 2), (4,), (2, 3, 4), (3, 1, 2), (1, 5), (2, 2, 2, 3)]
 ON_RANKS = {4: [(2, 2), (4, 1), (1, 4)], 6: [(2, 3), (3, 2), (3, 1, 2)]}
+
+
+def places_of(rank, shape, *, fastest="last", first=0, wraps=True, apart_of=None):
+    """A rank's coordinates; the keywords are what goes wrong."""
+    found = []
+    for axis, size in enumerate(shape):
+        apart = math.prod(shape[:axis] if fastest == "first" else shape[axis + 1 :])
+        apart = apart if apart_of is None else apart_of(shape, axis)
+        place = rank // apart + first
+        found.append(place % size if wraps else place)
+    return tuple(found[::-1] if fastest == "last, turned round" else found)
+
+
+MISTAKEN_PLACES = {
+    "the first axis counted fastest, not the last": {"fastest": "first"},
+    "the last axis came first in the result": {"fastest": "last, turned round"},
+    "the axis's own size were one of those to divide by": {
+        "apart_of": lambda shape, axis: math.prod(shape[axis:])
+    },
+    "only the size of the next axis were divided by, not of all that follow": {
+        "apart_of": lambda shape, axis: math.prod(shape[axis + 1 : axis + 2])
+    },
+    "an axis never began again at 0": {"wraps": False},
+    "nothing were divided": {"apart_of": lambda shape, axis: 1},
+}
+
+
+def row_of(rank, shape, axis, *, apart_of=None, begin="at place 0", members="all"):
+    """The ranks of a group; the keywords are what goes wrong."""
+    place, apart = places_of(rank, shape)[axis], math.prod(shape[axis + 1 :])
+    steps = apart if apart_of is None else apart_of(shape, axis)
+    begins = {"at place 0": rank - place * steps, "at itself": rank, "at rank 0": 0}
+    row = [begins[begin] + step * steps for step in range(shape[axis])]
+    others = [other for other in row if other != rank]
+    return {
+        "all": row,
+        "others": others,
+        "itself first": [rank, *others],
+        "all of the grid": list(range(math.prod(shape))),
+        "turned round": row[::-1],
+    }[members]
+
+
+MISTAKEN_ROWS = {
+    "neighbors were as far apart as the axes before it are large, not those after it": {
+        "apart_of": lambda shape, axis: math.prod(shape[:axis])
+    },
+    "the size of the axis itself counted in how far apart neighbors are": {
+        "apart_of": lambda shape, axis: math.prod(shape[axis:])
+    },
+    "only the next axis counted in how far apart neighbors are, not all that follow": {
+        "apart_of": lambda shape, axis: math.prod(shape[axis + 1 : axis + 2])
+    },
+    "only the last axis counted in how far apart neighbors are": {
+        "apart_of": lambda shape, axis: shape[-1]
+    },
+    "the ranks of a group were always next to each other": {
+        "apart_of": lambda shape, axis: 1
+    },
+    "the rank itself had place 0": {"begin": "at itself"},
+    "rank 0 were in each group": {"begin": "at rank 0"},
+    "the rank itself didn't belong to its group": {"members": "others"},
+    "the rank itself came first": {"members": "itself first"},
+    "the last place came first": {"members": "turned round"},
+    "all ranks of the grid were one group": {"members": "all of the grid"},
+}
 
 
 def laid_out(shape):
@@ -34,7 +100,7 @@ def names_in(path):
     return found
 
 
-def check_row(found, rank, shape, axis, what):
+def check_row(found, rank, shape, axis, what, cause=""):
     """Expect the rank's row along ``axis``; that of another axis is called so."""
     rows = {
         other: row
@@ -48,7 +114,7 @@ def check_row(found, rank, shape, axis, what):
         f"{what}: is {found}, the group along axis {confused[0] if confused else ''}; "
         f"expected {rows[axis]}",
     )
-    expect.equal(found, rows[axis], what)
+    expect.equal(found, rows[axis], what, cause=cause)
 
 
 def check_whole_numbers(found, what):
@@ -108,6 +174,9 @@ def check_members_hold_the_same(group, ranks, where):
 @pytest.mark.ranks(1)
 def test_coordinates(exercise, seed):
     """Every rank's place along each axis, on grids of one to four axes."""
+    cases = [(rank, shape) for shape in SHAPES for rank in range(math.prod(shape))]
+    asked = exercise.coordinates, cases, places_of, MISTAKEN_PLACES
+    cause = variants.cause_in(*asked)
     for shape in SHAPES:
         for place in torch.cartesian_prod(*map(torch.arange, shape)).view(
             -1, len(shape)
@@ -115,20 +184,28 @@ def test_coordinates(exercise, seed):
             rank = int(laid_out(shape)[tuple(place)])
             found = exercise.coordinates(rank, shape)
             what = f"the coordinates of rank {rank} on a grid {shape}"
-            expect.equal(found, tuple(place.tolist()), what)
+            expect.equal(found, tuple(place.tolist()), what, cause=cause)
             check_whole_numbers(found, what)
 
 
 @pytest.mark.ranks(1)
 def test_group_ranks(exercise, seed):
     """The ranks of every row along every axis, on grids of one to four axes."""
+    cases = [
+        (rank, shape, axis)
+        for shape in SHAPES
+        for axis in range(len(shape))
+        for rank in range(math.prod(shape))
+    ]
+    asked = exercise.group_ranks, cases, row_of, MISTAKEN_ROWS
+    cause = variants.cause_in(*asked)
     for shape in SHAPES:
         for axis in range(len(shape)):
             for row in rows_along(shape, axis):
                 for rank in row:
                     found = exercise.group_ranks(rank, shape, axis)
                     what = f"the group of rank {rank} along axis {axis} of {shape}"
-                    check_row(list(found), rank, shape, axis, what)
+                    check_row(list(found), rank, shape, axis, what, cause)
                     check_whole_numbers(found, what)
 
 
