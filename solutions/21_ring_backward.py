@@ -56,12 +56,12 @@ def contributions(
         ([B, heads, q, h], [2, B, heads, k, h]): to the gradient of the query, and to
         those of keys and values.
     """
-    key, value = pair
     scale = query.shape[-1] ** -0.5
-    scores = query @ key.mT * scale
+    scores = query @ pair[0].mT * scale
     # TODO 1 of 2: the weights, the gradient of the scores, and from them all three
     # gradients. ``scores`` are scaled, so what leads to query and key is scaled, too.
     # [start answer 1]
+    key, value = pair
     weights = (scores - log_sum).exp()
     mean_grad = (grad_out * out).sum(dim=-1, keepdim=True)
     grad_scores = weights * (grad_out @ value.mT - mean_grad) * scale
@@ -91,11 +91,11 @@ class RingAttention(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad_out: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        query, key, value, out, log_sum = ctx.saved_tensors
-        # TODO 2 of 2: return the gradients of query, key and value of this rank's
-        # tokens. Call ``contributions`` for each pair that passes by, and send nothing
-        # except by ``pass_on``.
+        # TODO 2 of 2: take ``ctx.saved_tensors``, and return the gradients of query, key
+        # and value of this rank's tokens. Call ``contributions`` for each pair that
+        # passes by, and send nothing except by ``pass_on``.
         # [start answer 2]
+        query, key, value, out, log_sum = ctx.saved_tensors
         pair, grad_query = torch.stack([key, value]), torch.zeros_like(query)
         grad_pair = torch.zeros_like(pair)
         for _ in range(dist.get_world_size()):

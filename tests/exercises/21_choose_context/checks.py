@@ -19,13 +19,14 @@ JOBS = [
     (8_192, 4096, 32, 32, 64, 80 * GB, 10**15, 50 * GB),  # one rank is enough
     (1_048_576, 4096, 32, 32, 16, 12 * GB, 10**15, 50 * GB),  # too few ranks
     (65_536, 3072, 24, 28, 64, 4 * GB, 10**15, 50 * GB),  # 8 ranks, and 8 divides 24
-    (98_304, 3072, 24, 28, 64, 4 * GB, 10**15, 50 * GB),  # 12 ranks: of 3 times 2^15
-    (40_000, 1024, 16, 24, 50, 1 * GB, 10**14, 10 * GB),  # 5 ranks don't share 16 heads
+    (98_304, 3072, 24, 28, 64, 4 * GB, 10**15, 50 * GB),  # 3 times 2^15 tokens
+    (40_000, 1024, 16, 24, 50, 1 * GB, 10**14, 10 * GB),  # T / c is just enough
     (262_144, 4096, 8, 40, 64, 8 * GB, 10**15, 10 * GB),  # more ranks than heads
     (262_144, 2048, 8, 2, 64, 2 * GB, 10**15, 10 * GB),  # gathered keys take too much
-    (80_000, 1024, 25, 1, 64, 3 * GB // 10, 5 * 10**14, 50 * GB),  # 10,000 = 10,000
-    (64, 4, 2, 1, 8, 4_736, 10, 10),  # exactly the memory of two ranks
-    (64, 4, 1, 10, 8, 6_600, 10**9, 1),  # the gathered block is smaller
+    (80_000, 1024, 25, 1, 64, 3 * GB // 10, 5 * 10**14, 50 * GB),  # 25 heads
+    (64, 4, 2, 1, 8, 4_992, 10, 10),  # exactly the memory that two ranks need
+    (36, 4, 3, 1, 12, 1_500, GB, 1),  # 4 divides 36, and 8 doesn't
+    (64, 4, 1, 10, 8, 6_600, 10**9, 1),  # a single head
 ]
 # (job, ranks) of the formulas
 CASES = [(job, ranks) for job in JOBS for ranks in (1, 2, 4, 8, 16)]
@@ -34,7 +35,9 @@ CASES = [(job, ranks) for job in JOBS for ranks in (1, 2, 4, 8, 16)]
 def words_of(job, ranks=None):
     tokens, width, heads, blocks = job[:4]
     said = f"{tokens:,} tokens, width {width}, {heads} heads, {blocks} blocks"
-    return said if ranks is None else f"{said}, {ranks} ranks"
+    if ranks is None:
+        return said
+    return f"{said}, {ranks} rank{'s' * (ranks > 1)}"
 
 
 def allowed(job, method, ranks):
@@ -195,7 +198,9 @@ def best(
 MISTAKEN_CHOICES = {
     "a ring's messages were never hidden": {"hides": "never"},
     "a ring's messages were always hidden": {"hides": "always"},
-    "T / c had to be more than operations per byte, where equal is enough": {"less": True},
+    "T / c had to be more than operations per byte, where equal is enough": {
+        "less": True
+    },
     "a method that needs exactly the memory didn't fit": {"strict": True},
     "the heads didn't matter to Ulysses": {"heads": False},
     "c had to divide T, not 2 c": {"tokens": 1},

@@ -1,5 +1,7 @@
 """Checks of exercises/21_merge_softmax.py: parts against the softmax of all keys."""
 
+import math
+
 import pytest
 import torch
 
@@ -73,7 +75,9 @@ def mistaken_attend(scores, values):
     shifted = (scores - largest).exp().sum(dim=-1, keepdim=True)
     outs = {
         "the sum of exp(score) times value, never divided": scores.exp() @ values,
-        "divided by the log-sum-exp, not by the sum": scores.exp() @ values / total.log(),
+        "divided by the log-sum-exp, not by the sum": scores.exp()
+        @ values
+        / total.log(),
         "the sum of exp(score - largest) times value, never divided": (
             (scores - largest).exp() @ values
         ),
@@ -102,7 +106,8 @@ def mistaken_merge(first, second):
     a, b = (l1 - total).exp(), (l2 - total).exp()
     outs = {
         "the sum of both outputs: each needs its share of the sum": o1 + o2,
-        "the plain mean of both outputs: each needs its share of the sum": (o1 + o2) / 2,
+        "the plain mean of both outputs: each needs its share of the sum": (o1 + o2)
+        / 2,
         "merged with the two shares swapped": b * o1 + a * o2,
         "weighted by the log-sum-exps, not by their exponentials": (
             (l1 * o1 + l2 * o2) / (l1 + l2)
@@ -126,7 +131,7 @@ def mistaken_merge(first, second):
         "the first part's alone": l1,
         "the second part's alone": l2,
         "exp(l1) + exp(l2), without the logarithm": l1.exp() + l2.exp(),
-        "the logarithm of the mean of both sums": total - torch.tensor(2.0).double().log(),
+        "the logarithm of the mean of both sums": total - math.log(2),
     }
     return outs, sums
 
@@ -237,9 +242,7 @@ def test_three_parts_in_any_order(exercise, seed):
 @pytest.mark.ranks(1)
 def test_parts_in_float32(exercise, seed):
     """Parts in float32 stay in float32."""
-    parts = [
-        tuple(tensor.float() for tensor in part_of(seed + n, 3)) for n in range(2)
-    ]
+    parts = [tuple(tensor.float() for tensor in part_of(seed + n, 3)) for n in range(2)]
     found = exercise.merge(*(exercise.attend(*part) for part in parts))
     near = {"atol": 1e-5, "rtol": 1e-5}
     compare(found, reference(*both(*parts)), ({}, {}), "float32 parts", **near)

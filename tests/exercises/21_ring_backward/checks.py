@@ -109,7 +109,7 @@ def add_up(pairs):
 
 @pytest.mark.ranks(1)
 def test_contributions_of_one_pair(exercise, seed):
-    """contributions: each pair of ranks adds its share, and all add up to autograd's."""
+    """contributions: what each pair of ranks adds to the gradients."""
     parts = 3
     whole = Whole(seed, parts)
     for rank in range(parts):

@@ -39,9 +39,11 @@ def joined_wrongly(whole, number, ranks, joined, mine):
     tokens, heads = ("tokens", "heads") if joined == 2 else ("heads", "tokens")
     names = {
         f"right, except that the ranks' {tokens} are joined in reverse order": turned,
-        f"right, except that the ranks' {tokens} are joined from the next rank on": moved,
+        f"right, except that the ranks' {tokens} are joined from another rank on": moved,
         f"of rank 0's {heads}: each rank has its own": part(whole, mine, 0, ranks),
-        f"of the {heads} of the next rank": part(whole, mine, (number + 1) % ranks, ranks),
+        f"of the {heads} of the next rank": part(
+            whole, mine, (number + 1) % ranks, ranks
+        ),
     }
     own = part(whole, joined, number, ranks)
     if right.numel() == own.numel():
@@ -58,10 +60,13 @@ def joined_wrongly(whole, number, ranks, joined, mine):
                 for r in range(ranks)
             ]
         )
-        name = "what arrived, in another shape: it has to be joined along its tensor dim"
+        name = (
+            "what arrived, in another shape: it has to be joined along its tensor dim"
+        )
         names[name] = arrived.reshape(right.shape)
         everybody = [
-            part(whole, joined, r, ranks).reshape(ranks, -1)[number] for r in range(ranks)
+            part(whole, joined, r, ranks).reshape(ranks, -1)[number]
+            for r in range(ranks)
         ]
         cut = "cut along tensor dim 0, the batch, before it was sent"
         names[cut] = torch.stack(everybody).reshape(right.shape)

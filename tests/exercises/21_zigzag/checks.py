@@ -29,15 +29,21 @@ def held(
 
 
 MISTAKEN_PLACES = {
-    "chunks were in order, 2 r and 2 r + 1": {"numbers": lambda r, c: (2 * r, 2 * r + 1)},
-    "the late chunk were 2 c - r, not 2 c - 1 - r": {"numbers": lambda r, c: (r, 2 * c - r)},
+    "chunks were in order, 2 r and 2 r + 1": {
+        "numbers": lambda r, c: (2 * r, 2 * r + 1)
+    },
+    "the late chunk were 2 c - r, not 2 c - 1 - r": {
+        "numbers": lambda r, c: (r, 2 * c - r)
+    },
     "the late chunk were c + r: the last rank still has most of the work": {
         "numbers": lambda r, c: (r, c + r)
     },
     "the late chunk came first": {"numbers": lambda r, c: (2 * c - 1 - r, r)},
     "the late chunk were held backwards": {"turned": True},
     "tokens were dealt one by one, in turn": {"striped": True},
-    "ranks were counted from the other end": {"numbers": lambda r, c: (c - 1 - r, c + r)},
+    "ranks were counted from the other end": {
+        "numbers": lambda r, c: (c - 1 - r, c + r)
+    },
     "rank r had the chunks r and r + 1": {"numbers": lambda r, c: (r, r + 1)},
 }
 
@@ -79,7 +85,9 @@ def test_places(exercise):
     cases = [(rank, c, tokens) for c, tokens in SIZES for rank in range(c)]
     found = [exercise.places(*case) for case in cases]
     what = "places of rank {} of {}, {} tokens"
-    lists = [as_list(one, what.format(*case)) for one, case in zip(found, cases)]
+    lists = [
+        as_list(one, what.format(*case)) for one, case in zip(found, cases, strict=True)
+    ]
     cause = variants.cause(lists, cases, held, MISTAKEN_PLACES, most=1)
     for places, case in zip(lists, cases, strict=True):
         expect.equal(places, held(*case), what.format(*case), cause=cause)
