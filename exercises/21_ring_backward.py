@@ -56,9 +56,8 @@ def contributions(
         ([B, heads, q, h], [2, B, heads, k, h]): to the gradient of the query, and to
         those of keys and values.
     """
-    key, value = pair
     scale = query.shape[-1] ** -0.5
-    scores = query @ key.mT * scale
+    scores = query @ pair[0].mT * scale
     # TODO 1 of 2: the weights, the gradient of the scores, and from them all three
     # gradients. ``scores`` are scaled, so what leads to query and key is scaled, too.
     raise NotImplementedError("TODO 1 of 2")
@@ -85,8 +84,7 @@ class RingAttention(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad_out: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        query, key, value, out, log_sum = ctx.saved_tensors
-        # TODO 2 of 2: return the gradients of query, key and value of this rank's
-        # tokens. Call ``contributions`` for each pair that passes by, and send nothing
-        # except by ``pass_on``.
+        # TODO 2 of 2: from ``ctx.saved_tensors``, return the gradients of query, key
+        # and value of this rank's tokens. Call ``contributions`` for each pair that
+        # passes by, and send nothing except by ``pass_on``.
         raise NotImplementedError("TODO 2 of 2")

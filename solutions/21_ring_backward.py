@@ -91,7 +91,7 @@ class RingAttention(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad_out: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        # TODO 2 of 2: take ``ctx.saved_tensors``, and return the gradients of query, key
+        # TODO 2 of 2: from ``ctx.saved_tensors``, return the gradients of query, key
         # and value of this rank's tokens. Call ``contributions`` for each pair that
         # passes by, and send nothing except by ``pass_on``.
         # [start answer 2]

@@ -38,8 +38,8 @@ def joined_wrongly(whole, number, ranks, joined, mine):
     moved = torch.cat([*pieces[1:], pieces[0]], joined)
     tokens, heads = ("tokens", "heads") if joined == 2 else ("heads", "tokens")
     names = {
-        f"right, except that the ranks' {tokens} are joined in reverse order": turned,
-        f"right, except that the ranks' {tokens} are joined from another rank on": moved,
+        f"right, except that the {tokens} are joined in reverse order": turned,
+        f"right, except that the {tokens} are joined from another rank on": moved,
         f"of rank 0's {heads}: each rank has its own": part(whole, mine, 0, ranks),
         f"of the {heads} of the next rank": part(
             whole, mine, (number + 1) % ranks, ranks
