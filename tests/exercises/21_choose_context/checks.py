@@ -34,7 +34,7 @@ CASES = [(job, ranks) for job in JOBS for ranks in (1, 2, 4, 8, 16)]
 
 def words_of(job, ranks=None):
     tokens, width, heads, blocks = job[:4]
-    said = f"{tokens:,} tokens, width {width}, {heads} heads, {blocks} blocks"
+    said = f"{tokens:,} tokens, width {width}, heads: {heads}, blocks: {blocks}"
     if ranks is None:
         return said
     return f"{said}, {ranks} rank{'s' * (ranks > 1)}"
