@@ -70,6 +70,10 @@ ONE_RANK = {
     "20_capstone.py": (
         f"python src/20_capstone.py {GPT} --checkpoints run --save-every 1 --async-save"
     ),
+    "21_context_parallel.py": f"python src/21_context_parallel.py {GPT}",
+    "21_cost.py": f"python src/21_cost.py src/21_ring_attention.py {GPT}",
+    "21_ring_attention.py": f"python src/21_ring_attention.py {GPT}",
+    "21_ulysses.py": f"python src/21_ulysses.py {GPT}",
 }
 # Those that one rank, or one GPU, can show nothing of
 NOT_ALONE = {
@@ -97,6 +101,9 @@ ONE_LOSS = (
     "16_fsdp_tensor_parallel.py",
     "16_pipeline_data.py",
     "20_capstone.py",
+    "21_context_parallel.py",
+    "21_ring_attention.py",
+    "21_ulysses.py",
 )
 # Several ranks that share the GPU through gloo
 SHARED_BY = "torchrun --standalone --nproc-per-node={ranks}"
@@ -113,6 +120,7 @@ SHARED = {
 SHARED_REFUSE = {
     "13_pipeline.py": (2, f"src/13_pipeline.py {GPT}"),
     "16_pipeline_data.py": (2, f"src/16_pipeline_data.py {GPT}"),
+    "21_ring_attention.py": (2, f"src/21_ring_attention.py {GPT}"),
 }
 
 

@@ -1,4 +1,4 @@
-"""Programs of lessons 13 to 20 with one rank, as on a machine with a single GPU."""
+"""Programs of lessons 13 to 21 with one rank, as on a machine with a single GPU."""
 
 import pytest
 
@@ -28,6 +28,9 @@ PROGRAMS = {
     "17_speed.py": ("DDP has no rank to send to", [1, "--with", "no-sync"]),
     "17_straggler.py": ("no other waits for it", ["--steps=1"]),
     "18_cost.py": ("there is no link to time", ["--rounds=1", "--batch-size=2"]),
+    "21_context_parallel.py": ("it has all of every sequence", TRAINS),
+    "21_ring_attention.py": ("it has all of every sequence", TRAINS),
+    "21_ulysses.py": ("it has all tokens and all heads", TRAINS),
     "20_capstone.py": ("nothing is divided", [*SMALL_GRID, "--mixed-precision"]),
 }
 QUICK = "14_tensor_by_hand.py", "15_fsdp.py", "18_cost.py"
@@ -36,6 +39,7 @@ COSTS = {
     "14_cost.py": ("14_tensor_by_hand.py", "14_tensor_parallel.py"),
     "15_cost.py": ("15_zero_by_hand.py", "15_fsdp.py"),
     "16_cost.py": ("16_fsdp_tensor_parallel.py",),
+    "21_cost.py": ("21_ring_attention.py", "21_ulysses.py"),
 }
 PAIRS = [(cost, program) for cost, programs in COSTS.items() for program in programs]
 
@@ -55,7 +59,7 @@ def test_one_rank_says_what_is_trivial_and_runs(name, tmp_path):
 
 @pytest.mark.parametrize(
     ("cost", "program"),
-    [pytest.param(*pair, marks=() if pair == PAIRS[-2] else full) for pair in PAIRS],
+    [pytest.param(*pair, marks=() if pair == PAIRS[-4] else full) for pair in PAIRS],
 )
 def test_formulas_hold_for_one_rank(cost, program, tmp_path):
     done = script(tmp_path, cost, SRC / program, *TRAINS)

@@ -148,6 +148,7 @@ NAMES = {
     "_reduce_scatter_base_": "reduce_scatter",
     "reduce_scatter_": "reduce_scatter",
     "reduce_scatter_tensor": "reduce_scatter",
+    "alltoall_base_": "all_to_all",
     "send": "send",
 }
 
@@ -170,6 +171,7 @@ class Sent:
             "all_gather": size * (n - 1),  # the input is one shard of the result
             "reduce_scatter": size * (n - 1) / n,
             "broadcast": size * (n - 1) / n,  # in pieces, each passed on
+            "all_to_all": size * (n - 1) / n,  # its own piece stays
             "send": size,
         }[self.op]
 

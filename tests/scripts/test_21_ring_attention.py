@@ -1,0 +1,105 @@
+"""What is printed by 21_ring_attention.py, 21_ulysses.py, 21_context_parallel.py
+and 21_cost.py; test_21_sequences.py has what happens in their ranks."""
+
+import json
+import re
+
+import pytest
+
+from tests.scripts import trainings
+
+pytestmark = pytest.mark.full
+
+SMALL = ["--width", 24, "--heads", 12, "--blocks", 1, "--context", 24]
+TRAINING = [15, "--batch-size", 8, *SMALL, "--learning-rate", 0.01]
+RUNS = [
+    ("21_ring_attention.py", 3, []),
+    ("21_ring_attention.py", 4, ["--zigzag"]),
+    ("21_ring_attention.py", 2, ["--gather"]),
+    ("21_ulysses.py", 3, []),
+]
+
+
+def train(folder, ranks, name, *arguments):
+    return trainings.torchrun(folder, ranks, trainings.SRC / name, *arguments)
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """The numbers of one device."""
+    folder = tmp_path_factory.mktemp("alone")
+    done = trainings.script(folder, "13_train_gpt.py", *TRAINING, "--metrics", "m.json")
+    assert done.returncode == 0, done.stderr
+    return json.loads((folder / "m.json").read_text())
+
+
+@pytest.mark.parametrize(("name", "ranks", "options"), RUNS)
+def test_trains_as_one_device(tmp_path, alone, name, ranks, options):
+    done = train(tmp_path, ranks, name, *TRAINING, "--metrics", "m.json", *options)
+    assert done.returncode == 0, done.stderr
+    numbers = json.loads((tmp_path / "m.json").read_text())
+    assert numbers["world_size"] == ranks
+    assert numbers["losses"] == pytest.approx(alone["losses"], abs=1e-3)
+    assert numbers["test_loss"] == pytest.approx(alone["test_loss"], abs=1e-3)
+    assert numbers["losses"][-1] < numbers["losses"][0] - 1
+
+
+def test_program_of_torch_trains_alone_as_one_device(tmp_path, alone):
+    name = "21_context_parallel.py"
+    done = trainings.script(tmp_path, name, *TRAINING, "--metrics", "m.json")
+    assert done.returncode == 0, done.stderr
+    numbers = json.loads((tmp_path / "m.json").read_text())
+    assert numbers["losses"] == pytest.approx(alone["losses"], abs=1e-5)
+
+
+@pytest.mark.parametrize(("name", "ranks", "options"), RUNS)
+def test_cost_is_what_the_formulas_say(tmp_path, name, ranks, options):
+    command = [trainings.SRC / name, *TRAINING, *options]
+    done = train(tmp_path, ranks, "21_cost.py", *command)
+    assert done.returncode == 0, done.stderr
+    assert "they differ" not in done.stdout
+    assert "\nsent in a step " in done.stdout
+    products = re.findall(r"per block: (.+)", done.stdout)
+    expected = {"": ["3, 7, 11"], "--zigzag": ["9, 9, 9, 9"]}
+    method = "".join(options) if name == "21_ring_attention.py" else name
+    assert products == expected.get(method, [])
+
+
+def refusal(done, name):
+    said = [line for line in done.stderr.splitlines() if f"{name}: error" in line]
+    assert len(said) == 1, done.stderr
+    return said[0].partition("error: ")[2]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "sentence"),
+    [
+        (
+            "21_ulysses.py",
+            ["--heads", 3, "--width", 24],
+            "--heads 3 cannot be divided among 2 ranks: choose 2 or 4",
+        ),
+        (
+            "21_ulysses.py",
+            ["--heads", 1, "--width", 24],
+            "--heads 1 cannot be divided among 2 ranks: choose 2",
+        ),
+        (
+            "21_ring_attention.py",
+            ["--context", 30],
+            "--context 30 cannot be divided among 4 chunks, two on each rank: "
+            "choose 28 or 32",
+        ),
+        (
+            "21_context_parallel.py",
+            [],
+            "PyTorch's context_parallel has no attention for the CPU: start it on "
+            "GPUs, or do the same by hand, with src/21_ring_attention.py --zigzag",
+        ),
+    ],
+)
+def test_what_cannot_run_is_one_sentence(tmp_path, name, arguments, sentence):
+    done = train(tmp_path, 2, name, 1, *arguments)
+    assert done.returncode
+    assert refusal(done, name) == sentence
+    assert "exitcode  : 2" in done.stderr
