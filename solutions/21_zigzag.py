@@ -1,4 +1,4 @@
-"""Place the tokens of a sequence in zigzag, and bring them back in order.
+"""Place the tokens of a sequence in zigzag, and restore their order.
 
 Under a causal mask, a token sees only those before it, so the rank with the end of a
 sequence would have most of the work. Zigzag cuts a sequence for c ranks into 2 c chunks
