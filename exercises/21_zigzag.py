@@ -5,7 +5,7 @@ sequence would have most of the work. Zigzag cuts a sequence for c ranks into 2 
 of equal size, numbered from 0. Rank r holds chunk r and then chunk 2 c - 1 - r. So each
 rank has an early chunk and a late one::
 
-    own = sequence[places(rank, 4, 64)]        # the tokens of a rank, in its order
+    own = sequence[positions(rank, 4, 64)]        # the tokens of a rank, in its order
     sequence = gathered[way_back(4, 64)]       # gathered: rank 0's, then rank 1's, ...
 
     workshop check 21_zigzag
@@ -14,8 +14,8 @@ The page is docs/lessons/21_long_sequences.rst.
 """
 
 
-def places(rank: int, ranks: int, tokens: int) -> list[int]:
-    """The places in the sequence of a rank's tokens, in the order it holds them.
+def positions(rank: int, ranks: int, tokens: int) -> list[int]:
+    """The positions in the sequence of a rank's tokens, in the order it holds them.
 
     Args:
         ranks: c, at least 1.
@@ -24,7 +24,7 @@ def places(rank: int, ranks: int, tokens: int) -> list[int]:
     Raises:
         ValueError: 2 c doesn't divide the tokens. The message names both numbers.
     """
-    # TODO 1 of 2: refuse what can't be cut, then return the places of both chunks.
+    # TODO 1 of 2: refuse what can't be cut, then return the positions of both chunks.
     raise NotImplementedError("TODO 1 of 2")
 
 

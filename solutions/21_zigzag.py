@@ -5,7 +5,7 @@ sequence would have most of the work. Zigzag cuts a sequence for c ranks into 2 
 of equal size, numbered from 0. Rank r holds chunk r and then chunk 2 c - 1 - r. So each
 rank has an early chunk and a late one::
 
-    own = sequence[places(rank, 4, 64)]        # the tokens of a rank, in its order
+    own = sequence[positions(rank, 4, 64)]        # the tokens of a rank, in its order
     sequence = gathered[way_back(4, 64)]       # gathered: rank 0's, then rank 1's, ...
 
     workshop check 21_zigzag
@@ -14,8 +14,8 @@ The page is docs/lessons/21_long_sequences.rst.
 """
 
 
-def places(rank: int, ranks: int, tokens: int) -> list[int]:
-    """The places in the sequence of a rank's tokens, in the order it holds them.
+def positions(rank: int, ranks: int, tokens: int) -> list[int]:
+    """The positions in the sequence of a rank's tokens, in the order it holds them.
 
     Args:
         ranks: c, at least 1.
@@ -24,7 +24,7 @@ def places(rank: int, ranks: int, tokens: int) -> list[int]:
     Raises:
         ValueError: 2 c doesn't divide the tokens. The message names both numbers.
     """
-    # TODO 1 of 2: refuse what can't be cut, then return the places of both chunks.
+    # TODO 1 of 2: refuse what can't be cut, then return the positions of both chunks.
     # [start answer 1]
     chunks = 2 * ranks
     if tokens % chunks:
@@ -43,7 +43,7 @@ def way_back(ranks: int, tokens: int) -> list[int]:
     """
     # TODO 2 of 2: the row has token row[i] at index i. Which index has token t?
     # [start answer 2]
-    row = [token for rank in range(ranks) for token in places(rank, ranks, tokens)]
+    row = [token for rank in range(ranks) for token in positions(rank, ranks, tokens)]
     back = [0] * tokens
     for index, token in enumerate(row):
         back[token] = index

@@ -34,16 +34,16 @@ KERNEL = SDPBackend.EFFICIENT_ATTENTION  # takes float32; flash attention doesn'
 
 
 class EmbedAtPlaces(Embed):
-    """The embedding of tokens at places that are a buffer, which can be cut."""
+    """The embedding of tokens at positions that are a buffer, which can be cut."""
 
     def __init__(self, whole: Embed, context: int):
         nn.Module.__init__(self)
         self.byte, self.place = whole.byte, whole.place
         device = whole.place.weight.device
-        self.register_buffer("places", torch.arange(context, device=device))
+        self.register_buffer("positions", torch.arange(context, device=device))
 
     def forward(self, tokens: Tensor) -> Tensor:
-        return self.byte(tokens) + self.place(self.places)
+        return self.byte(tokens) + self.place(self.positions)
 
 
 @contextmanager
@@ -58,7 +58,7 @@ def cut_sequences(
     if mesh.size() == 1:
         yield
         return
-    cut = [inputs, targets, model.embed.places]
+    cut = [inputs, targets, model.embed.positions]
     with (
         sdpa_kernel([KERNEL]),
         context_parallel(mesh, buffers=cut, buffer_seq_dims=[1, 1, 0]),

@@ -11,7 +11,7 @@ A rank's keys are S bytes: B T/c tokens of H numbers. Per block, both ways toget
 * activations: ring and Ulysses 17 H + a + 4 numbers for each own token: H more than one
   device, because what attention returns is copied into another layout. With gathered
   keys and values 16 H + a + 4, of which 2 H are for each token of all ranks, and a mask
-  of T numbers for each of a sequence's T/c own places;
+  of T numbers for each of a sequence's T/c own positions;
 * products of a query and a key in forward, in units of (T/2c)^2: ring 4 r + 3 on rank
   r, 2 c + 1 with --zigzag. The other two leave that to PyTorch.
 """

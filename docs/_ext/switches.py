@@ -1,7 +1,7 @@
 """``.. switches::``: for each library, which switch does what a lesson does by hand.
 
 The tables come from docs/production/switches.toml. Each switch leads to a file of the
-library at the commit that was read; ``python tools/switches.py`` looks them up again.
+library at the commit that was read; ``tools/library_switches.py`` looks them up again.
 """
 
 from __future__ import annotations

@@ -28,11 +28,11 @@ def test_torch_cuts_in_zigzag(rank, world_size, seed):
     from torch.distributed.tensor.experimental import context_parallel
 
     mesh = init_device_mesh("cpu", (world_size,))
-    places, cut = torch.arange(TOKENS), cp.whole_world(zigzag=True)
-    with context_parallel(mesh, buffers=[places], buffer_seq_dims=[0]):
-        own = places.clone()
-    expect.equal(own, cut.take(torch.arange(TOKENS), dim=0), "the places inside")
-    expect.equal(places, torch.arange(TOKENS), "the places afterwards")
+    positions, cut = torch.arange(TOKENS), cp.whole_world(zigzag=True)
+    with context_parallel(mesh, buffers=[positions], buffer_seq_dims=[0]):
+        own = positions.clone()
+    expect.equal(own, cut.take(torch.arange(TOKENS), dim=0), "the positions inside")
+    expect.equal(positions, torch.arange(TOKENS), "the positions afterwards")
 
 
 @pytest.mark.ranks(2, limit=30)
@@ -70,8 +70,8 @@ def test_gradients_of_own_queries_only(rank, world_size, seed):
     query, key, value = leaves
     out = F.scaled_dot_product_attention(query, key, value, is_causal=True)
     own = torch.zeros_like(grad_out)
-    places = cut.take(torch.arange(TOKENS), dim=0)
-    own[:, :, places] = grad_out[:, :, places]  # only this rank's queries matter
+    positions = cut.take(torch.arange(TOKENS), dim=0)
+    own[:, :, positions] = grad_out[:, :, positions]  # only this rank's queries matter
     alone = torch.autograd.grad(out, leaves, own, retain_graph=True)
     right = torch.autograd.grad(out, leaves, grad_out)
     ours = [cut.take(tensor, dim=2).requires_grad_() for tensor in tensors]

@@ -11,7 +11,7 @@ from tests.docs.pages import ROOT
 sys.path.insert(0, str(ROOT / "docs" / "_ext"))
 from switches import load_libraries, table
 
-TOOL = ROOT / "tools" / "switches.py"
+TOOL = ROOT / "tools" / "library_switches.py"
 FIELDS = {"lesson", "here", "there", "note", "file", "text"}
 LIBRARIES = load_libraries()
 SWITCHES = [

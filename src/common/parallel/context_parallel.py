@@ -179,7 +179,7 @@ class CutAttention(Attention):
 
 
 class CutEmbed(Embed):
-    """The embedding of own tokens at their places in the whole sequence."""
+    """The embedding of own tokens at their positions in the whole sequence."""
 
     def __init__(self, whole: Embed, cut: Cut):
         nn.Module.__init__(self)
@@ -187,8 +187,8 @@ class CutEmbed(Embed):
 
     def forward(self, tokens: Tensor) -> Tensor:
         length = tokens.shape[1] * self.cut.ranks
-        places = torch.arange(length, device=tokens.device)
-        return self.byte(tokens) + self.place(self.cut.take(places, dim=0))
+        positions = torch.arange(length, device=tokens.device)
+        return self.byte(tokens) + self.place(self.cut.take(positions, dim=0))
 
 
 def split_gpt(model: ByteGPT, cut: Cut, across: AttendAcrossRanks) -> None:

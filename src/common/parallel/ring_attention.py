@@ -141,6 +141,6 @@ def gather_attention(
     keys, values = GatherPieces.apply(torch.stack([key, value]), cut)
     seen = None
     if causal:
-        places = torch.arange(keys.shape[PLACES], device=key.device)
-        seen = places <= cut.take(places, dim=0)[:, None]  # [T/c, T]
+        positions = torch.arange(keys.shape[PLACES], device=key.device)
+        seen = positions <= cut.take(positions, dim=0)[:, None]  # [T/c, T]
     return F.scaled_dot_product_attention(query, keys, values, attn_mask=seen)

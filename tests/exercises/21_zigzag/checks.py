@@ -75,44 +75,44 @@ MISTAKEN_BACK = {
 def as_list(found, what):
     expect.that(isinstance(found, list), f"{what} is {found!r}, not a list")
     whole = all(type(number) is int for number in found)
-    expect.that(whole, f"{what}: places are ints, not {found[:4]}")
+    expect.that(whole, f"{what}: positions are ints, not {found[:4]}")
     return found
 
 
 @pytest.mark.ranks(1)
 def test_places(exercise):
-    """places: chunk r, then chunk 2 c - 1 - r, of any c and any T that 2 c divides."""
+    """positions: chunk r, then 2 c - 1 - r, of any c and any T that 2 c divides."""
     cases = [(rank, c, tokens) for c, tokens in SIZES for rank in range(c)]
-    found = [exercise.places(*case) for case in cases]
-    what = "places of rank {} of {}, {} tokens"
+    found = [exercise.positions(*case) for case in cases]
+    what = "positions of rank {} of {}, {} tokens"
     lists = [
         as_list(one, what.format(*case)) for one, case in zip(found, cases, strict=True)
     ]
     cause = variants.cause(lists, cases, held, MISTAKEN_PLACES, most=1)
-    for places, case in zip(lists, cases, strict=True):
-        expect.equal(places, held(*case), what.format(*case), cause=cause)
+    for positions, case in zip(lists, cases, strict=True):
+        expect.equal(positions, held(*case), what.format(*case), cause=cause)
 
 
 @pytest.mark.ranks(1)
 def test_every_token_is_held_once(exercise):
-    """Of all ranks' places, each token is one; every rank has T / c of them."""
+    """Of all ranks' positions, each token is one; every rank has T / c of them."""
     for ranks, tokens in SIZES:
-        mine = [exercise.places(rank, ranks, tokens) for rank in range(ranks)]
+        mine = [exercise.positions(rank, ranks, tokens) for rank in range(ranks)]
         what = f"{tokens} tokens on {ranks} ranks"
-        counts = [len(places) for places in mine]
+        counts = [len(positions) for positions in mine]
         expect.equal(counts, [tokens // ranks] * ranks, f"{what}: tokens of each rank")
-        row = sorted(token for places in mine for token in places)
+        row = sorted(token for positions in mine for token in positions)
         expect.equal(row, list(range(tokens)), f"{what}: all of them, sorted")
 
 
 @pytest.mark.ranks(1)
 def test_uneven_sequences_are_refused(exercise):
-    """places: a ValueError with both numbers if 2 c doesn't divide the tokens."""
+    """positions: a ValueError with both numbers if 2 c doesn't divide the tokens."""
     for ranks, tokens in ((4, 63), (3, 9), (1, 5), (4, 12), (8, 8)):
         for rank in (0, ranks - 1):
             expect.raises(
                 ValueError,
-                exercise.places,
+                exercise.positions,
                 rank,
                 ranks,
                 tokens,

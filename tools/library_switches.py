@@ -1,7 +1,7 @@
 """Look up every switch of docs/production/switches.toml in clones of the libraries.
 
     git clone https://github.com/huggingface/accelerate libraries/accelerate
-    python tools/switches.py libraries
+    python tools/library_switches.py libraries
 
 FOLDER has clones, named like the repositories. A library without a clone is named and
 left out. The commit is that of the catalog, or with --newest the clone's own: what is
@@ -17,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "docs" / "_ext"))
-from switches import load_libraries  # noqa: E402
+from switches import load_libraries  # noqa: E402  # pyright: ignore
 
 
 def file_at(clone: Path, commit: str, name: str) -> str:
