@@ -5,8 +5,8 @@ sequence would have most of the work. Zigzag cuts a sequence for c ranks into 2 
 of equal size, numbered from 0. Rank r holds chunk r and then chunk 2 c - 1 - r. So each
 rank has an early chunk and a late one::
 
-    own = sequence[positions(rank, 4, 64)]        # the tokens of a rank, in its order
-    sequence = gathered[way_back(4, 64)]       # gathered: rank 0's, then rank 1's, ...
+    own = sequence[positions(rank, 4, 64)]  # the tokens of a rank, in its order
+    sequence = gathered[way_back(4, 64)]    # gathered: rank 0's, then rank 1's, ...
 
     workshop check 21_zigzag
 
