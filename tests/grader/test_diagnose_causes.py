@@ -26,6 +26,11 @@ ROW = re.compile(
     r"^   +\* - (.*?)\n +- .*?(?=\n +\* -|\n\n|\Z)", re.MULTILINE | re.DOTALL
 )
 CODE = re.compile(r"``([^`]+)``|\*([^*]+ by peer)\*")
+# Causes whose lines no public thread shows with this cause. All three have a card of
+# the gallery. In the threads that were found, the lines of the first two had other
+# causes (a full /dev/shm or memory, a wrong interface), and people told of Slurm's
+# NODE FAILURE without the line.
+WITHOUT_A_THREAD = {"cut_mapped_file", "stale_store", "node_failed"}
 # an error as a program prints it, among what a cell shows as code
 PRINTED = re.compile(r"Error\b|EADDR|Expected to|Missing key|timed? out|closed by peer")
 
@@ -41,9 +46,13 @@ def test_every_cause_has_two_real_lines_a_speaker_and_what_settles_it(rule):
         assert any(re.search(message, line) for message in messages), line
 
 
-def test_most_causes_from_elsewhere_name_their_source():
-    known = [rule for rule in IN_LOGS if rule["sources"]]
-    assert len(known) >= 50
+def test_every_cause_names_a_thread_but_those_that_are_known_to_lack_one():
+    """Whoever finds a thread takes its name out: WITHOUT_A_THREAD only shrinks."""
+    lacking = {rule["name"] for rule in IN_LOGS if not rule["sources"]}
+    added, found = lacking - WITHOUT_A_THREAD, WITHOUT_A_THREAD - lacking
+    assert not added, f"no public thread shows the lines of {sorted(added)}"
+    assert not found, f"take {sorted(found)} out of WITHOUT_A_THREAD"
+    assert len(WITHOUT_A_THREAD) <= 3
 
 
 @pytest.mark.parametrize("rule", IN_LOGS, ids=lambda rule: rule["name"])
