@@ -126,11 +126,13 @@ def _links(report: dict) -> list[str]:
     announced = min(rank["interface_gbit"] for rank in ranks) * 1e9 / 8
     # NCCL may use other adapters than the interface of the addresses
     if between and announced and report["backend"] == "gloo":
-        fastest = max(between.values())
-        if fastest < LINK_SHARE * announced:
+        # A buffer on the way can swallow a small message, and the link looks fast.
+        largest = max(between, key=int)
+        carried = between[largest]
+        if carried < LINK_SHARE * announced:
             name = ranks[0]["interface"]
             findings.append(
-                f"the link between the nodes carries {fastest / 1e9:.3f} GB/s, and "
+                f"the link between the nodes carries {carried / 1e9:.3f} GB/s, and "
                 f"{name} announces {announced / 1e9:.2f}: look for a faster interface "
                 "(workshop site --set INTERFACE=NAME), or ask the support"
             )
