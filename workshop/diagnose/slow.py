@@ -34,9 +34,8 @@ PIDS = re.compile(r"\b(?:pids?|process(?:es)?)\W*(\d+(?:\W+\d+\b)*)", re.IGNOREC
 ON_NODE = re.compile(
     r"(?:nproc[-_]per[-_]node|local[-_ ]world[-_ ]size)\W{1,3}(\d+)", re.IGNORECASE
 )
-NAMED_CORES = re.compile(  # "cpu 3", "cores: 0-7": which ones, not how many
-    r"\bcpu\W{0,3}\d|\b(?:cores|cpus)\W{0,3}\d+-\d", re.IGNORECASE
-)
+# "cores: 0-7", "cpus 0,2": which ones, not how many
+NAMED_CORES = re.compile(r"\b(?:cores|cpus)\W{0,3}\d+[-,]\d", re.IGNORECASE)
 SPEED = re.compile(r"^(?:samples|images|tokens|sequences|examples)/s(?:ec)?$")
 
 
