@@ -36,6 +36,7 @@ extensions = [
     "inline_figures",
     "lean_styles",
     "lesson_numbers",
+    "lesson_parts",
     "listings",
     "mathml",
     "narrow_tables",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from workshop.errors import UserError
+from workshop.lesson_pages import page_of_part
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -58,6 +59,7 @@ class Exercise:
     hints: tuple[str, ...]
     suffix: str = ".py"
     optional: bool = False
+    part: str = ""  # of its lesson, such as 2_wrap; empty: the first page
     torch: str = ""  # the oldest that it can be done with, if newer than the grader's
 
     @property
@@ -86,7 +88,7 @@ class Exercise:
     @property
     def page(self) -> str:
         """The page that explains it, relative to the workshop's folder."""
-        return f"docs/lessons/{self.lesson}.rst"
+        return page_of_part(self.root, self.lesson, self.part)
 
 
 def load_catalog(root: Path) -> list[Exercise]:
@@ -122,7 +124,7 @@ def _entry(root: Path, path: Path, entry: dict) -> Exercise:
     if missing := fields - set(entry):
         name = entry.get("name", "an entry")
         raise UserError(f"{path}: {name} lacks {', '.join(sorted(missing))}")
-    if unknown := set(entry) - fields - {"suffix", "optional", "torch"}:
+    if unknown := set(entry) - fields - {"suffix", "optional", "part", "torch"}:
         raise UserError(
             f"{path}: {entry['name']} has unknown fields {', '.join(sorted(unknown))}"
         )

@@ -19,6 +19,7 @@ from sphinx.util.docutils import SphinxDirective
 from workshop.catalog import Exercise, load_catalog
 from workshop.errors import UserError
 from workshop.learning_paths import LearningPath, load_paths
+from workshop.lesson_pages import first_page, lesson_names
 
 HERE = "In the folder of your copy of the workshop, which has the ``Makefile``:"
 NO_ADDRESS = (
@@ -47,7 +48,7 @@ class CourseDirective(SphinxDirective):
         return load_catalog(self.root)
 
     def reading(self, lessons: list[str] | tuple[str, ...]) -> int:
-        pages = [self.root / "docs" / "lessons" / f"{name}.rst" for name in lessons]
+        pages = [first_page(self.root, name) for name in lessons]
         for page in pages:
             self.env.note_dependency(str(page))
         return sum(map(reading_minutes, pages))
@@ -68,8 +69,7 @@ class CourseTimeDirective(CourseDirective):
 
     def text(self) -> str:
         catalog = self.catalog()
-        pages = sorted((self.root / "docs" / "lessons").glob("[0-9]*.rst"))
-        lessons = [page.stem for page in pages]  # one of them has no exercises
+        lessons = lesson_names(self.root)  # one of them has no exercises
         practice = sum(exercise.minutes for exercise in catalog)
         return (
             f"**{len(lessons)} lessons, {len(catalog)} exercises**: about "
@@ -105,7 +105,8 @@ class LearningPathsDirective(CourseDirective):
         """The lesson, and below it the exercises if the path has not all of them."""
         mine = path.of_lesson(lesson)
         whole = [one for one in self.catalog() if one.lesson == lesson]
-        lines = [f"#. :doc:`/docs/lessons/{lesson}`"]
+        page = first_page(self.root, lesson).relative_to(self.root).with_suffix("")
+        lines = [f"#. :doc:`/{page.as_posix()}`"]
         if len(mine) < len(whole):
             links = [f":ref:`{one.title} <exercise-{one.name}>`" for one in mine]
             lines.append(f"   (exercise: {', '.join(links)})")

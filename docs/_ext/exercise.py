@@ -23,6 +23,7 @@ from sphinx.util.docutils import SphinxDirective
 from workshop.catalog import Exercise, find_exercise, load_catalog
 from workshop.errors import UserError
 from workshop.learning_paths import is_optional
+from workshop.lesson_pages import first_page, lesson_names
 from workshop.skeleton import holes, parse, read_solution
 
 LANGUAGES = {".py": "python", ".yaml": "yaml"}
@@ -153,7 +154,7 @@ MINUTES = re.compile(r"tutorial[^\n]*?(?P<minutes>\d+)\s*min", re.I)
 
 
 def reading_minutes(page: Path) -> int:
-    """What the page's Overview says, 0 if it says nothing."""
+    """What a lesson's first page says, 0 if it says nothing."""
     found = MINUTES.search(page.read_text(encoding="utf-8"))
     return int(found["minutes"]) if found else 0
 
@@ -169,9 +170,10 @@ class LessonMapDirective(SphinxDirective):
         except UserError as error:
             raise self.error(str(error)) from None
         rows = [["Lesson", "Reading", "Exercises"]]
-        for page in sorted((root / "docs" / "lessons").glob("[0-9]*.rst")):
+        for lesson in lesson_names(root):
+            page = first_page(root, lesson)
             self.env.note_dependency(str(page))
-            rows.append(self._row(page, catalog))
+            rows.append(self._row(root, lesson, page, catalog))
         if len(rows) == 1:
             return []
         lines = [".. list-table::", "   :header-rows: 1", "   :widths: 62 14 24"]
@@ -182,14 +184,17 @@ class LessonMapDirective(SphinxDirective):
             ]
         return self.parse_text_to_nodes("\n".join(lines) + "\n")
 
-    def _row(self, page: Path, catalog: list[Exercise]) -> list[str]:
+    def _row(
+        self, root: Path, lesson: str, page: Path, catalog: list[Exercise]
+    ) -> list[str]:
         reading = reading_minutes(page)
-        mine = [exercise for exercise in catalog if exercise.lesson == page.stem]
+        mine = [exercise for exercise in catalog if exercise.lesson == lesson]
         practice = sum(exercise.minutes for exercise in mine)
         number = "exercise" if len(mine) == 1 else "exercises"
-        optional = " (optional)" * is_optional(page.stem, catalog)
+        optional = " (optional)" * is_optional(lesson, catalog)
+        name = page.relative_to(root).with_suffix("").as_posix()
         return [
-            f":doc:`/docs/lessons/{page.stem}`{optional}",
+            f":doc:`/{name}`{optional}",
             f"{reading} min" if reading else "",
             f"{practice} min, {len(mine)} {number}" if mine else "",
         ]

@@ -1,9 +1,9 @@
 """Lessons carry their numbers: in titles, the menu, and wherever a page names one.
 
-The number is that of the file, ``docs/lessons/05_ddp_spawn.rst``, and is typed nowhere
-else. The title becomes "05 DDP: ...", and with it the menu, the breadcrumbs and the
-buttons at the foot; ``:ref:`lesson-05` `` reads "lesson 05" and tells its title to the
-mouse.
+The number is that of the folder, ``docs/lessons/05_ddp_spawn``, and is typed nowhere
+else. The title becomes "05 DDP: ...", that of its part in ``2_wrap.rst`` "5.2 ...", and
+with it the menu, the breadcrumbs and the buttons at the foot; ``:ref:`lesson-05` ``
+reads "lesson 05" and tells its title to the mouse.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import re
 from docutils import nodes
 from sphinx import addnodes
 
-PAGE = re.compile(r"docs/lessons/(\d\d)_")
+PAGE = re.compile(r"docs/lessons/(\d\d)_\w+(?:/(?:index|(\d)_\w+))?$")
 LABEL = re.compile(r"lesson-(\d\d)")
-LINK = re.compile(r"(\d\d_\w+)\.html#lesson-\d\d$")
+LINK = re.compile(r"\.html#lesson-(\d\d)$")
 BEFORE_A_SENTENCE = re.compile(r"(^|[.!?]\s)$")
 
 
@@ -24,7 +24,9 @@ def number_title(app, doctree: nodes.document) -> None:
     found = PAGE.match(app.env.docname)
     title = doctree.next_node(nodes.title)
     if found and title is not None:
-        number = nodes.inline("", found[1], classes=["lesson-number"])
+        lesson, part = found.groups()
+        text = f"{int(lesson)}.{part}" if part else lesson
+        number = nodes.inline("", text, classes=["lesson-number"])
         title[:] = [number, nodes.Text(" "), *title.children]
 
 
@@ -48,11 +50,12 @@ def _begins_a_sentence(node: nodes.Node) -> bool:
 
 def tell_titles(app, doctree: nodes.document, docname: str) -> None:
     """Give a link to a lesson the lesson's title."""
+    labels = app.env.domains.standard_domain.anonlabels
     for link in doctree.findall(nodes.reference):
         found = LINK.search(link.get("refuri", ""))
         if found:
-            title = app.env.titles[f"docs/lessons/{found[1]}"]
-            link["reftitle"] = title.astext()
+            place = labels[f"lesson-{found[1]}"]
+            link["reftitle"] = app.env.titles[place[0]].astext()
 
 
 def setup(app) -> dict:

@@ -65,6 +65,15 @@ class Moving(Drawing):
         self.text(x + 12, y + 45, f"waits {line}", size=13, behind=color)
 
 
+def breakable(line: str, longest: int) -> str:
+    """With a space after the last slash of a path that has no room on one line."""
+    for word in line.split():
+        if len(word) > longest and "/" in word:
+            folder, _, file = word.rpartition("/")
+            line = line.replace(word, f"{folder}/ {file}")
+    return line
+
+
 def wrapped(columns: int, deeper: int) -> list[list[str]]:
     """Each printed line in pieces of so many columns, the later ones indented."""
     lines = []
@@ -73,7 +82,7 @@ def wrapped(columns: int, deeper: int) -> list[list[str]]:
         later = margin + " " * deeper
         # two spaces between words stay two
         pieces = textwrap.wrap(
-            line,
+            breakable(line, columns - len(later)),
             columns,
             drop_whitespace=False,
             break_on_hyphens=False,

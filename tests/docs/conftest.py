@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import ROOT
+from tests.docs.pages import ROOT, site_pages
 from tests.docs.sphinx_builds import SphinxBuilds
 from tests.needs import path_of, skip_without
 from tools.serve import Handler
@@ -61,7 +61,7 @@ class Served:
         """Every page, and the search with a result."""
         found = sorted(
             path.relative_to(self.folder).as_posix()
-            for path in self.folder.rglob("*.html")
+            for path in site_pages(self.folder)
             if "_static" not in path.parts
         )
         return [*found, "search.html?q=deadlock"]

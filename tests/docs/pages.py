@@ -7,7 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from workshop import lesson_pages
+
 ROOT = Path(__file__).resolve().parents[2]
+LESSONS = lesson_pages.lesson_names(ROOT)
 FIGURES = ROOT / "docs" / "figures"
 
 DIRECTIVE = re.compile(
@@ -37,6 +40,23 @@ class Directive:
         if self.argument.startswith("/"):
             return ROOT / self.argument.lstrip("/")
         return (self.page.parent / self.argument).resolve()
+
+
+def lesson_source(name: str) -> str:
+    """The sources of all pages of a lesson, one after the other."""
+    return lesson_pages.lesson_text(ROOT, name)
+
+
+def lesson_of(page: Path) -> str:
+    """The name of the lesson that a page under docs/lessons belongs to."""
+    inside = page.relative_to(ROOT / lesson_pages.FOLDER)
+    return inside.parts[0].removesuffix(".rst")
+
+
+def site_pages(site: Path, under: str = "") -> list[Path]:
+    """Every page of a built site, without those that only lead on to another."""
+    found = sorted((site / under).rglob("*.html"))
+    return [path for path in found if not path.with_suffix("").is_dir()]
 
 
 def sources() -> list[Path]:
@@ -76,14 +96,20 @@ def _indented(lines: list[str], indent: int) -> list[str]:
     return inside
 
 
+def lesson_directives(name: str) -> list[Directive]:
+    """The directives of all pages of a lesson in the order in which they are read."""
+    pages = lesson_pages.pages_of(ROOT, name)
+    return [directive for page in pages for directive in directives(page)]
+
+
 def all_directives(*names: str) -> list[Directive]:
     """The directives of these names on every page."""
     return [d for page in sources() for d in directives(page) if d.name in names]
 
 
 def checked_page(name: str) -> Callable[[str], None]:
-    """A check that docs/lessons/NAME.rst still has a sentence, wrapped or not."""
-    text = " ".join((ROOT / f"docs/lessons/{name}.rst").read_text().split())
+    """A check that a page of the lesson still has a sentence, wrapped or not."""
+    text = " ".join(lesson_source(name).split())
 
     def on_the_page(sentence: str) -> None:
         assert sentence in text, f"the page no longer says {sentence!r}"

@@ -14,7 +14,7 @@ import pytest
 import torch.distributed as dist
 from torch.utils.data import DistributedSampler
 
-from tests.docs.pages import ROOT, checked_page
+from tests.docs.pages import ROOT, checked_page, lesson_source
 from tests.in_ranks import assert_right, every_check_in
 from tests.launched import environment, left_over
 
@@ -66,11 +66,16 @@ def test_five_lines_make_ddp_of_a_program_for_one_device():
         assert left_over(done.stdout, lines) == "\n" * ranks, (done.stdout, done.stderr)
 
 
-@pytest.mark.parametrize("page", ["lessons/05_ddp_spawn", "cheat_sheet"])
-def test_nccl_is_never_advised_without_a_device(page):
+CHEAT_SHEET = (ROOT / "docs" / "cheat_sheet.rst").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    "source", [lesson_source("05_ddp_spawn"), CHEAT_SHEET], ids=["lesson", "sheet"]
+)
+def test_nccl_is_never_advised_without_a_device(source):
     """NCCL refuses tensors of the CPU, so the name alone would make the lines fail."""
     assert "nccl" not in (EXAMPLES / "05_five_lines.py").read_text()
-    text = " ".join((ROOT / "docs" / f"{page}.rst").read_text("utf-8").split())
+    text = " ".join(source.split())
     after = text[text.index('``"nccl"``') :][:300]
     assert "torch.cuda.set_device(int(os.environ" in after and ".cuda()" in after
 

@@ -23,14 +23,14 @@ from torch.distributed.elastic.rendezvous import (
 )
 from torch.distributed.elastic.rendezvous.dynamic_rendezvous import RendezvousTimeout
 
-from tests.docs.pages import checked_page
+from tests.docs.pages import checked_page, lesson_source
 from tests.docs.torchruns import LIMIT, clean_environment, start, torchrun
 from tests.launched import free_port
 
 pytestmark = pytest.mark.full
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "docs" / "lessons" / "07_torchrun.rst").read_text(encoding="utf-8")
+PAGE = lesson_source("07_torchrun")
 on_page_02 = checked_page("02_ranks")
 
 # Prints its environment, as one line of JSON that no other rank can write into.

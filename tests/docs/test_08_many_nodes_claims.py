@@ -15,6 +15,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from tests.docs.pages import lesson_source
 from tests.launched import free_port, run
 
 pytestmark = pytest.mark.full
@@ -29,7 +30,7 @@ from common.distributed import BadInput  # noqa: E402
 multinode_spawn = import_module("08_multinode_spawn")
 
 RECORDED = ROOT / "docs" / "transcripts"
-PAGE = (ROOT / "docs" / "lessons" / "08_many_nodes.rst").read_text(encoding="utf-8")
+PAGE = lesson_source("08_many_nodes")
 WHO = """
 import os
 print(*(os.environ[name] for name in ("RANK", "GROUP_RANK", "MASTER_ADDR")))

@@ -21,13 +21,14 @@ from torch.distributed.elastic.rendezvous import (
 )
 from torch.distributed.elastic.rendezvous.utils import parse_rendezvous_endpoint
 
+from tests.docs.pages import lesson_source
 from tests.launched import environment
 from tests.needs import CLUSTER, needs, skip_without
 
 pytestmark = pytest.mark.full
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "docs/lessons/11_mpi_and_containers.rst").read_text(encoding="utf-8")
+PAGE = lesson_source("11_mpi_and_containers")
 SRC = ROOT / "src"
 sys.path.insert(0, str(SRC))
 

@@ -19,7 +19,7 @@ import pytest
 import torch
 from torch import nn
 
-from tests.docs.pages import checked_page
+from tests.docs.pages import checked_page, lesson_source
 from tests.in_ranks import assert_right, every_check_in
 
 pytestmark = pytest.mark.full
@@ -40,7 +40,7 @@ idle_share = timeline.idle_share
 shortest = timeline.shortest
 slots = timeline.slots
 
-PAGE = " ".join((ROOT / "docs/lessons/12_model_parallel.rst").read_text().split())
+PAGE = " ".join(lesson_source("12_model_parallel").split())
 on_the_page = checked_page("12_model_parallel")
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import ROOT, checked_page
+from tests.docs.pages import ROOT, checked_page, lesson_source
 from tests.in_ranks import assert_right, every_check_in
 
 sys.path.insert(0, str(ROOT / "src"))
@@ -25,7 +25,7 @@ cost = import_module("14_cost")
 pytestmark = pytest.mark.full
 
 TABLES = ROOT / "docs" / "transcripts" / "14_tables.txt"
-PAGE = ROOT / "docs" / "lessons" / "14_tensor_parallel.rst"
+PAGE = lesson_source("14_tensor_parallel")
 on_the_page = checked_page("14_tensor_parallel")
 
 
@@ -62,7 +62,7 @@ def test_table_of_the_page_is_what_the_formulas_compute():
     """For a block, with H = 96, a = 12, t = 3, B T = 7 x 3."""
     sizes, t, tokens = Sizes(), 3, 21
     w, h = sizes.width, sizes.heads
-    page = PAGE.read_text()
+    page = PAGE
     for text, value, number in (
         ("12 H^2 + 13 H", 12 * w**2 + 13 * w, formulas.block_parameters(sizes)),
         (

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs.pages import lesson_source
 from tests.in_ranks import assert_right, every_check_in
 from tests.launched import left_over
 
@@ -63,7 +64,7 @@ def test_formulas_give_the_numbers_of_the_paper():
 
 def test_a_rank_of_the_example_keeps_a_quarter_of_four_layers():
     """Each of four ranks prints what the page says under its first listing."""
-    page = (DOCS / "lessons" / "15_sharded_data_parallel.rst").read_text()
+    page = lesson_source("15_sharded_data_parallel")
     keeps = "keeps 1,001,000 of 4,004,000 numbers"
     assert keeps in " ".join(page.split())
     example = str(DOCS / "examples" / "15_four_layers.py")
@@ -79,7 +80,7 @@ def test_a_rank_of_the_example_keeps_a_quarter_of_four_layers():
 
 
 def test_numbers_of_the_page_are_those_of_the_model():
-    page = (DOCS / "lessons" / "15_sharded_data_parallel.rst").read_text()
+    page = lesson_source("15_sharded_data_parallel")
     sizes = Sizes()
     assert f"{model_parameters(sizes):,}" in page
     assert f"{block_parameters(sizes):,}" in page

@@ -17,6 +17,7 @@ import torch.distributed.checkpoint as dcp
 from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.state_dict import get_state_dict
 
+from tests.docs.pages import lesson_source
 from tests.in_ranks import assert_right, every_check_in
 from tests.launched import left_over
 
@@ -33,7 +34,7 @@ pytestmark = pytest.mark.full
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-PAGE = (ROOT / "docs" / "lessons" / "16_two_dimensions.rst").read_text()
+PAGE = lesson_source("16_two_dimensions")
 GRID = Grid(data=2, tensor=2)
 
 

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs.pages import lesson_source
+
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
@@ -46,7 +48,7 @@ def test_others_wait_110_ms_and_the_late_rank_15():
 
 def test_answers_say_what_the_waiting_ranks_lose():
     """All but one of 4 and of 1,024 ranks wait for 100 ms."""
-    page = " ".join((DOCS / "lessons" / "17_speed.rst").read_text("utf-8").split())
+    page = " ".join(lesson_source("17_speed").split())
     assert f":answer: {(4 - 1) * 100}" in page
     assert f"Three ranks wait 100 ms each, so {(4 - 1) * 100} ms." in page
     assert f"With 1,024 ranks it would be {(1024 - 1) * 0.1:.0f} seconds" in page

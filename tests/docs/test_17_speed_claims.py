@@ -17,13 +17,14 @@ from torch.utils.checkpoint import checkpoint, set_checkpoint_early_stop
 from torch.utils.data import DataLoader
 from torch.utils.flop_counter import FlopCounterMode
 
+from tests.docs.pages import lesson_source
 from tests.in_ranks import assert_right, every_check_in
 
 pytestmark = pytest.mark.full
 
 HERE = Path(__file__).resolve().parent
 DOCS = HERE.parent.parent / "docs"
-PAGE = " ".join((DOCS / "lessons" / "17_speed.rst").read_text().split())
+PAGE = " ".join(lesson_source("17_speed").split())
 
 sys.path.insert(0, str(HERE.parent.parent / "src"))
 from common.byte_gpt import ByteGPT, Sizes  # noqa: E402

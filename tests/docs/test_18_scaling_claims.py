@@ -8,12 +8,12 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from tests.docs.pages import ROOT
+from tests.docs.pages import ROOT, lesson_source
 
 sys.path.insert(0, str(ROOT / "src"))
 from common.cost.formulas import Layout, Model, step_flops
 
-PAGE = " ".join((ROOT / "docs/lessons/18_scaling.rst").read_text("utf-8").split())
+PAGE = " ".join(lesson_source("18_scaling").split())
 ROW = re.compile(r"^ +(\d+) +(\d+) +([\d.]+) +\d+ to \d+ +\d+ +([\d.]+) +(\d+)%$", re.M)
 
 

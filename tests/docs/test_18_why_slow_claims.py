@@ -4,11 +4,11 @@ import re
 import runpy
 import sys
 
-from tests.docs.pages import ROOT
+from tests.docs.pages import ROOT, lesson_source
 
 sys.path.insert(0, str(ROOT / "src"))
 WHY = runpy.run_path(str(ROOT / "src" / "18_why_slow.py"))
-PAGE = (ROOT / "docs/lessons/18_scaling.rst").read_text(encoding="utf-8")
+PAGE = lesson_source("18_scaling")
 PROSE = " ".join(PAGE.split())
 TRANSCRIPT = (ROOT / "docs/transcripts/18_why_slow.txt").read_text(encoding="utf-8")
 

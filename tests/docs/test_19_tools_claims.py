@@ -5,17 +5,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.docs.pages import lesson_source
 from workshop.diagnose.first import first_failed
 from workshop.diagnose.logs import read_logs
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs/lessons/19_when_it_breaks.rst"
+PAGE = lesson_source("19_when_it_breaks")
 ANALYZER = "torch.distributed.flight_recorder.fr_trace"
 
 
 def test_predicted_rank_is_the_one_that_diagnose_suspects():
     log = read_logs([str(ROOT / "tests/grader/foreign_logs/gloo_waits.txt")])
-    text = PAGE.read_text(encoding="utf-8")
+    text = PAGE
     assert ":label: The rank to look at\n      :answer: 2\n" in text
     first = first_failed(log)
     assert first.ranks == (2,) and not first.sure
@@ -37,7 +38,7 @@ def test_variables_of_the_flight_recorder_are_those_of_this_torch():
     older = b"TORCH_NCCL_TRACE_BUFFER_SIZE"
     for name in (b"TORCH_FR_BUFFER_SIZE", older, b"TORCH_FR_DUMP_TEMP_FILE"):
         assert name in content
-        assert name.decode() in PAGE.read_text(encoding="utf-8")
+        assert name.decode() in PAGE
 
 
 def test_torchrun_binds_ranks_near_their_gpus():
@@ -47,7 +48,7 @@ def test_torchrun_binds_ranks_near_their_gpus():
     said = " ".join(done.stdout.split())
     assert "--numa-binding {node," in said
     assert "Bind worker processes to CPUs near their assigned GPUs" in said
-    assert "--numa-binding=node" in PAGE.read_text(encoding="utf-8")
+    assert "--numa-binding=node" in PAGE
 
 
 def test_py_spy_shows_one_of_two_ranks_in_the_collective():

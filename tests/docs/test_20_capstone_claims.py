@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 import pytest
 import torch
 
-from tests.docs.pages import ROOT
+from tests.docs.pages import ROOT, lesson_source
 
 sys.path.insert(0, str(ROOT / "src"))
 
@@ -19,7 +19,7 @@ from common.cost.formulas import Cluster, Layout, Model, step_seconds
 from common.parallel.mesh import Grid, plan_grid
 from workshop.capstone.properties import ALLOWED, PROPERTIES, TOLERANCE
 
-PAGE = (ROOT / "docs/lessons/20_capstone.rst").read_text("utf-8")
+PAGE = lesson_source("20_capstone")
 FRAME = (ROOT / "job_scripts/capstone.sbatch").read_text("utf-8")
 SOLUTION = ROOT / "solutions" / "capstone"
 PLAN = dict(

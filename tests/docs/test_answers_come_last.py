@@ -1,17 +1,18 @@
-"""What an exercise asks for stands in no listing above it on its page."""
+"""What an exercise asks for stands in no listing of its lesson above it."""
 
 from __future__ import annotations
 
 import builtins
-import html
 import re
 from collections import Counter
 from functools import cache
+from html import unescape
 from pathlib import Path
 
 import pytest
 
 from workshop.catalog import Exercise, load_catalog
+from workshop.lesson_pages import pages_of
 from workshop.skeleton import holes, parse
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -62,12 +63,17 @@ def to_find(exercise: Exercise) -> set[str]:
 
 
 def above(site: Path, exercise: Exercise) -> list[str]:
-    """All listings of its page above the exercise."""
-    page = site / Path(exercise.page).with_suffix(".html")
-    before, asked, _ = page.read_text("utf-8").partition(f"check {exercise.name}")
+    """All listings of its lesson's pages above the exercise."""
+    html = ""
+    for source in pages_of(ROOT, exercise.lesson):
+        name = source.relative_to(ROOT).with_suffix(".html")
+        html += (site / name).read_text("utf-8")
+        if source == ROOT / exercise.page:
+            break
+    before, asked, _ = html.partition(f"check {exercise.name}")
     assert asked, f"{exercise.page} doesn't have {exercise.name}"
     plain = (re.sub("<[^>]+>", "", listing) for listing in LISTING.findall(before))
-    return [html.unescape(text).strip() for text in plain]
+    return [unescape(text).strip() for text in plain]
 
 
 @pytest.mark.parametrize("exercise", CATALOG, ids=lambda e: e.name)

@@ -4,14 +4,15 @@ import re
 
 import pytest
 
-from tests.docs.pages import ROOT, directives
+from tests.docs import pages
+from tests.docs.pages import ROOT, directives, lesson_source
 
 SHEET = ROOT / "docs" / "cheat_sheet.rst"
 TEXT = SHEET.read_text(encoding="utf-8")
 SEEN = re.compile(r"\(:ref:`see it fail <[^)]+>`\)")  # on paper there is no link
 LESSONS = {
-    path.name[:2]: " ".join(SEEN.sub("", path.read_text(encoding="utf-8")).split())
-    for path in (ROOT / "docs" / "lessons").glob("*.rst")
+    name[:2]: " ".join(SEEN.sub("", lesson_source(name)).split())
+    for name in pages.LESSONS
 }
 ROW = re.compile(
     r"^   \* - (.*?)\n     - (.*?)\n     - (.*?)(?=\n   \* -|\n\n|\Z)", re.M | re.S

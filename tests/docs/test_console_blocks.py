@@ -12,7 +12,13 @@ import re
 
 import pytest
 
-from tests.docs.pages import ROOT, Directive, directives, sources
+from tests.docs.pages import (
+    LESSONS,
+    Directive,
+    directives,
+    lesson_directives,
+    sources,
+)
 from tools.transcript_catalog import Entry, load_catalog
 
 CATALOG = load_catalog()
@@ -21,7 +27,7 @@ SHELLS = {  # opened once by a reader, and for each command by a transcript
     "python -m workshop.cluster.pbs": "python -m workshop.cluster.pbs bash",
 }
 STARTS = re.compile(r"workshop (?:cluster up|site)[^&|;\n]*")
-LESSONS = sorted((ROOT / "docs" / "lessons").glob("*.rst"))
+OTHERS = [page for page in sources() if "lessons" not in page.parts]
 
 
 def one_line(command: str) -> str:
@@ -58,7 +64,8 @@ def run_by(entry: Entry) -> set[str]:
 
 def on_a_cluster(block: Directive, page: list[Directive]) -> bool:
     """Whether a block stands under a tab of Slurm or PBS."""
-    tabs = [box for box in page if box.name == "tab-item" and box.line < block.line]
+    here = [box for box in page if box.page == block.page and box.line < block.line]
+    tabs = [box for box in here if box.name == "tab-item"]
     inside = bool(tabs) and set(block.body) <= set(tabs[-1].body)
     return inside and tabs[-1].argument in ("Slurm", "PBS")
 
@@ -91,20 +98,28 @@ def hidden(page: list[Directive]) -> list[str]:
     return missing
 
 
-@pytest.mark.parametrize("page", LESSONS, ids=lambda page: page.stem)
-def test_a_console_block_is_run_or_shows_that_it_is_a_pattern(page):
-    assert not (found := not_run(directives(page))), (
-        "no transcript of the page runs this. Record it, or write YOUR_... for what "
+@pytest.mark.parametrize("lesson", LESSONS)
+def test_a_console_block_is_run_or_shows_that_it_is_a_pattern(lesson):
+    found = not_run(lesson_directives(lesson))
+    assert not found, (
+        "no transcript of the lesson runs this. Record it, or write YOUR_... for what "
         "the reader has to replace:\n" + "\n".join(found)
     )
 
 
-@pytest.mark.parametrize("page", sources(), ids=lambda page: page.stem)
+TOLD = "the recording started this, and the page doesn't show it above:\n"
+
+
+@pytest.mark.parametrize("lesson", LESSONS)
+def test_a_lesson_shows_the_cluster_and_the_site_of_its_transcripts(lesson):
+    found = hidden(lesson_directives(lesson))
+    assert not found, TOLD + "\n".join(found)
+
+
+@pytest.mark.parametrize("page", OTHERS, ids=lambda page: page.stem)
 def test_a_page_shows_the_cluster_and_the_site_of_its_transcripts(page):
-    assert not (found := hidden(directives(page))), (
-        "the recording started this, and the page doesn't show it above:\n"
-        + "\n".join(found)
-    )
+    found = hidden(directives(page))
+    assert not found, TOLD + "\n".join(found)
 
 
 TABS = """\

@@ -151,7 +151,8 @@ def test_the_moving_picture_has_every_word_of_the_recorded_verdict(name):
     shown = unescape(" ".join(re.findall(r"<text [^>]*>([^<]*)</text>", text)))
     recorded = ROOT / "docs" / "transcripts" / "using_check_deadlock.txt"
     *lines, _status, _footer = recorded.read_text(encoding="utf-8").splitlines()
-    assert " ".join(" ".join(lines).split()) in " ".join(shown.split())
+    # a long path is broken after a slash
+    assert "".join("".join(lines).split()) in "".join(shown.split())
     assert sum("waits in" in line for line in lines) == 4
 
 

@@ -7,9 +7,10 @@ import sys
 
 import pytest
 
-from tests.docs.pages import ROOT
+from tests.docs.pages import LESSONS, ROOT
 from workshop.catalog import load_catalog
 from workshop.learning_paths import load_paths
+from workshop.lesson_pages import first_page
 
 sys.path[:0] = [str(ROOT / "docs" / "_ext")]
 pytest.importorskip("sphinx", reason="the site needs Sphinx: make site brings it")
@@ -22,7 +23,7 @@ ROW = re.compile(r"^\| `([\w-]+)`.*\| (.*) \| (.*) \| (.*) \|$", re.M)
 
 
 def reading(lessons) -> str:
-    pages = [ROOT / "docs" / "lessons" / f"{lesson}.rst" for lesson in lessons]
+    pages = [first_page(ROOT, lesson) for lesson in lessons]
     return course.hours(sum(map(course.reading_minutes, pages)))
 
 
@@ -46,11 +47,10 @@ def test_readme_begins_with_the_picture_and_a_learners_commands():
 
 
 def test_readme_has_the_time_that_all_of_it_takes():
-    lessons = [page.stem for page in (ROOT / "docs" / "lessons").glob("[0-9]*.rst")]
     practice = course.hours(sum(exercise.minutes for exercise in CATALOG))
     said = " ".join(README.split())
     assert (
-        f"The {len(lessons)} lessons take about {reading(lessons)} to read, "
+        f"The {len(LESSONS)} lessons take about {reading(LESSONS)} to read, "
         f"and the exercises {practice} to do." in said
     )
 

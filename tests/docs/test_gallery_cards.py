@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.docs.pages import ROOT, sources
+from tests.docs.pages import ROOT, lesson_source, sources
 from tools import transcripts
 from tools.transcript_catalog import load_catalog, load_gallery
 
@@ -99,7 +99,7 @@ ROWS = {
 
 @pytest.mark.parametrize("page", ROWS)
 def test_row_of_a_common_mistake_links_to_the_failure_that_shows_it(page):
-    text = (ROOT / f"docs/lessons/{page}.rst").read_text(encoding="utf-8")
+    text = lesson_source(page)
     rows = re.split(r"\n +\* - ", text.partition("\nCommon mistakes\n")[2])
     for words, name in ROWS[page].items():
         (row,) = [row for row in rows if row.startswith(words)]

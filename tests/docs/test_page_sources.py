@@ -11,9 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import ROOT, Directive, all_directives, directives, sources
+from tests.docs.pages import (
+    LESSONS,
+    ROOT,
+    Directive,
+    all_directives,
+    lesson_directives,
+    lesson_source,
+    sources,
+)
 from tools.transcript_catalog import load_catalog as load_transcripts
 from workshop.catalog import load_catalog
+from workshop.lesson_pages import first_page, parts_of
 from workshop.skeleton import holes, parse, skeleton_text
 
 MARKER = re.compile(r"^\s*# \[(?P<kind>start|end) (?P<name>[^\]]+)\]\s*$", re.M)
@@ -148,12 +157,12 @@ def test_the_rule_about_colons_finds_what_it_should():
 
 def test_every_exercise_stands_on_the_page_of_its_lesson():
     shown = {
-        (directive.argument, directive.page.stem)
+        (directive.argument, directive.page.relative_to(ROOT).as_posix())
         for directive in all_directives("exercise")
     }
     for exercise in load_catalog(ROOT):
-        assert (exercise.name, exercise.lesson) in shown, (
-            f"docs/lessons/{exercise.lesson}.rst does not show {exercise.name}"
+        assert (exercise.name, exercise.page) in shown, (
+            f"{exercise.page} does not show {exercise.name}"
         )
     counts = Counter(directive.argument for directive in all_directives("exercise"))
     assert all(count == 1 for count in counts.values()), counts
@@ -202,7 +211,7 @@ def test_no_listing_above_an_exercise_has_its_answer():
     for exercise in load_catalog(ROOT):
         parts = parse(exercise.solution.read_text(), exercise.file)
         answers = [code_lines("\n".join(hole.answer)) for hole in holes(parts)]
-        for directive in directives(ROOT / "docs/lessons" / f"{exercise.lesson}.rst"):
+        for directive in lesson_directives(exercise.lesson):
             if directive.name == "exercise" and directive.argument == exercise.name:
                 break
             if directive.name == "literalinclude":
@@ -221,26 +230,27 @@ def test_the_rule_about_answers_finds_what_it_should():
 
 def test_the_overview_counts_the_minutes_of_the_exercises():
     catalog = load_catalog(ROOT)
-    for page in sorted((ROOT / "docs" / "lessons").glob("*.rst")):
-        text = page.read_text(encoding="utf-8")
+    for lesson in LESSONS:
+        text = first_page(ROOT, lesson).read_text(encoding="utf-8")
         said = re.search(r"\*\*Exercises:\*\* (\d+) min", text)
-        assert said, f"{page.name}: write '**Exercises:** N min' in the Overview"
-        minutes = sum(e.minutes for e in catalog if e.lesson == page.stem)
-        assert int(said[1]) == minutes, f"{page.name}: the catalog has {minutes} min"
-        assert re.search(r"\*\*Tutorial:\*\* \d+ min", text), page.name
+        assert said, f"{lesson}: write '**Exercises:** N min' on its first page"
+        minutes = sum(e.minutes for e in catalog if e.lesson == lesson)
+        assert int(said[1]) == minutes, f"{lesson}: the catalog has {minutes} min"
+        assert re.search(r"\*\*Tutorial:\*\* \d+ min", text), lesson
 
 
-def parts_of_programs(page: Path) -> dict[str, list[list[Directive]]]:
-    """Program -> its parts above the page's first exercise, and those below it."""
+def parts_of_programs(lesson: str) -> dict[str, list[list[Directive]]]:
+    """Program -> its parts above a page's first exercise, and those below it."""
     found: dict[str, list[list[Directive]]] = {}
-    below = False
-    for directive in directives(page):
-        below = below or directive.name == "exercise"
+    below: set[Path] = set()  # pages whose first exercise was passed
+    for directive in lesson_directives(lesson):
+        if directive.name == "exercise":
+            below.add(directive.page)
         if directive.name != "literalinclude" or "diff" in directive.options:
             continue
         if directive.file.parent == ROOT / "src":
             parts = found.setdefault(directive.file.name, [[], []])
-            parts[below].append(directive)
+            parts[directive.page in below].append(directive)
     return found
 
 
@@ -253,19 +263,16 @@ def out_of_order(parts: list[Directive]) -> str:
     return ""
 
 
-LESSONS = sorted((ROOT / "docs" / "lessons").glob("*.rst"))
+@pytest.mark.parametrize("lesson", LESSONS)
+def test_program_has_its_parts_in_the_order_of_its_lesson(lesson):
+    """A reader who goes down the pages goes down the program.
 
-
-@pytest.mark.parametrize("page", LESSONS, ids=lambda page: page.stem)
-def test_program_has_its_parts_in_the_order_of_its_page(page):
-    """A reader who goes down the page goes down the program.
-
-    The answers start again at the top: a page shows them below the first exercise,
+    The answers start again at the top: a page shows them below its first exercise,
     however early the program needs them, and they are in order among themselves. A
     part that shows an earlier one again, with the lines around it, counts by its last
     line. A difference shows the whole program and is no part.
     """
-    for name, halves in parts_of_programs(page).items():
+    for name, halves in parts_of_programs(lesson).items():
         wrong = [text for text in map(out_of_order, halves) if text]
         assert not wrong, f"{name}: {wrong[0]}; move the function, or the listing"
 
@@ -297,17 +304,21 @@ def test_no_transcript_file_is_left_over():
 
 
 def test_lessons_have_a_label_an_overview_key_points_and_further_reading():
-    for page in sorted((ROOT / "docs" / "lessons").glob("*.rst")):
-        text = page.read_text(encoding="utf-8")
-        number = page.stem.split("_")[0]
-        assert f".. _lesson-{number}:" in text, f"{page.name} has no label"
-        boxes = [d for d in directives(page) if d.name == "admonition"]
+    for lesson in LESSONS:
+        text = lesson_source(lesson)
+        assert f".. _lesson-{lesson[:2]}:" in text, f"{lesson} has no label"
+        boxes = [d for d in lesson_directives(lesson) if d.name == "admonition"]
         titles = [box.argument for box in boxes]
-        assert titles and titles[0] == "Overview", f"{page.name} has no Overview first"
-        assert "Key Points" in titles, f"{page.name}: Key Points"
+        first = first_page(ROOT, lesson).read_text(encoding="utf-8")
+        assert "**You will be able to**\n" in first, lesson
+        if parts_of(ROOT, lesson):
+            assert ".. lesson-contents::\n" in first, f"{lesson} has no contents"
+        else:
+            assert titles[:1] == ["Overview"], f"{lesson} has no Overview first"
+        assert "Key Points" in titles, f"{lesson}: Key Points"
         end = text.partition(".. admonition:: Key Points")[2]
         assert "\nFurther reading\n---------------\n\n* " in end, (
-            f"{page.name} has no list of Further reading after its Key Points"
+            f"{lesson} has no list of Further reading after its Key Points"
         )
         kinds = {
             "Overview": "Overview",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.docs.pages import ROOT
+from tests.docs.pages import lesson_source
 
 HOROVOD = "https://github.com/horovod/horovod/blob/master/docs/benchmarks.rst"
 TORCHTITAN = (
@@ -31,13 +31,13 @@ PUBLISHED = [
 @pytest.mark.parametrize(("lesson", "source", "numbers"), PUBLISHED)
 def test_published_numbers_stand_beside_their_source(lesson, source, numbers):
     """In the paragraph with the link, or in the table below it."""
-    page = (ROOT / "docs" / "lessons" / f"{lesson}.rst").read_text(encoding="utf-8")
+    page = lesson_source(lesson)
     place = page.index(f"<{source}>")
     near = page[place - 500 : place + 700]
     assert [number for number in numbers if number not in near] == []
 
 
 def test_published_run_of_fsdp_does_not_fit_on_80_gb():
-    page = (ROOT / "docs/lessons/15_sharded_data_parallel.rst").read_text("utf-8")
+    page = lesson_source("15_sharded_data_parallel")
     taken = 82.4 * 2**30 / 1e9
     assert f"82.4 GiB ({taken:.1f} GB)" in " ".join(page.split()) and taken > 80

@@ -5,18 +5,20 @@ from __future__ import annotations
 import re
 import sys
 from html import unescape
+from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import ROOT
+from tests.docs.pages import LESSONS, ROOT, lesson_of, site_pages
 from tests.docs.sphinx_builds import ADDRESS
+from workshop.lesson_pages import first_page, pages_of
 
 sys.path.insert(0, str(ROOT / "docs" / "_ext"))
 import addresses
 import lean_styles
 
 LESSON = "docs/lessons/03_collectives.html"
-LESSONS = sorted((ROOT / "docs" / "lessons").glob("[0-9]*.rst"))
 KILOBYTES = 800  # lesson 19 has the gallery and all known lines of logs
 
 in_browser = pytest.mark.full
@@ -29,25 +31,40 @@ def text_of(html: str) -> str:
 # Lesson numbers
 
 
-@pytest.mark.parametrize("source", LESSONS, ids=lambda source: source.stem[:2])
-def test_a_lesson_has_its_number_in_title_menu_breadcrumb_and_buttons(site, source):
-    number, before = source.stem[:2], f"{int(source.stem[:2]) - 1:02d} "
-    page = (site / f"docs/lessons/{source.stem}.html").read_text(encoding="utf-8")
+def number_of(page: Path) -> str:
+    """``05`` of a lesson's first page, ``5.2`` of its second part."""
+    lesson = lesson_of(page)[:2]
+    part = re.match(r"(\d)_", page.name)
+    return f"{int(lesson)}.{part[1]}" if part else lesson
+
+
+PAGES = [page for lesson in LESSONS for page in pages_of(ROOT, lesson)]
+
+
+@pytest.mark.parametrize(("before", "source"), [*pairwise([None, *PAGES])])
+def test_a_page_of_a_lesson_has_its_number_in_title_menu_breadcrumb_and_buttons(
+    site, before, source
+):
+    """Parts are numbered 5.1, 5.2; the buttons go through them, lesson after lesson."""
+    address = source.relative_to(ROOT).with_suffix(".html").as_posix()
+    page = (site / address).read_text(encoding="utf-8")
     title = text_of(re.search(r"<h1>(.*?)<a", page)[1])
-    assert title.startswith(f"{number} ")
+    assert title.startswith(f"{number_of(source)} ")
     assert f"<title>{title}" in page
     assert text_of(re.search(r'item active">(.*?)</li>', page)[1]) == title
-    index = (site / "index.html").read_text(encoding="utf-8")
-    menu = re.search(rf'{source.stem}\.html">(.*?)</a>', index)[1]
-    assert text_of(menu) == title
-    if number != "01":
-        assert re.search(rf'title="{before}[^"]+" accesskey="p"', page)
+    first = first_page(ROOT, lesson_of(source)).relative_to(ROOT).with_suffix(".html")
+    contents = (site / first).read_text(encoding="utf-8")
+    link = "#" if source == ROOT / first.with_suffix(".rst") else f"{source.stem}.html"
+    menu = re.search(rf'toctree-l.*?href="{link}">(.*?)</a>', contents)
+    assert menu and text_of(menu[1]) == title
+    if before:
+        assert re.search(rf'title="{number_of(before)} [^"]+" accesskey="p"', page)
 
 
 def test_a_reference_to_a_lesson_reads_as_its_number_and_tells_its_title(site):
     seen = set()
-    link = re.compile(r'(\d\d)_\w+\.html#lesson-\1" title="\1 [^"]+">(.*?)</a>', re.S)
-    for path in site.rglob("*.html"):
+    link = re.compile(r'\.html#lesson-(\d\d)" title="\1 [^"]+">(.*?)</a>', re.S)
+    for path in site_pages(site):
         html = path.read_text(encoding="utf-8")
         links = link.findall(html)
         assert len(links) == len(re.findall(r'#lesson-\d\d"', html)), path.name
@@ -61,7 +78,7 @@ def test_a_reference_to_a_lesson_reads_as_its_number_and_tells_its_title(site):
 
 
 def test_canonical_and_shared_addresses_follow_from_one_setting(site):
-    for path in site.rglob("docs/**/*.html"):
+    for path in site_pages(site, "docs"):
         html = path.read_text(encoding="utf-8")
         address = f"{ADDRESS}{path.relative_to(site).as_posix()}"
         assert f'<link rel="canonical" href="{address}" />' in html
@@ -79,7 +96,7 @@ def test_a_site_without_an_address_claims_none():
 def test_figures_stand_in_their_pages_in_colors_that_have_a_dark_partner(site):
     rules = (site / "_static" / "figures.css").read_text(encoding="utf-8")
     drawings = 0
-    for path in site.rglob("*.html"):
+    for path in site_pages(site):
         html = path.read_text(encoding="utf-8")
         for drawing in re.findall(r'<svg [^>]*class="drawing".*?</svg>', html, re.S):
             drawings += 1
@@ -107,7 +124,7 @@ def test_a_page_weighs_little_without_its_figures(site):
     """All that it names, and the fonts: as files, before a server compresses them."""
     fonts = [*(site / "_static" / "fonts").glob("*.woff2")]
     heavy = {}
-    for path in site.rglob("*.html"):
+    for path in site_pages(site):
         html = path.read_text(encoding="utf-8")
         page = re.sub(r'<svg [^>]*class="drawing".*?</svg>', "", html, flags=re.S)
         files = re.findall(r'_static/([^"?]+\.(?:css|js))', page)
@@ -129,7 +146,7 @@ def test_the_font_of_formulas_has_every_character_of_them(site):
         r"U\+(\w+)(?:-(\w+))?", readme.split("for formulas")[1]
     ):
         has.update(range(int(first, 16), int(last or first, 16) + 1))
-    for path in site.rglob("*.html"):
+    for path in site_pages(site):
         html = path.read_text(encoding="utf-8")
         for formula in re.findall("<math.*?</math>", html, re.S):
             text = unescape(text_of(formula))

@@ -16,6 +16,7 @@ from tests.docs.pages import ROOT
 from workshop.author.answers import read_answers
 from workshop.catalog import load_catalog
 from workshop.classroom.report_style import RELOAD_EVERY
+from workshop.lesson_pages import first_page
 from workshop.skeleton import holes, parse
 
 sys.path[:0] = [str(ROOT / "docs" / "_ext")]
@@ -57,7 +58,7 @@ def test_the_minutes_of_a_schedule_are_those_of_the_pages_and_the_catalog(
 ):
     added = 0
     for lesson, read, exercises, practice in rows:
-        page = ROOT / "docs" / "lessons" / f"{LESSONS[lesson]}.rst"
+        page = first_page(ROOT, LESSONS[lesson])
         assert int(read) == course.reading_minutes(page), lesson
         names = NAME.findall(exercises)
         assert all(name.startswith(lesson) for name in names), names
@@ -80,7 +81,7 @@ def test_a_schedule_has_a_row_or_a_word_for_every_lesson(number):
 
 
 def test_the_capstone_takes_what_the_three_days_say():
-    page = ROOT / "docs" / "lessons" / "20_capstone.rst"
+    page = first_page(ROOT, "20_capstone")
     said = " ".join(PAGE.split())
     assert f":ref:`lesson-20` is {course.reading_minutes(page)} min of homework" in said
 

@@ -5,12 +5,11 @@ import sys
 
 import pytest
 
-from tests.docs.pages import ROOT
+from tests.docs.pages import LESSONS, ROOT, lesson_source
 
 sys.path.insert(0, str(ROOT / "src"))
 from common.torch_versions import needed
 
-LESSONS = sorted((ROOT / "docs" / "lessons").glob("[0-9]*.rst"))
 LINE = re.compile(r"\* \*\*PyTorch:\*\* (\S+) or newer((?:; .+)?)\n")
 
 
@@ -18,13 +17,12 @@ def release(program):
     return ".".join(map(str, needed(program)))
 
 
-@pytest.mark.parametrize("page", LESSONS, ids=lambda page: page.stem)
-def test_overview_says_the_oldest_torch(page):
-    text = page.read_text(encoding="utf-8")
-    line = LINE.search(text)
-    assert line, f"{page.name}: no line '* **PyTorch:** 2.6 or newer' in its overview"
-    own = [path.name for path in (ROOT / "src").glob(f"{page.name[:2]}_*.py")]
-    oldest = min(map(needed, own), default=needed(page.name))
+@pytest.mark.parametrize("lesson", LESSONS)
+def test_overview_says_the_oldest_torch(lesson):
+    line = LINE.search(lesson_source(lesson))
+    assert line, f"{lesson}: no line '* **PyTorch:** 2.6 or newer' on its first page"
+    own = [path.name for path in (ROOT / "src").glob(f"{lesson[:2]}_*.py")]
+    oldest = min(map(needed, own), default=needed(lesson))
     assert line[1] == ".".join(map(str, oldest))
     more = {name: release(name) for name in own if needed(name) > oldest}
     said = re.findall(r"(\S+) for ((?:``\w+\.py``(?: and )?)+)", line[2])

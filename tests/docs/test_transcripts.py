@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs import pages
 from tests.needs import skip_without
 from tools import transcript_catalog, transcripts
 from tools.fresh_copy import fresh_copy
@@ -51,8 +52,8 @@ def in_its_clone(name: str, entry: Entry):
 
 
 # In the order in which somebody types them who reads page after page.
-PAGES = sorted((transcripts.ROOT / "docs" / "lessons").glob("*.rst"))
-SHOWN = re.findall(r"transcript:: (\w+)", "".join(p.read_text("utf-8") for p in PAGES))
+TEXT = "".join(map(pages.lesson_source, pages.LESSONS))
+SHOWN = re.findall(r"transcript:: (\w+)", TEXT)
 SHOWN += [name for name, entry in CATALOG.items() if entry.shows]  # by failures::
 ORDER = sorted(CATALOG, key=lambda name: SHOWN.index(name) if name in SHOWN else -1)
 EVERY_ONE = [in_its_clone(name, CATALOG[name]) for name in ORDER]

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from tests.docs.pages import lesson_source
 from tests.grader.test_diagnose import ROOT, written
 from workshop.diagnose.causes import candidates, load
 from workshop.diagnose.first import first_failed, is_consequence
@@ -19,7 +20,7 @@ else:
 TEXT = (ROOT / "workshop/diagnose/causes.toml").read_text(encoding="utf-8")
 RULES = tomllib.loads(TEXT)["cause"]
 IN_LOGS = [rule for rule in RULES if rule.get("messages") or rule.get("maybe")]
-PAGE = (ROOT / "docs/lessons/19_when_it_breaks.rst").read_text(encoding="utf-8")
+PAGE = lesson_source("19_when_it_breaks")
 GALLERY = tomllib.loads((ROOT / "gallery/catalog.toml").read_text(encoding="utf-8"))
 SHEET = (ROOT / "docs/cheat_sheet.rst").read_text(encoding="utf-8")
 ROW = re.compile(

@@ -10,6 +10,7 @@ import sys
 
 import pytest
 
+from tests.docs.pages import lesson_source
 from tests.grader.test_diagnose import ROOT, written
 from workshop.diagnose.causes import candidates, load
 from workshop.diagnose.first import first_failed
@@ -114,7 +115,7 @@ def test_log_without_an_error_gets_no_other_candidate(name):
 
 def test_page_says_how_many_logs_of_the_gallery_are_named():
     """Which ones these are, the tests above find out."""
-    page = (ROOT / "docs/lessons/19_when_it_breaks.rst").read_text(encoding="utf-8")
+    page = lesson_source("19_when_it_breaks")
     logs, quiet = len(BY_SYMPTOM), len(QUIET)
     assert (
         f"Of the gallery's {logs} logs, it names the cause of {logs - len(OPEN)} and "

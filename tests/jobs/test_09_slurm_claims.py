@@ -11,12 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs.pages import lesson_source
 from workshop.cluster.cli import cluster
 
 pytestmark = pytest.mark.full
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "docs" / "lessons" / "09_slurm.rst").read_text(encoding="utf-8")
+PAGE = lesson_source("09_slurm")
 SCRIPTS = sorted((ROOT / "job_scripts").glob("*.sbatch"))
 ENVIRONMENT = """\
 import json, os, sys

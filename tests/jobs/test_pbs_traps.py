@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from torch.distributed.elastic.agent.server.local_elastic_agent import LocalElasticAgent
 
+from tests.docs.pages import lesson_source
 from tests.jobs import which_pbs
 from workshop.cluster.pbs import Delays
 
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.full
 
 ROOT = Path(__file__).resolve().parents[2]
 TRAPS = ROOT / "docs" / "examples" / "pbs_traps"
-PAGE = (ROOT / "docs" / "lessons" / "10_pbs.rst").read_text(encoding="utf-8")
+PAGE = lesson_source("10_pbs")
 RECORDED = "".join(
     path.read_text() for path in (ROOT / "docs" / "transcripts").glob("10_*.txt")
 )

@@ -7,6 +7,7 @@ from importlib import import_module
 import pytest
 
 from common.distributed import BadInput
+from tests.docs.pages import lesson_source
 from tests.scripts.trainings import SMALL, SRC, script, sentence, torchrun
 from tools import bench_kills
 
@@ -55,7 +56,7 @@ def test_program_prints_nothing_about_torchruns_settings(trained):
     """The page says it where the reader restarts: a rank could not repair it."""
     _, process = trained
     assert "TORCH_DISABLE" not in process.stdout
-    page = (SRC.parent / "docs" / "lessons" / "07_torchrun.rst").read_text("utf-8")
+    page = lesson_source("07_torchrun")
     section = page.partition("Watch a restart\n-")[2].partition("\n---")[0]
     warning = section.partition(".. warning::")[2].partition("\n\n..")[0]
     assert "export TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1" in warning

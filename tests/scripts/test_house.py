@@ -16,6 +16,7 @@ import pytest
 from tools import figures, serve
 from tools.fresh_copy import ROOT, tree_files
 from tools.transcript_catalog import FOLDER
+from workshop.lesson_pages import first_page, lesson_names
 
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 
@@ -91,8 +92,9 @@ def test_links_of_readme_and_contributing_lead_somewhere():
 
 def test_every_lesson_is_on_the_map_of_the_readme():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    for page in (ROOT / "docs" / "lessons").glob("*.rst"):
-        assert f"(docs/lessons/{page.name})" in text, f"README.md lacks {page.name}"
+    for lesson in lesson_names(ROOT):
+        page = first_page(ROOT, lesson).relative_to(ROOT).as_posix()
+        assert f"({page})" in text, f"README.md lacks {page}"
 
 
 def test_verdict_in_the_readme_is_the_recorded_one():

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from workshop.lesson_pages import lesson_names
+
 SRC = Path(__file__).resolve().parents[2] / "src"
 PROGRAMS = sorted(SRC.glob("*.py"))
 COMMON = SRC / "common"
@@ -180,7 +182,7 @@ def test_src_holds_programs_and_nothing_else():
 
 
 def test_programs_are_named_after_their_lesson():
-    pages = {page.name[:2] for page in (SRC.parent / "docs/lessons").glob("*.rst")}
+    pages = {name[:2] for name in lesson_names(SRC.parent)}
     for path in PROGRAMS:
         assert re.fullmatch(r"\d\d_[a-z0-9_]+", path.stem), path.name
         assert path.name[:2] in pages, f"{path.name}: no such lesson"

@@ -8,6 +8,7 @@ from pathlib import Path
 from workshop.author.skeletons import write_skeleton
 from workshop.catalog import find_exercise, load_catalog
 from workshop.errors import UserError
+from workshop.lesson_pages import lesson_names
 
 EXAMPLE = Path("docs") / "examples" / "own_exercise"
 EXAMPLE_NAME = "90_agree_to_stop"
@@ -64,7 +65,7 @@ def make_new(root: Path, name: str, lesson: str) -> list[Path]:
 
 
 def _lesson(root: Path, name: str, lesson: str) -> str:
-    pages = sorted(path.stem for path in (root / "docs" / "lessons").glob("*.rst"))
+    pages = lesson_names(root)
     if not lesson:
         number = name[:3]
         same = [page for page in pages if page.startswith(number)]

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs.pages import lesson_source
 from workshop.cluster.pbs import Job
 from workshop.cluster.pbs.placement import Amount, Refused, fit, why_not
 from workshop.cluster.pbs.request import read_request
@@ -110,7 +111,7 @@ def test_place_may_say_who_shares_a_host():
 
 def test_page_says_what_was_seen():
     """What the tests of this file hold the rehearsal to."""
-    page = " ".join((ROOT / "docs" / "lessons" / "10_pbs.rst").read_text().split())
+    page = " ".join(lesson_source("10_pbs").split())
     shown = [words for options, words, _ in REFUSED if "=2 -l" in options]
     for words in (shown[0], "Cannot be used with select or place: nodes"):
         assert f"``{words}``" in page
