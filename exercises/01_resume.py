@@ -11,7 +11,7 @@ dicts, so that reading it runs no code.
 
     workshop check 01_resume
 
-The page is docs/lessons/01_one_device.rst.
+The page is docs/lessons/01_one_device/2_stop_and_resume.rst.
 """
 
 from pathlib import Path

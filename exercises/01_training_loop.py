@@ -10,7 +10,7 @@ They must not change the result.
 
     workshop check 01_training_loop
 
-The page is docs/lessons/01_one_device.rst.
+The page is docs/lessons/01_one_device/1_one_step.rst.
 """
 
 import torch

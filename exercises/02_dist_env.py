@@ -25,7 +25,7 @@ You recognize torchrun by ``TORCHELASTIC_RUN_ID``, which no other launcher sets.
 
 Check your answer with: workshop check 02_dist_env
 
-The page is docs/lessons/02_ranks.rst
+The page is docs/lessons/02_ranks/2_launchers.rst
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ program from here on does:
 
 Check your answer with: workshop check 02_join_and_leave
 
-The page is docs/lessons/02_ranks.rst
+The page is docs/lessons/02_ranks/3_rendezvous.rst
 """
 
 from __future__ import annotations

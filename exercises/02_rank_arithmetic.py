@@ -11,7 +11,7 @@ may change the list that it is given.
 
 Check your answer with: workshop check 02_rank_arithmetic
 
-The page is docs/lessons/02_ranks.rst
+The page is docs/lessons/02_ranks/1_say_hello.rst
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ another root, count from the root: ``place`` is 0 on the root, 1 on the next ran
 
 Check your answer with: workshop check 03_broadcast_tree
 
-The page is docs/lessons/03_collectives.rst
+The page is docs/lessons/03_collectives/2_ring.rst
 """
 
 import torch

@@ -14,7 +14,7 @@ the tensor.
 
 Check your answer with: workshop check 03_ring_all_reduce
 
-The page is docs/lessons/03_collectives.rst
+The page is docs/lessons/03_collectives/2_ring.rst
 """
 
 from collections.abc import Sequence

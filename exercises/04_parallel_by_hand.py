@@ -18,7 +18,7 @@ pass has no effect on the threads that it starts.
 
     workshop check 04_parallel_by_hand
 
-The page is docs/lessons/04_data_parallel.rst.
+The page is docs/lessons/04_data_parallel/1_one_step.rst.
 """
 
 import copy

@@ -12,7 +12,7 @@ bytes are sent. ``finish()`` waits for all of them before the optimizer's step::
 
     workshop check 05_ddp_by_hand
 
-The page is docs/lessons/05_ddp_spawn.rst.
+The page is docs/lessons/05_ddp_spawn/3_gradients.rst.
 """
 
 from itertools import chain

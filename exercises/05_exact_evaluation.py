@@ -12,7 +12,7 @@ does, DDP sends those of rank 0 to all ranks before it computes.
 
     workshop check 05_exact_evaluation
 
-The page is docs/lessons/05_ddp_spawn.rst.
+The page is docs/lessons/05_ddp_spawn/4_measure.rst.
 """
 
 import torch

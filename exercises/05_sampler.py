@@ -13,7 +13,7 @@ The numbers must be those of torch's own sampler:
 
     workshop check 05_sampler
 
-The page is docs/lessons/05_ddp_spawn.rst.
+The page is docs/lessons/05_ddp_spawn/2_wrap.rst.
 """
 
 import torch

@@ -8,7 +8,7 @@ others what happened: all ranks continue, or all ranks raise, for the same reaso
 
     workshop check 06_failed_save
 
-The page is docs/lessons/06_checkpoints.rst.
+The page is docs/lessons/06_checkpoints/2_replace.rst.
 """
 
 from collections.abc import Callable

@@ -15,7 +15,7 @@ resumed run starts once more than one that was never stopped.
 
     workshop check 06_resume
 
-The page is docs/lessons/06_checkpoints.rst.
+The page is docs/lessons/06_checkpoints/3_inside_an_epoch.rst.
 """
 
 from dataclasses import dataclass

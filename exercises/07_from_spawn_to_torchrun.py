@@ -16,7 +16,7 @@ Leave cleanly: the DDP object must be gone before you destroy the process group.
 
     workshop check 07_from_spawn_to_torchrun
 
-The page is docs/lessons/07_torchrun.rst.
+The page is docs/lessons/07_torchrun/1_start.rst.
 """
 
 import os

@@ -19,7 +19,7 @@ undisturbed run.
 
     workshop check 07_survive_a_kill
 
-The page is docs/lessons/07_torchrun.rst.
+The page is docs/lessons/07_torchrun/2_restart.rst.
 """
 
 import os

@@ -20,7 +20,7 @@ Get three things right, or the ranks never connect:
 
     workshop check 10_node_file
 
-The page is docs/lessons/10_pbs.rst.
+The page is docs/lessons/10_pbs/1_ten_lines.rst.
 """
 
 import os

@@ -12,7 +12,7 @@ the gradients of the whole network's loss, as one process would have computed th
 
     workshop check 12_split_network
 
-The page is docs/lessons/12_model_parallel.rst.
+The page is docs/lessons/12_model_parallel/1_two_devices.rst.
 """
 
 import torch

@@ -15,7 +15,7 @@ except what ``forward`` returns, and add to gradients that are already there. Af
 
     workshop check 13_stage_boundary
 
-The page is docs/lessons/13_pipeline_parallel.rst.
+The page is docs/lessons/13_pipeline_parallel/2_order.rst.
 """
 
 import torch

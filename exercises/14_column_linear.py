@@ -14,7 +14,7 @@ function that does nothing in forward and adds up in backward, with one all_redu
 
     workshop check 14_column_linear
 
-The page is docs/lessons/14_tensor_parallel.rst.
+The page is docs/lessons/14_tensor_parallel/1_columns_and_rows.rst.
 """
 
 import torch

@@ -10,7 +10,7 @@ A sum passes its gradient unchanged to each of its terms::
     workshop check 14_row_linear
 
 After the sum all ranks have the same ``y`` and compute the same loss from it. The page
-is docs/lessons/14_tensor_parallel.rst.
+is docs/lessons/14_tensor_parallel/1_columns_and_rows.rst.
 """
 
 import torch

@@ -16,7 +16,7 @@ entry that the first column of this rank stands for. Send nothing in backward.
 
 Check your answer with: workshop check 14_vocabulary_loss
 
-The page is docs/lessons/14_tensor_parallel.rst.
+The page is docs/lessons/14_tensor_parallel/2_loss.rst.
 """
 
 import torch

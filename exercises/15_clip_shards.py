@@ -7,7 +7,7 @@ every layer. Still, one number from each rank is enough.
 
     workshop check 15_clip_shards
 
-The page is docs/lessons/15_sharded_data_parallel.rst.
+The page is docs/lessons/15_sharded_data_parallel/4_clip_and_save.rst.
 """
 
 import torch

@@ -14,7 +14,7 @@ Use PyTorch's own FSDP. The model has a list of ``blocks``, and other layers.
 
     workshop check 15_fully_shard
 
-The page is docs/lessons/15_sharded_data_parallel.rst.
+The page is docs/lessons/15_sharded_data_parallel/3_fully_shard.rst.
 """
 
 from collections.abc import Callable, Iterable

@@ -11,7 +11,7 @@ A *box* says which part of the matrix a shard is: ``((2, 4), (0, 3))`` means row
 
     workshop check 16_reshard
 
-The page is docs/lessons/16_two_dimensions.rst.
+The page is docs/lessons/16_two_dimensions/4_checkpoint.rst.
 """
 
 from collections.abc import Callable

@@ -6,7 +6,7 @@ second time, so checkpoint as few as possible.
 
     workshop check 17_checkpoint_blocks
 
-The page is docs/lessons/17_speed.rst.
+The page is docs/lessons/17_speed/2_bits_and_memory.rst.
 """
 
 from collections.abc import Sequence

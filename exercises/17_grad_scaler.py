@@ -7,7 +7,7 @@ shard is infinite sees it. If it skips the step alone, its weights stay behind.
 
     workshop check 17_grad_scaler
 
-The page is docs/lessons/17_speed.rst.
+The page is docs/lessons/17_speed/2_bits_and_memory.rst.
 """
 
 import torch

@@ -19,7 +19,7 @@ depends on which end it noticed first, so don't rely on that. Use these rules:
 
     workshop check 19_five_logs
 
-The page is docs/lessons/19_when_it_breaks.rst.
+The page is docs/lessons/19_when_it_breaks/2_which_rank.rst.
 """
 
 import re

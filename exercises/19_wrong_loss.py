@@ -13,7 +13,7 @@ by the epoch, and report each epoch's mean loss over all ranks' images.
 
     workshop check 19_wrong_loss
 
-The page is docs/lessons/19_when_it_breaks.rst.
+The page is docs/lessons/19_when_it_breaks/1_find.rst.
 """
 
 import torch

@@ -14,7 +14,7 @@ is infinite, but neither function needs it. Gradients aren't part of this exerci
 
     workshop check 21_merge_softmax
 
-The page is docs/lessons/21_long_sequences.rst.
+The page is docs/lessons/21_long_sequences/1_merge.rst.
 """
 
 from typing import NamedTuple

@@ -16,7 +16,7 @@ where the weight is exp(score_j - log_sum), of the softmax over the keys of *all
 
     workshop check 21_ring_backward
 
-The page is docs/lessons/21_long_sequences.rst.
+The page is docs/lessons/21_long_sequences/2_ring.rst.
 """
 
 import torch

@@ -7,7 +7,7 @@ back into the mode you found it in.
 
     workshop check 01_exact_accuracy
 
-The page is docs/lessons/01_one_device.rst.
+The page is docs/lessons/01_one_device/3_measure.rst.
 """
 
 import torch

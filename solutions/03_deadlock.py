@@ -12,7 +12,7 @@ the neighbor that needs it. Don't use a collective: that would involve every ran
 
 Check your answer with: workshop check 03_deadlock
 
-The page is docs/lessons/03_collectives.rst
+The page is docs/lessons/03_collectives/3_deadlocks.rst
 """
 
 import torch

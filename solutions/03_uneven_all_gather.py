@@ -9,7 +9,7 @@ longest one.
 
 Check your answer with: workshop check 03_uneven_all_gather
 
-The page is docs/lessons/03_collectives.rst
+The page is docs/lessons/03_collectives/1_what_they_do.rst
 """
 
 import torch

@@ -8,7 +8,7 @@ themselves: two numbers per rank are enough.
 
 Check your answer with: workshop check 03_weighted_mean
 
-The page is docs/lessons/03_collectives.rst
+The page is docs/lessons/03_collectives/1_what_they_do.rst
 """
 
 import torch

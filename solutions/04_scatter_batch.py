@@ -10,7 +10,7 @@ of these is *not* the mean loss of the batch, and its gradient is wrong, too.
 
     workshop check 04_scatter_batch
 
-The page is docs/lessons/04_data_parallel.rst.
+The page is docs/lessons/04_data_parallel/2_what_it_costs.rst.
 """
 
 import torch

@@ -17,7 +17,7 @@ because the others wait for it.
 
     workshop check 05_metrics
 
-The page is docs/lessons/05_ddp_spawn.rst.
+The page is docs/lessons/05_ddp_spawn/4_measure.rst.
 """
 
 import torch

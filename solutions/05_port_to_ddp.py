@@ -15,7 +15,7 @@ the CPU, so the backend is ``"gloo"`` and DDP gets no ``device_ids``.
 
     workshop check 05_port_to_ddp
 
-The page is docs/lessons/05_ddp_spawn.rst.
+The page is docs/lessons/05_ddp_spawn/2_wrap.rst.
 """
 
 from collections.abc import Callable, Iterable

@@ -14,7 +14,7 @@ take the old one's place in a single step of the file system.
 
     workshop check 06_atomic_write
 
-The page is docs/lessons/06_checkpoints.rst.
+The page is docs/lessons/06_checkpoints/2_replace.rst.
 """
 
 import os

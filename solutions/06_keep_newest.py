@@ -15,7 +15,7 @@ leave all other files in the folder alone.
 
     workshop check 06_keep_newest
 
-The page is docs/lessons/06_checkpoints.rst.
+The page is docs/lessons/06_checkpoints/2_replace.rst.
 """
 
 import re

@@ -8,7 +8,7 @@ with ``module.``, and on a machine without the devices it was written on. Read i
 
     workshop check 06_save_and_load
 
-The page is docs/lessons/06_checkpoints.rst.
+The page is docs/lessons/06_checkpoints/1_save_and_restore.rst.
 """
 
 from pathlib import Path

@@ -21,7 +21,7 @@ alone doesn't settle it. Use these rules:
 
     workshop check 07_who_failed_first
 
-The page is docs/lessons/07_torchrun.rst.
+The page is docs/lessons/07_torchrun/4_first_failure.rst.
 """
 
 import json

@@ -12,7 +12,7 @@ changes:
 
 Check your answer with: workshop check 08_global_batch
 
-The page is docs/lessons/08_many_nodes.rst
+The page is docs/lessons/08_many_nodes/2_batch.rst
 """
 
 from __future__ import annotations

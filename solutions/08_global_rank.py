@@ -15,7 +15,7 @@ Number the ranks node by node, as torchrun does.
 
 Check your answer with: workshop check 08_global_rank
 
-The page is docs/lessons/08_many_nodes.rst
+The page is docs/lessons/08_many_nodes/1_number.rst
 """
 
 from __future__ import annotations

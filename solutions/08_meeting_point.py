@@ -16,7 +16,7 @@ name may differ from node to node.
 
 Check your answer with: workshop check 08_meeting_point
 
-The page is docs/lessons/08_many_nodes.rst
+The page is docs/lessons/08_many_nodes/3_connect.rst
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ Return the options of torchrun as a list of words, without the program::
 The check reads your options as torchrun does, and then really starts two agents with
 them: workshop check 08_torchrun_lines
 
-The page is docs/lessons/08_many_nodes.rst
+The page is docs/lessons/08_many_nodes/1_number.rst
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ where a port follows: ``tcp://[fd00::7]:29500``.
 
 Check your answer with: workshop check 11_mpi_ranks
 
-The page is docs/lessons/11_mpi_and_containers.rst
+The page is docs/lessons/11_mpi_and_containers/1_mpirun.rst
 """
 
 from __future__ import annotations

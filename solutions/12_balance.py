@@ -12,7 +12,7 @@ for 8 devices in more than 300 million ways. Don't change the lists that you are
 
     workshop check 12_balance
 
-The page is docs/lessons/12_model_parallel.rst.
+The page is docs/lessons/12_model_parallel/3_cut.rst.
 """
 
 

@@ -13,7 +13,7 @@ are 2, 2 and 2.
 
     workshop check 12_micro_batches
 
-The page is docs/lessons/12_model_parallel.rst.
+The page is docs/lessons/12_model_parallel/2_idle.rst.
 """
 
 import torch

@@ -14,7 +14,7 @@ itself included, and a whole step must be as short as that of GPipe.
 
     workshop check 13_one_f_one_b
 
-The page is docs/lessons/13_pipeline_parallel.rst.
+The page is docs/lessons/13_pipeline_parallel/2_order.rst.
 """
 
 

@@ -15,7 +15,7 @@ many there are in the whole batch.
 
     workshop check 13_pipeline_api
 
-The page is docs/lessons/13_pipeline_parallel.rst.
+The page is docs/lessons/13_pipeline_parallel/4_pytorch.rst.
 """
 
 import torch

@@ -13,7 +13,8 @@ in backward.
 
     workshop check 14_parallelize_module
 
-The page is docs/lessons/14_tensor_parallel.rst. It shows the plan of an attention.
+The page is docs/lessons/14_tensor_parallel/3_pytorch.rst.
+It shows the plan of an attention.
 """
 
 import torch

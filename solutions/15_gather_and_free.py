@@ -17,7 +17,7 @@ that must not affect any result.
 
     workshop check 15_gather_and_free
 
-The page is docs/lessons/15_sharded_data_parallel.rst.
+The page is docs/lessons/15_sharded_data_parallel/2_by_hand.rst.
 """
 
 import torch

@@ -16,7 +16,7 @@ leaves every ``grad`` unchanged.
 
     workshop check 15_zero_1
 
-The page is docs/lessons/15_sharded_data_parallel.rst.
+The page is docs/lessons/15_sharded_data_parallel/1_keeps.rst.
 """
 
 from collections.abc import Callable, Iterable

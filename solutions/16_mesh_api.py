@@ -11,7 +11,7 @@ the optimizer, and the scheduler of its learning rate.
 
     workshop check 16_mesh_api
 
-The page is docs/lessons/16_two_dimensions.rst.
+The page is docs/lessons/16_two_dimensions/4_checkpoint.rst.
 """
 
 from pathlib import Path

@@ -12,7 +12,7 @@ program confuses two axes, it sums the wrong gradients, and no error tells you.
 
     workshop check 16_mesh_groups
 
-The page is docs/lessons/16_two_dimensions.rst.
+The page is docs/lessons/16_two_dimensions/1_grid.rst.
 """
 
 import math

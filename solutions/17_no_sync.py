@@ -6,7 +6,7 @@ once, and take the step of one large batch.
 
     workshop check 17_no_sync
 
-The page is docs/lessons/17_speed.rst.
+The page is docs/lessons/17_speed/1_data_and_steps.rst.
 """
 
 from collections.abc import Callable

@@ -22,7 +22,7 @@ and guess its bottleneck. Then compare with what your function says::
 
     workshop check 17_three_traces
 
-The page is docs/lessons/17_speed.rst.
+The page is docs/lessons/17_speed/4_slow_rank.rst.
 """
 
 import json

@@ -15,7 +15,7 @@ The rules, for t tensor ranks, p stages and d data ranks:
 
     workshop check 18_choose_layout
 
-The pages are docs/lessons/18_scaling.rst and docs/which_parallelism.rst.
+The pages are docs/lessons/18_scaling/4_plan.rst and docs/which_parallelism.rst.
 """
 
 from typing import NamedTuple

@@ -11,7 +11,7 @@ N-th of the bytes, all at the same time.
 
     workshop check 18_communication_binds
 
-The page is docs/lessons/18_scaling.rst.
+The page is docs/lessons/18_scaling/2_link.rst.
 """
 
 

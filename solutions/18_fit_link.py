@@ -16,7 +16,7 @@ is smallest, where t is the typical time of a message of n bytes.
 
     workshop check 18_fit_link
 
-The page is docs/lessons/18_scaling.rst.
+The page is docs/lessons/18_scaling/2_link.rst.
 """
 
 import statistics

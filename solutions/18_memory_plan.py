@@ -10,7 +10,7 @@ Backward then recomputes one layer at a time, which has all its bytes at that mo
 
     workshop check 18_memory_plan
 
-The page is docs/lessons/18_scaling.rst.
+The page is docs/lessons/18_scaling/4_plan.rst.
 """
 
 from typing import NamedTuple

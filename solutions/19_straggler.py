@@ -12,7 +12,7 @@ take the *median* of the others. That is what "typical" means below.
 
     workshop check 19_straggler
 
-The page is docs/lessons/19_when_it_breaks.rst.
+The page is docs/lessons/19_when_it_breaks/3_ask_pytorch.rst.
 """
 
 from statistics import median

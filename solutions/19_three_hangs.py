@@ -11,7 +11,7 @@ keeps it away? Run the check: its verdict tells you where each rank waits.
 
     workshop check 19_three_hangs
 
-The page is docs/lessons/19_when_it_breaks.rst.
+The page is docs/lessons/19_when_it_breaks/2_which_rank.rst.
 """
 
 from collections.abc import Iterator

@@ -18,7 +18,7 @@ of heads, and every number takes 2 bytes. S is the size of one rank's keys in on
 
     workshop check 21_choose_context
 
-The page is docs/lessons/21_long_sequences.rst.
+The page is docs/lessons/21_long_sequences/4_choose.rst.
 """
 
 from typing import NamedTuple

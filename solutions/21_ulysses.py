@@ -13,7 +13,7 @@ Gradients aren't part of this exercise.
 
     workshop check 21_ulysses
 
-The page is docs/lessons/21_long_sequences.rst.
+The page is docs/lessons/21_long_sequences/3_ulysses.rst.
 """
 
 import torch

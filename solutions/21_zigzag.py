@@ -10,7 +10,7 @@ rank has an early chunk and a late one::
 
     workshop check 21_zigzag
 
-The page is docs/lessons/21_long_sequences.rst.
+The page is docs/lessons/21_long_sequences/2_ring.rst.
 """
 
 

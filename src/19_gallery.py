@@ -86,7 +86,7 @@ def explain(failure: Failure) -> None:
     log("")
     for head, text in lines.items():
         log(textwrap.fill(f"{head + ':':<6}{text}", 80, subsequent_indent=" " * 6))
-    log(f"Page: docs/lessons/19_when_it_breaks.rst, and lesson {failure.lesson}")
+    log(f"Page: docs/lessons/19_when_it_breaks/1_find.rst, and lesson {failure.lesson}")
 
 
 @one_line_errors

@@ -1,4 +1,4 @@
-"""What docs/lessons/05_ddp_spawn.rst says of DDP, tried out in ranks.
+"""What docs/lessons/05_ddp_spawn says of DDP, tried out in ranks.
 
 Each function runs in every rank, as a check of an exercise does; the docstring is the
 sentence on the page. test_05_ddp_spawn_claims.py has them run.

@@ -1,4 +1,4 @@
-"""What src/12_model_parallel.py and docs/lessons/12_model_parallel.rst do in ranks.
+"""What src/12_model_parallel.py and docs/lessons/12_model_parallel do in ranks.
 
 Each function runs in every rank, as a check of an exercise does; the docstring is the
 sentence that is tried out. test_12_model_parallel_claims.py has them run.

@@ -1,4 +1,4 @@
-"""What docs/lessons/13_pipeline_parallel.rst says, tried out in ranks.
+"""What docs/lessons/13_pipeline_parallel says, tried out in ranks.
 
 Each function runs in every rank, as a check of an exercise does; the docstring is the
 sentence on the page. test_13_pipeline_parallel_claims.py has them run, and knows which

@@ -1,4 +1,4 @@
-"""What docs/lessons/14_tensor_parallel.rst says of mistakes and of torch, in ranks.
+"""What docs/lessons/14_tensor_parallel says of mistakes and of torch, in ranks.
 
 Each function runs in every rank, as a check of an exercise does; the docstring is the
 sentence on the page. test_14_tensor_parallel_claims.py has them run.

@@ -1,4 +1,4 @@
-"""What docs/lessons/15_sharded_data_parallel.rst says of FSDP, tried out in ranks.
+"""What docs/lessons/15_sharded_data_parallel says of FSDP, tried out in ranks.
 
 Each function runs in every rank, as a check of an exercise does; the docstring is the
 sentence on the page. test_15_sharded_data_parallel_claims.py has them run.

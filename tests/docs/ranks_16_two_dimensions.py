@@ -1,4 +1,4 @@
-"""What docs/lessons/16_two_dimensions.rst says, tried out in ranks.
+"""What docs/lessons/16_two_dimensions says, tried out in ranks.
 
 Each function runs in every rank, as a check of an exercise does; the docstring is the
 sentence on the page. test_16_two_dimensions_claims.py has them run.

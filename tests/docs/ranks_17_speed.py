@@ -1,4 +1,4 @@
-"""What docs/lessons/17_speed.rst says about ranks; test_17_speed_claims.py runs it."""
+"""What docs/lessons/17_speed says about ranks; test_17_speed_claims.py runs it."""
 
 import pytest
 import torch

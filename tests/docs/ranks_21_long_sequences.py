@@ -1,4 +1,4 @@
-"""What docs/lessons/21_long_sequences.rst says of mistakes and of torch, in ranks.
+"""What docs/lessons/21_long_sequences says of mistakes and of torch, in ranks.
 
 Each function runs in every rank, as a check of an exercise does; the docstring is the
 sentence on the page. test_21_long_sequences_claims.py has them run.

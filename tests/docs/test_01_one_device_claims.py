@@ -1,4 +1,4 @@
-"""What docs/lessons/01_one_device.rst says about PyTorch, tried out.
+"""What docs/lessons/01_one_device says about PyTorch, tried out.
 
 Each test is named after its sentence on the page. What 01_single_device.py itself does
 is tested in tests/scripts/test_01_single_device.py and by the transcripts; the mistakes

@@ -1,4 +1,4 @@
-"""What docs/lessons/02_ranks.rst says about PyTorch and launchers, tried out.
+"""What docs/lessons/02_ranks says about PyTorch and launchers, tried out.
 
 Each test is named after its sentence on the page. What 02_hello_ranks.py itself prints
 is tested in tests/scripts/test_02_hello_ranks.py and by the transcripts.

@@ -1,4 +1,4 @@
-"""What docs/lessons/03_collectives.rst says about torch.distributed, tried out.
+"""What docs/lessons/03_collectives says about torch.distributed, tried out.
 
 Each test quotes its sentence on the page. The mistakes that the exercises teach are
 tried again, in the grader, by tests/exercises/03_*/answers.md.

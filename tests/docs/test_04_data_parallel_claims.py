@@ -1,4 +1,4 @@
-"""What docs/lessons/04_data_parallel.rst says about PyTorch, tried out.
+"""What docs/lessons/04_data_parallel says about PyTorch, tried out.
 
 On four devices that imagined_devices.py stands in for. What the scripts do is tested
 in tests/scripts/test_04_data_parallel.py.

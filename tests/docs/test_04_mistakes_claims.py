@@ -1,4 +1,4 @@
-"""Common mistakes of docs/lessons/04_data_parallel.rst, made on imagined devices."""
+"""Common mistakes of docs/lessons/04_data_parallel, made on imagined devices."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What docs/lessons/05_ddp_spawn.rst says about PyTorch, tried out.
+"""What docs/lessons/05_ddp_spawn says about PyTorch, tried out.
 
 What happens inside ranks is in ranks_05_ddp_spawn.py; the grader's engine runs it.
 """

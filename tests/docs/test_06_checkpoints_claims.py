@@ -1,4 +1,4 @@
-"""What docs/lessons/06_checkpoints.rst says about PyTorch, tried out.
+"""What docs/lessons/06_checkpoints says about PyTorch, tried out.
 
 Each test is named after its sentence on the page. What 06_checkpoint.py itself does
 is tested in tests/scripts/test_06_*.py and by the transcripts; what the page says of

@@ -1,4 +1,4 @@
-"""What docs/lessons/06_checkpoints.rst says about the file of a snapshot, tried out.
+"""What docs/lessons/06_checkpoints says about the file of a snapshot, tried out.
 
 How it is written and how it is read. Each test is named after its sentence on the page.
 """

@@ -1,4 +1,4 @@
-"""What docs/lessons/07_torchrun.rst says about a rank that fails, tried out.
+"""What docs/lessons/07_torchrun says about a rank that fails, tried out.
 
 The restart, a program that doesn't exit, and which rank failed first. Each test is
 named after its sentence on the page.

@@ -1,4 +1,4 @@
-"""What docs/lessons/07_torchrun.rst says about torchrun, tried out.
+"""What docs/lessons/07_torchrun says about torchrun, tried out.
 
 Each test is named after its sentence on the page. That a killed run ends with the same
 bits is tested in tests/scripts/test_07_torchrun.py and by the transcripts; the

@@ -1,4 +1,4 @@
-"""What docs/lessons/08_many_nodes.rst says of many nodes, tried out.
+"""What docs/lessons/08_many_nodes says of many nodes, tried out.
 
 The four ways in which nodes do not connect: tests/jobs/test_never_meet.py. That rank 0
 alone writes, and the order of the ranks: tests/scripts/test_08_multinode_spawn.py.

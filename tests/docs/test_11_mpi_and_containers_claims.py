@@ -1,4 +1,4 @@
-"""What docs/lessons/11_mpi_and_containers.rst says, tried out.
+"""What docs/lessons/11_mpi_and_containers says, tried out.
 
 What needs a Docker engine is in tests/jobs/test_containers.py, what needs the
 practice cluster in the transcripts of the page.

@@ -1,4 +1,4 @@
-"""What docs/lessons/12_model_parallel.rst says, tried out.
+"""What docs/lessons/12_model_parallel says, tried out.
 
 What happens inside ranks is in ranks_12_model_parallel.py; the grader's engine runs it.
 Some of the common mistakes are known wrong answers of the exercises, and are tried out

@@ -1,4 +1,4 @@
-"""What docs/lessons/13_pipeline_parallel.rst says, tried out.
+"""What docs/lessons/13_pipeline_parallel says, tried out.
 
 What happens inside ranks is in ranks_13_pipeline_parallel.py; the grader's engine runs
 it. What the scripts do is tested in tests/scripts/test_13_pipeline.py.

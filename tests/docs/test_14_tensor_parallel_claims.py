@@ -1,4 +1,4 @@
-"""What docs/lessons/14_tensor_parallel.rst says, tried out.
+"""What docs/lessons/14_tensor_parallel says, tried out.
 
 What happens inside ranks is in ranks_14_tensor_parallel.py; the grader's engine runs
 it. That a rank holds and sends what the table says is in tests/scripts.

@@ -1,4 +1,4 @@
-"""What docs/lessons/15_sharded_data_parallel.rst says, tried out.
+"""What docs/lessons/15_sharded_data_parallel says, tried out.
 
 What happens inside ranks is in ranks_15_sharded_data_parallel.py; the grader's engine
 runs it. That the stages of ZeRO and FSDP give the weights of one process, and hold and

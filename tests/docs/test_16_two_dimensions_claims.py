@@ -1,4 +1,4 @@
-"""What docs/lessons/16_two_dimensions.rst says, tried out.
+"""What docs/lessons/16_two_dimensions says, tried out.
 
 What happens inside ranks is in ranks_16_two_dimensions.py; the grader's engine runs it.
 """

@@ -1,4 +1,4 @@
-"""What docs/lessons/17_speed.rst says about traces and slow ranks, tried out.
+"""What docs/lessons/17_speed says about traces and slow ranks, tried out.
 
 That the parts of a trace and the diagnosis are right is in
 tests/scripts/test_17_profile.py and test_17_straggler.py.

@@ -1,4 +1,4 @@
-"""What docs/lessons/17_speed.rst says, tried out.
+"""What docs/lessons/17_speed says, tried out.
 
 What its programs count is in tests/scripts/test_17_speed.py.
 """

@@ -1,4 +1,4 @@
-"""What docs/lessons/18_scaling.rst says: its numbers follow from its transcripts."""
+"""What docs/lessons/18_scaling says: its numbers follow from its transcripts."""
 
 import math
 import re

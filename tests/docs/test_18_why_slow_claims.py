@@ -1,4 +1,4 @@
-"""What docs/lessons/18_scaling.rst says of src/18_why_slow.py, tried out."""
+"""What docs/lessons/18_scaling says of src/18_why_slow.py, tried out."""
 
 import re
 import runpy

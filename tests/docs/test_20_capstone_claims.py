@@ -1,4 +1,4 @@
-"""What docs/lessons/20_capstone.rst states."""
+"""What docs/lessons/20_capstone states."""
 
 import difflib
 import re

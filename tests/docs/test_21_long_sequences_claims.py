@@ -1,4 +1,4 @@
-"""What docs/lessons/21_long_sequences.rst says: numbers, formulas, mistakes, torch."""
+"""What docs/lessons/21_long_sequences says: numbers, formulas, mistakes, torch."""
 
 import re
 import sys

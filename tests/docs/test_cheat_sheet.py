@@ -66,7 +66,7 @@ def test_two_pages_of_a4_when_printed(page):
 @pytest.mark.full
 def test_hints_answers_and_diffs_stay_folded_in_print(page):
     page.emulate_media(media="print")
-    page.goto("docs/lessons/05_ddp_spawn.html")
+    page.goto("docs/lessons/05_ddp_spawn/2_wrap.html")
     boxes = page.locator("details.admonition")
     titles = boxes.locator("> summary").all_inner_texts()
     for kind in ("Hint 1", "Solution", "Answer", "The diff"):

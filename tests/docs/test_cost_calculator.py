@@ -21,7 +21,7 @@ from common.cost.formulas import Cluster, Layout, Model
 
 RANDOM = 50  # inputs of each formula
 COST = "docs/cost.html"
-LESSON = "docs/lessons/15_sharded_data_parallel.html"
+LESSON = "docs/lessons/15_sharded_data_parallel/1_keeps.html"
 PAGE = (ROOT / "docs" / "cost.rst").read_text(encoding="utf-8")
 FUNCTIONS = {
     name: function

@@ -121,7 +121,7 @@ def test_imports_docstrings_and_what_is_empty_then_are_left_out():
 
 def test_page_says_what_its_long_differences_leave_out(site):
     assert shown_difference.LONG == MOST
-    page = (site / "docs/lessons/05_ddp_spawn.html").read_text(encoding="utf-8")
+    page = (site / "docs/lessons/05_ddp_spawn/2_wrap.html").read_text(encoding="utf-8")
     short, long = page.split("+++ src/05_ddp_spawn.py")
     listing = long[: long.index("</pre>")]
     assert "init_process_group" in listing and "import " not in listing

@@ -18,7 +18,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-PAGE = "docs/lessons/19_when_it_breaks.html"
+PAGE = "docs/lessons/19_when_it_breaks/1_find.html"
 GALLERY = load_gallery()
 FOUND = """(player) => [...player.querySelectorAll(".found a")].map(
   (link) => link.hash.replace(/^#(failure|cause)-/, "").replaceAll("-", "_"))"""

@@ -10,11 +10,11 @@ import pytest
 from tests.docs import played, playing
 from tests.docs.pages import all_directives
 
-RING = "docs/lessons/03_collectives.html"
-PREDICT = "docs/lessons/02_ranks.html"
-BUCKETS = "docs/lessons/05_ddp_spawn.html"
-PIPELINE = "docs/lessons/13_pipeline_parallel.html"
-GRID = "docs/lessons/16_two_dimensions.html"
+RING = "docs/lessons/03_collectives/2_ring.html"
+PREDICT = "docs/lessons/02_ranks/1_say_hello.html"
+BUCKETS = "docs/lessons/05_ddp_spawn/3_gradients.html"
+PIPELINE = "docs/lessons/13_pipeline_parallel/2_order.html"
+GRID = "docs/lessons/16_two_dimensions/1_grid.html"
 NAMES = [
     "bucket-timeline",
     "pipeline-player",

@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT / "docs" / "_ext"))
 import addresses
 import lean_styles
 
-LESSON = "docs/lessons/03_collectives.html"
+LESSON = "docs/lessons/03_collectives/1_what_they_do.html"
 KILOBYTES = 800  # lesson 19 has the gallery and all known lines of logs
 
 in_browser = pytest.mark.full
@@ -115,7 +115,9 @@ def test_code_has_both_themes_in_one_style_sheet(site):
 
 
 def test_words_of_code_in_plain_ink_are_plain_text(site):
-    html = (site / "docs/lessons/15_sharded_data_parallel.html").read_text("utf-8")
+    html = (site / "docs/lessons/15_sharded_data_parallel/2_by_hand.html").read_text(
+        "utf-8"
+    )
     assert '<span class="k">def</span> <span class="nf">' in html
     assert not re.search(r'<span class="[npow]">', html)
 
@@ -191,7 +193,7 @@ LINES = """() => [...document.querySelectorAll("section > p")].map((paragraph) =
 
 @in_browser
 def test_a_line_of_prose_has_65_to_80_characters(page):
-    page.goto(LESSON)
+    page.goto("docs/lessons/14_tensor_parallel/1_columns_and_rows.html")
     paragraphs = page.evaluate(LINES)
     full_lines = sum(lines - 0.5 for _, lines in paragraphs)
     assert len(paragraphs) >= 3
@@ -203,10 +205,13 @@ def test_wide_windows_show_the_contents_and_both_menus_follow_the_reader(page):
     page.goto(LESSON)
     contents = page.locator(".page-contents")
     assert not contents.is_visible()
+    last = "Collectives without a root"
     current = ".wy-menu-vertical a[aria-current=location]"
     heads = page.locator("h2")
-    page.evaluate("document.querySelector('#deadlocks').scrollIntoView()")
-    page.wait_for_selector(f"{current} >> text=Deadlocks")
+    page.evaluate(
+        "document.querySelector('#collectives-without-a-root').scrollIntoView()"
+    )
+    page.wait_for_selector(f"{current} >> text=Collectives without a root")
     seen = page.locator(current).bounding_box()
     logo = page.locator(".wy-side-nav-search > a.icon").bounding_box()
     search = page.locator("#rtd-search-form input[name=q]").bounding_box()
@@ -214,7 +219,7 @@ def test_wide_windows_show_the_contents_and_both_menus_follow_the_reader(page):
     assert search["y"] + search["height"] < seen["y"] < 900
     page.set_viewport_size({"width": 1400, "height": 900})
     assert contents.is_visible()
-    assert contents.locator("[aria-current=location]").inner_text() == "Deadlocks"
+    assert contents.locator("[aria-current=location]").inner_text() == last
     box, column = contents.bounding_box(), page.locator(".rst-content").bounding_box()
     assert box["x"] >= column["x"] + column["width"]
     assert box["x"] + box["width"] <= 1400
@@ -263,13 +268,14 @@ def test_a_term_shows_its_definition_to_mouse_and_keyboard(page):
 
 @in_browser
 def test_tables_of_sentences_are_cards_on_a_phone(phone):
-    phone.goto("docs/lessons/03_collectives.html")
+    phone.goto("docs/lessons/03_collectives/3_deadlocks.html")
     table = phone.locator("table.cards").first
     cells = table.locator("tbody tr").first.locator("td")
     boxes = [cell.bounding_box() for cell in cells.all()]
     assert [box["x"] for box in boxes] == [boxes[0]["x"]] * len(boxes)
     heads = table.locator("thead th").all_text_contents()
     assert [cell.get_attribute("data-label") for cell in cells.all()] == heads
+    phone.goto(LESSON)
     figure = phone.locator("figure .larger").first
     assert figure.is_visible()
     phone.goto("docs/which_parallelism.html")

@@ -280,7 +280,7 @@ def test_verdict_names_the_failure_of_the_gallery():
     job = SimpleNamespace(seed=1, sentence="x", world_size=3, init=True)
     seen = SimpleNamespace(job=job, ranks=[])
     finding = Finding(Kind.HANG, ["all wait"], "all_send")
-    lines = diagnosis._message(seen, finding, "docs/lessons/03_collectives.rst")
+    lines = diagnosis._message(seen, finding, "docs/lessons/03_collectives")
     assert "see it fail: python src/19_gallery.py send_send" in lines
 
 

@@ -263,7 +263,7 @@ CASES = {
         "model(t).backward()\nreturn model.weight.grad.flatten() * world_size",
         Kind.WRONG_VALUE,
         "past_ddp",
-        ["went past the DDP wrapper", "read: docs/lessons/05_ddp_spawn.rst"],
+        ["went past the DDP wrapper", "read: docs/lessons/05_ddp_spawn/2_wrap.rst"],
     ),
     "another None than a collective's": (
         "t.grad.add_(1)\nreturn t",

@@ -1,4 +1,4 @@
-"""What docs/lessons/09_slurm.rst says about Slurm, tried on the practice cluster.
+"""What docs/lessons/09_slurm says about Slurm, tried on the practice cluster.
 
 Each test is named after its sentence on the page. What the shipped scripts do is tested
 in test_09_slurm_training.py and test_09_slurm_ends.py; nothing here needs torch.

@@ -1,4 +1,4 @@
-"""What docs/lessons/10_pbs.rst says of copied scripts: each is submitted and looked at.
+"""What docs/lessons/10_pbs says of copied scripts: each is submitted and looked at.
 
 The scripts are those of docs/examples/pbs_traps, through the rehearsal of PBS; what the
 rehearsal itself imitates is tested in rehearsal/.

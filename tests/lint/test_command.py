@@ -61,7 +61,7 @@ def test_finding_has_file_line_code_reason_cure_and_page():
     assert f"{BAD_ONE}:9: error DT101: srun starts 4 tasks, 2 on each of 2" in said
     assert "    why   torchrun, accelerate and deepspeed start" in said
     assert "    cure  #SBATCH --ntasks-per-node=1\n" in said
-    assert '    read  docs/lessons/09_slurm.rst, "Read the script"\n' in said
+    assert '    read  docs/lessons/09_slurm/1_script.rst, "Read the script"\n' in said
     assert said.endswith("1 error, 2 warnings\n")
 
 
@@ -141,7 +141,7 @@ def test_json_has_every_field():
         *("file", "line", "code", "severity"),
         *("what", "why", "cure", "page"),
     }
-    assert first["page"] == "docs/lessons/09_slurm.html#read-the-script"
+    assert first["page"] == "docs/lessons/09_slurm/1_script.html#read-the-script"
 
 
 def test_sarif_is_what_code_hosts_read():

@@ -34,8 +34,8 @@ def test_number_of_rules_is_the_real_one(name):
     "name",
     [
         "index.rst",
-        "docs/lessons/09_slurm.rst",
-        "docs/lessons/10_pbs.rst",
+        "docs/lessons/09_slurm/3_look.rst",
+        "docs/lessons/10_pbs/4_end.rst",
         "docs/using_the_exercises.rst",
     ],
 )

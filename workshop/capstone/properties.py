@@ -17,7 +17,7 @@ from workshop.capstone.unbroken import hash_of
 
 NODES = 4
 ALLOWED = 0.05  # share of the counted bytes by which a prediction may be off
-TOLERANCE = 0.01  # nats per byte; docs/lessons/20_capstone.rst says why
+TOLERANCE = 0.01  # nats per byte; docs/lessons/20_capstone/3_graded.rst says why
 
 
 @dataclass(frozen=True)

@@ -26,9 +26,10 @@ else:
     import tomli as tomllib  # pyright: ignore[reportMissingImports]
 
 GALLERY = "gallery/catalog.toml"
-PAGE = "docs/lessons/19_when_it_breaks.rst"
-CARD = "docs/lessons/19_when_it_breaks.html#failure-"  # and the name of a failure
-ROW = "docs/lessons/19_when_it_breaks.html#cause-"  # and the name of a cause
+PAGE = "docs/lessons/19_when_it_breaks/1_find.rst"
+WHICH_RANK = "docs/lessons/19_when_it_breaks/2_which_rank.rst"
+CARD = "docs/lessons/19_when_it_breaks/1_find.html#failure-"  # and a failure's name
+ROW = "docs/lessons/19_when_it_breaks/1_find.html#cause-"  # and a cause's name
 SURE, MAYBE, HINT = 3, 2, 1
 # what an agent of torchrun says after another one, which held the store, has ended
 LOST_STORE = re.compile(r"connection to the C10d store has failed|RendezvousConnection")

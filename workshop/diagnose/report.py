@@ -9,7 +9,15 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from workshop.diagnose.causes import MAYBE, PAGE, SURE, Found, candidates, load
+from workshop.diagnose.causes import (
+    MAYBE,
+    PAGE,
+    SURE,
+    WHICH_RANK,
+    Found,
+    candidates,
+    load,
+)
 from workshop.diagnose.first import (
     CONSEQUENCE,
     OF_LAUNCHERS,
@@ -253,7 +261,7 @@ def tell_unknown(error: Line | None) -> list[str]:
     lines = ["No known cause matches."]
     if error:
         lines += ["The first error in the log:", f"    {quote(error)}"]
-    return [*lines, SETTLE, f'Read on: {PAGE}, "Find out which rank, and where"']
+    return [*lines, SETTLE, f"Read on: {WHICH_RANK}"]
 
 
 def first_error(log: Log, first: First | None = None) -> Line | None:

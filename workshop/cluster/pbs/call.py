@@ -14,7 +14,7 @@ from .jobs import SERVER, Job, RunningJob
 from .scheduler import Scheduler
 
 HELP = """{name}: a command of the rehearsal of PBS, not of OpenPBS itself.
-It does what docs/lessons/10_pbs.rst shows; options that it does not know it refuses.
+It does what docs/lessons/10_pbs shows; options that it does not know it refuses.
 """
 EXIT_UNKNOWN_JOB = 153
 

@@ -5,7 +5,7 @@ loss, some would leave the training loop, and the others would wait for them for
 
 Check your answer with: workshop check 90_agree_to_stop
 
-The page is docs/lessons/03_collectives.rst
+The page is docs/lessons/03_collectives/index.rst
 """
 
 import torch

@@ -58,7 +58,7 @@ IN_DIFFERENCES: Table = {
         "a forward pass of DDP sends the buffers of rank 0 to all ranks, so every rank "
         "must make equally many: where they differ, call the network itself, "
         "`ddp_model.module`",
-        "docs/lessons/05_ddp_spawn.rst",
+        "docs/lessons/05_ddp_spawn/4_measure.rst",
         _differ_in("ddp"),
     ),
     "another_order": Classic(
@@ -144,7 +144,7 @@ IN_CALLS: Table = {
         "the model is wrapped, and its gradients were never averaged: the forward pass "
         "went past the DDP wrapper, as `model(images)` and `ddp_model.module(images)` "
         "do, or backward ran under `no_sync()`",
-        "docs/lessons/05_ddp_spawn.rst",
+        "docs/lessons/05_ddp_spawn/2_wrap.rst",
         lambda rows, right: _past_ddp(rows),
     ),
     "all_slots_equal": replace(

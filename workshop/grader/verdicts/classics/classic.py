@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-COLLECTIVES = "docs/lessons/03_collectives.rst"
-DEADLOCKS = f"{COLLECTIVES}, section Deadlocks"
+COLLECTIVES = "docs/lessons/03_collectives/1_what_they_do.rst"
+DEADLOCKS = "docs/lessons/03_collectives/3_deadlocks.rst"
 
 
 @dataclass(frozen=True)

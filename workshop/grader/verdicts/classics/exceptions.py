@@ -66,13 +66,13 @@ IN_EXCEPTIONS: Table = {
     "broken_file": Classic(
         "the file that was read isn't whole: did several ranks write one file at the "
         "same time, or was it read before it was complete?",
-        "docs/lessons/06_checkpoints.rst",
+        "docs/lessons/06_checkpoints/2_replace.rst",
         lambda kind, text, line: _BROKEN_FILE.search(text),
     ),
     "weights_only": Classic(
         "the file holds an object that isn't a tensor, number, string, list or dict: "
         "save its state, such as `generator.get_state()` or `model.state_dict()`",
-        "docs/lessons/01_one_device.rst",
+        "docs/lessons/01_one_device/2_stop_and_resume.rst",
         lambda kind, text, line: "Weights only load failed" in text,
     ),
     "own_partner": Classic(
@@ -82,19 +82,19 @@ IN_EXCEPTIONS: Table = {
     ),
     "init_twice": Classic(
         "the process group exists already: call `init_process_group` once",
-        "docs/lessons/02_ranks.rst",
+        "docs/lessons/02_ranks/3_rendezvous.rst",
         lambda kind, text, line: "default process group twice" in text,
     ),
     "no_group": Classic(
         "this process is in no group here: collectives and `get_rank()` work only "
         "between `init_process_group` and `destroy_process_group`",
-        "docs/lessons/02_ranks.rst",
+        "docs/lessons/02_ranks/3_rendezvous.rst",
         lambda kind, text, line: "group has not been initialized" in text,
     ),
     "no_rendezvous": Classic(
         "init_method is an address such as `file:///path` or `tcp://host:port`, and "
         "`init_process_group` takes the backend first, then init_method",
-        "docs/lessons/02_ranks.rst",
+        "docs/lessons/02_ranks/3_rendezvous.rst",
         lambda kind, text, line: "No rendezvous handler for" in text,
     ),
     "class_not_called": Classic(
@@ -117,7 +117,7 @@ IN_EXCEPTIONS: Table = {
     "ddp_alone": Classic(
         "DDP compares the ranks' models when you wrap them: every rank must do that, "
         "with parameters of the same shapes in the same order",
-        "docs/lessons/05_ddp_spawn.rst",
+        "docs/lessons/05_ddp_spawn/2_wrap.rst",
         lambda kind, text, line: "DDP expects same model across all ranks" in text,
         "unequal_parameters",
     ),
