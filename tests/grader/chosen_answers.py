@@ -6,6 +6,9 @@ the last time when all of them got their verdicts. Of each other exercise three 
 the first right answer, then the first answer of each kind of verdict. ``make test
 FULL=1`` runs all.
 
+A clone of what was published has nothing that differs. Where it's tested before that,
+WORKSHOP_PUBLISHED names the commit that takes the place of ``origin/main``.
+
 What is remembered between two runs lies in ``.workshop/cache``; without it, nothing is
 wrong but the time that a run takes.
 """
@@ -14,6 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import subprocess
 from collections.abc import Iterable
 from functools import cache
@@ -80,11 +84,12 @@ def files_of(exercise: Exercise) -> set[str]:
 
 
 def changed_files() -> set[str]:
-    """What differs from PUBLISHED here, also uncommitted; empty if there is none.
+    """What differs from what is published, also uncommitted; empty if there is nothing.
 
     A folder that is no clone, or a clone without that branch, was published as it is.
     """
-    differ = ["git", "diff", "--name-only", "--no-renames", PUBLISHED, "--"]
+    published = os.environ.get("WORKSHOP_PUBLISHED", PUBLISHED)
+    differ = ["git", "diff", "--name-only", "--no-renames", published, "--"]
     new = ["git", "ls-files", "--others", "--exclude-standard"]
     found: set[str] = set()
     for command in (differ, new):

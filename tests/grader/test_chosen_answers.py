@@ -111,6 +111,7 @@ def test_differences_from_what_is_published_are_seen(tmp_path, monkeypatch):
         subprocess.run(["git", *words], cwd=tmp_path, check=True, capture_output=True)
 
     monkeypatch.setattr(chosen_answers, "ROOT", tmp_path)
+    monkeypatch.delenv("WORKSHOP_PUBLISHED", raising=False)
     assert chosen_answers.changed_files() == set()  # no clone
     git("init", "-q", "-b", "main")
     git("config", "user.email", "a@example.org")
@@ -126,3 +127,5 @@ def test_differences_from_what_is_published_are_seen(tmp_path, monkeypatch):
     (tmp_path / "edited.py").write_text("2\n")
     (tmp_path / "new.py").write_text("1\n")
     assert chosen_answers.changed_files() == {"committed.py", "edited.py", "new.py"}
+    monkeypatch.setenv("WORKSHOP_PUBLISHED", "HEAD")
+    assert chosen_answers.changed_files() == {"edited.py", "new.py"}
