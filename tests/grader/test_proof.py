@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.grader.small_house import workshop
+from workshop.doctor import submission
 from workshop.doctor.proof import judge
 from workshop.doctor.submission import Submitted, read, state, with_variable
 from workshop.errors import UserError
@@ -183,6 +184,17 @@ def test_state_is_the_word_of_the_scheduler(
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     assert state(Submitted(scheduler, "7", Path(), Path())) == expected
+
+
+def test_jobs_of_one_second_have_folders_of_their_own(tmp_path, monkeypatch):
+    """The first one may have been refused at once."""
+    monkeypatch.setattr(submission, "find_scheduler", lambda root: "slurm")
+    monkeypatch.setattr(submission.sites, "plan", lambda *words: None)
+    monkeypatch.setattr(submission.sites, "submit_and_read", lambda *words: "7")
+    monkeypatch.setattr(submission.time, "time", iter((100.1, 100.3)).__next__)
+    first, second = (submission.submit(tmp_path, ()) for _ in range(2))
+    assert first.log.parent != second.log.parent
+    assert first.log.parent.is_dir() and second.log.parent.is_dir()
 
 
 @pytest.mark.parametrize(

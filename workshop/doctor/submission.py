@@ -76,7 +76,8 @@ def submit(root: Path, options: Sequence[str]) -> Submitted:
     """
     scheduler = find_scheduler(root)
     now = time.time()
-    folder = root / ".workshop" / f"prove_cluster-{now:.0f}"
+    milliseconds = now * 1000  # a job may be refused at once, and submitted again
+    folder = root / ".workshop" / f"prove_cluster-{milliseconds:.0f}"
     folder.mkdir(parents=True)
     log, report = folder / "log.txt", folder / "report.json"
     arguments = ("--report", str(report.relative_to(root)), "--submitted", f"{now:.1f}")
