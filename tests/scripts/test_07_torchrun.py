@@ -57,7 +57,7 @@ def test_program_prints_nothing_about_torchruns_settings(trained):
     _, process = trained
     assert "TORCH_DISABLE" not in process.stdout
     page = lesson_source("07_torchrun")
-    section = page.partition("Watch a restart\n-")[2].partition("\n---")[0]
+    section = page.partition("Watch a restart\n=")[2].partition("\n====")[0]
     warning = section.partition(".. warning::")[2].partition("\n\n..")[0]
     assert "export TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1" in warning
 
