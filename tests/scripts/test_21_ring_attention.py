@@ -12,11 +12,12 @@ pytestmark = pytest.mark.full
 
 SMALL = ["--width", 24, "--heads", 12, "--blocks", 1, "--context", 24]
 TRAINING = [15, "--batch-size", 8, *SMALL, "--learning-rate", 0.01]
+RING, ULYSSES = "21_ring_attention.py", "21_ulysses.py"
 RUNS = [
-    ("21_ring_attention.py", 3, []),
-    ("21_ring_attention.py", 4, ["--zigzag"]),
-    ("21_ring_attention.py", 2, ["--gather"]),
-    ("21_ulysses.py", 3, []),
+    pytest.param(RING, 3, [], marks=pytest.mark.quick),
+    (RING, 4, ["--zigzag"]),
+    (RING, 2, ["--gather"]),
+    (ULYSSES, 3, []),
 ]
 
 
@@ -61,7 +62,7 @@ def test_cost_is_what_the_formulas_say(tmp_path, name, ranks, options):
     assert "\nsent in a step " in done.stdout
     products = re.findall(r"per block: (.+)", done.stdout)
     expected = {"": ["3, 7, 11"], "--zigzag": ["9, 9, 9, 9"]}
-    method = "".join(options) if name == "21_ring_attention.py" else name
+    method = "".join(options) if name == RING else name
     assert products == expected.get(method, [])
 
 
@@ -74,27 +75,29 @@ def refusal(done, name):
 @pytest.mark.parametrize(
     ("name", "arguments", "sentence"),
     [
-        (
-            "21_ulysses.py",
+        pytest.param(
+            ULYSSES,
             ["--heads", 3, "--width", 24],
             "--heads 3 cannot be divided among 2 ranks: choose 2 or 4",
+            marks=pytest.mark.quick,
         ),
         (
-            "21_ulysses.py",
+            ULYSSES,
             ["--heads", 1, "--width", 24],
             "--heads 1 cannot be divided among 2 ranks: choose 2",
         ),
         (
-            "21_ring_attention.py",
+            RING,
             ["--context", 30],
             "--context 30 cannot be divided among 4 chunks, two on each rank: "
             "choose 28 or 32",
         ),
-        (
+        pytest.param(
             "21_context_parallel.py",
             [],
             "PyTorch's context_parallel has no attention for the CPU: start it on "
             "GPUs, or do the same by hand, with src/21_ring_attention.py --zigzag",
+            marks=pytest.mark.quick,
         ),
     ],
 )
