@@ -62,20 +62,61 @@ def test_late_rank_is_not_a_deadlock(run):
     assert verdict.kind is Kind.RIGHT, verdict.message
 
 
-def test_ranks_that_a_late_rank_lets_go_get_their_time(monkeypatch):
-    """The late rank reports; at that moment the others have waited for long."""
+@pytest.fixture
+def blocked(monkeypatch):
+    """A run whose three ranks wait for each other, and ``later(seconds)`` of it.
+
+    ``waited`` has the seconds for which each process waited for a core.
+    """
+    waited = dict.fromkeys(range(3), 0.0)
     monkeypatch.setattr(processes, "state_of", lambda pid: "S")
-    now, fields = time.monotonic(), channel.FIELDS
+    monkeypatch.setattr(processes, "waited_for_a_core", waited.get)
+    fields = channel.FIELDS
     run = object.__new__(supervisor.Run)
-    run.live_count, run.changed_at, run.state = 3, now - 9, [0.0] * 3 * fields
-    ranks = []
-    for number in range(3):
-        run.state[number * fields + channel.IN_COMM] = 1.0
-        run.state[number * fields + channel.BEAT] = now
-        seen = SimpleNamespace(number=number, pid=0, active_at=now - 9, mark=(0.0, 0.0))
-        ranks.append(seen)
-    assert run._quiet_since(ranks, now) == pytest.approx(9)
-    assert run._quiet_since(ranks[:2], now) == 0
+    run.live_count, run.still, run.state = 3, None, [0.0] * 3 * fields
+    ranks = [SimpleNamespace(number=n, pid=n, mark=(0.0, 0.0)) for n in range(3)]
+
+    def later(seconds, live=ranks):
+        if run.still is not None:
+            run.still.looked -= seconds
+        for rank in ranks:
+            run.state[rank.number * fields + channel.IN_COMM] = 1.0
+            run.state[rank.number * fields + channel.BEAT] = time.monotonic()
+        return run._stand_still(live)
+
+    assert not later(0)
+    return SimpleNamespace(run=run, ranks=ranks, waited=waited, later=later)
+
+
+def test_ranks_that_wait_for_each_other_stand_still_after_a_second(blocked):
+    assert not blocked.later(0.8)
+    assert blocked.later(0.8)
+
+
+def test_ranks_that_a_late_rank_lets_go_get_their_time(blocked):
+    """The late rank reports; at that moment the others have waited for long."""
+    others = blocked.ranks[:2]
+    assert not blocked.later(9, live=others)
+    assert not blocked.later(0, live=others), "the first look after it starts a second"
+    assert not blocked.later(0.8, live=others)
+    assert blocked.later(0.8, live=others)
+
+
+def test_ranks_that_wait_for_a_core_do_not_stand_still(blocked):
+    """On a busy machine a message may be on its way for more than a second."""
+    for _ in range(5):
+        blocked.waited[2] += 0.9
+        assert not blocked.later(0.9)
+    assert blocked.later(1.1)
+
+
+def test_sign_of_life_begins_the_second_again(blocked):
+    row = blocked.ranks[1].number * channel.FIELDS
+    assert not blocked.later(0.8)
+    blocked.run.state[row + channel.CALLS] += 1
+    assert not blocked.later(0.8)
+    assert not blocked.later(0.8), "the first look after it starts the second"
+    assert blocked.later(1.1)
 
 
 def test_forked_process_keeps_its_own_exit_status(run):

@@ -7,7 +7,6 @@ import json
 import mmap
 import os
 import socket
-import time
 from pathlib import Path
 
 KEPT = 32_000  # bytes of output kept from each end, per rank
@@ -26,7 +25,6 @@ class RankProcess:
         self.calls: list[dict] = []  # its first ones, should it crash
         self.ended: int | None = None  # exit status, negative for a signal
         self.head, self.tail, self.printed = b"", b"", 0
-        self.active_at = time.monotonic()
         self.mark = (-1.0, -1.0)  # CPU seconds and calls when last active
 
     @property

@@ -45,6 +45,7 @@ from workshop.system.stopwatch import Stopwatch
 TICK = 0.02  # seconds between two looks at the ranks
 QUIET = 1.0  # seconds without any sign of life that make a deadlock
 GRACE = 0.4  # seconds that the other ranks get after the first failure
+LATEST_BEAT = 0.3  # seconds; the watching thread of a rank writes one each 0.04 s
 SIGN_OF_LIFE = 0.015  # seconds of CPU time; idle gloo threads use about 0.001 per s
 LOOKS = 50  # at the processes that are left, as long as some end meanwhile
 LENGTH_OF_COMMAND = 80  # that is shown of a process
@@ -64,7 +65,7 @@ class Run:
         self.begun = Stopwatch()  # set again when all ranks run
         self.failure: Stopwatch | None = None  # since the first rank failed
         self.live_count = job.world_size
-        self.changed_at = self.begun.start  # when a rank last reported or ended
+        self.still: Stopwatch | None = None  # since no rank has shown a sign of life
         self.left_running: list[str] = []
         self.shared = mmap.mmap(-1, 8 * FIELDS * job.world_size)
         self.state = memoryview(self.shared).cast("d")
@@ -114,12 +115,12 @@ class Run:
             live = [rank for rank in self.ranks if rank.live]
             if not live:
                 return "done"
-            now, pids = time.monotonic(), [rank.pid for rank in live]
+            pids = [rank.pid for rank in live]
             if any(rank.printed > self.job.output_bytes for rank in self.ranks):
                 return "output"
             if any(rank.resident > self.job.memory_bytes for rank in live):
                 return "memory"
-            if self._quiet_since(live, now) >= QUIET:
+            if self._stand_still(live):
                 return "deadlock"
             if self.failure is None and self._any_failed():
                 self.failure = Stopwatch(pids)
@@ -161,29 +162,43 @@ class Run:
             for rank in self.ranks
         )
 
-    def _quiet_since(self, live: list[RankProcess], now: float) -> float:
-        """Seconds for which every live rank has waited in a communication.
+    def _stand_still(self, live: list[RankProcess]) -> bool:
+        """Whether every live rank has waited in a communication for ``QUIET`` seconds.
 
         A rank that has just ended may have let the others go: they get their time.
+        Seconds for which a thread of theirs waits for a core don't count: on a busy
+        machine a message may be on its way, and nothing shows it.
+        """
+        waiting = [self._waits(rank) for rank in live]  # of each: it sets its mark
+        one_ended = len(live) != self.live_count
+        self.live_count = len(live)
+        if one_ended or not all(waiting):
+            self.still = None
+            return False
+        pids = [rank.pid for rank in live]
+        if self.still is None:
+            self.still = Stopwatch(pids)
+        return self.still.passed(QUIET, pids)
+
+    def _waits(self, rank: RankProcess) -> bool:
+        """Whether it is in a communication, without a sign of life since its mark.
+
         A sign of life is CPU time, a new row of the ledger, a main thread that
         is ready to run, or code outside torch.distributed. A rank whose watching
         thread has not run lately is unknown, hence alive.
         """
-        for rank in live:
-            row = rank.number * FIELDS
-            cpu, calls = self.state[row + CPU], self.state[row + CALLS]
-            waiting = (
-                self.state[row + IN_COMM] == 1.0
-                and now - self.state[row + BEAT] < 0.3
-                and calls == rank.mark[1]
-                and cpu - rank.mark[0] < SIGN_OF_LIFE
-                and processes.state_of(rank.pid) in ("S", "I")
-            )
-            if not waiting:
-                rank.active_at, rank.mark = now, (cpu, calls)
-        if len(live) != self.live_count:
-            self.live_count, self.changed_at = len(live), now
-        return now - max(self.changed_at, *(rank.active_at for rank in live))
+        row = rank.number * FIELDS
+        cpu, calls = self.state[row + CPU], self.state[row + CALLS]
+        waits = (
+            self.state[row + IN_COMM] == 1.0
+            and time.monotonic() - self.state[row + BEAT] < LATEST_BEAT
+            and calls == rank.mark[1]
+            and cpu - rank.mark[0] < SIGN_OF_LIFE
+            and processes.state_of(rank.pid) in ("S", "I")
+        )
+        if not waits:
+            rank.mark = (cpu, calls)
+        return waits
 
     # -- ending ------------------------------------------------------------------
     def ask_where_they_are(self) -> None:
