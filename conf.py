@@ -68,7 +68,8 @@ intersphinx_disabled_reftypes = ["std:doc"]
 repository = os.environ.get("WORKSHOP_REPOSITORY") or os.environ.get(
     "READTHEDOCS_GIT_CLONE_URL", ""
 )
-# Where the site stands: canonical links, og:url and the page for a wrong address.
+# Where the site stands: canonical links, og:url, the sitemap and the page for a wrong
+# address.
 _address = os.environ.get("READTHEDOCS_CANONICAL_URL", "")
 _address = _address and _address.rstrip("/") + "/"
 
@@ -106,6 +107,9 @@ copybutton_selector = "div:not(.output) > div.highlight > pre"
 notfound_urls_prefix = urlparse(_address).path or "/"
 
 ogp_site_url = _address
+# what a shared link shows: `python tools/social_image.py` makes it
+ogp_image = _address and f"{_address}_static/social.png"
+ogp_image_alt = "Four ranks in a ring, and the sentence: from one device to many nodes"
 ogp_social_cards = {"enable": False}
 ogp_enable_meta_description = True
 
@@ -121,6 +125,7 @@ epub_exclude_files = [
     path.relative_to(HERE / "docs").as_posix()
     for path in (HERE / "docs" / "_static" / "fonts").iterdir()
 ]
+epub_exclude_files.append("_static/social.png")
 latex_engine = "xelatex"
 latex_documents = [
     (root_doc, "distributed-pytorch.tex", project, author, "manual", True)

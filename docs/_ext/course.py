@@ -5,12 +5,16 @@
 cards: their stations in order, their hours, and the command that follows them.
 ``.. clone::`` is the line that fetches the workshop, with the address from ``conf.py``;
 where that has none, it says so, and whom to ask.
+``.. books::`` links the PDF and the EPUB that Read the Docs makes of the pages;
+elsewhere it says how to make them.
 """
 
 from __future__ import annotations
 
+import os
 import textwrap
 from pathlib import Path
+from urllib.parse import urljoin
 
 from docutils import nodes
 from exercise import reading_minutes
@@ -25,6 +29,10 @@ HERE = "In the folder of your copy of the workshop, which has the ``Makefile``:"
 NO_ADDRESS = (
     "No copy yet? These pages were built without their repository's address. Ask the "
     "person who published them, then run ``git clone ADDRESS``."
+)
+
+NO_BOOKS = (
+    "``make epub`` and ``make pdf`` make a book of these pages, to be read offline.\n"
 )
 
 
@@ -126,9 +134,26 @@ class CloneDirective(CourseDirective):
         return f"{HERE}\n\n.. code-block:: console\n\n{first}\n{NO_ADDRESS}\n"
 
 
+class BooksDirective(CourseDirective):
+    """Where the pages are as a book; Read the Docs keeps those of each version."""
+
+    def text(self) -> str:
+        language = os.environ.get("READTHEDOCS_LANGUAGE")
+        version = os.environ.get("READTHEDOCS_VERSION")
+        if not (language and version and self.config.html_baseurl):
+            return NO_BOOKS
+        books = f"/_/downloads/{language}/{version}"
+        pdf, epub = (
+            urljoin(self.config.html_baseurl, f"{books}/{kind}/")
+            for kind in ("pdf", "epub")
+        )
+        return f"These pages are also a book: `PDF <{pdf}>`_, `EPUB <{epub}>`_.\n"
+
+
 def setup(app) -> dict:
     app.add_config_value("repository", "", "env", [str])
     app.add_directive("course-time", CourseTimeDirective)
     app.add_directive("learning-paths", LearningPathsDirective)
     app.add_directive("clone", CloneDirective)
+    app.add_directive("books", BooksDirective)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

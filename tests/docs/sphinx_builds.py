@@ -22,6 +22,12 @@ PRELOADED = (
     *("sphinxext.opengraph", "sphinx_rtd_theme", "tomllib"),
 )
 ADDRESS = "https://workshop.example/"
+OF_READ_THE_DOCS = {
+    "READTHEDOCS": "True",
+    "READTHEDOCS_CANONICAL_URL": ADDRESS,
+    "READTHEDOCS_LANGUAGE": "en",
+    "READTHEDOCS_VERSION": "latest",
+}
 ARGUMENTS = ("-W", "-n", "--keep-going", "-q", "-E", "-b", "html")
 
 
@@ -31,12 +37,8 @@ class SphinxBuilds:
     def __init__(self) -> None:
         self._server = subprocess.Popen(
             [sys.executable, __file__],
-            # a warm Python has torch already; with an address as Read the Docs gives
-            env={
-                **os.environ,
-                "COLD_PYTHON": "1",
-                "READTHEDOCS_CANONICAL_URL": ADDRESS,
-            },
+            # a warm Python has torch already
+            env={**os.environ, "COLD_PYTHON": "1", **OF_READ_THE_DOCS},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

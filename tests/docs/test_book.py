@@ -11,6 +11,7 @@ import zipfile
 from xml.etree import ElementTree
 
 import pytest
+import yaml
 
 from tests.docs.pages import ROOT, all_directives, sources
 from tools import book
@@ -73,6 +74,24 @@ def test_pdf_without_latex_is_one_sentence_with_the_cure(monkeypatch, capsys):
 def test_another_kind_of_book_is_refused(words, capsys):
     assert book.main(words) == 2
     assert capsys.readouterr().err == "usage: python tools/book.py epub|pdf\n"
+
+
+# Read the Docs
+
+
+def test_read_the_docs_makes_the_same_books():
+    """With the packages that ``make pdf`` names, and the files that it writes."""
+    build = yaml.safe_load((ROOT / ".readthedocs.yaml").read_text("utf-8"))["build"]
+    assert build["apt_packages"] == book.PACKAGES.split()
+    folders = {"epub": "epub", "pdf": "latex"}
+    for kind, commands in build["jobs"]["build"].items():
+        made = f"_build/{folders[kind]}/{book.NAME}.{kind}"
+        target = f'"$READTHEDOCS_OUTPUT/{kind}"'
+        assert commands == [
+            f"python tools/book.py {kind}",
+            f"mkdir -p {target}",
+            f"cp {made} {target}",
+        ]
 
 
 # The books

@@ -287,6 +287,13 @@ def test_the_clone_line_has_the_address_of_the_configuration(page, small):
     assert html.index("$ make tour\n") < html.index("$ workshop next\n")
 
 
+def test_pages_that_read_the_docs_does_not_build_say_how_to_make_a_book(page, small):
+    with (small / "conf.py").open("a") as settings:
+        settings.write('html_baseurl = ""\n')
+    html = " ".join(page(".. books::").split())
+    assert "make epub" in html and "_/downloads" not in html
+
+
 def test_a_path_is_a_card_with_its_stations_hours_and_command(page, small):
     lesson = small / "docs" / "lessons" / "99_mean.rst"
     lesson.parent.mkdir(parents=True)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+import struct
 import sys
 from html import unescape
 from itertools import pairwise
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
-from tests.docs.pages import LESSONS, ROOT, lesson_of, site_pages
+from tests.docs.pages import LESSONS, ROOT, lesson_of, site_pages, sources
 from tests.docs.sphinx_builds import ADDRESS
+from tools import social_image
 from workshop.lesson_pages import first_page, pages_of
 
 sys.path.insert(0, str(ROOT / "docs" / "_ext"))
@@ -83,6 +86,33 @@ def test_canonical_and_shared_addresses_follow_from_one_setting(site):
         address = f"{ADDRESS}{path.relative_to(site).as_posix()}"
         assert f'<link rel="canonical" href="{address}" />' in html
         assert f'<meta property="og:url" content="{address}" />' in html
+
+
+def test_sitemap_names_each_page_and_not_the_one_for_a_wrong_address(site):
+    root = ElementTree.parse(site / "sitemap.xml").getroot()
+    named = {url.text for url in root.iter(f"{{{addresses.SITEMAP}}}loc")}
+    assert named == {
+        f"{ADDRESS}{source.relative_to(ROOT).with_suffix('.html').as_posix()}"
+        for source in sources()
+        if source.name != "404.rst"
+    }
+
+
+def test_shared_link_has_a_picture_of_the_size_that_is_asked_for(site):
+    html = (site / "index.html").read_text(encoding="utf-8")
+    image = re.search(r'<meta property="og:image" content="([^"]+)"', html)
+    assert image and image[1].startswith(ADDRESS)
+    picture = (site / image[1].removeprefix(ADDRESS)).read_bytes()
+    assert picture[:8] == b"\x89PNG\r\n\x1a\n"
+    size = struct.unpack(">II", picture[16:24])
+    assert size == (social_image.WIDTH, social_image.HEIGHT)
+
+
+def test_read_the_docs_shows_versions_and_books(site):
+    html = (site / "index.html").read_text(encoding="utf-8")
+    assert '<div class="version-switch">' in html
+    for kind in ("pdf", "epub"):
+        assert f'href="{ADDRESS}_/downloads/en/latest/{kind}/"' in html
 
 
 def test_a_site_without_an_address_claims_none():
