@@ -94,6 +94,26 @@ def test_sampler_takes_every_w_th_of_one_shuffled_list():
     assert [share(12, 4, rank) for rank in range(4)] == [whole[r::4] for r in range(4)]
 
 
+def in_order(size, world_size, rank):
+    return list(DistributedSampler(range(size), world_size, rank, shuffle=False))
+
+
+def test_table_of_ten_images_is_that_of_the_sampler():
+    rows = {(0, 2): "0, 2, 4, 6, 8", (1, 2): "1, 3, 5, 7, 9"}
+    rows |= {(0, 3): "0, 3, 6, 9", (1, 3): "1, 4, 7, 0", (2, 3): "2, 5, 8, 1"}
+    for (rank, world_size), row in rows.items():
+        assert row == ", ".join(map(str, in_order(10, world_size, rank)))
+        on_the_page(f"- {row}")
+
+
+def test_table_of_test_images_adds_up_with_and_without_padding():
+    padded = [len(in_order(359, 4, rank)) for rank in range(4)]
+    plain = [len(range(rank, 359, 4)) for rank in range(4)]
+    for title, counts in (("padded, as in training", padded), ("padding", plain)):
+        numbers = [*counts, sum(counts)]
+        on_the_page(" - ".join([title, *map(str, numbers)]))
+
+
 def test_two_training_images_are_read_twice_on_four_ranks():
     read = [index for rank in range(4) for index in share(1438, 4, rank)]
     assert len(read) == 4 * 360

@@ -18,6 +18,8 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
+from tests.docs.pages import checked_page
+
 pytestmark = pytest.mark.full
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -75,6 +77,8 @@ def ranks(code, limit=300):
 
 
 # Save what the next step depends on
+
+on_the_page = checked_page("06_checkpoints")
 
 
 def test_the_model_has_197770_parameters_and_a_random_state_has_5056_bytes():
@@ -302,6 +306,19 @@ def test_the_images_to_come_are_the_same_on_another_number_of_ranks():
         assert set(dealt) | set(used) == set(range(41))
         again = len(dealt) - (41 - done)
         assert 0 <= again < world_size, "only the padding repeats images"
+
+
+def test_table_of_the_rest_is_what_the_program_deals_out():
+    order = rest_of_share(12, 0, 0, 0, 1)
+
+    def shown(places):
+        return ", ".join(str(order.index(place)) for place in places)
+
+    for rank, row in enumerate(["0, 2, 4 - 6, 9", "1, 3, 5 - 7, 10", "- 8, 11"]):
+        rest = shown(rest_of_share(12, 0, 6, rank, 3))
+        before = shown(rest_of_share(12, 0, 0, rank, 2)[:3]) if rank < 2 else ""
+        assert row == f"{before} - {rest}".strip()
+        on_the_page(row)
 
 
 def test_a_next_epoch_has_the_same_order_on_any_number_of_ranks():

@@ -56,6 +56,15 @@ def test_claim(check, verdict_of):
 # What is held and what travels
 
 
+def test_table_of_the_layers_is_that_of_the_model():
+    image = torch.zeros(1, 1, 8, 8)
+    for number, layer in enumerate(make_model(), start=1):
+        image = layer(image)
+        output = " x ".join(map(str, image.shape[1:]))
+        row = rf"\* - {number} - {type(layer).__name__}[^*]* - {output} - "
+        assert re.search(row + rf"{layer_parameters(layer):,} ", PAGE), row
+
+
 def test_table_of_the_cuts_is_right():
     on_the_page("A cut after the pooling sends the fewest bytes")
     rows = re.findall(

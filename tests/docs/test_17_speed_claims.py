@@ -53,9 +53,9 @@ def test_numbers_of_the_first_paragraph_are_the_recorded_ones():
 def test_work_of_checkpointing_grows_by_a_fifth():
     table = rows("17_alone")
     before, after = table["nothing"], table["checkpoint"]
-    assert f"from {before[4]} to {after[4]} MB" in PAGE
-    assert f"from {before[5]} to {after[5]} GFLOP" in PAGE
-    assert f"by {100 * after[5] / before[5] - 100:.0f} %." in PAGE
+    more = 100 * after[5] / before[5] - 100
+    assert f"forward saves - {before[4]} MB - {after[4]} MB" in PAGE
+    assert f"step - {before[5]} GFLOP - {after[5]} GFLOP, {more:.0f} % more" in PAGE
 
 
 def test_workers_pay_in_the_recorded_run():
