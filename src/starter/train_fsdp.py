@@ -892,9 +892,8 @@ class Checkpoints:
         self.finish()
         found = max(self._steps(), default=0)
         problem = ""
-        if (
-            found > self.newest
-        ):  # two runs may have been started, by a requeue and by hand
+        # two runs may have been started, by a requeue and by hand
+        if found > self.newest:
             problem = f"another run has written {self.folder}: end one of the two"
         refuse(problem)
         finite = torch.tensor(all(one.isfinite().all() for one in self._shards(run)))

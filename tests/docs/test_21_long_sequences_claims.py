@@ -81,6 +81,8 @@ def test_recorded_losses_are_those_of_one_device():
     losses = re.findall(r"^Step \d+ \| loss ([\d.]+)$", text, re.M)
     assert len(losses) == 9
     assert losses[:3] == losses[3:6] == losses[6:]
+    grid = (TRANSCRIPTS / "21_grid.txt").read_text()
+    assert re.findall(r"^Step \d+ \| loss ([\d.]+)$", grid, re.M) == losses[:3]
 
 
 def test_bytes_when_the_ranks_double():

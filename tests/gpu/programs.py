@@ -70,6 +70,7 @@ ONE_RANK = {
     "20_capstone.py": (
         f"python src/20_capstone.py {GPT} --checkpoints run --save-every 1 --async-save"
     ),
+    "21_context_fsdp.py": f"python src/21_context_fsdp.py {GPT}",
     "21_context_parallel.py": f"python src/21_context_parallel.py {GPT}",
     "21_cost.py": f"python src/21_cost.py src/21_ring_attention.py {GPT}",
     "21_ring_attention.py": f"python src/21_ring_attention.py {GPT}",
@@ -101,6 +102,7 @@ ONE_LOSS = (
     "16_fsdp_tensor_parallel.py",
     "16_pipeline_data.py",
     "20_capstone.py",
+    "21_context_fsdp.py",
     "21_context_parallel.py",
     "21_ring_attention.py",
     "21_ulysses.py",

@@ -1,5 +1,6 @@
-"""What is printed by 21_ring_attention.py, 21_ulysses.py, 21_context_parallel.py
-and 21_cost.py; test_21_sequences.py has what happens in their ranks."""
+"""What is printed by 21_ring_attention.py, 21_ulysses.py, 21_context_parallel.py,
+21_context_fsdp.py and 21_cost.py; test_21_sequences.py has what happens in their ranks.
+"""
 
 import json
 import re
@@ -13,6 +14,7 @@ pytestmark = pytest.mark.full
 SMALL = ["--width", 24, "--heads", 12, "--blocks", 1, "--context", 24]
 TRAINING = [15, "--batch-size", 8, *SMALL, "--learning-rate", 0.01]
 RING, ULYSSES = "21_ring_attention.py", "21_ulysses.py"
+GRID = "21_context_fsdp.py"
 RUNS = [
     pytest.param(RING, 3, [], marks=pytest.mark.quick),
     (RING, 4, ["--zigzag"]),
@@ -34,7 +36,14 @@ def alone(tmp_path_factory):
     return json.loads((folder / "m.json").read_text())
 
 
-@pytest.mark.parametrize(("name", "ranks", "options"), RUNS)
+GRIDS = [
+    pytest.param(GRID, 4, [], marks=pytest.mark.quick),
+    (GRID, 3, ["--context-ranks", 3]),
+    (GRID, 4, ["--context-ranks", 1]),
+]
+
+
+@pytest.mark.parametrize(("name", "ranks", "options"), [*RUNS, *GRIDS])
 def test_trains_as_one_device(tmp_path, alone, name, ranks, options):
     done = train(tmp_path, ranks, name, *TRAINING, "--metrics", "m.json", *options)
     assert done.returncode == 0, done.stderr
@@ -91,6 +100,11 @@ def refusal(done, name):
             ["--context", 30],
             "--context 30 cannot be divided among 4 chunks, two on each rank: "
             "choose 28 or 32",
+        ),
+        (
+            GRID,
+            ["--context-ranks", 3],
+            "--context-ranks 3 does not divide 2 ranks",
         ),
         pytest.param(
             "21_context_parallel.py",
