@@ -35,7 +35,7 @@ START = {
     **{"inside": 450, "between": 50, "latency": 10},
     **{"data": 64, "tensor": 1, "pipeline": 1, "micro_batch": 4, "micro_batches": 2},
     **{"stage": 3, "recompute": "selective", "sequence_parallel": 0},
-    **{"schedule": "1f1b", "chunks": 2, "group": 0},
+    **{"schedule": "1f1b", "chunks": 2, "group": 0, "context_ranks": 1},
 }
 UNITS = {"peak": 1e12, "efficiency": 0.01, "inside": 1e9, "between": 1e9}
 UNITS["latency"] = 1e-6
@@ -189,12 +189,13 @@ WAYS = [
 
 def words(layout: Layout) -> str:
     """A layout in a few words."""
-    axes = {"t": layout.tensor, "p": layout.pipeline, "d": layout.data}
+    axes = {"t": layout.tensor, "c": layout.context_ranks}
+    axes |= {"p": layout.pipeline, "d": layout.data}
     sizes = [f"{axis} {ranks}" for axis, ranks in axes.items() if ranks > 1]
     parts = [", ".join(sizes)]
     if layout.group:
         parts.append(f"HSDP in groups of {layout.group}")
-    elif layout.data > 1:
+    elif formulas.shard_ranks(layout) > 1:
         parts.append(STAGES[layout.stage])
     parts.append(f"micro-batch {layout.micro_batch}")
     if layout.schedule == "interleaved":

@@ -50,7 +50,8 @@ def random_layout(dice: random.Random) -> dict:
     counts = dice.randint(1, 16), dice.randint(1, 64), schedule, dice.randint(1, 4)
     axes = tensor, pipeline, data, dice.randint(0, 3)
     last = recompute, dice.random() < 0.5, dice.choice([0, 1, 8, 700])
-    return Layout(*axes, *counts, *last)._asdict()
+    context = dice.choice([1, 1, 2, 3, 8])
+    return Layout(*axes, *counts, *last, context)._asdict()
 
 
 def random_cluster(dice: random.Random) -> dict:
@@ -70,6 +71,7 @@ RANDOM_VALUES = {
     "recompute": lambda dice: dice.choice(RECOMPUTE),
     "stages": lambda dice: dice.randint(1, 16),
     "count": lambda dice: dice.randint(1, 64),
+    "tokens": lambda dice: dice.randint(1, 2**20),
 }
 TYPES = {"layers": Model, "tensor": Layout, "per_node": Cluster}
 
@@ -111,7 +113,8 @@ def test_each_formula_gives_the_same_in_javascript(browser):
 def random_question(dice: random.Random) -> tuple[Model, Cluster, int, float, int]:
     """Model, cluster, nodes, bytes of a device, and a batch that often divides."""
     heads = dice.choice([8, 12, 32, 40, 64, 96])
-    sizes = dice.randint(4, 96), 128 * heads, heads, dice.choice([512, 2048, 8192])
+    tokens = dice.choice([512, 2048, 8192, 9000, 65_536])
+    sizes = dice.randint(4, 96), 128 * heads, heads, tokens
     keys, inner = dice.choice([0, 4, 8]), dice.choice([0, 0, 448 * heads])
     model = Model(*sizes, dice.choice([50257, 128256]), keys, inner)
     per_node = dice.choice([1, 4, 6, 8])
@@ -195,6 +198,17 @@ def test_the_least_memory_is_the_bound_below_which_nothing_fits():
     assert search.least_bytes(GPT._replace(layers=1, heads=7), H100, 1, 1) == 0
 
 
+def test_only_sequences_that_are_long_are_cut_by_the_search():
+    """262,144 tokens of an 8B fit on no GPU that has all of them."""
+    model = Model(32, 4096, 32, 8192, 128256, kv_heads=8, inner=14336)
+    short = search.layouts_that_fit(model, H100, 1, 80e9, 64)
+    assert {one.layout.context_ranks for one in short} == {1}
+    long = model._replace(context=262_144)
+    found = search.layouts_that_fit(long, H100, 1, 141e9, 2)
+    assert {layout.tensor * layout.context_ranks for layout, *_ in found} == {8}
+    assert {layout.context_ranks for layout, *_ in found} == {1, 2, 4, 8}
+
+
 def test_on_a_slow_network_the_search_shards_in_groups():
     """Four nodes of 8 A100 GPUs that share 100 Gb/s, as in "Which parallelism?"."""
     slow = Cluster(8, 312e12, 0.5, 300e9, 100e9 / 8 / 8, 10e-6)
@@ -224,6 +238,12 @@ def test_of_equally_fast_layouts_the_simplest_is_first():
             "Interleaving 4 ranks needs a multiple of 4 micro-batches: take 8 instead "
             "of 6.",
         ),
+        (
+            {"context_ranks": 3},
+            "3 context ranks cut a sequence into 6 chunks: take 2052 tokens instead of "
+            "2048.",
+        ),
+        ({"context_ranks": 4}, ""),
         ({"group": 8, "data": 8}, "HSDP needs ZeRO-3."),
         ({"group": 3, "data": 8, "stage": 3}, "8 data ranks can't form groups of 3."),
         ({"tensor": 8, "pipeline": 4, "data": 2}, ""),

@@ -41,6 +41,7 @@
   const LAYOUT = [
     ["data", "Data ranks d", 1, 1e5],
     ["tensor", "Tensor ranks t", 1, 1000],
+    ["context_ranks", "Context ranks c", 1, 1000],
     ["pipeline", "Stages p", 1, 1000],
     ["micro_batch", "Micro-batch size", 1, 1e4],
     ["micro_batches", "Micro-batches m", 1, 1e5],
@@ -59,7 +60,8 @@
   const START = {
     ...estimates.models["6.7 B"],
     ...estimates.clusters["8 × H100 80 GB, 400 Gb/s each"],
-    ...{ data: 64, tensor: 1, pipeline: 1, micro_batch: 4, micro_batches: 2 },
+    ...{ data: 64, tensor: 1, context_ranks: 1, pipeline: 1 },
+    ...{ micro_batch: 4, micro_batches: 2 },
     ...{ stage: 3, recompute: "selective", sequence_parallel: 0 },
     ...{ schedule: "1f1b", chunks: 2, group: 0 },
     ...{ nodes: 8, batch: 512, budget: 1000, price: "" },
@@ -188,7 +190,7 @@
       const touched = (...names) => names.some((name) => name in some);
       if ("nodes" in some || now.per_node !== before) this.spread();
       else if ("batch" in some) this.fillBatch();
-      else if (touched("data", "tensor", "pipeline")) now.nodes = nodesOf(now);
+      else if (touched("data", "tensor", "context_ranks", "pipeline")) now.nodes = nodesOf(now);
       if (touched("data", "micro_batch", "micro_batches")) now.batch = batchOf(now);
       this.writeAddress();
     }
@@ -197,8 +199,9 @@
     spread() {
       const now = this.inputs;
       const ranks = now.nodes * now.per_node;
-      if (ranks % (now.tensor * now.pipeline)) [now.tensor, now.pipeline] = [1, 1];
-      now.data = ranks / (now.tensor * now.pipeline);
+      const others = () => now.tensor * now.context_ranks * now.pipeline;
+      if (ranks % others()) [now.tensor, now.context_ranks, now.pipeline] = [1, 1, 1];
+      now.data = ranks / others();
       this.fillBatch();
     }
 
@@ -352,8 +355,9 @@
       return [
         ["computing", estimates.flops(flops), time(computing)],
         ...(layout.tensor > 1 ? this.tensorRows(...given) : []),
+        ...(layout.context_ranks > 1 ? this.contextRows(...given) : []),
         ...(layout.pipeline > 1 ? this.pipelineRows(...given) : []),
-        ...(layout.data > 1 ? this.dataRows(...given) : []),
+        ...(layout.data * layout.context_ranks > 1 ? this.dataRows(...given) : []),
         ["the step", "", time(f.step_seconds(...given))],
       ];
     }
@@ -363,11 +367,21 @@
       return [["tensor axis", sent, time(formulas.tensor_seconds(...given))]];
     }
 
+    contextRows(...given) {
+      const seconds = formulas.context_seconds(...given);
+      const hidden = seconds - formulas.context_exposed(...given);
+      return [
+        ["context axis", gigabytes(formulas.context_bytes(...given)), time(seconds)],
+        ["of that, hidden by attention", "", time(hidden)],
+      ];
+    }
+
     pipelineRows(...given) {
       const [model, layout] = given;
       const f = formulas;
       const sent = f.pipeline_bytes(model, layout);
-      const busy = f.compute_seconds(...given) + f.tensor_seconds(...given);
+      const busy =
+        f.compute_seconds(...given) + f.tensor_seconds(...given) + f.context_exposed(...given);
       const bubble = f.bubble_share(layout);
       return [
         ["pipeline axis", gigabytes(sent), time(f.pipeline_seconds(...given))],

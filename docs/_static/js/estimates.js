@@ -134,11 +134,12 @@
 
   /* A layout in a few words, as tools/cost_tables.py writes it. */
   const words = (layout) => {
-    const axes = { t: layout.tensor, p: layout.pipeline, d: layout.data };
+    const { tensor, context_ranks, pipeline, data } = layout;
+    const axes = { t: tensor, c: context_ranks, p: pipeline, d: data };
     const used = Object.entries(axes).filter(([, ranks]) => ranks > 1);
     const parts = [used.map(([axis, ranks]) => `${axis} ${ranks}`).join(", ")];
     const sharded = layout.group ? `HSDP in groups of ${layout.group}` : STAGES[layout.stage];
-    if (layout.data > 1) parts.push(sharded);
+    if (play.formulas.shard_ranks(layout) > 1) parts.push(sharded);
     parts.push(`micro-batch ${layout.micro_batch}`);
     if (layout.schedule === "interleaved") parts.push(`${layout.chunks} chunks`);
     const what = layout.recompute === "full" ? "all layers" : RECOMPUTE[layout.recompute];

@@ -7,9 +7,11 @@ play.cost = () => {
   const HALF = 2; // bytes of a parameter, a gradient or an activation in 16 bits
   const ADAM = 12; // bytes for each parameter: a 32-bit copy, momentum, variance
 
-  const all_ranks = (layout) => layout.tensor * layout.pipeline * layout.data;
+  const all_ranks = (layout) =>
+    layout.tensor * layout.context_ranks * layout.data * layout.pipeline;
 
-  const shard_ranks = (layout) => Math.min(layout.group || layout.data, layout.data);
+  const shard_ranks = (layout) =>
+    Math.min(layout.group || layout.data, layout.data) * layout.context_ranks;
 
   const stage_layers = (model, layout) => Math.ceil(model.layers / layout.pipeline);
 
@@ -52,8 +54,11 @@ play.cost = () => {
     );
   }
 
+  const own_tokens = (model, layout) =>
+    (model.context * layout.micro_batch) / layout.context_ranks;
+
   function layer_activations(model, layout) {
-    const tokens = model.context * layout.micro_batch;
+    const tokens = own_tokens(model, layout);
     const [width, keys] = [model.width, key_width(model)];
     const shards = layout.sequence_parallel ? layout.tensor : 1;
     if (layout.recompute === "full") return (2 * tokens * width) / (model.inner ? shards : 1);
@@ -78,7 +83,7 @@ play.cost = () => {
   }
 
   function head_bytes(model, layout) {
-    const tokens = model.context * layout.micro_batch;
+    const tokens = own_tokens(model, layout);
     const numbers = model.inner ? 3 * model.vocabulary : model.width + model.vocabulary;
     return (4 * tokens * numbers) / layout.tensor;
   }
@@ -147,7 +152,7 @@ play.cost = () => {
 
   function data_rings(layout) {
     const group = shard_ranks(layout);
-    const groups = Math.floor(layout.data / group);
+    const groups = Math.floor((layout.data * layout.context_ranks) / group);
     return [
       [layout.tensor, group, data_rounds(layout), 1],
       [layout.tensor * group, groups, 2 * layout.micro_batches, 1 / group],
@@ -182,7 +187,7 @@ play.cost = () => {
   }
 
   const stream_bytes = (model, layout) =>
-    HALF * layout.micro_batch * model.context * model.width;
+    HALF * own_tokens(model, layout) * model.width;
 
   function tensor_calls(model, layout) {
     const passes = layout.recompute === "full" ? 3 : 2;
@@ -200,6 +205,33 @@ play.cost = () => {
     const bandwidth = axis_bandwidth(1, layout.tensor, cluster);
     return messages * cluster.latency + tensor_bytes(model, layout) / bandwidth;
   }
+
+  function context_bytes(model, layout) {
+    const ranks = layout.context_ranks;
+    if (ranks === 1) return 0;
+    const forwards = layout.recompute === "full" ? 2 : 1;
+    const sends = forwards * 2 * (ranks - 1) + 4 * ranks - 2;
+    const keys = (HALF * own_tokens(model, layout) * key_width(model)) / layout.tensor;
+    return layout.micro_batches * stage_layers(model, layout) * sends * keys;
+  }
+
+  function context_seconds(model, layout, cluster) {
+    const ranks = layout.context_ranks;
+    const rounds = (layout.recompute === "full" ? 4 : 3) * (ranks - 1);
+    const messages = layout.micro_batches * stage_layers(model, layout) * rounds;
+    const bandwidth = axis_bandwidth(layout.tensor, ranks, cluster);
+    return messages * cluster.latency + context_bytes(model, layout) / bandwidth;
+  }
+
+  function attention_seconds(model, layout, cluster) {
+    const again = ["selective", "full"].includes(layout.recompute) ? 4 : 0;
+    const scores = (12 + again) * model.context * model.width * model.layers;
+    const flops = (step_tokens(model, layout) * scores) / all_ranks(layout);
+    return flops / (cluster.peak * cluster.efficiency);
+  }
+
+  const context_exposed = (...given) =>
+    Math.max(context_seconds(...given) - attention_seconds(...given), 0);
 
   function pipeline_sends(layout) {
     const chunks = layout.schedule === "interleaved" ? layout.chunks : 1;
@@ -230,7 +262,8 @@ play.cost = () => {
 
   function step_seconds(...given) {
     const slots = 1 + bubble_share(given[1]);
-    const busy = compute_seconds(...given) + tensor_seconds(...given);
+    const busy =
+      compute_seconds(...given) + tensor_seconds(...given) + context_exposed(...given);
     return busy * slots + pipeline_seconds(...given) + exposed_seconds(...given);
   }
 
@@ -256,6 +289,12 @@ play.cost = () => {
     return 0;
   }
 
+  function context_refused(ranks, tokens) {
+    const needed = `${ranks} context ranks cut a sequence into ${2 * ranks} chunks`;
+    const fitting = 2 * ranks * Math.ceil(tokens / (2 * ranks));
+    return `${needed}: take ${fitting} tokens instead of ${tokens}.`;
+  }
+
   function interleaving_refused(stages, count) {
     const needed = `Interleaving ${stages} ranks needs a multiple of ${stages} micro-batches`;
     return `${needed}: take ${stages * Math.ceil(count / stages)} instead of ${count}.`;
@@ -268,6 +307,8 @@ play.cost = () => {
     if (heads % tensor) return `${tensor} tensor ranks can't share ${heads} heads.`;
     if (keys % tensor)
       return `${tensor} tensor ranks can't share ${keys} heads of keys and values.`;
+    if (layout.context_ranks > 1 && model.context % (2 * layout.context_ranks))
+      return context_refused(layout.context_ranks, model.context);
     if (stages * chunks > model.layers)
       return `${stages * chunks} stages need as many layers; there are ${model.layers}.`;
     if (layout.schedule === "interleaved" && layout.micro_batches % stages)
@@ -281,10 +322,15 @@ play.cost = () => {
   return {
     activation_bytes,
     all_ranks,
+    attention_seconds,
     axis_bandwidth,
     binding_ranks,
     bubble_share,
     compute_seconds,
+    context_bytes,
+    context_exposed,
+    context_refused,
+    context_seconds,
     data_bytes,
     data_rings,
     data_rounds,
@@ -302,6 +348,7 @@ play.cost = () => {
     layer_products,
     mfu,
     moment_bytes,
+    own_tokens,
     pipeline_bytes,
     pipeline_seconds,
     pipeline_sends,

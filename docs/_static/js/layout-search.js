@@ -11,11 +11,13 @@
     const SIZES = [1, 2, 4, 8];
     const RECOMPUTE = ["none", "selective", "ops", "full"];
     const CHUNKS = [1, 2, 4];
+    const LONG = 8192; // tokens: only longer sequences are cut
+    const CONTEXT_RANKS = [2, 4, 8, 16];
 
     /* A stage of ZeRO comes with the ranks that shard, which are a group for HSDP. */
-    function* choices(pipeline, data, sequences, node) {
+    function* choices({ pipeline, context_ranks }, data, sequences, node) {
       const sharded = [[0, 0]];
-      if (data > 1) sharded.push([1, 0], [2, 0], [3, 0]);
+      if (data * context_ranks > 1) sharded.push([1, 0], [2, 0], [3, 0]);
       if (1 < node && node < data && data % node === 0) sharded.push([3, node]);
       for (const micro_batch of SIZES) {
         if (sequences % micro_batch) continue;
@@ -34,24 +36,29 @@
     function* possible_layouts(model, cluster, nodes, batch) {
       const ranks = nodes * cluster.per_node;
       const most = Math.min(MOST_STAGES, model.layers);
+      const contexts = model.context > LONG ? [1, ...CONTEXT_RANKS] : [1];
       for (let tensor = 1; tensor <= cluster.per_node; tensor += 1) {
         if (cluster.per_node % tensor) continue;
-        for (let pipeline = 1; pipeline <= most; pipeline += 1) {
-          const data = Math.floor(ranks / (tensor * pipeline));
-          if (data * tensor * pipeline !== ranks || batch % data) continue;
-          const axes = { tensor, pipeline, data };
-          const node = cluster.per_node / tensor; // its data ranks
-          for (const more of choices(pipeline, data, batch / data, node)) {
-            const layout = { ...axes, ...more, sequence_parallel: tensor > 1 };
-            if (!formulas.why_not(model, layout)) yield layout;
+        for (const context_ranks of contexts) {
+          for (let pipeline = 1; pipeline <= most; pipeline += 1) {
+            const others = tensor * context_ranks * pipeline;
+            const data = ranks / others;
+            if (ranks % others || batch % data) continue;
+            const axes = { tensor, context_ranks, pipeline };
+            const node = Math.floor(cluster.per_node / (tensor * context_ranks)); // its data ranks
+            for (const more of choices(axes, data, batch / data, node)) {
+              const layout = { ...axes, data, ...more, sequence_parallel: tensor > 1 };
+              if (!formulas.why_not(model, layout)) yield layout;
+            }
           }
         }
       }
     }
 
-    /* Fewer tensor ranks, then fewer stages, then a lower stage of ZeRO. */
+    /* Fewer tensor ranks, context ranks, stages, then a lower stage of ZeRO. */
+    const AXES = ["tensor", "context_ranks", "pipeline", "stage"];
     const simpler = (one, other) =>
-      one.tensor - other.tensor || one.pipeline - other.pipeline || one.stage - other.stage;
+      AXES.map((axis) => one[axis] - other[axis]).find((more) => more) ?? 0;
 
     function layouts_that_fit(model, cluster, nodes, memory, batch) {
       const best = new Map();
@@ -61,7 +68,7 @@
         const seconds = formulas.step_seconds(model, layout, cluster);
         const time = Math.floor(1e6 * seconds + 0.5);
         const size = Math.floor(1e-6 * bytes + 0.5);
-        const kind = `${layout.tensor} ${layout.pipeline} ${layout.stage}`;
+        const kind = AXES.map((axis) => layout[axis]).join(" ");
         const now = best.get(kind);
         const better = !now || time < now.time || (time === now.time && size < now.size);
         if (better) best.set(kind, { layout, bytes, seconds, time, size });

@@ -7,7 +7,7 @@ as the model), or a Llama as torchtitan runs it (a gated MLP, its own output lay
 dropout, logits in 32 bits). The page "What will it cost?" uses the formulas, in
 ``docs/_static/js/formulas.js``, where each function has the same name.
 
-Tensor ranks are neighbors; then data ranks, then pipeline stages.
+Tensor ranks are neighbors; then context ranks, data ranks, and pipeline stages.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Model(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """How a job is spread: t * p * d ranks, and m micro-batches for each pipeline."""
+    """How a job is spread: t * c * d * p ranks, m micro-batches for each pipeline."""
 
     tensor: int = 1  # t
     pipeline: int = 1  # p
@@ -45,6 +45,7 @@ class Layout(NamedTuple):
     recompute: str = "none"  # or "selective" (attention), "ops", "full" (each layer)
     sequence_parallel: bool = False
     group: int = 0  # data ranks that shard, the groups being equal: HSDP; 0: all of d
+    context_ranks: int = 1  # c, that share each sequence by ring attention, in zigzag
 
 
 class Cluster(NamedTuple):
@@ -59,13 +60,14 @@ class Cluster(NamedTuple):
 
 
 def all_ranks(layout: Layout) -> int:
-    """t * p * d: one rank per device."""
-    return layout.tensor * layout.pipeline * layout.data
+    """t * c * d * p: one rank per device."""
+    axes = layout.tensor * layout.context_ranks * layout.data
+    return axes * layout.pipeline
 
 
 def shard_ranks(layout: Layout) -> int:
-    """The ranks over which a data rank's state is sharded."""
-    return min(layout.group or layout.data, layout.data)
+    """The ranks over which state is sharded: context ranks share it, too."""
+    return min(layout.group or layout.data, layout.data) * layout.context_ranks
 
 
 def stage_layers(model: Model, layout: Layout) -> int:
@@ -120,6 +122,11 @@ def state_bytes(parameters: float, stage: int, ranks: int) -> list[float]:
     return [size * parameters / n for (size, _), n in zip(parts, shards, strict=True)]
 
 
+def own_tokens(model: Model, layout: Layout) -> float:
+    """Tokens of a micro-batch that a rank computes on: B T / c."""
+    return model.context * layout.micro_batch / layout.context_ranks
+
+
 def layer_activations(model: Model, layout: Layout) -> float:
     """Bytes that a layer saves of a micro-batch: arXiv 2205.05198, table 2.
 
@@ -127,7 +134,7 @@ def layer_activations(model: Model, layout: Layout) -> float:
     "ops" (torchtitan's selective checkpointing), a layer saves its input, attention's
     output and every second product: queries, values, the gate and the last.
     """
-    tokens = model.context * layout.micro_batch
+    tokens = own_tokens(model, layout)
     width, keys = model.width, key_width(model)
     shards = layout.tensor if layout.sequence_parallel else 1
     if layout.recompute == "full":
@@ -157,7 +164,7 @@ def head_bytes(model: Model, layout: Layout) -> float:
     PyTorch's loss, which a Llama has here, holds the logits in 32 bits, the logarithm
     of their softmax, and its gradient at once. Megatron-LM's works in place.
     """
-    tokens = model.context * layout.micro_batch
+    tokens = own_tokens(model, layout)
     values = 3 * model.vocabulary if model.inner else model.width + model.vocabulary
     return 4 * tokens * values / layout.tensor
 
@@ -246,7 +253,8 @@ def data_rounds(layout: Layout) -> int:
 def data_rings(layout: Layout) -> list[tuple[int, int, int, float]]:
     """(stride, ranks, rounds, share) in a group, and between HSDP's: gradients only."""
     group, count = shard_ranks(layout), layout.micro_batches
-    between = layout.tensor * group, layout.data // group, 2 * count, 1 / group
+    groups = layout.data * layout.context_ranks // group
+    between = layout.tensor * group, groups, 2 * count, 1 / group
     return [(layout.tensor, group, data_rounds(layout), 1.0), between]
 
 
@@ -280,9 +288,9 @@ def gather_seconds(model: Model, layout: Layout, cluster: Cluster) -> float:
     return (ranks - 1) * (delay + each)
 
 
-def stream_bytes(model: Model, layout: Layout) -> int:
-    """Bytes of a micro-batch between two layers: [B, T, H] numbers."""
-    return HALF * layout.micro_batch * model.context * model.width
+def stream_bytes(model: Model, layout: Layout) -> float:
+    """Bytes of a micro-batch between two layers: [B, T / c, H] numbers."""
+    return HALF * own_tokens(model, layout) * model.width
 
 
 def tensor_calls(model: Model, layout: Layout) -> int:
@@ -302,6 +310,44 @@ def tensor_seconds(model: Model, layout: Layout, cluster: Cluster) -> float:
     messages = tensor_calls(model, layout) * 2 * (layout.tensor - 1)
     bandwidth = axis_bandwidth(1, layout.tensor, cluster)
     return messages * cluster.latency + tensor_bytes(model, layout) / bandwidth
+
+
+def context_bytes(model: Model, layout: Layout) -> float:
+    """Bytes a rank sends along the context axis in a step, by ring attention.
+
+    Of the S bytes of its own keys and of its values, forward sends 2 (c - 1) S in each
+    layer, and backward (4 c - 2) S: keys, values, and their gradients (lesson 21).
+    """
+    ranks = layout.context_ranks
+    if ranks == 1:
+        return 0.0
+    forwards = 2 if layout.recompute == "full" else 1
+    sends = forwards * 2 * (ranks - 1) + 4 * ranks - 2
+    keys = HALF * own_tokens(model, layout) * key_width(model) / layout.tensor
+    return layout.micro_batches * stage_layers(model, layout) * sends * keys
+
+
+def context_seconds(model: Model, layout: Layout, cluster: Cluster) -> float:
+    """Latency and bandwidth of :func:`context_bytes`."""
+    ranks = layout.context_ranks
+    rounds = 4 * (ranks - 1) if layout.recompute == "full" else 3 * (ranks - 1)
+    messages = layout.micro_batches * stage_layers(model, layout) * rounds
+    bandwidth = axis_bandwidth(layout.tensor, ranks, cluster)
+    return messages * cluster.latency + context_bytes(model, layout) / bandwidth
+
+
+def attention_seconds(model: Model, layout: Layout, cluster: Cluster) -> float:
+    """Seconds of scores and of what they weigh, behind which a ring sends."""
+    again = 4 if layout.recompute in ("selective", "full") else 0
+    scores = (12 + again) * model.context * model.width * model.layers
+    flops = step_tokens(model, layout) * scores / all_ranks(layout)
+    return flops / (cluster.peak * cluster.efficiency)
+
+
+def context_exposed(model: Model, layout: Layout, cluster: Cluster) -> float:
+    """Seconds of the context axis that attention doesn't hide."""
+    given = model, layout, cluster
+    return max(context_seconds(*given) - attention_seconds(*given), 0)
 
 
 def pipeline_sends(layout: Layout) -> int:
@@ -343,7 +389,7 @@ def step_seconds(model: Model, layout: Layout, cluster: Cluster) -> float:
     """Seconds of a step: only the data axis communicates behind computation."""
     given = model, layout, cluster
     slots = 1 + bubble_share(layout)
-    busy = compute_seconds(*given) + tensor_seconds(*given)
+    busy = compute_seconds(*given) + tensor_seconds(*given) + context_exposed(*given)
     return busy * slots + pipeline_seconds(*given) + exposed_seconds(*given)
 
 
@@ -361,10 +407,9 @@ def device_tokens(model: Model, layout: Layout, cluster: Cluster) -> float:
 
 def binding_ranks(model: Model, layout: Layout, cluster: Cluster) -> int:
     """Data ranks, 1, 2, 4, ..., of this global batch that can't hide; 0: never."""
-    tensor, pipeline, data, stage, size, count, *rest = layout
-    batch, ranks = data * count, 1
+    batch, ranks = layout.data * layout.micro_batches, 1
     while ranks <= batch:
-        other = Layout(tensor, pipeline, ranks, stage, size, batch // ranks, *rest)
+        other = layout._replace(data=ranks, micro_batches=batch // ranks)
         limit = hiding_seconds(model, other, cluster)
         after = gather_seconds(model, other, cluster)  # is never hidden
         if data_seconds(model, other, cluster) - after > limit:
@@ -382,6 +427,8 @@ def why_not(model: Model, layout: Layout) -> str:
         return f"{tensor} tensor ranks can't share {heads} heads."
     if keys % tensor:
         return f"{tensor} tensor ranks can't share {keys} heads of keys and values."
+    if layout.context_ranks > 1 and model.context % (2 * layout.context_ranks):
+        return context_refused(layout.context_ranks, model.context)
     if stages * chunks > model.layers:
         parts = stages * chunks
         return f"{parts} stages need as many layers; there are {model.layers}."
@@ -392,6 +439,13 @@ def why_not(model: Model, layout: Layout) -> str:
     if layout.group and layout.data % layout.group:
         return f"{layout.data} data ranks can't form groups of {layout.group}."
     return ""
+
+
+def context_refused(ranks: int, tokens: int) -> str:
+    """What to do if 2 c chunks don't divide a sequence."""
+    needed = f"{ranks} context ranks cut a sequence into {2 * ranks} chunks"
+    fitting = 2 * ranks * ceil(tokens / (2 * ranks))
+    return f"{needed}: take {fitting} tokens instead of {tokens}."
 
 
 def interleaving_refused(stages: int, count: int) -> str:

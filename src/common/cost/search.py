@@ -7,6 +7,7 @@ The page "What will it cost?" has the same functions in JavaScript, in
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from math import floor
 from typing import Any, NamedTuple
 
@@ -18,6 +19,8 @@ MOST_STAGES = 64
 SIZES = 1, 2, 4, 8  # sequences of a micro-batch
 RECOMPUTE = "none", "selective", "ops", "full"
 CHUNKS = 1, 2, 4  # model chunks of a rank; more than one are interleaved
+LONG = 8192  # tokens: only longer sequences are cut
+CONTEXT_RANKS = 2, 4, 8, 16
 
 
 class Found(NamedTuple):
@@ -37,9 +40,9 @@ def layouts_that_fit(
 
     Of layouts with the same ranks and the same stage of ZeRO, only the fastest is in
     the list, or of equally fast ones that with the least memory. If two in the list are
-    equally fast, the first is simpler: it has fewer tensor ranks, fewer stages or a
-    lower stage of ZeRO. ``memory`` is a device's, in bytes, of which a layout may take
-    ``ROOM``. ``batch`` is the global batch, in sequences.
+    equally fast, the first is simpler: it has fewer tensor ranks, fewer context ranks,
+    fewer stages or a lower stage of ZeRO. ``memory`` is a device's, in bytes, of which
+    a layout may take ``ROOM``. ``batch`` is the global batch, in sequences.
     """
     best: dict[tuple, tuple] = {}
     for layout in possible_layouts(model, cluster, nodes, batch):
@@ -49,7 +52,8 @@ def layouts_that_fit(
         seconds = formulas.step_seconds(model, layout, cluster)
         # rounded, so that the order doesn't depend on the last bit
         order = floor(1e6 * seconds + 0.5), floor(1e-6 * held + 0.5)
-        kind = layout.tensor, layout.pipeline, layout.stage
+        axes = layout.tensor, layout.context_ranks, layout.pipeline
+        kind = *axes, layout.stage
         if kind not in best or order < best[kind][0]:
             best[kind] = order, layout, held, seconds
     ranked = sorted(best, key=lambda kind: (best[kind][0][0], kind))
@@ -67,33 +71,35 @@ def possible_layouts(
 ) -> Iterator[Layout]:
     """All that the search tries; tensor ranks stay inside a node."""
     ranks = nodes * cluster.per_node
-    for tensor in range(1, cluster.per_node + 1):
-        for pipeline in range(1, min(MOST_STAGES, model.layers) + 1):
-            data = ranks // (tensor * pipeline)
-            fills = cluster.per_node % tensor == 0 and data * tensor * pipeline == ranks
-            if not fills or batch % data:
-                continue
-            axes = {"tensor": tensor, "pipeline": pipeline, "data": data}
-            group = cluster.per_node // tensor  # data ranks of a node
-            for more in _choices(pipeline, data, batch // data, group):
-                layout = Layout(**axes, **more, sequence_parallel=tensor > 1)
-                if not formulas.why_not(model, layout):
-                    yield layout
+    tensors = [n for n in range(1, cluster.per_node + 1) if cluster.per_node % n == 0]
+    contexts = (1, *CONTEXT_RANKS) if model.context > LONG else (1,)
+    stages = range(1, min(MOST_STAGES, model.layers) + 1)
+    for tensor, context, pipeline in product(tensors, contexts, stages):
+        data, rest = divmod(ranks, tensor * context * pipeline)
+        if rest or batch % data:
+            continue
+        axes = {"tensor": tensor, "context_ranks": context, "pipeline": pipeline}
+        group = cluster.per_node // (tensor * context)  # data ranks of a node
+        for more in _choices(axes, data, batch // data, group):
+            parallel = tensor > 1
+            layout = Layout(**axes, data=data, **more, sequence_parallel=parallel)
+            if not formulas.why_not(model, layout):
+                yield layout
 
 
 def _choices(
-    pipeline: int, data: int, sequences: int, group: int
+    axes: dict[str, int], data: int, sequences: int, group: int
 ) -> Iterator[dict[str, Any]]:
     """What a layout with these ranks may differ in; ``sequences`` of a data rank.
 
     A stage of ZeRO comes with the ranks that shard, which are a ``group`` for HSDP.
     """
     sharded = [(0, 0)]
-    if data > 1:
+    if data * axes["context_ranks"] > 1:
         sharded += [(1, 0), (2, 0), (3, 0)]
     if 1 < group < data and data % group == 0:
         sharded.append((3, group))
-    chunks = CHUNKS if pipeline > 1 else (1,)
+    chunks = CHUNKS if axes["pipeline"] > 1 else (1,)
     for size in SIZES:
         if sequences % size:
             continue
