@@ -1,6 +1,6 @@
 """Find the bottleneck in a trace: slow data, communication, or one slow rank.
 
-A trace is a list of events on one clock, as src/17_profile.py writes them::
+A trace is a list of events on one clock, as src/instruments/17_profile.py writes them::
 
     {"ph": "X", "pid": 2, "cat": "cpu_op", "name": "aten::mm", "ts": 31.0, "dur": 9.5}
 

@@ -212,10 +212,15 @@ def _save_until_killed(path: Path, number: int, seconds: float) -> int:
 def count_bad_ends(shape: str, runs: int) -> int:
     """How many of ``runs`` runs of four ranks hang or abort at their end.
 
-    ``shape`` is one that ``src/07_teardown.py`` knows.
+    ``shape`` is one that ``src/instruments/07_teardown.py`` knows.
     """
     done = subprocess.run(
-        [sys.executable, str(ROOT / "src" / "07_teardown.py"), shape, f"--runs={runs}"],
+        [
+            sys.executable,
+            str(ROOT / "src/instruments/07_teardown.py"),
+            shape,
+            f"--runs={runs}",
+        ],
         env=environment(),
         stdout=subprocess.PIPE,
         text=True,

@@ -58,7 +58,7 @@ wait "${tasks[0]}"
 wait "${tasks[1]}"
 """
 MORE = {  # programs whose commands aren't in the table of src/README.md
-    "03_wire_bytes.py": f"{TORCHRUN} src/03_wire_bytes.py",
+    "03_wire_bytes.py": f"{TORCHRUN} src/instruments/03_wire_bytes.py",
     "09_srun.py": AS_SRUN,
 }
 # Solutions of the exercises, checked by the grader; some need no torch of their own.

@@ -54,7 +54,7 @@ LESS = {  # options of programs that measure for long where nothing is said
 
 def shortened(command: str) -> str:
     """With two ranks and two steps."""
-    program = command.split("src/")[-1].split()[0]
+    program = Path(command.split("src/")[-1].split()[0]).name
     number = "1" if program in ONE_STEP else "2"
     command = re.sub(r"\b\d{2,}(?=\s|$)", number, command)
     command = f"{command} {LESS.get(program, '')}"

@@ -31,7 +31,7 @@ NODES = """\
 workshop cluster run srun --nodes=3 --ntasks-per-node=1 torchrun --nnodes=3 \
 --nproc-per-node=1 --rdzv-backend=c10d --rdzv-id=1 --rdzv-endpoint=n1:29500"""
 # one bucket: no two collectives of a rank overlap
-PROFILE = "src/17_profile.py --steps 2 --bucket-mb 25"
+PROFILE = "src/instruments/17_profile.py --steps 2 --bucket-mb 25"
 RUNS = {  # the names don't tell which is which: learners find out
     "17_1.json": Entry(
         "17_1",

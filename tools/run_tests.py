@@ -49,7 +49,7 @@ REST = (
     "tests/scripts",
     "tests/gpu",
 )
-PROGRAMS = {path.name for path in (ROOT / "src").glob("*.py")}
+PROGRAMS = {path.name for path in (ROOT / "src").rglob("[0-9]*.py")}
 ONE_SEED = ("--seeds", "1")
 OTHER_SEED = ("--seeds", "77")  # than those which a learner's checks have
 AT_ONCE = 2  # parts

@@ -1,7 +1,8 @@
-"""Draw when DDP's buckets travel, from events that src/05_timeline.py recorded.
+"""Draw when DDP sends its buckets, from what src/instruments/05_timeline.py recorded.
 
-python src/05_timeline.py --json docs/figures/05_buckets_2_mb.json
-python src/05_timeline.py --bucket-mb 25 --json docs/figures/05_buckets_25_mb.json
+python src/instruments/05_timeline.py --json docs/figures/05_buckets_2_mb.json
+python src/instruments/05_timeline.py --bucket-mb 25 \\
+    --json docs/figures/05_buckets_25_mb.json
 """
 
 import json

@@ -1,7 +1,7 @@
 """Draw the life of an elastic run with a kill, from times that were recorded.
 
 export TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1
-python src/07_kill_a_rank.py --rank 1 --after "Step 40" --delay 0.5 \\
+python src/instruments/07_kill_a_rank.py --rank 1 --after "Step 40" --delay 0.5 \\
     --json docs/figures/07_elastic_run.json \\
     torchrun --standalone --nproc-per-node=2 --max-restarts=3 src/07_elastic.py
 """

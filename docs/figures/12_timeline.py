@@ -1,7 +1,7 @@
-"""When each of two devices computes, from what src/12_timeline.py recorded.
+"""When each of two devices computes, from what src/instruments/12_timeline.py recorded.
 
-python src/12_timeline.py --json docs/figures/12_timeline_1.json
-python src/12_timeline.py --micro-batches 4 \
+python src/instruments/12_timeline.py --json docs/figures/12_timeline_1.json
+python src/instruments/12_timeline.py --micro-batches 4 \
     --json docs/figures/12_timeline_4.json
 """
 

@@ -1,8 +1,8 @@
 """Draw GPipe and 1F1B on four ranks, from what the ranks of two runs recorded.
 
-torchrun --standalone --nproc-per-node=4 src/13_timeline.py \\
+torchrun --standalone --nproc-per-node=4 src/instruments/13_timeline.py \\
     --json docs/figures/13_gpipe.json src/13_pipeline_by_hand.py 2 --schedule gpipe
-torchrun --standalone --nproc-per-node=4 src/13_timeline.py \\
+torchrun --standalone --nproc-per-node=4 src/instruments/13_timeline.py \\
     --json docs/figures/13_1f1b.json src/13_pipeline_by_hand.py 2 --schedule 1f1b
 """
 

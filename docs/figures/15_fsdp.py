@@ -1,6 +1,6 @@
 """Draw when FSDP gathers, computes and frees, from recorded events.
 
-torchrun --standalone --nproc-per-node=2 src/15_timeline.py \
+torchrun --standalone --nproc-per-node=2 src/instruments/15_timeline.py \
     --json docs/figures/15_fsdp.json
 """
 

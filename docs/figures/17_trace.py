@@ -1,6 +1,6 @@
-"""One step of two ranks, drawn from what src/17_profile.py recorded.
+"""One step of two ranks, drawn from what src/instruments/17_profile.py recorded.
 
-torchrun --standalone --nproc-per-node=2 src/17_profile.py --data-ms 12 \
+torchrun --standalone --nproc-per-node=2 src/instruments/17_profile.py --data-ms 12 \
     --slow-rank 1 --steps 6
 python docs/figures/17_trace.py trace.json 4    # takes step 4 into 17_trace.json
 """

@@ -48,8 +48,9 @@ def needed(program: str) -> tuple[int, int]:
 
 def problem(program: Path) -> str:
     """The sentence that refuses to run a program, if it is one of src/; else ''."""
-    folder = Path(__file__).resolve().parents[1]
-    if program.resolve().parent != folder or not program.name[:2].isdigit():
+    src = Path(__file__).resolve().parents[1]
+    folders = (src, src / "instruments")
+    if program.resolve().parent not in folders or not program.name[:2].isdigit():
         return ""
     if sys.version_info < PYTHON:
         found = ".".join(map(str, sys.version_info[:3]))

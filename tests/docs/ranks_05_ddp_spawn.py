@@ -274,7 +274,7 @@ def test_size_of_the_buckets(rank, seed):
 @pytest.mark.ranks(2)
 def test_comm_hook_replaces_what_ddp_does(rank, world_size, seed):
     """The hook of 05_timeline.py does the same to a bucket as DDP by itself."""
-    program = import_module("05_timeline")
+    program = import_module("instruments.05_timeline")
     Timeline, watch_buckets = program.Timeline, program.watch_buckets
 
     images, labels = data(6 * world_size, seed)[rank::world_size]

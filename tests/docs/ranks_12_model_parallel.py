@@ -31,7 +31,7 @@ FirstPart = two_processes.FirstPart
 SecondPart = two_processes.SecondPart
 shape_at_cut = two_processes.shape_at_cut
 TwoDevices = import_module("12_model_parallel").TwoDevices
-formulas = import_module("12_cost").formulas
+formulas = import_module("instruments.12_cost").formulas
 
 CPU = torch.device("cpu")
 

@@ -26,7 +26,7 @@ from common.byte_gpt import BYTES, ByteGPT, Sizes, next_byte_loss
 from common.cost.measure import UnshardedBytes
 
 fsdp = import_module("15_fsdp")
-watch_a_step = import_module("15_timeline").watch_a_step
+watch_a_step = import_module("instruments.15_timeline").watch_a_step
 
 SIZES = Sizes(width=12, heads=3, blocks=3, context=6)  # 12: divides among 2, 3 and 4
 PLAIN = argparse.Namespace(mixed_precision=False, keep_whole=False, prefetch=None)

@@ -221,7 +221,7 @@ def test_stopwatch_waits_for_the_device(monkeypatch):
     waited = []
     monkeypatch.setattr(torch.accelerator, "synchronize", waited.append)
     device = torch.device("cuda", 1)  # only its name is used
-    with import_module("01_profile").StepTimer(device)("forward"):
+    with import_module("instruments.01_profile").StepTimer(device)("forward"):
         pass
     assert waited == [device] * 2
 

@@ -174,7 +174,7 @@ run(2, program)
 
 
 def test_programs_that_save_keep_the_default_timeout():
-    programs = [path.read_text("utf-8") for path in (ROOT / "src").glob("0[5-9]_*.py")]
+    programs = [path.read_text("utf-8") for path in (ROOT / "src").rglob("0[5-9]_*.py")]
     saving = [text for text in programs if "snapshot.Run(" in text]
     assert len(saving) == 7
     assert not any("timeout" in text for text in saving)

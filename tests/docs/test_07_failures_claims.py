@@ -87,7 +87,12 @@ def test_ddp_that_outlives_its_group_may_hang():
     """
 
     def end_badly():
-        command = ["nice", "--adjustment=-20", sys.executable, SRC / "07_teardown.py"]
+        command = [
+            "nice",
+            "--adjustment=-20",
+            sys.executable,
+            SRC / "instruments/07_teardown.py",
+        ]
         command += ["usual", "--runs", "3"]
         variables = clean_environment() | {"OMP_NUM_THREADS": "1"}
         printed = subprocess.check_output(command, env=variables, text=True)
@@ -103,7 +108,7 @@ def test_ddp_that_outlives_its_group_may_hang():
 @pytest.mark.cold("whose end the agent sees first is the subject")
 def test_killed_rank_leaves_no_file_and_the_others_a_consequence(tmp_path):
     options = ["--standalone", "--nproc-per-node=3", "--log-dir", "logs"]
-    script = SRC / "07_one_rank_fails.py"
+    script = SRC / "instruments/07_one_rank_fails.py"
     output = torchrun(tmp_path, *options, script, 2, "killed", status=1)
     (attempt,) = tmp_path.glob("logs/*/attempt_0")
     assert not (attempt / "2" / "error.json").exists()
@@ -167,7 +172,7 @@ def test_each_start_and_local_rank_has_a_folder_with_its_error_file(tmp_path):
     torchrun(
         tmp_path,
         *("--standalone", "--nproc-per-node=2", "--max-restarts=1"),
-        *("--log-dir", "logs", SRC / "07_one_rank_fails.py", 1),
+        *("--log-dir", "logs", SRC / "instruments/07_one_rank_fails.py", 1),
         status=1,
         TORCH_DISABLE_SHARE_RDZV_TCP_STORE="1",
     )

@@ -32,9 +32,9 @@ from common.cost.counting import model_states  # noqa: E402
 from common.data import make_model  # noqa: E402
 from workshop.author.answers import read_answers  # noqa: E402
 
-cost = import_module("12_cost")
+cost = import_module("instruments.12_cost")
 layer_parameters, numel_between = cost.layer_parameters, cost.numel_between
-timeline = import_module("12_timeline")
+timeline = import_module("instruments.12_timeline")
 STEPS = timeline.STEPS
 idle_share = timeline.idle_share
 shortest = timeline.shortest

@@ -27,7 +27,7 @@ from common.byte_gpt import Sizes
 from common.cost.counting import FLOAT32, model_parameters, model_states
 from common.parallel.pipeline import SCHEDULES, Action, bubble, most_live, slots
 
-boundary_bytes = import_module("13_cost").boundary_bytes
+boundary_bytes = import_module("instruments.13_cost").boundary_bytes
 
 pytestmark = pytest.mark.full
 

@@ -20,7 +20,7 @@ sys.path.insert(0, str(ROOT / "src"))
 from common.byte_gpt import Sizes
 from common.cost import counting as formulas
 
-cost = import_module("14_cost")
+cost = import_module("instruments.14_cost")
 
 pytestmark = pytest.mark.full
 

@@ -28,7 +28,7 @@ sys.path.insert(0, str(HERE.parent.parent / "src"))
 from common.byte_gpt import Sizes  # noqa: E402
 from common.cost.counting import block_parameters, model_parameters  # noqa: E402
 
-cost = import_module("15_cost")
+cost = import_module("instruments.15_cost")
 bytes_per_step, states_of_zero = cost.bytes_per_step, cost.states_of_zero
 
 

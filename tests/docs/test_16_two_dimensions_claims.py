@@ -27,7 +27,7 @@ from common.byte_gpt import Sizes
 from common.cost.counting import model_parameters
 from common.parallel.mesh import Grid
 
-cost = import_module("16_cost")
+cost = import_module("instruments.16_cost")
 calls, held, sent = cost.calls, cost.held, cost.sent
 
 pytestmark = pytest.mark.full

@@ -14,7 +14,7 @@ HERE = Path(__file__).resolve().parent
 
 
 def test_every_option_of_the_program_has_its_diff_of_a_few_lines():
-    text = (SRC / "17_speed.py").read_text(encoding="utf-8")
+    text = (SRC / "instruments/17_speed.py").read_text(encoding="utf-8")
     found = remedies()
     options = re.findall(r'^    "([a-z0-9-]+)": ', text, re.M)
     assert sorted(found) == sorted([*options, "for a GPU"])

@@ -1,4 +1,4 @@
-"""What docs/lessons/18_scaling says of src/18_why_slow.py, tried out."""
+"""What docs/lessons/18_scaling says of src/instruments/18_why_slow.py, tried out."""
 
 import re
 import runpy
@@ -7,7 +7,7 @@ import sys
 from tests.docs.pages import ROOT, lesson_source
 
 sys.path.insert(0, str(ROOT / "src"))
-WHY = runpy.run_path(str(ROOT / "src" / "18_why_slow.py"))
+WHY = runpy.run_path(str(ROOT / "src/instruments/18_why_slow.py"))
 PAGE = lesson_source("18_scaling")
 PROSE = " ".join(PAGE.split())
 TRANSCRIPT = (ROOT / "docs/transcripts/18_why_slow.txt").read_text(encoding="utf-8")

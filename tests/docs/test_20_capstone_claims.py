@@ -59,7 +59,7 @@ def test_sizes_and_bytes_are_those_of_the_model():
     assert f"{numbers:,} parameters" in PAGE
     assert f"predicts {16 * numbers // 8:,} bytes" in PAGE
     grid = Grid(data=int(PLAN["data_ranks"]), tensor=int(PLAN["tensor_ranks"]))
-    held = import_module("16_cost").held(GPT, grid, BATCH)
+    held = import_module("instruments.16_cost").held(GPT, grid, BATCH)
     predicted = sum(held.values()) - held["activations"]
     assert int(PLAN["bytes_on_rank_0"]) == predicted
     assert abs(2 * numbers - predicted) > 3 * ALLOWED * predicted

@@ -16,7 +16,7 @@ sys.path.insert(0, str(ROOT / "src"))
 from common.byte_gpt import Embed, Sizes
 from common.parallel import context_parallel as cp
 
-cost = import_module("21_cost")
+cost = import_module("instruments.21_cost")
 
 pytestmark = pytest.mark.full
 

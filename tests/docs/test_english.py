@@ -75,6 +75,7 @@ def read_by_learners() -> Iterator[tuple[str, str]]:
         ("tests/exercises/*/checks.py", strings),
         ("workshop/**/*.py", strings),
         ("src/*.py", strings),
+        ("src/instruments/*.py", strings),
         ("gallery/*.py", docstrings),
         ("gallery/*.py", comments),  # the cures
         ("src/common/**/*.py", strings),

@@ -248,7 +248,7 @@ def parts_of_programs(lesson: str) -> dict[str, list[list[Directive]]]:
             below.add(directive.page)
         if directive.name != "literalinclude" or "diff" in directive.options:
             continue
-        if directive.file.parent == ROOT / "src":
+        if directive.file.parent in (ROOT / "src", ROOT / "src" / "instruments"):
             parts = found.setdefault(directive.file.name, [[], []])
             parts[directive.page in below].append(directive)
     return found

@@ -17,6 +17,7 @@ A page
 ======
 
 Run ``src/train.py``, not ``src/no_such_file.py``, nor ``python src/train.py``.
+Watch it with ``src/instruments/18_cost.py``.
 
 .. literalinclude:: src/train.py
    :caption: src/train.py
@@ -89,7 +90,8 @@ def test_no_day_is_said_where_git_cannot_know_it(tmp_path):
 
 def built(folder, repository: str) -> str:
     """The page as HTML."""
-    (folder / "src").mkdir(parents=True)
+    (folder / "src" / "instruments").mkdir(parents=True)
+    (folder / "src" / "instruments" / "18_cost.py").write_text("pass\n")
     (folder / "src" / "train.py").write_text("pass\n")
     (folder / "index.rst").write_text(PAGE)
     conf = CONF.format(
@@ -107,6 +109,7 @@ def test_names_of_files_lead_to_them_and_the_page_to_its_text(tmp_path):
     page = built(tmp_path / "site", "https://github.com/a/b")
     found = re.findall(r'href="https://github.com/a/b/([^"]+)"', page)
     assert sorted(found) == [
+        "blob/main/src/instruments/18_cost.py",
         "blob/main/src/train.py",
         "blob/main/src/train.py",
         "edit/main/index.rst",

@@ -21,7 +21,7 @@ def release(program):
 def test_overview_says_the_oldest_torch(lesson):
     line = LINE.search(lesson_source(lesson))
     assert line, f"{lesson}: no line '* **PyTorch:** 2.6 or newer' on its first page"
-    own = [path.name for path in (ROOT / "src").glob(f"{lesson[:2]}_*.py")]
+    own = [path.name for path in (ROOT / "src").rglob(f"{lesson[:2]}_*.py")]
     oldest = min(map(needed, own), default=needed(lesson))
     assert line[1] == ".".join(map(str, oldest))
     more = {name: release(name) for name in own if needed(name) > oldest}

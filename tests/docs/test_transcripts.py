@@ -19,7 +19,7 @@ from tools.transcript_catalog import FOLDER, Entry, TranscriptError
 CATALOG = transcript_catalog.load_catalog()
 PROGRAMS = {
     path.name
-    for path in (transcripts.ROOT / "src").glob("*.py")
+    for path in (transcripts.ROOT / "src").rglob("[0-9]*.py")
     if "__main__" in path.read_text(encoding="utf-8")
 }
 

@@ -14,65 +14,69 @@ STEP = (
 
 # One rank on the first GPU. What "&&" joins runs one after the other.
 ONE_RANK = {
-    "01_profile.py": "python src/01_profile.py 2",
+    "01_profile.py": "python src/instruments/01_profile.py 2",
     "01_single_device.py": "python src/01_single_device.py 2 1",
     "02_hello_ranks.py": f"{TORCHRUN} src/02_hello_ranks.py",
     "04_data_parallel.py": "python src/04_data_parallel.py 2 1",
     "04_data_parallel_by_hand.py": "python src/04_data_parallel_by_hand.py",
     "05_ddp_spawn.py": "python src/05_ddp_spawn.py 2 1",
-    "05_timeline.py": "python src/05_timeline.py",
+    "05_timeline.py": "python src/instruments/05_timeline.py",
     "06_checkpoint.py": "python src/06_checkpoint.py 2 1",
     "06_compare_snapshots.py": (
         "python src/01_single_device.py 1 1 --snapshot a.pt && "
-        "python src/06_compare_snapshots.py a.pt a.pt"
+        "python src/instruments/06_compare_snapshots.py a.pt a.pt"
     ),
     "07_elastic.py": f"{TORCHRUN} src/07_elastic.py",
     "07_torchrun.py": f"{TORCHRUN} src/07_torchrun.py 2 1",
-    "08_link_speed.py": f"{TORCHRUN} src/08_link_speed.py",
-    "08_prove_cluster.py": f"{TORCHRUN} src/08_prove_cluster.py",
+    "08_link_speed.py": f"{TORCHRUN} src/instruments/08_link_speed.py",
+    "08_prove_cluster.py": f"{TORCHRUN} src/instruments/08_prove_cluster.py",
     "08_multinode_torchrun.py": f"{TORCHRUN} src/08_multinode_torchrun.py 2 1",
     "09_requeue.py": f"{STEP} python src/09_requeue.py 2 1",
     "09_srun.py": f"{STEP} python src/09_srun.py 2 1",
-    "12_cost.py": "python src/12_cost.py src/12_two_processes.py 1",
+    "12_cost.py": "python src/instruments/12_cost.py src/12_two_processes.py 1",
     "12_model_parallel.py": "python src/12_model_parallel.py 2 --devices cuda:0 cuda:0",
-    "12_timeline.py": "python src/12_timeline.py",
+    "12_timeline.py": "python src/instruments/12_timeline.py",
     "12_two_processes.py": "python src/12_two_processes.py 1",
-    "13_cost.py": f"python src/13_cost.py {BY_HAND} {GPT}",
+    "13_cost.py": f"python src/instruments/13_cost.py {BY_HAND} {GPT}",
     "13_pipeline.py": f"python src/13_pipeline.py {GPT}",
     "13_pipeline_by_hand.py": f"python {BY_HAND} {GPT}",
-    "13_timeline.py": f"python src/13_timeline.py {BY_HAND} {GPT}",
+    "13_timeline.py": f"python src/instruments/13_timeline.py {BY_HAND} {GPT}",
     "13_train_gpt.py": f"python src/13_train_gpt.py {GPT}",
-    "14_cost.py": f"python src/14_cost.py src/14_tensor_by_hand.py {GPT}",
+    "14_cost.py": f"python src/instruments/14_cost.py src/14_tensor_by_hand.py {GPT}",
     "14_tensor_by_hand.py": f"python src/14_tensor_by_hand.py {GPT}",
     "14_tensor_parallel.py": f"python src/14_tensor_parallel.py {GPT}",
-    "15_cost.py": f"python src/15_cost.py src/15_zero_by_hand.py {GPT}",
+    "15_cost.py": f"python src/instruments/15_cost.py src/15_zero_by_hand.py {GPT}",
     "15_fsdp.py": f"python src/15_fsdp.py {GPT} --save-every 1",
-    "15_timeline.py": "python src/15_timeline.py",
+    "15_timeline.py": "python src/instruments/15_timeline.py",
     "15_zero_by_hand.py": f"python src/15_zero_by_hand.py {GPT}",
     "16_checkpoint_to_file.py": (
         f"python src/16_fsdp_tensor_parallel.py {GPT} --checkpoints saved "
-        "--save-every 2 && python src/16_checkpoint_to_file.py saved gpt.pt"
+        "--save-every 2 && python src/instruments/16_checkpoint_to_file.py saved gpt.pt"
     ),
-    "16_cost.py": f"python src/16_cost.py src/16_fsdp_tensor_parallel.py {GPT}",
+    "16_cost.py": (
+        f"python src/instruments/16_cost.py src/16_fsdp_tensor_parallel.py {GPT}"
+    ),
     "16_fsdp_tensor_parallel.py": (
         f"python src/16_fsdp_tensor_parallel.py {GPT} --checkpoints saved "
         "--save-every 1 --async-save"
     ),
     "16_pipeline_data.py": f"python src/16_pipeline_data.py {GPT}",
-    "17_fsdp_accumulation.py": "python src/17_fsdp_accumulation.py 5",
-    "17_profile.py": "python src/17_profile.py",
-    "17_speed.py": "python src/17_speed.py 5 --with no-sync bf16 checkpoint",
-    "17_straggler.py": "python src/17_straggler.py",
-    "18_cost.py": "python src/18_cost.py --rounds 1",
-    "18_roofline.py": "python src/18_roofline.py",
-    "18_scaling.py": "python src/18_scaling.py --ranks 1 --batch-size 64",
-    "19_gallery.py": "python src/19_gallery.py --list",
+    "17_fsdp_accumulation.py": "python src/instruments/17_fsdp_accumulation.py 5",
+    "17_profile.py": "python src/instruments/17_profile.py",
+    "17_speed.py": (
+        "python src/instruments/17_speed.py 5 --with no-sync bf16 checkpoint"
+    ),
+    "17_straggler.py": "python src/instruments/17_straggler.py",
+    "18_cost.py": "python src/instruments/18_cost.py --rounds 1",
+    "18_roofline.py": "python src/instruments/18_roofline.py",
+    "18_scaling.py": "python src/instruments/18_scaling.py --ranks 1 --batch-size 64",
+    "19_gallery.py": "python src/instruments/19_gallery.py --list",
     "20_capstone.py": (
         f"python src/20_capstone.py {GPT} --checkpoints run --save-every 1 --async-save"
     ),
     "21_context_fsdp.py": f"python src/21_context_fsdp.py {GPT}",
     "21_context_parallel.py": f"python src/21_context_parallel.py {GPT}",
-    "21_cost.py": f"python src/21_cost.py src/21_ring_attention.py {GPT}",
+    "21_cost.py": f"python src/instruments/21_cost.py src/21_ring_attention.py {GPT}",
     "21_ring_attention.py": f"python src/21_ring_attention.py {GPT}",
     "21_ulysses.py": f"python src/21_ulysses.py {GPT}",
 }
@@ -117,7 +121,7 @@ SHARED = {
     "15_zero_by_hand.py": (2, f"src/15_zero_by_hand.py {GPT}"),
     "15_fsdp.py": (2, f"src/15_fsdp.py {GPT}"),
     "16_fsdp_tensor_parallel.py": (4, f"src/16_fsdp_tensor_parallel.py {GPT}"),
-    "17_speed.py": (2, "src/17_speed.py 3 --with no-sync one-bucket"),
+    "17_speed.py": (2, "src/instruments/17_speed.py 3 --with no-sync one-bucket"),
 }
 SHARED_REFUSE = {
     "13_pipeline.py": (2, f"src/13_pipeline.py {GPT}"),

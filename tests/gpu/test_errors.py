@@ -80,7 +80,8 @@ def test_two_ranks_on_one_gpu_are_told_by_nccl(gpu, tmp_path):
 @pytest.mark.gpu
 def test_more_ranks_than_gpus_are_our_own_sentence(gpu, tmp_path):
     ranks = torch.cuda.device_count() + 1
-    command = f"torchrun --standalone --nproc-per-node={ranks} src/08_link_speed.py"
+    start = f"torchrun --standalone --nproc-per-node={ranks}"
+    command = f"{start} src/instruments/08_link_speed.py"
     done = run(tmp_path, command, "cuda")
     write_transcript("error_too_many_ranks", shown(command, done))
     assert done.returncode != 0

@@ -44,7 +44,9 @@ def test_profiler_sees_the_kernels(gpu, tmp_path):
 
 
 def test_profile_dry(tmp_path):
-    text, kernels = profile(tmp_path, "python src/17_profile.py --steps 1", "cpu")
+    text, kernels = profile(
+        tmp_path, "python src/instruments/17_profile.py --steps 1", "cpu"
+    )
     assert "rank 0" in text and kernels == {}
 
 
@@ -63,14 +65,16 @@ def roofline(folder, command, kind):
 
 @pytest.mark.gpu
 def test_roofline_of_the_card(gpu, tmp_path):
-    command = "python src/18_roofline.py --width 16384"
+    command = "python src/instruments/18_roofline.py --width 16384"
     text, found = roofline(tmp_path, command, "cuda")
     write_transcript("18_roofline", text)
     write_numbers("roofline", found)
 
 
 def test_roofline_dry(tmp_path):
-    _, found = roofline(tmp_path, "python src/18_roofline.py --width 64", "cpu")
+    _, found = roofline(
+        tmp_path, "python src/instruments/18_roofline.py --width 64", "cpu"
+    )
     assert found["gflops"] > 0 and found["gb_per_s"] > 0
 
 

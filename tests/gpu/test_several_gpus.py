@@ -12,14 +12,14 @@ BY_TWO = "torchrun --standalone --nproc-per-node=2"
 COMMANDS = {
     "03_collectives": "src/03_collectives.py",
     "03_ring_all_reduce": "src/03_ring_all_reduce.py",
-    "08_link_speed": "src/08_link_speed.py",
+    "08_link_speed": "src/instruments/08_link_speed.py",
     "13_pipeline": f"src/13_pipeline.py {GPT}",
     "13_pipeline_by_hand": f"src/13_pipeline_by_hand.py {GPT}",
     "14_tensor_parallel": f"src/14_tensor_parallel.py {GPT}",
     "15_fsdp": f"src/15_fsdp.py {GPT}",
     "16_pipeline_data": f"src/16_pipeline_data.py {GPT}",
-    "17_straggler": "src/17_straggler.py",
-    "18_cost": "src/18_cost.py --rounds 1",
+    "17_straggler": "src/instruments/17_straggler.py",
+    "18_cost": "src/instruments/18_cost.py --rounds 1",
 }
 
 

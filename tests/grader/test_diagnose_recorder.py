@@ -1,7 +1,7 @@
 """``workshop diagnose`` on the flight recorder's files.
 
 The folder recorder holds dumps of real runs on gloo (torch 2.13), written by
-src/19_flight_recorder.py: gallery/another_order.py, only_rank_0_reduces.py,
+src/instruments/19_flight_recorder.py: gallery/another_order.py, only_rank_0_reduces.py,
 unequal_batches.py, a rank that leaves its loop early, and integers among floats.
 """
 

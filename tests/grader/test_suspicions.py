@@ -281,7 +281,7 @@ def test_verdict_names_the_failure_of_the_gallery():
     seen = SimpleNamespace(job=job, ranks=[])
     finding = Finding(Kind.HANG, ["all wait"], "all_send")
     lines = diagnosis._message(seen, finding, "docs/lessons/03_collectives")
-    assert "see it fail: python src/19_gallery.py send_send" in lines
+    assert "see it fail: python src/instruments/19_gallery.py send_send" in lines
 
 
 def test_every_mistake_that_is_recognized_has_an_example():

@@ -129,7 +129,7 @@ def test_signal_saves_within_an_epoch_and_the_requeued_job_ends_alike(submit, ch
     assert (whole.state, whole.restarts) == ("COMPLETED", 0), whole.output
     snapshots = [f"snapshots/job{each}.pt" for each in (number, whole.id)]
     compared = subprocess.run(
-        [sys.executable, "src/06_compare_snapshots.py", *snapshots],
+        [sys.executable, "src/instruments/06_compare_snapshots.py", *snapshots],
         cwd=checkout,
         capture_output=True,
         text=True,

@@ -93,7 +93,7 @@ def test_scaling_array_measures_one_node_then_two(submit, checkout):
     assert ranks == [["1"], ["2"]]
     measured = sorted((checkout / "scaling").glob(f"{number}.*"))
     assert [path.name[-10:] for path in measured] == ["nodes1.csv", "nodes2.csv"]
-    compare = [".venv/bin/python", "src/18_scaling.py"]
+    compare = [".venv/bin/python", "src/instruments/18_scaling.py"]
     done = submit.run([*compare, *(f"scaling/{path.name}" for path in measured)])
     assert done.returncode == 0, done.stderr
     assert [line[:5].strip() for line in done.stdout.splitlines()[2:4]] == ["1", "2"]

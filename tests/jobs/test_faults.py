@@ -63,7 +63,7 @@ def resumed_after(output: str) -> list[int]:
 def assert_same_end(checkout, job: int, other: int) -> None:
     """Weights, optimizer, learning rate, random numbers: equal in every bit."""
     names = [f"snapshots/job{number}.pt" for number in (job, other)]
-    compare = [sys.executable, "src/06_compare_snapshots.py", *names]
+    compare = [sys.executable, "src/instruments/06_compare_snapshots.py", *names]
     done = subprocess.run(compare, cwd=checkout, capture_output=True, text=True)
     assert done.stdout.endswith("Equal in every bit\n"), done.stdout + done.stderr
 

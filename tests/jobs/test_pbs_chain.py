@@ -74,7 +74,11 @@ def test_chain_of_three_jobs_equals_one_long_job(pbs, qsub, checkout):
 
     long = qsub("multinode_torchrun", *ONE_CORE, **CHAIN, SNAPSHOT="snapshots/long.pt")
     assert pbs.wait(long, LIMIT).exit_status == 0
-    compare = [sys.executable, "src/06_compare_snapshots.py", "snapshots/long.pt"]
+    compare = [
+        sys.executable,
+        "src/instruments/06_compare_snapshots.py",
+        "snapshots/long.pt",
+    ]
     done = subprocess.run(
         [*compare, snapshot], cwd=checkout, capture_output=True, text=True
     )

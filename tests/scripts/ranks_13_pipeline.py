@@ -22,8 +22,8 @@ from common.cost.measure import Activations, Traffic
 from common.gpt_training import _sum_over_ranks
 from common.parallel.pipeline import SCHEDULES, Action, bubble, most_live
 
-cost = import_module("13_cost")
-timeline = import_module("13_timeline")
+cost = import_module("instruments.13_cost")
+timeline = import_module("instruments.13_timeline")
 pipeline_by_hand = import_module("13_pipeline_by_hand")
 pipeline = import_module("13_pipeline")
 

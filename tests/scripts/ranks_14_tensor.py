@@ -39,7 +39,7 @@ ParallelAttention = tensor_by_hand.ParallelAttention
 ParallelMLP, split_gpt = tensor_by_hand.ParallelMLP, tensor_by_hand.split_gpt
 own_part, summed = tensor_by_hand.own_part, tensor_by_hand.summed
 WHOLE = tensor_by_hand.WHOLE
-cost = import_module("14_cost")
+cost = import_module("instruments.14_cost")
 
 SIZES = Sizes(width=24, heads=12, blocks=2, context=12)
 BORDERS = {"whole": WHOLE, "in slices": SLICES}

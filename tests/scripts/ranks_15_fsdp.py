@@ -29,7 +29,7 @@ from common.parallel.full_state import (
 )
 from common.snapshot import write_snapshot
 
-fsdp_formula = import_module("15_cost").fsdp_formula
+fsdp_formula = import_module("instruments.15_cost").fsdp_formula
 fsdp = import_module("15_fsdp")
 train_gpt = import_module("13_train_gpt")
 

@@ -23,7 +23,7 @@ from common.byte_gpt import BYTES, ByteGPT, Sizes, next_byte_loss
 from common.cost.measure import PeakBytes, Traffic, storage_bytes
 from common.gpt_training import local_batch
 
-cost = import_module("15_cost")
+cost = import_module("instruments.15_cost")
 zero_by_hand = import_module("15_zero_by_hand")
 
 STAGES = range(4)

@@ -18,7 +18,7 @@ from common.cost.measure import Traffic, count_step
 from common.gpt_training import _sum_over_ranks
 from common.parallel.mesh import Grid, make_mesh
 
-cost = import_module("16_cost")
+cost = import_module("instruments.16_cost")
 axis_ranks = cost.axis_ranks
 fsdp_tensor_parallel = import_module("16_fsdp_tensor_parallel")
 part_of = fsdp_tensor_parallel.part_of

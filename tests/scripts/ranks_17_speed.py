@@ -1,4 +1,4 @@
-"""src/17_speed.py in ranks: each option leaves the gradients what they were.
+"""17_speed.py in ranks: each option leaves the gradients what they were.
 
 Each function runs in every rank, as a check of an exercise does; test_17_speed.py has
 them run.
@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 from common.cost.links import describe_links
 from common.cost.measure import Traffic
 
-speed = import_module("17_speed")
+speed = import_module("instruments.17_speed")
 CPU = torch.device("cpu")
 
 

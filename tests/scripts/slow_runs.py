@@ -1,4 +1,4 @@
-"""What src/18_why_slow.py measures of slow_run.py, kept for the tests.
+"""What src/instruments/18_why_slow.py measures of slow_run.py, kept for the tests.
 
     python tests/scripts/slow_runs.py           # on a quiet machine: measure all again
     python tests/scripts/slow_runs.py REASON    # only this one
@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-PROGRAM = HERE.parents[1] / "src" / "18_why_slow.py"
+PROGRAM = HERE.parents[1] / "src/instruments/18_why_slow.py"
 KEPT = HERE / "slow_runs.json"
 sys.path.insert(0, str(PROGRAM.parent))  # for its common/
 # reason of slow_run.py -> what the program must name, and words of its sentence

@@ -37,7 +37,7 @@ def train(folder, *arguments, program="01_single_device.py", **settings):
     return subprocess.run(
         [
             sys.executable,
-            str(ROOT / "src" / program),
+            *(ROOT / "src").rglob(program),
             *(SMALL if program == "01_single_device.py" else []),
             *map(str, arguments),
         ],
@@ -134,7 +134,7 @@ def test_profile_shows_where_the_time_goes(tmp_path):
 
 def test_timer_counts_only_the_wait_for_items(monkeypatch):
     clock = iter(range(100))
-    profile = import_module("01_profile")
+    profile = import_module("instruments.01_profile")
     monkeypatch.setattr(profile.time, "perf_counter", lambda: next(clock))
     timer = profile.StepTimer(torch.device("cpu"))
     for _ in timer.each("data", "ab"):

@@ -91,7 +91,7 @@ def test_names_on_the_command_line_select_and_order():
         "03_collectives.py",
         "03_ring_all_reduce.py",
         "03_deadlocks.py",
-        "03_wire_bytes.py",
+        "instruments/03_wire_bytes.py",
     ],
 )
 def test_started_plainly_it_says_in_one_sentence_how_to_start_it(script):
@@ -175,7 +175,7 @@ def can_have_a_network_of_its_own():
 )
 def test_the_kernel_counts_what_the_page_says():
     torchrun = " ".join([*STANDALONE, "--nproc-per-node=3"])
-    done = run(*in_a_network_of_its_own(f"{torchrun} src/03_wire_bytes.py"))
+    done = run(*in_a_network_of_its_own(f"{torchrun} src/instruments/03_wire_bytes.py"))
     assert done.returncode == 0, done.stderr
     rows = re.findall(r"^(\w+) +([\d.]+) S +([\d.]+) S$", done.stdout, re.MULTILINE)
     least = {name: float(text) for name, text, _ in rows}

@@ -1,4 +1,4 @@
-"""src/05_timeline.py: the order of events in one backward pass of DDP."""
+"""src/instruments/05_timeline.py: the order of events in one backward pass of DDP."""
 
 import json
 import subprocess
@@ -10,7 +10,7 @@ import pytest
 from tests.launched import environment
 
 ROOT = Path(__file__).resolve().parents[2]
-SCRIPT = ROOT / "src" / "05_timeline.py"
+SCRIPT = ROOT / "src/instruments/05_timeline.py"
 
 
 def run(*arguments):

@@ -1,4 +1,4 @@
-"""src/06_compare_snapshots.py: equal, or where not; bad input is one sentence."""
+"""06_compare_snapshots.py: equal, or where not; bad input is one sentence."""
 
 import subprocess
 import sys
@@ -13,7 +13,7 @@ sys.path.insert(0, str(ROOT / "src"))
 
 from common.snapshot import write_snapshot  # noqa: E402
 
-compare_snapshots = import_module("06_compare_snapshots")
+compare_snapshots = import_module("instruments.06_compare_snapshots")
 
 
 def snapshot(**changes):
@@ -97,7 +97,12 @@ def test_the_same_nan_is_equal(tmp_path, monkeypatch, capsys):
 
 def test_a_missing_file_is_one_sentence(tmp_path):
     done = subprocess.run(
-        [sys.executable, ROOT / "src" / "06_compare_snapshots.py", "a.pt", "b.pt"],
+        [
+            sys.executable,
+            ROOT / "src/instruments/06_compare_snapshots.py",
+            "a.pt",
+            "b.pt",
+        ],
         cwd=tmp_path,
         capture_output=True,
         text=True,

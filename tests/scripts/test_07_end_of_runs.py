@@ -58,7 +58,7 @@ def offenders(text: str) -> list[str]:
 
 def programs():
     for folder in ("src", "solutions", "exercises"):
-        for path in sorted((ROOT / folder).glob("*.py")):
+        for path in sorted((ROOT / folder).rglob("[0-9]*.py")):
             text = path.read_text(encoding="utf-8")
             wraps = any(f"{name}(" in text for name in WRAPS)
             if wraps and path.name not in MEANT_TO_SHOW_IT:
@@ -99,7 +99,7 @@ MAKES_DTENSORS = {"fully_shard", "parallelize_module", "distribute_tensor"}
 
 def programs_in_a_group():
     """Each script of src whose ``main`` destroys a process group, and its last line."""
-    for path in sorted((ROOT / "src").glob("*.py")):
+    for path in sorted((ROOT / "src").rglob("[0-9]*.py")):
         body = ast.parse(path.read_text(encoding="utf-8")).body
         for node in body:
             if isinstance(node, ast.FunctionDef) and node.name == "main":
@@ -142,7 +142,7 @@ def test_ending_at_once_keeps_what_was_printed_and_the_exit_status():
 TICKING = """
 import sys, threading, time
 from importlib import import_module
-teardown = import_module("07_teardown")
+teardown = import_module("instruments.07_teardown")
 
 def ticking():
     def tick():

@@ -1,4 +1,4 @@
-"""src/07_kill_a_rank.py: kills whom it was told to, when told to, or says why not."""
+"""07_kill_a_rank.py: kills whom it was told to, when told to, or says why not."""
 
 import json
 

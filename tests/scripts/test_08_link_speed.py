@@ -1,4 +1,4 @@
-"""src/08_link_speed.py: what it times, and how it is started."""
+"""src/instruments/08_link_speed.py: what it times, and how it is started."""
 
 import re
 import sys
@@ -10,8 +10,8 @@ import torch
 from tests.launched import STANDALONE, run
 from tests.scripts.trainings import SRC
 
-SCRIPT = SRC / "08_link_speed.py"
-link_speed = import_module("08_link_speed")
+SCRIPT = SRC / "instruments/08_link_speed.py"
+link_speed = import_module("instruments.08_link_speed")
 
 
 def test_the_shortest_time_counts_and_the_wait_for_the_last_rank_does_not(monkeypatch):

@@ -1,4 +1,4 @@
-"""src/08_prove_cluster.py on one machine: its page, its numbers, what it refuses.
+"""08_prove_cluster.py on one machine: its page, its numbers, what it refuses.
 
 In jobs of several nodes: tests/jobs/test_08_prove_in_jobs.py.
 """
@@ -14,8 +14,8 @@ from tests.launched import STANDALONE, run
 from tests.scripts.trainings import SRC
 from workshop.doctor.proof import judge
 
-SCRIPT = SRC / "08_prove_cluster.py"
-prove_cluster = import_module("08_prove_cluster")
+SCRIPT = SRC / "instruments/08_prove_cluster.py"
+prove_cluster = import_module("instruments.08_prove_cluster")
 
 
 def test_busbw_is_that_of_the_fastest_all_reduce_after_the_first(monkeypatch):

@@ -24,7 +24,7 @@ from tests.in_ranks import assert_right, every_check_in
 from tests.scripts.trainings import script, sentence, torchrun
 
 check_micro_batches = import_module("13_pipeline").check_micro_batches
-name_layers = import_module("13_cost").name_layers
+name_layers = import_module("instruments.13_cost").name_layers
 
 pytestmark = pytest.mark.full
 
@@ -142,7 +142,7 @@ def test_scripts_have_the_losses_of_one_device(tmp_path):
     ],
 )
 def test_cost_of_each_rank_is_what_the_formula_says(tmp_path, name, ranks, options):
-    command = [SRC / "13_cost.py", SRC / name, 3, *SMALL, *options]
+    command = [SRC / "instruments/13_cost.py", SRC / name, 3, *SMALL, *options]
     done = torchrun(tmp_path, ranks, *command)
     assert done.returncode == 0, done.stderr
     assert "they differ" not in done.stdout, done.stdout
@@ -152,7 +152,7 @@ def test_cost_of_each_rank_is_what_the_formula_says(tmp_path, name, ranks, optio
 
 def test_timeline_of_three_ranks(tmp_path):
     run = SRC / "13_pipeline_by_hand.py", 3, *SMALL, "--micro-batches", 3
-    program = SRC / "13_timeline.py", "--json", "t.json"
+    program = SRC / "instruments/13_timeline.py", "--json", "t.json"
     done = torchrun(tmp_path, 3, *program, *run)
     assert done.returncode == 0, done.stderr
     assert "rank 0, micro-batches held 3: F0 F1 F2 B0 B1 B2\n" in done.stdout

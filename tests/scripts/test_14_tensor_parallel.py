@@ -20,7 +20,7 @@ def test_in_ranks(check, verdict_of):
 
 
 def train(folder, ranks, name, *arguments):
-    return trainings.torchrun(folder, ranks, trainings.SRC / name, *arguments)
+    return trainings.torchrun(folder, ranks, trainings.program(name), *arguments)
 
 
 TRAINING = [15, "--batch-size", 8, *SMALL, "--learning-rate", 0.01]

@@ -47,7 +47,7 @@ def test_foreign_snapshot_is_one_sentence(tmp_path):
 
 @pytest.mark.parametrize("options", [[], ["--mixed-precision"]])
 def test_cost_is_what_the_formula_says(tmp_path, options):
-    command = [SRC / "15_cost.py", SRC / "15_fsdp.py", 30, *SMALL, *options]
+    command = [SRC / "instruments/15_cost.py", SRC / "15_fsdp.py", 30, *SMALL, *options]
     done = torchrun(tmp_path, 3 - len(options), *command)
     assert done.returncode == 0, done.stderr
     assert "they differ" not in done.stdout

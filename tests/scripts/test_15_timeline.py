@@ -1,4 +1,4 @@
-"""src/15_timeline.py: what it prints of one step of FSDP, and what it writes."""
+"""15_timeline.py: what it prints of one step of FSDP, and what it writes."""
 
 import json
 
@@ -9,7 +9,7 @@ from tests.scripts.trainings import SRC
 
 pytestmark = pytest.mark.full
 
-SCRIPT = SRC / "15_timeline.py"
+SCRIPT = SRC / "instruments/15_timeline.py"
 
 
 @pytest.fixture(scope="module")

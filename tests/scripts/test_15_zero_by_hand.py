@@ -36,7 +36,13 @@ def test_learns_the_text(tmp_path):
 def test_cost_is_what_the_formula_says(tmp_path):
     """Three ranks, so that the head needs two numbers of padding."""
     program = trainings.SRC / "15_zero_by_hand.py"
-    command = [trainings.SRC / "15_cost.py", program, 40, "--batch-size", 12]
+    command = [
+        trainings.SRC / "instruments/15_cost.py",
+        program,
+        40,
+        "--batch-size",
+        12,
+    ]
     done = trainings.torchrun(tmp_path, 3, *command)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()

@@ -20,7 +20,7 @@ from tests.launched import run
 from tests.scripts.starters import end, start
 from tests.scripts.trainings import SRC, script, sentence, torchrun
 
-checkpoint_to_file = import_module("16_checkpoint_to_file")
+checkpoint_to_file = import_module("instruments.16_checkpoint_to_file")
 fsdp_tensor_parallel = import_module("16_fsdp_tensor_parallel")
 
 pytestmark = pytest.mark.full
@@ -127,7 +127,7 @@ def test_losses_are_those_of_one_device(saved):
 
 
 def test_every_line_of_the_cost_is_as_the_formula_says(tmp_path):
-    done = torchrun(tmp_path, 4, SRC / "16_cost.py", SRC / NAME, 6, *SMALL)
+    done = torchrun(tmp_path, 4, SRC / "instruments/16_cost.py", SRC / NAME, 6, *SMALL)
     assert done.returncode == 0, done.stderr
     assert "they differ" not in done.stdout
     for quantity in ("parameters", "activations", "data axis", "tensor axis"):

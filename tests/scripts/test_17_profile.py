@@ -1,4 +1,4 @@
-"""src/17_profile.py: traces of all ranks in one file, and what it says about them."""
+"""17_profile.py: traces of all ranks in one file, and what it says about them."""
 
 import gzip
 import importlib
@@ -148,7 +148,7 @@ def own_trace(host, base_ns, mark_us, pid):
 
 def test_clocks_of_hosts_are_aligned_by_the_barrier():
     """One host's clock is kept: its ranks may leave the barrier at two moments."""
-    program = importlib.import_module("17_profile")
+    program = importlib.import_module("instruments.17_profile")
     ranks = [("n1", 10**9, 500, 31), ("n1", 10**9 + 2000, 700, 32)]
     ranks += [("n2", 5 * 10**9, 900, 31), ("n2", 5 * 10**9, 950, 35)]
     trace = program.merge([own_trace(*rank) for rank in ranks])
@@ -168,7 +168,7 @@ def recorded(tmp_path_factory):
     """(what is printed, the trace) of a run with two ranks."""
     folder = tmp_path_factory.mktemp("profile")
     options = ["--steps", 2, "--slow-rank", 1, "--memory", "--bucket-mb", 1]
-    done = torchrun(folder, 2, SRC / "17_profile.py", *options)
+    done = torchrun(folder, 2, SRC / "instruments/17_profile.py", *options)
     assert done.returncode == 0, done.stderr
     return done.stdout, json.loads((folder / "trace.json").read_text())
 

@@ -1,4 +1,4 @@
-"""src/17_speed.py and src/17_fsdp_accumulation.py: what a learner sees is counted."""
+"""17_speed.py and 17_fsdp_accumulation.py: what a learner sees is counted."""
 
 import bz2
 import sys
@@ -16,7 +16,10 @@ sys.path.insert(0, str(SRC))
 from common.byte_gpt import load_text
 from common.slow_pieces import LENGTH, SlowPieces
 
-SPEED, FSDP = SRC / "17_speed.py", SRC / "17_fsdp_accumulation.py"
+SPEED, FSDP = (
+    SRC / "instruments/17_speed.py",
+    SRC / "instruments/17_fsdp_accumulation.py",
+)
 
 
 @every_check_in(Path(__file__).resolve().parent / "ranks_17_speed.py")

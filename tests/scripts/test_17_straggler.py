@@ -1,4 +1,4 @@
-"""src/17_straggler.py: which rank the others wait for, and why."""
+"""src/instruments/17_straggler.py: which rank the others wait for, and why."""
 
 import importlib
 import re
@@ -8,7 +8,7 @@ import torch
 
 from tests.scripts.trainings import SRC, torchrun
 
-straggler = importlib.import_module("17_straggler")
+straggler = importlib.import_module("instruments.17_straggler")
 links = importlib.import_module("common.cost.links")
 
 
@@ -61,14 +61,14 @@ def test_whose_link_is_slow(pairs, slow):
 def test_finds_the_rank_that_is_slow(tmp_path, by):
     """As slow as that, no other load of the machine hides it."""
     options = ["--slow", 1, "--by", by, "--ms", 1000, "--steps", 2]
-    done = torchrun(tmp_path, 3, SRC / "17_straggler.py", *options)
+    done = torchrun(tmp_path, 3, SRC / "instruments/17_straggler.py", *options)
     assert done.returncode == 0, done.stderr
     assert f"Rank 1 is slow, by its {by}: the others wait" in done.stdout
     assert len(re.findall(r"^ +[012](?: +\d+\.\d){3}$", done.stdout, re.M)) == 3
 
 
 def test_rank_that_does_not_exist_is_refused(tmp_path):
-    done = torchrun(tmp_path, 2, SRC / "17_straggler.py", "--slow", 2)
+    done = torchrun(tmp_path, 2, SRC / "instruments/17_straggler.py", "--slow", 2)
     assert done.returncode != 0
     said = [line for line in done.stderr.splitlines() if "straggler.py: error" in line]
     assert said == ["17_straggler.py: error: --slow 2: choose one of 0 to 1"]
@@ -76,7 +76,7 @@ def test_rank_that_does_not_exist_is_refused(tmp_path):
 
 @pytest.mark.parametrize("option", [("--ms", 5), ("--by", "compute")])
 def test_how_slow_without_a_rank_is_refused(tmp_path, option):
-    done = torchrun(tmp_path, 2, SRC / "17_straggler.py", *option)
+    done = torchrun(tmp_path, 2, SRC / "instruments/17_straggler.py", *option)
     assert done.returncode != 0
     said = [line for line in done.stderr.splitlines() if "straggler.py: error" in line]
     (sentence,) = said

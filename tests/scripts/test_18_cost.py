@@ -1,4 +1,4 @@
-"""src/18_cost.py: the fit, what it predicts from, and one small run."""
+"""src/instruments/18_cost.py: the fit, what it predicts from, and one small run."""
 
 import re
 import subprocess
@@ -10,7 +10,7 @@ import pytest
 from tests.launched import STANDALONE, run
 from tests.scripts.trainings import SRC
 
-cost = import_module("18_cost")
+cost = import_module("instruments.18_cost")
 
 from common.byte_gpt import ByteGPT, Sizes  # noqa: E402
 from common.cost.formulas import (  # noqa: E402
@@ -226,7 +226,7 @@ import torch
 import torch.distributed as dist
 
 sys.path.insert(0, sys.argv[1])
-ping = import_module("18_cost").ping
+ping = import_module("instruments.18_cost").ping
 dist.init_process_group("gloo")
 tensor = torch.tensor([10.0 + dist.get_rank()])
 ping(tensor)
@@ -248,7 +248,7 @@ def test_ping_goes_from_rank_0_to_rank_1_and_back(tmp_path):
 
 def test_run_prints_the_link_the_table_and_mfu(tmp_path):
     options = ["--batch-size", 4, "--rounds", 1, "--predict", 4]
-    program = [SRC / "18_cost.py", *options]
+    program = [SRC / "instruments/18_cost.py", *options]
     done = run(tmp_path, [*STANDALONE, "--nproc-per-node=2", *program])
     assert done.returncode == 0, done.stderr
     assert "Warning" not in done.stderr
@@ -268,7 +268,7 @@ def test_run_prints_the_link_the_table_and_mfu(tmp_path):
 
 @pytest.mark.full
 def test_layouts_that_do_not_fit_are_named_by_pytorch(tmp_path):
-    program = [SRC / "18_cost.py", "--batch-size", 10**9, "--rounds", 1]
+    program = [SRC / "instruments/18_cost.py", "--batch-size", 10**9, "--rounds", 1]
     done = run(tmp_path, [*STANDALONE, "--nproc-per-node=2", *program])
     assert done.returncode != 0
     report = done.stderr.partition("Root Cause")[2]
@@ -277,7 +277,7 @@ def test_layouts_that_do_not_fit_are_named_by_pytorch(tmp_path):
 
 @pytest.mark.full
 def test_bad_input_is_one_sentence(tmp_path):
-    program = [SRC / "18_cost.py", "--batch-size", 3]
+    program = [SRC / "instruments/18_cost.py", "--batch-size", 3]
     done = run(tmp_path, [*STANDALONE, "--nproc-per-node=2", *program])
     assert done.returncode != 0
     said = [line for line in done.stderr.splitlines() if "18_cost.py: error" in line]

@@ -1,4 +1,4 @@
-"""src/18_roofline.py: what it counts, and that its table follows from its rates."""
+"""18_roofline.py: what it counts, and that its table follows from its rates."""
 
 import re
 import sys
@@ -11,7 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from tests.launched import run
 from tests.scripts.trainings import SRC
 
-roofline = import_module("18_roofline")
+roofline = import_module("instruments.18_roofline")
 
 
 def test_intensity_is_counted_flops_over_the_bytes_of_three_tensors():
@@ -31,7 +31,9 @@ def test_the_first_repeat_is_not_measured(monkeypatch):
 
 
 def test_the_roof_is_the_lower_of_both_limits(tmp_path):
-    done = run(tmp_path, [sys.executable, SRC / "18_roofline.py", "--width", "64"])
+    done = run(
+        tmp_path, [sys.executable, SRC / "instruments/18_roofline.py", "--width", "64"]
+    )
     assert done.returncode == 0, done.stderr
     limits = re.search(r"([\d.]+) GFLOP/s, ([\d.]+) GB/s", done.stdout)
     peak, memory = map(float, limits.groups())
@@ -57,6 +59,8 @@ def test_the_peak_is_that_of_a_product_of_its_own(monkeypatch, capsys):
 # 300 TB are more than is addressed; the last one is more than 64 bits hold
 @pytest.mark.parametrize("width", ["-1", "5000000", "5" + "0" * 21])
 def test_bad_width_is_one_sentence(width, tmp_path):
-    done = run(tmp_path, [sys.executable, SRC / "18_roofline.py", "--width", width])
+    done = run(
+        tmp_path, [sys.executable, SRC / "instruments/18_roofline.py", "--width", width]
+    )
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1 and "--width" in done.stderr

@@ -1,4 +1,4 @@
-"""src/18_scaling.py: what it measures, what it compares, and what it refuses."""
+"""18_scaling.py: what it measures, what it compares, and what it refuses."""
 
 import csv
 import statistics
@@ -13,7 +13,7 @@ from common.distributed import BadInput
 from tests.launched import STANDALONE, run
 from tests.scripts.trainings import SRC
 
-SCRIPT = SRC / "18_scaling.py"
+SCRIPT = SRC / "instruments/18_scaling.py"
 SMALL = ["--width", 12, "--heads", 3, "--blocks", 1, "--context", 8]
 SMALL += ["--batch-size", 6, "--steps", 2, "--rounds", 2]
 COLUMNS = ["scaling", "ranks", "global_batch", "milliseconds", "low", "high"]

@@ -1,4 +1,4 @@
-"""src/18_why_slow.py: what it makes of measured runs, and its errors."""
+"""src/instruments/18_why_slow.py: what it makes of measured runs, and its errors."""
 
 import json
 import re

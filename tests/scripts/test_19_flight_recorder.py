@@ -1,4 +1,4 @@
-"""src/19_flight_recorder.py: what the ranks of a failed program had called."""
+"""19_flight_recorder.py: what the ranks of a failed program had called."""
 
 import pickle
 import re
@@ -9,7 +9,7 @@ import pytest
 
 from tests.scripts.trainings import SRC, script, sentence, torchrun
 
-PROGRAM = SRC / "19_flight_recorder.py"
+PROGRAM = SRC / "instruments/19_flight_recorder.py"
 ANALYZER = "torch.distributed.flight_recorder.fr_trace"
 # All ranks agree in the world's group; in the second one, rank 1 calls something else.
 FAILS = """

@@ -30,13 +30,13 @@ from workshop.lesson_pages import lesson_names
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "gallery"
 GALLERY = load_gallery()
-PROGRAM = ROOT / "src" / "19_gallery.py"
+PROGRAM = ROOT / "src/instruments/19_gallery.py"
 
 
 def cured(name: str) -> Entry:
     """The run of the cured program, as a transcript would record it."""
     entry, failure = load_catalog()[f"19_{name}"], GALLERY[name]
-    command = f"python src/19_gallery.py {name} --cured"
+    command = f"python src/instruments/19_gallery.py {name} --cured"
     shown = {"command": command, "shows": failure.cured_shows}
     return Entry(**{**vars(entry), **shown, "status": 0})
 

@@ -1,4 +1,4 @@
-"""src/19_stacks.py: where a program is, without changing it."""
+"""src/instruments/19_stacks.py: where a program is, without changing it."""
 
 import subprocess
 import sys
@@ -7,7 +7,7 @@ import pytest
 
 from tests.scripts.trainings import SRC, script, sentence
 
-PROGRAM = SRC / "19_stacks.py"
+PROGRAM = SRC / "instruments/19_stacks.py"
 WAITS = """
 import os, sys, time
 print(sys.argv[1:], __name__, flush=True)

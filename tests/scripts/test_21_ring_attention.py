@@ -24,7 +24,7 @@ RUNS = [
 
 
 def train(folder, ranks, name, *arguments):
-    return trainings.torchrun(folder, ranks, trainings.SRC / name, *arguments)
+    return trainings.torchrun(folder, ranks, trainings.program(name), *arguments)
 
 
 @pytest.fixture(scope="module")

@@ -39,7 +39,7 @@ def test_timeline_reads_the_devices_clock_when_it_is_done(monkeypatch):
 
     monkeypatch.setattr(torch, "Event", Event)
     monkeypatch.setattr(torch.accelerator, "synchronize", lambda d: seen.append("done"))
-    program = runpy.run_path(str(SRC / "05_timeline.py"))
+    program = runpy.run_path(str(SRC / "instruments/05_timeline.py"))
     timeline = program["Timeline"](torch.device("meta"))
     timeline.note("step")
     assert timeline.events() == [(2.0, "step")]

@@ -148,7 +148,7 @@ def test_a_block_has_the_parameters_that_lesson_13_counts():
 
 
 def test_a_tensor_rank_has_the_parameters_and_sends_the_bytes_of_lesson_14():
-    lesson = runpy.run_path(str(SRC / "14_cost.py"))
+    lesson = runpy.run_path(str(SRC / "instruments/14_cost.py"))
     sizes = lesson["Sizes"](256, 128, 8, 6)
     model = Model(sizes.blocks, sizes.width, sizes.heads, sizes.context, 256)
     layout = Layout(tensor=4, micro_batch=3)
@@ -163,7 +163,7 @@ def test_a_tensor_rank_has_the_parameters_and_sends_the_bytes_of_lesson_14():
 
 @pytest.mark.parametrize("stage", range(4))
 def test_data_ranks_hold_and_send_what_lesson_15_counts(stage):
-    lesson = runpy.run_path(str(SRC / "15_cost.py"))
+    lesson = runpy.run_path(str(SRC / "instruments/15_cost.py"))
     layout, numbers = Layout(data=64, stage=stage), gpt_parameters(SMALL)
     held = lesson["states_of_zero"](stage, 64, numbers, mixed=True)
     assert sum(state_bytes(numbers, stage, 64)) == pytest.approx(held["all three"])

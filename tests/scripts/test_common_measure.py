@@ -160,8 +160,8 @@ OWNERS = {  # file of src/ -> what it needs of torch that has no public name
         "torch.distributed.distributed_c10d._resolve_process_group",
     ],
     "common/cost/layouts.py": ["torch.testing._internal.distributed.fake_pg"],
-    "07_teardown.py": ["torch._dynamo"],
-    "19_flight_recorder.py": ["torch._C._distributed_c10d._dump_fr_trace"],
+    "instruments/07_teardown.py": ["torch._dynamo"],
+    "instruments/19_flight_recorder.py": ["torch._C._distributed_c10d._dump_fr_trace"],
 }
 UNDOCUMENTED = [  # what measure needs, too
     "torch.distributed.ProcessGroup.unbox",

@@ -109,7 +109,7 @@ def test_verdict_in_the_readme_is_the_recorded_one():
 # one prefix for all that belongs to a lesson
 
 TESTS = [p for p in (ROOT / "tests").rglob("test_*.py") if p.parent.name != "exercises"]
-PROGRAMS = sorted((ROOT / "src").glob("[0-9]*.py"))
+PROGRAMS = sorted((ROOT / "src").rglob("[0-9]*.py"))
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.name)

@@ -81,8 +81,8 @@ def test_neighbors_differ_only_where_the_list_says_why(pair):
 
 def test_each_training_program_of_lessons_1_to_9_has_a_neighbor():
     compared = {name for pair in PAIRS for name in pair}
-    programs = {path.name for path in SRC.glob("0[15789]_*.py")}
-    trains = {n for n in programs if "parse_training(" in (SRC / n).read_text("utf-8")}
+    programs = SRC.glob("0[15789]_*.py")
+    trains = {p.name for p in programs if "parse_training(" in p.read_text("utf-8")}
     assert trains == compared
 
 

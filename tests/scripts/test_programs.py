@@ -1,4 +1,4 @@
-"""What holds for every program of src/: what it imports, what no step of it does."""
+"""What holds for the programs and instruments of src/: imports, and what steps do."""
 
 import ast
 import re
@@ -11,6 +11,8 @@ from workshop.lesson_pages import lesson_names
 
 SRC = Path(__file__).resolve().parents[2] / "src"
 PROGRAMS = sorted(SRC.glob("*.py"))
+INSTRUMENTS = sorted((SRC / "instruments").glob("*.py"))
+STARTED = [*PROGRAMS, *INSTRUMENTS]
 COMMON = SRC / "common"
 MODULES = sorted(path for path in COMMON.rglob("*.py") if path.stem[0] != "_")
 STARTERS = sorted((SRC / "starter").glob("*.py"))
@@ -58,7 +60,7 @@ def opened(path):
     return found
 
 
-ALL = [*PROGRAMS, *MODULES, *STARTERS]
+ALL = [*STARTED, *MODULES, *STARTERS]
 
 
 @pytest.mark.parametrize("path", ALL, ids=lambda path: path.name)
@@ -78,7 +80,7 @@ SPELLED_OUT = {"05_ddp_spawn.py", "07_elastic.py"}
 
 def test_programs_join_by_one_call():
     """Choosing device and backend, and connecting, are the three lines of join."""
-    for path in {*PROGRAMS, *MODULES} - {COMMON / "process_group.py"}:
+    for path in {*STARTED, *MODULES} - {COMMON / "process_group.py"}:
         text = path.read_text(encoding="utf-8")
         if path.name not in SPELLED_OUT:
             assert "device_id=" not in text, f"{path.name}: call process_group.join"
@@ -86,7 +88,7 @@ def test_programs_join_by_one_call():
     assert "get_default_backend_for_device(device)" in spelled
 
 
-@pytest.mark.parametrize("path", [*PROGRAMS, *STARTERS], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [*STARTED, *STARTERS], ids=lambda path: path.name)
 def test_no_step_waits_for_the_device_or_sends_its_loss(path):
     """What only a log line needs is computed where that line is printed."""
     waits = {"item", "tolist", "cpu", "numpy", "synchronize", "float()", "int()"}
@@ -146,16 +148,64 @@ def test_starter_copies_batches_from_pinned_memory_without_waiting(path):
     assert copies == ["batch.to(device, non_blocking=True)"]
 
 
-def test_program_imports_no_program():
-    names = {path.stem for path in PROGRAMS}
-    for path in [*PROGRAMS, *MODULES]:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            text = node.value if isinstance(node, ast.Constant) else None
-            assert text not in names, f"{path.name} names the program {text}"
+def names_a_program(node):
+    """The program or instrument that a string or an import names, or ''."""
+    stems = {path.stem for path in STARTED}
+    if isinstance(node, ast.Constant):
+        word = str(node.value)
+        return word if word.removeprefix("instruments.") in stems else ""
+    modules = []
+    if isinstance(node, ast.Import):
+        modules = [alias.name for alias in node.names]
+    elif isinstance(node, ast.ImportFrom):
+        modules = [str(node.module)]
+    return next((name for name in modules if name.startswith("instruments")), "")
+
+
+@pytest.mark.parametrize("path", [*STARTED, *MODULES], ids=lambda path: path.name)
+def test_nothing_imports_a_program_or_an_instrument(path):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        found = names_a_program(node)
+        assert not found, f"{path.name}, line {node.lineno}, names {found}"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "cost = import_module('instruments.18_cost')",
+        "cost = import_module('instruments.18_cost')",
+        "cost = import_module('13_train_gpt')",
+        "from instruments import timing",
+        "import instruments",
+    ],
+)
+def test_import_of_an_instrument_is_found(line):
+    assert any(map(names_a_program, ast.walk(ast.parse(line))))
+
+
+FINDS_COMMON = "sys.path.insert(0, str(Path(__file__).resolve().parents[1]))"
+
+
+@pytest.mark.parametrize("path", INSTRUMENTS, ids=lambda path: path.name)
+def test_instrument_finds_common_by_one_line_before_it_imports_it(path):
+    lines = path.read_text(encoding="utf-8").splitlines()
+    first = next(n for n, s in enumerate(lines) if re.match("(from|import) common", s))
+    own = [n for n, line in enumerate(lines) if line.startswith(FINDS_COMMON)]
+    assert own == [first - 2], f"{path.name} must find common as the others do"
+
+
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.name)
+def test_programs_train_and_count_nothing(path):
+    """Counting is apart from training: in instruments, and in common/cost."""
+    counts = {name for name in imported(path) if name.startswith("cost.")}
+    assert not counts, f"{path.name} measures: move that into an instrument"
 
 
 def test_module_named_by_its_path_is_opened_too():
-    assert imported(SRC / "18_why_slow.py") == {"distributed", "cost.step_watch"}
+    assert imported(SRC / "instruments/18_why_slow.py") == {
+        "distributed",
+        "cost.step_watch",
+    }
 
 
 def test_modules_import_no_circle():
@@ -178,18 +228,22 @@ def test_loops_that_tools_measure_import_what_exists():
 def test_src_holds_programs_and_nothing_else():
     names = {path.name for path in SRC.iterdir() if path.name != "__pycache__"}
     others = names - {path.name for path in PROGRAMS}
-    assert others == {"common", "starter", "README.md"}
+    assert others == {"common", "instruments", "starter", "README.md"}
+    inside = {path.name for path in (SRC / "instruments").iterdir()}
+    assert inside - {"__pycache__"} == {path.name for path in INSTRUMENTS}
 
 
 def test_programs_are_named_after_their_lesson():
     pages = {name[:2] for name in lesson_names(SRC.parent)}
-    for path in PROGRAMS:
+    for path in STARTED:
         assert re.fullmatch(r"\d\d_[a-z0-9_]+", path.stem), path.name
         assert path.name[:2] in pages, f"{path.name}: no such lesson"
 
 
-def test_readme_names_exactly_the_programs_that_exist():
+def test_readme_has_programs_and_instruments_in_a_table_each():
     text = (SRC / "README.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| \d\d[^|]* \| ([^|]+) \|", text, re.M)
-    named = re.findall(r"`(\w+\.py)`", "".join(rows))
-    assert sorted(named) == [path.name for path in PROGRAMS]
+    tables = text.split("\n## ")[1:]
+    for table, paths in zip(tables, (PROGRAMS, INSTRUMENTS), strict=True):
+        rows = re.findall(r"^\| \d\d[^|]* \| ([^|]+) \|", table, re.M)
+        named = re.findall(r"`(\w+\.py)`", "".join(rows))
+        assert sorted(named) == [path.name for path in paths]

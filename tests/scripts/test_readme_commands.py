@@ -28,7 +28,7 @@ from tools.readme_commands import (
 from tools.transcript_catalog import load_catalog
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAMS = {path.name for path in (ROOT / "src").glob("[0-9]*.py")}
+PROGRAMS = {path.name: path for path in (ROOT / "src").rglob("[0-9]*.py")}
 ONE_SCREEN = 45  # lines
 # Programs that no other test of the short `make test` starts
 QUICK = re.compile(r"07_(one_rank|teardown|elastic)|08_link|1[2-6]_|17_fsdp|19_|20_")
@@ -118,14 +118,17 @@ def test_every_program_has_a_command():
         for name in re.findall(r"`(\S+)`", programs):
             command = IN_TABLE.get(name)
             if cell == ELSEWHERE:
-                told = (ROOT / "src" / name).read_text(encoding="utf-8")
-                assert re.search(rf"^    .*src/{name}", told.split('"""')[1], re.M)
+                path = PROGRAMS[name]
+                told = path.read_text(encoding="utf-8").split('"""')[1]
+                shown = re.escape(path.relative_to(ROOT).as_posix())
+                assert re.search(rf"^    .*{shown}", told, re.M), name
             elif name in BY_SBATCH:
                 script = (ROOT / command.split()[1]).read_text(encoding="utf-8")
                 assert f"src/{name}" in script, f"{command} does not run {name}"
             else:
-                start = re.match(r"(python|torchrun) (--\S+ )*src/(\S+)", command)
-                assert start and start[3] == name, f"{name}: {command}"
+                start = re.match(r"(python|torchrun) (--\S+ )*(\S+)", command)
+                path = PROGRAMS[name].relative_to(ROOT).as_posix()
+                assert start and start[3] == path, f"{name}: {command}"
     assert len(COMMANDS) > 0.9 * len(PROGRAMS)
 
 

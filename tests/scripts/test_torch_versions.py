@@ -43,7 +43,14 @@ TRIED = [
 
 def run_with(version, program, *arguments):
     return subprocess.run(
-        [sys.executable, "-c", PRETENDED, version, str(SRC / program), *arguments],
+        [
+            sys.executable,
+            "-c",
+            PRETENDED,
+            version,
+            str(*SRC.rglob(program)),
+            *arguments,
+        ],
         env=environment(),
         capture_output=True,
         text=True,
@@ -99,7 +106,7 @@ def test_what_shards_a_model_is_known_as_such():
     """Averages of gloo are sums up to 2.8; a program that is new may forget it."""
     names = {
         path.name
-        for path in SRC.glob("*.py")
+        for path in SRC.rglob("[0-9]*.py")
         if re.search(r"^\s+.*\bfully_shard\(", path.read_text("utf-8"), re.M)
     }
     assert names >= SHARDED
@@ -107,7 +114,7 @@ def test_what_shards_a_model_is_known_as_such():
 
 
 def test_only_programs_have_a_release_of_their_own():
-    files = {path.name for path in (*SRC.glob("*.py"), *SRC.glob("starter/*.py"))}
+    files = {path.name for path in (*SRC.rglob("[0-9]*.py"), *SRC.glob("starter/*.py"))}
     assert PROGRAMS.keys() <= files
     assert needed("12_cost.py") == (2, 6)
     assert needed("13_cost.py") == (2, 8)

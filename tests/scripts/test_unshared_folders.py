@@ -94,7 +94,7 @@ def test_every_program_that_resumes_on_several_nodes_is_tried():
     """The others start all of their ranks themselves, in one folder."""
     resuming = {
         path.name
-        for path in SRC.glob("*.py")
+        for path in SRC.rglob("[0-9]*.py")
         for word in ("snapshot.Run(", "load_newest()", "load_snapshot(", "elastic.pt")
         if word in path.read_text(encoding="utf-8")
     }

@@ -15,10 +15,17 @@ SRC = ROOT / "src"
 SMALL = ["--width", "16", "--snapshot", "snapshot.pt"]
 
 
+def program(name):
+    """The path of a program or an instrument of ``src``, such as ``18_cost.py``."""
+    (path,) = SRC.rglob(name)
+    return path
+
+
 def script(folder, name, *arguments, **variables):
     """Run one of the scripts of ``src`` with plain python."""
-    small = SMALL if "data.parse_training(" in (SRC / name).read_text("utf-8") else []
-    return run(folder, [sys.executable, SRC / name, *small, *arguments], **variables)
+    path = program(name)
+    small = SMALL if "data.parse_training(" in path.read_text("utf-8") else []
+    return run(folder, [sys.executable, path, *small, *arguments], **variables)
 
 
 def torchrun(folder, ranks, *command, **variables):

@@ -242,7 +242,9 @@ def see(found: Found, words: str) -> list[str]:
     """The command that runs what the gallery has of a cause."""
     name, *others = found.cause.gallery or ("",)
     rest = f" (or {', '.join(others)})" if others else ""
-    return [f"{words}: python src/19_gallery.py {name}{rest}"] if name else []
+    return (
+        [f"{words}: python src/instruments/19_gallery.py {name}{rest}"] if name else []
+    )
 
 
 def tell_unsure(found: list[Found]) -> list[str]:

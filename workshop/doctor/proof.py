@@ -1,4 +1,4 @@
-"""What is wrong with a cluster, from what src/08_prove_cluster.py measured in a job."""
+"""What is wrong with a cluster, from what 08_prove_cluster.py measured in a job."""
 
 from __future__ import annotations
 

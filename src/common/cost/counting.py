@@ -1,6 +1,6 @@
 """What the programs NN_cost.py share: they count a step of a program of their lesson.
 
-    python src/13_cost.py src/13_train_gpt.py 300
+    python src/instruments/13_cost.py src/13_train_gpt.py 300
 
 The formulas here are for the byte GPT on one device. With H for the width of the
 residual stream, a heads and T bytes of context, per block:
@@ -16,6 +16,7 @@ residual stream, a heads and T bytes of context, per block:
 
 from __future__ import annotations
 
+import os
 import runpy
 import sys
 from argparse import REMAINDER
@@ -27,6 +28,7 @@ import common
 from common.byte_gpt import BYTES, Sizes
 from common.distributed import BadInput, Parser, output_file
 
+SRC = Path(__file__).resolve().parents[2]
 FLOAT32 = 4  # bytes
 
 
@@ -48,7 +50,7 @@ def load_program(
     parser.add_argument("arguments", nargs=REMAINDER, help="its own command line")
     args = parser.parse_args()
     if args.program.name not in names or not args.program.is_file():
-        choices = " or ".join(str(Path(sys.argv[0]).with_name(name)) for name in names)
+        choices = " or ".join(os.path.relpath(SRC / name) for name in names)
         raise BadInput(f"{args.program} cannot be counted here: name {choices}")
     sentence = common.problem(args.program)
     if sentence:

@@ -1,6 +1,6 @@
 """Times the steps of an unchanged program, from inside its processes.
 
-``src/18_why_slow.py`` copies this file into a folder of PYTHONPATH under the name
+``src/instruments/18_why_slow.py`` copies this file into a folder of PYTHONPATH, as
 ``sitecustomize.py``. Every Python that the command starts then runs it first. It times
 each step between two calls of ``optimizer.step()``, writes what it found beside itself,
 and ends the process after a few steps. With ``silent`` in its plan, gradients aren't

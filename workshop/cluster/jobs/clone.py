@@ -36,10 +36,10 @@ def make_clone(folder: Path, root: Path, python: str) -> None:
     """What a script finds in the folder it is submitted from."""
     shutil.copytree(root / "job_scripts", folder / "job_scripts", dirs_exist_ok=True)
     (folder / "job_scripts" / "site.sh").unlink(missing_ok=True)  # the learner's own
-    (folder / "src").mkdir()
+    (folder / "src" / "instruments").mkdir(parents=True)
     stand_in = Path(__file__).with_name("stand_in.py")
-    for script in (root / "src").glob("*.py"):
-        shutil.copy(stand_in, folder / "src" / script.name)
+    for script in (root / "src").rglob("[0-9]*.py"):
+        shutil.copy(stand_in, folder / script.relative_to(root))
     programs = folder / ".venv" / "bin"
     programs.mkdir(parents=True)
     for name in RECORDED:

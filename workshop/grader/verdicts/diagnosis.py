@@ -73,7 +73,9 @@ def _message(seen: Evidence, found: Finding, page: str) -> list[str]:
     if classic := CLASSICS.get(found.suspicion):
         tail.append(f"looks like: {classic.text}")
         if classic.gallery:
-            tail.append(f"see it fail: python src/19_gallery.py {classic.gallery}")
+            tail.append(
+                f"see it fail: python src/instruments/19_gallery.py {classic.gallery}"
+            )
     if page:
         tail.append(f"read: {page}")
     told = [f"{found.kind.value}: {found.lines[0]}", *found.lines[1:]]

@@ -1,14 +1,15 @@
 """Profile a small DDP run on all ranks, and say where each rank's time goes.
 
-    torchrun --standalone --nproc-per-node=2 src/17_profile.py
-    torchrun --standalone --nproc-per-node=2 src/17_profile.py --data-ms 20
-    python src/17_profile.py --explain trace.json
+    torchrun --standalone --nproc-per-node=2 src/instruments/17_profile.py
+    torchrun --standalone --nproc-per-node=2 src/instruments/17_profile.py --data-ms 20
+    python src/instruments/17_profile.py --explain trace.json
 
 The first two write trace.json: open it in https://ui.perfetto.dev, a lane for each
 rank. The last one explains it, or any trace that torch.profiler has exported.
 """
 
 import argparse
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -19,6 +20,8 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.profiler import profile, record_function
 from torch.utils.data import DataLoader, Dataset
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # common is there
 
 from common.cost.trace import explain, load_trace
 from common.distributed import (

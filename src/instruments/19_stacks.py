@@ -1,6 +1,6 @@
 """Run a program unchanged, and write down where each rank is after some seconds.
 
-    torchrun --standalone --nproc-per-node=2 src/19_stacks.py 2 \\
+    torchrun --standalone --nproc-per-node=2 src/instruments/19_stacks.py 2 \\
         gallery/only_rank_0_reduces.py
     grep -m1 gallery stacks_*.txt
 
@@ -15,6 +15,8 @@ import runpy
 import signal
 import sys
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # common is there
 
 from common.distributed import BadInput, Parser, one_line_errors, positive_float
 

@@ -1,7 +1,7 @@
 """End many runs of four ranks, with DDP released first or not, and count bad ends.
 
-    python src/07_teardown.py usual --runs 10
-    python src/07_teardown.py released_first --runs 10
+    python src/instruments/07_teardown.py usual --runs 10
+    python src/instruments/07_teardown.py released_first --runs 10
 
 The exit status is 0 however many runs end badly. Linux only: the ranks are forked from
 one process that has imported PyTorch and never computes, so a run takes a fraction of a
@@ -16,12 +16,15 @@ import sys
 import tempfile
 import time
 from datetime import timedelta
+from pathlib import Path
 
 import torch
 import torch._dynamo  # DDP imports it in its first run; do it once here
 import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel as DDP
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # common is there
 
 from common.distributed import Parser, log, one_line_errors, positive_int
 

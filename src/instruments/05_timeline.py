@@ -2,12 +2,13 @@
 
 Run from the folder of the workshop:
 
-    python src/05_timeline.py                       # rank 0's clock, in ms
-    python src/05_timeline.py --bucket-mb 25        # everything in one bucket
-    python src/05_timeline.py --json timeline.json  # all ranks, for a drawing
+    python src/instruments/05_timeline.py                  # rank 0's clock, in ms
+    python src/instruments/05_timeline.py --bucket-mb 25   # everything in one bucket
+    python src/instruments/05_timeline.py --json FILE      # all ranks, for a drawing
 """
 
 import argparse
+import sys
 import time
 from pathlib import Path
 
@@ -16,6 +17,8 @@ import torch.distributed as dist
 import torch.multiprocessing as mp
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel as DDP
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # common is there
 
 from common.distributed import (
     Parser,

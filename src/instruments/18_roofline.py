@@ -1,17 +1,21 @@
 """Measure the roofline of a device, and how close a linear layer gets to it.
 
-    python src/18_roofline.py
-    python src/18_roofline.py --width 8192
+    python src/instruments/18_roofline.py
+    python src/instruments/18_roofline.py --width 8192
 
 A batch of n rows goes through a layer of H x H weights. That takes 2 n H^2 operations,
 and moves H^2 + 2 n H numbers of 4 bytes: with few rows, few operations per byte.
 """
 
 import statistics
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # common is there
 
 from common.distributed import (
     BadInput,

@@ -1,8 +1,9 @@
 """Predict a training step from the links between the ranks, then measure it.
 
-    torchrun --standalone --nproc-per-node=2 src/18_cost.py
-    torchrun --standalone --nproc-per-node=4 src/18_cost.py --batch-size 32 --rounds 5
-    torchrun --standalone --nproc-per-node=2 src/18_cost.py --predict 8
+    torchrun --standalone --nproc-per-node=2 src/instruments/18_cost.py
+    torchrun --standalone --nproc-per-node=4 src/instruments/18_cost.py \\
+        --batch-size 32 --rounds 5
+    torchrun --standalone --nproc-per-node=2 src/instruments/18_cost.py --predict 8
 
 Times a ping and all-reduces, fits the seconds of n bytes as alpha + beta n, and adds
 what each method sends to the time of a step that sends nothing. The ranks compute that
@@ -12,12 +13,16 @@ step together, as in training, and again as FSDP and tensor parallel do it. The 
 
 import argparse
 import statistics
+import sys
 import time
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 
 import torch
 import torch.distributed as dist
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # common is there
 
 from common import distributed
 from common.cost import formulas

@@ -1,6 +1,6 @@
 """Say whether two snapshots are equal, bit for bit, and if not, in which part.
 
-    python src/06_compare_snapshots.py whole.pt resumed.pt
+    python src/instruments/06_compare_snapshots.py whole.pt resumed.pt
 
 The exit status is 0 if they are equal, 1 if not.
 """
@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # common is there
 
 from common.distributed import Parser, one_line_errors
 from common.snapshot import read_snapshot

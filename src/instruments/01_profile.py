@@ -2,20 +2,24 @@
 
 Run from the folder of the workshop:
 
-    python src/01_profile.py 10                     # 10 epochs, 32 images in a step
-    python src/01_profile.py 10 --batch-size 512
+    python src/instruments/01_profile.py 10    # 10 epochs, 32 images in a step
+    python src/instruments/01_profile.py 10 --batch-size 512
 """
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TypeVar
 
 import torch
 import torch.nn.functional as F
 from torch.utils.data import DataLoader
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # common is there
 
 from common import data, distributed
 

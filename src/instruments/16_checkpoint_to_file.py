@@ -2,10 +2,11 @@
 
 Run from the folder of the workshop; no ranks are needed:
 
-    python src/16_checkpoint_to_file.py checkpoints gpt.pt
+    python src/instruments/16_checkpoint_to_file.py checkpoints gpt.pt
     python src/13_train_gpt.py 600 --save-every 100 --snapshot gpt.pt   # resumes it
 """
 
+import sys
 import tempfile
 import warnings
 from pathlib import Path
@@ -13,6 +14,8 @@ from pathlib import Path
 import torch
 from torch.distributed.checkpoint import FileSystemReader
 from torch.distributed.checkpoint.format_utils import dcp_to_torch_save
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # common is there
 
 from common.checkpoint import FAILURES, newest, unreadable
 from common.distributed import BadInput, Parser, one_line_errors, output_file

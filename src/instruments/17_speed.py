@@ -1,7 +1,8 @@
 """Make a slow training run fast, one measured change at a time.
 
-    OMP_NUM_THREADS=1 python src/17_speed.py 20 --with workers checkpoint
-    torchrun --standalone --nproc-per-node=2 src/17_speed.py 20 --with no-sync bf16
+    OMP_NUM_THREADS=1 python src/instruments/17_speed.py 20 --with workers checkpoint
+    torchrun --standalone --nproc-per-node=2 src/instruments/17_speed.py 20 \\
+        --with no-sync bf16
 
 It trains a byte GPT without any option, then with the first, then with the first two,
 and so on: a line for each, with its speed and what rank 0 counted in one step.
@@ -9,10 +10,12 @@ and so on: a line for each, with its speed and what rank 0 counted in one step.
 
 import os
 import shutil
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import nullcontext
 from functools import partial
+from pathlib import Path
 
 import torch
 import torch.distributed as dist
@@ -22,6 +25,8 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.utils.checkpoint import checkpoint
 from torch.utils.data import DataLoader, DistributedSampler
 from torch.utils.flop_counter import FlopCounterMode
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # common is there
 
 from common import distributed
 from common.byte_gpt import ByteGPT, Sizes, next_byte_loss

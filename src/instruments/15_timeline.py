@@ -1,12 +1,17 @@
 """Watch one step of FSDP: when each layer is gathered, computed, freed and reduced.
 
-    torchrun --standalone --nproc-per-node=2 src/15_timeline.py
-    torchrun --standalone --nproc-per-node=2 src/15_timeline.py --json events.json
+    torchrun --standalone --nproc-per-node=2 src/instruments/15_timeline.py
+    torchrun --standalone --nproc-per-node=2 src/instruments/15_timeline.py \\
+        --json events.json
 
 FSDP names what it does for torch.profiler; this script prints it in order.
 """
 
 import re
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # common is there
 
 import common  # noqa: F401  # refuses an old PyTorch before what follows
 

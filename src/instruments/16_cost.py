@@ -1,19 +1,23 @@
 """Count what rank 0 of a grid holds, and what it sends along each axis in a step.
 
-    torchrun --standalone --nproc-per-node=4 src/16_cost.py \\
+    torchrun --standalone --nproc-per-node=4 src/instruments/16_cost.py \\
         src/16_fsdp_tensor_parallel.py 60
-    torchrun --standalone --nproc-per-node=4 src/16_cost.py \\
+    torchrun --standalone --nproc-per-node=4 src/instruments/16_cost.py \\
         src/16_fsdp_tensor_parallel.py 60 --tensor-ranks 1 --replicas 2
 
 It runs one step of the program, and prints what it counted beside the formulas.
 """
 
 import math
+import sys
 from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 
 import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # common is there
 
 from common.byte_gpt import BYTES, Sizes, sizes_of
 from common.cost.counting import (

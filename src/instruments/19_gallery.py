@@ -1,8 +1,8 @@
 """Run one failure of the gallery: what it prints, then how to find it and cure it.
 
-    python src/19_gallery.py --list
-    python src/19_gallery.py only_rank_0_reduces
-    python src/19_gallery.py only_rank_0_reduces --cured
+    python src/instruments/19_gallery.py --list
+    python src/instruments/19_gallery.py only_rank_0_reduces
+    python src/instruments/19_gallery.py only_rank_0_reduces --cured
 
 It ends with the status of the program that it runs.
 """
@@ -15,10 +15,12 @@ import sys
 import textwrap
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # common is there
+
 from common.distributed import BadInput, Parser, log, one_line_errors
 from common.gallery import SYMPTOMS, Failure, GalleryError, find_failure, load_gallery
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 CURED = ".workshop/cured"  # below ROOT, which the nodes of a practice cluster see, too
 
 

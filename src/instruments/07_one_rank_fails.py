@@ -1,17 +1,22 @@
 """Let one rank fail, and see which errors it and the others report.
 
-    torchrun --standalone --nproc-per-node=4 --log-dir logs src/07_one_rank_fails.py 2
     torchrun --standalone --nproc-per-node=4 --log-dir logs \\
-        src/07_one_rank_fails.py 2 killed
+        src/instruments/07_one_rank_fails.py 2
+    torchrun --standalone --nproc-per-node=4 --log-dir logs \\
+        src/instruments/07_one_rank_fails.py 2 killed
 
 Rank 2 raises an exception, or is killed.
 """
 
 import signal
+import sys
+from pathlib import Path
 
 import torch
 import torch.distributed as dist
 from torch.distributed.elastic.multiprocessing.errors import record
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # common is there
 
 from common.distributed import Parser
 from common.launchers import read_number

@@ -1,9 +1,10 @@
 """Time training steps on 1 to N ranks: strong and weak scaling.
 
-    python src/18_scaling.py --csv scaling.csv --plot scaling.png
-    python src/18_scaling.py --ranks 1 2 4 --batch-size 64 --blocks 8
-    srun --ntasks=8 python src/18_scaling.py --csv scaling.csv  # or torchrun, mpirun
-    python src/18_scaling.py scaling/*.csv --plot scaling.png   # compare files
+    python src/instruments/18_scaling.py --csv scaling.csv --plot scaling.png
+    python src/instruments/18_scaling.py --ranks 1 2 4 --batch-size 64 --blocks 8
+    # or torchrun, mpirun:
+    srun --ntasks=8 python src/instruments/18_scaling.py --csv scaling.csv
+    python src/instruments/18_scaling.py scaling/*.csv --plot scaling.png  # compare
 
 Strong scaling: the ranks share a batch. Weak scaling: each has a batch of its own. The
 text is random bytes, because only the time matters.
@@ -11,6 +12,7 @@ text is random bytes, because only the time matters.
 
 import argparse
 import os
+import sys
 import time
 from itertools import pairwise
 from pathlib import Path
@@ -19,6 +21,8 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 from torch.nn.parallel import DistributedDataParallel as DDP
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # common is there
 
 from common.byte_gpt import BYTES, ByteGPT, Sizes, next_byte_loss, sizes_of
 from common.cost.scaling import Runs

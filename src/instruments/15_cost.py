@@ -1,20 +1,24 @@
 """Count what one of N ranks holds and sends in a step of sharded data parallel.
 
-    torchrun --standalone --nproc-per-node=4 src/15_cost.py \\
+    torchrun --standalone --nproc-per-node=4 src/instruments/15_cost.py \\
         src/15_zero_by_hand.py 100 --stage 2 --mixed-precision
-    torchrun --standalone --nproc-per-node=4 src/15_cost.py \\
+    torchrun --standalone --nproc-per-node=4 src/instruments/15_cost.py \\
         src/15_fsdp.py 100 --keep-whole
 
 It runs one step of the program; rank 0 prints what it counted beside the formulas.
 """
 
 import argparse
+import sys
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 
 import torch
 import torch.distributed as dist
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # common is there
 
 from common.byte_gpt import ByteGPT, sizes_of
 from common.cost.counting import (

@@ -1,7 +1,8 @@
 """Measure what a job gives its ranks, and train through a snapshot on its nodes.
 
-    torchrun --standalone --nproc-per-node=2 src/08_prove_cluster.py
-    SCRIPT=src/08_prove_cluster.py sbatch job_scripts/multinode_torchrun.sbatch
+    torchrun --standalone --nproc-per-node=2 src/instruments/08_prove_cluster.py
+    SCRIPT=src/instruments/08_prove_cluster.py \\
+        sbatch job_scripts/multinode_torchrun.sbatch
 
 It takes the arguments that the job scripts give to their training program.
 `workshop doctor --job --submit` submits it, waits, and says what is wrong.
@@ -15,6 +16,7 @@ import resource
 import shutil
 import socket
 import struct
+import sys
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -22,6 +24,8 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel as DDP
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # common is there
 
 from common.distributed import (
     BadInput,

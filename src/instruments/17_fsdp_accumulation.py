@@ -1,14 +1,18 @@
 """Accumulate with FSDP in three ways: what a step sends and holds, and how fast it is.
 
-    torchrun --standalone --nproc-per-node=2 src/17_fsdp_accumulation.py 20
+    torchrun --standalone --nproc-per-node=2 src/instruments/17_fsdp_accumulation.py 20
 
 A line for each: every micro-batch reduces the gradients; only the last one does; and
 the blocks stay whole until then, too. Rank 0 counts one step.
 """
 
+import sys
 import time
 import warnings
 from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # common is there
 
 import common  # noqa: F401  # refuses an old PyTorch before what follows
 

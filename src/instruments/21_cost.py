@@ -1,8 +1,9 @@
 """Count what one of c ranks holds, sends and computes when sequences are cut.
 
-    torchrun --standalone --nproc-per-node=4 src/21_cost.py \\
+    torchrun --standalone --nproc-per-node=4 src/instruments/21_cost.py \\
         src/21_ring_attention.py 300 --zigzag
-    torchrun --standalone --nproc-per-node=4 src/21_cost.py src/21_ulysses.py 300
+    torchrun --standalone --nproc-per-node=4 src/instruments/21_cost.py \\
+        src/21_ulysses.py 300
 
 It runs one step of the program, and rank 0 prints what it counted beside the formulas.
 A rank's keys are S bytes: B T/c tokens of H numbers. Per block, both ways together:
@@ -16,9 +17,13 @@ A rank's keys are S bytes: B T/c tokens of H numbers. Per block, both ways toget
   r, 2 c + 1 with --zigzag. The other two leave that to PyTorch.
 """
 
+import sys
 from functools import partial
+from pathlib import Path
 
 import torch.distributed as dist
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # common is there
 
 from common.byte_gpt import Sizes, sizes_of
 from common.cost.counting import (

@@ -1,7 +1,7 @@
 """Start a command, and kill one of its ranks with SIGKILL when it prints a line.
 
     export TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1    # restarts with gloo need it
-    python src/07_kill_a_rank.py --rank 1 --after "Step 40" --delay 0.5 \\
+    python src/instruments/07_kill_a_rank.py --rank 1 --after "Step 40" --delay 0.5 \\
         torchrun --standalone --nproc-per-node=2 --max-restarts=3 src/07_elastic.py
 The rank is found by RANK in its environment, in Linux's /proc. The exit status is that
 of the command, or 3 if the line was never printed. --json records it for a figure.
@@ -20,6 +20,8 @@ import threading
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # common is there
 
 from common.distributed import BadInput, Parser, log, one_line_errors, output_file
 

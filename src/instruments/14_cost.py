@@ -1,8 +1,8 @@
 """Count what one of t ranks holds and sends in a step of tensor parallel.
 
-    torchrun --standalone --nproc-per-node=4 src/14_cost.py \\
+    torchrun --standalone --nproc-per-node=4 src/instruments/14_cost.py \\
         src/14_tensor_by_hand.py 300
-    torchrun --standalone --nproc-per-node=4 src/14_cost.py \\
+    torchrun --standalone --nproc-per-node=4 src/instruments/14_cost.py \\
         src/14_tensor_parallel.py 300 --sequence-parallel
 
 It runs one step of the program, and rank 0 prints what it counted beside the formulas.
@@ -18,9 +18,13 @@ With width H, a heads and a batch of B pieces with T bytes each, per block:
 * sent: an all_reduce of B T H numbers for attention and for the MLP, in each direction.
 """
 
+import sys
 from functools import partial
+from pathlib import Path
 
 import torch.distributed as dist
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # common is there
 
 from common.byte_gpt import BYTES, Sizes, sizes_of
 from common.cost.counting import (

@@ -1,6 +1,6 @@
 """Count what each of two devices holds and sends in a step of model parallel.
 
-    python src/12_cost.py src/12_two_processes.py 10 --cut 2
+    python src/instruments/12_cost.py src/12_two_processes.py 10 --cut 2
 
 It runs one step of the program and prints what each of the two processes counted
 beside the formulas. These are for the digits network, cut between two of its layers and
@@ -10,10 +10,13 @@ trained by SGD with momentum, in numbers of 4 bytes.
 import argparse
 import copy
 import sys
+from pathlib import Path
 
 import torch
 import torch.distributed as dist
 from torch import nn
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # common is there
 
 from common.cost.counting import FLOAT32, compare, load_program
 from common.cost.measure import count_step

@@ -1,17 +1,22 @@
 """Time a tiny and a large all-reduce between these ranks.
 
-    torchrun --standalone --nproc-per-node=2 src/08_link_speed.py
-    srun --nodes=2 --ntasks-per-node=1 python src/08_link_speed.py    # or mpirun
+    torchrun --standalone --nproc-per-node=2 src/instruments/08_link_speed.py
+    srun --nodes=2 --ntasks-per-node=1 \\
+        python src/instruments/08_link_speed.py  # or mpirun
 
 On several nodes, use the launcher and the options of your training job. The tiny one
 shows the delay of the network, the large one its rate.
 """
 
 import os
+import sys
 import time
+from pathlib import Path
 
 import torch
 import torch.distributed as dist
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # common is there
 
 from common.distributed import (
     Parser,

@@ -1,6 +1,6 @@
 """Find out why a distributed run is slow: where do its steps spend their time?
 
-    python src/18_why_slow.py -- \\
+    python src/instruments/18_why_slow.py -- \\
         torchrun --standalone --nproc-per-node=2 src/07_torchrun.py 5 5
 
 It runs the command for a few steps as it is, then without communication, and with
@@ -10,14 +10,17 @@ fewer threads if there are more than cores. It names the largest loss and its cu
 import json
 import os
 import subprocess
+import sys
 import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import mean, median
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # common is there
+
 from common.distributed import BadInput, Parser, log, one_line_errors, positive_int
 
-WATCH = Path(__file__).parent / "common" / "cost" / "step_watch.py"
+WATCH = Path(__file__).resolve().parents[1] / "common" / "cost" / "step_watch.py"
 WARM_UP = 3  # steps that are left out
 FEWEST = 5  # steps that are needed after them
 WORTH_NAMING = 0.3  # of a step

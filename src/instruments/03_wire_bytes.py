@@ -1,7 +1,7 @@
 """Count the bytes that each collective puts on the wire, as the kernel sees them.
 
     unshare -rn sh -c 'ip link set lo up &&
-        torchrun --standalone --nproc-per-node=4 src/03_wire_bytes.py'
+        torchrun --standalone --nproc-per-node=4 src/instruments/03_wire_bytes.py'
 
 All ranks run on one machine and talk over its loopback device, whose counter this
 script reads. ``unshare -rn`` gives them a loopback device of their own (Linux); in a
@@ -10,11 +10,14 @@ shared one the traffic of all other programs is counted as well.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import torch
 import torch.distributed as dist
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # common is there
 
 from common.distributed import BadInput, Parser, one_line_errors
 from common.process_group import join_partners, reduce_scatter_single
@@ -75,7 +78,7 @@ def main() -> None:
     parser.parse_args()
     if not COUNTERS.exists():
         raise BadInput(f"there is no {COUNTERS}: this script needs Linux")
-    device = join_partners("03_wire_bytes.py")
+    device = join_partners("instruments/03_wire_bytes.py")
     if device.type != "cpu":
         raise BadInput(
             f"{device.type} devices do not talk over the loopback device: "

@@ -1,18 +1,22 @@
 """Show which of two devices computes when, with and without micro-batches.
 
-python src/12_timeline.py                      # a batch in one piece
-python src/12_timeline.py --micro-batches 4    # --json FILE: for a drawing
+python src/instruments/12_timeline.py                      # a batch in one piece
+python src/instruments/12_timeline.py --micro-batches 4    # --json FILE: for a drawing
 """
 
 import argparse
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fractions import Fraction
+from pathlib import Path
 
 import torch
 import torch.distributed as dist
 from torch import nn
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # common is there
 
 from common.distributed import (
     BadInput,

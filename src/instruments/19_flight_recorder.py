@@ -1,6 +1,6 @@
 """Run a program unchanged, and write down each rank's last collectives when it fails.
 
-    torchrun --standalone --nproc-per-node=2 src/19_flight_recorder.py \\
+    torchrun --standalone --nproc-per-node=2 src/instruments/19_flight_recorder.py \\
         gallery/another_order.py
     python -m torch.distributed.flight_recorder.fr_trace --prefix recorder_ .
 
@@ -14,6 +14,8 @@ import pickle
 import runpy
 import sys
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # common is there
 
 import common  # noqa: F401  # refuses an old PyTorch before what follows
 

@@ -1,13 +1,14 @@
 """Show in which order each rank of a pipeline by hand computes, and when.
 
-    torchrun --standalone --nproc-per-node=3 src/13_timeline.py \\
+    torchrun --standalone --nproc-per-node=3 src/instruments/13_timeline.py \\
         src/13_pipeline_by_hand.py 2 --schedule gpipe
-    torchrun --standalone --nproc-per-node=4 src/13_timeline.py --json timeline.json \\
-        src/13_pipeline_by_hand.py 2
+    torchrun --standalone --nproc-per-node=4 src/instruments/13_timeline.py \\
+        --json timeline.json src/13_pipeline_by_hand.py 2
 
 It runs two steps of the program and shows what each rank did in the second one.
 """
 
+import sys
 import time
 from collections.abc import Callable, Collection
 from pathlib import Path
@@ -15,6 +16,8 @@ from types import SimpleNamespace
 
 import torch
 import torch.distributed as dist
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # common is there
 
 from common.cost.counting import load_program
 from common.distributed import (

@@ -1,8 +1,10 @@
 """Find the one slow rank of a DDP training run from how long the others wait for it.
 
-    torchrun --standalone --nproc-per-node=4 src/17_straggler.py
-    torchrun --standalone --nproc-per-node=4 src/17_straggler.py --slow 2 --by data
-    torchrun --standalone --nproc-per-node=4 src/17_straggler.py --slow 1 --by compute
+    torchrun --standalone --nproc-per-node=4 src/instruments/17_straggler.py
+    torchrun --standalone --nproc-per-node=4 src/instruments/17_straggler.py \\
+        --slow 2 --by data
+    torchrun --standalone --nproc-per-node=4 src/instruments/17_straggler.py \\
+        --slow 1 --by compute
 
 With --slow one rank is made slow on purpose. Start it on several nodes to find a slow
 link. Each rank reads only its own clock, so the clocks of nodes needn't agree.
@@ -11,13 +13,17 @@ link. Each rank reads only its own clock, so the clocks of nodes needn't agree.
 import argparse
 import itertools
 import statistics
+import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 import torch
 import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel as DDP
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # common is there
 
 from common.cost.links import describe_links
 from common.distributed import (

@@ -1,20 +1,24 @@
 """Count what one device or each rank of a pipeline holds and sends in a step.
 
-    python src/13_cost.py src/13_train_gpt.py 300
-    torchrun --standalone --nproc-per-node=3 src/13_cost.py \\
+    python src/instruments/13_cost.py src/13_train_gpt.py 300
+    torchrun --standalone --nproc-per-node=3 src/instruments/13_cost.py \\
         src/13_pipeline_by_hand.py 100 --schedule gpipe
-    torchrun --standalone --nproc-per-node=2 src/13_cost.py \\
+    torchrun --standalone --nproc-per-node=2 src/instruments/13_cost.py \\
         src/13_pipeline.py 100 --schedule interleaved
 
 It runs one step of the program and prints what each rank counted beside the formulas.
 """
 
 import argparse
+import sys
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from types import SimpleNamespace
 
 import torch
 import torch.distributed as dist
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # common is there
 
 from common.byte_gpt import BYTES, Sizes, sizes_of
 from common.cost.counting import (
