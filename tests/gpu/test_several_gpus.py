@@ -43,4 +43,5 @@ def test_several_gpus_dry(tmp_path):
     """The same command on the CPU, through gloo."""
     text, done = run_by_two(tmp_path, "08_link_speed", "cpu")
     assert done.returncode == 0, done.stderr
-    assert text.startswith("$ torchrun --standalone --nproc-per-node=2 src/08_link")
+    command = "$ torchrun --standalone --nproc-per-node=2 src/instruments/08_link"
+    assert text.startswith(command)
