@@ -56,7 +56,8 @@ def main() -> None:
     if not Path(args.program).is_file():
         raise BadInput(f"there is no program {args.program}: name a Python file")
     sys.argv = [args.program, *args.options]
-    sys.path[0] = str(Path(args.program).resolve().parent)
+    # its own folder, in place of src and of this one
+    sys.path[:2] = [str(Path(args.program).resolve().parent)]
     path = Path(f"recorder_{os.environ.get('RANK', '0')}").resolve()
     try:
         runpy.run_path(args.program, run_name="__main__")

@@ -46,7 +46,8 @@ def main() -> None:
         raise BadInput(f"there is no program {args.program}: name a Python file")
     watch(args.seconds, Path(f"stacks_{os.environ.get('RANK', '0')}.txt"))
     sys.argv = [args.program, *args.options]
-    sys.path[0] = str(Path(args.program).resolve().parent)
+    # its own folder, in place of src and of this one
+    sys.path[:2] = [str(Path(args.program).resolve().parent)]
     runpy.run_path(args.program, run_name="__main__")
 
 
