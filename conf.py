@@ -39,6 +39,7 @@ extensions = [
     "lesson_parts",
     "listings",
     "mathml",
+    "mistakes",
     "narrow_tables",
     "play",
     "sources",

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from workshop.diagnose.mistakes import written_out
+
 FOLDER = "docs/lessons"
 CONTENTS = "index.rst"
 
@@ -38,8 +40,12 @@ def pages_of(root: Path, lesson: str) -> list[Path]:
 
 def lesson_text(root: Path, lesson: str) -> str:
     """The sources of all its pages, one after the other."""
-    pages = pages_of(root, lesson)
-    return "\n".join(page.read_text(encoding="utf-8") for page in pages)
+    return "\n".join(page_text(page) for page in pages_of(root, lesson))
+
+
+def page_text(page: Path) -> str:
+    """The source of a page, with the rows of its table of common mistakes."""
+    return written_out(page.read_text(encoding="utf-8"))
 
 
 def page_of_part(root: Path, lesson: str, part: str) -> str:

@@ -25,7 +25,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from workshop.catalog import Exercise, load_catalog
 from workshop.errors import UserError
-from workshop.lesson_pages import first_page, lesson_names, parts_of
+from workshop.lesson_pages import first_page, lesson_names, page_text, parts_of
 
 PART = re.compile(r"docs/lessons/(?P<lesson>\d\d_\w+)/(?P<number>\d)_\w+$")
 SHOWN = re.compile(
@@ -71,7 +71,7 @@ def parts(root: Path, lesson: str) -> list[Part]:
     paths = parts_of(root, lesson)
     if not paths:
         return []
-    weights = [weight(path.read_text(encoding="utf-8")) for path in paths]
+    weights = [weight(page_text(path)) for path in paths]
     total = reading_minutes(first_page(root, lesson))
     mine = [one for one in load_catalog(root) if one.lesson == lesson]
     return [

@@ -6,9 +6,10 @@ import pytest
 
 from tests.docs import pages
 from tests.docs.pages import ROOT, directives, lesson_source
+from workshop.lesson_pages import page_text
 
 SHEET = ROOT / "docs" / "cheat_sheet.rst"
-TEXT = SHEET.read_text(encoding="utf-8")
+TEXT = page_text(SHEET)
 SEEN = re.compile(r"\(:ref:`see it fail <[^)]+>`\)")  # on paper there is no link
 LESSONS = {
     name[:2]: " ".join(SEEN.sub("", lesson_source(name)).split())

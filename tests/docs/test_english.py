@@ -38,7 +38,11 @@ BETTER = {
     r"(?:do|does) as well": "work too",
     r"how often (?:has|have|does|did|it|they|the|a|each)": "how many times",
 }
-CATALOGS = ("exercises/catalog.toml", "gallery/catalog.toml")  # hints, cures
+CATALOGS = (  # hints, cures, rows of pages
+    "exercises/catalog.toml",
+    "gallery/catalog.toml",
+    "workshop/diagnose/mistakes.toml",
+)
 IDIOMS = {re.compile(rf"\b(?:{words})\b"): say for words, say in BETTER.items()}
 
 

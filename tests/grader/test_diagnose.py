@@ -18,6 +18,7 @@ from workshop.diagnose.causes import candidates, load
 from workshop.diagnose.first import first_failed
 from workshop.diagnose.logs import read_logs
 from workshop.diagnose.report import diagnose, named
+from workshop.lesson_pages import page_text
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -193,8 +194,11 @@ def test_page_that_is_named_has_the_cause(cause):
     if "#cause-" in cause.read:  # test_diagnose_causes.py: what is shown there
         assert cause.read.endswith("#cause-" + cause.name.replace("_", "-"))
         return
+    if "#mistake-" in cause.read:  # test_diagnose_mistakes.py: what is shown there
+        assert cause.read.endswith(f"#{cause.name}")
+        return
     page = cause.read.split(", ")[0]
-    assert ON_PAGES[cause.name] in (ROOT / page).read_text(encoding="utf-8"), cause.read
+    assert ON_PAGES[cause.name] in page_text(ROOT / page), cause.read
 
 
 # -- the command --------------------------------------------------------------------

@@ -11,6 +11,7 @@ from tests.docs.pages import lesson_source
 from tests.grader.test_diagnose import ROOT, written
 from workshop.diagnose.causes import candidates, load
 from workshop.diagnose.first import first_failed, is_consequence
+from workshop.lesson_pages import page_text
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -97,7 +98,7 @@ def lines_of_tables():
     """(file, error line) of the Common mistakes tables and the cheat sheet."""
     files = [ROOT / "docs/cheat_sheet.rst", *(ROOT / "docs/lessons").rglob("*.rst")]
     for path in files:
-        text = path.read_text(encoding="utf-8")
+        text = page_text(path)
         parts = re.split(
             r"^(?:Common mistakes|Ten failures and their cures)\n", text, flags=re.M
         )

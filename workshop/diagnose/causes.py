@@ -1,6 +1,7 @@
 """What may have caused it: rules of error texts, and how sure they are.
 
-The rules are ``causes.toml`` beside this file, and the failure gallery's entries.
+The rules are ``causes.toml`` beside this file, the failure gallery's entries, and the
+error lines of ``mistakes.toml``.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from workshop.diagnose.first import is_consequence, is_own_error, look
 from workshop.diagnose.kinds import CODE, NOISE, SURVIVED
 from workshop.diagnose.lines import Line
 from workshop.diagnose.logs import Log
+from workshop.diagnose.mistakes import Mistake, load_mistakes, plain
 from workshop.diagnose.quiet import numbers_show
 from workshop.diagnose.ranks import First
 from workshop.diagnose.waiting import shown_together
@@ -84,12 +86,31 @@ def load(root: Path) -> tuple[Cause, ...]:
     for entry in entries:
         if entry["name"] not in (shown if entry.get("messages") else named):
             rules.append(from_gallery(entry))
+    rules += [from_a_lesson(one) for one in load_mistakes() if one.messages]
     return tuple(make_cause(rule) for rule in rules)
 
 
 def from_gallery(entry: dict) -> dict:
     """Its messages prove a crash. What is slow or wrong has none: see quiet.py."""
     return entry | {"gallery": [entry["name"]], "ask": entry["question"]}
+
+
+def from_a_lesson(mistake: Mistake) -> dict:
+    """An error line that only a lesson's table of common mistakes has."""
+    return {
+        "name": mistake.row,
+        "title": capital(plain(mistake.cause)),
+        "cure": capital(plain(mistake.cure)),
+        "read": mistake.address,
+        "messages": mistake.messages,
+        "weight": mistake.weight,
+        "gallery": [],
+    }
+
+
+def capital(text: str) -> str:
+    """With a large first letter, unless code begins there."""
+    return text[:1].upper() + text[1:]
 
 
 def address(rule: dict) -> str:
