@@ -1,43 +1,62 @@
-"""At how many ranks does communication take longer than what can hide it?
+"""From how many sequences per rank does backward hide communication?
 
 DDP sends gradients while backward still computes. As long as the all-reduce is shorter
-than backward, it costs nothing. You keep the global batch and add ranks: each rank then
-has fewer sequences, so backward gets shorter, while the all-reduce gets longer. At some
-number of ranks communication *binds*, and beyond that, more ranks pay off less.
+than backward, it costs nothing. If you keep the global batch and add ranks, each has
+fewer sequences: backward gets shorter, the all-reduce doesn't. At some point
+communication *binds*, and beyond that, more ranks pay off less.
 
-All bytes of the gradients go through one ring, as in lesson 03. A message of n bytes
-takes alpha + beta n seconds. In each step of the ring, every rank sends one message, an
-N-th of the bytes, all at the same time.
+Find that point by measuring. All ranks take part, with more or fewer sequences each:
+measure, change the number of sequences, and measure again. A step lasts as long as on
+the slowest rank, so each time must be that of the slowest rank, and equal on all ranks.
+
+The check runs your code in ranks. The network and the ranks' speeds are its choice, and
+the functions of ``time`` show the time of these, so a busy machine changes nothing.
 
     workshop check 18_communication_binds
 
 The page is docs/lessons/18_scaling/2_link.rst.
 """
 
+import time
+from collections.abc import Callable
 
-def all_reduce_seconds(ranks: int, size: int, alpha: float, beta: float) -> float:
-    """Seconds of a ring all-reduce of ``size`` bytes; 0 on one rank."""
-    # TODO 1 of 3: how many steps does the ring take, and how long is each?
+import torch
+import torch.distributed as dist
+
+
+def slowest_seconds(work: Callable[[], object], repeats: int) -> float:
+    """The seconds of ``work()`` on the slowest rank, the least of ``repeats``.
+
+    All ranks call this, and each gets the same number. The first call of ``work``
+    doesn't count. A barrier before each other one lets the ranks begin together.
+    """
+    times = []  # of this rank
+    # TODO 1 of 3: of each repeat the slowest rank's time, and of these the least.
     raise NotImplementedError("TODO 1 of 3")
 
 
-def backward_seconds(ranks: int, batch: int, per_sequence: float) -> float:
-    """Seconds of backward on one of the ranks, which share ``batch`` sequences.
+def step(backward: Callable[[int], None], sequences: int, bucket: torch.Tensor) -> None:
+    """Backward of so many sequences, while ``bucket`` is summed over all ranks.
 
-    Forward and backward of one sequence take ``per_sequence`` seconds together.
-    Backward is two thirds of that.
+    ``backward(sequences)`` computes, and sends nothing. When ``step`` returns, both
+    have ended. ``bucket`` stands for the gradients that DDP sends meanwhile.
     """
-    # TODO 2 of 3: the sequences of a rank, and the share of backward.
+    # TODO 2 of 3: begin the all-reduce before backward, and wait for it afterwards.
     raise NotImplementedError("TODO 2 of 3")
 
 
-def binds_from(
-    batch: int, size: int, per_sequence: float, alpha: float, beta: float
+def hidden_from(
+    backward: Callable[[int], None],
+    choices: list[int],
+    bucket: torch.Tensor,
+    repeats: int,
 ) -> int | None:
-    """The fewest ranks whose all-reduce takes longer than their backward.
+    """The fewest sequences per rank, of ``choices``, that hide the all-reduce.
 
-    The number must divide ``batch``. None if there is no such number, even with one
-    sequence on each rank.
+    It's hidden if a step takes at most 1 % longer than backward alone. ``choices`` are
+    in ascending order. None if no number of sequences hides it.
     """
-    # TODO 3 of 3: try the numbers that divide the batch, smallest first.
-    raise NotImplementedError("TODO 3 of 3")
+    for sequences in choices:
+        # TODO 3 of 3: measure both, and return the first number that hides it.
+        raise NotImplementedError("TODO 3 of 3")
+    return None

@@ -1,43 +1,63 @@
-"""Fit a link: the delay of a message, and the seconds for each byte.
+"""Fit a link: time messages between two ranks, and find its two numbers.
 
-An all-reduce was timed with several sizes, each a few times. A message of n bytes
-takes about alpha + beta n seconds. Find alpha, in seconds, and beta, in seconds per
-byte. With both, you can predict the time of a message that was never measured.
+A message of n bytes takes about alpha + beta n seconds. Measure messages of several
+sizes, and find alpha, in seconds, and beta, in seconds per byte. With both, you can
+predict the time of a message that you never measured.
 
-Two things spoil such a table. The first repeat of each size also pays for connections
-and memory, and now and then another program makes a repeat slow. And the times differ a
-thousandfold from the smallest message to the largest. Minimize errors in seconds, and
-only the largest count: alpha is lost in their noise. So make the errors *relative*:
-choose alpha and beta such that the sum over all sizes of
+Four things spoil such a measurement. A send returns before its bytes have arrived. The
+clocks of two nodes differ, so never subtract what one shows from what the other shows.
+The first message of a size also pays for connections and memory. And now and then
+another program makes a message slow, but none makes one fast. So rank 0 times *round
+trips* by its own clock, leaves out the first, and takes the *least* of the others.
+
+The times differ a thousandfold from the smallest message to the largest. Minimize
+errors in seconds, and only the largest count: alpha is lost in their noise. So make the
+errors *relative*: choose alpha and beta such that the sum over all sizes of
 
     ((alpha + beta n - t) / t)^2
 
-is smallest, where t is the typical time of a message of n bytes.
+is smallest, where t is the measured time of a message of n bytes.
+
+The check runs your code in ranks, over a link whose alpha and beta it chooses. The
+functions of ``time`` show the time of that link there, so a busy machine changes
+nothing.
 
     workshop check 18_fit_link
 
 The page is docs/lessons/18_scaling/2_link.rst.
 """
 
-import statistics
+import time
 
 import torch
+import torch.distributed as dist
 
 
-def typical(repeats: list[float]) -> float:
-    """The median of the repeats, without the first one, which warms up.
+def message_seconds(size: int, repeats: int) -> float:
+    """The seconds of one message of ``size`` bytes, in one direction.
 
-    The median of an even number is the mean of the two in the middle.
+    Rank 0 sends the bytes to rank 1, which sends as many back. The first round trip
+    doesn't count. Of the next ``repeats`` round trips the least counts. Every rank
+    returns the number that rank 0 measured, also a rank that sends no bytes.
     """
-    # TODO 1 of 2: which repeats count?
+    rank = dist.get_rank()
+    message = torch.zeros(size, dtype=torch.uint8)
+    trips = []  # their seconds, by the clock of this rank
+    # TODO 1 of 2: time round trips with time.perf_counter(); tell all ranks the result.
     raise NotImplementedError("TODO 1 of 2")
 
 
-def fit(sizes: list[int], seconds: list[list[float]]) -> tuple[float, float]:
+def fit(sizes: list[int], seconds: list[float]) -> tuple[float, float]:
     """(alpha, beta) with the least sum of squared relative errors.
 
-    ``seconds[k]`` are the repeats for a message of ``sizes[k]`` bytes. Compute in
-    float64: these numbers are small.
+    ``seconds[k]`` is the time of a message of ``sizes[k]`` bytes. Compute in float64:
+    these numbers are small.
     """
     # TODO 2 of 2: divide alpha + beta n = t by t, and its error becomes relative.
     raise NotImplementedError("TODO 2 of 2")
+
+
+def fit_link(sizes: list[int], repeats: int) -> tuple[float, float]:
+    """(alpha, beta) of the link from rank 0 to rank 1; equal on all ranks."""
+    seconds = [message_seconds(size, repeats) for size in sizes]
+    return fit(sizes, seconds)

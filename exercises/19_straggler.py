@@ -1,46 +1,85 @@
-"""Find the slow rank from the others' waiting, and say what makes it slow.
+"""Find the slow rank of a running job, from how long the other ranks wait.
 
-In each step a rank loads a batch, computes, and waits in the all-reduce until the last
-rank has arrived. The slow rank always arrives last, so it waits *least* of all.
-You get the seconds that each rank spent in each step::
-
-    times[rank][step] == {"data": 0.01, "compute": 0.21, "waiting": 0.35}
+In each step a rank loads a batch, computes, and calls an all-reduce, in which it waits
+until the last rank has arrived. The slow rank always arrives last, so it waits *least*
+of all. On one rank alone you can't see that: time the three parts of each step on every
+rank, tell all ranks the times, and compare them. Every rank must find the same rank.
 
 Steps differ for reasons that don't matter: the first one includes what happens only
 once, and in some step any rank may be late by chance. So leave out the first step, and
 take the *median* of the others. That is what "typical" means below.
+
+The check runs your code in ranks. Which rank is slow, and why, is its choice. The
+functions of ``time`` show the time of these ranks, so a busy machine changes nothing.
 
     workshop check 19_straggler
 
 The page is docs/lessons/19_when_it_breaks/3_ask_pytorch.rst.
 """
 
+import time
+from collections.abc import Callable
 from statistics import median
+
+import torch
+import torch.distributed as dist
 
 Step = dict[str, float]  # seconds of "data", "compute" and "waiting"
 
 
-def typical(steps: list[Step], part: str) -> float:
-    """The median seconds of one part of a rank's steps, without the first step."""
-    # TODO 1 of 3: `median` is imported.
+def time_step(
+    load: Callable[[], object],
+    compute: Callable[[object], None],
+    gradients: torch.Tensor,
+) -> Step:
+    """Do one step, and return the seconds of its parts on this rank.
+
+    "data" is ``load()``, which returns a batch, "compute" is ``compute(batch)``, and
+    "waiting" is the all-reduce, which sums ``gradients`` over all ranks, in place.
+    """
+    # TODO 1 of 3: read the clock between the parts: time.perf_counter().
     raise NotImplementedError("TODO 1 of 3")
 
 
-def slow_rank(times: list[list[Step]]) -> int | None:
-    """The rank that typically waits least; None if no rank holds up the others.
+def typical_of_ranks(steps: list[Step]) -> list[Step]:
+    """The typical seconds of each rank, rank 0 first; every rank returns all of them.
 
-    It holds them up if the median of the other ranks' typical waiting is more than its
-    own plus a tenth of its own typical step, all three parts together.
+    ``steps`` are those of this rank. Typical is the median without the first step.
     """
-    # TODO 2 of 3: find the rank that waits least, then ask whether it's slow.
+    # TODO 2 of 3: `median` is imported. Each rank has only its own steps.
     raise NotImplementedError("TODO 2 of 3")
 
 
-def reason(times: list[list[Step]], slow: int) -> str:
-    """ "data" or "compute": of which the slow rank typically has more than the others.
+def slow_rank(ranks: list[Step]) -> int | None:
+    """The rank that typically waits least; None if no rank holds up the others.
 
-    Compare each part with the median of the other ranks' typical one, and return the
-    part with the larger difference in seconds.
+    It holds them up if the median of the other ranks' waiting is more than its own
+    plus a tenth of its own step, all three parts together.
     """
-    # TODO 3 of 3: subtract, and compare the two differences.
+    # TODO 3 of 3: find the rank that waits least, then ask whether it's slow.
     raise NotImplementedError("TODO 3 of 3")
+
+
+def reason(ranks: list[Step], slow: int) -> str:
+    """ "data" or "compute": of which the slow rank has more than the others."""
+    more = {}
+    for part in ("data", "compute"):
+        others = [each[part] for rank, each in enumerate(ranks) if rank != slow]
+        more[part] = ranks[slow][part] - median(others)
+    return max(more, key=more.__getitem__)
+
+
+def find_straggler(
+    load: Callable[[], object],
+    compute: Callable[[object], None],
+    gradients: torch.Tensor,
+    steps: int,
+) -> tuple[int, str] | None:
+    """The slow rank and what makes it slow, measured over ``steps`` steps; or None."""
+    ranks = typical_of_ranks(
+        [time_step(load, compute, gradients) for _ in range(steps)]
+    )
+    slow = slow_rank(ranks)
+    if slow is None:
+        return None
+    return slow, reason(ranks, slow)

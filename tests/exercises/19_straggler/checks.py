@@ -1,41 +1,107 @@
-"""Checks of exercises/19_straggler.py: chance delays, a warm-up, no slow rank."""
+"""Checks of exercises/19_straggler.py: a rank is slow, late by chance, or neither."""
 
 import copy
 import random
 from statistics import mean, median, median_high, median_low
 
 import pytest
+import torch
+import torch.distributed as dist
 
-from workshop.grader import expect, variants
+from workshop.grader import clocks, expect, variants
 
-RANKS, STEPS = 5, 9
+expect.nothing_is_averaged()
 
-
-def record(seed, slow=None, part="compute", compute=0.2, data=0.05):
-    """times[rank][step]: ``slow`` is late in each step, another rank in a few."""
-    draw = random.Random(f"{seed} {slow} {part}")
-    chance = draw.choice([rank for rank in range(RANKS) if rank != slow])
-    late = draw.sample(range(1, STEPS), 3)
-    times = [[] for _ in range(RANKS)]
-    for step in range(STEPS):
-        parts = []
-        for rank in range(RANKS):
-            mine = {"data": data, "compute": compute}
-            mine = {name: t * draw.uniform(0.98, 1.02) for name, t in mine.items()}
-            if step == 0:  # the warm-up: all are slow, and the slow one least
-                mine["compute"] += 9.0 if rank != slow else 1.0
-            if rank == slow:
-                mine[part] += 0.1
-            if rank == chance and step in late:
-                mine["compute"] += 6.0
-            parts.append(mine)
-        end = max(sum(mine.values()) for mine in parts)
-        for rank, mine in enumerate(parts):
-            waiting = end - sum(mine.values()) + 0.01
-            times[rank].append(mine | {"waiting": waiting})
-    return times
+LINK = clocks.Link(1e-3, 1e-8, first=0.7)
+OFFSETS = 5.0, 91.0, 17.0, 3.0  # what the ranks' clocks show at the beginning
+PARTS = "data", "compute", "waiting"
 
 
+def over(exercise, rank):
+    return clocks.simulated(exercise, LINK, OFFSETS[rank])
+
+
+# -- one step ---------------------------------------------------------------------
+DATA = 0.2, 0.05, 0.4, 0.1  # seconds of each rank
+COMPUTE = 0.3, 0.9, 0.1, 0.35
+MISTAKEN_STEP = {
+    "compute": {
+        "the time of loading and computing: read the clock between the two": (
+            lambda data, compute, waiting: data + compute
+        ),
+        "the time of loading": lambda data, compute, waiting: data,
+        "the time of computing and waiting: read the clock between the two": (
+            lambda data, compute, waiting: compute + waiting
+        ),
+    },
+    "data": {
+        "the time of computing": lambda data, compute, waiting: compute,
+        "the time of the whole step": lambda data, compute, waiting: (
+            data + compute + waiting
+        ),
+    },
+    "waiting": {
+        "the time of the whole step: read the clock before the all-reduce": (
+            lambda data, compute, waiting: data + compute + waiting
+        ),
+        "the time of computing and waiting: read the clock between the two": (
+            lambda data, compute, waiting: compute + waiting
+        ),
+        "the time of computing": lambda data, compute, waiting: compute,
+    },
+}
+
+
+@pytest.mark.ranks(3, 4)
+def test_time_of_the_parts(exercise, rank, world_size):
+    """Loading, computing, and the all-reduce with its wait for the last rank."""
+    gradients = torch.full((50,), rank + 1.0, dtype=torch.float64)
+    given = []
+    with over(exercise, rank) as clock:
+        batch = torch.arange(3)
+
+        def load():
+            clock.sleep(DATA[rank])
+            return batch
+
+        def compute(of):
+            given.append(of)
+            clock.compute(COMPUTE[rank])
+
+        found = exercise.time_step(load, compute, gradients)
+        lasted = clock.now
+    expect.that(
+        isinstance(found, dict) and set(found) == set(PARTS),
+        f"time_step returned {found!r}; expected a dict of {', '.join(PARTS)}",
+    )
+    expect.that(
+        len(given) == 1 and given[0] is batch,
+        f"compute was called {len(given)} times; expected once, with the loaded batch",
+    )
+    total = torch.full_like(gradients, world_size * (world_size + 1) / 2)
+    expect.close(gradients, total, "the gradients, summed in place over all ranks")
+    own = DATA[rank], COMPUTE[rank]
+    last = max(map(sum, zip(DATA[:world_size], COMPUTE[:world_size], strict=True)))
+    sent = LINK.collective("all_reduce", gradients.nbytes, world_size) + LINK.first
+    seconds = (*own, last - sum(own) + sent)
+    slack = lasted - sum(seconds)  # of a barrier in front, which may be timed, or not
+    for part, right in zip(PARTS, seconds, strict=True):
+        what = f'"{part}", in seconds'
+        more = found[part] - right
+        if part == "waiting" and -1e-9 <= more <= slack + 1e-9:
+            expect.that(True, what)
+            continue
+        mistaken = {
+            words: rule(*seconds) for words, rule in MISTAKEN_STEP[part].items()
+        }
+        if part == "waiting":
+            mistaken["the wait in a barrier: the all-reduce belongs to it"] = (
+                right - sent + slack
+            )
+        expect.close(found[part], right, what, atol=2e-9, mistaken=mistaken)
+
+
+# -- what is typical --------------------------------------------------------------
 def typical_of(steps, part, *, first=1, last=None, middle=median, only=None):
     """The seconds of a part; the keywords are what goes wrong."""
     return middle([step[only or part] for step in steps[first:last]])
@@ -65,26 +131,74 @@ MISTAKEN_TYPICAL = {
 }
 
 
+def steps_of(seed, rank, count):
+    """Steps of one rank, with a slow first one and one that is late by chance."""
+    draw = random.Random(f"{seed} {rank}")
+    steps = [{part: draw.uniform(0.1, 0.9) for part in PARTS} for _ in range(count)]
+    for part in PARTS:
+        steps[0][part] += draw.choice((9.0, -0.09))
+        steps[2][part] += 6.0
+    return steps
+
+
+@pytest.mark.ranks(3, 4)
+def test_typical_of_all_ranks(exercise, rank, world_size, seed):
+    """Every rank gets the medians of all ranks, without the first steps."""
+    for count in (6, 7):  # the median of an even number, too
+        everyone = [steps_of(seed, other, count) for other in range(world_size)]
+        given = copy.deepcopy(everyone[rank])
+        found = exercise.typical_of_ranks(given)
+        expect.equal(given, everyone[rank], "the steps of this rank, afterwards")
+        what = f"the typical times of {count} steps"
+        same_typical(found, everyone, rank, what)
+
+
+def same_typical(found, everyone, rank, what):
+    words = f"{what}: is None on rank {rank}, and every rank needs them"
+    expect.that(found is not None, words)
+    is_list = isinstance(found, list) and all(isinstance(one, dict) for one in found)
+    expect.that(is_list, f"{what}: expected a list of dicts, one for each rank")
+    expect.equal(len(found), len(everyone), f"{what}: the number of ranks")
+    expect.that(
+        all(set(one) == set(PARTS) for one in found),
+        f"{what}: each rank has {', '.join(PARTS)}",
+    )
+    cases = [(steps, part) for steps in everyone for part in PARTS]
+    seconds = [one[part] for one in found for part in PARTS]
+    own = [(everyone[rank], part) for _ in everyone for part in PARTS]
+    cause = variants.cause(seconds, cases, typical_of, MISTAKEN_TYPICAL)
+    if not cause and not variants.cause(seconds, cases, typical_of, {}):
+        local = variants.cause(seconds, own, local_typical, {LOCAL: {"wrong": True}})
+        cause = local
+    for number, (value, case) in enumerate(zip(seconds, cases, strict=True)):
+        which, part = divmod(number, len(PARTS))
+        right = typical_of(*case)
+        name = f'{what}: "{PARTS[part]}" of rank {which}'
+        expect.close(value, right, name, atol=1e-6, rtol=1e-6, cause=cause)
+
+
+LOCAL = "each rank had its own times alone: gather those of all ranks"
+
+
+def local_typical(steps, part, *, wrong=False):
+    return typical_of(steps, part) if wrong else None
+
+
+# -- which rank is slow -------------------------------------------------------------
 def slow_of(
-    times,
+    ranks,
     *,
-    first=1,
-    middle=median,
     by="waiting",
     most=False,
     among="others",
     of_others=median,
-    parts=("data", "compute", "waiting"),
+    parts=PARTS,
     share=0.1,
     border_counts=False,
     always=False,
 ):
     """The slow rank, or None; the keywords are what goes wrong."""
-
-    def of(rank, part):
-        return typical_of(times[rank], part, first=first, middle=middle)
-
-    seconds = [of(rank, by) for rank in range(len(times))]
+    seconds = [each[by] for each in ranks]
     slow = seconds.index(max(seconds) if most else min(seconds))
     own, others = seconds[slow], seconds[:slow] + seconds[slow + 1 :]
     asked = {
@@ -95,7 +209,7 @@ def slow_of(
     if not asked[among]:
         return None
     more = of_others(asked[among]) - own
-    tenth = share * sum(of(slow, part) for part in parts)
+    tenth = share * sum(ranks[slow][part] for part in parts)
     if most:
         more = -more
     holds_up = more > tenth or (border_counts and more == tenth)
@@ -107,6 +221,15 @@ MISTAKEN_SLOW = {
         "always": True
     },
     "the slow rank were the one that waits most": {"most": True},
+    "some rank were always slow, and it were the one that waits most": {
+        "always": True,
+        "most": True,
+    },
+    "some rank were always slow, and it were the one that computes most": {
+        "by": "compute",
+        "always": True,
+        "most": True,
+    },
     "the slow rank were the one that computes most": {"by": "compute", "most": True},
     "the slow rank were the one that loads longest": {"by": "data", "most": True},
     "the rank itself were one of the others": {"among": "all"},
@@ -125,60 +248,6 @@ MISTAKEN_SLOW = {
     "any more waiting were enough, and not a tenth of the step": {"share": 0.0},
     "no rank ever held up the others": {"share": 100.0},
     "exactly a tenth were enough: it must be more": {"border_counts": True},
-    "the first step counted, too": {"first": 0},
-    "the mean of a rank's steps were taken, not the median": {"middle": mean},
-}
-
-
-def reason_of(
-    times,
-    slow,
-    *,
-    first=1,
-    middle=median,
-    of_others=median,
-    among="others",
-    compared="difference",
-    always=None,
-):
-    """The part of which it has more; the keywords are what goes wrong."""
-    more = {}
-    for part in ("data", "compute"):
-        every = [typical_of(steps, part, first=first, middle=middle) for steps in times]
-        others = every[:slow] + every[slow + 1 :]
-        asked = {"others": others, "all": every, "rank 0": every[:1]}
-        asked["before"] = [every[slow - 1]]
-        mixed = [steps for rank, steps in enumerate(times) if rank != slow]
-        asked["mixed"] = [step[part] for steps in mixed for step in steps[first:]]
-        usual = of_others(asked[among])
-        more[part] = {
-            "difference": every[slow] - usual,
-            "size": abs(every[slow] - usual),
-            "ratio": every[slow] / usual,
-            "own": every[slow],
-            "less": usual - every[slow],
-        }[compared]
-    return always or max(more, key=more.__getitem__)
-
-
-MISTAKEN_REASONS = {
-    "the reason were the larger part, whatever the others have": {"compared": "own"},
-    "the two ratios were compared, not the differences": {"compared": "ratio"},
-    "having less than the others were a reason, too": {"compared": "size"},
-    "the reason were the part of which it has less": {"compared": "less"},
-    "the slow rank were one of the others": {"among": "all"},
-    "rank 0 stood for the others": {"among": "rank 0"},
-    "the rank before it stood for the others": {"among": "before"},
-    "the steps of all others were put together, not their typical values": {
-        "among": "mixed"
-    },
-    "the mean of the others were taken, not the median": {"of_others": mean},
-    "the smallest of the others were taken, not the median": {"of_others": min},
-    "the largest of the others were taken, not the median": {"of_others": max},
-    "the first step counted, too": {"first": 0},
-    "the mean of a rank's steps were taken, not the median": {"middle": mean},
-    'the reason were always "data"': {"always": "data"},
-    'the reason were always "compute"': {"always": "compute"},
 }
 
 
@@ -189,31 +258,40 @@ def same_rank(found, right, what, cause):
     expect.equal(found, right, what, cause=cause)
 
 
-def waits_of(waits, step, steps=4):
-    """Ranks with one step again and again, of which only the waiting differs."""
-    return [[step | {"waiting": seconds}] * steps for seconds in waits]
+def waits_of(waits, step):
+    """Ranks of which only the waiting differs."""
+    return [step | {"waiting": seconds} for seconds in waits]
 
 
 def someone_is_slow(seed):
-    """(what is asked, times, slow rank)."""
-    return [
-        (f"the slow rank, by {part}", record(seed, slow, part), slow)
-        for slow in range(RANKS)
-        for part in ("compute", "data")
-    ]
+    """(what is asked, ranks, slow rank): all but the waiting differs by chance, too."""
+    found = []
+    for slow in range(5):
+        for part in ("compute", "data"):
+            draw = random.Random(f"{seed} {slow} {part}")
+            ranks = [{"data": 0.05, "compute": 0.2} for _ in range(5)]
+            for each in ranks:
+                each["data"] *= draw.uniform(0.98, 1.02)
+                each["compute"] *= draw.uniform(0.98, 1.02)
+            ranks[slow][part] += 0.1
+            end = max(sum(each.values()) for each in ranks) + 0.01
+            ranks = [each | {"waiting": end - sum(each.values())} for each in ranks]
+            found.append((f"the slow rank, by {part}", ranks, slow))
+    return found
 
 
-def near_the_border(seed):
-    """(what is asked, times, slow rank or None)."""
-    found = [("without a slow rank", record(seed), None)]
+def near_the_border():
+    """(what is asked, ranks, slow rank or None)."""
+    found = []
     for waits, compute in (
+        ([0.011, 0.013, 0.012, 0.01, 0.014], 0.4),
         ([1.0, 0.0], 5.0),
         ([0.1, 0.1, 0.35], 0.4),
         ([3.0] * 2, 1.0),
     ):
         step = {"data": 5.0 if compute > 1 else 1.0, "compute": compute}
         what = f"the slow rank, if ranks wait {waits} s, and work {step}"
-        found.append((what, waits_of(waits, step, 3), None))
+        found.append((what, waits_of(waits, step), None))
     step = {"data": 0.4, "compute": 1.0}
     for others, right in ((0.79, None), (0.81, 1), (0.75, None), (0.63, None)):
         for waits in (
@@ -223,110 +301,71 @@ def near_the_border(seed):
         ):
             what = f"the slow rank, if ranks wait {waits} s"
             found.append((what, waits_of(waits, step), right))
-    first, *others = ((0.0, 0.0, 1.2), (5.0, 0.79, 0.79), (5.0, 0.79, 0.79))
-    times = [[step | {"waiting": s} for s in waits] for waits in (first, *others)]
-    what = f"the slow rank, if the three steps of rank 0 wait {first} s"
-    return [*found, (f"{what}, and the others' {others[0]} s", times, None)]
-
-
-def why_slow(exercise, seed):
-    """The cause of all wrong ranks, or ""."""
-    every = someone_is_slow(seed) + near_the_border(seed)
-    cases = [(times,) for _, times, _ in every]
-    return variants.cause_in(exercise.slow_rank, cases, slow_of, MISTAKEN_SLOW)
-
-
-def reasons(seed):
-    """(what is asked, times, slow rank, reason)."""
-    found = []
-    for part in ("compute", "data"):
-        for compute, data in ((0.2, 0.05), (0.05, 0.2)):
-            what = f"the reason, with {compute} s of compute and {data} s of data"
-            found.append((what, record(seed, 3, part, compute, data), 3, part))
-    times = record(seed, 0, "data")
-    medians = [median(s["data"] for s in steps) for steps in times]
-    expect.that(medians[0] == max(medians), "the check itself is wrong")
-    found.append(("the reason, of rank 0", times, 0, "data"))
-    for part, data, compute in (
-        ("data", (0.3, 0.1, 0.1, 0.7), (1.15, 1.0, 1.0, 1.0)),
-        ("data", (0.3, 0.1, 0.1, 0.1, 0.1, 0.7), (1.15, 1.0, 1.0, 1.0, 1.0, 1.0)),
-        ("compute", (0.05, 0.01, 0.01), (0.3, 0.2, 0.2)),
-        ("compute", (0.1, 0.9, 0.9), (1.5, 1.0, 1.0)),  # less of one, more of the other
-    ):
-        ranks = zip(data, compute, strict=True)
-        times = [[{"data": d, "compute": c, "waiting": 0.1}] * 3 for d, c in ranks]
-        what = f"the reason of rank 0, if ranks load for {data} and compute {compute} s"
-        found.append((what, times, 0, part))
-    slow = [{"data": 0.4, "compute": 1.2, "waiting": 0.1}] * 4
-    loads = ((0.1, 0.1, 0.1), (0.1, 0.4, 0.4), (0.1, 0.4, 0.4))
-    others = [
-        [{"data": d, "compute": 1.0, "waiting": 0.1} for d in (9.0, *own)]
-        for own in loads
-    ]
-    what = "the reason, if the others' typical data times are 0.1, 0.4 and 0.4 s"
-    what += ", and rank 0's is 0.4 s"
-    found.append((what, [slow, *others], 0, "compute"))
-    for seconds in ((5.0, 0.1, 0.5), (0.1, 0.1, 0.1, 0.1, 2.1)):
-        slow = [{"data": s, "compute": 1.31, "waiting": 0.1} for s in seconds]
-        other = [{"data": 0.1, "compute": 1.0, "waiting": 0.1}] * len(seconds)
-        what = f"the reason, if the steps of rank 0 load for {seconds} s"
-        found.append((what, [slow, other, other], 0, "compute"))
-    for slow, part, data in (
-        (2, "compute", (0.3, 0.1, 0.4, 0.3)),
-        (0, "data", (0.4, 0.1, 0.1, 0.1, 0.3)),
-    ):
-        ranks = [{"data": d, "compute": 1.0, "waiting": 0.1} for d in data]
-        ranks[slow]["compute"] = 1.2
-        what = f"the reason of rank {slow}, if ranks load for {data} s"
-        found.append((what, [[step] * 3 for step in ranks], slow, part))
     return found
 
 
-@pytest.mark.ranks(1, init=False)
-def test_typical(exercise):
-    """The median of all steps but the first; an even number of steps, too."""
-    seconds = (9.0, 0.2, 0.1, 7.0, 0.4)
-    steps = [{"data": s, "compute": 1.0, "waiting": 2 * s} for s in seconds]
-    cases = [(steps, "data"), (steps, "waiting"), (steps[:4], "data")]
-    asked = exercise.typical, cases, typical_of, MISTAKEN_TYPICAL
-    cause = variants.cause_in(*asked)
-    given = copy.deepcopy(steps)
-    found = exercise.typical(given, "data")
-    expect.close(found, 0.3, "the typical data time", cause=cause)
-    expect.equal(given, steps, "the steps that typical was given")
-    found = exercise.typical(steps, "waiting")
-    expect.close(found, 0.6, "the typical waiting", cause=cause)
-    found = exercise.typical(steps[:4], "data")
-    expect.close(found, 0.2, "of three steps, data", cause=cause)
+def which_is_slow(exercise, every):
+    cases = [(ranks,) for _, ranks, _ in every]
+    cause = variants.cause_in(exercise.slow_rank, cases, slow_of, MISTAKEN_SLOW)
+    for what, ranks, slow in every:
+        before = copy.deepcopy(ranks)
+        same_rank(exercise.slow_rank(ranks), slow, what, cause)
+        expect.that(ranks == before, "slow_rank changed the caller's times")
 
 
-@pytest.mark.ranks(1, init=False)
+@pytest.mark.ranks(1)
 def test_slow_rank(exercise, seed):
-    """The rank that waits least, in spite of chance delays of another one."""
-    cause = why_slow(exercise, seed)
-    for what, times, slow in someone_is_slow(seed):
-        before = copy.deepcopy(times)
-        same_rank(exercise.slow_rank(times), slow, what, cause)
-        expect.that(times == before, "slow_rank changed the caller's times")
+    """The rank that waits least, if it holds up the others; the border is a tenth."""
+    every = someone_is_slow(seed) + near_the_border()
+    which_is_slow(exercise, every)
 
 
-@pytest.mark.ranks(1, init=False)
-def test_nobody_is_slow(exercise, seed):
-    """If all wait about as long, it is None; the border is the median and a tenth."""
-    cause = why_slow(exercise, seed)
-    for what, times, slow in near_the_border(seed):
-        same_rank(exercise.slow_rank(times), slow, what, cause)
+# -- a job in which a rank is slow, or none ------------------------------------------
+STEPS = 9
 
 
-@pytest.mark.ranks(1, init=False)
-def test_reason(exercise, seed):
-    """The part of which the slow rank has more, not the part that is largest."""
-    every = reasons(seed)
-    cases = [(times, slow) for _, times, slow, _ in every]
-    # one mistake alone: with two possible values, two explain too much by chance
-    asked = exercise.reason, cases, reason_of, MISTAKEN_REASONS
-    cause = variants.cause_in(*asked, most=1)
-    for what, times, slow, part in every:
-        before = copy.deepcopy(times)
-        expect.equal(exercise.reason(times, slow), part, what, cause=cause)
-        expect.that(times == before, "reason changed the caller's times")
+class Training:
+    """What one rank does; ``slow`` is late in each step, another one in a few."""
+
+    def __init__(self, clock, rank, world_size, slow, part):
+        self.clock, self.rank, self.step = clock, rank, 0
+        self.slow, self.part = slow == rank, part
+        others = [other for other in range(world_size) if other != slow]
+        self.late = others[-1] == rank
+        self.first = (
+            9.0 if rank != slow else 1.0
+        )  # all are slow, and the slow one least
+        self.batches = []
+
+    def load(self):
+        self.clock.sleep(0.05 + 0.1 * (self.slow and self.part == "data"))
+        return self.step
+
+    def compute(self, batch):
+        self.batches.append(batch)
+        seconds = 0.2 + 0.1 * (self.slow and self.part == "compute")
+        if self.step == 0:
+            seconds += self.first
+        if self.late and self.step in (2, 3, 7):
+            seconds += 6.0
+        self.step += 1
+        self.clock.compute(seconds)
+
+
+@pytest.mark.ranks(3, 4, limit=20)
+def test_straggler_of_a_running_job(exercise, rank, world_size):
+    """Measured step by step, and found on every rank: which one is slow, and why."""
+    cases = [(slow, part) for slow in range(world_size) for part in ("data", "compute")]
+    for slow, part in [*cases, (None, "")]:
+        gradients = torch.zeros(4, dtype=torch.float64)
+        with over(exercise, rank) as clock:
+            training = Training(clock, rank, world_size, slow, part)
+            found = exercise.find_straggler(
+                training.load, training.compute, gradients, STEPS
+            )
+        right = None if slow is None else (slow, part)
+        what = f"the straggler of {world_size} ranks"
+        expect.equal(training.batches, list(range(STEPS)), "the batches of this rank")
+        told = f"{what}: is {found}, expected {right}"
+        expect.that(found == right, told)
+    dist.barrier()

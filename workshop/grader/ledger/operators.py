@@ -21,7 +21,10 @@ _BELOW = torch._C._dispatch_keyset_full_after(_KEY)
 
 # listener(operator, args, kwargs, go): go(*args, **kwargs) makes the call
 Listener = Callable[[torch._ops.OpOverload, tuple, dict, Callable], Any]
+# around(operator, go, args, kwargs), just around the call, below the listener
+Around = Callable[[torch._ops.OpOverload, Callable, tuple, dict], Any]
 _listener: Listener | None = None
+_around: Around | None = None
 _libraries: list[torch.library.Library] = []
 
 
@@ -32,14 +35,27 @@ def listen(listener: Listener | None) -> Listener | None:
     return before
 
 
+def around(function: Around | None) -> Around | None:
+    """From now on ``function`` makes each call; returns the one before."""
+    global _around
+    before, _around = _around, function
+    return before
+
+
 def _kernel(operator: torch._ops.OpOverload) -> Callable:
     def kernel(keyset, *args, **kwargs):
         go = partial(operator.redispatch, keyset & _BELOW)
+        if _around is not None:
+            go = partial(_make, _around, operator, go)
         if _listener is None:
             return go(*args, **kwargs)
         return _listener(operator, args, kwargs, go)
 
     return kernel
+
+
+def _make(function: Around, operator, go: Callable, *args, **kwargs):
+    return function(operator, go, args, kwargs)
 
 
 def _stand_in_front() -> None:
