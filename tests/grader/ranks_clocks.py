@@ -50,6 +50,7 @@ def test_asynchronous_collective_overlaps(rank):
     for seconds in (1.0, 50.0):
         with over() as clock:
             work = dist.all_reduce(torch.zeros(3), async_op=True)
+            assert work is not None
             clock.compute(seconds)
             work.wait()
             expect.equal(clock.now, max(seconds, 4 * FOUR_BYTES), "after both")
@@ -67,6 +68,7 @@ def test_message_arrives_when_it_was_sent_and_not_sooner(rank, ledger):
             expect.equal(clock.now, 10 + 2 * FOUR_BYTES, "after the round trip")
         else:
             work = dist.irecv(message, 0)
+            assert work is not None
             expect.equal(clock.now, 0.0, "before the wait")
             work.wait()
             expect.equal(clock.now, 10 + FOUR_BYTES, "when it has arrived")

@@ -50,7 +50,7 @@ class Link:
     first: float = 0.0
     slower: tuple[float, ...] = (1.0,)
 
-    def message(self, size: int) -> float:
+    def message(self, size: float) -> float:
         """Seconds of one message that nothing disturbs."""
         return self.alpha + self.beta * size
 
@@ -230,7 +230,9 @@ def _replace_time(stack: contextlib.ExitStack, exercise, clock: Clock) -> None:
             if id(value) in fakes:
                 _set(stack, place, name, fakes[id(value)])
     for function in _TAKES_A_TIMER:
-        defaults = [fakes.get(id(value), value) for value in function.__defaults__]
+        defaults = [
+            fakes.get(id(value), value) for value in function.__defaults__ or ()
+        ]
         _set(stack, function, "__defaults__", tuple(defaults))
 
 

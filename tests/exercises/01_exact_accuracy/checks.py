@@ -49,8 +49,40 @@ def truth(model, images, labels):
     return loss, correct, mistaken
 
 
+def by_batches(model, images, labels, batch_size):
+    """What comes of losses that aren't summed image by image."""
+    was_training = model.training
+    model.eval()
+    with torch.no_grad():
+        scores = model(images)
+    model.train(was_training)
+    model.recorded.clear()
+    parts = zip(scores.split(batch_size), labels.split(batch_size), strict=True)
+    pairs = list(parts)
+    means = [F.cross_entropy(some, of_some).item() for some, of_some in pairs]
+    sums = [m * len(some) for m, (some, _) in zip(means, pairs, strict=True)]
+    return {
+        "the mean of the batches' means, but the last batch is smaller: weight each by "
+        "its images": sum(means) / len(means),
+        "the sum of the batches' means, not the mean over the images": sum(means),
+        "the sum of the batches' means, divided by the number of images": (
+            sum(means) / len(images)
+        ),
+        "the sum over the images, divided by the number of batches": (
+            sum(sums) / len(means)
+        ),
+        "the mean of the batches' sums, with every batch as large as the first": (
+            sum(means) * batch_size / len(images)
+        ),
+        "the mean loss of the last batch alone": means[-1],
+        "the mean loss of the first batch alone": means[0],
+    }
+
+
 def compare(exercise, model, images, labels, batch_size, shuffle=False):
     loss, correct, mistaken = truth(model, images, labels)
+    if not shuffle:
+        mistaken |= by_batches(model, images, labels, batch_size)
     loader = DataLoader(TensorDataset(images, labels), batch_size, shuffle=shuffle)
     result = exercise.evaluate(model, loader)
     expect.that(
@@ -91,7 +123,9 @@ def test_images_left_out_do_not_count(exercise, seed):
     what = "of 7 images, which the loader yields of a dataset of 11"
     expect.number(found[2], 7, f"the number {what}")
     expect.number(found[1], correct, f"the number recognized {what}")
-    expect.close(found[0], loss, f"the mean loss {what}")
+    of_all = "the sum over the images, divided by the length of the dataset"
+    mistaken = {of_all: loss * 7 / 11}
+    expect.close(found[0], loss, f"the mean loss {what}", mistaken=mistaken)
 
 
 @pytest.mark.ranks(1, init=False)

@@ -52,8 +52,39 @@ def compare(found, everything, slowest_s, local, label, mistaken=()):
         expect.that(is_number, f"{key} is a {kind}, expected a number")
     images = images_of(everything)
     own = mean_of(local) if local else None
-    unweighted = "the batches' means, added up and divided by the number of images"
-    losses = {unweighted: sum(loss.item() for loss, _ in everything) / images}
+    means = [loss.item() for loss, _ in everything]
+    whole, ranks = mean_of(everything), dist.get_world_size()
+    losses = {
+        "the batches' means, added up and divided by the number of images": (
+            sum(means) / images
+        ),
+        "the sum of the batches' means": sum(means),
+        "the mean of the batches' means: a batch with more images counts more": (
+            sum(means) / len(means)
+        ),
+        "the sum over all images, not their mean": whole * images,
+        "the sum over all images, divided by the number of batches": (
+            whole * images / len(means)
+        ),
+        "the mean, divided once more by the number of ranks": whole / ranks,
+        "the mean loss of the last rank's last batch": means[-1],
+    }
+    if local:
+        losses["the sum over all ranks' images, divided by this rank's images"] = (
+            whole * images / images_of(local)
+        )
+    of_images = {
+        "the images of this rank": images_of(local),
+        "the number of batches of all ranks": len(everything),
+        "the number of batches of this rank": len(local),
+        "the mean of the ranks' numbers": images / ranks,
+        "the images of all ranks, once for each rank": images * ranks,
+        "the images of this rank, times the number of ranks": images_of(local) * ranks,
+    }
+    alike = [words for words, value in of_images.items() if value == found["images"]]
+    if found["images"] != images and len(alike) == 1:
+        told = f"is {alike[0]}, {found['images']:g}, expected {images}"
+        expect.that(False, f"images {label}: {told}")
     expect.equal(found["images"], images, f"images {label}")
     expect.close(
         found["loss"],

@@ -2,6 +2,7 @@
 
 import copy
 import itertools
+import math
 
 import pytest
 import torch
@@ -55,6 +56,14 @@ def whole(model, images, labels):
     return loss, {k: p.grad for k, p in alone.named_parameters()}
 
 
+def gradients_of(model, images, labels, micro_batches, which):
+    """Those of the share of one micro-batch, by the names of a stage's layers."""
+    alone, size = copy.deepcopy(model), len(images)
+    x, y = images.chunk(micro_batches)[which], labels.chunk(micro_batches)[which]
+    (F.cross_entropy(alone(x), y, reduction="sum") / size).backward()
+    return {k: p.grad for k, p in alone.named_parameters()}
+
+
 def crossed(model, start, images, labels, micro_batches):
     """Gradients before layer ``start``, if it sends those of the last one first."""
     alone, held = copy.deepcopy(model), []
@@ -87,6 +96,31 @@ def test_shares_of_the_loss(exercise, seed):
             mistaken={
                 "the sum of the micro-batches' means": means.sum(),
                 "the mean of the micro-batches' means": means.mean(),
+                "the sum of the means, divided by the number of classes": (
+                    means.sum() / scores.shape[1]
+                ),
+                "the sum of the means, each divided by the rounded number of "
+                "micro-batches of its size": sum(
+                    mean / round(size / len(x))
+                    for mean, (x, _) in zip(means, parts, strict=True)
+                ),
+                "the sum of the means, each divided by the number of micro-batches of "
+                "its size, rounded up": sum(
+                    mean / math.ceil(size / len(x))
+                    for mean, (x, _) in zip(means, parts, strict=True)
+                ),
+                "the sum of the micro-batches' means, divided by the batch size": (
+                    means.sum() / size
+                ),
+                "the sum over all images: divide it by batch_size": (
+                    F.cross_entropy(scores, labels, reduction="sum")
+                ),
+                "the mean, divided once more by the number of classes": (
+                    F.cross_entropy(scores, labels) / scores.shape[1]
+                ),
+                "the mean, divided once more by the number of micro-batches": (
+                    F.cross_entropy(scores, labels) / len(parts)
+                ),
             },
         )
 
@@ -109,11 +143,21 @@ def test_gradients_of_the_batch(exercise, rank, world_size, seed):
                     loss / micro_batches
                 ),
                 "the share of the last micro-batch alone": share,
+                "the mean over the images of the last micro-batch": share * size / last,
+                "the sum of the images' losses": loss * size,
             }
             expect.close(found, loss, f"the loss {where}", mistaken=mistaken)
         else:
             expect.that(found is None, "only the last rank has a loss to return")
         expect.still_training(stage.layers, "the layers are")
+        alone = {
+            "that of the last micro-batch alone: are the others kept until backward?": (
+                gradients_of(model, images, labels, micro_batches, -1)
+            ),
+            "that of the first micro-batch alone": (
+                gradients_of(model, images, labels, micro_batches, 0)
+            ),
+        }
         found = []
         if (size, micro_batches) == CASES[0]:
             cuts = CUTS[world_size][rank + 1 : -1]
@@ -124,6 +168,7 @@ def test_gradients_of_the_batch(exercise, rank, world_size, seed):
             mistaken = {
                 f"{CROSSED} at rank {i}": g[name] for i, g in enumerate(found, rank + 1)
             }
+            mistaken |= {words: of_one[name] for words, of_one in alone.items()}
             expect.close(parameter.grad, gradients[name], what, mistaken=mistaken)
 
 

@@ -73,8 +73,8 @@ def whole(model, images, labels):
     return loss, {k: p.grad for k, p in alone.named_parameters()}
 
 
-def compare(part, gradients, label, alone=None, again=None):
-    """``alone``, ``again``: the gradients of two mistakes, see below."""
+def compare(part, gradients, label, alone=None, again=None, others=()):
+    """``alone``, ``again``, ``others``: the gradients of mistakes, see below."""
     for name, parameter in part.named_parameters():
         what = f"the gradient of {name} {label}"
         expect.that(parameter.grad is not None, f"{what} is None")
@@ -86,6 +86,7 @@ def compare(part, gradients, label, alone=None, again=None):
             mistaken[of_sum] = alone[name]
         if again:
             mistaken[OF_AGAIN] = again[name]
+        mistaken |= {words: of_other[name] for words, of_other in dict(others).items()}
         expect.close(parameter.grad, gradients[name], what, mistaken=mistaken)
 
 
@@ -96,6 +97,30 @@ def of_the_sum(layers, images):
     return {name: parameter.grad for name, parameter in layers.named_parameters()}
 
 
+def by_what_came_back(model, cut, images, labels):
+    """The first part's gradients, if something else than the right one comes back."""
+    first, last = copy.deepcopy(model[:cut]), copy.deepcopy(model[cut:])
+    hidden = first(images)
+    inputs = hidden.detach().requires_grad_()
+    loss = F.cross_entropy(last(inputs), labels)
+    right = torch.autograd.grad(loss, inputs)[0]
+    named = dict(first.named_parameters())
+    came_back = {
+        "the activations themselves, not their gradient": inputs.detach(),
+        "the gradient times the activations": right * inputs.detach(),
+        "the activations minus their gradient": inputs.detach() - right,
+        "the gradient with the other sign": -right,
+        "the gradient of the sum of the images' losses": right * len(images),
+        "the gradient of the loss, squared": 2 * loss.detach() * right,
+    }
+    found = {}
+    for words, gradient in came_back.items():
+        kept = torch.autograd.grad(hidden, [*named.values()], gradient, True)
+        clause = f"what it would be if what comes back were {words}"
+        found[clause] = dict(zip(named, kept, strict=True))
+    return found
+
+
 @pytest.mark.ranks(3, 4)
 def test_loss_and_gradients(exercise, rank, world_size, seed):
     """The loss and all gradients are those of the network in one process."""
@@ -104,13 +129,22 @@ def test_loss_and_gradients(exercise, rank, world_size, seed):
     model = network(seed + pair[0])
     images, labels = batch(seed + pair[0])
     loss, gradients = whole(model, images, labels)
-    alone = of_the_sum(model[:3], images) if rank == pair[0] else None
+    alone, others = None, {}
+    if rank == pair[0]:
+        alone = of_the_sum(model[:3], images)
+        others = by_what_came_back(model, 3, images, labels)
     part, returned = run(exercise, rank, pair, model, 3, images, labels)
     if rank == pair[1]:
-        expect.close(returned, loss, "the loss that run_second returns")
+        size = len(images)
+        of_losses = {
+            "the sum of the images' losses, not their mean": loss * size,
+            "the mean, divided once more by the number of images": loss / size,
+        }
+        what = "the loss that run_second returns"
+        expect.close(returned, loss, what, mistaken=of_losses)
     expect.still_training(part, "the layers are")
     label = f"in the {'first' if rank == pair[0] else 'second'} part"
-    compare(part, gradients, label, alone)
+    compare(part, gradients, label, alone, others=others)
 
 
 @pytest.mark.ranks(4)

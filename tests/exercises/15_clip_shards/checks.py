@@ -66,7 +66,26 @@ def mistaken_shards(everybody, rank, max_norm):
             "clipped on each rank by its own norm, before the mean": (
                 clipped.mean(0).view(world_size, -1)[rank]
             ),
-        }
+            "clipped number by number, as by clip_grad_value_: scale all by the "
+            "norm": mean.clamp(-max_norm, max_norm),
+            "scaled by the square of the norm": mean
+            * scale_of(norm.square(), max_norm),
+            "scaled to max_norm even where the gradient is shorter": (
+                mean * max_norm / (norm + 1e-6)
+            ),
+        } | other_parts(layer.mean(0) * scale_of(norm, max_norm), rank, world_size)
+
+
+def other_parts(whole, rank, world_size):
+    """What isn't this rank's part of a gradient, and has its shape."""
+    parts = whole.view(world_size, -1)
+    others = {
+        f"the shard of rank {other}": parts[other]
+        for other in range(world_size)
+        if other != rank
+    }
+    words = "every N-th number, from this rank's on: a shard is in one piece"
+    return others | {words: whole[rank::world_size]}
 
 
 def mistaken_norms(everybody, rank, max_norm):

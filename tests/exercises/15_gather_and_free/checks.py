@@ -36,6 +36,31 @@ def loss_of(y):
     return torch.tanh(y).square().mean()
 
 
+def wrongly_joined(weight, rank, world_size):
+    """What the shards become, if they are joined otherwise; by its name."""
+    shards = [shard_of(weight, other, world_size) for other in range(world_size)]
+    rows = len(weight)
+    return {
+        "this rank's own rows, again and again": (
+            torch.cat([shards[rank]] * world_size)[:rows]
+        ),
+        "the first row of each rank, then the second: rank 0's rows are first": (
+            torch.stack(shards, dim=1).flatten(0, 1)[:rows]
+        ),
+        "joined with the last rank's rows first": torch.cat(shards[::-1])[:rows],
+        "rank 0's rows, again and again": torch.cat(shards[:1] * world_size)[:rows],
+        "the last rank's rows, again and again": (
+            torch.cat(shards[-1:] * world_size)[:rows]
+        ),
+        "the sum of the ranks' rows, again and again": (
+            torch.stack(shards).sum(0).repeat(world_size, 1)[:rows]
+        ),
+        "cut at the wrong end: the padding is behind the last rows": (
+            torch.cat(shards)[-rows:]
+        ),
+    }
+
+
 @pytest.mark.ranks(3, 4)
 def test_gather_joins_the_rows(exercise, rank, world_size, seed):
     """gather returns the whole weight on every rank, without the padding."""
@@ -46,7 +71,8 @@ def test_gather_joins_the_rows(exercise, rank, world_size, seed):
         if rank == 1:
             time.sleep(0.05)
         whole = exercise.gather(shard.clone(), rows)
-        expect.close(whole, weight, f"the weight of {rows} rows")
+        mistaken = wrongly_joined(weight, rank, world_size)
+        expect.close(whole, weight, f"the weight of {rows} rows", mistaken=mistaken)
 
 
 @pytest.mark.ranks(3, 4)
@@ -68,6 +94,16 @@ def reference(weight, inputs):
     return whole.grad, [len(xs) * x.grad for x in xs]
 
 
+WEIGHTED = "weighted by the images of each rank: it's the mean over the ranks"
+
+
+def by_images(weight, inputs):
+    """The gradient of the weight, each rank's weighted by its images."""
+    whole, count = weight.clone().requires_grad_(), sum(map(len, inputs))
+    total = sum(len(x) * loss_of(x @ whole.T) for x in inputs)
+    return torch.autograd.grad(total, whole)[0] / count
+
+
 @pytest.mark.ranks(3, 4)
 def test_gradients_are_those_of_one_process(exercise, rank, world_size, seed):
     """grad_x is of this rank's loss; the shard's is the mean over the ranks."""
@@ -86,7 +122,13 @@ def test_gradients_are_those_of_one_process(exercise, rank, world_size, seed):
     loss_of(of_y).backward()
     loss_of(own[0] @ own[1].T).backward()
     as_mean = "divided by the ranks, though it belongs to this rank's loss alone"
-    averaged = {as_mean: grad_inputs[rank] / world_size}
+    of_mean = "the mean over the ranks, though it belongs to this rank's loss alone"
+    of_sum = "the sum over the ranks, though it belongs to this rank's loss alone"
+    averaged = {
+        as_mean: grad_inputs[rank] / world_size,
+        of_mean: sum(grad_inputs) / world_size,
+        of_sum: sum(grad_inputs),
+    }
     expect.gradient(x, grad_inputs[rank], "the input", mistaken=averaged)
     expect.gradient(
         shard,
@@ -212,7 +254,8 @@ def test_what_travels(exercise, rank, world_size, seed, ledger):
     grad_weight, _ = reference(weight, inputs)
     expected = shard_of(grad_weight, rank, world_size)
     what = "the gradient of this rank's rows, with unequal parts of the batch"
-    expect.close(shard.grad, expected, what)
+    mistaken = {WEIGHTED: shard_of(by_images(weight, inputs), rank, world_size)}
+    expect.close(shard.grad, expected, what, mistaken=mistaken)
     expect.right_way(
         not whole,
         f"backward sends the gradient through {', '.join(whole)}: every rank gets all "

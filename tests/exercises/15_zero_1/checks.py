@@ -81,7 +81,21 @@ def wrong_steps(seed, inputs, before, after, rank, world_size):
         own[part] -= 0.1 * grads[part]
     partly = own_part_only(before, after, rank, world_size)
     without = torch.cat([after[:-2], before[-2:]])  # the two numbers of `unused`
-    return {
+    padded = nn.functional.pad(after, (0, numel * world_size - len(after)))
+    shards = list(padded.split(numel))
+    numbers_of = [p.numel() for p in Network(seed).parameters() if p.requires_grad]
+    repeated = {
+        f"the stepped shard of rank {owner}, in the place of every shard": (
+            torch.cat([shard] * world_size)[: len(after)]
+        )
+        for owner, shard in enumerate(shards)
+    }
+    return repeated | {
+        "stepped, but its shards are joined with the last rank's first": (
+            torch.cat(shards[::-1])[: len(after)]
+        ),
+        "stepped, but each parameter got the first numbers of all: move on by its "
+        "number after each": torch.cat([after[:count] for count in numbers_of]),
         "right except for a parameter whose grad is None: its gradient is 0, and "
         "weight decay changes it": without,
         "what it was before the step": before,

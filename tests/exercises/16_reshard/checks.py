@@ -8,7 +8,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from workshop.grader import expect
+from workshop.grader import expect, variants
 
 expect.nothing_is_averaged()
 SHAPES = [(7, 5), (1, 11), (8, 3), (2, 2)]
@@ -65,25 +65,149 @@ def unwritten_is_nan():
         torch.use_deterministic_algorithms(False)
 
 
+def part_of(length, parts, index, *, longer="first", stop="stop"):
+    """(start, stop) of a part; the keywords are what goes wrong."""
+    size, rest = divmod(length, parts)
+    up = -(-length // parts)
+    ranges = {
+        "first": (index * size + min(index, rest), size + (index < rest)),
+        "last": (
+            index * size + max(0, index - (parts - rest)),
+            size + (index >= parts - rest),
+        ),
+        "all in the last": (index * size, size + rest * (index == parts - 1)),
+        "all in the first": (
+            index * size + rest * (index > 0),
+            size + rest * (index == 0),
+        ),
+        "none": (index * size, size),
+        "up": (min(index * up, length), min(up, max(0, length - index * up))),
+        "up, and beyond": (index * up, up),
+        "longer without a shift": (index * size, size + (index < rest)),
+        "shift of one": (
+            index * size + (rest > 0 and index > 0),
+            size + (index < rest),
+        ),
+        "nearest": (
+            round(index * length / parts),
+            round((index + 1) * length / parts) - round(index * length / parts),
+        ),
+        "share": (
+            index * length // parts,
+            (index + 1) * length // parts - index * length // parts,
+        ),
+    }
+    start, size = ranges[longer]
+    return start, {"stop": start + size, "size": size, "last": start + size - 1}[stop]
+
+
+MISTAKEN_PARTS = {
+    "the last parts were longer, not the first": {"longer": "last"},
+    "the last part had all of the rest": {"longer": "all in the last"},
+    "the first part had all of the rest": {"longer": "all in the first"},
+    "the rest were dropped": {"longer": "none"},
+    "each part were rounded up, as by `chunk`": {"longer": "up"},
+    "each part were rounded up, beyond the end": {"longer": "up, and beyond"},
+    "later parts didn't begin behind the longer ones": {
+        "longer": "longer without a shift"
+    },
+    "later parts began one number later, however many were longer": {
+        "longer": "shift of one"
+    },
+    "bounds were rounded to the nearest number": {"longer": "nearest"},
+    "bounds were index * length // parts": {"longer": "share"},
+    "the size were returned, not the stop": {"stop": "size"},
+    "the last number that belongs to it were returned, not the stop": {"stop": "last"},
+}
+
+
 @pytest.mark.ranks(1)
 def test_parts_are_those_of_tensor_split(exercise, seed):
     """part_bounds cuts as torch.tensor_split does, and into more parts, too."""
-    for length in (12, 7, 10, 2, 1, 0, 23):
-        for parts in (1, 3, 4, 5, 8):
+    lengths, every = (12, 7, 10, 2, 1, 0, 23), (1, 3, 4, 5, 8)
+    cases = [(n, parts, k) for n in lengths for parts in every for k in range(parts)]
+
+    def asked(*case):
+        return tuple(exercise.part_bounds(*case))
+
+    cause = variants.cause_in(asked, cases, part_of, MISTAKEN_PARTS)
+    for length in lengths:
+        for parts in every:
             for index, expected in enumerate(bounds(length, parts)):
                 found = exercise.part_bounds(length, parts, index)
                 expect.that(
                     found is not None and tuple(found) == expected,
                     f"part {index} of {length}, cut into {parts}, is {found}, expected "
                     f"{expected} as (start, stop)",
+                    cause=cause,
                 )
                 whole = all(isinstance(bound, numbers.Integral) for bound in found)
                 expect.that(whole, f"bounds are whole numbers, these are {found}")
 
 
+def overlap_of(mine, theirs, *, start=max, stop=min, needed=all, least=1, then=None):
+    """What two boxes share, or None; the keywords are what goes wrong."""
+    pairs = list(zip(mine, theirs, strict=True))
+    common = tuple((start(a, c), stop(b, d)) for (a, b), (c, d) in pairs)
+    if not needed(upper - lower >= least for lower, upper in common):
+        return None
+    if then == "first":
+        return tuple(
+            (u - a, v - a) for (u, v), (a, _) in zip(common, mine, strict=True)
+        )
+    if then == "second":
+        shifted = zip(common, theirs, strict=True)
+        return tuple((u - a, v - a) for (u, v), (a, _) in shifted)
+    if then == "sizes":
+        return tuple((u, v - u) for u, v in common)
+    return common
+
+
+def always(_):
+    return True
+
+
+def first_of(one, _):
+    return one
+
+
+def second_of(_, other):
+    return other
+
+
+MISTAKEN_OVERLAP = {
+    "ranges that only touch overlapped: then they share no number": {"least": 0},
+    "it were enough to overlap along one tensor dim": {"needed": any},
+    "boxes that share nothing overlapped, too": {"needed": always},
+    "it were the smallest box around both": {"start": min, "stop": max},
+    "it began where the first of the two begins": {"start": min},
+    "it stopped where the last of the two stops": {"stop": max},
+    "it were the first box itself": {"start": first_of, "stop": first_of},
+    "it were the second box itself": {"start": second_of, "stop": second_of},
+    "bounds counted from the beginning of the first box": {"then": "first"},
+    "bounds counted from the beginning of the second box": {"then": "second"},
+    "sizes were returned, and not where it stops": {"then": "sizes"},
+    "a range of one number were none": {"least": 2},
+}
+
+
+def cause_of_overlaps(exercise):
+    def asked(mine, theirs):
+        found = exercise.overlap(mine, theirs)
+        return found if found is None else tuple(map(tuple, found))
+
+    cases = [
+        pair
+        for shape in SHAPES
+        for pair in itertools.product(boxes(shape, (2, 3)), boxes(shape, (3, 2)))
+    ]
+    return variants.cause_in(asked, cases, overlap_of, MISTAKEN_OVERLAP)
+
+
 @pytest.mark.ranks(1)
 def test_overlap(exercise, seed):
     """The part that two boxes share, or None."""
+    cause = cause_of_overlaps(exercise)
     for shape in SHAPES:
         everywhere = torch.arange(shape[0] * shape[1]).view(shape)
         for mine in boxes(shape, (2, 3)):
@@ -93,12 +217,16 @@ def test_overlap(exercise, seed):
                 found = exercise.overlap(mine, theirs)
                 what = f"the overlap of {mine} and {theirs}"
                 if not both:
-                    expect.that(found is None, f"{what} is {found}, expected None")
+                    told = f"{what} is {found}, expected None"
+                    expect.that(found is None, told, cause=cause)
                     continue
-                expect.that(found is not None, f"{what} is None, but they share some")
+                told = f"{what} is None, but they share some"
+                expect.that(found is not None, told, cause=cause)
                 expect.that(is_box(found), f"{what} is {found}, which is no box")
                 shared = cut(everywhere, found).flatten().tolist()
-                expect.equal(sorted(shared), sorted(both), f"what is in {what}")
+                inside_both = sorted(both)
+                what = f"what is in {what}"
+                expect.equal(sorted(shared), inside_both, what, cause=cause)
 
 
 @pytest.mark.ranks(3, 4)
