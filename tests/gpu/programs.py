@@ -79,6 +79,9 @@ ONE_RANK = {
     "21_cost.py": f"python src/instruments/21_cost.py src/21_ring_attention.py {GPT}",
     "21_ring_attention.py": f"python src/21_ring_attention.py {GPT}",
     "21_ulysses.py": f"python src/21_ulysses.py {GPT}",
+    "22_cost.py": f"python src/instruments/22_cost.py src/22_expert_parallel.py {GPT}",
+    "22_expert_parallel.py": f"python src/22_expert_parallel.py {GPT}",
+    "22_mixture_of_experts.py": f"python src/22_mixture_of_experts.py {GPT}",
 }
 # Those that one rank, or one GPU, can show nothing of
 NOT_ALONE = {

@@ -1,4 +1,4 @@
-"""Programs of lessons 13 to 21 with one rank, as on a machine with a single GPU."""
+"""Programs of lessons 13 to 22 with one rank, as on a machine with a single GPU."""
 
 import pytest
 
@@ -31,6 +31,7 @@ PROGRAMS = {
     "21_context_parallel.py": ("it has all of every sequence", TRAINS),
     "21_ring_attention.py": ("it has all of every sequence", TRAINS),
     "21_ulysses.py": ("it has all tokens and all heads", TRAINS),
+    "22_expert_parallel.py": ("it has all experts", TRAINS),
     "20_capstone.py": ("nothing is divided", [*SMALL_GRID, "--mixed-precision"]),
 }
 QUICK = "14_tensor_by_hand.py", "15_fsdp.py", "18_cost.py"
@@ -40,6 +41,7 @@ COSTS = {
     "15_cost.py": ("15_zero_by_hand.py", "15_fsdp.py"),
     "16_cost.py": ("16_fsdp_tensor_parallel.py",),
     "21_cost.py": ("21_ring_attention.py", "21_ulysses.py"),
+    "22_cost.py": ("22_expert_parallel.py",),
 }
 PAIRS = [(cost, program) for cost, programs in COSTS.items() for program in programs]
 
@@ -59,7 +61,7 @@ def test_one_rank_says_what_is_trivial_and_runs(name, tmp_path):
 
 @pytest.mark.parametrize(
     ("cost", "program"),
-    [pytest.param(*pair, marks=() if pair == PAIRS[-4] else full) for pair in PAIRS],
+    [pytest.param(*pair, marks=() if pair == PAIRS[-5] else full) for pair in PAIRS],
 )
 def test_formulas_hold_for_one_rank(cost, program, tmp_path):
     done = script(tmp_path, cost, SRC / program, *TRAINS)

@@ -161,11 +161,14 @@ class Sent:
     bytes: int
     group_size: int
     ranks: tuple[int, ...] = ()  # of the group, as they are numbered in the world
+    stays: int | None = None  # bytes of an uneven all-to-all for the rank itself
 
     @property
     def on_the_wire(self) -> Fraction:
         """Bytes a rank must send, by the ring algorithms of lesson 03."""
         n, size = self.group_size, Fraction(self.bytes)
+        if self.stays is not None:
+            return size - self.stays
         return {
             "all_reduce": 2 * size * (n - 1) / n,
             "all_gather": size * (n - 1),  # the input is one shard of the result
@@ -218,8 +221,13 @@ class Traffic(_Operations):
         given = ("input", "input_tensors", "input_tensor", "tensors", "tensor")
         sent = next(values[name] for name in given if name in values)
         size = bytes_of(tree_leaves(sent))
-        ranks = tuple(dist.get_process_group_ranks(group))
-        self.calls.append(Sent(op, size, len(ranks), ranks))
+        ranks, stays = tuple(dist.get_process_group_ranks(group)), None
+        splits = values.get("input_split_sizes")
+        if splits:
+            rows = sum(splits)
+            own_rows = splits[dist.get_rank(group)]
+            stays = size // rows * own_rows if rows else 0
+        self.calls.append(Sent(op, size, len(ranks), ranks, stays))
 
     def wire_bytes(self, *ops: str) -> int:
         """Bytes this rank must send for the calls of these names, or for all."""

@@ -1,0 +1,14 @@
+"""Experts spread over ranks (lesson 22): outputs, training, snapshots and bytes."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.in_ranks import assert_right, every_check_in
+
+pytestmark = pytest.mark.full
+
+
+@every_check_in(Path(__file__).resolve().parent / "ranks_22_experts.py")
+def test_in_ranks(check, verdict_of):
+    assert_right(verdict_of(check))
