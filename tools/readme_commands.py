@@ -35,6 +35,7 @@ BEFORE = {
     "06_compare_snapshots.py": (
         "python src/01_single_device.py 1 1 --snapshot a.pt && cp a.pt b.pt"
     ),
+    "06_token_stream.py": "python src/06_write_tokens.py tokens",
     "16_checkpoint_to_file.py": (
         "torchrun src/16_fsdp_tensor_parallel.py 2 --save-every 2 "
         "--checkpoints checkpoints"

@@ -2,6 +2,8 @@
 
 ``docs/lessons/05_ddp_spawn/index.rst`` is a page of contents, and ``1_five_lines.rst``
 beside it the first part. A lesson may also be one page, ``docs/lessons/99_mean.rst``.
+An exercise can belong to a page about production instead, which has no number:
+``docs/production/data_at_scale.rst``.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from pathlib import Path
 from workshop.diagnose.mistakes import written_out
 
 FOLDER = "docs/lessons"
+PRODUCTION = "docs/production"
 CONTENTS = "index.rst"
 
 
@@ -24,6 +27,8 @@ def lesson_names(root: Path) -> list[str]:
 
 def first_page(root: Path, lesson: str) -> Path:
     """Its page of contents; its only page if it has no parts."""
+    if not lesson[:1].isdigit():
+        return root / PRODUCTION / f"{lesson}.rst"
     contents = root / FOLDER / lesson / CONTENTS
     return contents if contents.is_file() else root / FOLDER / f"{lesson}.rst"
 

@@ -51,7 +51,8 @@ def statement(path: Path) -> str:
 def _said_by_the_page(paragraph: str, path: Path) -> bool:
     words = paragraph.replace(f"workshop check {path.stem}", "").split()
     short = len(words) <= 12
-    return short and ("workshop check" in paragraph or "docs/lessons/" in paragraph)
+    page = "docs/lessons/" in paragraph or "docs/production/" in paragraph
+    return short and (page or "workshop check" in paragraph)
 
 
 def answers(exercise: Exercise) -> list[str]:

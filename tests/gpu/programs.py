@@ -26,6 +26,11 @@ ONE_RANK = {
         "python src/01_single_device.py 1 1 --snapshot a.pt && "
         "python src/instruments/06_compare_snapshots.py a.pt a.pt"
     ),
+    "06_token_stream.py": (
+        "python src/06_write_tokens.py tokens && "
+        "python src/06_token_stream.py tokens --steps 2"
+    ),
+    "06_write_tokens.py": "python src/06_write_tokens.py tokens",
     "07_elastic.py": f"{TORCHRUN} src/07_elastic.py",
     "07_torchrun.py": f"{TORCHRUN} src/07_torchrun.py 2 1",
     "08_link_speed.py": f"{TORCHRUN} src/instruments/08_link_speed.py",
