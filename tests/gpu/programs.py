@@ -63,6 +63,10 @@ ONE_RANK = {
     "17_profile.py": "python src/17_profile.py",
     "17_speed.py": "python src/17_speed.py 5 --with no-sync bf16 checkpoint",
     "17_straggler.py": "python src/17_straggler.py",
+    "17_watch_run.py": (
+        "python src/starter/train_ddp.py 1 --log-file run.jsonl && "
+        "python src/17_watch_run.py run.jsonl --peak-tflops 989"
+    ),
     "18_cost.py": "python src/18_cost.py --rounds 1",
     "18_roofline.py": "python src/18_roofline.py",
     "18_scaling.py": "python src/18_scaling.py --ranks 1 --batch-size 64",
