@@ -40,6 +40,9 @@ BEFORE = {
         "torchrun src/16_fsdp_tensor_parallel.py 2 --save-every 2 "
         "--checkpoints checkpoints"
     ),
+    "17_watch_run.py": (
+        "torchrun src/starter/train_ddp.py 1 --workers 0 --log-file run.jsonl"
+    ),
 }
 FAILS = {  # to show it
     "07_one_rank_fails.py": 1,

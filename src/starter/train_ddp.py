@@ -22,10 +22,12 @@ save.)
 import argparse
 import atexit
 import hashlib
+import json
 import math
 import multiprocessing
 import os
 import random
+import resource
 import signal
 import sys
 import time
@@ -55,6 +57,7 @@ from torch.distributed.checkpoint import state_dict as dcp
 from torch.distributed.elastic.multiprocessing.errors import record
 from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.utils import data
+from torch.utils.flop_counter import FlopCounterMode
 
 # ---------------------------------------------------------------------------
 # What you change. A batch is whatever `collate` returns: a list, a dict, a tensor. More
@@ -128,6 +131,7 @@ class Config:
     max_norm: float
     workers: int
     log_every: int
+    log_file: Path | None
     seed: int
     cpu: bool
     compile: bool
@@ -157,6 +161,8 @@ def parse_command_line() -> Config:
     option("--max-norm", type=above_0, default=1.0, help=clip)
     option("--workers", type=not_negative, default=2, help="processes that load data")
     option("--log-every", type=positive, default=20, help="steps")
+    lines = "where rank 0 adds a line of JSON every --log-every steps"
+    option("--log-file", type=Path, help=lines)
     option("--seed", type=int, default=0, help="of all that is drawn")
     option("--cpu", action="store_true", help="leave the GPUs alone")
     add_options_for_speed(parser)
@@ -647,16 +653,17 @@ def compute_gradients(
     return mean
 
 
-def update(run: Run, config: Config, plan: Plan) -> None:
-    """One step of the optimizer, which is the same on all ranks."""
+def update(run: Run, config: Config, plan: Plan) -> Tensor:
+    """One step of the optimizer, the same on all ranks; the norm before clipping."""
     run.scaler.unscale_(run.optimizer)
-    nn.utils.clip_grad_norm_(run.model.parameters(), config.max_norm)
+    norm = nn.utils.clip_grad_norm_(run.model.parameters(), config.max_norm)
     for group in run.optimizer.param_groups:
         group["lr"] = learning_rate(run.step, config, plan)
     run.scaler.step(run.optimizer)
     run.scaler.update()
     run.optimizer.zero_grad()
     run.step += 1
+    return norm
 
 
 def means_of(outputs: Tensor, loss: Tensor, batch: Any) -> dict[str, Tensor]:
@@ -733,6 +740,125 @@ class Speed:
         rate = (step - self.step) * self.batch_size / seconds
         self.restart(step)
         return rate
+
+
+# ---------------------------------------------------------------------------
+# The log for people and programs that watch the run: src/instruments/17_watch_run.py reads it
+
+
+def moment(device: torch.device) -> Any:
+    """Now; on a GPU, when the GPU gets there."""
+    if device.type == "cpu":
+        return time.perf_counter()
+    event = torch.cuda.Event(enable_timing=True)
+    event.record()
+    return event
+
+
+def seconds_between(first: Any, last: Any) -> float:
+    """From one moment to another; a GPU must have reached both."""
+    if isinstance(first, float):
+        return last - first
+    return first.elapsed_time(last) / 1000
+
+
+def memory_gb(device: torch.device) -> float:
+    """The most that the GPU has held since it was last asked; the process, ever."""
+    if device.type == "cpu":
+        unit = 1 if sys.platform == "darwin" else 1024  # bytes there, KiB on Linux
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9
+    peak = torch.cuda.max_memory_allocated(device)
+    torch.cuda.reset_peak_memory_stats(device)
+    return peak / 1e9
+
+
+class RunLog:
+    """One line of JSON for the steps since the last one.
+
+    Ranks wait for each other in backward, so a step takes all of them equally long. The
+    slow rank is the one whose last forward pass ends late, by its clock alone.
+    """
+
+    def __init__(self, config: Config, world: World, ddp: DDP, sample_flops: float):
+        self.path, self.world = config.log_file, world
+        self.batch_size, self.sample_flops = config.batch_size, sample_flops
+        self.steps: list[tuple[Any, Any]] = []  # it began, its last forward ended
+        self.waited = 0.0  # seconds for data
+        ddp.register_forward_hook(self._note_forward)
+        refuse(self._problem_of_file())
+
+    def _problem_of_file(self) -> str:
+        """Rank 0 tries it now, and not after an hour."""
+        try:
+            if self.world.rank == 0:
+                self.path.open("a").close()
+        except OSError as error:
+            return f"--log-file {self.path}: {error.strerror}: choose another file"
+        return ""
+
+    def begin_step(self) -> None:
+        now = moment(self.world.device)
+        self.steps.append((now, now))
+
+    def _note_forward(self, *_: Any) -> None:
+        """At the end of each forward pass; the last one of a step counts."""
+        self.steps[-1] = (self.steps[-1][0], moment(self.world.device))
+
+    def timed(self, batches: Iterator) -> Iterator:
+        """The same batches; counts the seconds that this rank waits for them."""
+        begin = time.perf_counter()
+        for batch in batches:
+            self.waited += time.perf_counter() - begin
+            yield batch
+            begin = time.perf_counter()
+
+    def write(self, step: int, loss: float, norm: Tensor, rate: float) -> None:
+        """Gather what each rank has measured; the device has reached this step."""
+        steps, waited = self.steps, self.waited
+        self.steps, self.waited = [], 0.0
+        own = sum(seconds_between(*moments) for moments in steps)
+        of_rank = [waited / len(steps), own / len(steps), self.batch_size / rate]
+        of_rank.append(memory_gb(self.world.device))
+        measured = torch.tensor(of_rank, dtype=torch.float64)
+        of_all = [torch.empty_like(measured) for _ in range(self.world.world_size)]
+        # every rank must reach this line; [4] -> [4] of each rank, on the CPU
+        dist.all_gather(of_all, measured)
+        data_s, own_s, step_s, memory = torch.stack(of_all).T.tolist()
+        flops = self.sample_flops * rate / self.world.world_size
+        self._append(
+            {
+                "step": step,
+                "time": time.time(),
+                "loss": loss,
+                "grad_norm": norm.item(),
+                "samples_per_s": rate,
+                "tflops_per_s": flops / 1e12,  # of each rank
+                "data_s": data_s,  # of a step, by rank: waiting for data
+                "own_s": own_s,  # until the last forward pass has ended
+                "step_s": step_s,  # all of it
+                "memory_gb": memory,
+            }
+        )
+
+    def _append(self, record: dict[str, Any]) -> None:
+        """A log that can't be written is no reason to end a run."""
+        try:
+            if self.world.rank == 0:
+                with self.path.open("a") as file:
+                    file.write(json.dumps(record) + "\n")
+        except OSError as error:
+            log(self.world, f"Warning: cannot write {self.path}: {error.strerror}")
+
+
+def count_flops(sample: Any, config: Config, world: World, plan: Plan) -> float:
+    """Operations of one sample, forward and backward: matrix products, convolutions."""
+    if config.compile:
+        return math.nan  # the counter sees only what isn't compiled
+    model = make_model().to(world.device).eval()
+    batch = to_device(sample, world.device)
+    with FlopCounterMode(display=False) as counter:
+        forward(model, batch, world.device)[1].backward()
+    return counter.get_total_flops() / plan.micro_batch
 
 
 # ---------------------------------------------------------------------------
@@ -906,19 +1032,28 @@ def train(
     settle_buckets(ddp, example, world.device)
     done = run.step * config.accumulation  # forwards
     batches = load(training, range(done, plan.total_steps * config.accumulation))
+    run_log = None
+    if config.log_file:
+        flops = count_flops(example, config, world, plan)
+        run_log = RunLog(config, world, ddp, flops)  # every rank must reach this line
+        batches = run_log.timed(batches)
     speed = Speed(config)
     speed.restart(run.step)
     stopping = False
     while run.step < plan.total_steps and not stopping:
         stop.ask_all_ranks()
+        if run_log:
+            run_log.begin_step()
         loss = compute_gradients(ddp, run, batches, config, world)
-        update(run, config, plan)
+        norm = update(run, config, plan)
         stopping = stop.answer()
         if run.step % config.log_every == 0:
             dist.all_reduce(loss)  # every rank must reach this line; [] -> [], the sum
             mean = loss.item() / world.world_size  # waits for the device
             rate = speed.measure(run.step)
             log(world, f"step {run.step} | loss {mean:.4f} | {rate:.0f} samples/s")
+            if run_log:
+                run_log.write(run.step, mean, norm, rate)
         ends = run.step == plan.total_steps
         if stopping or ends or run.step % plan.save_every == 0:
             snapshot.save(run)

@@ -72,6 +72,10 @@ ONE_RANK = {
         "python src/instruments/17_speed.py 5 --with no-sync bf16 checkpoint"
     ),
     "17_straggler.py": "python src/instruments/17_straggler.py",
+    "17_watch_run.py": (
+        "python src/starter/train_ddp.py 1 --log-file run.jsonl && "
+        "python src/instruments/17_watch_run.py run.jsonl --peak-tflops 989"
+    ),
     "18_cost.py": "python src/instruments/18_cost.py --rounds 1",
     "18_roofline.py": "python src/instruments/18_roofline.py",
     "18_scaling.py": "python src/instruments/18_scaling.py --ranks 1 --batch-size 64",
