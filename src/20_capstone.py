@@ -3,11 +3,14 @@
     torchrun --standalone --nproc-per-node=4 src/20_capstone.py 40 \\
         --checkpoints run --save-every 10 --async-save --mixed-precision
 
-The folder gets checkpoints and ``manifest.jsonl``, which `workshop capstone` reads: one
-line of JSON for each event, with the hash of the line before it.
+With ``--code exercises/20_capstone.py``, that file lays the model out, saves it and
+resumes it. The folder gets checkpoints and ``manifest.jsonl``, which
+`workshop capstone` reads: one line of JSON for each event, with the hash of the line
+before it.
 """
 
 import argparse
+import importlib.util
 import json
 import os
 import re
@@ -16,19 +19,22 @@ import uuid
 import warnings
 import zlib
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
+from types import ModuleType
 
 import common  # noqa: F401  # refuses an old PyTorch before what follows
 
 # isort: split
 import torch
 import torch.distributed as dist
+from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor
 
 from common import distributed, gpt_training
 from common.byte_gpt import ByteGPT, next_byte_loss, sizes_of
-from common.checkpoint import Checkpoints, check_folder, fill
+from common.checkpoint import Checkpoints, check_folder, complete, fill
 from common.distributed import BadInput, log, positive_int
 from common.gpt_training import Batches, Progress
 from common.manifest import Manifest, hashes
@@ -38,12 +44,14 @@ from common.process_group import join_or_alone
 ALONE = "nothing is divided, and nothing is sent"
 TENSOR_RANKS = 2  # unless --tensor-ranks says otherwise
 RECORD_EVERY = 5  # steps: at most so many are missing when a node is lost
+OWN = "lay_out", "Saver", "resume"  # what a file given as --code defines
 
 
 def describe(args: argparse.Namespace, grid: Grid, manifest: Manifest) -> dict:
     """Who trains, how, and by which code; every rank calls this."""
     hosts = [""] * dist.get_world_size()
     dist.all_gather_object(hosts, socket.gethostname())  # every rank, once
+    in_background = args.async_save or args.code is not None  # its checks see to it
     before = json.loads(manifest.lines[0]) if manifest.lines else {}
     plan = args.plan.read_text("utf-8") if args.plan else ""
     return {
@@ -52,25 +60,138 @@ def describe(args: argparse.Namespace, grid: Grid, manifest: Manifest) -> dict:
         "plan": {n: int(v) for n, v in re.findall(r"(?m)^(\w+) *= *([\d_]+)", plan)},
         "hosts": hosts,
         "grid": {"data": grid.data, "tensor": grid.tensor},
-        "save": {"every": args.save_every or 0, "background": args.async_save},
+        "save": {"every": args.save_every or 0, "background": in_background},
         "sizes": vars(sizes_of(args)) | {"batch": args.batch_size, "steps": args.steps},
         "code": manifest.code(),
+        "own": own_file(args.code),
     }
 
 
-def shard(model: ByteGPT, grid: Grid, args: argparse.Namespace, device: torch.device):
+def own_file(path: Path | None) -> dict[str, str]:
+    """The file whose code lays out, saves and resumes; {} if it is this program's."""
+    if path is None:
+        return {}
+    return {"file": str(path), "sha256": sha256(path.read_bytes()).hexdigest()}
+
+
+def policies(mixed: bool) -> tuple[MixedPrecisionPolicy, MixedPrecisionPolicy]:
+    """How the blocks compute, and how the root does, whose output the loss needs."""
+    if not mixed:
+        return MixedPrecisionPolicy(), MixedPrecisionPolicy()
+    low = {"param_dtype": torch.bfloat16, "reduce_dtype": torch.float32}
+    root = MixedPrecisionPolicy(**low, output_dtype=torch.float32)
+    return MixedPrecisionPolicy(**low), root
+
+
+def shard(
+    model: ByteGPT, grid: Grid, args: argparse.Namespace, device: torch.device
+) -> DeviceMesh:
     """Leave this rank its part of the model: first its columns, then its shard."""
+    policy, root_policy = policies(args.mixed_precision)
     mesh = make_mesh(grid, device)
     if grid.tensor > 1:
         split_blocks(model, mesh["tensor"])
-    policy = last = MixedPrecisionPolicy()
-    if args.mixed_precision:
-        low = {"param_dtype": torch.bfloat16, "reduce_dtype": torch.float32}
-        policy = MixedPrecisionPolicy(**low)
-        last = MixedPrecisionPolicy(**low, output_dtype=torch.float32)  # for the loss
     for block in model.blocks:
         fully_shard(block, mesh=mesh["data"], mp_policy=policy)
-    return fully_shard(model, mesh=mesh["data"], mp_policy=last)
+    fully_shard(model, mesh=mesh["data"], mp_policy=root_policy)
+    return mesh
+
+
+# [start own code]
+def load_code(path: Path) -> ModuleType:
+    """The file given as --code, as a module.
+
+    Raises:
+        BadInput: it can't be loaded, or lacks what the program needs of it.
+    """
+    spec = importlib.util.spec_from_file_location("own_code", path)
+    if spec is None or spec.loader is None:
+        raise BadInput(f"--code {path} is no Python file: name one that ends in .py")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except (ImportError, SyntaxError) as error:
+        raise BadInput(f"--code {path} can't be loaded ({error}): repair it") from error
+    for name in OWN:
+        if not hasattr(module, name):
+            raise BadInput(f"--code {path} has no {name}: write it there")
+    return module
+
+
+class OwnCheckpoints:
+    """Saves and resumes by the code of --code, and keeps account of what is complete.
+
+    It has the methods of ``Checkpoints``.
+    """
+
+    not_saved = ""  # a save that fails ends the run
+
+    def __init__(self, code: ModuleType, args: argparse.Namespace, model, optimizer):
+        self.code, self.folder = code, args.checkpoints
+        self.model, self.optimizer = model, optimizer
+        every = args.save_every or args.steps + 1
+        self.saver = code.Saver(self.folder, every, model, optimizer)
+        self.known = set(complete(self.folder))
+        self.saved: list[Path] = []  # what this process has saved; may be emptied
+
+    def load_newest(self) -> int:
+        steps_run = self.code.resume(self.folder, self.model, self.optimizer)
+        if steps_run:
+            log(f"Resuming from {self.folder}/checkpoint-{steps_run}")
+        return steps_run
+
+    def after_step(self, steps_run: int) -> None:
+        self.saver.after_step(steps_run)
+        self.look()
+
+    def wait(self) -> None:
+        self.saver.finish()
+        self.look()
+
+    def look(self) -> None:
+        """Take note of folders that have got their name."""
+        if not distributed.is_rank_0():
+            return
+        for steps, path in complete(self.folder).items():
+            if steps not in self.known:
+                self.known.add(steps)
+                self.saved.append(path)
+                log(f"Saved {path}")
+
+
+# [end own code]
+
+
+def divide(
+    model: ByteGPT,
+    grid: Grid,
+    args: argparse.Namespace,
+    device: torch.device,
+    code: ModuleType | None,
+) -> DeviceMesh:
+    """Divide the model by this program's code, or by that of --code; its mesh.
+
+    Raises:
+        BadInput: the mesh of --code is not the grid that the options ask for.
+    """
+    if code is None:
+        return shard(model, grid, args, device)
+    both = policies(args.mixed_precision)
+    mesh = code.lay_out(model, grid.tensor, *both, device)
+    try:
+        found = {axis: mesh[axis].size() for axis in ("data", "tensor")}
+    except (TypeError, KeyError, RuntimeError) as error:
+        raise BadInput(
+            f"lay_out of --code {args.code} returned no mesh with the axes data and "
+            "tensor: return the one that it made"
+        ) from error
+    asked = {"data": grid.data, "tensor": grid.tensor}
+    if found != asked:
+        raise BadInput(
+            f"lay_out of --code {args.code} made a mesh of {found}, and the options "
+            f"ask for {asked}: use tensor_ranks"
+        )
+    return mesh
 
 
 def train_step(model, optimizer, inputs, targets) -> torch.Tensor:
@@ -98,11 +219,12 @@ class Run:
 
     args: argparse.Namespace
     grid: Grid
+    mesh: DeviceMesh
     batches: Batches
     progress: Progress
     model: ByteGPT
     optimizer: torch.optim.Optimizer
-    checkpoints: Checkpoints
+    checkpoints: Checkpoints | OwnCheckpoints
     manifest: Manifest
 
     def train(self, first: int) -> None:
@@ -122,14 +244,21 @@ class Run:
             if step % RECORD_EVERY == 0 or step == args.steps - 1:
                 self.record_steps(step, pieces)
                 pieces = []
-            if args.save_every and (step + 1) % args.save_every == 0:
-                self.checkpoints.save(step + 1, background=args.async_save)
-            self.checkpoints.look()
+            self.save_if_due(step + 1)
             self.manifest.add_checkpoints(self.checkpoints.saved)
+
+    def save_if_due(self, steps_run: int) -> None:
+        """Every rank calls this after each step."""
+        if isinstance(self.checkpoints, OwnCheckpoints):
+            self.checkpoints.after_step(steps_run)  # it knows itself what is due
+            return
+        if self.args.save_every and steps_run % self.args.save_every == 0:
+            self.checkpoints.save(steps_run, background=self.args.async_save)
+        self.checkpoints.look()
 
     def own_part(self, tokens: torch.Tensor) -> torch.Tensor:
         """This rank's pieces of the global batch: [B, T] -> [B / d, T]."""
-        part = self.grid.batch_part(dist.get_rank())
+        part = self.mesh["data"].get_local_rank()
         return tokens.chunk(self.grid.data)[part].clone()
 
     def watch_dtypes(self) -> set[str]:
@@ -166,16 +295,25 @@ def train(args: argparse.Namespace, device: torch.device) -> str:
     progress = Progress(args, batches.entropy, say_every=RECORD_EVERY)
     with torch.device("meta"):  # shapes, and no memory for the numbers
         model = gpt_training.make_gpt(args, device)
-    fill(shard(model, grid, args, device), device, gpt_training.SEED)
+    code = None
+    if args.code:
+        code = load_code(args.code)
+    mesh = divide(model, grid, args, device, code)
+    fill(model, device, gpt_training.SEED)
     optimizer = gpt_training.make_optimizer(model.parameters(), args.learning_rate)
-    checkpoints = Checkpoints(args.checkpoints, model, optimizer, sizes_of(args))
+    if code:
+        checkpoints = OwnCheckpoints(code, args, model, optimizer)
+    else:
+        checkpoints = Checkpoints(args.checkpoints, model, optimizer, sizes_of(args))
     manifest = Manifest(args.checkpoints / "manifest.jsonl")
     facts = describe(args, grid, manifest)
     first = checkpoints.load_newest()
     found = args.checkpoints / f"checkpoint-{first}"
     resumed = hashes(found) if first and distributed.is_rank_0() else {}
     manifest.add("start", **facts, first=first, resumed=resumed)
-    run = Run(args, grid, batches, progress, model, optimizer, checkpoints, manifest)
+    run = Run(
+        args, grid, mesh, batches, progress, model, optimizer, checkpoints, manifest
+    )
     run.train(first)
     checkpoints.wait()
     manifest.add_checkpoints(checkpoints.saved, wait=True)
@@ -194,6 +332,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     default = f"(default: {TENSOR_RANKS}, or 1 for a single rank)"
     tensor = f"ranks that share each block's columns and rows {default}"
     add("--tensor-ranks", metavar="N", type=positive_int, help=tensor)
+    own = "lay out, save and resume by the code of this file (exercises/20_capstone.py)"
+    add("--code", metavar="FILE", type=Path, help=own)
     low = "compute in bfloat16; shards and reductions stay in float32"
     add("--mixed-precision", **switch, help=low)
     every = "steps between two checkpoints (default: none is saved)"
@@ -208,11 +348,21 @@ def main() -> None:
     args = gpt_training.parse_text_training(__doc__, add_options)
     if args.plan and not args.plan.is_file():
         raise BadInput(f"there is no file --plan {args.plan}: write the plan first")
+    if args.code and not args.code.is_file():
+        raise BadInput(f"there is no file --code {args.code}: name your exercise")
     if distributed.is_rank_0():
         check_folder(args.checkpoints, "--checkpoints")
     # every rank must reach this line
     device = join_or_alone(ALONE, timeout=None, announce=False)
-    not_saved = train(args, device)
+    try:
+        not_saved = train(args, device)
+    except NotImplementedError as error:
+        if not args.code:
+            raise
+        raise BadInput(
+            f"--code {args.code} isn't finished ({error}): fill it in, and run "
+            "workshop check 20_capstone"
+        ) from error
     dist.destroy_process_group()
     if not_saved:
         raise BadInput(not_saved)

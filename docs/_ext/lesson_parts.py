@@ -34,6 +34,7 @@ SHOWN = re.compile(
 WORDS_OF_ONE = 40  # a figure, a listing or a transcript
 OF_THE_SITE = re.compile(r"id\d+|sd-tab-.*")  # ids that change with every build
 MOVED = "moved.json"  # in docs/lessons: anchors of old pages that no part has
+RENUMBERED = "renumbered"  # there: old address of a part -> its new one, beside it
 
 
 @dataclass(frozen=True)
@@ -209,8 +210,37 @@ def lead_on(app, exception) -> None:
         target.write_text(text, encoding="utf-8")
 
 
+RENUMBERED_PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="robots" content="noindex">
+<title>Moved</title>
+<link rel="canonical" href="{address}">
+<script>location.replace("{address}" + location.hash);</script>
+<noscript><meta http-equiv="refresh" content="0; url={address}"></noscript>
+</head>
+<body>
+<p>This page has another number now: <a href="{address}">{address}</a></p>
+</body>
+</html>
+"""
+
+
+def lead_to_new_numbers(app, exception) -> None:
+    """Write a page at the old address of each part that has another number now."""
+    if exception or app.builder.name != "html":
+        return
+    moved = Path(app.srcdir) / "docs" / "lessons" / MOVED
+    told = json.loads(moved.read_text(encoding="utf-8")) if moved.is_file() else {}
+    for old, address in told.get(RENUMBERED, {}).items():
+        target = Path(app.outdir) / "docs" / "lessons" / f"{old}.html"
+        target.write_text(RENUMBERED_PAGE.format(address=address), encoding="utf-8")
+
+
 def setup(app) -> dict:
     app.add_directive("lesson-contents", LessonContentsDirective)
     app.connect("doctree-read", add_facts)
     app.connect("build-finished", lead_on)
+    app.connect("build-finished", lead_to_new_numbers)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

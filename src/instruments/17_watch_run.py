@@ -2,9 +2,9 @@
 
     torchrun --standalone --nproc-per-node=4 src/starter/train_ddp.py \\
         --log-file run.jsonl
-    python src/instruments/17_watch_run.py run.jsonl                     # what it has so far
-    python src/instruments/17_watch_run.py run.jsonl --follow            # and each new line
-    python src/instruments/17_watch_run.py run.jsonl --peak-tflops 989   # MFU, on H100s in bfloat16
+    python src/instruments/17_watch_run.py run.jsonl           # what it has so far
+    python src/instruments/17_watch_run.py run.jsonl --follow  # and each new line
+    python src/instruments/17_watch_run.py run.jsonl --peak-tflops 989   # MFU on H100s
 
 It reads a file and needs no GPU: run it on a login node, or on your laptop. Ctrl-C ends
 --follow.

@@ -743,7 +743,7 @@ class Speed:
 
 
 # ---------------------------------------------------------------------------
-# The log for people and programs that watch the run: src/instruments/17_watch_run.py reads it
+# The log for people and programs that watch the run: 17_watch_run.py reads it
 
 
 def moment(device: torch.device) -> Any:

@@ -65,6 +65,22 @@ def test_sizes_and_bytes_are_those_of_the_model():
     assert abs(2 * numbers - predicted) > 3 * ALLOWED * predicted
 
 
+def test_code_page_has_the_tensor_groups_of_both_meshes():
+    ranks = torch.arange(8)
+    rows = (ranks.view(4, 2)[0], "(4, 2)"), (ranks.view(2, 4)[:, 0], "(2, 4)")
+    for group, mesh in rows:
+        said = re.search(rf"\* - ``{re.escape(mesh)}``.*\n +- (.*)\n +- (.*)\n", PAGE)
+        assert said[1] == ", ".join(map(str, group.tolist()))
+        nodes = dict.fromkeys(f"n{rank // 2 + 1}" for rank in group.tolist())
+        assert said[2] == ", ".join(nodes)
+
+
+def test_run_without_own_code_gets_what_the_page_says():
+    points, _ = PROPERTIES["laid out, saved and resumed by your code"]
+    assert f"at most {100 - points} of the 100 points" in " ".join(PAGE.split())
+    assert sorted(["checkpoint-9", "checkpoint-10"])[-1] == "checkpoint-9"
+
+
 def test_batch_divides_before_and_after_the_loss():
     assert BATCH == 24 and "batch of 24" in PAGE
     assert BATCH % 4 == BATCH % 3 == 0 and 64 % 7

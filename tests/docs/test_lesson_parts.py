@@ -130,6 +130,16 @@ def test_an_old_address_leads_on_without_javascript(site, lesson):
     assert (site / "docs" / "lessons" / lesson / "index.html").is_file()
 
 
+def test_a_part_with_another_number_is_found_at_its_old_one(site):
+    moved = json.loads((ROOT / "docs/lessons/moved.json").read_text(encoding="utf-8"))
+    for old, address in moved["renumbered"].items():
+        page = site / "docs" / "lessons" / f"{old}.html"
+        assert f'content="0; url={address}"' in page.read_text(encoding="utf-8")
+        assert (page.parent / address).is_file()
+        source = ROOT / "docs" / "lessons" / f"{old}.rst"
+        assert not source.exists(), f"{old} is a page again"
+
+
 @pytest.mark.full
 def test_a_browser_follows_old_addresses_even_without_a_server(browser, site):
     page = browser.new_page()

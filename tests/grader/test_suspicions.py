@@ -180,6 +180,24 @@ EXAMPLES = [
         "root_first",
         ("TypeError", "Invariant encountered: value was None", "fully_shard(module)"),
     ),
+    (
+        "exceptions",
+        "split_after_sharding",
+        (
+            "ValueError",
+            "Cannot distribute a DTensor with device mesh DeviceMesh((data=2), 'cpu')",
+            'parallelize_module(block, mesh["tensor"], plan)',
+        ),
+    ),
+    (
+        "exceptions",
+        "shard_of_another_mesh",
+        (
+            "CheckpointException",
+            "ValueError: Size mismatch between saved torch.Size([7, 12]) and current",
+            "dcp.load(state, checkpoint_id=folder)",
+        ),
+    ),
     ("exceptions", "tuple_entry", ("TypeError", NO_ENTRY, "chunks[i] += incoming")),
     ("exceptions", "tuple_entry", ("TypeError", NO_ENTRY, "c[i] = c[i] + incoming")),
     ("exceptions", "tuple_for_a_list", ("TypeError", NO_ENTRY, "recv_object_list(b)")),

@@ -16,11 +16,13 @@ from click.testing import CliRunner
 
 from common.manifest import Manifest, hashes
 from workshop.capstone.judge import judge
+from workshop.capstone.unbroken import hash_of
 from workshop.cli import cli
 
 ROOT = Path(__file__).resolve().parents[2]
 STEPS, EVERY, NUMEL, HELD = 12, 4, 100, 5000
 PLAN = {"nodes": 4, "ranks_per_node": 2, "data_ranks": 4, "tensor_ranks": 2}
+OWN = "solutions/20_capstone.py"  # the exercise is a skeleton here
 PLAN |= {"save_every": EVERY, "bytes_on_rank_0": HELD}
 ACCOUNTING = (
     "JobId={job} JobName=capstone\n   JobState={state} Reason=None\n"
@@ -83,6 +85,7 @@ def start(run, job, nodes, first=0):
     facts |= {"grid": {"data": nodes, "tensor": 2}, "first": first}
     facts |= {"save": {"every": EVERY, "background": True}}
     facts |= {"sizes": {"batch": 24, "steps": STEPS}}
+    facts |= {"own": {"file": OWN, "sha256": hash_of(ROOT / OWN)}}
     facts |= {"code": {program.name: sha256(program.read_bytes()).hexdigest()}}
     return "start", facts | {"resumed": {}}
 

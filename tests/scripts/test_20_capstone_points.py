@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from hashlib import sha256
+from pathlib import Path
 
 import pytest
 
@@ -22,6 +24,7 @@ from tests.scripts.evidence_20_capstone import (
     write,
 )
 from workshop.capstone.judge import judge
+from workshop.capstone.unbroken import hash_of
 
 
 def test_two_right_runs_have_all_points(tmp_path):
@@ -31,6 +34,8 @@ def test_two_right_runs_have_all_points(tmp_path):
     done = command(tmp_path / "capstone")
     assert done.exit_code == 0 and "100 of 100" in done.output
     assert "The disturbed run is b2." in done.output
+    assert "The code is solutions/20_capstone.py" in done.output
+    assert "the workshop's solution" in " ".join(done.output.split())
 
 
 def test_distance_of_the_losses_is_told_before_and_after_the_loss(tmp_path):
@@ -53,6 +58,12 @@ def test_accounting_of_pbs_is_read_too(form, tmp_path):
         for facts in run.of("start"):
             facts["job"] = run.job
     assert gaps(write(tmp_path / "capstone", runs)) == {}
+
+
+def cells(output):
+    """The first column of the table, without its line ends."""
+    rows = [line.partition("|")[0] for line in output.splitlines()]
+    return re.sub(r"\s+", " ", " ".join(rows))
 
 
 def by_sacct(runs):
@@ -197,6 +208,29 @@ def predicts_everything_cut(runs):
             facts["plan"]["bytes_on_rank_0"] = 4500
 
 
+def by_the_code_of_the_program(runs):
+    for facts in runs["disturbed"].of("start"):
+        facts["own"] = {}
+
+
+def by_code_that_has_changed_since(runs):
+    for facts in runs["disturbed"].of("start")[1:]:
+        facts["own"] = facts["own"] | {"sha256": "0" * 64}
+
+
+def by_code_from_elsewhere(runs):
+    path = Path(__file__).resolve().parents[3] / "none.py"
+    for facts in runs["undisturbed"].of("start"):
+        facts["own"] = {"file": str(path), "sha256": "0" * 64}
+
+
+def by_the_skeleton(runs):
+    for run in runs.values():
+        for facts in run.of("start"):
+            name = "exercises/20_capstone.py"
+            facts["own"] = {"file": name, "sha256": hash_of(ROOT / name)}
+
+
 def in_float32(runs):
     for facts in runs["disturbed"].of("memory"):
         facts["dtypes"] = ["torch.float32"]
@@ -260,6 +294,7 @@ def program_of_an_absolute_path(runs):
         facts["code"] = {str(path): sha256(path.read_bytes()).hexdigest()}
 
 
+OWN_CODE = "laid out, saved and resumed by your code"
 CHECKPOINTS = "checkpoints sharded, in the background"
 SURVIVED = "survived the loss of a node"
 LAYOUT = "layout as planned, two axes"
@@ -278,6 +313,10 @@ WRONG = [
     (one_axis_only, LAYOUT, "two or more ranks along each axis"),
     (no_plan, LAYOUT, "has no plan"),
     (predicts_everything_cut, "memory as predicted, within 5 %", "predicts 4,500"),
+    (by_the_code_of_the_program, OWN_CODE, "give it --code exercises/20_cap"),
+    (by_code_that_has_changed_since, OWN_CODE, "another solutions/20_capstone.py"),
+    (by_code_from_elsewhere, OWN_CODE, "none.py than the one here"),
+    (by_the_skeleton, OWN_CODE, "is unchanged from the skeleton"),
     (in_float32, "computed in bfloat16", "multiplied in torch.float32"),
     (nobody_switched_a_node_off, SURVIVED, "was started once"),
     (submitted_again_by_hand, SURVIVED, "continued by another job"),
@@ -303,7 +342,8 @@ def test_wrong_run_gets_its_sentence(change, name, words, tmp_path):
     found = gaps(write(tmp_path / "capstone", runs))
     assert words in found.get(name, "nothing"), found
     done = command(tmp_path / "capstone")
-    assert done.exit_code == 1 and f"- {found[name]}" in done.output
+    assert done.exit_code == 1 and f"- {found[name]}" in cells(done.output)
+    assert "to get" in done.output and not re.search(r"\b0 of", done.output)
 
 
 def test_a_wrong_run_loses_no_other_points_than_it_must(tmp_path):

@@ -30,6 +30,7 @@ FIELDS: dict[str, dict[str, type]] = {
         "save": dict,
         "sizes": dict,
         "code": dict,
+        "own": dict,
         "first": int,
         "resumed": dict,
     },

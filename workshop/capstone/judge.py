@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from workshop.capstone import own_code
 from workshop.capstone.evidence import MANIFEST, RUNS, Broken, Run, read_runs
 from workshop.capstone.properties import PROPERTIES, Runs, distance
 from workshop.capstone.unbroken import check_unbroken
@@ -32,6 +33,7 @@ class Judgment:
     broken: str
     ids: dict[str, str]  # of the runs, to compare them with those of others
     distance: str = ""  # of the runs' losses, or "" with one run
+    code: str = ""  # the file that the runs used, in a sentence
 
     @property
     def points(self) -> int:
@@ -50,7 +52,8 @@ def judge(folder: Path, root: Path) -> Judgment:
         ids = {name: run.started["run"] for name, run in runs.items()}
         one, *other = runs.values()
         apart = distance(Runs(one, other[0], root)) if other else ""
-        return Judgment(ask_all(runs, root), "", ids, apart)
+        code = own_code.told(one, root)
+        return Judgment(ask_all(runs, root), "", ids, apart, code)
     except Broken as error:
         return Judgment(ask_nothing(), str(error), {})
     except (AttributeError, LookupError, TypeError, ValueError) as error:

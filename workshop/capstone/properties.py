@@ -10,14 +10,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from workshop.capstone import checkpoints
+from workshop.capstone import checkpoints, own_code
 from workshop.capstone.accounting import missing_of
 from workshop.capstone.evidence import ACCOUNTING, MANIFEST, Attempt, Run
 from workshop.capstone.unbroken import hash_of
 
 NODES = 4
 ALLOWED = 0.05  # share of the counted bytes by which a prediction may be off
-TOLERANCE = 0.01  # nats per byte; docs/lessons/20_capstone/3_graded.rst says why
+TOLERANCE = 0.01  # nats per byte; docs/lessons/20_capstone/4_graded.rst says why
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,10 @@ def of_this_program(runs: Runs) -> str:
     return ""
 
 
+def by_own_code(runs: Runs) -> str:
+    return own_code.missing(runs.both, runs.root)
+
+
 def on_four_nodes(runs: Runs) -> str:
     for run in runs.both:
         hosts = run.attempts[0].hosts
@@ -91,9 +95,12 @@ def memory_as_predicted(runs: Runs) -> str:
         return "The plan predicts no bytes_on_rank_0."
     counted = runs.whole[0].memory.get("held", [0])[0]
     if abs(predicted - counted) > ALLOWED * counted:
+        how = "more"
+        if predicted > counted:
+            how = "fewer"
         return (
             f"The plan predicts {predicted:,} bytes on rank 0, and the run counted "
-            f"{counted:,}: what does the tensor axis not cut?"
+            f"{how}: what does the tensor axis not cut?"
         )
     return ""
 
@@ -224,11 +231,12 @@ def job_of(run: Run) -> str:
 
 PROPERTIES: dict[str, tuple[int, Callable[[Runs], str]]] = {
     "both runs by the program that is here": (5, of_this_program),
-    "trained on four nodes": (10, on_four_nodes),
-    "layout as planned, two axes": (10, as_planned),
-    "memory as predicted, within 5 %": (15, memory_as_predicted),
+    "laid out, saved and resumed by your code": (20, by_own_code),
+    "trained on four nodes": (5, on_four_nodes),
+    "layout as planned, two axes": (5, as_planned),
+    "memory as predicted, within 5 %": (10, memory_as_predicted),
     "computed in bfloat16": (5, in_bfloat16),
-    "checkpoints sharded, in the background": (15, lambda r: checkpoints.good(r.both)),
+    "checkpoints sharded, in the background": (10, lambda r: checkpoints.good(r.both)),
     "survived the loss of a node": (15, survived),
     "each step's data once": (5, each_step_once),
     "loss of the undisturbed run": (10, same_loss),

@@ -180,6 +180,21 @@ IN_EXCEPTIONS: Table = {
             and ("Invariant encountered" in text or "overlapping meshes" in text)
         ),
     ),
+    "split_after_sharding": Classic(
+        "parallelize_module takes plain parameters, and fully_shard has made DTensors "
+        "of these: split a block first, then shard it",
+        seen=lambda kind, text, line: (
+            "parallelize_module" in line
+            and "Cannot distribute a DTensor with device mesh" in text
+        ),
+    ),
+    "shard_of_another_mesh": Classic(
+        "the checkpoint holds whole tensors in pieces, and these are shards of one "
+        "rank: load into the DTensors of get_state_dict, and each rank reads its part",
+        seen=lambda kind, text, line: (
+            "load(" in line and "Size mismatch between saved" in text
+        ),
+    ),
     "changed_in_place": Classic(
         "something that backward() needs was changed after the forward pass: call "
         "`optimizer.step()`, and change tensors in place, only after backward()",
