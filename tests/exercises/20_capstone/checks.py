@@ -310,7 +310,8 @@ def check_contents(folder, model, world_size):
     """All parameters and moments, once, in files of all ranks."""
     expect.that(
         (folder / ".metadata").is_file(),
-        f"{folder.name} has its name, and isn't complete: the next start trusts the name",
+        f"{folder.name} has its name, and isn't complete: the next start trusts "
+        "the name",
     )
     reader = dcp.FileSystemReader(folder)
     entries = reader.read_metadata().state_dict_metadata.values()
