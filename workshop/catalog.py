@@ -38,14 +38,6 @@ def find_root(start: Path | None = None) -> Path:
     )
 
 
-def shown_path(path: Path) -> str:
-    """The path as one would type it here."""
-    try:
-        return str(path.relative_to(Path.cwd()))
-    except (ValueError, OSError):
-        return str(path)
-
-
 @dataclass(frozen=True)
 class Exercise:
     """One entry of the catalog, with the places of its files."""

@@ -15,11 +15,12 @@ from typing import Any
 import click
 
 from workshop.author.commands import dev
-from workshop.catalog import find_root, shown_path
+from workshop.catalog import find_root
 from workshop.cluster.cli import cluster
 from workshop.errors import UserError
 from workshop.learner import commands as exercises
 from workshop.learner.house import STOPPED, House, complain, complete_name, make_screen
+from workshop.system.paths import shown_path
 from workshop.versions import missing_module
 
 

@@ -14,8 +14,8 @@ from workshop.catalog import (
     find_exercise,
     find_root,
     load_catalog,
-    shown_path,
 )
+from workshop.system.paths import shown_path
 from workshop.versions import installed_torch, is_older
 
 if TYPE_CHECKING:

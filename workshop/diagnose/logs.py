@@ -13,12 +13,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from workshop.catalog import shown_path
 from workshop.diagnose.kinds import tell_kinds
 from workshop.diagnose.lines import Line
 from workshop.diagnose.prefixes import clean
 from workshop.diagnose.recorder import Record, rank_of, read_record
 from workshop.errors import UserError
+from workshop.system.paths import shown_path
 
 MOST = 64 * 1024 * 1024  # bytes of a file that are read: the last ones
 SPEAKER = re.compile(r"\[(?:PG (?:ID )?0 [^\]]*)?Rank (\d+)\]")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from workshop.catalog import Exercise, shown_path
+from workshop.catalog import Exercise
 from workshop.errors import UserError
 from workshop.learner.exposure import say_once
 from workshop.learner.house import (
@@ -18,6 +18,7 @@ from workshop.learner.house import (
     make_screen,
     warm_engine,
 )
+from workshop.system.paths import shown_path
 
 if TYPE_CHECKING:
     from workshop.grader.engine.engine import Engine

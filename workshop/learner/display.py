@@ -22,9 +22,10 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from workshop.catalog import Exercise, shown_path
+from workshop.catalog import Exercise
 from workshop.grader.verdicts.verdict import MAX_LINES, NOTHING_WRONG, Result, Verdict
 from workshop.learning_paths import LearningPath
+from workshop.system.paths import shown_path
 from workshop.terminal import tables
 from workshop.terminal.console import STYLES, make_console, printable
 

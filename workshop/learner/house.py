@@ -20,10 +20,10 @@ from workshop.catalog import (
     find_exercise,
     find_root,
     load_catalog,
-    shown_path,
 )
 from workshop.errors import UserError
 from workshop.learning_paths import LearningPath, find_path, load_paths
+from workshop.system.paths import shown_path
 
 if TYPE_CHECKING:
     from workshop.grader.engine.engine import Engine

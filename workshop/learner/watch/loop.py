@@ -14,7 +14,7 @@ import queue
 import time
 from typing import TYPE_CHECKING
 
-from workshop.catalog import Exercise, shown_path
+from workshop.catalog import Exercise
 from workshop.errors import UserError
 from workshop.learner.progress import (
     CHANGED,
@@ -29,6 +29,7 @@ from workshop.learner.progress import (
 from workshop.learner.watch.files import Files
 from workshop.learner.watch.keys import Keys
 from workshop.learner.watch.worker import Finished, Worker
+from workshop.system.paths import shown_path
 from workshop.system.signals import ending_signals, first_asks
 
 if TYPE_CHECKING:
