@@ -7,7 +7,7 @@ dropped. To drop the same choices as one process would, all must agree on the or
 1. the first choices of all tokens: those of rank 0 in order, then those of rank 1 ...;
 2. then the second choices of all tokens, in the same order; and so on.
 
-A rank needs only counts from the others, not their tokens: how often each rank has
+A rank needs only counts from the others, not their tokens: how many times each rank has
 chosen each expert, first, second ... Ranks may have different numbers of tokens, and
 one may have none.
 
