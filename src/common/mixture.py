@@ -77,7 +77,6 @@ class Router(nn.Module):
 
 
 # [end router]
-# [start capacity]
 def within_capacity(chosen: Tensor, experts: int, capacity: int) -> Tensor:
     """Which choices are kept: [n, k] experts -> [n, k] truth values.
 
@@ -91,8 +90,6 @@ def within_capacity(chosen: Tensor, experts: int, capacity: int) -> Tensor:
     return (turn < capacity).view(chosen.T.shape).T
 
 
-# [end capacity]
-# [start experts]
 class Experts(nn.Module):
     """Several MLPs; each computes on its own part of the tokens."""
 
@@ -115,14 +112,12 @@ class Experts(nn.Module):
         return torch.cat(outputs)
 
 
-# [end experts]
 def _drawn(inputs: int, *shape: int) -> nn.Parameter:
     """First weights as nn.Linear draws them for this many inputs."""
     bound = inputs**-0.5
     return nn.Parameter(torch.empty(shape).uniform_(-bound, bound))
 
 
-# [start mixture]
 class MixtureOfExperts(nn.Module):
     """What replaces an MLP: [B, T, H] -> the same."""
 
@@ -157,8 +152,6 @@ class MixtureOfExperts(nn.Module):
         return within_capacity(chosen, self.mixture.experts, capacity)
 
 
-# [end mixture]
-# [start shared]
 class WithSharedExpert(MixtureOfExperts):
     """One more expert for all tokens (Dai et al., 2024, "DeepSeekMoE")."""
 
@@ -170,7 +163,6 @@ class WithSharedExpert(MixtureOfExperts):
         return self.shared(x) + super().forward(x)
 
 
-# [end shared]
 def replace_mlps(model: ByteGPT, mixture: Mixture) -> None:
     """A mixture instead of each MLP. k experts together are as large as the MLP.
 

@@ -57,7 +57,6 @@ def make_grid(expert_ranks: int = 0) -> ExpertGrid:
     return ExpertGrid(e, rank % e, groups, copies)
 
 
-# [start exchange]
 class Exchange(torch.autograd.Function):
     """Rows to other ranks, and rows from them: [sum(sent), H] -> [sum(received), H].
 
@@ -89,8 +88,6 @@ def exchange(
     return arrived
 
 
-# [end exchange]
-# [start spread]
 class SpreadExperts(Experts):
     """This rank's E/e experts, for the tokens of all e ranks."""
 
@@ -135,8 +132,6 @@ def spread_experts(model: nn.Module, grid: ExpertGrid) -> None:
         layer.experts = SpreadExperts(layer.experts, grid)
 
 
-# [end spread]
-# [start average]
 def average_gradients(model: nn.Module, grid: ExpertGrid) -> None:
     """The gradients of the mean of all ranks' losses, from each rank's own.
 
@@ -156,7 +151,6 @@ def average_gradients(model: nn.Module, grid: ExpertGrid) -> None:
             parameter.grad /= world_size  # no rank has a copy: nothing to send
 
 
-# [end average]
 def expert_parameters(model: nn.Module) -> list[nn.Parameter]:
     """Those that differ between the ranks of an expert group."""
     spread = [part for part in model.modules() if isinstance(part, SpreadExperts)]
