@@ -1,4 +1,4 @@
-"""The server of warm Pythons: imports torch once, forks for every start.
+"""The server of warm Pythons: imports torch at the first start, forks for every one.
 
 ``python tests/warm/server.py FOLDER NAMES SOCKET`` serves an open socket; NAMES are the
 variables that only it has. Standard input is its lifeline: when the test session that
@@ -83,6 +83,9 @@ def main() -> None:
 
 def serve(listening: socket.socket, own: dict[str, str]) -> program.Program | None:
     """Returns in each program's process, and in the server when its time is over."""
+    ready, _, _ = select.select([listening, 0], [], [])
+    if 0 in ready:  # the session has started no program
+        return None
     for name in PRELOADED:
         with contextlib.suppress(ModuleNotFoundError):  # of an older torch
             importlib.import_module(name)
@@ -91,8 +94,8 @@ def serve(listening: socket.socket, own: dict[str, str]) -> program.Program | No
     # init_process_group empties these caches: each program would copy them to do so
     sys.modules["torch._dynamo"].trace_rules.clear_lru_cache()
     # at exit, torch.library takes its operators apart: half the time of a short program
-    for finalizer in weakref.finalize._registry:
-        finalizer.atexit = False
+    weakref.finalize._registry.clear()
+    preloaded = program.Preloaded.until_now()
     gc.collect()
     gc.freeze()
     gc.disable()
@@ -103,15 +106,17 @@ def serve(listening: socket.socket, own: dict[str, str]) -> program.Program | No
         client, _ = listening.accept()
         if os.fork() == 0:
             listening.close()
-            return start(client, own)
+            return start(client, own, preloaded)
         client.close()
 
 
-def start(client: socket.socket, own: dict[str, str]) -> program.Program:
+def start(
+    client: socket.socket, own: dict[str, str], preloaded: program.Preloaded
+) -> program.Program:
     """Watch one start; returns only in the process of the program."""
     watcher = os.getpid()
     try:
-        return watch(client, own)
+        return watch(client, own, preloaded)
     except BaseException as error:
         try:
             if os.getpid() == watcher:
@@ -120,7 +125,9 @@ def start(client: socket.socket, own: dict[str, str]) -> program.Program:
             os._exit(1)
 
 
-def watch(client: socket.socket, own: dict[str, str]) -> program.Program:
+def watch(
+    client: socket.socket, own: dict[str, str], preloaded: program.Preloaded
+) -> program.Program:
     """Fork the program, which returns from here; the watcher never does.
 
     Raises:
@@ -151,7 +158,7 @@ def watch(client: socket.socket, own: dict[str, str]) -> program.Program:
         client.close()
         witness.close()
         os.close(prepared)
-        started = program.Program(command, wanted)
+        started = program.Program(command, wanted, preloaded)
         started.prepare(files, preparing)
         return started
     os.close(preparing)
