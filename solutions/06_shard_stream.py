@@ -16,8 +16,7 @@ without any still yields its batch, an empty list: all ranks take equally many s
   and so on in turn, also in a resumed run. Each rank must get the same batches in the
   same order with any number of workers, and without workers, too.
 * To resume, a new process sets ``epoch`` and ``steps_run``. The training loop counts
-  the steps, since a worker also reads batches that are never used. Leave both
-  unchanged.
+  the steps, since a worker also reads batches that are never used. Leave both alone.
 
     workshop check 06_shard_stream
 

@@ -263,7 +263,7 @@ def read_epoch(
         counts.add(batch)
         records.add(position.epoch, step, batch)
     used = position.windows + counts.steps * stream.ranks * args.batch_size
-    if most_steps is not None and used < len(files):
+    if counts.steps == most_steps and used < len(files):
         return replace(position, windows=used)
     return Position(position.epoch + 1)
 

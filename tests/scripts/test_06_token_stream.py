@@ -232,10 +232,16 @@ def test_resumed_run_reads_the_batches_of_an_uninterrupted_run(tmp_path, tokens)
 
 @FULL
 def test_drop_last_gives_all_ranks_full_batches_only(tmp_path, tokens, files):
-    read(tmp_path, 3, tokens, "--batch-size", 7, "--drop-last")
+    """A run that stops before the incomplete step resumes with the next epoch."""
+    options = ["--batch-size", 7, "--drop-last", "--position", "position.json"]
+    full_steps = len(files) // 21
+    for _ in range(2):
+        read(tmp_path, 3, tokens, *options, "--steps", full_steps)
     lines = lines_of(tmp_path / "read")
     assert {len(windows) for *_, windows in lines} == {7}
-    assert len(lines) == 3 * (len(files) // 21)
+    assert len(lines) == 3 * full_steps
+    saved = json.loads((tmp_path / "position.json").read_text())
+    assert saved["position"] == {"epoch": 1, "windows": 0}
 
 
 def test_two_nodes_read_each_window_once_and_resume(tmp_path, tokens, files):
