@@ -9,9 +9,10 @@ UNTIL_ENDED = 90  # seconds
 PATIENCE = ("-v", "PET_RDZV_CONF=join_timeout=30")
 
 
-def submit(scheduler, path, nodes, ncpus=1, **more):
+def submit(scheduler, path, nodes, ncpus=1, mpiprocs=1, **more):
     """One process on each host is enough for a check that runs it."""
-    asked = ("-l", f"select={nodes}:ncpus={ncpus}", "-l", "place=scatter", *PATIENCE)
+    select = f"select={nodes}:ncpus={ncpus}:mpiprocs={mpiprocs}"
+    asked = ("-l", select, "-l", "place=scatter", *PATIENCE)
     job = scheduler.submit(path, *asked, nodes=nodes, **more)
     expect.that(job.state != "REFUSED", f"qsub refused the script: {job.output}")
     return job
@@ -81,6 +82,29 @@ def test_any_host_that_fails_counts(exercise_path, scheduler, seed):
         else:
             when = "no host has failed, but one had in the job before"
             expect.that(job.state == "COMPLETED", f"{when}; {job.ending}")
+
+
+@pytest.mark.ranks(1, init=False, limit=60)
+def test_host_with_two_lines_starts_one_torchrun(exercise_path, scheduler, seed):
+    """With mpiprocs=2, each host is in the node file twice, and starts one torchrun."""
+    if scheduler.dry:
+        scheduler.not_checked("what mpiprocs=2 does")
+        return
+    if seed % 2 == 0:
+        return
+    more = {"ncpus": 2, "mpiprocs": 2, "limit": 40, "only_launch": True}
+    job = submit(scheduler, exercise_path, 2, **more)
+    started = job.hosts("torchrun")
+    twice = len(started) == 2 * len(set(started))
+    expect.that(
+        not twice,
+        f"with mpiprocs=2, torchrun started twice on each host ({', '.join(started)}): "
+        "the node file has a line for each of them, and a host needs one torchrun",
+    )
+    what = "the hosts that started torchrun, with two lines each in the node file"
+    expect.equal(started, job.nodes, what)
+    expect.told(job.started("torchrun"), "--nnodes", "2")
+    expect.that(job.state == "COMPLETED", job.ending)
 
 
 @pytest.mark.ranks(1, init=False, limit=120)
