@@ -97,7 +97,6 @@ def shard(
     return mesh
 
 
-# [start own code]
 def load_code(path: Path) -> ModuleType:
     """The file given as --code, as a module.
 
@@ -157,9 +156,6 @@ class OwnCheckpoints:
                 self.known.add(steps)
                 self.saved.append(path)
                 log(f"Saved {path}")
-
-
-# [end own code]
 
 
 def divide(
