@@ -6,6 +6,9 @@ What a test depends on isn't declared anywhere that one could trust: a test that
 to say that it needs a program is just the one to find. So a test is kept if a program's
 name stands in its id, its marks, its parameters, its own text, or the text of what it
 uses: fixtures, functions under tests/ at any distance, and short texts.
+
+The parameters of a test in the browser don't count: they are what it types or clicks
+there, such as a line of a log, and a page starts nothing.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ import pytest
 
 TESTS = Path(__file__).resolve().parent
 LONGEST = 1000  # characters: longer texts are tables that name everything
+BROWSER = "browser"  # the fixture; what needs chromium names it
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -41,8 +45,9 @@ def names_one(item: pytest.Item, word: re.Pattern, near: bool) -> bool:
 
     ``near``: by the test itself, or by a fixture beside it that skips.
     """
-    own = [item.nodeid.partition("::")[2], *map(repr, item.iter_markers())]
-    if hasattr(item, "callspec"):
+    own = [getattr(item, "originalname", item.name), *map(repr, own_markers(item))]
+    if hasattr(item, "callspec") and BROWSER not in item.fixturenames:
+        own.append(item.name)
         values = item.callspec.params.values()
         own += [str(getattr(value, "needs", value))[:LONGEST] for value in values]
     if any(word.search(text) for text in own):
@@ -54,6 +59,11 @@ def names_one(item: pytest.Item, word: re.Pattern, near: bool) -> bool:
             used = [one.func for one in definitions]
             functions += [one for one in used if not near or skips_in(one, item.path)]
     return any(word.search(text) for text in texts_of(functions, near))
+
+
+def own_markers(item: pytest.Item) -> list[pytest.Mark]:
+    """Its marks, without the lists of all parameters; its own are looked at apart."""
+    return [mark for mark in item.iter_markers() if mark.name != "parametrize"]
 
 
 def skips_in(fixture: FunctionType, path: Path) -> bool:
