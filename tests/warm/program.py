@@ -33,7 +33,7 @@ import warnings
 import weakref
 from collections.abc import Callable
 from pathlib import Path
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from terms import PLAIN_LOCALES, Command, effective_locale
 
@@ -43,14 +43,39 @@ except ModuleNotFoundError:  # an environment of tools/torches.py has the least
     greenlet = None
 
 
+class Preloaded(NamedTuple):
+    """The modules that the server has, seen once: before it forks.
+
+    A fork that goes through them touches the name of each, which copies a page of
+    memory. There are nearly 3,000 of them.
+    """
+
+    names: set[str]
+    last: str  # what a program loads comes after it
+
+    @classmethod
+    def until_now(cls) -> Preloaded:
+        return cls(set(sys.modules) - {"__main__"}, next(reversed(sys.modules)))
+
+    def later_ones(self) -> list[str]:
+        """The modules of a program, in the order in which it has loaded them."""
+        later = []
+        for name in reversed(sys.modules):
+            if name == self.last:
+                break
+            if name not in self.names and name != "__main__":
+                later.append(name)
+        return ["__main__", *reversed(later)]
+
+
 class Program:
     """One start: `command` as terms.parse() read it, `wanted` as the client said."""
 
-    def __init__(self, command: Command, wanted: dict) -> None:
+    def __init__(self, command: Command, wanted: dict, preloaded: Preloaded) -> None:
         self.command = command
         self.wanted = wanted
         self.environment: dict[str, str] = wanted["environment"]
-        self.preloaded = set(sys.modules) - {"__main__"}
+        self.preloaded = preloaded
 
     # Before it runs
 
@@ -249,7 +274,7 @@ def exit_status(code: object) -> int:
     return 1
 
 
-def end(status: int, preloaded: set[str]) -> NoReturn:
+def end(status: int, preloaded: Preloaded) -> NoReturn:
     """What Py_FinalizeEx() does for a program: threads, atexit, its objects, streams.
 
     To take the libraries apart, too, costs half a second. What a library does only
@@ -267,12 +292,12 @@ def end(status: int, preloaded: set[str]) -> NoReturn:
     os._exit(status if flushed else 120)
 
 
-def delete_modules(preloaded: set[str]) -> None:
+def delete_modules(preloaded: Preloaded) -> None:
     """Delete the program's modules and with them its objects, in Python's order."""
     left = []
-    for name in [name for name in sys.modules if name not in preloaded]:
+    for name in preloaded.later_ones():
         with contextlib.suppress(TypeError):  # no module, what a program put there
-            left.append(weakref.ref(sys.modules.pop(name)))
+            left.append(weakref.ref(sys.modules.pop(name, None)))
     gc.collect()
     for module in filter(None, (reference() for reference in left)):
         for name in [name for name in vars(module) if name != "__builtins__"]:

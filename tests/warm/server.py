@@ -91,8 +91,8 @@ def serve(listening: socket.socket, own: dict[str, str]) -> program.Program | No
     # init_process_group empties these caches: each program would copy them to do so
     sys.modules["torch._dynamo"].trace_rules.clear_lru_cache()
     # at exit, torch.library takes its operators apart: half the time of a short program
-    for finalizer in weakref.finalize._registry:
-        finalizer.atexit = False
+    weakref.finalize._registry.clear()
+    preloaded = program.Preloaded.until_now()
     gc.collect()
     gc.freeze()
     gc.disable()
@@ -103,15 +103,17 @@ def serve(listening: socket.socket, own: dict[str, str]) -> program.Program | No
         client, _ = listening.accept()
         if os.fork() == 0:
             listening.close()
-            return start(client, own)
+            return start(client, own, preloaded)
         client.close()
 
 
-def start(client: socket.socket, own: dict[str, str]) -> program.Program:
+def start(
+    client: socket.socket, own: dict[str, str], preloaded: program.Preloaded
+) -> program.Program:
     """Watch one start; returns only in the process of the program."""
     watcher = os.getpid()
     try:
-        return watch(client, own)
+        return watch(client, own, preloaded)
     except BaseException as error:
         try:
             if os.getpid() == watcher:
@@ -120,7 +122,9 @@ def start(client: socket.socket, own: dict[str, str]) -> program.Program:
             os._exit(1)
 
 
-def watch(client: socket.socket, own: dict[str, str]) -> program.Program:
+def watch(
+    client: socket.socket, own: dict[str, str], preloaded: program.Preloaded
+) -> program.Program:
     """Fork the program, which returns from here; the watcher never does.
 
     Raises:
@@ -151,7 +155,7 @@ def watch(client: socket.socket, own: dict[str, str]) -> program.Program:
         client.close()
         witness.close()
         os.close(prepared)
-        started = program.Program(command, wanted)
+        started = program.Program(command, wanted, preloaded)
         started.prepare(files, preparing)
         return started
     os.close(preparing)
