@@ -49,7 +49,8 @@ class WarmPython:
         reading, self._lifeline = os.pipe()
         self.log = self.folder / "log"
         log = self.log.open("wb")
-        # It listens from now on: a start before the imports are done waits for them.
+        # Many a session starts no program, so the server's imports wait for the first
+        # start, and that waits for them.
         listening = socket.socket(socket.AF_UNIX)
         listening.bind(str(self.folder / "socket"))
         listening.listen(256)

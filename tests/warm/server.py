@@ -1,4 +1,4 @@
-"""The server of warm Pythons: imports torch once, forks for every start.
+"""The server of warm Pythons: imports torch at the first start, forks for every one.
 
 ``python tests/warm/server.py FOLDER NAMES SOCKET`` serves an open socket; NAMES are the
 variables that only it has. Standard input is its lifeline: when the test session that
@@ -83,6 +83,9 @@ def main() -> None:
 
 def serve(listening: socket.socket, own: dict[str, str]) -> program.Program | None:
     """Returns in each program's process, and in the server when its time is over."""
+    ready, _, _ = select.select([listening, 0], [], [])
+    if 0 in ready:  # the session has started no program
+        return None
     for name in PRELOADED:
         with contextlib.suppress(ModuleNotFoundError):  # of an older torch
             importlib.import_module(name)
