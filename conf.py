@@ -34,6 +34,7 @@ extensions = [
     "exercise",
     "gallery",
     "inline_figures",
+    "knowledge",
     "lean_styles",
     "lesson_numbers",
     "lesson_parts",

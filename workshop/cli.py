@@ -225,18 +225,41 @@ def doctor_of_cluster(options: tuple[str, ...]) -> int:
     return 1 if proof.findings else 0
 
 
+def asked(words: str, logs: tuple[str, ...]) -> str:
+    """The text of --words, which goes without a LOG."""
+    if logs:
+        raise UserError(
+            f"--words looks up one text, without a LOG: leave out {logs[0]}"
+        )
+    if not words.strip():
+        raise UserError('--words is empty: give a line or words, as in --words "hangs"')
+    return words
+
+
 @cli.command()
-@click.argument("logs", nargs=-1, required=True, metavar="LOG...")
-def diagnose(logs: tuple[str, ...]) -> int:
+@click.argument("logs", nargs=-1, metavar="LOG...")
+@click.option(
+    "--words",
+    metavar="TEXT",
+    help="Look up one line, or what you see, instead of reading a log.",
+)
+def diagnose(logs: tuple[str, ...], words: str | None) -> int:
     """Read the LOGs of a run: which rank failed first, or what is wrong, and why.
 
     LOG is a file, torchrun's --log-dir, its error.json, or - for what you paste. The
-    exit status is 0 if one cause is named, 1 if none is certain.
+    exit status is 0 if one cause is named, 1 if none is certain. With --words it is 0
+    if something fits.
     """
     from workshop.diagnose.logs import read_logs
     from workshop.diagnose.report import diagnose as explain
+    from workshop.diagnose.words import told_lines
 
-    told, sure = explain(read_logs(logs), find_root())
+    if words is not None:
+        told, sure = told_lines(asked(words, logs), find_root())
+    elif logs:
+        told, sure = explain(read_logs(logs), find_root())
+    else:
+        raise UserError('name a LOG, or what you see: workshop diagnose --words "TEXT"')
     click.echo("\n".join(told))
     return 0 if sure else 1
 

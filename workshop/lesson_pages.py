@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from workshop.diagnose.mistakes import written_out
+from workshop.common_mistakes import written_out
 
 FOLDER = "docs/lessons"
 PRODUCTION = "docs/production"

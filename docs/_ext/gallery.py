@@ -1,8 +1,8 @@
 """``.. failures:: hangs``: a card for each failure of gallery/ with this symptom.
 
 ``.. causes:: GPUs`` is a folded table of the causes of this group that workshop
-diagnose knows from elsewhere, and ``.. causes::`` without a group is what the search
-compares a line with. Both come from workshop/diagnose/causes.toml.
+diagnose knows from elsewhere: those of workshop/diagnose/causes.toml. What the search
+compares a line with is in knowledge.js (see knowledge.py).
 
 A card is folded. Its permanent link is ``failure-NAME``; ``:ref:`failure-NAME``` leads
 there, and failure-search.js opens it. What a card shows comes from the catalog, the
@@ -11,8 +11,6 @@ recorded transcript ``19_NAME``, and the whole program with what cures it.
 
 from __future__ import annotations
 
-import html
-import json
 import re
 import sys
 from difflib import unified_diff
@@ -24,6 +22,7 @@ from sphinx.util.docutils import SphinxDirective
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "src"))
 from common.gallery import Failure, GalleryError, load_gallery, tomllib
+from workshop.diagnose.words import row_id
 
 CODE = re.compile(r"`([^`]+)`")
 # A frame of torch's own code, its line, and the marks below that; frames of C++;
@@ -98,7 +97,6 @@ class FailuresDirective(SphinxDirective):
         self.set_source_info(card)
         inline, _ = self.parse_inline(markup(failure.title), lineno=self.lineno)
         card += nodes.title(failure.title, "", *inline)
-        card += self._messages(failure)
         card += self.parse_text_to_nodes(self._text(failure))
         self._shorten(card)
         self._set_label(label, card)
@@ -132,12 +130,6 @@ class FailuresDirective(SphinxDirective):
         shown = [line for line in lines if not line.startswith("@@ ")]
         return ".. code-block:: diff\n\n" + indent("\n".join(shown), "   ")
 
-    def _messages(self, failure: Failure) -> nodes.raw:
-        """What failure-search.js compares a line with."""
-        data = html.escape(json.dumps([failure.name, *failure.messages]), quote=True)
-        span = f'<span hidden="hidden" data-messages="{data}"></span>'
-        return nodes.raw("", span, format="html")
-
     def _shorten(self, card: nodes.admonition) -> None:
         for listing in card.findall(nodes.literal_block):
             if "output" not in listing["classes"]:
@@ -168,16 +160,14 @@ LONGEST = 150  # characters of a line in a table
 
 
 class CausesDirective(SphinxDirective):
-    """The causes of one group as a table, or all of them as data for the search."""
+    """The causes of one group as a table."""
 
-    optional_arguments = 1
+    required_arguments = 1
     final_argument_whitespace = True
 
     def run(self) -> list[nodes.Node]:
         self.env.note_dependency(str(CAUSES))
         causes = tomllib.loads(CAUSES.read_text(encoding="utf-8"))["cause"]
-        if not self.arguments:
-            return [self._data(causes)]
         group = self.arguments[0]
         shown = [cause for cause in causes if cause.get("group") == group]
         if not shown:
@@ -186,30 +176,6 @@ class CausesDirective(SphinxDirective):
         box += nodes.title("", f"{group[0].upper()}{group[1:]}: {len(shown)} causes")
         box += self._table(shown)
         return [box]
-
-    def _data(self, causes: list[dict]) -> nodes.raw:
-        """Name, title, address, and the expressions of each cause with messages."""
-        told = [
-            [
-                cause["name"],
-                cause["title"],
-                [f"failure-{n.replace('_', '-')}" for n in cause.get("gallery", [])]
-                or [row_id(cause)],
-                cause.get("messages", []) if cause.get("weight", 3) > 1 else [],
-                [
-                    *cause.get("maybe", []),
-                    *(cause.get("messages", []) if cause.get("weight") == 1 else []),
-                ],
-                cause.get("unless", ""),
-                cause.get("explains", []),
-                cause.get("weight", 3),
-            ]
-            for cause in causes
-            if cause.get("messages") or cause.get("maybe")
-        ]
-        data = html.escape(json.dumps(told), quote=True)
-        span = f'<span hidden="hidden" data-causes="{data}"></span>'
-        return nodes.raw("", span, format="html")
 
     def _table(self, causes: list[dict]) -> nodes.table:
         table = nodes.table(classes=["causes"])
@@ -241,10 +207,6 @@ class CausesDirective(SphinxDirective):
         row = row_of(shown, told)
         row["ids"] = [row_id(cause)]
         return row
-
-
-def row_id(cause: dict) -> str:
-    return f"cause-{cause['name'].replace('_', '-')}"
 
 
 def row_of(*cells: nodes.paragraph) -> nodes.row:

@@ -13,7 +13,7 @@ from docutils import nodes
 from docutils.parsers.rst import directives
 from sphinx.util.docutils import SphinxDirective
 
-from workshop.diagnose.mistakes import FOLDER, MISTAKES, SHEET, rows_of, table
+from workshop.common_mistakes import FOLDER, MISTAKES, SHEET, rows_of, table
 
 
 class CommonMistakesDirective(SphinxDirective):
@@ -35,8 +35,8 @@ class CommonMistakesDirective(SphinxDirective):
             raise self.error(f"rows of {which} belong to {sorted(elsewhere)}")
         found = self.parse_text_to_nodes(table(which, self.options.get("heads", "")))
         if which != SHEET:
-            body = found[0].next_node(nodes.tbody)
-            for row, mistake in zip(body, mistakes, strict=True):
+            (body,) = found[0].findall(nodes.tbody)
+            for row, mistake in zip(body.findall(nodes.row), mistakes, strict=True):
                 row["ids"] = [mistake.row]
         return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,8 @@ from tests.docs import playing
 from tests.docs.pages import ROOT
 from tools import transcripts
 from tools.transcript_catalog import load_catalog, load_gallery
+from workshop.common_mistakes import load_mistakes, plain
+from workshop.diagnose.words import look_up
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -21,7 +24,7 @@ else:
 PAGE = "docs/lessons/19_when_it_breaks/1_find.html"
 GALLERY = load_gallery()
 FOUND = """(player) => [...player.querySelectorAll(".found a")].map(
-  (link) => link.hash.replace(/^#(failure|cause)-/, "").replaceAll("-", "_"))"""
+  (link) => link.hash.replace(/^#(failure-|cause-)?/, "").replaceAll("-", "_"))"""
 
 
 @pytest.fixture(scope="module")
@@ -135,8 +138,8 @@ def test_every_known_line_of_a_cause_leads_to_it(search, cause):
 def test_everything_that_the_search_may_name_is_on_the_page(search):
     """Each cause that has messages has a card or a row."""
     missing = search.page.evaluate(
-        """() => JSON.parse(document.querySelector("[data-causes]").dataset.causes)
-        .flatMap(([, , ids]) => ids).filter((id) => !document.getElementById(id))"""
+        """() => knowledge.rules.flatMap(([, ids]) => ids)
+        .filter((id) => !document.getElementById(id))"""
     )
     assert missing == []
 
@@ -204,6 +207,45 @@ def test_line_of_a_public_thread_finds_its_cause_or_what_to_do(search, known):
     names = found(search, known["line"])
     assert names[:1] == ([known["finds"]] if known["finds"] else [])
     assert known["finds"] or search.words.startswith(SAYS[known["says"]])
+
+
+WORDS = (
+    *("The port is taken", "one rank has more batches", "every epoch has one order"),
+    *("the job is stuck in a barrier", "zzz qqq", "a(b[c*", "OOM on one rank"),
+)
+
+
+def test_command_and_the_search_answer_alike(search):
+    """workshop diagnose --words, and the search: on public lines and on words."""
+    lines = [known["line"] for known in PUBLIC["line"]] + [*WORDS]
+    answers = [look_up(line, ROOT) for line in lines]
+    here = [[[place.id for place in one.cards], one.says] for one in answers]
+    there = search.page.evaluate(
+        """(lines) => lines.map((line) => knownLines.lookUp(line))
+        .map(({ places, says }) => [places.map(({ id }) => id), says])""",
+        lines,
+    )
+    assert here == there
+
+
+@pytest.mark.parametrize("mistake", load_mistakes(), ids=lambda one: one.row)
+def test_row_of_a_lesson_is_found_by_its_own_words(search, mistake):
+    """Or by the error line in them, which leads to what the row names."""
+    symptom = plain(mistake.symptom).replace("`", "")
+    lines = [symptom, *re.findall(r"``(.+?)``", mistake.symptom)]
+    names = {name for line in lines for name in found(search, line)}
+    known = next((c for c in CAUSES["cause"] if c["name"] == mistake.known), None)
+    wanted = {mistake.row.replace("-", "_"), mistake.known}
+    wanted |= set(known.get("gallery", [])) if known else set()
+    assert wanted & names, (symptom, names)
+
+
+def test_result_in_a_lesson_leads_to_its_row(search):
+    found(search, "grad can be implicitly created only for scalar outputs")
+    address = search.frame.locator(".found a").first.evaluate("(link) => link.href")
+    page, _, row = address.removeprefix("file://").partition("#")
+    assert "04_data_parallel/2_what_it_costs.html" in page
+    assert f'id="{row}"' in Path(page).read_text(encoding="utf-8")
 
 
 def test_damaged_file_and_ranks_out_of_step_are_both_shown(search):

@@ -7,9 +7,7 @@ import re
 import pytest
 
 from tests.grader.test_diagnose import ROOT, written
-from workshop.diagnose.causes import candidates, load
-from workshop.diagnose.first import first_failed, is_consequence
-from workshop.diagnose.mistakes import (
+from workshop.common_mistakes import (
     DIRECTIVE,
     FOLDER,
     SHEET,
@@ -19,6 +17,8 @@ from workshop.diagnose.mistakes import (
     table,
     written_out,
 )
+from workshop.diagnose.causes import candidates, load
+from workshop.diagnose.first import first_failed, is_consequence
 
 MISTAKES = load_mistakes()
 KNOWN = {cause.name: cause for cause in load(ROOT)}

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from workshop.common_mistakes import Mistake, load_mistakes, plain
 from workshop.diagnose.first import is_consequence, is_own_error, look
 from workshop.diagnose.kinds import CODE, NOISE, SURVIVED
 from workshop.diagnose.lines import Line
 from workshop.diagnose.logs import Log
-from workshop.diagnose.mistakes import Mistake, load_mistakes, plain
 from workshop.diagnose.quiet import numbers_show
 from workshop.diagnose.ranks import First
 from workshop.diagnose.waiting import shown_together

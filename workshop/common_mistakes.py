@@ -1,4 +1,4 @@
-"""The common mistakes of the lessons: ``mistakes.toml``, and the tables made of it.
+"""The common mistakes of the lessons: diagnose/mistakes.toml, and tables made of it.
 
 ``.. common-mistakes:: 05`` on a page is the table of that lesson, and
 ``.. common-mistakes:: sheet`` that of the cheat sheet. ``written_out`` puts the rows in
@@ -18,7 +18,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib  # pyright: ignore[reportMissingImports]
 
-MISTAKES = Path(__file__).parent / "mistakes.toml"
+MISTAKES = Path(__file__).parent / "diagnose" / "mistakes.toml"
 FOLDER = "docs/lessons"
 SHEET = "sheet"
 HEADS = "Symptom, Cause, Cure"

@@ -1,0 +1,410 @@
+"""One line, or a few words: which known failures they may mean.
+
+``workshop diagnose --words``, the search of lesson 19 and the site's search answer
+alike: ``docs/_static/js/known-lines.js`` does what this file does, with the same data,
+which ``knowledge()`` gives it. A test holds their answers side by side.
+
+A message of the base counts most. Without one, words decide: a rare word counts more
+than a common one, and a line of a program must share most of its weight with a card.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from workshop.common_mistakes import load_mistakes, plain
+from workshop.diagnose.causes import CARD, GALLERY, ROW
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib  # pyright: ignore[reportMissingImports]
+
+MOST = 8  # cards of an answer
+SURE, OWN, MAYBE, LESSON, HINT = 1100, 1000, 500, 400, 300  # points of a message
+LEAST_SHARE = 0.5  # of the words that a reader writes
+LEAST_WEIGHT = 0.62  # of a line that a program printed: of its words' worth
+LATER_CARD = 0.9  # a row of a lesson stands below a card that has the same words
+LONGEST = 150  # characters of a line in a title
+
+# Lines that every failure may end with, and what to look for instead.
+CONSEQUENCES = (
+    (
+        r"Connection (closed|reset) by (remote )?peer|Broken pipe|SIGTERM|"
+        r"Socket Timeout|unexpectedly disconnected|has been shut down|got 0 bytes|"
+        r"Rendezvous(Closed|GracefulExit)Error|failed to send a keep-alive|"
+        r"communicator (was|is) aborted|remote process exited|retcode 6|"
+        r"taking the entire process down|operations have failed or timed out|"
+        r"dump signal|Job step aborted|Timed out waiting for job step",
+        "That only says that another rank has left. Find the one that failed first.",
+    ),
+    (
+        r"ChildFailedError|ProcessExited|Caught \w+ in DataLoader|exited unexpectedly|"
+        r"terminated with the following|returned non-zero|a non-zero exit|worker died|"
+        r"ActorDiedError|actor died|WorkerCrashedError|RayTaskError|"
+        r"TrainingFailedError|CheckpointException|exited with non-zero|"
+        r"Worker exit type: SYSTEM_ERROR|MPI_ABORT was invoked|"
+        r"BAD TERMINATION OF ONE|Killing subprocess|exit ?code *:? *[1-9]",
+        "That only says that a process has failed. Find that process's own error.",
+    ),
+)
+# What healthy runs print, too.
+NOISE = (
+    r"\[W\d{3,4} |(^|: )W\d{4} |NCCL INFO |NCCL WARN (Failed to open libibverbs|"
+    r"NET\/Plugin|Could not find a path for pattern)|Warning: |OMP_NUM_THREADS|"
+    r"Invalidate trace cache|OVERFLOW! .*[Ss]kipping step|retrying|"
+    r"Unable to find hostfile, will proceed|"
+    r"destroy_process_group\(\) was not called"
+)
+ALWAYS_NOISE = r"NCCL INFO "
+# What a program prints about an error, rather than what a reader writes.
+REPORTED = (
+    r"(Error|Exception)\b|error:|\bERROR\b|\bfatal\b|failed|WARN |\[E\d|[Cc]annot |"
+    r"core dumped|[Kk]illed"
+)
+HEALTHY = "Healthy runs print this line, too."
+NO_LINE = "No failure here has this line. workshop diagnose LOG reads all lines."
+NO_WORDS = "No failure here has these words. Try other words."
+# What says nothing: paths of sources, addresses in memory, words of every sentence.
+PATHS = r"[\w.~-]*\/[\w.\/~-]*\.\w+"
+ADDRESSES = r"\b0x[0-9a-fA-F]+\b|\b[0-9a-f]{12,}\b"
+CAMEL = r"([a-z])([A-Z])"
+WORD = r"[a-z][a-z_]{2,}"
+DULL = "and are but can for from has its not the this that was with you your"
+# Different words of speakers for one thing.
+SAME = {
+    "oom": "memory",
+    "hung": "hangs",
+    "stuck": "hangs",
+    "freezes": "hangs",
+    "frozen": "hangs",
+    "deadlock": "hangs",
+    "timeout": "timed",
+    "slower": "slow",
+    "gpus": "gpu",
+    "crashed": "crashes",
+}
+
+
+@dataclass(frozen=True)
+class Place:
+    """What the search leads to: a card, a row of lesson 19, or a row of a lesson."""
+
+    id: str
+    page: str
+    title: str
+    group: str
+    cure: str
+    text: str
+    messages: tuple[str, ...] = ()
+    points: int = OWN  # of the first message
+    scale: float = 1.0  # of its words
+
+    @property
+    def name(self) -> str:
+        """As the base calls it."""
+        return re.sub("^(?:failure|cause)-", "", self.id).replace("-", "_")
+
+    @property
+    def address(self) -> str:
+        return f"{self.page}#{self.id}"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A cause as the search uses it; ``ids`` are the cards that show it."""
+
+    name: str
+    ids: tuple[str, ...]
+    sure: tuple[str, ...]
+    maybe: tuple[str, ...]
+    unless: str
+    explains: tuple[str, ...]
+    weight: int
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The cards, best first, and a sentence."""
+
+    cards: tuple[Place, ...]
+    says: str
+
+
+def read(path: Path, key: str) -> list[dict]:
+    if not path.is_file():
+        return []
+    return tomllib.loads(path.read_text(encoding="utf-8"))[key]
+
+
+@cache
+def cards(root: Path) -> tuple[Place, ...]:
+    """All cards, all rows of lesson 19, all rows of the lessons."""
+    causes = read(Path(__file__).parent / "causes.toml", "cause")
+    page = CARD.partition("#")[0]
+    return (
+        *(from_gallery(entry, page) for entry in read(root / GALLERY, "failure")),
+        *(from_cause(cause, page) for cause in causes if "group" in cause),
+        *(from_lesson(mistake) for mistake in load_mistakes()),
+    )
+
+
+def from_gallery(entry: dict, page: str) -> Place:
+    told = [entry[key] for key in ("symptom", "title", "question", "tool", "cure")]
+    text = [entry["name"].replace("_", " "), *told, *entry.get("messages", [])]
+    return Place(
+        f"failure-{entry['name'].replace('_', '-')}",
+        page,
+        entry["title"],
+        entry["symptom"],
+        entry["cure"],
+        " ".join(text),
+        tuple(entry.get("messages", [])),
+    )
+
+
+def from_cause(cause: dict, page: str) -> Place:
+    line = cause["lines"][0]
+    return Place(
+        row_id(cause),
+        page,
+        line if len(line) <= LONGEST else f"{line[:LONGEST]} ...",
+        cause["group"],
+        f"{cause['title']}. {cause['cure']}",
+        " ".join([cause["title"], cause["cure"], *cause["lines"]]),
+    )
+
+
+def from_lesson(mistake) -> Place:
+    cells = [plain(text) for text in (mistake.symptom, mistake.cause, mistake.cure)]
+    points = {3: OWN, 2: LESSON, 1: HINT - 50}[mistake.weight]
+    return Place(
+        mistake.row,
+        mistake.address.partition("#")[0],
+        cells[0],
+        f"lesson {mistake.lesson}",
+        f"{cells[1]}: {cells[2]}",
+        " ".join(cells),
+        mistake.messages,
+        points,
+        LATER_CARD,
+    )
+
+
+def row_id(cause: dict) -> str:
+    return ROW.partition("#")[2] + cause["name"].replace("_", "-")
+
+
+@cache
+def rules() -> tuple[Rule, ...]:
+    """The causes that have messages."""
+    found = []
+    for cause in read(Path(__file__).parent / "causes.toml", "cause"):
+        messages, maybe = cause.get("messages", []), cause.get("maybe", [])
+        if not messages and not maybe:
+            continue
+        weight = cause.get("weight", 3)
+        cards = [f"failure-{n.replace('_', '-')}" for n in cause.get("gallery", [])]
+        found.append(
+            Rule(
+                cause["name"],
+                tuple(cards or [row_id(cause)]),
+                tuple(messages if weight > 1 else ()),
+                (*maybe, *(messages if weight == 1 else ())),
+                cause.get("unless", ""),
+                tuple(cause.get("explains", [])),
+                weight,
+            )
+        )
+    return tuple(found)
+
+
+def knowledge(root: Path) -> dict:
+    """All of it for known-lines.js."""
+    return {
+        "places": [
+            [
+                *(one.id, one.page, one.title, one.group, one.cure),
+                *(words(one.text), one.messages, one.points, one.scale),
+            ]
+            for one in cards(root)
+        ],
+        "rules": [
+            [
+                *(one.name, one.ids, one.sure, one.maybe),
+                *(one.unless, one.explains, one.weight),
+            ]
+            for one in rules()
+        ],
+        "consequences": CONSEQUENCES,
+        "noise": NOISE,
+        "alwaysNoise": ALWAYS_NOISE,
+        "reported": REPORTED,
+        "healthy": HEALTHY,
+        "noLine": NO_LINE,
+        "noWords": NO_WORDS,
+        "paths": PATHS,
+        "addresses": ADDRESSES,
+        "camel": CAMEL,
+        "word": WORD,
+        "dull": DULL.split(),
+        "same": SAME,
+        "most": MOST,
+        "sure": SURE,
+        "maybe": MAYBE,
+        "hint": HINT,
+        "leastShare": LEAST_SHARE,
+        "leastWeight": LEAST_WEIGHT,
+    }
+
+
+def words(text: str) -> list[str]:
+    """The words that say something, each of them once, in order."""
+    text = re.sub(PATHS, " ", text)
+    text = re.sub(ADDRESSES, " ", text)
+    text = re.sub(CAMEL, r"\1 \2", text).lower()
+    found = [hit.group() for hit in re.finditer(WORD, text, re.ASCII)]
+    said = [SAME.get(word, word) for word in found]
+    dull = set(DULL.split())
+    return list(dict.fromkeys(word for word in said if word not in dull))
+
+
+def stem(word: str) -> str:
+    """What a word must share with another one to be the same."""
+    return word[:-2] if len(word) > 6 else word
+
+
+@cache
+def own_words(root: Path) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(words(place.text)) for place in cards(root))
+
+
+@cache
+def title_words(root: Path) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(words(place.title)) for place in cards(root))
+
+
+def named(title: tuple[str, ...], asked: list[str]) -> float:
+    """How much of a title was asked for."""
+    there = [w for w in title if any(a.startswith(stem(w)) for a in asked)]
+    return len(there) / max(len(title), 1)
+
+
+@cache
+def compiled(expression: str) -> re.Pattern[str]:
+    return re.compile(expression, re.MULTILINE)
+
+
+def matches(line: str, expressions: tuple[str, ...]) -> list[str]:
+    return [one for one in expressions if compiled(one).search(line)]
+
+
+def look_up(line: str, root: Path) -> Answer:
+    """What a line of a log, or what a reader writes, may mean."""
+    line = line.strip()
+    reported = bool(re.search(REPORTED, line))
+    points, message = score(line, root, reported)
+    tell(line, root, points, message)
+    found = best(root, points, message)
+    by_message = bool(found) and message[found[0].id]
+    if re.search(ALWAYS_NOISE if by_message else NOISE, line):
+        return Answer((), HEALTHY)
+    certain = by_message and points[found[0].id] > HINT
+    for expression, sentence in CONSEQUENCES:
+        if not certain and re.search(expression, line):
+            return Answer((), sentence)
+    return Answer(found, verdict(found, by_message, reported))
+
+
+def score(line: str, root: Path, reported: bool) -> tuple[dict, dict]:
+    """Points of each place by its words or by a message of its own."""
+    known, own = cards(root), own_words(root)
+    asked = words(line)
+    has = [
+        [any(o.startswith(stem(w)) for o in theirs) for w in asked] for theirs in own
+    ]
+    count = Counter(
+        w for row in has for w, there in zip(asked, row, strict=True) if there
+    )
+    worth = {w: 1 + math.log(len(known) / max(count[w], 1)) for w in asked}
+    total = sum(worth[w] for w in asked)
+    points: dict[str, float] = {}
+    message: dict[str, bool] = {}
+    for place, row, title in zip(known, has, title_words(root), strict=True):
+        there = [w for w, is_there in zip(asked, row, strict=True) if is_there]
+        weight = sum(worth[w] for w in there)
+        share = len(there) / max(len(asked), 1)
+        enough = share >= LEAST_SHARE
+        if reported:
+            enough = len(there) > 1 and weight >= LEAST_WEIGHT * total
+        value = weight * share * place.scale * (1 + named(title, asked))
+        points[place.id] = value if enough else 0.0
+        hits = matches(line, place.messages)
+        message[place.id] = bool(hits)
+        if hits:
+            first = place.messages.index(hits[0])
+            points[place.id] += place.points - 10 * first
+    return points, message
+
+
+def tell(line: str, root: Path, points: dict, message: dict) -> None:
+    """Add what workshop diagnose knows of this line."""
+    explained: set[str] = set()
+    others: set[str] = set()
+    told: dict[str, float] = {}
+    hits = []
+    for rule in rules():
+        sure = bool(matches(line, rule.sure))
+        other = bool(rule.unless and re.search(rule.unless, line))
+        hits.append((rule, sure, other, sure or bool(matches(line, rule.maybe))))
+        if sure and not other:
+            explained.update(rule.explains)
+    for number, (rule, sure, other, hit) in enumerate(hits):
+        if not hit or rule.name in explained:
+            continue
+        value = SURE if sure else HINT if rule.weight == 1 else MAYBE
+        for place, one in enumerate(rule.ids):
+            if other:
+                others.add(one)
+            else:
+                told[one] = max(value - 20 * place - 0.1 * number, told.get(one, 0))
+    for one in others - set(told):
+        points[one], message[one] = 0.0, False
+    for one, value in told.items():
+        points[one], message[one] = value, True
+
+
+def best(root: Path, points: dict, message: dict) -> tuple[Place, ...]:
+    """Those whose message it is, otherwise those with the most words."""
+    found = [one for one in cards(root) if message[one.id]]
+    if not found:
+        most = max(points.values(), default=0.0)
+        near = [one for one in cards(root) if points[one.id] > 0]
+        found = [one for one in near if points[one.id] >= most / 2]
+    return tuple(sorted(found, key=lambda one: -points[one.id])[:MOST])
+
+
+def verdict(found: tuple[Place, ...], by_message: bool, reported: bool) -> str:
+    if not found:
+        return NO_LINE if reported else NO_WORDS
+    count = "1 failure" if len(found) == 1 else f"{len(found)} failures"
+    if by_message:
+        return f"{count} with that message."
+    more = " If none fits, run workshop diagnose LOG." if reported else ""
+    return f"{count} with these words.{more}"
+
+
+def told_lines(text: str, root: Path) -> tuple[list[str], bool]:
+    """(what ``workshop diagnose --words`` prints, whether something was found)."""
+    answer = look_up(text, root)
+    lines = [answer.says]
+    for place in answer.cards:
+        lines += [f"  - {place.title} ({place.group})", f"    {place.cure}"]
+        lines.append(f"    Read: {place.address}")
+    return lines, bool(answer.cards)
