@@ -72,5 +72,5 @@ def dispatch(
     dist.all_to_all_single(arrived, rows.contiguous(), received, sent, group=group)
     cycle = torch.arange(own_experts).repeat(ranks)
     expert = cycle.repeat_interleave(arriving.flatten())
-    return arrived[expert.argsort(stable=True)]
+    return arrived[expert.sort(stable=True).indices]
     # [end answer 2]
