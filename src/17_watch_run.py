@@ -28,7 +28,6 @@ HEADING = (
 )
 
 
-# [start record]
 @dataclass(frozen=True)
 class Record:
     """A line of the log: of all ranks, or a list with an entry for each rank."""
@@ -45,7 +44,6 @@ class Record:
     memory_gb: Sequence[float]
 
 
-# [end record]
 # [start limits]
 @dataclass(frozen=True)
 class Limits:
@@ -97,7 +95,6 @@ def data_share(record: Record) -> float:
     return max(waiting / step for waiting, step in shares)
 
 
-# [start problems]
 def problems(history: Sequence[Record], now: Record, limits: Limits) -> dict[str, str]:
     """Kind -> sentence of all that is wrong with a line, seen from the earlier ones."""
     found = {}
@@ -138,9 +135,6 @@ def _changes(before: Sequence[Record], now: Record, limits: Limits) -> dict[str,
         lines = f"in each of {len(memory)} lines"
         found["memory"] = f"memory grows {lines}, to {memory[-1]:.2f} GB: what is kept?"
     return found
-
-
-# [end problems]
 
 
 def short(value: float) -> str:
