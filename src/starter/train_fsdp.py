@@ -782,16 +782,17 @@ def compute_gradients(
     return mean
 
 
-def update(run: Run, config: Config, plan: Plan) -> None:
-    """One step of the optimizer, which is the same on all ranks."""
+def update(run: Run, config: Config, plan: Plan) -> Tensor:
+    """One step of the optimizer, the same on all ranks; the norm before clipping."""
     run.scaler.unscale_(run.optimizer)
-    nn.utils.clip_grad_norm_(run.model.parameters(), config.max_norm)
+    norm = nn.utils.clip_grad_norm_(run.model.parameters(), config.max_norm)
     for group in run.optimizer.param_groups:
         group["lr"] = learning_rate(run.step, config, plan)
     run.scaler.step(run.optimizer)
     run.scaler.update()
     run.optimizer.zero_grad()
     run.step += 1
+    return norm
 
 
 def means_of(outputs: Tensor, loss: Tensor, batch: Any) -> dict[str, Tensor]:

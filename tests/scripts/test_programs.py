@@ -128,7 +128,6 @@ OWN = {
     *("make_model", "Run", "make_run", "low_precision", "forward", "evaluate"),
     *("compute_gradients", "train", "main", "parse_command_line", "leave_group"),
     *("Config", "add_options_for_speed"),
-    "update",  # train_ddp.py also logs the norm that it clips
 }
 
 
