@@ -231,7 +231,7 @@ def knowledge(root: Path) -> dict:
         "places": [
             [
                 *(one.id, one.page, one.title, one.group, one.cure),
-                *(words(one.text), one.messages, one.points, one.scale),
+                *(" ".join(words(one.text)), one.messages, one.points, one.scale),
             ]
             for one in cards(root)
         ],

@@ -32,7 +32,8 @@ const knownLines = (() => {
 
   const places = knowledge.places.map(
     ([id, page, title, group, cure, own, messages, worth, scale]) => ({
-      ...{ id, page, title, group, cure, own, messages, worth, scale },
+      ...{ id, page, title, group, cure, messages, worth, scale },
+      own: own.split(" "),
       address: `${page}#${id}`,
       named: words(title),
     })
