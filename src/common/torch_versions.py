@@ -35,6 +35,7 @@ SHARDED = {
     "16_fsdp_tensor_parallel.py",
     "17_fsdp_accumulation.py",
     "20_capstone.py",
+    "21_context_fsdp.py",
 }
 
 
