@@ -15,7 +15,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 PROGRAM = HERE.parents[1] / "src/instruments/18_why_slow.py"
 KEPT = HERE / "slow_runs.json"
-sys.path.insert(0, str(PROGRAM.parent))  # for its common/
+sys.path.insert(0, str(PROGRAM.parents[1]))  # for its common/
 # reason of slow_run.py -> what the program must name, and words of its sentence
 REASONS = {
     "data": ("data", "waits for the next batch"),
