@@ -137,5 +137,5 @@ def test_adamw_hides_gradients_that_are_too_large():
     adamw, sgd = [
         (trained(kind, 4.0) - trained(kind, 1.0)).abs().max() for kind in kinds
     ]
-    assert adamw < 1e-5
+    assert adamw < 1e-3 * sgd
     assert sgd > 1e-4
