@@ -72,6 +72,8 @@ def test_failures_with_the_same_message_are_told_apart(name, cause):
 def test_candidates_come_with_the_question_that_tells_them_apart():
     for cause in load(ROOT):
         open_cause = cause.weight < 3 or cause.maybe or len(cause.gallery) > 1
+        if cause.name.startswith("mistake-"):
+            continue  # its row of the lesson says what to look at
         assert not open_cause or cause.ask.count("?") >= 1, cause.name
     log = read_logs([str(ROOT / "docs/transcripts/19_link_down.txt")])
     told, sure = diagnose(log, ROOT)

@@ -82,7 +82,7 @@ def test_folder_that_cannot_be_written_is_one_sentence():
 @pytest.mark.full
 @pytest.mark.parametrize("name", ["14_tensor_parallel.py", "13_pipeline.py"])
 def test_run_without_a_call_that_it_knows_gets_no_verdict(tmp_path, name):
-    done = why(tmp_path, *TWO_RANKS, PROGRAM.with_name(name), 60)
+    done = why(tmp_path, *TWO_RANKS, PROGRAM.parents[1] / name, 60)
     assert done.returncode == 2
     assert "no message was seen (DTensor? pipeline?)" in done.stderr
     assert len(done.stderr.splitlines()) == 1, done.stderr
@@ -101,7 +101,7 @@ def test_run_without_a_call_that_it_knows_gets_no_verdict(tmp_path, name):
     ],
 )
 def test_one_process_has_nothing_to_compare(tmp_path, launcher, name):
-    done = why(tmp_path, *launcher, PROGRAM.with_name(name), 3, 3)
+    done = why(tmp_path, *launcher, PROGRAM.parents[1] / name, 3, 3)
     assert done.returncode == 2
     words = (
         "one process communicates nothing: start more, or profile it as in lesson 01"
@@ -112,7 +112,7 @@ def test_one_process_has_nothing_to_compare(tmp_path, launcher, name):
 @pytest.mark.full
 def test_calls_of_fsdp_are_counted_and_left_out(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    command = [*TWO_RANKS, PROGRAM.with_name("15_fsdp.py"), "60"]
+    command = [*TWO_RANKS, PROGRAM.parents[1] / "15_fsdp.py", "60"]
     run = runpy.run_path(str(PROGRAM))["run"]
     for rank in run([str(word) for word in command], STEPS, silent=True):
         for step in rank["steps"][3:]:
@@ -157,7 +157,7 @@ def test_silent_run_replaces_no_snapshot(tmp_path):
     """Weights that no rank has averaged must not replace what the reader trained."""
     (tmp_path / "snapshot.pt").write_text("mine")
     (tmp_path / "plan.json").write_text('{"steps": 3, "silent": true}')
-    watch = PROGRAM.with_name("common") / "cost" / "step_watch.py"
+    watch = PROGRAM.parents[1] / "common" / "cost" / "step_watch.py"
     (tmp_path / "sitecustomize.py").write_bytes(watch.read_bytes())
     program = (
         "import os, torch\n"
