@@ -16,7 +16,7 @@ import torch
 import torch.distributed as dist
 import yaml
 
-from tests.launched import TORCHRUN, environment, finish, free_port, run
+from tests.launched import TORCHRUN, finish, free_port, run, start
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = ROOT / "job_scripts"
@@ -119,18 +119,6 @@ def variables_of_a_trainjob(index):
 
 def test_trainjob_sets_no_variable_that_trainer_reserves():
     assert "env" not in manifest("trainjob.yaml")["spec"]["trainer"]
-
-
-def start(folder, command, **variables):
-    return subprocess.Popen(
-        list(map(str, command)),
-        cwd=folder,
-        env=environment(**variables),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
 
 
 def ranks_said(printed):
