@@ -55,8 +55,11 @@ def lesson_of(page: Path) -> str:
 
 def site_pages(site: Path, under: str = "") -> list[Path]:
     """Every page of a built site, without those that only lead on to another."""
-    found = sorted((site / under).rglob("*.html"))
-    return [path for path in found if not path.with_suffix("").is_dir()]
+    return [
+        path
+        for path in sorted((site / under).rglob("*.html"))
+        if LEADS_ON not in path.read_text(encoding="utf-8")[:400]
+    ]
 
 
 def sources() -> list[Path]:

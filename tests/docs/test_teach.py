@@ -26,7 +26,11 @@ course = pytest.importorskip("course")
 PAGE = (ROOT / "docs" / "teach.rst").read_text(encoding="utf-8")
 EXAMPLES = ROOT / "docs" / "examples" / "classroom"
 EXERCISES = {exercise.name: exercise for exercise in load_catalog(ROOT)}
-LESSONS = {exercise.lesson[:2]: exercise.lesson for exercise in EXERCISES.values()}
+LESSONS = {
+    exercise.lesson[:2]: exercise.lesson
+    for exercise in EXERCISES.values()
+    if exercise.lesson[:1].isdigit()
+}
 TABLE = re.compile(
     r"^ +\.\. list-table:: (?P<title>.*): (?P<total>\d+) min\n"
     r"(?P<rows>(?:\n| +[^.\n ].*\n)*)",

@@ -165,7 +165,9 @@ def test_follows_a_run_and_says_when_it_is_silent(tmp_path):
     file = tmp_path / "run.jsonl"
     short_run = [record(step, time=1e9 + step / 1000) for step in range(1, 6)]
     write(tmp_path, short_run)
-    process = start(tmp_path, [sys.executable, SRC / SCRIPT, file, "--follow"])
+    process = start(
+        tmp_path, [sys.executable, SRC / "instruments" / SCRIPT, file, "--follow"]
+    )
     lines = iter(process.stdout.readline, "")
     before = "".join(itertools.islice(lines, 6))  # with the heading
     assert rows(before) == [1, 2, 3, 4, 5]
