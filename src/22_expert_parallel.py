@@ -86,8 +86,13 @@ def load_snapshot(
     grid: ExpertGrid,
     path: Path,
 ) -> int:
-    """Every rank reads the file, and takes its experts; returns the steps run."""
-    state = snapshot.read_snapshot(path)
+    """Each rank takes its experts of what rank 0 reads; the steps run, or 0.
+
+    Rank 0 decides: a folder that the nodes don't share may have a snapshot on some.
+    """
+    state = snapshot.read_for_all(path)  # every rank must reach this line
+    if state is None:
+        return 0
     with snapshot.resuming(path, state):
         ep.load_whole_state(model, optimizer, state, grid)
         steps_run = state["steps_run"]
@@ -112,7 +117,7 @@ def main() -> None:
     batches = gpt_training.Batches(args, device)
     model, optimizer, grid = build(args, device)
     steps_run, not_saved = 0, ""
-    if args.save_every and args.snapshot.exists():
+    if args.save_every:
         steps_run = load_snapshot(model, optimizer, grid, args.snapshot)
     progress = gpt_training.Progress(args, batches.entropy)
     for step in progress.steps(steps_run):

@@ -56,7 +56,7 @@ def read_snapshot(path: Path) -> dict:
         raise BadInput(f"the snapshot {what}: {cure}") from error
 
 
-def _read_for_all(path: Path) -> dict | None:
+def read_for_all(path: Path) -> dict | None:
     """The snapshot that rank 0 reads, on all ranks; None where there is none."""
     snapshot, sent = None, [None, ""]  # its form without the numbers, and an error
     if is_rank_0() and path.exists():
@@ -130,7 +130,7 @@ class Run:
         self.counters = {"epochs_run": 0, "steps_run": 0, "images_done": 0}
         self.losses, self.rates = [], []  # of each epoch; images/s of this rank
         self.version = _version(args.snapshot)  # the one that it resumes or has written
-        snapshot = _read_for_all(args.snapshot)
+        snapshot = read_for_all(args.snapshot)
         if snapshot is not None:
             with resuming(args.snapshot, snapshot):
                 self.load_state_dict(snapshot)

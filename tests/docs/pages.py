@@ -12,6 +12,7 @@ from workshop import lesson_pages
 ROOT = Path(__file__).resolve().parents[2]
 LESSONS = lesson_pages.lesson_names(ROOT)
 FIGURES = ROOT / "docs" / "figures"
+LEADS_ON = '<meta name="robots" content="noindex">'  # in the head of such a page
 
 DIRECTIVE = re.compile(
     r"^(?P<indent>[ ]*)\.\. (?P<name>[\w-]+)::(?:[ ]+(?P<argument>\S.*?))?[ ]*$"

@@ -35,6 +35,7 @@ GRADER = (
     *("job_scripts/", "constraints.txt"),
 )
 READ = (".py", ".sh", ".sbatch", ".pbs", ".txt")
+OVER_THE_LIMIT = "over the limit"
 ENOUGH = 3  # answers of an exercise of which nothing has changed
 PUBLISHED = "origin/main"
 
@@ -47,8 +48,11 @@ def answers_of(exercise: Exercise) -> tuple[Answer, ...]:
 
 
 def few(answers: Iterable[Answer]) -> list[Answer]:
-    """The first answer of each kind, then the next ones, until there are ENOUGH."""
-    answers = list(answers)
+    """The first answer of each kind, then the next ones, until there are ENOUGH.
+
+    None that is told to have gone over its limit: it takes the whole limit to be so.
+    """
+    answers = [answer for answer in answers if answer.kind != OVER_THE_LIMIT]
     first_of: dict[str, Answer] = {}
     for answer in answers:
         first_of.setdefault(answer.kind, answer)

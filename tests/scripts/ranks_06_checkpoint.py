@@ -62,7 +62,7 @@ def test_all_ranks_get_what_rank_0_has_read(rank, world_size, seed, shared_dir):
 
     dist.broadcast_object_list = watched
     try:
-        found = snapshot._read_for_all(path if rank == 0 else Path("not_there.pt"))
+        found = snapshot.read_for_all(path if rank == 0 else Path("not_there.pt"))
     finally:
         dist.broadcast_object_list = send
     same(found, dict(written, model=dict(written["model"])), "the snapshot")
@@ -71,4 +71,4 @@ def test_all_ranks_get_what_rank_0_has_read(rank, world_size, seed, shared_dir):
 
 @pytest.mark.ranks(2)
 def test_no_file_is_none_on_all_ranks(rank, world_size, seed):
-    expect.equal(snapshot._read_for_all(Path("not_there.pt")) is None, True, "nothing")
+    expect.equal(snapshot.read_for_all(Path("not_there.pt")) is None, True, "nothing")

@@ -72,13 +72,13 @@ def test_capacity_drops_and_shared_expert_is_added(tmp_path):
 @pytest.mark.parametrize(
     ("ranks", "options"),
     [
-        (3, []),
+        pytest.param(3, [], marks=pytest.mark.quick),
         (4, ["--expert-ranks", 2, "--shared-expert", "--capacity-factor", 1.1]),
     ],
 )
 def test_cost_is_what_the_formulas_say(tmp_path, ranks, options):
     command = [trainings.SRC / SPREAD, *TRAINING, *options]
-    done = train(tmp_path, ranks, "22_cost.py", *command)
+    done = train(tmp_path, ranks, "instruments/22_cost.py", *command)
     assert done.returncode == 0, done.stderr
     assert "they differ" not in done.stdout
     assert "\nsent in a step " in done.stdout

@@ -82,6 +82,9 @@ CASES = {
     "20_capstone.py": Case(
         torchrun, ["2", *GRID], ["4", *GRID], "saved", refused="is not seen on"
     ),
+    "22_expert_parallel.py": Case(
+        torchrun, ["2", *GPT], ["4", *GPT], "22_expert_parallel.pt"
+    ),
 }
 # One of them in the short `make test`: the others take a minute or two.
 NAMES = [
