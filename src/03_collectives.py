@@ -143,8 +143,8 @@ COLLECTIVES = {f.__name__: f for f in (*ROOTED, *EVERYWHERE, barrier, send_recv)
 
 def cells(tensor: torch.Tensor) -> str:
     """The numbers of one rank as text, a dot for each that is still empty."""
-    values = tensor.tolist()
-    return " ".join(f"{'.' if v == EMPTY else v:>3}" for v in values)
+    shown = ["." if value == EMPTY else str(value) for value in tensor.tolist()]
+    return " ".join(f"{text:>3}" for text in shown)
 
 
 def draw(name: str, device: torch.device) -> None:

@@ -105,7 +105,8 @@ def show_a_step() -> None:
     log("The batch in 4 parts:")
     split = gradients(DataParallelByHand(model, 4), images.double(), labels)
     off = max((a - b).abs().max() for a, b in zip(whole, split, strict=True))
-    log(f"The two gradients are {'equal' if off < 1e-10 else 'different'} to 1e-10")
+    verdict = "equal" if off < 1e-10 else "different"
+    log(f"The two gradients are {verdict} to 1e-10")
 
 
 def time_steps(parts: int) -> float:

@@ -52,7 +52,8 @@ if __name__ == "__main__":
         sys.exit(2)
     local_rank = int(os.environ["LOCAL_RANK"])
     gpu = torch.device("cuda", local_rank) if torch.cuda.is_available() else None
-    dist.init_process_group("nccl" if gpu else "gloo", device_id=gpu)
+    backend = "nccl" if gpu else "gloo"
+    dist.init_process_group(backend, device_id=gpu)
     model = nn.Linear(4, 1).to(gpu or "cpu")
     train(model, dist.get_rank(), gpu or "cpu")  # DDP is gone when it returns
     if dist.get_rank() == 0:

@@ -92,13 +92,10 @@ class Pipeline:
     def step(self, inputs: Tensor, targets: Tensor) -> Tensor:
         """Leave gradients in ``.grad``; the batch's mean loss on the last rank."""
         losses: list[Tensor] = []
+        given = [inputs] if self.first else []
+        at_the_end = {"target": targets, "losses": losses} if self.last else {}
         # every rank must reach this line; a rank with neither end passes nothing
-        self.schedule.step(
-            *([inputs] if self.first else []),
-            target=targets if self.last else None,
-            losses=losses if self.last else None,
-            return_outputs=False,
-        )
+        self.schedule.step(*given, **at_the_end, return_outputs=False)
         if self.last:
             return torch.stack(losses).mean()  # of equally large micro-batches
         return torch.zeros((), device=inputs.device, dtype=self.dtype())

@@ -71,14 +71,11 @@ class Pipeline:
     def step(self, inputs: Tensor, targets: Tensor) -> Tensor:
         """Leave gradients in ``.grad``; the mean loss of this row on its last rank."""
         losses: list[Tensor] = []
+        given = [inputs] if self.first else []
+        at_the_end = {"target": targets, "losses": losses} if self.last else {}
         # Every rank: micro-batches pass through the stages; with the last backward,
         # each stage averages its gradients over the data axis.
-        self.schedule.step(
-            *([inputs] if self.first else []),
-            target=targets if self.last else None,
-            losses=losses if self.last else None,
-            return_outputs=False,
-        )
+        self.schedule.step(*given, **at_the_end, return_outputs=False)
         if self.last:
             return torch.stack(losses).detach().mean()
         return torch.zeros((), device=inputs.device)

@@ -137,9 +137,10 @@ def run(python: Path, name: str, script: str, limit: int) -> str:
     with tempfile.TemporaryDirectory(prefix="matrix-") as folder:
         for part in ("src", "gallery"):
             (Path(folder) / part).symlink_to(ROOT / part)
+        where = ROOT if name.startswith("solution ") else folder
         process = subprocess.Popen(
             ["bash", "-ec", script],
-            cwd=ROOT if name.startswith("solution ") else folder,
+            cwd=where,
             env={**os.environ, **more},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -46,8 +46,9 @@ def refuse(sentence: str) -> int:
 
 
 def main(arguments: list[str]) -> int:
+    given = arguments[0] if arguments else "8000"
     try:
-        port = parse_port(arguments[0] if arguments else "8000")
+        port = parse_port(given)
     except ValueError as error:
         return refuse(str(error))
     if not (PAGES / "index.html").is_file():

@@ -46,9 +46,8 @@ PAGE = """<!doctype html><meta charset="utf-8">
 def chromium() -> str | None:
     """The program, from CHROMIUM or the PATH."""
     names = (os.environ.get("CHROMIUM"), "chromium", "chromium-browser")
-    return next(
-        (found for name in names if name and (found := shutil.which(name))), None
-    )
+    found = [shutil.which(name) for name in names if name]
+    return next(filter(None, found), None)
 
 
 def main() -> int:

@@ -170,7 +170,8 @@ def outcome(title: str, log: Path, folder: Path) -> Outcome:
             f"it learnt too little: loss {loss:.4f}, accuracy {accuracy:.1%}"
         )
     steps = re.search(r"Steps (\d+)", log.read_text(encoding="utf-8"))
-    return Outcome(title, metrics, int(steps[1]) if steps else 0)
+    count = int(steps[1]) if steps else 0
+    return Outcome(title, metrics, count)
 
 
 def compare(outcomes: list[Outcome]) -> None:

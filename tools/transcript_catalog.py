@@ -115,23 +115,28 @@ def load_catalog(path: Path | None = None) -> dict[str, Entry]:
     return entries | (of_the_gallery() if path == OURS else {})
 
 
+# of an entry of the gallery -> of its transcript
+NEEDS = {"": (), "cluster": (PRACTICE_CLUSTER,)}
+
+
 def of_the_gallery() -> dict[str, Entry]:
     """The commands of the failure gallery, gallery/catalog.toml."""
     try:
         gallery = load_gallery()
     except GalleryError as error:
         raise TranscriptError(str(error)) from error
-    return {
-        f"19_{failure.name}": Entry(
-            name=f"19_{failure.name}",
+    entries: dict[str, Entry] = {}
+    for failure in gallery.values():
+        name = f"19_{failure.name}"
+        entries[name] = Entry(
+            name=name,
             command=failure.command,
             status=failure.status,
             limit=failure.limit,
-            needs=(PRACTICE_CLUSTER,) if failure.needs == "cluster" else (),
+            needs=NEEDS[failure.needs],
             shows=failure.shows,
         )
-        for failure in gallery.values()
-    }
+    return entries
 
 
 def _entry(path: Path, table: dict) -> Entry:

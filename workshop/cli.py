@@ -316,7 +316,8 @@ def site(name: str | None, settings: tuple[str, ...], forget: bool) -> None:
         raise click.UsageError("--set needs the NAME of a site before it")
     now = sites.chosen(root)
     for each in sites.sites(root).values():
-        click.echo(f"{'*' if each.name == now else ' '} {each.name:<16} {each.title}")
+        mark = "*" if each.name == now else " "
+        click.echo(f"{mark} {each.name:<16} {each.title}")
         for key, meaning in each.settings.items() if each.name == name else ():
             click.echo(f"      {key}  {meaning}")
     if now is None:

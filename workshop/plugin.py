@@ -176,7 +176,8 @@ class CheckFailed(Exception):
     """Carries a verdict to the report."""
 
     def __init__(self, verdict: Verdict):
-        super().__init__(verdict.lines[0] if verdict.lines else verdict.kind.value)
+        message = verdict.lines[0] if verdict.lines else verdict.kind.value
+        super().__init__(message)
         self.verdict = verdict
 
 

@@ -106,7 +106,10 @@ def plain_solution(solution: str) -> str:
     """The solution as a learner would have written it: no markers."""
     lines: list[str] = []
     for part in parse(solution):
-        lines.extend([part] if isinstance(part, str) else part.answer)
+        if isinstance(part, str):
+            lines.append(part)
+        else:
+            lines.extend(part.answer)
     return "\n".join(lines) + "\n"
 
 

@@ -180,9 +180,8 @@ class LessonMapDirective(SphinxDirective):
         lines = [".. list-table::", "   :header-rows: 1", "   :widths: 62 14 24"]
         lines += ["   :class: lesson-map", ""]
         for row in rows:
-            lines += [
-                f"   {'*' if not i else ' '} - {cell}" for i, cell in enumerate(row)
-            ]
+            first, *others = row
+            lines += [f"   * - {first}", *(f"     - {cell}" for cell in others)]
         return self.parse_text_to_nodes("\n".join(lines) + "\n")
 
     def _row(

@@ -226,8 +226,10 @@ def with_code(text: str) -> list[nodes.Node]:
     parts = CODE_LIKE.split(text)
     found: list[nodes.Node] = []
     for number, part in enumerate(parts):
-        is_code = number % 2 == 1
-        found.append(nodes.literal(part, part) if is_code else nodes.Text(part))
+        if number % 2 == 1:
+            found.append(nodes.literal(part, part))
+        else:
+            found.append(nodes.Text(part))
     return found
 
 

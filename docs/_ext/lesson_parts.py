@@ -199,9 +199,10 @@ def lead_on(app, exception) -> None:
         first = f"{lesson}/index.html"
         title = app.env.titles[f"docs/lessons/{lesson}/index"].astext()
         base = app.config.html_baseurl
+        canonical = f"{base}docs/lessons/{first}" if base else first
         text = PAGE.format(
             title=html.escape(title),
-            canonical=f"{base}docs/lessons/{first}" if base else first,
+            canonical=canonical,
             places=json.dumps(places_of(app, lesson)).replace("<", "\\u003c"),
             first=json.dumps(first),
             first_address=first,

@@ -149,7 +149,8 @@ class Run:
         """The numbers of the epochs to train; on rank 0 behind a progress bar."""
         self.since = time.perf_counter()
         epochs = range(self.counters["epochs_run"], self.args.total_epochs)
-        return tqdm(epochs, unit="epoch", disable=None if is_rank_0() else True)
+        hidden = None if is_rank_0() else True  # None: only where there is a terminal
+        return tqdm(epochs, unit="epoch", disable=hidden)
 
     def end_epoch(self, loss: float, images: int) -> None:
         """Note the mean loss and this rank's images; save if it is time; all ranks."""

@@ -416,7 +416,10 @@ def show(report: dict) -> None:
             f"a file that rank 0 writes there is seen by every rank within {late:.1f} s"
         )
     wrong = [why for why in report["resumed"] if why]
-    log(wrong[0] if wrong else "resumed from a snapshot: the same parameters")
+    if wrong:
+        log(wrong[0])
+    else:
+        log("resumed from a snapshot: the same parameters")
     if report["first_step_after"]:
         log(f"first step {report['first_step_after']:.1f} s after the submission")
 

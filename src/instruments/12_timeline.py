@@ -104,8 +104,9 @@ def slots(orders: list[list[str]]) -> list[list[str]]:
             task = tasks[0] if tasks else ""
             source = device - 1 if task.startswith("F") else device + 1
             ready = source not in range(len(orders)) or (source, task) in done
-            rows[device].append(task if ready else "")
-            if task and ready:
+            shown = task if ready else ""
+            rows[device].append(shown)
+            if shown:
                 now.append((device, tasks.pop(0)))
         if not now:
             raise ValueError(f"the devices wait for each other: {orders}")

@@ -41,12 +41,13 @@ def run(command: str) -> int:
     """
     log(f"$ {command}\n")
     out, err = os.fstat(1), os.fstat(2)
-    piped = stat.S_ISFIFO(out.st_mode)
+    to, errors_to = None, None
+    if stat.S_ISFIFO(out.st_mode):
+        to = subprocess.PIPE
+        if os.path.samestat(out, err):
+            errors_to = subprocess.STDOUT
     with subprocess.Popen(
-        ["bash", "-c", command],
-        cwd=ROOT,
-        stdout=subprocess.PIPE if piped else None,
-        stderr=subprocess.STDOUT if piped and os.path.samestat(out, err) else None,
+        ["bash", "-c", command], cwd=ROOT, stdout=to, stderr=errors_to
     ) as process:
         if process.stdout:
             pass_on(process.stdout.fileno())

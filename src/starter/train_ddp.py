@@ -366,7 +366,8 @@ def refuse(problem: str) -> None:
     dist.broadcast_object_list(box, device=torch.device("cpu"))  # from rank 0 to all
     if box[0]:
         dist.barrier()  # all are here: the first to end makes torchrun kill the others
-        end_with(box[0] if dist.get_rank() == 0 else "")
+        said = box[0] if dist.get_rank() == 0 else ""
+        end_with(said)
 
 
 def end_with(problem: str) -> None:

@@ -102,7 +102,7 @@ def _answer(section: list[str], exercise: str, where: str) -> Answer:
     promise = _PROMISE.fullmatch(heading.removeprefix("## "))
     if promise is None:
         raise UserError(f"{where}: a heading is `right` or `a verdict: words of it`")
-    names = [found["name"] for line in lines if (found := _NAME.match(line))]
+    names = [found["name"] for found in map(_NAME.match, lines) if found]
     if not names:
         raise UserError(f"{where}: the name of the answer is missing, as in `name`")
     code = _code(lines, where)

@@ -52,11 +52,12 @@ def to_html(book: Gradebook, live: bool, clock: str) -> str:
         *_matrix(book),
         *_notes(book),
     ]
+    script = f"\n<script>{SCRIPT}</script>" if live else ""
     return PAGE.format(
         title="The room right now",
         style=STYLE,
         parts="\n".join(parts),
-        script=f"\n<script>{SCRIPT}</script>" if live else "",
+        script=script,
     )
 
 

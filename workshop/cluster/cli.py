@@ -63,7 +63,9 @@ def up(practice: Cluster, nodes: int, cpus: int, gpus: int, memory: int) -> None
     """
     practice.up(nodes, cpus, gpus, memory)
     hosts = practice.hosts
-    names = ", ".join(hosts if nodes < 9 else [*hosts[:2], "...", hosts[-1]])
+    if nodes >= 9:
+        hosts = [*hosts[:2], "...", hosts[-1]]
+    names = ", ".join(hosts)
     click.echo(
         f"The practice cluster is up: {names}, each with {cpus} CPUs, {gpus} GPUs.\n"
         "Go in with `workshop cluster shell`, end it with `workshop cluster down`."

@@ -120,11 +120,12 @@ def address(rule: dict) -> str:
 
 def make_cause(rule: dict) -> Cause:
     cards = [CARD + name.replace("_", "-") for name in rule["gallery"]]
+    page = cards[0] if cards else address(rule)
     return Cause(
         rule["name"],
         rule["title"].rstrip("."),
         rule["cure"],
-        rule.get("read", cards[0] if cards else address(rule)),
+        rule.get("read", page),
         tuple(re.compile(message) for message in rule.get("messages", [])),
         tuple(re.compile(message) for message in rule.get("maybe", [])),
         rule.get("weight", SURE),
@@ -132,9 +133,13 @@ def make_cause(rule: dict) -> Cause:
         tuple(rule["gallery"]),
         rule.get("ask", ""),
         rule.get("confirm", ""),
-        re.compile(rule["unless"]) if "unless" in rule else None,
-        re.compile(rule["needs"]) if "needs" in rule else None,
+        pattern_of(rule, "unless"),
+        pattern_of(rule, "needs"),
     )
+
+
+def pattern_of(rule: dict, field: str) -> re.Pattern | None:
+    return re.compile(rule[field]) if field in rule else None
 
 
 def candidates(causes: Iterable[Cause], log: Log, first: First | None) -> list[Found]:
@@ -153,7 +158,7 @@ def candidates(causes: Iterable[Cause], log: Log, first: First | None) -> list[F
     if "tasks_see_one_gpu" in shown:
         causes = [cause for cause in causes if cause.name != "more_ranks_than_gpus"]
     left_over = [cause for cause in causes if cause.name not in shown]
-    found += [f for cause in left_over if (f := search(cause, spoken, suspects))]
+    found += filter(None, (search(cause, spoken, suspects) for cause in left_over))
     explained = {name for f in found for name in f.cause.explains}
     left = [f for f in found if f.cause.name not in explained]
     if any(rank in seen.own for rank in suspects):

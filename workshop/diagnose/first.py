@@ -152,8 +152,9 @@ def tasks(text: str) -> list[int]:
     found: list[int] = []
     for part in text.split(","):
         low, _, high = part.partition("-")
+        last = high if high.isdigit() else low
         if low.isdigit():
-            found += range(int(low), int(high if high.isdigit() else low) + 1)
+            found += range(int(low), int(last) + 1)
     return found[:4096]
 
 

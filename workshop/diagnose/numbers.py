@@ -113,9 +113,11 @@ def read_numbers(log: Log) -> list[Said]:
 def read_line(line: Line, size: int | None = None) -> Said:
     text = TIME.sub("", line.text)
     rank = whole(RANK, text)
+    if rank is None:
+        rank = line.rank
     return Said(
         line,
-        line.rank if rank is None else rank,
+        rank,
         whole(WORKER, text),
         whole(EPOCH, text),
         whole(STEP, text),
@@ -141,7 +143,8 @@ def numbers_of(text: str) -> Iterable[Number]:
         name = re.sub(r"[^a-z/%-]+", " ", words.lower().replace("_", " ")).strip()
         unit = re.match(r"\s?(%|[A-Za-z]+(?:/[A-Za-z]+)*)?", text[match.end() :])
         value = float(match[0].replace(",", ""))
-        yield Number(name, value, (unit[1] or "").lower() if unit else "")
+        shown = (unit[1] or "").lower() if unit else ""
+        yield Number(name, value, shown)
         end = match.end()
 
 

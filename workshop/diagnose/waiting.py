@@ -109,7 +109,8 @@ def alone(waits: Waits) -> bool:
 
 def unresolved(log: Log) -> list[Line]:
     """A name that wasn't looked up until connecting to it timed out."""
-    hosts = {match[1] for line in log.lines if (match := NO_ANSWER.search(line.text))}
+    unanswered = (NO_ANSWER.search(line.text) for line in log.lines)
+    hosts = {match[1] for match in unanswered if match}
     found = ((NOT_FOUND.search(line.text), line) for line in log.lines)
     return [line for match, line in found if match and match[1] in hosts][:1]
 

@@ -70,7 +70,8 @@ def read_dump(lines: list[Line]) -> Dump:
             dump.absent = dump.absent or tuple(int(n) for n in match[1].split(","))
         if line.rank is None:
             continue
-        note(dump, groups, line, told[1] if told else None)
+        group = told[1] if told else None
+        note(dump, groups, line, group)
     dump.calls = [
         Call(
             call.rank,

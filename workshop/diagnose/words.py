@@ -171,10 +171,12 @@ def from_gallery(entry: dict, page: str) -> Place:
 
 def from_cause(cause: dict, page: str) -> Place:
     line = cause["lines"][0]
+    if len(line) > LONGEST:
+        line = f"{line[:LONGEST]} ..."
     return Place(
         row_id(cause),
         page,
-        line if len(line) <= LONGEST else f"{line[:LONGEST]} ...",
+        line,
         cause["group"],
         f"{cause['title']}. {cause['cure']}",
         " ".join([cause["title"], cause["cure"], *cause["lines"]]),
@@ -211,12 +213,14 @@ def rules() -> tuple[Rule, ...]:
             continue
         weight = cause.get("weight", 3)
         cards = [f"failure-{n.replace('_', '-')}" for n in cause.get("gallery", [])]
+        if weight == 1:  # a hint only
+            messages, maybe = [], [*maybe, *messages]
         found.append(
             Rule(
                 cause["name"],
                 tuple(cards or [row_id(cause)]),
-                tuple(messages if weight > 1 else ()),
-                (*maybe, *(messages if weight == 1 else ())),
+                tuple(messages),
+                tuple(maybe),
                 cause.get("unless", ""),
                 tuple(cause.get("explains", [])),
                 weight,
@@ -313,7 +317,8 @@ def look_up(line: str, root: Path) -> Answer:
     tell(line, root, points, message)
     found = best(root, points, message)
     by_message = bool(found) and message[found[0].id]
-    if re.search(ALWAYS_NOISE if by_message else NOISE, line):
+    noise = ALWAYS_NOISE if by_message else NOISE
+    if re.search(noise, line):
         return Answer((), HEALTHY)
     certain = by_message and points[found[0].id] > HINT
     for expression, sentence in CONSEQUENCES:

@@ -326,7 +326,9 @@ def _memory(allowed: Limits) -> Check:
         detail = f"{free / 1e9:.1f} GB free of {most:.1f} GB for this container or job"
         cure = "start the container with more (docker run --memory 4g), or ask for more"
     enough = free >= NEEDED_MEMORY
-    return Check("memory", enough, detail, "" if enough else cure)
+    if enough:
+        cure = ""
+    return Check("memory", enough, detail, cure)
 
 
 def _free_memory() -> int | None:
@@ -389,10 +391,10 @@ def _disk() -> list[Check]:
         folders["temporary"] = tempfile.gettempdir()
     for name, place in folders.items():
         gigabytes = shutil.disk_usage(place).free / 1e9
-        shown = "here" if name == "disk" else place
+        shown = "here" if name == "disk" else f"in {place}"
         ok = gigabytes >= NEEDED_GB
         cure = "" if ok else f"make room in {place}: snapshots need it"
-        detail = f"{gigabytes:.0f} GB free {'' if name == 'disk' else 'in '}{shown}"
+        detail = f"{gigabytes:.0f} GB free {shown}"
         results.append(Check(name, ok, detail, cure))
     return results
 

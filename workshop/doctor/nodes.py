@@ -73,13 +73,14 @@ def look(
     local = {*interfaces().values(), *(a for a in addresses[own] if is_loopback(a))}
     there = addresses.get(place.host, [])
     owns = any(address in local or is_loopback(address) for address in there)
+    port = try_port(place, owns, nnodes, patience) if there else ""
     return Report(
         host=own,
         place=place,
         addresses=addresses,
         interfaces=interfaces(),
         owns=owns,
-        port=try_port(place, owns, nnodes, patience) if there else "",
+        port=port,
         versions=versions(),
         settings={
             name: value

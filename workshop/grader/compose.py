@@ -160,7 +160,8 @@ def _node(name: str, service: Any, declared: dict) -> Node:
             f"service {name} has both network_mode and networks: Docker Compose "
             "takes only one of them"
         )
-    given = service.get("networks", {} if mode else {"default": None})
+    usual = {} if mode else {"default": None}
+    given = service.get("networks", usual)
     if isinstance(given, list):
         given = dict.fromkeys(map(str, given))
     if not isinstance(given, dict):
@@ -181,9 +182,10 @@ def _node(name: str, service: Any, declared: dict) -> Node:
     inner = compose_text.without_shell(name, words, variables)
     options, script = _torchrun(name, inner)
     links = [str(link).partition(":") for link in service.get("links") or []]
+    hostname = str(service["hostname"]) if "hostname" in service else None
     return Node(
         name=name,
-        hostname=str(service["hostname"]) if "hostname" in service else None,
+        hostname=hostname,
         networks=frozenset(given),
         names=frozenset([name, *map(str, aliases), *more]),
         home=_home(name, mode),

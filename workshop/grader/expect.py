@@ -49,7 +49,8 @@ class Mismatch(AssertionError):
     """
 
     def __init__(self, what: str, problem: str, suspicion: str = "", way: bool = False):
-        super().__init__(f"{what}: {problem}" if what else problem)
+        message = f"{what}: {problem}" if what else problem
+        super().__init__(message)
         self.what, self.problem = what, problem
         self.suspicion, self.way = suspicion, way
 

@@ -43,7 +43,8 @@ def in_child(action: Callable[[], Any]) -> tuple[int, Any]:
 
 def limit_files(size: int, kill: bool) -> None:
     """No file of this process may grow beyond ``size``: death, or an error."""
-    signal.signal(signal.SIGXFSZ, signal.SIG_DFL if kill else signal.SIG_IGN)
+    answer = signal.SIG_DFL if kill else signal.SIG_IGN
+    signal.signal(signal.SIGXFSZ, answer)
     hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
 

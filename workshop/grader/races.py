@@ -70,7 +70,8 @@ def leave_an_old_file(path: Path, rank: int) -> None:
     if rank == 0:
         torch.save(_OLD, path)
     dist.barrier()
-    time.sleep(0.2 if rank == 0 else 0)
+    if rank == 0:
+        time.sleep(0.2)
 
 
 def is_old(path: Path) -> bool:

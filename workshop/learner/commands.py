@@ -147,7 +147,8 @@ class OneCheck:
         from workshop.learner.progress import content_of, digest_of
 
         before = None if solutions else content_of(exercise)
-        result = self._grade(exercise, exercise.solution if solutions else None)
+        graded = exercise.solution if solutions else None
+        result = self._grade(exercise, graded)
         self.screen.result(exercise, result, self.verbose)
         if solutions:
             return result

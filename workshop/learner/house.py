@@ -107,7 +107,8 @@ def warm_engine(needed: bool = True, seeds: tuple[int, ...] = ()) -> Iterator[En
     """An engine whose server already imports torch, before anything else is done."""
     from workshop.grader.engine.engine import Engine
 
-    with Engine(seeds=seeds) if seeds else Engine() as engine:
+    engine = Engine(seeds=seeds) if seeds else Engine()
+    with engine:
         if needed:
             engine.warm()
         yield engine

@@ -12,6 +12,7 @@ import contextlib
 import errno
 import fcntl
 import hashlib
+import itertools
 import json
 import os
 import stat
@@ -228,9 +229,9 @@ class Progress:
         return _empty()
 
     def _set_aside(self) -> None:
-        number = 1
-        while (aside := self.path.with_suffix(f".damaged-{number}")).exists():
-            number += 1
+        names = (f".damaged-{number}" for number in itertools.count(1))
+        asides = map(self.path.with_suffix, names)
+        aside = next(path for path in asides if not path.exists())
         try:
             os.replace(self.path, aside)
         except FileNotFoundError:

@@ -424,7 +424,8 @@ def requeue_without_resume(script: Script) -> Iterator[Problem]:
         return
     launch = saves_nothing(script)
     if launch is not None:
-        line = script.resources.line("requeue" if requeue else "r")
+        option = "requeue" if requeue else "r"
+        line = script.resources.line(option)
         what = (
             f"nothing tells `{launch.program[0]}` to resume when the job starts again"
         )

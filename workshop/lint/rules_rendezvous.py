@@ -377,9 +377,8 @@ def fixed_port(script: Script) -> Iterator[Problem]:
                 what = f"port {match[1]} is the same for all jobs"
                 line = launch.line_of(name)
                 one_node = (script.nodes or 1) == 1
-                yield Problem(
-                    line, what, "--standalone" if one_node else f"port={cure}"
-                )
+                instead = "--standalone" if one_node else f"port={cure}"
+                yield Problem(line, what, instead)
                 return
         by_default = launch.kind == "torchrun" and not launch.options.keys() & {
             *ADDRESS,

@@ -160,7 +160,8 @@ class Parser:
         start = reader.at
         while reader.more and not reader.starts(end) and not reader.starts("\n"):
             reader.take()
-        reader.take(len(end) if reader.starts(end) else 0)
+        if reader.starts(end):
+            reader.take(len(end))
         word.raw = reader.text[start : reader.at]
         word.add(word.raw, live=True, quoted=False)
         self.command.line = word.line

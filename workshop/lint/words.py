@@ -75,6 +75,12 @@ class Reader:
         self.line += taken.count("\n")
         return taken
 
+    def take_escaped(self) -> str:
+        """A character, and the one before which a backslash stands along with it."""
+        if self.starts("\\"):
+            return self.take(2)
+        return self.take()
+
     def skip_blanks(self) -> None:
         while self.more:
             if self.starts("\\\n"):
@@ -157,7 +163,7 @@ class Reader:
         elif self.starts("`"):
             self.take()
             while self.more and self.text[self.at] != "`":
-                self.take(2 if self.starts("\\") else 1)
+                self.take_escaped()
             self.take()
             word.inside.append(Inside(self.text[start + 1 : self.at - 1], line))
         else:
@@ -185,7 +191,7 @@ class Reader:
         words = []
         while self.more and not self.starts(")"):
             if self.text[self.at] in BLANKS + "\n" or self.starts("\\\n"):
-                self.take(2 if self.starts("\\") else 1)
+                self.take_escaped()
             elif self.starts("#"):
                 self.skip_comment()
             elif self.text[self.at] in ENDS:

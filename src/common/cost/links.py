@@ -29,7 +29,8 @@ def _round_trips(device: torch.device, repeats: int = 5) -> torch.Tensor:
     trips, note = torch.zeros(ranks, ranks, device=device), torch.ones(1, device=device)
     for low, high in itertools.combinations(range(ranks), 2):
         times = []
-        for _ in range(repeats if rank in (low, high) else 0):
+        own_repeats = repeats if rank in (low, high) else 0
+        for _ in range(own_repeats):
             start = time.perf_counter()
             for sender in (low, high):  # 4 bytes there, 4 bytes back
                 if rank == sender:

@@ -95,13 +95,15 @@ def _end_of(
     limit: float,
 ) -> tuple[str, str, int | None, str, list[str]]:
     """Wait for a job, at most ``limit``; what :func:`submit` returns of it."""
-    while (found := _look(cluster, number))["JobState"] not in ENDED:
+    found = _look(cluster, number)
+    while found["JobState"] not in ENDED:
         never = found.get("Reason") == "PartitionConfig"  # no node is large enough
         if never or watch.passed(limit, with_variable(f"SLURM_JOB_ID={number}")):
             state = NEVER_STARTED if found["JobState"] == "PENDING" else STILL_RUNNING
             found["JobState"], found["ExitCode"] = state, ""
             break
         time.sleep(POLL_SECONDS)
+        found = _look(cluster, number)
     text = output.read_text(errors="replace") if output.exists() else ""
     if found["JobState"] == NEVER_STARTED:
         text = f"Slurm's reason is {found.get('Reason')}"

@@ -184,7 +184,10 @@ def _names(words: tuple[str, ...]) -> set[str]:
     except getopt.GetoptError:  # sbatch's, of which the last wins, or a wrong one
         return set()
     parts = [(option, part) for option, text in found for part in text.split(",")]
-    return {f"{o}{part.partition('=')[0] if o == '-l' else ''}" for o, part in parts}
+    return {
+        f"{option}{part.partition('=')[0]}" if option == "-l" else option
+        for option, part in parts
+    }
 
 
 def _of_script(script: Script) -> dict[str, str]:

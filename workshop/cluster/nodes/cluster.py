@@ -258,12 +258,13 @@ class Cluster:
             ClusterError: `check`, and it ended with another status than 0.
             subprocess.TimeoutExpired: it was killed after `timeout` seconds.
         """
+        stdin = subprocess.DEVNULL if input is None else subprocess.PIPE
         process = self.popen(
             args,
             node,
             env,
             cwd,
-            stdin=subprocess.DEVNULL if input is None else subprocess.PIPE,
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

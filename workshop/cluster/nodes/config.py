@@ -120,6 +120,9 @@ def write_files(state: Path, nodes: int, cpus: int, gpus: int, memory_mb: int) -
         (state / folder).mkdir(mode=0o700)
     range_of_names = f"[1-{nodes}]" if nodes > 1 else "1"
     last_octets = f"[11-{10 + nodes}]" if nodes > 1 else "11"
+    gres_types, gres = "", ""
+    if gpus:
+        gres_types, gres = "GresTypes=gpu", f"Gres=gpu:{gpus}"
     text = SLURM_CONF.format(
         state=state,
         user=user_name(),
@@ -129,8 +132,8 @@ def write_files(state: Path, nodes: int, cpus: int, gpus: int, memory_mb: int) -
         addresses=f"{NETWORK}.{last_octets}",
         cpus=cpus,
         memory_mb=memory_mb,
-        gres_types="GresTypes=gpu" if gpus else "",
-        gres=f"Gres=gpu:{gpus}" if gpus else "",
+        gres_types=gres_types,
+        gres=gres,
     )
     (state / "slurm" / "slurm.conf").write_text(text)
     (state / "slurm" / "gres.conf").write_text(_gpus(state / "gpus", gpus))

@@ -117,7 +117,10 @@ class Login:
     def link(self, name: str, position: str) -> None:
         self._must_be_on(name)
         self.network.plug(name, position)
-        (self.cut.add if position == "down" else self.cut.discard)(name)
+        if position == "down":
+            self.cut.add(name)
+        else:
+            self.cut.discard(name)
 
     def rate(self, rate: str | None) -> None:
         self.network.set_rate(rate)

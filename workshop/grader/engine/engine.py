@@ -184,6 +184,7 @@ class Engine:
         self, check: Check, source: str, path: Path, page: str = ""
     ) -> Verdict:
         """Run one check in fresh ranks on ``source``, the text of ``path``."""
+        scheduler = self._scheduler(check) if check.scheduler else None
         job = Job(
             exercise=path.stem,
             exercise_path=str(path),
@@ -200,7 +201,7 @@ class Engine:
             output_bytes=OUTPUT_BYTES,
             file_bytes=FILE_BYTES,
             hidden=[*self.hidden, *_answers(check)],
-            scheduler=self._scheduler(check) if check.scheduler else None,
+            scheduler=scheduler,
         )
         answer = self._run(job) or self._run(job)  # killed by somebody else? once more
         if not answer:

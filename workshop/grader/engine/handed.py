@@ -197,9 +197,8 @@ def breaks_its_promise(value: Any, hint: Any) -> bool:
     if origin not in (list, tuple) or not isinstance(value, (list, tuple)) or not args:
         return False
     fixed = origin is tuple and args[-1] is not Ellipsis
-    return any(
-        map(breaks_its_promise, value, args if fixed else itertools.repeat(args[0]))
-    )
+    hints = args if fixed else itertools.repeat(args[0])
+    return any(map(breaks_its_promise, value, hints))
 
 
 def fits(value: Any, hint: Any) -> bool:

@@ -68,7 +68,8 @@ def serve(descriptor: int) -> None:
     ready = {"torch": torch.__version__, "threads": threads, "exposed": exposed}
     control.send(json.dumps(ready).encode())
     while True:
-        ready, _, _ = select.select([control], [], [], IDLE if later else None)
+        patience = IDLE if later else None
+        ready, _, _ = select.select([control], [], [], patience)
         if not ready:
             _import(later.pop(0))
             continue

@@ -279,18 +279,20 @@ class Run:
         )
 
     def _seen(self, rank: RankProcess) -> RankSeen:
+        calls = [] if rank.report or rank.stuck else rank.calls
+        resident = rank.resident if rank.live else 0
         return RankSeen(
             rank=rank.number,
             report=rank.report,
             leaving=rank.leaving,
             stuck=rank.stuck or self._stack_from_outside(rank),
             ended=rank.ended,
-            calls=[] if rank.report or rank.stuck else rank.calls,
+            calls=calls,
             crash_line=self._line_in(f"crash{rank.number}"),
             phase=self.state[rank.number * FIELDS + PHASE],
             printed=rank.printed,
             output=rank.text(),
-            resident=rank.resident if rank.live else 0,
+            resident=resident,
         )
 
     def _stack_from_outside(self, rank: RankProcess) -> dict | None:

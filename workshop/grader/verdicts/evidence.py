@@ -230,7 +230,9 @@ class Evidence:
         frames = rank.stuck["stack"]
         names = [f["function"] for f in frames if "c10d" in f["file"]]
         inner = next((n for n in names if n[0] != "_" and n != "wrapper"), "")
-        return f"waits{f' in {inner}' if inner else ''}{place}"
+        if inner:
+            return f"waits in {inner}{place}"
+        return f"waits{place}"
 
     def _state_of_reported(self, rank: Rank) -> str:
         report = rank.report

@@ -22,7 +22,8 @@ def call_text(row: dict, place: str | None = None) -> str:
     if row["root"] is not None:
         inside.append(f"root {row['root']}")
     if row["peer"] is not None:
-        inside.append(f"{'to' if row['op'] == 'send' else 'from'} rank {row['peer']}")
+        direction = "to" if row["op"] == "send" else "from"
+        inside.append(f"{direction} rank {row['peer']}")
     if row["tag"]:
         inside.append(f"tag {row['tag']}")
     where = f" at {row['where']}" if place is None and row["where"] else place or ""

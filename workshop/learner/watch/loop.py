@@ -84,8 +84,9 @@ class Watch:
     def _wait(self) -> tuple:
         """The next event, or a tick when it is time to look or to check."""
         pending = self.seen not in (self.judged, GONE)
+        patience = QUIET / 3 if pending else LOOK
         try:
-            return self.events.get(timeout=QUIET / 3 if pending else LOOK)
+            return self.events.get(timeout=patience)
         except queue.Empty:
             return ("tick", None)
 

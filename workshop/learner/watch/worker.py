@@ -96,9 +96,9 @@ class Worker:
             return Finished(exercise, digest, None, str(error))
         except Exception as error:  # the watch goes on, whatever a check does
             problem = f"the grader itself failed: {type(error).__name__}: {error}"
-            return Finished(
-                exercise, "" if self._dropped.is_set() else digest, None, problem
-            )
+            if self._dropped.is_set():
+                digest = ""
+            return Finished(exercise, digest, None, problem)
         if self._dropped.is_set():
             return Finished(exercise, "", None)
         return Finished(exercise, digest, result)

@@ -86,6 +86,14 @@ def _rows_equal(tensor: torch.Tensor) -> bool:
     return all(bool((tensor[0] == row).all()) for row in tensor[1:])
 
 
+def _zero_everywhere(v: Values) -> str:
+    if not v.scale_is(0.0):
+        return ""
+    if v.actual.any():
+        return "is almost zero everywhere"
+    return "is zero everywhere"
+
+
 IN_VALUES: Table = {
     "not_communicated": Classic(
         "this is still the rank's own value: nothing was communicated, or the "
@@ -94,10 +102,7 @@ IN_VALUES: Table = {
     ),
     "zero": Classic(
         "everything is zero: was the result ever written, or is it cut off at 0?",
-        seen=lambda v: (
-            v.scale_is(0.0)
-            and f"is {'almost ' if v.actual.any() else ''}zero everywhere"
-        ),
+        seen=_zero_everywhere,
     ),
     "opposite": Classic(
         "the sign is reversed",

@@ -111,9 +111,9 @@ def wrong_way(seen: Evidence) -> Finding | None:
 def _mismatches(seen: Evidence, way: bool) -> dict[int, dict]:
     """What did not match, by rank."""
     return {
-        rank.number: mismatch
+        rank.number: rank.mismatch
         for rank in seen.ranks
-        if (mismatch := rank.mismatch) and bool(mismatch.get("way")) is way
+        if rank.mismatch and bool(rank.mismatch.get("way")) is way
     }
 
 
