@@ -36,7 +36,8 @@ LONGEST = 150  # characters of a line in a title
 # Lines that every failure may end with, and what to look for instead.
 CONSEQUENCES = (
     (
-        r"Connection (closed|reset) by (remote )?peer|Broken pipe|SIGTERM|"
+        r"^(?!.*SIGABRT).*Connection (closed|reset) by (remote )?peer|Broken pipe|"
+        r"SIGTERM|"
         r"Socket Timeout|unexpectedly disconnected|has been shut down|got 0 bytes|"
         r"Rendezvous(Closed|GracefulExit)Error|failed to send a keep-alive|"
         r"communicator (was|is) aborted|remote process exited|retcode 6|"
