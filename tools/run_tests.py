@@ -55,17 +55,15 @@ OTHER_SEED = ("--seeds", "77")  # than those which a learner's checks have
 AT_ONCE = 2  # parts
 SLOWEST = 10
 FEW = 10  # failures that one part may repeat
-# Seconds of each part on two cores, without and with --full: the median of three runs,
-# and one run in a fresh clone, beside some other work for six minutes; answers with
-# --full in continuous integration (2026-11-26). Write down new ones when a part rightly
-# takes longer.
+# Seconds of each part on two cores, without and with --full: one run each, some other
+# work beside it (2026-11-27). Write down new ones when a part rightly takes longer.
 USUAL = {
-    "jobs": (20, 1087),
-    "skeletons": (6, 7),
-    "solutions": (59, 170),
-    "rest": (235, 1558),
-    "pages": (82, 1671),
-    "answers": (111, 912),
+    "jobs": (25, 1135),
+    "skeletons": (3, 3),
+    "solutions": (74, 151),
+    "rest": (338, 1811),
+    "pages": (126, 1740),
+    "answers": (195, 1309),
 }
 
 
