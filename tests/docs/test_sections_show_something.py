@@ -19,7 +19,9 @@ SHOWING = re.compile(
     r" *\.\. (?:causes|code-block|common-mistakes|failures|figure|literalinclude|"
     r"list-table|math|play|table|transcript)::"
 )
-GRID = re.compile(r" *(?:=+ +=|\+[-=]+\+)")  # a table that is drawn
+# tables that are drawn: by lines of ===, and by boxes of +---+
+SIMPLE_TABLE = re.compile(r" *=+ +=")
+GRID_TABLE = re.compile(r" *\+[-=]+\+")
 BOX = re.compile(r"( *)\.\. admonition::")
 SHORT = 60  # words: an introduction to the sections below it
 
@@ -57,7 +59,8 @@ def open_lines(lines: list[str]) -> list[str]:
 
 
 def shows(lines: list[str]) -> bool:
-    return any(SHOWING.match(line) or GRID.match(line) for line in lines)
+    kinds = (SHOWING, SIMPLE_TABLE, GRID_TABLE)
+    return any(kind.match(line) for kind in kinds for line in lines)
 
 
 def test_what_is_closed_does_not_count():
