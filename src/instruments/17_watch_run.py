@@ -75,11 +75,33 @@ def read_record(line: str, where: str) -> Record:
     cure = "give the file that train_ddp.py --log-file wrote"
     try:
         content = json.loads(line)
-        return Record(**{field.name: content[field.name] for field in fields(Record)})
+        record = Record(**{field.name: content[field.name] for field in fields(Record)})
     except (ValueError, TypeError):
         raise BadInput(f"{where} is not JSON with a record of a run: {cure}") from None
     except KeyError as error:
         raise BadInput(f"{where} has no {error.args[0]}: {cure}") from None
+    wrong = misshapen(record)
+    if wrong:
+        raise BadInput(f"{where}: {wrong} is {getattr(record, wrong)!r}: {cure}")
+    return record
+
+
+def misshapen(record: Record) -> str:
+    """The first field that is no number, or no list with one for each rank; or ""."""
+    for name in ("step", "time", "loss", "grad_norm", "samples_per_s", "tflops_per_s"):
+        if not isinstance(getattr(record, name), (int, float)):
+            return name
+    for name in ("step_s", "data_s", "own_s", "memory_gb"):
+        values = getattr(record, name)
+        if not isinstance(values, list) or not values:
+            return name
+        if not all(isinstance(one, (int, float)) for one in values):
+            return name
+        if len(values) != len(record.step_s):
+            return name
+    if min(record.step_s) <= 0:  # shares of a step are told
+        return "step_s"
+    return ""
 
 
 def slowest_rank(record: Record) -> tuple[int, float]:

@@ -196,3 +196,25 @@ def test_another_file_is_refused_in_one_sentence(tmp_path, text, words):
         (tmp_path / "run.jsonl").write_text(text)
     said = sentence(script(tmp_path, SCRIPT, "run.jsonl"))
     assert words in said and "--log-file" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("loss", None),
+        ("step", "20"),
+        ("step_s", []),
+        ("step_s", [0.1, 0.0]),
+        ("data_s", [0.1]),
+        ("memory_gb", 3.0),
+        ("own_s", [0.1, None]),
+    ],
+)
+def test_number_that_is_none_is_named(tmp_path, name, value):
+    """Also a list that lacks a rank: each has an entry in each of the lists."""
+    two = {"data_s": [0.1, 0.1], "own_s": [0.1, 0.1], "memory_gb": [1.0, 1.0]}
+    sound = dataclasses.asdict(record(20)) | two | {"step_s": [0.2, 0.2]}
+    line = json.dumps(sound | {name: value}) + "\n"
+    (tmp_path / "run.jsonl").write_text(line)
+    said = sentence(script(tmp_path, SCRIPT, "run.jsonl"))
+    assert f"run.jsonl line 1: {name} is {value!r}" in said and "--log-file" in said
