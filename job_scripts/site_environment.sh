@@ -35,6 +35,37 @@ activate_environment() {
   fi
 }
 
+# [start threads]
+# threads_of_rank RANKS CORES GPUS PROGRAM [ARGUMENT...]: how many threads each of the
+# RANKS may have that share the CORES of a task or host. A data worker has one thread.
+# Where there are GPUs and too few cores for ranks and workers, a line on stderr says so.
+threads_of_rank() {
+  local ranks=$1 cores=$2 gpus=$3 program=$4 workers=0 needed hosts ask threads
+  shift 4
+  if [[ " $* " =~ \ --(num[-_])?workers[=\ ]([0-9]+)\  ]]; then
+    workers=${BASH_REMATCH[2]}
+  elif grep -qs num_workers "$program"; then
+    workers=2 # that of the starters; --workers among the arguments says otherwise
+  fi
+  needed=$((ranks * (workers + 1)))
+  if [ "$gpus" -gt 0 ] && [ "$cores" -lt "$needed" ] && [ "${SLURM_NODEID:-0}" = 0 ]; then
+    if [ -n "${PBS_NODEFILE:-}" ]; then
+      hosts=$(sort -u "$PBS_NODEFILE" | wc -l)
+      ask="#PBS -l select=$hosts:ncpus=$needed:ngpus=$gpus:mem=$((4 * needed))gb"
+      [ "${SITE_REPLACES_RESOURCES:-no}" = no ] || ask="#PBS -l ncpus=$((hosts * needed))"
+    elif [ -n "${SLURM_STEP_ID:-}" ]; then
+      ask="srun --cpus-per-task=$needed"
+    else
+      ask="#SBATCH --cpus-per-task=$needed"
+    fi
+    echo "Warning: $cores core(s) for $ranks rank(s) with $workers data worker(s) each." \
+      "With fewer than $needed, the GPUs wait. Ask for them: $ask" >&2
+  fi
+  threads=$((cores / ranks - workers))
+  echo $((threads > 1 ? threads : 1))
+}
+# [end threads]
+
 source "$site_file"
 case $SITE_SCHEDULER in
   slurm) site_other_job=${PBS_JOBID:-} ;;
@@ -62,10 +93,16 @@ if [ -e /dev/nvidiactl ] || [ -e /dev/kfd ]; then
   export TORCH_FR_BUFFER_SIZE=${TORCH_FR_BUFFER_SIZE:-2000}
   site_record=$PWD/recorder_${SLURM_JOB_ID:-${PBS_JOBID:-}}_ # the rank follows
   export TORCH_FR_DUMP_TEMP_FILE=${TORCH_FR_DUMP_TEMP_FILE:-$site_record}
+  LOGS=${LOGS-logs/job${SLURM_JOB_ID:-${PBS_JOBID:-}}}
 fi
-# LOGS=FOLDER sbatch ...: each torchrun also writes one log per rank in there.
+# Each torchrun also writes one log per rank, in LOGS/HOST. The job's own output still has
+# all lines, and before each the rank that printed it. LOGS= sbatch ...: without them.
 if [ -n "${LOGS:-}" ]; then
-  export PET_LOG_DIR=$LOGS PET_TEE=3
+  export SITE_LOGS=$LOGS PET_TEE=3 # PET_: options of torchrun, --tee and --log-dir
+  PET_LOG_DIR=$SITE_LOGS/$(hostname)
+  # shellcheck disable=SC2016 # torchrun knows the rank
+  TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE='[rank${rank}]: '
+  export PET_LOG_DIR TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE
 fi
 # What was set here reaches the tasks of srun even if sbatch was told --export=NONE.
 export SLURM_EXPORT_ENV=ALL

@@ -65,9 +65,9 @@ def doctor(pbs, checkout):
         if pbs.real:
             return ended
         tasks = [
-            (task.host, task.order["argv"])
+            (task.host, task.order.argv)
             for task in pbs.tasks.all[before:]
-            if "workshop.doctor.job" in " ".join(task.order["argv"])
+            if "workshop.doctor.job" in " ".join(task.order.argv)
         ]
         looked = Counter(host for host, _ in tasks)
         return ended._replace(looked=looked, words=tasks[-1][1])

@@ -6,6 +6,7 @@ The script is read, or run by bash beside stubs of the commands that it calls.
 import os
 import re
 import shutil
+import socket
 import subprocess
 from pathlib import Path
 
@@ -122,3 +123,64 @@ def test_chain_asks_gadi_for_the_whole_job_again(tmp_path):
     for line in ("-Pab12", "-lncpus=96", "-lwalltime=00:05:00", "-r n"):
         assert f"#PBS {line}" in copy
     assert "select=" not in "".join(x for x in copy if x.startswith("#PBS"))
+
+
+# What reaches a host by pbs_tmrsh and by ssh: nothing that the script has exported.
+BARE = 'env -i PBS_JOBID=12.head PATH=/bin:/usr/bin HOME="$HOME"'
+REMOTE = {
+    "pbs_tmrsh": f'shift; {BARE} "$@"',
+    "ssh": 'env -i HOME="$HOME" PATH=/bin:/usr/bin bash -c "${@: -1}"',
+    "torchrun": 'echo "host: $PET_LOG_DIR."',
+    "setpriv": "exit 1",
+    "workshop": 'echo "$*" > submitted; echo 13.head',
+    "qdel": "true",
+}
+
+
+def logs_on_hosts(folder, name, **variables):
+    """Where torchrun writes the logs of ranks on each of two hosts with GPUs."""
+    shutil.copytree(ROOT / "job_scripts", folder / "job_scripts", dirs_exist_ok=True)
+    (folder / "job_scripts" / "site.sh").unlink(missing_ok=True)
+    environment = folder / "job_scripts" / "site_environment.sh"
+    text = environment.read_text()
+    environment.write_text(text.replace("/dev/nvidiactl", "/dev/null"))
+    for tool, does in REMOTE.items():
+        path = folder / "stubs" / tool
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"#!/bin/bash\n{does}\n")
+        path.chmod(0o755)
+    activate = folder / ".venv" / "bin" / "activate"
+    activate.parent.mkdir(parents=True, exist_ok=True)
+    activate.write_text(f"PATH={folder}/stubs:$PATH\n")
+    given = {"NODES": "n1\nn2\n", "HOME": str(folder), "PBS_O_QUEUE": "workq"}
+    given["PBS_ARRAY_INDEX"] = "2"
+    script = ["bash", folder / "job_scripts" / f"{name}.pbs"]
+    done = beside_stubs(folder, script, **given, **variables)
+    assert done.returncode == 0, done
+    found = re.findall(r"^host: (.*)\.$", done.stdout, re.M)
+    assert len(found) == 2, done
+    assert found[0] == found[1]
+    return found[0].removesuffix(f"/{socket.gethostname()}")
+
+
+@pytest.mark.parametrize(
+    "name", ["multinode_torchrun", "multinode_ssh", "chained", "scaling_array"]
+)
+def test_logs_of_ranks_go_where_the_job_says_on_each_host(name, tmp_path, monkeypatch):
+    monkeypatch.delenv("LOGS", raising=False)
+    assert logs_on_hosts(tmp_path, name) == "logs/job12.head"
+    assert logs_on_hosts(tmp_path, name, LOGS="all") == "all"
+    assert logs_on_hosts(tmp_path, name, LOGS="") == ""
+
+
+def test_chain_hands_logs_on_only_as_they_were_given(tmp_path, monkeypatch):
+    """Not the folder of this job, which the environment of a host with GPUs chose."""
+    monkeypatch.delenv("LOGS", raising=False)
+    for given, handed_on in (
+        ({}, ""),
+        ({"LOGS": ""}, ",LOGS="),
+        ({"LOGS": "all"}, ",LOGS=all"),
+    ):
+        logs_on_hosts(tmp_path, "chained", RANKS_PER_NODE="1", **given)
+        said = (tmp_path / "submitted").read_text()
+        assert said.endswith(f",RANKS_PER_NODE=1{handed_on}\n"), said

@@ -175,10 +175,23 @@ def workshop(monkeypatch):
         run("down")
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(["status"], ["shell"], ["shell", "--node", "n1"], ["run", "true"]),
+        *(["run", "--node", "n1", "true"], ["off", "n1"], ["on", "n1"]),
+        *(["link", "n1", "down"], ["rate", "1gbit"], ["delay", "1ms"]),
+    ],
+    ids=" ".join,
+)
+def test_no_cluster_is_one_sentence(workshop, words):
+    done = workshop(*words)
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.startswith("cluster: no practice cluster is up in ")
+    assert done.stderr.count("\n") == 1
+
+
 def test_a_session_at_the_command_line(workshop):
-    nothing = workshop("status")
-    assert nothing.returncode == 2
-    assert "cluster: no practice cluster is up" in nothing.stderr
     started = workshop("up", "--nodes", "2", "--gpus", "1")
     assert started.returncode == 0, started.stderr
     assert "n1, n2, each with 4 CPUs, 1 GPUs" in started.stdout

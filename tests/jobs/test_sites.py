@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from workshop.cluster.jobs import sites
+from workshop.diagnose.prefixes import clean
 from workshop.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -243,7 +245,7 @@ def test_interface_of_the_site_reaches_gloo_and_nccl(house):
 
 
 SHOW = "source job_scripts/site_environment.sh && env"
-OF_FAILURES = ("NCCL_DEBUG", "TORCH_FR_", "PET_")
+OF_FAILURES = ("NCCL_DEBUG", "TORCH_FR_", "PET_", "TORCHELASTIC_", "LOGS")
 
 
 def exported(house, **variables):
@@ -275,11 +277,59 @@ def test_job_with_gpus_lets_nccl_and_the_flight_recorder_speak(house):
         "NCCL_DEBUG": "WARN",
         "TORCH_FR_BUFFER_SIZE": "2000",
         "TORCH_FR_DUMP_TEMP_FILE": f"{house}/recorder_7_",
+        **logs_in("logs/job7"),
     }
     assert exported(house, NCCL_DEBUG="INFO")["NCCL_DEBUG"] == "INFO"
+    assert "PET_TEE" not in exported(house, LOGS="")
     script.write_text(text.replace("/dev/nvidiactl", "/dev/no_such_device"))
     assert exported(house) == {}
 
 
+def logs_in(folder):
+    """What makes torchrun write one log per rank there."""
+    return {
+        "PET_LOG_DIR": f"{folder}/{socket.gethostname()}",
+        "PET_TEE": "3",
+        "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE": "[rank${rank}]: ",
+    }
+
+
 def test_job_writes_one_log_per_rank_if_asked(house):
-    assert exported(house, LOGS="logs") == {"PET_LOG_DIR": "logs", "PET_TEE": "3"}
+    assert exported(house, LOGS="logs") == {"LOGS": "logs", **logs_in("logs")}
+
+
+def test_log_of_each_rank_is_in_a_folder_of_its_host(house):
+    """task.sh runs on each node, and the batch script on the first one only."""
+    script = "source job_scripts/site_environment.sh && job_scripts/task.sh env"
+    done = subprocess.run(
+        ["bash", "-c", script],
+        cwd=house,
+        env={**os.environ, "SLURM_JOB_ID": "7", "LOGS": "all", "SLURMD_NODENAME": "n2"},
+        capture_output=True,
+        text=True,
+    )
+    assert "\nPET_LOG_DIR=all/n2\n" in done.stdout, done
+
+
+def test_rank_stands_before_each_line_and_diagnose_takes_it_off(house, tmp_path):
+    """Through the real torchrun, two ranks: one fails."""
+    program = tmp_path / "fails.py"
+    program.write_text(
+        "import os\nprint('hello', flush=True)\n"
+        "if os.environ['RANK'] == '1':\n    raise ValueError('no such head')\n"
+    )
+    run = f"torchrun --standalone --nproc-per-node=2 {program}"
+    done = subprocess.run(
+        ["bash", "-c", f"source job_scripts/site_environment.sh && {run}"],
+        cwd=house,
+        env={**os.environ, "SLURM_JOB_ID": "7", "LOGS": "all"},
+        capture_output=True,
+        text=True,
+    )
+    assert sorted(done.stdout.splitlines()) == ["[rank0]: hello", "[rank1]: hello"]
+    assert "[rank1]: ValueError: no such head" in done.stderr
+    (log,) = house.glob(f"all/{socket.gethostname()}/*/attempt_0/1/stderr.log")
+    assert log.read_text().rstrip().endswith("ValueError: no such head")
+    rows = clean(done.stdout + done.stderr)
+    assert {row.rank for row in rows if row.text == "hello"} == {0, 1}
+    assert "ValueError: no such head" in [row.text for row in rows]
