@@ -1,9 +1,10 @@
 """Split a stream over ranks and data workers, and resume it exactly.
 
-A stream of ``count`` records is too long to shuffle as a list, and an IterableDataset
-has no sampler: every worker of every rank gets a copy of it and must find out itself
-which records it reads. Here a record is only its number, and the items of the dataset
-are whole batches: the loader is ``DataLoader(stream, batch_size=None, num_workers=W)``.
+A stream of ``count`` records is too long for a list: read a step, yield its batch, then
+read the next step. An IterableDataset has no sampler: every worker of every rank gets a
+copy of it and must find out itself which records it reads. Here a record is only its
+number, and the items of the dataset are whole batches: the loader is
+``DataLoader(stream, batch_size=None, num_workers=W)``.
 
 In each step, all ranks together take the next ``world_size * batch_size`` records of
 the epoch's order, and each rank an equal share of them. The last step of an epoch has

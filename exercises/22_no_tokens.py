@@ -54,8 +54,8 @@ def through_experts(
     Args:
         rows: this rank's rows, those for rank 0 first; sum(sent) may be 0.
         sent: how many of them each rank's experts get.
-        experts: computes rows that arrived at this rank: [m, H] -> [m, H], also for
-            m = 0.
+        experts: computes rows that arrived at this rank: [m, H] -> [m, H]. Call it
+            also for m = 0: then its parameters get a gradient of zeros, and not None.
     """
     counts = torch.tensor(sent)
     # TODO 1 of 2: the lines below are what hangs. Delete the `raise`, see what the

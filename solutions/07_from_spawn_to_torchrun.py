@@ -66,7 +66,8 @@ def train(device: torch.device, path: Path) -> None:
     """Take a few steps, each rank on its own data, then save."""
     torch.manual_seed(0)
     model = nn.Linear(5, 3, dtype=torch.float64).to(device)
-    ddp_model = DDP(model, None if device.type == "cpu" else [device])
+    devices = None if device.type == "cpu" else [device]
+    ddp_model = DDP(model, devices)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     for step in range(3):
         data = torch.Generator().manual_seed(step * 1000 + dist.get_rank())

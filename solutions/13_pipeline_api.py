@@ -93,8 +93,10 @@ def step(schedule: Schedule1F1B, inputs: Tensor, targets: Tensor) -> Tensor:
     if rank == last:
         schedule.count = int((targets != PADDING).sum())
         schedule.step(target=targets, losses=losses)
+    elif rank == 0:
+        schedule.step(inputs)
     else:
-        schedule.step(*([inputs] if rank == 0 else []))
+        schedule.step()
     loss = torch.stack(losses).sum().detach() if losses else inputs.new_zeros(())
     # Every rank: one number, from the last rank to all others.
     dist.broadcast(loss, src=last)

@@ -35,7 +35,8 @@ def train_step(
         # before, each gradient is the mean over all micro-batches of all ranks.
         # [start answer 1]
         last = number == count - 1
-        with nullcontext() if last else model.no_sync():
+        averaging = nullcontext() if last else model.no_sync()
+        with averaging:
             loss = loss_of(model(inputs), targets)
             (loss / count).backward()
         # [end answer 1]

@@ -34,7 +34,7 @@ def attend(scores: torch.Tensor, values: torch.Tensor) -> Part:
 
     Args:
         scores: [..., q, k], scaled; -inf for a key that a query must not see.
-        values: [..., k, h].
+        values: [..., k, h]. Both are left unchanged.
     """
     # TODO 1 of 2: return the Part of these keys. A query that sees none of them has
     # out = 0 and log_sum = -inf.

@@ -22,7 +22,8 @@ def positions(rank: int, ranks: int, tokens: int) -> list[int]:
         tokens: of the whole sequence.
 
     Raises:
-        ValueError: 2 c doesn't divide the tokens. The message names both numbers.
+        ValueError: 2 c doesn't divide the tokens. The message has both numbers, such
+            as 8 and 63.
     """
     # TODO 1 of 2: refuse what can't be cut, then return the positions of both chunks.
     # [start answer 1]

@@ -53,9 +53,9 @@ def dispatch(
     """The rows for own experts, of all ranks: [m, H] -> [arriving.sum(), H].
 
     Args:
-        rows: this rank's rows, sorted by expert; left unchanged.
+        rows: this rank's rows, sorted by expert.
         counts: [E] how many of them each expert gets.
-        arriving: what ``exchange_counts`` returned.
+        arriving: what ``exchange_counts`` returned. All three are left unchanged.
 
     Returns:
         the rows sorted by expert; those for one expert in the order of the ranks that

@@ -22,7 +22,15 @@ def new_stream(exercise, seed, rank=0, world_size=1, count=COUNT):
 
 def batches_of(stream, workers=0):
     """What a loader gives, which are lists of whole numbers."""
-    found = list(DataLoader(stream, batch_size=None, num_workers=workers))
+    start = None
+    if workers:
+        # from Python 3.14 on, workers are started anew and import the learner's module
+        # by its name; there is no other thread here, so a fork is safe
+        start = "fork"
+    loader = DataLoader(
+        stream, batch_size=None, num_workers=workers, multiprocessing_context=start
+    )
+    found = list(loader)
     for batch in found:
         right = isinstance(batch, list) and all(type(one) is int for one in batch)
         shown = f"{batch!r}"[:60]
@@ -72,15 +80,30 @@ def test_order_of_an_epoch(exercise, seed):
         )
 
 
+def has_text(value):
+    if isinstance(value, tuple | frozenset):
+        return any(map(has_text, value))
+    return isinstance(value, str | bytes)
+
+
+def hash_elsewhere(value):
+    """``hash`` of another process, which has another salt for texts."""
+    return hash(("elsewhere", value)) if has_text(value) else hash(value)
+
+
 @pytest.mark.ranks(1, init=False, limit=15)
 def test_epochs_and_seeds_have_orders_of_their_own(exercise, exercise_again, seed):
     """The order changes with the epoch and with the seed, and with nothing else."""
     orders = []
+    exercise_again.hash = hash_elsewhere
     for epoch, other in ((0, seed), (1, seed), (2, seed), (0, seed + 1), (1, seed + 1)):
         stream, again = (new_stream(one, other) for one in (exercise, exercise_again))
         stream.epoch = again.epoch = epoch
         order = list(stream.order())
-        what = f"the order of epoch {epoch} in a second process"
+        what = (
+            f"the order of epoch {epoch} in a second process, where hash() of a text "
+            "differs, too"
+        )
         expect.equal(list(again.order()), order, what)
         on_rank = new_stream(exercise, other, 2, 3)
         on_rank.epoch = epoch
@@ -109,6 +132,30 @@ def test_each_record_is_read_once_with_workers(exercise, seed):
         ranks = of_all_ranks(exercise, seed, world_size, workers)
         how = f"{world_size} ranks with {workers} workers each"
         expect_each_once(ranks, COUNT, how)
+
+
+@pytest.mark.ranks(1, init=False, limit=15)
+def test_a_step_is_read_when_it_is_needed(exercise, seed):
+    """A batch needs the records up to its step, or a step more, not the whole order."""
+    for steps_run in (0, 1):
+        stream = new_stream(exercise, seed, 1, 3)
+        stream.steps_run = steps_run
+        order, read = list(stream.order()), []
+
+        def counted(order=order, read=read):
+            for record in order:
+                read.append(record)
+                yield record
+
+        stream.order = counted
+        next(iter(stream))
+        most = (steps_run + 2) * 3 * BATCH_SIZE
+        expect.right_way(
+            len(read) <= most,
+            f"the first batch after {steps_run} steps was there when {len(read)} of "
+            f"{COUNT} records were read: a stream is too long for a list, so read a "
+            "step, yield its batch, and read the next step",
+        )
 
 
 @pytest.mark.ranks(1, init=False, limit=15)

@@ -19,6 +19,7 @@ CLOCK_TICK = 2e-9  # seconds: a clock may count nanoseconds
 OFFSETS = 5.0, 91.0, 17.0, 3.0  # what the ranks' clocks show at the beginning
 SPEEDS = 1.0, 1.3, 0.8, 1.1  # seconds of each rank, relative to rank 0's
 PER_SEQUENCE, ONCE = 3e-3, 5e-4  # seconds of one sequence, and of a backward pass
+BESIDE = 1e-4  # seconds by which backward is slower while an all-reduce runs
 LATE = 0.4  # seconds by which rank 2 is late, before it begins to measure
 
 
@@ -27,10 +28,14 @@ def of_ranks(world_size):
 
 
 class Backward:
-    """Computes by the clock; its repeats differ, and one rank is slow in each."""
+    """Computes by the clock; its repeats differ, and one rank is slow in each.
 
-    def __init__(self, clock, rank, per_sequence=PER_SEQUENCE):
+    ``beside``: seconds more while an all-reduce runs.
+    """
+
+    def __init__(self, clock, rank, per_sequence=PER_SEQUENCE, beside=0.0):
         self.clock, self.speed, self.per_sequence = clock, SPEEDS[rank], per_sequence
+        self.beside = beside
         self.calls, self.sequences = 0, []
 
     def __call__(self, sequences):
@@ -38,6 +43,8 @@ class Backward:
         self.sequences.append(sequences)
         warms_up = 2.0 if self.calls == 1 else 0.0
         seconds = ONCE + self.per_sequence * sequences
+        if self.clock.is_sending:
+            seconds += self.beside
         self.clock.compute(self.speed * seconds + warms_up)
 
 
@@ -56,10 +63,19 @@ WORK = [  # seconds of each call, rank by rank: the first one warms up
 
 def mistaken_slowest(rank, rows):
     """What other ways to measure the work give, on this rank."""
+    barrier = LINK.collective("barrier", 0, len(rows))
     own, calls = rows[rank][1:], list(zip(*rows, strict=True))
     every, counted = [max(call) for call in calls], [max(call) for call in calls[1:]]
     means = [statistics.mean(call) for call in calls[1:]]
+    waited = [
+        max(max(last) - own + work for own, work in zip(last, now, strict=True))
+        for last, now in itertools.pairwise(calls)
+    ]
     return {
+        "the time with the barrier: read the clock after it": min(waited) + barrier,
+        "the time with a barrier after the work: read the clock before it": (
+            min(counted) + barrier
+        ),
         "the least time of any rank, not the slowest rank's": min(
             min(row[1:]) for row in rows
         ),
@@ -167,10 +183,12 @@ def test_step_overlaps(exercise, rank, world_size):
         )
         computed = SPEEDS[rank] * (ONCE + PER_SEQUENCE * sequences)
         total = world_size * (world_size + 1) / 2
-        summed = bool((bucket == total).all())
+        held = bucket.clone()  # it may still change where no rank waits
+        summed = bool((held == total).all())
+        wrong = held[(held != total).long().argmax()]
         expect.that(
             summed,
-            f"{what}: the bucket holds {float(bucket[0]):g} on rank {rank}, expected "
+            f"{what}: the bucket holds {float(wrong):g} on rank {rank}, expected "
             f"{total:g}, the sum over the ranks: is it reduced in place, with SUM?",
         )
         right = max(computed, sent)
@@ -263,3 +281,16 @@ def test_fewest_sequences_that_hide_it(exercise, rank, world_size):
         )
         words = f"{what}: is {sequences}, expected {right}"
         expect.that(sequences == right, words, cause=cause)
+
+
+@pytest.mark.ranks(2, 3)
+def test_backward_is_slower_beside_an_all_reduce(exercise, rank, world_size):
+    """A step may take longer than backward alone, though the all-reduce is short."""
+    with over(exercise, rank) as clock:
+        backward, bucket = Backward(clock, rank, beside=BESIDE), torch.zeros(10)
+        found = exercise.hidden_from(backward, list(CHOICES), bucket, 3)
+    right = next(n for n in CHOICES if 0.01 * (ONCE + PER_SEQUENCE * n) >= BESIDE)
+    told = f"where an all-reduce slows backward down: is {found}, expected {right}: "
+    expect.that(
+        found == right, told + "compare a whole step's time with backward's alone"
+    )

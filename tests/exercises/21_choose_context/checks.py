@@ -25,6 +25,7 @@ JOBS = [
     (262_144, 2048, 8, 2, 64, 2 * GB, 10**15, 10 * GB),  # gathered keys take too much
     (80_000, 1024, 25, 1, 64, 3 * GB // 10, 5 * 10**14, 50 * GB),  # 25 heads
     (64, 4, 2, 1, 8, 4_992, 10, 10),  # exactly the memory that two ranks need
+    (64, 4, 2, 1, 8, 4_992, 65, 2),  # T / c = 32, and 65 / 2 operations for a byte
     (36, 4, 3, 1, 12, 1_500, GB, 1),  # 4 divides 36, and 8 doesn't
     (64, 4, 1, 10, 8, 6_600, 10**9, 1),  # a single head
 ]
@@ -73,6 +74,7 @@ def sent(
     undivided=False,
     gathered=4,
     exchanged=8,
+    whole_times=False,
 ):
     """Bytes sent for a block; the keywords are what goes wrong."""
     keys = size * job[1] * job[0] // (1 if whole else ranks)
@@ -82,6 +84,8 @@ def sent(
         return (factors[0] * ranks - factors[1]) * keys // both
     if method == "gather":
         return gathered * (ranks - 1) * keys // both
+    if whole_times:
+        return exchanged * (ranks - 1) // ranks * keys
     return exchanged * (ranks - 1) * keys // (1 if undivided else ranks) // both
 
 
@@ -92,6 +96,7 @@ MISTAKEN_SENT = {
     "S were the keys of all ranks, not of one": {"whole": True},
     "Ulysses sent 8 (c - 1) S, not divided by c": {"undivided": True},
     "Ulysses sent 4 (c - 1) / c S, in one direction only": {"exchanged": 4},
+    "8 (c - 1) / c were rounded down before it was multiplied": {"whole_times": True},
     "keys and values were gathered in one direction only": {"gathered": 2},
     "a ring sent 6 c S: 4 S more than it does": {"factors": (6, 0)},
     "a ring sent (6 c - 6) S: gradients go round c times, not c - 1": {
@@ -145,8 +150,10 @@ MISTAKEN_KEPT = {
 }
 
 
-def waits_for(job, method, ranks, hides, less):
+def waits_for(job, method, ranks, hides, less, floor):
     tokens, flops, rate = job[0], job[6], job[7]
+    if floor:
+        flops = flops // rate * rate
     enough = tokens * rate > flops * ranks if less else tokens * rate >= flops * ranks
     if method == "ring" and (hides == "always" or (hides == "rule" and enough)):
         return 0
@@ -168,10 +175,12 @@ def best(
     *,
     hides="rule",
     less=False,
+    floor=False,
     strict=False,
     heads=True,
     tokens=2,
     most=0,
+    doubled=False,
     by="bytes",
     order=METHODS,
 ):
@@ -183,8 +192,9 @@ def best(
             shares = not heads or method != "ulysses" or job[2] % ranks == 0
             needed = kept(job, method, ranks)
             fits = needed < job[5] if strict else needed <= job[5]
-            if even and shares and fits:
-                waits = waits_for(job, method, ranks, hides, less)
+            tried = not doubled or ranks & (ranks - 1) == 0
+            if even and shares and fits and tried:
+                waits = waits_for(job, method, ranks, hides, less, floor)
                 fitting.append((ranks, waits, needed, place, method))
     if not fitting:
         return None
@@ -201,10 +211,12 @@ MISTAKEN_CHOICES = {
     "T / c had to be more than operations per byte, where equal is enough": {
         "less": True
     },
+    "operations per byte were rounded down": {"floor": True},
     "a method that needs exactly the memory didn't fit": {"strict": True},
     "the heads didn't matter to Ulysses": {"heads": False},
     "c had to divide T, not 2 c": {"tokens": 1},
     "most_ranks itself weren't allowed": {"most": 1},
+    "only powers of two were tried": {"doubled": True},
     "the least memory were wanted, not the fewest bytes": {"by": "memory"},
     "the first method that fits were taken, whatever it sends": {"by": "order"},
     "the fewest bytes were wanted first, on any number of ranks": {"by": "all ranks"},

@@ -152,11 +152,11 @@ def test_one_part(exercise, seed):
     for keys in (5, 1):
         part = part_of(seed, keys)
         copies = [tensor.clone() for tensor in part]
-        found = exercise.attend(*part)
+        found = exercise.attend(*copies)
+        for tensor, copy, name in zip(part, copies, ("scores", "values"), strict=True):
+            expect.unchanged(copy, tensor, f"{name}, afterwards")
         names = mistaken_attend(*part)
         compare(found, reference(*part), names, f"a part of {keys} keys")
-        for tensor, copy, name in zip(part, copies, ("scores", "values"), strict=True):
-            expect.unchanged(tensor, copy, f"{name}, afterwards")
 
 
 @pytest.mark.ranks(1)
@@ -181,6 +181,10 @@ def test_large_scores(exercise, seed):
         part = scores + size, values
         what = f"a part with scores near {size:g}"
         compare(exercise.attend(*part), reference(*part), ({}, {}), what)
+    scores, values = part_of(seed, 4)
+    part = scores + torch.tensor([1000.0, -1000.0, 0.0, 80.0]).view(QUERIES, 1), values
+    what = "a part with one query's scores near 1000 and another's near -1000"
+    compare(exercise.attend(*part), reference(*part), ({}, {}), what)
     for sizes in ((1000, 1001), (-1000, -1001), (1000, 0), (0, 1000), (-1000, 1000)):
         parts = [
             (part_of(seed + n, 3)[0] + size, part_of(seed + n, 3)[1])
@@ -246,3 +250,16 @@ def test_parts_in_float32(exercise, seed):
     found = exercise.merge(*(exercise.attend(*part) for part in parts))
     near = {"atol": 1e-5, "rtol": 1e-5}
     compare(found, reference(*both(*parts)), ({}, {}), "float32 parts", **near)
+
+
+@pytest.mark.ranks(1)
+def test_any_dims_before(exercise, seed):
+    """[..., q, k] may be a single matrix, or have two tensor dims before it."""
+    for dims in ((), (2, 3)):
+        parts = []
+        for n, keys in enumerate((3, 5)):
+            scores = drawn(seed + n, *dims, QUERIES, keys)
+            parts.append((scores, drawn(seed + 50 + n, *dims, keys, WIDTH)))
+        found = exercise.merge(*(exercise.attend(*part) for part in parts))
+        what = f"parts with scores of {len(dims) + 2} tensor dims, merged"
+        compare(found, reference(*both(*parts)), ({}, {}), what)

@@ -81,6 +81,7 @@ def by_hand(
     *,
     part=False,
     no_mean=False,
+    own_mean=False,
     scaled=(True, True),
     signs=1,
 ):
@@ -89,7 +90,10 @@ def by_hand(
     scores = query @ key.mT * scale
     weights = scores.softmax(-1) if part else (scores - log_sum).exp()
     mean = 0 if no_mean else (grad_out * out).sum(-1, keepdim=True)
-    grad_scores = weights * (grad_out @ value.mT - signs * mean)
+    grad_weights = grad_out @ value.mT
+    if own_mean:
+        mean = (weights * grad_weights).sum(-1, keepdim=True)
+    grad_scores = weights * (grad_weights - signs * mean)
     to_query = grad_scores * (scale if scaled[0] else 1) @ key
     to_key = (grad_scores * (scale if scaled[1] else 1)).mT @ query
     return to_query, to_key, weights.mT @ grad_out
@@ -98,6 +102,9 @@ def by_hand(
 MISTAKEN_PAIR = {
     "as with a softmax over the keys of this part alone": {"part": True},
     "without grad_out . out, which the softmax subtracts": {"no_mean": True},
+    "with the sum over the keys of this part in place of grad_out . out": {
+        "own_mean": True
+    },
     "as if grad_out . out were added, not subtracted": {"signs": -1},
     "without the scale that the scores have": {"scaled": (False, False)},
 }
@@ -204,6 +211,12 @@ def test_gradient_of_the_queries(exercise, rank, world_size, seed):
         "what this rank's own keys add, and nothing of the other ranks": own,
         "without what this rank's own keys add": right - own,
         f"1/{world_size} of the sum: nothing is to be averaged": right / world_size,
+        "the sum, and what own keys add once more: they moved on too often": (
+            right + own
+        ),
+        "what the queries of all ranks add: a query's gradient stays on its rank": sum(
+            whole.shares(sender, rank)[0] for sender in range(world_size)
+        ),
         f"{world_size} times what this rank's own keys add: the keys have to move on": (
             world_size * own
         ),

@@ -70,6 +70,10 @@ def joined_wrongly(whole, number, ranks, joined, mine):
         ]
         cut = "cut along tensor dim 0, the batch, before it was sent"
         names[cut] = torch.stack(everybody).reshape(right.shape)
+        shape = pieces[0].shape
+        names[f"joined as it should be, but {cut}"] = torch.cat(
+            [numbers.reshape(shape) for numbers in everybody], joined
+        )
     return names
 
 
@@ -95,7 +99,17 @@ def check_shape(found, right, what, whole, ranks):
     expect.that(shape == wanted, message)
 
 
-def compare_heads(exercise, whole, rank, ranks, label, group=None, own=None):
+def check_group(ledger, what, ranks):
+    """Say which call went to all ranks instead of the group's."""
+    for row in () if ledger is None else ledger.rows:
+        other = row.group is not None and len(row.group) != ranks
+        told = f"{what}: {row.op} was called on ranks {row.group}: pass it the group"
+        expect.that(not other, told)
+
+
+def compare_heads(
+    exercise, whole, rank, ranks, label, group=None, own=None, ledger=None
+):
     if own is None:
         own = part(whole, 2, rank, ranks).clone()
     before = own.clone()
@@ -103,12 +117,15 @@ def compare_heads(exercise, whole, rank, ranks, label, group=None, own=None):
     right = part(whole, 1, rank, ranks)
     what = f"to_heads {label}"
     check_shape(found, right, what, whole, ranks)
+    check_group(ledger, what, ranks)
     names = joined_wrongly(whole, rank, ranks, 2, 1)
     expect.close(found, right, what, mistaken=names)
     expect.unchanged(own, before, "the tokens that were given, afterwards")
 
 
-def compare_tokens(exercise, whole, rank, ranks, label, group=None, own=None):
+def compare_tokens(
+    exercise, whole, rank, ranks, label, group=None, own=None, ledger=None
+):
     if own is None:
         own = part(whole, 1, rank, ranks).clone()
     before = own.clone()
@@ -116,6 +133,7 @@ def compare_tokens(exercise, whole, rank, ranks, label, group=None, own=None):
     right = part(whole, 2, rank, ranks)
     what = f"to_tokens {label}"
     check_shape(found, right, what, whole, ranks)
+    check_group(ledger, what, ranks)
     names = joined_wrongly(whole, rank, ranks, 1, 2)
     expect.close(found, right, what, mistaken=names)
     expect.unchanged(own, before, "the heads that were given, afterwards")
@@ -180,17 +198,20 @@ def test_heads_are_refused_before_anything_is_sent(exercise, rank, seed, ledger)
 
 
 @pytest.mark.ranks(4)
-def test_two_groups(exercise, rank, world_size, seed):
+def test_two_groups(exercise, rank, world_size, seed, ledger):
     """Ranks 0 and 2 share one batch, 1 and 3 another: only the group exchanges."""
     groups = [dist.new_group([first, first + 2]) for first in (0, 1)]
     group, place = groups[rank % 2], rank // 2
-    whole = whole_of(seed + rank % 2, 4, 8)
     label = f"in the group of ranks {rank % 2} and {rank % 2 + 2}"
-    compare_heads(exercise, whole, place, 2, label, group)
-    compare_tokens(exercise, whole, place, 2, label, group)
+    for heads in (4, 6):  # 4 ranks couldn't share 6
+        whole = whole_of(seed + rank % 2, heads, 8)
+        ledger.clear()
+        compare_heads(exercise, whole, place, 2, label, group, ledger=ledger)
+        compare_tokens(exercise, whole, place, 2, label, group, ledger=ledger)
     uneven = part(whole_of(seed, 3, 8), 2, place, 2).clone()
     what = "to_heads of 3 heads, in a group of 2 ranks"
-    expect.raises(ValueError, exercise.to_heads, uneven, group, words=["3"], what=what)
+    words = ["3", "2"]
+    expect.raises(ValueError, exercise.to_heads, uneven, group, words=words, what=what)
 
 
 @pytest.mark.ranks(4)
@@ -221,4 +242,10 @@ def test_each_rank_gets_what_it_needs(exercise, rank, world_size, seed, ledger):
             not used,
             f"{function} called {', '.join(used)}: that gives every rank everything, "
             "and an all_to_all_single only what it needs",
+        )
+        sent = sum(row.numel for row in rows if row.op.startswith("all_to_all"))
+        expect.right_way(
+            sent <= own.numel(),
+            f"{function} sends {sent} numbers and has {own.numel()}: each rank needs "
+            "1 / c of them",
         )

@@ -111,9 +111,20 @@ def test_capacity_is_that_of_all_tokens(exercise, rank, world_size):
         own = math.ceil(factor * k * counts[rank] / experts)
         what = f"the capacity for k = {k}, {experts} experts, factor {factor}"
         right = math.ceil(share)
+        of_ranks = [math.ceil(factor * k * n / experts) for n in counts]
+        names = {
+            "that of this rank's tokens alone": own,
+            "rounded down": math.floor(share),
+            "one more than a share that is whole already": math.floor(share) + 1,
+            "the sum of what each rank rounds up: round once": sum(of_ranks),
+            "as if all ranks had as many tokens as this one": math.ceil(
+                factor * k * counts[rank] * world_size / experts
+            ),
+            "that of one choice for each token: each has k": math.ceil(share / k),
+        }
         if found != right:
-            expect.that(found != own, f"{what} is that of this rank's tokens alone")
-            expect.that(found != math.floor(share), f"{what} is rounded down")
+            for words, other in names.items():
+                expect.that(found != other, f"{what} is {words}")
         expect.number(found, right, what)
 
 

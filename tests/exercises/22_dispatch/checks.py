@@ -74,11 +74,14 @@ def compare(exercise, counts, rank, label, group=None):
     expect.close(found, arriving, what, mistaken=names)
     given = all_rows(counts)[rank]
     before = given.clone()
-    rows = exercise.dispatch(given, counts[rank].clone(), arriving.clone(), group)
+    own_counts, own_arriving = counts[rank].clone(), arriving.clone()
+    rows = exercise.dispatch(given, own_counts, own_arriving, group)
     right = right_rows(counts, rank)
     what = f"dispatch {label}"
     expect.close(rows, right, what, mistaken=mistaken(counts, rank))
     expect.unchanged(given, before, "the rows that were given, afterwards")
+    expect.unchanged(own_counts, counts[rank], "counts after dispatch")
+    expect.unchanged(own_arriving, arriving, "arriving after dispatch")
 
 
 @pytest.mark.ranks(3, 4)
@@ -118,7 +121,7 @@ def test_uneven_parts(exercise, rank, world_size, seed):
 
 @pytest.mark.ranks(3, 4)
 def test_an_expert_and_a_rank_without_rows(exercise, rank, world_size, seed):
-    """Rank 1 has no rows; then all rows are for rank 0, and others get none."""
+    """A rank has no rows; all rows are for rank 0; a rank has none and gets none."""
     counts = counts_of(seed, world_size, 2)
     counts[1] = 0
     counts[:, 3] = 0
@@ -126,6 +129,9 @@ def test_an_expert_and_a_rank_without_rows(exercise, rank, world_size, seed):
     counts = counts_of(seed + 1, world_size, 2)
     counts[:, 2:] = 0
     compare(exercise, counts, rank, "with all rows for rank 0")
+    counts = counts_of(seed + 2, world_size, 2)
+    counts[2] = counts[:, 4:6] = 0
+    compare(exercise, counts, rank, "where rank 2 has no rows and gets none")
 
 
 @pytest.mark.ranks(4)
@@ -149,4 +155,11 @@ def test_a_rank_sends_only_what_is_needed(exercise, rank, world_size, seed, ledg
         not used,
         f"{', '.join(used)} was called: that gives every rank everything, and an "
         "all_to_all_single only what it needs",
+    )
+    sent = sum(row.numel for row in ledger.rows if row.op.startswith("all_to_all"))
+    most = counts.shape[1] + WIDTH * int(counts[rank].sum())
+    expect.right_way(
+        sent <= most,
+        f"{sent} numbers are sent: counts and rows of this rank are {most}, and "
+        "each rank needs only its part of them",
     )

@@ -70,6 +70,11 @@ def compare(exercise, rank, world_size, table, seed, label):
     expect.close(share, right.detach(), f"the share {label}", mistaken=names)
     squares.mean().backward()
     expert = own_experts[rank]
+    expect.that(
+        expert.weight.grad is not None,
+        f"the expert's weight {label} got no gradient: its rows, of which there may be "
+        "none, have to go through experts, with autograd",
+    )
     expect.gradient(
         expert.weight, experts[rank].weight.grad, f"the expert's weight {label}"
     )

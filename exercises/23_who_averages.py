@@ -1,0 +1,45 @@
+"""Sort out what ranks average after their local steps, and what each of them keeps.
+
+Each rank has trained its own copy of a model for some steps, with its own optimizer.
+Now the copies become one by the mean, as in local SGD:
+
+* Parameters that were trained are averaged. Frozen ones are equal on all ranks, and
+  need not be sent.
+* Buffers with fractions, such as the running statistics of batch normalization, are
+  averaged: each rank has seen other data. Buffers of whole numbers or of bools count or
+  mask something, have no mean, and stay.
+* The inner optimizer's state stays on its rank, and still knows the same parameters.
+
+A snapshot must let every rank continue as if nothing had happened.
+
+    workshop check 23_who_averages
+
+The page is docs/lessons/23_loose_coupling/1_few_messages.rst.
+"""
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+
+@torch.no_grad()
+def average_copies(model: nn.Module) -> None:
+    """Make the ranks' copies one, in place. Every rank calls this.
+
+    A parameter that two modules use is one parameter.
+    """
+    # TODO 1 of 2
+    raise NotImplementedError("TODO 1 of 2")
+
+
+def whole_snapshot(
+    model: nn.Module, optimizer: torch.optim.Optimizer, steps_run: int
+) -> dict | None:
+    """What rank 0 writes; None on the other ranks. Every rank calls this.
+
+    It may be called between two averages. Returns ``{"steps_run": steps_run, "ranks":
+    [...]}`` with ``{"model": ..., "optimizer": ...}`` of each rank, in order: state
+    dicts.
+    """
+    # TODO 2 of 2
+    raise NotImplementedError("TODO 2 of 2")

@@ -1,0 +1,63 @@
+"""Cut a weight along the tensor axis, then shard the rest along the data axis.
+
+The grid has the axes "data" and "tensor". The ranks of a tensor group compute one
+layer together, on the same samples, and each has its part of the weight, the *cut*.
+The ranks of a data group have the same cut and other samples. So they needn't all keep
+it: each keeps some rows of the cut, its *shard*.
+
+* ``own_shard``: what this rank keeps of a weight, [out, in]. Tensor dim 0 is cut if
+  the layer is cut by columns, and tensor dim 1 if it's cut by rows: the layer
+  computes x @ weight.T. The shards are always along tensor dim 0.
+* ``gather_cut``: in forward, the layer needs this rank's whole cut.
+* ``reduce_gradient``: after backward, each rank has the gradient of its cut, from its
+  own samples. Each loss is a mean over the samples of one data rank.
+
+All sizes are multiples of the numbers of ranks. Take what you need of the grid from
+``mesh.size(0)`` (data) and ``mesh.size(1)`` (tensor), ``mesh.get_local_rank("data")``
+and ``mesh.get_group("data")``, and the same with "tensor".
+
+    workshop check 16_cut_then_shard
+
+The page is docs/lessons/16_two_dimensions/2_cut_then_shard.rst.
+"""
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch.distributed.device_mesh import DeviceMesh
+
+
+def own_shard(weight: Tensor, cut_dim: int, mesh: DeviceMesh) -> Tensor:
+    """A copy of the part of ``weight`` that this rank keeps, to be trained."""
+    # TODO 1 of 3: which of the two axes is first?
+    # [start answer 1]
+    cut = weight.chunk(mesh.size(1), dim=cut_dim)[mesh.get_local_rank("tensor")]
+    return cut.chunk(mesh.size(0), dim=0)[mesh.get_local_rank("data")].clone()
+    # [end answer 1]
+
+
+def gather_cut(shard: Tensor, mesh: DeviceMesh) -> Tensor:
+    """This rank's cut, from the shards of some ranks."""
+    # TODO 2 of 3: an all-gather. Over which axis?
+    # [start answer 2]
+    shards = [torch.empty_like(shard) for _ in range(mesh.size(0))]
+    # every rank of the data group: [rows, ...] -> d times [rows, ...]
+    dist.all_gather(shards, shard, group=mesh.get_group("data"))
+    return torch.cat(shards, dim=0)
+    # [end answer 2]
+
+
+def reduce_gradient(gradient: Tensor, mesh: DeviceMesh) -> Tensor:
+    """The gradient of this rank's shard, averaged over all samples.
+
+    ``gradient`` is that of this rank's cut, of the loss of its own samples.
+    """
+    # TODO 3 of 3: which ranks have a gradient of the same numbers? Average over them,
+    # and return the rows of this rank's shard.
+    # [start answer 3]
+    pieces = [piece.contiguous() for piece in gradient.chunk(mesh.size(0), dim=0)]
+    own = torch.empty_like(pieces[0])
+    # every rank of the data group: d times [rows, ...] -> [rows, ...]
+    dist.reduce_scatter(own, pieces, group=mesh.get_group("data"))
+    return own / mesh.size(0)
+    # [end answer 3]

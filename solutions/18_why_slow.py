@@ -1,0 +1,80 @@
+"""Find out where a slow step spends its time: work, imbalance or communication.
+
+Every rank has timed itself in two runs of the same program. In the *silent* run,
+nothing was sent, so each rank needed only what it needs itself: waiting for data, and
+computing. The *real* run communicates. From the medians over its steps, all ranks
+together find out where the milliseconds of the real step go::
+
+    data, compute    what every rank needs: that of the rank with the least, of each
+    imbalance        what the slowest rank needs beyond that
+    communication    what the longest real step takes beyond the slowest rank: never
+                     less than 0, though clocks may say so
+
+The slowest rank is the one that needs most for data and computing together. The four
+add up to the longest real step, unless it was shorter than the slowest rank alone.
+
+    workshop check 18_why_slow
+
+The page is docs/lessons/18_scaling/3_why_slow.rst.
+"""
+
+from dataclasses import dataclass
+from statistics import median
+
+import torch
+import torch.distributed as dist
+
+
+@dataclass
+class Step:
+    """Where the time of a step goes, in milliseconds."""
+
+    data: float
+    compute: float
+    imbalance: float
+    communication: float
+
+
+def split(data: list[float], compute: list[float], real: list[float]) -> Step:
+    """Where a step's time goes. Every rank calls this and returns the same.
+
+    Args:
+        data: what this rank waited for in each step of the silent run, milliseconds.
+        compute: what it computed for in each step of the silent run.
+        real: how long each step took on this rank in the real run.
+    """
+    # float64, [3]: this rank's medians
+    own = torch.tensor([median(data), median(compute), median(real)]).double()
+    # TODO 1 of 2: collect the medians of all ranks, and work out the four numbers.
+    # [start answer 1]
+    everyone = [torch.empty_like(own) for _ in range(dist.get_world_size())]
+    dist.all_gather(everyone, own)  # every rank: [3] -> N times [3], 24 bytes each
+    table = torch.stack(everyone)
+    least_data, least_compute = table[:, :2].min(dim=0).values.tolist()
+    slowest = table[:, :2].sum(dim=1).max().item()
+    longest = table[:, 2].max().item()
+    imbalance = slowest - least_data - least_compute
+    communication = max(longest - slowest, 0.0)
+    return Step(least_data, least_compute, imbalance, communication)
+    # [end answer 1]
+
+
+def largest_loss(step: Step) -> str:
+    """The name of what to cure: "data", "imbalance", "communication", or "nothing".
+
+    Computing is no loss. The largest of the other three is to be cured if it takes at
+    least 30 % of the step, which is the sum of all four.
+    """
+    # TODO 2 of 2: which loss is the largest, and is it large enough?
+    # [start answer 2]
+    losses = {
+        "data": step.data,
+        "imbalance": step.imbalance,
+        "communication": step.communication,
+    }
+    name = max(losses, key=losses.__getitem__)
+    whole = sum(losses.values()) + step.compute
+    if losses[name] < 0.3 * whole:
+        return "nothing"
+    return name
+    # [end answer 2]

@@ -1,0 +1,150 @@
+"""Checks of exercises/07_rendezvous.py: each rank is an agent, the store is a file."""
+
+import re
+import time
+
+import pytest
+import torch.distributed as dist
+
+from workshop.grader import expect
+
+expect.nothing_is_averaged()
+
+LONG = 8  # seconds to wait for agents that all come
+
+
+def store_in(folder, world_size):
+    return dist.FileStore(str(folder / "store"), world_size)
+
+
+def outcome(exercise, *args):
+    """("returned", node rank), or the error's type and what it says."""
+    try:
+        return "returned", exercise.join(*args)
+    except NotImplementedError:
+        raise
+    except (RuntimeError, TimeoutError) as error:
+        return type(error).__name__, str(error)
+
+
+def gathered(value):
+    everyone: list = [None] * dist.get_world_size()
+    dist.all_gather_object(everyone, value)
+    return everyone
+
+
+def returned(how, found, run):
+    expect.that(
+        how == "returned",
+        f"all agents of {run} called join, and here it raised {how}: {found}",
+    )
+    expect.that(
+        isinstance(found, int),
+        f"join returned {found!r} to an agent of {run}: a node rank is an int",
+    )
+
+
+def numbered(found, run):
+    """The node ranks of all agents of a run."""
+    right = list(range(len(found)))
+    cause = ""
+    if sorted(found) == [number + 1 for number in right]:
+        cause = "node ranks began at 1: add returns the counter after adding"
+    elif len(set(found)) < len(found):
+        cause = (
+            "two agents had the same number: let the store count, in one call of add"
+        )
+    expect.equal(sorted(found), right, f"the node ranks of {run}, sorted", cause=cause)
+
+
+@pytest.mark.ranks(3, 4, limit=20)
+def test_all_agents_get_a_number(exercise, rank, world_size, seed, shared_dir):
+    """Every agent gets another node rank, and none before the last agent is there."""
+    run = f"job-{seed % 100}"
+    store = store_in(shared_dir, world_size)
+    if rank == 1:
+        time.sleep(0.4)
+    (shared_dir / f"agent_{rank}").touch()
+    how, found = outcome(exercise, store, run, world_size, LONG)
+    there = len(list(shared_dir.glob("agent_*")))
+    returned(how, found, run)
+    expect.that(
+        there == world_size,
+        f"join returned {found} here when {there} of {world_size} agents had called it",
+    )
+    numbered(gathered(found), run)
+
+
+@pytest.mark.ranks(3, 4, limit=20)
+def test_runs_do_not_mix(exercise, rank, world_size, seed, shared_dir):
+    """Two runs share a store: each has its own node ranks, from 0."""
+    store = store_in(shared_dir, world_size)
+    agents = {"job-1": [0, world_size - 1], "job-11": list(range(1, world_size - 1))}
+    run = "job-1" if rank in agents["job-1"] else "job-11"
+    # one run after the other: who comes first must not decide what a mistake leads to
+    if run == "job-1":
+        dist.barrier()
+    how, found = outcome(exercise, store, run, len(agents[run]), LONG)
+    if run == "job-11":
+        dist.barrier()
+    everyone = gathered((how, found))
+    mixed = [other for other, (told, _) in enumerate(everyone) if told != "returned"]
+    expect.that(
+        not mixed,
+        f"job-1 has 2 agents and job-11 has {world_size - 2}, as both asked for, and "
+        f"{len(mixed)} of them got no number: it is as if agents of the other run "
+        "counted, too. Use run_id in every key",
+    )
+    own = [everyone[agent][1] for agent in agents[run]]
+    ranks = own == agents[run] and own != sorted(range(len(own)))
+    expect.that(
+        not ranks,
+        f"the agents of {run} got {own}, the ranks of their processes: an agent "
+        "has no rank yet, the store counts",
+    )
+    numbered(own, run)
+
+
+@pytest.mark.ranks(3, 4, limit=20)
+def test_a_node_is_missing(exercise, rank, world_size, seed, shared_dir):
+    """If one node never comes, all others raise TimeoutError, and say how many came."""
+    run = f"job-{seed % 100}"
+    nodes = world_size + 1
+    store = store_in(shared_dir, nodes)
+    how, found = outcome(exercise, store, run, nodes, 0.5)
+    everyone = gathered(found)
+    told = f"{how}: {found}" if how != "returned" else f"join returned {found}"
+    expect.that(
+        how == "TimeoutError",
+        f"one of {nodes} nodes is missing: join must raise TimeoutError here; {told}",
+    )
+    wanted = f"{run}: {world_size} of {nodes} nodes joined"
+    expect.that(run in found, f"the TimeoutError must name {run}; it says {found!r}")
+    says_count = re.search(rf"\b\d+ of {nodes}\b", found)
+    expect.that(says_count, f"the TimeoutError must say {wanted!r}; it says {found!r}")
+    # the last agent that joined has seen all of them
+    last = any(f" {world_size} of {nodes}" in f" {text}" for text in everyone)
+    expect.that(
+        last,
+        f"{world_size} agents joined, and no TimeoutError says so; here: {found!r}",
+    )
+
+
+@pytest.mark.ranks(3, 4, limit=20)
+def test_one_too_many(exercise, rank, world_size, seed, shared_dir):
+    """An agent too many gets a RuntimeError; the others get their node ranks."""
+    run = f"job-{seed % 100}"
+    nodes = world_size - 1
+    store = store_in(shared_dir, world_size)
+    how, found = outcome(exercise, store, run, nodes, LONG)
+    everyone = gathered((how, found))
+    refused = [text for told, text in everyone if told == "RuntimeError"]
+    expect.that(
+        len(refused) == 1,
+        f"{world_size} agents joined a run of {nodes} nodes: one must get a "
+        f"RuntimeError, and {len(refused)} did. Here: {how} {found}",
+    )
+    expect.that(
+        run in refused[0], f"the RuntimeError must name {run}; it says {refused[0]!r}"
+    )
+    numbered([number for told, number in everyone if told == "returned"], run)

@@ -1,0 +1,197 @@
+"""Checks of exercises/19_nccl_log.py: logs of jobs with an adapter missing."""
+
+import random
+import re
+from collections import Counter
+
+import pytest
+
+from workshop.grader import expect, variants
+
+LINE = re.compile(r"([\w.-]+):(\d+):(\d+) \[(\d+)\] NCCL (INFO|WARN) (.*)")
+REFUSED = "Connect to 10.0.0.3<21724> failed : Connection refused"
+CLOSED = "Net : Connection closed by remote peer n2<37364>"
+
+
+def of_rank(host, device, network):
+    """What one rank prints when it starts."""
+    head = f"{host}:{6260 + device}:{6290 + device} [{device}] NCCL INFO"
+    return [
+        f"{head} Bootstrap : Using ens5f0:10.0.0.{device + 10}<0>",
+        f"{head} NET/Socket : Using [0]ens5f0:10.0.0.{device + 10}<0>",
+        f"{head} Using network {network}",
+        f"{head} Channel 01/0 : {device}[0] -> 7[7] via NET/{network}/0",
+    ]
+
+
+def mixed(parts, draw):
+    """The lines of all parts: those of one part stay in order."""
+    parts = [list(part) for part in parts]
+    lines = []
+    while any(parts):
+        lines.append(draw.choice([part for part in parts if part]).pop(0))
+    return lines
+
+
+def record(seed, all_socket=(), some_socket=(), hosts=6, devices=4):
+    """A log of a job on n1, n2, ... and n10 whose program prints, too."""
+    draw = random.Random(f"log {seed}")
+    names = [*[f"n{number}" for number in range(1, hosts)], "n10.example"]
+    parts = [
+        ["epoch 0: Using network Socket would be slow", "step 3: NCCL WARN was seen"]
+    ]
+    for host in names:
+        for device in range(devices):
+            on_socket = host in all_socket or (host in some_socket and device == 2)
+            parts.append(of_rank(host, device, "Socket" if on_socket else "IB"))
+    return mixed(parts, draw)
+
+
+def networks_of(log, *, kept="all", of="NCCL", once=True, key=1):
+    """The networks of each host; the keywords are what goes wrong."""
+    found = {}
+    for line in log:
+        match = LINE.match(line)
+        if not match or "Using network " not in line:
+            continue
+        if of == "NCCL" and not match[6].startswith("Using network "):
+            continue
+        names = found.setdefault(match[key], [])
+        name = match[6].partition("Using network ")[2]
+        if kept == "first" and names:
+            continue
+        if kept == "last":
+            names.clear()
+        if not once or name not in names:
+            names.append(name)
+    return {host: tuple(sorted(names)) for host, names in found.items()}
+
+
+MISTAKES = {
+    "the last rank of a host had overwritten the others: ranks of a host may differ": {
+        "kept": "last"
+    },
+    "only the first rank of a host counted: ranks of a host may differ": {
+        "kept": "first"
+    },
+    "each rank added its network once more": {"once": False},
+    "the process were the host": {"key": 2},
+}
+
+
+def jobs(seed):
+    """(log, the hosts that differ) of four jobs."""
+    yield record(seed), []
+    yield record(seed + 1, all_socket=["n3"]), ["n3"]
+    yield record(seed + 2, some_socket=["n2"]), ["n2"]
+    both = record(seed + 3, all_socket=["n10.example"], some_socket=["n4"])
+    yield both, ["n10.example", "n4"]
+
+
+@pytest.mark.ranks(1)
+def test_networks(exercise, seed):
+    """Each host's networks are found, of jobs in which a node or a rank uses TCP."""
+    logs = [log for log, _ in jobs(seed)]
+    cause = variants.cause_in(
+        exercise.networks, [(log,) for log in logs], networks_of, MISTAKES
+    )
+    for number, log in enumerate(logs, 1):
+        found = exercise.networks(list(log))
+        what = f"the networks of the hosts of job {number}"
+        expect.that(isinstance(found, dict), f"{what}: is no dict, but {found!r}")
+        right = networks_of(log)
+        hosts = sorted(right)
+        expect.equal(sorted(found), hosts, f"the hosts of job {number}", cause=cause)
+        for host in hosts:
+            what = f"the networks of host {host} of job {number}"
+            expect.equal(found[host], right[host], what, cause=cause)
+
+
+def odd(found, *, usual=None, in_order=True, rule="most"):
+    """The hosts that differ; the keywords are what goes wrong."""
+    counted = Counter(found.values()).most_common()
+    normal = usual or counted[0][0]
+    if rule == "first":
+        normal = next(iter(found.values()))
+    if rule == "only two":
+        return sorted(host for host, names in found.items() if len(names) > 1)
+    if rule == "has it":
+        return sorted(h for h, names in found.items() if not {*normal} <= {*names})
+    hosts = [host for host, names in found.items() if names != normal]
+    if in_order:
+        return sorted(hosts)
+    return hosts
+
+
+WRONG_RULES = {
+    "IB were always what is normal": {"usual": ("IB",)},
+    "Socket were always what is normal": {"usual": ("Socket",)},
+    "the first host were what is normal, not most hosts": {"rule": "first"},
+    "only hosts with two networks differed": {"rule": "only two"},
+    "a host whose ranks differ were normal, because some of them are": {
+        "rule": "has it"
+    },
+    "hosts weren't put in order": {"in_order": False},
+}
+IB, SOCKET, BOTH = ("IB",), ("Socket",), ("IB", "Socket")
+CLUSTERS = [
+    {"n1": IB, "n2": IB, "n3": IB},
+    {"n1": SOCKET, "n2": IB, "n3": IB, "n4": IB},
+    {"n9": BOTH, "n2": IB, "n3": SOCKET, "n4": IB, "n10": IB},
+    {"n1": SOCKET, "n2": SOCKET, "n3": IB, "n4": SOCKET},  # a cluster without IB
+]
+
+
+@pytest.mark.ranks(1)
+def test_which_hosts_differ(exercise, seed):
+    """Hosts that don't use what most hosts use are named, also where most use TCP."""
+    cases = [(dict(cluster),) for cluster in CLUSTERS]
+    cause = variants.cause_in(exercise.unlike_the_others, cases, odd, WRONG_RULES)
+    for cluster in CLUSTERS:
+        found = exercise.unlike_the_others(dict(cluster))
+        what = f"the hosts that differ, of {cluster}"
+        expect.equal(found, odd(cluster), what, cause=cause)
+
+
+def warned(log, *, which="first", of=r"WARN"):
+    """The first warning; the keywords are what goes wrong."""
+    matches = [LINE.match(line) for line in log]
+    found = [m for m in matches if m and re.search(of, m[5])]
+    if not found:
+        return None
+    if which == "of the first host":
+        found.sort(key=lambda match: match[1])
+    match = found[-1] if which == "last" else found[0]
+    return match[1], match[6]
+
+
+WRONG_WARNINGS = {
+    "the last warning counted, not the first": {"which": "last"},
+    "the hosts were searched one after the other, not the lines": {
+        "which": "of the first host"
+    },
+    "lines with INFO were warnings": {"of": "INFO|WARN"},
+}
+
+
+@pytest.mark.ranks(1)
+def test_the_first_warning(exercise, seed):
+    """The first warning of NCCL counts, whichever host prints it."""
+    log = record(seed)
+    warnings = [
+        f"n4:6261:6291 [1] NCCL WARN {REFUSED}",
+        f"n1:6260:6290 [0] NCCL WARN {CLOSED}",
+        f"n5:6262:6292 [2] NCCL WARN {CLOSED}",
+    ]
+    cases = [([*log, *warnings],), ([*log, warnings[2], *log],), (log,)]
+    cause = variants.cause_in(exercise.first_warning, cases, warned, WRONG_WARNINGS)
+    kinds = ["three warnings", "one warning", "no warning"]
+    for kind, (lines,) in zip(kinds, cases, strict=True):
+        found = exercise.first_warning(list(lines))
+        right = warned(lines)
+        what = f"the first warning of a log with {kind}"
+        expect.that(
+            right is not None or found is None,
+            f"{what}: is {found!r}, expected None: a program's lines aren't NCCL's",
+        )
+        expect.equal(found, right, what, cause=cause)

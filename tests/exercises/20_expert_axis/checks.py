@@ -1,0 +1,281 @@
+"""Checks of exercises/20_expert_axis.py: against all experts on one process."""
+
+import time
+
+import pytest
+import torch
+import torch.distributed as dist
+
+from workshop.grader import expect
+
+expect.nothing_is_averaged()
+
+WIDTH = 3
+UNUSED = 1  # an expert that no token chooses
+TOKENS = (3, 0, 5, 2)  # of each rank
+
+
+def drawn(seed, *shape):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(shape, generator=generator, dtype=torch.float64)
+
+
+def weights_of(seed, experts):
+    """Names as in a mixture with all experts -> their numbers, the same everywhere."""
+    router = drawn(seed, experts, WIDTH)
+    router[UNUSED] = 0
+    router[:, 0] = 4  # every token has 1 there
+    router[UNUSED, 0] = -20
+    found = {"router.weight": router}
+    shapes = {
+        "0.weight": (2 * WIDTH, WIDTH),
+        "0.bias": (2 * WIDTH,),
+        "2.weight": (WIDTH, 2 * WIDTH),
+        "2.bias": (WIDTH,),
+    }
+    for expert in range(experts):
+        for index, (name, shape) in enumerate(shapes.items()):
+            number = seed + 100 * (expert + 1) + index
+            found[f"experts.{expert}.{name}"] = drawn(number, *shape)
+    return found
+
+
+def tokens_of(seed, rank):
+    """Tokens and targets of a rank, [n, WIDTH] each."""
+    x = drawn(seed + 7 * rank, TOKENS[rank], WIDTH)
+    x[:, 0] = 1
+    return x, drawn(seed + 7 * rank + 3, TOKENS[rank], WIDTH)
+
+
+def grid_of(rank, world_size, expert_ranks):
+    """This rank's group of expert ranks, and its copies; every rank makes all."""
+    group = copies = None
+    for first in range(0, world_size, expert_ranks):
+        members = list(range(first, first + expert_ranks))
+        made = dist.new_group(members)
+        if rank in members:
+            group = made
+    for first in range(expert_ranks):
+        members = list(range(first, world_size, expert_ranks))
+        made = dist.new_group(members)
+        if rank in members:
+            copies = made
+    return group, copies
+
+
+def mixture_of(exercise, seed, experts, group):
+    """The learner's mixture, with this rank's experts."""
+    mixture = exercise.Mixture(WIDTH, experts, group).double()
+    weights = weights_of(seed, experts)
+    for name, parameter in mixture.named_parameters():
+        with torch.no_grad():
+            parameter.copy_(weights[whole_name(name, experts, group)])
+    return mixture
+
+
+def whole_name(name, experts, group):
+    """The name of a rank's parameter in a mixture with all experts."""
+    kind, number, *rest = name.split(".")
+    if kind == "router":
+        return name
+    own = experts // dist.get_world_size(group)
+    return ".".join([kind, str(dist.get_rank(group) * own + int(number)), *rest])
+
+
+class Alone:
+    """The mixture on one process."""
+
+    def __init__(self, seed, experts):
+        self.weights = {
+            name: weight.requires_grad_()
+            for name, weight in weights_of(seed, experts).items()
+        }
+        self.experts = experts
+
+    def expert(self, number, x):
+        first, bias, second, last = (
+            self.weights[f"experts.{number}.{name}"]
+            for name in ("0.weight", "0.bias", "2.weight", "2.bias")
+        )
+        return (x @ first.T + bias).tanh() @ second.T + last
+
+    def parts(self, x):
+        """Gates [n], chosen experts [n], outputs before the gates [n, WIDTH]."""
+        gates, chosen = (x @ self.weights["router.weight"].T).softmax(-1).max(-1)
+        every = torch.stack([self.expert(i, x) for i in range(self.experts)])
+        return gates, chosen, every[chosen, torch.arange(len(x))]
+
+    def __call__(self, x):
+        gates, _, outputs = self.parts(x)
+        return gates[:, None] * outputs
+
+
+def compare_outputs(exercise, rank, world_size, expert_ranks, experts, seed):
+    """Outputs of this rank's tokens, and gradients of the tokens themselves."""
+    group, _ = grid_of(rank, world_size, expert_ranks)
+    label = f"on {world_size // expert_ranks} x {expert_ranks} ranks"
+    mixture = mixture_of(exercise, seed, experts, group)
+    alone = Alone(seed, experts)
+    x, weights = tokens_of(seed, rank)
+    own = x.clone().requires_grad_()
+    found = mixture(own)
+    reference = x.clone().requires_grad_()
+    gates, chosen, outputs = alone.parts(reference)
+    right = gates[:, None] * outputs
+    order = chosen.argsort(stable=True)
+    what = f"the mixture's output {label}"
+    names = {
+        "not multiplied by the gates": outputs.detach(),
+        "in the order of the experts, not of the tokens": right.detach()[order],
+        "outputs in the order of the experts, gates in that of the tokens": (
+            gates[:, None] * outputs[order]
+        ).detach(),
+        "reordered by the wrong one of the two permutations": (
+            gates[:, None] * outputs[order][order]
+        ).detach(),
+    }
+    names = {k: v for k, v in names.items() if not torch.equal(v, right.detach())}
+    expect.close(found, right.detach(), what, mistaken=names)
+    (found * weights).sum().backward()
+    through_gates = gates[:, None] * outputs.detach()
+    partly = torch.autograd.grad(
+        (through_gates * weights).sum(), reference, retain_graph=True
+    )
+    (right * weights).sum().backward()
+    name = "of the gates only: none came back from the experts"
+    expect.that(own.grad is not None, f"the gradient of the tokens {label} is None")
+    mistaken = {}
+    if len(x):
+        mistaken[name] = partly[0]
+    expect.close(
+        own.grad,
+        reference.grad,
+        f"the gradient of the tokens {label}",
+        mistaken=mistaken,
+    )
+
+
+def compare_step(exercise, rank, world_size, expert_ranks, experts, seed):
+    group, copies = grid_of(rank, world_size, expert_ranks)
+    label = f"on {world_size // expert_ranks} x {expert_ranks} ranks"
+    mixture = mixture_of(exercise, seed, experts, group)
+    alone = Alone(seed, experts)
+    x, targets = tokens_of(seed, rank)
+    loss = exercise.step_gradients(mixture, x.clone(), targets.clone(), copies)
+    everyone = [tokens_of(seed, r) for r in range(world_size)]
+    lost = [(alone(xs) - wanted).square().sum() for xs, wanted in everyone]
+    total = sum(wanted.numel() for _, wanted in everyone)
+    right = sum(lost) / total
+    means = [
+        part / max(1, wanted.numel())
+        for part, (_, wanted) in zip(lost, everyone, strict=True)
+    ]
+    what = f"the loss {label}"
+    value = torch.as_tensor(loss).detach()
+    expect.that(
+        not value.isnan(),
+        f"{what} is nan: rank 1 has no token to divide by. Divide by the number of all "
+        "ranks",
+    )
+    names = {
+        "the mean of each rank's mean: ranks have other numbers of tokens": (
+            sum(means).detach() / world_size
+        ),
+        "divided by the tokens, not by their numbers": right.detach() * WIDTH,
+        "this rank's part only: add up those of all ranks": lost[rank].detach() / total,
+        "of one group of expert ranks only": (
+            sum(lost[r] for r in dist.get_process_group_ranks(group)) / total
+        ).detach(),
+    }
+    names = {k: v for k, v in names.items() if not torch.isclose(v, right.detach())}
+    expect.close(value, right.detach(), what, mistaken=names)
+    for name, parameter in mixture.named_parameters():
+        compare_gradient(
+            name, parameter, alone, lost, total, expert_ranks, experts, group, label
+        )
+
+
+def compare_gradient(
+    name, parameter, alone, lost, total, expert_ranks, experts, group, label
+):
+    """``lost``: the sum of squares of each rank's tokens, on one process."""
+    world_size = len(lost)
+    rank = dist.get_rank()
+    key = whole_name(name, experts, group)
+
+    def gradient_of(loss):
+        found = torch.autograd.grad(
+            loss, alone.weights[key], retain_graph=True, allow_unused=True
+        )[0]
+        if found is None:
+            return torch.zeros_like(alone.weights[key])
+        return found
+
+    right = gradient_of(sum(lost)) / total
+    what = f"the gradient of {key} {label}"
+    expect.that(
+        parameter.grad is not None,
+        f"{what} is None, expected a tensor",
+    )
+    peers = dist.get_process_group_ranks(group)
+    copies = world_size // expert_ranks
+    of_group = gradient_of(sum(lost[r] for r in peers)) / total
+    names = {
+        "divided by all ranks once more: it's a sum already": right / world_size,
+        "divided by the copies once more: it's a sum already": right / copies,
+    }
+    if key.startswith("experts"):
+        names["of the tokens of its group only: its copies have others"] = of_group
+        names["added up over ranks with other experts"] = sum(
+            gradient_of_other(alone, lost, total, key, number, experts, expert_ranks)
+            for number in range(expert_ranks)
+        )
+    else:
+        names["of this rank's tokens only"] = gradient_of(lost[rank]) / total
+        names["of the tokens of its group only"] = of_group
+        own = [lost[r] for r in range(rank % expert_ranks, world_size, expert_ranks)]
+        names["added up over the copies only, as an expert's is"] = (
+            gradient_of(sum(own)) / total
+        )
+    names = {k: v for k, v in names.items() if not torch.allclose(v, right)}
+    expect.close(parameter.grad, right, what, mistaken=names)
+
+
+def gradient_of_other(alone, lost, total, key, number, experts, expert_ranks):
+    """That of the expert which expert rank ``number`` has at the same index."""
+    kind, expert, *rest = key.split(".")
+    own = experts // expert_ranks
+    other = ".".join([kind, str(number * own + int(expert) % own), *rest])
+    found = torch.autograd.grad(
+        sum(lost), alone.weights[other], retain_graph=True, allow_unused=True
+    )[0]
+    if found is None:
+        found = torch.zeros_like(alone.weights[other])
+    return found / total
+
+
+@pytest.mark.ranks(3)
+def test_outputs_on_one_group(exercise, rank, world_size, seed):
+    """Mixture: three expert ranks, one without a token, and gradients of the tokens."""
+    if rank == 1:
+        time.sleep(0.05)
+    compare_outputs(exercise, rank, world_size, 3, 6, seed)
+
+
+@pytest.mark.ranks(4)
+def test_outputs_in_two_groups(exercise, rank, world_size, seed):
+    """Mixture: data 2 x experts 2."""
+    compare_outputs(exercise, rank, world_size, 2, 4, seed)
+
+
+@pytest.mark.ranks(4)
+def test_step_on_both_axes(exercise, rank, world_size, seed):
+    """step_gradients: data 2 x experts 2, the loss and every gradient."""
+    compare_step(exercise, rank, world_size, 2, 4, seed)
+
+
+@pytest.mark.ranks(3, 4)
+def test_step_of_one_axis(exercise, rank, world_size, seed):
+    """step_gradients: no expert has a copy; then every rank has all experts."""
+    compare_step(exercise, rank, world_size, world_size, 2 * world_size, seed)
+    compare_step(exercise, rank, world_size, 1, 3, seed)

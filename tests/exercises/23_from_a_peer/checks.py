@@ -1,0 +1,154 @@
+"""Checks of exercises/23_from_a_peer.py: continues like a run that lost no rank."""
+
+import copy
+import time
+
+import pytest
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from torch import nn
+
+from workshop.grader import expect
+
+BEFORE, AFTER = 3, 3  # steps before a rank is lost, and after it is there again
+FORGOTTEN = "a run whose optimizer has lost its state"
+
+
+class Scaled(nn.Module):
+    """A layer, and a buffer that each step changes: no parameter, but it counts."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 2)
+        self.register_buffer("scale", torch.ones(2))
+
+    def forward(self, x):
+        return self.layer(x) * self.scale
+
+
+def new_training(seed):
+    torch.manual_seed(seed)
+    model = Scaled().double()
+    return model, torch.optim.AdamW(model.parameters(), lr=0.1)
+
+
+def batch(seed, step, ranks):
+    generator = torch.Generator().manual_seed(seed * 1000 + step)
+    shape = 4 * ranks, 3
+    x = torch.randn(shape, generator=generator, dtype=torch.float64)
+    return x, torch.stack([x.sum(1), x[:, 0] * x[:, 1]], 1)
+
+
+def take(model, optimizer, seed, step, ranks, rank=None):
+    """A step: in one process, or this rank's part of it."""
+    x, y = batch(seed, step, ranks)
+    if rank is not None:
+        x, y = x.chunk(ranks)[rank], y.chunk(ranks)[rank]
+    optimizer.zero_grad()
+    F.mse_loss(model(x), y).backward()
+    if rank is not None:
+        for parameter in model.parameters():
+            dist.all_reduce(parameter.grad)
+            parameter.grad /= ranks
+    optimizer.step()
+    model.scale.mul_(0.8 + 0.1 * (step % 3))
+
+
+def one_process(seed, ranks):
+    model, optimizer = new_training(seed)
+    for step in range(BEFORE + AFTER):
+        take(model, optimizer, seed, step, ranks)
+    return model.state_dict()
+
+
+def without_optimizer(seed, ranks, behind, rank):
+    """What ``rank`` ends with if those behind begin with a new optimizer."""
+    copies = [new_training(seed) for _ in range(ranks)]
+    for step in range(BEFORE + AFTER):
+        if step == BEFORE:
+            for lost in behind:
+                model = copies[lost][0]
+                copies[lost] = model, torch.optim.AdamW(model.parameters(), lr=0.1)
+        x, y = batch(seed, step, ranks)
+        grads = []
+        for (model, optimizer), own, want in zip(
+            copies, x.chunk(ranks), y.chunk(ranks), strict=True
+        ):
+            optimizer.zero_grad()
+            F.mse_loss(model(own), want).backward()
+            grads.append([parameter.grad for parameter in model.parameters()])
+        means = [sum(parts) / ranks for parts in zip(*grads, strict=True)]
+        for model, optimizer in copies:
+            for parameter, mean in zip(model.parameters(), means, strict=True):
+                parameter.grad = mean.clone()
+            optimizer.step()
+            model.scale.mul_(0.8 + 0.1 * (step % 3))
+    return copies[rank][0].state_dict()
+
+
+def compare(exercise, ledger, rank, ranks, seed, source, new=(), silent=()):
+    """``new`` ranks know nothing; ``silent`` ones missed all but the first step."""
+    model, optimizer = kept = new_training(seed)
+    for step in range(BEFORE):
+        take(model, optimizer, seed, step, ranks, rank)
+        if step == 0 and rank in silent:
+            old = copy.deepcopy(kept)  # the optimizer's parameters are the model's
+    step = BEFORE
+    if rank in new:
+        (model, optimizer), step = new_training(seed + 1), 0
+    if rank in silent:
+        (model, optimizer), step = old, 1
+    if rank == source:
+        time.sleep(0.05)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    behind = sorted([*new, *silent])
+    ledger.clear()
+    found = exercise.catch_up(model, optimizer, step, source, behind)
+    if rank != source and rank not in behind:
+        calls = ", ".join(sorted({row.op for row in ledger.rows}))
+        expect.right_way(
+            not calls,
+            f"rank {rank} is neither behind nor the source, and takes part in {calls}: "
+            "it should send and receive nothing",
+        )
+    expect.equal(found, BEFORE, f"the next step on rank {rank}")
+    for name, value in before.items():
+        if rank not in behind:
+            expect.close(model.state_dict()[name], value, f"{name} of a healthy rank")
+    for step in range(found, BEFORE + AFTER):
+        take(model, optimizer, seed, step, ranks, rank)
+    right = one_process(seed, ranks)
+    forgotten = without_optimizer(seed, ranks, behind, rank)
+    for name, value in model.state_dict().items():
+        mistaken = {}
+        if name != "scale" and behind:
+            mistaken[FORGOTTEN] = forgotten[name]
+        what = f"{name} on rank {rank}, {AFTER} steps after it has caught up"
+        if rank not in behind:
+            what = f"{name} on rank {rank}, which was never lost, {AFTER} steps later"
+        expect.close(value, right[name], what, mistaken=mistaken)
+
+
+@pytest.mark.ranks(3, 4)
+def test_last_rank_is_new(exercise, ledger, rank, world_size, seed):
+    """The last rank was started again, and takes the state of rank 0."""
+    compare(exercise, ledger, rank, world_size, seed, 0, new=[world_size - 1])
+
+
+@pytest.mark.ranks(3, 4)
+def test_rank_0_is_new(exercise, ledger, rank, world_size, seed):
+    """Rank 0 was started again: the source is rank 1."""
+    compare(exercise, ledger, rank, world_size, seed, 1, new=[0])
+
+
+@pytest.mark.ranks(3, 4)
+def test_two_are_behind(exercise, ledger, rank, world_size, seed):
+    """Rank 0 is new, rank 1 has an old state: both take that of rank 2."""
+    compare(exercise, ledger, rank, world_size, seed, 2, new=[0], silent=[1])
+
+
+@pytest.mark.ranks(3, 4)
+def test_none_is_behind(exercise, ledger, rank, world_size, seed):
+    """No rank is behind: all continue as they are."""
+    compare(exercise, ledger, rank, world_size, seed, 0)
