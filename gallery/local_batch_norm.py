@@ -21,7 +21,9 @@ dist.all_gather(outputs, output)  # every rank: [1] -> ranks x [1]
 if rank == 0:
     for number, value in enumerate(outputs):
         print(f"rank {number}: the model's output for one image is {value.item():.4f}")
-    print("equal" if all(value == outputs[0] for value in outputs) else "NOT equal")
+    equal = all(value == outputs[0] for value in outputs)
+    found = "equal" if equal else "NOT equal"
+    print(found)
 dist.destroy_process_group()
 
 # The cure: BatchNorm's running statistics are averaged before the ranks evaluate.

@@ -24,7 +24,8 @@ if dist.get_rank() == 0:
     mean = sum(range(1, len(gradients) + 1)) / len(gradients)
     for number, value in enumerate(gradients):
         print(f"rank {number}: gradient {value:.1f}, the mean is {mean:.1f}")
-    print("averaged" if set(gradients) == {mean} else "NOT averaged")
+    found = "averaged" if set(gradients) == {mean} else "NOT averaged"
+    print(found)
 dist.destroy_process_group()
 
 # The cure: A DDP object that lives until backward averages the gradients.

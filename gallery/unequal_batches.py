@@ -11,7 +11,7 @@ dist.init_process_group("gloo")
 dist.group.WORLD.set_timeout(timedelta(seconds=4))
 rank = dist.get_rank()
 model = DDP(torch.nn.Linear(4, 1))
-batches = torch.randn(3 if rank == 0 else 2, 8, 4)
+batches = torch.randn(3, 8, 4) if rank == 0 else torch.randn(2, 8, 4)
 
 for step, batch in enumerate(batches, start=1):
     model(batch).mean().backward()

@@ -182,6 +182,9 @@ ON_PAGES = {
     "slower_with_more": "Why is my DDP slower than one process?",
     "not_installed": "activate the environment",
     "nccl_error": "NCCL_DEBUG=INFO",
+    "rank_out_of_range": "WORLD_SIZE",
+    "no_sync_sharded": "no_sync()",
+    "grad_scaler": "GradScaler",
 }
 
 

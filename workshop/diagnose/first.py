@@ -57,6 +57,7 @@ NAMED_BY_MPI = re.compile(r"^\s+Process name: \[\[\d+,\d+\],\s*(\d+)\]")
 CANCELLED = re.compile(r"CANCELLED AT|DUE TO (?:TIME LIMIT|PREEMPTION|JOB REQUEUE)")
 MISSED = re.compile(r"Ranks? ([\d, ]+) failed to pass monitoredBarrier")
 SIZE = re.compile(r"(?:WORLD_SIZE|world_size|nproc[-_]per[-_]node)[=: ]+(\d+)")
+MOST_RANKS = 4096  # more are a number that means something else
 
 
 @dataclass
@@ -107,38 +108,121 @@ def first_failed(log: Log) -> First | None:
 
 def look(log: Log) -> Seen:
     """One pass over all lines."""
-    seen, at_root, block, raised = Seen(), False, None, None
     lines = [line for line in log.lines if line.kind not in (NOISE, CODE)]
-    seen.spoke = {line.rank for line in log.lines if line.rank is not None}
-    seen.dump = read_dump(lines)
-    cancelled = False
+    reader = Reader()
+    reader.seen.spoke = {line.rank for line in log.lines if line.rank is not None}
+    reader.seen.dump = read_dump(lines)
     for line in lines:
+        reader.read(line)
+    return reader.seen
+
+
+@dataclass
+class Reader:
+    """Reads lines in their order, and knows what a line is a part of."""
+
+    seen: Seen = field(default_factory=Seen)
+    at_root: bool = False  # in the part of torchrun's summary named Root Cause
+    block: int | None = None  # the rank whose part of the summary was last read
+    raised: int | None = None  # the rank of mp.spawn whose traceback was announced
+    cancelled: bool = False  # the job was: what ends after that has not failed
+
+    def read(self, line: Line) -> None:
+        """Note what the line says of ranks."""
         text = line.text
-        cancelled = cancelled or bool(CANCELLED.search(text))
-        at_root = bool(ROOT.search(text)) or (at_root and not text.startswith("===="))
-        if match := BLOCK_RANK.match(text):
-            block = int(match[1])
-            seen.ranks.add(block)
-            if at_root and seen.root is None:
-                seen.root = block
-        elif (match := BLOCK_CODE.match(text)) and block is not None:
-            seen.codes.setdefault(block, int(match[1]))
-        elif (match := AGENT.search(text)) and seen.agent is None:
-            seen.agent = int(match[2]), int(match[1])
-        elif match := SPAWN_RAISED.match(text):
-            raised = int(match[1])
-        elif match := first_of(text, SPAWN, NOTICED, NAMED_BY_MPI):
-            seen.own.setdefault(int(match[1]), line)
-        elif match := STEP.match(text):
-            ended = cancelled or is_consequence(text)
-            for rank in () if ended else tasks(match[1]):
-                seen.own.setdefault(rank, line)
-        elif match := MISSED.search(text):
-            seen.missed = seen.missed or [int(n) for n in match[1].split(",")]
-        elif size := SIZE.search(text):
-            seen.ranks |= set(range(min(int(size[1]), 4096)))
-        note(seen, line, raised)
-    return seen
+        self.cancelled = self.cancelled or bool(CANCELLED.search(text))
+        goes_on = self.at_root and not text.startswith("====")
+        self.at_root = goes_on or bool(ROOT.search(text))
+        for knows in (
+            self._summary_of_a_rank,
+            self._exit_code,
+            self._agent,
+            self._spawn,
+            self._srun,
+            self._monitored_barrier,
+            self._world_size,
+        ):
+            if knows(line):
+                break
+        self._error_of_a_rank(line)
+
+    def _summary_of_a_rank(self, line: Line) -> bool:
+        """torchrun's summary begins to tell of a rank."""
+        match = BLOCK_RANK.match(line.text)
+        if not match:
+            return False
+        self.block = int(match[1])
+        self.seen.ranks.add(self.block)
+        if self.at_root and self.seen.root is None:
+            self.seen.root = self.block
+        return True
+
+    def _exit_code(self, line: Line) -> bool:
+        """With which status the rank of the summary has ended."""
+        match = BLOCK_CODE.match(line.text)
+        if not match or self.block is None:
+            return False
+        self.seen.codes.setdefault(self.block, int(match[1]))
+        return True
+
+    def _agent(self, line: Line) -> bool:
+        """The first rank that an agent of torchrun found dead."""
+        match = AGENT.search(line.text)
+        if not match or self.seen.agent is not None:
+            return False
+        self.seen.agent = int(match[2]), int(match[1])
+        return True
+
+    def _spawn(self, line: Line) -> bool:
+        """mp.spawn or mpirun names a rank that has failed."""
+        match = SPAWN_RAISED.match(line.text)
+        if match:
+            self.raised = int(match[1])
+            return True
+        match = first_of(line.text, SPAWN, NOTICED, NAMED_BY_MPI)
+        if match:
+            self.seen.own.setdefault(int(match[1]), line)
+        return bool(match)
+
+    def _srun(self, line: Line) -> bool:
+        """srun names tasks that have ended, of themselves or not."""
+        match = STEP.match(line.text)
+        if not match:
+            return False
+        if not self.cancelled and not is_consequence(line.text):
+            for rank in tasks(match[1]):
+                self.seen.own.setdefault(rank, line)
+        return True
+
+    def _monitored_barrier(self, line: Line) -> bool:
+        """Which ranks never reached the barrier; the first such line counts."""
+        match = MISSED.search(line.text)
+        if match and not self.seen.missed:
+            self.seen.missed = [int(number) for number in match[1].split(",")]
+        return bool(match)
+
+    def _world_size(self, line: Line) -> bool:
+        """How many ranks there are, in whatever line says it."""
+        match = SIZE.search(line.text)
+        if match:
+            self.seen.ranks.update(range(min(int(match[1]), MOST_RANKS)))
+        return bool(match)
+
+    def _error_of_a_rank(self, line: Line) -> None:
+        """A rank's first error of its own, or that it lost a partner."""
+        rank = self.raised if line.rank is None else line.rank
+        waits = WAITS_FOR.match(line.text)
+        if waits and LATE.search(waits[3]):
+            self.seen.waited_for.setdefault(int(waits[2]), line)
+        if waits and rank is None:
+            rank = int(waits[1])
+        if rank is None:
+            return
+        self.seen.ranks.add(rank)
+        if is_consequence(line.text):
+            self.seen.lost.setdefault(rank, line)
+        elif is_own_error(line):
+            self.seen.own.setdefault(rank, line)
 
 
 def first_of(text: str, *patterns: re.Pattern[str]) -> re.Match[str] | None:
@@ -155,23 +239,7 @@ def tasks(text: str) -> list[int]:
         last = high if high.isdigit() else low
         if low.isdigit():
             found += range(int(low), int(last) + 1)
-    return found[:4096]
-
-
-def note(seen: Seen, line: Line, raised: int | None) -> None:
-    """Remember a rank's first error of its own, or that it lost a partner."""
-    rank = raised if line.rank is None else line.rank
-    if waits := WAITS_FOR.match(line.text):
-        if LATE.search(waits[3]):
-            seen.waited_for.setdefault(int(waits[2]), line)
-        rank = int(waits[1]) if rank is None else rank
-    if rank is None:
-        return
-    seen.ranks.add(rank)
-    if is_consequence(line.text):
-        seen.lost.setdefault(rank, line)
-    elif is_own_error(line):
-        seen.own.setdefault(rank, line)
+    return found[:MOST_RANKS]
 
 
 def missed(seen: Seen, log: Log) -> First | None:

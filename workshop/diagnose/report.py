@@ -43,12 +43,13 @@ REFUSAL = re.compile(
     r"^(?:srun|sbatch|salloc|slurmstepd): (?:error|fatal)|^qsub: |not enough slots|"
     r": (?:command )?not found$|\b(?:ORTE|PRTE) |^mpirun (?:has|was|noticed)|"
     r"PBS: job killed|exited with non-zero status|MPI_ABORT was|CANCELLED AT|"
-    r"OOMKilled|^TERM_"
+    r"OOMKilled|^TERM_|^\[mpiexec@.*(?:unable|error)|"
+    r"^(?:Job|job) \S+ killed "
 )
 ERROR = re.compile(
     r"\bERROR\b|^\[?E\d{4} |\[E\d{3} |^(?:\S+: )?(?i:error|fatal(?: error)?)\b[: ]|"
-    r"NCCL WARN|\bfailed \(exitcode|\bFATAL\b|(?:^|: )Killed$|\bhas failed\b|"
-    r"stopping training|"
+    r"NCCL WARN|\bfailed \(exitcode|\bFATAL\b|(?:^|: )Killed$|"
+    r": line \d+: +\d+ Killed\b|\bhas failed\b|stopping training|"
     r"^\S+: (?:cannot|could not|couldn't|can't) "
 )
 # what to quote, best first
@@ -94,7 +95,9 @@ def diagnose(log: Log, root: Path) -> tuple[list[str], bool]:
     if not sure and not (found and found[0].quiet):
         told += own_words(log, first)
     shown = [line.text for each in found[:2] for line in each.lines]
-    told += nccl_words(log, [*shown, error.text if error else ""])
+    if error:
+        shown.append(error.text)
+    told += nccl_words(log, shown)
     told += nan_before(log, found)
     return told, sure is not None
 

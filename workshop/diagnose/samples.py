@@ -30,6 +30,7 @@ CONSTANT = re.compile(  # of a random transformation: equal by design
     r"\b(?:mean|std|variance|range|from|scale|ratio|prob\w*|strength|magnitude|param)",
     re.IGNORECASE,
 )
+POSITIONS = re.compile(r"\bpositions?\b|\bposition_?ids\b", re.IGNORECASE)
 SAVED = re.compile(r"\b(?:saved|wrote|written)\b", re.IGNORECASE)
 AT = re.compile(r"(step|iter(?:ation)?|epoch|ckpt|checkpoint)[ _=:#-]{1,2}(\d+)", re.I)
 DAMAGED = re.compile(r"corrupt|incomplete|damaged|invalid|fall\w* back|\bbest\b", re.I)
@@ -91,6 +92,12 @@ def equal_on_ranks(said: list[Said]) -> Shown | None:
     ):
         return None
     return Shown(lines(groups[0].values()), False)
+
+
+def local_positions(said: list[Said], _ranks: int) -> Shown | None:
+    """Ranks print the same list of positions."""
+    rows = [each for each in said if POSITIONS.search(each.text) and each.lists]
+    return equal_on_ranks(rows)
 
 
 def same_worker_noise(said: list[Said], _ranks: int) -> Shown | None:
@@ -174,6 +181,7 @@ SAMPLES: dict[str, Rule] = {
         no_set_epoch,
         sampler_starts_over,
         same_samples,
+        local_positions,
         same_augmentation,
         same_worker_noise,
         clock_behind,

@@ -19,7 +19,11 @@ from workshop.diagnose.numbers import (
 from workshop.diagnose.ranks import First
 from workshop.diagnose.slow import BYTES
 
-SHARD = re.compile(r"shard|local|fsdp|dtensor|stage|no_sync|unreduced", re.IGNORECASE)
+SHARD = re.compile(
+    r"shard|local|fsdp|dtensor|stage|no_sync|unreduced|expert", re.IGNORECASE
+)
+EXPERT = re.compile(r"\bexperts?$")
+KEYS = re.compile(r"\bkeys?\b|\bvalues?\b|\b[kv]_proj\b", re.IGNORECASE)
 GRADIENT = re.compile(r"\bgrad(?:ient)?s?(?: (?:norm|sum|mean|max))?(?: is)?$")
 LOSS = re.compile(r"^(?!.*\b(?:best|lowest|least|min)\b).*\bloss\b(?! scale)")
 WEIGHTS = re.compile(r"\bweights?\b|\bparam(?:eter)?s?\b|checksum|digest|\bhash\b")
@@ -57,6 +61,33 @@ def temporary_ddp(said: list[Said], _ranks: int) -> Shown | None:
     return Shown(lines(shown), False) if shown else None
 
 
+def averaged_experts(said: list[Said], _ranks: int) -> Shown | None:
+    """Ranks print the same gradient for experts with different numbers."""
+    rows = [each for each in said if each.values(EXPERT) and each.values(GRADIENT)]
+    for by_rank in side_by_side(rows):
+        group = list(by_rank.values())
+        experts = {each.values(EXPERT)[0].value for each in group}
+        gradients = {each.values(GRADIENT)[0].value for each in group}
+        if len(experts) == len(group) and len(gradients) == 1 and any(gradients):
+            return Shown(lines(group), True)
+    return None
+
+
+def keys_without_gradients(said: list[Said], _ranks: int) -> Shown | None:
+    """The gradient of keys or values on N ranks isn't that of one process."""
+    rows = [each for each in said if each.size and KEYS.search(each.text)]
+    rows = [each for each in rows if each.values(GRADIENT)]
+    for step in grouped(rows, lambda each: (each.epoch, each.step)).values():
+        alone = next((each for each in step if each.size == 1), None)
+        if alone is None:
+            continue
+        for many in step:
+            norms = [each.values(GRADIENT)[0].value for each in (many, alone)]
+            if max(norms) > 1.05 * min(norms) and times(many, alone, GRADIENT) is None:
+                return Shown(lines([many, alone]), False)
+    return None
+
+
 def drifting_weights(said: list[Said], _ranks: int) -> Shown | None:
     """A number of the weights, or the output for one input, differs between ranks."""
     for by_rank in of_weights(said):
@@ -85,7 +116,8 @@ def of_weights(said: list[Said]) -> list[dict[int, Said]]:
 def state(said: Said) -> tuple[object, ...]:
     """Fractions and checksums of the line: a whole number may count something."""
     word = WEIGHTS.search(said.text.lower())
-    tail = numbers_of(said.text[word.start() if word else 0 :])
+    start = word.start() if word else 0
+    tail = numbers_of(said.text[start:])
     metrics = [n for n in tail if not BESIDE.search(n.name) and n.unit not in BYTES]
     fractions = [number.value for number in metrics if number.value % 1]
     return (*fractions, *HEX.findall(said.text))
@@ -159,6 +191,8 @@ STATE: dict[str, Rule] = {
     rule.__name__: rule
     for rule in (
         forgotten_divide,
+        averaged_experts,
+        keys_without_gradients,
         local_batch_norm,
         drifting_weights,
         temporary_ddp,

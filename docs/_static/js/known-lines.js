@@ -5,6 +5,7 @@
    nothing else, so that the site's search can use it as well. */
 const knownLines = (() => {
   const dull = new Set(knowledge.dull);
+  const same = new Map(Object.entries(knowledge.same));
   const known = new Map();
 
   const compiled = (expression) => {
@@ -19,50 +20,64 @@ const knownLines = (() => {
   /* The words of a text that say something, each of them once, in order. */
   const words = (text) => {
     const plain = text
+      .replace(new RegExp(knowledge.before), "")
       .replace(new RegExp(knowledge.paths, "g"), " ")
       .replace(new RegExp(knowledge.addresses, "g"), " ")
-      .replace(new RegExp(knowledge.camel, "g"), "$1 $2")
+      .replace(new RegExp(knowledge.camel, "g"), "$1$3 $2$4")
+      .replaceAll("_", " ")
       .toLowerCase();
     const found = plain.match(new RegExp(knowledge.word, "g")) ?? [];
-    const same = (word) => new Map(Object.entries(knowledge.same)).get(word) ?? word;
-    return [...new Set(found.map(same).filter((word) => !dull.has(word)))];
+    const said = found.filter((word) => !compiled(knowledge.number).test(word));
+    const plainly = said.map((word) => same.get(word) ?? word);
+    return [...new Set(plainly.filter((word) => !dull.has(word)).map(stem))];
   };
 
-  const stem = (word) => (word.length > 6 ? word.slice(0, -2) : word);
+  /* What the forms of a word have in common. */
+  const stem = (word) => {
+    const match = compiled(knowledge.forms).exec(word);
+    return match?.[1] ?? match?.[2] ?? word;
+  };
 
-  const places = knowledge.places.map(
-    ([id, page, title, group, cure, own, messages, worth, scale]) => ({
-      ...{ id, page, title, group, cure, messages, worth, scale },
-      own: own.split(" "),
-      address: `${page}#${id}`,
-      named: words(title),
-    })
-  );
+  /* A place with its words: of the failure, of its title, and of its cure alone. */
+  const withWords = ([id, page, title, group, cure, own, messages, worth, scale]) => {
+    const named = words(title);
+    const failure = new Set([...named, ...own.split(" ").filter(Boolean)]);
+    const ofCure = new Set(words(cure).filter((word) => !failure.has(word)));
+    const address = `${page}#${id}`;
+    const told = { id, page, title, group, cure, messages, worth, scale, address };
+    return { ...told, named, failure, ofCure };
+  };
+  const places = knowledge.places.map(withWords);
 
   /* How much of a title was asked for. */
   const share = (title, asked) =>
-    title.filter((word) => asked.some((one) => one.startsWith(stem(word)))).length /
-    Math.max(title.length, 1);
+    title.filter((word) => asked.includes(word)).length / Math.max(title.length, 1);
 
-  /* Points of each place by its words or by a message of its own: a word counts more
-     the fewer places have it. */
+  /* A word is worth more the fewer places have it; one that none has, little. */
+  const valueOf = (word) => {
+    const has = ({ failure, ofCure }) => failure.has(word) || ofCure.has(word);
+    const count = places.filter(has).length;
+    if (!count) return knowledge.unknown;
+    return 1 + Math.log(places.length / count);
+  };
+
+  const sum = (values) => values.reduce((all, one) => all + one, 0);
+
+  /* Points of each place by its words or by a message of its own. */
   const score = (line, reported) => {
     const asked = words(line);
-    const has = places.map(({ own }) =>
-      asked.map((word) => own.some((one) => one.startsWith(stem(word))))
-    );
-    const worth = asked.map((word, number) => {
-      const count = has.filter((row) => row[number]).length;
-      return 1 + Math.log(places.length / Math.max(count, 1));
-    });
-    const total = worth.reduce((sum, one) => sum + one, 0);
+    const worth = new Map(asked.map((word) => [word, valueOf(word)]));
+    const total = sum([...worth.values()]);
+    const weigh = (some) => sum(some.map((word) => worth.get(word)));
     return new Map(
-      places.map(({ id, messages, worth: own, scale, named }, number) => {
-        const there = worth.filter((_, word) => has[number][word]);
-        const weight = there.reduce((sum, one) => sum + one, 0);
-        const part = there.length / Math.max(asked.length, 1);
+      places.map(({ id, messages, worth: own, scale, named, failure, ofCure }) => {
+        const there = asked.filter((word) => failure.has(word));
+        const cured = asked.filter((word) => ofCure.has(word));
+        const weight = weigh(there) + knowledge.ofCure * weigh(cured);
+        const hits = there.length + cured.length;
+        const part = hits / Math.max(asked.length, 1);
         const enough = reported
-          ? there.length > 1 && weight >= knowledge.leastWeight * total
+          ? weight >= Math.max(knowledge.leastWorth, knowledge.leastWeight * total)
           : part >= knowledge.leastShare;
         const [first] = matching(line, messages);
         const by = first === undefined ? 0 : own - 10 * messages.indexOf(first);
@@ -110,12 +125,14 @@ const knownLines = (() => {
       .slice(0, knowledge.most);
   };
 
-  const verdict = (found, reported) => {
+  const verdict = (found, certain, reported) => {
     if (!found.length) return reported ? knowledge.noLine : knowledge.noWords;
     const count = found.length === 1 ? "1 failure" : `${found.length} failures`;
-    if (found[0].message) return `${count} with that message.`;
-    const more = reported ? " If none fits, run workshop diagnose LOG." : "";
-    return `${count} with these words.${more}`;
+    if (found[0].message && certain) return `${count} with that message.`;
+    if (found[0].message) return `${count} that may have that message.`;
+    if (!reported) return `${count} with these words.`;
+    const none = "if none fits, run workshop diagnose LOG.";
+    return `${knowledge.near} ${count} with its words; ${none}`;
   };
 
   /* { places, says }: the places, best first, and a sentence. */
@@ -128,10 +145,11 @@ const knownLines = (() => {
     const byMessage = found[0]?.message ?? false;
     const noise = byMessage ? knowledge.alwaysNoise : knowledge.noise;
     if (new RegExp(noise).test(line)) return { places: [], says: knowledge.healthy };
-    const certain = byMessage && found[0].points > knowledge.hint;
+    const tells = byMessage && found[0].points > knowledge.hint;
     const later = knowledge.consequences.find(([one]) => new RegExp(one).test(line));
-    if (!certain && later) return { places: [], says: later[1] };
-    return { places: found, says: verdict(found, reported) };
+    if (!tells && later) return { places: [], says: later[1] };
+    const certain = byMessage && found[0].points > knowledge.certain;
+    return { places: found, says: verdict(found, certain, reported) };
   };
 
   return { matching, words, lookUp };

@@ -13,6 +13,7 @@
     const CHUNKS = [1, 2, 4];
     const LONG = 8192; // tokens: only longer sequences are cut
     const CONTEXT_RANKS = [2, 4, 8, 16];
+    const EXPERT_RANKS = [2, 4, 8, 16, 32, 64];
 
     /* A stage of ZeRO comes with the ranks that shard, which are a group for HSDP. */
     function* choices({ pipeline, context_ranks }, data, sequences, node) {
@@ -36,6 +37,7 @@
     function* possible_layouts(model, cluster, nodes, batch) {
       const ranks = nodes * cluster.per_node;
       const most = Math.min(MOST_STAGES, model.layers);
+      const spreads = model.experts ? [1, ...EXPERT_RANKS] : [1];
       const contexts = model.context > LONG ? [1, ...CONTEXT_RANKS] : [1];
       for (let tensor = 1; tensor <= cluster.per_node; tensor += 1) {
         if (cluster.per_node % tensor) continue;
@@ -46,17 +48,20 @@
             if (ranks % others || batch % data) continue;
             const axes = { tensor, context_ranks, pipeline };
             const node = Math.floor(cluster.per_node / (tensor * context_ranks)); // its data ranks
+            const parallel = { data, sequence_parallel: tensor > 1 };
             for (const more of choices(axes, data, batch / data, node)) {
-              const layout = { ...axes, data, ...more, sequence_parallel: tensor > 1 };
-              if (!formulas.why_not(model, layout)) yield layout;
+              for (const expert_ranks of spreads) {
+                const layout = { ...axes, ...parallel, ...more, expert_ranks };
+                if (!formulas.why_not(model, layout)) yield layout;
+              }
             }
           }
         }
       }
     }
 
-    /* Fewer tensor ranks, context ranks, stages, then a lower stage of ZeRO. */
-    const AXES = ["tensor", "context_ranks", "pipeline", "stage"];
+    /* Fewer tensor ranks, context ranks, expert ranks, stages, a lower stage of ZeRO. */
+    const AXES = ["tensor", "context_ranks", "expert_ranks", "pipeline", "stage"];
     const simpler = (one, other) =>
       AXES.map((axis) => one[axis] - other[axis]).find((more) => more) ?? 0;
 
