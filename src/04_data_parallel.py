@@ -7,8 +7,6 @@ Run from the folder of the workshop:
 04_data_parallel_by_hand.py shows the same algorithm in threads, also without GPUs.
 """
 
-import argparse
-
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -56,22 +54,22 @@ def run_epoch(
     return loss_sum
 
 
-def train(args: argparse.Namespace, device: torch.device) -> None:
+def train(config: data.TrainingConfig, device: torch.device) -> None:
     """Train the epochs that are left, and print the results."""
     torch.manual_seed(SEED)
     train_set, test_set = data.load_digits_split()
     distributed.log(
         f"{len(train_set)} training images on {distributed.describe_world(device)}, "
-        f"learning rate {args.learning_rate}, snapshot {args.snapshot}"
+        f"learning rate {config.learning_rate}, snapshot {config.snapshot}"
     )
-    loader = make_loader(train_set, args.batch_size)
-    model = data.make_model(DROPOUT, args.width).to(device)
+    loader = make_loader(train_set, config.batch_size)
+    model = data.make_model(DROPOUT, config.width).to(device)
     parallel_model = make_parallel(model)
-    optimizer = SGD(model.parameters(), args.learning_rate, momentum=0.9)
-    run = snapshot.Run(args, model=model, optimizer=optimizer)
+    optimizer = SGD(model.parameters(), config.learning_rate, momentum=0.9)
+    run = snapshot.Run(config, model=model, optimizer=optimizer)
     for epoch in run.epochs_left():
         loader.generator.manual_seed(SEED + epoch)  # a resumed run has the same order
-        shape = f"Batch size {args.batch_size} | Steps {len(loader)}"
+        shape = f"Batch size {config.batch_size} | Steps {len(loader)}"
         distributed.log(f"[{device}] Epoch {epoch} | {shape}")
         loss_sum = run_epoch(parallel_model, optimizer, loader, device)
         run.end_epoch(loss_sum.item() / len(train_set), len(train_set))
@@ -80,8 +78,8 @@ def train(args: argparse.Namespace, device: torch.device) -> None:
 
 @distributed.one_line_errors
 def main() -> None:
-    args = data.parse_training(__doc__)
-    train(args, distributed.choose_device())
+    config = data.parse_training(__doc__)
+    train(config, distributed.choose_device())
 
 
 if __name__ == "__main__":

@@ -5,8 +5,6 @@ Run from the folder of the workshop:
     python src/05_ddp_spawn.py 10 5 --nprocs 4    # default: one per GPU
 """
 
-import argparse
-
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
@@ -44,18 +42,18 @@ def run_epoch(
     return loss_sum
 
 
-def train(args: argparse.Namespace, device: torch.device) -> None:
+def train(config: data.TrainingConfig, device: torch.device) -> None:
     """Train the epochs that are left; the DDP object is gone when this returns."""
     torch.manual_seed(SEED)
     train_set, test_set = data.load_digits_split()
     distributed.log(
         f"{len(train_set)} training images on {distributed.describe_world(device)}, "
-        f"learning rate {args.learning_rate}, snapshot {args.snapshot}"
+        f"learning rate {config.learning_rate}, snapshot {config.snapshot}"
     )
-    loader = make_loader(train_set, args.batch_size)
-    model = data.make_model(DROPOUT, args.width).to(device)
-    optimizer = SGD(model.parameters(), args.learning_rate, momentum=0.9)
-    run = snapshot.Run(args, model=model, optimizer=optimizer)
+    loader = make_loader(train_set, config.batch_size)
+    model = data.make_model(DROPOUT, config.width).to(device)
+    optimizer = SGD(model.parameters(), config.learning_rate, momentum=0.9)
+    run = snapshot.Run(config, model=model, optimizer=optimizer)
     devices = None if device.type == "cpu" else [device]
     # every rank must reach this line: rank 0's weights are sent to all
     ddp_model = DDP(model, devices)
@@ -64,7 +62,7 @@ def train(args: argparse.Namespace, device: torch.device) -> None:
         loader.sampler.set_epoch(epoch)
         # from epoch and rank: ranks drop other features, a resumed run the same again
         distributed.seed_rank(SEED, epoch)
-        shape = f"Batch size {args.batch_size} | Steps {len(loader)}"
+        shape = f"Batch size {config.batch_size} | Steps {len(loader)}"
         distributed.log(f"[rank {rank} of {world_size}] Epoch {epoch} | {shape}")
         loss_sum = run_epoch(ddp_model, optimizer, loader, device)
         # every rank must reach this line: the sum over the ranks, 4 bytes
@@ -75,22 +73,22 @@ def train(args: argparse.Namespace, device: torch.device) -> None:
 
 
 @distributed.one_line_errors
-def run_rank(rank: int, world_size: int, args: argparse.Namespace) -> None:
+def run_rank(rank: int, world_size: int, config: data.TrainingConfig) -> None:
     """What each process does; ``mp.spawn`` gives it its rank."""
     device = distributed.choose_device(rank)  # here, rank and local rank are equal
     backend = dist.get_default_backend_for_device(device)
     gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
     # every rank must reach this line; MASTER_ADDR and MASTER_PORT say where to connect
     dist.init_process_group(backend, rank=rank, world_size=world_size, device_id=gpu)
-    train(args, device)  # when it returns, DDP is gone
+    train(config, device)  # when it returns, DDP is gone
     dist.destroy_process_group()
 
 
 @distributed.one_line_errors
 def main() -> None:
-    args = data.parse_training(__doc__, nprocs="ranks to start (default: 1 per device)")
-    world_size = distributed.prepare_spawn(args.nprocs)
-    mp.spawn(run_rank, args=(world_size, args), nprocs=world_size)
+    config = data.parse_training(__doc__, nprocs="ranks (default: 1 per device)")
+    world_size = distributed.prepare_spawn(config.nprocs)
+    mp.spawn(run_rank, args=(world_size, config), nprocs=world_size)
 
 
 if __name__ == "__main__":

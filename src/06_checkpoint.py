@@ -5,8 +5,6 @@ Run from the folder of the workshop:
     python src/06_checkpoint.py 10 5 --save-every-steps 7    # also inside epochs
 """
 
-import argparse
-
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
@@ -69,7 +67,7 @@ class RankState:
 def run_epoch(run: snapshot.Run, ddp_model: DDP, loader: DataLoader) -> None:
     """One pass over the training set, or the rest of it."""
     ddp_model.train()
-    optimizer, every = run.parts["optimizer"], run.args.save_every_steps
+    optimizer, every = run.parts["optimizer"], run.config.save_every_steps
     loss_sum, counters = run.parts["ranks"].loss_sum, run.counters
     for images, labels in loader:
         images, labels = images.to(loss_sum.device), labels.to(loss_sum.device)
@@ -84,20 +82,20 @@ def run_epoch(run: snapshot.Run, ddp_model: DDP, loader: DataLoader) -> None:
             run.save()
 
 
-def train(args: argparse.Namespace, device: torch.device) -> None:
+def train(config: data.TrainingConfig, device: torch.device) -> None:
     """Train the epochs that are left; the DDP object is gone when this returns."""
     torch.manual_seed(SEED)
     train_set, test_set = data.load_digits_split()
     distributed.log(
         f"{len(train_set)} training images on {distributed.describe_world(device)}, "
-        f"learning rate {args.learning_rate}, snapshot {args.snapshot}"
+        f"learning rate {config.learning_rate}, snapshot {config.snapshot}"
     )
-    model = data.make_model(DROPOUT, args.width).to(device)
-    optimizer = SGD(model.parameters(), args.learning_rate, momentum=0.9)
+    model = data.make_model(DROPOUT, config.width).to(device)
+    optimizer = SGD(model.parameters(), config.learning_rate, momentum=0.9)
     scheduler = lr_scheduler.ExponentialLR(optimizer, gamma=0.97)  # x 0.97 an epoch
     ranks = RankState(device)
     parts = {"model": model, "optimizer": optimizer, "scheduler": scheduler}
-    run = snapshot.Run(args, **parts, ranks=ranks)
+    run = snapshot.Run(config, **parts, ranks=ranks)
     devices = None if device.type == "cpu" else [device]
     # every rank must reach this line: rank 0's weights are sent to all
     ddp_model = DDP(model, devices)
@@ -107,11 +105,11 @@ def train(args: argparse.Namespace, device: torch.device) -> None:
     rank, world_size = dist.get_rank(), dist.get_world_size()
     for epoch in run.epochs_left():
         done = run.counters["images_done"]
-        loader = make_loader(train_set, args.batch_size, epoch, done)
+        loader = make_loader(train_set, config.batch_size, epoch, done)
         if done == 0:  # else the snapshot has set both
             distributed.seed_rank(SEED, epoch)
             ranks.loss_sum.zero_()
-        shape = f"Batch size {args.batch_size} | Steps {len(loader)}"
+        shape = f"Batch size {config.batch_size} | Steps {len(loader)}"
         distributed.log(f"[rank {rank} of {world_size}] Epoch {epoch} | {shape}")
         run_epoch(run, ddp_model, loader)
         scheduler.step()
@@ -122,20 +120,20 @@ def train(args: argparse.Namespace, device: torch.device) -> None:
 
 
 @distributed.one_line_errors
-def run_rank(rank: int, world_size: int, args: argparse.Namespace) -> None:
+def run_rank(rank: int, world_size: int, config: data.TrainingConfig) -> None:
     """What each process does; ``mp.spawn`` gives it its rank."""
     # every rank must reach this line; here, rank and local rank are equal
     device = process_group.join(rank, rank=rank, world_size=world_size)
-    train(args, device)  # when it returns, DDP is gone
+    train(config, device)  # when it returns, DDP is gone
     dist.destroy_process_group()
 
 
 @distributed.one_line_errors
 def main() -> None:
     more = {"nprocs": "default: 1 per device", "save_every_steps": "save more often"}
-    args = data.parse_training(__doc__, **more)
-    world_size = distributed.prepare_spawn(args.nprocs)
-    mp.spawn(run_rank, args=(world_size, args), nprocs=world_size)
+    config = data.parse_training(__doc__, **more)
+    world_size = distributed.prepare_spawn(config.nprocs)
+    mp.spawn(run_rank, args=(world_size, config), nprocs=world_size)
 
 
 if __name__ == "__main__":

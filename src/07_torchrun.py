@@ -7,7 +7,6 @@ Run from the folder of the workshop:
     torchrun --standalone --nproc-per-node=2 --max-restarts=3 src/07_torchrun.py 10 5
 """
 
-import argparse
 import os
 
 import torch
@@ -55,18 +54,18 @@ def run_epoch(
     return loss_sum
 
 
-def train(args: argparse.Namespace, device: torch.device) -> None:
+def train(config: data.TrainingConfig, device: torch.device) -> None:
     """Train the epochs that are left; the DDP object is gone when this returns."""
     torch.manual_seed(SEED)
     train_set, test_set = data.load_digits_split()
     distributed.log(
         f"{len(train_set)} training images on {distributed.describe_world(device)}, "
-        f"learning rate {args.learning_rate}, snapshot {args.snapshot}"
+        f"learning rate {config.learning_rate}, snapshot {config.snapshot}"
     )
-    loader = make_loader(train_set, args.batch_size)
-    model = data.make_model(DROPOUT, args.width).to(device)
-    optimizer = SGD(model.parameters(), args.learning_rate, momentum=0.9)
-    run = snapshot.Run(args, model=model, optimizer=optimizer)
+    loader = make_loader(train_set, config.batch_size)
+    model = data.make_model(DROPOUT, config.width).to(device)
+    optimizer = SGD(model.parameters(), config.learning_rate, momentum=0.9)
+    run = snapshot.Run(config, model=model, optimizer=optimizer)
     devices = None if device.type == "cpu" else [device]
     # every rank must reach this line: rank 0's weights are sent to all
     ddp_model = DDP(model, devices)
@@ -78,7 +77,7 @@ def train(args: argparse.Namespace, device: torch.device) -> None:
         loader.sampler.set_epoch(epoch)
         # from epoch and rank: ranks drop other features, a resumed run the same again
         distributed.seed_rank(SEED, epoch)
-        shape = f"Batch size {args.batch_size} | Steps {len(loader)}"
+        shape = f"Batch size {config.batch_size} | Steps {len(loader)}"
         distributed.log(f"[rank {rank} of {world_size}] Epoch {epoch} | {shape}")
         loss_sum = run_epoch(ddp_model, optimizer, loader, device)
         # every rank must reach this line: the sum over the ranks, 4 bytes
@@ -90,8 +89,8 @@ def train(args: argparse.Namespace, device: torch.device) -> None:
 
 @distributed.one_line_errors
 def main() -> None:
-    args = data.parse_training(__doc__)
-    train(args, setup())  # when it returns, DDP is gone
+    config = data.parse_training(__doc__)
+    train(config, setup())  # when it returns, DDP is gone
     dist.destroy_process_group()
 
 

@@ -7,7 +7,6 @@ Run from the folder of the workshop, once on each node; HOST is the first of the
     NODE_RANK=1 python src/08_multinode_spawn.py 10 5 --nprocs 4    # on the other node
 """
 
-import argparse
 import os
 
 import torch
@@ -74,18 +73,18 @@ def run_epoch(
     return loss_sum
 
 
-def train(args: argparse.Namespace, device: torch.device, place: str) -> None:
+def train(config: data.TrainingConfig, device: torch.device, place: str) -> None:
     """Train the epochs that are left; the DDP object is gone when this returns."""
     torch.manual_seed(SEED)
     train_set, test_set = data.load_digits_split()
     distributed.log(
         f"{len(train_set)} training images on {distributed.describe_world(device)}, "
-        f"learning rate {args.learning_rate}, snapshot {args.snapshot}"
+        f"learning rate {config.learning_rate}, snapshot {config.snapshot}"
     )
-    loader = make_loader(train_set, args.batch_size)
-    model = data.make_model(DROPOUT, args.width).to(device)
-    optimizer = SGD(model.parameters(), args.learning_rate, momentum=0.9)
-    run = snapshot.Run(args, model=model, optimizer=optimizer)
+    loader = make_loader(train_set, config.batch_size)
+    model = data.make_model(DROPOUT, config.width).to(device)
+    optimizer = SGD(model.parameters(), config.learning_rate, momentum=0.9)
+    run = snapshot.Run(config, model=model, optimizer=optimizer)
     devices = None if device.type == "cpu" else [device]
     # every rank must reach this line: rank 0's weights are sent to all
     ddp_model = DDP(model, devices)
@@ -93,7 +92,7 @@ def train(args: argparse.Namespace, device: torch.device, place: str) -> None:
         loader.sampler.set_epoch(epoch)
         # from epoch and rank: ranks drop other features, a resumed run the same again
         distributed.seed_rank(SEED, epoch)
-        shape = f"Batch size {args.batch_size} | Steps {len(loader)}"
+        shape = f"Batch size {config.batch_size} | Steps {len(loader)}"
         distributed.log(f"[{place}] Epoch {epoch} | {shape}", every_rank=True)
         loss_sum = run_epoch(ddp_model, optimizer, loader, device)
         # every rank must reach this line: the sum over the ranks, 4 bytes
@@ -104,23 +103,23 @@ def train(args: argparse.Namespace, device: torch.device, place: str) -> None:
 
 
 @distributed.one_line_errors
-def run_rank(local_rank: int, nprocs: int, args: argparse.Namespace) -> None:
+def run_rank(local_rank: int, nprocs: int, config: data.TrainingConfig) -> None:
     """What each process does; ``mp.spawn`` gives it its local rank."""
     node_rank, nodes = read_node()
     rank = rank_of(local_rank, node_rank, nprocs)
     # every rank must reach this line; MASTER_ADDR and MASTER_PORT say where to connect
     device = process_group.join(local_rank, rank=rank, world_size=nodes * nprocs)
     place = f"node {node_rank} local {local_rank} rank {rank}"
-    train(args, device, place)  # when it returns, DDP is gone
+    train(config, device, place)  # when it returns, DDP is gone
     dist.destroy_process_group()
 
 
 @distributed.one_line_errors
 def main() -> None:
-    args = data.parse_training(__doc__, nprocs="ranks of each node")
+    config = data.parse_training(__doc__, nprocs="ranks of each node")
     read_node()  # before there are processes: bad input is refused once
-    nprocs = args.nprocs or distributed.count_accelerators() or 2
-    mp.spawn(run_rank, args=(nprocs, args), nprocs=nprocs)
+    nprocs = config.nprocs or distributed.count_accelerators() or 2
+    mp.spawn(run_rank, args=(nprocs, config), nprocs=nprocs)
 
 
 if __name__ == "__main__":

@@ -10,8 +10,6 @@ On two nodes with 4 processes each, the same command on both (HOST is the first)
         --rdzv-endpoint=HOST:29500 src/08_multinode_torchrun.py 10 5
 """
 
-import argparse
-
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
@@ -48,18 +46,18 @@ def run_epoch(
     return loss_sum
 
 
-def train(args: argparse.Namespace, device: torch.device, place: str) -> None:
+def train(config: data.TrainingConfig, device: torch.device, place: str) -> None:
     """Train the epochs that are left; the DDP object is gone when this returns."""
     torch.manual_seed(SEED)
     train_set, test_set = data.load_digits_split()
     distributed.log(
         f"{len(train_set)} training images on {distributed.describe_world(device)}, "
-        f"learning rate {args.learning_rate}, snapshot {args.snapshot}"
+        f"learning rate {config.learning_rate}, snapshot {config.snapshot}"
     )
-    loader = make_loader(train_set, args.batch_size)
-    model = data.make_model(DROPOUT, args.width).to(device)
-    optimizer = SGD(model.parameters(), args.learning_rate, momentum=0.9)
-    run = snapshot.Run(args, model=model, optimizer=optimizer)
+    loader = make_loader(train_set, config.batch_size)
+    model = data.make_model(DROPOUT, config.width).to(device)
+    optimizer = SGD(model.parameters(), config.learning_rate, momentum=0.9)
+    run = snapshot.Run(config, model=model, optimizer=optimizer)
     devices = None if device.type == "cpu" else [device]
     # every rank must reach this line: rank 0's weights are sent to all
     ddp_model = DDP(model, devices)
@@ -70,7 +68,7 @@ def train(args: argparse.Namespace, device: torch.device, place: str) -> None:
         loader.sampler.set_epoch(epoch)
         # from epoch and rank: ranks drop other features, a resumed run the same again
         distributed.seed_rank(SEED, epoch)
-        shape = f"Batch size {args.batch_size} | Steps {len(loader)}"
+        shape = f"Batch size {config.batch_size} | Steps {len(loader)}"
         distributed.log(f"[{place}] Epoch {epoch} | {shape}", every_rank=True)
         loss_sum = run_epoch(ddp_model, optimizer, loader, device)
         # every rank must reach this line: the sum over the ranks, 4 bytes
@@ -83,14 +81,14 @@ def train(args: argparse.Namespace, device: torch.device, place: str) -> None:
 @distributed.one_line_errors
 def main() -> None:
     """Run in each process that torchrun starts, on each node."""
-    args = data.parse_training(__doc__)
+    config = data.parse_training(__doc__)
     local_rank = launchers.read_number("LOCAL_RANK")
     rank = launchers.read_number("RANK")
     node_rank = launchers.read_number("GROUP_RANK")
     place = f"node {node_rank} local {local_rank} rank {rank}"
     # every rank must reach this line; torchrun has set MASTER_ADDR and all the rest
     device = process_group.join(local_rank)
-    train(args, device, place)  # when it returns, DDP is gone
+    train(config, device, place)  # when it returns, DDP is gone
     dist.destroy_process_group()
 
 

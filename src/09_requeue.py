@@ -10,7 +10,6 @@ exit status 0. The same command resumes from there and ends at the same weights,
 bit, as if nothing had happened. job_scripts/requeue.sbatch does both.
 """
 
-import argparse
 import signal
 
 import torch
@@ -88,18 +87,18 @@ def run_epoch(
 
 
 def train(
-    args: argparse.Namespace, device: torch.device, place: str, stop: StopRequest
+    config: data.TrainingConfig, device: torch.device, place: str, stop: StopRequest
 ) -> None:
     """Train the epochs that are left; the DDP object is gone when this returns."""
     torch.manual_seed(SEED)
     train_set, test_set = data.load_digits_split()
     distributed.log(
         f"{len(train_set)} training images on {distributed.describe_world(device)}, "
-        f"learning rate {args.learning_rate}, snapshot {args.snapshot}"
+        f"learning rate {config.learning_rate}, snapshot {config.snapshot}"
     )
-    model = data.make_model(DROPOUT, args.width).to(device)
-    optimizer = SGD(model.parameters(), args.learning_rate, momentum=0.9)
-    run = snapshot.Run(args, model=model, optimizer=optimizer)
+    model = data.make_model(DROPOUT, config.width).to(device)
+    optimizer = SGD(model.parameters(), config.learning_rate, momentum=0.9)
+    run = snapshot.Run(config, model=model, optimizer=optimizer)
     devices = None if device.type == "cpu" else [device]
     # every rank must reach this line: rank 0's weights are sent to all
     ddp_model = DDP(model, devices)
@@ -108,8 +107,8 @@ def train(
     distributed.settle_buckets(ddp_model, image.to(device))
     for epoch in run.epochs_left():
         done = run.counters["images_done"]
-        loader = make_loader(train_set, args.batch_size, epoch, done)
-        shape = f"Batch size {args.batch_size} | Steps {len(loader)}"
+        loader = make_loader(train_set, config.batch_size, epoch, done)
+        shape = f"Batch size {config.batch_size} | Steps {len(loader)}"
         distributed.log(f"[{place}] Epoch {epoch} | {shape}", every_rank=True)
         loss_sum = run_epoch(run, ddp_model, loader, stop)
         # every rank must reach this line: the sum over the ranks, 4 bytes
@@ -123,7 +122,7 @@ def train(
 def main() -> None:
     """What each process does, on each node; srun has started it."""
     stop = StopRequest()
-    args = data.parse_training(__doc__)
+    config = data.parse_training(__doc__)
     env = launchers.get_dist_env()
     if env.launcher != "srun":
         raise distributed.BadInput("srun did not start this process: use it")
@@ -133,7 +132,7 @@ def main() -> None:
         env.local_rank, rank=env.rank, world_size=env.world_size
     )
     try:
-        train(args, device, place, stop)
+        train(config, device, place, stop)
     except Stopped:
         distributed.log("Stopped as asked: the same command resumes from the snapshot")
     dist.destroy_process_group()

@@ -10,7 +10,6 @@ The run is that of 08_multinode_torchrun.py. Only the first lines differ: which 
 this, and where do the ranks connect?
 """
 
-import argparse
 import os
 import socket
 
@@ -76,18 +75,18 @@ def run_epoch(
     return loss_sum
 
 
-def train(args: argparse.Namespace, device: torch.device, place: str) -> None:
+def train(config: data.TrainingConfig, device: torch.device, place: str) -> None:
     """Train the epochs that are left; the DDP object is gone when this returns."""
     torch.manual_seed(SEED)
     train_set, test_set = data.load_digits_split()
     distributed.log(
         f"{len(train_set)} training images on {distributed.describe_world(device)}, "
-        f"learning rate {args.learning_rate}, snapshot {args.snapshot}"
+        f"learning rate {config.learning_rate}, snapshot {config.snapshot}"
     )
-    loader = make_loader(train_set, args.batch_size)
-    model = data.make_model(DROPOUT, args.width).to(device)
-    optimizer = SGD(model.parameters(), args.learning_rate, momentum=0.9)
-    run = snapshot.Run(args, model=model, optimizer=optimizer)
+    loader = make_loader(train_set, config.batch_size)
+    model = data.make_model(DROPOUT, config.width).to(device)
+    optimizer = SGD(model.parameters(), config.learning_rate, momentum=0.9)
+    run = snapshot.Run(config, model=model, optimizer=optimizer)
     devices = None if device.type == "cpu" else [device]
     # every rank must reach this line: rank 0's weights are sent to all
     ddp_model = DDP(model, devices)
@@ -98,7 +97,7 @@ def train(args: argparse.Namespace, device: torch.device, place: str) -> None:
         loader.sampler.set_epoch(epoch)
         # from epoch and rank: ranks drop other features, a resumed run the same again
         distributed.seed_rank(SEED, epoch)
-        shape = f"Batch size {args.batch_size} | Steps {len(loader)}"
+        shape = f"Batch size {config.batch_size} | Steps {len(loader)}"
         distributed.log(f"[{place}] Epoch {epoch} | {shape}", every_rank=True)
         loss_sum = run_epoch(ddp_model, optimizer, loader, device)
         # every rank must reach this line: the sum over the ranks, 4 bytes
@@ -111,14 +110,14 @@ def train(args: argparse.Namespace, device: torch.device, place: str) -> None:
 @distributed.one_line_errors
 def main() -> None:
     """What each process does, on each node; srun or mpirun has started it."""
-    args = data.parse_training(__doc__)
+    config = data.parse_training(__doc__)
     env = read_ranks()
     # every rank must reach this line; MASTER_ADDR and MASTER_PORT say where to connect
     device = process_group.join(
         env.local_rank, rank=env.rank, world_size=env.world_size
     )
     place = f"node {node_rank()} local {env.local_rank} rank {env.rank}"
-    train(args, device, place)  # when it returns, DDP is gone
+    train(config, device, place)  # when it returns, DDP is gone
     dist.destroy_process_group()
 
 

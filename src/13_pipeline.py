@@ -11,7 +11,7 @@ It trains the model of src/13_pipeline_by_hand.py and gets the same losses.
 
 from __future__ import annotations
 
-import argparse
+from dataclasses import dataclass
 
 import torch
 import torch.distributed as dist
@@ -28,23 +28,27 @@ from common.distributed import BadInput, log, one_line_errors
 from common.gpt_training import (
     Batches,
     Progress,
+    TextConfig,
     check_divides,
     make_gpt,
     make_optimizer,
     parse_text_training,
 )
-from common.parallel.pipeline import add_pipeline_options, cut
+from common.parallel.pipeline import PipelineOptions, add_pipeline_options, cut
 from common.process_group import join_or_alone, refuse_messages_between_shared
 
 ALONE = "the pipeline is one stage, the whole model, and sends nothing"
 STAGES_PER_RANK = {"gpipe": 1, "1f1b": 1, "interleaved": 2}
 
 
-def build(
-    args: argparse.Namespace, device: torch.device
-) -> tuple[Pipeline, list[range]]:
+@dataclass(frozen=True)
+class Config(PipelineOptions, TextConfig):
+    """The command line; the same on all ranks."""
+
+
+def build(config: Config, device: torch.device) -> tuple[Pipeline, list[range]]:
     """This rank's stages, cut from the model that one device would train."""
-    pipeline = Pipeline(args, device)
+    pipeline = Pipeline(config, device)
     return pipeline, pipeline.spans
 
 
@@ -65,9 +69,10 @@ def train_step(
 class Pipeline:
     """This rank's stages of a model, and torch's schedule that runs them."""
 
-    def __init__(self, args: argparse.Namespace, device: torch.device):
+    def __init__(self, config: Config, device: torch.device):
         rank, ranks = dist.get_rank(), dist.get_world_size()
-        model, count = make_gpt(args, device), ranks * STAGES_PER_RANK[args.schedule]
+        model = make_gpt(config, device)
+        count = ranks * STAGES_PER_RANK[config.schedule]  # of all stages
         indices = range(rank, count, ranks)  # with two stages on a rank: r and r + p
         self.spans = [cut(model, count)[index] for index in indices]
         self.first, self.last = rank == 0, rank == ranks - 1  # has such a stage
@@ -79,10 +84,10 @@ class Pipeline:
             PipelineStage(module, index, count, device)
             for module, index in zip(self.stage, indices, strict=True)
         ]
-        how = {"loss_fn": next_byte_loss, "n_microbatches": args.micro_batches}
-        if args.schedule == "interleaved":
+        how = {"loss_fn": next_byte_loss, "n_microbatches": config.micro_batches}
+        if config.schedule == "interleaved":
             self.schedule = ScheduleInterleaved1F1B(stages, **how)
-        elif args.schedule == "1f1b":
+        elif config.schedule == "1f1b":
             self.schedule = Schedule1F1B(stages[0], **how)
         else:
             self.schedule = ScheduleGPipe(stages[0], **how)
@@ -105,7 +110,8 @@ class Pipeline:
         """The model's scores [B, T, 256] for inputs [B, T], on every rank."""
         # eval also computes a loss, and wants targets for it; it is not used here
         targets = inputs if self.last else None
-        scores = self.schedule.eval(*([inputs] if self.first else []), target=targets)
+        given = [inputs] if self.first else []
+        scores = self.schedule.eval(*given, target=targets)
         if not self.last:
             shape = *inputs.shape, BYTES
             scores = torch.empty(shape, device=inputs.device, dtype=self.dtype())
@@ -118,26 +124,26 @@ class Pipeline:
 
 
 # [start refuse]
-def check_micro_batches(args: argparse.Namespace, ranks: int) -> None:
+def check_micro_batches(config: Config, ranks: int) -> None:
     """Refuse what torch's schedules refuse, or fail at halfway through a step.
 
     Raises:
         BadInput: the micro-batches are unequal, or too few; or both stages of the
             interleaved schedule are on one rank.
     """
-    count = args.micro_batches
-    if args.schedule == "interleaved" and ranks == 1:
+    count = config.micro_batches
+    if config.schedule == "interleaved" and ranks == 1:
         raise BadInput(
             "--schedule interleaved fails in torch if one rank has all stages: start "
             "two ranks or more, or choose 1f1b"
         )
-    check_divides(args.batch_size, count, "--batch-size", "micro-batches")
-    if args.schedule == "1f1b" and count < ranks:
+    check_divides(config.batch_size, count, "--batch-size", "micro-batches")
+    if config.schedule == "1f1b" and count < ranks:
         raise BadInput(
             f"--micro-batches {count} is fewer than the {ranks} stages of this "
             f"pipeline, which 1f1b refuses: choose {ranks} or more"
         )
-    if args.schedule == "interleaved" and count % ranks:
+    if config.schedule == "interleaved" and count % ranks:
         raise BadInput(
             f"--micro-batches {count} cannot be divided among {ranks} ranks, which "
             f"the interleaved schedule needs: choose a multiple of {ranks}"
@@ -145,23 +151,23 @@ def check_micro_batches(args: argparse.Namespace, ranks: int) -> None:
 
 
 # [end refuse]
-def parse_arguments() -> argparse.Namespace:
+def parse_arguments() -> Config:
     return parse_text_training(
-        __doc__, lambda parser: add_pipeline_options(parser, STAGES_PER_RANK)
+        __doc__, Config, lambda parser: add_pipeline_options(parser, STAGES_PER_RANK)
     )
 
 
 @one_line_errors
 def main() -> None:
-    args = parse_arguments()
+    config = parse_arguments()
     device = join_or_alone(ALONE)
     refuse_messages_between_shared(device)
-    check_micro_batches(args, dist.get_world_size())
-    batches = Batches(args, device)
-    pipeline, _ = build(args, device)
-    optimizer = make_optimizer(pipeline.stage.parameters(), args.learning_rate)
-    log(f"{args.schedule} with {args.micro_batches} micro-batches")
-    progress = Progress(args, batches.entropy)
+    check_micro_batches(config, dist.get_world_size())
+    batches = Batches(config, device)
+    pipeline, _ = build(config, device)
+    optimizer = make_optimizer(pipeline.stage.parameters(), config.learning_rate)
+    log(f"{config.schedule} with {config.micro_batches} micro-batches")
+    progress = Progress(config, batches.entropy)
     for step in progress.steps():
         inputs, targets = batches.of_step(step)
         progress.note(step, train_step(pipeline, optimizer, inputs, targets))

@@ -9,7 +9,7 @@ Rank r has stage r. It sends activations to rank r + 1, their gradients to rank 
 
 from __future__ import annotations
 
-import argparse
+from dataclasses import dataclass
 
 import torch
 import torch.distributed as dist
@@ -20,23 +20,34 @@ from common.distributed import BadInput, log, one_line_errors
 from common.gpt_training import (
     Batches,
     Progress,
+    TextConfig,
     make_gpt,
     make_optimizer,
     parse_text_training,
 )
-from common.parallel.pipeline import SCHEDULES, add_pipeline_options, cut
+from common.parallel.pipeline import (
+    SCHEDULES,
+    PipelineOptions,
+    add_pipeline_options,
+    cut,
+)
 from common.process_group import join_or_alone, refuse_messages_between_shared
 
 ALONE = "the pipeline is one stage, the whole model, and sends nothing"
 
 
+@dataclass(frozen=True)
+class Config(PipelineOptions, TextConfig):
+    """The command line; the same on all ranks."""
+
+
 # [start build]
-def build(args: argparse.Namespace, device: torch.device) -> tuple[Pipeline, range]:
+def build(config: Config, device: torch.device) -> tuple[Pipeline, range]:
     """This rank's stage, cut from the model that one device would train."""
-    model = make_gpt(args, device)
+    model = make_gpt(config, device)
     span = cut(model, dist.get_world_size())[dist.get_rank()]
     stage = nn.Sequential(*model.layers()[span.start : span.stop])
-    return Pipeline(stage, args), span
+    return Pipeline(stage, config), span
 
 
 # [end build]
@@ -58,12 +69,12 @@ def train_step(
 class Pipeline:
     """This rank's stage of a model, and its part of every step."""
 
-    def __init__(self, stage: nn.Module, args: argparse.Namespace):
-        self.stage, self.args = stage, args
+    def __init__(self, stage: nn.Module, config: Config):
+        self.stage, self.config = stage, config
         rank, ranks = dist.get_rank(), dist.get_world_size()
         self.first, self.last, self.last_rank = rank == 0, rank == ranks - 1, ranks - 1
-        schedule = SCHEDULES[args.schedule]
-        self.order = list(schedule(rank, ranks, args.micro_batches))
+        schedule = SCHEDULES[config.schedule]
+        self.order = list(schedule(rank, ranks, config.micro_batches))
         self.activations = Channel(rank - 1, rank + 1)
         self.gradients = Channel(rank + 1, rank - 1)
         self.live: dict[int, tuple[Tensor, Tensor]] = {}  # what backward needs
@@ -74,8 +85,8 @@ class Pipeline:
         Every rank has inputs and targets [B, T]; the first one uses the inputs, the
         last one the targets. If m does not divide B, the first ones are larger.
         """
-        self.inputs = inputs.tensor_split(self.args.micro_batches)
-        self.targets = targets.tensor_split(self.args.micro_batches)
+        self.inputs = inputs.tensor_split(self.config.micro_batches)
+        self.targets = targets.tensor_split(self.config.micro_batches)
         self.loss = next(self.stage.parameters()).new_zeros(())
         for action in self.order:
             run = self.forward if action.what == "forward" else self.backward
@@ -128,7 +139,7 @@ class Pipeline:
     def empty(self, tokens: Tensor) -> Tensor:
         """Room for the activations of ``tokens`` at a boundary: [B, T, width]."""
         weight = next(self.stage.parameters())
-        return weight.new_empty(*tokens.shape, self.args.width)
+        return weight.new_empty(*tokens.shape, self.config.width)
 
 
 # [start channel]
@@ -163,24 +174,26 @@ class Channel:
 
 
 # [end channel]
-def parse_arguments() -> argparse.Namespace:
-    args = parse_text_training(__doc__, lambda p: add_pipeline_options(p, SCHEDULES))
-    if args.micro_batches > args.batch_size:
-        more = f"--micro-batches {args.micro_batches} is more than --batch-size"
-        raise BadInput(f"{more} {args.batch_size}: choose fewer")
-    return args
+def parse_arguments() -> Config:
+    config = parse_text_training(
+        __doc__, Config, lambda parser: add_pipeline_options(parser, SCHEDULES)
+    )
+    if config.micro_batches > config.batch_size:
+        more = f"--micro-batches {config.micro_batches} is more than --batch-size"
+        raise BadInput(f"{more} {config.batch_size}: choose fewer")
+    return config
 
 
 @one_line_errors
 def main() -> None:
-    args = parse_arguments()
+    config = parse_arguments()
     device = join_or_alone(ALONE)
     refuse_messages_between_shared(device)
-    batches = Batches(args, device)
-    pipeline, _ = build(args, device)
-    optimizer = make_optimizer(pipeline.stage.parameters(), args.learning_rate)
-    log(f"{args.schedule} with {args.micro_batches} micro-batches")
-    progress = Progress(args, batches.entropy)
+    batches = Batches(config, device)
+    pipeline, _ = build(config, device)
+    optimizer = make_optimizer(pipeline.stage.parameters(), config.learning_rate)
+    log(f"{config.schedule} with {config.micro_batches} micro-batches")
+    progress = Progress(config, batches.entropy)
     for step in progress.steps():
         inputs, targets = batches.of_step(step)
         progress.note(step, train_step(pipeline, optimizer, inputs, targets))

@@ -8,6 +8,7 @@ Run from the folder of the workshop:
 """
 
 import argparse
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -25,21 +26,31 @@ from common.distributed import (
 from common.gpt_training import (
     Batches,
     Progress,
+    SaveOptions,
+    TextConfig,
     add_save_options,
     claim_snapshot,
     make_gpt,
     make_optimizer,
     parse_text_training,
+    show_config,
 )
 from common.snapshot import read_snapshot, resuming, save_or_continue
 
 
+@dataclass(frozen=True)
+class Config(SaveOptions, TextConfig):
+    """The command line."""
+
+    sample: int | None  # bytes to write at the end
+
+
 def build(
-    args: argparse.Namespace, device: torch.device
+    config: Config, device: torch.device
 ) -> tuple[ByteGPT, torch.optim.Optimizer]:
     """The model and its optimizer."""
-    model = make_gpt(args, device)
-    return model, make_optimizer(model.parameters(), args.learning_rate)
+    model = make_gpt(config, device)
+    return model, make_optimizer(model.parameters(), config.learning_rate)
 
 
 # [start step]
@@ -98,41 +109,42 @@ def write_on(
     return bytes(text)
 
 
-def train(args: argparse.Namespace, device: torch.device) -> str:
+def train(config: Config, device: torch.device) -> str:
     """Train and print; returns why the last snapshot is not saved, or ""."""
-    batches = Batches(args, device)
-    model, optimizer = build(args, device)
+    show_config(config)
+    batches = Batches(config, device)
+    model, optimizer = build(config, device)
     steps_run, not_saved = 0, ""
-    if args.save_every and args.snapshot.exists():
-        steps_run = load_snapshot(model, optimizer, args.snapshot)
-    progress = Progress(args, batches.entropy)
+    if config.save_every and config.snapshot.exists():
+        steps_run = load_snapshot(model, optimizer, config.snapshot)
+    progress = Progress(config, batches.entropy)
     for step in progress.steps(steps_run):
         inputs, targets = batches.of_step(step)
         progress.note(step, train_step(model, optimizer, inputs, targets))
-        if args.save_every and (step + 1) % args.save_every == 0:
-            not_saved = save_snapshot(model, optimizer, step + 1, args.snapshot)
+        if config.save_every and (step + 1) % config.save_every == 0:
+            not_saved = save_snapshot(model, optimizer, step + 1, config.snapshot)
     progress.report(batches.test_loss(model))
-    if args.sample:
-        written = write_on(model, args.context, b"def ", args.sample)
+    if config.sample:
+        written = write_on(model, config.context, b"def ", config.sample)
         log("It writes:\n" + written.decode("utf-8", "replace"))
     return not_saved
 
 
-def parse_arguments() -> argparse.Namespace:
+def parse_arguments() -> Config:
     def add_sample(parser: argparse.ArgumentParser) -> None:
         words = "write this many bytes at the end"
         parser.add_argument("--sample", metavar="N", type=positive_int, help=words)
 
-    args = parse_text_training(__doc__, add_save_options, add_sample)
-    if args.save_every:
-        claim_snapshot(args.snapshot)
-    return args
+    config = parse_text_training(__doc__, Config, add_save_options, add_sample)
+    if config.save_every:
+        claim_snapshot(config.snapshot)
+    return config
 
 
 @one_line_errors
 def main() -> None:
-    args = parse_arguments()
-    not_saved = train(args, choose_device())
+    config = parse_arguments()
+    not_saved = train(config, choose_device())
     if not_saved:
         raise BadInput(not_saved)
 

@@ -11,6 +11,7 @@ must also divide --context.
 """
 
 import argparse
+from dataclasses import dataclass
 
 import torch
 import torch.distributed as dist
@@ -24,6 +25,13 @@ from common.parallel import tensor_parallel as tp
 from common.process_group import join_or_alone
 
 ALONE = "it has all columns and rows of every layer, and sends nothing"
+
+
+@dataclass(frozen=True)
+class Config(gpt_training.TextConfig):
+    """The command line; the same on all ranks."""
+
+    sequence_parallel: bool
 
 
 def own_part(tensor: Tensor, dim: int) -> nn.Parameter:
@@ -136,13 +144,13 @@ def split_gpt(model: ByteGPT, borders: tp.Borders) -> None:
 
 
 def build(
-    args: argparse.Namespace, device: torch.device
+    config: Config, device: torch.device
 ) -> tuple[ByteGPT, torch.optim.Optimizer]:
     """This rank's parts of the model that one device would train; their optimizer."""
-    model = gpt_training.make_gpt(args, device)
-    borders = tp.SLICES if args.sequence_parallel else WHOLE
+    model = gpt_training.make_gpt(config, device)
+    borders = tp.SLICES if config.sequence_parallel else WHOLE
     split_gpt(model, borders)
-    return model, gpt_training.make_optimizer(model.parameters(), args.learning_rate)
+    return model, gpt_training.make_optimizer(model.parameters(), config.learning_rate)
 
 
 def train_step(
@@ -158,21 +166,21 @@ def train_step(
     return loss.detach()
 
 
-def parse_arguments() -> argparse.Namespace:
+def parse_arguments() -> Config:
     def add_options(parser: argparse.ArgumentParser) -> None:
         sliced = "give each rank a slice of the context between the parallel layers"
         parser.add_argument("--sequence-parallel", action="store_true", help=sliced)
 
-    return gpt_training.parse_text_training(__doc__, add_options)
+    return gpt_training.parse_text_training(__doc__, Config, add_options)
 
 
 @one_line_errors
 def main() -> None:
-    args = parse_arguments()
+    config = parse_arguments()
     device = join_or_alone(ALONE)
-    batches = gpt_training.Batches(args, device)
-    model, optimizer = build(args, device)
-    progress = gpt_training.Progress(args, batches.entropy)
+    batches = gpt_training.Batches(config, device)
+    model, optimizer = build(config, device)
+    progress = gpt_training.Progress(config, batches.entropy)
     for step in progress.steps():
         inputs, targets = batches.of_step(step)
         loss = train_step(model, optimizer, inputs, targets)

@@ -11,6 +11,7 @@ must also divide --context.
 """
 
 import argparse
+from dataclasses import dataclass
 
 import common  # noqa: F401  # refuses an old PyTorch before what follows
 
@@ -33,6 +34,7 @@ from common.distributed import one_line_errors
 from common.gpt_training import (
     Batches,
     Progress,
+    TextConfig,
     check_divides,
     make_gpt,
     make_optimizer,
@@ -43,6 +45,13 @@ from common.parallel.mesh import split_blocks
 from common.process_group import join_or_alone
 
 ALONE = "it has all columns and rows of every layer, and sends nothing"
+
+
+@dataclass(frozen=True)
+class Config(TextConfig):
+    """The command line; the same on all ranks."""
+
+    sequence_parallel: bool
 
 
 # [start plan]
@@ -76,13 +85,13 @@ def split_gpt(model: ByteGPT, mesh: DeviceMesh, sequence_parallel: bool) -> None
 
 # [end plan]
 def build(
-    args: argparse.Namespace, device: torch.device
+    config: Config, device: torch.device
 ) -> tuple[ByteGPT, torch.optim.Optimizer]:
     """This rank's parts of the model that one device would train; their optimizer."""
-    model = make_gpt(args, device)
+    model = make_gpt(config, device)
     mesh = init_device_mesh(device.type, (dist.get_world_size(),))
-    split_gpt(model, mesh, args.sequence_parallel)
-    return model, make_optimizer(model.parameters(), args.learning_rate)
+    split_gpt(model, mesh, config.sequence_parallel)
+    return model, make_optimizer(model.parameters(), config.learning_rate)
 
 
 # [start step]
@@ -102,21 +111,21 @@ def train_step(
 
 
 # [end step]
-def parse_arguments() -> argparse.Namespace:
+def parse_arguments() -> Config:
     def add_options(parser: argparse.ArgumentParser) -> None:
         sliced = "give each rank a slice of the context between the parallel layers"
         parser.add_argument("--sequence-parallel", action="store_true", help=sliced)
 
-    return parse_text_training(__doc__, add_options)
+    return parse_text_training(__doc__, Config, add_options)
 
 
 @one_line_errors
 def main() -> None:
-    args = parse_arguments()
+    config = parse_arguments()
     device = join_or_alone(ALONE)
-    batches = Batches(args, device)
-    model, optimizer = build(args, device)
-    progress = Progress(args, batches.entropy)
+    batches = Batches(config, device)
+    model, optimizer = build(config, device)
+    progress = Progress(config, batches.entropy)
     for step in progress.steps():
         inputs, targets = batches.of_step(step)
         loss = train_step(model, optimizer, inputs, targets)

@@ -8,6 +8,7 @@ python src/13_train_gpt.py 90 --save-every 30        # resumes it on one device
 
 import argparse
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 
 import common  # noqa: F401  # refuses an old PyTorch before what follows
@@ -31,6 +32,8 @@ from common.gpt_training import (
     SEED,
     Batches,
     Progress,
+    SaveOptions,
+    TextConfig,
     add_save_options,
     claim_snapshot,
     local_batch,
@@ -38,6 +41,7 @@ from common.gpt_training import (
     make_optimizer,
     parse_text_training,
     run_and_exit,
+    show_config,
 )
 from common.parallel.full_state import (
     full_state_dict,
@@ -54,18 +58,29 @@ warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view")
 ALONE = "it holds every shard, so gathering and reducing send nothing"
 
 
+@dataclass(frozen=True)
+class Config(SaveOptions, TextConfig):
+    """The command line; the same on all ranks."""
+
+    mixed_precision: bool
+    keep_whole: bool  # no block is gathered again in backward
+    prefetch: int | None  # blocks to gather ahead in forward
+    max_norm: float | None  # of the gradients of all ranks together
+
+
 # [start shard]
-def shard(model: ByteGPT, args: argparse.Namespace) -> FSDPModule:
+def shard(model: ByteGPT, config: Config) -> FSDPModule:
     """Shard in place: each block is a group of its own, the root has the rest."""
     policy = MixedPrecisionPolicy()
-    if args.mixed_precision:
+    if config.mixed_precision:
         policy = MixedPrecisionPolicy(torch.bfloat16, reduce_dtype=torch.float32)
+    free = not config.keep_whole  # what forward has gathered
     for block in model.blocks:
-        fully_shard(block, mp_policy=policy, reshard_after_forward=not args.keep_whole)
+        fully_shard(block, mp_policy=policy, reshard_after_forward=free)
     fully_shard(model, mp_policy=policy)  # last: what no block has
     blocks = list(model.blocks)
     for number, block in enumerate(blocks):
-        ahead = blocks[number + 1 : number + 1 + (args.prefetch or 0)]
+        ahead = blocks[number + 1 : number + 1 + (config.prefetch or 0)]
         if ahead:
             block.set_modules_to_forward_prefetch(ahead)
     return model
@@ -73,18 +88,18 @@ def shard(model: ByteGPT, args: argparse.Namespace) -> FSDPModule:
 
 # [end shard]
 def build(
-    args: argparse.Namespace, device: torch.device
+    config: Config, device: torch.device
 ) -> tuple[FSDPModule, torch.optim.Optimizer]:
     """The model in shards, as no device ever holds all of it, and their optimizer."""
     with torch.device("meta"):  # shapes, and no memory for the numbers
-        model = make_gpt(args, device)
-    shard(model, args).to_empty(device=device)  # memory for this rank's shards only
+        model = make_gpt(config, device)
+    shard(model, config).to_empty(device=device)  # memory for this rank's shards only
     torch.manual_seed(SEED)
     whole = ByteGPT(model.sizes).state_dict() if is_rank_0() else {}  # on the CPU
     options = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
     set_model(model, whole, options=options)  # every rank
     # after fully_shard: it replaces the parameters, and steps must reach the new ones
-    return model, make_optimizer(model.parameters(), args.learning_rate)
+    return model, make_optimizer(model.parameters(), config.learning_rate)
 
 
 # [start step]
@@ -137,20 +152,21 @@ def load_snapshot(model: ByteGPT, optimizer: torch.optim.Optimizer, path: Path) 
 
 
 # [end save]
-def train(args: argparse.Namespace, device: torch.device) -> str:
+def train(config: Config, device: torch.device) -> str:
     """Train and print; returns why the last snapshot is not saved, or ""."""
-    batches = Batches(args, device)
-    model, optimizer = build(args, device)
+    show_config(config)
+    batches = Batches(config, device)
+    model, optimizer = build(config, device)
     steps_run, not_saved = 0, ""
-    if args.save_every:
-        steps_run = load_snapshot(model, optimizer, args.snapshot)  # every rank
-    progress = Progress(args, batches.entropy)
+    if config.save_every:
+        steps_run = load_snapshot(model, optimizer, config.snapshot)  # every rank
+    progress = Progress(config, batches.entropy)
     for step in progress.steps(steps_run):
         inputs, targets = map(local_batch, batches.of_step(step))
-        loss = train_step(model, optimizer, inputs, targets, args.max_norm)
+        loss = train_step(model, optimizer, inputs, targets, config.max_norm)
         progress.note(step, loss / dist.get_world_size())
-        if args.save_every and (step + 1) % args.save_every == 0:
-            not_saved = save_snapshot(model, optimizer, step + 1, args.snapshot)
+        if config.save_every and (step + 1) % config.save_every == 0:
+            not_saved = save_snapshot(model, optimizer, step + 1, config.snapshot)
     # all ranks score together: no rank has the whole model
     progress.report(batches.test_loss(lambda tokens: model(tokens).float()))
     return not_saved
@@ -168,18 +184,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--max-norm", type=positive_float, metavar="NORM", help=clip)
 
 
-def parse_arguments() -> argparse.Namespace:
-    args = parse_text_training(__doc__, add_save_options, add_options)
-    if args.save_every and is_rank_0():
-        claim_snapshot(args.snapshot)
-    return args
+def parse_arguments() -> Config:
+    config = parse_text_training(__doc__, Config, add_save_options, add_options)
+    if config.save_every and is_rank_0():
+        claim_snapshot(config.snapshot)
+    return config
 
 
 @one_line_errors
 def main() -> None:
-    args = parse_arguments()
+    config = parse_arguments()
     # the others wait while rank 0 writes a snapshot, which may take minutes
-    not_saved = train(args, join_or_alone(ALONE, timeout=None))
+    not_saved = train(config, join_or_alone(ALONE, timeout=None))
     dist.destroy_process_group()
     if not_saved:
         raise BadInput(not_saved)

@@ -8,6 +8,7 @@ gradients as well, stage 3 (the default) the parameters, too: Rajbhandari et al.
 """
 
 import argparse
+from dataclasses import dataclass
 
 import torch
 import torch.distributed as dist
@@ -19,6 +20,14 @@ from common.distributed import log, one_line_errors
 from common.process_group import all_gather_single, join_or_alone, reduce_scatter_single
 
 ALONE = "it holds every shard, so gathering and reducing send nothing"
+
+
+@dataclass(frozen=True)
+class Config(gpt_training.TextConfig):
+    """The command line; the same on all ranks."""
+
+    stage: int  # of ZeRO, 0 to 3
+    mixed_precision: bool  # shards of 16 bits, masters of 32
 
 
 class Unit:
@@ -112,14 +121,14 @@ def free(tensor: Tensor) -> None:
 
 
 def build(
-    args: argparse.Namespace, device: torch.device
+    config: Config, device: torch.device
 ) -> tuple[ByteGPT, list[Unit], torch.optim.Optimizer]:
     """The model, which computes as before, its shards, and their optimizer."""
-    dtype = torch.bfloat16 if args.mixed_precision else torch.float32
-    model = gpt_training.make_gpt(args, device).to(dtype)
-    units = [Unit(layer, args.stage) for layer in model.layers()]
+    dtype = torch.bfloat16 if config.mixed_precision else torch.float32
+    model = gpt_training.make_gpt(config, device).to(dtype)
+    units = [Unit(layer, config.stage) for layer in model.layers()]
     masters = [unit.master for unit in units]
-    return model, units, gpt_training.make_optimizer(masters, args.learning_rate)
+    return model, units, gpt_training.make_optimizer(masters, config.learning_rate)
 
 
 def optimizer_step(units: list[Unit], optimizer: torch.optim.Optimizer) -> None:
@@ -154,23 +163,24 @@ def train_step(
     return loss.detach()
 
 
-def parse_arguments() -> argparse.Namespace:
+def parse_arguments() -> Config:
     def add_options(parser: argparse.ArgumentParser) -> None:
         add = parser.add_argument
         add("--stage", type=int, choices=range(4), default=3, help="what is sharded")
         add("--mixed-precision", action="store_true", help="16 bits, masters of 32")
 
-    return gpt_training.parse_text_training(__doc__, add_options)
+    return gpt_training.parse_text_training(__doc__, Config, add_options)
 
 
 @one_line_errors
 def main() -> None:
-    args = parse_arguments()
+    config = parse_arguments()
     device = join_or_alone(ALONE)
-    batches = gpt_training.Batches(args, device)
-    model, units, optimizer = build(args, device)
-    log(f"Stage {args.stage}")
-    progress = gpt_training.Progress(args, batches.entropy)
+    gpt_training.show_config(config)
+    batches = gpt_training.Batches(config, device)
+    model, units, optimizer = build(config, device)
+    log(f"Stage {config.stage}")
+    progress = gpt_training.Progress(config, batches.entropy)
     for step in progress.steps():
         inputs, targets = map(gpt_training.local_batch, batches.of_step(step))
         loss = train_step(model, units, optimizer, inputs, targets)

@@ -11,6 +11,7 @@ Run from the folder of the workshop:
 
 import argparse
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 
 import common  # noqa: F401  # refuses an old PyTorch before what follows
@@ -34,17 +35,30 @@ from common.gpt_training import (
     SEED,
     Batches,
     Progress,
+    TextConfig,
     check_divides,
     make_gpt,
     make_optimizer,
     parse_text_training,
     run_and_exit,
+    show_config,
 )
 from common.parallel.mesh import Grid, make_mesh, plan_grid, split_blocks
 from common.process_group import join_or_alone
 
 ALONE = "nothing is divided, and nothing is sent"
 TENSOR_RANKS = 2  # unless --tensor-ranks says otherwise
+
+
+@dataclass(frozen=True)
+class Config(TextConfig):
+    """The command line; the same on all ranks."""
+
+    tensor_ranks: int | None  # None: TENSOR_RANKS, or 1 for a single rank
+    replicas: int
+    checkpoints: Path | None  # folder
+    save_every: int | None  # steps; None saves nothing
+    async_save: bool
 
 
 def part_of(batch: torch.Tensor, grid: Grid) -> torch.Tensor:
@@ -64,13 +78,13 @@ def shard(model: ByteGPT, mesh: DeviceMesh) -> ByteGPT:
 
 
 def build(
-    args: argparse.Namespace, mesh: DeviceMesh, device: torch.device
+    config: Config, mesh: DeviceMesh, device: torch.device
 ) -> tuple[ByteGPT, torch.optim.Optimizer]:
     """The same model as on one device, in parts, and an optimizer of these parts."""
     with torch.device("meta"):  # shapes, and no memory for the numbers
-        model = make_gpt(args, device)
+        model = make_gpt(config, device)
     fill(shard(model, mesh), device, SEED)
-    return model, make_optimizer(model.parameters(), args.learning_rate)
+    return model, make_optimizer(model.parameters(), config.learning_rate)
 
 
 def train_step(
@@ -87,35 +101,36 @@ def train_step(
     return loss.detach()
 
 
-def plan(args: argparse.Namespace) -> Grid:
+def plan(config: Config) -> Grid:
     """The grid that the command line asks for, if the batch can be divided on it."""
     ranks = dist.get_world_size()
-    tensor_ranks = args.tensor_ranks or min(TENSOR_RANKS, ranks)
-    grid = plan_grid(ranks, args.replicas, tensor_ranks)
+    tensor_ranks = config.tensor_ranks or min(TENSOR_RANKS, ranks)
+    grid = plan_grid(ranks, config.replicas, tensor_ranks)
     parts = "ranks that see different pieces"
-    check_divides(args.batch_size, grid.batch_parts, "--batch-size", parts)
+    check_divides(config.batch_size, grid.batch_parts, "--batch-size", parts)
     log(f"Grid: {grid}")
     return grid
 
 
-def train(args: argparse.Namespace, device: torch.device) -> str:
+def train(config: Config, device: torch.device) -> str:
     """Train and print; returns why the last checkpoint is not saved, or ""."""
-    grid = plan(args)
-    batches = Batches(args, device)
-    model, optimizer = build(args, make_mesh(grid, device), device)
+    show_config(config)
+    grid = plan(config)
+    batches = Batches(config, device)
+    model, optimizer = build(config, make_mesh(grid, device), device)
     steps_run, checkpoints = 0, None
-    if args.checkpoints:
-        sizes = sizes_of(args)
-        checkpoints = Checkpoints(args.checkpoints, model, optimizer, sizes)
+    if config.checkpoints:
+        sizes = sizes_of(config)
+        checkpoints = Checkpoints(config.checkpoints, model, optimizer, sizes)
         steps_run = checkpoints.load_newest()
-    progress = Progress(args, batches.entropy)
+    progress = Progress(config, batches.entropy)
     for step in progress.steps(steps_run):
         inputs, targets = (part_of(batch, grid) for batch in batches.of_step(step))
         # ranks of one tensor group have the same loss
         loss = train_step(model, optimizer, inputs, targets)
         progress.note(step, loss / dist.get_world_size())
-        if checkpoints and args.save_every and (step + 1) % args.save_every == 0:
-            checkpoints.save(step + 1, background=args.async_save)
+        if checkpoints and config.save_every and (step + 1) % config.save_every == 0:
+            checkpoints.save(step + 1, background=config.async_save)
     if checkpoints:
         checkpoints.wait()
     # Every rank scores all pieces: each needs the others' shards.
@@ -138,23 +153,23 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--async-save", action="store_true", help=background)
 
 
-def parse_arguments() -> argparse.Namespace:
+def parse_arguments() -> Config:
     # The loss does nothing in place to the scores, which is what this warns of.
     warnings.filterwarnings("ignore", message="FSDP2-wrapped module .* returned a view")
-    args = parse_text_training(__doc__, add_options)
-    if args.save_every and not args.checkpoints:
+    config = parse_text_training(__doc__, Config, add_options)
+    if config.save_every and not config.checkpoints:
         raise BadInput("--save-every needs --checkpoints FOLDER to save to")
-    if args.async_save and not args.save_every:
+    if config.async_save and not config.save_every:
         raise BadInput("--async-save needs --save-every STEPS, or nothing is saved")
-    if args.checkpoints and is_rank_0():
-        check_folder(args.checkpoints, "--checkpoints")
-    return args
+    if config.checkpoints and is_rank_0():
+        check_folder(config.checkpoints, "--checkpoints")
+    return config
 
 
 @one_line_errors
 def main() -> None:
-    args = parse_arguments()
-    not_saved = train(args, join_or_alone(ALONE, timeout=None, announce=False))
+    config = parse_arguments()
+    not_saved = train(config, join_or_alone(ALONE, timeout=None, announce=False))
     dist.destroy_process_group()
     if not_saved:
         raise BadInput(not_saved)

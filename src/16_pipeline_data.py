@@ -9,6 +9,7 @@ the whole model on its device, not on ``meta``: rank 0 could send its own stage 
 
 import argparse
 import warnings
+from dataclasses import dataclass
 
 import common  # noqa: F401  # refuses an old PyTorch before what follows
 
@@ -25,13 +26,14 @@ from common.distributed import BadInput, log, one_line_errors, positive_int
 from common.gpt_training import (
     Batches,
     Progress,
+    TextConfig,
     check_divides,
     make_gpt,
     make_optimizer,
     parse_text_training,
     run_and_exit,
 )
-from common.parallel.pipeline import add_pipeline_options, cut
+from common.parallel.pipeline import PipelineOptions, add_pipeline_options, cut
 from common.process_group import join_or_alone, refuse_messages_between_shared
 
 # No code changes the scores in place, which is what this warns of.
@@ -39,6 +41,13 @@ warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view")
 ALONE = "nothing is divided, and nothing is sent"
 STAGES = 2  # unless --stages says otherwise
 SCHEDULES = {"gpipe": ScheduleGPipe, "1f1b": Schedule1F1B}
+
+
+@dataclass(frozen=True)
+class Config(PipelineOptions, TextConfig):
+    """The command line; the same on all ranks."""
+
+    stages: int | None  # None: STAGES, or 1 for a single rank
 
 
 # [start build]
@@ -53,9 +62,9 @@ def shard(stage: nn.Sequential, data: DeviceMesh) -> FSDPModule:
 class Pipeline:
     """This rank's shards of one stage, and the schedule of its row of stages."""
 
-    def __init__(self, args: argparse.Namespace, mesh: DeviceMesh):
+    def __init__(self, config: Config, mesh: DeviceMesh):
         device = torch.device(mesh.device_type)
-        model, stages = make_gpt(args, device), mesh["stage"].size()
+        model, stages = make_gpt(config, device), mesh["stage"].size()
         place = mesh.get_local_rank("stage")
         self.first, self.last = place == 0, place == stages - 1
         span = cut(model, stages)[place]
@@ -63,8 +72,8 @@ class Pipeline:
         self.stage = shard(nn.Sequential(*layers), mesh["data"])
         group = mesh.get_group("stage")  # sends to its neighbors in this group only
         of_torch = PipelineStage(self.stage, place, stages, device, group=group)
-        how = {"loss_fn": next_byte_loss, "n_microbatches": args.micro_batches}
-        self.schedule = SCHEDULES[args.schedule](of_torch, **how)
+        how = {"loss_fn": next_byte_loss, "n_microbatches": config.micro_batches}
+        self.schedule = SCHEDULES[config.schedule](of_torch, **how)
 
     # [end build]
     # [start step]
@@ -82,14 +91,14 @@ class Pipeline:
 
 
 # [end step]
-def make_mesh(args: argparse.Namespace, device: torch.device) -> DeviceMesh:
+def make_mesh(config: Config, device: torch.device) -> DeviceMesh:
     """The grid: ``--stages`` rows; what that leaves is the data axis.
 
     Raises:
         BadInput: the stages do not divide the ranks, or the grid not the batch.
     """
-    world, parts = dist.get_world_size(), args.micro_batches
-    stages = args.stages or min(STAGES, world)
+    world, parts = dist.get_world_size(), config.micro_batches
+    stages = config.stages or min(STAGES, world)
     if world % stages:
         raise BadInput(
             f"--stages {stages} does not divide a world of {world}: start a multiple "
@@ -97,8 +106,8 @@ def make_mesh(args: argparse.Namespace, device: torch.device) -> DeviceMesh:
         )
     data = world // stages
     pieces = "data ranks x micro-batches"
-    check_divides(args.batch_size, data * parts, "--batch-size", pieces)
-    if args.schedule == "1f1b" and parts < stages:
+    check_divides(config.batch_size, data * parts, "--batch-size", pieces)
+    if config.schedule == "1f1b" and parts < stages:
         raise BadInput(
             f"--micro-batches {parts} is fewer than the {stages} stages, which 1f1b "
             f"refuses: choose {stages} or more"
@@ -114,12 +123,12 @@ def part_of(batch: Tensor, mesh: DeviceMesh) -> Tensor:
     return batch.chunk(mesh["data"].size())[mesh.get_local_rank("data")].clone()
 
 
-def train(args: argparse.Namespace, device: torch.device) -> None:
-    mesh = make_mesh(args, device)
-    batches = Batches(args, device)
-    pipeline = Pipeline(args, mesh)
-    optimizer = make_optimizer(pipeline.stage.parameters(), args.learning_rate)
-    progress = Progress(args, batches.entropy)
+def train(config: Config, device: torch.device) -> None:
+    mesh = make_mesh(config, device)
+    batches = Batches(config, device)
+    pipeline = Pipeline(config, mesh)
+    optimizer = make_optimizer(pipeline.stage.parameters(), config.learning_rate)
+    progress = Progress(config, batches.entropy)
     for step in progress.steps():
         inputs, targets = (part_of(batch, mesh) for batch in batches.of_step(step))
         optimizer.zero_grad()
@@ -138,10 +147,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 @one_line_errors
 def main() -> None:
-    args = parse_text_training(__doc__, add_options)
+    config = parse_text_training(__doc__, Config, add_options)
     device = join_or_alone(ALONE)
     refuse_messages_between_shared(device)
-    train(args, device)
+    train(config, device)
     dist.destroy_process_group()
 
 

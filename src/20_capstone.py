@@ -36,7 +36,7 @@ from common import distributed, gpt_training
 from common.byte_gpt import ByteGPT, next_byte_loss, sizes_of
 from common.checkpoint import Checkpoints, check_folder, complete, fill
 from common.distributed import BadInput, log, positive_int
-from common.gpt_training import Batches, Progress
+from common.gpt_training import Batches, Progress, TextConfig
 from common.manifest import Manifest, hashes
 from common.parallel.mesh import Grid, make_mesh, plan_grid, split_blocks
 from common.process_group import join_or_alone
@@ -47,23 +47,38 @@ RECORD_EVERY = 5  # steps: at most so many are missing when a node is lost
 OWN = "lay_out", "Saver", "resume"  # what a file given as --code defines
 
 
-def describe(args: argparse.Namespace, grid: Grid, manifest: Manifest) -> dict:
+@dataclass(frozen=True)
+class Config(TextConfig):
+    """The command line; the same on all ranks."""
+
+    checkpoints: Path
+    plan: Path | None
+    tensor_ranks: int | None
+    code: Path | None
+    mixed_precision: bool
+    save_every: int | None  # steps; None saves nothing
+    async_save: bool
+
+
+def describe(config: Config, grid: Grid, manifest: Manifest) -> dict:
     """Who trains, how, and by which code; every rank calls this."""
     hosts = [""] * dist.get_world_size()
     dist.all_gather_object(hosts, socket.gethostname())  # every rank, once
-    in_background = args.async_save or args.code is not None  # its checks see to it
+    # the checks of the exercise see to it that --code saves in the background
+    in_background = config.async_save or config.code is not None
     before = json.loads(manifest.lines[0]) if manifest.lines else {}
-    plan = args.plan.read_text("utf-8") if args.plan else ""
+    plan = config.plan.read_text("utf-8") if config.plan else ""
+    sizes = vars(sizes_of(config))
     return {
         "run": before.get("run") or uuid.uuid4().hex,
         "job": os.environ.get("SLURM_JOB_ID") or os.environ.get("PBS_JOBID", ""),
         "plan": {n: int(v) for n, v in re.findall(r"(?m)^(\w+) *= *([\d_]+)", plan)},
         "hosts": hosts,
         "grid": {"data": grid.data, "tensor": grid.tensor},
-        "save": {"every": args.save_every or 0, "background": in_background},
-        "sizes": vars(sizes_of(args)) | {"batch": args.batch_size, "steps": args.steps},
+        "save": {"every": config.save_every or 0, "background": in_background},
+        "sizes": sizes | {"batch": config.batch_size, "steps": config.steps},
         "code": manifest.code(),
-        "own": own_file(args.code),
+        "own": own_file(config.code),
     }
 
 
@@ -84,10 +99,10 @@ def policies(mixed: bool) -> tuple[MixedPrecisionPolicy, MixedPrecisionPolicy]:
 
 
 def shard(
-    model: ByteGPT, grid: Grid, args: argparse.Namespace, device: torch.device
+    model: ByteGPT, grid: Grid, mixed_precision: bool, device: torch.device
 ) -> DeviceMesh:
     """Leave this rank its part of the model: first its columns, then its shard."""
-    policy, root_policy = policies(args.mixed_precision)
+    policy, root_policy = policies(mixed_precision)
     mesh = make_mesh(grid, device)
     if grid.tensor > 1:
         split_blocks(model, mesh["tensor"])
@@ -125,10 +140,10 @@ class OwnCheckpoints:
 
     not_saved = ""  # a save that fails ends the run
 
-    def __init__(self, code: ModuleType, args: argparse.Namespace, model, optimizer):
-        self.code, self.folder = code, args.checkpoints
+    def __init__(self, code: ModuleType, config: Config, model, optimizer):
+        self.code, self.folder = code, config.checkpoints
         self.model, self.optimizer = model, optimizer
-        every = args.save_every or args.steps + 1
+        every = config.save_every or config.steps + 1  # or never
         self.saver = code.Saver(self.folder, every, model, optimizer)
         self.known = set(complete(self.folder))
         self.saved: list[Path] = []  # what this process has saved; may be emptied
@@ -161,7 +176,7 @@ class OwnCheckpoints:
 def divide(
     model: ByteGPT,
     grid: Grid,
-    args: argparse.Namespace,
+    config: Config,
     device: torch.device,
     code: ModuleType | None,
 ) -> DeviceMesh:
@@ -171,20 +186,20 @@ def divide(
         BadInput: the mesh of --code is not the grid that the options ask for.
     """
     if code is None:
-        return shard(model, grid, args, device)
-    both = policies(args.mixed_precision)
+        return shard(model, grid, config.mixed_precision, device)
+    both = policies(config.mixed_precision)
     mesh = code.lay_out(model, grid.tensor, *both, device)
     try:
         found = {axis: mesh[axis].size() for axis in ("data", "tensor")}
     except (TypeError, KeyError, RuntimeError) as error:
         raise BadInput(
-            f"lay_out of --code {args.code} returned no mesh with the axes data and "
+            f"lay_out of --code {config.code} returned no mesh with the axes data and "
             "tensor: return the one that it made"
         ) from error
     asked = {"data": grid.data, "tensor": grid.tensor}
     if found != asked:
         raise BadInput(
-            f"lay_out of --code {args.code} made a mesh of {found}, and the options "
+            f"lay_out of --code {config.code} made a mesh of {found}, and the options "
             f"ask for {asked}: use tensor_ranks"
         )
     return mesh
@@ -213,7 +228,7 @@ def held_bytes(model: ByteGPT, optimizer: torch.optim.Optimizer) -> list[int]:
 class Run:
     """A training run, and where its evidence goes."""
 
-    args: argparse.Namespace
+    config: Config
     grid: Grid
     mesh: DeviceMesh
     batches: Batches
@@ -225,7 +240,6 @@ class Run:
 
     def train(self, first: int) -> None:
         """The steps from ``first`` on, and a line of the manifest for what they did."""
-        args = self.args
         pieces = []  # [B, T] of each step that is not yet recorded
         dtypes = self.watch_dtypes()
         for step in self.progress.steps(first):
@@ -237,7 +251,7 @@ class Run:
                 self.record_memory(dtypes)
             # ranks of one tensor group have the same loss
             self.progress.note(step, loss / dist.get_world_size())
-            if step % RECORD_EVERY == 0 or step == args.steps - 1:
+            if step % RECORD_EVERY == 0 or step == self.config.steps - 1:
                 self.record_steps(step, pieces)
                 pieces = []
             self.save_if_due(step + 1)
@@ -248,8 +262,9 @@ class Run:
         if isinstance(self.checkpoints, OwnCheckpoints):
             self.checkpoints.after_step(steps_run)  # it knows itself what is due
             return
-        if self.args.save_every and steps_run % self.args.save_every == 0:
-            self.checkpoints.save(steps_run, background=self.args.async_save)
+        every = self.config.save_every
+        if every and steps_run % every == 0:
+            self.checkpoints.save(steps_run, background=self.config.async_save)
         self.checkpoints.look()
 
     def own_part(self, tokens: torch.Tensor) -> torch.Tensor:
@@ -281,43 +296,57 @@ class Run:
         self.manifest.add("steps", first=begun, losses=losses, data=sums)
 
 
-def train(args: argparse.Namespace, device: torch.device) -> str:
-    """Train and print; returns why the last checkpoint is not saved, or ""."""
+def start_run(config: Config, device: torch.device) -> tuple[Run, int]:
+    """The run, resumed from the newest checkpoint, and its first step; every rank."""
+    gpt_training.show_config(config)
     ranks = dist.get_world_size()
-    grid = plan_grid(ranks, 1, args.tensor_ranks or min(TENSOR_RANKS, ranks))
-    gpt_training.check_divides(args.batch_size, grid.data, "--batch-size", "data ranks")
-    log(f"Grid: {grid}")
-    batches = Batches(args, device)
-    progress = Progress(args, batches.entropy, say_every=RECORD_EVERY)
-    with torch.device("meta"):  # shapes, and no memory for the numbers
-        model = gpt_training.make_gpt(args, device)
-    code = None
-    if args.code:
-        code = load_code(args.code)
-    mesh = divide(model, grid, args, device, code)
-    fill(model, device, gpt_training.SEED)
-    optimizer = gpt_training.make_optimizer(model.parameters(), args.learning_rate)
-    if code:
-        checkpoints = OwnCheckpoints(code, args, model, optimizer)
-    else:
-        checkpoints = Checkpoints(args.checkpoints, model, optimizer, sizes_of(args))
-    manifest = Manifest(args.checkpoints / "manifest.jsonl")
-    facts = describe(args, grid, manifest)
-    first = checkpoints.load_newest()
-    found = args.checkpoints / f"checkpoint-{first}"
-    resumed = hashes(found) if first and distributed.is_rank_0() else {}
-    manifest.add("start", **facts, first=first, resumed=resumed)
-    run = Run(
-        args, grid, mesh, batches, progress, model, optimizer, checkpoints, manifest
+    grid = plan_grid(ranks, 1, config.tensor_ranks or min(TENSOR_RANKS, ranks))
+    gpt_training.check_divides(
+        config.batch_size, grid.data, "--batch-size", "data ranks"
     )
+    log(f"Grid: {grid}")
+    batches = Batches(config, device)
+    progress = Progress(config, batches.entropy, say_every=RECORD_EVERY)
+    with torch.device("meta"):  # shapes, and no memory for the numbers
+        model = gpt_training.make_gpt(config, device)
+    code = load_code(config.code) if config.code else None
+    mesh = divide(model, grid, config, device, code)
+    fill(model, device, gpt_training.SEED)
+    optimizer = gpt_training.make_optimizer(model.parameters(), config.learning_rate)
+    if code:
+        checkpoints = OwnCheckpoints(code, config, model, optimizer)
+    else:
+        sizes = sizes_of(config)
+        checkpoints = Checkpoints(config.checkpoints, model, optimizer, sizes)
+    manifest = Manifest(config.checkpoints / "manifest.jsonl")
+    run = Run(
+        config, grid, mesh, batches, progress, model, optimizer, checkpoints, manifest
+    )
+    return run, resume(run)
+
+
+def resume(run: Run) -> int:
+    """Load the newest checkpoint, if there is one; the first step of this run."""
+    facts = describe(run.config, run.grid, run.manifest)
+    first = run.checkpoints.load_newest()
+    resumed = {}
+    if first and distributed.is_rank_0():
+        resumed = hashes(run.config.checkpoints / f"checkpoint-{first}")
+    run.manifest.add("start", **facts, first=first, resumed=resumed)
+    return first
+
+
+def train(config: Config, device: torch.device) -> str:
+    """Train and print; returns why the last checkpoint is not saved, or ""."""
+    run, first = start_run(config, device)
     run.train(first)
-    checkpoints.wait()
-    manifest.add_checkpoints(checkpoints.saved, wait=True)
-    test_loss = batches.test_loss(model)  # every rank scores all pieces
-    manifest.add("end", steps=args.steps, test_loss=test_loss)
-    progress.report(test_loss)
-    log(f"Manifest sealed: {manifest.seal()}")
-    return checkpoints.not_saved
+    run.checkpoints.wait()
+    run.manifest.add_checkpoints(run.checkpoints.saved, wait=True)
+    test_loss = run.batches.test_loss(run.model)  # every rank scores all pieces
+    run.manifest.add("end", steps=config.steps, test_loss=test_loss)
+    run.progress.report(test_loss)
+    log(f"Manifest sealed: {run.manifest.seal()}")
+    return run.checkpoints.not_saved
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -337,26 +366,36 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--async-save", **switch, help="continue while a checkpoint is written")
 
 
+def read_config() -> Config:
+    """The command line, and whether the files that it names are there.
+
+    Raises:
+        BadInput: one is not; or rank 0 can't write into --checkpoints.
+    """
+    config = gpt_training.parse_text_training(__doc__, Config, add_options)
+    if config.plan and not config.plan.is_file():
+        raise BadInput(f"there is no file --plan {config.plan}: write the plan first")
+    if config.code and not config.code.is_file():
+        raise BadInput(f"there is no file --code {config.code}: name your exercise")
+    if distributed.is_rank_0():
+        check_folder(config.checkpoints, "--checkpoints")
+    return config
+
+
 @distributed.one_line_errors
 def main() -> None:
     # The loss does nothing in place to the scores, which is what this warns of.
     warnings.filterwarnings("ignore", message="FSDP2-wrapped module .* returned a view")
-    args = gpt_training.parse_text_training(__doc__, add_options)
-    if args.plan and not args.plan.is_file():
-        raise BadInput(f"there is no file --plan {args.plan}: write the plan first")
-    if args.code and not args.code.is_file():
-        raise BadInput(f"there is no file --code {args.code}: name your exercise")
-    if distributed.is_rank_0():
-        check_folder(args.checkpoints, "--checkpoints")
+    config = read_config()
     # every rank must reach this line
     device = join_or_alone(ALONE, timeout=None, announce=False)
     try:
-        not_saved = train(args, device)
+        not_saved = train(config, device)
     except NotImplementedError as error:
-        if not args.code:
+        if not config.code:
             raise
         raise BadInput(
-            f"--code {args.code} isn't finished ({error}): fill it in, and run "
+            f"--code {config.code} isn't finished ({error}): fill it in, and run "
             "workshop check 20_capstone"
         ) from error
     dist.destroy_process_group()

@@ -11,6 +11,7 @@ tokens. The losses equal those of 13_train_gpt.py, up to rounding.
 
 import argparse
 import warnings
+from dataclasses import dataclass
 from functools import partial
 
 import common  # noqa: F401  # refuses an old PyTorch before what follows
@@ -29,6 +30,7 @@ from common.gpt_training import (
     SEED,
     Batches,
     Progress,
+    TextConfig,
     check_divides,
     make_gpt,
     make_optimizer,
@@ -44,18 +46,25 @@ ALONE = "it has all of every sequence and all parameters, and sends nothing"
 CONTEXT_RANKS = 2  # unless --context-ranks says otherwise
 
 
-def make_grid(args: argparse.Namespace, device: torch.device) -> DeviceMesh:
+@dataclass(frozen=True)
+class Config(TextConfig):
+    """The command line; the same on all ranks."""
+
+    context_ranks: int | None  # None: CONTEXT_RANKS, or 1 for a single rank
+
+
+def make_grid(config: Config, device: torch.device) -> DeviceMesh:
     """Data ranks x context ranks; a context group has consecutive numbers.
 
     Raises:
         BadInput: the ranks or the batch cannot be divided.
     """
     ranks = dist.get_world_size()
-    context = args.context_ranks or min(CONTEXT_RANKS, ranks)
+    context = config.context_ranks or min(CONTEXT_RANKS, ranks)
     data, rest = divmod(ranks, context)
     if rest:
         raise BadInput(f"--context-ranks {context} does not divide {ranks} ranks")
-    check_divides(args.batch_size, data, "--batch-size", "data ranks")
+    check_divides(config.batch_size, data, "--batch-size", "data ranks")
     log(f"Grid: data {data} x context {context}")
     # Every rank must reach this line: making any group takes all ranks.
     return init_device_mesh(
@@ -72,18 +81,18 @@ def cut_over(mesh: DeviceMesh) -> Cut:
 
 
 def build(
-    args: argparse.Namespace, cut: Cut, device: torch.device
+    config: Config, cut: Cut, device: torch.device
 ) -> tuple[ByteGPT, torch.optim.Optimizer]:
     """The model that one device would train, for own tokens and in shards."""
     with torch.device("meta"):  # shapes, and no memory for the numbers
-        model = make_gpt(args, device)
+        model = make_gpt(config, device)
     cp.split_gpt(model, cut, ring_attention)
     # Without a mesh, all ranks share the shards: those of a context group as well.
     for block in model.blocks:
         fully_shard(block)
     fully_shard(model)  # what is left: embedding and head
     fill(model, device, SEED)
-    return model, make_optimizer(model.parameters(), args.learning_rate)
+    return model, make_optimizer(model.parameters(), config.learning_rate)
 
 
 def part_of(batch: Tensor, mesh: DeviceMesh) -> Tensor:
@@ -114,7 +123,7 @@ def whole_scores(model: ByteGPT, cut: Cut, inputs: Tensor) -> Tensor:
     return cp.whole_scores(model(cut.take(inputs)), cut)
 
 
-def parse_arguments() -> argparse.Namespace:
+def parse_arguments() -> Config:
     # The loss does nothing in place to the scores, which is what this warns of.
     warnings.filterwarnings("ignore", message="FSDP2-wrapped module .* returned a view")
 
@@ -127,19 +136,19 @@ def parse_arguments() -> argparse.Namespace:
             f"(default: {CONTEXT_RANKS}, or 1 for a single rank)",
         )
 
-    return parse_text_training(__doc__, add_options)
+    return parse_text_training(__doc__, Config, add_options)
 
 
 @one_line_errors
 def main() -> None:
-    args = parse_arguments()
+    config = parse_arguments()
     device = join_or_alone(ALONE)
     refuse_messages_between_shared(device)
-    mesh = make_grid(args, device)
+    mesh = make_grid(config, device)
     cut = cut_over(mesh)
-    batches = Batches(args, device)
-    model, optimizer = build(args, cut, device)
-    progress = Progress(args, batches.entropy)
+    batches = Batches(config, device)
+    model, optimizer = build(config, cut, device)
+    progress = Progress(config, batches.entropy)
     for step in progress.steps():
         inputs, targets = (part_of(batch, mesh) for batch in batches.of_step(step))
         loss = train_step(model, optimizer, cut, inputs, targets)

@@ -9,7 +9,6 @@ run on a GPU by us. All ranks get the same batch; twice their number must divide
 equal those of 13_train_gpt.py, up to rounding.
 """
 
-import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -97,28 +96,28 @@ def refuse_cpu(device: torch.device) -> None:
 
 
 def build(
-    args: argparse.Namespace, device: torch.device
+    config: gpt_training.TextConfig, device: torch.device
 ) -> tuple[ByteGPT, torch.optim.Optimizer, DeviceMesh]:
     """The model that one device would train, its optimizer, the mesh of all ranks."""
     ranks = dist.get_world_size()
     chunks = 1 if ranks == 1 else cp.CHUNKS_PER_RANK * ranks
     what = "chunks, two on each rank"
-    gpt_training.check_divides(args.context, chunks, "--context", what)
-    model = gpt_training.make_gpt(args, device)
-    model.embed = EmbedAtPlaces(model.embed, args.context)
+    gpt_training.check_divides(config.context, chunks, "--context", what)
+    model = gpt_training.make_gpt(config, device)
+    model.embed = EmbedAtPlaces(model.embed, config.context)
     mesh = init_device_mesh(device.type, (ranks,), mesh_dim_names=("context",))
-    optimizer = gpt_training.make_optimizer(model.parameters(), args.learning_rate)
+    optimizer = gpt_training.make_optimizer(model.parameters(), config.learning_rate)
     return model, optimizer, mesh
 
 
 @one_line_errors
 def main() -> None:
-    args = gpt_training.parse_text_training(__doc__)
+    config = gpt_training.parse_text_training(__doc__, gpt_training.TextConfig)
     device = join_or_alone(ALONE)
     refuse_cpu(device)
-    batches = gpt_training.Batches(args, device)
-    model, optimizer, mesh = build(args, device)
-    progress = gpt_training.Progress(args, batches.entropy)
+    batches = gpt_training.Batches(config, device)
+    model, optimizer, mesh = build(config, device)
+    progress = gpt_training.Progress(config, batches.entropy)
     for step in progress.steps():
         inputs, targets = batches.of_step(step)
         loss = train_step(model, optimizer, mesh, inputs, targets)

@@ -11,6 +11,7 @@ rounding.
 """
 
 import argparse
+from dataclasses import dataclass
 from functools import partial
 
 import torch
@@ -28,15 +29,23 @@ from common.process_group import join_or_alone, refuse_messages_between_shared
 ALONE = "it has all of every sequence, and passes nothing round"
 
 
+@dataclass(frozen=True)
+class Config(gpt_training.TextConfig):
+    """The command line; the same on all ranks."""
+
+    zigzag: bool  # an early and a late chunk of every sequence for each rank
+    gather: bool  # all keys and values at once
+
+
 def build(
-    args: argparse.Namespace, device: torch.device
+    config: Config, device: torch.device
 ) -> tuple[ByteGPT, torch.optim.Optimizer, Cut]:
     """The model that one device would train, for own tokens; its optimizer; the cut."""
-    model = gpt_training.make_gpt(args, device)
-    cut = cp.whole_world(args.zigzag)
-    method = gather_attention if args.gather else ring_attention
+    model = gpt_training.make_gpt(config, device)
+    cut = cp.whole_world(config.zigzag)
+    method = gather_attention if config.gather else ring_attention
     cp.split_gpt(model, cut, method)
-    optimizer = gpt_training.make_optimizer(model.parameters(), args.learning_rate)
+    optimizer = gpt_training.make_optimizer(model.parameters(), config.learning_rate)
     return model, optimizer, cut
 
 
@@ -62,24 +71,24 @@ def whole_scores(model: ByteGPT, cut: Cut, inputs: Tensor) -> Tensor:
     return cp.whole_scores(model(cut.take(inputs)), cut)
 
 
-def parse_arguments() -> argparse.Namespace:
+def parse_arguments() -> Config:
     def add_options(parser: argparse.ArgumentParser) -> None:
         early_and_late = "give each rank an early and a late chunk of every sequence"
         parser.add_argument("--zigzag", action="store_true", help=early_and_late)
         at_once = "gather all keys and values instead of passing them round"
         parser.add_argument("--gather", action="store_true", help=at_once)
 
-    return gpt_training.parse_text_training(__doc__, add_options)
+    return gpt_training.parse_text_training(__doc__, Config, add_options)
 
 
 @one_line_errors
 def main() -> None:
-    args = parse_arguments()
+    config = parse_arguments()
     device = join_or_alone(ALONE)
     refuse_messages_between_shared(device)
-    batches = gpt_training.Batches(args, device)
-    model, optimizer, cut = build(args, device)
-    progress = gpt_training.Progress(args, batches.entropy)
+    batches = gpt_training.Batches(config, device)
+    model, optimizer, cut = build(config, device)
+    progress = gpt_training.Progress(config, batches.entropy)
     for step in progress.steps():
         inputs, targets = batches.of_step(step)
         loss = train_step(model, optimizer, cut, inputs, targets)

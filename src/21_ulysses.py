@@ -9,7 +9,6 @@ number must divide --heads, and twice their number --context. The losses equal t
 13_train_gpt.py, up to rounding.
 """
 
-import argparse
 from functools import partial
 
 import torch
@@ -28,14 +27,14 @@ ALONE = "it has all tokens and all heads, and exchanges nothing"
 
 
 def build(
-    args: argparse.Namespace, device: torch.device
+    config: gpt_training.TextConfig, device: torch.device
 ) -> tuple[ByteGPT, torch.optim.Optimizer, Cut]:
     """The model that one device would train, for own tokens; its optimizer; the cut."""
-    model = gpt_training.make_gpt(args, device)
+    model = gpt_training.make_gpt(config, device)
     cut = cp.whole_world()
-    gpt_training.check_divides(args.heads, cut.ranks, "--heads", "ranks")
+    gpt_training.check_divides(config.heads, cut.ranks, "--heads", "ranks")
     cp.split_gpt(model, cut, ulysses_attention)
-    optimizer = gpt_training.make_optimizer(model.parameters(), args.learning_rate)
+    optimizer = gpt_training.make_optimizer(model.parameters(), config.learning_rate)
     return model, optimizer, cut
 
 
@@ -61,17 +60,17 @@ def whole_scores(model: ByteGPT, cut: Cut, inputs: Tensor) -> Tensor:
     return cp.whole_scores(model(cut.take(inputs)), cut)
 
 
-def parse_arguments() -> argparse.Namespace:
-    return gpt_training.parse_text_training(__doc__)
+def parse_arguments() -> gpt_training.TextConfig:
+    return gpt_training.parse_text_training(__doc__, gpt_training.TextConfig)
 
 
 @one_line_errors
 def main() -> None:
-    args = parse_arguments()
+    config = parse_arguments()
     device = join_or_alone(ALONE)
-    batches = gpt_training.Batches(args, device)
-    model, optimizer, cut = build(args, device)
-    progress = gpt_training.Progress(args, batches.entropy)
+    batches = gpt_training.Batches(config, device)
+    model, optimizer, cut = build(config, device)
+    progress = gpt_training.Progress(config, batches.entropy)
     for step in progress.steps():
         inputs, targets = batches.of_step(step)
         loss = train_step(model, optimizer, cut, inputs, targets)

@@ -12,6 +12,7 @@ dropped: with --capacity-factor, each rank's tokens have a capacity of their own
 """
 
 import argparse
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -29,15 +30,22 @@ from common.process_group import join_or_alone
 ALONE = "it has all experts, and exchanges nothing"
 
 
+@dataclass(frozen=True)
+class Config(mx.MixtureOptions, gpt_training.SaveOptions, gpt_training.TextConfig):
+    """The command line; the same on all ranks."""
+
+    expert_ranks: int  # that hold all experts together; 0: all ranks
+
+
 def build(
-    args: argparse.Namespace, device: torch.device
+    config: Config, device: torch.device
 ) -> tuple[ByteGPT, torch.optim.Optimizer, ExpertGrid]:
     """The model with this rank's experts; its optimizer; who has the other experts."""
-    model = gpt_training.make_gpt(args, device)
-    mx.replace_mlps(model, mx.mixture_of(args))
-    grid = ep.make_grid(args.expert_ranks)
+    model = gpt_training.make_gpt(config, device)
+    mx.replace_mlps(model, mx.mixture_of(config))
+    grid = ep.make_grid(config.expert_ranks)
     ep.spread_experts(model, grid)
-    optimizer = gpt_training.make_optimizer(model.parameters(), args.learning_rate)
+    optimizer = gpt_training.make_optimizer(model.parameters(), config.learning_rate)
     return model, optimizer, grid
 
 
@@ -99,33 +107,33 @@ def load_snapshot(
     return steps_run
 
 
-def parse_arguments() -> argparse.Namespace:
+def parse_arguments() -> Config:
     def add_ranks(parser: argparse.ArgumentParser) -> None:
         words = "ranks that hold all experts together (default: all ranks)"
         parser.add_argument("--expert-ranks", type=positive_int, default=0, help=words)
 
     options = mx.add_mixture_options, gpt_training.add_save_options, add_ranks
-    return gpt_training.parse_text_training(__doc__, *options)
+    return gpt_training.parse_text_training(__doc__, Config, *options)
 
 
 @one_line_errors
 def main() -> None:
-    args = parse_arguments()
+    config = parse_arguments()
     device = join_or_alone(ALONE)
-    if args.save_every and is_rank_0():
-        gpt_training.claim_snapshot(args.snapshot)
-    batches = gpt_training.Batches(args, device)
-    model, optimizer, grid = build(args, device)
+    if config.save_every and is_rank_0():
+        gpt_training.claim_snapshot(config.snapshot)
+    batches = gpt_training.Batches(config, device)
+    model, optimizer, grid = build(config, device)
     steps_run, not_saved = 0, ""
-    if args.save_every:
-        steps_run = load_snapshot(model, optimizer, grid, args.snapshot)
-    progress = gpt_training.Progress(args, batches.entropy)
+    if config.save_every:
+        steps_run = load_snapshot(model, optimizer, grid, config.snapshot)
+    progress = gpt_training.Progress(config, batches.entropy)
     for step in progress.steps(steps_run):
         inputs, targets = map(gpt_training.local_batch, batches.of_step(step))
         loss = train_step(model, optimizer, grid, inputs, targets)
         progress.note(step, loss / dist.get_world_size())
-        if args.save_every and (step + 1) % args.save_every == 0:
-            done = step + 1, args.snapshot
+        if config.save_every and (step + 1) % config.save_every == 0:
+            done = step + 1, config.snapshot
             not_saved = save_snapshot(model, optimizer, grid, *done)
     log(mx.describe_load(total_load(model)))
     # Every rank must call this: each has some of the experts only.

@@ -9,7 +9,7 @@ It is 13_train_gpt.py with a mixture of experts for each MLP. The k experts of a
 are together as large as the MLP. The last line says how evenly tokens chose.
 """
 
-import argparse
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -20,13 +20,18 @@ from common.byte_gpt import ByteGPT, next_byte_loss
 from common.distributed import choose_device, log, one_line_errors
 
 
+@dataclass(frozen=True)
+class Config(mx.MixtureOptions, gpt_training.TextConfig):
+    """The command line."""
+
+
 def build(
-    args: argparse.Namespace, device: torch.device
+    config: Config, device: torch.device
 ) -> tuple[ByteGPT, torch.optim.Optimizer]:
     """The model with experts, and its optimizer."""
-    model = gpt_training.make_gpt(args, device)
-    mx.replace_mlps(model, mx.mixture_of(args))
-    return model, gpt_training.make_optimizer(model.parameters(), args.learning_rate)
+    model = gpt_training.make_gpt(config, device)
+    mx.replace_mlps(model, mx.mixture_of(config))
+    return model, gpt_training.make_optimizer(model.parameters(), config.learning_rate)
 
 
 def train_step(
@@ -42,22 +47,22 @@ def train_step(
     return loss.detach()
 
 
-def parse_arguments() -> argparse.Namespace:
-    return gpt_training.parse_text_training(__doc__, mx.add_mixture_options)
+def parse_arguments() -> Config:
+    return gpt_training.parse_text_training(__doc__, Config, mx.add_mixture_options)
 
 
 @one_line_errors
 def main() -> None:
-    args = parse_arguments()
+    config = parse_arguments()
     device = choose_device()
-    batches = gpt_training.Batches(args, device)
-    model, optimizer = build(args, device)
-    progress = gpt_training.Progress(args, batches.entropy)
+    batches = gpt_training.Batches(config, device)
+    model, optimizer = build(config, device)
+    progress = gpt_training.Progress(config, batches.entropy)
     for step in progress.steps():
         inputs, targets = batches.of_step(step)
         progress.note(step, train_step(model, optimizer, inputs, targets))
     log(mx.describe_load(mx.loads(model)))
-    if args.capacity_factor:
+    if config.capacity_factor:
         log(f"Dropped in the last step: {mx.dropped(model).item():.1%} of the choices")
     progress.report(batches.test_loss(model))
 

@@ -12,10 +12,10 @@ their own, because they end up on different ranks.
 
 from __future__ import annotations
 
-import argparse
 import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import torch
 import torch.nn.functional as F
@@ -52,9 +52,18 @@ class Sizes:
         return 4 * self.width
 
 
-def sizes_of(args: argparse.Namespace) -> Sizes:
+class SizeOptions(Protocol):
+    """A command line that says how large the model is, among other things."""
+
+    width: int
+    heads: int
+    blocks: int
+    context: int
+
+
+def sizes_of(options: SizeOptions) -> Sizes:
     """The sizes of the model that a command line asks for."""
-    return Sizes(args.width, args.heads, args.blocks, args.context)
+    return Sizes(options.width, options.heads, options.blocks, options.context)
 
 
 # [start attention]

@@ -4,8 +4,8 @@
 training and 359 for testing. 359 is prime: no number of ranks from 2 on divides it.
 """
 
-import argparse
 import statistics
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -60,7 +60,23 @@ def count_correct(model: nn.Module, dataset: Dataset, device="cpu") -> tuple[int
     return tuple(counts.tolist())
 
 
-def parse_training(description: str | None, **more: str) -> argparse.Namespace:
+@dataclass(frozen=True)
+class TrainingConfig:
+    """The command line of a training program, the same on all ranks."""
+
+    total_epochs: int  # of all runs together
+    save_every: int  # epochs between two snapshots
+    batch_size: int  # images per step, per rank
+    learning_rate: float  # of SGD
+    width: int  # features of the first layer
+    snapshot: Path  # saved to, and resumed from
+    metrics: Path | None  # file for the final numbers
+    # only of programs that ask for it
+    nprocs: int | None = None  # ranks to start
+    save_every_steps: int | None = None
+
+
+def parse_training(description: str | None, **more: str) -> TrainingConfig:
     """The command line of a training program; ``more`` are whole numbers, with help."""
     parser = distributed.Parser(description)
     add, shown = parser.add_argument, " (default: %(default)s)"
@@ -75,7 +91,7 @@ def parse_training(description: str | None, **more: str) -> argparse.Namespace:
     add("--metrics", **file, help="write the final numbers to this file as JSON")
     for name, text in more.items():
         add("--" + name.replace("_", "-"), **number, help=text)
-    return parser.parse_args()
+    return TrainingConfig(**vars(parser.parse_args()))
 
 
 def report(run, model: nn.Module, test_set: Dataset) -> None:
@@ -98,6 +114,6 @@ def report(run, model: nn.Module, test_set: Dataset) -> None:
         "world_size": ranks,
         "epochs": run.counters["epochs_run"],
     }
-    distributed.write_json(run.args.metrics, metrics)
+    distributed.write_json(run.config.metrics, metrics)
     if run.not_saved:
         raise BadInput(run.not_saved)

@@ -272,5 +272,5 @@ def prepare_spawn(nprocs: int | None) -> int:
     if rank:
         raise BadInput(f"RANK={rank} is set: unset RANK and start this by plain python")
     os.environ["MASTER_ADDR"] = "127.0.0.1"
-    os.environ["MASTER_PORT"] = str(launchers.free_port())
+    os.environ["MASTER_PORT"] = str(launchers.reserve_port())
     return nprocs or count_accelerators() or 2

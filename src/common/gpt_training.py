@@ -8,8 +8,9 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -40,10 +41,41 @@ SAY_EVERY = 50  # steps between two log lines
 TEST_BATCHES, TEST_BATCH_SIZE = 16, 16
 
 
+@dataclass(frozen=True)
+class TextConfig:
+    """The command line of a training run, the same on all ranks; no step changes it.
+
+    A program with more options derives its own from this one, and names it last: the
+    fields of all programs then come first.
+    """
+
+    steps: int  # of all runs together
+    batch_size: int  # pieces of text in a step, of all ranks together
+    learning_rate: float  # of AdamW
+    width: int  # numbers that stand for a byte inside the model
+    heads: int  # of each attention
+    blocks: int
+    context: int  # bytes in a piece of text
+    metrics: Path | None  # file for the final numbers
+
+
+@dataclass(frozen=True)
+class SaveOptions:
+    """What :func:`add_save_options` asks for."""
+
+    save_every: int | None  # steps; None saves nothing
+    snapshot: Path
+
+
+Config = TypeVar("Config", bound=TextConfig)
+
+
 def parse_text_training(
-    description: str | None, *add_options: Callable[[argparse.ArgumentParser], None]
-) -> argparse.Namespace:
-    """The command line of a training run; each of ``add_options`` adds its own."""
+    description: str | None,
+    config: type[Config],
+    *add_options: Callable[[argparse.ArgumentParser], None],
+) -> Config:
+    """The command line, as a ``config``; each of ``add_options`` adds its own."""
     parser = Parser(description)
     add, shown = parser.add_argument, " (default: %(default)s)"
     add("steps", metavar="STEPS", type=positive_int, help="steps to train in all")
@@ -63,13 +95,23 @@ def parse_text_training(
     add("--metrics", metavar="FILE", type=output_file, help=write)
     for add_more in add_options:
         add_more(parser)
-    return parser.parse_args()
+    return config(**vars(parser.parse_args()))
 
 
-def make_gpt(args: argparse.Namespace, device: torch.device) -> ByteGPT:
+def show_config(config: TextConfig) -> None:
+    """Print the configuration, once and on rank 0, without options that are off."""
+    told = {
+        name: value
+        for name, value in vars(config).items()
+        if value is not None and value is not False
+    }
+    log("Config: " + ", ".join(f"{name} {value}" for name, value in told.items()))
+
+
+def make_gpt(config: TextConfig, device: torch.device) -> ByteGPT:
     """The same model on every rank, from one seed; on ``meta`` if that is set."""
     torch.manual_seed(SEED)
-    model = ByteGPT(sizes_of(args))
+    model = ByteGPT(sizes_of(config))
     numel = sum(parameter.numel() for parameter in model.parameters())
     log(f"{numel:,} parameters on {describe_world(device)}")
     return model if next(model.parameters()).is_meta else model.to(device)
@@ -87,13 +129,14 @@ class Batches:
         BadInput: a piece of ``--context`` bytes is longer than the text to test on.
     """
 
-    def __init__(self, args: argparse.Namespace, device: torch.device):
-        self.batch_size, self.context = args.batch_size, args.context
+    def __init__(self, config: TextConfig, device: torch.device):
+        self.batch_size, self.context = config.batch_size, config.context
         self.device = device
         self.train, self.test = load_text()
-        if args.context >= len(self.test):
+        if config.context >= len(self.test):
             most = f"the {len(self.test):,} bytes of text to test on"
-            raise BadInput(f"--context {args.context} is more than {most}: choose less")
+            asked = f"--context {config.context}"
+            raise BadInput(f"{asked} is more than {most}: choose less")
         self.entropy = unigram_entropy(self.train)  # nats per byte
         alone = f"by their frequencies alone {self.entropy:.2f} nats per byte"
         log(f"{len(self.train):,} bytes of Python's standard library; {alone}")
@@ -126,12 +169,10 @@ class Batches:
 class Progress:
     """What a run has shown so far: its losses and its speed, and when they are said."""
 
-    def __init__(
-        self, args: argparse.Namespace, entropy: float, say_every: int = SAY_EVERY
-    ):
-        self.last_step = args.steps - 1
-        self.bytes_per_step = args.batch_size * args.context
-        self.metrics_file = args.metrics
+    def __init__(self, config: TextConfig, entropy: float, say_every: int = SAY_EVERY):
+        self.last_step = config.steps - 1
+        self.bytes_per_step = config.batch_size * config.context
+        self.metrics_file = config.metrics
         self.entropy = entropy  # what the test loss is compared with
         self.say_every = say_every  # steps between two log lines
         self.losses: list[float] = []  # of the steps of this run

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import socket
+import sys
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -236,7 +237,7 @@ def _port(env: DistEnv, environ: Mapping[str, str]) -> tuple[int, str]:
         return port, "from the environment"
     if env.world_size == 1:
         # not 0, which PyTorch takes from 2.8 on
-        return free_port(), "any free port"
+        return reserve_port(), "any free port"
     # One number for all ranks of this job, another one for the job beside it. Linux
     # hands out 32768 and above to clients, so the port is taken from below that.
     for names in ("PMIX_NAMESPACE", "SLURM_JOB_ID SLURM_STEP_ID", "PBS_JOBID"):
@@ -247,7 +248,22 @@ def _port(env: DistEnv, environ: Mapping[str, str]) -> tuple[int, str]:
     return 29500, "port 29500, the usual one, for want of a job number"
 
 
-def free_port() -> int:
-    """A port of this machine on which no program listens now."""
-    with socket.create_server(("", 0)) as listener:
-        return listener.getsockname()[1]
+reserved: list[socket.socket] = []  # until this process ends
+
+
+def reserve_port() -> int:
+    """A port of this machine for rank 0 to listen on, which no one else is given.
+
+    A port that is only found free may be another connection's before rank 0 listens.
+    So a socket stays bound to it, and never listens: Linux leaves the port to a server
+    that sets SO_REUSEADDR, as PyTorch's does, and gives it to no one as a free one.
+    """
+    holder = socket.socket()
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    holder.bind(("127.0.0.1", 0))
+    port = holder.getsockname()[1]
+    if sys.platform == "linux":
+        reserved.append(holder)
+    else:
+        holder.close()
+    return port

@@ -258,8 +258,23 @@ def add_mixture_options(parser: argparse.ArgumentParser) -> None:
     add("--shared-expert", action="store_true", help=more)
 
 
-def mixture_of(args: argparse.Namespace) -> Mixture:
+@dataclass(frozen=True)
+class MixtureOptions:
+    """What :func:`add_mixture_options` asks for; a program's Config derives from it."""
+
+    experts: int  # E
+    top_k: int  # experts of a token, k
+    balance: str  # one of BALANCES
+    capacity_factor: float  # 0: no token is dropped
+    shared_expert: bool
+
+
+def mixture_of(options: MixtureOptions) -> Mixture:
     """The mixture that a command line asks for."""
     return Mixture(
-        args.experts, args.top_k, args.balance, args.capacity_factor, args.shared_expert
+        experts=options.experts,
+        chosen=options.top_k,
+        balance=options.balance,
+        capacity_factor=options.capacity_factor,
+        shared=options.shared_expert,
     )

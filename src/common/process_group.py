@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import torch
 import torch.distributed as dist
+from torch.distributed.rendezvous import rendezvous
 
 from common import distributed, launchers
 
@@ -72,12 +73,20 @@ def join_on(
     """Join the other ranks as :func:`join` does, on a device that is already chosen.
 
     Raises:
+        BadInput: another rank has the same device.
         RuntimeError: the ranks did not meet, in PyTorch's own words.
     """
     backend = dist.get_default_backend_for_device(device)
     gpu = None if device.type == "cpu" else device  # NCCL connects to it at once
     if gpu and distributed.shares_devices():
         backend, gpu = "gloo", None  # NCCL refuses two ranks on a device
+    if gpu and store is None and world_size != 1:
+        # as init_process_group would, but NCCL doesn't start yet
+        wait = timeout or dist.default_pg_timeout
+        store, rank, world_size = next(
+            rendezvous("env://", rank, world_size, timeout=wait)
+        )
+        refuse_shared_device(store, gpu)
     # every rank must reach this line: with gloo it returns when the last has joined
     dist.init_process_group(
         backend,
@@ -87,6 +96,22 @@ def join_on(
         store=store,
         device_id=gpu,
     )
+
+
+def refuse_shared_device(store: dist.Store, device: torch.device) -> None:
+    """Each rank writes down its device, before NCCL refuses the same in many lines.
+
+    Raises:
+        BadInput: another rank was here before with the same one.
+    """
+    properties = torch.get_device_module(device).get_device_properties(device)
+    uuid = getattr(properties, "uuid", None)
+    if uuid and store.add(f"ranks on {uuid}", 1) > 1:
+        seen = os.environ.get("CUDA_VISIBLE_DEVICES", "not set")
+        raise distributed.BadInput(
+            f"two ranks have the same {device.type} device (CUDA_VISIBLE_DEVICES="
+            f"{seen}): start one rank for each, and let the launcher set this variable"
+        )
 
 
 def join_partners(

@@ -1,6 +1,5 @@
 """Snapshots of a run: written completely or not at all, read without running code."""
 
-import argparse
 import contextlib
 import os
 import time
@@ -11,6 +10,7 @@ import torch
 import torch.distributed as dist
 from tqdm import tqdm
 
+from common.data import TrainingConfig
 from common.distributed import BadInput, is_rank_0, log
 
 OTHER = "choose another --snapshot"
@@ -125,14 +125,15 @@ def _version(path: Path) -> tuple[int, int] | None:
 class Run:
     """How far a run has got, and its snapshot; ``parts`` have ``state_dict()``."""
 
-    def __init__(self, args: argparse.Namespace, **parts):
-        self.args, self.parts, self.not_saved = args, parts, ""
+    def __init__(self, config: TrainingConfig, **parts):
+        self.config, self.parts, self.not_saved = config, parts, ""
         self.counters = {"epochs_run": 0, "steps_run": 0, "images_done": 0}
         self.losses, self.rates = [], []  # of each epoch; images/s of this rank
-        self.version = _version(args.snapshot)  # the one that it resumes or has written
-        snapshot = read_for_all(args.snapshot)
+        # of the snapshot that it resumes or has written
+        self.version = _version(config.snapshot)
+        snapshot = read_for_all(config.snapshot)
         if snapshot is not None:
-            with resuming(args.snapshot, snapshot):
+            with resuming(config.snapshot, snapshot):
                 self.load_state_dict(snapshot)
 
     def state_dict(self) -> dict:
@@ -148,7 +149,7 @@ class Run:
     def epochs_left(self) -> Iterable[int]:
         """The numbers of the epochs to train; on rank 0 behind a progress bar."""
         self.since = time.perf_counter()
-        epochs = range(self.counters["epochs_run"], self.args.total_epochs)
+        epochs = range(self.counters["epochs_run"], self.config.total_epochs)
         hidden = None if is_rank_0() else True  # None: only where there is a terminal
         return tqdm(epochs, unit="epoch", disable=hidden)
 
@@ -158,13 +159,13 @@ class Run:
         self.rates.append(images / (time.perf_counter() - self.since))
         self.counters["epochs_run"] += 1
         self.counters["images_done"] = 0
-        if self.counters["epochs_run"] % self.args.save_every == 0:
+        if self.counters["epochs_run"] % self.config.save_every == 0:
             self.save()
         self.since = time.perf_counter()
 
     def save(self) -> None:
         """Write a snapshot on rank 0, unless another run has; all ranks call this."""
-        state, path = self.state_dict(), self.args.snapshot
+        state, path = self.state_dict(), self.config.snapshot
         if is_rank_0():
             rival = _version(path) not in (None, self.version)
             self.not_saved = save_or_continue(state, path, rival)

@@ -79,7 +79,9 @@ def bits(tensor: torch.Tensor) -> torch.Tensor:
 
 def count(part: Leaves) -> int:
     """How many numbers and other values are in a part."""
-    return sum(v.numel() if torch.is_tensor(v) else 1 for v in part.values())
+    tensors = [value for value in part.values() if torch.is_tensor(value)]
+    others = len(part) - len(tensors)
+    return sum(tensor.numel() for tensor in tensors) + others
 
 
 @one_line_errors

@@ -382,8 +382,18 @@ def as_ulimit(option: str, limit: int) -> str:
 
 def show(report: dict) -> None:
     """Print the measurements as a page."""
+    show_ranks(report["ranks"])
+    show_hosts([rank for rank in report["ranks"] if rank["local_rank"] == 0])
+    show_speed(report)
+    show_folder(report)
+    if report["first_step_after"]:
+        log(f"first step {report['first_step_after']:.1f} s after the submission")
+
+
+def show_ranks(ranks: list[dict]) -> None:
+    """Where each rank runs, and on which device."""
     log("rank  host             device           cores       address (interface)")
-    for rank in report["ranks"]:
+    for rank in ranks:
         where = f"{rank['address']} ({rank['interface']})"
         log(
             f"{rank['rank']:>4}  {rank['host']:<16} {rank['device']:<16} "
@@ -392,14 +402,21 @@ def show(report: dict) -> None:
         if rank["uuid"]:
             visible = rank["visible"] or "not set"
             log(f"      {rank['uuid']}, CUDA_VISIBLE_DEVICES {visible}")
-    for rank in report["ranks"]:
-        if rank["local_rank"] == 0:
-            limits = "  ".join(as_ulimit(*item) for item in rank["limits"].items())
-            log(
-                f"{rank['host']}: /dev/shm {rank['shared_free_mb']:,.0f} of "
-                f"{rank['shared_mb']:,.0f} MB free; ulimit {limits}"
-            )
-            log("  " + ", ".join(f"{n} {v}" for n, v in rank["versions"].items()))
+
+
+def show_hosts(first_ranks: list[dict]) -> None:
+    """Limits and versions, as the first rank of each host sees them."""
+    for rank in first_ranks:
+        limits = "  ".join(as_ulimit(*item) for item in rank["limits"].items())
+        log(
+            f"{rank['host']}: /dev/shm {rank['shared_free_mb']:,.0f} of "
+            f"{rank['shared_mb']:,.0f} MB free; ulimit {limits}"
+        )
+        log("  " + ", ".join(f"{n} {v}" for n, v in rank["versions"].items()))
+
+
+def show_speed(report: dict) -> None:
+    """What was measured, beside what the interface announces."""
     for name, rates in report["busbw"].items():
         shown = [f"{size // 1024:,} KiB {r / 1e9:.3f}" for size, r in rates.items()]
         log(f"busbw {name}, GB/s: {'; '.join(shown)}")
@@ -407,6 +424,10 @@ def show(report: dict) -> None:
     if announced:
         name = report["ranks"][0]["interface"]
         log(f"{name} announces {announced:g} Gbit/s, which is {announced / 8:.3f} GB/s")
+
+
+def show_folder(report: dict) -> None:
+    """What the folder of the snapshots is good for."""
     log(f"{report['folder']}: written with {report['write_speed'] / 1e6:.0f} MB/s")
     late = max(report["seen_after"])
     if min(report["seen_after"]) < 0:
@@ -420,8 +441,6 @@ def show(report: dict) -> None:
         log(wrong[0])
     else:
         log("resumed from a snapshot: the same parameters")
-    if report["first_step_after"]:
-        log(f"first step {report['first_step_after']:.1f} s after the submission")
 
 
 @one_line_errors

@@ -9,7 +9,6 @@
 It runs one step of the program and prints what each rank counted beside the formulas.
 """
 
-import argparse
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -35,7 +34,7 @@ from common.cost.counting import (
 )
 from common.cost.measure import count_step
 from common.distributed import choose_device, log, one_line_errors
-from common.parallel.pipeline import SCHEDULES, most_live
+from common.parallel.pipeline import SCHEDULES, PipelineOptions, most_live
 from common.process_group import join_or_alone, refuse_messages_between_shared
 
 ALONE = "the pipeline is one stage, the whole model, and sends nothing"
@@ -98,12 +97,12 @@ def boundary_bytes(sizes: Sizes, pieces: int) -> int:
     return FLOAT32 * pieces * sizes.context * sizes.width
 
 
-def order_of(pipeline, args: argparse.Namespace) -> list[tuple[str, int]]:
+def order_of(pipeline, config: PipelineOptions) -> list[tuple[str, int]]:
     """("forward" or "backward", which of this rank's stages) in 13_pipeline.py."""
     rank, ranks = dist.get_rank(), dist.get_world_size()
-    if args.schedule in SCHEDULES:
-        schedule = SCHEDULES[args.schedule]
-        return [(what, 0) for what, _ in schedule(rank, ranks, args.micro_batches)]
+    if config.schedule in SCHEDULES:
+        schedule = SCHEDULES[config.schedule]
+        return [(what, 0) for what, _ in schedule(rank, ranks, config.micro_batches)]
     names = {"FORWARD": "forward", "FULL_BACKWARD": "backward"}
     return [
         (names[action.computation_type.name], action.stage_index // ranks)
@@ -120,34 +119,37 @@ def name_layers(span: range, layers: int) -> str:
         parts.append(f"blocks {blocks[0]} to {blocks[-1]}")
     elif blocks:
         parts.append(f"block {blocks[0]}")
-    return ", ".join(parts + (["head"] if layers - 1 in span else []))
+    if layers - 1 in span:
+        parts.append("head")
+    return ", ".join(parts)
 
 
-def count_alone(program: SimpleNamespace, args, device: torch.device) -> str:
+def count_alone(program: SimpleNamespace, config, device: torch.device) -> str:
     """The table of one device."""
-    sizes, batch = sizes_of(args), program.Batches(args, device).of_step(0)
-    both = program.build(args, device)
+    sizes, batch = sizes_of(config), program.Batches(config, device).of_step(0)
+    both = program.build(config, device)
     counted = count_step(*both, lambda: program.train_step(*both, *batch))
     formula = model_states(model_parameters(sizes))
-    formula["activations"] = activations(sizes, args.batch_size)
+    formula["activations"] = activations(sizes, config.batch_size)
     return compare(counted, formula, "bytes on one device")
 
 
-def count_stages(program: SimpleNamespace, args, device: torch.device) -> str:
+def count_stages(program: SimpleNamespace, config, device: torch.device) -> str:
     """A table for each rank; all ranks call this together."""
-    inputs, targets = program.Batches(args, device).of_step(0)
-    pipeline, spans = program.build(args, device)
+    inputs, targets = program.Batches(config, device).of_step(0)
+    pipeline, spans = program.build(config, device)
     spans = [spans] if isinstance(spans, range) else spans
-    optimizer = program.make_optimizer(pipeline.stage.parameters(), args.learning_rate)
+    parameters, rate = pipeline.stage.parameters(), config.learning_rate
+    optimizer = program.make_optimizer(parameters, rate)
 
     def step() -> None:
         program.train_step(pipeline, optimizer, inputs, targets)
 
     step()  # the first one also sends shapes
     measured = count_step(pipeline.stage, optimizer, step, "send")
-    sizes, size = sizes_of(args), len(inputs)
+    sizes, size = sizes_of(config), len(inputs)
     if program.path.name == "13_pipeline.py":
-        order, m = order_of(pipeline, args), args.micro_batches
+        order, m = order_of(pipeline, config), config.micro_batches
         saved = peak_activations(sizes, spans, order, size, m)
     else:
         live = most_live(pipeline.order)
@@ -171,15 +173,15 @@ def count_stages(program: SimpleNamespace, args, device: torch.device) -> str:
 def main() -> None:
     names = "13_train_gpt.py", "13_pipeline_by_hand.py", "13_pipeline.py"
     program = load_program(__doc__, names)
-    args = program.parse_arguments()
+    config = program.parse_arguments()
     if program.path.name == "13_train_gpt.py":
-        log(count_alone(program, args, choose_device()))
+        log(count_alone(program, config, choose_device()))
         return
     device = join_or_alone(ALONE)
     refuse_messages_between_shared(device)
     if program.path.name == "13_pipeline.py":
-        program.check_micro_batches(args, dist.get_world_size())
-    log(count_stages(program, args, device))
+        program.check_micro_batches(config, dist.get_world_size())
+    log(count_stages(program, config, device))
     dist.destroy_process_group()
 
 

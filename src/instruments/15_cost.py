@@ -8,7 +8,6 @@
 It runs one step of the program; rank 0 prints what it counted beside the formulas.
 """
 
-import argparse
 import sys
 from collections.abc import Iterator
 from functools import partial
@@ -77,19 +76,22 @@ def shard_numel(parameter: torch.Tensor) -> int:
     return -(-rows // dist.get_world_size()) * torch.Size(rest).numel()
 
 
-def fsdp_formula(args: argparse.Namespace, batch_size: int) -> dict[str, int]:
-    """Bytes of rank 0 in 15_fsdp.py, for ``batch_size`` pieces of text on it."""
-    world_size, sizes = dist.get_world_size(), sizes_of(args)
+def fsdp_formula(config, batch_size: int) -> dict[str, int]:
+    """Bytes of rank 0 in 15_fsdp.py, for ``batch_size`` pieces of text on it.
+
+    ``config``: the Config of that program.
+    """
+    world_size, sizes = dist.get_world_size(), sizes_of(config)
     with torch.device("meta"):  # shapes only
         model = ByteGPT(sizes)
     groups = [sum(map(shard_numel, block.parameters())) for block in model.blocks]
     whole = sum(map(shard_numel, model.parameters()))
     root, block, count = whole - sum(groups), groups[0], len(groups)
-    size = 2 if args.mixed_precision else FLOAT32  # of what is gathered
-    if args.keep_whole:
+    size = 2 if config.mixed_precision else FLOAT32  # of what is gathered
+    if config.keep_whole:
         blocks, gathers = count + min(count, 2), root + sum(groups)
     else:
-        ahead = min(args.prefetch or 1, count - 1)
+        ahead = min(config.prefetch or 1, count - 1)
         blocks, gathers = 2 + ahead, root + 2 * sum(groups)
     # What is in use, the buffers that received it and that of the group before, which
     # is freed only then. When the first block is gathered, that is the root's.
@@ -101,20 +103,20 @@ def fsdp_formula(args: argparse.Namespace, batch_size: int) -> dict[str, int]:
     }
     if world_size == 1:
         del formula["whole at once"]  # FSDP uses the shards themselves (torch 2.13)
-    if args.mixed_precision:
+    if config.mixed_precision:
         del formula["activations"]  # some in 16 bits, some in 32
     return formula
 
 
 # [end fsdp]
-def count_fsdp(program: SimpleNamespace, args, device: torch.device) -> str:
+def count_fsdp(program: SimpleNamespace, config, device: torch.device) -> str:
     """The table of what rank 0 holds and sends in a step of 15_fsdp.py."""
-    batch = list(map(local_batch, Batches(args, device).of_step(0)))
-    both = program.build(args, device)
+    batch = list(map(local_batch, Batches(config, device).of_step(0)))
+    both = program.build(config, device)
     with UnshardedBytes() as whole:
         measured = count_step(*both, partial(program.train_step, *both, *batch))
     measured["whole at once"] = whole.peak_bytes
-    return compare(measured, fsdp_formula(args, len(batch[0])), "bytes on rank 0")
+    return compare(measured, fsdp_formula(config, len(batch[0])), "bytes on rank 0")
 
 
 def passing(units) -> Iterator[torch.Tensor]:
@@ -136,10 +138,10 @@ def held(units, optimizer: torch.optim.Optimizer) -> dict[str, int]:
     return states | {"all three": sum(states.values())}
 
 
-def count_zero(program: SimpleNamespace, args, device: torch.device) -> str:
+def count_zero(program: SimpleNamespace, config, device: torch.device) -> str:
     """The table of what rank 0 holds and sends in a step of 15_zero_by_hand.py."""
-    inputs, targets = map(local_batch, Batches(args, device).of_step(0))
-    model, units, optimizer = program.build(args, device)
+    inputs, targets = map(local_batch, Batches(config, device).of_step(0))
+    model, units, optimizer = program.build(config, device)
     peak = PeakBytes(lambda: storage_bytes(passing(units)))
     with Traffic() as traffic, peak, Activations(model) as saved:
         program.train_step(model, units, optimizer, inputs, targets)
@@ -150,15 +152,16 @@ def count_zero(program: SimpleNamespace, args, device: torch.device) -> str:
         "sent in a step": traffic.wire_bytes(),
         "activations": saved.peak_bytes,
     }
-    formula = states_of_zero(args.stage, world_size, padded, args.mixed_precision) | {
+    stage, mixed = config.stage, config.mixed_precision
+    formula = states_of_zero(stage, world_size, padded, mixed) | {
         # stage 2: the gradients of one layer; stage 3: its parameters as well
-        "whole for a moment": max(args.stage - 1, 0) * size * max(map(len, layers)),
-        "sent in a step": bytes_per_step(args.stage, world_size, padded, size),
+        "whole for a moment": max(stage - 1, 0) * size * max(map(len, layers)),
+        "sent in a step": bytes_per_step(stage, world_size, padded, size),
     }
-    if not args.mixed_precision:
-        formula["activations"] = activations(sizes_of(args), len(inputs))
+    if not mixed:
+        formula["activations"] = activations(sizes_of(config), len(inputs))
     padding = padded - sum(p.numel() for p in model.parameters())
-    log(f"Stage {args.stage}, {padding} numbers of padding")
+    log(f"Stage {stage}, {padding} numbers of padding")
     return compare(measured, formula, "bytes on rank 0")
 
 
@@ -168,9 +171,9 @@ COUNTS = {"15_zero_by_hand.py": count_zero, "15_fsdp.py": count_fsdp}
 @one_line_errors
 def main() -> None:
     program = load_program(__doc__, COUNTS)
-    args = program.parse_arguments()
+    config = program.parse_arguments()
     device = join_or_alone(ALONE)
-    log(COUNTS[program.path.name](program, args, device))
+    log(COUNTS[program.path.name](program, config, device))
     dist.destroy_process_group()
 
 

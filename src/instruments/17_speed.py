@@ -12,7 +12,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -74,14 +74,25 @@ def average_in(dtype: torch.dtype, bucket: dist.GradBucket) -> Future[torch.Tens
     return work.get_future().then(lambda sent: bucket.buffer().copy_(sent.value()[0]))
 
 
+def save_input_only(forward: Callable) -> Callable:
+    """The same function, whose backward computes it again from its input.
+
+    A function of this file, as the compiler skips torch's own ones.
+    """
+
+    def recomputed(inputs: torch.Tensor) -> torch.Tensor:
+        return checkpoint(forward, inputs, use_reentrant=False)
+
+    return recomputed
+
+
 def build(chosen: set[str], device: torch.device) -> torch.nn.Module:
     """The model. The order matters: checkpoint, compile, then DDP."""
     torch.manual_seed(0)
     model: torch.nn.Module = ByteGPT(Sizes(context=CONTEXT)).to(device)
-    save_input = partial(checkpoint, use_reentrant=False)
     for block in model.blocks:
-        if "checkpoint" in chosen:  # inside a function: compile skips torch's own ones
-            block.forward = lambda x, forward=block.forward: save_input(forward, x)
+        if "checkpoint" in chosen:
+            block.forward = save_input_only(block.forward)
         if "compile" in chosen:
             block.compile()
     if dist.is_initialized():

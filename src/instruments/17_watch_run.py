@@ -26,9 +26,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # common is there
 from common.distributed import BadInput, Parser, log, one_line_errors, positive_float
 
 POLL_S = 0.5  # from one look at the file to the next
-HEADING = (
-    "   step      loss  grad norm  samples/s     MFU  memory GB  data  slowest rank"
-)
 
 
 @dataclass(frozen=True)
@@ -45,6 +42,7 @@ class Record:
     own_s: Sequence[float]  # until the rank waits for others
     step_s: Sequence[float]
     memory_gb: Sequence[float]
+    tokens_per_s: float = 0.0  # 0: the samples aren't of tokens, or nothing counts them
 
 
 # [start limits]
@@ -74,7 +72,7 @@ def read_record(line: str, where: str) -> Record:
     """
     cure = "give the file that train_ddp.py --log-file wrote"
     try:
-        content = json.loads(line)
+        content = {"tokens_per_s": 0.0, **json.loads(line)}  # older logs lack it
         record = Record(**{field.name: content[field.name] for field in fields(Record)})
     except (ValueError, TypeError):
         raise BadInput(f"{where} is not JSON with a record of a run: {cure}") from None
@@ -88,7 +86,8 @@ def read_record(line: str, where: str) -> Record:
 
 def misshapen(record: Record) -> str:
     """The first field that is no number, or no list with one for each rank; or ""."""
-    for name in ("step", "time", "loss", "grad_norm", "samples_per_s", "tflops_per_s"):
+    speeds = ("samples_per_s", "tokens_per_s", "tflops_per_s")
+    for name in ("step", "time", "loss", "grad_norm", *speeds):
         if not isinstance(getattr(record, name), (int, float)):
             return name
     for name in ("step_s", "data_s", "own_s", "memory_gb"):
@@ -169,6 +168,14 @@ def short(value: float) -> str:
     return f"{value:.3f}"
 
 
+def heading(record: Record) -> str:
+    """The names of the columns of ``row``; tokens/s only where they are counted."""
+    first = "   step      loss  grad norm  samples/s"
+    if record.tokens_per_s:
+        first += "     tokens/s"
+    return f"{first}     MFU  memory GB  data  slowest rank"
+
+
 def row(record: Record, peak_tflops: float | None) -> str:
     """A line of the table; MFU is "-" where the peak or the operations are unknown."""
     mfu = "-"
@@ -176,8 +183,11 @@ def row(record: Record, peak_tflops: float | None) -> str:
         mfu = f"{record.tflops_per_s / peak_tflops:.1%}"
     rank, behind = slowest_rank(record)
     first = f"{record.step:>7}{short(record.loss):>10}{short(record.grad_norm):>11}"
-    second = f"{record.samples_per_s:>11,.0f}{mfu:>8}{max(record.memory_gb):>11.2f}"
-    return f"{first}{second}{data_share(record):>6.0%}  {rank}, by {behind:.0%}"
+    speed = f"{record.samples_per_s:>11,.0f}"
+    if record.tokens_per_s:
+        speed += f"{record.tokens_per_s:>13,.0f}"
+    second = f"{mfu:>8}{max(record.memory_gb):>11.2f}{data_share(record):>6.0%}"
+    return f"{first}{speed}{second}  {rank}, by {behind:.0%}"
 
 
 class Watcher:
@@ -187,12 +197,16 @@ class Watcher:
         self.limits, self.peak_tflops = limits, peak_tflops
         self.history: list[Record] = []
         self.known: set[str] = set()  # kinds of problems that the last line had
+        self.heading = ""  # the last one printed
 
     def show(self, record: Record) -> None:
         """A row, and a line for each problem that the line before didn't have."""
         # a resumed run repeats the steps after its snapshot: its own lines count
         self.history = [one for one in self.history if one.step < record.step]
         found = problems(self.history, record, self.limits)
+        if self.heading != heading(record):
+            self.heading = heading(record)
+            log(self.heading)
         log(row(record, self.peak_tflops))
         for kind, sentence in found.items():
             if kind not in self.known:
@@ -263,7 +277,6 @@ def parse_arguments() -> argparse.Namespace:
 @one_line_errors
 def main() -> None:
     args = parse_arguments()
-    log(HEADING)
     try:
         watch(args.file, Watcher(Limits(), args.peak_tflops), args.follow)
     except KeyboardInterrupt:

@@ -72,15 +72,15 @@ def time_steps(
     return [1000 * (b - a) for a, b in pairwise(kept)]
 
 
-def measure(args: argparse.Namespace, device: torch.device) -> dict:
+def measure(counts: list[int], args: argparse.Namespace, device: torch.device) -> dict:
     """(ranks, batch of a rank) -> milliseconds of its steps, as rank 0 saw them.
 
     Every rank must call it. The cases take turns, so that a slow minute of the machine
     slows all of them.
     """
-    groups = {count: dist.new_group(range(count)) for count in args.ranks}
-    strong = {(count, args.batch_size // count) for count in args.ranks}
-    weak = {(count, args.batch_size) for count in args.ranks}
+    groups = {count: dist.new_group(range(count)) for count in counts}
+    strong = {(count, args.batch_size // count) for count in counts}
+    weak = {(count, args.batch_size) for count in counts}
     times: dict = {case: [] for case in sorted(strong | weak)}
     for turn in range(args.rounds):
         for count, batch in times:
@@ -92,13 +92,17 @@ def measure(args: argparse.Namespace, device: torch.device) -> dict:
 
 
 @one_line_errors
-def run_spawned(rank: int, size: int, args: argparse.Namespace) -> None:
+def run_spawned(
+    rank: int, size: int, counts: list[int], args: argparse.Namespace
+) -> None:
     """What ``mp.spawn`` starts on this machine: rank and local rank are equal."""
-    run_rank(rank, rank, size, args)
+    run_rank(rank, rank, size, counts, args)
 
 
 @one_line_errors
-def run_rank(rank: int, local_rank: int, size: int, args: argparse.Namespace) -> None:
+def run_rank(
+    rank: int, local_rank: int, size: int, counts: list[int], args: argparse.Namespace
+) -> None:
     """What each process does."""
     # every rank must reach this line
     device = join(local_rank, rank=rank, world_size=size)
@@ -107,7 +111,7 @@ def run_rank(rank: int, local_rank: int, size: int, args: argparse.Namespace) ->
         model = ByteGPT(sizes_of(args))
     numel = sum(parameter.numel() for parameter in model.parameters())
     log(f"{numel:,} parameters, {size} ranks, each on {kind}")
-    times = measure(args, device)
+    times = measure(counts, args, device)
     if is_rank_0():
         report(Runs.measured(times, args.batch_size, numel, kind), args)
     dist.destroy_process_group()
@@ -152,23 +156,25 @@ def count_cores() -> int:
     return os.cpu_count() or 1
 
 
-def choose_ranks(args: argparse.Namespace, most: int | None) -> None:
-    """Fill in the numbers of ranks; a launcher has started ``most``."""
+def choose_ranks(args: argparse.Namespace, most: int | None) -> list[int]:
+    """The numbers of ranks to measure; a launcher has started ``most``."""
     if args.ranks and most and max(args.ranks) > most:
         raise BadInput(
             f"--ranks {max(args.ranks)}: only {most} were started: start more"
         )
-    if not args.ranks:
+    chosen = args.ranks
+    if not chosen:
         limit = most or count_accelerators() or count_cores()
-        args.ranks = [2**k for k in range(limit.bit_length())] + [limit]
-    args.ranks = sorted(set(args.ranks))
-    for count in args.ranks:
+        chosen = [2**k for k in range(limit.bit_length())] + [limit]
+    counts = sorted(set(chosen))
+    for count in counts:
         if args.batch_size % count:
             given = f"--batch-size {args.batch_size} cannot be divided among"
             raise BadInput(f"{given} {count} ranks: choose a multiple")
     sizes_of(args)  # refuses heads that don't divide the width, before ranks start
     if args.steps * args.rounds < 2:
         raise BadInput("--steps 1 shows no spread: measure at least 2")
+    return counts
 
 
 @one_line_errors
@@ -179,15 +185,15 @@ def main() -> None:
         return
     env = get_dist_env()
     if env.launcher == "python":
-        choose_ranks(args, None)
-        size = prepare_spawn(max(args.ranks))
-        mp.spawn(run_spawned, args=(size, args), nprocs=size)
+        counts = choose_ranks(args, None)
+        size = prepare_spawn(max(counts))
+        mp.spawn(run_spawned, args=(size, counts, args), nprocs=size)
         return
-    choose_ranks(args, env.world_size)
+    counts = choose_ranks(args, env.world_size)
     master = find_master(env)
     os.environ["MASTER_ADDR"] = master.address
     os.environ["MASTER_PORT"] = str(master.port)
-    run_rank(env.rank, env.local_rank, env.world_size, args)
+    run_rank(env.rank, env.local_rank, env.world_size, counts, args)
 
 
 if __name__ == "__main__":

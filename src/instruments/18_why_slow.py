@@ -265,14 +265,14 @@ def diagnose(command: list[str], steps: int) -> tuple[dict[str, float], dict]:
     name, facts = name_communication(silent, lag)
     parts = {part: value for part, value in asdict(step).items() if part in shown}
     parts[name] = parts.pop("communication")
-    facts |= {"ranks": ranks, "threads": threads, "cores": cores, "steps": steps}
+    facts.update(ranks=ranks, threads=threads, cores=cores, steps=steps)
     workers = max(rank.get("workers", 0) for rank in silent)
     if workers and ranks * (workers + 1) > cores:
         parts["starved workers"] = parts.pop("data")
         if waits_for_data(silent) >= step.imbalance / 2:
             parts["starved workers"] += parts.pop("imbalance")
-    facts |= {"who": who, "compute": 1e3 * step.compute, "workers": workers}
-    facts |= {"alone": alone, "long": long, "seen": steps - WARM_UP}
+    facts.update(who=who, compute=1e3 * step.compute, workers=workers)
+    facts.update(alone=alone, long=long, seen=steps - WARM_UP)
     return parts, facts
 
 

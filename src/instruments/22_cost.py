@@ -19,7 +19,6 @@ Then it prints how many rows each rank's experts compute, and the CPU time of th
 forward. Every block waits for its busiest rank.
 """
 
-import argparse
 import sys
 import time
 from dataclasses import dataclass
@@ -63,15 +62,15 @@ class Parts:
         return self.experts + self.others
 
 
-def parts_of(sizes: Sizes, args: argparse.Namespace, expert_ranks: int) -> Parts:
+def parts_of(sizes: Sizes, config: mx.MixtureOptions, expert_ranks: int) -> Parts:
     """The parameters of a rank, by formula."""
-    width, hidden = sizes.width, sizes.hidden // args.top_k
+    width, hidden = sizes.width, sizes.hidden // config.top_k
     expert = 2 * width * hidden + hidden + width
     mlp = 2 * width * sizes.hidden + sizes.hidden + width
-    others = model_parameters(sizes) + sizes.blocks * args.experts * width
-    if not args.shared_expert:
+    others = model_parameters(sizes) + sizes.blocks * config.experts * width
+    if not config.shared_expert:
         others -= sizes.blocks * mlp
-    return Parts(sizes.blocks * args.experts // expert_ranks * expert, others)
+    return Parts(sizes.blocks * config.experts // expert_ranks * expert, others)
 
 
 def token_bytes(asked: Tensor, rank: int, width: int) -> int:
@@ -85,12 +84,12 @@ def token_bytes(asked: Tensor, rank: int, width: int) -> int:
 
 
 def other_bytes(
-    sizes: Sizes, args: argparse.Namespace, grid: ExpertGrid, world_size: int
+    sizes: Sizes, config: mx.MixtureOptions, grid: ExpertGrid, world_size: int
 ) -> int:
     """Bytes a rank sends for counts, loads and gradients in a step."""
-    parts, e = parts_of(sizes, args, grid.ranks), grid.ranks
+    parts, e = parts_of(sizes, config, grid.ranks), grid.ranks
     copies = world_size // e
-    counts = sizes.blocks * INT64 * args.experts
+    counts = sizes.blocks * INT64 * config.experts
     gradients = 2 * FLOAT32 * parts.others * (world_size - 1) / world_size
     gradients += 2 * FLOAT32 * parts.experts * (copies - 1) / copies
     load = 2 * counts * (world_size - 1) / world_size
@@ -141,21 +140,21 @@ def say_work(computed: Tensor, seconds: float) -> None:
 @one_line_errors
 def main() -> None:
     program = load_program(__doc__, ("22_expert_parallel.py",))
-    args = program.parse_arguments()
+    config = program.parse_arguments()
     device = join_or_alone(ALONE)
-    inputs, targets = map(local_batch, Batches(args, device).of_step(0))
-    model, optimizer, grid = program.build(args, device)
+    inputs, targets = map(local_batch, Batches(config, device).of_step(0))
+    model, optimizer, grid = program.build(config, device)
     step = partial(program.train_step, model, optimizer, grid, inputs, targets)
     with ExpertTime() as watch:
         measured = count_step(model, optimizer, step)
-    sizes, world_size = sizes_of(args), dist.get_world_size()
+    sizes, world_size = sizes_of(config), dist.get_world_size()
     asked = rows_between(model, grid)
     tokens = token_bytes(asked, grid.rank, sizes.width)
-    rest = other_bytes(sizes, args, grid, world_size)
-    formula = model_states(parts_of(sizes, args, grid.ranks).all)
-    formula |= {"sent in a step": tokens + rest}
+    rest = other_bytes(sizes, config, grid, world_size)
+    formula = model_states(parts_of(sizes, config, grid.ranks).all)
+    formula["sent in a step"] = tokens + rest
     log(compare(measured, formula, "bytes on rank 0"))
-    own_rows = inputs.numel() * args.top_k * sizes.blocks
+    own_rows = inputs.numel() * config.top_k * sizes.blocks
     even = 4 * FLOAT32 * sizes.width * own_rows * (grid.ranks - 1) // grid.ranks
     log(f"of that for tokens: {tokens:,} (all experts chosen equally: {even:,})")
     computed = asked.sum(1)  # [blocks, e]

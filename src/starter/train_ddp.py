@@ -55,6 +55,7 @@ import torch.distributed.nn.functional  # imported later, it would keep the grou
 from torch import Tensor, nn
 from torch.distributed.checkpoint import state_dict as dcp
 from torch.distributed.elastic.multiprocessing.errors import record
+from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.utils import data
 from torch.utils.flop_counter import FlopCounterMode
@@ -66,7 +67,9 @@ from torch.utils.flop_counter import FlopCounterMode
 
 # (1) your data: one set to train on, one to evaluate, both with a length. Return all
 # samples, in the same order on every rank and in every run: the ranks share them out.
-# All ranks call this at once, so what must be downloaded or made is there already.
+# All ranks call this at once, so what must be downloaded or made is there already. A
+# shuffle or a split by torch, random or np.random is the same for all: they're seeded.
+# A folder's files come in any order: sort them.
 # What is random in `__getitem__` comes from torch, random or np.random, as those are
 # seeded for every batch: with a generator of your own, a resumed run is not exact.
 def make_datasets() -> tuple[data.Dataset, data.Dataset]:
@@ -78,6 +81,11 @@ def make_datasets() -> tuple[data.Dataset, data.Dataset]:
 def collate(samples: list) -> Any:
     """A batch of these samples; here is the place to pad them to one length."""
     return data.default_collate(samples)
+
+
+def count_tokens(batch: Any) -> int:
+    """Those that a batch trains on, for the log; 0 if your samples aren't of tokens."""
+    return 0
 
 
 # (2) your model, and what it makes of a batch. Each parameter must be used in every
@@ -347,6 +355,10 @@ def join_ranks(world: World) -> None:
         store = dist.HashStore()  # nobody to agree with
     elif "MASTER_ADDR" not in os.environ:
         end_with("MASTER_ADDR is not set: export the host of rank 0, and MASTER_PORT")
+    elif gpu:
+        # as init_process_group would, but NCCL doesn't start yet
+        store, _, _ = next(rendezvous("env://", world.rank, world.world_size))
+        refuse_shared_gpu(store, world)
     dist.init_process_group(
         backend,
         store=store,
@@ -355,6 +367,18 @@ def join_ranks(world: World) -> None:
         timeout=timedelta(minutes=30),  # others wait while rank 0 saves
         device_id=gpu,
     )
+
+
+def refuse_shared_gpu(store: dist.Store, world: World) -> None:
+    """End if another rank has the same GPU: NCCL refuses that, in many lines."""
+    uuid = getattr(torch.cuda.get_device_properties(world.device), "uuid", None)
+    if uuid and store.add(f"ranks on {uuid}", 1) > 1:
+        seen = os.environ.get("CUDA_VISIBLE_DEVICES", "not set")
+        end_with(
+            f"rank {world.rank} and another one have the same GPU "
+            f"(CUDA_VISIBLE_DEVICES={seen}): start one rank for each GPU, and let the "
+            "launcher set this variable"
+        )
 
 
 def refuse(problem: str) -> None:
@@ -785,6 +809,7 @@ class RunLog:
         self.batch_size, self.sample_flops = config.batch_size, sample_flops
         self.steps: list[tuple[Any, Any]] = []  # it began, its last forward ended
         self.waited = 0.0  # seconds for data
+        self.tokens = 0  # of this rank
         ddp.register_forward_hook(self._note_forward)
         refuse(self._problem_of_file())
 
@@ -806,25 +831,26 @@ class RunLog:
         self.steps[-1] = (self.steps[-1][0], moment(self.world.device))
 
     def timed(self, batches: Iterator) -> Iterator:
-        """The same batches; counts the seconds that this rank waits for them."""
+        """The same batches; counts this rank's tokens, and the seconds it waits."""
         begin = time.perf_counter()
         for batch in batches:
             self.waited += time.perf_counter() - begin
+            self.tokens += count_tokens(batch)
             yield batch
             begin = time.perf_counter()
 
     def write(self, step: int, loss: float, norm: Tensor, rate: float) -> None:
         """Gather what each rank has measured; the device has reached this step."""
-        steps, waited = self.steps, self.waited
-        self.steps, self.waited = [], 0.0
+        steps, waited, tokens = self.steps, self.waited, self.tokens
+        self.steps, self.waited, self.tokens = [], 0.0, 0
         own = sum(seconds_between(*moments) for moments in steps)
         of_rank = [waited / len(steps), own / len(steps), self.batch_size / rate]
-        of_rank.append(memory_gb(self.world.device))
+        of_rank += [memory_gb(self.world.device), tokens / len(steps)]
         measured = torch.tensor(of_rank, dtype=torch.float64)
         of_all = [torch.empty_like(measured) for _ in range(self.world.world_size)]
-        # every rank must reach this line; [4] -> [4] of each rank, on the CPU
+        # every rank must reach this line; [5] -> [5] of each rank, on the CPU
         dist.all_gather(of_all, measured)
-        data_s, own_s, step_s, memory = torch.stack(of_all).T.tolist()
+        data_s, own_s, step_s, memory, tokens_of = torch.stack(of_all).T.tolist()
         flops = self.sample_flops * rate / self.world.world_size
         self._append(
             {
@@ -833,6 +859,7 @@ class RunLog:
                 "loss": loss,
                 "grad_norm": norm.item(),
                 "samples_per_s": rate,
+                "tokens_per_s": sum(tokens_of) * rate / self.batch_size,
                 "tflops_per_s": flops / 1e12,  # of each rank
                 "data_s": data_s,  # of a step, by rank: waiting for data
                 "own_s": own_s,  # until the last forward pass has ended
@@ -987,6 +1014,7 @@ def main() -> None:
     config = parse_command_line()
     stop = StopRequest()
     world = find_world(config.cpu)
+    seed_with(config.seed)  # what is drawn for the data is the same on all ranks
     train_set, validation_set = make_datasets()
     problem = problem_of_batch_size(config, len(train_set), world.world_size)
     if problem:

@@ -25,10 +25,12 @@ import argparse
 import atexit
 import hashlib
 import itertools
+import json
 import math
 import multiprocessing
 import os
 import random
+import resource
 import shutil
 import signal
 import sys
@@ -67,8 +69,11 @@ from torch.distributed.checkpoint.state_dict import (
 )
 from torch.distributed.elastic.multiprocessing.errors import record
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
+from torch.distributed.rendezvous import rendezvous
+from torch.distributed.tensor import DTensor
 from torch.utils import data
 from torch.utils.checkpoint import checkpoint
+from torch.utils.flop_counter import FlopCounterMode
 
 # ---------------------------------------------------------------------------
 # What you change. A batch is whatever `collate` returns: a list, a dict, a tensor. More
@@ -77,7 +82,9 @@ from torch.utils.checkpoint import checkpoint
 
 # (1) your data: one set to train on, one to evaluate, both with a length. Return all
 # samples, in the same order on every rank and in every run: the ranks share them out.
-# All ranks call this at once, so what must be downloaded or made is there already.
+# All ranks call this at once, so what must be downloaded or made is there already. A
+# shuffle or a split by torch, random or np.random is the same for all: they're seeded.
+# A folder's files come in any order: sort them.
 # What is random in `__getitem__` comes from torch, random or np.random, as those are
 # seeded for every batch: with a generator of your own, a resumed run is not exact.
 def make_datasets() -> tuple[data.Dataset, data.Dataset]:
@@ -89,6 +96,11 @@ def make_datasets() -> tuple[data.Dataset, data.Dataset]:
 def collate(samples: list) -> Any:
     """A batch of these samples; here is the place to pad them to one length."""
     return data.default_collate(samples)
+
+
+def count_tokens(batch: Any) -> int:
+    """Those that a batch trains on, for the log; 0 if your samples aren't of tokens."""
+    return 0
 
 
 # (2) your model, and what it makes of a batch.
@@ -148,6 +160,7 @@ class Config:
     max_norm: float
     workers: int
     log_every: int
+    log_file: Path | None
     seed: int
     cpu: bool
     compile: bool
@@ -184,6 +197,8 @@ def parse_command_line() -> Config:
     option("--max-norm", type=above_0, default=1.0, help=clip)
     option("--workers", type=not_negative, default=2, help="processes that load data")
     option("--log-every", type=positive, default=20, help="steps")
+    lines = "where rank 0 adds a line of JSON every --log-every steps"
+    option("--log-file", type=Path, help=lines)
     option("--seed", type=int, default=0, help="of all that is drawn")
     option("--cpu", action="store_true", help="leave the GPUs alone")
     add_options_for_speed(parser)
@@ -371,6 +386,10 @@ def join_ranks(world: World) -> None:
         store = dist.HashStore()  # nobody to agree with
     elif "MASTER_ADDR" not in os.environ:
         end_with("MASTER_ADDR is not set: export the host of rank 0, and MASTER_PORT")
+    elif gpu:
+        # as init_process_group would, but NCCL doesn't start yet
+        store, _, _ = next(rendezvous("env://", world.rank, world.world_size))
+        refuse_shared_gpu(store, world)
     dist.init_process_group(
         backend,
         store=store,
@@ -379,6 +398,18 @@ def join_ranks(world: World) -> None:
         timeout=timedelta(minutes=30),  # others wait while rank 0 saves
         device_id=gpu,
     )
+
+
+def refuse_shared_gpu(store: dist.Store, world: World) -> None:
+    """End if another rank has the same GPU: NCCL refuses that, in many lines."""
+    uuid = getattr(torch.cuda.get_device_properties(world.device), "uuid", None)
+    if uuid and store.add(f"ranks on {uuid}", 1) > 1:
+        seen = os.environ.get("CUDA_VISIBLE_DEVICES", "not set")
+        end_with(
+            f"rank {world.rank} and another one have the same GPU "
+            f"(CUDA_VISIBLE_DEVICES={seen}): start one rank for each GPU, and let the "
+            "launcher set this variable"
+        )
 
 
 def refuse(problem: str) -> None:
@@ -869,6 +900,151 @@ class Speed:
 
 
 # ---------------------------------------------------------------------------
+# The log for people and programs that watch the run: 17_watch_run.py reads it
+
+
+def moment(device: torch.device) -> Any:
+    """Now; on a GPU, when the GPU gets there."""
+    if device.type == "cpu":
+        return time.perf_counter()
+    event = torch.cuda.Event(enable_timing=True)
+    event.record()
+    return event
+
+
+def seconds_between(first: Any, last: Any) -> float:
+    """From one moment to another; a GPU must have reached both."""
+    if isinstance(first, float):
+        return last - first
+    return first.elapsed_time(last) / 1000
+
+
+def memory_gb(device: torch.device) -> float:
+    """The most that the GPU has held since it was last asked; the process, ever."""
+    if device.type == "cpu":
+        unit = 1 if sys.platform == "darwin" else 1024  # bytes there, KiB on Linux
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9
+    peak = torch.cuda.max_memory_allocated(device)
+    torch.cuda.reset_peak_memory_stats(device)
+    return peak / 1e9
+
+
+class RunLog:
+    """One line of JSON for the steps since the last one.
+
+    Ranks wait for each other at every block, so a step takes all of them equally long.
+    The rank whose data are late begins its first forward pass late, by its clock alone.
+    (A rank that only computes slowly doesn't show: see 17_straggler.py.)
+    """
+
+    def __init__(
+        self, config: Config, world: World, model: FSDPModule, sample_flops: float
+    ):
+        self.path, self.world = config.log_file, world
+        self.batch_size, self.sample_flops = config.batch_size, sample_flops
+        self.steps: list[tuple[Any, Any]] = []  # it began, its first forward begins
+        self.waited = 0.0  # seconds for data
+        self.tokens = 0  # of this rank
+        # before the hook of fully_shard, which gathers
+        model.register_forward_pre_hook(self._note_forward, prepend=True)
+        refuse(self._problem_of_file())
+
+    def _problem_of_file(self) -> str:
+        """Rank 0 tries it now, and not after an hour."""
+        try:
+            if self.world.rank == 0:
+                self.path.open("a").close()
+        except OSError as error:
+            return f"--log-file {self.path}: {error.strerror}: choose another file"
+        return ""
+
+    def begin_step(self) -> None:
+        now = moment(self.world.device)
+        self.steps.append((now, now))
+
+    def _note_forward(self, *_: Any) -> None:
+        """At the beginning of each forward pass; the first one of a step counts."""
+        if not self.steps:  # an evaluation between two steps
+            return
+        begin, own = self.steps[-1]
+        if own is begin:
+            self.steps[-1] = (begin, moment(self.world.device))
+
+    def timed(self, batches: Iterator) -> Iterator:
+        """The same batches; counts this rank's tokens, and the seconds it waits."""
+        begin = time.perf_counter()
+        for batch in batches:
+            self.waited += time.perf_counter() - begin
+            self.tokens += count_tokens(batch)
+            yield batch
+            begin = time.perf_counter()
+
+    def write(self, step: int, loss: float, norm: Tensor, rate: float) -> None:
+        """Gather what each rank has measured; the device has reached this step."""
+        steps, waited, tokens = self.steps, self.waited, self.tokens
+        self.steps, self.waited, self.tokens = [], 0.0, 0
+        own = sum(seconds_between(*moments) for moments in steps)
+        of_rank = [waited / len(steps), own / len(steps), self.batch_size / rate]
+        of_rank += [memory_gb(self.world.device), tokens / len(steps)]
+        measured = torch.tensor(of_rank, dtype=torch.float64)
+        of_all = [torch.empty_like(measured) for _ in range(self.world.world_size)]
+        # every rank must reach this line; [5] -> [5] of each rank, on the CPU
+        dist.all_gather(of_all, measured)
+        data_s, own_s, step_s, memory, tokens_of = torch.stack(of_all).T.tolist()
+        flops = self.sample_flops * rate / self.world.world_size
+        self._append(
+            {
+                "step": step,
+                "time": time.time(),
+                "loss": loss,
+                "grad_norm": norm.item(),
+                "samples_per_s": rate,
+                "tokens_per_s": sum(tokens_of) * rate / self.batch_size,
+                "tflops_per_s": flops / 1e12,  # of each rank
+                "data_s": data_s,  # of a step, by rank: waiting for data
+                "own_s": own_s,  # until the first forward pass begins
+                "step_s": step_s,  # all of it
+                "memory_gb": memory,
+            }
+        )
+
+    def _append(self, record: dict[str, Any]) -> None:
+        """A log that can't be written is no reason to end a run."""
+        try:
+            if self.world.rank == 0:
+                with self.path.open("a") as file:
+                    file.write(json.dumps(record) + "\n")
+        except OSError as error:
+            log(self.world, f"Warning: cannot write {self.path}: {error.strerror}")
+
+
+def count_flops(sample: Any, config: Config, plan: Plan) -> float:
+    """Operations of one sample, forward and backward: matrix products, convolutions.
+
+    They are counted on the device "meta", as no GPU need hold the whole model.
+    """
+    if config.compile:
+        return math.nan  # the counter sees only what isn't compiled
+    meta = torch.device("meta")
+    with meta:
+        model, _ = make_model()
+    model.eval()
+    try:
+        with FlopCounterMode(display=False) as counter:
+            forward(model, to_device(sample, meta))[1].backward()
+    except (RuntimeError, NotImplementedError):
+        return math.nan  # your model or loss reads a value
+    return counter.get_total_flops() / plan.micro_batch
+
+
+def whole(norm: Tensor) -> Tensor:
+    """The norm of all gradients, of which each rank has that of its shards."""
+    if isinstance(norm, DTensor):
+        return norm.full_tensor()  # every rank must reach this line; [] -> []
+    return norm
+
+
+# ---------------------------------------------------------------------------
 # Checkpoints
 
 
@@ -1037,6 +1213,7 @@ def main() -> None:
     config = parse_command_line()
     stop = StopRequest()
     world = find_world(config.cpu)
+    seed_with(config.seed)  # what is drawn for the data is the same on all ranks
     train_set, validation_set = make_datasets()
     problem = problem_of_batch_size(config, len(train_set), world.world_size)
     if problem:
@@ -1081,19 +1258,29 @@ def train(
     try_once(run, example, world.device)
     done = run.step * config.accumulation  # forwards
     batches = load(training, range(done, plan.total_steps * config.accumulation))
+    run_log = None
+    if config.log_file:
+        flops = count_flops(example, config, plan)
+        # every rank must reach this line
+        run_log = RunLog(config, world, run.model, flops)
+        batches = run_log.timed(batches)
     speed = Speed(config)
     speed.restart(run.step)
     stopping = False
     while run.step < plan.total_steps and not stopping:
         stop.ask_all_ranks()
+        if run_log:
+            run_log.begin_step()
         loss = compute_gradients(run, batches, config, world)
-        update(run, config, plan)
+        norm = update(run, config, plan)
         stopping = stop.answer()
         if run.step % config.log_every == 0:
             dist.all_reduce(loss)  # every rank must reach this line; [] -> [], the sum
             mean = loss.item() / world.world_size  # waits for the device
             rate = speed.measure(run.step)
             log(world, f"step {run.step} | loss {mean:.4f} | {rate:.0f} samples/s")
+            if run_log:
+                run_log.write(run.step, mean, whole(norm), rate)
         ends = run.step == plan.total_steps
         if stopping or ends or run.step % plan.save_every == 0:
             checkpoints.save(run)

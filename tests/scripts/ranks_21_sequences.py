@@ -6,7 +6,7 @@ test_21_sequences.py has them run.
 
 import sys
 from collections.abc import Callable
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 
 import pytest
@@ -22,6 +22,7 @@ from common.byte_gpt import BYTES, ByteGPT, Sizes, next_byte_loss
 from common.cost.measure import Activations, Traffic
 from common.distributed import BadInput
 from common.parallel import context_parallel as cp
+from common.parallel import packed_documents as pd
 from common.parallel.ring_attention import gather_attention, ring_attention
 from common.parallel.ulysses import ulysses_attention
 
@@ -141,9 +142,9 @@ def test_zigzag_gives_every_rank_the_same_work(rank, world_size, seed):
     *tensors, grad_out = whole_tensors(seed)
     original, counted = cp.scores_of, []
 
-    def counting(query, key, same_place):
+    def counting(query, key, *masks):
         counted.append(query.shape[-2] * key.shape[-2])
-        return original(query, key, same_place)
+        return original(query, key, *masks)
 
     def work(cut, causal):
         counted.clear()
@@ -266,3 +267,157 @@ def test_what_cannot_be_cut_is_refused(rank, world_size, seed):
     few = [torch.zeros(1, 2, 8, 4)] * 3
     words = ["--heads 2", "3 ranks", "choose 3"]
     expect.raises(BadInput, METHODS["Ulysses"], *few, cut, words=words)
+
+
+# Packed documents
+
+
+def document_ends(seed, tokens=TOKENS, rows=BATCH):
+    """Borders in different places of each row, some of them between two ranks.
+
+    Row 0 has one document, so it spans all ranks; in row 1, each token is a document.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    ends = torch.rand(rows + 2, tokens, generator=generator) < 0.2
+    ends[0], ends[1] = False, True
+    ends[2:, tokens // 2 - 1] = True
+    return ends
+
+
+def one_device_packed(tensors, grad_out, ends):
+    """Attention with a mask, one document at a time, and its gradients."""
+    documents = pd.number_documents(ends)
+    same = documents[:, :, None] == documents[:, None, :]
+    leaves = [tensor.clone().requires_grad_() for tensor in tensors]
+    mask = same.tril()[:, None]
+    out = F.scaled_dot_product_attention(*leaves, attn_mask=mask)
+    return out.detach(), torch.autograd.grad(out, leaves, grad_out)
+
+
+@pytest.mark.ranks(1, 2, 3, 4)
+def test_packed_attention_equals_one_device(rank, world_size, seed):
+    """Outputs and gradients in float64; documents of one token and of all."""
+    ends = document_ends(seed)
+    shape = 4, len(ends), HEADS, TOKENS, HEAD_WIDTH
+    generator = torch.Generator().manual_seed(seed)
+    *tensors, grad_out = torch.randn(shape, generator=generator, dtype=torch.float64)
+    expected, expected_grads = one_device_packed(tensors, grad_out, ends)
+    for order, cut in cuts().items():
+        packing = pd.Packing(cut)
+        packing.next_batch(ends)
+        leaves = own_leaves(tensors, cut)
+        out = packing.attend(leaves[0], leaves[1], leaves[2], cut)
+        expect.close(out, cut.take(expected, 2), f"the output, {order}")
+        grads = torch.autograd.grad(out, leaves, cut.take(grad_out, 2))
+        pairs = zip(("query", "key", "value"), grads, expected_grads, strict=True)
+        for of, grad, whole in pairs:
+            expect.close(grad, cut.take(whole, 2), f"the gradient of {of}, {order}")
+
+
+@pytest.mark.ranks(3)
+def test_ranks_without_a_common_document_compute_nothing(rank, world_size, seed):
+    """Each rank's tokens are one document: of three pairs of ranks, none is left."""
+    ends = torch.zeros(1, TOKENS, dtype=torch.bool)
+    ends[:, 7::8] = True
+    *tensors, grad_out = [tensor[:1] for tensor in whole_tensors(seed)]
+    cut, original, counted = cp.whole_world(), cp.scores_of, []
+
+    def counting(*given):
+        counted.append(given)
+        return original(*given)
+
+    packing = pd.Packing(cut)
+    packing.next_batch(ends)
+    cp.scores_of = counting
+    try:
+        query, key, value = own_leaves(tensors, cut)
+        out = packing.attend(query, key, value, cut)
+        out.backward(cut.take(grad_out, 2))
+    finally:
+        cp.scores_of = original
+    expect.equal(len(counted), 2, "products, in forward and in backward")
+
+
+def loss_of_each_document(model, inputs, targets, ends):
+    """The mean over all targets inside documents, each document on its own."""
+    total, count = inputs.new_zeros((), dtype=torch.float64), 0
+    for row, row_ends in enumerate(ends):
+        borders = [0, *(row_ends.nonzero().flatten() + 1).tolist(), inputs.shape[1]]
+        for start, end in pairwise(borders):
+            ended = start < end and bool(row_ends[end - 1])
+            last = end - 1 if ended else end  # the target of an end is elsewhere
+            if start < last:
+                scores = model(inputs[row : row + 1, start:last])[0]
+                own = targets[row, start:last]
+                total = total + F.cross_entropy(scores, own, reduction="sum")
+                count += last - start
+    return total / count
+
+
+@pytest.mark.ranks(2, 3, limit=40)
+def test_packed_documents_train_as_each_on_its_own(rank, world_size, seed):
+    """Losses and parameters after three steps; positions start in each document."""
+    for order, cut in cuts().items():
+        whole, split = gpt(seed), gpt(seed)
+        packing = pd.Packing(cut)
+        packing.pack_gpt(split)
+        make = OPTIMIZERS["SGD"]
+        alone, together = make(whole.parameters()), make(split.parameters())
+        for step, (inputs, targets) in enumerate(batches(seed)):
+            ends = document_ends(seed + step, rows=len(inputs) - 2)
+            alone.zero_grad()
+            expected = loss_of_each_document(whole, inputs, targets, ends)
+            expected.backward()
+            alone.step()
+            together.zero_grad()
+            packing.next_batch(ends)
+            loss = packing.loss(split(cut.take(inputs)), cut.take(targets))
+            loss.backward()
+            cp.average_gradients(split, cut)
+            together.step()
+            loss = loss.detach()
+            dist.all_reduce(loss)
+            expect.close(loss / world_size, expected, f"the loss, {order}")
+        reference = dict(whole.named_parameters())
+        for key, parameter in split.named_parameters():
+            expect.close(parameter, reference[key], f"{key}, {order}")
+
+
+@pytest.mark.ranks(2, 4)
+def test_numbers_of_documents_are_sent_once(rank, world_size, seed):
+    """8 bytes for each token in forward, beside keys and values; none in backward."""
+    c, size = world_size, BATCH * HEADS * TOKENS // world_size * HEAD_WIDTH * FLOAT64
+    numbers = 8 * BATCH * TOKENS // c
+    *tensors, grad_out = whole_tensors(seed)
+    cut = cp.whole_world(zigzag=True)
+    packing = pd.Packing(cut)
+    packing.next_batch(document_ends(seed)[:BATCH])
+    query, key, value = own_leaves(tensors, cut)
+    with Traffic() as forward:
+        out = packing.attend(query, key, value, cut)
+    with Traffic() as backward:
+        out.backward(cut.take(grad_out, 2))
+    sent = forward.wire_bytes(), backward.wire_bytes()
+    expected = (c - 1) * (2 * size + numbers), (4 * c - 2) * size
+    expect.equal(sent, expected, "bytes with packed documents")
+
+
+@pytest.mark.ranks(2, 3)
+def test_mean_of_unequal_means_is_not_the_loss(rank, world_size, seed):
+    """The ranks have unequally many targets: their means can't be averaged."""
+    ends = torch.zeros(1, TOKENS, dtype=torch.bool)
+    ends[:, : TOKENS // 2 : 2] = True  # many of the first tokens end a document
+    generator = torch.Generator().manual_seed(seed)
+    scores = torch.randn(1, TOKENS, BYTES, generator=generator, dtype=torch.float64)
+    targets = torch.randint(BYTES, (1, TOKENS), generator=generator)
+    right = F.cross_entropy(scores[~ends], targets[~ends])
+    cut = cp.whole_world()
+    packing = pd.Packing(cut)
+    packing.next_batch(ends)
+    share = packing.loss(cut.take(scores), cut.take(targets))
+    own = ~cut.take(ends)
+    mean = F.cross_entropy(cut.take(scores)[own], cut.take(targets)[own])
+    for loss in (share, mean):
+        dist.all_reduce(loss)
+    expect.close(share / world_size, right, "the loss")
+    expect.that(abs(mean / world_size - right) > 1e-3, "the mean of means is the loss")

@@ -15,6 +15,10 @@ from tests.scripts.trainings import SRC, assert_same_bits
 
 STARTER = SRC / "starter"
 BOTH = pytest.mark.parametrize("name", ["train_ddp.py", "train_fsdp.py"])
+# their code for it is nearly alike: the short run tries one of them, FULL=1 both
+ALIKE = pytest.mark.parametrize(
+    "name", ["train_ddp.py", pytest.param("train_fsdp.py", marks=pytest.mark.full)]
+)
 SMALL = ["--batch-size", "256", "--workers", "0", "--log-every", "5"]
 FAST = [*SMALL, "--warmup-steps", "5", "--learning-rate", "0.01"]
 

@@ -104,8 +104,9 @@ def test_port_that_is_chosen_is_free(monkeypatch):
     for name in ("MASTER_ADDR", "MASTER_PORT"):
         monkeypatch.setenv(name, "set again below")
     assert distributed.prepare_spawn(2) == 2
-    with socket.socket() as listener:
-        listener.bind((os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])))
+    place = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    with socket.create_server(place) as listener:  # sets SO_REUSEADDR, as PyTorch does
+        assert listener.getsockname() == place
 
 
 def test_launcher_around_it_is_refused(monkeypatch):

@@ -6,7 +6,7 @@ import re
 import pytest
 import torch
 
-from tests.scripts.trainings import SRC, torchrun
+from tests.scripts.trainings import SLOWER, SRC, torchrun
 
 straggler = importlib.import_module("instruments.17_straggler")
 links = importlib.import_module("common.cost.links")
@@ -59,12 +59,16 @@ def test_whose_link_is_slow(pairs, slow):
     "by", ["data", pytest.param("compute", marks=pytest.mark.full)]
 )
 def test_finds_the_rank_that_is_slow(tmp_path, by):
-    """As slow as that, no other load of the machine hides it."""
-    options = ["--slow", 1, "--by", by, "--ms", 1000, "--steps", 2]
-    done = torchrun(tmp_path, 3, SRC / "instruments/17_straggler.py", *options)
-    assert done.returncode == 0, done.stderr
-    assert f"Rank 1 is slow, by its {by}: the others wait" in done.stdout
-    assert len(re.findall(r"^ +[012](?: +\d+\.\d){3}$", done.stdout, re.M)) == 3
+    """Slower and slower, until no other load of the machine hides it."""
+    verdict = f"Rank 1 is slow, by its {by}: the others wait"
+    for ms in SLOWER:
+        options = ["--slow", 1, "--by", by, "--ms", ms, "--steps", 2]
+        done = torchrun(tmp_path, 3, SRC / "instruments/17_straggler.py", *options)
+        assert done.returncode == 0, done.stderr
+        assert len(re.findall(r"^ +[012](?: +\d+\.\d){3}$", done.stdout, re.M)) == 3
+        if verdict in done.stdout:
+            return
+    pytest.fail(f"{SLOWER[-1]} ms were not noticed: {done.stdout}")
 
 
 def test_rank_that_does_not_exist_is_refused(tmp_path):

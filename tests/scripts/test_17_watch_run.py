@@ -146,8 +146,25 @@ def test_half_a_line_is_left_for_later(capsys, tmp_path):
 
 
 def test_mfu_is_unknown_without_a_peak_or_without_a_count(capsys, tmp_path):
-    assert watched(capsys, tmp_path, [record(10)]).split()[4] == "-"
+    printed = watched(capsys, tmp_path, [record(10)])
+    assert printed.splitlines()[1].split()[4] == "-"
     assert watch_run.row(record(10, tflops_per_s=math.nan), 989).split()[4] == "-"
+
+
+def test_tokens_have_a_column_where_a_run_counts_them(capsys, tmp_path):
+    """A run that begins to count them gets a heading again; older logs lack them."""
+    counted = [record(step, tokens_per_s=1_234_567.8) for step in (20, 30)]
+    printed = watched(capsys, tmp_path, [record(10), *counted]).splitlines()
+    assert [line.split()[:2] for line in printed if "loss" in line] == [
+        ["step", "loss"]
+    ] * 2
+    assert "tokens/s" not in printed[0] and "tokens/s" in printed[2]
+    end = printed[2].index("tokens/s") + len("tokens/s")
+    for line in printed[3:5]:
+        assert line[:end].endswith(" 1,234,568")
+    line = dataclasses.asdict(record(10))
+    assert line.pop("tokens_per_s") == 0
+    assert watch_run.read_record(json.dumps(line), "line 1") == record(10)
 
 
 def test_resumed_run_is_compared_with_what_led_to_its_snapshot(capsys, tmp_path):
@@ -202,6 +219,7 @@ def test_another_file_is_refused_in_one_sentence(tmp_path, text, words):
     ("name", "value"),
     [
         ("loss", None),
+        ("tokens_per_s", None),
         ("step", "20"),
         ("step_s", []),
         ("step_s", [0.1, 0.0]),

@@ -25,6 +25,9 @@ from tests.scripts.evidence_20_capstone import (
 )
 from workshop.capstone.judge import judge
 from workshop.capstone.unbroken import hash_of
+from workshop.learner import progress
+from workshop.learner.house import House
+from workshop.learner.second_task import second_task
 
 
 def test_two_right_runs_have_all_points(tmp_path):
@@ -36,6 +39,21 @@ def test_two_right_runs_have_all_points(tmp_path):
     assert "The disturbed run is b2." in done.output
     assert "The code is solutions/20_capstone.py" in done.output
     assert "the workshop's solution" in " ".join(done.output.split())
+
+
+def test_the_second_task_is_told_once_it_has_begun(monkeypatch):
+    states = {
+        "20_context_axis": progress.RIGHT,
+        "20_expert_axis": progress.NOT_STARTED,
+        "20_lost_rank": progress.CHANGED,
+    }
+    monkeypatch.setattr(progress.Progress, "states", lambda _self, _every: states)
+    assert second_task(House()) == (
+        "The second task, optional: 20_context_axis is right, 20_expert_axis is not "
+        "started, 20_lost_rank is changed."
+    )
+    states.update(dict.fromkeys(states, progress.NOT_STARTED))
+    assert second_task(House()) == ""
 
 
 def test_distance_of_the_losses_is_told_before_and_after_the_loss(tmp_path):

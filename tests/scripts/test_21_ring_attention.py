@@ -1,5 +1,6 @@
 """What is printed by 21_ring_attention.py, 21_ulysses.py, 21_context_parallel.py,
-21_context_fsdp.py and 21_cost.py; test_21_sequences.py has what happens in their ranks.
+21_context_fsdp.py, 21_packed_documents.py and 21_cost.py; test_21_sequences.py has what
+happens in their ranks.
 """
 
 import json
@@ -52,6 +53,25 @@ def test_trains_as_one_device(tmp_path, alone, name, ranks, options):
     assert numbers["losses"] == pytest.approx(alone["losses"], abs=1e-3)
     assert numbers["test_loss"] == pytest.approx(alone["test_loss"], abs=1e-3)
     assert numbers["losses"][-1] < numbers["losses"][0] - 1
+
+
+@pytest.mark.parametrize(
+    ("ranks", "options"),
+    [pytest.param(3, [], marks=pytest.mark.quick), (4, ["--zigzag"])],
+)
+def test_packed_documents_train_as_on_one_rank(tmp_path, ranks, options):
+    """Not as 13_train_gpt.py does, where a document attends to those before it."""
+    name, losses = "21_packed_documents.py", {}
+    # long enough for an empty line in some of them, whichever Python's library it is
+    long = ["--context", 240]
+    for count, more in ((1, []), (ranks, options)):
+        file = f"{count}.json"
+        done = train(tmp_path, count, name, *TRAINING, *long, "--metrics", file, *more)
+        assert done.returncode == 0, done.stderr
+        assert re.search(r"8 sequences of step 0 hold (?!8 )\d+ documents", done.stdout)
+        losses[count] = json.loads((tmp_path / file).read_text())["losses"]
+    assert losses[ranks] == pytest.approx(losses[1], abs=1e-3)
+    assert losses[1][-1] < losses[1][0] - 1
 
 
 def test_program_of_torch_trains_alone_as_one_device(tmp_path, alone):

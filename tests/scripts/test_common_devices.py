@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from common import distributed
+from common import distributed, process_group
 
 
 def pretend_accelerators(monkeypatch, kind, count):
@@ -77,8 +77,8 @@ def test_ranks_share_devices_where_a_test_asks_for_it(monkeypatch):
         distributed.choose_device(3)
 
 
-def test_two_tasks_with_the_same_of_two_devices_are_told_by_nccl(monkeypatch):
-    """Each looks like a task that srun shows its own device."""
+def test_two_tasks_with_the_same_of_two_devices_are_refused(monkeypatch):
+    """Each looks like a task that srun shows its own device; its uuid tells."""
     pretend_accelerators(monkeypatch, "cuda", 1)
     monkeypatch.setenv("SLURM_STEP_ID", "0")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")  # a line of the job script
@@ -86,7 +86,13 @@ def test_two_tasks_with_the_same_of_two_devices_are_told_by_nccl(monkeypatch):
     monkeypatch.delenv("TORCHELASTIC_RUN_ID", raising=False)
 
     first, second = map(distributed.choose_device, (0, 1))
-    assert first == second  # then NCCL says "Duplicate GPU detected"
+    assert first == second
+    card = types.SimpleNamespace(uuid="GPU-1")
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: card)
+    store = dist.HashStore()
+    process_group.refuse_shared_device(store, first)
+    with pytest.raises(distributed.BadInput, match=r"same cuda device \(.*DEVICES=0\)"):
+        process_group.refuse_shared_device(store, second)
 
 
 def test_without_accelerators_the_cpu_is_used(monkeypatch):

@@ -18,6 +18,9 @@ from common.cost.formulas import (
     data_bytes,
     data_rings,
     data_seconds,
+    expert_bytes,
+    expert_parameters,
+    expert_seconds,
     exposed_seconds,
     gather_seconds,
     gpt_parameters,
@@ -30,11 +33,14 @@ from common.cost.formulas import (
     moment_bytes,
     pipeline_bytes,
     rank_parameters,
+    rank_state,
     shard_ranks,
     state_bytes,
     step_flops,
     step_seconds,
     tensor_bytes,
+    tensor_seconds,
+    used_parameters,
 )
 from common.parallel.pipeline import SCHEDULES, bubble, most_live
 from tests.scripts.trainings import SRC
@@ -368,3 +374,134 @@ def test_ddp_and_fsdp_gather_nothing_after_the_step(stage):
 def test_tensor_ranks_share_what_a_stage_sends():
     alone, four = (Layout(tensor=t, pipeline=2, micro_batches=4) for t in (1, 4))
     assert pipeline_bytes(SMALL, alone) == 4 * pipeline_bytes(SMALL, four) > 0
+
+
+# Experts
+
+
+SIZES_8X7B = Model(32, 4096, 32, 4096, 32000, kv_heads=8, inner=14336)
+MIXTRAL = SIZES_8X7B._replace(experts=8, chosen=2)
+FINE = Model(28, 3584, 28, 4096, 151646, kv_heads=4, inner=2560)
+QWEN2 = FINE._replace(experts=64, chosen=8, shared_experts=8)
+
+
+@pytest.mark.parametrize(
+    ("model", "held", "used"), [(MIXTRAL, 46.7, 12.9), (QWEN2, 57.4, 14.2)]
+)
+def test_parameters_are_those_of_models_with_experts(model, held, used):
+    """Mixtral: 46.7 B and 12.9 B (mistral.ai). Qwen2: 57 B, 14 B (arXiv 2407.10671)."""
+    assert round(gpt_parameters(model) / 1e9, 1) == held
+    assert round(used_parameters(model) / 1e9, 1) == used
+    assert rank_parameters(model, Layout()) == gpt_parameters(model)
+
+
+LATENT = Model(61, 7168, 128, 4096, 129280, inner=2048, key_rank=512, query_rank=1536)
+DENSE = LATENT._replace(dense_layers=3, dense_inner=18432)
+DEEPSEEK = DENSE._replace(experts=256, chosen=8, shared_experts=1)
+
+
+def test_parameters_are_those_of_deepseek_v3():
+    """671 B, of which a token uses 37 B: arXiv 2412.19437, section 4.2.
+
+    We miss 37 by 1.5 %: with the embedding, of which a token uses one row. Without it,
+    36.6 B are left.
+    """
+    assert round(gpt_parameters(DEEPSEEK) / 1e9) == 671
+    used = used_parameters(DEEPSEEK) / 1e9
+    assert round(used, 1) == 37.6
+    assert round(used - DEEPSEEK.vocabulary * DEEPSEEK.width / 1e9, 1) == 36.6
+    queries = 7168 * 1536 + 1536 * 128 * (128 + 64)
+    keys = 7168 * (512 + 64) + 512 * 128 * (128 + 128)
+    attention = queries + keys + 128 * 128 * 7168
+    expert, dense = 3 * 7168 * 2048, 3 * 7168 * 18432
+    layers = 58 * (257 * expert + 256 * 7168) + 3 * dense
+    layers += 61 * (attention + 2 * 7168)
+    total = layers + (2 * 129280 + 1) * 7168
+    assert gpt_parameters(DEEPSEEK) == pytest.approx(total, rel=1e-12)
+    assert rank_parameters(DEEPSEEK, Layout()) == pytest.approx(total, rel=1e-12)
+    held = expert_parameters(DEEPSEEK, Layout(expert_ranks=64))
+    assert held == pytest.approx(58 * 4 * expert, rel=1e-12)
+
+
+def test_without_dense_layers_and_latent_attention_more_parameters_are_counted():
+    """What the calculator said before it had them: 5 % too many."""
+    plain = DEEPSEEK._replace(dense_layers=0, dense_inner=0, key_rank=0, query_rank=0)
+    assert 1.04 < gpt_parameters(plain) / 671e9 < 1.06
+
+
+@pytest.mark.parametrize("inner", [0, 6000])
+def test_one_expert_for_every_token_is_a_dense_layer_and_a_router(inner):
+    dense = SMALL._replace(inner=inner)
+    one = dense._replace(experts=1, chosen=1)
+    router = SMALL.layers * SMALL.width
+    assert gpt_parameters(one) == gpt_parameters(dense) + router
+    assert used_parameters(one) == gpt_parameters(one)
+    tokens = SMALL.context
+    extra = step_flops(one, Layout()) - step_flops(dense, Layout())
+    assert extra == 6 * router * tokens
+
+
+@pytest.mark.parametrize("tensor", [1, 3])
+@pytest.mark.parametrize("inner", [0, 6000])
+def test_expert_ranks_hold_all_experts_once_and_the_rest_each(inner, tensor):
+    model = SMALL._replace(inner=inner, experts=12, chosen=3, shared_experts=1)
+    alone, spread = (Layout(tensor, data=8, expert_ranks=e) for e in (1, 4))
+    experts = expert_parameters(model, alone)
+    rest = rank_parameters(model, alone) - experts
+    assert expert_parameters(model, spread) == pytest.approx(experts / 4)
+    assert rank_parameters(model, spread) == pytest.approx(rest + experts / 4)
+
+
+def test_copies_of_an_expert_share_its_state_and_average_its_gradients():
+    """8 ranks with 4 expert ranks have two copies: FSDP cuts these into halves."""
+    model = SMALL._replace(experts=8, chosen=2)
+    fsdp = Layout(data=8, stage=3, expert_ranks=4)
+    experts, everything = (f(model, fsdp) for f in (expert_parameters, rank_parameters))
+    assert sum(rank_state(model, fsdp)) == pytest.approx(
+        16 * (experts / 2 + (everything - experts) / 8)
+    )
+    ddp = fsdp._replace(stage=0)
+    sent = 2 * 2 * (experts / 2 + (everything - experts) * 7 / 8)
+    assert data_bytes(model, ddp) == pytest.approx(sent)
+    one_copy = ddp._replace(expert_ranks=8)
+    own = expert_parameters(model, one_copy)
+    others = rank_parameters(model, one_copy) - own
+    assert data_bytes(model, one_copy) == pytest.approx(2 * 2 * others * 7 / 8)
+
+
+def test_bytes_of_tokens_are_those_that_lesson_22_counts():
+    """In 32 bits, with k rows of a token, equally many for each rank: 22_cost.py."""
+    model = SMALL._replace(experts=8, chosen=2)
+    layout = Layout(data=4, expert_ranks=4, micro_batch=3)
+    rows = model.layers * 3 * model.context * model.chosen
+    even = 4 * 4 * model.width * rows * 3 // 4  # `even` in 22_cost.py
+    assert 2 * expert_bytes(model, layout) == even
+    assert expert_bytes(model, layout._replace(expert_ranks=1)) == 0
+
+
+def test_all_to_alls_in_a_node_are_faster_than_between_nodes():
+    model = SMALL._replace(experts=16, chosen=2)
+    near = Layout(data=16, expert_ranks=8)
+    far = near._replace(expert_ranks=16)
+    calls = 4 * model.layers * A100.latency
+    inside = expert_bytes(model, near) / A100.inside
+    assert expert_seconds(model, near, A100) == pytest.approx(calls + inside)
+    between = expert_bytes(model, far) * 8 / 15 / A100.between
+    assert expert_seconds(model, far, A100) == pytest.approx(calls + between)
+    dense = model._replace(experts=0)
+    for layout in (near, far):
+        parts = compute_seconds, tensor_seconds, expert_seconds, exposed_seconds
+        step = sum(part(model, layout, A100) for part in parts)
+        assert step_seconds(model, layout, A100) == pytest.approx(step)
+    assert expert_seconds(dense, Layout(data=16), A100) == 0
+
+
+def test_activations_of_experts_are_those_of_the_chosen_ones():
+    """k times what the MLP of a dense layer saves, and each row before and after."""
+    few = SMALL._replace(inner=6000, experts=8, chosen=2)
+    dense = SMALL._replace(inner=6000)
+    layout = Layout(recompute="selective")
+    more = layer_activations(few, layout) - layer_activations(dense, layout)
+    assert more == SMALL.context * (8 * 6000 + 4 * 2 * SMALL.width)
+    many = few._replace(experts=64)
+    assert layer_activations(many, layout) == layer_activations(few, layout)

@@ -6,11 +6,13 @@ Open MPI 4.1 and MPICH 4.0; only what bears on the question is kept.
 
 import os
 import re
+import socket
 import sys
 from importlib import import_module
 from pathlib import Path
 
 import pytest
+import torch.distributed as dist
 
 SRC = Path(__file__).resolve().parents[2] / "src"
 sys.path.insert(0, str(SRC))
@@ -21,6 +23,7 @@ from common.launchers import (  # noqa: E402
     find_launcher,
     find_master,
     get_dist_env,
+    reserve_port,
     told_rank,
 )
 
@@ -320,3 +323,22 @@ def test_a_meeting_point_that_cannot_work_is_refused(environ, words):
 def test_two_nodes_of_torchrun_may_share_a_laptop():
     environ = TORCHRUN | {"MASTER_ADDR": "localhost"}
     assert find_master(get_dist_env(environ), environ).address == "localhost"
+
+
+# A port for rank 0
+
+
+def test_store_listens_on_a_reserved_port():
+    port = reserve_port()
+    store = dist.TCPStore("127.0.0.1", port, is_master=True)
+    store.set("key", "value")
+    assert store.get("key") == b"value"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a port is only found")
+def test_reserved_port_is_given_to_no_one_else():
+    """Linux gives a free port to whoever asks for port 0, or connects to a server."""
+    one, other = reserve_port(), reserve_port()
+    assert one != other
+    with socket.socket() as second, pytest.raises(OSError, match="in use"):
+        second.bind(("127.0.0.1", one))

@@ -38,8 +38,16 @@ def test_group_on_an_accelerator_is_told_its_device(given, monkeypatch):
     second = torch.device("cuda", 1)
     chosen = {1: second}
     monkeypatch.setattr(distributed, "choose_device", chosen.__getitem__)
+    store, seen = dist.HashStore(), []
+    monkeypatch.setattr(
+        process_group, "rendezvous", lambda _, *who, timeout: iter([(store, *who)])
+    )
+    monkeypatch.setattr(
+        process_group, "refuse_shared_device", lambda *what: seen.append(what)
+    )
     joined = process_group.join(1, rank=5, world_size=8, timeout=A_MINUTE)
     assert joined == given["device_id"] == second
+    assert seen == [(store, second)] and given["store"] is store
     assert (given["backend"], given["timeout"]) == ("nccl", A_MINUTE)
     assert (given["rank"], given["world_size"]) == (5, 8)
 

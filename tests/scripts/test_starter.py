@@ -2,19 +2,25 @@
 
 import argparse
 import ast
+import importlib
+import inspect
 import math
 import multiprocessing
 import os
+import random
 import re
 import runpy
+import signal
 import sys
 import time
 from contextlib import nullcontext
 from datetime import timedelta
 from types import SimpleNamespace
 
+import numpy
 import pytest
 import torch
+import torch.distributed as dist
 
 from tests.scripts.starters import (
     BOTH,
@@ -28,6 +34,9 @@ from tests.scripts.starters import (
     state,
     train,
 )
+
+# The name in torch.distributed is that of the function in some versions
+RENDEZVOUS = importlib.import_module("torch.distributed.rendezvous")
 
 # The files
 
@@ -54,7 +63,11 @@ def test_one_file_needs_only_torch_and_marks_five_places(name):
 
 @BOTH
 def test_gpu_of_the_rank_joins_with_time_for_a_save(name, monkeypatch):
-    names, joined = runpy.run_path(STARTER / name, run_name="starter"), {}
+    store, joined = dist.HashStore(), {}
+    monkeypatch.setattr(RENDEZVOUS, "rendezvous", lambda *_: iter([(store, 5, 6)]))
+    card = SimpleNamespace(uuid="GPU-1")
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: card)
+    names = runpy.run_path(STARTER / name, run_name="starter")
     for variable, number in {"RANK": 5, "WORLD_SIZE": 6, "LOCAL_RANK": 3}.items():
         monkeypatch.setenv(variable, str(number))
     monkeypatch.setenv("MASTER_ADDR", "n1")
@@ -74,6 +87,23 @@ def test_gpu_of_the_rank_joins_with_time_for_a_save(name, monkeypatch):
     assert (joined["rank"], joined["world_size"]) == (5, 6)
     assert joined["backend"] == "cpu:gloo,cuda:nccl"
     assert joined["timeout"] > timedelta(minutes=10), "NCCL's default"
+    assert joined["store"] is store
+
+
+@BOTH
+def test_second_rank_on_a_gpu_is_refused_before_nccl_starts(name, monkeypatch):
+    names, said = runpy.run_path(STARTER / name, run_name="starter"), []
+    refuse = names["refuse_shared_gpu"]
+    monkeypatch.setitem(refuse.__globals__, "end_with", said.append)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    store = dist.HashStore()
+    for rank, uuid in enumerate(["GPU-1", "GPU-2", "GPU-1", None, None]):
+        card = SimpleNamespace(uuid=uuid)
+        monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _, c=card: c)
+        refuse(store, names["World"](rank, 0, 5, torch.device("cuda", 0)))
+    (sentence,) = said
+    assert sentence.startswith("rank 2 and another one have the same GPU")
+    assert "(CUDA_VISIBLE_DEVICES=0)" in sentence
 
 
 # A batch script and the shell that salloc opens have a rank's variables; srun's tasks
@@ -602,6 +632,33 @@ def test_metric_may_be_a_number_of_python(name, tmp_path):
     train(tmp_path, 1, STARTER / name, "1", "1", *FAST)
     out = train(tmp_path, 1, program, "1", "1", *FAST)
     assert re.search(r"nothing to train.*accuracy 0\.\d+", out), out
+
+
+class Drawn(Exception):
+    """What a user's make_datasets has drawn."""
+
+
+def draw_data():
+    raise Drawn(random.random(), torch.rand(1).item(), numpy.random.rand())
+
+
+@BOTH
+def test_what_the_data_draw_is_the_same_on_all_ranks_and_in_all_runs(name, monkeypatch):
+    """Else ranks would share out samples of which each has others."""
+    names = runpy.run_path(STARTER / name, run_name="starter")
+    inspect.unwrap(names["main"]).__globals__.update(make_datasets=draw_data)
+    monkeypatch.setattr(sys, "argv", [name])
+    monkeypatch.setattr(signal, "signal", lambda number, action: None)
+    drawn = []
+    for rank in ("0", "1"):
+        monkeypatch.setenv("RANK", rank)
+        random.seed()  # as in a new process
+        torch.seed()
+        numpy.random.seed()
+        with pytest.raises(Drawn) as of_rank:
+            names["main"]()
+        drawn.append(of_rank.value.args)
+    assert drawn[0] == drawn[1]
 
 
 @pytest.mark.full

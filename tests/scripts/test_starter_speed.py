@@ -7,7 +7,15 @@ import pytest
 import torch
 
 from tests.needs import needs
-from tests.scripts.starters import BOTH, FAST, STARTER, assert_same_end, state, train
+from tests.scripts.starters import (
+    ALIKE,
+    BOTH,
+    FAST,
+    STARTER,
+    assert_same_end,
+    state,
+    train,
+)
 
 DDP, FSDP = "train_ddp.py", "train_fsdp.py"
 EXACT = "--prefetch", "--checkpoint-activations", "--tf32"  # on a CPU
@@ -30,7 +38,7 @@ def test_recomputing_and_prefetching_change_no_bit(tmp_path):
     assert_same_end(plain, trained(tmp_path / "options", FSDP, *EXACT))
 
 
-@BOTH
+@ALIKE
 def test_fused_optimizer_differs_by_rounding_only(name, tmp_path):
     plain = trained(tmp_path / "plain", name)
     fused = trained(tmp_path / "fused", name, "--fused")

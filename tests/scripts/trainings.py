@@ -13,6 +13,9 @@ ROOT = Path(__file__).resolve().parents[2]
 SRC = ROOT / "src"
 # Of programs whose command line is data.parse_training's: trains in a moment.
 SMALL = ["--width", "16", "--snapshot", "snapshot.pt"]
+# Milliseconds in a step by which a test makes a rank slow, one try after the other: the
+# machine may be busy enough to make another rank as slow as the first of them.
+SLOWER = (1000, 4000, 12000)
 
 
 def program(name):

@@ -21,6 +21,7 @@ RECOMPUTE = "none", "selective", "ops", "full"
 CHUNKS = 1, 2, 4  # model chunks of a rank; more than one are interleaved
 LONG = 8192  # tokens: only longer sequences are cut
 CONTEXT_RANKS = 2, 4, 8, 16
+EXPERT_RANKS = 2, 4, 8, 16, 32, 64
 
 
 class Found(NamedTuple):
@@ -41,8 +42,9 @@ def layouts_that_fit(
     Of layouts with the same ranks and the same stage of ZeRO, only the fastest is in
     the list, or of equally fast ones that with the least memory. If two in the list are
     equally fast, the first is simpler: it has fewer tensor ranks, fewer context ranks,
-    fewer stages or a lower stage of ZeRO. ``memory`` is a device's, in bytes, of which
-    a layout may take ``ROOM``. ``batch`` is the global batch, in sequences.
+    fewer expert ranks, fewer stages or a lower stage of ZeRO. ``memory`` is a device's,
+    in bytes, of which a layout may take ``ROOM``. ``batch`` is the global batch, in
+    sequences.
     """
     best: dict[tuple, tuple] = {}
     for layout in possible_layouts(model, cluster, nodes, batch):
@@ -52,8 +54,8 @@ def layouts_that_fit(
         seconds = formulas.step_seconds(model, layout, cluster)
         # rounded, so that the order doesn't depend on the last bit
         order = floor(1e6 * seconds + 0.5), floor(1e-6 * held + 0.5)
-        axes = layout.tensor, layout.context_ranks, layout.pipeline
-        kind = *axes, layout.stage
+        axes = layout.tensor, layout.context_ranks, layout.expert_ranks
+        kind = *axes, layout.pipeline, layout.stage
         if kind not in best or order < best[kind][0]:
             best[kind] = order, layout, held, seconds
     ranked = sorted(best, key=lambda kind: (best[kind][0][0], kind))
@@ -73,6 +75,7 @@ def possible_layouts(
     ranks = nodes * cluster.per_node
     tensors = [n for n in range(1, cluster.per_node + 1) if cluster.per_node % n == 0]
     contexts = (1, *CONTEXT_RANKS) if model.context > LONG else (1,)
+    spreads = (1, *EXPERT_RANKS) if model.experts else (1,)
     stages = range(1, min(MOST_STAGES, model.layers) + 1)
     for tensor, context, pipeline in product(tensors, contexts, stages):
         data, rest = divmod(ranks, tensor * context * pipeline)
@@ -80,9 +83,10 @@ def possible_layouts(
             continue
         axes = {"tensor": tensor, "context_ranks": context, "pipeline": pipeline}
         group = cluster.per_node // (tensor * context)  # data ranks of a node
-        for more in _choices(axes, data, batch // data, group):
-            parallel = tensor > 1
-            layout = Layout(**axes, data=data, **more, sequence_parallel=parallel)
+        parallel = {"data": data, "sequence_parallel": tensor > 1}
+        choices = _choices(axes, data, batch // data, group)
+        for more, spread in product(choices, spreads):
+            layout = Layout(**axes, **parallel, **more, expert_ranks=spread)
             if not formulas.why_not(model, layout):
                 yield layout
 

@@ -199,8 +199,11 @@ def _watch_ddp(clock: _Clock) -> None:
         self.broadcast_buffers = False
         register(self, None, count_only)
 
+    def register_nothing(self, state, hook):
+        """In place of the program's own hook."""
+
     DDP.__init__ = init
-    DDP.register_comm_hook = lambda self, state, hook: None  # the program's own
+    DDP.register_comm_hook = register_nothing
 
 
 def _watch_data(clock: _Clock) -> None:
@@ -240,6 +243,10 @@ def _watch_saving(clock: _Clock) -> None:
     os.rename = functools.partial(unless_held_back, rename)
 
 
+def _keep_the_threads(number: int) -> None:
+    """In place of torch.set_num_threads: the plan has said how many."""
+
+
 def _watch(plan: dict) -> None:
     clock = _Clock(plan)
     register_module_forward_pre_hook(functools.partial(_forward_begins, clock))
@@ -253,7 +260,7 @@ def _watch(plan: dict) -> None:
         _watch_ddp(clock)
     if plan["threads"]:
         torch.set_num_threads(plan["threads"])
-        torch.set_num_threads = lambda _number: None
+        torch.set_num_threads = _keep_the_threads
     atexit.register(_ends_early, clock)
 
 

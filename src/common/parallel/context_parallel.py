@@ -120,12 +120,16 @@ def nothing_yet(query: Tensor) -> Part:
     return Part(torch.zeros_like(query), log_sum)
 
 
-def scores_of(query: Tensor, key: Tensor, same_place: bool) -> Tensor:
+def scores_of(
+    query: Tensor, key: Tensor, same_place: bool, seen: Tensor | None = None
+) -> Tensor:
     """[B, heads, q, h], [B, heads, k, h] -> [B, heads, q, k]; masked: -inf."""
     scores = query @ key.mT * query.shape[-1] ** -0.5
     if same_place:
         later = torch.ones_like(scores, dtype=torch.bool).triu(1)
         scores = scores.masked_fill(later, -torch.inf)
+    if seen is not None:
+        scores = scores.masked_fill(~seen, -torch.inf)
     return scores
 
 
@@ -140,14 +144,18 @@ class Queries:
 
 
 def gradients(
-    of: Queries, key: Tensor, value: Tensor, same_place: bool
+    of: Queries,
+    key: Tensor,
+    value: Tensor,
+    same_place: bool,
+    seen: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients of query, key and value that one pair of chunks adds.
 
     The weights are computed again from the scores, as in Dao, 2023,
     "FlashAttention-2", section 2.3: no [q, k] matrix is kept between the passes.
     """
-    scores = scores_of(of.query, key, same_place)
+    scores = scores_of(of.query, key, same_place, seen)
     weights = (scores - of.log_sum).exp()  # of the whole softmax, not of this part
     grad_weights = of.grad_out @ value.mT
     grad_scores = weights * (grad_weights - of.mean_grad)

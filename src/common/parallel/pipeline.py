@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate, count
 from typing import NamedTuple
@@ -33,6 +34,14 @@ def add_pipeline_options(
     add("--micro-batches", metavar="M", type=positive_int, default=8, help=parts)
     order = "in which order each rank computes" + shown
     add("--schedule", choices=list(schedules), default="1f1b", help=order)
+
+
+@dataclass(frozen=True)
+class PipelineOptions:
+    """What :func:`add_pipeline_options` asks for; a Config derives from it."""
+
+    micro_batches: int  # parts of a global batch, m
+    schedule: str
 
 
 # [start cut]
