@@ -36,6 +36,7 @@ START = {
     **{"data": 64, "tensor": 1, "pipeline": 1, "micro_batch": 4, "micro_batches": 2},
     **{"stage": 3, "recompute": "selective", "sequence_parallel": 0},
     **{"schedule": "1f1b", "chunks": 2, "group": 0, "context_ranks": 1},
+    "expert_ranks": 1,
 }
 UNITS = {"peak": 1e12, "efficiency": 0.01, "inside": 1e9, "between": 1e9}
 UNITS["latency"] = 1e-6
@@ -126,7 +127,7 @@ def published_row(run: Run) -> list[str]:
     if round(100 * run.error()) == 0:
         error = "0 %"
     shown = error if abs(run.error()) <= NEAR else f"**{error}, miss**"
-    timed = run.unit in ("tokens/s", "TFLOP/s", "s")
+    timed = run.unit in ("tokens/s", "TFLOP/s", "s", "% MFU")
     share = f"{100 * run.share_that_meets():.0f} %" if timed else NOTHING
     digits = 2 if run.published < 2 else 1
     if run.published >= 100:
@@ -189,8 +190,13 @@ WAYS = [
 
 def words(layout: Layout) -> str:
     """A layout in a few words."""
-    axes = {"t": layout.tensor, "c": layout.context_ranks}
-    axes |= {"p": layout.pipeline, "d": layout.data}
+    axes = {
+        "t": layout.tensor,
+        "c": layout.context_ranks,
+        "p": layout.pipeline,
+        "d": layout.data,
+        "e": layout.expert_ranks,
+    }
     sizes = [f"{axis} {ranks}" for axis, ranks in axes.items() if ranks > 1]
     parts = [", ".join(sizes)]
     if layout.group:

@@ -23,10 +23,20 @@ A100 = Cluster(8, 312e12, 0.50, 300e9, 25e9, 10e-6)
 FASTER = A100._replace(efficiency=0.60)
 H100 = Cluster(8, 989e12, 0.42, 450e9, 50e9, 10e-6)
 EAGER = H100._replace(efficiency=0.37)  # without torch.compile
+WIDE = H100._replace(efficiency=0.50)  # for products as large as Mixtral 8x22B's
 
 LLAMA_8B = Model(32, 4096, 32, 8192, 128256, kv_heads=8, inner=14336)
 LLAMA_70B = Model(80, 8192, 64, 8192, 128256, kv_heads=8, inner=28672)
 LLAMA_405B = Model(126, 16384, 128, 8192, 128256, kv_heads=8, inner=53248)
+_LARGE = Model(56, 6144, 48, 4096, 32000, kv_heads=8, inner=16384)
+MIXTRAL_8X22B = _LARGE._replace(experts=8, chosen=2)
+_SMALL = Model(32, 4096, 32, 4096, 32000, kv_heads=8, inner=14336)
+MIXTRAL_8X7B = _SMALL._replace(experts=8, chosen=2)
+_FINE = Model(28, 3584, 28, 4096, 151646, kv_heads=4, inner=2560)
+QWEN2_57B = _FINE._replace(experts=64, chosen=8, shared_experts=8)
+_LATENT = Model(61, 7168, 128, 4096, 129280, inner=2048, key_rank=512, query_rank=1536)
+_DENSE = _LATENT._replace(dense_layers=3, dense_inner=18432)
+DEEPSEEK_V3 = _DENSE._replace(experts=256, chosen=8, shared_experts=1)
 
 
 @dataclass(frozen=True)
@@ -50,7 +60,7 @@ class Run:
 
     def share_that_meets(self) -> float:
         """The share of the peak with which the formulas give the published time."""
-        low, high = 0.05, 1.0
+        low, high = 0.01, 1.0
         slower_is_more = self.unit == "s"
         for _ in range(40):
             middle = (low + high) / 2
@@ -79,12 +89,19 @@ def _teraflops(model: Model, layout: Layout, cluster: Cluster) -> float:
     return flops / seconds / formulas.all_ranks(layout) / 1e12
 
 
+def _mfu_percent(model: Model, layout: Layout, cluster: Cluster) -> float:
+    return 100 * formulas.mfu(model, layout, cluster)
+
+
 UNITS = {
     "GiB": _gib,
     "GB of state": _state_gb,
     "tokens/s": formulas.device_tokens,
     "TFLOP/s": _teraflops,
     "s": formulas.step_seconds,
+    "% MFU": _mfu_percent,
+    "billions": lambda model, *_: formulas.gpt_parameters(model) / 1e9,
+    "billions used": lambda model, *_: formulas.used_parameters(model) / 1e9,
 }
 
 
@@ -278,6 +295,82 @@ def _korthikanti(kind: str) -> Group:
     return Group(title, source, assumed, runs)
 
 
+FOLDING = "https://arxiv.org/abs/2504.14960"
+
+# name, GPUs, tensor ranks, stages, expert ranks, stage of ZeRO, % MFU
+EXPERTS_LARGE = [
+    ("FSDP", 128, 8, 1, 1, 3, 4.3),
+    ("FSDP, e 8", 128, 2, 1, 8, 3, 23.4),
+    ("ZeRO-1, e 8", 128, 4, 1, 8, 1, 36.6),
+    ("p 8, e 4", 128, 2, 8, 4, 1, 46.3),
+]
+EXPERTS_FINE = [
+    ("FSDP", 64, 2, 1, 1, 3, 9.9),
+    ("FSDP, e 8", 64, 1, 1, 8, 3, 25.4),
+    ("ZeRO-1, e 4", 64, 4, 1, 4, 1, 23.1),
+    ("p 4, e 4", 64, 2, 4, 4, 1, 35.3),
+]
+
+
+def _folding() -> list[Group]:
+    source = (
+        f"`Liu et al., 2025 <{FOLDING}>`__, table 3: Megatron-Core on H100s, 256 "
+        "sequences of 4,096 tokens, dropped tokens so that all experts have as many"
+    )
+    unnamed = (
+        "micro-batches of one sequence, attention recomputed, and a pipeline "
+        "interleaved layer by layer, because the paper names none of them"
+    )
+    groups = []
+    for title, model, cluster, table, peak in (
+        ("Mixtral 8x22B", MIXTRAL_8X22B, WIDE, EXPERTS_LARGE, "50 %"),
+        ("Qwen2 57B-A14B", QWEN2_57B, H100, EXPERTS_FINE, "42 %"),
+    ):
+        runs = []
+        for name, gpus, tensor, stages, spread, stage, share in table:
+            data = gpus // (tensor * stages)
+            axes = {"tensor": tensor, "pipeline": stages, "data": data}
+            counts = {"micro_batches": 256 // data, "recompute": "selective"}
+            layout = Layout(**axes, **counts, stage=stage, expert_ranks=spread)
+            layout = layout._replace(sequence_parallel=tensor > 1)
+            if stages > 1:
+                chunks = model.layers // stages
+                layout = layout._replace(schedule="interleaved", chunks=chunks)
+            runs.append(Run(name, "% MFU", share, model, layout, cluster))
+        assumed = f"{peak} of the peak, {unnamed}"
+        groups.append(Group(f"{title}, % MFU", source, assumed, runs))
+    return groups
+
+
+def _mixtral() -> list[Group]:
+    small, large = MIXTRAL_8X7B, MIXTRAL_8X22B
+    runs = [
+        Run("8x7B, all", "billions", 46.7, small, Layout(), H100),
+        Run("8x7B, of a token", "billions used", 12.9, small, Layout(), H100),
+        Run("8x22B, all", "billions", 141, large, Layout(), H100),
+        Run("8x22B, of a token", "billions used", 39, large, Layout(), H100),
+    ]
+    source = (
+        "`Mistral's announcements of 8x7B "
+        "<https://mistral.ai/news/mixtral-of-experts>`__ and of `8x22B "
+        "<https://mistral.ai/news/mixtral-8x22b>`__"
+    )
+    return [Group("Parameters of Mixtral, billions", source, "", runs)]
+
+
+def _deepseek() -> list[Group]:
+    runs = [
+        Run("all", "billions", 671, DEEPSEEK_V3, Layout(), H100),
+        Run("of a token", "billions used", 37, DEEPSEEK_V3, Layout(), H100),
+    ]
+    source = (
+        "`DeepSeek-AI, 2024 <https://arxiv.org/abs/2412.19437>`__, section 4.2; sizes "
+        "of the dense layers and the vocabulary from `its configuration "
+        "<https://huggingface.co/deepseek-ai/DeepSeek-V3/blob/main/config.json>`__"
+    )
+    return [Group("Parameters of DeepSeek-V3, billions", source, "", runs)]
+
+
 def _zero() -> list[Group]:
     none = Model(1, 1, 1, 1, 1)  # the figure counts 7.5 billion parameters
     stages = {0: "DDP", 1: "ZeRO-1", 2: "ZeRO-2", 3: "ZeRO-3"}
@@ -298,6 +391,9 @@ GROUPS = [
     *_torchtitan_larger(),
     *_torchtitan_long(),
     *_torchtitan_a100(),
+    *_folding(),
+    *_mixtral(),
+    *_deepseek(),
     *_megatron(),
     _korthikanti("full"),
     _korthikanti("selective"),

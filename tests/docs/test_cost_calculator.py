@@ -13,7 +13,7 @@ import pytest
 
 from tests.docs import playing
 from tests.docs.pages import ROOT
-from tools import cost_tables
+from tools import cost_tables, published_costs
 
 sys.path.insert(0, str(ROOT / "src"))
 from common.cost import formulas, search
@@ -30,6 +30,7 @@ FUNCTIONS = {
 }
 
 GPT = Model(32, 4096, 32, 2048, 50257)
+MIXTRAL = published_costs.MIXTRAL_8X7B._replace(context=2048)
 H100 = Cluster(8, 989e12, 0.4, 450e9, 50e9, 10e-6)
 
 
@@ -40,7 +41,11 @@ def random_model(dice: random.Random) -> dict:
     heads = dice.randint(1, 128)
     sizes = dice.randint(1, 130), 64 * heads, heads, dice.randint(16, 9000)
     form = dice.choice([0, 1, heads]), dice.choice([0, 0, dice.randint(64, 30_000)])
-    return Model(*sizes, dice.randint(2, 130_000), *form)._asdict()
+    vocabulary = dice.randint(2, 130_000)
+    mixture = dice.choice([(0, 1, 0), (8, 2, 0), (64, 8, 8), (7, 9, 1)])
+    dense = dice.choice([(0, 0), (3, dice.randint(64, 30_000))])
+    latent = dice.choice([(0, 0), (512, 1536), (512, 0)])
+    return Model(*sizes, vocabulary, *form, *mixture, *dense, *latent)._asdict()
 
 
 def random_layout(dice: random.Random) -> dict:
@@ -51,7 +56,8 @@ def random_layout(dice: random.Random) -> dict:
     axes = tensor, pipeline, data, dice.randint(0, 3)
     last = recompute, dice.random() < 0.5, dice.choice([0, 1, 8, 700])
     context = dice.choice([1, 1, 2, 3, 8])
-    return Layout(*axes, *counts, *last, context)._asdict()
+    spread = dice.choice([1, 1, 2, 3, 8])
+    return Layout(*axes, *counts, *last, context, spread)._asdict()
 
 
 def random_cluster(dice: random.Random) -> dict:
@@ -72,6 +78,8 @@ RANDOM_VALUES = {
     "stages": lambda dice: dice.randint(1, 16),
     "count": lambda dice: dice.randint(1, 64),
     "tokens": lambda dice: dice.randint(1, 2**20),
+    "of_experts": lambda dice: dice.uniform(0, 300),
+    "expert_ranks": lambda dice: dice.choice([1, 2, 3, 8, 64]),
 }
 TYPES = {"layers": Model, "tensor": Layout, "per_node": Cluster}
 
@@ -116,7 +124,8 @@ def random_question(dice: random.Random) -> tuple[Model, Cluster, int, float, in
     tokens = dice.choice([512, 2048, 8192, 9000, 65_536])
     sizes = dice.randint(4, 96), 128 * heads, heads, tokens
     keys, inner = dice.choice([0, 4, 8]), dice.choice([0, 0, 448 * heads])
-    model = Model(*sizes, dice.choice([50257, 128256]), keys, inner)
+    mixture = dice.choice([(0, 1, 0), (0, 1, 0), (8, 2, 0), (6, 1, 1)])
+    model = Model(*sizes, dice.choice([50257, 128256]), keys, inner, *mixture)
     per_node = dice.choice([1, 4, 6, 8])
     cluster = typed(random_cluster(dice))._replace(per_node=per_node)
     nodes, each = dice.randint(1, 64), dice.choice([1, 2, 3, 16])
@@ -209,6 +218,18 @@ def test_only_sequences_that_are_long_are_cut_by_the_search():
     assert {layout.context_ranks for layout, *_ in found} == {1, 2, 4, 8}
 
 
+def test_only_experts_are_spread_by_the_search():
+    """Each number of expert ranks that divides the experts and the data ranks."""
+    dense = GPT._replace(layers=8)
+    found = search.layouts_that_fit(dense, H100, 1, 1e15, 64)
+    assert {one.layout.expert_ranks for one in found} == {1}
+    mixture = dense._replace(experts=12, chosen=2)
+    found = search.layouts_that_fit(mixture, H100, 1, 1e15, 64)
+    assert {one.layout.expert_ranks for one in found} == {1, 2, 4}  # 8 don't divide 12
+    for layout, *_ in found:
+        assert layout.data % layout.expert_ranks == 0
+
+
 def test_on_a_slow_network_the_search_shards_in_groups():
     """Four nodes of 8 A100 GPUs that share 100 Gb/s, as in "Which parallelism?"."""
     slow = Cluster(8, 312e12, 0.5, 300e9, 100e9 / 8 / 8, 10e-6)
@@ -244,6 +265,7 @@ def test_of_equally_fast_layouts_the_simplest_is_first():
             "2048.",
         ),
         ({"context_ranks": 4}, ""),
+        ({"expert_ranks": 2}, "2 expert ranks need a model with experts: take 1."),
         ({"group": 8, "data": 8}, "HSDP needs ZeRO-3."),
         ({"group": 3, "data": 8, "stage": 3}, "8 data ranks can't form groups of 3."),
         ({"tensor": 8, "pipeline": 4, "data": 2}, ""),
@@ -252,6 +274,66 @@ def test_of_equally_fast_layouts_the_simplest_is_first():
 def test_what_cannot_be_built_is_refused_in_one_sentence(changed, words):
     model = GPT._replace(kv_heads=8, inner=14336)
     assert formulas.why_not(model, Layout(**changed)) == words
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"expert_ranks": 3, "data": 9}, "3 expert ranks can't share 8 experts."),
+        (
+            {"expert_ranks": 8, "data": 2, "context_ranks": 2},
+            "4 data and context ranks can't form groups of 8.",
+        ),
+        (
+            {"expert_ranks": 8, "data": 16, "stage": 3, "group": 4},
+            "A group of 4 that shards can't hold 8 expert ranks.",
+        ),
+        ({"expert_ranks": 8, "data": 2, "context_ranks": 4}, ""),
+    ],
+)
+def test_experts_that_cannot_be_spread_are_refused_in_one_sentence(changed, words):
+    assert formulas.why_not(MIXTRAL, Layout(**changed)) == words
+
+
+def test_a_token_cannot_choose_more_experts_than_there_are():
+    greedy = MIXTRAL._replace(chosen=9)
+    assert formulas.why_not(greedy, Layout()) == "A token can't choose 9 of 8 experts."
+
+
+def test_the_presets_are_the_models_of_the_published_runs():
+    text = (ROOT / "docs/_static/js/estimates.js").read_text(encoding="utf-8")
+    for name, model in (
+        ("Mixtral 8x7B", published_costs.MIXTRAL_8X7B),
+        ("Mixtral 8x22B", published_costs.MIXTRAL_8X22B),
+        ("Qwen2 57B-A14B", published_costs.QWEN2_57B),
+    ):
+        sizes = [model.layers, model.width, model.heads, model.inner]
+        rest = model.kv_heads, model.vocabulary, model.experts, model.chosen
+        numbers = ", ".join(map(str, (*rest, model.shared_experts)))
+        assert f'"{name}": mixture({sizes}, {numbers})' in text
+    model = published_costs.DEEPSEEK_V3
+    sizes = [model.layers, model.width, model.heads, model.inner]
+    rest = model.kv_heads, model.vocabulary, model.experts, model.chosen
+    numbers = ", ".join(map(str, (*rest, model.shared_experts)))
+    names = "dense_layers", "dense_inner", "key_rank", "query_rank"
+    more = ", ".join(f"{name}: {getattr(model, name)}" for name in names)
+    assert f"...mixture({sizes}, {numbers}),\n      ...{{ {more} }}," in text
+
+
+def test_expert_ranks_in_a_node_spare_no_slow_link_as_the_page_says():
+    slow = Cluster(8, 312e12, 0.5, 300e9, 100e9 / 8 / 8, 10e-6)
+    fsdp = Layout(data=64, micro_batch=4, micro_batches=2, stage=3)
+    fsdp = fsdp._replace(recompute="selective")
+    spread = fsdp._replace(expert_ranks=8)
+    page = " ".join(PAGE.split())
+    assert f"sends {formulas.data_bytes(MIXTRAL, fsdp) / 1e9:.0f} GB in a step" in page
+    seconds = formulas.step_seconds(MIXTRAL, fsdp, slow)
+    assert f"which takes {seconds:.1f} s. Now set 8 expert ranks" in page
+    rest = formulas.data_bytes(MIXTRAL, spread) / 1e9
+    rows = formulas.expert_bytes(MIXTRAL, spread) / 1e9
+    assert f"only {rest:.0f} GB on the data axis, and {rows:.0f} GB of tokens" in page
+    seconds = formulas.step_seconds(MIXTRAL, spread, slow)
+    assert f"the step still takes {seconds:.1f} s" in page
 
 
 def test_what_the_page_tells_readers_to_try_is_so():
@@ -373,6 +455,10 @@ def answer(player: playing.Player, words: str) -> str:
     return line.inner_text()
 
 
+def spread_experts(player: playing.Player, ranks: int) -> str:
+    return type_number(player, "Expert ranks e", str(ranks))
+
+
 def found_rows(player: playing.Player) -> list[list[str]]:
     rows = player.frame.locator("table.found tr").all()[1:]
     return [row.locator("th, td").all_inner_texts() for row in rows]
@@ -460,6 +546,32 @@ def test_interleaving_that_the_micro_batches_do_not_allow_is_refused(calculator)
     assert "isn't possible" not in said
     rows = calculator.frame.locator(".stage").inner_text()
     assert "pipeline bubble\t18.8 %" in rows  # 3 / (2 x 8)
+
+
+@pytest.mark.full
+def test_a_model_with_experts_says_what_a_token_uses(calculator):
+    choose_model(calculator, "Mixtral 8x7B")
+    assert "A token uses 12.9 B of the 46.7 B parameters." in calculator.words
+    rows = calculator.frame.locator(".stage")
+    assert "expert axis" not in rows.inner_text()
+    assert "3 expert ranks can't share 8 experts." in spread_experts(calculator, 3)
+    spread_experts(calculator, 8)
+    layout = Layout(data=64, stage=3, micro_batch=4, micro_batches=2)
+    layout = layout._replace(recompute="selective", expert_ranks=8)
+    sent = formulas.expert_bytes(MIXTRAL, layout) / 1e9
+    seconds = 1000 * formulas.expert_seconds(MIXTRAL, layout, H100)
+    assert f"expert axis\t{sent:.3g} GB\t{seconds:.3g} ms" in rows.inner_text()
+    held = formulas.rank_bytes(MIXTRAL, layout) / 1e9
+    assert f"hold {held:.3g} GB each" in calculator.words
+    assert "experts=8&chosen=2" in calculator.page.url
+    found = search.layouts_that_fit(MIXTRAL, H100, 8, 80e9, 512)
+    words = [cost_tables.words(one.layout) for one in found[:10]]
+    answer(calculator, f"{len(found)} layouts")
+    assert [row[0] for row in found_rows(calculator)] == words
+    assert any("d 64, e 8;" in layout for layout in words)
+    choose_model(calculator, "6.7 B")
+    assert "8 expert ranks need a model with experts" in calculator.words
+    calculator.check_phone()
 
 
 @pytest.mark.full

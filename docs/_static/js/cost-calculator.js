@@ -21,6 +21,13 @@
     ["kv_heads", "Heads of keys and values (GQA), 0: as many", 0, 1000],
     ["inner", "Width of a gated MLP (SwiGLU), 0: a GPT", 0, 1e6],
     ["vocabulary", "Vocabulary V", 2, 1e7],
+    ["experts", "Experts E of a layer, 0: one MLP", 0, 1e4],
+    ["chosen", "Experts k of a token", 1, 1000],
+    ["shared_experts", "Shared experts", 0, 1000],
+    ["dense_layers", "First layers without experts", 0, 1000],
+    ["dense_inner", "Width of their MLP", 0, 1e6],
+    ["key_rank", "Latent keys and values (MLA), 0: none", 0, 1e5],
+    ["query_rank", "Latent queries, 0: from all H", 0, 1e5],
   ];
   const MODEL = [SEQUENCE, ...SIZES];
   const NODES = ["nodes", "Nodes", 1, 1e5];
@@ -42,6 +49,7 @@
     ["data", "Data ranks d", 1, 1e5],
     ["tensor", "Tensor ranks t", 1, 1000],
     ["context_ranks", "Context ranks c", 1, 1000],
+    ["expert_ranks", "Expert ranks e", 1, 1000],
     ["pipeline", "Stages p", 1, 1000],
     ["micro_batch", "Micro-batch size", 1, 1e4],
     ["micro_batches", "Micro-batches m", 1, 1e5],
@@ -60,7 +68,7 @@
   const START = {
     ...estimates.models["6.7 B"],
     ...estimates.clusters["8 × H100 80 GB, 400 Gb/s each"],
-    ...{ data: 64, tensor: 1, context_ranks: 1, pipeline: 1 },
+    ...{ data: 64, tensor: 1, context_ranks: 1, expert_ranks: 1, pipeline: 1 },
     ...{ micro_batch: 4, micro_batches: 2 },
     ...{ stage: 3, recompute: "selective", sequence_parallel: 0 },
     ...{ schedule: "1f1b", chunks: 2, group: 0 },
@@ -202,6 +210,7 @@
       const others = () => now.tensor * now.context_ranks * now.pipeline;
       if (ranks % others()) [now.tensor, now.context_ranks, now.pipeline] = [1, 1, 1];
       now.data = ranks / others();
+      if ((now.data * now.context_ranks) % now.expert_ranks) now.expert_ranks = 1;
       this.fillBatch();
     }
 
@@ -325,7 +334,7 @@
       this.fields.cluster.value = known(estimates.clusters);
       const range = estimates.reached[this.inputs.peak];
       this.reached.textContent = range
-        ? `Published runs need ${range[0]} to ${range[1]} %, see below.`
+        ? `Published runs without experts need ${range[0]} to ${range[1]} %, see below.`
         : "";
     }
 
@@ -356,6 +365,7 @@
         ["computing", estimates.flops(flops), time(computing)],
         ...(layout.tensor > 1 ? this.tensorRows(...given) : []),
         ...(layout.context_ranks > 1 ? this.contextRows(...given) : []),
+        ...(layout.expert_ranks > 1 ? this.expertRows(...given) : []),
         ...(layout.pipeline > 1 ? this.pipelineRows(...given) : []),
         ...(layout.data * layout.context_ranks > 1 ? this.dataRows(...given) : []),
         ["the step", "", time(f.step_seconds(...given))],
@@ -376,12 +386,17 @@
       ];
     }
 
+    expertRows(...given) {
+      const sent = gigabytes(formulas.expert_bytes(...given));
+      return [["expert axis", sent, time(formulas.expert_seconds(...given))]];
+    }
+
     pipelineRows(...given) {
       const [model, layout] = given;
       const f = formulas;
       const sent = f.pipeline_bytes(model, layout);
-      const busy =
-        f.compute_seconds(...given) + f.tensor_seconds(...given) + f.context_exposed(...given);
+      const axes = [f.tensor_seconds, f.context_exposed, f.expert_seconds];
+      const busy = axes.reduce((all, axis) => all + axis(...given), f.compute_seconds(...given));
       const bubble = f.bubble_share(layout);
       return [
         ["pipeline axis", gigabytes(sent), time(f.pipeline_seconds(...given))],
@@ -434,7 +449,14 @@
         `${start} ${gigabytes(held)} each, which ${this.room(held, cluster.memory)}.`,
         `A step of ${short(tokens)} tokens takes ${time(seconds)}, at ${short(share)} % MFU.`,
         this.binding(model, layout, cluster),
+        ...(model.experts ? [this.used(model)] : []),
       ].join(" ");
+    }
+
+    used(model) {
+      const all = estimates.count(formulas.gpt_parameters(model));
+      const used = estimates.count(formulas.used_parameters(model));
+      return `A token uses ${used} of the ${all} parameters.`;
     }
 
     room(held, memory) {

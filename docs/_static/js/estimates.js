@@ -9,6 +9,13 @@
     vocabulary,
     kv_heads: 0,
     inner: 0,
+    experts: 0,
+    chosen: 1,
+    shared_experts: 0,
+    dense_layers: 0,
+    dense_inner: 0,
+    key_rank: 0,
+    query_rank: 0,
   });
   const llama = (layers, width, heads, inner) => ({
     ...gpt(layers, width, heads, 8192, 128256),
@@ -16,8 +23,16 @@
     inner,
   });
 
-  /* Shapes of GPT-3 (arXiv 2005.14165, table 2.1), of Megatron-LM (2104.04473, table 1)
-     and of Llama 3 (2407.21783, table 3). */
+  /* A Llama whose MLPs are experts: sizes, then E, k and shared experts. */
+  const mixture = (sizes, kv_heads, vocabulary, experts, chosen, shared_experts) => ({
+    ...llama(...sizes),
+    ...{ kv_heads, vocabulary, experts, chosen, shared_experts },
+  });
+
+  /* Shapes of GPT-3 (arXiv 2005.14165, table 2.1), of Megatron-LM (2104.04473, table 1),
+     of Llama 3 (2407.21783, table 3), of Mixtral (2401.04088, table 1, and the
+     configuration of 8x22B), of Qwen2 (2407.10671, table 1) and of DeepSeek-V3
+     (2412.19437, section 4.2, and its configuration). */
   const models = {
     "125 M": gpt(12, 768, 12, 2048, 50257),
     "1.3 B": gpt(24, 2048, 16, 2048, 50257),
@@ -28,6 +43,13 @@
     "Llama 3 8 B": llama(32, 4096, 32, 14336),
     "Llama 3 70 B": llama(80, 8192, 64, 28672),
     "Llama 3 405 B": llama(126, 16384, 128, 53248),
+    "Mixtral 8x7B": mixture([32, 4096, 32, 14336], 8, 32000, 8, 2, 0),
+    "Mixtral 8x22B": mixture([56, 6144, 48, 16384], 8, 32000, 8, 2, 0),
+    "Qwen2 57B-A14B": mixture([28, 3584, 28, 2560], 4, 151646, 64, 8, 8),
+    "DeepSeek-V3": {
+      ...mixture([61, 7168, 128, 2048], 0, 129280, 256, 8, 1),
+      ...{ dense_layers: 3, dense_inner: 18432, key_rank: 512, query_rank: 1536 },
+    },
   };
 
   /* TFLOP/s without sparsity in bfloat16, and how many % of it programs reach; GB, GB/s
@@ -109,14 +131,8 @@
 
   /* Bytes on a rank: the model's state, activations, and what is whole for a moment. */
   const held = (model, layout) => {
-    const { rank_parameters, shard_ranks, state_bytes } = play.formulas;
-    const { activation_bytes, moment_bytes } = play.formulas;
-    const numbers = rank_parameters(model, layout);
-    const [parameters, gradients, optimizer] = state_bytes(
-      numbers,
-      layout.stage,
-      shard_ranks(layout)
-    );
+    const { activation_bytes, moment_bytes, rank_state } = play.formulas;
+    const [parameters, gradients, optimizer] = rank_state(model, layout);
     const activations = activation_bytes(model, layout);
     const held = { parameters, gradients, "optimizer state": optimizer, activations };
     const moment = moment_bytes(model, layout);
@@ -134,8 +150,8 @@
 
   /* A layout in a few words, as tools/cost_tables.py writes it. */
   const words = (layout) => {
-    const { tensor, context_ranks, pipeline, data } = layout;
-    const axes = { t: tensor, c: context_ranks, p: pipeline, d: data };
+    const { tensor, context_ranks, expert_ranks, pipeline, data } = layout;
+    const axes = { t: tensor, c: context_ranks, p: pipeline, d: data, e: expert_ranks };
     const used = Object.entries(axes).filter(([, ranks]) => ranks > 1);
     const parts = [used.map(([axis, ranks]) => `${axis} ${ranks}`).join(", ")];
     const sharded = layout.group ? `HSDP in groups of ${layout.group}` : STAGES[layout.stage];

@@ -7,6 +7,9 @@ play.cost = () => {
   const HALF = 2; // bytes of a parameter, a gradient or an activation in 16 bits
   const ADAM = 12; // bytes for each parameter: a 32-bit copy, momentum, variance
 
+  const HEAD = 128; // numbers of a head's query, key and value with latent attention
+  const POSITION = 64; // more of its query and key
+
   const all_ranks = (layout) =>
     layout.tensor * layout.context_ranks * layout.data * layout.pipeline;
 
@@ -15,13 +18,52 @@ play.cost = () => {
 
   const stage_layers = (model, layout) => Math.ceil(model.layers / layout.pipeline);
 
-  const key_width = (model) =>
-    Math.floor((model.width * (model.kv_heads || model.heads)) / model.heads);
+  const attention_width = (model) =>
+    model.key_rank ? Math.floor((model.heads * (2 * HEAD + POSITION)) / 2) : model.width;
 
-  function layer_products(model) {
-    const attention = 2 * model.width ** 2 + 2 * model.width * key_width(model);
-    if (model.inner) return attention + 3 * model.width * model.inner;
-    return attention + 8 * model.width ** 2;
+  const key_width = (model) =>
+    model.key_rank
+      ? attention_width(model)
+      : Math.floor((model.width * (model.kv_heads || model.heads)) / model.heads);
+
+  function attention_products(model) {
+    const [width, heads] = [model.width, model.heads];
+    if (!model.key_rank) return 2 * width ** 2 + 2 * width * key_width(model);
+    const rotated = heads * (HEAD + POSITION);
+    const queries = model.query_rank
+      ? model.query_rank * (width + rotated)
+      : width * rotated;
+    const keys = width * (model.key_rank + POSITION) + model.key_rank * heads * 2 * HEAD;
+    return queries + keys + heads * HEAD * width;
+  }
+
+  const mlp_products = (model) =>
+    model.inner ? 3 * model.width * model.inner : 8 * model.width ** 2;
+
+  const expert_share = (model) =>
+    model.experts ? Math.max(model.layers - model.dense_layers, 0) / model.layers : 0;
+
+  function mean_mlps(model, of_experts) {
+    const share = expert_share(model);
+    const dense = model.experts && model.inner ? model.dense_inner / model.inner : 1;
+    return share * of_experts + (1 - share) * dense;
+  }
+
+  const held_mlps = (model, expert_ranks = 1) =>
+    mean_mlps(model, model.experts / expert_ranks + model.shared_experts);
+
+  const used_mlps = (model) => mean_mlps(model, model.chosen + model.shared_experts);
+
+  const router_products = (model) => expert_share(model) * model.experts * model.width;
+
+  function layer_products(model, expert_ranks = 1) {
+    const mlps = held_mlps(model, expert_ranks) * mlp_products(model);
+    return attention_products(model) + mlps + router_products(model);
+  }
+
+  function token_products(model) {
+    const mlps = used_mlps(model) * mlp_products(model);
+    return attention_products(model) + mlps + router_products(model);
   }
 
   function gpt_parameters(model) {
@@ -31,20 +73,56 @@ play.cost = () => {
       return model.layers * (products + 2 * width) + ends;
     }
     const embedding = (model.vocabulary + model.context) * width;
-    return model.layers * (products + 13 * width) + embedding;
+    const biases = (8 + 5 * held_mlps(model)) * width;
+    return model.layers * (products + biases) + embedding;
+  }
+
+  function used_parameters(model) {
+    const unused = held_mlps(model) - used_mlps(model);
+    const biases = model.inner ? 0 : 5 * model.width;
+    return gpt_parameters(model) - model.layers * unused * (mlp_products(model) + biases);
   }
 
   function rank_parameters(model, layout) {
-    const rows = model.vocabulary / layout.tensor;
-    let cut, whole, embedding;
+    const [rows, width] = [model.vocabulary / layout.tensor, model.width];
+    const mlps = held_mlps(model, layout.expert_ranks);
+    let cut = attention_products(model) + mlps * mlp_products(model);
+    let whole = router_products(model);
+    let embedding;
     if (model.inner) {
-      [cut, whole] = [layer_products(model) / layout.tensor, 2 * model.width];
+      whole += 2 * width;
       embedding = layout.pipeline === 1 ? 2 * rows + 1 : rows;
     } else {
-      cut = (layer_products(model) + 7 * model.width) / layout.tensor;
-      [whole, embedding] = [6 * model.width, rows + model.context];
+      cut += (3 + 4 * mlps) * width;
+      whole += (5 + mlps) * width;
+      embedding = rows + model.context;
     }
-    return stage_layers(model, layout) * (cut + whole) + embedding * model.width;
+    const layer = cut / layout.tensor + whole;
+    return stage_layers(model, layout) * layer + embedding * width;
+  }
+
+  function expert_parameters(model, layout) {
+    let each = mlp_products(model) / layout.tensor;
+    if (!model.inner) each += (4 * model.width) / layout.tensor + model.width;
+    const own = (expert_share(model) * model.experts) / layout.expert_ranks;
+    return stage_layers(model, layout) * own * each;
+  }
+
+  function state_parts(model, layout) {
+    const everything = rank_parameters(model, layout);
+    if (layout.expert_ranks === 1) return [[everything, 1]];
+    const experts = expert_parameters(model, layout);
+    return [[everything - experts, 1], [experts, layout.expert_ranks]];
+  }
+
+  const expert_shards = (layout, expert_ranks) =>
+    Math.max(Math.floor(shard_ranks(layout) / expert_ranks), 1);
+
+  function rank_state(model, layout) {
+    const parts = state_parts(model, layout).map(([own, spread]) =>
+      state_bytes(own, layout.stage, expert_shards(layout, spread))
+    );
+    return parts.reduce((all, sizes) => all.map((bytes, index) => bytes + sizes[index]));
   }
 
   function state_bytes(parameters, stage, ranks) {
@@ -58,20 +136,21 @@ play.cost = () => {
     (model.context * layout.micro_batch) / layout.context_ranks;
 
   function layer_activations(model, layout) {
-    const tokens = own_tokens(model, layout);
+    const [tokens, mlps] = [own_tokens(model, layout), used_mlps(model)];
     const [width, keys] = [model.width, key_width(model)];
+    const heads = attention_width(model);
     const shards = layout.sequence_parallel ? layout.tensor : 1;
+    const rows = 4 * model.chosen * width * expert_share(model);
     if (layout.recompute === "full") return (2 * tokens * width) / (model.inner ? shards : 1);
     if (layout.recompute === "ops") {
-      const inside = 4 * width + 2 * keys + 2 * (model.inner || 4 * width);
-      return tokens * ((4 * width) / shards + inside / layout.tensor);
+      const inside = 4 * heads + 2 * keys + 2 * mlps * (model.inner || 4 * width);
+      return tokens * ((4 * width + rows) / shards + inside / layout.tensor);
     }
-    let [ends, inside, score] = [10 * width, 20 * width + 4 * keys, 5];
-    if (model.inner) {
-      [ends, inside, score] = [8 * width, 4 * width + 4 * keys + 8 * model.inner, 2];
-    }
+    let inside = 4 * heads + 4 * keys;
+    inside += model.inner ? 8 * mlps * model.inner : 16 * mlps * width;
+    const [ends, score] = model.inner ? [8 * width, 2] : [10 * width, 5];
     if (layout.recompute === "none") inside += score * model.heads * model.context;
-    return tokens * (ends / shards + inside / layout.tensor);
+    return tokens * ((ends + rows) / shards + inside / layout.tensor);
   }
 
   function in_flight(layout) {
@@ -98,7 +177,11 @@ play.cost = () => {
   function moment_bytes(model, layout) {
     let moment = 0;
     if (layout.stage === 3 && shard_ranks(layout) > 1) {
-      const units = model.vocabulary * model.width + layer_products(model);
+      let units = model.vocabulary * model.width;
+      units += layer_products(model, layout.expert_ranks);
+      if (expert_shards(layout, layout.expert_ranks) === 1)
+        units -=
+          ((expert_share(model) * model.experts) / layout.expert_ranks) * mlp_products(model);
       moment += (2 * HALF * units) / layout.tensor;
     }
     if (["ops", "full"].includes(layout.recompute)) {
@@ -110,8 +193,7 @@ play.cost = () => {
   }
 
   function rank_bytes(model, layout) {
-    const [own, ranks] = [rank_parameters(model, layout), shard_ranks(layout)];
-    const [parameters, gradients, optimizer] = state_bytes(own, layout.stage, ranks);
+    const [parameters, gradients, optimizer] = rank_state(model, layout);
     const state = parameters + gradients + optimizer;
     return state + activation_bytes(model, layout) + moment_bytes(model, layout);
   }
@@ -125,9 +207,10 @@ play.cost = () => {
     layout.data * layout.micro_batches * layout.micro_batch * model.context;
 
   function step_flops(model, layout, recompute = "none") {
-    const products = layer_products(model);
-    const scores = model.context * model.width;
-    const ops = model.width * (key_width(model) + model.width + model.inner);
+    const products = token_products(model);
+    const scores = model.context * attention_width(model);
+    const again_inner = used_mlps(model) * model.inner;
+    const ops = model.width * (key_width(model) + model.width + again_inner);
     const again = { full: 2 * products + 4 * scores, selective: 4 * scores, ops: 2 * ops };
     const layer = 6 * products + 12 * scores + (again[recompute] ?? 0);
     const head = 6 * model.vocabulary * model.width;
@@ -150,40 +233,47 @@ play.cost = () => {
     return { 2: count + 1, 3: 3 * count }[layout.stage] ?? 2;
   }
 
-  function data_rings(layout) {
-    const group = shard_ranks(layout);
-    const groups = Math.floor((layout.data * layout.context_ranks) / group);
+  function data_rings(layout, expert_ranks = 1) {
+    const group = expert_shards(layout, expert_ranks);
+    const copies = Math.floor((layout.data * layout.context_ranks) / expert_ranks);
+    const groups = Math.max(Math.floor(copies / group), 1);
+    const stride = layout.tensor * expert_ranks;
     return [
-      [layout.tensor, group, data_rounds(layout), 1],
-      [layout.tensor * group, groups, 2 * layout.micro_batches, 1 / group],
+      [stride, group, data_rounds(layout), 1],
+      [stride * group, groups, 2 * layout.micro_batches, 1 / group],
     ];
   }
 
+  const sum = (list, each) => list.reduce((all, one) => all + each(...one), 0);
+
   function data_bytes(model, layout) {
-    const whole = HALF * rank_parameters(model, layout);
-    return data_rings(layout).reduce(
-      (all, [, ranks, rounds, share]) =>
-        all + (rounds * share * whole * (ranks - 1)) / ranks,
-      0
+    return sum(state_parts(model, layout), (own, spread) =>
+      sum(
+        data_rings(layout, spread),
+        (_, ranks, rounds, share) => (rounds * share * HALF * own * (ranks - 1)) / ranks
+      )
     );
   }
 
   function data_seconds(model, layout, cluster) {
-    const whole = HALF * rank_parameters(model, layout);
     const delay = stage_layers(model, layout) * cluster.latency;
-    return data_rings(layout).reduce((all, [stride, ranks, rounds, share]) => {
-      const each = (share * whole) / ranks / axis_bandwidth(stride, ranks, cluster);
-      return all + rounds * (ranks - 1) * (delay + each);
-    }, 0);
+    return sum(state_parts(model, layout), (own, spread) =>
+      sum(data_rings(layout, spread), (stride, ranks, rounds, share) => {
+        const bandwidth = axis_bandwidth(stride, ranks, cluster);
+        const each = (share * HALF * own) / ranks / bandwidth;
+        return rounds * (ranks - 1) * (delay + each);
+      })
+    );
   }
 
   function gather_seconds(model, layout, cluster) {
     if (layout.stage !== 1 && layout.stage !== 2) return 0;
-    const ranks = shard_ranks(layout);
     const delay = stage_layers(model, layout) * cluster.latency;
-    const whole = HALF * rank_parameters(model, layout);
-    const each = whole / ranks / axis_bandwidth(layout.tensor, ranks, cluster);
-    return (ranks - 1) * (delay + each);
+    return sum(state_parts(model, layout), (own, spread) => {
+      const ranks = expert_shards(layout, spread);
+      const bandwidth = axis_bandwidth(layout.tensor * spread, ranks, cluster);
+      return (ranks - 1) * (delay + (HALF * own) / ranks / bandwidth);
+    });
   }
 
   const stream_bytes = (model, layout) =>
@@ -194,10 +284,15 @@ play.cost = () => {
     return 2 * passes * stage_layers(model, layout) * layout.micro_batches;
   }
 
+  function tensor_rows(model, layout) {
+    if (layout.expert_ranks === 1) return 1;
+    return (1 + model.chosen + Math.min(model.shared_experts, 1)) / 2;
+  }
+
   function tensor_bytes(model, layout) {
     const whole = 2 * stream_bytes(model, layout);
     const each = (whole * (layout.tensor - 1)) / layout.tensor;
-    return tensor_calls(model, layout) * each;
+    return tensor_calls(model, layout) * each * tensor_rows(model, layout);
   }
 
   function tensor_seconds(model, layout, cluster) {
@@ -225,13 +320,37 @@ play.cost = () => {
 
   function attention_seconds(model, layout, cluster) {
     const again = ["selective", "full"].includes(layout.recompute) ? 4 : 0;
-    const scores = (12 + again) * model.context * model.width * model.layers;
+    const scores = (12 + again) * model.context * attention_width(model) * model.layers;
     const flops = (step_tokens(model, layout) * scores) / all_ranks(layout);
     return flops / (cluster.peak * cluster.efficiency);
   }
 
   const context_exposed = (...given) =>
     Math.max(context_seconds(...given) - attention_seconds(...given), 0);
+
+  function expert_calls(model, layout) {
+    if (layout.expert_ranks === 1) return 0;
+    const passes = layout.recompute === "full" ? 3 : 2;
+    const layers = expert_share(model) * stage_layers(model, layout);
+    return 2 * passes * layers * layout.micro_batches;
+  }
+
+  function expert_bytes(model, layout) {
+    const shards = layout.sequence_parallel ? layout.tensor : 1;
+    const rows = (model.chosen * stream_bytes(model, layout)) / shards;
+    const away = (layout.expert_ranks - 1) / layout.expert_ranks;
+    return expert_calls(model, layout) * rows * away;
+  }
+
+  function expert_seconds(model, layout, cluster) {
+    const [ranks, sent] = [layout.expert_ranks, expert_bytes(model, layout)];
+    if (ranks === 1) return 0;
+    const members = Math.max(Math.floor(cluster.per_node / layout.tensor), 1);
+    const near = Math.min(members, ranks); // on one node
+    const inside = (sent * (near - 1)) / (ranks - 1) / cluster.inside;
+    const between = (sent * (ranks - near)) / (ranks - 1) / cluster.between;
+    return expert_calls(model, layout) * cluster.latency + Math.max(inside, between);
+  }
 
   function pipeline_sends(layout) {
     const chunks = layout.schedule === "interleaved" ? layout.chunks : 1;
@@ -262,8 +381,8 @@ play.cost = () => {
 
   function step_seconds(...given) {
     const slots = 1 + bubble_share(given[1]);
-    const busy =
-      compute_seconds(...given) + tensor_seconds(...given) + context_exposed(...given);
+    const axes = tensor_seconds(...given) + context_exposed(...given) + expert_seconds(...given);
+    const busy = compute_seconds(...given) + axes;
     return busy * slots + pipeline_seconds(...given) + exposed_seconds(...given);
   }
 
@@ -281,7 +400,8 @@ play.cost = () => {
     const batch = layout.data * layout.micro_batches;
     for (let ranks = 1; ranks <= batch; ranks *= 2) {
       const micro_batches = Math.floor(batch / ranks);
-      const other = { ...layout, data: ranks, micro_batches };
+      const expert_ranks = Math.min(layout.expert_ranks, ranks * layout.context_ranks);
+      const other = { ...layout, data: ranks, micro_batches, expert_ranks };
       const limit = hiding_seconds(model, other, cluster);
       const after = gather_seconds(model, other, cluster); // is never hidden
       if (data_seconds(model, other, cluster) - after > limit) return ranks;
@@ -316,13 +436,31 @@ play.cost = () => {
     if (layout.group && layout.stage < 3) return "HSDP needs ZeRO-3.";
     if (layout.group && layout.data % layout.group)
       return `${layout.data} data ranks can't form groups of ${layout.group}.`;
+    return experts_refused(model, layout);
+  }
+
+  function experts_refused(model, layout) {
+    const [experts, ranks] = [model.experts, layout.expert_ranks];
+    if (!experts && ranks > 1)
+      return `${ranks} expert ranks need a model with experts: take 1.`;
+    if (experts && model.chosen > experts)
+      return `A token can't choose ${model.chosen} of ${experts} experts.`;
+    if (experts % ranks) return `${ranks} expert ranks can't share ${experts} experts.`;
+    const copies = layout.data * layout.context_ranks;
+    if (copies % ranks)
+      return `${copies} data and context ranks can't form groups of ${ranks}.`;
+    const sharing = shard_ranks(layout);
+    if (sharing % ranks)
+      return `A group of ${sharing} that shards can't hold ${ranks} expert ranks.`;
     return "";
   }
 
   return {
     activation_bytes,
     all_ranks,
+    attention_products,
     attention_seconds,
+    attention_width,
     axis_bandwidth,
     binding_ranks,
     bubble_share,
@@ -336,17 +474,27 @@ play.cost = () => {
     data_rounds,
     data_seconds,
     device_tokens,
+    expert_bytes,
+    expert_calls,
+    expert_parameters,
+    expert_seconds,
+    expert_share,
+    expert_shards,
+    experts_refused,
     exposed_seconds,
     gather_seconds,
     gpt_parameters,
     head_bytes,
+    held_mlps,
     hiding_seconds,
     in_flight,
     interleaving_refused,
     key_width,
     layer_activations,
     layer_products,
+    mean_mlps,
     mfu,
+    mlp_products,
     moment_bytes,
     own_tokens,
     pipeline_bytes,
@@ -354,16 +502,23 @@ play.cost = () => {
     pipeline_sends,
     rank_bytes,
     rank_parameters,
+    rank_state,
+    router_products,
     shard_ranks,
     stage_layers,
     state_bytes,
+    state_parts,
     step_flops,
     step_seconds,
     step_tokens,
     stream_bytes,
     tensor_bytes,
     tensor_calls,
+    tensor_rows,
     tensor_seconds,
+    token_products,
+    used_mlps,
+    used_parameters,
     why_not,
   };
 };

@@ -45,7 +45,7 @@
     ways() {
       const { layers, heads } = estimates.models[this.model];
       const ranks = this.ranks;
-      const axes = { tensor: 1, context_ranks: 1, pipeline: 1, data: 1 };
+      const axes = { tensor: 1, context_ranks: 1, expert_ranks: 1, pipeline: 1, data: 1 };
       const base = { ...axes, stage: 0, micro_batches: 1 };
       const data = (stage) => ({ ...base, ...this.layout, data: ranks, stage });
       const cut = (axis) => ({
