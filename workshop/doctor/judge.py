@@ -124,38 +124,39 @@ def _interfaces(reports: list[Report]) -> list[str]:
     findings = []
     for report in reports:
         for variable in INTERFACES:
-            chosen = report.settings.get(variable, "")
-            # NCCL takes prefixes, =names and ^names; only what is surely wrong is said
-            names = [name for name in chosen.lstrip("=").split(",") if name]
-            if not names or chosen.startswith("^"):
-                continue
-            prefix = variable.startswith("NCCL") and not chosen.startswith("=")
-            found = [
-                there
-                for there in report.interfaces
-                if there in names or (prefix and there.startswith(tuple(names)))
-            ]
-            have = ", ".join(n for n, a in report.interfaces.items() if a != "")
-            if not found:
-                findings.append(
-                    f"{report.host} has no interface {chosen} ({variable}): it has "
-                    f"{have}"
-                )
-            elif len(reports) > 1 and all(
-                is_loopback(report.interfaces[name] or "127.0.0.1")
-                and report.interfaces[name]
-                for name in found
-            ):
-                findings.append(
-                    f"{variable}={chosen} on {report.host} leads to the node itself: "
-                    f"choose one that leads to the others; it has {have}"
-                )
-            elif not any(report.interfaces[name] for name in found):
-                findings.append(
-                    f"the interface {chosen} of {report.host} ({variable}) has no "
-                    f"address: choose another; it has {have}"
-                )
+            wrong = _wrong_interface(report, variable, alone=len(reports) == 1)
+            if wrong:
+                findings.append(wrong)
     return findings
+
+
+def _wrong_interface(report: Report, variable: str, alone: bool) -> str:
+    """What is wrong with the interfaces that ``variable`` names on a node, or ""."""
+    chosen = report.settings.get(variable, "")
+    # NCCL takes prefixes, =names and ^names; only what is surely wrong is said
+    names = tuple(name for name in chosen.lstrip("=").split(",") if name)
+    if not names or chosen.startswith("^"):
+        return ""
+    prefix = variable.startswith("NCCL") and not chosen.startswith("=")
+    found = [
+        address
+        for there, address in report.interfaces.items()
+        if there in names or (prefix and there.startswith(names))
+    ]
+    have = ", ".join(n for n, address in report.interfaces.items() if address != "")
+    if not found:
+        return f"{report.host} has no interface {chosen} ({variable}): it has {have}"
+    if not any(found):
+        return (
+            f"the interface {chosen} of {report.host} ({variable}) has no "
+            f"address: choose another; it has {have}"
+        )
+    if not alone and all(address and is_loopback(address) for address in found):
+        return (
+            f"{variable}={chosen} on {report.host} leads to the node itself: "
+            f"choose one that leads to the others; it has {have}"
+        )
+    return ""
 
 
 def _same(reports: list[Report]) -> list[str]:

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from workshop.cluster.nodes.containers import in_container, options_for_namespaces
+from workshop.cluster.nodes.containers import cure_for_namespaces, in_container
 from workshop.doctor import host_name
 from workshop.doctor.cgroup import Limits, limits
 from workshop.doctor.programs import COMMAND_LIMIT, Check, apt, probe, run, tool
@@ -221,8 +221,8 @@ def _isolation() -> list[Check]:
     cure = "grade other people's answers in a container or a virtual machine"
     if in_container():
         cure = "the container protects the machine; it can't protect the clone in it"
-    if options := options_for_namespaces():
-        cure = f"start the container with docker run {' '.join(options)}"
+    if of_container := cure_for_namespaces():
+        cure = of_container
     return [Check("isolation", None, detail, cure)]
 
 
@@ -260,7 +260,8 @@ def _practice_cluster() -> list[Check]:
     from workshop.cluster.nodes import missing
 
     name = "practice cluster"
-    if not (reasons := missing()):
+    reasons = missing()
+    if not reasons:
         return [Check(name, True, "can run here: workshop cluster up")]
     detail, _, cure = reasons[0].rpartition(": ")
     return [Check(name, None, detail, cure.replace("`", ""))]
@@ -383,20 +384,25 @@ def _limit(value: int) -> str:
 
 
 def _disk() -> list[Check]:
-    folders = {"disk": str(Path.cwd())}
-    results = []
-    if why := temporary.problem():
-        results.append(Check("temporary", False, why, temporary.CURE, True))
-    else:
-        folders["temporary"] = tempfile.gettempdir()
-    for name, place in folders.items():
-        gigabytes = shutil.disk_usage(place).free / 1e9
-        shown = "here" if name == "disk" else f"in {place}"
-        ok = gigabytes >= NEEDED_GB
-        cure = "" if ok else f"make room in {place}: snapshots need it"
-        detail = f"{gigabytes:.0f} GB free {shown}"
-        results.append(Check(name, ok, detail, cure))
-    return results
+    """Room here and for temporary files; job scripts' checks start programs there."""
+    here = _room("disk", str(Path.cwd()), "here")
+    why = temporary.problem()
+    if why:
+        return [Check("temporary", False, why, temporary.CURE, True), here]
+    place = tempfile.gettempdir()
+    row = _room("temporary", place, f"in {place}")
+    noexec = temporary.problem_of_programs()
+    if noexec:
+        detail = f"{row.detail}; {noexec}: job scripts can't be checked"
+        row = Check("temporary", False, detail, temporary.CURE)
+    return [here, row]
+
+
+def _room(name: str, place: str, shown: str) -> Check:
+    gigabytes = shutil.disk_usage(place).free / 1e9
+    ok = gigabytes >= NEEDED_GB
+    cure = "" if ok else f"make room in {place}: snapshots need it"
+    return Check(name, ok, f"{gigabytes:.0f} GB free {shown}", cure)
 
 
 def _chromium() -> list[Check]:

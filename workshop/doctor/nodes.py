@@ -151,7 +151,10 @@ def _listen(port: int, others: int, patience: float) -> str:
             listener.listen()
         except OSError:
             return "taken"
-        while others > 0 and (left := end - time.monotonic()) > 0:
+        while others > 0:
+            left = end - time.monotonic()
+            if left <= 0:
+                break
             listener.settimeout(left)
             with contextlib.suppress(OSError):
                 guest, _ = listener.accept()
@@ -163,7 +166,10 @@ def _listen(port: int, others: int, patience: float) -> str:
 
 def _connect(host: str, port: int, patience: float) -> str:
     end, found = time.monotonic() + patience - 1, "silent"
-    while (left := end - time.monotonic()) > 0:
+    while True:
+        left = end - time.monotonic()
+        if left <= 0:
+            return found
         try:
             with socket.create_connection((host, port), left) as guest:
                 guest.settimeout(2)
@@ -176,4 +182,3 @@ def _connect(host: str, port: int, patience: float) -> str:
         except OSError:
             found = "unreachable"
             time.sleep(0.1)
-    return found

@@ -12,7 +12,7 @@ import shutil
 import stat
 from pathlib import Path
 
-from workshop.cluster.jobs.job import Launch, Worker
+from workshop.cluster.jobs.job import Launch, Record, Worker
 
 # torchrun's options that it takes from the environment, as PET_NNODES
 TOLD_BY_ENVIRONMENT = """for name in ${!PET_@}; do
@@ -117,28 +117,37 @@ def write_program(path: Path, text: str) -> None:
     path.chmod(path.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
 
 
-def recorded(record: Path) -> tuple[list[Launch], list[Worker], list[Launch]]:
+def recorded(folder: Path) -> Record:
     """What a job launched, its workers, and the calls of the scheduler's commands."""
     launches, workers, tools = [], [], []
-    for path in sorted(record.iterdir()):
+    for path in sorted(folder.iterdir()):
         if path.suffix in (".new", ".finished"):
             continue
         if path.name.startswith("launch."):
-            job, host, cwd, *args = path.read_text(errors="replace").split("\0")[:-1]
-            program, host = path.name.split(".")[1], host.split(".")[0]
-            kind = launches if program in RECORDED else tools
-            kind.append(Launch(program, host, tuple(args), cwd, job))
+            launch = _launch(path)
+            kind = launches if launch.program in RECORDED else tools
+            kind.append(launch)
         elif path.name.startswith("worker."):
-            found = json.loads(path.read_text())
-            workers.append(
-                Worker(
-                    found["program"],
-                    found["host"],
-                    found["rank"],
-                    tuple(found["args"]),
-                    found["env"],
-                    Path(f"{path}.finished").exists(),
-                )
-            )
+            workers.append(_worker(path))
     workers.sort(key=lambda worker: worker.rank)
-    return launches, workers, tools
+    return Record(launches, workers, tools)
+
+
+def _launch(path: Path) -> Launch:
+    """What the lines of ``_note`` wrote."""
+    job, host, cwd, *args = path.read_text(errors="replace").split("\0")[:-1]
+    program = path.name.split(".")[1]
+    return Launch(program, host.split(".")[0], tuple(args), cwd, job)
+
+
+def _worker(path: Path) -> Worker:
+    """What ``stand_in.py`` wrote."""
+    found = json.loads(path.read_text())
+    return Worker(
+        program=found["program"],
+        host=found["host"],
+        rank=found["rank"],
+        args=tuple(found["args"]),
+        env=found["env"],
+        finished=Path(f"{path}.finished").exists(),
+    )

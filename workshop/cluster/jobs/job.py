@@ -1,9 +1,10 @@
-"""A submitted job script, as a check sees it: its end, its launches, its workers."""
+"""A job script: what is asked for it, how it ended, what it launched, its workers."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from workshop.system.environment import OF_THE_RANKS
 
@@ -28,6 +29,20 @@ class OpenTodo(NotImplementedError):
     def __init__(self, todo: str, line: int):
         super().__init__(todo)
         self.line_of_script = line  # from 1
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One submission of a script, to Slurm, to PBS or on paper."""
+
+    folder: Path  # it is submitted from there
+    script: Path
+    nodes: int
+    limit: float  # seconds until a job that has not ended is cancelled
+    gpus: int = 0  # per node; 0 asks for none
+    options: tuple[str, ...] = ()  # more of them, for sbatch or qsub
+    env: dict[str, str] = field(default_factory=dict)  # of the shell that submits
+    number: int = 1  # of the job with PBS: each job of a check has another
 
 
 @dataclass(frozen=True)
@@ -75,10 +90,35 @@ class Worker:
     env: dict[str, str] = field(repr=False)
     finished: bool = True
 
+    @property
+    def job(self) -> str:
+        """The number that Slurm gave, or ""."""
+        return self.env.get("SLURM_JOB_ID", "")
+
 
 @dataclass(frozen=True)
-class Job:
-    """What became of a submitted script.
+class Record:
+    """What the programs of a job have written down.
+
+    Attributes:
+        tools: how the scheduler's own commands were called, such as srun.
+    """
+
+    launches: list[Launch]
+    workers: list[Worker]
+    tools: list[Launch] = field(default_factory=list)
+
+    def of_job(self, number: str) -> Record:
+        """The launches and the workers of one of several Slurm jobs."""
+        return Record(
+            [launch for launch in self.launches if launch.job == number],
+            [worker for worker in self.workers if worker.job == number],
+        )
+
+
+@dataclass(frozen=True)
+class End:
+    """How a submitted script ended.
 
     Attributes:
         state: COMPLETED, FAILED, TIMEOUT, CANCELLED, NODE_FAIL, REFUSED, or STILL
@@ -87,7 +127,6 @@ class Job:
         exit_code: of the script; None while it runs.
         output: what it printed, standard error included.
         nodes: the hosts it was given, in order.
-        tools: how the scheduler's own commands were called, such as srun.
     """
 
     id: str
@@ -95,9 +134,16 @@ class Job:
     exit_code: int | None
     output: str
     nodes: list[str]
-    launches: list[Launch]
-    workers: list[Worker]
-    tools: list[Launch] = field(default_factory=list)
+
+    @classmethod
+    def refused(cls, status: int, said: str) -> End:
+        """The scheduler took no job, and its command ended with ``status``."""
+        return cls("", "REFUSED", status, said, [])
+
+
+@dataclass(frozen=True)
+class Job(Record, End):
+    """What became of a submitted script: its end, and its record."""
 
     def started(self, program: str) -> list[Launch]:
         """The launches of one program, in the order of their hosts."""

@@ -9,110 +9,108 @@ import subprocess
 import time
 from pathlib import Path
 
-from workshop.cluster.jobs.job import NEVER_STARTED, OF_THE_CHECK, STILL_RUNNING
+from workshop.cluster.jobs.job import (
+    NEVER_STARTED,
+    OF_THE_CHECK,
+    STILL_RUNNING,
+    Asked,
+    End,
+)
 from workshop.cluster.nodes import Cluster
 from workshop.cluster.pbs import Delays, PbsError, Rehearsal
+from workshop.cluster.pbs import Job as PbsJob
 from workshop.system.processes import with_variable
 from workshop.system.stopwatch import Stopwatch
 
 POLL_SECONDS = 0.1
+FASTER = 20  # than real PBS, are the delays of the rehearsal
 LOOK_SECONDS = 1.0  # between two looks at all processes of the machine
 ENDED = ("COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "NODE_FAIL", "OUT_OF_MEMORY")
 
 
-def submit(
-    state: Path,
-    folder: Path,
-    script: Path,
-    options: tuple[str, ...],
-    nodes: int,
-    gpus: int,
-    env: dict[str, str],
-    limit: float,
-    number: int = 1,
-) -> tuple[str, str, int | None, str, list[str]]:
-    """Submit ``script`` and wait; (id, state, exit code, output, nodes).
-
-    ``number`` is that of the job with PBS: each job of a check has another.
-    """
+def submit(state: Path, asked: Asked) -> End:
+    """Submit a script to the cluster whose files are in ``state``, and wait."""
     cluster = Cluster(state)
-    if script.suffix == ".pbs":
-        return _through_rehearsal(
-            cluster, folder, script, options, nodes, gpus, env, limit, number
-        )
-    asked = [f"--nodes={nodes}", *([f"--gres=gpu:{gpus}"] if gpus else []), *options]
-    output = folder / "record" / "output"
-    done = _sbatch(cluster, folder, script, output, asked, env, limit)
-    if done.returncode:
-        return "", "REFUSED", done.returncode, done.stdout + done.stderr, []
-    job_id = done.stdout.strip().split(";")[0]
-    watch = Stopwatch(every=LOOK_SECONDS)
-    return _end_of(cluster, job_id, script, output, watch, limit)
+    if asked.script.suffix == ".pbs":
+        return _through_rehearsal(cluster, asked)
+    output = asked.folder / "record" / "output"
+    options = [f"--nodes={asked.nodes}"]
+    if asked.gpus:
+        options.append(f"--gres=gpu:{asked.gpus}")
+    done = _sbatch(cluster, asked, output, [*options, *asked.options])
+    return _end_of(cluster, asked, done, output, Stopwatch(every=LOOK_SECONDS))
 
 
-def submit_together(
-    state: Path, folder: Path, script: Path, nodes: int, limit: float, times: int
-) -> list[tuple[str, str, int | None, str, list[str]]]:
-    """Submit ``script`` several times to the same nodes, then wait for all."""
+def submit_together(state: Path, asked: Asked, times: int) -> list[End]:
+    """Submit a script several times to the same nodes, then wait for all."""
     cluster = Cluster(state)
-    asked = [f"--nodes={nodes}", f"--nodelist={','.join(cluster.hosts[:nodes])}"]
-    outputs = [folder / "record" / f"output.{number}" for number in range(times)]
-    submitted = [
-        _sbatch(cluster, folder, script, output, asked, {}, limit) for output in outputs
+    hosts = ",".join(cluster.hosts[: asked.nodes])
+    options = [f"--nodes={asked.nodes}", f"--nodelist={hosts}"]
+    record = asked.folder / "record"
+    outputs = [record / f"output.{number}" for number in range(times)]
+    submitted = [_sbatch(cluster, asked, output, options) for output in outputs]
+    watch = Stopwatch(every=LOOK_SECONDS)  # the limit is that of all together
+    return [
+        _end_of(cluster, asked, done, output, watch)
+        for done, output in zip(submitted, outputs, strict=True)
     ]
-    ended, watch = [], Stopwatch(every=LOOK_SECONDS)
-    for done, output in zip(submitted, outputs, strict=True):
-        if done.returncode:
-            said = done.stdout + done.stderr
-            ended.append(("", "REFUSED", done.returncode, said, []))
-            continue
-        number = done.stdout.strip().split(";")[0]
-        ended.append(_end_of(cluster, number, script, output, watch, limit))
-    return ended
 
 
 def _sbatch(
-    cluster: Cluster,
-    folder: Path,
-    script: Path,
-    output: Path,
-    options: list[str],
-    env: dict[str, str],
-    limit: float,
+    cluster: Cluster, asked: Asked, output: Path, options: list[str]
 ) -> subprocess.CompletedProcess[str]:
     foreign = [name for name in os.environ if OF_THE_CHECK.match(name)]
     command = ["env", *(f"--unset={name}" for name in foreign)]  # sbatch passes all on
-    command += ["sbatch", "--parsable", f"--output={output}", *options, str(script)]
-    return cluster.run(command, cwd=folder, env=env, timeout=limit)
+    command += ["sbatch", "--parsable", f"--output={output}", *options]
+    command.append(str(asked.script))
+    return cluster.run(command, cwd=asked.folder, env=asked.env, timeout=asked.limit)
 
 
 def _end_of(
     cluster: Cluster,
-    number: str,
-    script: Path,
+    asked: Asked,
+    sbatch: subprocess.CompletedProcess[str],
     output: Path,
     watch: Stopwatch,
-    limit: float,
-) -> tuple[str, str, int | None, str, list[str]]:
-    """Wait for a job, at most ``limit``; what :func:`submit` returns of it."""
+) -> End:
+    """Wait for the job that ``sbatch`` submitted, if it did, until the limit."""
+    if sbatch.returncode:
+        return End.refused(sbatch.returncode, sbatch.stdout + sbatch.stderr)
+    number = sbatch.stdout.strip().split(";")[0]
+    found = _wait(cluster, number, watch, asked.limit)
+    state = found["JobState"]
+    text = output.read_text(errors="replace") if output.exists() else ""
+    if state == NEVER_STARTED:
+        text = f"Slurm's reason is {found.get('Reason')}"
+    if state in (STILL_RUNNING, NEVER_STARTED):
+        cluster.run(["scancel", number])  # not before its output is read
+    # bash names Slurm's copy of the script
+    text = re.sub(r"\S*/slurm_script\b", asked.script.name, text)
+    hosts = _hosts(found.get("NodeList", ""))
+    return End(number, state, _status(found["ExitCode"]), text, hosts)
+
+
+def _wait(
+    cluster: Cluster, number: str, watch: Stopwatch, limit: float
+) -> dict[str, str]:
+    """What Slurm says of a job at its end, or at the limit."""
     found = _look(cluster, number)
     while found["JobState"] not in ENDED:
         never = found.get("Reason") == "PartitionConfig"  # no node is large enough
         if never or watch.passed(limit, with_variable(f"SLURM_JOB_ID={number}")):
             state = NEVER_STARTED if found["JobState"] == "PENDING" else STILL_RUNNING
-            found["JobState"], found["ExitCode"] = state, ""
-            break
+            return {**found, "JobState": state, "ExitCode": ""}
         time.sleep(POLL_SECONDS)
         found = _look(cluster, number)
-    text = output.read_text(errors="replace") if output.exists() else ""
-    if found["JobState"] == NEVER_STARTED:
-        text = f"Slurm's reason is {found.get('Reason')}"
-    if found["JobState"] in (STILL_RUNNING, NEVER_STARTED):
-        cluster.run(["scancel", number])
-    text = re.sub(r"\S*/slurm_script\b", script.name, text)  # bash names Slurm's copy
-    code, _, signal = found["ExitCode"].partition(":")
-    status = (int(code) or int(signal or 0)) if code else None
-    return number, found["JobState"], status, text, _hosts(found.get("NodeList", ""))
+    return found
+
+
+def _status(exit_code: str) -> int | None:
+    """``3:0`` is an exit status, ``0:9`` a signal; "" is that of no end."""
+    code, _, signal = exit_code.partition(":")
+    if not code:
+        return None
+    return int(code) or int(signal or 0)
 
 
 def _look(cluster: Cluster, number: str) -> dict[str, str]:
@@ -143,41 +141,39 @@ class _OneJob(Rehearsal):
         return self.number
 
 
-def _through_rehearsal(
-    cluster: Cluster,
-    folder: Path,
-    script: Path,
-    options: tuple[str, ...],
-    nodes: int,
-    gpus: int,
-    env: dict[str, str],
-    limit: float,
-    number: int,
-) -> tuple[str, str, int | None, str, list[str]]:
+def _through_rehearsal(cluster: Cluster, asked: Asked) -> End:
     """The same for PBS; the hosts let their users in by ssh, as often."""
     rehearsal = _OneJob(
         cluster,
-        hosts=cluster.hosts[:nodes],
-        ngpus=gpus,
-        home=folder.parent,
-        delays=Delays().divided_by(20),
+        hosts=cluster.hosts[: asked.nodes],
+        ngpus=asked.gpus,
+        home=asked.folder.parent,
+        delays=Delays().divided_by(FASTER),
         ssh=True,
     )
-    rehearsal.number = number
+    rehearsal.number = asked.number
     with rehearsal as pbs:
+        command = [*asked.options, str(asked.script)]
         try:
-            job_id = pbs.qsub(*options, str(script), cwd=folder, env=env)
+            job_id = pbs.qsub(*command, cwd=asked.folder, env=asked.env)
         except PbsError as error:
-            return "", "REFUSED", error.status, str(error), []
-        job, watch = pbs.job(job_id), Stopwatch(every=LOOK_SECONDS)
-        while job.state != "F":
-            if watch.passed(limit, with_variable(f"PBS_JOBID={job.id}")):
-                state = STILL_RUNNING
-                pbs.run("qdel", job_id)
-                break
-            with contextlib.suppress(TimeoutError):
-                pbs.wait(job_id, POLL_SECONDS)
-        else:
-            state = "COMPLETED" if job.exit_status == 0 else "FAILED"
+            return End.refused(error.status, str(error))
+        job = pbs.job(job_id)
+        in_time = _wait_for_rehearsal(pbs, job, asked.limit)
+        state = "COMPLETED" if job.exit_status == 0 else "FAILED"
+        if not in_time:
+            state = STILL_RUNNING
+            pbs.run("qdel", job_id)
         hosts = list(dict.fromkeys(job.hosts))
-        return job_id, state, job.exit_status, job.output + job.error, hosts
+        return End(job_id, state, job.exit_status, job.output + job.error, hosts)
+
+
+def _wait_for_rehearsal(pbs: Rehearsal, job: PbsJob, limit: float) -> bool:
+    """Whether the job finishes within the limit."""
+    watch = Stopwatch(every=LOOK_SECONDS)
+    while job.state != "F":
+        if watch.passed(limit, with_variable(f"PBS_JOBID={job.id}")):
+            return False
+        with contextlib.suppress(TimeoutError):
+            pbs.wait(job.id, POLL_SECONDS)
+    return True

@@ -13,9 +13,10 @@ import subprocess
 from pathlib import Path
 
 from workshop.cluster.jobs.clone import RECORDED, write_program
-from workshop.cluster.jobs.job import OF_THE_CHECK, STILL_RUNNING
+from workshop.cluster.jobs.job import OF_THE_CHECK, STILL_RUNNING, Asked, End
 
 STOP_SECONDS = 20.0
+ON_PAPER = "dry"  # the id of such a job
 HOSTNAME = '#!/bin/bash\necho "${PAPER_HOST:-n1}"\n'
 # one task: the variables that differ, then the command
 SRUN = r"""#!/bin/bash
@@ -81,35 +82,34 @@ BARE = r"""
       PATH="${0%/*}:/bin:/usr/bin" "${kept[@]}" RUN "$@" < /dev/null )"""
 
 
-def submit(
-    folder: Path, script: Path, nodes: int, gpus: int, env: dict, limit: float
-) -> tuple[str, str, int | None, str, list[str]]:
-    """Run ``script`` with stand-ins; (id, state, exit code, output, nodes)."""
+def submit(asked: Asked) -> End:
+    """Run the script with stand-ins."""
+    folder, script = asked.folder, asked.script
     programs = folder / "paper"
     _write_stand_ins(programs)
     for name in RECORDED:
         _only_record(folder / ".venv" / "bin" / name)
-    hosts = [f"n{number + 1}" for number in range(nodes)]
-    variables = _job_variables(folder, script, hosts, gpus)
+    hosts = [f"n{number + 1}" for number in range(asked.nodes)]
     own = {k: v for k, v in os.environ.items() if not OF_THE_CHECK.match(k)}
+    variables = _job_variables(folder, script, hosts, asked.gpus)
     path = f"{programs}:{folder / '.venv' / 'bin'}:{os.environ['PATH']}"
     try:
         done = subprocess.run(
             ["bash", str(script)],
             cwd=folder,
-            env={**own, **variables, **env, "PATH": path},
+            env={**own, **variables, **asked.env, "PATH": path},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            timeout=min(limit, STOP_SECONDS),
+            timeout=min(asked.limit, STOP_SECONDS),
             text=True,
             errors="replace",
         )
     except subprocess.TimeoutExpired as error:
         output = (error.stdout or b"").decode(errors="replace")
-        return "dry", STILL_RUNNING, None, output, hosts
+        return End(ON_PAPER, STILL_RUNNING, None, output, hosts)
     state = "COMPLETED" if done.returncode == 0 else "FAILED"
     output = done.stdout.replace(str(script), script.name)
-    return "dry", state, done.returncode, output, hosts
+    return End(ON_PAPER, state, done.returncode, output, hosts)
 
 
 def _write_stand_ins(programs: Path) -> None:
@@ -140,21 +140,36 @@ def _only_record(program: Path) -> None:
     program.write_text("\n".join(kept) + "\n")
 
 
-def _job_variables(folder: Path, script: Path, hosts: list[str], gpus: int) -> dict:
+def _job_variables(
+    folder: Path, script: Path, hosts: list[str], gpus: int
+) -> dict[str, str]:
+    """What the script's scheduler sets for a job."""
     if script.suffix == ".pbs":
-        node_file = folder / "record" / "node_file"
-        node_file.write_text("\n".join(hosts) + "\n")
-        return {
-            "PBS_JOBID": "4711.head",
-            "PBS_JOBNAME": script.stem,
-            "PBS_O_WORKDIR": str(folder),
-            "PBS_NODEFILE": str(node_file),
-            "PBS_NODENUM": "0",
-            "NCPUS": "2",
-            "OMP_NUM_THREADS": "2",
-            "TMPDIR": str(folder),
-        }
+        return _variables_of_pbs(folder, script, hosts)
+    return _variables_of_slurm(folder, script, hosts, gpus)
+
+
+def _variables_of_pbs(folder: Path, script: Path, hosts: list[str]) -> dict[str, str]:
+    node_file = folder / "record" / "node_file"
+    node_file.write_text("\n".join(hosts) + "\n")
+    return {
+        "PBS_JOBID": "4711.head",
+        "PBS_JOBNAME": script.stem,
+        "PBS_O_WORKDIR": str(folder),
+        "PBS_NODEFILE": str(node_file),
+        "PBS_NODENUM": "0",
+        "NCPUS": "2",
+        "OMP_NUM_THREADS": "2",
+        "TMPDIR": str(folder),
+    }
+
+
+def _variables_of_slurm(
+    folder: Path, script: Path, hosts: list[str], gpus: int
+) -> dict[str, str]:
     node_list = f"n[1-{len(hosts)}]" if len(hosts) > 1 else "n1"
+    per_node = _directive(script, "ntasks-per-node")
+    cpus = _directive(script, "cpus-per-task")
     variables = {
         "SLURM_JOB_ID": "4711",
         "SLURM_JOBID": "4711",
@@ -171,14 +186,13 @@ def _job_variables(folder: Path, script: Path, hosts: list[str], gpus: int) -> d
         "SLURM_NODEID": "0",
         "SLURM_PROCID": "0",
         "SLURM_LOCALID": "0",
+        "SLURM_NTASKS": str(len(hosts) * int(per_node or 1)),
         "SLURMD_NODENAME": hosts[0],
     }
-    per_node = _directive(script, "ntasks-per-node")
     if per_node:
         variables["SLURM_NTASKS_PER_NODE"] = per_node
-    if cpus := _directive(script, "cpus-per-task"):
+    if cpus:
         variables["SLURM_CPUS_PER_TASK"] = cpus
-    variables["SLURM_NTASKS"] = str(len(hosts) * int(per_node or 1))
     if gpus:
         variables["SLURM_GPUS_ON_NODE"] = str(gpus)
     return variables

@@ -18,17 +18,20 @@ several nodes, and the verdict is at best "not fully checked", with what was not
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from workshop.cluster.jobs.clone import make_clone, record_tools, recorded
-from workshop.cluster.jobs.job import Job, OpenTodo, Worker
+from workshop.cluster.jobs.job import Asked, End, Job, OpenTodo
+from workshop.cluster.jobs.stand_in import Orders
 
 OPEN = re.compile(r"^(TODO \d+ of \d+) is still open$", re.MULTILINE)
+LAST_ON_PAPER = 4710  # the number of the PBS job before the first one of a dry run
+FIRST_OF_SLURM = ("48", "49")  # jobs of a dry run, as on a new cluster
 
 
 class Scheduler:
@@ -117,30 +120,27 @@ class Scheduler:
         Raises:
             OpenTodo: the script stopped at a hole.
         """
-        orders = {
-            "failing_rank": failing_rank,
-            "failing_status": failing_status,
-            "work_seconds": work_seconds,
-            "working_rank": working_rank,
-        }
-        record = self._new_record(orders, only_launch, failing_hosts)
-        if failing_first:
-            (record / "failing_first").touch()
+        orders = Orders(failing_rank, failing_status, work_seconds, working_rank)
+        record = self._new_record(orders, only_launch, failing_hosts, failing_first)
         self.submitted += 1
+        asked = Asked(
+            folder=self.folder,
+            script=script,
+            nodes=nodes,
+            limit=limit,
+            gpus=gpus,
+            options=options,
+            env=env or {},
+            number=self.submitted,
+        )
         record_tools(self.folder, script.suffix)
         if self.dry and not on_paper:
             self._read_through += 1
         if self.dry or on_paper:
-            from workshop.cluster.jobs.on_paper import submit
-
-            given = self._id_on_paper(script) | (env or {})
-            ended = submit(self.folder, script, nodes, gpus, given, limit)
+            ended = self._submit_on_paper(asked)
         else:
-            from workshop.cluster.jobs.on_cluster import submit
-
-            asked = options, nodes, gpus, env or {}, limit, self.submitted
-            ended = submit(Path(self.state), self.folder, script, *asked)
-        job = Job(*ended, *recorded(record))
+            ended = self._submit_on_cluster(asked)
+        job = Job(**vars(ended), **vars(recorded(record)))
         _refuse_open_todos(script, job)
         return job
 
@@ -158,56 +158,66 @@ class Scheduler:
         Raises:
             OpenTodo: the script stopped at a hole.
         """
-        record = self._new_record({"work_seconds": work_seconds}, only_launch)
+        record = self._new_record(Orders(work_seconds=work_seconds), only_launch)
         self.submitted += 2
+        asked = Asked(self.folder, script, nodes, limit)
         record_tools(self.folder, script.suffix)
         if self.dry:
             self._read_through += 2
-            from workshop.cluster.jobs.on_paper import submit
-
-            ended = [
-                (number, *submit(self.folder, script, nodes, 0, env, limit)[1:])
-                for number in ("48", "49")  # as on a new cluster
-                for env in [{"SLURM_JOB_ID": number, "SLURM_JOBID": number}]
-            ]
+            ends = self._submit_twice_on_paper(asked)
         else:
             from workshop.cluster.jobs.on_cluster import submit_together
 
-            state = Path(self.state)
-            ended = submit_together(state, self.folder, script, nodes, limit, times=2)
-        launches, workers, _ = recorded(record)
-        one, other = (
-            Job(
-                *end,
-                [launch for launch in launches if launch.job == end[0]],
-                [worker for worker in workers if _job_of(worker) == end[0]],
-            )
-            for end in ended
-        )
+            ends = submit_together(Path(self.state), asked, times=2)
+        both = recorded(record)
+        one, other = (Job(**vars(end), **vars(both.of_job(end.id))) for end in ends)
         _refuse_open_todos(script, one)
         return one, other
 
-    def _id_on_paper(self, script: Path) -> dict[str, str]:
-        pbs = script.suffix == ".pbs"
-        return {"PBS_JOBID": f"{4710 + self.submitted}.head"} if pbs else {}
+    # Imported where they are used: the server of the grader needs neither, and
+    # what it imports every rank has.
+
+    def _submit_on_cluster(self, asked: Asked) -> End:
+        from workshop.cluster.jobs.on_cluster import submit
+
+        return submit(Path(self.state), asked)
+
+    def _submit_on_paper(self, asked: Asked) -> End:
+        from workshop.cluster.jobs.on_paper import submit
+
+        given = {}
+        if asked.script.suffix == ".pbs":
+            given["PBS_JOBID"] = f"{LAST_ON_PAPER + asked.number}.head"
+        return submit(replace(asked, env=given | asked.env))
+
+    def _submit_twice_on_paper(self, asked: Asked) -> list[End]:
+        ends = []
+        for number in FIRST_OF_SLURM:
+            env = {"SLURM_JOB_ID": number, "SLURM_JOBID": number}
+            end = self._submit_on_paper(replace(asked, env=env))
+            ends.append(replace(end, id=number))
+        return ends
 
     def _new_record(
-        self, orders: dict, only_launch: bool, failing_hosts: Sequence[str] = ()
+        self,
+        orders: Orders,
+        only_launch: bool,
+        failing_hosts: Sequence[str] = (),
+        failing_first: bool = False,
     ) -> Path:
         """An empty folder for what the programs of a job write down."""
         record = self.folder / "record"
         shutil.rmtree(record, ignore_errors=True)
         record.mkdir()
-        (record / "orders.json").write_text(json.dumps(orders))
+        orders.write(record)
+        # the rest is for programs of bash: they ask whether a file is there
         if only_launch:
             (record / "only_launch").touch()
+        if failing_first:
+            (record / "failing_first").touch()
         for host in failing_hosts:
             (record / f"fails.{host}").touch()
         return record
-
-
-def _job_of(worker: Worker) -> str:
-    return worker.env.get("SLURM_JOB_ID", "")
 
 
 def _refuse_open_todos(script: Path, job: Job) -> None:

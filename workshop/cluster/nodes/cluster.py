@@ -110,25 +110,10 @@ class Cluster:
     def _start(self, size: dict, stay: bool, hidden: Sequence[str] | None) -> None:
         """Start PID 1 of the cluster; it ends with this process until all is up."""
         ours, theirs = socket.socketpair()
-        log = (self.state / "log" / "login.log").open("ab")
-        inside = ["-S", "-s", "-E", "-m", "workshop.cluster.nodes.inside"]
-        arguments = [str(self.state), str(size["nodes"])]
-        environment = self.environment()
-        if hidden is not None:
-            arguments += ["protected", *hidden]
-            environment[protection.VISIBLE] = ":".join(protection.programs())
-        self._launcher = launcher = subprocess.Popen(
-            [*machine.own_world(), sys.executable, *inside, *arguments],
-            cwd=Path(__file__).resolve().parents[3],
-            env=environment,
-            stdin=theirs.fileno(),
-            stdout=log,
-            stderr=log,
-            start_new_session=True,  # Ctrl-C is for this process, which cleans up
-        )
+        launcher = self._launch(theirs, size["nodes"], hidden)
+        self._launcher = launcher
         try:
             theirs.close()
-            log.close()
             ours.settimeout(PATIENCE)
             said = ours.makefile("r").readline().strip()
             if said != "ready":
@@ -147,6 +132,27 @@ class Cluster:
         finally:
             if self._lifeline is not ours:
                 ours.close()
+
+    def _launch(
+        self, theirs: socket.socket, nodes: int, hidden: Sequence[str] | None
+    ) -> subprocess.Popen:
+        """Start `inside` in a world of its own; ``theirs`` is its standard input."""
+        inside = ["-S", "-s", "-E", "-m", "workshop.cluster.nodes.inside"]
+        arguments = [str(self.state), str(nodes)]
+        environment = self.environment()
+        if hidden is not None:
+            arguments += ["protected", *hidden]
+            environment[protection.VISIBLE] = ":".join(protection.programs())
+        with (self.state / "log" / "login.log").open("ab") as log:
+            return subprocess.Popen(
+                [*machine.own_world(), sys.executable, *inside, *arguments],
+                cwd=Path(__file__).resolve().parents[3],
+                env=environment,
+                stdin=theirs.fileno(),
+                stdout=log,
+                stderr=log,
+                start_new_session=True,  # Ctrl-C is for this process, which cleans up
+            )
 
     def _end_launcher(self) -> None:
         """The kernel ends PID 1 of the cluster with it, and all else with that."""
@@ -297,6 +303,7 @@ class Cluster:
 
     def write_shell_start(self) -> Path:
         """The start file of a shell in the cluster: the user's own, another prompt."""
+        self._files.must_be_up()
         path = self.state / "bashrc"
         path.write_text(
             "[ ! -f ~/.bashrc ] || . ~/.bashrc\n"

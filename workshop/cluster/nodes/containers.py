@@ -49,6 +49,20 @@ def options_for_namespaces(new_proc: bool = False) -> list[str]:
     return options
 
 
+def cure_for_namespaces(new_proc: bool = False) -> str:
+    """How to start this container so that it may have them; "" if it's another's fault.
+
+    The workshop's own compose file has a service with these options.
+    """
+    options = options_for_namespaces(new_proc)
+    if not options:
+        return ""
+    return (
+        "leave this container and start `docker compose run --rm cluster` in the "
+        f"clone, or yours with `docker run {' '.join(options)}`"
+    )
+
+
 def _status(field: str) -> str:
     """A field of /proc/self/status; "" if the kernel doesn't have it."""
     try:

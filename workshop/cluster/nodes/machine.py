@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from workshop.cluster.nodes.containers import options_for_namespaces
+from workshop.cluster.nodes import containers
 
 PACKAGES = {  # package: programs
     "slurm-wlm": ("slurmctld", "slurmd", "sinfo", "sbatch"),
@@ -68,8 +68,8 @@ def _forbidden_namespaces() -> list[str]:
 
 def cure_for_namespaces() -> str:
     """The option of this container or the setting in the way, or the way round it."""
-    if options := options_for_namespaces(new_proc=True):
-        return f"start the container with `docker run {' '.join(options)}`"
+    if of_container := containers.cure_for_namespaces(new_proc=True):
+        return of_container
     if os.geteuid() == 0:
         return "use a virtual machine, or a container that may have namespaces"
     return cure_for_users()

@@ -140,7 +140,8 @@ class Network:
             os._exit(1)
 
     def _shorten(self, node: str) -> None:
-        if not (carrier := self._carriers.pop(node, None)):
+        carrier = self._carriers.pop(node, None)
+        if not carrier:
             return
         os.kill(carrier, signal.SIGKILL)
         os.waitpid(carrier, 0)

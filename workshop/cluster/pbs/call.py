@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import getopt
-import json
 import select
 import socket
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
+from .command import Reply, Typed
 from .jobs import SERVER, Job, RunningJob
 from .scheduler import Scheduler
 
@@ -34,30 +34,26 @@ class Call:
         self,
         pbs: Scheduler,
         connection: socket.socket,
-        request: dict[str, Any],
+        typed: Typed,
         descriptors: list[int],
     ):
         self.pbs, self.connection, self.descriptors = pbs, connection, descriptors
-        self.name: str = request["command"]
-        self.argv: list[str] = request["argv"]
-        self.cwd = Path(request["cwd"])
-        self.env: dict[str, str] = request["env"]
-        self.host: str = request["host"]
+        self.name, self.argv = typed.command, typed.argv
+        self.cwd, self.env, self.host = Path(typed.cwd), typed.env, typed.host
 
     def answer(self, command: Callable[[Call], int]) -> None:
         """Do it, and print how it went where it was typed."""
         try:
             if self.argv == ["--help"]:
-                self.send(out=HELP.format(name=self.name), status=0)
+                self.send(Reply(out=HELP.format(name=self.name), status=0))
             else:
-                self.send(status=command(self))
+                self.send(Reply(status=command(self)))
         except Answer as error:
-            self.send(err=error.text, status=error.status)
+            self.send(Reply(err=error.text, status=error.status))
 
-    def send(self, **answer: Any) -> None:
+    def send(self, reply: Reply) -> None:
         # who asked may be gone, and SIGPIPE would end a process that does not ignore it
-        message = json.dumps(answer).encode() + b"\n"
-        self.connection.sendall(message, socket.MSG_NOSIGNAL)
+        self.connection.sendall(reply.as_line(), socket.MSG_NOSIGNAL)
 
     def stop(self, text: str, status: int = 1) -> Answer:
         return Answer(f"{self.name}: {text}", status)

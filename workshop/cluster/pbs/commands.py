@@ -7,6 +7,7 @@ import signal
 from collections.abc import Callable
 
 from .call import Call
+from .command import Reply
 from .jobs import SERVER, Job
 from .placement import Refused
 from .request import read_request, seconds
@@ -31,7 +32,7 @@ def qsub(call: Call) -> int:
     with call.pbs.changed:
         new = Job(call.pbs.take_number(), request, call.cwd, env, call.pbs.domain)
         job = call.pbs.submit(new)
-    call.send(out=f"{job.id}\n")
+    call.send(Reply(out=f"{job.id}\n"))
     if not request.block:
         return 0
     with call.pbs.changed:  # its output is not there yet
@@ -63,7 +64,7 @@ def qstat(call: Call) -> int:
         text = "".join(show(job, call.pbs.user["USER"]) for job in jobs)
     if text and show is show_line:
         text = TABLE_HEAD + text
-    call.send(out=text)
+    call.send(Reply(out=text))
     return 0
 
 
@@ -161,7 +162,7 @@ def pbsnodes(call: Call) -> int:
         has |= {"ngpus": amount.ngpus} if amount.ngpus else {}
         lines = [f"     resources_available.{name} = {it}" for name, it in has.items()]
         text = "\n".join([host, f"     Mom = {host}", f"     state = {state}", *lines])
-        call.send(out=f"{text}\n\n")
+        call.send(Reply(out=f"{text}\n\n"))
     return 0
 
 

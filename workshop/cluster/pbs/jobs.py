@@ -20,6 +20,7 @@ SERVER = "head"
 OVER_WALLTIME = -29
 LOST_A_HOST = -14
 NEVER_RAN = "deleted before it ran"
+LOOK = 0.05  # seconds between two looks at the processes of a job
 HOSTS_TASKS = 0x40000000  # the second host's tasks are numbered from here
 
 
@@ -50,9 +51,8 @@ class Job:
     domain: str = ""  # of the hosts in the node file, such as ".hpc.test"
     index: int | None = None
     members: list[Job] = field(default_factory=list)
-    state: str = (
-        "Q"  # Q queued, H held, R running, E exiting, B array begun, F finished
-    )
+    # Q queued, H held, R running, E exiting, B array begun, F finished
+    state: str = "Q"
     hosts: list[str] = field(default_factory=list)  # of each chunk
     exit_status: int | None = None
     comment: str = ""
@@ -197,10 +197,9 @@ class RunningJob:
         """What every process that PBS starts for the job finds set."""
         job, submitter = self.job, self.job.submitter
         threads = str(job.request.chunks[0].ompthreads)
-        names = {"HOME": "HOME", "PATH": "PATH", "LOGNAME": "LOGNAME", "SHELL": "SHELL"}
-        env = self.pbs.user | {"PATH": "/bin:/usr/bin"} | job.request.variables
-        env |= {f"PBS_O_{name}": submitter.get(name, "") for name in names}
-        env |= {
+        told = ("HOME", "PATH", "LOGNAME", "SHELL")
+        of_submitter = {f"PBS_O_{name}": submitter.get(name, "") for name in told}
+        of_job = {
             "PBS_O_WORKDIR": str(job.submitted_from),
             "PBS_O_HOST": submitter.get("HOSTNAME", SERVER),
             "PBS_O_SYSTEM": "Linux",
@@ -217,6 +216,8 @@ class RunningJob:
             "OMP_NUM_THREADS": threads,
             "TMPDIR": f"/var/tmp/{self.folder_name}",
         }
+        asked_for = {"PATH": "/bin:/usr/bin"} | job.request.variables
+        env = self.pbs.user | asked_for | of_submitter | of_job
         if job.index is not None:
             env["PBS_ARRAY_INDEX"] = str(job.index)
             env["PBS_ARRAY_ID"] = f"{job.number}[].{SERVER}"
@@ -246,26 +247,33 @@ class RunningJob:
 
     def watch(self, shell: Task, started: float) -> int:
         """The status of the login shell, once nothing is to be waited for."""
-        while True:
-            limit = self.job.request.walltime  # qalter may change it
-            ended = not shell.running and self.first not in self.pbs.lost
-            if self.again or self.lost_for(self.pbs.delays.host_lost):
-                self.again = self.job.request.rerunnable
-                self.signal(signal.SIGKILL)
-                break
-            if self.kill_at is None:
-                if ended:
-                    break
-                late = limit is not None and time.monotonic() - started - limit
-                if late and late > self.pbs.delays.walltime_notice:
-                    self.end_by_walltime(time.monotonic() - started)
-            elif ended and not session_members(shell.session):
-                break
-            elif time.monotonic() > self.kill_at:
-                self.signal(signal.SIGKILL)
-                break
-            time.sleep(0.05)
+        while not self.is_over(shell):
+            used = time.monotonic() - started
+            if self.kill_at is None and self.is_late(used):
+                self.end_by_walltime(used)
+            time.sleep(LOOK)
         return shell.wait()
+
+    def is_over(self, shell: Task) -> bool:
+        """Whether the job has ended, or ends now because its time is up."""
+        ended = not shell.running and self.first not in self.pbs.lost
+        if self.again or self.lost_for(self.pbs.delays.host_lost):
+            self.again = self.job.request.rerunnable
+            self.signal(signal.SIGKILL)
+            return True
+        if self.kill_at is None:
+            return ended
+        if ended and not session_members(shell.session):
+            return True
+        if time.monotonic() > self.kill_at:
+            self.signal(signal.SIGKILL)
+            return True
+        return False
+
+    def is_late(self, used: float) -> bool:
+        """Whether so many seconds exceed the walltime, and PBS notices it."""
+        limit = self.job.request.walltime  # qalter may change it
+        return limit is not None and used - limit > self.pbs.delays.walltime_notice
 
     def lost_for(self, seconds: float) -> bool:
         """Whether one of its hosts failed that long ago."""
@@ -309,7 +317,7 @@ class RunningJob:
         while left := [task for task in self.tasks if task.running]:
             for task in left:  # one that was about to start, too
                 task.signal(signal.SIGKILL)
-            time.sleep(0.05)
+            time.sleep(LOOK)
 
     def judge(self, status: int) -> int:
         """The Exit_status: of the script, or 256 + signal, or PBS's own below 0."""

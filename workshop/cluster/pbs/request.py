@@ -73,11 +73,12 @@ def read_request(
         Refused: with the words of qsub.
     """
     try:
-        options, rest = getopt.getopt(argv, OPTIONS)
+        options, operands = getopt.getopt(argv, OPTIONS)
     except getopt.GetoptError as error:
         raise Refused(f"{error}\nusage: qsub [options] [script]", 2) from error
-    if rest and rest[0] != "-":
-        name, script = Path(rest[0]).name, read_script(cwd / rest[0], rest[0])
+    if operands and operands[0] != "-":
+        path = cwd / operands[0]
+        name, script = path.name, read_script(path, operands[0])
     else:
         name, script = "STDIN", read_stdin()
     if "\r\n" in script:
@@ -85,11 +86,7 @@ def read_request(
     # an option of the command line comes first, so it wins
     given = Given(options + read_directives(script))
     known = CHUNK_RESOURCES | ({"ngpus"} if gpus else set())
-    resources = given.resources()
-    for resource in resources:
-        if resource not in known | JOB_RESOURCES:
-            said = f"Unknown resource Resource_List.{resource}"
-            raise Refused(said, EXIT_UNKNOWN_RESOURCE)
+    resources = given.resources(known)
     chunks, place = parse_request(resources, known)
     attributes = given.attributes()
     return Request(
@@ -159,11 +156,19 @@ class Given:
     def one(self, letter: str) -> str | None:
         return next(iter(self.all(letter)), None)
 
-    def resources(self) -> dict[str, str]:
-        """All of ``-l``; ``-l select=2,walltime=60`` gives two of them."""
+    def resources(self, known: set[str]) -> dict[str, str]:
+        """All of ``-l``; ``-l select=2,walltime=60`` gives two of them.
+
+        Raises:
+            Refused: one is neither ``known`` nor of a whole job.
+        """
         found: dict[str, str] = {}
-        for item in (item for text in self.all("l") for item in text.split(",")):
+        items = [item for text in self.all("l") for item in text.split(",")]
+        for item in items:
             name, _, value = item.strip().partition("=")
+            if name not in known | JOB_RESOURCES:
+                said = f"Unknown resource Resource_List.{name}"
+                raise Refused(said, EXIT_UNKNOWN_RESOURCE)
             found.setdefault(name, value)
         return found
 
@@ -181,7 +186,8 @@ class Given:
     def variables(self, environ: dict[str, str]) -> dict[str, str]:
         """What ``-V`` (everything) and ``-v A=1,B`` take along."""
         found = dict(environ) if self.all("V") else {}
-        for item in (i for text in self.all("v") for i in split_commas(text)):
+        items = [item for text in self.all("v") for item in split_commas(text)]
+        for item in items:
             name, equals, value = item.partition("=")
             found[name.strip()] = value if equals else environ.get(name, "")
         return found

@@ -105,13 +105,21 @@ class Scheduler:
         for job in self.jobs:
             if job.state in "QH" and not job.members:
                 self.consider(job)
-        for array in (job for job in self.jobs if job.members and job.state != "F"):
-            states = {member.state for member in array.members}
-            array.state = "F" if states == {"F"} else "Q" if states == {"Q"} else "B"
-            if array.state == "F":
-                statuses = [member.exit_status for member in array.members]
-                array.exit_status = 0 if not any(statuses) else 1
+        for job in self.jobs:
+            if job.members and job.state != "F":
+                self.look_at_members(job)
         self.changed.notify_all()
+
+    def look_at_members(self, array: Job) -> None:
+        """Queued until a member begins, finished when all are."""
+        states = {member.state for member in array.members}
+        array.state = "B"
+        if states == {"Q"}:
+            array.state = "Q"
+        elif states == {"F"}:
+            array.state = "F"
+            failed = any(member.exit_status for member in array.members)
+            array.exit_status = int(failed)
 
     def consider(self, job: Job) -> None:
         verdict = self.judge_dependencies(job)
@@ -122,7 +130,8 @@ class Scheduler:
         free = self.free()
         if job.request.whole:  # place=excl
             free = {h: left for h, left in free.items() if left == self.capacity[h]}
-        if verdict == "run" and (hosts := fit(chunks, place, free)):
+        hosts = fit(chunks, place, free) if verdict == "run" else []
+        if hosts:
             job.hosts, job.state = hosts, "R"
             job.comment = "Job run"
             job.run_count += 1

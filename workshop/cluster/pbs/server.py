@@ -20,8 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from .call import Call
+from .command import Typed
 from .commands import COMMANDS
 from .jobs import Delays
+from .on_node import Started
 from .placement import Amount
 from .scheduler import Scheduler
 from .tasks import Closed, Tasks
@@ -189,22 +191,24 @@ class Rehearsal(Scheduler):
 
     def serve(self) -> None:
         """Take connections until the end, each in a thread of its own."""
-        while (
-            self.closing not in select.select([self.listener, self.closing], [], [])[0]
-        ):
+        while True:
+            ready, _, _ = select.select([self.listener, self.closing], [], [])
+            if self.closing in ready:
+                return
             connection, _ = self.listener.accept()
-            threading.Thread(
+            answering = threading.Thread(
                 target=self.answer, args=(connection,), daemon=True
-            ).start()
+            )
+            answering.start()
 
     def answer(self, connection: socket.socket) -> None:
         gone = contextlib.suppress(BrokenPipeError, ConnectionResetError, Closed)
         with connection, gone:
-            request, descriptors = receive(connection)
-            if "task" in request:
-                self.tasks.hand_over(int(request["task"]), connection)
-            elif "command" in request:  # else it was killed before it could ask
-                call = Call(self, connection, request, descriptors)
+            message, descriptors = receive(connection)
+            if "task" in message:
+                self.tasks.hand_over(Started(**message).task, connection)
+            elif "command" in message:  # else it was killed before it could ask
+                call = Call(self, connection, Typed(**message), descriptors)
                 call.answer(COMMANDS[call.name])
             for descriptor in descriptors:
                 os.close(descriptor)

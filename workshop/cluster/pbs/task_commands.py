@@ -9,6 +9,7 @@ import signal
 import threading
 
 from .call import EXIT_UNKNOWN_JOB, Answer, Call
+from .command import Reply
 from .jobs import RunningJob
 from .tasks import Task, peer_pid
 
@@ -26,8 +27,9 @@ def pbsdsh(call: Call) -> int:
         raise Answer(PBSDSH_USAGE)
     running = call.own_job()
     lines = running.job.nodefile.split()
-    first, copies = int(options.get("n", 0)), int(options.get("c", len(lines)))
-    of_lines = range(first, first + (1 if "n" in options else copies))
+    of_lines = list(range(int(options.get("c", len(lines)))))
+    if "n" in options:
+        of_lines = [int(options["n"])]
     chosen = [lines[number % len(lines)] for number in of_lines]
     if "h" in options:  # not in the last release of OpenPBS
         chosen = [line for line in lines if line == options["h"]][:1]
@@ -37,8 +39,10 @@ def pbsdsh(call: Call) -> int:
     tasks = [start(call, running, host, argv) for host in hosts]
     watch_for_signals(call, tasks)
     for number, task in enumerate(tasks):
-        if (status := exit_status(call, task)) or "v" in options:
-            call.send(out=f"pbsdsh: task 0x{number:08X} exit status {status}\n")
+        status = exit_status(call, task)
+        if status or "v" in options:
+            said = f"pbsdsh: task 0x{number:08X} exit status {status}\n"
+            call.send(Reply(out=said))
     return 0
 
 
@@ -96,7 +100,10 @@ def pbs_attach(call: Call) -> int:
     if running is None:
         raise call.stop(f"Unknown Job Id {call.argv[1]}", EXIT_UNKNOWN_JOB)
     running.attached.append(os.getsid(peer_pid(call.connection)))
-    call.send(exec=call.argv[3 if call.argv[2] == "--" else 2 :])
+    command = call.argv[2:]
+    if command[0] == "--":
+        command = command[1:]
+    call.send(Reply(become=command))
     return 0
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import select
 import shutil
@@ -16,7 +15,8 @@ import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+
+from .on_node import Order
 
 ON_NODE = Path(__file__).with_name("on_node.py")
 STARTING = 20  # seconds that a node gets to start a process
@@ -32,7 +32,7 @@ class Task:
     """One process on a node, and whatever it starts in its session."""
 
     host: str
-    order: dict[str, Any]  # what on_node.py becomes
+    order: Order  # what on_node.py becomes
     descriptors: list[int]  # its stdin, stdout and stderr, until they are given away
     popen: subprocess.Popen | None = None
     session: int = 0  # as this process sees it; 0 until the task has started
@@ -73,14 +73,14 @@ class Tasks:
         """
         if self.closed:
             raise Closed
-        order = {
-            "program": find_program(argv[0], env),
-            "argv": [argv[0].removeprefix("login:"), *argv[1:]],
-            "env": env,
-            "cwd": str(cwd),
-            "umask": umask,
-            "mounts": self.mounts(host),
-        }
+        order = Order(
+            program=find_program(argv[0], env),
+            argv=[argv[0].removeprefix("login:"), *argv[1:]],
+            env=env,
+            cwd=str(cwd),
+            umask=umask,
+            mounts=self.mounts(host),
+        )
         task = Task(host, order, [os.dup(descriptor) for descriptor in descriptors])
         self.all.append(task)
         number = str(len(self.all) - 1)
@@ -118,7 +118,7 @@ class Tasks:
         """Tell a task that has just started what it is."""
         task = self.all[number]
         task.session = peer_pid(connection)
-        message = json.dumps(task.order).encode() + b"\n"
+        message = task.order.as_line()
         quiet = socket.MSG_NOSIGNAL  # the task may have been killed
         sent = socket.send_fds(connection, [message], task.descriptors, quiet)
         if sent < len(message):
