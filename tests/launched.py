@@ -71,8 +71,17 @@ def left_over(printed, lines):
     return printed
 
 
+reserved = []  # sockets, until the tests end
+
+
 def free_port():
-    """A port of this machine on which nobody listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port of this machine on which nobody listens, and that no one else is given.
+
+    The socket stays bound: on Linux, a server of PyTorch may listen there all the same.
+    """
+    holder = socket.socket()
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    holder.bind(("127.0.0.1", 0))
+    if sys.platform == "linux":
+        reserved.append(holder)
+    return holder.getsockname()[1]

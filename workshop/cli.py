@@ -376,11 +376,16 @@ def capstone(folder: Path) -> int:
     from workshop.capstone.fetch import fetch_missing
     from workshop.capstone.judge import judge
     from workshop.capstone.show import show
+    from workshop.learner.second_task import second_task
 
     screen = make_screen()
     for sentence in fetch_missing(folder):
         screen.say(sentence)
-    return show(screen, judge(folder, find_root()))
+    status = show(screen, judge(folder, find_root()))
+    told = second_task(House())
+    if told:
+        screen.say(told)
+    return status
 
 
 cli.add_command(cluster)

@@ -72,42 +72,65 @@ def find_path(paths: list[LearningPath], name: str) -> LearningPath:
     raise UserError(f"{name!r} is not a path: {cure}")
 
 
+NEEDED = {"name", "title", "promise"}
+OPTIONAL = {"lessons", "exercises", "starter", "then"}
+
+
 def _entry(file: Path, entry: dict, catalog: list[Exercise]) -> LearningPath:
-    name = entry.get("name", "a path")
-    needed = {"name", "title", "promise"}
-    known = {"lessons", "exercises", "starter", "then"}
-    if missing := needed - set(entry):
-        raise UserError(f"{file}: {name} lacks {', '.join(sorted(missing))}")
-    if unknown := set(entry) - needed - known:
-        raise UserError(
-            f"{file}: {name} has unknown fields {', '.join(sorted(unknown))}"
-        )
+    """A path as the catalog describes it.
+
+    Raises:
+        UserError: it has other fields, or leads to what is not there.
+    """
+    _check_fields(file, entry)
     every = dict.fromkeys(exercise.lesson for exercise in catalog)
-    usual = [one for one in every if not is_optional(one, catalog)]
+    usual = [lesson for lesson in every if not is_optional(lesson, catalog)]
     lessons = tuple(entry.get("lessons", usual))
     chosen = entry.get("exercises")
-    exercises = tuple(
-        exercise
-        for lesson in lessons
-        for exercise in catalog
-        if exercise.lesson == lesson
-        and (exercise.name in chosen if chosen else not exercise.optional)
-    )
-    lost = [one for one in lessons if one not in every]
-    lost += sorted(set(chosen or []) - {exercise.name for exercise in exercises})
+    exercises = _exercises_of(lessons, chosen, catalog)
     starter = entry.get("starter", "")
+    lost = [lesson for lesson in lessons if lesson not in every]
+    lost += sorted(set(chosen or []) - {exercise.name for exercise in exercises})
     if starter and not (file.parent.parent / starter).is_file():
         lost.append(starter)
     if lost:
         raise UserError(
-            f"{file}: the path {name} leads to {lost[0]}, which is not there"
+            f"{file}: the path {entry['name']} leads to {lost[0]}, which is not there"
         )
     return LearningPath(
-        name,
+        entry["name"],
         entry["title"],
         entry["promise"],
         lessons,
         exercises,
         starter,
         entry.get("then", ""),
+    )
+
+
+def _check_fields(file: Path, entry: dict) -> None:
+    name = entry.get("name", "a path")
+    missing = NEEDED - set(entry)
+    if missing:
+        raise UserError(f"{file}: {name} lacks {', '.join(sorted(missing))}")
+    unknown = set(entry) - NEEDED - OPTIONAL
+    if unknown:
+        raise UserError(
+            f"{file}: {name} has unknown fields {', '.join(sorted(unknown))}"
+        )
+
+
+def _exercises_of(
+    lessons: tuple[str, ...], chosen: list[str] | None, catalog: list[Exercise]
+) -> tuple[Exercise, ...]:
+    """Those of the lessons that are chosen, or all that aren't optional."""
+
+    def is_on_path(exercise: Exercise) -> bool:
+        return exercise.name in chosen if chosen else not exercise.optional
+
+    return tuple(
+        exercise
+        for lesson in lessons
+        for exercise in catalog
+        if exercise.lesson == lesson and is_on_path(exercise)
     )

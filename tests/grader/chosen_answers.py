@@ -1,10 +1,13 @@
-"""Which known answers `make test` runs: all that may have changed, three of the rest.
+"""Which known answers `make test` runs: all that may have changed, two of the rest.
 
 There are more than two thousand, and most changes touch none of them. All answers of
 an exercise run if its files, or the grader, differ both from ``origin/main`` and from
-the last time when all of them got their verdicts. Of each other exercise three run:
-the first right answer, then the first answer of each kind of verdict. ``make test
-FULL=1`` runs all.
+the last time when all of them got their verdicts. Of each other exercise two mistakes
+run, of two kinds if there are as many. No other right answer does: the exercise's
+solution runs anyway, and where a mistake takes until the first check that finds it, a
+right answer takes all checks. A job script is also judged without a scheduler, where no
+right one may be called right, so a right answer of it runs too. ``make test FULL=1``
+runs all.
 
 A clone of what was published has nothing that differs. Where it's tested before that,
 WORKSHOP_PUBLISHED names the commit that takes the place of ``origin/main``.
@@ -35,8 +38,9 @@ GRADER = (
     *("job_scripts/", "constraints.txt"),
 )
 READ = (".py", ".sh", ".sbatch", ".pbs", ".txt")
+JOB_SCRIPTS = (".sbatch", ".pbs")
 OVER_THE_LIMIT = "over the limit"
-ENOUGH = 3  # answers of an exercise of which nothing has changed
+ENOUGH = 2  # mistakes in an exercise of which nothing has changed
 PUBLISHED = "origin/main"
 
 
@@ -48,17 +52,25 @@ def answers_of(exercise: Exercise) -> tuple[Answer, ...]:
 
 
 def few(answers: Iterable[Answer]) -> list[Answer]:
-    """The first answer of each kind, then the next ones, until there are ENOUGH.
+    """The first mistake of each kind, then the next ones, until there are ENOUGH.
 
     None that is told to have gone over its limit: it takes the whole limit to be so.
     """
-    answers = [answer for answer in answers if answer.kind != OVER_THE_LIMIT]
+    left_out = ("right", OVER_THE_LIMIT)
+    answers = [answer for answer in answers if answer.kind not in left_out]
     first_of: dict[str, Answer] = {}
     for answer in answers:
         first_of.setdefault(answer.kind, answer)
     first = list(first_of.values())
     others = [answer for answer in answers if answer not in first]
     return [*first, *others][:ENOUGH]
+
+
+def first_right(exercise: Exercise) -> list[Answer]:
+    """A right answer of a job script, which is judged on paper, too."""
+    if exercise.suffix not in JOB_SCRIPTS:
+        return []
+    return [answer for answer in answers_of(exercise) if answer.is_right][:1]
 
 
 def choose(exercises: Iterable[Exercise]) -> set[str]:
@@ -72,7 +84,8 @@ def choose(exercises: Iterable[Exercise]) -> set[str]:
         if may_differ and green.get(exercise.name) != digest(exercise):
             chosen.update(answer.id for answer in answers)
         else:
-            chosen.update(answer.id for answer in few(answers))
+            unchanged = [*first_right(exercise), *few(answers)]
+            chosen.update(answer.id for answer in unchanged)
     return chosen
 
 

@@ -25,7 +25,7 @@ class Cancelled(Exception):
 class Engine:
     exposed = ""
 
-    def __init__(self, seeds=(1, 2), hidden=()):
+    def __init__(self, seeds=(1, 2), hidden=(), overlap=False):
         self._stop = threading.Event()
         self._busy = False
 

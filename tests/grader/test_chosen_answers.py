@@ -8,6 +8,7 @@ import pytest
 from tests.grader import chosen_answers
 from tests.grader.chosen_answers import (
     ENOUGH,
+    JOB_SCRIPTS,
     ROOT,
     answers_of,
     choose,
@@ -40,15 +41,25 @@ def change(monkeypatch):
     )
 
 
-def test_three_answers_of_as_many_kinds_stand_for_an_unchanged_exercise(change):
+def test_mistakes_of_as_many_kinds_stand_for_an_unchanged_exercise(change):
     change()
     chosen = [answer for answer in ALL_OF_ONE if answer.id in choose(CATALOG)]
     assert chosen == sorted(few(ALL_OF_ONE), key=ALL_OF_ONE.index)
     assert len(chosen) == ENOUGH
-    there = {answer.kind for answer in ALL_OF_ONE}
+    there = {answer.kind for answer in ALL_OF_ONE if not answer.is_right}
     shown = {answer.kind for answer in chosen}
-    assert "right" in shown
+    assert "right" not in shown
     assert len(shown) == min(ENOUGH, len(there))
+
+
+def test_a_right_answer_of_each_job_script_is_judged_without_a_scheduler(change):
+    change()
+    chosen = choose(CATALOG)
+    scripts = [one for one in CATALOG if one.suffix in JOB_SCRIPTS]
+    assert scripts
+    for exercise in scripts:
+        right = [answer for answer in answers_of(exercise) if answer.is_right]
+        assert len(chosen & {answer.id for answer in right}) == 1
 
 
 def test_a_kind_that_is_missing_leaves_room_for_the_next_answers():
@@ -66,7 +77,7 @@ def test_all_answers_run_if_a_file_they_depend_on_has_changed(change, file):
 
 def test_a_change_elsewhere_runs_no_more_answers(change):
     change("docs/glossary.rst", "workshop/cli.py")
-    assert len(choose(CATALOG)) <= ENOUGH * len(CATALOG)
+    assert len(choose(CATALOG)) <= (ENOUGH + 1) * len(CATALOG)
     assert not of_grader("workshop/cli.py")
 
 

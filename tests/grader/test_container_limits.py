@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -22,7 +23,7 @@ from workshop.learner.exposure import say_once
 ROOT = Path(__file__).resolve().parents[2]
 WORLD = ["unshare", "--user", "--map-current-user", "--keep-caps", "--mount"]
 LIMITS = """
-mount -t tmpfs -o size={shared} none /dev/shm || exit 99
+mount -t tmpfs -o size={shared},noexec none /dev/shm || exit 99
 echo 0 > /proc/sys/user/max_user_namespaces || exit 99
 exec "$@"
 """
@@ -88,10 +89,34 @@ def test_another_machine_and_another_reason_are_said_again(tmp_path, monkeypatch
 
 
 def test_check_goes_elsewhere_where_shared_memory_has_no_room(monkeypatch):
-    assert supervisor._has_room("/dev/shm") is True
-    assert supervisor._has_room("/nowhere") is False
+    holds = supervisor._can_hold_a_check
+    assert holds("/nowhere") is False
+    room = os.statvfs("/dev/shm")
+    monkeypatch.setattr(os, "statvfs", lambda _folder: replaced(room, f_flag=0))
+    assert holds("/dev/shm") is True
     monkeypatch.setattr(supervisor, "NEEDED_ROOM", 1 << 60)
-    assert supervisor._has_room("/dev/shm") is False
+    assert holds("/dev/shm") is False
+
+
+def test_check_goes_elsewhere_where_programs_may_not_run(monkeypatch):
+    """Docker mounts /dev/shm with noexec."""
+    room = os.statvfs("/dev/shm")
+    forbids = replaced(room, f_flag=os.ST_NOEXEC | os.ST_NOSUID)
+    monkeypatch.setattr(os, "statvfs", lambda _folder: forbids)
+    assert supervisor._can_hold_a_check("/dev/shm") is False
+
+
+def replaced(found: os.statvfs_result, **fields) -> SimpleNamespace:
+    names = [name for name in dir(found) if name.startswith("f_")]
+    return SimpleNamespace(**{name: getattr(found, name) for name in names} | fields)
+
+
+def test_job_script_is_right_as_far_as_docker_lets_it_be_tried(limits):
+    """Stand-ins for the scheduler's programs must be found before the real ones."""
+    name = "09_one_launcher_per_node"
+    check = [sys.executable, "-c", WORKSHOP, "check", "--solutions", name]
+    done = limited(*check, WORKSHOP_NO_CLUSTER="1")
+    assert f"{name}: not fully checked" in done.stdout, done.stdout + done.stderr
 
 
 # What is missing, and the option that gives it
@@ -162,7 +187,8 @@ def test_cures_in_a_container_name_options_and_neither_privileged_nor_a_containe
     answer = {"exposed": "[Errno 1] unshare: Operation not permitted"}
     monkeypatch.setattr(doctor, "probe", lambda *given: answer)
     (isolation,) = doctor._isolation()
-    assert isolation.cure == f"start the container with docker run {SECCOMP}"
+    assert "`docker compose run --rm cluster`" in isolation.cure
+    assert isolation.cure.endswith(f"`docker run {SECCOMP}`")
     plant(user=1000, seccomp=0)
     assert "grade other people's answers in a container" not in isolation.cure
 

@@ -275,7 +275,7 @@ def test_fault_of_the_grader_is_not_blamed_on_the_answer(tmp_path):
 def test_grader_that_is_killed_is_no_broken_set_up(monkeypatch, tmp_path):
     """The verdict is on the answer, not on the machine of the whole room."""
     asked = []
-    monkeypatch.setattr(Engine, "_run", lambda self, job: asked.append(job) or b"")
+    monkeypatch.setattr(Engine, "_run", lambda _, job, __: asked.append(job) or b"")
     verdict = grade_code(Engine(), tmp_path, RIGHT)
     assert (verdict.kind, len(asked)) == (Kind.CRASH, 2)
     assert verdict.kind.status == "wrong"

@@ -17,7 +17,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.grader.chosen_answers import ROOT, answers_of, choose, remembered
+from tests.grader.chosen_answers import (
+    JOB_SCRIPTS,
+    ROOT,
+    answers_of,
+    choose,
+    remembered,
+)
 from workshop.author.answers import Answer
 from workshop.author.form import problems
 from workshop.author.promises import broken_promise, grade_answer
@@ -32,7 +38,6 @@ from workshop.versions import installed_torch, is_older
 
 CATALOG = load_catalog(ROOT)
 BY_NAME = {exercise.name: exercise for exercise in CATALOG}
-JOB_SCRIPTS = (".sbatch", ".pbs")
 CAUGHT_BY = remembered("caught_by")
 CHOSEN = choose(CATALOG)
 FULL = bool(os.environ.get("WORKSHOP_FULL"))

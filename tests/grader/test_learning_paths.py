@@ -62,7 +62,7 @@ def test_the_course_has_all_that_is_not_optional():
     assert list(course.exercises) == [e for e in CATALOG if not e.optional]
     assert is_optional("04_data_parallel", CATALOG)
     assert "04_data_parallel" not in course.lessons
-    assert len(course.lessons) == 21
+    assert len(course.lessons) == 22
 
 
 # next --path

@@ -11,8 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from workshop.doctor import machine as doctor
+from workshop.doctor.programs import Check
 from workshop.errors import UserError
 from workshop.grader.engine import forkserver
+from workshop.system import temporary
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = f"{sys.prefix}/bin/python"  # the warm one of the tests lies in /tmp
@@ -23,15 +26,21 @@ for folder in /tmp /var/tmp /usr/tmp; do
 done
 exec "$@"
 """
+NO_PROGRAMS = """
+for folder in /tmp /var/tmp; do mount -t tmpfs -o noexec none $folder || exit 99; done
+exec "$@"
+"""
 SENTENCE = "neither /tmp nor /var/tmp can be written to"
 CURE = 'mkdir -p ~/tmp && export TMPDIR="$HOME/tmp"'
 TMPDIR = ("TMPDIR", "TEMP", "TMP")
 
 
-def without_tmp(*command: str, **more: str) -> subprocess.CompletedProcess[str]:
+def without_tmp(
+    *command: str, world: str = READ_ONLY, **more: str
+) -> subprocess.CompletedProcess[str]:
     """Run a command where /tmp and /var/tmp are read-only."""
     return subprocess.run(
-        [*WORLD, "sh", "-c", READ_ONLY, "sh", *command],
+        [*WORLD, "sh", "-c", world, "sh", *command],
         cwd=ROOT,
         env={k: v for k, v in os.environ.items() if k not in TMPDIR} | more,
         capture_output=True,
@@ -89,3 +98,32 @@ def test_path_that_the_locale_cannot_spell_is_named_with_its_cure(monkeypatch):
         pytest.raises(UserError, match="can't spell the path of the workshop"),
     ):
         server.wait_until_ready()
+
+
+def check_where_no_program_may_run(name: str) -> subprocess.CompletedProcess[str]:
+    command = "from workshop.cli import main; main()"
+    words = PYTHON, "-c", command, "check", "--solutions", name
+    return without_tmp(*words, world=NO_PROGRAMS, WORKSHOP_NO_CLUSTER="1")
+
+
+def test_job_script_is_not_called_wrong_where_no_program_may_run():
+    done = check_where_no_program_may_run("09_node_rank")
+    said = " ".join(done.stdout.split())
+    assert "no program may run from /tmp, which is mounted with noexec" in said
+    assert CURE in said and "wrong value" not in said
+    assert done.returncode == 3
+
+
+def test_python_is_checked_where_no_program_may_run():
+    assert check_where_no_program_may_run("02_rank_arithmetic").returncode == 0
+
+
+def test_doctor_names_a_folder_that_no_program_may_run_from(monkeypatch):
+    def row() -> Check:
+        (found,) = [one for one in doctor._disk() if one.name == "temporary"]
+        return found
+
+    assert row().ok is True and "noexec" not in row().detail
+    monkeypatch.setattr(temporary, "runs_programs", lambda _folder: False)
+    assert row().ok is False and "noexec" in row().detail
+    assert row().cure == temporary.CURE

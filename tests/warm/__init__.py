@@ -149,6 +149,7 @@ class WarmPython:
 def server_environment() -> dict[str, str]:
     """As a user's shell is, and then what makes forks of the server quick and safe."""
     kept = {k: v for k, v in os.environ.items() if not OF_OPENBLAS.match(k)}
+    kept.pop("PYTHONPATH", None)  # or each program would have its folders twice
     return kept | SERVERS_OWN
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import builtins
 import contextlib
+import ctypes
 import faulthandler
 import fcntl
 import functools
@@ -138,8 +139,9 @@ class Program:
         sys.executable = name
         sys.orig_argv = [name, *self.wanted["arguments"]]
         multiprocessing.set_executable(name)
-        # The server's own folder is the first one of its path.
-        sys.path[:] = [*self._first_path(), *self._python_path(), *sys.path[1:]]
+        # The server's own folder comes first in its path, and it has no PYTHONPATH.
+        found = dict.fromkeys([*self._python_path(), *sys.path[1:]])
+        sys.path[:] = [*self._first_path(), *found]
         for module in ("program", "terms"):
             del sys.modules[module]
         sys.argv = command.rest[1:] if command.kind == "-m" else list(command.rest)
@@ -161,8 +163,9 @@ class Program:
         return [os.getcwd() if kind == "-m" else ""]
 
     def _python_path(self) -> list[str]:
+        """As `site` leaves it: without relative folders."""
         text = self.environment.get("PYTHONPATH", "")
-        return text.split(os.pathsep) if text else []
+        return [os.path.abspath(one) for one in text.split(os.pathsep)] if text else []
 
     def _open_streams(self) -> None:
         """Standard streams, as Python's own start makes them."""
@@ -192,6 +195,8 @@ class Program:
             torch.set_num_threads(len(self.wanted["cores"]))
         if "TORCH_DISTRIBUTED_DEBUG" in self.environment:
             torch.distributed.set_debug_level_from_env()
+        if self.environment.get("TORCH_CPP_LOG_LEVEL"):
+            read_log_level(torch)
 
     # Running
 
@@ -290,6 +295,12 @@ def end(status: int, preloaded: Preloaded) -> NoReturn:
         signal.signal(-status, signal.SIG_DFL)
         os.kill(os.getpid(), -status)
     os._exit(status if flushed else 120)
+
+
+def read_log_level(torch: types.ModuleType) -> None:
+    """What torch does when it is imported: c10::initLogging()."""
+    library = Path(torch.__file__).parent / "lib" / "libc10.so"
+    ctypes.CDLL(str(library))._ZN3c1011initLoggingEv()
 
 
 def delete_modules(preloaded: Preloaded) -> None:

@@ -20,6 +20,8 @@ APPLIED = {
     "PYTHONUNBUFFERED",
     "TORCH_DISTRIBUTED_DEBUG",
 }
+# The same, but what is empty or absent is not.
+APPLIED_IF_SET = {"TORCH_CPP_LOG_LEVEL"}
 # Read when they are needed, not at import.
 READ_LATER = re.compile(
     r"PYTHONSTARTUP$|PYTHON_EXEC$|(CUDA|HIP|ROCR)_VISIBLE_DEVICES$|TORCH_DISABLE_SHARE_RDZV_TCP_STORE$"
@@ -75,7 +77,10 @@ def parse(arguments: list[str]) -> Command | None:
 def differing(environment: dict[str, str], own: dict[str, str]) -> list[str]:
     """The variables by which imports would have gone another way than the server's."""
     names = {n for n in (*environment, *own) if READ_AT_IMPORT.match(n)} - APPLIED
+    names -= {n for n in APPLIED_IF_SET if environment.get(n)}
     names = {n for n in names if not READ_LATER.match(n)}
+    if "LD_LIBRARY_PATH" not in own and finds_ours(environment.get("LD_LIBRARY_PATH")):
+        names.discard("LD_LIBRARY_PATH")
     found = [
         name
         for name in sorted(names)
@@ -86,6 +91,40 @@ def differing(environment: dict[str, str], own: dict[str, str]) -> list[str]:
     if len(locales) > 1 and not locales <= PLAIN_LOCALES:
         found.append("the locale")
     return found
+
+
+def finds_ours(folders: str | None) -> bool:
+    """Whether LD_LIBRARY_PATH leads to no other copy of a library that is loaded here.
+
+    Open MPI sets it for its ranks: its folder has its own libraries, not torch's.
+    """
+    ours = loaded_libraries()
+    for folder in (folders or "").split(os.pathsep):
+        if not os.path.isabs(folder):
+            return False  # of the client's folder, which may be any
+        if not os.path.isdir(folder):
+            continue
+        for name in os.listdir(folder):
+            path = os.path.realpath(os.path.join(folder, name))
+            if path not in ours.get(family(name), {path}):
+                return False
+    return True
+
+
+def loaded_libraries() -> dict[str, set[str]]:
+    """The libraries in this process: what they are called -> their files."""
+    with open("/proc/self/maps") as maps:
+        files = {line.split(maxsplit=5)[-1].strip() for line in maps if "/" in line}
+    found: dict[str, set[str]] = {}
+    for file in files:
+        if ".so" in file:
+            found.setdefault(family(file), set()).add(os.path.realpath(file))
+    return found
+
+
+def family(file: str) -> str:
+    """A library's name without its version: libc.so of /lib/libc.so.6."""
+    return os.path.basename(file).partition(".so")[0] + ".so"
 
 
 def effective_locale(environment: dict[str, str]) -> str:

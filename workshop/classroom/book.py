@@ -103,7 +103,8 @@ def _first_sentence(cell: Cell) -> str:
 
 
 def _counts(cells: list[Cell]) -> Counter:
-    counts = Counter(
-        cell.status if cell.status in COUNTED else "other" for cell in cells
-    )
+    counts: Counter = Counter()
+    for cell in cells:
+        status = cell.status if cell.status in COUNTED else "other"
+        counts[status] += 1
     return counts

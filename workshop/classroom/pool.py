@@ -63,7 +63,7 @@ class Pool:
         try:
             with self.make_engine() as engine:
                 self.engines.append(engine)
-                while (cell := self.todo.get()) is not None:
+                for cell in iter(self.todo.get, None):
                     if self.stopping.is_set():
                         break
                     self._grade(engine, cell, self.folder / str(number))

@@ -90,6 +90,11 @@ class Clock:
         self._before: Counter[tuple] = Counter()  # calls of each kind and size
         self._begun: dict[int, tuple[Any, Callable[[], float]]] = {}  # by id of a Work
 
+    @property
+    def is_sending(self) -> bool:
+        """Whether a call has begun for which no line has waited yet."""
+        return bool(self._begun)
+
     def compute(self, seconds: float) -> None:
         """This rank computes for so long."""
         self.busy += seconds

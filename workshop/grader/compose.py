@@ -138,13 +138,46 @@ def _at_home(node: Node, nodes: list[Node]) -> Node:
 
 
 def _node(name: str, service: Any, declared: dict) -> Node:
+    """What a service of the file is, as its containers see it."""
     if not isinstance(service, dict):
         raise _refused(f"service {name} must be a mapping: image, command, ...")
     compose_text.check_keys(name, service)
     compose_text.check_forms(name, service)
     unset, service = compose_text.unset(service), compose_text.interpolated(service)
     _starts_once(name, service)
-    mode = str(service.get("network_mode", ""))
+    _refuse_mode(name, service, declared)
+    mode = _mode(service)
+    networks = _networks(name, service, declared)
+    variables = compose_text.environment(name, service.get("environment") or {})
+    options, script = _torchrun(name, _command(name, service, variables))
+    links = _links(service)
+    hostname = str(service["hostname"]) if "hostname" in service else None
+    waits_for_links = {other: "service_started" for other, _ in links}
+    return Node(
+        name=name,
+        hostname=hostname,
+        networks=frozenset(networks),
+        names=_names(name, service, networks),
+        home=_home(name, mode),
+        pids=_home(name, str(service.get("pid", ""))),
+        starts_after=waits_for_links | _conditions(service.get("depends_on") or {}),
+        has_healthcheck="healthcheck" in service,
+        ports=tuple(filter(None, map(_published, service.get("ports") or []))),
+        options=_from_environment(variables) | options,
+        script=script,
+        links={known_as: other for other, known_as in links},
+        addresses=_addresses(service.get("extra_hosts") or {}),
+        unset=tuple(unset),
+    )
+
+
+def _mode(service: dict) -> str:
+    return str(service.get("network_mode", ""))
+
+
+def _refuse_mode(name: str, service: dict, declared: dict) -> None:
+    """Refuse a network_mode in which the service meets none, or not the one meant."""
+    mode = _mode(service)
     if mode in ("bridge", "default"):
         raise _refused(
             f"service {name} has network_mode: {mode}: on this network of Docker's "
@@ -160,46 +193,47 @@ def _node(name: str, service: Any, declared: dict) -> Node:
             f"service {name} has both network_mode and networks: Docker Compose "
             "takes only one of them"
         )
-    usual = {} if mode else {"default": None}
+
+
+def _networks(name: str, service: dict, declared: dict) -> dict[str, dict | None]:
+    """The networks that a service is on: name -> what is said of it there."""
+    usual = {} if _mode(service) else {"default": None}
     given = service.get("networks", usual)
     if isinstance(given, list):
         given = dict.fromkeys(map(str, given))
     if not isinstance(given, dict):
         raise _refused(f"the networks of service {name} must be a list of names")
-    if unknown := [n for n in given if n != "default" and n not in declared]:
-        raise _refused(
-            f"service {name} is on the network {unknown[0]}, which the file does not "
-            "declare under networks"
-        )
-    aliases = [a for about in given.values() for a in (about or {}).get("aliases", [])]
-    more = [str(service[k]) for k in ("container_name", "hostname") if k in service]
-    variables = compose_text.environment(name, service.get("environment") or {})
-    words = [
-        word
-        for key in ("entrypoint", "command")
-        for word in compose_text.words(name, service.get(key))
-    ]
-    inner = compose_text.without_shell(name, words, variables)
-    options, script = _torchrun(name, inner)
+    for network in given:
+        if network != "default" and network not in declared:
+            raise _refused(
+                f"service {name} is on the network {network}, which the file does not "
+                "declare under networks"
+            )
+    return given
+
+
+def _names(name: str, service: dict, networks: dict) -> frozenset[str]:
+    """Under which names others on its networks find a service."""
+    names = {name}
+    for about in networks.values():
+        names.update(map(str, (about or {}).get("aliases", [])))
+    for key in ("container_name", "hostname"):
+        if key in service:
+            names.add(str(service[key]))
+    return frozenset(names)
+
+
+def _command(name: str, service: dict, variables: dict[str, str]) -> list[str]:
+    """The words of what a service runs, without a shell around them."""
+    words = compose_text.words(name, service.get("entrypoint"))
+    words = [*words, *compose_text.words(name, service.get("command"))]
+    return compose_text.without_shell(name, words, variables)
+
+
+def _links(service: dict) -> list[tuple[str, str]]:
+    """What ``links`` says: (another service, the name that it has here)."""
     links = [str(link).partition(":") for link in service.get("links") or []]
-    hostname = str(service["hostname"]) if "hostname" in service else None
-    return Node(
-        name=name,
-        hostname=hostname,
-        networks=frozenset(given),
-        names=frozenset([name, *map(str, aliases), *more]),
-        home=_home(name, mode),
-        pids=_home(name, str(service.get("pid", ""))),
-        starts_after={to: "service_started" for to, _, _ in links}
-        | _conditions(service.get("depends_on") or {}),
-        has_healthcheck="healthcheck" in service,
-        ports=tuple(filter(None, map(_published, service.get("ports") or []))),
-        options=_from_environment(variables) | options,
-        script=script,
-        links={alias or to: to for to, _, alias in links},
-        addresses=_addresses(service.get("extra_hosts") or {}),
-        unset=tuple(unset),
-    )
+    return [(other, alias or other) for other, _, alias in links]
 
 
 def _home(name: str, mode: str) -> str:

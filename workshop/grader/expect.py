@@ -245,7 +245,8 @@ def raises(
     except (AssertionError, ValueError) as other:  # meant as a refusal
         found = f"raised {type(other).__name__}: {_short(other)}"
     else:
-        found = f"returned {NOISE.sub('', repr(returned))[:160]}"
+        shown = " ".join(NOISE.sub("", repr(returned)).split())  # tensors have lines
+        found = f"returned {shown[:160]}"
     raise Mismatch(what, f"must raise {error.__name__}, but {found}")
 
 
@@ -378,8 +379,10 @@ def _dtype(tensor: torch.Tensor) -> str:
 
 
 def _two_numbers(a: complex, e: complex) -> str:
-    six = [f"{x:.6g}" for x in (a, e)]  # digits, which may not tell them apart
-    return "got {}, expected {}".format(*(six if len(set(six)) > 1 else (a, e)))
+    got, expected = f"{a:.6g}", f"{e:.6g}"
+    if got == expected:  # six digits don't tell them apart
+        got, expected = str(a), str(e)
+    return f"got {got}, expected {expected}"
 
 
 def _short(value: Any, length: int = 160) -> str:

@@ -91,21 +91,11 @@ def check(names, everything, solutions, verbose, seeds) -> int:
     house = House()
     if names and everything:
         raise UserError("--all and names exclude each other: give one of them")
-    states = {} if solutions else house.progress.states(house.catalog)
-    if names:
-        chosen = list(dict.fromkeys(house.find(name) for name in names))
-    elif solutions:
-        chosen = house.catalog
-    elif everything:
-        idle = (NOT_STARTED, MISSING)
-        chosen = [e for e in house.catalog if states[e.name] not in idle]
-        if not chosen:
-            raise UserError(
-                "you haven't started an exercise yet: `workshop next` shows you one"
-            )
-    else:
-        first = house.progress.next(house.catalog)
-        chosen = [first] if first else []
+    named = list(dict.fromkeys(house.find(name) for name in names))
+    states = {}
+    if not solutions:  # each costs a look at its files
+        states = house.progress.states(named or house.catalog)
+    chosen = named or choose_exercises(house, states, everything, solutions)
     busy = any(states.get(e.name) not in (NOT_STARTED, MISSING) for e in chosen)
     with warm_engine(busy, seeds) as engine:
         screen = make_screen()
@@ -124,6 +114,30 @@ def check(names, everything, solutions, verbose, seeds) -> int:
             screen.say(f"{right} of {len(chosen)} right{told}")
         say_once(house.root, engine.exposed, screen.say)
     return overall_status([result.status for result in results])
+
+
+def choose_exercises(
+    house: House, states: dict[str, str], everything: bool, solutions: bool
+) -> list[Exercise]:
+    """What is checked where no exercise is named; [] if there is nothing left.
+
+    Raises:
+        UserError: those that were started are asked for, and none was.
+    """
+    from workshop.learner.progress import MISSING, NOT_STARTED
+
+    if solutions:
+        return house.catalog
+    if not everything:
+        first = house.progress.next(house.catalog)
+        return [first] if first else []
+    idle = (NOT_STARTED, MISSING)
+    started = [e for e in house.catalog if states[e.name] not in idle]
+    if not started:
+        raise UserError(
+            "you haven't started an exercise yet: `workshop next` shows you one"
+        )
+    return started
 
 
 def overall_status(statuses: list[str]) -> int:

@@ -212,7 +212,8 @@ class Screen:
         total = len(exercise.hints)
         for number, hint in enumerate(exercise.hints[:shown], start=1):
             head = f"Hint {number} of {total}: "
-            self.line((head, "bold" if number == shown else "dim"), hint)
+            style = "bold" if number == shown else "dim"
+            self.line((head, style), hint)
         if shown < total:
             left = total - shown
             self.say(f"({left} more: workshop hint {exercise.name})", "dim")

@@ -107,7 +107,7 @@ def warm_engine(needed: bool = True, seeds: tuple[int, ...] = ()) -> Iterator[En
     """An engine whose server already imports torch, before anything else is done."""
     from workshop.grader.engine.engine import Engine
 
-    engine = Engine(seeds=seeds) if seeds else Engine()
+    engine = Engine(seeds=seeds, overlap=True) if seeds else Engine(overlap=True)
     with engine:
         if needed:
             engine.warm()

@@ -36,17 +36,26 @@ SHORT = {
 ALIASES = {"tasks-per-node": "ntasks-per-node", "workdir": "chdir"}
 # Options that take no value, or only one after "=".
 FLAGS = {
+    "bcast",
+    "container-mount-home",
+    "container-remap-root",
+    "container-writable",
     "contiguous",
     "disable-status",
+    "exact",
     "exclusive",
     "export-all",
     "hold",
     "ignore-pbs",
     "immediate",
+    "interactive",
     "kill-on-bad-exit",
     "label",
     "multi-prog",
     "no-allocate",
+    "no-container-entrypoint",
+    "no-container-mount-home",
+    "no-container-remap-root",
     "no-kill",
     "no-requeue",
     "overcommit",
@@ -56,7 +65,9 @@ FLAGS = {
     "preserve-env",
     "pty",
     "quiet",
+    "reboot",
     "requeue",
+    "send-libs",
     "share",
     "spread-job",
     "test-only",
@@ -153,7 +164,8 @@ def slurm_options(words: list[str]) -> tuple[dict[str, str], int]:
         word = words[at]
         if word.startswith("--") and len(word) > 2:
             name, equals, value = word[2:].partition("=")
-            if not equals and name not in FLAGS and at + 1 < len(words):
+            takes_value = not equals and name not in FLAGS and at + 1 < len(words)
+            if takes_value and not words[at + 1].startswith("--"):
                 at += 1
                 value = words[at]
             found[ALIASES.get(name, name)] = value

@@ -62,6 +62,8 @@ STARTERS = {
     "ibrun": "remote",
     "blaunch": "remote",
 }
+# Starters that hand their last word to a shell of the other node.
+REMOTE_SHELLS = {"ssh", "pdsh", "clush", "pbs_tmrsh"}
 SHELLS = {"bash", "sh", "zsh", "ksh"}
 SHELL_OPTION = re.compile(r"-[a-z]*c[a-z]*")
 PYTHON = re.compile(r"(?:.*/)?(python[\d.]*|\$\{?PYTHON\w*\}?)")
@@ -171,6 +173,8 @@ def launches_of(
     else:
         rest = tokens
     shell = find_shell(rest)
+    if shell is None and base(tokens[0].text) in REMOTE_SHELLS:
+        shell = find_remote_text(rest, variables)
     if shell is not None and shell < len(rest):
         words = " ".join(token.text for token in rest[:shell])
         text = rest[shell]
@@ -198,8 +202,12 @@ def launches_of(
 
 def shifted(commands: list[Command]) -> int:
     """How many of its arguments a shell's text takes away before it uses "$@"."""
-    counts = [each.words[1:] for each in commands if each.name == "shift"]
-    return sum(int(c[0].value) if c and c[0].value.isdigit() else 1 for c in counts)
+    away = 0
+    for each in commands:
+        if each.name == "shift":
+            count = each.words[1].value if len(each.words) > 1 else ""
+            away += int(count) if count.isdigit() else 1
+    return away
 
 
 def with_arguments(tokens: list[Token], given: list[Token]) -> list[Token]:
@@ -272,6 +280,18 @@ def find_shell(tokens: list[Token]) -> int | None:
                     return after + 1
                 after += 1
             return None
+    return None
+
+
+def find_remote_text(tokens: list[Token], variables: Variables) -> int | None:
+    """The index of the text after ``ssh HOST``, if that text launches something."""
+    at = len(tokens) - 1
+    if at < 1 or not re.search(r"\s", tokens[at].text):
+        return None
+    for command in parse(tokens[at].text, tokens[at].line):
+        words = [token for word in command.words for token in variables.tokens(word)]
+        if any(each.kind != "other" for each in launches_of(command, words, variables)):
+            return at
     return None
 
 

@@ -246,7 +246,10 @@ def address_of_hostname(script: Script) -> Iterator[Problem]:
     """
     if not script.many_nodes or script.uses("IFS"):
         return
-    pattern = re.compile(r"hostname\s+(--ip-address|--all-ip-addresses|-i|-I)\s*[)`]")
+    pattern = re.compile(
+        r"hostname\s+(--ip-address|--all-ip-addresses|-i|-I)\s*"
+        r"(?:[)`]|\|\||2>|&>|;)"
+    )
     for name, assignments in script.variables.found.items():
         for assignment in assignments:
             match = pattern.search(assignment.word.value)
@@ -357,38 +360,50 @@ def fixed_port(script: Script) -> Iterator[Problem]:
     cure = f"$(({FROM_THE_JOB}))"
     if script.dialect == "pbs":
         cure = f"$(({FROM_THE_PBS_JOB}))"
+    found = _port_in_a_variable(script, cure)
+    for launch in script.launches:
+        one_by_one = launch.in_loop and launch.starter != "remote"
+        if launch.option("standalone") is None and not one_by_one:
+            found = found or _port_of_an_option(script, launch, cure)
+            found = found or _port_by_default(script, launch)
+    if found:
+        yield found  # the first: one cure is that of all
+
+
+def _port_in_a_variable(script: Script, cure: str) -> Problem | None:
+    """MASTER_PORT=29500, unless the script looks for a free one."""
+    if script.uses("ss", "lsof"):
+        return None
     for name, assignments in script.variables.found.items():
         value = assignments[-1].word.value.partition("=")[2]
         fixed = re.fullmatch(r"[1-9]\d{3,4}", value) and len(assignments) == 1
-        if (
-            fixed
-            and re.fullmatch(r"\w*port", name, re.I)
-            and not script.uses("ss", "lsof")
-        ):
+        if fixed and re.fullmatch(r"\w*port", name, re.I):
             what = f"`{name}={value}` is the same for all jobs"
-            yield Problem(assignments[-1].line, what, f"{name}={cure}")
-            return
-    for launch in script.launches:
-        if launch.option("standalone") is not None or launch.in_loop:
-            continue
-        for name in (*PORT, "rdzv-endpoint"):
-            match = re.search(r"(?:^|:)([1-9]\d{3,4})$", launch.options.get(name, ""))
-            if match:
-                what = f"port {match[1]} is the same for all jobs"
-                line = launch.line_of(name)
-                one_node = (script.nodes or 1) == 1
-                instead = "--standalone" if one_node else f"port={cure}"
-                yield Problem(line, what, instead)
-                return
-        by_default = launch.kind == "torchrun" and not launch.options.keys() & {
-            *ADDRESS,
-            *PORT,
-            "$",
-        }
-        if by_default and not expects_many(script, launch) and script.nodes == 1:
-            what = f"torchrun without --standalone listens at port {DEFAULT_PORT}"
-            yield Problem(launch.line, what, "torchrun --standalone ...")
-            return
+            return Problem(assignments[-1].line, what, f"{name}={cure}")
+    return None
+
+
+def _port_of_an_option(script: Script, launch: Launch, cure: str) -> Problem | None:
+    """--master-port=29500, or the end of --rdzv-endpoint."""
+    for name in (*PORT, "rdzv-endpoint"):
+        match = re.search(r"(?:^|:)([1-9]\d{3,4})$", launch.options.get(name, ""))
+        if match:
+            what = f"port {match[1]} is the same for all jobs"
+            one_node = (script.nodes or 1) == 1
+            instead = "--standalone" if one_node else f"port={cure}"
+            return Problem(launch.line_of(name), what, instead)
+    return None
+
+
+def _port_by_default(script: Script, launch: Launch) -> Problem | None:
+    """A torchrun on one node that gets no port, and takes one of its own."""
+    told = launch.options.keys() & {*ADDRESS, *PORT, "$"}
+    if launch.kind != "torchrun" or told:
+        return None
+    if expects_many(script, launch) or script.nodes != 1:
+        return None
+    what = f"torchrun without --standalone listens at port {DEFAULT_PORT}"
+    return Problem(launch.line, what, "torchrun --standalone ...")
 
 
 @TABLE.add("DT208", WARNING, pages.RENDEZVOUS)

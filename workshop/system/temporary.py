@@ -1,4 +1,7 @@
-"""Is there a folder for temporary files? A full or read-only /tmp is not rare."""
+"""Is there a folder for temporary files, and may programs run from it?
+
+A full or read-only /tmp is not rare, nor is one that is mounted with noexec.
+"""
 
 from __future__ import annotations
 
@@ -23,3 +26,16 @@ def problem() -> str:
     if place and (place != os.getcwd() or place in named):
         return ""
     return "neither /tmp nor /var/tmp can be written to"
+
+
+def runs_programs(folder: str) -> bool:
+    """Whether a program may be started from there; no with the option noexec."""
+    return not os.statvfs(folder).f_flag & os.ST_NOEXEC
+
+
+def problem_of_programs() -> str:
+    """Why no program can be put into a temporary folder and started; "" if one can."""
+    place = tempfile.gettempdir()
+    if runs_programs(place):
+        return ""
+    return f"no program may run from {place}, which is mounted with noexec"

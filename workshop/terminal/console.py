@@ -33,7 +33,9 @@ def make_console(stderr: bool = False) -> Console:
 
 def printable(text: str) -> str:
     """The text without what would move the cursor, ring, or color the terminal."""
-    return "".join(
-        char if char == "\n" or unicodedata.category(char)[0] != "C" else "?"
-        for char in text.expandtabs(4)
-    )
+    return "".join(map(_shown, text.expandtabs(4)))
+
+
+def _shown(char: str) -> str:
+    is_control = unicodedata.category(char)[0] == "C" and char != "\n"
+    return "?" if is_control else char

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import os
 import socket
 import threading
@@ -21,16 +22,24 @@ from typing import TYPE_CHECKING
 
 from workshop.catalog import CHECKS, Exercise, find_root
 from workshop.cluster.jobs.refused import refusal
+from workshop.cluster.jobs.sites import SUFFIXES as JOB_SCRIPTS
 from workshop.errors import UserError
 from workshop.grader.checks import SEEDS, Check, checks_in
 from workshop.grader.engine.channel import receive_line
 from workshop.grader.engine.forkserver import ForkServer
+from workshop.grader.engine.look_ahead import (
+    Cancelled,
+    Ticket,
+    in_order,
+    may_overlap,
+)
 from workshop.grader.engine.reach import reaches_in
 from workshop.grader.verdicts.diagnosis import diagnose
 from workshop.grader.verdicts.outcome import Job, Outcome
 from workshop.grader.verdicts.verdict import NOTHING_WRONG, Kind, Result, Verdict
 from workshop.grader.verdicts.wording import cut
 from workshop.skeleton import read_solution, same_code, skeleton_text
+from workshop.system import temporary
 from workshop.versions import problem_with_torch, require_torch
 
 if TYPE_CHECKING:
@@ -48,19 +57,22 @@ KILLED = (
 )
 
 
-class Cancelled(Exception):
-    """The run was ended by :meth:`Engine.cancel`."""
-
-
 class Engine:
     """Owns the warm server; safe to use from several threads.
 
     Args:
         hidden: folders that a learner's code must not see, such as other learners'.
+        overlap: whether :meth:`grade` may begin the next check while one still runs.
     """
 
-    def __init__(self, seeds: tuple[int, ...] = SEEDS, hidden: Iterable[Path] = ()):
+    def __init__(
+        self,
+        seeds: tuple[int, ...] = SEEDS,
+        hidden: Iterable[Path] = (),
+        overlap: bool = False,
+    ):
         self.seeds = seeds
+        self.overlap = overlap
         self.hidden = [os.path.abspath(path) for path in hidden]
         self._server: ForkServer | None = None
         self._lock = threading.Lock()
@@ -142,15 +154,20 @@ class Engine:
             verdicts = [early]
         else:
             generation = self._generation
-            for check in checks:
+
+            def run(check: Check, ticket: Ticket) -> Verdict:
                 if self._generation != generation:
                     raise Cancelled
-                verdict = self.run_check(check, source, path, exercise.page)
-                verdicts.append(verdict)
-                if on_check is not None:
-                    on_check(check, verdict)
-                if stop_at_first and verdict.kind not in NOTHING_WRONG:
-                    break
+                return self.run_check(check, source, path, exercise.page, ticket)
+
+            in_turn = in_order(checks, run, self._overlaps(checks))
+            with contextlib.closing(in_turn):
+                for check, verdict in in_turn:
+                    verdicts.append(verdict)
+                    if on_check is not None:
+                        on_check(check, verdict)
+                    if stop_at_first and verdict.kind not in NOTHING_WRONG:
+                        break
         seconds = time.monotonic() - started
         return Result(exercise.name, verdicts, seconds, planned=len(checks))
 
@@ -175,15 +192,35 @@ class Engine:
             if problem:
                 lines = [f"{Kind.ENVIRONMENT.value}: {problem}"]
                 return source, Verdict(Kind.ENVIRONMENT, lines, page=exercise.page)
+        why = temporary.problem_of_programs()
+        if why and exercise.suffix in JOB_SCRIPTS:
+            lines = [f"{Kind.ENVIRONMENT.value}: {why}", temporary.CURE]
+            return source, Verdict(Kind.ENVIRONMENT, lines, page=exercise.page)
         if refused:
             lines = [f"{Kind.NOT_LOADED.value}: {refused[0]}", *refused[1:]]
             return source, Verdict(Kind.NOT_LOADED, lines, page=exercise.page)
         return source, None
 
+    def _overlaps(self, checks: list[Check]) -> bool:
+        """Whether these checks run side by side: each in a world of its own."""
+        if not (self.overlap and may_overlap(checks)):
+            return False
+        self.warm()
+        server = self._server
+        assert server is not None
+        server.wait_until_ready()
+        return not self.exposed
+
     def run_check(
-        self, check: Check, source: str, path: Path, page: str = ""
+        self,
+        check: Check,
+        source: str,
+        path: Path,
+        page: str = "",
+        ticket: Ticket | None = None,
     ) -> Verdict:
         """Run one check in fresh ranks on ``source``, the text of ``path``."""
+        ticket = ticket or Ticket()
         scheduler = self._scheduler(check) if check.scheduler else None
         job = Job(
             exercise=path.stem,
@@ -203,7 +240,9 @@ class Engine:
             hidden=[*self.hidden, *_answers(check)],
             scheduler=scheduler,
         )
-        answer = self._run(job) or self._run(job)  # killed by somebody else? once more
+        answer = self._run(job, ticket)
+        if not answer:  # killed by somebody else? once more
+            answer = self._run(job, ticket)
         if not answer:
             lines = [f"{Kind.CRASH.value}: {KILLED[0]}", KILLED[1]]
             return Verdict(Kind.CRASH, lines, page=page)
@@ -229,7 +268,7 @@ class Engine:
                 self._cluster.tidy()
         return self._cluster.description(find_root(check.path.parent))
 
-    def _run(self, job: Job) -> bytes:
+    def _run(self, job: Job, ticket: Ticket) -> bytes:
         self.warm()
         server = self._server
         assert server is not None
@@ -238,15 +277,17 @@ class Engine:
             with self._lock:
                 self._running.add(client)
             try:
+                ticket.begin(client)
                 answer = receive_line(client)
             except OSError:
                 answer = b""
             finally:
+                ticket.end()
                 with self._lock:
                     self._running.discard(client)
                     cancelled = client in self._cancelled
                     self._cancelled.discard(client)
-        if cancelled:
+        if cancelled or ticket.cancelled:
             raise Cancelled
         return answer
 

@@ -61,8 +61,13 @@ def _place(rank: int, world_size: int) -> dict[str, str]:
     on_node = 2 if world_size > 2 else world_size
     node_rank, local_rank = divmod(rank, on_node)
     here = min(on_node, world_size - node_rank * on_node)
-    told = {"RANK": rank, "LOCAL_RANK": local_rank, "GROUP_RANK": node_rank}
-    told |= {"WORLD_SIZE": world_size, "LOCAL_WORLD_SIZE": here}
+    told = {
+        "RANK": rank,
+        "LOCAL_RANK": local_rank,
+        "GROUP_RANK": node_rank,
+        "WORLD_SIZE": world_size,
+        "LOCAL_WORLD_SIZE": here,
+    }
     return {name: str(number) for name, number in told.items()}
 
 

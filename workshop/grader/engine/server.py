@@ -14,6 +14,7 @@ import select
 import signal
 import socket
 import sys
+from typing import NoReturn
 
 import torch
 
@@ -60,8 +61,7 @@ def serve(descriptor: int) -> None:
     torch.set_num_threads(1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps supervisors
-    gc.collect()
-    gc.freeze()
+    gc.freeze()  # what is imported stays: no rank need look at it
     later = list(PRELOAD_LATER)
     threads = len(os.listdir("/proc/self/task"))
     exposed = isolation.probe()
@@ -79,17 +79,22 @@ def serve(descriptor: int) -> None:
         while later and message == b"later":
             _import(later.pop(0))
         if os.fork() == 0:
-            status = 1
             control.close()
-            client = socket.socket(fileno=descriptors[0])
-            try:
-                supervisor.supervise(client, isolated=not exposed)
-                status = 0
-            except Exception as error:  # a fault of the grader, never of the learner
-                client.sendall(Outcome(broken=repr(error)).as_line())
-            finally:
-                os._exit(status)
+            _supervise(descriptors[0], isolated=not exposed)
         os.close(descriptors[0])
+
+
+def _supervise(descriptor: int, isolated: bool) -> NoReturn:
+    """The life of a supervisor, from the connection with its engine to its end."""
+    status = 1
+    client = socket.socket(fileno=descriptor)
+    try:
+        supervisor.supervise(client, isolated=isolated)
+        status = 0
+    except Exception as error:  # a fault of the grader, never of the learner
+        client.sendall(Outcome(broken=repr(error)).as_line())
+    finally:
+        os._exit(status)
 
 
 def _import(name: str) -> None:

@@ -39,7 +39,7 @@ from workshop.grader.engine.channel import (
 from workshop.grader.engine.forkserver import BOOT_IMPORT
 from workshop.grader.engine.rank_process import RankProcess
 from workshop.grader.verdicts.outcome import Job, Outcome, RankSeen
-from workshop.system import processes
+from workshop.system import processes, temporary
 from workshop.system.stopwatch import Stopwatch
 
 TICK = 0.02  # seconds between two looks at the ranks
@@ -364,19 +364,23 @@ def _cluster_of(job: Job) -> str:
     return (job.scheduler or {}).get("state", "")
 
 
-def _has_room(folder: str) -> bool:
-    """Whether a check's files fit there: of a container it may be small, and full."""
+def _can_hold_a_check(folder: str) -> bool:
+    """Whether a check's files fit there, and its programs may run there.
+
+    The shared memory of a container may be small and full. Docker, and hosts that are
+    hardened, let no program run from it, and bash then takes the next one on the PATH.
+    """
     try:
-        free = os.statvfs(folder)
+        found = os.statvfs(folder)
     except OSError:
         return False
-    room = free.f_bavail * free.f_frsize >= NEEDED_ROOM
-    return room and os.access(folder, os.W_OK)
+    room = found.f_bavail * found.f_frsize >= NEEDED_ROOM
+    return room and temporary.runs_programs(folder) and os.access(folder, os.W_OK)
 
 
 def _make_folders(job: Job) -> Job:
     """A private folder for the grader, and in it the ranks' common folder."""
-    base = "/dev/shm" if _has_room("/dev/shm") else None
+    base = "/dev/shm" if _can_hold_a_check("/dev/shm") else None
     base = _cluster_of(job) or base  # jobs can write nowhere else
     private = os.path.realpath(tempfile.mkdtemp(prefix="workshop-", dir=base))
     folder = os.path.join(private, "run")

@@ -63,7 +63,8 @@ class Works:
             overlaps = any(a < stop and start < b for a, b in begun.spans)
             if not overlaps or only not in ("", begun.row.op):
                 continue
-            if len(self.used_early) < MAX_KEPT and (place := line()):
+            place = line() if len(self.used_early) < MAX_KEPT else None
+            if place:
                 self.used_early.append(vars(begun.row) | {"did_at": place, "did": did})
 
     def unwaited(self) -> list[dict[str, Any]]:

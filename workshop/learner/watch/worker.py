@@ -77,7 +77,7 @@ class Worker:
             self.engine.cancel()
 
     def _work(self) -> None:
-        while (order := self._orders.get()) is not None:
+        for order in iter(self._orders.get, None):
             self.events.put(("finished", self._grade(*order)))
 
     def _grade(self, exercise: Exercise, digest: str) -> Finished:

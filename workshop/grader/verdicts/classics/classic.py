@@ -34,6 +34,7 @@ Table = dict[str, Classic]  # by key, in the order in which they are tried
 def first_seen(table: Table, *facts: Any) -> tuple[str, Any]:
     """(key, what ``seen`` returned) of the first mistake that is seen, or ("", "")."""
     for key, classic in table.items():
-        if classic.seen and (striking := classic.seen(*facts)):
+        striking = classic.seen(*facts) if classic.seen else None
+        if striking:
             return key, striking
     return "", ""

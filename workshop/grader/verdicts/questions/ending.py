@@ -171,12 +171,14 @@ def _called_once_more(stuck: dict, failed: list[dict]) -> bool:
     """
     name, own = stuck.get("inside"), stuck.get("entered", {})
     theirs = [report.get("entered", {}) for report in failed]
-    return bool(name) and any(
-        calls[name] < own[name]
-        if name in calls
-        else 0 < sum(calls.values()) < sum(own.values())
-        for calls in theirs
-    )
+    if not name:
+        return False
+    for calls in theirs:
+        if name in calls and calls[name] < own[name]:
+            return True
+        if name not in calls and 0 < sum(calls.values()) < sum(own.values()):
+            return True
+    return False
 
 
 def _progress(report: dict, frames: list[dict]) -> tuple[int, int]:

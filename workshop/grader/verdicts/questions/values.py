@@ -34,7 +34,8 @@ def wrong_value(seen: Evidence) -> Finding | None:
         suspicion = of_script(seen.job.source, "\n".join(lines))
         return Finding(Kind.WRONG_VALUE, lines, suspicion)
     ends, of_messages = first_message_difference(seen)
-    if not of_messages and (told := _too_soon(seen)):  # as if it happened to be right
+    told = [] if of_messages else _too_soon(seen)
+    if told:  # as if it happened to be right
         return Finding(Kind.WRONG_WAY, [*told, *lines], "not_waited")
     past = len(right)
     if any(mismatch["what"] for mismatch in failed.values()):  # a value, no sentence
