@@ -89,7 +89,12 @@ html_title = project
 html_baseurl = _address
 html_static_path = ["docs/_static"]
 html_css_files = ["css/workshop.css"]
-html_js_files = ["js/colors.js", "js/contents.js", "js/keyboard.js"]
+html_js_files = [
+    "js/colors.js",
+    "js/contents.js",
+    "js/definitions.js",
+    "js/keyboard.js",
+]
 templates_path = ["docs/_templates"]
 html_favicon = "docs/_static/mark.svg"
 html_math_renderer = "mathml"

@@ -15,10 +15,12 @@ CAPTION = ('role="heading"', 'role="heading" aria-level="2"')
 def level_captions(app, pagename, templatename, context, doctree) -> None:
     """Give the captions in the sidebar and in the page a heading level."""
     toctree = context.get("toctree")
+
+    def toctree_with_levels(**options) -> str:
+        return (toctree(**options) or "").replace(*CAPTION)
+
     if callable(toctree):
-        context["toctree"] = lambda **options: (toctree(**options) or "").replace(
-            *CAPTION
-        )
+        context["toctree"] = toctree_with_levels
     if "body" in context:
         context["body"] = context["body"].replace(*CAPTION)
 

@@ -1,4 +1,4 @@
-"""What differs where the pages are a book: an EPUB, or a PDF by LaTeX.
+"""What differs where the pages are a book or on paper: EPUB, PDF by LaTeX, a printer.
 
 Neither has tabs, so each tab is a paragraph with its name, and then its content. A PDF
 can't fold either: hints, answers and differences are left out there, and one line names
@@ -60,15 +60,29 @@ class NothingFolds(SphinxPostTransform):
             return
         for box in list(self.document.findall(_is_closed)):
             title = box.next_node(nodes.title).astext()
+            before = _line_before(box)
             if not _holds_an_answer(box):
                 bold = nodes.strong("", "", nodes.Text(title))
                 box.replace_self([nodes.paragraph("", "", bold), *box.children[1:]])
-            elif (before := _line_before(box)) is not None:
+            elif before is not None:
                 before += nodes.Text(f"; {title}")
                 box.parent.remove(box)
             else:
                 line = nodes.paragraph("", f"{LEFT_OUT}{title}", classes=[LINE])
                 box.replace_self(line)
+
+
+class MarkAnswers(SphinxPostTransform):
+    """Closed boxes with an answer get a class: a printed page keeps them closed."""
+
+    default_priority = 150
+
+    def run(self, **options) -> None:
+        if self.app.builder.format != "html":
+            return
+        for box in self.document.findall(_is_closed):
+            if _holds_an_answer(box):
+                box["classes"].append("answer")
 
 
 def _is_closed(node: nodes.Node) -> bool:
@@ -105,5 +119,6 @@ class DrawingConverter(ImageConverter):
 def setup(app) -> dict:
     app.add_post_transform(PlainTabs)
     app.add_post_transform(NothingFolds)
+    app.add_post_transform(MarkAnswers)
     app.add_post_transform(DrawingConverter)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,7 +1,7 @@
 """A term of the glossary shows its definition to the mouse and to the keyboard.
 
 The definition's first paragraph becomes ``data-definition`` of each link to the term;
-the style sheet shows it at the foot of the window.
+``_static/js/definitions.js`` shows it at the term.
 """
 
 from __future__ import annotations

@@ -21,14 +21,14 @@ BETWEEN_SELECTORS = re.compile(r",(?![^(]*\))")
 
 def rules(css: str) -> Iterator[tuple[str, str]]:
     """What stands before each pair of outer braces, and what is within."""
-    start = 0
-    while (opening := css.find("{", start)) >= 0:
+    start, opening = 0, css.find("{")
+    while opening >= 0:
         depth, end = 1, opening + 1
         while depth:
             depth += {"{": 1, "}": -1}.get(css[end], 0)
             end += 1
         yield css[start:opening].strip(), css[opening + 1 : end - 1]
-        start = end
+        start, opening = end, css.find("{", end)
 
 
 def lean(css: str, words: set[str]) -> str:

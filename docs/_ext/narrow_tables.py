@@ -2,7 +2,8 @@
 
 Here each cell gets the heading of its column as ``data-label``, and the table the class
 ``cards``; the style sheet does the rest. Tables of short words and numbers fit as they
-are.
+are, and one that readers compare column by column has the class ``stays-table``.
+A label is plain text: the build warns of a heading with a formula.
 """
 
 from __future__ import annotations
@@ -10,8 +11,12 @@ from __future__ import annotations
 from html import escape
 
 from docutils import nodes
+from sphinx.util import logging
 from sphinx.writers.html5 import HTML5Translator
 
+LOGGER = logging.getLogger(__name__)
+
+STAY = {"lesson-map", "stays-table"}
 FITS = 36  # characters of a row that a phone shows side by side
 
 
@@ -20,10 +25,14 @@ def mark_cards(app, doctree: nodes.document) -> None:
         head = table.next_node(nodes.thead)
         rows = table.findall(nodes.row)
         widest = max(sum(len(cell.astext()) for cell in row) for row in rows)
-        if head is None or widest <= FITS or "lesson-map" in table["classes"]:
+        if head is None or widest <= FITS or STAY & {*table["classes"]}:
             continue
-        table["classes"].append("cards")
         labels = [cell.astext() for cell in head.next_node(nodes.row)]
+        for label in labels:
+            if "\\" in label:  # a command of LaTeX
+                words = "a phone shows this table's heading as %r: write it in words"
+                LOGGER.warning(words, label, location=table)
+        table["classes"].append("cards")
         for row in table.next_node(nodes.tbody):
             for label, cell in zip(labels, row, strict=False):
                 cell["label"] = label

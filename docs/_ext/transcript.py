@@ -6,6 +6,10 @@ line ``Recorded with torch X on DATE``. Output is never typed into a page; a nam
 without a recorded file fails the build.
 
 Each page that shows transcripts ends with a line that says when they were recorded.
+
+``.. on-a-gpu:: NAME``: the same command on a GPU, from docs/transcripts/gpu. The suite
+for GPUs writes NAME.gpu.txt into build/gpu, from where it's copied by hand. As long as
+there is none, the page shows what stands in the directive, or nothing.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ from sphinx.util.docutils import SphinxDirective
 from tools.transcript_catalog import TranscriptError, load_catalog, select
 
 FOOTER = re.compile(r"^Recorded with torch (?P<torch>\S+) on (?P<date>\d{4}-\d\d-\d\d)")
+CARD = re.compile(r", on (?P<card>.+), driver ")
 
 
 @dataclass(frozen=True)
@@ -81,17 +86,46 @@ class TranscriptDirective(SphinxDirective):
         recorded = FOOTER.match(transcript.footer)
         shown = self.env.metadata[self.env.docname].setdefault("transcripts", [])
         shown.append((recorded["date"], recorded["torch"]))
-        return [self._block(transcript)]
-
-    def _block(self, transcript: Transcript) -> nodes.container:
-        block = nodes.container(classes=["transcript"])
+        block = _block(transcript)
         self.set_source_info(block)
-        for command, output in transcript.steps:
-            block += _listing(command, "console", "command")
-            if output:
-                block += _listing(output, "text", "output")
-        block += nodes.paragraph("", transcript.footer, classes=["recorded"])
-        return block
+        return [block]
+
+
+class OnAGpuDirective(SphinxDirective):
+    """A fold with what a program printed on a GPU; until then, the directive's text."""
+
+    required_arguments = 1
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        name = self.arguments[0]
+        path = Path(self.env.srcdir, "docs", "transcripts", "gpu", f"{name}.gpu.txt")
+        self.env.note_dependency(str(path))  # also where it is still to come
+        if not path.exists():
+            return self.parse_content_to_nodes()
+        try:
+            text = path.read_text(encoding="utf-8")
+            transcript = parse(text, re.findall(r"^\$ (.+)$", text, re.M))
+            card = CARD.search(transcript.footer)
+            if not card:
+                raise ValueError("its last line names no card: copy it from build/gpu")
+        except (ValueError, OSError) as error:
+            raise self.error(f"docs/transcripts/gpu/{path.name}: {error}") from None
+        fold = nodes.admonition(classes=["solution"], collapsible=True, open=True)
+        self.set_source_info(fold)
+        fold += nodes.title("", f"On a GPU: {card['card']}")
+        fold += _block(transcript)
+        return [fold]
+
+
+def _block(transcript: Transcript) -> nodes.container:
+    block = nodes.container(classes=["transcript"])
+    for command, output in transcript.steps:
+        block += _listing(command, "console", "command")
+        if output:
+            block += _listing(output, "text", "output")
+    block += nodes.paragraph("", transcript.footer, classes=["recorded"])
+    return block
 
 
 def _listing(text: str, language: str, kind: str) -> nodes.literal_block:
@@ -121,5 +155,6 @@ def add_last_verified(app, doctree: nodes.document) -> None:
 
 def setup(app) -> dict:
     app.add_directive("transcript", TranscriptDirective)
+    app.add_directive("on-a-gpu", OnAGpuDirective)
     app.connect("doctree-read", add_last_verified)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -54,15 +54,18 @@ def draw_grid(drawing, x, y, rows):
     for rank, row in enumerate(rows):
         for place, cell in enumerate(row):
             if cell is not None:
+                fill, weight = "yellow", "bold"
+                if cell[0] != SUM:
+                    fill, weight = RANK_COLORS[cell[0]], "normal"
                 drawing.box(
                     x + place * CELL_W,
                     y + rank * CELL_H,
                     CELL_W - 2,
                     CELL_H - 2,
                     label(cell),
-                    fill="yellow" if cell[0] == SUM else RANK_COLORS[cell[0]],
+                    fill=fill,
                     size=12,
-                    weight="bold" if cell[0] == SUM else "normal",
+                    weight=weight,
                     radius=2,
                     stroke_width=1,
                 )

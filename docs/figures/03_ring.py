@@ -52,6 +52,9 @@ def draw_panel(drawing, x, y, title, state, sent):
             label = "+".join(str(part) for part in sorted(parts))
             label = "sum" if len(parts) == RANKS else label
             leaves = sent is not None and sent[rank] == chunk
+            weight, stroke_width = "normal", 1
+            if leaves:
+                weight, stroke_width = "bold", 3
             drawing.box(
                 left + chunk * CELL_W,
                 level,
@@ -60,9 +63,9 @@ def draw_panel(drawing, x, y, title, state, sent):
                 label,
                 fill=fill(parts),
                 size=13,
-                weight="bold" if leaves else "normal",
+                weight=weight,
                 radius=3,
-                stroke_width=3 if leaves else 1,
+                stroke_width=stroke_width,
             )
             if leaves:
                 middle = left + chunk * CELL_W + (CELL_W - 4) / 2

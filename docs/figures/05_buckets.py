@@ -32,10 +32,16 @@ def layers(events):
     return found
 
 
+def times(pattern, events):
+    """What the pattern's group matches -> ms of that event."""
+    found = [(re.match(pattern, what), ms) for ms, what in events]
+    return {match[1]: ms for match, ms in found if match}
+
+
 def buckets(events):
     """(name, begins, ends) in ms."""
-    begins = {m[1]: ms for ms, w in events if (m := re.match(r"bucket (\d) begins", w))}
-    ends = {m[1]: ms for ms, w in events if (m := re.match(r"bucket (\d) averaged", w))}
+    begins = times(r"bucket (\d) begins", events)
+    ends = times(r"bucket (\d) averaged", events)
     return [(name, begins[name], ends[name]) for name in begins]
 
 

@@ -20,11 +20,8 @@ COLORS = {0: "blue", 1: "green"}
 run = json.loads(Path(__file__).with_suffix(".json").read_text())
 killed = run["killed"]["at"]
 scale = (RIGHT - LEFT) / run["ends"]
-saved = [
-    (at, int(match[1]))
-    for at, line in run["lines"]
-    if (match := re.match(r"Step (\d+) ", line))
-]
+steps = [(at, re.match(r"Step (\d+) ", line)) for at, line in run["lines"]]
+saved = [(at, int(match[1])) for at, match in steps if match]
 (resumed,) = [at for at, line in run["lines"] if line.startswith("Starting from step")]
 restart = min(life["begins"] for life in run["lives"] if life["restart"] == 1)
 
@@ -55,12 +52,13 @@ for rank in (0, 1):
     drawing.text(15, row(1 + rank) + 21, f"rank {rank}", size=14)
 for life in run["lives"]:
     begins, ends = life["begins"], life["ends"] or run["ends"]
+    start = "restart 1, a new process" if life["restart"] else "first start"
     drawing.box(
         x(begins),
         row(1 + life["rank"]),
         x(ends) - x(begins),
         HIGH,
-        "restart 1, a new process" if life["restart"] else "first start",
+        start,
         fill=COLORS[life["rank"]],
         size=13,
         radius=2,

@@ -40,5 +40,7 @@ drawing.text(408, 300, "20011", size=12, color=MUTED)
 for rank, x in enumerate((190, 325, 526, 628)):
     width = 100 if rank < 2 else 86
     drawing.box(x, 318, width, 44, f"rank {rank}", fill=RANK_COLORS[rank])
-    drawing.arrow(x + width / 2 + (8 if rank % 2 == 0 else -8), 248, x + width / 2, 318)
+    middle = x + width / 2
+    beside = 8 if rank % 2 == 0 else -8
+    drawing.arrow(middle + beside, 248, middle, 318)
 drawing.save(__file__)

@@ -18,7 +18,8 @@ TRANSCRIPT = Path(__file__).parent.parent / "transcripts" / "using_check_deadloc
 WAITS = re.compile(r" *rank (\d): waits in (send)\(.*, to rank (\d)\) (at line \d+)")
 SIZE = 12  # px of a letter in the terminal
 HIGH, TOP = 58, 16  # px: a rank, and what is above the first
-STEP, FADE = 0.28, 0.35  # seconds
+STEP, FADE = 0.1, 0.35  # seconds
+FAINT = 0.4  # opacity of a part before its turn: the picture is complete at once
 
 command, *printed = TRANSCRIPT.read_text(encoding="utf-8").splitlines()[:-2]
 waiting = [match.groups() for match in map(WAITS.match, printed) if match]
@@ -32,13 +33,13 @@ DESCRIPTION = (
 
 
 class Moving(Drawing):
-    """A drawing whose parts appear one after the other."""
+    """A drawing whose parts get their full colors one after the other, once."""
 
     steps = 0
 
     @contextmanager
     def step(self):
-        """What is drawn inside appears together, after what was drawn before."""
+        """What is drawn inside has its turn together, after what was drawn before."""
         delay = f"{self.steps * STEP:.2f}s"
         self._parts.append(f'<g class="appears" style="animation-delay: {delay}">')
         yield
@@ -47,7 +48,7 @@ class Moving(Drawing):
 
     def svg(self) -> str:
         style = (
-            "<style>@keyframes appears { from { opacity: 0 } }\n"
+            f"<style>@keyframes appears {{ from {{ opacity: {FAINT} }} }}\n"
             f".appears {{ animation: appears {FADE}s both }}\n"
             "@media (prefers-reduced-motion: reduce), print "
             "{ .appears { animation: none } }</style>"
@@ -104,7 +105,8 @@ def terminal(drawing: Moving, top: float, lines: list[list[str]], leading: int) 
     )
     for pieces in lines:
         color = "red" if re.match(r"\w+: wrong|  hang", pieces[0]) else INK
-        quiet = pieces[0].lstrip().startswith(("check", "read", "A hint"))
+        if pieces[0].lstrip().startswith(("check", "read", "A hint")):
+            color = MUTED
         with drawing.step():
             for piece in pieces:
                 y += leading
@@ -114,7 +116,7 @@ def terminal(drawing: Moving, top: float, lines: list[list[str]], leading: int) 
                     piece,
                     size=SIZE,
                     mono=True,
-                    color=MUTED if quiet else color,
+                    color=color,
                     behind="white",
                 )
 
@@ -179,5 +181,5 @@ def narrow() -> Moving:
 
 
 for drawing, name in ((wide(), ""), (narrow(), "_narrow")):
-    assert drawing.steps * STEP + FADE <= 5, "a longer movement needs a way to stop it"
+    assert drawing.steps * STEP + FADE <= 2.2, "readers want to read, not to wait"
     drawing.save(Path(__file__).with_name(f"{Path(__file__).stem}{name}"))

@@ -35,9 +35,11 @@ def builds() -> Iterator[SphinxBuilds]:
 
 @pytest.fixture(scope="session")
 def site(builds: SphinxBuilds, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the built site, which all workers of pytest share."""
+    """The folder of the built site, which all workers share, and all parts of a run."""
     folder = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
+    if "SITE_OF_TESTS" in os.environ:  # tools/run_tests.py
+        folder = Path(os.environ["SITE_OF_TESTS"])
+    elif "PYTEST_XDIST_WORKER" in os.environ:
         folder = folder.parent
     target, built = folder / "site", folder / "site-is-built"
     with (folder / "site.lock").open("w") as lock:

@@ -83,7 +83,7 @@ def test_recorded_network_shows_what_the_page_says():
     "name, file",
     [
         ("def is_rank_0()", "common/distributed.py"),
-        ("read_for_all(args.snapshot)", "common/snapshot.py"),
+        ("read_for_all(config.snapshot)", "common/snapshot.py"),
         ("process_group.join(local_rank,", "08_multinode_spawn.py"),
     ],
 )

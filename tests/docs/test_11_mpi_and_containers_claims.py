@@ -21,6 +21,7 @@ from torch.distributed.elastic.rendezvous import (
 )
 from torch.distributed.elastic.rendezvous.utils import parse_rendezvous_endpoint
 
+from tests import launched
 from tests.docs.pages import lesson_source
 from tests.launched import environment
 from tests.needs import CLUSTER, needs, skip_without
@@ -199,8 +200,7 @@ def test_address_without_brackets_is_not_understood():
 
 @pytest.fixture
 def free_port():
-    store = dist.TCPStore("127.0.0.1", 0, is_master=True)
-    return store.port  # free again when the store is gone, at the end of this line
+    return launched.free_port()
 
 
 # The same node twice

@@ -62,3 +62,14 @@ def test_hours_are_told_to_the_next_half():
         "1½ h",
         "3½ h",
     ]
+
+
+def test_three_buttons_stand_above_the_first_figure():
+    text = (ROOT / "index.rst").read_text(encoding="utf-8")
+    head = text.partition(".. figure::")[0]
+    buttons = head.partition(".. rst-class:: start-buttons")[2]
+    assert re.findall(r"^\* :ref:`(.+) <(.+)>`$", buttons, re.M) == [
+        ("Start lesson 01", "lesson-01"),
+        ("Fix a broken run", "lesson-19"),
+        ("Estimate my job", "cost"),
+    ]

@@ -93,6 +93,14 @@ ROWS = {
     "15_sharded_data_parallel": {"The evaluation hangs": "only_rank_0_reduces"},
     "17_speed": {"Rank 0's trace says": "straggler"},
     "18_scaling": {"More ranks on one machine": "too_many_threads"},
+    "21_long_sequences": {
+        "The loss differs from that of one device": "local_positions",
+        "Gradients of queries are right": "keys_without_gradients",
+    },
+    "22_experts": {
+        "All ranks have the same experts": "averaged_experts",
+        "The run hangs when a rank has no token": "skipped_all_to_all",
+    },
     "20_capstone": {"``the disturbed run started from scratch``": "node_off"},
 }
 

@@ -123,6 +123,14 @@ def test_a_console_block_holds_commands_only():
             continued = line.endswith("\\")
 
 
+def test_the_first_column_of_a_table_has_a_heading():
+    """A screen reader says it before each row; axe finds it only in a browser."""
+    for table in all_directives("list-table"):
+        if table.options.get("header-rows") == "1":
+            head = table.body[0].strip()
+            assert head != "* -", f"{table.place}: its first heading is empty"
+
+
 def test_no_literal_block_hides_after_two_colons():
     for page in sources():
         lines = page.read_text(encoding="utf-8").splitlines()
