@@ -2,6 +2,7 @@
 
     python tools/bench.py            everything
     python tools/bench.py grader     only the parts whose name begins so
+    python tools/bench.py check --against ../other_checkout   before and after, in turn
 
 Times on a shared machine are noise: compare the ratios, which come from one run.
 """
@@ -10,15 +11,31 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
+import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+CHECKED = (  # of most lessons one, with few checks and with many, all without Slurm
+    "02_rank_arithmetic",
+    "03_ring_all_reduce",
+    "03_weighted_mean",
+    "04_parallel_by_hand",
+    "05_ddp_by_hand",
+    "06_shard_stream",
+    "12_balance",
+    "13_stage_boundary",
+    "14_row_linear",
+    "15_zero_1",
+    "17_no_sync",
+    "22_combine",
+)
 
 DDP_CHECK = '''
 import pytest, torch
@@ -78,11 +95,18 @@ if __name__ == "__main__":
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("only", nargs="?", default="", help="beginning of a part")
-    wanted = parser.parse_args().only
+    against = "with `check`: another checkout, whose command runs in turn with ours"
+    parser.add_argument("--against", type=Path, metavar="FOLDER", help=against)
+    args = parser.parse_args()
+    wanted = args.only
+    if args.against and not (args.against / "workshop/cli.py").is_file():
+        print(f"--against {args.against}: no checkout of this workshop, name one")
+        return 2
     parts: dict[str, Callable[[Path], None]] = {
         "grader-warm": bench_warm,
         "grader-isolation": bench_isolation,
         "grader-cold": bench_cold,
+        "check": lambda folder: bench_check(folder, args.against),
         "ddp": lambda folder: _tool("bench_ddp.py"),
         "gpt": lambda folder: _tool("bench_gpt.py"),
         "kills": lambda folder: _tool("bench_kills.py"),
@@ -146,7 +170,8 @@ def bench_isolation(folder: Path) -> None:
         if pid == 0:
             if enter:
                 isolation.enter(str(folder), [])
-            if (rank := os.fork()) == 0:
+            rank = os.fork()
+            if rank == 0:
                 if enter:
                     isolation.confine()
                 os._exit(0)
@@ -177,10 +202,12 @@ def _spawn(folder: Path, number: int) -> float:
 
 def bench_cold(folder: Path) -> None:
     """A cold `workshop check` against `python -c "import torch"`."""
-    solved = folder / "workshop"
-    for name in ("exercises", "tests/exercises", "solutions"):
-        (solved / name).mkdir(parents=True)
-    name = _first_exercise(solved)
+    from workshop.catalog import load_catalog
+
+    catalog = load_catalog(ROOT)
+    first = next((e for e in catalog if e.name.startswith("03")), catalog[0])
+    name, solved = first.name, folder / "workshop"
+    _solve(solved, [name])
     workshop = Path(sys.executable).parent / "workshop"
     imports, checks = [], []
     for _ in range(5):
@@ -192,22 +219,68 @@ def bench_cold(folder: Path) -> None:
     print(f"ratio: {ours / torch:.2f}")
 
 
-def _first_exercise(folder: Path) -> str:
-    """Put a solved copy of the first exercise with collectives into ``folder``."""
-    from workshop.catalog import load_catalog
+def bench_check(folder: Path, against: Path | None) -> None:
+    """Wall time of `workshop check` of right answers, and what of it the ranks took.
+
+    The CPU time is that of the command and of the server's imports, without the ranks.
+    """
+    solved = folder / "workshop"
+    _solve(solved, CHECKED)
+    ratios, rests, imports = [], [], []
+    for name in CHECKED:
+        _check(solved, name, ROOT)  # reads files into memory
+        wall, cpu, own = _check(solved, name, ROOT)
+        line = f"{name}: {wall:.2f} s, in the grader {own:.2f} s, imports {cpu:.2f} s"
+        rests.append(wall / own)
+        if against:
+            before, before_cpu, _ = _check(solved, name, against.resolve())
+            ratios.append(wall / before)
+            imports.append(cpu / before_cpu)
+            line += f"; of before {wall / before:.2f}, imports {cpu / before_cpu:.2f}"
+        print(line, flush=True)
+    print(f"wall time of the ranks' own: median {statistics.median(rests):.2f} times")
+    if against:
+        print(f"of the wall time before: median {statistics.median(ratios):.2f}")
+        print(
+            f"of the imports' CPU time before: median {statistics.median(imports):.2f}"
+        )
+
+
+def _check(solved: Path, name: str, root: Path) -> tuple[float, float, float]:
+    """(seconds, CPU seconds, what the command says that its checks took)."""
+    command = [sys.executable, "-m", "workshop", "check", name]
+    environment = os.environ | {"PYTHONPATH": str(root)}
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    start = time.perf_counter()
+    done = subprocess.run(
+        command, cwd=solved, env=environment, capture_output=True, text=True
+    )
+    seconds = time.perf_counter() - start
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - used.ru_utime - used.ru_stime
+    told = re.search(r"checks?, ([0-9.]+) s", done.stdout)
+    if done.returncode or told is None:
+        raise SystemExit(f"workshop check {name}: {done.stdout}{done.stderr}")
+    return seconds, cpu, float(told[1])
+
+
+def _solve(folder: Path, names: Iterable[str]) -> None:
+    """Put solved copies of exercises, and their checks, into ``folder``."""
+    from workshop.catalog import find_exercise, load_catalog
     from workshop.skeleton import plain_solution
 
-    catalog = load_catalog(ROOT)
-    exercise = next((e for e in catalog if e.name.startswith("03")), catalog[0])
+    for below in ("exercises", "tests/exercises", "solutions"):
+        (folder / below).mkdir(parents=True)
     catalog_file = ROOT / "exercises" / "catalog.toml"
     (folder / "exercises/catalog.toml").write_text(catalog_file.read_text())
-    solution = exercise.solution.read_text()
-    (folder / "solutions" / exercise.file).write_text(solution)
-    (folder / "exercises" / exercise.file).write_text(plain_solution(solution))
-    checks = folder / exercise.checks.relative_to(ROOT)
-    checks.parent.mkdir()
-    checks.write_text(exercise.checks.read_text())
-    return exercise.name
+    catalog = load_catalog(ROOT)
+    for exercise in (find_exercise(catalog, name) for name in names):
+        solution = exercise.solution.read_text()
+        (folder / "solutions" / exercise.file).write_text(solution)
+        (folder / "exercises" / exercise.file).write_text(plain_solution(solution))
+        checks = folder / exercise.checks.relative_to(ROOT)
+        checks.parent.mkdir()
+        checks.write_text(exercise.checks.read_text())
 
 
 def _time(command: list[str], folder: Path) -> float:

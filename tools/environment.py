@@ -175,7 +175,8 @@ def find_in_any_locale() -> None:
 
 def build() -> None:
     """Install into .venv, which is made from scratch unless it is complete."""
-    if not (keep := is_ready("inputs")):
+    keep = is_ready("inputs")
+    if not keep:
         if shutil.disk_usage(ROOT).free < NEEDED_GB * 1e9:
             raise Stop("No space left")
         # inside .venv itself, the interpreter to build on is the one below it

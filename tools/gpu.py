@@ -5,7 +5,8 @@
 
 It is meant to take at most 8 minutes on one H100, and needs no network: of packages
 only those of the programs in src/, and pytest. What it measured and what programs
-printed is left in build/gpu.
+printed is left in build/gpu. Pages show a transcript that you copy from there into
+docs/transcripts/gpu, where they have `.. on-a-gpu:: NAME`.
 
 Exit status: that of pytest; 2 where there is no GPU that this PyTorch can use.
 """

@@ -4,10 +4,10 @@
     python tools/run_tests.py --full    # everything: make test FULL=1
 
 Deadlocks wait for quiet time and clusters for timers, so two parts share the cores at
-any time. What pytest prints of a part is in build/PART.log meanwhile, and shown when it
-has ended; all parts run, also when one has failed. At the end there is a table of the
-parts, each beside its usual seconds, and of the slowest tests, and a JUnit file,
-build/junit.xml.
+any time, and three with --full. What pytest prints of a part is in build/PART.log
+meanwhile, and shown when it has ended; all parts run, also when one has failed. At the
+end there is a table of the parts, each beside its usual seconds, and of the slowest
+tests, and a JUnit file, build/junit.xml.
 
 A few failures are tried once more, one at a time with nothing beside them: on a busy
 machine a program may miss its time. What passes then is named at the end.
@@ -22,10 +22,12 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import xml.etree.ElementTree as ET
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -52,19 +54,18 @@ REST = (
 PROGRAMS = {path.name for path in (ROOT / "src").rglob("[0-9]*.py")}
 ONE_SEED = ("--seeds", "1")
 OTHER_SEED = ("--seeds", "77")  # than those which a learner's checks have
-AT_ONCE = 2  # parts
+AT_ONCE, AT_ONCE_FULL = 2, 3  # parts
 SLOWEST = 10
 FEW = 10  # failures that one part may repeat
-# Seconds of each part on two cores, without and with --full: one run each, the second
-# with other work beside it (2026-11-27). Write down new ones when a part rightly takes
-# longer.
+# Seconds of each part on two cores, without and with --full: one run each (2026-11-28
+# and 2026-11-27). Write down new ones when a part rightly takes longer.
 USUAL = {
-    "jobs": (34, 1135),
-    "skeletons": (3, 3),
-    "solutions": (63, 151),
-    "rest": (296, 1811),
-    "pages": (111, 1740),
-    "answers": (132, 1309),
+    "jobs": (27, 1443),
+    "skeletons": (4, 7),
+    "solutions": (92, 466),
+    "rest": (303, 3708),
+    "pages": (123, 3527),
+    "answers": (104, 2356),
 }
 
 
@@ -124,6 +125,7 @@ def parts(full: bool) -> list[Part]:
     size = "quick or not quick" if full else "quick or not full"
     seeds = OTHER_SEED if full else ONE_SEED
     by_file = ("--dist", "loadfile", "-m")
+    of_answers = 6 if full else 4
     return [
         Part("jobs", (*by_file, f"nodes and ({size})", *JOBS), workers=2),
         Part("skeletons", ()),
@@ -132,7 +134,7 @@ def parts(full: bool) -> list[Part]:
         Part("rest", (*by_file, f"not nodes and ({size})", *REST), workers=3),
         Part("pages", (*by_file, f"not nodes and ({size})", PAGES), workers=2),
         # last, when no other part is left to fill a core: it has the smallest pieces
-        Part("answers", (ANSWERS, "-m", size), workers=4),
+        Part("answers", (ANSWERS, "-m", size), workers=of_answers),
     ]
 
 
@@ -176,12 +178,27 @@ def try_again(outcome: Outcome) -> Outcome:
 
 def run_parts(full: bool) -> tuple[list[Outcome], list[str]]:
     """All parts; and the tests that failed beside others and passed alone."""
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    at_once = AT_ONCE_FULL if full else AT_ONCE
+    with ThreadPoolExecutor(at_once) as pool:
         first = list(pool.map(run, parts(full)))
     last = [try_again(outcome) for outcome in first]
     failed_first = {name for outcome in first for name in outcome.failed}
     failed_last = {name for outcome in last for name in outcome.failed}
     return last, sorted(failed_first - failed_last)
+
+
+@contextmanager
+def one_site() -> Iterator[None]:
+    """A folder for the site that the first test of pages builds, and all others read.
+
+    Also those in a pytest that a test starts to hide a package from it.
+    """
+    with tempfile.TemporaryDirectory(prefix="site-") as folder:
+        os.environ["SITE_OF_TESTS"] = folder
+        try:
+            yield
+        finally:
+            del os.environ["SITE_OF_TESTS"]
 
 
 def run_all(full: bool) -> tuple[list[Outcome], list[str], set[str]]:
@@ -254,7 +271,8 @@ def main() -> int:
     parser.add_argument("--full", action="store_true", help="everything")
     full = parser.parse_args().full
     start = time.monotonic()
-    outcomes, passed_alone, never_started = run_all(full)
+    with one_site():
+        outcomes, passed_alone, never_started = run_all(full)
     write_junit(outcomes)
     for outcome in outcomes:
         if outcome.part.name == "answers":

@@ -205,8 +205,11 @@ def shared_object(missing: Missing) -> bytes:
         data += part
     read_only = len(data)
     data += bytes(-len(data) % PAGE)  # the loader writes into what follows
-    where |= {DT_STRSZ: len(strings.data), DT_SYMENT: SYMBOL, DT_SONAME: soname}
-    where |= {DT_VERDEFNUM: len(versions), DT_NULL: 0}
+    where[DT_STRSZ] = len(strings.data)
+    where[DT_SYMENT] = SYMBOL
+    where[DT_SONAME] = soname
+    where[DT_VERDEFNUM] = len(versions)
+    where[DT_NULL] = 0  # the last one
     dynamic = b"".join(struct.pack("<QQ", *entry) for entry in where.items())
     start, size = len(data), len(dynamic)
     header = b"\x7fELF" + bytes([2, 1, EV_CURRENT]) + bytes(9)  # 64 bits, little endian

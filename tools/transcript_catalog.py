@@ -7,6 +7,7 @@ import re
 import shutil
 import sys
 from dataclasses import dataclass, field, fields
+from importlib.util import find_spec
 from pathlib import Path
 
 from workshop.cluster import nodes
@@ -42,7 +43,8 @@ class Entry:
     command which runs those that are shown, such as ``workshop cluster run``.
     ``after`` names the entry whose commands a reader of the page has typed before.
     ``needs`` names programs without which the command cannot run at all, or
-    ``practice cluster``. ``cold`` holds words of commands for which a test must start
+    ``practice cluster``; ``packages`` names Python's that the workshop doesn't install.
+    ``cold`` holds words of commands for which a test must start
     Python cold (tests/warm), and why.
     ``shows`` is what a failure of the gallery must show: all that is compared of it,
     because which ranks still report before torchrun ends them is chance.
@@ -61,6 +63,7 @@ class Entry:
     limit: int = 300
     cold: dict[str, str] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
     shows: str = ""
 
     @property
@@ -85,8 +88,10 @@ class Entry:
     def missing_programs(self) -> list[str]:
         programs = [name for name in self.needs if name != PRACTICE_CLUSTER]
         absent = [name for name in programs if not shutil.which(name)]
-        if self.needs_nodes and (reasons := nodes.missing()):
+        reasons = nodes.missing() if self.needs_nodes else []
+        if reasons:
             absent.append(f"a practice cluster ({'; '.join(reasons)})")
+        absent += [f"package {name}" for name in self.packages if not find_spec(name)]
         return absent
 
 
@@ -151,8 +156,8 @@ def _entry(path: Path, table: dict) -> Entry:
             f"{path.name}: {name} has unknown fields {', '.join(sorted(unknown))}"
         )
     lists = {key: _pairs(path, table, key) for key in ("normalize", "fewer")}
-    needs = tuple(table.get("needs", ()))
-    return Entry(**{**table, **lists, "needs": needs})
+    names = {key: tuple(table.get(key, ())) for key in ("needs", "packages")}
+    return Entry(**{**table, **lists, **names})
 
 
 def _pairs(path: Path, table: dict, key: str) -> tuple[tuple[str, str], ...]:

@@ -188,7 +188,8 @@ def _clean(output: str, tree: Path) -> list[str]:
     output = output.replace("\0", "")  # no terminal shows it, and no page may have it
     for place, shown in places:
         if len(place) > 1:
-            output = output.replace(place, shown)
+            # a clone may be /workshop, which is in what was shown already
+            output = re.sub(rf"(?<!~){re.escape(place)}", shown, output)
     for name in {socket.gethostname(), socket.getfqdn()} - {"localhost", ""}:
         output = re.sub(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", "laptop", output)
     # Of a line that was redrawn with carriage returns, a reader sees the last state.

@@ -68,6 +68,7 @@ ONE_RANK = {
     "16_pipeline_data.py": f"python src/16_pipeline_data.py {GPT}",
     "17_fsdp_accumulation.py": "python src/instruments/17_fsdp_accumulation.py 5",
     "17_profile.py": "python src/instruments/17_profile.py",
+    "17_recipe.py": "python src/instruments/17_recipe.py",
     "17_speed.py": (
         "python src/instruments/17_speed.py 5 --with no-sync bf16 checkpoint"
     ),
@@ -86,11 +87,14 @@ ONE_RANK = {
     "21_context_fsdp.py": f"python src/21_context_fsdp.py {GPT}",
     "21_context_parallel.py": f"python src/21_context_parallel.py {GPT}",
     "21_cost.py": f"python src/instruments/21_cost.py src/21_ring_attention.py {GPT}",
+    "21_packed_documents.py": f"python src/21_packed_documents.py {GPT}",
     "21_ring_attention.py": f"python src/21_ring_attention.py {GPT}",
     "21_ulysses.py": f"python src/21_ulysses.py {GPT}",
     "22_cost.py": f"python src/instruments/22_cost.py src/22_expert_parallel.py {GPT}",
     "22_expert_parallel.py": f"python src/22_expert_parallel.py {GPT}",
     "22_mixture_of_experts.py": f"python src/22_mixture_of_experts.py {GPT}",
+    "23_diloco.py": f"python src/23_diloco.py {GPT} --local-steps 2",
+    "23_slow_link.py": f"python src/instruments/23_slow_link.py {GPT} --test-every 1",
 }
 # Those that one rank, or one GPU, can show nothing of
 NOT_ALONE = {
@@ -105,6 +109,8 @@ NOT_ALONE = {
     "18_why_slow.py": "compares a step with one that sends nothing, for several ranks",
     "19_flight_recorder.py": "runs a failure of several gloo ranks",
     "19_stacks.py": "runs a failure of several gloo ranks",
+    "23_kills.py": "kills one of several gloo ranks",
+    "23_lost_rank.py": "one rank has nobody to lose; it sends through gloo",
 }
 # Train the same model on the same text: one loss after one step
 ONE_LOSS = (
@@ -139,6 +145,7 @@ SHARED_REFUSE = {
     "13_pipeline.py": (2, f"src/13_pipeline.py {GPT}"),
     "16_pipeline_data.py": (2, f"src/16_pipeline_data.py {GPT}"),
     "21_ring_attention.py": (2, f"src/21_ring_attention.py {GPT}"),
+    "21_packed_documents.py": (2, f"src/21_packed_documents.py {GPT}"),
 }
 
 

@@ -79,9 +79,9 @@ def test_roofline_dry(tmp_path):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("name", ["18_scaling.py", "18_cost.py"])
+@pytest.mark.parametrize("name", ["18_scaling.py", "18_cost.py", "17_recipe.py"])
 def test_times_of_one_rank(name, gpu, tmp_path):
-    done = run(tmp_path, ONE_RANK[name], "cuda")
+    done = run(tmp_path, ONE_RANK[name], "cuda", limit=300)
     write_transcript(name[:-3], shown(ONE_RANK[name], done))
     assert done.returncode == 0, done.stderr
 

@@ -22,13 +22,20 @@ from tests.gpu.running import run, shown
 from tests.launched import free_port
 
 # What measures a time runs alone, in test_profiles.py
-MEASURES = {"17_profile.py", "18_roofline.py", "18_scaling.py", "18_cost.py"}
+MEASURES = {
+    "17_profile.py",
+    "17_recipe.py",
+    "18_roofline.py",
+    "18_scaling.py",
+    "18_cost.py",
+}
 # What takes long on a CPU, and what takes less
 SHORTER = {
     " --ranks 1 --batch-size 64": " --ranks 1 --batch-size 2 --steps 2 --rounds 1",
     "17_speed.py 5 ": "17_speed.py 1 ",
     "17_speed.py 3 ": "17_speed.py 1 ",
     "17_fsdp_accumulation.py 5": "17_fsdp_accumulation.py 1",
+    "17_recipe.py": "17_recipe.py --steps 2 --lines tf32 fused",
     "18_roofline.py": "18_roofline.py --width 256",
     "cuda:0": "cpu",
 }
@@ -122,6 +129,23 @@ def test_every_program_is_started_or_has_a_reason():
     for name, command in ONE_RANK.items():
         assert re.search(rf"src/(instruments/)?{name}\b", command)
     assert set(ONE_LOSS) < set(ONE_RANK)
+
+
+def test_pages_show_what_this_suite_leaves():
+    """``.. on-a-gpu:: NAME`` waits for NAME.gpu.txt, which only a test here writes."""
+    left = {name[:-3] for name in MEASURES}
+    left |= {f"one_rank_{name[:-3]}" for name in ONE_RANK if name not in MEASURES}
+    shown = set()
+    for page in (ROOT / "docs").rglob("*.rst"):
+        shown |= set(re.findall(r"^ *\.\. on-a-gpu:: (\S+)$", page.read_text(), re.M))
+    assert {name.removeprefix("one_rank_")[:2] for name in shown} >= {
+        "05",
+        "06",
+        "15",
+        "17",
+        "18",
+    }
+    assert shown <= left, f"no test leaves these: {sorted(shown - left)}"
 
 
 def test_programs_dry(tmp_path):

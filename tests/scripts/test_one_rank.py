@@ -1,4 +1,4 @@
-"""Programs of lessons 13 to 22 with one rank, as on a machine with a single GPU."""
+"""Programs of lessons 13 to 23 with one rank, as on a machine with a single GPU."""
 
 import pytest
 
@@ -32,6 +32,8 @@ PROGRAMS = {
     "21_ring_attention.py": ("it has all of every sequence", TRAINS),
     "21_ulysses.py": ("it has all tokens and all heads", TRAINS),
     "22_expert_parallel.py": ("it has all experts", TRAINS),
+    "23_diloco.py": ("its outer steps average nothing", TRAINS),
+    "23_slow_link.py": ("there is no link to time", TRAINS),
     "20_capstone.py": ("nothing is divided", [*SMALL_GRID, "--mixed-precision"]),
 }
 QUICK = "14_tensor_by_hand.py", "15_fsdp.py", "18_cost.py"

@@ -123,11 +123,24 @@ def definitions(path):
     return {n.name: ast.unparse(n) for n in body if isinstance(n, kinds)}
 
 
-# Of DDP or FSDP: the model, its precision and its forward pass, and how a run ends.
+def methods_of(name, path):
+    """Name -> text of each method of a class of a file."""
+    (found,) = (
+        node
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ClassDef) and node.name == name
+    )
+    return {
+        n.name: ast.unparse(n) for n in found.body if isinstance(n, ast.FunctionDef)
+    }
+
+
+# Of DDP or FSDP: the model, its precision and its forward pass, when a rank first waits
+# for others, and how a run ends.
 OWN = {
     *("make_model", "Run", "make_run", "low_precision", "forward", "evaluate"),
     *("compute_gradients", "train", "main", "parse_command_line", "leave_group"),
-    *("Config", "add_options_for_speed"),
+    *("Config", "add_options_for_speed", "RunLog", "count_flops"),
 }
 
 
@@ -136,6 +149,13 @@ def test_starters_share_what_is_not_of_ddp_or_fsdp():
     assert {name for name in ddp.keys() & fsdp if ddp[name] != fsdp[name]} == OWN
     shared = {"find_world", "join_ranks", "refuse", "TrainingBatches", "start_loader"}
     assert shared < ddp.keys() & fsdp.keys()
+
+
+def test_logs_of_both_starters_differ_only_in_when_a_rank_waits():
+    ddp, fsdp = (methods_of("RunLog", path) for path in STARTERS)
+    assert ddp.keys() == fsdp.keys()
+    differ = {name for name in ddp if ddp[name] != fsdp[name]}
+    assert differ == {"__init__", "_note_forward"}
 
 
 @pytest.mark.parametrize("path", STARTERS, ids=lambda path: path.name)

@@ -1,7 +1,9 @@
 """tools/run_tests.py: all parts run, and the table says where the time went."""
 
 import os
+import re
 import sys
+import threading
 import xml.etree.ElementTree as ET
 
 import pytest
@@ -16,9 +18,11 @@ CASES = {  # what pytest writes down of a part that fails, one that passes, one 
     "skips": CASE.format("test_it", 0.1, "<skipped/>"),
 }
 PYTEST = """
-import sys
+import os, sys
 from pathlib import Path
 junit, cases = sys.argv[1:]
+Path(os.environ["SITE_OF_TESTS"], "site-is-built").touch()
+print("site of tests:", os.environ["SITE_OF_TESTS"])
 Path(junit).write_text(f"<testsuites>{cases}</testsuites>")
 sys.exit("failure" in cases)
 """
@@ -57,6 +61,15 @@ def test_all_parts_run_when_one_has_failed(parts, capsys):
     assert ["passes", "2", "0", "0"] in rows
     assert ["skips", "1", "0", "1"] in rows
     assert shown.splitlines()[-1] == "2 passed, 1 failed, 1 skipped"
+
+
+def test_parts_share_one_site_which_is_gone_afterwards(parts, capsys):
+    run_tests.main()
+    shown = capsys.readouterr().out
+    folders = set(re.findall(r"site of tests: (.*)", shown))
+    assert len(folders) == 1 and shown.count("site of tests: ") > len(CASES)
+    assert not os.path.exists(folders.pop())
+    assert "SITE_OF_TESTS" not in os.environ
 
 
 def test_slowest_tests_come_first_and_junit_holds_all(parts, capsys):
@@ -138,6 +151,21 @@ def test_a_contributors_run_leaves_out_only_what_is_marked():
     assert [part.name for part in short] == [part.name for part in full]
     assert not any("not full" in " ".join(part.arguments) for part in full)
     assert any("not full" in " ".join(part.arguments) for part in short)
+
+
+@pytest.mark.parametrize(("full", "at_once"), [(False, 2), (True, 3)])
+def test_so_many_parts_share_the_cores(full, at_once, plan, monkeypatch):
+    """Each part waits until that many run; with fewer of them, it gives up."""
+    together = threading.Barrier(at_once)
+
+    def run(part: Part) -> run_tests.Outcome:
+        together.wait(timeout=20)
+        return run_tests.Outcome(part, 0, 0.0, [])
+
+    plan += [Part(f"part {number}", ()) for number in range(2 * at_once)]
+    monkeypatch.setattr(run_tests, "run", run)
+    outcomes, _ = run_tests.run_parts(full)
+    assert [outcome.part for outcome in outcomes] == plan
 
 
 def test_no_part_may_skip_for_want_of_a_package_in_ci(monkeypatch):

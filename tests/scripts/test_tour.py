@@ -246,13 +246,16 @@ def test_cause_is_what_a_program_said_and_not_the_agent_that_it_left_alone():
 def test_failing_site_is_one_sentence(clone, monkeypatch):
     quick_first_stages(clone)
     quick_stage(clone, "08_multinode_torchrun.py")
-    with (clone / "index.rst").open("a") as page:
-        page.write("\n:nonsense:`x`\n")
+    # one page, which builds well without its last line
+    (clone / "conf.py").write_text('include_patterns = ["index.rst"]\n')
+    (clone / "index.rst").write_text("Pages\n=====\n\n:nonsense:`x`\n")
     done = take(clone)
     assert done.returncode == 1
     (sentence,) = done.stderr.splitlines()
     assert sentence.startswith("tour: stage 5 (the pages) failed")
     assert "_build/tour/5_the_pages.log" in sentence
+    log = (clone / "_build/tour/5_the_pages.log").read_text(encoding="utf-8")
+    assert 'Unknown interpreted text role "nonsense"' in log
 
 
 def test_old_python_is_told_that_only_the_site_is_missing(monkeypatch):

@@ -85,6 +85,7 @@ CASES = {
     "22_expert_parallel.py": Case(
         torchrun, ["2", *GPT], ["4", *GPT], "22_expert_parallel.pt"
     ),
+    "23_diloco.py": Case(torchrun, ["2", *GPT], ["4", *GPT], "23_diloco.pt"),
 }
 # One of them in the short `make test`: the others take a minute or two.
 NAMES = [

@@ -194,6 +194,10 @@ COMMANDS = {
         'for n in {10..258}; do eval "exec $n>>written"; done; python open.py; '
         "exec 259>>written; python open.py",
     ],
+    "folders of PYTHONPATH": [
+        *("env", "PYTHONPATH=x:/y::x:/y/", "python", "-c"),
+        "import sys; print(sys.path, sys.modules.keys() & {'package'})",
+    ],
     "what a shell sets": [
         *("bash", "-c"),
         "trap '' INT USR2; umask 027; ulimit -n 77 -c 0 -t 500 -f 9999; "
@@ -260,12 +264,51 @@ def test_command_line_is_found_once(tmp_path):
     assert subprocess.run(command, capture_output=True, text=True).stdout == "1\n"
 
 
+LOG_LEVEL = """
+import ctypes, pathlib, torch
+c10 = ctypes.CDLL(str(pathlib.Path(torch.__file__).parent / "lib" / "libc10.so"))
+print(ctypes.c_int.in_dll(c10, "FLAGS_caffe2_log_level").value)
+"""
+
+
+@pytest.mark.parametrize(("level", "number"), [("INFO", 0), ("ERROR", 2)])
+def test_warm_program_logs_what_its_environment_says(level, number, monkeypatch):
+    monkeypatch.setenv("TORCH_CPP_LOG_LEVEL", level)
+    assert terms.differing({"TORCH_CPP_LOG_LEVEL": "ERROR"}, {}) == []
+    assert terms.differing({}, {"TORCH_CPP_LOG_LEVEL": "ERROR"})
+    command = [wrappers() / "python", "-c", LOG_LEVEL]
+    for cold in ("", "1"):
+        monkeypatch.setenv("COLD_PYTHON", cold)
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.stdout == f"{number}\n", done.stderr
+
+
+def test_library_path_is_warm_unless_it_has_another_copy_of_a_library(
+    tmp_path, monkeypatch
+):
+    """Open MPI's ranks have one; what is loaded already came from elsewhere."""
+
+    def differing(folders: str | None, own: dict) -> list[str]:
+        monkeypatch.setattr(os, "environ", own)
+        given = {"LD_LIBRARY_PATH": folders} if folders else {}
+        return terms.differing(given, own)
+
+    (tmp_path / "libmpi.so.40").touch()
+    (ours,) = terms.loaded_libraries()["libc.so"]
+    (tmp_path / "libc.so.6").symlink_to(ours)
+    assert differing(f"/no/such/folder:{tmp_path}", {}) == []
+    assert differing(f"{tmp_path}:", {}) == ["LD_LIBRARY_PATH"]
+    assert differing(None, {"LD_LIBRARY_PATH": str(tmp_path)})
+    assert differing(str(tmp_path), {"LD_LIBRARY_PATH": "/opt"})
+    (tmp_path / "libm.so.6").touch()
+    assert differing(str(tmp_path), {}) == ["LD_LIBRARY_PATH"]
+
+
 OTHER_IMPORTS = {
     "PYTHONHASHSEED": "0",
     "PYTHONOPTIMIZE": "1",
     "PYTHONWARNINGS": "error",
     "TORCH_LOGS": "+dynamo",
-    "TORCH_CPP_LOG_LEVEL": "INFO",
     "TORCH_SHOW_CPP_STACKTRACES": "1",
     "OMP_PROC_BIND": "true",
     "MKL_NUM_THREADS": "3",
