@@ -69,6 +69,7 @@ COLUMNS = {  # title -> the names of what it counts
     "lessons 01 to 09": r"0\d_\w+\.py",
     "lesson 12": r"12_\w+\.py",
     "lessons 13 to 20": r"(1[3-9]|20)_\w+\.py",
+    "lessons 21 to 23": r"2[1-3]_\w+\.py",
     "solutions": r"solution ",
 }
 OK, REFUSED, SLOW = "ok", "refused", "still running"

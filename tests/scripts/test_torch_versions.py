@@ -120,6 +120,17 @@ def test_only_programs_have_a_release_of_their_own():
     assert needed("13_cost.py") == (2, 8)
 
 
+def test_table_of_releases_counts_each_command_once():
+    """A new lesson must not be tried and then be left out of the table."""
+    for name in matrix.scripts():
+        columns = [
+            title
+            for title, pattern in matrix.COLUMNS.items()
+            if re.match(pattern, name)
+        ]
+        assert len(columns) == 1, name
+
+
 @pytest.fixture(scope="module", params=OTHERS)
 def other_release(request):
     """(version, a Python with this release of PyTorch, which starts warm)."""
