@@ -1,6 +1,6 @@
 """Train with DDP in workers that Ray Train starts: one file to change.
 
-    pip install "ray[train]"
+    pip install "ray[default,train]"
     python job_scripts/ray_train.py                     # two workers on this machine
     python job_scripts/ray_train.py --workers 8 --gpus  # in the Ray cluster you're on
 

@@ -200,24 +200,58 @@ def test_programs_read_what_ray_train_sets(tmp_path):
     assert said in done.stdout, done.stderr
 
 
-@pytest.mark.full
-@pytest.mark.skipif(
-    importlib.util.find_spec("ray") is None, reason='no Ray: pip install "ray[train]"'
+WITHOUT_RAY = pytest.mark.skipif(
+    importlib.util.find_spec("ray") is None,
+    reason='no Ray: pip install "ray[default,train]"',
 )
+# Three Ray nodes on this machine, as ray.cluster_utils starts them for Ray's own tests.
+RAY_CLUSTER = """
+import os, subprocess, sys
+from ray.cluster_utils import Cluster
+cluster = Cluster(initialize_head=True, head_node_args=dict(num_cpus=2))
+for _ in range(2):
+    cluster.add_node(num_cpus=1)
+cluster.wait_for_nodes()
+os.environ["RAY_ADDRESS"] = cluster.address
+done = subprocess.run([sys.executable, *sys.argv[1:]])
+cluster.shutdown()
+sys.exit(done.returncode)
+"""
+
+
+def last_loss_under_ray(folder, *command):
+    done = run(folder, [sys.executable, *command], limit=240)
+    assert done.returncode == 0, done.stderr
+    said = done.stdout + done.stderr  # Ray puts a name before a worker's lines
+    return float(re.search(r"step 19 \| loss ([\d.]+)", said)[1])
+
+
+@pytest.mark.full
+@WITHOUT_RAY
 @pytest.mark.cold("Ray starts its own workers")
 def test_ray_trains_in_two_workers_as_in_one(tmp_path):
-    losses = []
-    for workers in (1, 2):
-        command = [sys.executable, SCRIPTS / "ray_train.py", "--workers", workers]
-        done = run(tmp_path, command)
-        assert done.returncode == 0, done.stderr
-        said = done.stdout + done.stderr  # Ray puts a name before a worker's lines
-        losses.append(float(re.search(r"step 19 \| loss ([\d.]+)", said)[1]))
-    assert losses[0] == pytest.approx(losses[1], rel=1e-4)
+    script = SCRIPTS / "ray_train.py"
+    one = last_loss_under_ray(tmp_path, script, "--workers", 1)
+    two = last_loss_under_ray(tmp_path, script, "--workers", 2)
+    assert one == pytest.approx(two, rel=1e-4)
+    assert one == pytest.approx(LAST_UNDER_RAY, rel=1e-4)
+
+
+@pytest.mark.full
+@WITHOUT_RAY
+@pytest.mark.cold("Ray starts its own workers")
+def test_ray_trains_on_several_nodes_as_on_one(tmp_path):
+    """Four workers: more than any of the three nodes has cores for."""
+    cluster = tmp_path / "cluster.py"
+    cluster.write_text(RAY_CLUSTER, encoding="utf-8")
+    script = SCRIPTS / "ray_train.py"
+    loss = last_loss_under_ray(tmp_path, cluster, script, "--workers", 4)
+    assert loss == pytest.approx(LAST_UNDER_RAY, rel=1e-4)
 
 
 # What two workers of Ray 2.60 reported after steps 9 and 10, on a CPU
 UNDER_RAY = {9: 0.1664143204689026, 10: 0.11715493351221085}
+LAST_UNDER_RAY = 0.007383
 
 
 def test_one_process_without_ray_trains_as_two_workers_did(monkeypatch, capsys):
