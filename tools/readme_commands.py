@@ -50,6 +50,7 @@ FAILS = {  # to show it
     "19_stacks.py": 1,
 }
 ONE_STEP = {"07_teardown.py", "17_fsdp_accumulation.py"}  # or run: each takes seconds
+SMALL = {"23_kills.py": ("60 --kill 1@20", "6 --kill 1@2")}  # steps after the kill
 LESS = {  # options of programs that measure for long where nothing is said
     "18_cost.py": "--rounds 1 --batch-size 2",
     "18_scaling.py": "--rounds 1 --steps 2 --batch-size 2",
@@ -60,6 +61,8 @@ def shortened(command: str) -> str:
     """With two ranks and two steps."""
     program = Path(command.split("src/")[-1].split()[0]).name
     number = "1" if program in ONE_STEP else "2"
+    if program in SMALL:
+        command = command.replace(*SMALL[program])
     command = re.sub(r"\b\d{2,}(?=\s|$)", number, command)
     command = f"{command} {LESS.get(program, '')}"
     return command.replace("torchrun ", "torchrun --standalone --nproc-per-node=2 ")

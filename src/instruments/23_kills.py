@@ -180,6 +180,9 @@ def start(run: Run, command: list[str], kills: list[Kill]) -> None:
     if process.returncode:
         end = (run.folder / "log.txt").read_text(encoding="utf-8")[-600:]
         raise BadInput(f"{command[-1]} has failed: {end}")
+    if len(run.kills) < len(kills) or max(run.kills) > run.new_steps()[-1]:
+        why = "the run ended before all ranks were killed, or without a step after it"
+        raise BadInput(f"{why}: give it more STEPS, or a longer --pause")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -222,6 +225,10 @@ def main() -> None:
         return
     if any(kill.rank >= config.ranks for kill in config.kill):
         raise BadInput(f"--kill names a rank that is not below --ranks {config.ranks}")
+    last = max(config.kill, key=lambda kill: kill.step)
+    if last.step >= config.steps - 1:
+        why = f"--kill {last.rank}@{last.step} leaves no step after it"
+        raise BadInput(f"{why}: choose more STEPS than {config.steps}")
     gpt_training.check_divides(config.batch_size, config.ranks, "--batch-size", "ranks")
     options = [str(config.steps), "--pause", str(config.pause)]
     for name in ("batch_size", "learning_rate", "width", "heads", "blocks", "context"):

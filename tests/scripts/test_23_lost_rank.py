@@ -193,6 +193,8 @@ def test_bad_input_is_one_sentence(tmp_path):
     [
         ("9@1", "--kill names a rank that is not below --ranks 4"),
         ("one@1", "argument --kill: 'one@1' is not RANK@STEP, such as 1@20"),
+        ("1@2", "--kill 1@2 leaves no step after it: choose more STEPS than 3"),
+        ("1@20", "--kill 1@20 leaves no step after it: choose more STEPS than 3"),
     ],
 )
 def test_a_kill_that_cannot_be_is_one_sentence(tmp_path, kill, why):
