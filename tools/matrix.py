@@ -34,7 +34,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "src")]  # for `python tools/matrix.py`
 
 from common import torch_versions  # noqa: E402
 from tests import warm  # noqa: E402
-from tools import readme_commands, torches  # noqa: E402
+from tools import debian_packages, readme_commands, torches  # noqa: E402
 
 TABLE = ROOT / "docs" / "torch_versions.inc"
 TORCHRUN = "torchrun --standalone --nproc-per-node=2"
@@ -61,6 +61,15 @@ MORE = {  # programs whose commands aren't in the table of src/README.md
     "03_wire_bytes.py": f"{TORCHRUN} src/instruments/03_wire_bytes.py",
     "09_srun.py": AS_SRUN,
 }
+# Tests that submit job scripts to Slurm and PBS: each launcher, on two nodes and more.
+TEST = "WORKSHOP_FULL=1 python -m pytest -q -p no:cacheprovider -p tools.strict_skips"
+JOBS = {
+    "jobs on Slurm": f"{TEST} tests/jobs/test_09_slurm_training.py -k as_one_device",
+    "jobs on PBS": f"{TEST} tests/jobs/test_pbs_scripts.py -k as_one_device",
+    "jobs with train_ddp.py": (
+        f"{TEST} tests/jobs/test_starter.py -k 'under_each_launcher and train_ddp'"
+    ),
+}
 # Solutions of the exercises, checked by the grader; some need no torch of their own.
 GRADED = ("01_resume", "03_ring_all_reduce", "05_sampler", "07_survive_a_kill")
 COLUMNS = {  # title -> the names of what it counts
@@ -70,6 +79,7 @@ COLUMNS = {  # title -> the names of what it counts
     "lesson 12": r"12_\w+\.py",
     "lessons 13 to 20": r"(1[3-9]|20)_\w+\.py",
     "lessons 21 to 23": r"2[1-3]_\w+\.py",
+    "job scripts": r"jobs ",
     "solutions": r"solution ",
 }
 OK, REFUSED, SLOW = "ok", "refused", "still running"
@@ -96,6 +106,7 @@ def scripts() -> dict[str, str]:
     names = {*readme_commands.COMMANDS, *MORE}
     for name in sorted(names):
         found[name] = MORE.get(name) or readme_commands.small_script(name)
+    found.update(JOBS)
     for name in GRADED:
         found[f"solution {name}"] = f"python -m pytest --solutions -q -k {name}"
     return found
@@ -105,7 +116,11 @@ def inputs(name: str, script: str) -> str:
     """A hash of what the result of a command depends on, apart from torch."""
     patterns = [f"src/**/{path}" for path in re.findall(r"\w+\.py", script)]
     patterns += ["gallery/*.py"] if "gallery/" in script else []
-    if name.startswith("solution "):
+    if name in JOBS:
+        patterns = ["job_scripts/*.sbatch", "job_scripts/*.pbs", "job_scripts/sites/*"]
+        patterns += ["job_scripts/site_environment.sh", "workshop/cluster/**/*.py"]
+        patterns += ["src/*.py", "src/starter/*.py", "src/common/**/*.py"]
+    elif name.startswith("solution "):
         patterns = ["workshop/**/*.py", "solutions/*.py", "tests/exercises/*/checks.py"]
     elif "starter/" not in script:
         patterns.append("src/common/**/*.py")
@@ -138,7 +153,7 @@ def run(python: Path, name: str, script: str, limit: int) -> str:
     with tempfile.TemporaryDirectory(prefix="matrix-") as folder:
         for part in ("src", "gallery"):
             (Path(folder) / part).symlink_to(ROOT / part)
-        where = ROOT if name.startswith("solution ") else folder
+        where = ROOT if "-m pytest" in script else folder
         process = subprocess.Popen(
             ["bash", "-ec", script],
             cwd=where,
@@ -266,6 +281,8 @@ def table(results: list[Result], all_scripts: dict[str, str]) -> str:
         "",
         "Each number counts commands that did what they should, of those that were",
         'run. "Refused": the program said in one sentence which PyTorch it needs.',
+        '"Job scripts" are those of Slurm and PBS with each launcher, as tests submit',
+        "them on two nodes and more, in three groups.",
     ]
     for one in troubles:
         words = one.outcome.replace("`", "'").replace("\\", "/")
@@ -279,8 +296,13 @@ def _row(cells: list[str]) -> list[str]:
 
 
 def plan(only: str, all_scripts: dict[str, str]) -> Iterator[tuple[str, str]]:
+    """The commands to run here; job scripts need the packages of the schedulers."""
+    missing = debian_packages.missing()
+    if missing:
+        packages = " ".join(missing)
+        print(f"matrix: no job scripts without {packages}", file=sys.stderr)
     for name, script in all_scripts.items():
-        if re.search(only, name):
+        if re.search(only, name) and not (missing and name in JOBS):
             yield name, script
 
 
