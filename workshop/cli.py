@@ -8,6 +8,7 @@ imported only by the commands that use them.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,10 @@ class Workshop(click.Group):
             status = 0
         except click.ClickException as error:
             context = getattr(error, "ctx", None)
-            command = context.command_path if context else "workshop"
+            if context:
+                command = context.command_path
+            else:  # click gives none if an option lacks its value
+                command = self.named_by(extra.get("args") or sys.argv[1:])
             sentence = error.format_message().rstrip(".")
             complain(f"{sentence}: `{command} --help` shows what it takes")
             status = 2
@@ -51,6 +55,17 @@ class Workshop(click.Group):
         if standalone_mode:
             sys.exit(status or 0)
         return status
+
+    def named_by(self, words: Sequence[str]) -> str:
+        """The command that a command line begins with: workshop cluster up."""
+        command: click.Command = self
+        path = "workshop"
+        for word in words:
+            if not isinstance(command, click.Group) or word not in command.commands:
+                break
+            command = command.commands[word]
+            path += f" {word}"
+        return path
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)  # in the order in which they were added

@@ -230,6 +230,21 @@ def test_a_mistyped_name_is_one_sentence_with_the_nearest(house, name):
     assert told == "workshop: '03_tree' is not an exercise: did you mean 03_three?"
 
 
+@pytest.mark.parametrize(
+    ("words", "command"),
+    [
+        (["diagnose", "--words"], "workshop diagnose"),
+        (["cluster", "up", "--nodes"], "workshop cluster up"),
+        (["check", "--verbose=3"], "workshop check"),
+        (["check", "--nosuch"], "workshop check"),
+        (["--nosuch"], "workshop"),
+    ],
+)
+def test_a_wrong_option_leads_to_the_help_of_its_command(house, words, command):
+    said = sentence(workshop(house, *words))
+    assert said.endswith(f": `{command} --help` shows what it takes")
+
+
 def test_a_name_that_is_like_no_other_leads_to_the_list(house):
     told = sentence(workshop(house, "check", "zwei"))
     assert "'zwei' is not an exercise: `workshop list` shows them all" in told
