@@ -29,6 +29,8 @@ WARNS = re.compile(
     r"^\s*\[W[\d\s:.]|^W\d{4} |Warning: |^warnings?\.warn\(|^\s+warnings\.warn\(|"
     r"NCCL INFO |^(?:WARNING|DEBUG|NOTE)\b|Setting OMP_NUM|^wandb: (?!ERROR)|"
     r"destroy_process_group\(\) was not called|"
+    r"operation involving a call to the|.fork\(\). system call to create|"
+    r"error initializing an OpenFabrics device|"
     r'NCCL WARN (?:Failed to open libibverbs|Missing "|.*[Pp]lugin.*(?:not found|No pl)'
     r"|NET/Plugin|MSCCL|Could not find|Unable to open)"
 )

@@ -47,7 +47,8 @@ CONSEQUENCES = (
         r"communicator (was|is) aborted|remote process exited|retcode 6|"
         r"taking the entire process down|operations have failed or timed out|"
         r"dump signal|Job step aborted|Timed out waiting for job step|"
-        r"failed to (shutdown|close) the rendezvous|HorovodInternalError",
+        r"failed to (shutdown|close) the rendezvous|HorovodInternalError|"
+        r"waiting on exit barrier",
         "That only says that another rank has left. Find the one that failed first.",
     ),
     (
@@ -82,7 +83,9 @@ NOISE = (
     r"Invalidate trace cache|OVERFLOW! .*[Ss]kipping step|retrying|"
     r"Gradient overflow\. +Skipping step|expected to happen during shutdown|"
     r"Unable to find hostfile, will proceed|"
-    r"destroy_process_group\(\) was not called"
+    r"destroy_process_group\(\) was not called|"
+    r"operation involving a call to the|.fork\(\). system call to create|"
+    r"error initializing an OpenFabrics device"
 )
 ALWAYS_NOISE = (
     r"NCCL INFO |"
