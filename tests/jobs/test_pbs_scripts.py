@@ -51,6 +51,7 @@ def one_device(tmp_path_factory):
         text=True,
         timeout=LIMIT,
     )
+    assert done.returncode == 0, done.stderr
     return correct(done.stdout)
 
 
