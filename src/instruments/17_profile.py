@@ -8,10 +8,10 @@ The first two write trace.json: open it in https://ui.perfetto.dev, a lane for e
 rank. The last one explains it, or any trace that torch.profiler has exported.
 """
 
-import argparse
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -43,6 +43,20 @@ EXTRA = 5  # forward passes of a slow rank, in each step
 MARK = "clock mark"  # all ranks are here at the same moment: just after a barrier
 
 
+@dataclass(frozen=True)
+class Config:
+    """The command line."""
+
+    steps: int  # to record
+    batch_size: int  # of each rank
+    data_ms: float  # to read a batch
+    slow_rank: int | None  # a rank with more to compute
+    bucket_mb: float  # of DDP
+    memory: bool  # record each allocation as well
+    output: Path
+    explain: Path | None  # explain this trace, and record none
+
+
 class SlowData(Dataset):
     """Random rows, each of which takes ``milliseconds`` to read."""
 
@@ -59,20 +73,20 @@ class SlowData(Dataset):
 
 
 # [start record]
-def record(args: argparse.Namespace, device: torch.device) -> profile:
-    """Train a few steps unrecorded, then ``args.steps`` under the profiler."""
+def record(config: Config, device: torch.device) -> profile:
+    """Train a few steps unrecorded, then ``config.steps`` under the profiler."""
     model = nn.Sequential(*[nn.Linear(WIDTH, WIDTH) for _ in range(LAYERS)]).to(device)
     devices = None if device.type == "cpu" else [device]
-    ddp_model = DDP(model, devices, bucket_cap_mb=args.bucket_mb)
+    ddp_model = DDP(model, devices, bucket_cap_mb=config.bucket_mb)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    rows = (WARM_UP + args.steps) * args.batch_size
-    dataset = SlowData(rows, args.data_ms / args.batch_size)
-    batches = iter(DataLoader(dataset, args.batch_size))
+    rows = (WARM_UP + config.steps) * config.batch_size
+    dataset = SlowData(rows, config.data_ms / config.batch_size)
+    batches = iter(DataLoader(dataset, config.batch_size))
 
     def step() -> None:
         inputs = next(batches).to(device)
         optimizer.zero_grad()
-        if dist.get_rank() == args.slow_rank:
+        if dist.get_rank() == config.slow_rank:
             for _ in range(EXTRA):
                 model(inputs)  # work that the other ranks don't have
         loss = ddp_model(inputs).square().mean()
@@ -83,11 +97,11 @@ def record(args: argparse.Namespace, device: torch.device) -> profile:
         step()
     # [start profile]
     # without activities: the CPU, and the accelerator where there is one
-    with profile(profile_memory=args.memory) as profiler:
+    with profile(profile_memory=config.memory) as profiler:
         dist.barrier()  # every rank leaves it when the last one has entered it
         with record_function(MARK):
             pass
-        for number in range(args.steps):
+        for number in range(config.steps):
             with record_function(f"step {number}"):
                 step()
     # [end profile]
@@ -147,7 +161,7 @@ def gather(profiler: profile) -> list[dict]:
     return everyone or []
 
 
-def parse_arguments() -> argparse.Namespace:
+def parse_arguments() -> Config:
     parser = Parser(__doc__)
     add, number = parser.add_argument, {"type": positive_int}
     add("--steps", **number, default=5, help="to record (default: %(default)s)")
@@ -159,24 +173,26 @@ def parse_arguments() -> argparse.Namespace:
     file, shown = {"metavar": "FILE"}, "default: %(default)s"
     add("--output", type=output_file, default="trace.json", help=shown, **file)
     add("--explain", type=Path, help="explain this trace; record none", **file)
-    return parser.parse_args()
+    return Config(**vars(parser.parse_args()))
 
 
 @one_line_errors
 def main() -> None:
-    args = parse_arguments()
-    if args.explain:
-        log(explain(args.explain))
+    config = parse_arguments()
+    if config.explain:
+        log(explain(config.explain))
         return
     device, ranks = join_or_alone(ALONE), dist.get_world_size()
-    if args.slow_rank is not None and not 0 <= args.slow_rank < ranks:
-        raise BadInput(f"--slow-rank {args.slow_rank}: choose one of 0 to {ranks - 1}")
-    traces = gather(record(args, device))
+    if config.slow_rank is not None and not 0 <= config.slow_rank < ranks:
+        raise BadInput(
+            f"--slow-rank {config.slow_rank}: choose one of 0 to {ranks - 1}"
+        )
+    traces = gather(record(config, device))
     if is_rank_0():
         trace = merge(traces)
-        write_json(args.output, trace)
-        log(f"{args.output}: {len(trace['traceEvents'])} events")
-        log(explain(args.output))
+        write_json(config.output, trace)
+        log(f"{config.output}: {len(trace['traceEvents'])} events")
+        log(explain(config.output))
     dist.destroy_process_group()
 
 

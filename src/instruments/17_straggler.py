@@ -10,12 +10,12 @@ With --slow one rank is made slow on purpose. Start it on several nodes to find 
 link. Each rank reads only its own clock, so the clocks of nodes needn't agree.
 """
 
-import argparse
 import itertools
 import statistics
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -40,6 +40,16 @@ ALONE = "no other waits for it, so none can be called slow"
 LAYERS, WIDTH, BATCH_SIZE, WARM_UP = 4, 512, 128, 3
 KINDS = ("data", "compute", "waiting")  # of a step, in ms, one after the other
 NOTICED = 0.1  # of a step: less than that is noise
+
+
+@dataclass(frozen=True)
+class Config:
+    """The command line."""
+
+    steps: int  # to measure
+    slow: int | None  # the rank to make slow
+    by: str  # what is slow there, one of KINDS
+    ms: float  # longer, in each step
 
 
 class Stopwatch:
@@ -98,7 +108,7 @@ def compute_more(model: nn.Module, inputs: torch.Tensor, seconds: float) -> None
         model(inputs)
 
 
-def measure(args: argparse.Namespace, device: torch.device) -> list[float]:
+def measure(config: Config, device: torch.device) -> list[float]:
     """Milliseconds of :data:`KINDS` of this rank, the median over the steps."""
     model = nn.Sequential(*[nn.Linear(WIDTH, WIDTH) for _ in range(LAYERS)]).to(device)
     devices = None if device.type == "cpu" else [device]
@@ -107,9 +117,9 @@ def measure(args: argparse.Namespace, device: torch.device) -> list[float]:
     watch, rows = Stopwatch(device), []
     watch_buckets(ddp_model, watch)
     more = {"data": 0.0, "compute": 0.0}  # seconds that this rank takes longer
-    if dist.get_rank() == args.slow:
-        more[args.by] = args.ms / 1000
-    for _ in range(WARM_UP + args.steps):
+    if dist.get_rank() == config.slow:
+        more[config.by] = config.ms / 1000
+    for _ in range(WARM_UP + config.steps):
         watch.note("begins")
         inputs = next_batch(device, more["data"])
         watch.note("has data")
@@ -163,26 +173,26 @@ def report(table: list[list[float]], device: torch.device) -> str:
     return "\n".join(lines)
 
 
-def parse_arguments() -> argparse.Namespace:
+def parse_arguments() -> Config:
     parser = Parser(__doc__)
     add, shown = parser.add_argument, " (default: %(default)s)"
     add("--steps", type=positive_int, default=20, help="to measure" + shown)
     add("--slow", type=int, metavar="RANK", help="the rank to make slow")
     add("--by", choices=KINDS[:2], default="data", help="what is slow there" + shown)
     add("--ms", type=positive_float, default=100, help="longer, in each step" + shown)
-    return parser.parse_args()
+    return Config(**vars(parser.parse_args()))
 
 
 @one_line_errors
 def main() -> None:
-    args, device = parse_arguments(), join_or_alone(ALONE)
+    config, device = parse_arguments(), join_or_alone(ALONE)
     ranks = dist.get_world_size()
-    if args.slow is not None and not 0 <= args.slow < ranks:
-        raise BadInput(f"--slow {args.slow}: choose one of 0 to {ranks - 1}")
-    if args.slow is None and (args.by, args.ms) != ("data", 100):
+    if config.slow is not None and not 0 <= config.slow < ranks:
+        raise BadInput(f"--slow {config.slow}: choose one of 0 to {ranks - 1}")
+    if config.slow is None and (config.by, config.ms) != ("data", 100):
         raise BadInput("--by and --ms say how a rank is slow: add --slow RANK")
     table = [None] * ranks
-    dist.all_gather_object(table, measure(args, device))  # every rank: three numbers
+    dist.all_gather_object(table, measure(config, device))  # every rank: three numbers
     log(report(table, device))
     dist.destroy_process_group()
 

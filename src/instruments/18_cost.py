@@ -11,12 +11,12 @@ step together, as in training, and again as FSDP and tensor parallel do it. The 
 "What will it cost?" has the formulas. On a GPU, none of this has been run.
 """
 
-import argparse
 import statistics
 import sys
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -39,6 +39,15 @@ STEPS, WARM_UP = 4, 2  # of a round; those to warm up are not measured
 
 # The scores are a view, which no code here changes in place
 warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view")
+
+
+@dataclass(frozen=True)
+class Config:
+    """The command line."""
+
+    batch_size: int  # sequences in a step of all ranks
+    predict: int | None  # a number of ranks to predict a step of
+    rounds: int  # in which everything is measured in turn
 
 
 def seconds_of(action: Callable, device: torch.device, *given: torch.Tensor) -> float:
@@ -120,7 +129,7 @@ def peak_flops(device: torch.device) -> float:
     return 2 * size**3 / min(seconds_of(lambda: a @ a, device) for _ in range(10))
 
 
-def report(times: dict, link: list, peak: float, args: argparse.Namespace) -> None:
+def report(times: dict, link: list, peak: float, config: Config) -> None:
     """The fitted link, the table, MFU, and the ranks to predict; on rank 0."""
     there_and_back, *means = map(statistics.fmean, zip(*link, strict=True))
     log(f"a ping of 4 bytes, there and back: {1e6 * there_and_back:.0f} us")
@@ -136,29 +145,31 @@ def report(times: dict, link: list, peak: float, args: argparse.Namespace) -> No
     own = {k.removesuffix(SILENT): measured[k] - base for k in measured if SILENT in k}
     for name, seconds in own.items():
         log(f"{name} adds, without its messages: {1000 * seconds:.1f} ms")
-    flops = step_flops(GPT, Layout(micro_batch=args.batch_size // ranks))
+    flops = step_flops(GPT, Layout(micro_batch=config.batch_size // ranks))
     cluster = cluster_of(alpha, beta, ranks, flops / base)
     log("ms per step   predicted   measured   error")
-    for name, layout in layouts(ranks, args.batch_size).items():
+    for name, layout in layouts(ranks, config.batch_size).items():
         guess, real = predict(layout, cluster, own.get(name, 0)), measured[name]
         both = f"{1000 * guess:11.1f} {1000 * real:10.1f}"
         log(f"{name:11} {both} {guess / real - 1:+7.0%}")
     used = [flops / t / peak for t in (base, measured["DDP"])]
     log(f"a matrix product reaches {peak / 1e9:.1f} GFLOP/s on a rank")
     log(f"MFU against that: {used[0]:.0%} alone, {used[1]:.0%} with DDP")
-    if args.predict:
-        log(f"{args.predict} ranks, if each computes as fast as one of these {ranks}:")
-        for name, layout in layouts(args.predict, args.batch_size).items():
+    if config.predict:
+        log(
+            f"{config.predict} ranks, if each computes as fast as one of these {ranks}:"
+        )
+        for name, layout in layouts(config.predict, config.batch_size).items():
             known = sum(own.get(part, 0) for part in name.split(" x "))  # of a grid
             log(f"{name:11} {1000 * predict(layout, cluster, known):11.1f}")
 
 
-def report_alone(steps: list[float], peak: float, args: argparse.Namespace) -> None:
+def report_alone(steps: list[float], peak: float, config: Config) -> None:
     """What one rank can say: the time of its step, and MFU."""
     seconds = statistics.median(steps)
     log(f"step that sends nothing: {1000 * seconds:.1f} ms")
     log(f"a matrix product reaches {peak / 1e9:.1f} GFLOP/s")
-    flops = step_flops(GPT, Layout(micro_batch=args.batch_size))
+    flops = step_flops(GPT, Layout(micro_batch=config.batch_size))
     log(f"MFU against that: {flops / seconds / peak:.0%}")
 
 
@@ -167,7 +178,7 @@ def methods_of(ranks: int, batch: int) -> dict[str, Layout]:
     return layouts(ranks, batch) if ranks > 1 else {}
 
 
-def parse() -> argparse.Namespace:
+def parse() -> Config:
     parser, shown = Parser(__doc__), " (default: %(default)s)"
     batch = "sequences in a step of all ranks" + shown
     parser.add_argument("--batch-size", type=positive_int, default=16, help=batch)
@@ -175,39 +186,39 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--predict", type=positive_int, metavar="N", help=predicted)
     rounds = "rounds, in which everything is measured in turn" + shown
     parser.add_argument("--rounds", type=positive_int, default=4, help=rounds)
-    return parser.parse_args()
+    return Config(**vars(parser.parse_args()))
 
 
 @one_line_errors
 def main() -> None:
-    args, device = parse(), join_or_alone(ALONE)
+    config, device = parse(), join_or_alone(ALONE)
     refuse_messages_between_shared(device)
     ranks = dist.get_world_size()
-    if ranks == 1 and args.predict:
+    if ranks == 1 and config.predict:
         raise BadInput(
-            f"--predict {args.predict} needs the time of a link: start two ranks or "
+            f"--predict {config.predict} needs the time of a link: start two ranks or "
             "more with torchrun"
         )
-    for count in (ranks, args.predict or 1):
-        check_divides(args.batch_size, count, "--batch-size", "ranks")
-    methods = {ONE: (Layout(micro_batch=args.batch_size // ranks), device)}
-    for name, layout in methods_of(ranks, args.batch_size).items():
+    for count in (ranks, config.predict or 1):
+        check_divides(config.batch_size, count, "--batch-size", "ranks")
+    methods = {ONE: (Layout(micro_batch=config.batch_size // ranks), device)}
+    for name, layout in methods_of(ranks, config.batch_size).items():
         methods[name] = layout, device
         if layout.stage or layout.tensor > 1:
             methods[name + SILENT] = layout, device, True
     times, link, peaks = {name: [] for name in methods}, [], []
-    for turn in range(args.rounds):
+    for turn in range(config.rounds):
         peaks.append(peak_flops(device))
         for name, method in methods.items():
             step, runs = make_step(*method), range(WARM_UP + STEPS)
             times[name] += [seconds_of(step, device) for _ in runs][WARM_UP:]
         if ranks > 1:
             link.append(time_link(device))
-        log(f"round {turn + 1} of {args.rounds} done")
+        log(f"round {turn + 1} of {config.rounds} done")
     if ranks > 1:
-        report(times, link, max(peaks), args)
+        report(times, link, max(peaks), config)
     else:
-        report_alone(times[ONE], max(peaks), args)
+        report_alone(times[ONE], max(peaks), config)
     dist.destroy_process_group()
 
 

@@ -10,10 +10,10 @@ Strong scaling: the ranks share a batch. Weak scaling: each has a batch of its o
 text is random bytes, because only the time matters.
 """
 
-import argparse
 import os
 import sys
 import time
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
@@ -45,22 +45,39 @@ WARM_UP = 3  # steps that are not measured: DDP lays out its buckets after the f
 PLOTS = (".png", ".svg", ".pdf")
 
 
+@dataclass(frozen=True)
+class Config:
+    """The command line."""
+
+    files: list[Path]  # compare these, and run nothing
+    ranks: list[int] | None  # numbers of ranks to measure; None: what there is
+    batch_size: int  # sequences in a step: of all ranks (strong), of each (weak)
+    width: int
+    heads: int
+    blocks: int
+    context: int
+    steps: int  # in a round
+    rounds: int  # of all cases
+    csv: Path | None
+    plot: Path | None
+
+
 def time_steps(
-    group: dist.ProcessGroup, batch: int, args: argparse.Namespace, device: torch.device
+    group: dist.ProcessGroup, batch: int, config: Config, device: torch.device
 ) -> list[float]:
     """Milliseconds of each step of the ranks of a group, ``batch`` sequences on each.
 
     Every rank of the group must call it. One rank alone trains without DDP.
     """
     torch.manual_seed(0)
-    model = ByteGPT(sizes_of(args)).to(device)
+    model = ByteGPT(sizes_of(config)).to(device)
     alone = dist.get_world_size(group) == 1
     trained = model if alone else DDP(model, process_group=group)
     optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
-    shape = 2, batch, args.context  # inputs and targets of this rank: [B, T] each
+    shape = 2, batch, config.context  # inputs and targets of this rank: [B, T] each
     inputs, targets = torch.randint(BYTES, shape, device=device)
     ends = []
-    for _ in range(WARM_UP + args.steps):
+    for _ in range(WARM_UP + config.steps):
         optimizer.zero_grad()
         # all ranks of the group: backward averages the gradients, P x 4 bytes
         next_byte_loss(trained(inputs), targets).backward()
@@ -72,61 +89,59 @@ def time_steps(
     return [1000 * (b - a) for a, b in pairwise(kept)]
 
 
-def measure(counts: list[int], args: argparse.Namespace, device: torch.device) -> dict:
+def measure(counts: list[int], config: Config, device: torch.device) -> dict:
     """(ranks, batch of a rank) -> milliseconds of its steps, as rank 0 saw them.
 
     Every rank must call it. The cases take turns, so that a slow minute of the machine
     slows all of them.
     """
     groups = {count: dist.new_group(range(count)) for count in counts}
-    strong = {(count, args.batch_size // count) for count in counts}
-    weak = {(count, args.batch_size) for count in counts}
+    strong = {(count, config.batch_size // count) for count in counts}
+    weak = {(count, config.batch_size) for count in counts}
     times: dict = {case: [] for case in sorted(strong | weak)}
-    for turn in range(args.rounds):
+    for turn in range(config.rounds):
         for count, batch in times:
             if dist.get_rank() < count:
-                times[count, batch] += time_steps(groups[count], batch, args, device)
+                times[count, batch] += time_steps(groups[count], batch, config, device)
             dist.barrier()  # every rank: those that did not compute have waited here
-        log(f"round {turn + 1} of {args.rounds} done")
+        log(f"round {turn + 1} of {config.rounds} done")
     return times
 
 
 @one_line_errors
-def run_spawned(
-    rank: int, size: int, counts: list[int], args: argparse.Namespace
-) -> None:
+def run_spawned(rank: int, size: int, counts: list[int], config: Config) -> None:
     """What ``mp.spawn`` starts on this machine: rank and local rank are equal."""
-    run_rank(rank, rank, size, counts, args)
+    run_rank(rank, rank, size, counts, config)
 
 
 @one_line_errors
 def run_rank(
-    rank: int, local_rank: int, size: int, counts: list[int], args: argparse.Namespace
+    rank: int, local_rank: int, size: int, counts: list[int], config: Config
 ) -> None:
     """What each process does."""
     # every rank must reach this line
     device = join(local_rank, rank=rank, world_size=size)
     kind = describe_world(device).partition("each on ")[2]
     with torch.device("meta"):  # shapes only
-        model = ByteGPT(sizes_of(args))
+        model = ByteGPT(sizes_of(config))
     numel = sum(parameter.numel() for parameter in model.parameters())
     log(f"{numel:,} parameters, {size} ranks, each on {kind}")
-    times = measure(counts, args, device)
+    times = measure(counts, config, device)
     if is_rank_0():
-        report(Runs.measured(times, args.batch_size, numel, kind), args)
+        report(Runs.measured(times, config.batch_size, numel, kind), config)
     dist.destroy_process_group()
 
 
-def report(runs: Runs, args: argparse.Namespace) -> None:
+def report(runs: Runs, config: Config) -> None:
     """Print the table, and write the files."""
     log(runs.table())
-    if args.csv:
-        runs.write(args.csv)
-    if args.plot:
-        log(runs.draw(args.plot))
+    if config.csv:
+        runs.write(config.csv)
+    if config.plot:
+        log(runs.draw(config.plot))
 
 
-def parse() -> argparse.Namespace:
+def parse() -> Config:
     parser = Parser(__doc__)
     add, shown = parser.add_argument, " (default: %(default)s)"
     add("files", nargs="*", type=Path, metavar="CSV", help="compare these; run nothing")
@@ -139,14 +154,14 @@ def parse() -> argparse.Namespace:
         add(f"--{name}", type=positive_int, default=value, help=help_ + shown)
     add("--csv", type=output_file, metavar="FILE", help="write a row for each run")
     add("--plot", type=output_file, metavar="FILE", help=f"draw it: {', '.join(PLOTS)}")
-    args = parser.parse_args()
-    if args.plot and args.plot.suffix not in PLOTS:
+    config = Config(**vars(parser.parse_args()))
+    if config.plot and config.plot.suffix not in PLOTS:
         raise BadInput(
-            f"--plot {args.plot} has no ending of {', '.join(PLOTS)}: add it"
+            f"--plot {config.plot} has no ending of {', '.join(PLOTS)}: add it"
         )
-    if args.csv and args.csv == args.plot:
-        raise BadInput(f"--csv and --plot are both {args.csv}: choose two files")
-    return args
+    if config.csv and config.csv == config.plot:
+        raise BadInput(f"--csv and --plot are both {config.csv}: choose two files")
+    return config
 
 
 def count_cores() -> int:
@@ -156,44 +171,44 @@ def count_cores() -> int:
     return os.cpu_count() or 1
 
 
-def choose_ranks(args: argparse.Namespace, most: int | None) -> list[int]:
+def choose_ranks(config: Config, most: int | None) -> list[int]:
     """The numbers of ranks to measure; a launcher has started ``most``."""
-    if args.ranks and most and max(args.ranks) > most:
+    if config.ranks and most and max(config.ranks) > most:
         raise BadInput(
-            f"--ranks {max(args.ranks)}: only {most} were started: start more"
+            f"--ranks {max(config.ranks)}: only {most} were started: start more"
         )
-    chosen = args.ranks
+    chosen = config.ranks
     if not chosen:
         limit = most or count_accelerators() or count_cores()
         chosen = [2**k for k in range(limit.bit_length())] + [limit]
     counts = sorted(set(chosen))
     for count in counts:
-        if args.batch_size % count:
-            given = f"--batch-size {args.batch_size} cannot be divided among"
+        if config.batch_size % count:
+            given = f"--batch-size {config.batch_size} cannot be divided among"
             raise BadInput(f"{given} {count} ranks: choose a multiple")
-    sizes_of(args)  # refuses heads that don't divide the width, before ranks start
-    if args.steps * args.rounds < 2:
+    sizes_of(config)  # refuses heads that don't divide the width, before ranks start
+    if config.steps * config.rounds < 2:
         raise BadInput("--steps 1 shows no spread: measure at least 2")
     return counts
 
 
 @one_line_errors
 def main() -> None:
-    args = parse()
-    if args.files:
-        report(Runs.read(args.files), args)
+    config = parse()
+    if config.files:
+        report(Runs.read(config.files), config)
         return
     env = get_dist_env()
     if env.launcher == "python":
-        counts = choose_ranks(args, None)
+        counts = choose_ranks(config, None)
         size = prepare_spawn(max(counts))
-        mp.spawn(run_spawned, args=(size, counts, args), nprocs=size)
+        mp.spawn(run_spawned, args=(size, counts, config), nprocs=size)
         return
-    counts = choose_ranks(args, env.world_size)
+    counts = choose_ranks(config, env.world_size)
     master = find_master(env)
     os.environ["MASTER_ADDR"] = master.address
     os.environ["MASTER_PORT"] = str(master.port)
-    run_rank(env.rank, env.local_rank, env.world_size, counts, args)
+    run_rank(env.rank, env.local_rank, env.world_size, counts, config)
 
 
 if __name__ == "__main__":

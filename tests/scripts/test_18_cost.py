@@ -116,11 +116,11 @@ def test_own_work_of_a_method_is_added_and_of_a_grid_that_of_both(capsys):
     milliseconds = {cost.ONE: 20, "DDP": 20, "FSDP": 24, "TP": 30, "PP": 30}
     milliseconds |= {"FSDP" + cost.SILENT: 23, "TP" + cost.SILENT: 25}
     times = {name: [ms / 1e3] for name, ms in milliseconds.items()}
-    args = cost.argparse.Namespace(batch_size=16, predict=4)
+    config = cost.Config(batch_size=16, predict=4, rounds=1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cost.dist, "get_world_size", lambda: 2)
         patch.setattr(cost, "fit", lambda *_: (0, 1e-30))
-        cost.report(times, [[1] * 9], 1e9, args)
+        cost.report(times, [[1] * 9], 1e9, config)
     printed = capsys.readouterr().out
     rows = re.findall(r"^(\w[\w ]*?) +([\d.]+)(?: +[\d.]+ +[+-]\d+%)?$", printed, re.M)
     for_2, for_4 = dict(rows[:4]), dict(rows[4:])
