@@ -9,7 +9,6 @@ With --position, the next run continues where this one stopped, also with other 
 of ranks and workers and with another batch size. Each window of an epoch is read once.
 """
 
-import argparse
 import bisect
 import itertools
 import json
@@ -40,6 +39,22 @@ END = 256  # the token after a document
 IGNORED = -100  # a target that cross_entropy leaves out
 TOKEN = np.dtype("<u2")  # as 06_write_tokens.py writes them
 ALONE = "it reads every window"
+
+
+@dataclass(frozen=True)
+class Config:
+    """The command line."""
+
+    folder: Path  # of 06_write_tokens.py
+    context: int  # tokens of a window
+    batch_size: int  # windows per step, per rank
+    buffer: int  # windows of the shuffle buffer
+    epochs: int  # how many times to read all of it, in all
+    workers: int  # processes that read for a rank; 0: itself
+    steps: int | None  # stop after so many steps of an epoch
+    drop_last: bool  # leave out the last step of an epoch if it is not a full one
+    position: Path | None  # resume from it, and write it at the end
+    record: Path | None  # folder for a line for each batch
 
 
 class Batch(NamedTuple):
@@ -153,10 +168,10 @@ class Position:
 class TokenStream(IterableDataset):
     """The batches of one rank, from a position to the end of its epoch."""
 
-    def __init__(self, files: TokenFiles, args: argparse.Namespace, position: Position):
+    def __init__(self, files: TokenFiles, config: Config, position: Position):
         self.files, self.position = files, position
-        self.batch_size, self.buffer_size = args.batch_size, args.buffer
-        self.drop_last = args.drop_last
+        self.batch_size, self.buffer_size = config.batch_size, config.buffer
+        self.drop_last = config.drop_last
         # here, not in __iter__: a worker that is not forked has no process group
         self.rank, self.ranks = dist.get_rank(), dist.get_world_size()
 
@@ -249,20 +264,20 @@ class Records:
 # [start read]
 def read_epoch(
     files: TokenFiles,
-    args: argparse.Namespace,
+    config: Config,
     position: Position,
     most_steps: int | None,
     counts: Counts,
     records: Records,
 ) -> Position:
     """Read to the end of the epoch, or for ``most_steps``; returns the new position."""
-    stream = TokenStream(files, args, position)
-    loader = DataLoader(stream, batch_size=None, num_workers=args.workers)
+    stream = TokenStream(files, config, position)
+    loader = DataLoader(stream, batch_size=None, num_workers=config.workers)
     for step, batch in enumerate(itertools.islice(loader, most_steps)):
         # a training step would be here
         counts.add(batch)
         records.add(position.epoch, step, batch)
-    used = position.windows + counts.steps * stream.ranks * args.batch_size
+    used = position.windows + counts.steps * stream.ranks * config.batch_size
     if counts.steps == most_steps and used < len(files):
         return replace(position, windows=used)
     return Position(position.epoch + 1)
@@ -292,7 +307,7 @@ def load_position(path: Path | None, settings: dict) -> Position:
     return position
 
 
-def parse_arguments() -> argparse.Namespace:
+def parse_arguments() -> Config:
     parser = Parser(__doc__)
     add, shown = parser.add_argument, " (default: %(default)s)"
     add("folder", metavar="FOLDER", type=Path, help="of 06_write_tokens.py")
@@ -313,30 +328,30 @@ def parse_arguments() -> argparse.Namespace:
     add("--position", metavar="FILE", type=output_file, help=stop)
     each = "append a line for each batch to FOLDER/rankN.txt"
     add("--record", metavar="FOLDER", type=Path, help=each)
-    return parser.parse_args()
+    return Config(**vars(parser.parse_args()))
 
 
 @one_line_errors
 def main() -> None:
-    args = parse_arguments()
+    config = parse_arguments()
     device = join_or_alone(ALONE)
-    files = TokenFiles(args.folder, args.context)
+    files = TokenFiles(config.folder, config.context)
     tokens = sum(shard["tokens"] for shard in files.shards)
     log(f"{tokens:,} tokens in {len(files.shards)} files: {len(files):,} windows")
-    settings = {"context": args.context, "buffer": args.buffer, "tokens": tokens}
-    position = load_position(args.position, settings)
-    records = Records(args.record)
-    if position.epoch >= args.epochs:
-        log(f"Nothing to read: --epochs {args.epochs} is already read")
-    while position.epoch < args.epochs:
+    settings = {"context": config.context, "buffer": config.buffer, "tokens": tokens}
+    position = load_position(config.position, settings)
+    records = Records(config.record)
+    if position.epoch >= config.epochs:
+        log(f"Nothing to read: --epochs {config.epochs} is already read")
+    while position.epoch < config.epochs:
         if position.windows:
             log(f"Epoch {position.epoch} continues after {position.windows:,} windows")
         epoch, counts = position.epoch, Counts(files)
-        position = read_epoch(files, args, position, args.steps, counts, records)
+        position = read_epoch(files, config, position, config.steps, counts, records)
         counts.report(epoch, device)
         state = {"settings": settings, "position": asdict(position)}
-        write_json(args.position, state)
-        if args.steps:
+        write_json(config.position, state)
+        if config.steps:
             break
     dist.destroy_process_group()
 
