@@ -52,11 +52,13 @@ class Script:
         text = self.text.replace("\r\n", "\n")
         self.lines = text.split("\n")
         self.commands = parse(text)
-        self.dialect = find_dialect(self.lines)
         written = [command for command in self.commands if not command.captured]
         last = len(self.lines) + 1
         first = min((command.line for command in written), default=last)
-        self.embedded = heredoc_lines(self.commands)
+        self.embedded = heredoc_lines(self.commands) | quoted_lines(self.commands)
+        numbered = enumerate(self.lines, 1)
+        own_lines = [line for number, line in numbered if number not in self.embedded]
+        self.dialect = find_dialect(own_lines)
         found = read_directives(self.lines, self.dialect, first)
         self.directives = [each for each in found if each.line not in self.embedded]
         self.resources = resources_of(self.directives, self.dialect)
@@ -172,6 +174,17 @@ def heredoc_lines(commands: list[Command]) -> set[int]:
     found: set[int] = set()
     for heredoc in (each for command in commands for each in command.heredocs):
         found.update(range(heredoc.line, heredoc.line + heredoc.text.count("\n")))
+    return found
+
+
+def quoted_lines(commands: list[Command]) -> set[int]:
+    """The lines inside quotes that go over several lines: text, or another script."""
+    found: set[int] = set()
+    for command in commands:
+        words = [*command.words, *(a.word for a in command.assignments)]
+        for word in words:
+            if any(piece.quoted for piece in word.pieces):
+                found.update(range(word.line + 1, word.line + word.raw.count("\n") + 1))
     return found
 
 
