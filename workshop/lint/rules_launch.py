@@ -40,10 +40,25 @@ SPREADS = re.compile(
     r"\b(srun|mpirun|mpiexec\S*|pbsdsh|pbs_tmrsh|ssh|pdsh|clush|ray|dask|aprun)\b"
 )
 # Programs of a step that train nothing.
-LOOKS_ONLY = set(
-    "hostname nvidia-smi rocm-smi mkdir rm cp tar rsync echo printenv env date ls cat "
-    "sleep true pwd".split()
-)
+LOOKS_ONLY = {
+    "hostname",
+    "nvidia-smi",
+    "rocm-smi",
+    "mkdir",
+    "rm",
+    "cp",
+    "tar",
+    "rsync",
+    "echo",
+    "printenv",
+    "env",
+    "date",
+    "ls",
+    "cat",
+    "sleep",
+    "true",
+    "pwd",
+}
 WORKERS = re.compile(r"--?(?:[\w.]*[._-])?(?:num[-_]?)?workers(?:=(\d+))?$")
 
 
