@@ -70,6 +70,12 @@ RIGHT = {
         ONE_NODE + 'log "tasks: $SLURM_NTASKS_PER_NODE"\n'
         "cat <<END\ntasks: $SLURM_NTASKS_PER_NODE\nEND\n" + TORCHRUN
     ),
+    "options of a launch line that a branch adds": (
+        slurm(2, 1) + 'RUN="torchrun --nproc-per-node=4"\n'
+        'if [ "$SLURM_NNODES" -gt 1 ]; then\n  RUN="$RUN --nnodes=2 '
+        '--rdzv-backend=c10d --rdzv-endpoint=$(hostname):29512"\nfi\n'
+        "srun -K $RUN train.py\n"
+    ),
     "options in an array, a text and a case": (
         "#!/bin/bash\n#SBATCH --nodes=1\ncase $1 in\n  -h|--help) exit ;;\n"
         '  --new) new=1 ;;\nesac\nA=(\n  --a\n  --b 2\n)\nB="\n  --c\n"\n' + TORCHRUN
@@ -108,12 +114,29 @@ WRONG = {
         + TORCHRUN,
         ["DT110"],
     ),
+    "launch line that a branch makes longer": (
+        slurm(2, 1)
+        + "#SBATCH --signal=USR2@600\nhead=node01\nA=(--nnodes=2 --nproc-per-node=4)\n"
+        'RUN="torchrun ${A[@]} --rdzv-backend=c10d --rdzv-endpoint=$head:29512 '
+        'train.py"\nif [ -n "$NAME" ]; then\n  RUN="$RUN --name $NAME"\nfi\n'
+        'srun -K bash -c "numactl --membind=0-3 $RUN"\n',
+        ["DT307"],
+    ),
     "empty variable in an option of an array": (
         ONE_NODE + "A=(--standalone --nproc-per-node=$SLURM_GPUS_PER_NODE)\n"
         'torchrun "${A[@]}" train.py\n',
         ["DT109"],
     ),
 }
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [("", True), ("--wait=0", True), ("--wait=60", False), ("-W 60", False)],
+)
+def test_srun_with_a_wait_ends_the_other_tasks_itself(options, told):
+    text = slurm(2, 4) + f"srun {options} python train.py\n"
+    assert ("DT301" in [each.rule.code for each in lint(text)]) == told
 
 
 def codes_of_errors(text: str) -> list[str]:
