@@ -76,12 +76,20 @@ RIGHT = {
         '--rdzv-backend=c10d --rdzv-endpoint=$(hostname):29512"\nfi\n'
         "srun -K $RUN train.py\n"
     ),
+    "job script in Python": (
+        "#!/usr/bin/env python3\n#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=4\n"
+        "import os\nRANK = os.environ['SLURM_PROCID']\nleft = (8\n    -int(RANK))\n"
+    ),
     "options in an array, a text and a case": (
         "#!/bin/bash\n#SBATCH --nodes=1\ncase $1 in\n  -h|--help) exit ;;\n"
         '  --new) new=1 ;;\nesac\nA=(\n  --a\n  --b 2\n)\nB="\n  --c\n"\n' + TORCHRUN
     ),
 }
 WRONG = {
+    "directive below the first line of a job script in Python": (
+        "#!/usr/bin/python3 -u\n# a note\nimport os\n#SBATCH --nodes=2\n",
+        ["DT001"],
+    ),
     "line without a backslash": (
         ONE_NODE + "torchrun --standalone --nproc-per-node=4 train.py\n  --epochs 9\n",
         ["DT012"],

@@ -13,7 +13,7 @@ from .directives import (
     read_directives,
     resources_of,
 )
-from .launches import Launch, find_launches
+from .launches import Launch, base, find_launches
 from .shell import Command, parse
 from .variables import Variables
 
@@ -51,7 +51,7 @@ class Script:
     def __post_init__(self) -> None:
         text = self.text.replace("\r\n", "\n")
         self.lines = text.split("\n")
-        self.commands = parse(text)
+        self.commands = parse(text) if is_shell(self.lines[0]) else body_of(self.lines)
         written = [command for command in self.commands if not command.captured]
         last = len(self.lines) + 1
         first = min((command.line for command in written), default=last)
@@ -167,6 +167,24 @@ class Script:
         if per_node is None:
             per_node = quotient(tasks, self.nodes)
         return Step(self.nodes, tasks, per_node)
+
+
+def is_shell(first: str) -> bool:
+    """The first line names a shell, or nothing: not Python, R or another language."""
+    if not first.startswith("#!"):
+        return True
+    words = [base(word) for word in first[2:].split() if not word.startswith("-")]
+    if words[:1] == ["env"]:
+        words = words[1:]
+    return not words or "sh" in words[0]
+
+
+def body_of(lines: list[str]) -> list[Command]:
+    """A program in another language: where it begins is all that's known of it."""
+    for number, line in enumerate(lines, 1):
+        if line.strip() and not line.lstrip().startswith("#"):
+            return [Command(number)]
+    return []
 
 
 def heredoc_lines(commands: list[Command]) -> set[int]:
