@@ -235,7 +235,7 @@ def _read_slurm(resources: Resources, live: list[Directive]) -> None:
     resources.gpus_per_node = gpu_number(value("gpus-per-node"))
     gres = [part for part in value("gres").split(",") if part.startswith("gpu")]
     if resources.gpus_per_node is None and gres:
-        resources.gpus_per_node = gpu_number(gres[0].removeprefix("gpu").lstrip(":"))
+        resources.gpus_per_node = sum_of_types(gres)
     total = gpu_number(value("gpus"))
     if resources.gpus_per_node is None and total and resources.nodes == 1:
         resources.gpus_per_node = total
@@ -271,6 +271,17 @@ def gpu_number(text: str) -> int | None:
     """``4``, ``a100:4`` and ``volta:2(S:0)``; a type alone is one GPU."""
     match = re.match(r"(?:[A-Za-z][\w.-]*:)?(\d+)(?:\(.*)?$", text)
     return int(match[1]) if match else None
+
+
+def sum_of_types(gres: list[str]) -> int | None:
+    """``gpu:a100:2`` and ``gpu:v100:2`` are four GPUs; None if one isn't known."""
+    total = 0
+    for part in gres:
+        number = gpu_number(part.removeprefix("gpu").lstrip(":"))
+        if number is None:
+            return None
+        total += number
+    return total
 
 
 def clock_seconds(text: str) -> int | None:

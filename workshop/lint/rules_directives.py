@@ -20,6 +20,7 @@ MISSPELLED = {
 }
 A_SCRIPT = re.compile(r"\s[\w./-]+\.(sh|slurm|sbatch|bash|job|pbs|batch)\b")
 TOOLS = {"slurm": "sbatch", "pbs": "qsub", "lsf": "bsub"}
+OPTION_ALONE = re.compile(r"--?[A-Za-z][\w-]*")
 CHUNK_RESOURCES = ("ncpus", "ngpus", "mem", "mpiprocs")
 
 
@@ -397,14 +398,15 @@ def script_for_lsf(script: Script) -> Iterator[Problem]:
 
 @TABLE.add("DT012", ERROR, pages.PBS_COPIED)
 def broken_continuation(script: Script) -> Iterator[Problem]:
-    r"""Something behind a backslash at the end of a line
+    r"""A command that ends before its last options
 
-    Only a backslash that is the very last character continues a line. With a blank or
-    a comment after it, or a comment line in between, the command ends there and bash
-    runs the rest as commands of their own.
+    Only a backslash that is the very last character continues a line. Without it, with
+    a blank or a comment after it, or with a comment line in between, the command ends
+    there and bash runs the rest as commands of their own.
 
     Cure:
-        Put comments above the command, and nothing behind the backslash.
+        End every line of the command but the last with a backslash, with nothing after
+        it, and put comments above the command.
 
     Bad:
         #!/bin/bash
@@ -420,6 +422,7 @@ def broken_continuation(script: Script) -> Iterator[Problem]:
           --epochs 10
     """
     starts = {word.line for command in script.commands for word in command.words}
+    told: list[int] = []
     for number, line in enumerate(script.lines, 1):
         behind = re.search(r"(?<=\s)\\([ \t]+(#.*)?)$", line)
         after = script.lines[number : number + 1]
@@ -428,13 +431,32 @@ def broken_continuation(script: Script) -> Iterator[Problem]:
             what = f"the line doesn't continue: `{said}` is behind the backslash"
             if not behind[2]:
                 what = "the line doesn't continue: a blank is behind the backslash"
+            told.append(number)
             yield Problem(number, what, line[: behind.start()] + "\\")
         elif comment_between(line, after, number, starts, script):
             what = (
                 f"the comment `{after[0].strip()}` ends the command, so bash runs the "
                 "next line as a command of its own"
             )
+            told.append(number + 1)
             yield Problem(number + 1, what, "move the comment above the command")
+    yield from options_alone(script, told)
+
+
+def options_alone(script: Script, told: list[int]) -> Iterator[Problem]:
+    """Commands that begin with an option, except those below a line told before."""
+    for command in script.commands:
+        option = OPTION_ALONE.match(command.words[0].raw) if command.words else None
+        if option is None or "case" in command.blocks:
+            continue
+        above = [line for line in told if line < command.line]
+        between = script.lines[above[-1] : command.line - 1] if above else ["?"]
+        if all(line.lstrip().startswith("#") for line in between):
+            continue
+        what = f"bash runs `{option[0]}` as a command of its own"
+        cure = "end the line above with a backslash, and leave no empty line in between"
+        yield Problem(command.line, what, cure)
+        return
 
 
 def comment_between(

@@ -105,13 +105,20 @@ def no_kill_on_bad_exit(script: Script) -> Iterator[Problem]:
         #SBATCH --ntasks-per-node=4
         srun --kill-on-bad-exit=1 python train.py
     """
-    if script.uses("SLURM_KILL_BAD_EXIT"):
+    if script.uses("SLURM_KILL_BAD_EXIT", "SLURM_WAIT"):
         return
     for launch in script.launches:
         options = launch.starter_options
         told = {"kill-on-bad-exit", "$"} & set(options)
+        limited = options.get("wait", "0") != "0"  # seconds after the first has ended
         tasks = script.step(launch).tasks or 1
-        if launch.starter == "srun" and known(launch) and tasks > 1 and not told:
+        if (
+            launch.starter == "srun"
+            and known(launch)
+            and tasks > 1
+            and not told
+            and not limited
+        ):
             what = f"when one of the {tasks} tasks fails, srun lets the others run on"
             yield Problem(launch.line, what, "srun --kill-on-bad-exit=1 ...")
             return

@@ -9,6 +9,7 @@ from . import pages
 from .launches import LAUNCHERS, Launch, base, pairs
 from .rule import ERROR, WARNING, Problem, Table
 from .script import Script
+from .words import Word
 
 TABLE = Table()
 TASK_VARIABLE = re.compile(r"\$\{?(SLURM_(?:NODEID|PROCID|LOCALID))\b")
@@ -26,11 +27,38 @@ RANK_NAMES = {
     *("RANK", "NODE_RANK", "NODERANK", "MACHINE_RANK", "LOCAL_RANK", "GLOBAL_RANK"),
     *("node_rank", "machine_rank", "NODE_ID"),
 }
+# With SLURM_LOCALID in the job script, all tasks get the first GPU.
+VISIBLE = {
+    "CUDA_VISIBLE_DEVICES",
+    "HIP_VISIBLE_DEVICES",
+    "ROCR_VISIBLE_DEVICES",
+    "ZE_AFFINITY_MASK",
+}
 TORCHRUNS = ("torchrun", "launch")
 # What may start processes on other nodes.
 SPREADS = re.compile(
     r"\b(srun|mpirun|mpiexec\S*|pbsdsh|pbs_tmrsh|ssh|pdsh|clush|ray|dask|aprun)\b"
 )
+# Programs of a step that train nothing.
+LOOKS_ONLY = {
+    "hostname",
+    "nvidia-smi",
+    "rocm-smi",
+    "mkdir",
+    "rm",
+    "cp",
+    "tar",
+    "rsync",
+    "echo",
+    "printenv",
+    "env",
+    "date",
+    "ls",
+    "cat",
+    "sleep",
+    "true",
+    "pwd",
+}
 WORKERS = re.compile(r"--?(?:[\w.]*[._-])?(?:num[-_]?)?workers(?:=(\d+))?$")
 
 
@@ -243,7 +271,10 @@ def launcher_on_the_first_node(script: Script) -> Iterator[Problem]:
 def started_by(script: Script) -> bool:
     """The script starts itself, or a copy, on the other nodes."""
     return bool(
-        re.search(r"\b(srun|mpirun|mpiexec|pbsdsh)\b.*\$\{?0|BASH_SOURCE", script.text)
+        re.search(
+            r"\b(srun|mpirun|mpiexec|pbsdsh)\b.*\$\{?0|BASH_SOURCE|\bCommand=",
+            script.text,
+        )
     )
 
 
@@ -423,6 +454,11 @@ def number_of_the_task(script: Script) -> Iterator[Problem]:
             continue  # torchrun ignores --node-rank then
         if launch.in_loop and not launch.starter:
             continue
+        in_function = "function" in launch.command.blocks
+        if in_function and not launch.starter:
+            continue  # srun may run the function in each task
+        if launch.starter and script.step(launch).tasks == 1:
+            continue  # one task, and its number is 0
         for word in launch.command.words:
             match = TASK_VARIABLE.search(word.live)
             if match and differs(script, match[1]) and word.line not in told:
@@ -435,8 +471,8 @@ def number_of_the_task(script: Script) -> Iterator[Problem]:
             if QUOTED_HEREDOC.search(value) or "c10d" in value:
                 continue
             match = TASK_VARIABLE.search(assignment.word.live)
-            named = name in RANK_NAMES or names_a_launcher(value)
-            named = named or is_launched_with(script, name)
+            named = name in RANK_NAMES | VISIBLE and reads_the_environment(script)
+            named = named or names_a_launcher(value) or is_launched_with(script, name)
             inside = "function" in script_blocks(script, assignment.line)
             if match and named and not inside and differs(script, match[1]):
                 what = (
@@ -454,6 +490,21 @@ def is_launched_with(script: Script, name: str) -> bool:
         given = written.get("node-rank", "") + written.get("machine-rank", "")
         static = launch.option("rdzv-backend") != "c10d"
         if launch.starter and static and re.search(rf"\$\{{?{name}\b", given):
+            return True
+    return False
+
+
+def reads_the_environment(script: Script) -> bool:
+    """Several tasks of a program, which find their numbers in the environment.
+
+    A launcher doesn't read them: it sets RANK and LOCAL_RANK for each of its ranks.
+    """
+    for launch in script.launches:
+        program = base(launch.tokens[0].text) if launch.tokens else ""
+        reads = launch.kind == "python" or program not in LOOKS_ONLY
+        if launch.kind in LAUNCHERS or not launch.starter or not reads:
+            continue
+        if script.step(launch).tasks != 1:
             return True
     return False
 
@@ -481,6 +532,8 @@ def differs(script: Script, name: str) -> bool:
     if name == "SLURM_NODEID":
         return script.many_nodes
     many_tasks = (asked.tasks or asked.tasks_per_node or 1) > 1
+    if name == "SLURM_LOCALID" and asked.tasks and asked.tasks == script.nodes:
+        return False  # one task on each node
     return many_tasks or (name == "SLURM_PROCID" and script.many_nodes)
 
 
@@ -555,21 +608,40 @@ def unset_variable(script: Script) -> Iterator[Problem]:
     for launch in script.launches:
         given |= set(launch.starter_options)
     told = set()
-    for number, line in enumerate(script.lines, 1):
-        if line.lstrip().startswith("#") or re.match(r"\s*(echo|printf)\b", line):
-            continue
-        for match in re.finditer(r"\$(?:(SLURM_\w+)|\{(SLURM_\w+)\})", line):
+    for word in used_words(script):
+        for match in re.finditer(r"\$(?:(SLURM_\w+)|\{(SLURM_\w+)\})", word.raw):
             name = match[1] or match[2]
             option = ONLY_WITH.get(name)
             if option is None or option in given or name in told:
                 continue
-            if script.variables.sets(name):
+            if script.variables.sets(name) or asks_for_it(script, name):
                 continue
             told.add(name)
             what = f"`{match[0]}` is empty: no directive asks for --{option}"
-            yield Problem(
-                number, what, f"#SBATCH --{option}=...   (one more directive)"
-            )
+            cure = f"#SBATCH --{option}=...   (one more directive)"
+            line = word.line + word.raw[: match.start()].count("\n")
+            yield Problem(line, what, cure)
+
+
+def used_words(script: Script) -> list[Word]:
+    """What is launched or assigned; an echo or a test of an empty word does no harm."""
+    launched = {id(launch.command) for launch in script.launches}
+    words: list[Word] = []
+    for command in script.commands:
+        words += [assignment.word for assignment in command.assignments]
+        if id(command) in launched:
+            words += command.words
+    words += [each for word in words for each in word.array or []]
+    return words
+
+
+def asks_for_it(script: Script, name: str) -> bool:
+    """The script finds out whether the variable is set: ``-z``, ``:=``, ``:?``."""
+    guards = (
+        rf"-[nzv]\s+\"?\$?\{{?{name}\b",
+        rf"\$\{{{name}:?[-=?+]",
+    )
+    return any(re.search(guard, script.text) for guard in guards)
 
 
 @TABLE.add("DT110", ERROR, pages.NUMBER_RANKS)
@@ -950,10 +1022,20 @@ def wrong_world_size(script: Script) -> Iterator[Problem]:
     for launch in script.launches:
         tasks = script.step(launch).tasks
         per_rank = launch.kind == "python" and launch.starter == "srun"
+        if spawns_ranks(script, launch, size):
+            continue
         if per_rank and not launch.inner and size and tasks and size != tasks:
             what = f"WORLD_SIZE is {size}, and srun starts {times(tasks, 'task')}"
             yield Problem(assignment.line, what, "export WORLD_SIZE=$SLURM_NTASKS")
             return
+
+
+def spawns_ranks(script: Script, launch: Launch, size: int | None) -> bool:
+    """One task on each node, which may start a rank for each of its GPUs itself."""
+    step, gpus = script.step(launch), script.resources.gpus_per_node
+    if step.per_node != 1 or not step.tasks or not size or size % step.tasks:
+        return False
+    return gpus is None or gpus == size // step.tasks
 
 
 @TABLE.add("DT119", ERROR, pages.WHAT_STARTS_WHAT)

@@ -13,7 +13,7 @@ from .directives import (
     read_directives,
     resources_of,
 )
-from .launches import Launch, find_launches
+from .launches import Launch, base, find_launches
 from .shell import Command, parse
 from .variables import Variables
 
@@ -51,12 +51,14 @@ class Script:
     def __post_init__(self) -> None:
         text = self.text.replace("\r\n", "\n")
         self.lines = text.split("\n")
-        self.commands = parse(text)
-        self.dialect = find_dialect(self.lines)
+        self.commands = parse(text) if is_shell(self.lines[0]) else body_of(self.lines)
         written = [command for command in self.commands if not command.captured]
         last = len(self.lines) + 1
         first = min((command.line for command in written), default=last)
-        self.embedded = heredoc_lines(self.commands)
+        self.embedded = heredoc_lines(self.commands) | quoted_lines(self.commands)
+        numbered = enumerate(self.lines, 1)
+        own_lines = [line for number, line in numbered if number not in self.embedded]
+        self.dialect = find_dialect(own_lines)
         found = read_directives(self.lines, self.dialect, first)
         self.directives = [each for each in found if each.line not in self.embedded]
         self.resources = resources_of(self.directives, self.dialect)
@@ -167,11 +169,40 @@ class Script:
         return Step(self.nodes, tasks, per_node)
 
 
+def is_shell(first: str) -> bool:
+    """The first line names a shell, or nothing: not Python, R or another language."""
+    if not first.startswith("#!"):
+        return True
+    words = [base(word) for word in first[2:].split() if not word.startswith("-")]
+    if words[:1] == ["env"]:
+        words = words[1:]
+    return not words or "sh" in words[0]
+
+
+def body_of(lines: list[str]) -> list[Command]:
+    """A program in another language: where it begins is all that's known of it."""
+    for number, line in enumerate(lines, 1):
+        if line.strip() and not line.lstrip().startswith("#"):
+            return [Command(number)]
+    return []
+
+
 def heredoc_lines(commands: list[Command]) -> set[int]:
     """The lines of all here-documents: maybe a script for another job."""
     found: set[int] = set()
     for heredoc in (each for command in commands for each in command.heredocs):
         found.update(range(heredoc.line, heredoc.line + heredoc.text.count("\n")))
+    return found
+
+
+def quoted_lines(commands: list[Command]) -> set[int]:
+    """The lines inside quotes that go over several lines: text, or another script."""
+    found: set[int] = set()
+    for command in commands:
+        words = [*command.words, *(a.word for a in command.assignments)]
+        for word in words:
+            if any(piece.quoted for piece in word.pieces):
+                found.update(range(word.line + 1, word.line + word.raw.count("\n") + 1))
     return found
 
 

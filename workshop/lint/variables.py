@@ -11,6 +11,9 @@ from .words import Word
 REFERENCE = re.compile(r"\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\})")
 WHOLE_ARRAY = re.compile(r"\$\{([A-Za-z_]\w*)\[[@*]\]\}")
 FIELD = re.compile(r"(?:\$\(\([^)]*(?:\([^)]*\)[^)]*)*\)\)|\S)+")  # $((A * B)) is one
+LAUNCH_LINE = re.compile(
+    r"\b(torchrun|accelerate launch|deepspeed|torch\.distributed\.run)\b.*\.py\b", re.S
+)
 DEEPEST = 8  # assignments that refer to each other
 
 
@@ -48,8 +51,23 @@ class Variables:
             return None
         return before[-1]
 
+    def before_more(self, name: str, line: int) -> Assignment | None:
+        """A launch line that later lines only lengthen: ``CMD="$CMD --more"``.
+
+        Its launcher and program are known, whichever of those lines are run.
+        """
+        if name in self.set_otherwise:
+            return None
+        before = [a for a in self.found.get(name, []) if a.line <= line]
+        if not before or not before[0].certain or before[0].adds:
+            return None
+        own = re.compile(rf"{name}=\$(?:{name}\b|\{{{name}\}})")
+        lengthen = all(a.adds or own.match(a.word.value) for a in before[1:])
+        complete = LAUNCH_LINE.search(before[0].word.value)
+        return before[0] if lengthen and complete else None
+
     def text(self, name: str, line: int, depth: int = 0) -> str | None:
-        assignment = self.last(name, line)
+        assignment = self.last(name, line) or self.before_more(name, line)
         if assignment is None or depth > DEEPEST:
             return None
         if assignment.word.array is not None or assignment.word.inside:

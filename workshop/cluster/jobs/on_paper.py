@@ -14,6 +14,7 @@ from pathlib import Path
 
 from workshop.cluster.jobs.clone import RECORDED, write_program
 from workshop.cluster.jobs.job import OF_THE_CHECK, STILL_RUNNING, Asked, End
+from workshop.lint.script import Script
 
 STOP_SECONDS = 20.0
 ON_PAPER = "dry"  # the id of such a job
@@ -168,8 +169,8 @@ def _variables_of_slurm(
     folder: Path, script: Path, hosts: list[str], gpus: int
 ) -> dict[str, str]:
     node_list = f"n[1-{len(hosts)}]" if len(hosts) > 1 else "n1"
-    per_node = _directive(script, "ntasks-per-node")
-    cpus = _directive(script, "cpus-per-task")
+    asked = Script(script.name, script.read_text(errors="replace")).resources
+    per_node, cpus = asked.tasks_per_node, asked.cpus_per_task
     variables = {
         "SLURM_JOB_ID": "4711",
         "SLURM_JOBID": "4711",
@@ -186,21 +187,13 @@ def _variables_of_slurm(
         "SLURM_NODEID": "0",
         "SLURM_PROCID": "0",
         "SLURM_LOCALID": "0",
-        "SLURM_NTASKS": str(len(hosts) * int(per_node or 1)),
+        "SLURM_NTASKS": str(len(hosts) * (per_node or 1)),
         "SLURMD_NODENAME": hosts[0],
     }
     if per_node:
-        variables["SLURM_NTASKS_PER_NODE"] = per_node
+        variables["SLURM_NTASKS_PER_NODE"] = str(per_node)
     if cpus:
-        variables["SLURM_CPUS_PER_TASK"] = cpus
+        variables["SLURM_CPUS_PER_TASK"] = str(cpus)
     if gpus:
         variables["SLURM_GPUS_ON_NODE"] = str(gpus)
     return variables
-
-
-def _directive(script: Path, name: str) -> str:
-    """The value of ``#SBATCH --name=VALUE``, or ""."""
-    for line in script.read_text(errors="replace").splitlines():
-        if line.startswith("#SBATCH") and f"--{name}=" in line:
-            return line.split(f"--{name}=")[1].split()[0]
-    return ""

@@ -6,10 +6,9 @@ import re
 from collections.abc import Callable
 
 from workshop.grader.verdicts.classics.classic import Classic, Table, first_seen
+from workshop.lint.linting import lint
 
 Seen = Callable[[str, str], bool]
-DIRECTIVE = re.compile(r"#(SBATCH|PBS)\s+-")
-WITH_A_SPACE = re.compile(r"^#\s+(SBATCH|PBS)\s+-", re.MULTILINE)
 LOST_FOLDER = re.compile(r"cd: \S+: No such file|didn't get --nnodes")
 UNSEEN = "has failed, but the job has the exit status 0"
 LOST_TASKS = re.compile(rf"start(ed)? torchrun\n  has \d|{UNSEEN}")
@@ -20,10 +19,13 @@ LAST_TEST = re.compile(r"^(\[.*\]|\(\(.*\)\)) *&& *exit\b.*\s*\Z", re.MULTILINE)
 INNER_SHELL = re.compile(r"\bbash\s+(-l\s+)?-l?c\b(?!\s+\"[^$])")  # not in "..."
 
 
-def _below_a_command(script: str, problem: str) -> bool:
-    lines = [line.strip() for line in script.splitlines()]
-    commands = [n for n, line in enumerate(lines) if line and line[0] != "#"]
-    return any(map(DIRECTIVE.match, lines[commands[0] :])) if commands else False
+def _linted(code: str) -> Seen:
+    """`workshop lint` finds this mistake in the script."""
+
+    def seen(script: str, problem: str) -> bool:
+        return any(finding.rule.code == code for finding in lint(script))
+
+    return seen
 
 
 def _expanded_here(script: str, problem: str) -> bool:
@@ -97,11 +99,11 @@ IN_SCRIPTS: Table = {
     "directive_below": Classic(
         "an #SBATCH or #PBS line below the first command is only a comment: the "
         "scheduler has stopped reading",
-        seen=_below_a_command,
+        seen=_linted("DT001"),
     ),
     "directive_space": Classic(
         "`# SBATCH` or `# PBS`, with a space, is only a comment: write `#SBATCH`",
-        seen=lambda script, problem: WITH_A_SPACE.search(script),
+        seen=_linted("DT003"),
     ),
     "expanded_here": Classic(
         "`$SLURM_NODEID` was expanded by the shell of the batch script, which runs on "

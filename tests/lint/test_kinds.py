@@ -1,0 +1,161 @@
+"""Forms of right and wrong scripts that the linter once took for the other kind."""
+
+from __future__ import annotations
+
+import pytest
+
+from workshop.lint.linting import lint
+
+SLURM = "#!/bin/bash\n#SBATCH --nodes={nodes}\n#SBATCH --ntasks-per-node={tasks}\n"
+ONE_NODE = "#!/bin/bash\n#SBATCH --nodes=1\n#SBATCH --gres=gpu:4\n"
+TORCHRUN = "torchrun --standalone --nproc-per-node=4 train.py\n"
+C10D = (
+    "srun -K torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d "
+    "--rdzv-id=$SLURM_JOB_ID --rdzv-endpoint=$(hostname):29512 train.py\n"
+)
+
+
+def slurm(nodes: int, tasks: int) -> str:
+    return SLURM.format(nodes=nodes, tasks=tasks)
+
+
+RIGHT = {
+    "job script that another command reads from a here-document": (
+        "#!/bin/bash\nbsub <<END\n#BSUB -n 4\npython train.py\nEND\n"
+    ),
+    "job script inside a quoted text": (
+        "#!/bin/bash\n: '\n#SBATCH --nodes=2\n#sbatch --time=1\nsrun ./job.sh\n'\n"
+        "python submit.py\n"
+    ),
+    "job script that echo writes": (
+        "#!/bin/bash\n#SBATCH --nodes=1\nmkdir -p jobs\n"
+        'echo "#!/bin/bash\n#SBATCH --nodes=2\nsrun ./job.sh" > jobs/one.sh\n'
+    ),
+    "RANK in the job script, which torchrun replaces": (
+        slurm(2, 1) + "export RANK=$SLURM_PROCID NODE_RANK=$SLURM_NODEID\n" + C10D
+    ),
+    "RANK that only a message of a step reads": (
+        slurm(2, 1) + "export RANK=$SLURM_PROCID\nsrun -K hostname\n" + C10D
+    ),
+    "local rank where each node has one task": (
+        "#!/bin/bash\n#SBATCH --nodes=2\n#SBATCH --ntasks=2\n"
+        "export LOCAL_RANK=$SLURM_LOCALID\nsrun -K python train.py\n"
+    ),
+    "rank of a step with one task": (
+        slurm(1, 4) + "srun -n 1 python prepare.py --rank $SLURM_PROCID\n"
+    ),
+    "function that each task runs": (
+        slurm(2, 1) + "run() {\n  torchrun --nnodes=2 --node-rank=$SLURM_NODEID "
+        "--nproc-per-node=4 --master-addr=$head train.py\n}\nexport -f run\n"
+        "export head=$(hostname)\nsrun -K bash -c run\n"
+    ),
+    "one task on each node that starts a rank for each GPU": (
+        slurm(2, 1) + "#SBATCH --gres=gpu:4\nexport WORLD_SIZE=8\n"
+        "srun -K python spawn.py\n"
+    ),
+    "two types of GPUs": (
+        "#!/bin/bash\n#SBATCH --nodes=1\n#SBATCH --gres=gpu:a100:2,gpu:v100:2\n"
+        + TORCHRUN
+    ),
+    "variable that the script asks for": (
+        ONE_NODE
+        + 'if [ -n "$SLURM_GPUS_PER_NODE" ]; then N=$SLURM_GPUS_PER_NODE; fi\n'
+        + TORCHRUN
+    ),
+    "variable that the script gives a value": (
+        ONE_NODE + ': "${SLURM_CPUS_PER_TASK:=4}"\n'
+        "export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK\n" + TORCHRUN
+    ),
+    "empty variable in a message": (
+        ONE_NODE + 'log "tasks: $SLURM_NTASKS_PER_NODE"\n'
+        "cat <<END\ntasks: $SLURM_NTASKS_PER_NODE\nEND\n" + TORCHRUN
+    ),
+    "options of a launch line that a branch adds": (
+        slurm(2, 1) + 'RUN="torchrun --nproc-per-node=4"\n'
+        'if [ "$SLURM_NNODES" -gt 1 ]; then\n  RUN="$RUN --nnodes=2 '
+        '--rdzv-backend=c10d --rdzv-endpoint=$(hostname):29512"\nfi\n'
+        "srun -K $RUN train.py\n"
+    ),
+    "job script in Python": (
+        "#!/usr/bin/env python3\n#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=4\n"
+        "import os\nRANK = os.environ['SLURM_PROCID']\nleft = (8\n    -int(RANK))\n"
+    ),
+    "options in an array, a text and a case": (
+        "#!/bin/bash\n#SBATCH --nodes=1\ncase $1 in\n  -h|--help) exit ;;\n"
+        '  --new) new=1 ;;\nesac\nA=(\n  --a\n  --b 2\n)\nB="\n  --c\n"\n' + TORCHRUN
+    ),
+}
+WRONG = {
+    "directive below the first line of a job script in Python": (
+        "#!/usr/bin/python3 -u\n# a note\nimport os\n#SBATCH --nodes=2\n",
+        ["DT001"],
+    ),
+    "line without a backslash": (
+        ONE_NODE + "torchrun --standalone --nproc-per-node=4 train.py\n  --epochs 9\n",
+        ["DT012"],
+    ),
+    "empty line after a backslash": (
+        ONE_NODE + "python train.py \\\n\n  --epochs 9 \\\n  --seed 1\n",
+        ["DT012"],
+    ),
+    "all tasks see the first GPU": (
+        slurm(1, 4) + "export CUDA_VISIBLE_DEVICES=$SLURM_LOCALID\n"
+        "srun -K python train.py\n",
+        ["DT107"],
+    ),
+    "RANK in the job script, which a program reads": (
+        slurm(2, 4) + "export RANK=$SLURM_PROCID\nsrun -K python train.py\n",
+        ["DT107"],
+    ),
+    "local rank of several tasks on a node": (
+        "#!/bin/bash\n#SBATCH --nodes=2\n#SBATCH --ntasks=4\n"
+        "export LOCAL_RANK=$SLURM_LOCALID\nsrun -K python train.py\n",
+        ["DT107"],
+    ),
+    "world size of another job": (
+        slurm(2, 1) + "#SBATCH --gres=gpu:4\nexport WORLD_SIZE=16\n"
+        "srun -K python spawn.py\n",
+        ["DT118"],
+    ),
+    "more ranks than two types of GPUs": (
+        "#!/bin/bash\n#SBATCH --nodes=1\n#SBATCH --gres=gpu:a100:2,gpu:v100:1\n"
+        + TORCHRUN,
+        ["DT110"],
+    ),
+    "launch line that a branch makes longer": (
+        slurm(2, 1)
+        + "#SBATCH --signal=USR2@600\nhead=node01\nA=(--nnodes=2 --nproc-per-node=4)\n"
+        'RUN="torchrun ${A[@]} --rdzv-backend=c10d --rdzv-endpoint=$head:29512 '
+        'train.py"\nif [ -n "$NAME" ]; then\n  RUN="$RUN --name $NAME"\nfi\n'
+        'srun -K bash -c "numactl --membind=0-3 $RUN"\n',
+        ["DT307"],
+    ),
+    "empty variable in an option of an array": (
+        ONE_NODE + "A=(--standalone --nproc-per-node=$SLURM_GPUS_PER_NODE)\n"
+        'torchrun "${A[@]}" train.py\n',
+        ["DT109"],
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [("", True), ("--wait=0", True), ("--wait=60", False), ("-W 60", False)],
+)
+def test_srun_with_a_wait_ends_the_other_tasks_itself(options, told):
+    text = slurm(2, 4) + f"srun {options} python train.py\n"
+    assert ("DT301" in [each.rule.code for each in lint(text)]) == told
+
+
+def codes_of_errors(text: str) -> list[str]:
+    return sorted({each.rule.code for each in lint(text) if each.is_error})
+
+
+@pytest.mark.parametrize("text", RIGHT.values(), ids=RIGHT.keys())
+def test_right_form_gives_no_error(text):
+    assert codes_of_errors(text) == []
+
+
+@pytest.mark.parametrize(("text", "codes"), WRONG.values(), ids=WRONG.keys())
+def test_wrong_form_gives_its_error(text, codes):
+    assert codes_of_errors(text) == codes
