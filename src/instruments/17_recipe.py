@@ -9,7 +9,6 @@ and so on. Each time it starts a new process, as some lines count only from its 
 What means nothing on this machine is skipped, and it says why.
 """
 
-import argparse
 import importlib.util
 import json
 import os
@@ -22,6 +21,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -59,6 +59,21 @@ NODES = Path("/sys/devices/system/node")
 # On the CPU, a table of a minute; on a GPU, enough work to keep it busy
 ON_CPU = {"width": 96, "heads": 4, "blocks": 4, "context": 64, "batch_size": 16}
 ON_GPU = {"width": 1024, "heads": 16, "blocks": 12, "context": 1024, "batch_size": 16}
+
+
+@dataclass(frozen=True)
+class Config:
+    """The command line."""
+
+    lines: list[str]  # of LINES, in this order
+    steps: int  # for a row
+    width: int
+    heads: int
+    blocks: int
+    context: int
+    batch_size: int
+    json: Path | None  # file for all rows
+    once: bool  # only the row with all lines, as JSON
 
 
 @dataclass(frozen=True)
@@ -123,13 +138,13 @@ def cores_of(listed: str) -> set[int]:
 # [end numa]
 # [start build]
 def build(
-    lines: set[str], args: argparse.Namespace, device: torch.device
+    lines: set[str], config: Config, device: torch.device
 ) -> tuple[nn.Module, torch.optim.Optimizer]:
     """The same model in every process, with some of the lines switched on."""
     if "tf32" in lines:
         torch.set_float32_matmul_precision("high")
     torch.manual_seed(0)
-    model = ByteGPT(sizes_of(args)).to(device)
+    model = ByteGPT(sizes_of(config)).to(device)
     for block in model.blocks:
         if "checkpoint" in lines:  # before compile, which then sees it
             block.forward = recompute_in_backward(block.forward)
@@ -159,11 +174,11 @@ def synchronize(device: torch.device) -> None:
         torch.accelerator.synchronize()
 
 
-def measure(lines: set[str], args: argparse.Namespace, device: torch.device) -> Row:
+def measure(lines: set[str], config: Config, device: torch.device) -> Row:
     """Train, and time each step after the warm-up, from idle device to idle device."""
-    model, optimizer = build(lines, args, device)
+    model, optimizer = build(lines, config, device)
     generator = torch.Generator().manual_seed(1)
-    shape = args.batch_size, args.context + 1
+    shape = config.batch_size, config.context + 1
     tokens = torch.randint(BYTES, shape, generator=generator).to(device)
 
     def forward() -> torch.Tensor:
@@ -171,8 +186,33 @@ def measure(lines: set[str], args: argparse.Namespace, device: torch.device) -> 
             scores = model(tokens[:, :-1])
         return next_byte_loss(scores.float(), tokens[:, 1:])
 
+    loss, seconds = train(forward, optimizer, config.steps, device)
+    usual = statistics.median(seconds)
+    low, _, high = statistics.quantiles(seconds, n=4)
+    peak, held = memory_gb(device)
+    saved = 0.0
+    if "compile" not in lines:  # compiled code doesn't say what it saves
+        saved = saved_mb(model, forward)
+    return Row(
+        device=str(device),
+        tokens_per_s=config.batch_size * config.context / usual,
+        spread=(high - low) / usual,
+        saved_mb=saved,
+        peak_gb=peak,
+        held_gb=held,
+        loss=loss,
+    )
+
+
+def train(
+    forward: Callable[[], torch.Tensor],
+    optimizer: torch.optim.Optimizer,
+    steps: int,
+    device: torch.device,
+) -> tuple[float, list[float]]:
+    """The last loss, and the seconds of each step after the warm-up."""
     loss, seconds = torch.zeros(()), []
-    for _ in range(WARM_UP + args.steps):
+    for _ in range(WARM_UP + steps):
         synchronize(device)
         start = time.perf_counter()
         loss = forward()
@@ -181,23 +221,14 @@ def measure(lines: set[str], args: argparse.Namespace, device: torch.device) -> 
         optimizer.zero_grad()
         synchronize(device)
         seconds.append(time.perf_counter() - start)
-    usual = statistics.median(seconds[WARM_UP:])
-    low, _, high = statistics.quantiles(seconds[WARM_UP:], n=4)
-    peak, held = memory_gb(device)
-    saved = 0.0
-    if "compile" not in lines:  # compiled code doesn't say what it saves
-        with Activations(model) as kept:
-            forward()
-        saved = kept.peak_bytes / 1e6
-    return Row(
-        device=str(device),
-        tokens_per_s=args.batch_size * args.context / usual,
-        spread=(high - low) / usual,
-        saved_mb=saved,
-        peak_gb=peak,
-        held_gb=held,
-        loss=loss.item(),
-    )
+    return loss.item(), seconds[WARM_UP:]
+
+
+def saved_mb(model: nn.Module, forward: Callable[[], torch.Tensor]) -> float:
+    """What one forward pass saves for backward."""
+    with Activations(model) as kept:
+        forward()
+    return kept.peak_bytes / 1e6
 
 
 # [end measure]
@@ -211,27 +242,27 @@ def memory_gb(device: torch.device) -> tuple[float, float]:
     return in_use / 1e9, held / 1e9
 
 
-def measure_here(args: argparse.Namespace) -> Row:
+def measure_here(config: Config) -> Row:
     """What this process measures with all of its lines; the last one may be skipped."""
     device = choose_device()
-    *_, last = ["", *args.lines]
+    *_, last = ["", *config.lines]
     reason = why_not(last, device)
     if reason:
         return Row(str(device), reason)
-    if "numa" in args.lines:
+    if "numa" in config.lines:
         os.sched_setaffinity(0, cores_near(device))
     try:
-        return measure(set(args.lines), args, device)
+        return measure(set(config.lines), config, device)
     except torch.OutOfMemoryError:
         return Row(str(device), "out of memory: choose a smaller --batch-size")
 
 
 # [start process]
-def in_new_process(lines: list[str], args: argparse.Namespace) -> Row:
+def in_new_process(lines: list[str], config: Config) -> Row:
     """Start this program again for one row; it prints the row as JSON."""
-    words = [sys.executable, __file__, "--once", f"--steps={args.steps}"]
+    words = [sys.executable, __file__, "--once", f"--steps={config.steps}"]
     for name in ON_CPU:
-        words.append(f"--{name.replace('_', '-')}={getattr(args, name)}")
+        words.append(f"--{name.replace('_', '-')}={getattr(config, name)}")
     env = dict(os.environ)
     if "allocator" in lines:  # read when the GPU's first memory is allocated
         env["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True"
@@ -274,15 +305,15 @@ def skipped_on_cpu(name: str) -> Row | None:
     return Row(str(cpu), reason)
 
 
-def measure_all(args: argparse.Namespace) -> dict[str, Row]:
+def measure_all(config: Config) -> dict[str, Row]:
     """Print a row for each line with those before it; returns all rows."""
     log(HEADING)
     rows: dict[str, Row] = {}
     used: list[str] = []
     before: Row | None = None
-    for name in ["nothing", *args.lines]:
+    for name in ["nothing", *config.lines]:
         tried = [*used, name] if name in LINES else []
-        row = skipped_on_cpu(name) or in_new_process(tried, args)
+        row = skipped_on_cpu(name) or in_new_process(tried, config)
         rows[name] = row
         log(show(name, row, before))
         if not row.skipped:
@@ -290,7 +321,7 @@ def measure_all(args: argparse.Namespace) -> dict[str, Row]:
     return rows
 
 
-def parse_arguments() -> argparse.Namespace:
+def parse_arguments() -> Config:
     parser = Parser(__doc__)
     add = parser.add_argument
     known = "; ".join(f"{name}: {words}" for name, words in LINES.items())
@@ -308,32 +339,30 @@ def parse_arguments() -> argparse.Namespace:
         add(f"--{name.replace('_', '-')}", type=positive_int, help=words)
     add("--json", type=output_file, metavar="FILE", help="write all rows there")
     add("--once", action="store_true", help="only the row with all lines, as JSON")
-    args = parser.parse_args()
-    if args.steps < 2:
+    config = Config(**with_usual_sizes(vars(parser.parse_args())))
+    if config.steps < 2:
         raise BadInput("--steps 1 shows no spread: choose 2 or more")
-    if len(set(args.lines)) < len(args.lines):
-        raise BadInput(f"--lines {' '.join(args.lines)}: name each line once")
-    fill_sizes(args)
-    return args
+    if len(set(config.lines)) < len(config.lines):
+        raise BadInput(f"--lines {' '.join(config.lines)}: name each line once")
+    sizes_of(config)  # refuses a width that the heads don't divide
+    return config
 
 
-def fill_sizes(args: argparse.Namespace) -> None:
-    """The model that fits this machine, where the command line gives no size."""
+def with_usual_sizes(given: dict[str, Any]) -> dict[str, Any]:
+    """The options, with the model that fits this machine where no size is given."""
     usual = ON_GPU if torch.cuda.is_available() else ON_CPU
-    for name, size in usual.items():
-        if getattr(args, name) is None:
-            setattr(args, name, size)
-    sizes_of(args)  # refuses a width that the heads don't divide
+    missing = {name: size for name, size in usual.items() if given[name] is None}
+    return given | missing
 
 
 @one_line_errors
 def main() -> None:
-    args = parse_arguments()
-    if args.once:
-        print(json.dumps(asdict(measure_here(args))))
+    config = parse_arguments()
+    if config.once:
+        print(json.dumps(asdict(measure_here(config))))
         return
-    rows = measure_all(args)
-    write_json(args.json, {name: asdict(row) for name, row in rows.items()})
+    rows = measure_all(config)
+    write_json(config.json, {name: asdict(row) for name, row in rows.items()})
     measured = [row for row in rows.values() if not row.skipped]
     if len(measured) > 1:
         together = measured[-1].tokens_per_s / measured[0].tokens_per_s

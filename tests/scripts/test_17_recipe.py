@@ -1,6 +1,5 @@
 """src/instruments/17_recipe.py: each line trains the same model, or is skipped."""
 
-import argparse
 import importlib
 import json
 import subprocess
@@ -17,9 +16,13 @@ SIZES = {"width": 16, "heads": 2, "blocks": 2, "context": 8, "batch_size": 3}
 OPTIONS = [f"--{name.replace('_', '-')}={size}" for name, size in SIZES.items()]
 
 
+def config(**changed):
+    chosen = {"lines": [], "steps": 2, "json": None, "once": False}
+    return recipe.Config(**SIZES | chosen | changed)
+
+
 def measured(*lines):
-    args = argparse.Namespace(**SIZES, steps=2)
-    return recipe.measure(set(lines), args, CPU)
+    return recipe.measure(set(lines), config(), CPU)
 
 
 @pytest.mark.quick
@@ -56,20 +59,19 @@ def test_each_line_trains_the_same_model():
 
 
 def test_optimizer_is_fused_only_if_asked(monkeypatch):
-    args = argparse.Namespace(**SIZES)
     asked = []
     monkeypatch.setattr(
         recipe.torch.optim, "AdamW", lambda *_, fused: asked.append(fused)
     )
-    recipe.build({"fused"}, args, CPU)
-    recipe.build(set(), args, CPU)
+    recipe.build({"fused"}, config(), CPU)
+    recipe.build(set(), config(), CPU)
     assert asked == [True, None]
 
 
 def test_tf32_is_a_setting_of_the_process():
     before = torch.get_float32_matmul_precision()
     try:
-        recipe.build({"tf32"}, argparse.Namespace(**SIZES), CPU)
+        recipe.build({"tf32"}, config(), CPU)
         assert torch.get_float32_matmul_precision() == "high"
     finally:
         torch.set_float32_matmul_precision(before)
@@ -116,9 +118,8 @@ def test_process_gets_its_lines_and_the_setting_of_the_allocator(monkeypatch):
 
     monkeypatch.delenv("PYTORCH_CUDA_ALLOC_CONF", raising=False)
     monkeypatch.setattr(subprocess, "run", run)
-    args = argparse.Namespace(**SIZES, steps=2)
-    assert recipe.in_new_process(["bf16"], args) == row
-    recipe.in_new_process(["bf16", "allocator"], args)
+    assert recipe.in_new_process(["bf16"], config()) == row
+    recipe.in_new_process(["bf16", "allocator"], config())
     assert started[0][0][-2:] == ["--lines", "bf16"] and started[0][1] is None
     assert started[1][0][-3:] == ["--lines", "bf16", "allocator"]
     assert started[1][1] == "expandable_segments:True"
@@ -127,9 +128,8 @@ def test_process_gets_its_lines_and_the_setting_of_the_allocator(monkeypatch):
 def test_line_that_fails_is_named(monkeypatch):
     failed = subprocess.CompletedProcess([], 1, "")
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: failed)
-    args = argparse.Namespace(**SIZES, steps=2)
     with pytest.raises(recipe.BadInput, match="the run with bf16 compile failed"):
-        recipe.in_new_process(["bf16", "compile"], args)
+        recipe.in_new_process(["bf16", "compile"], config())
 
 
 def test_skipped_line_is_left_out_of_the_rows_after_it(monkeypatch, capsys):
@@ -141,7 +141,7 @@ def test_skipped_line_is_left_out_of_the_rows_after_it(monkeypatch, capsys):
         return recipe.Row("cuda:0", skipped, 10.0 * len(tried), held_gb=2.0)
 
     monkeypatch.setattr(recipe, "in_new_process", in_new_process)
-    recipe.measure_all(argparse.Namespace(lines=["checkpoint", "bf16", "fused"]))
+    recipe.measure_all(config(lines=["checkpoint", "bf16", "fused"]))
     assert tried == [[], ["checkpoint"], ["bf16"], ["bf16", "fused"]]
     rows = capsys.readouterr().out.splitlines()[1:]
     assert [row.split()[2] for row in rows if "skipped" not in row] == [
