@@ -12,7 +12,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import mean, median
 
@@ -234,46 +234,77 @@ def kind_of_communication(facts: dict, smallest: float, usual: float) -> str:
     return "bandwidth"
 
 
-def diagnose(command: list[str], steps: int) -> tuple[dict[str, float], dict]:
-    """The parts of a step, and what the sentences of CURES need."""
+@dataclass(frozen=True)
+class Baseline:
+    """The run with messages that the others are compared with."""
+
+    measured: list[dict]  # what each rank has written
+    steps: int  # of every rank
+    ranks: int
+    threads: int  # of all ranks, as the command sets them
+    cores: int
+    fewer: int = 0  # threads of each rank in this run; 0: as the command says
+    saved: float = 0.0  # seconds of a step that fewer threads save
+
+
+def run_with_messages(command: list[str], steps: int) -> Baseline:
+    """The run as it is; with fewer threads if those alone are more than the cores."""
     log("Run 1: as it is")
     real = run(command, WARM_UP + steps)
     steps = min(len(rank["steps"]) for rank in real)
     ranks, threads, cores = crowded(real)
-    fewer, lost = 0, 0.0  # threads of a rank, and seconds that they save
-    too_many_threads = ranks <= cores < threads and real[0]["on_cpu"]
-    if too_many_threads:
-        fewer = cores // ranks
-        before = over_ranks(max, real, *ALL)
-        log(f"Run 2: with {fewer} thread(s) in each rank; what follows, too")
-        real = run(command, steps, threads=fewer)
-        lost = max(before - over_ranks(max, real, *ALL), 0)
-    log(f"Run {2 + too_many_threads}: without communication")
-    silent = run(command, steps, threads=fewer, silent=True)
-    step, who = split(real, silent), slowest_rank(silent)
-    step.threads = lost
+    as_it_is = Baseline(real, steps, ranks, threads, cores)
+    if not (ranks <= cores < threads and real[0]["on_cpu"]):
+        return as_it_is
+    fewer = cores // ranks
+    log(f"Run 2: with {fewer} thread(s) in each rank; what follows, too")
+    calm = run(command, steps, threads=fewer)
+    saved = over_ranks(max, real, *ALL) - over_ranks(max, calm, *ALL)
+    return replace(as_it_is, measured=calm, fewer=fewer, saved=max(saved, 0))
+
+
+def diagnose(command: list[str], steps: int) -> tuple[dict[str, float], dict]:
+    """The parts of a step, and what the sentences of CURES need."""
+    base = run_with_messages(command, steps)
+    number = 3 if base.fewer else 2
+    log(f"Run {number}: without communication")
+    silent = run(command, base.steps, threads=base.fewer, silent=True)
+    step, who = split(base.measured, silent), slowest_rank(silent)
+    step.threads = base.saved
     step.sometimes, alone, long = alone_sometimes(silent)
-    lag = over_ranks(max, real, "data") / over_ranks(max, real, *ALL)
-    shown = set(asdict(step))
-    if step.sometimes < WORTH_NAMING * sum(asdict(step).values()):
-        shown.remove("sometimes")
-    if not too_many_threads:
-        shown.remove("threads")
-    if ranks <= cores:
+    hidden = parts_without_a_case(step, base)
+    if "cores" in hidden:
         step.stretch(imbalance_too=who != IN_TURN)
-        shown.remove("cores")
+    parts = {part: s for part, s in asdict(step).items() if part not in hidden}
+    lag = over_ranks(max, base.measured, "data") / over_ranks(max, base.measured, *ALL)
     name, facts = name_communication(silent, lag)
-    parts = {part: value for part, value in asdict(step).items() if part in shown}
     parts[name] = parts.pop("communication")
-    facts.update(ranks=ranks, threads=threads, cores=cores, steps=steps)
     workers = max(rank.get("workers", 0) for rank in silent)
-    if workers and ranks * (workers + 1) > cores:
-        parts["starved workers"] = parts.pop("data")
-        if waits_for_data(silent) >= step.imbalance / 2:
-            parts["starved workers"] += parts.pop("imbalance")
-    facts.update(who=who, compute=1e3 * step.compute, workers=workers)
-    facts.update(alone=alone, long=long, seen=steps - WARM_UP)
+    if workers and base.ranks * (workers + 1) > base.cores:
+        blame_workers(parts, waits_for_data(silent))
+    facts.update(ranks=base.ranks, threads=base.threads, cores=base.cores)
+    facts.update(steps=base.steps, seen=base.steps - WARM_UP, workers=workers)
+    facts.update(who=who, compute=1e3 * step.compute, alone=alone, long=long)
     return parts, facts
+
+
+def parts_without_a_case(step: Step, base: Baseline) -> set[str]:
+    """The parts that this run can't have lost time by."""
+    hidden = set()
+    if step.sometimes < WORTH_NAMING * sum(asdict(step).values()):
+        hidden.add("sometimes")
+    if not base.fewer:
+        hidden.add("threads")
+    if base.ranks <= base.cores:
+        hidden.add("cores")
+    return hidden
+
+
+def blame_workers(parts: dict[str, float], waits: float) -> None:
+    """Data that is late because its workers lack cores makes ranks unequal, too."""
+    parts["starved workers"] = parts.pop("data")
+    if waits >= parts["imbalance"] / 2:
+        parts["starved workers"] += parts.pop("imbalance")
 
 
 def report(parts: dict[str, float], facts: dict) -> None:
