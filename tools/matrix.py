@@ -118,8 +118,8 @@ def inputs(name: str, script: str) -> str:
     patterns += ["gallery/*.py"] if "gallery/" in script else []
     if name in JOBS:
         patterns = ["job_scripts/*.sbatch", "job_scripts/*.pbs", "job_scripts/sites/*"]
-        patterns += ["job_scripts/site_environment.sh", "workshop/cluster/**/*.py"]
-        patterns += ["src/*.py", "src/starter/*.py", "src/common/**/*.py"]
+        patterns += ["job_scripts/site_environment.sh", "src/common/**/*.py"]
+        patterns += ["src/0[1589]_*.py", "src/starter/*.py"]
     elif name.startswith("solution "):
         patterns = ["workshop/**/*.py", "solutions/*.py", "tests/exercises/*/checks.py"]
     elif "starter/" not in script:
