@@ -68,15 +68,24 @@ def test_router_learns_nothing_from_a_gate_divided_by_itself():
     assert normed.abs().max() < 1e-12 < bare.abs().max()
 
 
-def test_sum_of_shares_and_chances_is_least_where_both_are_even():
-    """1/E: E times the sum is 1."""
+def test_sum_of_shares_and_chances_grows_if_both_favor_the_same_experts():
+    """1/E if one is even, more if both rise together, and less if they oppose."""
     experts = 8
     even = torch.full((experts,), 1 / experts)
     assert (even * even).sum() == pytest.approx(1 / experts)
     torch.manual_seed(0)
     for _ in range(20):
-        share = torch.rand(experts).softmax(0)
-        assert (share * share).sum() > 1 / experts
+        share = torch.rand(experts).softmax(0).sort().values
+        chance = torch.rand(experts).softmax(0).sort().values
+        assert (share * even).sum() == pytest.approx(1 / experts)
+        assert (share * chance).sum() > 1 / experts
+        assert (share * chance.flip(0)).sum() < 1 / experts
+
+
+def test_page_doesnt_call_the_even_sum_the_smallest():
+    text = (ROOT / "docs/lessons/22_experts/2_balance.rst").read_text()
+    assert "The sum is smallest" not in text
+    assert "larger if the experts that are chosen more often" in " ".join(text.split())
 
 
 def test_recorded_loads():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections import Counter
 
 import pytest
 
@@ -73,3 +74,11 @@ def test_three_buttons_stand_above_the_first_figure():
         ("Fix a broken run", "lesson-19"),
         ("Estimate my job", "cost"),
     ]
+
+
+def test_readme_says_how_many_exercises_a_lesson_has():
+    """Counted in the catalog, which also has exercises of pages that aren't lessons."""
+    counts = Counter(each.lesson for each in CATALOG.exercises if each.lesson[:2].isdigit())
+    words = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight")
+    fewest, most = min(counts.values()), max(counts.values())
+    assert f"Each has {words[fewest]} to {words[most]} exercises" in README
