@@ -27,15 +27,16 @@ from workshop.versions import missing_module
 class Workshop(click.Group):
     """Bad input and broken set-ups become one sentence and an exit status."""
 
-    def main(self, *args, standalone_mode: bool = True, **extra) -> Any:
+    def main(self, args=None, *others, standalone_mode: bool = True, **extra) -> Any:
+        given = sys.argv[1:] if args is None else list(args)
         try:
-            status = super().main(*args, standalone_mode=False, **extra)
+            status = super().main(given, *others, standalone_mode=False, **extra)
         except click.exceptions.NoArgsIsHelpError as error:
             click.echo(error.format_message())
             status = 0
         except click.ClickException as error:
             context = getattr(error, "ctx", None)
-            command = context.command_path if context else "workshop"
+            command = context.command_path if context else called(self, given)
             sentence = error.format_message().rstrip(".")
             complain(f"{sentence}: `{command} --help` shows what it takes")
             status = 2
@@ -54,6 +55,17 @@ class Workshop(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)  # in the order in which they were added
+
+
+def called(group: click.Command, args: list[str]) -> str:
+    """The command that these arguments call: an error of the parser has no context."""
+    names = ["workshop"]
+    for word in args:
+        if not isinstance(group, click.Group) or word not in group.commands:
+            break
+        group = group.commands[word]
+        names.append(word)
+    return " ".join(names)
 
 
 @click.group(cls=Workshop, context_settings={"help_option_names": ["-h", "--help"]})

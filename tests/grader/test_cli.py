@@ -359,3 +359,11 @@ def test_a_closed_pipe_is_no_traceback(house):
     )
     assert "Traceback" not in result.stderr
     assert "Error" not in result.stderr
+
+
+@pytest.mark.parametrize("words", [("diagnose", "--words"), ("dev", "new", "--lesson")])
+def test_error_of_the_command_line_names_the_help_of_its_command(house, words):
+    done = workshop(house, *words)
+    names = " ".join(word for word in words if not word.startswith("-"))
+    assert done.returncode == 2
+    assert f"`workshop {names} --help` shows what it takes" in done.stderr
