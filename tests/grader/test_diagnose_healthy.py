@@ -127,3 +127,15 @@ def test_loss_that_became_nan_is_said_whatever_failed_later(tmp_path):
 def test_words_of_an_error_in_a_log_without_one_prove_nothing(line, tmp_path):
     _, sure = told(tmp_path, f"{line}\nstep 1 loss 2.0\nstep 2 loss 1.9\ndone\n")
     assert not sure
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[n1:81048] btl_qqq.c:419  Error: zzz returned -4",
+        "[rank1]:[E ProcessGroupQqq.cpp:144] Rank 1 got zzz from rank 0",
+    ],
+)
+def test_error_of_a_library_is_no_healthy_run(line, tmp_path):
+    lines, _ = told(tmp_path, f"step 1 loss 2.0\n{line}\n")
+    assert not lines[0].startswith("No failure")

@@ -40,6 +40,7 @@ PREFIXES = {
     "DeepSpeed": "[2026-11-26 10:00:00,{n:03d}] [INFO] [launch.py:319:tell] ",
     "basicConfig": "INFO:train:",
     "host and rank": "[gpu12:5] ",
+    "Intel MPI's mpirun -l": "[3] ",
 }
 
 
@@ -72,3 +73,25 @@ def test_every_log_gets_the_same_answer_with_these_marks(kind, tmp_path):
         if plain != prefixed:
             other[path.name] = plain, prefixed
     assert other == {}
+
+
+def ranks(tmp_path, text):
+    path = tmp_path / "log.txt"
+    path.write_text(text)
+    return [line.rank for line in read_logs([str(path)]).lines]
+
+
+RAISED = "[{0}] Traceback (most recent call last):\n[{0}] ValueError: label 7 of 5\n"
+
+
+def test_numbers_in_brackets_are_ranks_where_tracebacks_have_them(tmp_path):
+    assert ranks(tmp_path, RAISED.format(0) + RAISED.format(1)) == [0, 0, 1, 1]
+
+
+def test_numbers_in_brackets_that_only_grow_may_be_steps(tmp_path):
+    assert ranks(tmp_path, "[1] loss 0.3\n[2] loss 0.2\n[3] loss 0.2\n") == [None] * 3
+
+
+def test_number_of_a_process_beside_a_host_is_no_rank(tmp_path):
+    text = "[n1:07356] *** An error occurred\n[n1:12255] *** An error occurred\n"
+    assert ranks(tmp_path, text) == [None, None]

@@ -1,7 +1,8 @@
 """Takes off what launchers and loggers write before a line, and keeps what it says.
 
 Ranks are marked by torch (``[rank3]:``), by torchrun's ``--tee`` (``[default0]:``),
-by ``srun --label`` (``3: ``) and by ``mpirun --tag-output`` (``[1,3]<stderr>:``).
+by ``srun --label`` (``3: ``), by ``mpirun --tag-output`` (``[1,3]<stderr>:``) and by
+Intel MPI's ``mpirun -l`` (``[3] ``).
 Others only name a host, a process or a time: pdsh, Ray, Kubernetes, logging.
 With any of them a log must be read as it is without.
 """
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 
 PASSES = 6  # marks that one line may have, one after the other
 MOST_OF = 0.8  # the share of a file's lines that a label of the whole file has
-MOST_RANKS = 65_536  # a larger number is a process
+MOST_RANKS = 4096  # a larger number is a process
 SIZE_OF_JUDGED = 5  # lines from which a word without a digit may be a host
 
 COLORS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
@@ -49,6 +50,7 @@ OTHERS = (
     re.compile(r"^\d\d:\d\d:\d\d[.,]\d+ "),
 )
 TASK = re.compile(r"^ *(\d+): ?")
+BRACKETS = re.compile(r"^\[(\d+)\](?: |$)")
 PLACE = re.compile(r"^\[([A-Za-z][\w.-]*):(\d+)\] ?")
 HOST = re.compile(r"^([A-Za-z0-9][\w.-]*):(?: |$)")
 # words before a colon that are no hosts
@@ -81,11 +83,12 @@ class Row:
 def clean(text: str) -> list[Row]:
     """The lines of a file, and what their marks said."""
     rows = [Row(line) for line in COLORS.sub("", text).replace("\r", "\n").splitlines()]
+    take_brackets(rows)  # before [rank3], which takes a number in front of it along
     for _ in range(PASSES):
         before = [row.text for row in rows]
         for row in rows:
             take_marks(row)
-        for labels in (take_tasks, take_places, take_hosts):
+        for labels in (take_tasks, take_brackets, take_places, take_hosts):
             labels(rows)
         if before == [row.text for row in rows]:
             break
@@ -127,6 +130,20 @@ def take_tasks(rows: list[Row]) -> None:
             row.text = row.text[match.end() :]
 
 
+def take_brackets(rows: list[Row]) -> None:
+    """``[3] `` of Intel MPI; numbers that only grow may be steps, and are no ranks."""
+    having = [row for row in rows if BRACKETS.match(row.text)]
+    if len(having) < 2 or not labeled(rows, BRACKETS.match):
+        return
+    numbered = [int(BRACKETS.findall(row.text)[0]) for row in having]
+    mixed = numbered != sorted(numbered)
+    of_ranks = mixed or any("Traceback (most" in row.text for row in having)
+    for row, number in zip(having, numbered, strict=True):
+        row.text = BRACKETS.sub("", row.text)
+        if of_ranks:
+            row.label = number
+
+
 def take_places(rows: list[Row]) -> None:
     """``[gpu12:5] ``: a host, and a rank or a process on it."""
     if not labeled(rows, PLACE.match):
@@ -134,7 +151,8 @@ def take_places(rows: list[Row]) -> None:
     for row in rows:
         if match := PLACE.match(row.text):
             number = int(match[2])
-            row.label = number if number < MOST_RANKS else row.label
+            if number < MOST_RANKS and match[2] == str(number):
+                row.label = number  # Open MPI writes processes with zeros: 07356
             row.text = row.text[match.end() :]
 
 

@@ -47,9 +47,11 @@ REFUSAL = re.compile(
     r"^(?:Job|job) \S+ killed "
 )
 ERROR = re.compile(
-    r"\bERROR\b|^\[?E\d{4} |\[E\d{3} |^(?:\S+: )?(?i:error|fatal(?: error)?)\b[: ]|"
+    r"\bERROR\b|^\[?E\d{4} |\[E(?:\d{3,4})? |"
+    r"^(?:\S+: )?(?i:error|fatal(?: error)?)\b[: ]|"
     r"NCCL WARN|\bfailed \(exitcode|\bFATAL\b|(?:^|: )Killed$|"
     r": line \d+: +\d+ Killed\b|\bhas failed\b|stopping training|"
+    r"\.(?:c|cc|cpp|cu):\d+ +Error: |"
     r"^\S+: (?:cannot|could not|couldn't|can't) "
 )
 # what to quote, best first

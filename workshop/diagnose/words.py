@@ -39,8 +39,8 @@ LONGEST = 150  # characters of a line in a title
 # Lines that every failure may end with, and what to look for instead.
 CONSEQUENCES = (
     (
-        r"^(?!.*SIGABRT).*Connection (closed|reset) by (remote )?peer|Broken pipe|"
-        r"SIGTERM|"
+        r"^(?!.*SIGABRT).*Connection (closed|reset) by (remote )?peer|[Bb]roken pipe|"
+        r"SIGTERM|\bEPIPE\b|ECONNRESET|pipe closed|"
         r"Socket Timeout|unexpectedly disconnected|has been shut down|got 0 bytes|"
         r"encountered error when \w+ing .{0,80}: (eof|EOF)\b|"
         r"Rendezvous(Closed|GracefulExit)Error|failed to send a keep-alive|"
@@ -77,8 +77,8 @@ CONSEQUENCES = (
 )
 # What healthy runs print, too.
 NOISE = (
-    r"\[W\d* |\[W (socket|TCPStore|Process)|(^|: )W\d{4} |NCCL INFO |"
-    r"\[NeMo I |NCCL WARN (Failed to open libibverbs|NET\/Plugin|Missing |"
+    r"\[W\d* (?!tensorpipe_agent)|\[W (socket|TCPStore|Process)|(^|: )W\d{4} |"
+    r"NCCL INFO |\[NeMo I |NCCL WARN (Failed to open libibverbs|NET\/Plugin|Missing |"
     r"Could not find a path for pattern)|Warning: |OMP_NUM_THREADS|"
     r"Invalidate trace cache|OVERFLOW! .*[Ss]kipping step|retrying|"
     r"Gradient overflow\. +Skipping step|expected to happen during shutdown|"
@@ -95,7 +95,7 @@ ALWAYS_NOISE = (
 # What a program prints about an error, rather than what a reader writes.
 REPORTED = (
     r"(Error|Exception)\b|error:|\bERROR\b|\bfatal\b|failed|WARN |\[E\d|[Cc]annot |"
-    r"core dumped|[Kk]illed|\b[a-z_]\w*\.[A-Z]\w+: |"
+    r"error occurred|core dumped|[Kk]illed|\b[a-z_]\w*\.[A-Z]\w+: |"
     r"No such file|\bexceed(s|ed)\b|\(\d+\)|\b(INFO|WARNING|CRITICAL)\b|\bassert "
 )
 HEALTHY = "Healthy runs print this line, too."
