@@ -2,9 +2,9 @@
 
 Each rank has computed a loss for each of its own samples. One rank has the last,
 smaller batch, and another may have no samples at all. Return on every rank the mean
-over *all samples*, as if one process had held them. That isn't the mean of the ranks'
-means, which gives a sample more weight on a rank that has few. Don't send the samples
-themselves: two numbers per rank are enough.
+over *all samples*, as if one process had held them: if one sample is NaN, so is the
+mean. That isn't the mean of the ranks' means, which gives a sample more weight on a
+rank that has few. Don't send the samples themselves: two numbers per rank are enough.
 
 Check your answer with: workshop check 03_weighted_mean
 

@@ -52,7 +52,8 @@ class HandMadeDataParallel(nn.Module):
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
         """[B, ...] -> [B, ...], equal to ``module(inputs)``."""
         # TODO 2 of 3: scatter, replicate, parallel_apply, gather. A small batch may
-        # give fewer than `parts` parts. Keep the copies for reduce().
+        # give fewer than `parts` parts. Keep the copies for reduce(), in a plain list:
+        # they must not become part of state_dict().
         raise NotImplementedError("TODO 2 of 3")
 
     def reduce(self) -> None:

@@ -14,9 +14,9 @@ Get three things right, or the ranks never connect:
    first host, and so does rank 0. In alphabetical order, that may be another host.
 2. ``torchrun`` starts the same number of processes on every host. Refuse a file that
    lists one host more often than another, with a ValueError that names both counts.
-3. A host is the same with and without its domain: ``hostname`` may print ``gpu-10`` or
-   ``gpu-10.cluster``. But ``gpu-1`` is not ``gpu-10``. Refuse a host that isn't in the
-   file, with a ValueError that names it.
+3. A host is the same with, without and with another domain: ``hostname`` may print
+   ``gpu-10``, ``gpu-10.cluster`` or ``gpu-10.localdomain``. But ``gpu-1`` is not
+   ``gpu-10``. Refuse a host that isn't in the file, with a ValueError that names it.
 
     workshop check 10_node_file
 

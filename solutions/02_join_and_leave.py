@@ -6,8 +6,8 @@ program from here on does:
 1. *Join* the process group with the gloo backend, at the address ``init_method``. That
    is a file, ``file:///shared/meet``, or a port, ``tcp://n1:29500``. ``environ`` holds
    the rank under ``RANK`` and the world size under ``WORLD_SIZE``, both as text. Take
-   both from ``environ``: ``os.environ`` may still hold those of another launcher. A
-   run of one process joins, too.
+   both from ``environ``: ``os.environ`` may still hold those of another launcher, and
+   must stay as it is. A run of one process joins, too.
 2. *All-reduce*: as a member of the group, call ``measure()`` once. It returns this
    rank's number. Add up the numbers of all ranks in float64. Every rank returns the
    sum as a ``float``.

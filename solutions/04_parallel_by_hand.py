@@ -62,7 +62,8 @@ class HandMadeDataParallel(nn.Module):
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
         """[B, ...] -> [B, ...], equal to ``module(inputs)``."""
         # TODO 2 of 3: scatter, replicate, parallel_apply, gather. A small batch may
-        # give fewer than `parts` parts. Keep the copies for reduce().
+        # give fewer than `parts` parts. Keep the copies for reduce(), in a plain list:
+        # they must not become part of state_dict().
         # [start answer 2]
         chunks = inputs.chunk(self.parts)
         # new copies each time: the optimizer has changed the weights since the last

@@ -22,7 +22,10 @@ from torch.utils.data import DataLoader, Dataset, Subset
 
 
 def my_share(dataset: Dataset) -> Subset:
-    """The images that this rank counts."""
+    """The images that this rank counts.
+
+    It may run between two epochs, so leave torch's global random numbers as they are.
+    """
     rank, world_size = dist.get_rank(), dist.get_world_size()
     # TODO 1 of 2: a Subset; together, the ranks' subsets are the dataset, no repeats.
     # [start answer 1]
@@ -34,7 +37,8 @@ def my_share(dataset: Dataset) -> Subset:
 def evaluate(ddp_model: DDP, dataset: Dataset, batch_size: int) -> tuple[int, int]:
     """(images recognized, images) of the whole dataset; the same on every rank.
 
-    The model is left in evaluation mode. Labels are int64.
+    The model is left in evaluation mode, and otherwise unchanged, with all settings of
+    DDP. Labels are int64.
     """
     ddp_model.eval()
     loader = DataLoader(my_share(dataset), batch_size)

@@ -6,8 +6,8 @@ take the old one's place in a single step of the file system.
 
 * A kill: whatever byte was written last, ``path`` can be loaded. What killed processes
   leave behind doesn't pile up, because every save uses the same temporary name.
-* A full disk: raise the error, and remove what was written, because its space is
-  needed.
+* A full disk, or an entry that can't be pickled: raise the error, whatever its type,
+  and remove what was written, because its space is needed.
 * A power failure: no name may reach the disk before its bytes do. ``file.flush()``
   gives the system what Python still holds, and ``os.fsync(file.fileno())`` returns once
   the file's data is on disk.

@@ -1,9 +1,11 @@
 """Keep several snapshots, and resume from the newest that every rank can read.
 
-A run writes ``snapshot_1.pt``, ``snapshot_2.pt``, ..., one per epoch, and keeps the
-last few. Here every rank has its own folder, as on nodes that write to their own disks.
-A node that was killed, or whose disk was full, lacks the newest or has only half of it.
-The greater its number, the newer a snapshot, even if the file was copied since then.
+A run writes ``snapshot_0.pt`` before it trains, then ``snapshot_1.pt``,
+``snapshot_2.pt``, ..., one per epoch, and keeps the last few. Here every rank has its
+own folder, as on nodes that write to their own disks. A node that was killed, or whose
+disk was full, lacks the newest or has only half of it. The greater the number in its
+name, the newer a snapshot, even if the file was copied since then. That number is its
+epoch, whatever the file says.
 
 * ``complete_epochs`` looks through one folder: which snapshots can really be read?
 * ``agree_on_newest`` is called by all ranks. If each resumed from its own newest, they

@@ -156,6 +156,11 @@ def test_mode_is_put_back(exercise, seed):
             [training] * len(list(model.modules())),
             f"model.training of all modules, found as {training}, after measuring",
         )
+    model.train()
+    model.layers.eval()  # a part is frozen: the mode is that of the model itself
+    exercise.evaluate(model, DataLoader(TensorDataset(images, labels), 4))
+    what = "model.training after measuring, with a child in evaluation mode"
+    expect.equal(model.training, True, what)
 
 
 @pytest.mark.ranks(1, init=False)

@@ -69,7 +69,7 @@ def adds_up(exercise, rank, world_size, mine, where):
         calls.append(rank)
         return mine[rank]
 
-    before = dict(environ)
+    before, of_process = dict(environ), dict(os.environ)
     if rank == world_size - 1:
         time.sleep(0.2)
     total = exercise.sum_over_ranks(measure, where, environ)
@@ -81,6 +81,12 @@ def adds_up(exercise, rank, world_size, mine, where):
     expect.close(total, sum(mine), what, local=mine[rank], mistaken=mistaken)
     expect.equal(len(calls), 1, "calls of measure on this rank")
     expect.equal(environ, before, "environ after sum_over_ranks")
+    changed = sorted({name for name, _ in of_process.items() ^ os.environ.items()})
+    expect.that(
+        not changed,
+        f"sum_over_ranks changed {', '.join(changed)} in os.environ, which all other "
+        "code of this process reads: pass rank and world_size to init_process_group",
+    )
 
 
 def is_gone(when):

@@ -111,6 +111,20 @@ def test_a_rank_without_values(exercise, rank, world_size, seed):
 
 
 @pytest.mark.ranks(3, 4)
+def test_a_loss_that_is_not_a_number(exercise, rank, world_size, seed):
+    """If one value of one rank is NaN, so is the mean, as in one process."""
+    values, _ = samples([r + 1 for r in range(world_size)], seed, rank)
+    if rank == 1:
+        values[0] = float("nan")
+    mean = exercise.mean_over_ranks(values)
+    expect.that(
+        bool(torch.as_tensor(mean).isnan().all()),
+        f"the mean is {float(mean):.6g}, although one of the values is NaN: a training "
+        "run that diverged would look healthy",
+    )
+
+
+@pytest.mark.ranks(3, 4)
 def test_a_late_rank(exercise, rank, world_size, seed):
     """The mean is right even if one rank is 0.3 s late."""
     values, expected = samples([r + 1 for r in range(world_size)], seed, rank)

@@ -293,10 +293,17 @@ def test_trains_like_one(exercise, seed):
         mine = exercise.HandMadeDataParallel(network, 4)
         optimizer = make_optimizer(network.parameters())
         other = make_optimizer(alone.parameters())
+        keys = set(mine.state_dict())
         for step in range(3):
             images, labels = batch(seed + step, 10)
             optimizer.zero_grad()
             F.cross_entropy(mine(images), labels).backward()
+            new = sorted(set(mine.state_dict()) - keys)
+            expect.that(
+                not new,
+                f"the forward pass adds {len(new)} names to state_dict(), such as "
+                f"{new[:1]}: keep the copies in a plain list, not in a module",
+            )
             mine.reduce()
             optimizer.step()
             other.zero_grad()

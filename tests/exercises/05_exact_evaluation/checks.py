@@ -48,10 +48,17 @@ def truth(seed, dataset):
     return int((predicted == dataset.labels).sum()), len(dataset)
 
 
+def settings(ddp_model):
+    """What can be set from outside to say what DDP sends, and when."""
+    names = "broadcast_buffers", "require_backward_grad_sync"
+    return {name: getattr(ddp_model, name) for name in names}
+
+
 def compare(exercise, seed, dataset, batch_size):
     """What evaluate counts, and the truth; returns what this rank has read."""
     correct, total = truth(seed, dataset)
     ddp_model = DDP(make_model(seed))
+    before = settings(ddp_model)
     result = exercise.evaluate(ddp_model, dataset, batch_size)
     expect.that(
         isinstance(result, tuple) and len(result) == 2,
@@ -63,12 +70,21 @@ def compare(exercise, seed, dataset, batch_size):
     left = [name for name, part in ddp_model.named_modules() if part.training]
     which = f"; still in training mode: {', '.join(left)}" if all(left) else ""
     expect.that(not left, f"the model must be left in evaluation mode{which}")
+    for name, value in settings(ddp_model).items():
+        expect.that(
+            value == before[name],
+            f"evaluate left {name} of DDP as {value}, it was {before[name]}: training "
+            "continues with it",
+        )
 
 
 @pytest.mark.ranks(3, 4)
 def test_shares(exercise, rank, world_size, seed):
     """Every image is in one share, and in no other."""
+    torch.manual_seed(seed + rank)
+    before = torch.get_rng_state()
     share = exercise.my_share(Images(seed))
+    same = torch.equal(torch.get_rng_state(), before)
     expect.that(share is not None, "my_share returned None: is a `return` missing?")
     kind = type(share).__name__
     is_subset = isinstance(share, Subset)
@@ -92,6 +108,11 @@ def test_shares(exercise, rank, world_size, seed):
     expect.that(not missing, f"images in no share: {missing}")
     sizes = [len(indices) for indices in everyone]
     expect.that(max(sizes) - min(sizes) <= 1, f"unequal shares: {sizes} images")
+    expect.right_way(
+        same,
+        "my_share changed torch's global random numbers: the next epoch would train "
+        "with others than without evaluation",
+    )
 
 
 @pytest.mark.ranks(3, 4)

@@ -63,12 +63,27 @@ def test_order_of_an_epoch(exercise, seed):
 @pytest.mark.ranks(1, init=False)
 def test_global_random_numbers_stay(exercise, seed):
     """The global random numbers stay unchanged: dropout and initialization use them."""
+    seeds, seed_everything = [], torch.manual_seed
+
+    def noted(number):
+        seeds.append(number)
+        return seed_everything(number)
+
     before = torch.get_rng_state()
-    order = exercise.epoch_order(20, seed, 3, True)
+    torch.manual_seed = torch.random.manual_seed = noted
+    try:
+        order = exercise.epoch_order(20, seed, 3, True)
+    finally:
+        torch.manual_seed = torch.random.manual_seed = seed_everything
     expect.equal(order, torchs(20, 1, 0, seed, 3, True), "the order of 20 in epoch 3")
     expect.right_way(
         torch.equal(torch.get_rng_state(), before),
         "torch's global random numbers were used or seeded: make a torch.Generator",
+    )
+    expect.right_way(
+        not seeds,
+        "torch.manual_seed was called, which seeds the global generators of all GPUs, "
+        "too: make a torch.Generator and call its manual_seed",
     )
 
 

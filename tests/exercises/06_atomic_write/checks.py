@@ -10,6 +10,7 @@ import random
 import signal
 import stat
 import sys
+import threading
 import traceback
 
 import pytest
@@ -347,3 +348,20 @@ def refusing(sync, asked):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     return full
+
+
+@pytest.mark.ranks(1, init=False)
+def test_an_entry_that_cannot_be_pickled(exercise, shared_dir, seed):
+    """An error that isn't the system's: the old snapshot, and no half-written file."""
+    path = new_folder(shared_dir) / "snapshot.pt"
+    exercise.write_snapshot(state(1), path)
+    raised = False
+    try:
+        exercise.write_snapshot({**state(2), "lock": threading.Lock()}, path)
+    except Exception:
+        raised = True
+    when = "with an entry that can't be pickled"
+    told = f"{when}, write_snapshot returned as if nothing had gone wrong"
+    expect.that(raised, told)
+    expect_complete(path, {1}, when)
+    expect.equal(names_in(path.parent, 2), ["snapshot.pt"], f"the files left {when}")

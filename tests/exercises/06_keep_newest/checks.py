@@ -44,6 +44,10 @@ def test_newest_first_by_number(exercise, shared_dir):
     folder = write(shared_dir / "folder", 8, 10, 9, 100)
     found = list(exercise.complete_epochs(folder))
     expect.equal(found, [100, 10, 9, 8], "the epochs of four complete snapshots")
+    renamed = write(shared_dir / "renamed", 0, 3, 9)
+    (renamed / "snapshot_9.pt").rename(renamed / "snapshot_4.pt")
+    what = "the epochs of snapshots 0, 3 and 4, where the file of 4 says 9"
+    expect.equal(list(exercise.complete_epochs(renamed)), [4, 3, 0], what)
     empty = shared_dir / "empty"
     empty.mkdir()
     expect.equal(list(exercise.complete_epochs(empty)), [], "those of an empty folder")
@@ -117,6 +121,14 @@ def test_however_many_are_kept(exercise, rank, seed, shared_dir):
     folder = write(shared_dir / f"disk_{rank}", *range(1, 31 if rank == 1 else 3))
     found = exercise.agree_on_newest(folder)
     same_epoch(found, 2)
+
+
+@pytest.mark.ranks(3, limit=15)
+def test_only_epoch_0_in_common(exercise, rank, seed, shared_dir):
+    """The snapshot from before the first epoch is one, too: 0 isn't None."""
+    folder = write(shared_dir / f"disk_{rank}", 0, rank + 1)
+    found = exercise.agree_on_newest(folder)
+    same_epoch(found, 0)
 
 
 @pytest.mark.ranks(3, 4, limit=15)

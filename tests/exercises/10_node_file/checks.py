@@ -116,10 +116,11 @@ def test_node_rank(exercise):
 
 @pytest.mark.ranks(1, init=False)
 def test_domains(exercise):
-    """The file may say gpu-10.cluster where hostname says gpu-10, and the reverse."""
+    """A host is the same with, without and with another domain."""
     long = ["gpu-2.hpc.example.org", "gpu-10.hpc.example.org"]
     short = ["gpu-2", "gpu-10"]
-    for hosts, names in ((long, short), (short, long)):
+    local = ["gpu-2.localdomain", "gpu-10.localdomain"]
+    for hosts, names in ((long, short), (short, long), (long, local)):
         given = list(hosts)
         found = [exercise.node_rank(given, name) for name in names]
         expect.equal(found, [0, 1], f"the node ranks of {names} in {hosts}")

@@ -111,6 +111,26 @@ def test_process_that_mpirun_did_not_start(exercise):
 
 
 @pytest.mark.ranks(1)
+def test_incomplete_column(exercise, seed):
+    """A column that lacks a name doesn't count, whichever of the three it is."""
+    for missing in exercise.OPEN_MPI.values():
+        environ = {**mpich(4 + seed, seed, 8), **open_mpi(2, 1, 6)}
+        del environ[missing]
+        what = f"the numbers under MPICH, with names of Open MPI but no {missing}"
+        expect.equal(exercise.read_ranks(environ), place(4 + seed, seed, 8), what)
+    for started in (open_mpi, mpich):
+        table = exercise.OPEN_MPI if started is open_mpi else exercise.MPICH
+        for missing in table.values():
+            environ = started(2, 1, 6)
+            del environ[missing]
+            what = f"a process without {missing}"
+            refuse = exercise.read_ranks
+            expect.raises(
+                exercise.NotStarted, refuse, environ, words=["mpirun"], what=what
+            )
+
+
+@pytest.mark.ranks(1)
 def test_arguments_for_a_host_with_a_name(exercise, seed):
     """The address and port from the environment, and this process's numbers."""
     master = {"MASTER_ADDR": "n1", "MASTER_PORT": str(20000 + seed)}
