@@ -5,6 +5,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
+from torch import nn
+from torch.distributed.algorithms.model_averaging import averagers, utils
 
 from tests.docs.pages import ROOT, checked_page
 from tests.in_ranks import assert_right, every_check_in
@@ -60,6 +63,28 @@ def test_recorded_bytes_are_those_of_the_formula():
         8 * parameters * (world_size - 1) / world_size / every for every in (20, 20)
     ]
     assert [int(one.replace(",", "")) for one in sent] == list(map(round, expected))
+
+
+def test_averager_sends_in_the_first_of_20_calls_and_only_what_has_a_gradient(
+    monkeypatch,
+):
+    sent = []
+    for name, stand_in in {
+        "all_reduce": lambda flat, group: sent.append(flat.numel()),
+        "get_world_size": lambda group: 2,
+        "_rank_not_in_group": lambda group: False,
+    }.items():
+        monkeypatch.setattr(utils.dist, name, stand_in)
+    model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 5))
+    model[2].requires_grad_(False)
+    model(torch.randn(6, 3)).sum().backward()
+    averager = averagers.PeriodicModelAverager(20, process_group=object())
+    for _ in range(41):
+        averager.average_parameters(model.parameters())
+    of_trained = sum(p.numel() for p in model.parameters() if p.requires_grad)
+    assert sent == 3 * [of_trained]
+    on_the_page("In the first of every 20, it replaces the parameters by their mean")
+    on_the_page("It averages the parameters that have a gradient, and no buffers")
 
 
 def test_recorded_runs_learn():
