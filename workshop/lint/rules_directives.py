@@ -450,13 +450,16 @@ def options_alone(script: Script, told: list[int]) -> Iterator[Problem]:
         if option is None or "case" in command.blocks:
             continue
         above = [line for line in told if line < command.line]
-        between = script.lines[above[-1] : command.line - 1] if above else ["?"]
-        if all(line.lstrip().startswith("#") for line in between):
+        if above and only_comments(script.lines[above[-1] : command.line - 1]):
             continue
         what = f"bash runs `{option[0]}` as a command of its own"
         cure = "end the line above with a backslash, and leave no empty line in between"
         yield Problem(command.line, what, cure)
         return
+
+
+def only_comments(lines: list[str]) -> bool:
+    return all(line.lstrip().startswith("#") for line in lines)
 
 
 def comment_between(
