@@ -35,5 +35,5 @@ for step in range(22):
     # [end averager]
     distance = spread(model.weight)
     if dist.get_rank() == 0 and (step < 2 or step > 18):
-        print(f"step {step}: the weights of two ranks differ by {distance:.4f}")
+        print(f"step {step}: ranks differ by {distance:.4f}")
 dist.destroy_process_group()
