@@ -109,7 +109,9 @@ class ForkServer:
         with theirs:
             try:
                 code = job.source + Path(job.check_path).read_text("utf-8")
-                message = b"later" if NEEDS_LATER.search(code) else b"run"
+                needs_all = bool(NEEDS_LATER.search(code))
+                request = {"checks": job.check_path, "needs_all": needs_all}
+                message = json.dumps(request).encode()
                 socket.send_fds(self._control, [message], [theirs.fileno()])
             except OSError as error:
                 ours.close()

@@ -6,6 +6,7 @@ is imported before the first check that may need it.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
 import json
@@ -18,7 +19,7 @@ from typing import NoReturn
 
 import torch
 
-from workshop.grader.engine import isolation, supervisor
+from workshop.grader.engine import check_file, isolation, supervisor
 from workshop.grader.engine.forkserver import QUICK_FORKS
 from workshop.grader.verdicts.outcome import Outcome
 
@@ -48,6 +49,7 @@ PRELOAD_LATER = (
     "torch.utils.data.distributed",
     "torch.utils.serialization.config",
 )
+LONGEST_REQUEST = 1 << 16  # bytes: a path may be 4096 long, and more as JSON
 IDLE = 2.0  # seconds without a request; a check may take that long
 
 
@@ -73,11 +75,14 @@ def serve(descriptor: int) -> None:
         if not ready:
             _import(later.pop(0))
             continue
-        message, descriptors, _, _ = socket.recv_fds(control, 64, 1)
+        message, descriptors, _, _ = socket.recv_fds(control, LONGEST_REQUEST, 1)
         if not message:
             os._exit(0)
-        while later and message == b"later":
+        request = json.loads(message)
+        while later and request["needs_all"]:
             _import(later.pop(0))
+        with contextlib.suppress(Exception):  # each rank will raise it again
+            check_file.prepare(request["checks"])
         if os.fork() == 0:
             control.close()
             _supervise(descriptors[0], isolated=not exposed)

@@ -23,7 +23,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from workshop.grader.engine import check_file, isolation
+from workshop.grader.engine import isolation
 from workshop.grader.engine import rank as rank_module
 from workshop.grader.engine.channel import (
     BEAT,
@@ -42,7 +42,7 @@ from workshop.grader.verdicts.outcome import Job, Outcome, RankSeen
 from workshop.system import processes, temporary
 from workshop.system.stopwatch import Stopwatch
 
-TICK = 0.02  # seconds between two looks at the ranks
+TICK = 0.05  # seconds between two looks at the ranks
 QUIET = 1.0  # seconds without any sign of life that make a deadlock
 GRACE = 0.4  # seconds that the other ranks get after the first failure
 LATEST_BEAT = 0.3  # seconds; the watching thread of a rank writes one each 0.04 s
@@ -72,8 +72,6 @@ class Run:
 
     def start(self) -> None:
         self.client.setblocking(False)
-        with contextlib.suppress(Exception):  # each rank will raise it again
-            check_file.compiled(self.job.check_path)  # once for all ranks
         self.selector.register(self.client, selectors.EVENT_READ, None)
         if self.job.isolated:  # from here on, the check's file cannot be read
             self.init = isolation.enter(self.job.private, self.job.hidden)
