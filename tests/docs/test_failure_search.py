@@ -232,12 +232,19 @@ SAYS = {
 }
 
 
+@pytest.fixture(scope="module")
+def found_of_public(search):
+    """What the search says of each public line: all are put there at one time."""
+    lines = [known["line"] for known in PUBLIC["line"]]
+    return dict(zip(lines, found_of_each(search, lines), strict=True))
+
+
 @pytest.mark.parametrize("known", PUBLIC["line"], ids=lambda known: known["source"])
-def test_line_of_a_public_thread_finds_its_cause_or_what_to_do(search, known):
-    names = found(search, known["line"])
+def test_line_of_a_public_thread_finds_its_cause_or_what_to_do(found_of_public, known):
+    names, words = found_of_public[known["line"]]
     if known.get("says") != "near":  # which shows what has its words
         assert names[:1] == ([known["finds"]] if known["finds"] else [])
-    assert known["finds"] or search.words.startswith(SAYS[known["says"]])
+    assert known["finds"] or words.startswith(SAYS[known["says"]])
 
 
 WORDS = (
