@@ -37,6 +37,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # for `python tools/run_tests.py`
 from tests import warm  # noqa: E402
 from tests.grader.chosen_answers import remember_run  # noqa: E402
+from tools import passed_before  # noqa: E402
 from tools.readme_commands import BY_SBATCH  # noqa: E402
 from workshop.cluster.nodes import machine  # noqa: E402
 
@@ -144,6 +145,8 @@ def command(part: Part) -> list[str]:
     words += ["-o", f"cache_dir={part.cache}"]
     if os.environ.get("WORKSHOP_CI"):
         words += ["-p", "tools.strict_skips"]
+    if os.environ.get(passed_before.FOLDER):
+        words += ["-p", "tools.passed_before"]
     if part.workers:
         words += ["-n", str(part.workers)]
     return [*words, *part.arguments]
@@ -222,7 +225,12 @@ def run_all(full: bool) -> tuple[list[Outcome], list[str], set[str]]:
 
 
 def programs_to_start() -> set[str]:
-    """What some test must start; jobs are submitted only where a cluster can run."""
+    """What some test must start; jobs are submitted only where a cluster can run.
+
+    What a run before has tested, and is left out now, that one has started.
+    """
+    if passed_before.leaves_out():
+        return PROGRAMS & set(BY_SBATCH)
     return PROGRAMS - set(BY_SBATCH) if machine.missing() else PROGRAMS
 
 
