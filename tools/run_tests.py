@@ -37,7 +37,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # for `python tools/run_tests.py`
 from tests import warm  # noqa: E402
 from tests.grader.chosen_answers import remember_run  # noqa: E402
-from tools import passed_before  # noqa: E402
+from tools import passed_before, time_is_up  # noqa: E402
 from tools.readme_commands import BY_SBATCH  # noqa: E402
 from workshop.cluster.nodes import machine  # noqa: E402
 
@@ -144,7 +144,7 @@ def command(part: Part) -> list[str]:
     words = [sys.executable, "-m", "pytest", "-q", "-rs", f"--junitxml={part.junit}"]
     words += ["-o", f"cache_dir={part.cache}"]
     if os.environ.get("WORKSHOP_CI"):
-        words += ["-p", "tools.strict_skips"]
+        words += ["-p", "tools.strict_skips", "-p", "tools.time_is_up"]
     if os.environ.get(passed_before.FOLDER):
         words += ["-p", "tools.passed_before"]
     if part.workers:
@@ -263,6 +263,16 @@ def totals(outcomes: list[Outcome]) -> str:
     return f"{passed} passed, {failed} failed, {skipped} skipped"
 
 
+def never_begun(outcomes: list[Outcome]) -> int:
+    """How many tests were left out because the time of the run was up."""
+    skips = [case.find("skipped") for outcome in outcomes for case in outcome.cases]
+    return sum(
+        time_is_up.REASON in (skip.get("message") or "")
+        for skip in skips
+        if skip is not None
+    )
+
+
 def write_junit(outcomes: list[Outcome]) -> None:
     """All parts' results in one file, build/junit.xml."""
     whole = ET.Element("testsuites")
@@ -288,6 +298,8 @@ def main() -> int:
     print(f"{table(outcomes, full)}\n\n{time.monotonic() - start:.0f} seconds in all")
     for name in passed_alone:
         print(f"failed beside other tests, passed alone: {name}")
+    if late := never_begun(outcomes):
+        print(f"NOT RUN, because the time of this run was up: {late} tests")
     if never_started:
         print(f"no test has started {', '.join(sorted(never_started))}")
     print(totals(outcomes))

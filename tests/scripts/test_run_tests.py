@@ -2,21 +2,26 @@
 
 import os
 import re
+import subprocess
 import sys
 import threading
+import time
 import xml.etree.ElementTree as ET
 
 import pytest
 
-from tools import passed_before, run_tests
+from tools import passed_before, run_tests, time_is_up
 from tools.run_tests import Part
 
 CASE = '<testcase classname="test_part" name="{}" time="{}">{}</testcase>'
+LATE = '<skipped message="the time of this run is up"/>'
 CASES = {  # what pytest writes down of a part that fails, one that passes, one skips
     "fails": CASE.format("test_it", 0.1, "<failure/>"),
     "passes": CASE.format("test_quick", 0.1, "") + CASE.format("test_slow", 0.3, ""),
     "skips": CASE.format("test_it", 0.1, "<skipped/>"),
+    "late": 2 * CASE.format("test_long", 0.0, LATE),
 }
+THREE = ("fails", "passes", "skips")
 PYTEST = """
 import os, sys
 from pathlib import Path
@@ -48,7 +53,7 @@ def parts(plan, tmp_path, monkeypatch):
         cases = CASES[part.name.removesuffix("-again")]
         return [sys.executable, "-c", PYTEST, str(part.junit), cases]
 
-    plan += [Part(name, ()) for name in CASES]
+    plan += [Part(name, ()) for name in THREE]
     monkeypatch.setattr(run_tests, "command", command)
     monkeypatch.setattr(run_tests.warm, "is_possible", lambda: False)
     return tmp_path / "build"
@@ -68,7 +73,7 @@ def test_parts_share_one_site_which_is_gone_afterwards(parts, capsys):
     run_tests.main()
     shown = capsys.readouterr().out
     folders = set(re.findall(r"site of tests: (.*)", shown))
-    assert len(folders) == 1 and shown.count("site of tests: ") > len(CASES)
+    assert len(folders) == 1 and shown.count("site of tests: ") > len(THREE)
     assert not os.path.exists(folders.pop())
     assert "SITE_OF_TESTS" not in os.environ
 
@@ -174,3 +179,39 @@ def test_no_part_may_skip_for_want_of_a_package_in_ci(monkeypatch):
     for ci in ("", "1"):
         monkeypatch.setenv("WORKSHOP_CI", ci)
         assert ("tools.strict_skips" in run_tests.command(part)) == bool(ci)
+
+
+LONG_AND_SHORT = """
+import pytest
+
+@pytest.mark.full
+def test_long(): pass
+def test_short(): pass
+"""
+
+
+def test_after_its_time_a_run_in_ci_begins_no_long_test(tmp_path):
+    (tmp_path / "test_two.py").write_text(LONG_AND_SHORT)
+    words = ["-m", "pytest", "-q", "-rs", "-p", "tools.time_is_up"]
+    words += ["-p", "no:cacheprovider", "-o", "markers=full"]
+    for until, ends in (
+        (time.time() + 600, "2 passed"),
+        (time.time() - 1, "1 passed, 1 skipped"),
+    ):
+        done = subprocess.run(
+            [sys.executable, *words, str(tmp_path)],
+            cwd=run_tests.ROOT,
+            env=os.environ | {time_is_up.UNTIL: str(until)},
+            capture_output=True,
+            text=True,
+        )
+        assert f"{ends} in" in done.stdout
+        assert (time_is_up.REASON in done.stdout) == ("skipped" in ends)
+
+
+def test_tests_that_the_time_was_too_short_for_are_counted(parts, plan, capsys):
+    plan[:] = [Part("late", ()), Part("skips", ())]
+    assert run_tests.main() == 0
+    assert "NOT RUN, because the time of this run was up: 2 tests" in (
+        capsys.readouterr().out
+    )
