@@ -57,6 +57,7 @@ ONE_SEED = ("--seeds", "1")
 OTHER_SEED = ("--seeds", "77")  # than those which a learner's checks have
 AT_ONCE, AT_ONCE_FULL = 2, 3  # parts
 SLOWEST = 10
+AGAIN = "-again"
 FEW = 10  # failures that one part may repeat
 # Seconds of each part on two cores, without and with --full: one run each (2026-11-28
 # and 2026-11-27). Write down new ones when a part rightly takes longer.
@@ -81,7 +82,11 @@ class Part(NamedTuple):
     def again(self) -> Part:
         """Those tests of this part that failed, one at a time."""
         failed = (*self.arguments, "--last-failed", "--last-failed-no-failures", "none")
-        return Part(f"{self.name}-again", failed, workers=1)
+        return Part(f"{self.name}{AGAIN}", failed, workers=1)
+
+    @property
+    def is_repeated(self) -> bool:
+        return self.name.endswith(AGAIN)
 
     @property
     def junit(self) -> Path:
@@ -90,7 +95,7 @@ class Part(NamedTuple):
     @property
     def cache(self) -> Path:
         """Where pytest remembers what failed."""
-        return BUILD / f"cache-{self.name.removesuffix('-again')}"
+        return BUILD / f"cache-{self.name.removesuffix(AGAIN)}"
 
     @property
     def log(self) -> Path:
@@ -144,7 +149,9 @@ def command(part: Part) -> list[str]:
     words = [sys.executable, "-m", "pytest", "-q", "-rs", f"--junitxml={part.junit}"]
     words += ["-o", f"cache_dir={part.cache}"]
     if os.environ.get("WORKSHOP_CI"):
-        words += ["-p", "tools.strict_skips", "-p", "tools.time_is_up"]
+        words += ["-p", "tools.strict_skips"]
+        if not part.is_repeated:  # what has failed gets its second try at any time
+            words += ["-p", "tools.time_is_up"]
     if os.environ.get(passed_before.FOLDER):
         words += ["-p", "tools.passed_before"]
     if part.workers:

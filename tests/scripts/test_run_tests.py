@@ -179,6 +179,8 @@ def test_no_part_may_skip_for_want_of_a_package_in_ci(monkeypatch):
     for ci in ("", "1"):
         monkeypatch.setenv("WORKSHOP_CI", ci)
         assert ("tools.strict_skips" in run_tests.command(part)) == bool(ci)
+        assert ("tools.time_is_up" in run_tests.command(part)) == bool(ci)
+        assert "tools.time_is_up" not in run_tests.command(part.again)
 
 
 LONG_AND_SHORT = """
