@@ -16,7 +16,14 @@ sys.path[:0] = [str(ROOT), str(ROOT / "src")]  # for `python tools/cost_tables.p
 from common.cost import formulas  # noqa: E402
 from common.cost.formulas import Cluster, Layout, Model  # noqa: E402
 from common.cost.search import Found, layouts_that_fit  # noqa: E402
-from tools.published_costs import GROUPS, NEAR, Group, Run  # noqa: E402
+from tools.published_costs import (  # noqa: E402
+    DEEPSEEK_V3,
+    GROUPS,
+    LLAMA_8B,
+    NEAR,
+    Group,
+    Run,
+)
 
 FIRST_LINE = ".. Written by tools/cost_tables.py: change that, not this file.\n\n"
 DOCS = ROOT / "docs"
@@ -218,10 +225,54 @@ def best_of_each_way(question: tuple) -> dict[str, Found | None]:
     return best | {way: None for way in WAYS if way not in best}
 
 
-def which_rows(question: tuple) -> list[list[str]]:
+# and its two with long sequences and with experts
+
+LONG_OR_EXPERTS = {
+    "8 billion parameters, 131,072 tokens, 64 H100 GPUs, 32 sequences": (
+        LLAMA_8B._replace(context=131072),
+        H100,
+        8,
+        32,
+    ),
+    "671 billion parameters with experts, 2,048 H100 GPUs, 16,384 sequences": (
+        DEEPSEEK_V3,
+        H100,
+        256,
+        16384,
+    ),
+}
+ONLY_DATA = "data ranks only"
+ROWS = 6  # of such a table
+
+
+def axes_of(layout: Layout) -> str:
+    """Which axes it has beside data ranks, in words."""
+    sizes = {
+        "context": layout.context_ranks,
+        "expert": layout.expert_ranks,
+        "tensor": layout.tensor,
+    }
+    kinds = [kind for kind, ranks in sizes.items() if ranks > 1]
+    found = [f"{' and '.join(kinds)} ranks"] if kinds else []
+    if layout.pipeline > 1:
+        found.append("stages")
+    return ", ".join(found) or ONLY_DATA
+
+
+def best_with_each_axis(question: tuple) -> dict[str, Found | None]:
+    """The fastest that fits with each choice of axes, the best first, and of data."""
+    model, cluster, nodes, batch = question
+    best: dict[str, Found | None] = {}
+    for found in layouts_that_fit(model, cluster, nodes, MEMORY, batch):
+        best.setdefault(axes_of(found.layout), found)
+    first = dict(list(best.items())[: ROWS - 1])
+    return first | {ONLY_DATA: best.get(ONLY_DATA)}
+
+
+def which_rows(question: tuple, best: dict[str, Found | None]) -> list[list[str]]:
     model, cluster, _, _ = question
     rows = [["Axes", "The fastest that fits", "GB of a rank", "seconds", "MFU"]]
-    for way, found in best_of_each_way(question).items():
+    for way, found in best.items():
         if found is None:
             rows.append([way, "none fits", NOTHING, NOTHING, NOTHING])
             continue
@@ -236,8 +287,20 @@ def which_rows(question: tuple) -> list[list[str]]:
 
 def which_tables() -> str:
     parts = [
-        table(title, "22 42 13 12 11", which_rows(question))
+        table(title, "22 42 13 12 11", which_rows(question, best_of_each_way(question)))
         for title, question in QUESTIONS.items()
+    ]
+    return FIRST_LINE + "\n".join(parts)
+
+
+def long_or_experts_tables() -> str:
+    parts = [
+        table(
+            title,
+            "22 42 13 12 11",
+            which_rows(question, best_with_each_axis(question)),
+        )
+        for title, question in LONG_OR_EXPERTS.items()
     ]
     return FIRST_LINE + "\n".join(parts)
 
@@ -246,6 +309,7 @@ FILES = {
     "cost_layouts.inc": still_table,
     "cost_published.inc": published_tables,
     "which_parallelism.inc": which_tables,
+    "which_long_or_experts.inc": long_or_experts_tables,
 }
 
 if __name__ == "__main__":

@@ -110,10 +110,15 @@ def test_the_page_says_which_layouts_of_experts_are_met():
     assert f"{min(shares)} to {max(shares)} % of the peak" in COST
 
 
-# The three clusters
+# The clusters of the decision page
 
 
 QUESTIONS = cost_tables.QUESTIONS.values()
+BEST = {
+    **{title: cost_tables.best_of_each_way for title in cost_tables.QUESTIONS},
+    **{title: cost_tables.best_with_each_axis for title in cost_tables.LONG_OR_EXPERTS},
+}
+EVERY_QUESTION = cost_tables.QUESTIONS | cost_tables.LONG_OR_EXPERTS
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=cost_tables.QUESTIONS)
@@ -129,11 +134,23 @@ def test_each_way_has_its_fastest_layout_and_the_best_is_first(question):
         assert fastest.seconds <= found.seconds + 1e-6
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=cost_tables.QUESTIONS)
-def test_links_fill_in_their_layouts(question):
+@pytest.mark.parametrize("title", cost_tables.LONG_OR_EXPERTS)
+def test_choices_of_axes_have_their_fastest_layouts_and_data_ranks_are_last(title):
+    model, cluster, nodes, batch = question = EVERY_QUESTION[title]
+    every = search.layouts_that_fit(model, cluster, nodes, cost_tables.MEMORY, batch)
+    best = cost_tables.best_with_each_axis(question)
+    assert list(best)[-1] == cost_tables.ONLY_DATA
+    assert next(iter(best.values())) == every[0]
+    for way, shown in best.items():
+        same = [one for one in every if cost_tables.axes_of(one.layout) == way]
+        assert shown == (same[0] if same else None)
+
+
+@pytest.mark.parametrize("title", EVERY_QUESTION)
+def test_links_fill_in_their_layouts(title):
     """The fields that a link doesn't name are those that the calculator starts with."""
-    model, cluster, *_ = question
-    for found in filter(None, cost_tables.best_of_each_way(question).values()):
+    model, cluster, *_ = question = EVERY_QUESTION[title]
+    for found in filter(None, BEST[title](question).values()):
         link = cost_tables.address(model, cluster, found.layout)
         given = dict(parse_qsl(link.partition("#")[2], strict_parsing=True))
         fields = {name: str(x) for name, x in cost_tables.START.items()} | given

@@ -26,6 +26,7 @@ def layout(t, p, d, stage, size, count, sequence_parallel=False, recompute="sele
 
 
 ONE_NODE, EIGHT_NODES, MANY_NODES = cost_tables.QUESTIONS.values()
+LONG, EXPERTS = cost_tables.LONG_OR_EXPERTS.values()
 
 
 def best_of(question) -> dict:
@@ -54,7 +55,8 @@ def test_link_of_hsdp_fills_in_its_layout():
 
 
 def test_the_tables_are_those_of_the_search():
-    assert ".. include:: which_parallelism.inc" in PAGE
+    for name in ("which_parallelism.inc", "which_long_or_experts.inc"):
+        assert f".. include:: {name}" in PAGE
     assert "fits if it takes at most 72 of 80 GB" in PROSE
     assert search.ROOM * cost_tables.MEMORY == 72e9
 
@@ -114,6 +116,37 @@ def test_gathering_for_each_micro_batch_is_a_trap():
         assert words.format(f"{share:.1f} %") in PROSE
     sent = [formulas.data_bytes(GPT_175, plan) for plan in (many, few)]
     assert sent[0] == pytest.approx(4 * sent[1])
+
+
+def test_a_long_sequence_needs_context_ranks():
+    model, cluster, nodes, batch = LONG
+    best = cost_tables.best_with_each_axis(LONG)
+    way, first = next(iter(best.items()))
+    assert way == "context ranks" and first.layout.context_ranks == 8
+    assert best[cost_tables.ONLY_DATA] is None and batch < nodes * cluster.per_node
+    alone = Layout(data=batch, stage=3, recompute="full")
+    assert f"takes {whole(model, alone):.1f} GB, even if all layers" in PROSE
+    assert f"it takes {state(model, first.layout):.1f} GB of a rank" in PROSE
+    assert f"everything takes {first.bytes / 1e9:.1f} GB" in PROSE
+    tensor = best["tensor ranks"]
+    assert tensor.layout.tensor == 8
+    assert f"are {100 * (tensor.seconds / first.seconds - 1):.0f} % slower" in PROSE
+
+
+def test_many_experts_need_expert_ranks():
+    model, cluster, *_ = EXPERTS
+    best = cost_tables.best_with_each_axis(EXPERTS)
+    alone, cut = best[cost_tables.ONLY_DATA], best["expert ranks"]
+    assert alone.layout.micro_batch == 1 and alone.layout.micro_batches == 8
+    assert f"which makes {alone.seconds:.1f} s" in PROSE
+    two = alone.layout._replace(micro_batch=2, micro_batches=4)
+    room = search.ROOM * cost_tables.MEMORY / 1e9
+    assert f"need {whole(model, two) - room:.1f} GB too much" in PROSE
+    seconds = formulas.step_seconds(model, two, cluster)
+    assert f"would still take {seconds:.1f} s" in PROSE
+    assert (cut.layout.expert_ranks, cut.layout.micro_batch) == (2, 4)
+    assert f"a quarter as often: {cut.seconds:.1f} s" in PROSE
+    assert next(iter(best)) == "tensor ranks, stages"
 
 
 def test_a_batch_smaller_than_the_devices_needs_another_axis():
