@@ -101,6 +101,9 @@ ROWS = {
         "All ranks have the same experts": "averaged_experts",
         "The run hangs when a rank has no token": "skipped_all_to_all",
     },
+    "23_loose_coupling": {
+        "A rank that was started again": "joined_without_momentum",
+    },
     "20_capstone": {"``the disturbed run started from scratch``": "node_off"},
 }
 

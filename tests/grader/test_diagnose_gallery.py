@@ -33,7 +33,7 @@ OPEN |= {"stale_store", "cut_mapped_file", "detail_and_ddp"}
 OPEN |= {"slow_link", "drifting_weights", "temporary_ddp", "same_augmentation"}
 OPEN |= {"same_worker_noise", "local_batch_norm", "clock_behind"}
 OPEN |= {"swapped_collectives", "float16_underflow"}
-OPEN |= {"local_positions", "keys_without_gradients"}
+OPEN |= {"local_positions", "keys_without_gradients", "joined_without_momentum"}
 # what the lines of all ranks tell from others that end with the same message
 TOLD_APART = {
     "slow_save": "slow_save",

@@ -28,6 +28,11 @@ GRADIENT = re.compile(r"\bgrad(?:ient)?s?(?: (?:norm|sum|mean|max))?(?: is)?$")
 LOSS = re.compile(r"^(?!.*\b(?:best|lowest|least|min)\b).*\bloss\b(?! scale)")
 WEIGHTS = re.compile(r"\bweights?\b|\bparam(?:eter)?s?\b|checksum|digest|\bhash\b")
 BESIDE = re.compile(r"\b(?:loss|lr|decay|time|seconds|mem|memory|acc|accuracy|mfu)\b")
+JOINED = re.compile(
+    r"\b(?:re-?)?join(?:s|ed|ing)?\b|\bheal(?:s|ed|ing)?\b|"
+    r"\brecover(?:s|ed|ing)?\b|\bfrom (?:a|its|the) peer\b",
+    re.IGNORECASE,
+)
 HEX = re.compile(r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{8,64}\b")
 STATISTICS = re.compile(r"running_(?:mean|var)|buffers?\b", re.IGNORECASE)
 SAME_INPUT = re.compile(
@@ -51,9 +56,11 @@ def different(said: Iterable[Said], name: re.Pattern[str]) -> list[Said]:
     return []
 
 
-def temporary_ddp(said: list[Said], _ranks: int) -> Shown | None:
+def temporary_ddp(said: list[Said], ranks: int) -> Shown | None:
     """The gradients differ between the ranks, or every number of the weights does."""
     shown = different((e for e in said if not SHARD.search(e.text)), GRADIENT)
+    if not shown and joined_without_momentum(said, ranks):
+        return None
     for by_rank in of_weights(said) if not shown else []:
         first, *others = (state(each) for each in by_rank.values())
         if not any(set(first) & set(other) for other in others):
@@ -88,8 +95,31 @@ def keys_without_gradients(said: list[Said], _ranks: int) -> Shown | None:
     return None
 
 
-def drifting_weights(said: list[Said], _ranks: int) -> Shown | None:
+def joined_without_momentum(said: list[Said], _ranks: int) -> Shown | None:
+    """The weights are equal on all ranks until one joins, and differ afterwards."""
+    joined = [number for number, e in enumerate(said) if JOINED.search(e.text)]
+    if not joined:
+        return None
+    before, after = said[: joined[0]], said[joined[0] + 1 :]
+    apart = of_weights(after)
+    if not apart or of_weights(before) or not equal_weights(before):
+        return None
+    return Shown(lines([said[joined[0]], *apart[0].values()]), False)
+
+
+def equal_weights(said: list[Said]) -> bool:
+    """Whether two ranks print the same number of their weights."""
+    rows = [each for each in said if WEIGHTS.search(each.text.lower()) and state(each)]
+    return any(
+        len({state(each) for each in by_rank.values()}) == 1
+        for by_rank in side_by_side(rows)
+    )
+
+
+def drifting_weights(said: list[Said], ranks: int) -> Shown | None:
     """A number of the weights, or the output for one input, differs between ranks."""
+    if joined_without_momentum(said, ranks):
+        return None
     for by_rank in of_weights(said):
         return Shown(lines(by_rank.values()), False)
     shown = different((e for e in said if SAME_INPUT.search(e.text)), OUTPUT)
@@ -194,6 +224,7 @@ STATE: dict[str, Rule] = {
         averaged_experts,
         keys_without_gradients,
         local_batch_norm,
+        joined_without_momentum,
         drifting_weights,
         temporary_ddp,
         swapped_collectives,
