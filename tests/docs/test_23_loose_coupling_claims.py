@@ -95,6 +95,20 @@ def test_recorded_runs_learn():
     on_the_page("Here the plain mean ends a little lower. Five outer steps are few")
 
 
+def test_recorded_number_of_local_steps_costs_what_the_page_says():
+    text = (TRANSCRIPTS / "23_local_steps.txt").read_text()
+    every = [int(steps) for steps in re.findall(r"^K = (\d+)$", text, re.M)]
+    sent = re.findall(r"for the model: ([\d,]+) bytes per step", text)
+    sent = [int(count.replace(",", "")) for count in sent]
+    lost = [float(loss) for loss in re.findall(r"^Test loss ([\d.]+)", text, re.M)]
+    assert every == [1, 5, 20, 50] and sent == [round(sent[0] / k) for k in every]
+    assert lost == sorted(lost)
+    on_the_page("sends a fiftieth of the bytes")
+    on_the_page(f"the loss is {lost[3] - lost[0]:.2f} higher after as many steps")
+    on_the_page(f"from 1 to 20 costs {lost[2] - lost[0]:.2f}")
+    on_the_page(f"from 20 to 50 another {lost[3] - lost[2]:.2f}")
+
+
 def test_recorded_delay_costs_what_the_page_says():
     """The same run as the second of 23_train, with messages under way for 5 steps."""
 
