@@ -24,10 +24,10 @@ def train_alone() -> None:
 outer = new_outer()
 for step in range(1, 6):
     if step == 4:  # rank 1 was lost, and joins again
-        if rank == 1:
-            outer = new_outer()
-        else:
+        if rank == 0:
             print("rank 1: joins before outer step 4, with the weights of rank 0")
+        else:
+            outer = new_outer()
         dist.broadcast(weights.data, src=0)
     agreed = weights.detach().clone()
     train_alone()
@@ -37,8 +37,9 @@ for step in range(1, 6):
     outer.step()
     sums = [0.0] * ranks
     dist.all_gather_object(sums, weights.sum().item())  # every rank
-    for number, value in enumerate(sums if rank == 0 else []):
-        print(f"rank {number}: outer step {step}, sum of the weights {value:.6f}")
+    for number, value in enumerate(sums):
+        if rank == 0:
+            print(f"rank {number}: outer step {step}, sum of the weights {value:.6f}")
 dist.destroy_process_group()
 
 # The cure: A rank that joins gets the peer's outer momentum, too.

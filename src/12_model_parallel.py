@@ -10,6 +10,7 @@ One process holds both parts. In 12_two_processes.py each part has its own.
 
 import argparse
 import os
+from dataclasses import dataclass
 
 import torch
 import torch.distributed as dist
@@ -27,6 +28,7 @@ from common.distributed import (
 )
 from common.parallel.model_parallel import (
     SEED,
+    TwoPartsConfig,
     make_loader,
     make_optimizer,
     parse_model_parallel,
@@ -35,6 +37,14 @@ from common.parallel.model_parallel import (
     train,
 )
 from common.process_group import join_on
+
+
+@dataclass(frozen=True)
+class Config(TwoPartsConfig):
+    """The command line; the same for every replica."""
+
+    devices: list[str] | None  # of the two parts; None: what this machine has
+    replicas: int | None  # models that DDP trains as one; None: one, without DDP
 
 
 # [start one process]
@@ -65,7 +75,7 @@ def accelerators(*indices: int) -> list[torch.device]:
     return [torch.device(kind.type, index) for index in indices]
 
 
-def choose_devices(args: argparse.Namespace, rank: int = 0) -> list[torch.device]:
+def choose_devices(config: Config, rank: int = 0) -> list[torch.device]:
     """The two devices of a process: accelerators 2r and 2r + 1, or the CPU twice.
 
     Raises:
@@ -73,31 +83,31 @@ def choose_devices(args: argparse.Namespace, rank: int = 0) -> list[torch.device
     """
     if "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(1)  # the layers are small
-    if not args.devices:
-        if count_accelerators() >= 2 * (args.replicas or 1):
+    if not config.devices:
+        if count_accelerators() >= 2 * (config.replicas or 1):
             return accelerators(2 * rank, 2 * rank + 1)
         return [torch.device("cpu"), torch.device("cpu")]
     try:
-        devices = [torch.device(name) for name in args.devices]
+        devices = [torch.device(name) for name in config.devices]
         for device in devices:
             torch.zeros(1, device=device).item()  # only use tells whether it is there
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise BadInput(
-            f"--devices {' '.join(args.devices)}: this machine does not have both "
+            f"--devices {' '.join(config.devices)}: this machine does not have both "
             "(cpu cpu is always there)"
         ) from error
     return devices
 
 
-def train_in_one_process(args, devices: list[torch.device]) -> None:
+def train_in_one_process(config: Config, devices: list[torch.device]) -> None:
     """One process for the whole model: alone, or as one replica of several."""
     torch.manual_seed(SEED)
     train_set, test_set = load_digits_split()
-    model = TwoDevices(make_model(), args.cut, devices)
-    model.micro_batches = args.micro_batches
+    model = TwoDevices(make_model(), config.cut, devices)
+    model.micro_batches = config.micro_batches
     # [start replicas]
     # every replica must reach this line; the model has several devices: pass none
-    parallel_model = DDP(model, device_ids=None) if args.replicas else model
+    parallel_model = DDP(model, device_ids=None) if config.replicas else model
     # [end replicas]
 
     def run_batch(images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
@@ -106,52 +116,54 @@ def train_in_one_process(args, devices: list[torch.device]) -> None:
         loss.backward()
         return loss.detach()
 
-    loader = make_loader(train_set, args.batch_size, args.replicas)
-    optimizer = make_optimizer(model, args.learning_rate)
-    losses, rates = train(run_batch, optimizer, loader, args.total_epochs)
-    if args.replicas:
+    loader = make_loader(train_set, config.batch_size, config.replicas)
+    optimizer = make_optimizer(model, config.learning_rate)
+    losses, rates = train(run_batch, optimizer, loader, config.total_epochs)
+    if config.replicas:
         for loss in losses:
             # every replica: the sum over the replicas, 4 bytes
             dist.all_reduce(loss)
-            loss /= args.replicas  # ReduceOp.AVG takes NCCL, or PyTorch 2.8
-    speeds = [rate * (args.replicas or 1) for rate in rates]
-    report(losses, speeds, *count_correct(model, test_set, devices[1]), args)
+            loss /= config.replicas  # ReduceOp.AVG takes NCCL, or PyTorch 2.8
+    speeds = [rate * (config.replicas or 1) for rate in rates]
+    report(losses, speeds, *count_correct(model, test_set, devices[1]), config)
 
 
 @one_line_errors
-def run_replica(rank: int, replicas: int, args: argparse.Namespace) -> None:
+def run_replica(rank: int, replicas: int, config: Config) -> None:
     """Train one replica of the model, in its own process."""
-    devices = choose_devices(args, rank)
+    devices = choose_devices(config, rank)
     # every replica must reach this line
     join_on(devices[0], rank=rank, world_size=replicas)
     log(f"{replicas} replicas, each in one process on {devices[0]}, {devices[1]}")
-    train_in_one_process(args, devices)
+    train_in_one_process(config, devices)
     dist.destroy_process_group()
 
 
-def parse_arguments() -> argparse.Namespace:
+def parse_arguments() -> Config:
     def add_options(parser: argparse.ArgumentParser) -> None:
         names = "one process with its parts on these, such as cuda:0 cuda:1"
         parser.add_argument("--devices", nargs=2, metavar=("A", "B"), help=names)
         several = "train N such models as one by DDP, each in one process"
         parser.add_argument("--replicas", metavar="N", type=positive_int, help=several)
 
-    return parse_model_parallel(__doc__, add_options)
+    return parse_model_parallel(__doc__, Config, add_options)
 
 
 @one_line_errors
 def main() -> None:
-    args = parse_arguments()
-    if args.replicas and args.devices:
+    config = parse_arguments()
+    if config.replicas and config.devices:
         raise BadInput(
             "--devices is for one model: leave it out, each replica takes two devices"
         )
-    if args.replicas:
-        start_ranks(run_replica, args.replicas, args)
+    if config.replicas:
+        start_ranks(run_replica, config.replicas, config)
         return
-    devices = choose_devices(args)
-    log(f"Cut after layer {args.cut}: one process, devices {devices[0]}, {devices[1]}")
-    train_in_one_process(args, devices)
+    devices = choose_devices(config)
+    log(
+        f"Cut after layer {config.cut}: one process, devices {devices[0]}, {devices[1]}"
+    )
+    train_in_one_process(config, devices)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ It starts its two ranks itself. Each trains one part, and send and recv carry wh
 crosses the cut.
 """
 
-import argparse
 import copy
 
 import torch
@@ -20,6 +19,7 @@ from common.data import load_digits_split, make_model
 from common.distributed import log, one_line_errors
 from common.parallel.model_parallel import (
     SEED,
+    TwoPartsConfig,
     make_loader,
     make_optimizer,
     parse_model_parallel,
@@ -122,33 +122,35 @@ def shape_at_cut(
     return copy.deepcopy(model[:cut]).to("meta").float()(x).shape[1:]
 
 
-def train_in_two_processes(part: FirstPart | SecondPart, args) -> None:
+def train_in_two_processes(
+    part: FirstPart | SecondPart, config: TwoPartsConfig
+) -> None:
     """Train the part of this rank; the other rank does the same with its own."""
     train_set, test_set = load_digits_split()
-    optimizer = make_optimizer(part.layers, args.learning_rate)
+    optimizer = make_optimizer(part.layers, config.learning_rate)
 
     def run_batch(images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        return part.run_batch(images, labels, args.micro_batches)
+        return part.run_batch(images, labels, config.micro_batches)
 
-    loader = make_loader(train_set, args.batch_size)
-    losses, rates = train(run_batch, optimizer, loader, args.total_epochs)
+    loader = make_loader(train_set, config.batch_size)
+    losses, rates = train(run_batch, optimizer, loader, config.total_epochs)
     for loss in losses:
         dist.broadcast(loss, src=SECOND)  # both ranks: 4 bytes
     correct = count_correct_in_two(part, test_set)
-    report(losses, rates, correct, len(test_set), args)
+    report(losses, rates, correct, len(test_set), config)
 
 
 @one_line_errors
-def run_rank(rank: int, world_size: int, args: argparse.Namespace) -> None:
+def run_rank(rank: int, world_size: int, config: TwoPartsConfig) -> None:
     """Train one part of the model, in its own process."""
     dist.init_process_group("gloo", rank=rank, world_size=world_size)
-    log(f"Cut after layer {args.cut}: two processes, backend gloo")
-    train_in_two_processes(make_part(rank, args.cut), args)
+    log(f"Cut after layer {config.cut}: two processes, backend gloo")
+    train_in_two_processes(make_part(rank, config.cut), config)
     dist.destroy_process_group()
 
 
-def parse_arguments() -> argparse.Namespace:
-    return parse_model_parallel(__doc__)
+def parse_arguments() -> TwoPartsConfig:
+    return parse_model_parallel(__doc__, TwoPartsConfig)
 
 
 @one_line_errors

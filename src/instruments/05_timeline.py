@@ -7,9 +7,9 @@ Run from the folder of the workshop:
     python src/instruments/05_timeline.py --json FILE      # all ranks, for a drawing
 """
 
-import argparse
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -35,6 +35,15 @@ from common.process_group import join
 
 LAYERS, WIDTH, BATCH_SIZE = 6, 512, 256
 STEPS = 4  # only the last one is shown: DDP lays out its buckets after the first
+
+
+@dataclass(frozen=True)
+class Config:
+    """The command line."""
+
+    bucket_mb: float  # DDP's bucket_cap_mb, in MiB
+    json: Path | None  # where the events are written
+    nprocs: int | None  # ranks; None: one for each accelerator, or two on a CPU
 
 
 class Timeline:
@@ -133,12 +142,12 @@ def run_steps(bucket_mb: float, device: torch.device) -> list[tuple[float, str]]
 
 
 @one_line_errors
-def run_rank(rank: int, world_size: int, args: argparse.Namespace) -> None:
+def run_rank(rank: int, world_size: int, config: Config) -> None:
     # every rank must reach this line; here, rank and local rank are equal
     device = join(rank, rank=rank, world_size=world_size)
-    events = run_steps(args.bucket_mb, device)
+    events = run_steps(config.bucket_mb, device)
     log(
-        f"{LAYERS} layers, buckets of {args.bucket_mb:g} MiB, {world_size} ranks"
+        f"{LAYERS} layers, buckets of {config.bucket_mb:g} MiB, {world_size} ranks"
         f"\n      ms  what rank 0 sees, from the start of backward on"
     )
     for milliseconds, what in events:
@@ -146,8 +155,8 @@ def run_rank(rank: int, world_size: int, args: argparse.Namespace) -> None:
     everyone = [None] * world_size
     # every rank must reach this line
     dist.all_gather_object(everyone, events)
-    if args.json and is_rank_0():
-        write_events(args.json, args.bucket_mb, everyone)
+    if config.json and is_rank_0():
+        write_events(config.json, config.bucket_mb, everyone)
     dist.destroy_process_group()
 
 
@@ -170,9 +179,9 @@ def main() -> None:
     file = {"type": output_file, "metavar": "FILE"}
     parser.add_argument("--json", **file, help="write the events")
     parser.add_argument("--nprocs", type=positive_int, help="ranks to start")
-    args = parser.parse_args()
-    world_size = prepare_spawn(args.nprocs)
-    mp.spawn(run_rank, args=(world_size, args), nprocs=world_size)
+    config = Config(**vars(parser.parse_args()))
+    world_size = prepare_spawn(config.nprocs)
+    mp.spawn(run_rank, args=(world_size, config), nprocs=world_size)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ It takes the arguments that the job scripts give to their training program.
 `workshop doctor --job --submit` submits it, waits, and says what is wrong.
 """
 
-import argparse
 import importlib.metadata
 import os
 import platform
@@ -58,6 +57,17 @@ WIDTH = 64  # of the network
 STEPS = 5  # of an epoch
 SIOCGIFADDR = 0x8915  # Linux's request for the address of an interface
 UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Config:
+    """The command line, which begins like that of the training programs."""
+
+    total_epochs: int
+    save_every: int  # epochs between two snapshots
+    snapshot: Path
+    report: Path | None  # a JSON file for the numbers
+    submitted: float  # seconds since 1970; 0: not known
 
 
 @dataclass
@@ -330,23 +340,23 @@ def everyone(value) -> list:
     return values
 
 
-def prove(args: argparse.Namespace, device: torch.device, local_rank: int) -> dict:
+def prove(config: Config, device: torch.device, local_rank: int) -> dict:
     """All measurements, on every rank; keys as in the file that --report writes."""
     ranks = everyone(look(device, local_rank))
-    folder = args.snapshot.parent
+    folder = config.snapshot.parent
     log(f"proving {describe_world(device)}")
     links = {}
     for found in everyone(measure_links(ranks, device)):
         links.update(found)
     shared = everyone(share_a_file(folder))
     written = everyone(write_speed(folder))[0]
-    saved_after = min(args.save_every, args.total_epochs)
+    saved_after = min(config.save_every, config.total_epochs)
     first_step, wrong = train_and_resume(
-        device, args.total_epochs, saved_after, args.snapshot
+        device, config.total_epochs, saved_after, config.snapshot
     )
     started = 0.0
-    if args.submitted:
-        started = max(everyone(first_step)) - args.submitted
+    if config.submitted:
+        started = max(everyone(first_step)) - config.submitted
     return {
         "ranks": [asdict(rank) for rank in ranks],
         "backend": dist.get_backend(),
@@ -455,16 +465,16 @@ def main() -> None:
     )
     when = "seconds since 1970: when the job was submitted"
     parser.add_argument("--submitted", type=positive_float, default=0.0, help=when)
-    args = parser.parse_args()
+    config = Config(**vars(parser.parse_args()))
     env = get_dist_env()
     master = find_master(env)
     os.environ["MASTER_ADDR"] = master.address
     os.environ["MASTER_PORT"] = str(master.port)
     # every rank must reach this line
     device = join(env.local_rank, rank=env.rank, world_size=env.world_size)
-    report = prove(args, device, env.local_rank)
+    report = prove(config, device, env.local_rank)
     show(report)
-    write_json(args.report, report)
+    write_json(config.report, report)
     dist.destroy_process_group()
 
 

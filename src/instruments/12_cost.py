@@ -7,7 +7,6 @@ beside the formulas. These are for the digits network, cut between two of its la
 trained by SGD with momentum, in numbers of 4 bytes.
 """
 
-import argparse
 import copy
 import sys
 from pathlib import Path
@@ -22,6 +21,7 @@ from common.cost.counting import FLOAT32, compare, load_program
 from common.cost.measure import count_step
 from common.data import load_digits_split, make_model
 from common.distributed import is_rank_0, log, one_line_errors
+from common.parallel.model_parallel import TwoPartsConfig
 
 INT64 = 8  # bytes
 IMAGE = torch.Size([1, 8, 8])
@@ -67,20 +67,22 @@ def saved_bytes(model: nn.Sequential, start: int, stop: int) -> int:
     return FLOAT32 * sum(between[index] for index in saved) + INT64 * maxima
 
 
-def formulas(model: nn.Sequential, part: int, args: argparse.Namespace) -> dict:
+def formulas(model: nn.Sequential, part: int, config: TwoPartsConfig) -> dict:
     """What the device with part 0 or 1 holds and sends in a step."""
-    start, stop = [(0, args.cut), (args.cut, len(model))][part]
+    start, stop = [(0, config.cut), (config.cut, len(model))][part]
     numel = sum(layer_parameters(layer) for layer in model[start:stop])
-    activations = args.batch_size * saved_bytes(model, start, stop)
+    activations = config.batch_size * saved_bytes(model, start, stop)
     if part == 1:  # the loss: logarithms of 10 chances, the label; one total weight
-        activations += args.batch_size * (10 * FLOAT32 + INT64)
-        activations += args.micro_batches * FLOAT32
+        activations += config.batch_size * (10 * FLOAT32 + INT64)
+        activations += config.micro_batches * FLOAT32
     return {
         "parameters": FLOAT32 * numel,
         "gradients": FLOAT32 * numel,
         "optimizer state": FLOAT32 * numel,
         "activations": activations,
-        "sent in a step": FLOAT32 * args.batch_size * numel_between(model)[args.cut],
+        "sent in a step": FLOAT32
+        * config.batch_size
+        * numel_between(model)[config.cut],
     }
 
 
@@ -90,19 +92,19 @@ def run_rank(rank: int, world_size: int, argv: list[str]) -> None:
     """Count a step of this rank's part; rank 0 prints the table of each."""
     sys.argv = argv
     program = load_program(__doc__, NAMES)
-    args = program.parse_arguments()
+    config = program.parse_arguments()
     dist.init_process_group("gloo", rank=rank, world_size=world_size)
-    part = program.make_part(rank, args.cut)
-    optimizer = program.make_optimizer(part.layers, args.learning_rate)
-    loader = program.make_loader(load_digits_split()[0], args.batch_size)
+    part = program.make_part(rank, config.cut)
+    optimizer = program.make_optimizer(part.layers, config.learning_rate)
+    loader = program.make_loader(load_digits_split()[0], config.batch_size)
     images, labels = next(iter(loader))
 
     def step() -> None:
-        part.run_batch(images, labels, args.micro_batches)
+        part.run_batch(images, labels, config.micro_batches)
         optimizer.step()
 
     counted = count_step(part.layers, optimizer, step)
-    formula = formulas(make_model(), rank, args)
+    formula = formulas(make_model(), rank, config)
     table = compare(counted, formula, f"bytes on device {rank}")
     everyone: list = [None] * world_size if is_rank_0() else None
     dist.gather_object(table, everyone, dst=0)  # every rank

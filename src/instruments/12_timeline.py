@@ -4,11 +4,11 @@ python src/instruments/12_timeline.py                      # a batch in one piec
 python src/instruments/12_timeline.py --micro-batches 4    # --json FILE: for a drawing
 """
 
-import argparse
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
@@ -32,6 +32,15 @@ from common.parallel.model_parallel import start_ranks
 FIRST = 0  # the rank that holds the first half
 LAYERS, WIDTH, BATCH_SIZE = 8, 512, 256  # all alike, so that the halves are
 STEPS = 40  # the shortest is shown: other programs disturb the longer ones
+
+
+@dataclass(frozen=True)
+class Config:
+    """The command line."""
+
+    micro_batches: int  # parts of a batch
+    json: Path | None  # where the timeline is written
+
 
 Event = tuple[str, float, float]  # such as F0, begins, ends: in ms of one clock
 
@@ -151,17 +160,17 @@ def describe(step: list[list[Event]], micro_batches: int) -> str:
 
 
 @one_line_errors
-def run_rank(rank: int, world_size: int, args: argparse.Namespace) -> None:
+def run_rank(rank: int, world_size: int, config: Config) -> None:
     dist.init_process_group("gloo", rank=rank, world_size=world_size)
     everyone: list = [None] * world_size
     # every rank must reach this line
-    dist.all_gather_object(everyone, run_steps(rank, args.micro_batches))
+    dist.all_gather_object(everyone, run_steps(rank, config.micro_batches))
     step = shortest([list(pair) for pair in zip(*everyone, strict=True)])
-    log(describe(step, args.micro_batches))
-    if args.json:
+    log(describe(step, config.micro_batches))
+    if config.json:
         rows = [[[x, round(a, 3), round(b, 3)] for x, a, b in own] for own in step]
-        recorded = {"micro_batches": args.micro_batches, "devices": rows}
-        write_json(args.json, {"torch": torch.__version__} | recorded)
+        recorded = {"micro_batches": config.micro_batches, "devices": rows}
+        write_json(config.json, {"torch": torch.__version__} | recorded)
     dist.destroy_process_group()
 
 
@@ -171,10 +180,12 @@ def main() -> None:
     add, parts = parser.add_argument, "parts of a batch (default: %(default)s)"
     add("--micro-batches", metavar="M", type=positive_int, default=1, help=parts)
     add("--json", type=output_file, metavar="FILE", help="write the timeline")
-    args = parser.parse_args()
-    if BATCH_SIZE % args.micro_batches:
-        raise BadInput(f"--micro-batches {args.micro_batches} must divide {BATCH_SIZE}")
-    start_ranks(run_rank, 2, args)
+    config = Config(**vars(parser.parse_args()))
+    if BATCH_SIZE % config.micro_batches:
+        raise BadInput(
+            f"--micro-batches {config.micro_batches} must divide {BATCH_SIZE}"
+        )
+    start_ranks(run_rank, 2, config)
 
 
 if __name__ == "__main__":

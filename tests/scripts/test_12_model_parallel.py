@@ -4,7 +4,6 @@ That forward and gradients equal one device's is tested in ranks, by
 tests/docs/test_12_model_parallel_claims.py.
 """
 
-import argparse
 import json
 import re
 from importlib import import_module
@@ -27,7 +26,7 @@ EPOCHS = 3
 def arguments(**changed):
     chosen = {"cut": 5, "micro_batches": 1, "batch_size": 32, "learning_rate": 0.05}
     chosen |= {"total_epochs": EPOCHS, "replicas": None, "devices": None}
-    return argparse.Namespace(**chosen | {"metrics": None} | changed)
+    return model_parallel.Config(**chosen | {"metrics": None} | changed)
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +131,7 @@ def test_devices_for_replicas_are_refused(tmp_path):
 )
 def test_what_cannot_be_divided_is_refused(changed, words):
     with pytest.raises(BadInput, match=words):
-        shared.check_arguments(arguments(**changed), cuts=7)
+        shared.check_cuts(arguments(**changed), cuts=7)
 
 
 @pytest.mark.parametrize("names", [["cpu", "gpu7"], ["cuda:99", "cpu"]])

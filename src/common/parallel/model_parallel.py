@@ -7,6 +7,9 @@ import os
 import statistics
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
 
 import torch
 import torch.multiprocessing as mp
@@ -29,10 +32,31 @@ from common.distributed import (
 SEED = 0
 
 
+@dataclass(frozen=True)
+class TwoPartsConfig:
+    """The part of the command line that both programs have."""
+
+    total_epochs: int
+    cut: int  # layers of the first part
+    micro_batches: int  # parts of a batch, one after the other
+    batch_size: int  # images per step, of each replica
+    learning_rate: float
+    metrics: Path | None  # a JSON file for the final numbers
+
+
+Config = TypeVar("Config", bound=TwoPartsConfig)
+
+
 def parse_model_parallel(
-    description: str | None, *add_options: Callable[[argparse.ArgumentParser], None]
-) -> argparse.Namespace:
-    """The command line; each of ``add_options`` adds options of one program."""
+    description: str | None,
+    config: type[Config],
+    *add_options: Callable[[argparse.ArgumentParser], None],
+) -> Config:
+    """The command line, as a ``config``; each of ``add_options`` adds its own.
+
+    Raises:
+        BadInput: the network or a batch can't be cut so.
+    """
     parser = Parser(description)
     add, cuts = parser.add_argument, len(make_model()) - 1
     number, shown = {"type": positive_int}, " (default: %(default)s)"
@@ -49,25 +73,26 @@ def parse_model_parallel(
     add("--metrics", metavar="FILE", type=output_file, help=write)
     for add_more in add_options:
         add_more(parser)
-    args = parser.parse_args()
-    check_arguments(args, cuts)
-    return args
+    found = config(**vars(parser.parse_args()))
+    check_cuts(found, cuts)
+    return found
 
 
-def check_arguments(args: argparse.Namespace, cuts: int) -> None:
+def check_cuts(config: TwoPartsConfig, cuts: int) -> None:
     """Refuse what cannot be done, before anything is started.
 
     Raises:
         BadInput: says what, and what to choose instead.
     """
-    if args.cut > cuts:
+    if config.cut > cuts:
         raise BadInput(
-            f"--cut {args.cut} leaves nothing for the second part: choose 1 to {cuts}"
+            f"--cut {config.cut} leaves nothing for the second part: choose 1 to {cuts}"
         )
-    parts = len(torch.empty(args.batch_size).chunk(args.micro_batches))
-    if parts != args.micro_batches:
+    parts = len(torch.empty(config.batch_size).chunk(config.micro_batches))
+    if parts != config.micro_batches:
+        batch = f"--batch-size {config.batch_size}"
         raise BadInput(
-            f"--micro-batches {args.micro_batches} of --batch-size {args.batch_size} "
+            f"--micro-batches {config.micro_batches} of {batch} "
             f"would be {parts} micro-batches: choose {parts}"
         )
 
@@ -133,7 +158,13 @@ def _wait_for_devices(optimizer: torch.optim.Optimizer) -> None:
             torch.accelerator.synchronize(device)
 
 
-def report(losses, samples_per_s: list[float], correct: int, total: int, args) -> None:
+def report(
+    losses: list,
+    samples_per_s: list[float],
+    correct: int,
+    total: int,
+    config: TwoPartsConfig,
+) -> None:
     """Print the numbers of the run, and write them where ``--metrics`` says."""
     means = [float(loss) for loss in losses]
     # the median: the first epoch also pays for what starts lazily
@@ -147,6 +178,6 @@ def report(losses, samples_per_s: list[float], correct: int, total: int, args) -
         "total": total,
         "samples_per_s": speed,
         "world_size": world_size(),
-        "epochs": args.total_epochs,
+        "epochs": config.total_epochs,
     }
-    write_json(args.metrics, metrics)
+    write_json(config.metrics, metrics)
