@@ -5,12 +5,8 @@ import torch.distributed as dist
 
 dist.init_process_group("gloo")
 rank, ranks = dist.get_rank(), dist.get_world_size()
-weights = torch.nn.Parameter(torch.ones(4))
 torch.manual_seed(rank)  # each rank has its own data
-
-
-def new_outer() -> torch.optim.SGD:
-    return torch.optim.SGD([weights], lr=0.7, momentum=0.9, nesterov=True)
+weights = torch.nn.Parameter(torch.ones(4))
 
 
 def train_alone() -> None:
@@ -21,19 +17,19 @@ def train_alone() -> None:
         inner.step()
 
 
-outer = new_outer()
+outer = torch.optim.SGD([weights], lr=0.7, momentum=0.9, nesterov=True)
 for step in range(1, 6):
     if step == 4:  # rank 1 was lost, and joins again
+        if rank == 1:
+            outer.state.clear()  # a new process has a new optimizer
         if rank == 0:
             print("rank 1: joins before outer step 4, with the weights of rank 0")
-        else:
-            outer = new_outer()
         dist.broadcast(weights.data, src=0)
     agreed = weights.detach().clone()
     train_alone()
     weights.grad = (agreed - weights.detach()) / ranks
     dist.all_reduce(weights.grad)  # every rank: the mean of the differences
-    weights.data.copy_(agreed)
+    weights.data = agreed
     outer.step()
     sums = [0.0] * ranks
     dist.all_gather_object(sums, weights.sum().item())  # every rank
