@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from . import pages
 from .launches import LAUNCHERS, Launch
@@ -510,3 +511,44 @@ def pbsdsh_succeeds(script: Script) -> Iterator[Problem]:
             )
             yield Problem(launch.line, what, cure)
             return
+
+
+@TABLE.add("DT311", WARNING, pages.END_THE_JOB)
+def status_is_turned_over(script: Script) -> Iterator[Problem]:
+    """$? after ! is always 0
+
+    `!` turns a status over: of a command that has failed it makes 0. So where
+    `if ! COMMAND; then` goes on, $? is 0, and `exit $?` ends the job as a success.
+
+    Cure:
+        COMMAND || status=$?, and then look at $status.
+
+    Bad:
+        #!/bin/bash
+        #SBATCH --nodes=1
+        if ! srun --kill-on-bad-exit python train.py; then
+          exit $?
+        fi
+
+    Good:
+        #!/bin/bash
+        #SBATCH --nodes=1
+        status=0
+        srun --kill-on-bad-exit python train.py || status=$?
+        if ((status)); then
+          exit $status
+        fi
+    """
+    for command, following in pairwise(script.commands):
+        opened = following.blocks[len(command.blocks) :] == ("if",)
+        goes_on = command.ends == "&&" or opened
+        if command.negated and goes_on and asks_for_status(following):
+            shown = " ".join(word.raw for word in command.words)[:40]
+            what = f"$? is 0 here: `!` has turned the status of `{shown}` over"
+            yield Problem(following.line, what, f"{shown} || status=$?")
+
+
+def asks_for_status(command: Command) -> bool:
+    """Whether it reads ``$?``."""
+    words = [*command.words, *(each.word for each in command.assignments)]
+    return any("$?" in word.value for word in words)

@@ -51,6 +51,7 @@ class Command:
     ends: str = "\n"
     tested: bool = False  # the condition of an if or a while, or after "!"
     captured: bool = False  # inside $(...)
+    negated: bool = False  # after "!", which turns its status over
 
     @property
     def name(self) -> str:
@@ -238,6 +239,7 @@ class Parser:
             command.follows = self.follows
             command.ends = operator
             command.tested = self.tested or self.negated
+            command.negated = self.negated
             self.negated = False
             if command.name in DECLARE:
                 self._declare(command)
