@@ -257,3 +257,22 @@ def test_log_with_a_lost_connection_only_is_no_success(tmp_path, head):
     told, sure = diagnose(written(tmp_path, head + lost), ROOT)
     assert not sure and told[0].startswith("This log only says that another rank")
     assert lost in told[1] and len(told) == 2
+
+
+@pytest.mark.parametrize(
+    ("warning", "cause"),
+    [
+        (
+            "WARNING: Open MPI failed to TCP connect to a peer MPI process.  This\n"
+            "should not happen.\n\nYour Open MPI job may now hang or fail.\n",
+            "mpi_network",
+        ),
+        ("WARNING: There was an error initializing an OpenFabrics device.\n", None),
+    ],
+)
+def test_warning_of_open_mpi_counts_only_where_the_job_may_fail(
+    tmp_path, warning, cause
+):
+    log = written(tmp_path, warning)
+    found = named(candidates(load(ROOT), log, first_failed(log)))
+    assert (found and found.cause.name) == cause

@@ -27,7 +27,9 @@ OF_CXX = re.compile(r"^\s*(?:Exception raised from .* call first|frame #\d+: )")
 NOISE_BEGINS = re.compile(r"^--- Logging error ---|^Exception ignored in")
 WARNS = re.compile(
     r"^\s*\[W[\d\s:.]|^W\d{4} |Warning: |^warnings?\.warn\(|^\s+warnings\.warn\(|"
-    r"NCCL INFO |^(?:WARNING|DEBUG|NOTE)\b|Setting OMP_NUM|^wandb: (?!ERROR)|"
+    # Open MPI begins with it also where the job "may now hang or fail"
+    r"NCCL INFO |^(?:WARNING(?!: Open MPI (?:failed|accepted|detected))|DEBUG|NOTE)\b|"
+    r"Setting OMP_NUM|^wandb: (?!ERROR)|"
     r"destroy_process_group\(\) was not called|"
     r"operation involving a call to the|.fork\(\). system call to create|"
     r"error initializing an OpenFabrics device|"
