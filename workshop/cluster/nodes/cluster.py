@@ -6,9 +6,10 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ from workshop.cluster.nodes import config, machine
 from workshop.cluster.nodes.control import PATIENCE, Control
 from workshop.cluster.nodes.errors import ClusterError
 from workshop.cluster.nodes.state import State, has_ended, identity
-from workshop.system import protection
+from workshop.system import processes, protection
 
 
 class NodeStatus(NamedTuple):
@@ -110,8 +111,9 @@ class Cluster:
     def _start(self, size: dict, stay: bool, hidden: Sequence[str] | None) -> None:
         """Start PID 1 of the cluster; it ends with this process until all is up."""
         ours, theirs = socket.socketpair()
-        launcher = self._launch(theirs, size["nodes"], hidden)
-        self._launcher = launcher
+        with interrupted_later():
+            launcher = self._launch(theirs, size["nodes"], hidden)
+            self._launcher = launcher
         try:
             theirs.close()
             ours.settimeout(PATIENCE)
@@ -157,9 +159,12 @@ class Cluster:
     def _end_launcher(self) -> None:
         """The kernel ends PID 1 of the cluster with it, and all else with that."""
         if self._launcher:
+            inside, _ = processes.below(self._launcher.pid)
             self._launcher.kill()
             self._launcher.wait()
             self._launcher = None
+            for pid in inside:  # it may still write into the directory
+                wait_for_end(pid)
 
     def _why_not_up(self, said: str) -> str:
         """One sentence from what the cluster's PID 1 or the daemons' logs say."""
@@ -192,11 +197,7 @@ class Cluster:
         """The kernel ends everything in the namespaces with their PID 1."""
         os.kill(facts["pid"], signal.SIGKILL)
         for pid in (facts["pid"], facts["launcher"]):
-            end = time.monotonic() + PATIENCE
-            while not has_ended(pid):
-                if time.monotonic() > end:
-                    raise ClusterError(f"process {pid} of the cluster does not end")
-                time.sleep(0.005)
+            wait_for_end(pid)
         if self._lifeline:
             self._lifeline.close()
             self._lifeline = None
@@ -356,3 +357,34 @@ class Cluster:
             for name, node in seen["nodes"].items()
         ]
         return Status(nodes, seen["rate"], seen["delay"], seen["far"])
+
+
+def wait_for_end(pid: int) -> None:
+    """Wait until a process of the cluster has ended.
+
+    Raises:
+        ClusterError: it does not end.
+    """
+    end = time.monotonic() + PATIENCE
+    while not has_ended(pid):
+        if time.monotonic() > end:
+            raise ClusterError(f"process {pid} of the cluster does not end")
+        time.sleep(0.005)
+
+
+@contextmanager
+def interrupted_later() -> Iterator[None]:
+    """Ctrl-C in this block comes at its end: nobody would know what it has started."""
+    handler = signal.getsignal(signal.SIGINT)
+    in_main = threading.current_thread() is threading.main_thread()
+    if not (in_main and callable(handler)):
+        yield
+        return
+    came: list[tuple] = []
+    signal.signal(signal.SIGINT, lambda *what: came.append(what))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    for what in came:
+        handler(*what)
