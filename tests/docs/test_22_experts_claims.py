@@ -97,6 +97,16 @@ def test_recorded_loads():
     assert left_alone[0] > bias[0] and left_alone[0] > loss[0]
 
 
+def test_recorded_steps_take_longer_the_busier_one_rank_is():
+    text = (ROOT / "docs/transcripts/22_pace.txt").read_text()
+    row = r"busiest rank: ([\d.]+) of the mean load, the step takes ([\d.]+) as long"
+    found = [(float(load), float(time)) for load, time in re.findall(row, text)]
+    assert [load for load, _ in found] == [1.0, 1.25, 1.5, 2.0]
+    times = [seconds for _, seconds in found]
+    assert times == sorted(times) and times[0] == 1.0
+    on_the_page(f"so it's {times[-1]:.1f} times as long")
+
+
 def test_recorded_losses_are_those_of_one_process():
     text = (TRANSCRIPTS / "22_train.txt").read_text()
     losses = re.findall(r"^Step \d+ \| loss ([\d.]+)$", text, re.M)
