@@ -104,7 +104,7 @@ def test_recorded_steps_take_longer_the_busier_one_rank_is():
     assert [load for load, _ in found] == [1.0, 1.25, 1.5, 2.0]
     times = [seconds for _, seconds in found]
     assert times == sorted(times) and times[0] == 1.0
-    on_the_page(f"so it's {times[-1]:.1f} times as long")
+    on_the_page(f"Here that took {times[-1]:.1f} times as long")
 
 
 def test_recorded_losses_are_those_of_one_process():
