@@ -518,7 +518,7 @@ def status_is_turned_over(script: Script) -> Iterator[Problem]:
     """$? after ! is always 0
 
     `!` turns a status over: of a command that has failed it makes 0. So where
-    `if ! COMMAND; then` goes on, $? is 0, and `exit $?` ends the job as a success.
+    `if ! COMMAND; then` continues, $? is 0, and `exit $?` ends the job as a success.
 
     Cure:
         COMMAND || status=$?, and then look at $status.
@@ -541,8 +541,8 @@ def status_is_turned_over(script: Script) -> Iterator[Problem]:
     """
     for command, following in pairwise(script.commands):
         opened = following.blocks[len(command.blocks) :] == ("if",)
-        goes_on = command.ends == "&&" or opened
-        if command.negated and goes_on and asks_for_status(following):
+        continues = command.ends == "&&" or opened
+        if command.negated and continues and asks_for_status(following):
             shown = " ".join(word.raw for word in command.words)[:40]
             what = f"$? is 0 here: `!` has turned the status of `{shown}` over"
             yield Problem(following.line, what, f"{shown} || status=$?")

@@ -374,7 +374,7 @@ def wait_for_end(pid: int) -> None:
 
 @contextmanager
 def interrupted_later() -> Iterator[None]:
-    """Ctrl-C in this block comes at its end: nobody would know what it has started."""
+    """Ctrl-C in this block comes at its end: what it has started must be known."""
     handler = signal.getsignal(signal.SIGINT)
     in_main = threading.current_thread() is threading.main_thread()
     if not (in_main and callable(handler)):
