@@ -46,6 +46,6 @@ for _ in range(TIMES):
         shortest[share] = min(shortest[share], step(share))
 for share, seconds in shortest.items():
     if rank == 0:
-        busiest = f"busiest rank: {share / 0.5:.2f} of the mean load"
-        print(f"{busiest}, the step takes {seconds / shortest[0.5]:.2f} as long")
+        times = seconds / shortest[0.5]
+        print(f"load {share / 0.5:.2f} of the mean: {times:.2f} as long")
 dist.destroy_process_group()
