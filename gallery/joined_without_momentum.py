@@ -33,8 +33,8 @@ for step in range(1, 6):
     outer.step()
     sums = [0.0] * ranks
     dist.all_gather_object(sums, weights.sum().item())  # every rank
-    for number, value in enumerate(sums):
-        if rank == 0:
+    if rank == 0:
+        for number, value in enumerate(sums):
             print(f"rank {number}: outer step {step}, sum of the weights {value:.6f}")
 dist.destroy_process_group()
 

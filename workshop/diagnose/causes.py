@@ -159,8 +159,7 @@ def candidates(causes: Iterable[Cause], log: Log, first: First | None) -> list[F
         causes = [cause for cause in causes if cause.name != "more_ranks_than_gpus"]
     left_over = [cause for cause in causes if cause.name not in shown]
     found += filter(None, (search(cause, spoken, suspects) for cause in left_over))
-    explained = {name for f in found for name in f.cause.explains}
-    left = [f for f in found if f.cause.name not in explained]
+    left = not_explained(found)
     if any(rank in seen.own for rank in suspects):
         left = [f for f in left if f.by_first or not only_consequences(f)]
     if seen.root is not None:  # of the agent that ended first
@@ -183,11 +182,18 @@ def only_lost_store(found: Found) -> bool:
 def of_numbers(causes: Iterable[Cause], log: Log) -> list[Found]:
     """What the numbers of a run without an error show, likeliest first."""
     named = {cause.name: cause for cause in causes}
-    return [
+    found = [
         Found(named[name], shown.lines, weight, True, True, shown.suspect)
         for name, shown in numbers_show(log).items()
         for weight in [SURE if shown.sure else MAYBE]
     ]
+    return not_explained(found)
+
+
+def not_explained(found: list[Found]) -> list[Found]:
+    """Those that no other one explains."""
+    explained = {name for each in found for name in each.cause.explains}
+    return [each for each in found if each.cause.name not in explained]
 
 
 def utterances(log: Log):

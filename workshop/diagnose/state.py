@@ -30,7 +30,7 @@ WEIGHTS = re.compile(r"\bweights?\b|\bparam(?:eter)?s?\b|checksum|digest|\bhash\
 BESIDE = re.compile(r"\b(?:loss|lr|decay|time|seconds|mem|memory|acc|accuracy|mfu)\b")
 JOINED = re.compile(
     r"\b(?:re-?)?join(?:s|ed|ing)?\b|\bheal(?:s|ed|ing)?\b|"
-    r"\brecover(?:s|ed|ing)?\b|\bfrom (?:a|its|the) peer\b",
+    r"\bfrom (?:a|its|the) peer\b",
     re.IGNORECASE,
 )
 HEX = re.compile(r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{8,64}\b")
@@ -56,11 +56,9 @@ def different(said: Iterable[Said], name: re.Pattern[str]) -> list[Said]:
     return []
 
 
-def temporary_ddp(said: list[Said], ranks: int) -> Shown | None:
+def temporary_ddp(said: list[Said], _ranks: int) -> Shown | None:
     """The gradients differ between the ranks, or every number of the weights does."""
     shown = different((e for e in said if not SHARD.search(e.text)), GRADIENT)
-    if not shown and joined_without_momentum(said, ranks):
-        return None
     for by_rank in of_weights(said) if not shown else []:
         first, *others = (state(each) for each in by_rank.values())
         if not any(set(first) & set(other) for other in others):
@@ -97,14 +95,15 @@ def keys_without_gradients(said: list[Said], _ranks: int) -> Shown | None:
 
 def joined_without_momentum(said: list[Said], _ranks: int) -> Shown | None:
     """The weights are equal on all ranks until one joins, and differ afterwards."""
-    joined = [number for number, e in enumerate(said) if JOINED.search(e.text)]
-    if not joined:
+    apart = of_weights(said)
+    if not apart:
         return None
-    before, after = said[: joined[0]], said[joined[0] + 1 :]
-    apart = of_weights(after)
-    if not apart or of_weights(before) or not equal_weights(before):
+    rows = list(apart[0].values())
+    before = said[: min(map(said.index, rows))]
+    joined = [number for number, e in enumerate(before) if JOINED.search(e.text)]
+    if not joined or not equal_weights(before[: joined[-1]]):
         return None
-    return Shown(lines([said[joined[0]], *apart[0].values()]), False)
+    return Shown(lines([before[joined[-1]], *rows]), False)
 
 
 def equal_weights(said: list[Said]) -> bool:
@@ -116,10 +115,8 @@ def equal_weights(said: list[Said]) -> bool:
     )
 
 
-def drifting_weights(said: list[Said], ranks: int) -> Shown | None:
+def drifting_weights(said: list[Said], _ranks: int) -> Shown | None:
     """A number of the weights, or the output for one input, differs between ranks."""
-    if joined_without_momentum(said, ranks):
-        return None
     for by_rank in of_weights(said):
         return Shown(lines(by_rank.values()), False)
     shown = different((e for e in said if SAME_INPUT.search(e.text)), OUTPUT)
