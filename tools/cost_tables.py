@@ -8,6 +8,7 @@ tests/docs/test_cost_tables.py computes them again.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -225,6 +226,8 @@ def best_of_each_way(question: tuple) -> dict[str, Found | None]:
     return best | {way: None for way in WAYS if way not in best}
 
 
+BestOf = Callable[[tuple], dict[str, "Found | None"]]  # of a question
+
 # and its two with long sequences and with experts
 
 LONG_OR_EXPERTS = {
@@ -285,24 +288,20 @@ def which_rows(question: tuple, best: dict[str, Found | None]) -> list[list[str]
     return rows
 
 
-def which_tables() -> str:
+def tables_of(questions: dict[str, tuple], best_of: BestOf) -> str:
     parts = [
-        table(title, "22 42 13 12 11", which_rows(question, best_of_each_way(question)))
-        for title, question in QUESTIONS.items()
+        table(title, "22 42 13 12 11", which_rows(question, best_of(question)))
+        for title, question in questions.items()
     ]
     return FIRST_LINE + "\n".join(parts)
+
+
+def which_tables() -> str:
+    return tables_of(QUESTIONS, best_of_each_way)
 
 
 def long_or_experts_tables() -> str:
-    parts = [
-        table(
-            title,
-            "22 42 13 12 11",
-            which_rows(question, best_with_each_axis(question)),
-        )
-        for title, question in LONG_OR_EXPERTS.items()
-    ]
-    return FIRST_LINE + "\n".join(parts)
+    return tables_of(LONG_OR_EXPERTS, best_with_each_axis)
 
 
 FILES = {
