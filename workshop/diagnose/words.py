@@ -301,11 +301,13 @@ def rules() -> tuple[Rule, ...]:
 
 
 def knowledge(root: Path) -> dict:
-    """All of it for known-lines.js."""
+    """All of it for known-lines.js; a place has the number of its page."""
+    pages = sorted({one.page for one in cards(root)})
     return {
+        "pages": pages,
         "places": [
             [
-                *(one.id, one.page, one.title, one.group, one.cure),
+                *(one.id, pages.index(one.page), one.title, one.group, one.cure),
                 *(" ".join(more_words(one)), one.messages, one.points, one.scale),
             ]
             for one in cards(root)

@@ -39,7 +39,8 @@ const knownLines = (() => {
   };
 
   /* A place with its words: of the failure, of its title, and of its cure alone. */
-  const withWords = ([id, page, title, group, cure, own, messages, worth, scale]) => {
+  const withWords = ([id, number, title, group, cure, own, messages, worth, scale]) => {
+    const page = knowledge.pages[number];
     const named = words(title);
     const failure = new Set([...named, ...own.split(" ").filter(Boolean)]);
     const ofCure = new Set(words(cure).filter((word) => !failure.has(word)));
