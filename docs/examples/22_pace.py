@@ -9,8 +9,8 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-TOKENS, WIDTH = 2048, 256  # tokens of each rank, numbers of a token
-TIMES = 20  # the shortest step counts: other programs disturb the longer ones
+TOKENS, WIDTH = 1024, 512  # tokens of each rank, numbers of a token
+TIMES = 40  # the shortest step counts: other programs disturb the longer ones
 
 dist.init_process_group("gloo")
 torch.set_num_threads(1)
@@ -44,8 +44,8 @@ shortest = dict.fromkeys(shares, float("inf"))
 for _ in range(TIMES):
     for share in shares:
         shortest[share] = min(shortest[share], step(share))
-for share, seconds in shortest.items():
-    if rank == 0:
-        times = seconds / shortest[0.5]
-        print(f"load {share / 0.5:.2f} of the mean: {times:.2f} as long")
+if rank == 0:
+    print("load of rank 0   time of a step")
+    for share, seconds in shortest.items():
+        print(f"{share / 0.5:14.2f} {seconds / shortest[0.5]:16.2f}")
 dist.destroy_process_group()
