@@ -263,11 +263,16 @@ def table(outcomes: list[Outcome], full: bool) -> str:
 
 
 def totals(outcomes: list[Outcome]) -> str:
-    """The last line, as pytest would have written it for all parts together."""
+    """The last line, as pytest would have written it for all parts together.
+
+    Tests that the time was too short for are no skips like others.
+    """
     failed = sum(outcome.count("failure", "error") for outcome in outcomes)
     skipped = sum(outcome.count("skipped") for outcome in outcomes)
     passed = sum(len(outcome.cases) for outcome in outcomes) - failed - skipped
-    return f"{passed} passed, {failed} failed, {skipped} skipped"
+    late = never_begun(outcomes)
+    told = f"{passed} passed, {failed} failed, {skipped - late} skipped"
+    return f"{told}, {late} NOT RUN: the time of this run was up" if late else told
 
 
 def never_begun(outcomes: list[Outcome]) -> int:
@@ -305,8 +310,6 @@ def main() -> int:
     print(f"{table(outcomes, full)}\n\n{time.monotonic() - start:.0f} seconds in all")
     for name in passed_alone:
         print(f"failed beside other tests, passed alone: {name}")
-    if late := never_begun(outcomes):
-        print(f"NOT RUN, because the time of this run was up: {late} tests")
     if never_started:
         print(f"no test has started {', '.join(sorted(never_started))}")
     print(totals(outcomes))

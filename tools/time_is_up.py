@@ -4,7 +4,7 @@ CI has 90 minutes, and a machine that others use may be half as fast as on anoth
 Then a run that tells of nearly all tests is worth more than one that is cut off and
 tells of none. WORKSHOP_UNTIL is a time in seconds since 1970: after it, no test begins
 that only `make test FULL=1` runs. Each is skipped with its reason, and
-tools/run_tests.py ends with how many they were.
+the last line of tools/run_tests.py says how many they were.
 """
 
 from __future__ import annotations
