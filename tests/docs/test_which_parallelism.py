@@ -146,6 +146,9 @@ def test_many_experts_need_expert_ranks():
     assert f"would still take {seconds:.1f} s" in PROSE
     assert (cut.layout.expert_ranks, cut.layout.micro_batch) == (2, 4)
     assert f"a quarter as often: {cut.seconds:.1f} s" in PROSE
+    whole_layer = cut.layout._replace(expert_ranks=1)
+    sent = [formulas.data_bytes(model, one) for one in (cut.layout, whole_layer)]
+    assert sent[0] / sent[1] == pytest.approx(0.5, abs=0.02), "half of the experts"
     assert next(iter(best)) == "tensor ranks, stages"
 
 
