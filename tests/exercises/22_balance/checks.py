@@ -118,7 +118,7 @@ def test_the_bias_moves_against_the_load(exercise, rank, seed):
             "compared with the median, not with the mean": (
                 before + STEP * (load.median() - load).sign()
             ),
-            "busy experts raised and idle ones lowered": before - STEP * away.sign(),
+            "the other way round, busy experts raised": before - STEP * away.sign(),
             "a shift in proportion to the load": before + STEP * away,
             "a shift in proportion to the share of the load": (
                 before + STEP * away / load.sum()
