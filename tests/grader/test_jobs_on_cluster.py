@@ -196,4 +196,5 @@ time.sleep(60)
         assert state.startswith(folder)
         facts = json.loads(Path(state, "cluster.json").read_text())
         ended = "the cluster ends with the grader"
-        wait_until(lambda: not Path(f"/proc/{facts['pid']}").exists(), 20, ended)
+        pid = facts["first"]["pid"]
+        wait_until(lambda: not Path(f"/proc/{pid}").exists(), 20, ended)

@@ -102,7 +102,7 @@ def crash_and_restart():
     cluster = Cluster(STATE)
     cluster.up(nodes=2)
     facts = json.loads((STATE / "cluster.json").read_text())
-    os.kill(facts["pid"], signal.SIGKILL)
+    os.kill(facts["first"]["pid"], signal.SIGKILL)
     wait_until(lambda: not processes(STATE))
     assert "no practice cluster is up" in refused(Cluster(STATE).status)
     with Cluster(STATE) as again:
@@ -112,7 +112,8 @@ def crash_and_restart():
     # The same process number after a restart of the machine is another process.
     for change in ({"boot": "another"}, {"started": "1"}):
         STATE.mkdir()
-        pretended = {**living, "pid": os.getpid(), **change}
+        first = {**living["first"], "pid": os.getpid(), **change}
+        pretended = {**living, "first": first}
         (STATE / "cluster.json").write_text(json.dumps(pretended))
         assert Cluster(STATE).down() is False
         assert not STATE.exists()

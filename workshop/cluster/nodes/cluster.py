@@ -16,7 +16,14 @@ from typing import Any, NamedTuple
 from workshop.cluster.nodes import config, machine
 from workshop.cluster.nodes.control import PATIENCE, Control
 from workshop.cluster.nodes.errors import ClusterError
-from workshop.cluster.nodes.state import State, has_ended, identity
+from workshop.cluster.nodes.state import (
+    Facts,
+    Living,
+    Size,
+    State,
+    has_ended,
+    identity,
+)
 from workshop.system import processes, protection
 
 
@@ -85,21 +92,22 @@ class Cluster:
         with this process, however that ends; its directory is left. With `hidden`, a
         list, jobs see this machine's files as `protection` says.
         """
-        size = {"nodes": nodes, "cpus": cpus, "gpus": gpus, "memory_mb": memory_mb}
+        size = Size(nodes, cpus, gpus, memory_mb)
         config.check_size(size)
         self._files.must_be_usable()
         if reasons := machine.missing():
             raise ClusterError("; ".join(reasons))
         with self._files.locked(create=True):
-            if facts := self._files.living():
+            living = self._files.living()
+            if living is not None:
                 raise ClusterError(
-                    f"a practice cluster of {facts['nodes']} nodes is already up in "
+                    f"a practice cluster of {living.size.nodes} nodes is already up in "
                     f"{self.state}: use it, or end it with `workshop cluster down`"
                 )
             try:
                 self._files.clear()
-                self._files.write(size)
-                config.write_files(self.state, **size)
+                self._files.write(Facts(size))
+                config.write_files(self.state, size)
                 self._start(size, stay, hidden)
             except ClusterError:
                 raise  # it names a log that tells why
@@ -108,11 +116,11 @@ class Cluster:
                 self._files.remove()
                 raise
 
-    def _start(self, size: dict, stay: bool, hidden: Sequence[str] | None) -> None:
+    def _start(self, size: Size, stay: bool, hidden: Sequence[str] | None) -> None:
         """Start PID 1 of the cluster; it ends with this process until all is up."""
         ours, theirs = socket.socketpair()
         with interrupted_later():
-            launcher = self._launch(theirs, size["nodes"], hidden)
+            launcher = self._launch(theirs, size.nodes, hidden)
             self._launcher = launcher
         try:
             theirs.close()
@@ -121,7 +129,7 @@ class Cluster:
             if said != "ready":
                 raise ClusterError(self._why_not_up(said))
             pid = self._control.pid_of_listener()
-            self._files.write({**size, **identity(pid), "launcher": launcher.pid})
+            self._files.write(Facts(size, identity(pid), launcher.pid))
             if stay:
                 ours.sendall(b"stay")
             else:
@@ -186,17 +194,18 @@ class Cluster:
         Returns False if it had ended before and only its files were left.
         """
         with self._files.locked():
-            if not self._files.facts():
+            if self._files.facts() is None:
                 raise ClusterError(self._files.no_cluster())
-            if facts := self._files.living():
-                self._kill(facts)
+            living = self._files.living()
+            if living is not None:
+                self._kill(living)
             self._files.remove()
-        return bool(facts)
+        return living is not None
 
-    def _kill(self, facts: dict[str, Any]) -> None:
+    def _kill(self, living: Living) -> None:
         """The kernel ends everything in the namespaces with their PID 1."""
-        os.kill(facts["pid"], signal.SIGKILL)
-        for pid in (facts["pid"], facts["launcher"]):
+        os.kill(living.pid, signal.SIGKILL)
+        for pid in (living.pid, living.launcher):
             wait_for_end(pid)
         if self._lifeline:
             self._lifeline.close()
@@ -206,14 +215,14 @@ class Cluster:
             self._launcher = None
         else:  # started by another object of this process, or not by it
             with suppress(ChildProcessError):
-                os.waitpid(facts["launcher"], 0)
+                os.waitpid(living.launcher, 0)
 
     # Commands in it
 
     @property
     def hosts(self) -> list[str]:
         """The names of the nodes: n1, n2 ...; the host you log in to is "login"."""
-        return config.node_names(self._files.must_be_up()["nodes"])
+        return config.node_names(self._files.must_be_up().size.nodes)
 
     def command(
         self,
@@ -222,8 +231,10 @@ class Cluster:
         cwd: str | Path | None = None,
     ) -> list[str]:
         """The words that run `args` on the login host or on a node, from outside."""
-        pid = self._files.must_be_up()["pid"] if node in (None, config.LOGIN) else None
-        pid = pid or self._control.pid_of_node(str(node))
+        if node is None or node == config.LOGIN:
+            pid = self._files.must_be_up().pid
+        else:
+            pid = self._control.pid_of_node(node)
         user = ["--user", "--preserve-credentials"] if os.geteuid() else []
         return [
             *("nsenter", "-t", str(pid), *user),

@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 from workshop.cluster.nodes.errors import ClusterError
-from workshop.cluster.nodes.state import FOLDERS
+from workshop.cluster.nodes.state import FOLDERS, Size
 
 NETWORK = "10.77.0"  # of each cluster's own: clusters side by side do not meet
 LOGIN = "login"
@@ -80,7 +80,7 @@ def user_name() -> str:
         return str(os.geteuid())
 
 
-def check_size(size: dict[str, int]) -> None:
+def check_size(size: Size) -> None:
     """Refuse numbers that Slurm or this network cannot take."""
     limits = {
         "nodes": (1, 64),
@@ -89,8 +89,9 @@ def check_size(size: dict[str, int]) -> None:
         "memory_mb": (100, 100_000_000),
     }
     for name, (least, most) in limits.items():
-        if not least <= size[name] <= most:
-            raise ClusterError(f"{name} must be {least} to {most}, not {size[name]}")
+        asked = getattr(size, name)
+        if not least <= asked <= most:
+            raise ClusterError(f"{name} must be {least} to {most}, not {asked}")
 
 
 def check_rate(rate: str) -> None:
@@ -114,15 +115,15 @@ def seconds_of(delay: str) -> float:
     return seconds
 
 
-def write_files(state: Path, nodes: int, cpus: int, gpus: int, memory_mb: int) -> None:
+def write_files(state: Path, size: Size) -> None:
     """Fill the empty state directory."""
     for folder in FOLDERS:
         (state / folder).mkdir(mode=0o700)
-    range_of_names = f"[1-{nodes}]" if nodes > 1 else "1"
-    last_octets = f"[11-{10 + nodes}]" if nodes > 1 else "11"
+    range_of_names = f"[1-{size.nodes}]" if size.nodes > 1 else "1"
+    last_octets = f"[11-{10 + size.nodes}]" if size.nodes > 1 else "11"
     gres_types, gres = "", ""
-    if gpus:
-        gres_types, gres = "GresTypes=gpu", f"Gres=gpu:{gpus}"
+    if size.gpus:
+        gres_types, gres = "GresTypes=gpu", f"Gres=gpu:{size.gpus}"
     text = SLURM_CONF.format(
         state=state,
         user=user_name(),
@@ -130,14 +131,14 @@ def write_files(state: Path, nodes: int, cpus: int, gpus: int, memory_mb: int) -
         login_address=address(LOGIN),
         names=f"n{range_of_names}",
         addresses=f"{NETWORK}.{last_octets}",
-        cpus=cpus,
-        memory_mb=memory_mb,
+        cpus=size.cpus,
+        memory_mb=size.memory_mb,
         gres_types=gres_types,
         gres=gres,
     )
     (state / "slurm" / "slurm.conf").write_text(text)
-    (state / "slurm" / "gres.conf").write_text(_gpus(state / "gpus", gpus))
-    _write_names(state / "hosts", node_names(nodes))
+    (state / "slurm" / "gres.conf").write_text(_gpus(state / "gpus", size.gpus))
+    _write_names(state / "hosts", node_names(size.nodes))
     key = os.open(state / "munge" / "key", os.O_CREAT | os.O_WRONLY, 0o600)
     os.write(key, os.urandom(128))
     os.close(key)

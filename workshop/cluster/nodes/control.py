@@ -58,7 +58,7 @@ class Control:
         if nodes[node]["pid"] is None:
             raise ClusterError(f"{node} is off: `workshop cluster on {node}` first")
         # NSpid: its number here, in the cluster, and in the node.
-        parent = f"\nPPid:\t{self._files.must_be_up()['pid']}\n"
+        parent = f"\nPPid:\t{self._files.must_be_up().pid}\n"
         ends = f"\t{nodes[node]['pid']}\t1\n"
         for path in Path("/proc").glob("[0-9]*/status"):
             with suppress(OSError):

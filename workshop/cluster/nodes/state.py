@@ -7,14 +7,61 @@ import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from workshop.cluster.nodes.errors import ClusterError
 
 FOLDERS = ("munge", "log", "spool", "slurmctld", "hosts", "gpus", "slurm")
 FILES = ("cluster.json", "cluster.json.tmp", "control", "bashrc")
 LONGEST_PATH = 70  # letters: UNIX sockets allow 107, Slurm's names in there up to 37
+
+
+@dataclass(frozen=True)
+class Size:
+    """What the last ``up`` asked for: nodes, and what each of them claims to have."""
+
+    nodes: int
+    cpus: int
+    gpus: int
+    memory_mb: int
+
+
+@dataclass(frozen=True)
+class Process:
+    """What tells a process from any other that ever had its number."""
+
+    pid: int
+    started: str  # in clock ticks since the machine started
+    boot: str  # of the machine
+    world: int  # in which process numbers are counted: not the same inside a cluster
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a cluster.json says; while the cluster starts, its size alone."""
+
+    size: Size
+    first: Process | None = None  # the cluster's PID 1, which all of it hangs on
+    launcher: int | None = None  # the process that started it
+
+    @classmethod
+    def from_json(cls, text: str) -> "Facts":
+        """Raises ValueError, KeyError or TypeError where the text has another form."""
+        found = json.loads(text)
+        size = Size(**found["size"])
+        if found["first"] is None:
+            return cls(size)
+        return cls(size, Process(**found["first"]), found["launcher"])
+
+
+@dataclass(frozen=True)
+class Living:
+    """A cluster that is up."""
+
+    size: Size
+    pid: int  # of the cluster's PID 1, as this process counts
+    launcher: int
 
 
 class State:
@@ -43,46 +90,51 @@ class State:
 
     # The facts
 
-    def facts(self) -> dict[str, Any]:
-        """What the last `up` wrote, {} if there is none."""
+    def facts(self) -> Facts | None:
+        """What the last `up` wrote, None if there was none."""
         file = self.path / "cluster.json"
         try:
-            return json.loads(file.read_text())
+            return Facts.from_json(file.read_text())
         except (FileNotFoundError, NotADirectoryError):
-            return {}
+            return None
         except PermissionError:
             raise ClusterError(self._another_users()) from None
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, KeyError, TypeError) as error:
             raise ClusterError(
                 f"cannot read {file} ({error}): remove {self.path}"
             ) from None
 
-    def write(self, facts: dict[str, Any]) -> None:
+    def write(self, facts: Facts) -> None:
         partial = self.path / "cluster.json.tmp"
-        partial.write_text(json.dumps(facts))
+        partial.write_text(json.dumps(asdict(facts)))
         partial.replace(self.path / "cluster.json")
 
-    def living(self) -> dict[str, Any]:
-        """The facts if that cluster is up, else {}."""
+    def living(self) -> Living | None:
+        """The cluster of this directory if it's up, else None."""
         facts = self.facts()
-        return facts if "pid" in facts and self._is_alive(facts) else {}
+        if facts is None or facts.first is None or facts.launcher is None:
+            return None
+        if not self._is_alive(facts.first):
+            return None
+        return Living(facts.size, facts.first.pid, facts.launcher)
 
-    def must_be_up(self) -> dict[str, Any]:
-        if facts := self.living():
-            return facts
-        raise ClusterError(self.no_cluster())
+    def must_be_up(self) -> Living:
+        living = self.living()
+        if living is None:
+            raise ClusterError(self.no_cluster())
+        return living
 
     def no_cluster(self) -> str:
         return f"no practice cluster is up in {self.path}: `workshop cluster up`"
 
-    def _is_alive(self, facts: dict[str, Any]) -> bool:
-        if facts["boot"] == _boot() and facts["world"] != _world():
+    def _is_alive(self, first: Process) -> bool:
+        if first.boot == _boot() and first.world != _world():
             raise ClusterError(
                 "this shell is inside a practice cluster or a container: leave it "
                 "(`exit`) and use `workshop cluster` outside"
             )
         with suppress(OSError):
-            return identity(facts["pid"]).items() <= facts.items()
+            return identity(first.pid) == first
         return False
 
     # The directory
@@ -160,15 +212,15 @@ class State:
 # Processes
 
 
-def identity(pid: int) -> dict[str, Any]:
-    """What tells this process from any other that ever had its number.
+def identity(pid: int) -> Process:
+    """The process that has this number now.
 
     Raises:
         OSError: there is no such process.
     """
     stat = Path(f"/proc/{pid}/stat").read_text()
     started = stat.rpartition(")")[2].split()[19]
-    return {"pid": pid, "started": started, "boot": _boot(), "world": _world()}
+    return Process(pid, started, _boot(), _world())
 
 
 def has_ended(pid: int) -> bool:
