@@ -31,6 +31,16 @@ def waited_for_a_core(pid: int) -> float:
     return seconds
 
 
+def core_seconds(pid: int) -> float:
+    """Seconds that it has had a core, with those of its children that have ended."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+        own_and_childrens = stat.rsplit(") ", 1)[1].split()[11:15]
+    except (OSError, IndexError):
+        return 0.0
+    return sum(map(int, own_and_childrens)) / os.sysconf("SC_CLK_TCK")
+
+
 def below(root: int) -> tuple[list[int], set[int]]:
     """All processes below ``root`` (the kernel may lack lists of children).
 

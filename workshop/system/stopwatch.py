@@ -45,3 +45,33 @@ class Stopwatch:
         self.seconds += max(0.0, now - self.looked - longest)
         self.looked, self.waited = now, waited
         return self.seconds > limit
+
+
+class TreeStopwatch:
+    """Seconds that a process and those below it had, whoever of them has ended since.
+
+    They are the seconds on a core, and those in which none was ready for one. What is
+    left out is the time for which one was ready while others had the cores. A job
+    script starts many short programs, whose waits end with them: so each look asks for
+    their states, and for core seconds, which a process takes over from its children.
+    """
+
+    def __init__(self, root: int):
+        self.root = root
+        self.start = self.looked = time.monotonic()
+        self.idle = 0.0
+        self.on_core = 0.0
+
+    def passed(self, limit: float) -> bool:
+        """Whether they had ``limit`` seconds, or the clock PATIENCE times as many."""
+        now = time.monotonic()
+        if now - self.start > PATIENCE * limit:
+            return True
+        living, _ = processes.below(self.root)
+        tree = [self.root, *living]
+        if not any(processes.state_of(pid) in "RD" for pid in tree):
+            self.idle += now - self.looked
+        self.looked = now
+        core_seconds = sum(processes.core_seconds(pid) for pid in tree)
+        self.on_core = max(self.on_core, core_seconds)
+        return self.idle + self.on_core > limit

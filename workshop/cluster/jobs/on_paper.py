@@ -9,14 +9,18 @@ called. It finds what a script says, not what several machines would make of it.
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 from workshop.cluster.jobs.clone import RECORDED, write_program
 from workshop.cluster.jobs.job import OF_THE_CHECK, STILL_RUNNING, Asked, End
 from workshop.lint.script import Script
+from workshop.system.stopwatch import TreeStopwatch
 
 STOP_SECONDS = 20.0
+LOOK_SECONDS = 0.1
 ON_PAPER = "dry"  # the id of such a job
 HOSTNAME = '#!/bin/bash\necho "${PAPER_HOST:-n1}"\n'
 # one task: the variables that differ, then the command
@@ -94,23 +98,46 @@ def submit(asked: Asked) -> End:
     own = {k: v for k, v in os.environ.items() if not OF_THE_CHECK.match(k)}
     variables = _job_variables(folder, script, hosts, asked.gpus)
     path = f"{programs}:{folder / '.venv' / 'bin'}:{os.environ['PATH']}"
-    try:
-        done = subprocess.run(
-            ["bash", str(script)],
-            cwd=folder,
-            env={**own, **variables, **asked.env, "PATH": path},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=min(asked.limit, STOP_SECONDS),
-            text=True,
-            errors="replace",
-        )
-    except subprocess.TimeoutExpired as error:
-        output = (error.stdout or b"").decode(errors="replace")
+    environment = {**own, **variables, **asked.env, "PATH": path}
+    limit = min(asked.limit, STOP_SECONDS)
+    status, output = _run(["bash", str(script)], folder, environment, limit)
+    if status is None:
         return End(ON_PAPER, STILL_RUNNING, None, output, hosts)
-    state = "COMPLETED" if done.returncode == 0 else "FAILED"
-    output = done.stdout.replace(str(script), script.name)
-    return End(ON_PAPER, state, done.returncode, output, hosts)
+    state = "COMPLETED" if status == 0 else "FAILED"
+    output = output.replace(str(script), script.name)
+    return End(ON_PAPER, state, status, output, hosts)
+
+
+def _run(
+    command: list[str], folder: Path, environment: dict[str, str], limit: float
+) -> tuple[int | None, str]:
+    """Its exit status and what it printed, once all that it started has ended.
+
+    After ``limit`` seconds it's killed, and its status is None. Seconds for which its
+    processes wait for a core don't count: a busy machine makes no script wrong.
+    """
+    job = subprocess.Popen(
+        command,
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    watch = TreeStopwatch(job.pid)
+    while True:
+        try:
+            output, _ = job.communicate(timeout=LOOK_SECONDS)
+            return job.returncode, output
+        except subprocess.TimeoutExpired as so_far:
+            if watch.passed(limit):
+                with suppress(ProcessLookupError):
+                    os.killpg(job.pid, signal.SIGKILL)
+                job.wait()
+                said = so_far.output or b""  # bytes, also of a text stream
+                return None, said.decode(errors="replace")
 
 
 def _write_stand_ins(programs: Path) -> None:
