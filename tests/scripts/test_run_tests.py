@@ -41,7 +41,8 @@ def plan(tmp_path, monkeypatch):
     monkeypatch.setattr(run_tests, "parts", lambda full: plan)
     monkeypatch.setattr(run_tests, "PROGRAMS", set())
     monkeypatch.setattr("sys.argv", ["run_tests.py"])
-    monkeypatch.delenv(passed_before.FOLDER, raising=False)  # in CI
+    for name in (passed_before.FOLDER, "SITE_OF_TESTS"):  # of a run around this one
+        monkeypatch.delenv(name, raising=False)
     return plan
 
 
