@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from tests.grader.support import body
+from workshop.grader import expect
 from workshop.grader.verdicts.verdict import Kind
 
 EQUAL = '''
@@ -67,3 +69,20 @@ def test_functions_of_torch_that_an_answer_replaces_have_no_say(name, run):
     code = body(f"{name} = {ALWAYS_TRUE}\nreturn t * 0")
     verdict = run(code, check=TENSOR.replace("HOW", REPLACED[name]))
     assert verdict.kind is Kind.WRONG_VALUE, verdict.message
+
+
+@pytest.mark.parametrize("compare", [expect.close, expect.equal])
+def test_difference_is_that_of_the_moment_of_comparison(compare, monkeypatch):
+    """A sum that nobody has awaited may arrive before the difference is described."""
+    actual = torch.zeros(3, dtype=torch.float64)
+    expected = torch.ones_like(actual)
+
+    def arrives_afterwards(a: torch.Tensor, b: torch.Tensor, **options) -> bool:
+        answer = torch.equal(a, b)
+        actual.copy_(expected)
+        return answer
+
+    for name in ("_allclose", "_equal"):
+        monkeypatch.setattr(expect, name, arrives_afterwards)
+    with pytest.raises(expect.Mismatch, match="got 0, expected 1"):
+        compare(actual, expected, "the sum")

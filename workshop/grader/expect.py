@@ -115,7 +115,7 @@ def _close_to(actual, expected, what: str, atol, rtol, local, mistaken) -> None:
         raise Mismatch(what, shapes, of_shapes(a.shape, e.shape, _world()))
     if torch.is_tensor(expected) and a.dtype != e.dtype:
         raise Mismatch(what, f"has dtype {_dtype(a)}, expected {_dtype(e)}")
-    a, e = a.detach(), e.detach()
+    a, e = _as_it_is_now(a), e.detach()
     wide = torch.complex128 if a.is_complex() or e.is_complex() else torch.float64
     a, e = a.to(wide), e.to(wide)
     if _allclose(a, e, atol=atol, rtol=rtol):
@@ -190,8 +190,9 @@ def _equal_to(actual: Any, expected: Any, what: str) -> None:
             raise Mismatch(
                 what, f"is {seen}, expected {_dtype(expected)}{_shape(expected)}"
             )
-        if not _equal(a.detach(), expected.detach()):
-            wide = a.detach().double(), expected.detach().double()
+        now = _as_it_is_now(a)
+        if not _equal(now, expected.detach()):
+            wide = now.double(), expected.detach().double()
             problem, guess = _difference(*wide, None, 0.0, 0.0)
             raise Mismatch(what, problem, guess)
         return _pass()
@@ -356,6 +357,11 @@ def _tensor(value: Any, what: str) -> torch.Tensor:
         raise Mismatch(
             what, f"is a {type(value).__name__}, expected a tensor or a number"
         ) from None
+
+
+def _as_it_is_now(tensor: torch.Tensor) -> torch.Tensor:
+    """A copy: a collective that nobody has awaited may still write into the tensor."""
+    return tensor.detach().clone()
 
 
 def _exact(value: Any) -> torch.Tensor:
