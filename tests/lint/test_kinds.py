@@ -8,6 +8,11 @@ from workshop.lint.linting import lint
 
 SLURM = "#!/bin/bash\n#SBATCH --nodes={nodes}\n#SBATCH --ntasks-per-node={tasks}\n"
 ONE_NODE = "#!/bin/bash\n#SBATCH --nodes=1\n#SBATCH --gres=gpu:4\n"
+SIGNAL = (
+    "#!/bin/bash\n#SBATCH --nodes=1\n#SBATCH --signal=B:USR1@60\n"
+    "trap 'kill $pid' USR1\n"
+)
+WAITS = "pid=$!\nwait $pid\n"
 TORCHRUN = "torchrun --standalone --nproc-per-node=4 train.py\n"
 C10D = (
     "srun -K torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d "
@@ -76,6 +81,23 @@ RIGHT = {
         '--rdzv-backend=c10d --rdzv-endpoint=$(hostname):29512"\nfi\n'
         "srun -K $RUN train.py\n"
     ),
+    "subshell in the background, which a trap signals": (
+        SIGNAL + "( cd run && srun python train.py --resume ) &\n" + WAITS
+    ),
+    "group in the background, with its output in a file": (
+        SIGNAL + "{\n  srun python train.py --resume\n} > log 2>&1 &\n" + WAITS
+    ),
+    "pipe in the background": (
+        SIGNAL + "srun python train.py --resume 2>&1 | tee log &\n" + WAITS
+    ),
+    "loop in the background": (
+        SIGNAL
+        + "for i in 1 2; do\n  srun python train.py --resume $i\ndone &\n"
+        + WAITS
+    ),
+    "function in the background": (
+        SIGNAL + "work() {\n  srun python train.py --resume\n}\nwork &\n" + WAITS
+    ),
     "job script in Python": (
         "#!/usr/bin/env python3\n#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=4\n"
         "import os\nRANK = os.environ['SLURM_PROCID']\nleft = (8\n    -int(RANK))\n"
@@ -89,6 +111,18 @@ WRONG = {
     "directive below the first line of a job script in Python": (
         "#!/usr/bin/python3 -u\n# a note\nimport os\n#SBATCH --nodes=2\n",
         ["DT001"],
+    ),
+    "launch in the foreground beside a command in the background": (
+        SIGNAL + "nvidia-smi -l 60 > gpus &\nsrun python train.py --resume\n",
+        ["DT306"],
+    ),
+    "subshell in the foreground": (
+        SIGNAL + "(srun python train.py --resume)\n",
+        ["DT306"],
+    ),
+    "subshell in the background that nothing waits for": (
+        ONE_NODE + "(cd run && srun python train.py --resume) &\necho started\n",
+        ["DT303"],
     ),
     "line without a backslash": (
         ONE_NODE + "torchrun --standalone --nproc-per-node=4 train.py\n  --epochs 9\n",

@@ -187,7 +187,8 @@ def not_waited_for(script: Script) -> Iterator[Problem]:
         return
     for launch in script.launches:
         command = launch.command
-        if command.ends != "&" or "function" in command.blocks or command.captured:
+        here = "function" not in command.blocks and not command.captured
+        if not command.background or not here:
             continue
         behind = [each for each in after(script, command) if each.name]
         if all(each.name in CLOSING for each in behind):
@@ -276,7 +277,8 @@ def wait_returns_zero(script: Script) -> Iterator[Problem]:
         behind = after(script, launch.command)
         if looks_afterwards(script, waits[-1]):
             return
-        if launch.command.ends == "&" and known(launch) and waits[-1] in behind:
+        left = launch.command.background and known(launch)
+        if left and waits[-1] in behind:
             what = "`wait` returns 0 even if the launch in the background has failed"
             yield Problem(waits[-1].line, what, "wait $!")
             return
@@ -293,6 +295,13 @@ def signal_of(script: Script) -> tuple[str, str, int]:
         names.get(name, name),
         script.resources.line("signal"),
     )
+
+
+def may_be_in_background(script: Script, launch: Launch) -> bool:
+    """It's there, or in a function that the script may call there."""
+    if "function" in launch.command.blocks:
+        return any(each.background for each in script.commands)
+    return launch.command.background
 
 
 def replaces_the_shell(command: Command) -> bool:
@@ -334,7 +343,7 @@ def signal_never_arrives(script: Script) -> Iterator[Problem]:
         return
     if any(replaces_the_shell(each.command) for each in launches):
         return
-    foreground = [each for each in launches if each.command.ends != "&"]
+    foreground = [each for each in launches if not may_be_in_background(script, each)]
     trapped = any(each.name == "trap" for each in script.commands)
     if "B" in flags and not trapped:
         what = f"SIG{name} ends the job script's shell: it has no trap"

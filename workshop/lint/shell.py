@@ -52,6 +52,7 @@ class Command:
     tested: bool = False  # the condition of an if or a while, or after "!"
     captured: bool = False  # inside $(...)
     negated: bool = False  # after "!", which turns its status over
+    background: bool = False  # it, or a pipe or a block around it, ends with "&"
 
     @property
     def name(self) -> str:
@@ -79,6 +80,8 @@ class Parser:
         self.reader = Reader(text, line)
         self.commands: list[Command] = []
         self.blocks: list[str] = []
+        self.starts: list[int] = []  # the first command of each of these blocks
+        self.closed: list[Command] = []  # of the block that has just ended
         self.waiting: list[tuple[Command, str, bool, bool]] = []  # heredocs to read
         self.follows = ""
         self.tested = False
@@ -126,7 +129,7 @@ class Parser:
             self.command.words.append(word)
         if word.raw == "in" and self.command.name == "case":
             self._finish("\n")
-            self.blocks.append("case")
+            self._open("case")
 
     def _assignment(self, word: Word) -> Assignment:
         match = ASSIGNMENT.match(word.value)
@@ -142,17 +145,25 @@ class Parser:
             if named:
                 self.blocks[-1] = "function"
             else:
-                self.blocks.append(kind)
+                self._open(kind)
             self.tested = False
         elif word in CLOSES:
-            if self.blocks:
-                self.blocks.pop()
+            self._close()
         elif word == "!":
             self.negated = True
         elif word in CONDITIONS:
             self.tested = True
-        if word == "elif" and self.blocks:
+        if word == "elif":
+            self._close()
+
+    def _open(self, kind: str) -> None:
+        self.blocks.append(kind)
+        self.starts.append(len(self.commands))
+
+    def _close(self) -> None:
+        if self.blocks:
             self.blocks.pop()
+            self.closed = self.commands[self.starts.pop() :]
 
     def _read_test(self, end: str) -> None:
         """``[[ ... ]]`` is one word: its < and && are not the shell's."""
@@ -177,16 +188,16 @@ class Parser:
         if opening and self.command.words and reader.starts(")"):  # NAME()
             reader.take()
             self.command = self._new()
-            self.blocks.append("function(")
+            self._open("function(")
         elif opening:
             self._finish(";")
-            self.blocks.append("subshell")
+            self._open("subshell")
         elif self.blocks and self.blocks[-1] == "case":  # the end of a pattern
             self.command = self._new()
         else:
             self._finish(";")
             if "subshell" in self.blocks:
-                self.blocks.pop()
+                self._close()
 
     def _read_redirection(self) -> bool:
         reader = self.reader
@@ -248,9 +259,36 @@ class Parser:
             self.follows = operator
         elif operator != "\n" and self.commands and self.commands[-1].ends == "\n":
             self.commands[-1].ends = operator  # after the end of a block
+        self._finish_block(operator)
+        if operator == "&":
+            self._leave_in_background()
         if operator in ("\n", ";", "&"):
             self.follows = ""
         self.command = self._new()
+
+    def _finish_block(self, operator: str) -> None:
+        """What follows ``( ... )`` and ``{ ...; }`` is for all commands in there."""
+        inside = [each for each in self.closed if not each.captured]
+        self.closed = []
+        if self.command.words or self.command.assignments or not inside:
+            return
+        if operator == "&":
+            for each in inside:
+                each.background = True
+        if operator in ("|", "|&"):
+            inside[-1].ends = operator
+
+    def _leave_in_background(self) -> None:
+        """``a | b &`` and ``a && b &`` leave both commands there."""
+        own = [each for each in self.commands if not each.captured]
+        blocks = tuple(self.blocks)
+        for each in reversed(own):
+            joined = each.background or each.ends in ("&", "|", "|&", "&&", "||")
+            if each.blocks[: len(blocks)] != blocks or not joined:
+                break
+            each.background = True
+            if each.follows not in ("|", "|&", "&&", "||"):
+                break
 
     def _declare(self, command: Command) -> None:
         for word in command.words[1:]:
