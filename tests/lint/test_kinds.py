@@ -98,6 +98,12 @@ RIGHT = {
     "function in the background": (
         SIGNAL + "work() {\n  srun python train.py --resume\n}\nwork &\n" + WAITS
     ),
+    "address that only the first task asks its node for": (
+        slurm(2, 1) + "srun -K bash -c 'if [ $SLURM_NODEID -eq 0 ]; then "
+        "hostname > head; fi; sleep 9; MASTER_ADDR=$(cat head); torchrun --nnodes=2 "
+        "--nproc-per-node=4 --node-rank=$SLURM_NODEID --master-addr=$MASTER_ADDR "
+        "train.py'\n"
+    ),
     "job script in Python": (
         "#!/usr/bin/env python3\n#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=4\n"
         "import os\nRANK = os.environ['SLURM_PROCID']\nleft = (8\n    -int(RANK))\n"
@@ -123,6 +129,23 @@ WRONG = {
     "subshell in the background that nothing waits for": (
         ONE_NODE + "(cd run && srun python train.py --resume) &\necho started\n",
         ["DT303"],
+    ),
+    "own name that each task exports, before its node rank": (
+        slurm(2, 1) + "srun -K bash -c 'export MASTER_ADDR=$(hostname); torchrun "
+        "--nnodes=2 --nproc-per-node=4 --node-rank=$SLURM_NODEID "
+        "--master-addr=$MASTER_ADDR a.py'\n",
+        ["DT206"],
+    ),
+    "own name in a variable of any name": (
+        slurm(2, 1) + "srun -K bash -c 'head=$(hostname -s); torchrun --nnodes=2 "
+        "--nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint=$head:29512 a.py'\n",
+        ["DT206"],
+    ),
+    "port that each task draws by arithmetic": (
+        slurm(2, 1) + "export head=$(hostname)\n"
+        "srun -K bash -c 'port=$((20000 + RANDOM % 9000)); torchrun --nnodes=2 "
+        "--nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint=$head:$port a.py'\n",
+        ["DT209"],
     ),
     "line without a backslash": (
         ONE_NODE + "torchrun --standalone --nproc-per-node=4 train.py\n  --epochs 9\n",
@@ -170,6 +193,77 @@ WRONG = {
         ["DT109"],
     ),
 }
+
+
+FAILS = ONE_NODE + "srun -K python train.py\n"
+WARNED = {
+    "status lost behind the time that the training took": (
+        FAILS + 'end=$(date +%s)\necho "took $((end - SECONDS)) s"\n',
+        (6, "DT304", "`echo "),
+    ),
+    "status lost behind a clean-up": (
+        FAILS + 'echo ready\nrm -rf "$TMPDIR/data"\n',
+        (6, "DT304", "`rm -rf "),
+    ),
+    "status lost behind set +x": (FAILS + "set +x\n", (5, "DT304", "`set +x`")),
+    "status that is shown, and lost": (
+        FAILS + 'status=$?\necho "python: $status"\n',
+        (6, "DT304", "`echo "),
+    ),
+    "status that is kept, and lost": (
+        FAILS + "status=$?\n",
+        (5, "DT304", "`status=$?`"),
+    ),
+    "requeue by a trap, and no word of resuming": (
+        SIGNAL + "again() {\n  scontrol requeue $SLURM_JOB_ID\n}\n"
+        "srun python train.py --epochs 9 &\n" + WAITS,
+        (6, "DT308", "`train.py`"),
+    ),
+    "script that submits itself again": (
+        ONE_NODE + "python train.py --epochs 9\nsbatch $0\n",
+        (5, "DT308", "`train.py`"),
+    ),
+}
+QUIET = {
+    "status that the last line hands on": FAILS + "end=$(date)\nexit $?\n",
+    "status kept for the last line": (
+        FAILS + "status=$?\nrm -rf /tmp/data\nexit $status\n"
+    ),
+    "status that a trap hands on": (
+        "#!/bin/bash\n#SBATCH --nodes=1\nend() {\n  exit $status\n}\n"
+        "trap end EXIT\nsrun python train.py\nstatus=$?\n"
+    ),
+    "requeue, and a program that resumes": (
+        SIGNAL + "again() {\n  scontrol requeue $SLURM_JOB_ID\n}\n"
+        "srun python train.py --resume last.pt &\n" + WAITS
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "told"), WARNED.values(), ids=WARNED.keys())
+def test_warning_names_the_line_and_its_words(text, told):
+    line, code, words = told
+    found = [each for each in lint(text) if each.rule.code == code]
+    assert [each.line for each in found] == [line]
+    assert words in found[0].what
+
+
+@pytest.mark.parametrize("text", QUIET.values(), ids=QUIET.keys())
+def test_right_form_gives_no_warning_of_its_end(text):
+    assert [each for each in lint(text) if each.rule.code in ("DT304", "DT308")] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        FAILS.replace(".py", ".py &") * 2 + "wait\n",
+        ONE_NODE + "for i in 1 2; do\n  srun -K python train.py &\ndone\nwait\n",
+        ONE_NODE + "for i in 1 2; do\n  srun -K python train.py &\ndone\n",
+    ],
+)
+def test_cure_of_several_launches_waits_for_each_of_them(text):
+    (found,) = (each for each in lint(text) if each.rule.code in ("DT303", "DT305"))
+    assert 'for pid in "${pids[@]}"' in found.cure
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,11 @@ CLOSING = {
     "sleep",
     "ls",
     "exit",
+    "set",
+    "rm",
+    "mkdir",
+    "touch",
+    "seff",
     "nvidia-smi",
     "hostname",
     "unset",
@@ -43,6 +48,11 @@ SAVES = re.compile(
     r"resum|restart|ckpt|checkpoint|snapshot|reload|load|continu|sav(e|ing)|output|"
     r"out[-_]?dir|log[-_]?dir|run[-_]?dir|lightning|recover|epoch_?start",
     re.I,
+)
+AGAIN = re.compile(r"\bscontrol\s+requeue\b|\bsbatch\b.*(?:\$0|\$\{0\}|BASH_SOURCE)")
+WAIT_FOR_EACH = (
+    'pids+=($!) behind each &, and at the end: for pid in "${pids[@]}"; do '
+    'wait "$pid" || exit $?; done'
 )
 ELSEWHERE = re.compile(
     r"\.(ya?ml|json|toml|cfg|ini|sh|py)\b|config|conf|^\w[\w.]*=|^@", re.I
@@ -194,7 +204,10 @@ def not_waited_for(script: Script) -> Iterator[Problem]:
         if all(each.name in CLOSING for each in behind):
             name = launch.starter or launch.name
             what = f"the script ends while `{name}` runs in the background"
-            yield Problem(launch.line, what, "wait $!   (as the last line)")
+            cure = "wait $!   (as the last line)"
+            if leaves_several(script):
+                cure = WAIT_FOR_EACH
+            yield Problem(launch.line, what, cure)
             return
 
 
@@ -232,20 +245,30 @@ def status_not_passed_on(script: Script) -> Iterator[Problem]:
     if command.ends not in ("\n", ";") or command.tested or command.blocks:
         return
     behind = after(script, command)
-    if not behind or not all(each.name in CLOSING for each in behind):
-        return
-    first = behind[0]
-    asks = any("$?" in word.value for word in first.words)
-    if asks and first.name == "exit":
+    if not behind or not all(each.name in CLOSING or not each.words for each in behind):
         return
     closing = behind[-1]
-    status = "".join(word.value for word in closing.words[1:])
-    if closing.name == "exit" and "$" in status and first is closing:
+    if exits_with_a_variable(closing) or ends_by_a_trap(script):
         return
-    shown = " ".join(word.raw for word in closing.words)
+    words = closing.words or [each.word for each in closing.assignments]
+    shown = " ".join(word.raw for word in words)
     launched = last.starter or last.name
     what = f"the job ends with the status of `{shown[:50]}`, not of `{launched}`"
     yield Problem(closing.line, what, "set -euo pipefail   (above the launch)")
+
+
+def exits_with_a_variable(command: Command) -> bool:
+    status = "".join(word.value for word in command.words[1:])
+    return command.name == "exit" and "$" in status
+
+
+def ends_by_a_trap(script: Script) -> bool:
+    """A trap may end the job with the status that it has kept."""
+    trapped = any(
+        each.name == "trap" and each.words[-1].value in ("EXIT", "0")
+        for each in script.commands
+    )
+    return trapped and any(map(exits_with_a_variable, script.commands))
 
 
 @TABLE.add("DT305", WARNING, pages.PBS_EVERY_HOST)
@@ -280,8 +303,15 @@ def wait_returns_zero(script: Script) -> Iterator[Problem]:
         left = launch.command.background and known(launch)
         if left and waits[-1] in behind:
             what = "`wait` returns 0 even if the launch in the background has failed"
-            yield Problem(waits[-1].line, what, "wait $!")
+            cure = WAIT_FOR_EACH if leaves_several(script) else "wait $!"
+            yield Problem(waits[-1].line, what, cure)
             return
+
+
+def leaves_several(script: Script) -> bool:
+    """More than one launch runs in the background, so $! is the last of them."""
+    left = [each for each in script.launches if each.command.background]
+    return len(left) > 1 or any(each.in_loop for each in left)
 
 
 def signal_of(script: Script) -> tuple[str, str, int]:
@@ -413,6 +443,22 @@ def saves_nothing(script: Script) -> Launch | None:
     return launches[-1] if all(map(arguments_are_visible, launches)) else None
 
 
+def line_that_starts_again(script: Script) -> int | None:
+    """The directive or the command by which the same job starts once more."""
+    asked = script.resources
+    if script.dialect == "pbs" and asked.value("r") == "y":
+        return asked.line("r")
+    if script.dialect != "slurm":
+        return None
+    if "requeue" in asked.options:
+        return asked.line("requeue")
+    for number, line in enumerate(script.lines, 1):
+        comment = line.lstrip().startswith("#") or number in script.embedded
+        if AGAIN.search(line) and not comment:
+            return number
+    return None
+
+
 @TABLE.add("DT308", WARNING, pages.LONGER)
 def requeue_without_resume(script: Script) -> Iterator[Problem]:
     """A job that may start again, and a program without a word of resuming
@@ -435,14 +481,9 @@ def requeue_without_resume(script: Script) -> Iterator[Problem]:
         #SBATCH --requeue
         srun python train.py --epochs 90 --resume snapshots/job$SLURM_JOB_ID.pt
     """
-    requeue = script.dialect == "slurm" and "requeue" in script.resources.options
-    rerun = script.dialect == "pbs" and script.resources.value("r") == "y"
-    if not requeue and not rerun:
-        return
+    line = line_that_starts_again(script)
     launch = saves_nothing(script)
-    if launch is not None:
-        option = "requeue" if requeue else "r"
-        line = script.resources.line(option)
+    if line is not None and launch is not None:
         what = (
             f"nothing tells `{launch.program[0]}` to resume when the job starts again"
         )

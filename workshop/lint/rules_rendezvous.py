@@ -21,7 +21,16 @@ FALLBACK = re.compile(
 OWN_NAME = re.compile(
     r"\$\(\s*hostname\b|`\s*hostname\b|\$\{?HOSTNAME\b|\$\{?SLURMD_NODENAME\b"
 )
-ANY_VALUE = re.compile(r"\$\{?RANDOM\b|\$\$|\$\(\s*(date|uuidgen|shuf)\b")
+ANY_VALUE = re.compile(
+    r"\$\{?RANDOM\b|\$\(\([^)]*\bRANDOM\b|\$\$|\$\(\s*(date|uuidgen|shuf)\b"
+)
+# A test that only one of the tasks passes.
+NUMBER = r"(?:SLURM_(?:PROCID|NODEID)|PBS_NODENUM|OMPI_COMM_WORLD_RANK|PMI_RANK)"
+ONE_OF_THEM = re.compile(
+    rf"\b{NUMBER}[\"}}]*\s*(?:-(?:eq|ne|gt|ge|lt|le)\b|[=!]=|=\s)"
+    rf"|(?:\s-(?:eq|ne)|[=!]=|\s=)\s*[\"${{]*{NUMBER}\b"
+    rf"|\(\(\s*!?\s*\$?\{{?{NUMBER}\}}?\s*\)\)|\bcase\s+[\"${{]*{NUMBER}\b|is_host"
+)
 JOB_NUMBER = re.compile(r"\$\{?(SLURM_JOB_?ID|PBS_JOBID)\}?")
 ADDRESS = ("rdzv-endpoint", "master-addr", "main-process-ip")
 PORT = ("master-port", "main-process-port")
@@ -287,7 +296,7 @@ def own_master(script: Script) -> Iterator[Problem]:
           --rdzv-backend=c10d --rdzv-id=$SLURM_JOB_ID \
           --rdzv-endpoint=$head:$((20000 + SLURM_JOB_ID % 9999)) train.py'
     """
-    if re.search(r"SLURM_(PROCID|NODEID)\b.*(-eq|==?)|is_host", script.text):
+    if ONE_OF_THEM.search(script.text):
         return
     for text, line in filled_in_by_the_task(script, ADDRESS, "MASTER_ADDR"):
         found = left_to_the_task(script, OWN_NAME, text)
@@ -311,9 +320,11 @@ def filled_in_by_the_task(
         found = [
             (written[name], launch.line_of(name)) for name in names if name in written
         ]
+        options = " ".join(text for text, _ in found)
         for command in launch.inner:
             for assignment in command.assignments:
-                if assignment.name == variable:
+                name = assignment.name
+                if name == variable or re.search(rf"\$\{{?{name}\b", options):
                     value = assignment.word.value.partition("=")[2]
                     found.append((value, assignment.line))
         yield from found
@@ -477,7 +488,8 @@ def own_port(script: Script) -> Iterator[Problem]:
     for text, line in filled_in_by_the_task(script, names, "MASTER_PORT"):
         found = left_to_the_task(script, ANY_VALUE, text)
         if found:
-            what = f"each task replaces `{found}` by a value of its own"
+            drawn = "$RANDOM" if "RANDOM" in found else found
+            what = f"each task replaces `{drawn}` by a value of its own"
             yield Problem(line, what)
             return
 
