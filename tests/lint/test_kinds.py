@@ -104,6 +104,16 @@ RIGHT = {
         "--nproc-per-node=4 --node-rank=$SLURM_NODEID --master-addr=$MASTER_ADDR "
         "train.py'\n"
     ),
+    "list of options inside of a text, of which one is what a command prints": (
+        slurm(2, 1)
+        + 'A=(--rdzv-endpoint="$(scontrol show hostnames | head -n 1):29512" '
+        '--nnodes=2 --rdzv-backend=c10d)\nRUN="torchrun ${A[*]} train.py"\n'
+        "srun -K $RUN\n"
+    ),
+    "options in a variable of any name, which a branch sets": (
+        slurm(2, 1) + 'if [ "$1" ]; then\n  HOW="--nnodes=2 --rdzv-backend=c10d '
+        '--rdzv-endpoint=node01:29512"\nfi\nsrun -K torchrun $HOW train.py\n'
+    ),
     "job script in Python": (
         "#!/usr/bin/env python3\n#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=4\n"
         "import os\nRANK = os.environ['SLURM_PROCID']\nleft = (8\n    -int(RANK))\n"
@@ -146,6 +156,11 @@ WRONG = {
         "srun -K bash -c 'port=$((20000 + RANDOM % 9000)); torchrun --nnodes=2 "
         "--nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint=$head:$port a.py'\n",
         ["DT209"],
+    ),
+    "list of options inside of a text": (
+        slurm(2, 1) + "A=(--nnodes=2\n  --rdzv-backend=c10d\n"
+        '  --rdzv-endpoint=node01:29512)\nRUN="torchrun ${A[*]} train.py"\n$RUN\n',
+        ["DT103"],
     ),
     "line without a backslash": (
         ONE_NODE + "torchrun --standalone --nproc-per-node=4 train.py\n  --epochs 9\n",
@@ -193,6 +208,59 @@ WRONG = {
         ["DT109"],
     ),
 }
+
+
+TWO_LINES = (
+    "--nproc-per-node=4 --rdzv-backend=c10d \\\n  --rdzv-endpoint=localhost:29512"
+)
+LINES = {
+    "option in a variable, unquoted": (
+        slurm(2, 1) + f'RUN="torchrun --nnodes=2 {TWO_LINES}"\nsrun -K $RUN train.py\n',
+        (5, "DT203"),
+    ),
+    "option in a variable, as the text of a shell": (
+        slurm(2, 1) + f'RUN="torchrun --nnodes=2 {TWO_LINES}"\n'
+        'srun -K bash -c "$RUN train.py"\n',
+        (5, "DT203"),
+    ),
+    "option in a variable of a variable": (
+        slurm(2, 1) + f'RUN="torchrun --nnodes=2 {TWO_LINES}"\nALL="$RUN train.py"\n'
+        "srun -K $ALL\n",
+        (5, "DT203"),
+    ),
+    "launch line in a variable, which the script runs itself": (
+        slurm(2, 1) + 'RUN="torchrun --nnodes=2 --rdzv-backend=c10d \\\n'
+        '  --rdzv-endpoint=$(hostname):29512 train.py"\necho go\n$RUN\n',
+        (7, "DT103"),
+    ),
+    "number of the task in a variable of several lines": (
+        slurm(2, 1) + 'RUN="torchrun --nnodes=2 \\\n  --node-rank=$SLURM_NODEID \\\n'
+        '  --master-addr=node01 train.py"\nsrun -K bash -c "$RUN"\n',
+        (5, "DT107"),
+    ),
+    "srun above the program in its shell": (
+        slurm(2, 4) + "srun bash -c '\n  source env.sh\n  python train.py\n'\n",
+        (4, "DT301"),
+    ),
+    "cores of an srun above the program in its shell": (
+        slurm(2, 4) + "#SBATCH --cpus-per-task=8\n"
+        "srun -K bash -c '\n  source env.sh\n  python train.py\n'\n",
+        (5, "DT113"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "told"), LINES.values(), ids=LINES.keys())
+def test_line_is_the_one_to_change(text, told):
+    line, code = told
+    assert [each.line for each in lint(text) if each.rule.code == code] == [line]
+
+
+def test_comment_above_a_variable_of_several_lines_silences_its_lines():
+    text, (_, code) = LINES["option in a variable, unquoted"]
+    silenced = text.replace("RUN=", f"# workshop: ignore {code}\nRUN=", 1)
+    assert code in [each.rule.code for each in lint(text)]
+    assert code not in [each.rule.code for each in lint(silenced)]
 
 
 FAILS = ONE_NODE + "srun -K python train.py\n"

@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 from .directives import slurm_options
 from .shell import Command, parse
 from .variables import Token, Variables
+from .words import Word
 
 # Commands that run another command as it is.
 WRAPPERS = {"env", "nohup", "time", "exec", "nice", "stdbuf", "sudo"}
@@ -105,7 +106,7 @@ FLAGS = {
 NOT_TRAINING = {"setup.py", "manage.py"}
 TOOLS = {"pip", "venv", "json.tool", "torch.utils.collect_env", "this", "site"}
 # Names of variables that hold options of the launcher, not the program.
-OPTIONS_NAME = re.compile(r"ARG|OPT|FLAG|RDZV|DIST|@", re.I)
+OPTIONS_NAME = re.compile(r"ARG|OPT|FLAG|RDZV|DIST|@|\*", re.I)
 MPI_NUMBER = {"-n", "-np", "--np", "--n", "-c"}
 MPI_PER_NODE = {"-ppn", "--ppn", "-npernode", "--npernode", "-N", "-perhost"}
 
@@ -183,6 +184,7 @@ def launches_of(
         given = rest[shell + 2 + shifted(inner) :]  # the first word is $0
         for each in own:
             more = [t for word in each.words for t in variables.tokens(word)]
+            more = [where_written(token, text.word, variables) for token in more]
             more = with_arguments(more, given)
             for launch in launches_of(each, more, variables):
                 if launch.kind != "other" or len(own) == 1:
@@ -193,11 +195,17 @@ def launches_of(
     launch = read_program(command, rest) if starter or may_launch(rest[0]) else None
     if launch is None and not starter:
         return
-    launch = launch or Launch(command, "other", tokens[0].line, tokens=rest)
+    launch = launch or Launch(command, "other", tokens[0].word.line, tokens=rest)
     launch.starter, launch.starter_options = starter, options
-    launch.line = tokens[0].line
+    launch.line = tokens[0].word.line
     launch.in_loop = command.in_loop
     yield launch
+
+
+def where_written(token: Token, text: Word, variables: Variables) -> Token:
+    """A word of a shell's text, which may be the value of a variable."""
+    line = variables.line_of(token.text, text)
+    return token if line is None else Token(token.text, line, token.word)
 
 
 def shifted(commands: list[Command]) -> int:
@@ -375,17 +383,26 @@ def python_launch(command: Command, tokens: list[Token], at: int) -> Launch | No
     program = [token.text for token in tokens[at:]]
     if not program or base(program[0]) in NOT_TRAINING or program[0] in TOOLS:
         return None
-    line = tokens[0].line
+    line = tokens[0].word.line
     return Launch(command, "python", line, program=program, tokens=tokens)
+
+
+def may_hold_options(tokens: list[Token]) -> bool:
+    """A variable in front of the program, or one whose name says so."""
+    later = [token.text for token in tokens[1:]]
+    program = any(
+        text in ("-m", "--module") or SCRIPT.fullmatch(text) for text in later
+    )
+    return program or bool(OPTIONS_NAME.search(tokens[0].text))
 
 
 def with_options(command: Command, kind: str, tokens: list[Token], at: int) -> Launch:
     """A launcher with its options: ``--nproc_per_node`` is ``nproc-per-node``."""
-    launch = Launch(command, kind, tokens[0].line, tokens=tokens)
+    launch = Launch(command, kind, tokens[0].word.line, tokens=tokens)
     while at < len(tokens):
         text = tokens[at].text
         after = tokens[at + 1].text if at + 1 < len(tokens) else ""
-        if text.startswith("$") and OPTIONS_NAME.search(text):
+        if text.startswith("$") and may_hold_options(tokens[at:]):
             launch.options["$"] = text  # may hold options, unknown here
             at += 1
             continue

@@ -131,7 +131,7 @@ def no_kill_on_bad_exit(script: Script) -> Iterator[Problem]:
             and not limited
         ):
             what = f"when one of the {tasks} tasks fails, srun lets the others run on"
-            yield Problem(launch.line, what, "srun --kill-on-bad-exit=1 ...")
+            yield Problem(launch.command.line, what, "srun --kill-on-bad-exit=1 ...")
             return
 
 

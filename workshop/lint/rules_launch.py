@@ -358,7 +358,7 @@ def overruled_tasks(script: Script) -> Iterator[Problem]:
         )
         count = '"$SLURM_NNODES"' if own == 1 else str(own * nodes)
         cure = f"srun --ntasks={count} --ntasks-per-node={own} ..."
-        yield Problem(launch.line, what, cure)
+        yield Problem(launch.command.line, what, cure)
 
 
 @TABLE.add("DT106", ERROR, pages.READ_THE_SCRIPT)
@@ -480,7 +480,8 @@ def number_of_the_task(script: Script) -> Iterator[Problem]:
                     "it's 0, so every task gets 0"
                 )
                 cure = f"set it in each task: srun bash -c '... ${match[1]} ...'"
-                yield Problem(assignment.line, what, cure)
+                line = assignment.line + line_of_match(assignment.word.raw, match[0])
+                yield Problem(line, what, cure)
 
 
 def is_launched_with(script: Script, name: str) -> bool:
@@ -853,7 +854,7 @@ def cores_not_taken_over(script: Script) -> Iterator[Problem]:
             f"{script.resources.line('cpus-per-task')}"
         )
         cure = "export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK   (above the srun)"
-        yield Problem(launch.line, what, cure)
+        yield Problem(launch.command.line, what, cure)
         return
 
 

@@ -64,7 +64,8 @@ class Command:
 
     @property
     def last_line(self) -> int:
-        lines = [word.line + word.raw.count("\n") for word in self.words]
+        words = [*self.words, *(each.word for each in self.assignments)]
+        lines = [word.line + word.raw.count("\n") for word in words]
         return max([self.line, *lines])
 
 

@@ -10,7 +10,14 @@ from .words import Word
 
 REFERENCE = re.compile(r"\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\})")
 WHOLE_ARRAY = re.compile(r"\$\{([A-Za-z_]\w*)\[[@*]\]\}")
-FIELD = re.compile(r"(?:\$\(\([^)]*(?:\([^)]*\)[^)]*)*\)\)|\S)+")  # $((A * B)) is one
+ARRAY_INSIDE = re.compile(r"\$\{([A-Za-z_]\w*)\[[@*]\]\}")
+# $((A * B)), $(a | b) and `a b` are one each.
+FIELD = re.compile(
+    r"(?:\$\(\([^)]*(?:\([^)]*\)[^)]*)*\)\)|\$\([^()]*(?:\([^()]*\)[^()]*)*\)|`[^`]*`|\S)+"
+)
+LAUNCHER = re.compile(
+    r"\b(torchrun|accelerate launch|deepspeed|torch\.distributed\.(run|launch))\b"
+)
 LAUNCH_LINE = re.compile(
     r"\b(torchrun|accelerate launch|deepspeed|torch\.distributed\.run)\b.*\.py\b", re.S
 )
@@ -22,7 +29,7 @@ class Token:
     """A word as a program gets it, where it is known; variables stay where not."""
 
     text: str
-    line: int
+    line: int  # where it's written, maybe in the value of a variable
     word: Word
 
 
@@ -70,7 +77,10 @@ class Variables:
         assignment = self.last(name, line) or self.before_more(name, line)
         if assignment is None or depth > DEEPEST:
             return None
-        if assignment.word.array is not None or assignment.word.inside:
+        launches = LAUNCHER.search(assignment.word.value)
+        if assignment.word.array is not None or (
+            assignment.word.inside and not launches
+        ):
             return None  # a list, or what a command prints
         whole = self.fill(assignment.word, assignment.line - 1, depth + 1)
         return whole.partition("=")[2]
@@ -82,11 +92,48 @@ class Variables:
             known = self.text(match[1] or match[2], line, depth)
             return match[0] if known is None else known
 
-        parts = [
-            REFERENCE.sub(replace, text) if live else text
-            for text, live in joined_pieces(word)
-        ]
+        def replace_list(match: re.Match) -> str:
+            known = self._joined(match[1], depth)
+            return match[0] if known is None else known
+
+        parts = []
+        for text, live in joined_pieces(word):
+            if live:
+                text = ARRAY_INSIDE.sub(replace_list, REFERENCE.sub(replace, text))
+            parts.append(text)
         return "".join(parts)
+
+    def _joined(self, name: str, depth: int) -> str | None:
+        """The elements of a list as one text, unless a command prints one of them."""
+        assignments = self.found.get(name, [])
+        if not assignments or depth > DEEPEST:
+            return None
+        words: list[Word] = []
+        for assignment in assignments:
+            if assignment.word.array is None:
+                return None
+            words += assignment.word.array
+        if any(word.inside for word in words):
+            return None
+        return " ".join(self.fill(word, word.line, depth + 1) for word in words)
+
+    def line_of(self, text: str, word: Word, depth: int = 0) -> int | None:
+        """The line of the assignment that a part of a word was written in."""
+        written = text.partition("$")[0]
+        if not written or depth > DEEPEST:
+            return None
+        for match in REFERENCE.finditer(word.live):
+            name = match[1] or match[2]
+            assignment = self.last(name, word.line) or self.before_more(name, word.line)
+            if assignment is None or assignment.word is word:
+                continue
+            before, found, _ = assignment.word.raw.partition(written)
+            if found:
+                return assignment.line + before.count("\n")
+            line = self.line_of(text, assignment.word, depth + 1)
+            if line is not None:
+                return line
+        return None
 
     def tokens(self, word: Word, depth: int = 0) -> list[Token]:
         """One word, or as many as an array or an unquoted variable holds."""
@@ -96,8 +143,12 @@ class Variables:
         filled = self.fill(word, word.line)
         quoted = any(piece.quoted for piece in word.pieces)
         changed = filled != word.value
-        texts = FIELD.findall(filled) if changed and not quoted else [filled]
-        return [Token(text, word.line, word) for text in texts]
+        if not changed or quoted:
+            return [Token(filled, word.line, word)]
+        found = []
+        for text in FIELD.findall(filled):
+            found.append(Token(text, self.line_of(text, word) or word.line, word))
+        return found
 
     def _elements(self, name: str, word: Word, depth: int) -> list[Token]:
         assignments = self.found.get(name, [])
