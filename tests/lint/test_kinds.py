@@ -13,6 +13,14 @@ SIGNAL = (
     "trap 'kill $pid' USR1\n"
 )
 WAITS = "pid=$!\nwait $pid\n"
+IN_EACH_TASK = (
+    "srun -K bash -c 'torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d "
+    "--rdzv-endpoint=$head:$port train.py'\n"
+)
+WRITES = (
+    "cat > run.sh <<{end}\n#!/bin/bash\nsource env.sh\nexec torchrun --nnodes=2 "
+    "--node-rank={number} --nproc-per-node=4 \\\n  --master-addr=node01 $@\nEND\n"
+)
 TORCHRUN = "torchrun --standalone --nproc-per-node=4 train.py\n"
 C10D = (
     "srun -K torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d "
@@ -114,6 +122,59 @@ RIGHT = {
         slurm(2, 1) + 'if [ "$1" ]; then\n  HOW="--nnodes=2 --rdzv-backend=c10d '
         '--rdzv-endpoint=node01:29512"\nfi\nsrun -K torchrun $HOW train.py\n'
     ),
+    "address that a later line exports": (
+        slurm(2, 1) + "head=$(hostname)\nport=29512\nexport head port\n" + IN_EACH_TASK
+    ),
+    "address that everything exports": (
+        slurm(2, 1) + "set -a\nhead=$(hostname)\nport=29512\n" + IN_EACH_TASK
+    ),
+    "address that srun exports": (
+        slurm(2, 1)
+        + "head=$(hostname)\nport=29512\n"
+        + IN_EACH_TASK.replace("srun", "srun --export=ALL,head=$head,port=$port")
+    ),
+    "address in front of the command": (
+        slurm(2, 1) + "h=$(hostname)\nhead=$h port=29512 " + IN_EACH_TASK
+    ),
+    "address that comes from the shell that submits": slurm(2, 1) + IN_EACH_TASK,
+    "address that each task reads from a file": (
+        slurm(2, 1)
+        + "head=$(hostname)\n"
+        + IN_EACH_TASK.replace("torchrun", "source ./where; torchrun", 1)
+    ),
+    "address in double quotes": (
+        slurm(2, 1)
+        + "head=$(hostname)\nport=29512\necho '$head'\n"
+        + IN_EACH_TASK.replace("'", '"')
+    ),
+    "file with an escaped number of the task": (
+        slurm(2, 1)
+        + WRITES.format(end="END", number=r"\$SLURM_NODEID")
+        + "srun -K bash run.sh train.py\n"
+    ),
+    "file with the number of the task, and its end in quotes": (
+        slurm(2, 1)
+        + WRITES.format(end="'END'", number=r"$SLURM_NODEID")
+        + "srun -K bash run.sh train.py\n"
+    ),
+    "two files of one name": (
+        slurm(2, 4)
+        + "if [ $1 ]; then\n"
+        + WRITES.format(end="'END'", number=r"$SLURM_NODEID")
+        + "fi\nsrun -K bash run.sh train.py\n"
+    ),
+    "launcher in the first task of each node alone": (
+        slurm(2, 4) + "srun -K bash -c 'if [ $SLURM_LOCALID -eq 0 ]; then torchrun "
+        "--nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint=n a; fi'\n"
+    ),
+    "launcher behind a test of the task's number": (
+        slurm(2, 4) + "srun -K bash -c '[ $SLURM_LOCALID = 0 ] && torchrun "
+        "--nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint=n:9 a.py'\n"
+    ),
+    "file that hands on its words": (
+        slurm(2, 4) + "cat > each.sh <<'END'\n#!/bin/bash\nexport LOCAL_RANK="
+        '$SLURM_LOCALID\nexec "$@"\nEND\nsrun -K bash each.sh python train.py\n'
+    ),
     "job script in Python": (
         "#!/usr/bin/env python3\n#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=4\n"
         "import os\nRANK = os.environ['SLURM_PROCID']\nleft = (8\n    -int(RANK))\n"
@@ -161,6 +222,42 @@ WRONG = {
         slurm(2, 1) + "A=(--nnodes=2\n  --rdzv-backend=c10d\n"
         '  --rdzv-endpoint=node01:29512)\nRUN="torchrun ${A[*]} train.py"\n$RUN\n',
         ["DT103"],
+    ),
+    "address that the job script doesn't export": (
+        slurm(2, 1) + "head=$(hostname)\nexport port=29512\n" + IN_EACH_TASK,
+        ["DT201"],
+    ),
+    "address that isn't exported to tasks which activate an environment": (
+        slurm(2, 1)
+        + "head=$(hostname)\nexport port=29512\n"
+        + IN_EACH_TASK.replace("torchrun", "source .venv/bin/activate; torchrun", 1),
+        ["DT201"],
+    ),
+    "launcher in a file that the job script writes": (
+        slurm(2, 4)
+        + WRITES.format(end="'END'", number=r"$SLURM_NODEID")
+        + "srun -K bash run.sh train.py\n",
+        ["DT101"],
+    ),
+    "file that is run by its name, in a container": (
+        slurm(2, 4)
+        + WRITES.format(end="'END'", number=r"$SLURM_NODEID")
+        + "chmod +x run.sh\nsrun -K apptainer exec --nv torch.sif ./run.sh train.py\n",
+        ["DT101"],
+    ),
+    "number of the task that is replaced in a file": (
+        slurm(2, 1)
+        + WRITES.format(end="END", number=r"$SLURM_NODEID")
+        + "srun -K bash run.sh train.py\n",
+        ["DT107"],
+    ),
+    "own name in a file": (
+        slurm(2, 1)
+        + WRITES.format(end="'END'", number=r"$SLURM_NODEID").replace(
+            "node01", "$(hostname)"
+        )
+        + "srun -K bash run.sh train.py\n",
+        ["DT206"],
     ),
     "line without a backslash": (
         ONE_NODE + "torchrun --standalone --nproc-per-node=4 train.py\n  --epochs 9\n",
@@ -261,6 +358,28 @@ def test_comment_above_a_variable_of_several_lines_silences_its_lines():
     silenced = text.replace("RUN=", f"# workshop: ignore {code}\nRUN=", 1)
     assert code in [each.rule.code for each in lint(text)]
     assert code not in [each.rule.code for each in lint(silenced)]
+
+
+def test_cure_of_a_missing_address_has_the_names_of_the_script():
+    text = (
+        slurm(2, 1) + "export MASTER_ADDR=$(hostname) MASTER_PORT=29512\n"
+        "srun -K torchrun --nnodes=2 --rdzv-backend=c10d train.py\n"
+    )
+    (found,) = (each for each in lint(text) if each.rule.code == "DT201")
+    assert found.cure.endswith("--rdzv-endpoint=$MASTER_ADDR:$MASTER_PORT")
+
+
+def test_article_fits_the_name_of_the_launcher():
+    text = slurm(2, 4) + "srun -K accelerate launch --num_machines=2 train.py\n"
+    (found,) = (each for each in lint(text) if each.rule.code == "DT101")
+    assert found.what.endswith("every one is an accelerate launch")
+
+
+def test_line_in_a_written_file_is_that_of_the_number():
+    text, _ = WRONG["number of the task that is replaced in a file"]
+    (found,) = (each for each in lint(text) if each.is_error)
+    assert found.line == 7
+    assert "'END'" in found.cure
 
 
 FAILS = ONE_NODE + "srun -K python train.py\n"

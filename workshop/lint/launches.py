@@ -75,6 +75,9 @@ TORCH_MODULES = {
     "accelerate.commands.launch": "accelerate",
     "deepspeed.launcher.runner": "deepspeed",
 }
+TASK_NUMBER = re.compile(
+    r"SLURM_(?:PROCID|NODEID|LOCALID)|PBS_NODENUM|OMPI_COMM_WORLD_\w*RANK|P?MI_\w*RANK"
+)
 LAUNCHERS = ("torchrun", "launch", "accelerate", "deepspeed")
 # Options of the launchers that take no value.
 FLAGS = {
@@ -126,6 +129,7 @@ class Launch:
     option_lines: dict[str, int] = field(default_factory=dict)
     as_written: dict[str, str] = field(default_factory=dict)  # options, not filled in
     shell: str = ""  # the words of the shell in between: bash -lc
+    file: Word | None = None  # the text of the file that this shell runs
     inner: list[Command] = field(default_factory=list)  # what that shell runs
     in_loop: bool = False
 
@@ -173,6 +177,18 @@ def launches_of(
         options, rest = read_starter(starter, tokens)
     else:
         rest = tokens
+    file = find_file(rest, variables) if starter else None
+    if file is not None:
+        text = text_of_file(rest[file], variables)
+        words = " ".join(token.text for token in rest[: file + 1])
+        inner = parse(text.text, text.line)
+        given = rest[file + 1 + shifted(inner) :]
+        found = list(launches_inside(inner, text, given, variables))
+        for launch in found:
+            launch.file = text.word
+            yield adopted(launch, command, starter, options, words, inner)
+        if found:
+            return
     shell = find_shell(rest)
     if shell is None and base(tokens[0].text) in REMOTE_SHELLS:
         shell = find_remote_text(rest, variables)
@@ -180,15 +196,9 @@ def launches_of(
         words = " ".join(token.text for token in rest[:shell])
         text = rest[shell]
         inner = parse(text.text, text.line)
-        own = [each for each in inner if each.words]
         given = rest[shell + 2 + shifted(inner) :]  # the first word is $0
-        for each in own:
-            more = [t for word in each.words for t in variables.tokens(word)]
-            more = [where_written(token, text.word, variables) for token in more]
-            more = with_arguments(more, given)
-            for launch in launches_of(each, more, variables):
-                if launch.kind != "other" or len(own) == 1:
-                    yield adopted(launch, command, starter, options, words, inner)
+        for launch in launches_inside(inner, text, given, variables):
+            yield adopted(launch, command, starter, options, words, inner)
         return
     if shell is not None:
         return
@@ -200,6 +210,47 @@ def launches_of(
     launch.line = tokens[0].word.line
     launch.in_loop = command.in_loop
     yield launch
+
+
+def launches_inside(
+    inner: list[Command], text: Token, given: list[Token], variables: Variables
+) -> Iterator[Launch]:
+    """What the text of a shell launches in every task that runs it."""
+    own = [each for each in inner if each.words]
+    by_number = any(asks_for_number(each) for each in inner)
+    for each in own:
+        if by_number and each.in_branch:
+            continue  # in some of the tasks
+        more = [t for word in each.words for t in variables.tokens(word)]
+        more = [where_written(token, text.word, variables) for token in more]
+        more = with_arguments(more, given)
+        for launch in launches_of(each, more, variables):
+            if launch.kind != "other" or len(own) == 1:
+                yield launch
+
+
+def asks_for_number(command: Command) -> bool:
+    """A test or a case that the tasks of a step pass in different ways."""
+    tests = command.tested or base(command.name) in ("[", "[[", "test", "case")
+    tests = tests or command.name.startswith(("[[", "(("))
+    return tests and any(TASK_NUMBER.search(word.value) for word in command.words)
+
+
+def find_file(tokens: list[Token], variables: Variables) -> int | None:
+    """The index of a script that the job script writes: ``bash run.sh``."""
+    for at, token in enumerate(tokens):
+        if PYTHON.fullmatch(token.text) or base(token.text) in LAUNCHERS:
+            return None
+        runs = at == 0 or "/" in token.text or base(tokens[at - 1].text) in SHELLS
+        if runs and variables.written(token.text) is not None:
+            return at
+    return None
+
+
+def text_of_file(token: Token, variables: Variables) -> Token:
+    word = variables.written(token.text)
+    assert word is not None
+    return Token(variables.fill(word, word.line), word.line, word)
 
 
 def where_written(token: Token, text: Word, variables: Variables) -> Token:

@@ -151,7 +151,10 @@ def launcher_per_rank(script: Script) -> Iterator[Problem]:
             where = f"{step.tasks} tasks, {step.per_node} on each of {step.nodes} nodes"
             if step.nodes == 1:
                 where = f"{step.tasks} tasks on one node"
-        what = f"{launch.starter} starts {where}, and every one is a {launch.name}"
+        article = "an" if launch.kind == "accelerate" else "a"
+        what = (
+            f"{launch.starter} starts {where}, and every one is {article} {launch.name}"
+        )
         if ranks:
             what += f" that starts {times(ranks, 'rank')}"
         if ranks and step.tasks:
@@ -459,12 +462,16 @@ def number_of_the_task(script: Script) -> Iterator[Problem]:
             continue  # srun may run the function in each task
         if launch.starter and script.step(launch).tasks == 1:
             continue  # one task, and its number is 0
-        for word in launch.command.words:
+        files = [launch.file] if launch.file else []
+        for word in [*launch.command.words, *files]:
             match = TASK_VARIABLE.search(word.live)
             if match and differs(script, match[1]) and word.line not in told:
                 line = word.line + line_of_match(word.raw, match[0])
                 told.add(word.line)
-                yield Problem(line, *replaced(match[1], launch))
+                what, cure = replaced(match[1], launch)
+                if word is launch.file:
+                    cure = f"<<'END', in quotes, or \\${match[1]}"
+                yield Problem(line, what, cure)
     for name, assignments in script.variables.found.items():
         for assignment in assignments:
             value = assignment.word.value
@@ -511,7 +518,8 @@ def reads_the_environment(script: Script) -> bool:
 
 
 def line_of_match(raw: str, text: str) -> int:
-    return raw[: max(raw.find(text), 0)].count("\n")
+    match = re.search(rf"(?<!\\){re.escape(text)}", raw)
+    return raw[: match.start()].count("\n") if match else 0
 
 
 def script_blocks(script: Script, line: int) -> tuple[str, ...]:

@@ -10,6 +10,8 @@ from .launches import Launch
 from .rule import ERROR, WARNING, Problem, Table
 from .rules_launch import TORCHRUNS, expects_many, own_run_each
 from .script import Script
+from .shell import Command
+from .variables import REFERENCE
 
 TABLE = Table()
 DEFAULT_PORT = 29500  # of torchrun, where it's told none
@@ -79,6 +81,12 @@ def no_endpoint(script: Script) -> Iterator[Problem]:
     for launch in script.launches:
         if "$" in launch.options or not expects_many(script, launch):
             continue
+        lost = not_exported(script, launch)
+        if lost is not None:
+            name, line = lost
+            what = f"`${name}` is empty in each task: the job script doesn't export it"
+            yield Problem(line, what, f"export {name}   (above the {launch.starter})")
+            continue
         if launch.kind == "accelerate":
             known = launch.option("main-process-ip", "config-file", "rdzv-conf")
             if known is None:
@@ -95,7 +103,10 @@ def no_endpoint(script: Script) -> Iterator[Problem]:
             continue
         nodes = launch.option("nnodes")
         what = f"{launch.name} gets --nnodes={nodes}, and no address"
-        cure = "--rdzv-backend=c10d --rdzv-endpoint=FIRST_NODE:PORT"
+        place = "FIRST_NODE:PORT"
+        if script.variables.sets("MASTER_ADDR"):
+            place = "$MASTER_ADDR:$MASTER_PORT"
+        cure = f"--rdzv-backend=c10d --rdzv-endpoint={place}"
         if address is not None:
             backend = launch.option("rdzv-backend")
             what = (
@@ -105,6 +116,40 @@ def no_endpoint(script: Script) -> Iterator[Problem]:
             port = launch.option("master-port") or DEFAULT_PORT
             cure = f"--rdzv-endpoint={address}:{port}"
         yield Problem(launch.line_of("master-addr", "rdzv-backend"), what, cure)
+
+
+def not_exported(script: Script, launch: Launch) -> tuple[str, int] | None:
+    """A variable of the job script in the address, which no task has; and the line."""
+    if not launch.inner or launch.starter not in ("srun", "mpirun"):
+        return None
+    words = [launch.file] if launch.file else launch.command.words
+    quoted = "".join(p.text for word in words for p in word.pieces if not p.live)
+    reads_a_file = any(may_set_variables(each) for each in launch.inner)
+    for option in ADDRESS:
+        for match in REFERENCE.finditer(launch.as_written.get(option, "")):
+            name = match[1] or match[2]
+            own = {a.name for each in launch.inner for a in each.assignments}
+            given = {a.name for a in launch.command.assignments}
+            known = name in own | given or reads_a_file or is_exported(script, name)
+            if name in script.variables.found and match[0] in quoted and not known:
+                return name, launch.line_of(option)
+    return None
+
+
+def may_set_variables(command: Command) -> bool:
+    """``source FILE``, unless it activates an environment of Python."""
+    file = command.words[1].value if len(command.words) > 1 else ""
+    return command.name in ("source", ".") and not file.endswith("activate")
+
+
+def is_exported(script: Script, name: str) -> bool:
+    """A line hands the variable on, in whatever way, or all variables are."""
+    everything = r"set\s+(-\w*a|-o\s+allexport)\b"
+    this_one = (
+        rf"(\bexport\b|\bdeclare\b|\btypeset\b|-x\b|(?<![.\w/])env\b).*\b{name}\b"
+    )
+    body = script.text.replace("\\\n", " ")
+    return bool(re.search(rf"{everything}|{this_one}", body))
 
 
 @TABLE.add("DT202", ERROR, pages.NUMBER_THEM)
@@ -334,6 +379,7 @@ def left_to_the_task(script: Script, pattern: re.Pattern, text: str) -> str | No
     """What the pattern finds, if the job script's shell hasn't replaced it before."""
     match = pattern.search(text)
     words = [word for command in script.commands for word in command.words]
+    words += [launch.file for launch in script.launches if launch.file]
     words += [a.word for some in script.variables.found.values() for a in some]
     quoted = "".join(p.text for word in words for p in word.pieces if not p.live)
     if match is None or match[0] not in quoted:

@@ -13,9 +13,9 @@ from .directives import (
     read_directives,
     resources_of,
 )
-from .launches import Launch, base, find_launches
+from .launches import Launch, find_launches
 from .shell import Command, parse
-from .variables import Variables
+from .variables import Variables, is_shell
 
 NODES = ("SLURM_NNODES", "SLURM_JOB_NUM_NODES")
 TASKS = ("SLURM_NTASKS", "SLURM_NPROCS")
@@ -167,16 +167,6 @@ class Script:
         if per_node is None:
             per_node = quotient(tasks, self.nodes)
         return Step(self.nodes, tasks, per_node)
-
-
-def is_shell(first: str) -> bool:
-    """The first line names a shell, or nothing: not Python, R or another language."""
-    if not first.startswith("#!"):
-        return True
-    words = [base(word) for word in first[2:].split() if not word.startswith("-")]
-    if words[:1] == ["env"]:
-        words = words[1:]
-    return not words or "sh" in words[0]
 
 
 def body_of(lines: list[str]) -> list[Command]:

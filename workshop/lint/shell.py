@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from .words import Inside, Reader, Word
+from .words import Inside, Reader, Word, word_of_heredoc
 
 OPERATORS = ("&&", "||", ";;", "|&", ";", "&", "|", "\n")
 REDIRECTION = re.compile(r"(\d*)(&>>|&>|<<<|<<-|<<|>>|>&|<&|>\||<>|<|>)")
@@ -24,6 +24,10 @@ class Heredoc:
     text: str
     line: int
     quoted: bool
+
+    @property
+    def word(self) -> Word:
+        return word_of_heredoc(self.text, self.line, self.quoted)
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,11 @@ class Command:
     @property
     def in_loop(self) -> bool:
         return "loop" in self.blocks
+
+    @property
+    def in_branch(self) -> bool:
+        """Maybe it isn't run: in an if or a case, or after a && or a ||."""
+        return bool({"if", "case"} & set(self.blocks)) or self.follows in ("&&", "||")
 
     @property
     def last_line(self) -> int:

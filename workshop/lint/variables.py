@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from .shell import Assignment, Command
 from .words import Word
@@ -39,12 +40,37 @@ class Variables:
     def __init__(self, commands: list[Command]):
         self.found: dict[str, list[Assignment]] = {}
         self.set_otherwise: set[str] = set()
+        self.files: dict[str, Word | None] = {}  # written by here-documents
         for command in commands:
             for assignment in command.assignments:
                 self.found.setdefault(assignment.name, []).append(assignment)
             if command.name in ("read", "mapfile", "readarray", "getopts", "for"):
                 names = (word.value for word in command.words[1:])
                 self.set_otherwise.update(n for n in names if n.isidentifier())
+        for command in commands:
+            self._add_file(command)
+
+    def _add_file(self, command: Command) -> None:
+        """``cat > FILE <<END``; None for a file that is written in several ways."""
+        targets = [
+            word for sign, word in command.redirects if sign in (">", ">|", ">>")
+        ]
+        if command.name == "tee":
+            targets += command.words[1:]
+        for target in targets:
+            name = self.fill(target, target.line).removeprefix("./")
+            only = len(command.heredocs) == 1 and name not in self.files
+            appended = any(sign == ">>" for sign, _ in command.redirects)
+            sure = not command.in_branch and not command.in_loop and not appended
+            text = command.heredocs[0].word if only and sure else None
+            self.files[name] = text
+
+    def written(self, name: str) -> Word | None:
+        """The text of a file that the script itself writes, if it's a shell script."""
+        word = self.files.get(name.removeprefix("./"))
+        if word is None or not is_shell(word.raw.partition("\n")[0]):
+            return None
+        return word
 
     def sets(self, name: str) -> bool:
         return name in self.found or name in self.set_otherwise
@@ -156,6 +182,15 @@ class Variables:
             return [Token(word.value, word.line, word)]
         words = [each for a in assignments for each in a.word.array or []]
         return [token for each in words for token in self.tokens(each, depth + 1)]
+
+
+def is_shell(first: str) -> bool:
+    """The first line names a shell, or nothing: not Python, R or another language."""
+    if not first.startswith("#!"):
+        return True
+    names = [PurePosixPath(word).name for word in first[2:].split()]
+    names = [name for name in names if not name.startswith("-") and name != "env"]
+    return not names or "sh" in names[0]
 
 
 def joined_pieces(word: Word) -> list[tuple[str, bool]]:

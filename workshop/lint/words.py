@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 BLANKS = " \t\r"
 ENDS = frozenset(BLANKS + "\n;&|()<>")
 ESCAPED_IN_QUOTES = '$`"\\'
+ESCAPED_IN_HEREDOC = "$`\\"
 
 
 @dataclass(frozen=True)
@@ -150,6 +151,17 @@ class Reader:
         after = self.text[self.at + 1 : self.at + 2]
         return self.starts("\\") and bool(after) and after in ESCAPED_IN_QUOTES
 
+    def read_replaced(self, word: Word) -> None:
+        """All of a here-document in which the shell replaces variables."""
+        while self.more:
+            after = self.text[self.at + 1 : self.at + 2]
+            if self.starts("\\") and after and after in ESCAPED_IN_HEREDOC:
+                word.add(self.take(2)[1:], live=False, quoted=True)
+            elif self.text[self.at] in "$`":
+                word.add(self._read_expansion(word), live=True, quoted=True)
+            else:
+                word.add(self.take(), live=True, quoted=True)
+
     def _read_expansion(self, word: Word) -> str:
         """``$NAME``, ``${...}``, ``$(...)``, ``$((...))`` or backticks, as written."""
         start, line = self.at, self.line
@@ -200,6 +212,16 @@ class Reader:
                 words.append(self.read_word())
         self.take()
         return words
+
+
+def word_of_heredoc(text: str, line: int, quoted: bool) -> Word:
+    """The text of a here-document as one word, whose lines are those of the file."""
+    word = Word(line, raw=text)
+    if quoted:
+        word.add(text, live=False, quoted=True)
+    else:
+        Reader(text, line).read_replaced(word)
+    return word
 
 
 def _names_an_array(word: Word) -> bool:
