@@ -259,6 +259,26 @@ WRONG = {
         + "srun -K bash run.sh train.py\n",
         ["DT206"],
     ),
+    "address on a line that is cut off": (
+        slurm(2, 1) + "srun -K torchrun --nnodes=2 --rdzv-backend=c10d \\ # one\n"
+        "  --rdzv-endpoint=node01:29512 train.py\n",
+        ["DT012"],
+    ),
+    "address behind a comment in between": (
+        slurm(2, 1) + "srun -K torchrun --nnodes=2 --rdzv-backend=c10d \\\n"
+        "  # --rdzv-id=7 \\\n  --rdzv-endpoint=node01:29512 train.py\n",
+        ["DT012"],
+    ),
+    "number of nodes on a line of its own": (
+        slurm(2, 1) + "srun -K torchrun\n  --nnodes=2 --rdzv-backend=c10d \\\n"
+        "  --rdzv-endpoint=node01:29512 train.py\n",
+        ["DT012"],
+    ),
+    "two commands, of which one is cut off": (
+        slurm(2, 1) + "python look.py \\ # one\n  --epochs 9\n"
+        "srun -K torchrun --nnodes=2 --rdzv-backend=c10d train.py\n",
+        ["DT012", "DT201"],
+    ),
     "line without a backslash": (
         ONE_NODE + "torchrun --standalone --nproc-per-node=4 train.py\n  --epochs 9\n",
         ["DT012"],

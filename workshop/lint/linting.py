@@ -8,6 +8,8 @@ from .rule import Finding, Problem, Rule
 from .rules import RULES
 from .script import Script
 
+CUT_OFF = "DT012"
+MISSING = {"DT102", "DT201", "DT202"}  # rules about options that aren't there
 IGNORE = re.compile(r"#.*?\bworkshop:\s*(ignore-file|ignore)\b[:\s]*([A-Z0-9, ]*)")
 
 
@@ -19,9 +21,24 @@ def lint(text: str, name: str = "-", is_line: bool = False) -> list[Finding]:
         for rule in RULES
         for problem in rule.check(script)
     ]
+    findings = without_consequences(script, findings)
     ignored = read_ignored(script)
     kept = [finding for finding in findings if not is_ignored(finding, ignored)]
     return sorted(kept, key=lambda found: (found.line, found.rule.code))
+
+
+def without_consequences(script: Script, findings: list[Finding]) -> list[Finding]:
+    """An option that's missing where a command is cut off is on its next line."""
+    cut: set[int] = set()
+    for line in (each.line for each in findings if each.rule.code == CUT_OFF):
+        for command in script.commands:
+            if command.line <= line <= command.last_line + 1:
+                cut.update(range(command.line, command.last_line + 1))
+    return [
+        each
+        for each in findings
+        if each.rule.code not in MISSING or each.line not in cut
+    ]
 
 
 def finding_of(script: Script, rule: Rule, problem: Problem) -> Finding:
