@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from .rule import Finding, Problem, Rule
 from .rules import RULES
 from .script import Script
+from .submitted import Submitted, submitted_by
 
 CUT_OFF = "DT012"
 MISSING = {"DT102", "DT201", "DT202"}  # rules about options that aren't there
@@ -16,6 +18,21 @@ IGNORE = re.compile(r"#.*?\bworkshop:\s*(ignore-file|ignore)\b[:\s]*([A-Z0-9, ]*
 def lint(text: str, name: str = "-", is_line: bool = False) -> list[Finding]:
     """What is wrong with a job script or a launch line, in the order of its lines."""
     script = Script(name, text, is_line)
+    findings = lint_script(script)
+    told = {(each.line, each.rule.code) for each in findings}
+    ignored = read_ignored(script)
+    for inner in submitted_by(script):
+        for found in lint_script(Script(name, inner.text)):
+            moved = in_file(found, inner)
+            place = (moved.line, moved.rule.code)
+            known = found.line not in inner.unknown and place not in told
+            if known and not is_ignored(moved, ignored):
+                told.add(place)
+                findings.append(moved)
+    return sorted(findings, key=lambda found: (found.line, found.rule.code))
+
+
+def lint_script(script: Script) -> list[Finding]:
     findings = [
         finding_of(script, rule, problem)
         for rule in RULES
@@ -23,8 +40,13 @@ def lint(text: str, name: str = "-", is_line: bool = False) -> list[Finding]:
     ]
     findings = without_consequences(script, findings)
     ignored = read_ignored(script)
-    kept = [finding for finding in findings if not is_ignored(finding, ignored)]
-    return sorted(kept, key=lambda found: (found.line, found.rule.code))
+    return [finding for finding in findings if not is_ignored(finding, ignored)]
+
+
+def in_file(found: Finding, inner: Submitted) -> Finding:
+    """A finding in a job script that is a part of this file."""
+    line = inner.line_in_file(found.line)
+    return replace(found, line=line, covered=(line,), cure=inner.as_written(found.cure))
 
 
 def without_consequences(script: Script, findings: list[Finding]) -> list[Finding]:

@@ -1,0 +1,86 @@
+"""Job scripts inside of a script, which it hands to sbatch or qsub."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from .directives import slurm_options
+from .launches import base
+from .script import Script
+from .shell import Command
+from .variables import REFERENCE, Variables
+from .words import Word
+
+SUBMITS = ("sbatch", "qsub")
+# Options of sbatch and qsub that change nothing of what the rules count.
+HARMLESS = {
+    *("account", "dependency", "error", "hold", "job-name", "output", "parsable"),
+    *("partition", "qos", "quiet", "verbose", "reservation", "mail-type", "wait"),
+    *("P", "V"),
+}
+FIRST_LINE = "#!/bin/bash"
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """A job script as the scheduler gets it."""
+
+    text: str
+    line: int  # of the file, where it begins
+    unknown: frozenset[int] = frozenset()  # its lines that another shell fills in
+    escaped: bool = False  # a variable of its own has a backslash
+    on_one_line: bool = False
+
+    def line_in_file(self, line: int) -> int:
+        return self.line if self.on_one_line else self.line + line - 1
+
+    def as_written(self, cure: str) -> str:
+        return cure.replace("$", "\\$") if self.escaped else cure
+
+
+def submitted_by(script: Script) -> Iterator[Submitted]:
+    """Those whose text and options the script itself shows."""
+    for command in script.commands:
+        if base(command.name) not in SUBMITS:
+            continue
+        words = [script.variables.fill(word, word.line) for word in command.words[1:]]
+        options, at = slurm_options(words)
+        if "wrap" in options:
+            yield from wrapped(command, options)
+        elif options.keys() <= HARMLESS:
+            file = words[at] if at < len(words) else ""
+            text = script.variables.files.get(file.removeprefix("./"))
+            if not file and len(command.heredocs) == 1:
+                text = command.heredocs[0].word
+            if text is not None:
+                yield read_text(text, script.variables)
+
+
+def read_text(word: Word, variables: Variables) -> Submitted:
+    text = variables.fill(word, word.line)
+    escaped = any(piece.live for piece in word.pieces)
+    return Submitted(text, word.line, unknown_lines(word, variables), escaped)
+
+
+def unknown_lines(word: Word, variables: Variables) -> frozenset[int]:
+    """The lines of a text in which the submitting shell replaces something."""
+    found: set[int] = set()
+    for number, line in enumerate(word.live.split("\n"), 1):
+        names = [match[1] or match[2] for match in REFERENCE.finditer(line)]
+        known = [name for name in names if variables.text(name, word.line) is not None]
+        if "`" in line or line.count("$") > len(known):
+            found.add(number)
+    return frozenset(found)
+
+
+def wrapped(command: Command, options: dict[str, str]) -> Iterator[Submitted]:
+    """``sbatch -N 2 --wrap='srun ...'`` as the script that sbatch makes of it."""
+    if "$" in options:
+        return
+    lines = [FIRST_LINE]
+    for name, value in options.items():
+        if name != "wrap":
+            lines.append(f"#SBATCH --{name}={value}".removesuffix("="))
+    lines.append(options["wrap"])
+    yield Submitted("\n".join(lines) + "\n", command.line, on_one_line=True)
