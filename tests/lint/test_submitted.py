@@ -117,6 +117,11 @@ def test_line_that_the_submitting_shell_fills_in_is_left_alone():
     assert found(text) == []
 
 
+def test_option_that_the_submitting_shell_fills_in_is_left_alone():
+    text = 'for node in a b; do\n  sbatch -w "${node}" --wrap "sleep 10" -N 1\ndone\n'
+    assert found(text) == []
+
+
 def test_job_script_for_qsub_is_read():
     text = (
         "qsub <<'END'\n#!/bin/bash\n#PBS -l select=2:ncpus=8\n#PBS -l place=scatter\n"

@@ -82,5 +82,7 @@ def wrapped(command: Command, options: dict[str, str]) -> Iterator[Submitted]:
     for name, value in options.items():
         if name != "wrap":
             lines.append(f"#SBATCH --{name}={value}".removesuffix("="))
+    unknown = {number for number, line in enumerate(lines, 1) if "$" in line}
     lines.append(options["wrap"])
-    yield Submitted("\n".join(lines) + "\n", command.line, on_one_line=True)
+    text = "\n".join(lines) + "\n"
+    yield Submitted(text, command.line, frozenset(unknown), on_one_line=True)
