@@ -25,6 +25,39 @@ EXAMPLES_OF_SCRIPTS = [
     ("scripts", "directive_space", ("#!/bin/bash\n# SBATCH --nodes=2\nls\n", "1 CPU")),
     (
         "scripts",
+        "directive_misspelled",
+        ("#!/bin/bash\n#sbatch --cpus-per-task=4\nls\n", "the job has 1 CPU"),
+    ),
+    (
+        "scripts",
+        "directive_blanks",
+        ("#!/bin/bash\n#SBATCH --nodes = 2\nls\n", "ended as REFUSED (1)"),
+    ),
+    (
+        "scripts",
+        "broken_line",
+        ("srun x \\ # one\n  --a=1\n", "job.sh: line 2: --a=1: command not found"),
+    ),
+    (
+        "scripts",
+        "bare_task",
+        (
+            "pbs_tmrsh $host /bin/bash -c 'cd $PWD && torchrun x'\n",
+            "no host started torchrun; bash: line 1: torchrun: command not found",
+        ),
+    ),
+    (
+        "scripts",
+        "not_exported",
+        (
+            "#!/bin/bash\n#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=1\n"
+            "head=$(hostname)\nsrun -K bash -c 'torchrun --nnodes=2 --node-rank="
+            "$SLURM_NODEID --master-addr=$head train.py'\n",
+            "--master-addr of torchrun on n1\n  is '', expected 'n1'",
+        ),
+    ),
+    (
+        "scripts",
         "expanded_here",
         ('srun x "$SLURM_NODEID"\n', "--node-rank of x on n2\n  is '0', expected '1'"),
     ),

@@ -14,6 +14,7 @@ UNSEEN = "has failed, but the job has the exit status 0"
 LOST_TASKS = re.compile(rf"start(ed)? torchrun\n  has \d|{UNSEEN}")
 LAUNCHER = re.compile(r"\b(srun|pbsdsh|pbs_tmrsh|ssh|mpirun|mpiexec)\b")
 OF_A_SHELL = re.compile(r"\b(cd|source|export): (No such file|command not found)")
+OPTION_AS_COMMAND = re.compile(r"line \d+: --?\w\S*: command not found")
 IN_DOUBLE_QUOTES = re.compile(r"[=\s(]\"[^\"'\n]*\s\$@")
 LAST_TEST = re.compile(r"^(\[.*\]|\(\(.*\)\)) *&& *exit\b.*\s*\Z", re.MULTILINE)
 INNER_SHELL = re.compile(r"\bbash\s+(-l\s+)?-l?c\b(?!\s+\"[^$])")  # not in "..."
@@ -28,6 +29,11 @@ def _linted(code: str) -> Seen:
     return seen
 
 
+def _not_exported(script: str, problem: str) -> bool:
+    lost = any("doesn't export" in finding.what for finding in lint(script))
+    return lost and "is ''" in problem
+
+
 def _expanded_here(script: str, problem: str) -> bool:
     all_0 = "--node-rank" in problem and "is '0'" in problem
     return all_0 and "SLURM_NODEID" in script and "SLURM_LOCALID" not in script
@@ -37,6 +43,11 @@ def _argument_0(script: str, problem: str) -> bool:
     inner = INNER_SHELL.search(script) and re.search(r"\$[@1]", script)
     used = re.search(r"(?<!\[)\$0", script)  # awk's seen[$0] is another one
     return bool(inner and not used and LOST_FOLDER.search(problem))
+
+
+def _bare_task(script: str, problem: str) -> bool:
+    lost = re.search(r"\b(torchrun|python3?): command not found", problem)
+    return bool(lost and re.search(r"\b(pbsdsh|pbs_tmrsh|ssh)\b", _code(script)))
 
 
 def _code(script: str) -> str:
@@ -105,6 +116,25 @@ IN_SCRIPTS: Table = {
         "`# SBATCH` or `# PBS`, with a space, is only a comment: write `#SBATCH`",
         seen=_linted("DT003"),
     ),
+    "directive_misspelled": Classic(
+        "only `#SBATCH` and `#PBS`, in capitals and spelled like this, are directives: "
+        "anything else is a comment",
+        seen=_linted("DT002"),
+    ),
+    "directive_blanks": Classic(
+        "an option of #SBATCH ends at a blank: write `--option=value` without blanks",
+        seen=_linted("DT004"),
+    ),
+    "broken_line": Classic(
+        "a backslash continues a line only as its very last character: without one, or "
+        "with a blank or a comment behind it, bash takes the next line for a command",
+        seen=lambda script, problem: OPTION_AS_COMMAND.search(problem),
+    ),
+    "not_exported": Classic(
+        "a variable that the script doesn't export is empty in the shell of each task: "
+        "`export` it",
+        seen=_not_exported,
+    ),
     "expanded_here": Classic(
         "`$SLURM_NODEID` was expanded by the shell of the batch script, which runs on "
         "the first node: let a shell of each task expand it",
@@ -170,6 +200,12 @@ IN_SCRIPTS: Table = {
         "`cd`, `source` and `export` are commands of a shell, and what starts a task "
         "starts none: name one, as in `bash -c '...'`, with all commands in its quotes",
         seen=lambda script, problem: OF_A_SHELL.search(problem),
+    ),
+    "bare_task": Classic(
+        "a task of PBS or ssh has a short PATH, and nothing of what the script has "
+        "activated or loaded: let the task itself do that, as in "
+        "`bash -lc 'source ... && torchrun ...'`",
+        seen=_bare_task,
     ),
     "one_wait": Classic(
         "one `wait` gives the status of one task at most, and with `-n` or `$!` it "
