@@ -122,6 +122,14 @@ def test_option_that_the_submitting_shell_fills_in_is_left_alone():
     assert found(text) == []
 
 
+def test_line_that_is_filled_in_may_be_a_directive():
+    text = (
+        "sbatch <<END\n#!/bin/bash\n#SBATCH --nodes=1\n$MORE\n#SBATCH --time=9\n"
+        "python train.py\nEND\n"
+    )
+    assert found(text) == []
+
+
 def test_job_script_for_qsub_is_read():
     text = (
         "qsub <<'END'\n#!/bin/bash\n#PBS -l select=2:ncpus=8\n#PBS -l place=scatter\n"

@@ -58,9 +58,13 @@ def submitted_by(script: Script) -> Iterator[Submitted]:
 
 
 def read_text(word: Word, variables: Variables) -> Submitted:
-    text = variables.fill(word, word.line)
+    unknown = unknown_lines(word, variables)
+    lines = variables.fill(word, word.line).split("\n")
+    for number in unknown:
+        if word.raw.split("\n")[number - 1].lstrip().startswith("$"):
+            lines[number - 1] = "#"  # maybe a command, maybe a directive
     escaped = any(piece.live for piece in word.pieces)
-    return Submitted(text, word.line, unknown_lines(word, variables), escaped)
+    return Submitted("\n".join(lines), word.line, unknown, escaped)
 
 
 def unknown_lines(word: Word, variables: Variables) -> frozenset[int]:
