@@ -175,6 +175,18 @@ RIGHT = {
         slurm(2, 4) + "cat > each.sh <<'END'\n#!/bin/bash\nexport LOCAL_RANK="
         '$SLURM_LOCALID\nexec "$@"\nEND\nsrun -K bash each.sh python train.py\n'
     ),
+    "empty variable in the name of a folder": (
+        ONE_NODE + 'OUT="runs/g$SLURM_GPUS_PER_TASK-j$SLURM_JOB_ID"\n'
+        "srun -K python train.py --out $OUT --name a_${SLURM_GPUS_PER_TASK}_b\n"
+    ),
+    "variable that a test has looked at": (
+        ONE_NODE + 'if [ "$SLURM_CPUS_PER_TASK" -gt 0 ]; then\n'
+        "  export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK\nfi\n" + TORCHRUN
+    ),
+    "overruled number of tasks, where more of them do no harm": (
+        slurm(2, 4) + "srun --ntasks-per-node=1 mkdir -p /tmp/data\n"
+        "srun -K python train.py\n"
+    ),
     "job script in Python": (
         "#!/usr/bin/env python3\n#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=4\n"
         "import os\nRANK = os.environ['SLURM_PROCID']\nleft = (8\n    -int(RANK))\n"
@@ -278,6 +290,14 @@ WRONG = {
         slurm(2, 1) + "python look.py \\ # one\n  --epochs 9\n"
         "srun -K torchrun --nnodes=2 --rdzv-backend=c10d train.py\n",
         ["DT012", "DT201"],
+    ),
+    "empty variable behind the letter of an option": (
+        ONE_NODE + "mpirun -n$SLURM_GPUS python train.py\n",
+        ["DT109"],
+    ),
+    "empty variable in a sum": (
+        ONE_NODE + "export OMP_NUM_THREADS=$(($SLURM_CPUS_PER_TASK - 1))\n" + TORCHRUN,
+        ["DT109"],
     ),
     "line without a backslash": (
         ONE_NODE + "torchrun --standalone --nproc-per-node=4 train.py\n  --epochs 9\n",
@@ -387,6 +407,12 @@ def test_cure_of_a_missing_address_has_the_names_of_the_script():
     )
     (found,) = (each for each in lint(text) if each.rule.code == "DT201")
     assert found.cure.endswith("--rdzv-endpoint=$MASTER_ADDR:$MASTER_PORT")
+
+
+def test_command_is_named_that_the_trap_waits_for():
+    text = SIGNAL + "parallel python train.py --resume ::: 1 2\n"
+    (found,) = (each for each in lint(text) if each.is_error)
+    assert "`parallel` of line 5" in found.what
 
 
 def test_article_fits_the_name_of_the_launcher():

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from . import pages
-from .launches import LAUNCHERS, Launch
+from .launches import LAUNCHERS, Launch, base
 from .rule import ERROR, WARNING, Problem, Table
 from .script import Script
 from .shell import Command
@@ -61,6 +61,13 @@ ELSEWHERE = re.compile(
 
 def known(launch: Launch) -> bool:
     return launch.kind in (*LAUNCHERS, "python")
+
+
+def started_by(launch: Launch) -> str:
+    """The command as the script has it: ``blaunch``, where the starter is remote."""
+    if launch.starter == "remote":
+        return base(launch.command.name)
+    return launch.starter or launch.name
 
 
 def stops_at_errors(script: Script) -> bool:
@@ -202,7 +209,7 @@ def not_waited_for(script: Script) -> Iterator[Problem]:
             continue
         behind = [each for each in after(script, command) if each.name]
         if all(each.name in CLOSING for each in behind):
-            name = launch.starter or launch.name
+            name = started_by(launch)
             what = f"the script ends while `{name}` runs in the background"
             cure = "wait $!   (as the last line)"
             if leaves_several(script):
@@ -252,7 +259,7 @@ def status_not_passed_on(script: Script) -> Iterator[Problem]:
         return
     words = closing.words or [each.word for each in closing.assignments]
     shown = " ".join(word.raw for word in words)
-    launched = last.starter or last.name
+    launched = started_by(last)
     what = f"the job ends with the status of `{shown[:50]}`, not of `{launched}`"
     yield Problem(closing.line, what, "set -euo pipefail   (above the launch)")
 
@@ -380,9 +387,9 @@ def signal_never_arrives(script: Script) -> Iterator[Problem]:
         yield Problem(line, what)
     elif "B" in flags and len(foreground) == len(launches):
         first = foreground[0]
-        name_of = first.starter or first.name
-        what = f"the trap runs only after `{name_of}` of line {first.line} has ended"
-        cure = f"{name_of} ... &   and   wait $!"
+        name = started_by(first)
+        what = f"the trap runs only after `{name}` of line {first.line} has ended"
+        cure = f"{name} ... &   and   wait $!"
         yield Problem(line, what, cure)
     elif "B" not in flags and not any(each.starter for each in script.launches):
         what = (

@@ -59,6 +59,7 @@ LOOKS_ONLY = {
     "true",
     "pwd",
 }
+ONCE_OR_OFTEN = LOOKS_ONLY - {"cp", "tar", "rsync"}  # several at once do no harm
 WORKERS = re.compile(r"--?(?:[\w.]*[._-])?(?:num[-_]?)?workers(?:=(\d+))?$")
 
 
@@ -355,6 +356,8 @@ def overruled_tasks(script: Script) -> Iterator[Problem]:
             nodes = script.number(options["nodes"])
         if not own or not nodes or tasks is None or own * nodes == tasks:
             continue
+        if launch.tokens and base(launch.tokens[0].text) in ONCE_OR_OFTEN:
+            continue
         what = (
             f"srun ignores `--ntasks-per-node={own}`, for the job has {tasks} tasks: "
             f"it starts {tasks}, not {own * nodes}"
@@ -623,6 +626,8 @@ def unset_variable(script: Script) -> Iterator[Problem]:
             option = ONLY_WITH.get(name)
             if option is None or option in given or name in told:
                 continue
+            if is_part_of_a_name(word.raw, match):
+                continue
             if script.variables.sets(name) or asks_for_it(script, name):
                 continue
             told.add(name)
@@ -630,6 +635,14 @@ def unset_variable(script: Script) -> Iterator[Problem]:
             cure = f"#SBATCH --{option}=...   (one more directive)"
             line = word.line + word.raw[: match.start()].count("\n")
             yield Problem(line, what, cure)
+
+
+def is_part_of_a_name(raw: str, match: re.Match) -> bool:
+    """``runs/g$GPUS-j$JOB`` is a name without the number, too: nothing breaks."""
+    before, behind = raw[: match.start()], raw[match.end() :]
+    if re.search(r"(^|\s)-[A-Za-z]$", before):
+        return False  # -c$SLURM_CPUS_PER_TASK
+    return bool(re.search(r"[\w./]$|[\w]-$", before) or re.match(r"[\w./]|-\w", behind))
 
 
 def used_words(script: Script) -> list[Word]:
@@ -649,6 +662,7 @@ def asks_for_it(script: Script, name: str) -> bool:
     guards = (
         rf"-[nzv]\s+\"?\$?\{{?{name}\b",
         rf"\$\{{{name}:?[-=?+]",
+        rf"\[\[?\s[^]\n]*\$\{{?{name}\b",
     )
     return any(re.search(guard, script.text) for guard in guards)
 
