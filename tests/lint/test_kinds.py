@@ -187,6 +187,9 @@ RIGHT = {
         slurm(2, 4) + "srun --ntasks-per-node=1 mkdir -p /tmp/data\n"
         "srun -K python train.py\n"
     ),
+    "note below the first command that begins like a directive": (
+        ONE_NODE + "module load cuda\n#SBATCH WARNING: change the account\n" + TORCHRUN
+    ),
     "job script in Python": (
         "#!/usr/bin/env python3\n#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=4\n"
         "import os\nRANK = os.environ['SLURM_PROCID']\nleft = (8\n    -int(RANK))\n"

@@ -56,10 +56,10 @@ def directive_below_a_command(script: Script) -> Iterator[Problem]:
         return
     asked = script.resources.options
     for directive in script.directives:
-        again = directive.options.keys() and all(
+        again = all(
             asked.get(name) and asked[name].options[name] == value
             for name, value in directive.options.items()
-        )
+        )  # also if there is no option in it
         if directive.late and not again:
             first = min(c.line for c in script.commands if not c.captured)
             shown = f"{marks_of(script)} {directive.text}"
