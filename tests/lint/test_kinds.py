@@ -441,6 +441,10 @@ WARNED = {
         FAILS + 'echo ready\nrm -rf "$TMPDIR/data"\n',
         (6, "DT304", "`rm -rf "),
     ),
+    "status lost in the pipe of a block": (
+        ONE_NODE + "(cd run && srun -K python train.py) 2>&1 | tee log\n",
+        (4, "DT302", "`tee`"),
+    ),
     "status lost behind set +x": (FAILS + "set +x\n", (5, "DT304", "`set +x`")),
     "status that is shown, and lost": (
         FAILS + 'status=$?\necho "python: $status"\n',

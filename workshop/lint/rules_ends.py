@@ -168,8 +168,8 @@ def status_lost_in_a_pipe(script: Script) -> Iterator[Problem]:
     for launch in script.launches:
         piped = launch.command.ends in ("|", "|&") and not launch.command.captured
         if piped and known(launch) and launch.starter != "pbsdsh":
-            behind = after(script, launch.command)
-            reader = behind[0].name if behind else "the reader"
+            behind = [each.name for each in after(script, launch.command) if each.name]
+            reader = behind[0] if behind else "the reader"
             what = f"the status of this pipe is that of `{reader}`"
             yield Problem(launch.line, what, "set -o pipefail   (above this line)")
             return
