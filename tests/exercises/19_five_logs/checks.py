@@ -106,7 +106,7 @@ def verdict(
     missing = set(range(ranks)) - {rank for rank, _ in said}
     for rule in order:
         if rule == "own" and errors:
-            rank, text = errors[0 if own == "first" else -1]
+            rank, text = chosen(errors, own)
             there = log if anywhere else text
             causes = [cause for words, cause in WORDS.items() if words in there]
             return rank, (causes or ["program"])[0], f"[rank{rank}]: ... {text}"
@@ -118,6 +118,16 @@ def verdict(
     return None
 
 
+def chosen(errors, own):
+    """The error that decides; ``own`` says which one a learner takes."""
+    if own == "last":
+        return errors[-1]
+    if own == "named":
+        named = [x for x in errors if any(words in x[1] for words in WORDS)]
+        return (named or errors)[0]
+    return errors[0]
+
+
 def answer(log, ranks, **options):
     found = verdict(log, ranks, **options)
     return found and found[:2]
@@ -125,6 +135,9 @@ def answer(log, ranks, **options):
 
 MISTAKEN = {
     "the last error of a rank's own were the first": {"own": "last"},
+    "an error with words of CAUSES counted before an earlier one without": {
+        "own": "named"
+    },
     "exit code -15 were a kill: it is SIGTERM, from torchrun": {"term": False},
     "any exit code but 0 were a kill: only negative ones are signals": {
         "codes": lambda code: code != 0
@@ -162,16 +175,66 @@ def compare_failures(exercise, cases):
         expect.equal(mine, right, shown, cause=cause)
 
 
+def own_of(
+    log, *, at_start=False, of_a_rank="all", by_rank=False, consequences=PARTNER_LEFT
+):
+    """The errors of a rank's own; the keywords are what goes wrong."""
+    found, with_consequence = [], set()
+    for rank, text in ERROR.findall(log):
+        begins = text.startswith(tuple(consequences))
+        contains = any(words in text for words in consequences)
+        leave_out = begins if at_start else contains
+        if leave_out:
+            with_consequence.add(int(rank))
+        else:
+            found.append((int(rank), text))
+    if of_a_rank == "nothing else":
+        found = [pair for pair in found if pair[0] not in with_consequence]
+    if of_a_rank == "last":
+        found = list(dict(found).items())
+    if of_a_rank == "first":
+        first: dict[int, str] = {}
+        for rank, text in found:
+            first.setdefault(rank, text)
+        found = list(first.items())
+    if by_rank:
+        found.sort(key=lambda pair: pair[0])
+    return found
+
+
+MISTAKEN_OWN = {
+    "a message began with the words of CONSEQUENCES: they may be anywhere in it": {
+        "at_start": True
+    },
+    "each rank had one error, the last: keep all of them": {"of_a_rank": "last"},
+    "each rank had one error, the first: keep all of them": {"of_a_rank": "first"},
+    "a rank with a consequence had no error of its own": {"of_a_rank": "nothing else"},
+    "the errors were in the order of the ranks, not in that of the log": {
+        "by_rank": True
+    },
+    "a time-out were an error of its own": {"consequences": PARTNER_LEFT[:2]},
+    "a reset connection were an error of its own": {
+        "consequences": (PARTNER_LEFT[0], PARTNER_LEFT[2])
+    },
+    "a closed connection were an error of its own": {"consequences": PARTNER_LEFT[1:]},
+    "only the first of CONSEQUENCES counted": {"consequences": PARTNER_LEFT[:1]},
+    "every error were one of its own": {"consequences": ()},
+}
+
+
 @pytest.mark.ranks(1, init=False)
 def test_own_errors(exercise):
     """Errors of a lost partner are left out, the others stay in the log's order."""
     rows = [*said(10, LOST[0]), *said(2, OWN["disk full"]), *said(1, LOST[2])]
+    rows += said(3, "RuntimeError: Connection reset by peer")
     rows += [*said(2, LOST[1]), *said(11, OWN["program"]), *said(2, OWN["program"])]
     right = [(2, "[Errno 28] No space left on device")]
     words = OWN["program"].removeprefix("ValueError: ")
     right += [(11, words), (2, words)]
-    found = exercise.own_errors("\n".join(rows))
-    expect.equal([tuple(pair) for pair in found], right, "the own errors")
+    log = "\n".join(rows)
+    found = [tuple(pair) for pair in exercise.own_errors(log)]
+    cause = variants.cause([found], [(log,)], own_of, MISTAKEN_OWN)
+    expect.equal(found, right, "the own errors", cause=cause)
 
 
 @pytest.mark.ranks(1, init=False)
