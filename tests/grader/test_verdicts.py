@@ -13,6 +13,7 @@ import pytest
 from tests.grader.support import RIGHT, SUM, body
 from tests.grader.verdict_cases import CASES
 from workshop.grader.engine import channel, supervisor, whereabouts
+from workshop.grader.verdicts.evidence import Evidence
 from workshop.grader.verdicts.questions import values
 from workshop.grader.verdicts.verdict import MAX_LINES, Kind
 from workshop.system import processes
@@ -45,6 +46,16 @@ def test_each_rank_is_told_its_own_sentence():
         "  [2]: the loss: is zero",
         "  [3]: holds 4",
     ]
+
+
+def test_long_sentence_about_a_rank_ends_with_a_whole_word():
+    what = (
+        "report_loss called 0 collectives on this rank: keep the collective, which is"
+    )
+    rank: Any = SimpleNamespace(report={"status": "wrong", "what": what}, calls=[])
+    nothing: Any = None
+    told = Evidence._state_of_reported(nothing, rank)
+    assert "on this rank: keep the ...), after 0 calls" in told
 
 
 def test_right_answer_is_right_at_many_world_sizes(run):

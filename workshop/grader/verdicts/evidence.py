@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ from workshop.grader.verdicts.verdict import Kind
 from workshop.grader.verdicts.wording import WIDTH, call_text, ranks_text
 
 _PLACE = re.compile(r"^\s*what\(\):\s*|\[enforce fail at [^\]]*\]\s*")
+WRONG_VALUE_WIDTH = 70
 
 CONSEQUENCES = (
     "Connection closed by peer",
@@ -245,7 +247,8 @@ class Evidence:
         if report["status"] == "raised":
             return f"raised {report['type']}: {report['message'][:60]}"
         wrong = report.get("what") or report.get("problem", "")
-        return f"went past it with a wrong value ({wrong[:70]}), after {calls}"
+        wrong = textwrap.shorten(wrong, WRONG_VALUE_WIDTH, placeholder=" ...")
+        return f"went past it with a wrong value ({wrong}), after {calls}"
 
     def others(self, named: Iterable[int]) -> list[str]:
         """One line for each rank that the message has not named yet."""
