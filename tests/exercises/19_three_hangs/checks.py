@@ -52,6 +52,10 @@ def rows_of(seed, world_size):
     ]
 
 
+def mean_of_means(batches):
+    return torch.stack([batch.mean(dim=0) for batch in batches]).mean(dim=0)
+
+
 @pytest.mark.ranks(3, 4)
 def test_mean_of_batches(exercise, rank, world_size, seed, ledger):
     """The mean of all rows, although one rank has no batch and one has most."""
@@ -59,11 +63,20 @@ def test_mean_of_batches(exercise, rank, world_size, seed, ledger):
     rows = torch.cat([batch for mine in everyone for batch in mine])
     given = [batch.clone() for batch in everyone[rank]]
     found = exercise.mean_of_batches(given)
-    means = [torch.cat(mine).mean(dim=0) for mine in everyone if mine]
-    batches = [batch.mean(dim=0) for mine in everyone for batch in mine]
+    of_rows = [torch.cat(mine).mean(dim=0) for mine in everyone if mine]
+    of_batches = [mean_of_means(mine) for mine in everyone if mine]
+    batches = [batch for mine in everyone for batch in mine]
     mistaken = {
-        "the mean of the ranks' means": torch.stack(means).mean(dim=0),
-        "the mean of the batches' means": torch.stack(batches).mean(dim=0),
+        "the mean of the ranks' means": sum(of_rows) / len(of_rows),
+        "the mean of the batches' means": mean_of_means(batches),
+        "the mean of the ranks' means of their batches' means": (
+            sum(of_batches) / len(of_batches)
+        ),
+        "the mean of the ranks' means, with zeros of a rank without rows": (
+            sum(of_rows) / world_size
+        ),
+        "the mean of the ranks' means of their batches' means, with zeros of a rank "
+        "without rows": sum(of_batches) / world_size,
     }
     expect.close(found, rows.mean(dim=0), "the mean of all rows", mistaken=mistaken)
     expect.equal(given, everyone[rank], "the batches of this rank")
