@@ -166,7 +166,14 @@ def test_dead_rank_is_left_out(exercise, shared_dir, rank, world_size):
         return
     beats.dead = {0: SEEN * rank}
     found = agreed(exercise, store, 1, rank, beats)
+    looks = exchange(store, "looks", rank, living, beats.looks)
     same_on_all(exchange(store, "quorum", rank, living, found), "the quorum")
+    at_once = set(looks.values()) == {"0"}
+    expect.that(
+        found != everyone or not at_once,
+        f"the quorum of step 1 is {found}, that of step 0, and no rank has looked who "
+        'is alive: keys that begin with f"{step}/" aren\'t those of another step',
+    )
     expect.equal(found, living, "the quorum, rank 0 being dead")
     finished(store, rank, living)
 
@@ -246,6 +253,28 @@ def test_death_after_the_sum(exercise, shared_dir, rank, world_size):
         return [one for one in living if not (gone and one == last)]
 
     store.set(f"inside/{rank}", "1")
+    beats.begins()
+    done = exercise.commit(store, 3, rank, everyone, True, alive)
+    same_on_all(exchange(store, "commit", rank, everyone, done), "commit")
+    finished(store, rank, everyone)
+
+
+@pytest.mark.ranks(3, 4, init=False)
+def test_only_one_rank_misses_a_member(exercise, shared_dir, rank, world_size):
+    """Rank 1 doesn't see the last rank, which has the sum: there's one decision."""
+    store = open_store(shared_dir, "store", world_size)
+    everyone, last = list(range(world_size)), world_size - 1
+    if rank in (0, last):  # rank 1 is the first to look
+        store.wait(["looked/1"])
+    beats = Beats(store, rank, world_size)
+
+    def alive():
+        living = beats.alive()
+        if rank != 1:
+            return living
+        dist.FileStore.set(store, "looked/1", "1")
+        return [one for one in living if one != last]
+
     beats.begins()
     done = exercise.commit(store, 3, rank, everyone, True, alive)
     same_on_all(exchange(store, "commit", rank, everyone, done), "commit")
