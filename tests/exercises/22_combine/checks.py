@@ -88,9 +88,12 @@ def mistaken(all_of, outputs, gates):
     of_token = torch.zeros(count, dtype=torch.float64).index_add(0, token, gates[sent])
     normed = torch.zeros_like(last).index_add(0, token, weighted)
     normed /= of_token.clamp(min=1e-300).unsqueeze(1)
+    rows_of_token = token.bincount(minlength=count).clamp(min=1).unsqueeze(1)
+    mean = torch.zeros_like(last).index_add(0, token, weighted) / rows_of_token
     names = {
         "only the last output of each token: the others are overwritten": last,
         "the sum of the outputs without their gates": bare,
+        "the mean of each token's outputs, not their sum": mean,
         "with gates that add up to 1 for each token: use them as they are": normed,
     }
     forward = torch.zeros_like(outputs)
@@ -193,3 +196,14 @@ def test_tokens_without_a_row(exercise, rank, world_size, seed):
     all_of = scene(seed, rank, [4, 5, 6])
     more = [count + 2 for count in all_of.tokens]
     compare(exercise, Scene(rank, more, *list(vars(all_of).values())[2:]), "and zeros")
+
+
+@pytest.mark.ranks(3)
+def test_gradient_of_a_sum(exercise, rank, world_size, seed):
+    """Return.backward of a plain sum, whose gradient is an expanded number."""
+    all_of = scene(seed, rank, [4, 5, 6][:world_size])
+    trip = all_of.trip(exercise)
+    rows = all_of.outputs[all_of.is_received()].clone().requires_grad_()
+    exercise.Return.apply(rows, trip.sent, trip.received).sum().backward()
+    what = "the gradient of the rows, of the sum of all that was returned"
+    expect.close(rows.grad, torch.ones_like(rows), what)
