@@ -10,9 +10,9 @@ from workshop.grader import expect
 
 expect.nothing_is_averaged()
 
-WIDTH = 3
+WIDTH = 5  # so that the rows of all ranks aren't as many as a rank's numbers
 UNEQUAL = [[1, 2, 0, 3], [0, 0, 0, 0], [4, 0, 1, 2], [2, 1, 0, 0]]
-ALL_TO_0 = [[3, 0, 0, 0], [2, 0, 0, 0], [4, 0, 0, 0], [1, 0, 0, 0]]
+ALL_TO_0 = [[2, 0, 0, 0], [1, 0, 0, 0], [4, 0, 0, 0], [3, 0, 0, 0]]
 EVEN = [[2, 2, 2, 2]] * 4
 
 
@@ -64,9 +64,19 @@ def compare(exercise, rank, world_size, table, seed, label):
     share = exercise.backward_of_batch(found, targets[own])
     squares = (whole - targets).square()
     right = squares[own].sum() / squares.numel()
-    names = {}
+    names = {
+        "the loss of the whole batch, instead of this rank's share": squares.mean(),
+        "the sum divided by the rows of all ranks: each row has H numbers": (
+            squares[own].sum() / len(squares)
+        ),
+    }
     if len(squares[own]):
-        names["the mean of this rank's rows"] = squares[own].mean()
+        mean = squares[own].mean()
+        names["the mean of this rank's rows"] = mean
+        names[
+            "the mean of this rank's rows, divided by the number of ranks, which don't "
+            "have equally many rows"
+        ] = mean / world_size
     expect.close(share, right.detach(), f"the share {label}", mistaken=names)
     squares.mean().backward()
     expert = own_experts[rank]
