@@ -59,14 +59,32 @@ def mistaken(counts, rank):
     }
 
 
+GLOBAL_RANK = (
+    "that of the experts by dist.get_rank(), the rank in the world: the rank in the "
+    "group is dist.get_rank(group)"
+)
+
+
+def own_in(counts, rank, own_experts):
+    """What each rank has for the experts of this one."""
+    return counts[:, rank * own_experts : (rank + 1) * own_experts].contiguous()
+
+
 def compare(exercise, counts, rank, label, group=None):
     """Both functions on this rank of ``len(counts)`` ranks."""
     ranks = len(counts)
     own_experts = counts.shape[1] // ranks
-    arriving = counts[:, rank * own_experts : (rank + 1) * own_experts].contiguous()
+    arriving = own_in(counts, rank, own_experts)
     found = exercise.exchange_counts(counts[rank].clone(), group)
     what = f"exchange_counts {label}"
-    names = {"right, but with rows and columns swapped": arriving.T}
+    of_the_world = own_in(counts, dist.get_rank(), own_experts)
+    if found.shape == of_the_world.shape != arriving.shape:
+        shape = list(found.shape)
+        expect.that(False, f"{what} has shape {shape}, and is {GLOBAL_RANK}")
+    names = {
+        "right, but with rows and columns swapped": arriving.T,
+        GLOBAL_RANK: of_the_world,
+    }
     if own_experts == ranks:
         names["this rank's own counts: nothing was exchanged"] = counts[rank].view(
             ranks, -1
