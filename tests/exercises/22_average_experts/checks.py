@@ -7,7 +7,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from workshop.grader import expect
+from workshop.grader import expect, variants
 
 expect.nothing_is_averaged()
 
@@ -20,8 +20,19 @@ def ranks_of_group(rank, expert_ranks):
     return range(first, first + expert_ranks)
 
 
-def copies_of(rank, world_size, expert_ranks):
-    return [r for r in range(world_size) if (r - rank) % expert_ranks == 0]
+def copies_of(rank, world_size, expert_ranks, *, every="e", itself=True):
+    """The ranks with copies; the keywords are what goes wrong."""
+    step = expert_ranks
+    if every == "N / e":
+        step = world_size // expert_ranks
+    found = [r for r in range(world_size) if (r - rank) % step == 0]
+    return [r for r in found if itself or r != rank]
+
+
+WRONG_COPIES = {
+    "every (N / e)th rank had a copy: copies are e ranks apart": {"every": "N / e"},
+    "a rank weren't among the ranks with its experts": {"itself": False},
+}
 
 
 def groups_of(rank, world_size, expert_ranks):
@@ -68,9 +79,20 @@ def compare(exercise, rank, world_size, expert_ranks, seed, idle=()):
     exercise.average_gradients(others, experts, group)
     label = f"with {expert_ranks} expert ranks of {world_size}"
     for index in range(len(SHAPES)):
-        total = sum(gradient(seed, loss, -1, index) for loss in range(world_size))
+        losses = [gradient(seed, loss, -1, index) for loss in range(world_size)]
+        total, of_copies = sum(losses), sum(losses[r] for r in copies)
         what = f"gradient {index} of the others, {label}"
-        names = {"the sum over the ranks: divide it": total}
+        own = losses[rank]
+        names = {
+            "the sum over the ranks: divide it": total,
+            "this rank's own: all ranks have this parameter": own,
+            "this rank's own, divided: all ranks have this parameter": own / world_size,
+            "the mean over the ranks with its experts: all ranks have this parameter": (
+                of_copies / len(copies)
+            ),
+            "the sum over the ranks with its experts, divided by N: all ranks have "
+            "this parameter": of_copies / world_size,
+        }
         expect.close(others[index].grad, total / world_size, what, mistaken=names)
     for index in range(len(SHAPES)):
         total = sum(of_group(r, index) for r in copies)
@@ -83,6 +105,11 @@ def compare(exercise, rank, world_size, expert_ranks, seed, idle=()):
             "averaged over all ranks, which have other experts": every / world_size,
             "the sum over the copies: divide it": total,
             "this rank's own, divided: other ranks have copies": own / world_size,
+            "this rank's own, divided by the number of copies: they have to be added": (
+                own / len(copies)
+            ),
+            "this rank's own, divided by e: other ranks have copies": own
+            / expert_ranks,
             "this rank's own: other ranks have copies": own,
         }
         if len(copies) == 1:
@@ -103,7 +130,14 @@ def of_other(seed, rank, index, expert_ranks):
 @pytest.mark.ranks(1)
 def test_ranks_with_copies(exercise):
     """ranks_with_copies: the ranks e, 2 e, ... away."""
-    for world_size, expert_ranks in ((4, 2), (6, 2), (6, 3), (3, 3), (4, 1), (12, 4)):
+    sizes = (4, 2), (6, 2), (6, 3), (3, 3), (4, 1), (12, 4)
+    cases = [(rank, ranks, e) for ranks, e in sizes for rank in range(ranks)]
+
+    def asked(*case):
+        return list(exercise.ranks_with_copies(*case))
+
+    cause = variants.cause_in(asked, cases, copies_of, WRONG_COPIES)
+    for world_size, expert_ranks in sizes:
         for rank in range(world_size):
             found = exercise.ranks_with_copies(rank, world_size, expert_ranks)
             what = f"ranks_with_copies({rank}, {world_size}, {expert_ranks})"
@@ -115,7 +149,7 @@ def test_ranks_with_copies(exercise):
                     listed != group,
                     f"{what} is {group}: these hold all experts together, none twice",
                 )
-            expect.equal(listed, right, what)
+            expect.equal(listed, right, what, cause=cause)
 
 
 @pytest.mark.ranks(3)
