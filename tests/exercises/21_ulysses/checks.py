@@ -36,10 +36,17 @@ def joined_wrongly(whole, number, ranks, joined, mine):
     pieces = right.chunk(ranks, joined)
     turned = torch.cat(pieces[::-1], joined)
     moved = torch.cat([*pieces[1:], pieces[0]], joined)
+    alternating = torch.stack(pieces, joined + 1).flatten(joined, joined + 1)
+    every_nth = whole.movedim(mine, 0)[number::ranks].movedim(0, mine)
     tokens, heads = ("tokens", "heads") if joined == 2 else ("heads", "tokens")
     names = {
         f"right, except that the {tokens} are joined in reverse order": turned,
         f"right, except that the {tokens} are joined from another rank on": moved,
+        f"right, except that the {tokens} of the ranks alternate: keep those of a rank "
+        "together": alternating,
+        f"of {heads} {number}, {number + ranks} ...: a rank has consecutive ones": (
+            every_nth
+        ),
         f"of rank 0's {heads}: each rank has its own": part(whole, mine, 0, ranks),
         f"of the {heads} of the next rank": part(
             whole, mine, (number + 1) % ranks, ranks
