@@ -184,6 +184,9 @@ def mistaken_keys(whole, rank):
         f"1/{ranks} of the sum: nothing is to be averaged": (
             whole.sum_to(rank, everyone) / ranks
         ),
+        "the sum over the keys of all ranks: each rank's keys have their own": (
+            torch.stack([whole.sum_to(owner, everyone) for owner in everyone]).sum(0)
+        ),
     }
     moves = {after: "once too few", before: "once too many"}
     if ranks == 2:  # the rank after is the rank before
