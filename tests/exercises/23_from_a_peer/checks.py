@@ -55,9 +55,9 @@ def take(model, optimizer, seed, step, ranks, rank=None):
     model.scale.mul_(0.8 + 0.1 * (step % 3))
 
 
-def one_process(seed, ranks):
+def one_process(seed, ranks, steps):
     model, optimizer = new_training(seed)
-    for step in range(BEFORE + AFTER):
+    for step in range(steps):
         take(model, optimizer, seed, step, ranks)
     return model.state_dict()
 
@@ -87,6 +87,15 @@ def without_optimizer(seed, ranks, behind, rank):
     return copies[rank][0].state_dict()
 
 
+def wrong_step(found, own):
+    """The words for a wrong next step; ``own`` is what this rank knew."""
+    if found == own != BEFORE:
+        return "it were the step that this rank knew: return the source's"
+    if found == BEFORE + 1:
+        return "the step were counted once more: what the source knows is the next one"
+    return ""
+
+
 def compare(exercise, ledger, rank, ranks, seed, source, new=(), silent=()):
     """``new`` ranks know nothing; ``silent`` ones missed all but the first step."""
     model, optimizer = kept = new_training(seed)
@@ -112,13 +121,22 @@ def compare(exercise, ledger, rank, ranks, seed, source, new=(), silent=()):
             f"rank {rank} is neither behind nor the source, and takes part in {calls}: "
             "it should send and receive nothing",
         )
-    expect.equal(found, BEFORE, f"the next step on rank {rank}")
+    cause = wrong_step(found, step)
+    expect.equal(found, BEFORE, f"the next step on rank {rank}", cause=cause)
+    if rank in behind:
+        newest = one_process(seed, ranks, BEFORE)
+        for name, value in model.state_dict().items():
+            what = f"{name} on rank {rank}, which has just caught up"
+            mistaken = {
+                "what this rank had before: nothing has replaced it": before[name]
+            }
+            expect.close(value, newest[name], what, mistaken=mistaken)
     for name, value in before.items():
         if rank not in behind:
             expect.close(model.state_dict()[name], value, f"{name} of a healthy rank")
     for step in range(found, BEFORE + AFTER):
         take(model, optimizer, seed, step, ranks, rank)
-    right = one_process(seed, ranks)
+    right = one_process(seed, ranks, BEFORE + AFTER)
     forgotten = without_optimizer(seed, ranks, behind, rank)
     for name, value in model.state_dict().items():
         mistaken = {}
