@@ -109,6 +109,12 @@ def test_outer_steps(exercise, rank, world_size, seed):
             stale = {
                 "what it was: keep the momentum for the next step": old[index],
                 "the gradient alone: the earlier steps are forgotten": g,
+                "that with 1 - momentum times the gradient: add all of it": (
+                    MOMENTUM * old[index] + (1 - MOMENTUM) * g
+                ),
+                "that with the learning rate times the gradient: add all of it": (
+                    MOMENTUM * old[index] + RATE * g
+                ),
             }
             expect.close(velocity[index], v, f"velocity{label}", mistaken=stale)
             names = {
