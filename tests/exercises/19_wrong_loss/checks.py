@@ -77,12 +77,48 @@ WRONG = {
 }
 
 
+def mean_of_copies(copies):
+    """The state of a model with the mean of the copies' weights."""
+    states = [each.state_dict() for each in copies]
+    names = states[0]
+    return {n: torch.stack([state[n] for state in states]).mean(dim=0) for n in names}
+
+
+def trained_apart(exercise, model, dataset, world_size, every):
+    """The mean state of copies that each rank trained alone, for ``every`` epochs."""
+    copies = [copy.deepcopy(model) for _ in range(world_size)]
+    for epoch in range(EPOCHS):
+        for rank, own in enumerate(copies):
+            optimizer = torch.optim.SGD(own.parameters(), lr=LR)
+            share = order_of(dataset, world_size, rank, epoch, exercise.SEED, "")
+            for begin in range(0, len(share), BATCH):
+                images, labels = dataset[share[begin : begin + BATCH]]
+                optimizer.zero_grad()
+                F.cross_entropy(own(images), labels).backward()
+                optimizer.step()
+        if (epoch + 1) % every == 0:
+            mean = mean_of_copies(copies)
+            for own in copies:
+                own.load_state_dict(mean)
+    return mean_of_copies(copies)
+
+
+APART = {
+    "that of a run that averages the weights once per epoch: average the gradients in "
+    "every step": 1,
+    "that of a run that averages the weights once at the end: average the gradients in "
+    "every step": EPOCHS,
+}
+
+
 def mistaken_weights(exercise, model, dataset, world_size):
     """For each parameter, what :func:`expect.close` calls a weight."""
     models = {words: copy.deepcopy(model) for words in WRONG.values()}
     for wrong, words in WRONG.items():
         alone(exercise, models[words], dataset, world_size, wrong)
     states = {words: one.state_dict() for words, one in models.items()}
+    for words, every in APART.items():
+        states[words] = trained_apart(exercise, model, dataset, world_size, every)
     names = [name for name, _ in model.named_parameters()]
     return {n: {words: state[n] for words, state in states.items()} for n in names}
 
