@@ -1,8 +1,8 @@
 """Accumulate gradients under DDP, and send them once per step.
 
-One step has several micro-batches. DDP reduces in every backward pass unless you tell
-it not to, and only the last reduction is needed. A step here must send each gradient
-once, and take the step of one large batch.
+One step has several micro-batches, since memory has room for one at a time. DDP reduces
+in every backward pass unless you tell it not to, and only the last reduction is needed.
+A step here must send each gradient once, and take the step of one large batch.
 
     workshop check 17_no_sync
 

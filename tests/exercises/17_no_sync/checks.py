@@ -194,3 +194,40 @@ def test_each_gradient_is_sent_once(exercise, rank, world_size, seed, ledger):
             f"model has {total} gradients: DDP reduces in each backward pass whose "
             "forward pass was outside of no_sync()",
         )
+
+
+def most_rows_at_once(model):
+    """The most rows whose activations were kept at once, in a list of one number.
+
+    A forward pass keeps those of its rows until a backward pass reaches the weights.
+    """
+    kept, most = [0], [0]
+
+    def forward(module, args):
+        if torch.is_grad_enabled():
+            kept[0] += len(args[0])
+            most[0] = max(most[0], kept[0])
+
+    def backward(gradient):
+        kept[0] = 0
+
+    model.register_forward_pre_hook(forward)
+    next(model.parameters()).register_hook(backward)
+    return most
+
+
+@pytest.mark.ranks(3)
+def test_one_micro_batch_at_a_time(exercise, rank, world_size, seed):
+    """Each micro-batch has a forward and a backward pass before the next one begins."""
+    inputs = batches(seed, world_size)[0]
+    model = DDP(network(seed))
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    most = most_rows_at_once(model.module)
+    exercise.train_step(model, optimizer, pairs(inputs[rank]), loss_of)
+    count, rows = inputs.shape[1:3]
+    expect.right_way(
+        most[0] <= rows,
+        f"the activations of {most[0]} rows were kept at once in a step of {count} "
+        f"micro-batches with {rows} rows each: memory has room for one micro-batch, so "
+        "call backward() for each before the next one's forward pass",
+    )
