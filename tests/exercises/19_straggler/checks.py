@@ -95,6 +95,7 @@ def test_time_of_the_parts(exercise, rank, world_size):
             words: rule(*seconds) for words, rule in MISTAKEN_STEP[part].items()
         }
         if part == "waiting":
+            mistaken["no time of the all-reduce: read the clock when it's done"] = 0.0
             mistaken["the wait in a barrier: the all-reduce belongs to it"] = (
                 right - sent + slack
             )
@@ -116,6 +117,10 @@ MISTAKEN_TYPICAL = {
     "the sum were taken, not the median": {"middle": sum},
     "the smallest value were taken, not the median": {"middle": min},
     "the largest value were taken, not the median": {"middle": max},
+    "the first of the sorted steps were left out, not the first of the job": {
+        "first": 0,
+        "middle": lambda seconds: median(sorted(seconds)[1:]),
+    },
     "the middle of the steps were taken without sorting them": {
         "middle": lambda seconds: seconds[len(seconds) // 2]
     },
@@ -132,12 +137,13 @@ MISTAKEN_TYPICAL = {
 
 
 def steps_of(seed, rank, count):
-    """Steps of one rank, with a slow first one and one that is late by chance."""
+    """Steps of one rank: the first one is slow, and some are late by chance."""
     draw = random.Random(f"{seed} {rank}")
     steps = [{part: draw.uniform(0.1, 0.9) for part in PARTS} for _ in range(count)]
     for part in PARTS:
         steps[0][part] += draw.choice((9.0, -0.09))
         steps[2][part] += 6.0
+        steps[-1][part] += draw.choice((3.0, 0.0))
     return steps
 
 
@@ -194,6 +200,7 @@ def slow_of(
     of_others=median,
     parts=PARTS,
     share=0.1,
+    tenth_of="own",
     border_counts=False,
     always=False,
 ):
@@ -209,7 +216,10 @@ def slow_of(
     if not asked[among]:
         return None
     more = of_others(asked[among]) - own
-    tenth = share * sum(ranks[slow][part] for part in parts)
+    steps = [sum(each[part] for part in parts) for each in ranks]
+    tenth = share * steps[slow]
+    if tenth_of == "others":
+        tenth = share * median(steps[:slow] + steps[slow + 1 :])
     if most:
         more = -more
     holds_up = more > tenth or (border_counts and more == tenth)
@@ -245,6 +255,7 @@ MISTAKEN_SLOW = {
     "loading were no part of the step": {"parts": ("compute", "waiting")},
     "computing were no part of the step": {"parts": ("data", "waiting")},
     "it were a tenth of the waiting, not of the step": {"parts": ("waiting",)},
+    "it were a tenth of the other ranks' steps, not of its own": {"tenth_of": "others"},
     "any more waiting were enough, and not a tenth of the step": {"share": 0.0},
     "no rank ever held up the others": {"share": 100.0},
     "exactly a tenth were enough: it must be more": {"border_counts": True},
