@@ -10,6 +10,7 @@ from workshop.grader import expect
 expect.nothing_is_averaged()
 
 UNEQUAL = [5, 0, 8, 3]  # tokens of each rank
+MOST_NAMES = 2  # of mistakes that explain the same values; more explain nothing
 
 
 def choices(seed, tokens, experts, k):
@@ -20,131 +21,199 @@ def choices(seed, tokens, experts, k):
     return scores.argsort(dim=1, descending=True)[:, :k]
 
 
-def kept_in_turn(turns, capacity):
-    """Which (token, choice) are kept if they are served as ``turns`` lists them."""
+def of_all(chosen, capacity):
+    """What one process keeps: first choices of all tokens, then second ones ..."""
     taken: dict[int, int] = {}
-    kept = set()
-    for token, choice, expert in turns:
-        taken[expert] = taken.get(expert, 0) + 1
-        if taken[expert] <= capacity:
-            kept.add((token, choice))
+    kept = torch.zeros(chosen.shape, dtype=torch.bool)
+    for choice, column in enumerate(chosen.T.tolist()):
+        for token, expert in enumerate(column):
+            kept[token, choice] = taken.get(expert, 0) < capacity
+            taken[expert] = taken.get(expert, 0) + 1
     return kept
-
-
-def as_mask(kept, chosen):
-    mask = torch.zeros(chosen.shape, dtype=torch.bool)
-    for token, choice in kept:
-        mask[token, choice] = True
-    return mask
-
-
-def by_choice(chosen):
-    """First choices of all tokens, then second ones, and so on."""
-    columns = enumerate(chosen.T.tolist())
-    return [(t, c, e) for c, column in columns for t, e in enumerate(column)]
-
-
-def by_token(chosen):
-    """All choices of the first token, then those of the second."""
-    return [
-        (t, c, e) for t, row in enumerate(chosen.tolist()) for c, e in enumerate(row)
-    ]
-
-
-def of_all(chosen, capacity, order=by_choice):
-    return as_mask(kept_in_turn(order(chosen), capacity), chosen)
 
 
 def own_rows(rank, counts):
     return slice(sum(counts[:rank]), sum(counts[: rank + 1]))
 
 
-def ranks_one_after_the_other(chosen, counts, capacity):
-    """All choices of rank 0's tokens first, then those of rank 1."""
-    turns = []
-    for rank in range(len(counts)):
-        own = own_rows(rank, counts)
-        turns += [(own.start + t, c, e) for t, c, e in by_choice(chosen[own])]
-    return as_mask(kept_in_turn(turns, capacity), chosen)
+# Which other choice of the same expert goes before an own one, if something goes wrong.
+# Each is (rank, token, choice).
+def within_the_rank(other, own):
+    (r, t, c), (own_r, own_t, own_c) = other, own
+    return r == own_r and (c, t) < (own_c, own_t)
+
+
+def token_by_token(other, own):
+    return other < own
+
+
+def rank_by_rank(other, own):
+    (r, t, c), (own_r, own_t, own_c) = other, own
+    return (r, c, t) < (own_r, own_c, own_t)
+
+
+def without_earlier_choices_of_others(other, own):
+    (r, _, c), (own_r, _, own_c) = other, own
+    return within_the_rank(other, own) or (c == own_c and r < own_r)
+
+
+def without_lower_ranks(other, own):
+    return within_the_rank(other, own) or other[2] < own[2]
+
+
+def in_the_right_order(other, own):
+    (r, t, c), (own_r, own_t, own_c) = other, own
+    return (c, r, t) < (own_c, own_r, own_t)
+
+
+def higher_ranks_first(other, own):
+    (r, t, c), (own_r, own_t, own_c) = other, own
+    return (c, -r, t) < (own_c, -own_r, own_t)
+
+
+def wrong_rules(capacity, ranks):
+    """For the words of a mistake: (what goes before an own choice, the capacity)."""
+    return {
+        "as if this rank's tokens were the only ones": (within_the_rank, capacity),
+        "as if each rank had 1/N of the capacity for its own tokens": (
+            within_the_rank,
+            capacity // ranks,
+        ),
+        "as if all choices of a token went before those of the next": (
+            token_by_token,
+            capacity,
+        ),
+        "as if all choices of a rank went before those of the next": (
+            rank_by_rank,
+            capacity,
+        ),
+        "as if first choices on other ranks didn't go before second ones here": (
+            without_earlier_choices_of_others,
+            capacity,
+        ),
+        "as if lower ranks didn't go first": (without_lower_ranks, capacity),
+        "as if higher ranks went first": (higher_ranks_first, capacity),
+        "one choice too many for each expert": (in_the_right_order, capacity + 1),
+        "one choice too few for each expert": (in_the_right_order, capacity - 1),
+    }
+
+
+def kept_by(goes_before, chosen, counts, rank, capacity):
+    """[n, k]: which choices of this rank are kept, counted choice by choice."""
+    every = []
+    for other in range(len(counts)):
+        rows = enumerate(chosen[own_rows(other, counts)].tolist())
+        every += [((other, t, c), e) for t, row in rows for c, e in enumerate(row)]
+    kept = torch.zeros(counts[rank], chosen.shape[1], dtype=torch.bool)
+    for own, expert in every:
+        if own[0] == rank:
+            before = [e == expert and goes_before(other, own) for other, e in every]
+            kept[own[1], own[2]] = sum(before) < capacity
+    return kept
 
 
 def mistaken(chosen, counts, rank, capacity):
     """Wrong sets of kept choices of this rank, by their names."""
-    own = own_rows(rank, counts)
+    rules = wrong_rules(capacity, len(counts))
     return {
-        "as if this rank's tokens were the only ones": of_all(chosen[own], capacity),
-        "as if all choices of a token went before those of the next": of_all(
-            chosen, capacity, by_token
-        )[own],
-        "as if all choices of a rank went before those of the next": (
-            ranks_one_after_the_other(chosen, counts, capacity)[own]
-        ),
-        "one choice too many for each expert": of_all(chosen, capacity + 1)[own],
-        "one choice too few for each expert": of_all(chosen, capacity - 1)[own],
+        name: kept_by(goes_before, chosen, counts, rank, of)
+        for name, (goes_before, of) in rules.items()
     }
 
 
-def compare(exercise, rank, counts, chosen, experts, capacity):
+def names_of_all(found, wrong):
+    """The names under which ``wrong`` has all values that were found on this rank.
+
+    Args:
+        found: this rank's values, one for each case.
+        wrong: for each case, wrong values by their names.
+    """
+    names = list(wrong[0])
+    for value, by_name in zip(found, wrong, strict=True):
+        names = [name for name in names if same(value, by_name[name])]
+    if len(names) > MOST_NAMES:
+        return []
+    return names
+
+
+def same(value, other):
+    if torch.is_tensor(value) and torch.is_tensor(other):
+        return torch.equal(value, other)
+    return type(value) is type(other) and value == other
+
+
+def compare(exercise, rank, counts, cases, experts, explained=True):
+    """``cases``: (the choices of all ranks, the capacity)."""
     own = own_rows(rank, counts)
-    given = chosen[own].clone()
-    found = exercise.within_capacity(given, experts, capacity)
-    right = of_all(chosen, capacity)[own]
-    what = f"what is kept of {len(given)} tokens with k = {chosen.shape[1]}"
-    is_tensor = torch.is_tensor(found)
-    expect.that(is_tensor, f"{what} is a {type(found).__name__}, not a tensor")
-    if found.shape == right.shape and not torch.equal(found, right):
-        wrong = mistaken(chosen, counts, rank, capacity)
-        names = [name for name, kept in wrong.items() if torch.equal(found, kept)]
-        expect.that(not names, f"{what} is {', or '.join(names)}")
-    expect.equal(found, right, what)
-    expect.unchanged(given, chosen[own], "the choices that were given, afterwards")
+    given = [chosen[own].clone() for chosen, _ in cases]
+    found = [
+        exercise.within_capacity(mine, experts, capacity)
+        for mine, (_, capacity) in zip(given, cases, strict=True)
+    ]
+    names = []
+    if explained:
+        wrong = [mistaken(chosen, counts, rank, capacity) for chosen, capacity in cases]
+        names = names_of_all(found, wrong)
+    for mine, kept, (chosen, capacity) in zip(given, found, cases, strict=True):
+        right = of_all(chosen, capacity)[own]
+        what = f"what is kept of {len(mine)} tokens with k = {chosen.shape[1]}"
+        is_tensor = torch.is_tensor(kept)
+        expect.that(is_tensor, f"{what} is a {type(kept).__name__}, not a tensor")
+        if names and not torch.equal(kept, right):
+            expect.that(False, f"{what} is {', or '.join(names)}")
+        expect.equal(kept, right, what)
+        expect.unchanged(mine, chosen[own], "the choices that were given, afterwards")
 
 
 @pytest.mark.ranks(3, 4)
 def test_capacity_is_that_of_all_tokens(exercise, rank, world_size):
     """capacity_of_batch: from the tokens of all ranks, rounded up."""
     counts = UNEQUAL[:world_size]
-    for k, experts, factor in ((1, 4, 1.0), (2, 7, 1.25), (3, 5, 0.5)):
+    cases = (1, 4, 1.0), (2, 7, 1.25), (3, 5, 0.5)
+    found, wrong = [], []
+    for k, experts, factor in cases:
         chosen = torch.zeros(counts[rank], k, dtype=torch.int64)
-        found = exercise.capacity_of_batch(chosen, experts, factor)
-        share = factor * k * sum(counts) / experts
-        own = math.ceil(factor * k * counts[rank] / experts)
+        found.append(exercise.capacity_of_batch(chosen, experts, factor))
+        wrong.append(wrong_capacities(counts, rank, k, experts, factor))
+    names = names_of_all(found, wrong)
+    for capacity, (k, experts, factor) in zip(found, cases, strict=True):
         what = f"the capacity for k = {k}, {experts} experts, factor {factor}"
-        right = math.ceil(share)
-        of_ranks = [math.ceil(factor * k * n / experts) for n in counts]
-        names = {
-            "that of this rank's tokens alone": own,
-            "rounded down": math.floor(share),
-            "one more than a share that is whole already": math.floor(share) + 1,
-            "the sum of what each rank rounds up: round once": sum(of_ranks),
-            "as if all ranks had as many tokens as this one": math.ceil(
-                factor * k * counts[rank] * world_size / experts
-            ),
-            "that of one choice for each token: each has k": math.ceil(share / k),
-        }
-        if found != right:
-            for words, other in names.items():
-                expect.that(found != other, f"{what} is {words}")
-        expect.number(found, right, what)
+        right = math.ceil(factor * k * sum(counts) / experts)
+        if names and capacity != right:
+            expect.that(False, f"{what} is {', or '.join(names)}")
+        expect.number(capacity, right, what)
+
+
+def wrong_capacities(counts, rank, k, experts, factor):
+    """Wrong capacities on this rank, by their names."""
+    share = factor * k * sum(counts) / experts
+    own = factor * k * counts[rank] / experts
+    of_ranks = [math.ceil(factor * k * n / experts) for n in counts]
+    return {
+        "that of this rank's tokens alone": math.ceil(own),
+        "rounded down": math.floor(share),
+        "one more than a share that is whole already": math.floor(share) + 1,
+        "the sum of what each rank rounds up: round once": sum(of_ranks),
+        "as if all ranks had as many tokens as this one": math.ceil(own * len(counts)),
+        "that of one choice for each token: each has k": math.ceil(share / k),
+    }
 
 
 @pytest.mark.ranks(3, 4)
 def test_first_choices(exercise, rank, world_size, seed):
     """within_capacity with one expert per token: lower ranks go first."""
-    counts = [3, 5, 4, 2][:world_size]
+    counts = [5, 8, 6, 3][:world_size]
     chosen = choices(seed, sum(counts), 4, 1)
-    for capacity in (1, 3, 5):
-        compare(exercise, rank, counts, chosen, 4, capacity)
+    compare(exercise, rank, counts, [(chosen, capacity) for capacity in (2, 4, 7)], 4)
 
 
 @pytest.mark.ranks(3, 4)
 def test_second_choices_go_last(exercise, rank, world_size, seed):
     """within_capacity with several experts per token: first choices of all ranks."""
-    counts = [3, 5, 4, 2][:world_size]
-    for k in (2, 3):
-        chosen = choices(seed, sum(counts), 6, k)
-        for capacity in (2, 4, 7):
-            compare(exercise, rank, counts, chosen, 6, capacity)
+    counts = [5, 8, 6, 3][:world_size]
+    of_k = [choices(seed, sum(counts), 6, k) for k in (2, 3)]
+    cases = [(chosen, capacity) for chosen in of_k for capacity in (3, 6, 9)]
+    compare(exercise, rank, counts, cases, 6)
 
 
 @pytest.mark.ranks(3, 4)
@@ -152,7 +221,7 @@ def test_a_rank_without_tokens(exercise, rank, world_size, seed):
     """Rank 1 has no token: it takes part in every call, and the others see it."""
     counts = UNEQUAL[:world_size]
     chosen = choices(seed, sum(counts), 5, 2)
-    compare(exercise, rank, counts, chosen, 5, 4)
+    compare(exercise, rank, counts, [(chosen, 4)], 5)
 
 
 @pytest.mark.ranks(4)
@@ -161,7 +230,7 @@ def test_only_counts_are_sent(exercise, rank, world_size, seed, ledger):
     counts = [300] * world_size
     chosen = choices(seed, sum(counts), 6, 2)
     ledger.clear()
-    compare(exercise, rank, counts, chosen, 6, 300)
+    compare(exercise, rank, counts, [(chosen, 300)], 6, explained=False)
     limit = 8 * 2 * 6 * world_size  # [k, E] whole numbers of each rank
     most = max((row.bytes for row in ledger.rows), default=0)
     expect.right_way(
