@@ -46,13 +46,20 @@ def row_of(rank, shape, axis, *, apart_of=None, begin="at place 0", members="all
     """The ranks of a group; the keywords are what goes wrong."""
     place, apart = places_of(rank, shape)[axis], math.prod(shape[axis + 1 :])
     steps = apart if apart_of is None else apart_of(shape, axis)
-    begins = {"at place 0": rank - place * steps, "at itself": rank, "at rank 0": 0}
+    begins = {
+        "at place 0": rank - place * steps,
+        "at the right rank": rank - place * apart,
+        "at itself": rank,
+        "at rank 0": 0,
+    }
     row = [begins[begin] + step * steps for step in range(shape[axis])]
+    wrapped = [(rank + step * steps) % math.prod(shape) for step in range(shape[axis])]
     others = [other for other in row if other != rank]
     return {
         "all": row,
         "others": others,
         "itself first": [rank, *others],
+        "wrapped": wrapped,
         "all of the grid": list(range(math.prod(shape))),
         "turned round": row[::-1],
     }[members]
@@ -74,7 +81,14 @@ MISTAKEN_ROWS = {
     "the ranks of a group were always next to each other": {
         "apart_of": lambda shape, axis: 1
     },
+    "the ranks of a group were next to each other, from its first rank on": {
+        "apart_of": lambda shape, axis: 1,
+        "begin": "at the right rank",
+    },
     "the rank itself had place 0": {"begin": "at itself"},
+    "the rank itself had place 0, and rank 0 followed the last rank of the grid": {
+        "members": "wrapped"
+    },
     "rank 0 were in each group": {"begin": "at rank 0"},
     "the rank itself didn't belong to its group": {"members": "others"},
     "the rank itself came first": {"members": "itself first"},
