@@ -120,6 +120,7 @@ def kept(
     inputs=1,
     every_block=False,
     whole_inputs=False,
+    narrow_inputs=False,
     shared=False,
 ):
     """Bytes kept; the keywords are what goes wrong."""
@@ -131,6 +132,8 @@ def kept(
     if gathers:
         one += block[2] * width * (own if shared else tokens)
     held = inputs * blocks * width * (tokens if whole_inputs else own)
+    if narrow_inputs:
+        held = blocks * own
     return size * (held + one * (blocks if every_block else 1))
 
 
@@ -138,6 +141,7 @@ MISTAKEN_KEPT = {
     "a number had 4 bytes": {"size": 4},
     "a number had 1 byte": {"size": 1},
     "the inputs of all blocks were left out": {"inputs": 0},
+    "the inputs were one number for each token, not H": {"narrow_inputs": True},
     "every block were kept whole, not one": {"every_block": True},
     "the inputs were those of all T tokens": {"whole_inputs": True},
     "the a of a block were left out": {"per_head": 0},
@@ -154,8 +158,13 @@ def waits_for(job, method, ranks, hides, less, floor):
     tokens, flops, rate = job[0], job[6], job[7]
     if floor:
         flops = flops // rate * rate
-    enough = tokens * rate > flops * ranks if less else tokens * rate >= flops * ranks
-    if method == "ring" and (hides == "always" or (hides == "rule" and enough)):
+    needed = flops * ranks
+    if hides == "whole":
+        needed = flops
+    enough = tokens * rate > needed if less else tokens * rate >= needed
+    if method == "ring" and (
+        hides == "always" or (hides in ("rule", "whole") and enough)
+    ):
         return 0
     return sent(job, method, ranks)
 
@@ -208,6 +217,7 @@ def best(
 MISTAKEN_CHOICES = {
     "a ring's messages were never hidden": {"hides": "never"},
     "a ring's messages were always hidden": {"hides": "always"},
+    "T, not T / c, had to be at least the operations for a byte": {"hides": "whole"},
     "T / c had to be more than operations per byte, where equal is enough": {
         "less": True
     },
