@@ -113,7 +113,26 @@ def operators_in_data():
     return trace, 3
 
 
-def paint(trace, rank, ranks, *, hidden_by=("data", "work"), latest=max, capped=True):
+def hidden_on_two_of_three():
+    """(trace, ranks): rank 1 alone hides nothing, and all ranks load for long"""
+    trace = []
+    starts = [load(trace, rank, 0, 150) for rank in range(3)]
+    collective(trace, starts, 200)
+    for rank in (0, 2):
+        trace += operator(rank, starts[rank], starts[rank] + 190)
+    return trace, 3
+
+
+def paint(
+    trace,
+    rank,
+    ranks,
+    *,
+    hidden_by=("data", "work"),
+    latest=max,
+    capped=True,
+    merged=True,
+):
     """Microseconds of (data, exposed before, exposed after), by painting every ns."""
 
     def times(wanted, whose):  # in whole nanoseconds
@@ -143,7 +162,10 @@ def paint(trace, rank, ranks, *, hidden_by=("data", "work"), latest=max, capped=
     found = {"data": painted(data), "work": painted(work)}
     busy = set().union(*(found[kind] for kind in hidden_by))
     exposed = painted(before) - busy, painted(after) - busy
-    return [length(numbers) for numbers in (painted(data), *exposed)]
+    loading = length(painted(data))
+    if not merged:
+        loading = sum(end - begin for begin, end in data) / 1000
+    return [loading, *map(length, exposed)]
 
 
 def exposed_of(trace, rank, ranks, *, swapped=False, **options):
@@ -211,6 +233,12 @@ def choice(
 
 
 MISTAKEN_CHOICES = {
+    "each of the three cost the sum over the ranks": {
+        "data": sum,
+        "sent": sum,
+        "waited": sum,
+    },
+    "data events inside other ones counted, too: merge them": {"merged": False},
     "data cost what the rank with most of it takes: it is the least": {"data": max},
     "data cost the sum over the ranks": {"data": sum},
     "communication cost what the rank with most of it takes: it is the least": {
@@ -312,7 +340,7 @@ def test_bottleneck(exercise, seed):
     """The largest cost of fresh traces, and the rank if one is slow."""
     drawn = [record(c, f"{seed} {number}") for c in CAUSES for number in range(2)]
     by_hand = [in_turns(), hidden_on_one_that_waits(), operators_in_data()]
-    cases, found = [*drawn, *by_hand], []
+    cases, found = [*drawn, *by_hand, hidden_on_two_of_three()], []
     for trace, ranks in cases:
         given = [dict(each) for each in trace]
         found.append(exercise.bottleneck(trace, ranks))
