@@ -182,7 +182,7 @@ def test_everything_that_the_search_may_name_is_on_the_page(search):
         ),
         (
             "torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError",
-            "nobody_listens",
+            "too_few_nodes",
         ),
         ("Expected to mark a variable ready only once", "marked_ready_twice"),
         ("Default process group has not been initialized", "no_process_group"),

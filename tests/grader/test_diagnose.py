@@ -276,3 +276,23 @@ def test_warning_of_open_mpi_counts_only_where_the_job_may_fail(
     log = written(tmp_path, warning)
     found = named(candidates(load(ROOT), log, first_failed(log)))
     assert (found and found.cause.name) == cause
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        (
+            "torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError",
+            "too_few_nodes",
+        ),
+        (
+            "torch.distributed.DistNetworkError: The server socket has failed to "
+            "listen on any local network address. port: 80, useIpv6: false, code: -13, "
+            "name: EACCES, message: permission denied",
+            "port_not_allowed",
+        ),
+    ],
+)
+def test_errors_that_resemble_each_other_have_their_own_causes(line, name, tmp_path):
+    log = written(tmp_path, f"{line}\n")
+    assert named(candidates(load(ROOT), log, first_failed(log))).cause.name == name
