@@ -139,3 +139,61 @@ def test_words_of_an_error_in_a_log_without_one_prove_nothing(line, tmp_path):
 def test_error_of_a_library_is_no_healthy_run(line, tmp_path):
     lines, _ = told(tmp_path, f"step 1 loss 2.0\n{line}\n")
     assert not lines[0].startswith("No failure")
+
+
+def test_message_of_more_lines_is_no_good_end(tmp_path):
+    """Its second line has the word saved."""
+    error = (
+        "[rank0]: torch.utils.checkpoint.CheckpointError: torch.utils.checkpoint: A "
+        "different number of tensors was saved during the original forward and "
+        "recomputation.\n"
+        "[rank0]: Number of tensors saved during forward: 56\n"
+        "[rank0]: Number of tensors saved during recomputation: 53.\n"
+    )
+    lines, sure = told(tmp_path, error)
+    assert lines[0].startswith("First to fail: rank 0") and sure
+
+
+@pytest.mark.parametrize(
+    "advice",
+    [
+        "The sizes were saved with 8 ranks.",
+        "Load it before training has finished.",
+        "Call it only if init is done.",
+    ],
+)
+def test_advice_of_an_error_is_no_good_end(advice, tmp_path):
+    lines, _ = told(tmp_path, f"[rank1]: ValueError: wrong sizes\n[rank1]: {advice}\n")
+    assert lines[0].startswith("First to fail: rank 1")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing.",
+        "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ",
+        "ray.train.base_trainer.TrainingFailedError: The Ray Train run failed.",
+    ],
+)
+def test_launcher_alone_says_only_that_a_process_has_failed(line, tmp_path):
+    lines, sure = told(tmp_path, f"step 1 loss 2.0\n{line}\n\tpid: 4711\n")
+    assert lines[0].startswith("This log only says that a process has failed")
+    assert line.strip()[:40] in lines[1] and not sure
+
+
+RETRIED = """\
+'(ReadTimeoutError("HTTPSConnectionPool(host='huggingface.co', port=443): Read timed \
+out. (read timeout=10)"), '(Request ID: 7)')' thrown while requesting HEAD https://x
+Retrying in 1s [Retry 1/5].
+"""
+
+
+def test_failed_download_that_is_tried_again_is_no_failure(tmp_path):
+    lines, _ = told(tmp_path, RETRIED + "{'loss': 0.41, 'epoch': 0.5}\n")
+    assert lines[0].startswith("No failure found") and len(lines) == 1
+
+
+def test_last_try_counts(tmp_path):
+    end = "Giving up.\nOSError: We couldn't connect to 'https://huggingface.co'\n"
+    lines, sure = told(tmp_path, RETRIED + end)
+    assert "Cause: The node has no internet: a download failed" in lines and sure

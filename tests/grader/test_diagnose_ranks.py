@@ -167,3 +167,18 @@ def test_nccls_own_words_are_quoted_beside_the_wrapper(tmp_path):
     told, _ = diagnose(written(tmp_path, text), ROOT)
     assert "NCCL's own words:" in told
     assert any("Something that nobody knows" in line for line in told)
+
+
+def test_log_of_one_rank_makes_no_other_rank_suspect(tmp_path):
+    """Whether rank 0 is silent isn't known: its lines are in another file."""
+    first, _ = read(tmp_path, timed_out(2, 7) + timed_out(2, 8))
+    assert first.ranks == ()
+
+
+def test_product_in_an_error_is_no_world_size(tmp_path):
+    text = (
+        "[rank0]: AssertionError: train_batch_size is not equal to "
+        "micro_batch_per_gpu * gradient_acc_step * world_size 32 != 2 * 1 * 8\n"
+    )
+    told, _ = diagnose(written(tmp_path, text), ROOT)
+    assert not any("No sign of life" in line for line in told)

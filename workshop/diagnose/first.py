@@ -56,7 +56,10 @@ NOTICED = re.compile(r"noticed that process rank (\d+) with PID \d+.* exited on 
 NAMED_BY_MPI = re.compile(r"^\s+Process name: \[\[\d+,\d+\],\s*(\d+)\]")
 CANCELLED = re.compile(r"CANCELLED AT|DUE TO (?:TIME LIMIT|PREEMPTION|JOB REQUEUE)")
 MISSED = re.compile(r"Ranks? ([\d, ]+) failed to pass monitoredBarrier")
-SIZE = re.compile(r"(?:WORLD_SIZE|world_size|nproc[-_]per[-_]node)[=: ]+(\d+)")
+SIZE = re.compile(
+    r"(?:WORLD_SIZE|world_size|nproc[-_]per[-_]node)[=: ]+(\d+)"
+    r"(?!\d| *(?:[!=]=|[*x/%]))"  # no part of an equation
+)
 MOST_RANKS = 4096  # more are a number that means something else
 
 
@@ -326,7 +329,9 @@ def by_silence(seen: Seen, log: Log) -> First | None:
     waited = set(seen.lost)
     if not waited or seen.dump.subgroups:
         return None
-    silent = tuple(sorted((seen.ranks | set(range(max(waited)))) - waited))
+    of_one_rank = len(waited | seen.spoke | seen.ranks) == 1  # the log, or all of it
+    known = seen.ranks if of_one_rank else seen.ranks | set(range(max(waited)))
+    silent = tuple(sorted(known - waited))
     if not silent:
         who = listed(sorted(waited)) + (" all" if len(waited) > 1 else "")
         return First((), f"{who} waited, or lost a partner that had waited")

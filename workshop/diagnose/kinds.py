@@ -56,7 +56,13 @@ ENDS = re.compile(
     r"ChildFailedError|failed \(exitcode|exits with return code|srun: error|"
     r"core dumped|slurmstepd: error|exited on signal|Root Cause|terminated with"
 )
-BAD_END = re.compile(r"not |n't |fail|error|never|unfinished", re.IGNORECASE)
+BAD_END = re.compile(
+    r"not |n't |fail|error|never|unfinished|"
+    # the message of an error explains: what was saved, and when it would be right
+    r"\bsaved (?:during|metadata|tensors?|with|by|under|from|for)\b|"
+    r"\b(?:before|until|unless|only|if|whether|should|must|could)\b",
+    re.IGNORECASE,
+)
 
 
 @dataclass
@@ -74,6 +80,10 @@ def tell_kinds(lines: list[Line]) -> list[Line]:
     told = [
         replace(line, kind=kind_of(line, of_rank.setdefault(line.rank, Reading())))
         for line in lines
+    ]
+    told = [
+        replace(line, kind=NOISE) if is_tried_again(told, number) else line
+        for number, line in enumerate(told)
     ]
     return [
         replace(line, kind=SURVIVED)
@@ -111,7 +121,7 @@ def end_of(text: str, at: Reading) -> str:
     """The kind of the line that ends a traceback."""
     noise = at.noise
     at.inside, at.ready, at.noise = False, False, False
-    if noise or (TRIES_AGAIN.search(text) and not GIVES_UP.search(text)):
+    if noise or says_it_tries_again(text):
         return NOISE
     if re.match(r"^[\w.]*Warning: ", text):
         return NOISE
@@ -122,7 +132,20 @@ def is_harmless(line: Line) -> bool:
     """A warning, or a try that isn't the last one."""
     if line.level in ("DEBUG", "WARN", "WARNING") or WARNS.search(line.text):
         return True
-    return bool(TRIES_AGAIN.search(line.text)) and not GIVES_UP.search(line.text)
+    return says_it_tries_again(line.text)
+
+
+def is_tried_again(lines: list[Line], number: int) -> bool:
+    """Whether the next line says that what failed in this one is tried again."""
+    line = lines[number]
+    if line.kind or number + 1 == len(lines):
+        return False
+    follower = lines[number + 1]
+    return follower.rank == line.rank and says_it_tries_again(follower.text)
+
+
+def says_it_tries_again(text: str) -> bool:
+    return bool(TRIES_AGAIN.search(text)) and not GIVES_UP.search(text)
 
 
 def went_on(lines: list[Line], number: int) -> bool:

@@ -65,6 +65,7 @@ NOTHING = (
     f'{PAGE}, "Is slow" and "Runs and is wrong"'
 )
 LOST = "This log only says that another rank has left. Read those of the other ranks:"
+FAILED = "This log only says that a process has failed. Read that process's own error:"
 SETTLE = (
     "To settle it: the logs of all ranks and nodes, also the launcher's and the "
     "scheduler's, or the stacks of a run that hangs (py-spy dump)"
@@ -82,6 +83,9 @@ def diagnose(log: Log, root: Path) -> tuple[list[str], bool]:
     if not first and error is None:
         found = [unproved(each, log) for each in found]
     if not first and all(is_survived(each) for each in found):
+        launcher = words_of_launcher(log)
+        if error is None and launcher and not found:
+            return [FAILED, f"    {quote(launcher)}"], False
         if error is None:
             return [nothing(log)], False
         if not found and is_consequence(error.text):
@@ -293,6 +297,14 @@ def first_error(log: Log, first: First | None = None) -> Line | None:
     files = [Line(f.place, f.rank, f.message) for f in log.error_files]
     left = (rest[pattern] for pattern in REST if pattern in rest)
     return next((f for f in files if not is_consequence(f.text)), next(left, None))
+
+
+def words_of_launcher(log: Log) -> Line | None:
+    """What torchrun, mp.spawn or Ray raises because a process has failed."""
+    for line in log.lines:
+        if line.kind == EXCEPTION and OF_LAUNCHERS.search(line.text):
+            return line
+    return None
 
 
 def quote(line: Line) -> str:
