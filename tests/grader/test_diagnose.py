@@ -291,8 +291,98 @@ def test_warning_of_open_mpi_counts_only_where_the_job_may_fail(
             "name: EACCES, message: permission denied",
             "port_not_allowed",
         ),
+        (
+            "requests.exceptions.ConnectionError: HTTPConnectionPool(host='0.0.0.0', "
+            "port=8000): Max retries exceeded with url: /health/ (Caused by "
+            "NewConnectionError(': Failed to establish a new connection: [Errno 111] "
+            "Connection refused'))",
+            "server_beside",
+        ),
+        (
+            "NVRM: Xid (PCI:0000:1b:00): 74, pid=1, name=python, NVLink: fatal error\n"
+            "[rank2]: RuntimeError: CUDA error: an illegal memory access was "
+            "encountered",
+            "gpu_hardware",
+        ),
+        (
+            "NVRM: Xid (PCI:0000:1b:00): 31, pid=1, name=python, MMU Fault\n"
+            "[rank2]: RuntimeError: CUDA error: an illegal memory access was "
+            "encountered",
+            "illegal_access",
+        ),
+        (
+            "RuntimeError: cuDNN version incompatibility: PyTorch was compiled  "
+            "against (9, 1, 0) but found runtime version (8, 9, 7).",
+            "wrong_library",
+        ),
+        ("RuntimeError: Numpy is not available", "numpy_version"),
+        (
+            "KeyError: 'qwen9'\n"
+            "During handling of the above exception, another exception occurred:\n"
+            "ValueError: The checkpoint you are trying to load has model type `qwen9` "
+            "but Transformers does not recognize this architecture.",
+            "unknown_architecture",
+        ),
+        (
+            "ImportError: QqqTokenizer requires the SentencePiece library but it was "
+            "not found in your environment.",
+            "not_installed",
+        ),
     ],
 )
 def test_errors_that_resemble_each_other_have_their_own_causes(line, name, tmp_path):
     log = written(tmp_path, f"{line}\n")
     assert named(candidates(load(ROOT), log, first_failed(log))).cause.name == name
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("NVRM: Xid (PCI:0000:1b:00): 43, pid=1, name=python, Ch 8", "xid"),
+        (
+            "NVRM: Xid (PCI:0000:01:00): 144, SAW_MVB Nonfatal XC0 i0 Link 0",
+            "xid",
+        ),
+        (
+            "json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)",
+            "cut_file",
+        ),
+        (
+            "botocore.exceptions.ClientError: An error occurred (SlowDown) when "
+            "calling the GetObject operation: Please reduce your request rate.",
+            "too_many_requests",
+        ),
+    ],
+)
+def test_line_with_more_than_one_cause_leaves_it_open(line, name, tmp_path):
+    log = written(tmp_path, f"{line}\n")
+    found = candidates(load(ROOT), log, first_failed(log))
+    assert named(found) is None
+    assert name in [each.cause.name for each in found]
+
+
+def test_rank_that_waited_for_a_key_of_the_store_is_not_the_first(tmp_path):
+    line = "torch.distributed.DistStoreError: wait timeout after 300000ms, keys: /a/0/7"
+    log = written(tmp_path, f"[rank0]: {line}\n")
+    first = first_failed(log)
+    assert first.ranks == ()
+    found = candidates(load(ROOT), log, first)
+    assert [each.cause.name for each in found] == ["store_key"]
+    assert named(found) is None
+
+
+STEP_ENDS = """\
+srun: error: n3: task 5: Exited with exit code 1
+srun: Terminating StepId=55.0
+"""
+STEP_CANCELLED = (
+    "slurmstepd: error: *** STEP 55.0 ON n1 CANCELLED AT 2026-11-29T02:02:02 ***\n"
+)
+
+
+def test_step_that_srun_ended_after_a_failure_was_not_cancelled_by_a_person(tmp_path):
+    log = written(tmp_path, STEP_ENDS + STEP_CANCELLED)
+    assert candidates(load(ROOT), log, first_failed(log)) == []
+    log = written(tmp_path, STEP_CANCELLED)
+    found = candidates(load(ROOT), log, first_failed(log))
+    assert [each.cause.name for each in found] == ["cancelled"]

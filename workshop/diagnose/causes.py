@@ -35,6 +35,7 @@ ROW = "docs/lessons/19_when_it_breaks/1_find.html#cause-"  # and a cause's name
 SURE, MAYBE, HINT = 3, 2, 1
 # what an agent of torchrun says after another one, which held the store, has ended
 LOST_STORE = re.compile(r"connection to the C10d store has failed|RendezvousConnection")
+STEP_ENDED = re.compile(r"slurmstepd: error: \*\*\* STEP \S+ ON \S+ CANCELLED AT")
 CHAINED = re.compile(r"During handling of the above|was the direct cause of the follow")
 
 
@@ -162,6 +163,8 @@ def candidates(causes: Iterable[Cause], log: Log, first: First | None) -> list[F
     left = not_explained(found)
     if any(rank in seen.own for rank in suspects):
         left = [f for f in left if f.by_first or not only_consequences(f)]
+        failed = min(log.lines.index(seen.own[r]) for r in suspects if r in seen.own)
+        left = [f for f in left if not only_ended_step(f, log.lines[failed:])]
     if seen.root is not None:  # of the agent that ended first
         left = [f for f in left if f.quiet or not only_lost_store(f)]
     if not left and not first:
@@ -172,6 +175,12 @@ def candidates(causes: Iterable[Cause], log: Log, first: First | None) -> list[F
 def only_consequences(found: Found) -> bool:
     """Whether it shows only in what ranks say that waited for another one."""
     return bool(found.lines) and all(is_consequence(line.text) for line in found.lines)
+
+
+def only_ended_step(found: Found, later: list[Line]) -> bool:
+    """Whether it shows only in what Slurm says when it ends a step after a failure."""
+    ended = [row for row in later if STEP_ENDED.search(row.text)]
+    return bool(found.lines) and all(row in ended for row in found.lines)
 
 
 def only_lost_store(found: Found) -> bool:

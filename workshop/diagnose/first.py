@@ -28,6 +28,7 @@ CONSEQUENCE = re.compile(
     r"terminated with exception|operations have failed or timed out)|"
     r"NCCL watchdog thread terminated|Watchdog caught collective operation timeout|"
     r"store->get\(.* got error|DistStoreError: Socket Timeout|"
+    r"DistStoreError: wait timeout after \d+ ?ms, keys: (?!/default_pg)|"
     r"keys: /default_pg/\d+//cuda//|NCCL WARN .*remote peer|with (?:status|error)=?5\b|"
     r"peer process has unexpectedly disconnected|Horovod has been shut down|"
     r"DUE TO TASK FAILURE|Sending process \d+ closing|"
