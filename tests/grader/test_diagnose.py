@@ -316,6 +316,12 @@ def test_warning_of_open_mpi_counts_only_where_the_job_may_fail(
             "wrong_library",
         ),
         ("RuntimeError: Numpy is not available", "numpy_version"),
+        ("ModuleNotFoundError: No module named 'numpy._core.x'", "numpy_version"),
+        (
+            "RuntimeError: The total norm of order 2.0 for gradients from `parameters` "
+            "is non-finite, so it cannot be clipped.",
+            "loss_is_nan",
+        ),
         (
             "KeyError: 'qwen9'\n"
             "During handling of the above exception, another exception occurred:\n"

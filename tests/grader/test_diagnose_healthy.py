@@ -197,3 +197,41 @@ def test_last_try_counts(tmp_path):
     end = "Giving up.\nOSError: We couldn't connect to 'https://huggingface.co'\n"
     lines, sure = told(tmp_path, RETRIED + end)
     assert "Cause: The node has no internet: a download failed" in lines and sure
+
+
+SURVIVED_BY = [
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+    "Decreasing batch size to: 16.\n",
+    "wandb: ERROR Error while calling the API: internal error (<Response [500]>)\n",
+    "n1:1:9 [0] init.cc:1 NCCL WARN Could not enable P2P between dev 0 and dev 1\n",
+    "n1:1:9 [0] NCCL WARN NET/IB : Unable to open device mlx5_9\n",
+]
+ENDS_OF_RUNS = [
+    "{'train_runtime': 10.0, 'train_loss': 0.45, 'epoch': 2.0}\n",
+    "`Trainer.fit` stopped: `max_epochs=5` reached.\n",
+    "Training done.\n",
+    "[after training is done] datetime: 2026-11-29 10:00:00\n",
+]
+
+
+@pytest.mark.parametrize("end", ENDS_OF_RUNS)
+@pytest.mark.parametrize("error", SURVIVED_BY)
+def test_run_that_comes_to_its_end_has_survived_what_it_logged(error, end, tmp_path):
+    steps = "{'loss': 0.5, 'epoch': 1.0}\n{'loss': 0.4, 'epoch': 2.0}\n"
+    lines, _ = told(tmp_path, error + steps + end)
+    assert lines[0].startswith("No failure found")
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        "Finished dumping debug info\n",
+        "Saved the trace to trace.json\n",
+        "Training not done.\n",
+        "Training done.\nE api.py:869] failed (exitcode: 1) local_rank: 0 (pid: 9)\n",
+    ],
+)
+@pytest.mark.parametrize("error", SURVIVED_BY[1:])
+def test_other_good_words_after_an_error_excuse_nothing(error, later, tmp_path):
+    lines, _ = told(tmp_path, error + later)
+    assert not lines[0].startswith("No failure found")

@@ -48,13 +48,24 @@ PROGRESS = re.compile(
     r"\b(?:step|epoch|iter(?:ation)?|batch|global_step)\b[\"']?\W{0,4}\d|\d%\|", re.I
 )
 FINISHED = re.compile(
-    r"\b(?:done|finished|completed?|saved|successful(?:ly)?|succeeded|took over)\b",
+    r"\b(?:done|finished|completed?|saved|successful(?:ly)?|succeeded|took over)\b|"
+    r"\btrain_runtime\b|\bmax_(?:epochs|steps)=\d+\W? reached",
     re.I,
 )
+# what trainers print when the run as a whole has come to its end
+RUN_ENDS = re.compile(
+    r"\btraining (?:is |has )?(?:done|finished|completed?|ended)\b|"
+    r"\b(?:finished|completed) training\b|"
+    r"\btrain_runtime\b|\bmax_(?:epochs|steps)=\d+\W? reached",
+    re.I,
+)
+# what a library logs and may survive, unless it says that a partner was lost
+LOGGED = re.compile(r"^(?!.*(?:ProcessGroup|peer)).*(?:\bERROR\b|NCCL WARN)")
 # The run as a whole has failed: a rank that continued did not reach its end
 ENDS = re.compile(
     r"ChildFailedError|failed \(exitcode|exits with return code|srun: error|"
-    r"core dumped|slurmstepd: error|exited on signal|Root Cause|terminated with"
+    r"core dumped|slurmstepd: error|exited on signal|Root Cause|terminated with|"
+    r"\bKilled$|OOMKilled|^Segmentation fault"
 )
 BAD_END = re.compile(
     r"not |n't |fail|error|never|unfinished|"
@@ -85,12 +96,28 @@ def tell_kinds(lines: list[Line]) -> list[Line]:
         replace(line, kind=NOISE) if is_tried_again(told, number) else line
         for number, line in enumerate(told)
     ]
-    return [
+    told = [
         replace(line, kind=SURVIVED)
         if line.kind == EXCEPTION and went_on(told, number)
         else line
         for number, line in enumerate(told)
     ]
+    return survive_logged(told)
+
+
+def survive_logged(lines: list[Line]) -> list[Line]:
+    """The same lines: after what a library logged, its rank came to the run's end."""
+    told: list[Line] = []
+    ended: set[int | None] = set()  # ranks that a later line saw at the end
+    for line in reversed(lines):
+        if line.kind == EXCEPTION or ENDS.search(line.text):
+            break
+        if RUN_ENDS.search(line.text) and not BAD_END.search(line.text):
+            ended.add(line.rank)
+        logged = not line.kind and LOGGED.search(line.text)
+        survived = bool(logged) and line.rank in ended
+        told.append(replace(line, kind=SURVIVED) if survived else line)
+    return [*lines[: len(lines) - len(told)], *reversed(told)]
 
 
 def kind_of(line: Line, at: Reading) -> str:
