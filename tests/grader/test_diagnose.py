@@ -316,6 +316,26 @@ def test_warning_of_open_mpi_counts_only_where_the_job_may_fail(
             "wrong_library",
         ),
         ("RuntimeError: Numpy is not available", "numpy_version"),
+        (
+            "ValueError: Free memory on device (30.1/79.1 GiB) on startup is less than "
+            "desired GPU memory utilization (0.9, 71.2 GiB).",
+            "vllm_memory",
+        ),
+        (
+            "pytorch_lightning.utilities.exceptions.MisconfigurationException: You "
+            "requested GPUs: [1]\n But your machine only has: [0]",
+            "more_ranks_than_gpus",
+        ),
+        (
+            "RuntimeError: CUDA error: the provided PTX was compiled with an "
+            "unsupported toolchain.",
+            "driver_too_old",
+        ),
+        (
+            "RuntimeError: element 0 of tensors does not require grad and does not "
+            "have a grad_fn",
+            "no_gradient",
+        ),
         ("ModuleNotFoundError: No module named 'numpy._core.x'", "numpy_version"),
         (
             "RuntimeError: The total norm of order 2.0 for gradients from `parameters` "
