@@ -115,8 +115,9 @@ def survive_logged(lines: list[Line]) -> list[Line]:
         if RUN_ENDS.search(line.text) and not BAD_END.search(line.text):
             ended.add(line.rank)
         logged = not line.kind and LOGGED.search(line.text)
-        survived = bool(logged) and line.rank in ended
-        told.append(replace(line, kind=SURVIVED) if survived else line)
+        if logged and line.rank in ended:
+            line = replace(line, kind=SURVIVED)
+        told.append(line)
     return [*lines[: len(lines) - len(told)], *reversed(told)]
 
 
