@@ -193,6 +193,15 @@ def test_failed_download_that_is_tried_again_is_no_failure(tmp_path):
     assert lines[0].startswith("No failure found") and len(lines) == 1
 
 
+def test_try_of_a_scheduler_hides_no_failure_before_it(tmp_path):
+    text = (
+        "slurmstepd: error: Detected 1 oom_kill event in StepId=7.0.\n"
+        "srun: Job step creation temporarily disabled, retrying (Nodes are busy)\n"
+    )
+    lines, sure = told(tmp_path, text)
+    assert not lines[0].startswith("No failure found") and sure
+
+
 def test_last_try_counts(tmp_path):
     end = "Giving up.\nOSError: We couldn't connect to 'https://huggingface.co'\n"
     lines, sure = told(tmp_path, RETRIED + end)

@@ -166,7 +166,7 @@ def is_harmless(line: Line) -> bool:
 def is_tried_again(lines: list[Line], number: int) -> bool:
     """Whether the next line says that what failed in this one is tried again."""
     line = lines[number]
-    if line.kind or number + 1 == len(lines):
+    if line.kind or ENDS.search(line.text) or number + 1 == len(lines):
         return False
     follower = lines[number + 1]
     return follower.rank == line.rank and says_it_tries_again(follower.text)
