@@ -1,5 +1,7 @@
 """Checks of exercises/01_resume.py."""
 
+import copy
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -76,30 +78,63 @@ def not_of_the_new_process(loaded, fresh):
         )
 
 
+def memory_of(training):
+    """What the next epochs depend on besides the weights, in words -> a copy of it."""
+    optimizer = training.optimizer.state_dict()
+    settings = [
+        {name: value for name, value in group.items() if name != "params"}
+        for group in optimizer["param_groups"]
+    ]
+    return {
+        "the mode of the model": [m.training for m in training.model.modules()],
+        "the optimizer's settings, such as its learning rates": settings,
+        "what the optimizer remembers, such as its momentum": copy.deepcopy(
+            optimizer["state"]
+        ),
+        "the state of loader_generator, the object that it is given": (
+            training.generator.get_state()
+        ),
+        "the state of torch's global random numbers": torch.get_rng_state(),
+    }
+
+
+def not_restored(saved, loaded):
+    """What load_snapshot has left as it was in the new process; "" if nothing."""
+    for what, value in saved.items():
+        try:
+            expect.equal(loaded[what], value, what)
+        except expect.Mismatch:
+            return f"load_snapshot had not restored {what}"
+    return ""
+
+
 def stop_and_resume(exercise, again, path, seed, **settings):
     """Train 2 epochs, save, train on to 4; and continue the same from the file.
 
     ``again`` is the exercise as a new process has it, which knows of the file alone.
 
-    Returns the run that was never stopped, the continued one, and the epochs that
-    the continued one got.
+    Returns the run that was never stopped, the continued one, and the clause of what
+    the continued one doesn't have.
     """
     whole = Training(seed, **settings).train(1).slow_down().train(1)
+    saved = memory_of(whole)
     exercise.save_snapshot(path, *whole.parts(), 2)
     expect.still_training(whole.model, "save_snapshot")
     expect.that(path.is_file(), "save_snapshot must write the file path")
     moved = path.rename(path.with_name(f"moved_{path.name}"))  # nothing moves with it
     whole.train(2)
     continued = Training(seed + 1000, **settings)  # a new process: all is different
-    epochs_run = again.load_snapshot(moved, *continued.parts())
+    again.load_snapshot(moved, *continued.parts())
+    cause = not_restored(saved, memory_of(continued))
     still_its_parameters(continued)
     continued.train(2)
-    return whole, continued, epochs_run
+    return whole, continued, cause
 
 
-def same_weights(whole, continued, what):
+def same_weights(whole, continued, what, cause=""):
+    found = continued.model.state_dict()
     for key, expected in whole.model.state_dict().items():
-        expect.equal(continued.model.state_dict()[key], expected, f"{key}, {what}")
+        expect.equal(found[key], expected, f"{key}, {what}", cause=cause)
 
 
 @pytest.mark.ranks(1, init=False)
@@ -135,25 +170,26 @@ def test_file_is_read_without_running_code(exercise, shared_dir, seed):
 def test_optimizer_goes_on(exercise, exercise_again, shared_dir, seed):
     """Without dropout or shuffling, the resumed run equals the uninterrupted one."""
     for name in OPTIMIZERS:
-        whole, continued, _ = stop_and_resume(
+        whole, continued, cause = stop_and_resume(
             exercise, exercise_again, shared_dir / f"{name}.pt", seed, optimizer=name
         )
-        same_weights(whole, continued, f"2 epochs after the snapshot, {name}")
+        what = f"2 epochs after the snapshot, {name}"
+        same_weights(whole, continued, what, cause)
 
 
 @pytest.mark.ranks(1, init=False)
 def test_order_of_images_goes_on(exercise, exercise_again, shared_dir, seed):
     """With a loader that shuffles, the resumed run sees the same order of images."""
-    whole, continued, _ = stop_and_resume(
+    whole, continued, cause = stop_and_resume(
         exercise, exercise_again, shared_dir / "shuffled.pt", seed, shuffle=True
     )
-    same_weights(whole, continued, "2 shuffled epochs after the snapshot")
+    same_weights(whole, continued, "2 shuffled epochs after the snapshot", cause)
 
 
 @pytest.mark.ranks(1, init=False)
 def test_dropout_goes_on(exercise, exercise_again, shared_dir, seed):
     """With dropout, shuffling and AdamW, the resumed run still equals every bit."""
-    whole, continued, _ = stop_and_resume(
+    whole, continued, cause = stop_and_resume(
         exercise,
         exercise_again,
         shared_dir / "snapshot.pt",
@@ -162,7 +198,8 @@ def test_dropout_goes_on(exercise, exercise_again, shared_dir, seed):
         dropout=0.3,
         shuffle=True,
     )
-    same_weights(whole, continued, "2 epochs with dropout after the snapshot")
+    what = "2 epochs with dropout after the snapshot"
+    same_weights(whole, continued, what, cause)
 
 
 @pytest.mark.ranks(1, init=False)
