@@ -106,20 +106,52 @@ def train(exercise, rank, world_size, seed, make_optimizer):
         "many on each, in each epoch",
     )
     n = lengths[0] // EPOCHS
-    return model, first, [[r[e * n : e * n + n] for r in reads] for e in range(EPOCHS)]
+    epochs = [[r[e * n : e * n + n] for r in reads] for e in range(EPOCHS)]
+    for epoch, of_ranks in enumerate(epochs):
+        read = {image for own in of_ranks for image in own}
+        unread = sorted(set(range(SIZE)) - read)
+        told = f"in epoch {epoch} of train, no rank reads the images {unread}"
+        if n * world_size >= SIZE:  # others are read by two ranks
+            told += ": do all ranks call set_epoch with the same number?"
+        expect.that(not unread, told)
+    return model, first, epochs
 
 
-def reference(model, dataset, epochs, make_optimizer):
-    """One process: each step takes the batches of all ``epochs[e][rank]`` as one."""
+def reference(model, dataset, epochs, make_optimizer, factor=1.0, adds_up=False):
+    """One process: each step takes the batches of all ``epochs[e][rank]`` as one.
+
+    ``factor`` of the loss and ``adds_up``, without zero_grad, are what goes wrong.
+    """
     optimizer = make_optimizer(model.parameters())
     for reads in epochs:
         for first in range(0, len(reads[0]), BATCH_SIZE):
             batch = [i for read in reads for i in read[first : first + BATCH_SIZE]]
-            optimizer.zero_grad()
+            if not adds_up:
+                optimizer.zero_grad()
             scores = model(dataset.images[batch])
-            F.cross_entropy(scores, dataset.labels[batch]).backward()
+            loss = F.cross_entropy(scores, dataset.labels[batch])
+            (loss * factor).backward()
             optimizer.step()
     return model
+
+
+def wrong_steps(start, epochs, make_optimizer, seed, world_size):
+    """What comes of a mistake in the steps, in words -> the model."""
+    mistakes = {
+        "that of steps divided by world_size once more: DDP averages the gradients "
+        "already": {"factor": 1 / world_size},
+        "that of steps world_size times too large: DDP averages the gradients, and the "
+        "learning rate stays": {"factor": world_size},
+        "that of gradients added to those of the steps before: call zero_grad in "
+        "every step": {"adds_up": True},
+    }
+    dataset = Images(seed)
+    return {
+        words: reference(
+            copy.deepcopy(start), dataset, epochs, make_optimizer, **options
+        )
+        for words, options in mistakes.items()
+    }
 
 
 @pytest.mark.ranks(3, 4, init=False)
@@ -166,6 +198,7 @@ def test_trains_as_one_process(exercise, rank, world_size, seed):
         own = [[reads[rank]] for reads in epochs]
         dataset = Images(seed)
         alone = reference(copy.deepcopy(start), dataset, own, make_optimizer)
+        wrong = wrong_steps(start, epochs, make_optimizer, seed, world_size)
         expected = reference(start, dataset, epochs, make_optimizer)
         apart = reference(make_model(seed + rank), dataset, own, make_optimizer)
         for (key, a), b, c, d, e in zip(
@@ -182,6 +215,8 @@ def test_trains_as_one_process(exercise, rank, world_size, seed):
                 "what it was before: train the model that is passed, no copy of it, "
                 "and step while .grad holds its gradients": e,
             }
+            for words, other in wrong.items():
+                mistaken[words] = other.get_parameter(key)
             expect.close(a, b, what, local=c, mistaken=mistaken)
 
 
