@@ -9,8 +9,10 @@ from workshop.grader.expect import Mismatch
 
 def left_gradients() -> Mismatch:
     """What to say if gradients are not switched as they were before a call."""
-    now, cure = ("on", "enable_grad") if torch.is_grad_enabled() else ("off", "no_grad")
-    return _left(f"gradients switched {now}", f"with torch.{cure}():")
+    if torch.is_grad_enabled():  # who wrote that perhaps wanted them off before
+        restores = "with torch.no_grad():` or `with torch.enable_grad():"
+        return _left("gradients switched on", restores)
+    return _left("gradients switched off", "with torch.no_grad():")
 
 
 def left_changed() -> Mismatch | None:
