@@ -201,6 +201,36 @@ def test_a_file_of_a_machine_with_gpus(exercise, rank, seed, shared_dir):
     expect.equal(epochs_run, 3, "the number of epochs that load_snapshot returns")
 
 
+@pytest.mark.ranks(1, limit=15)
+def test_file_that_does_not_fit_is_refused(exercise, seed, shared_dir):
+    """A file whose keys are not the model's is an error, not a model half restored."""
+    training = new_training(0, seed)
+    plain = training.model.state_dict()
+    without_head = {k: v for k, v in plain.items() if not k.startswith("head.")}
+    files = {
+        'keys that begin with "module."': training.ddp_model.state_dict(),
+        "no key of the model's head": without_head,
+        "a key more than the model": {**plain, "tail.weight": torch.zeros(3)},
+    }
+    rest = {"optimizer": training.optimizer.state_dict(), "epochs_run": 1}
+    for words, weights in files.items():
+        torch.save({"model": weights, **rest}, shared_dir / "other.pt")
+        model = make_model(seed + 100)
+        optimizer = OPTIMIZERS["SGD"](model.parameters())
+        try:
+            exercise.load_snapshot(shared_dir / "other.pt", model, optimizer)
+        except NotImplementedError:
+            raise
+        except Exception:
+            continue
+        expect.that(
+            False,
+            f"load_snapshot took a file that has {words}, without an error: the model "
+            "isn't restored, or not all of it. With strict=False, load_state_dict "
+            "leaves out what doesn't fit",
+        )
+
+
 class Bomb:
     """Unpickling this runs its code, which makes the file ``exploded``."""
 
