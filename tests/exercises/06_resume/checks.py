@@ -89,6 +89,7 @@ def train(exercise, training, steps, save_after=(), path=None):
                     expect.unchanged(value, before[key], f"{key} of the model it saved")
                 training.numbers = torch.get_rng_state()  # as they were saved
                 training.place = (training.epoch, training.steps_run)
+                training.kept = memory_of(training)
             if taken == steps:
                 return training
         given = taken > at_start or training.steps_run > 0
@@ -97,8 +98,30 @@ def train(exercise, training, steps, save_after=(), path=None):
     return training
 
 
+def memory_of(training):
+    """What the next steps depend on besides the weights, in words -> a copy of it."""
+    optimizer = training.optimizer.state_dict()
+    return {
+        "the scheduler, which counts the steps": training.scheduler.last_epoch,
+        "the optimizer's learning rate": [g["lr"] for g in optimizer["param_groups"]],
+        "what the optimizer remembers, such as its momentum": copy.deepcopy(
+            optimizer["state"]
+        ),
+    }
+
+
+def not_restored(kept, loaded):
+    """What load_snapshot has left as it was in the new process; "" if nothing."""
+    for what, value in kept.items():
+        try:
+            expect.equal(loaded[what], value, what)
+        except expect.Mismatch:
+            return f"load_snapshot had not restored {what}"
+    return ""
+
+
 def stop_and_resume(exercise, again, path, seed, rank, before, after, **settings):
-    """(the run that was never stopped, the one continued from its snapshot).
+    """(the run that was never stopped, the one continued, a clause of what it lacks).
 
     ``again`` is the exercise as a new process has it, which knows of the file alone.
     """
@@ -109,12 +132,13 @@ def stop_and_resume(exercise, again, path, seed, rank, before, after, **settings
     again.load_snapshot(path, continued)
     restored = torch.equal(torch.get_rng_state(), whole.numbers)
     same_place((continued.epoch, continued.steps_run), *whole.place)
+    cause = not_restored(whole.kept, memory_of(continued))
     train(again, continued, after)
     if settings.get("dropout") != 0:
         expect.still_training(whole.model, "save_snapshot: the model was")
         expect.still_training(continued.model, "load_snapshot: the model was")
         same_numbers(restored, torch.equal(torch.get_rng_state(), numbers_at_end))
-    return whole, continued
+    return whole, continued, cause
 
 
 def same_place(found, epoch, steps_run):
@@ -140,25 +164,50 @@ def same_numbers(restored, at_end):
     )
 
 
-def same_training(whole, continued, what):
+def same_training(whole, continued, cause, what):
+    found = continued.model.state_dict()
     for key, expected in whole.model.state_dict().items():
-        expect.equal(continued.model.state_dict()[key], expected, f"{key}, {what}")
+        expect.equal(found[key], expected, f"{key}, {what}", cause=cause)
     for name in ("epoch", "steps_run"):
         expect.equal(getattr(continued, name), getattr(whole, name), f"{name}, {what}")
     expect.equal(
         continued.scheduler.get_last_lr(),
         whole.scheduler.get_last_lr(),
         f"the learning rate, {what}",
+        cause=cause,
     )
 
 
-def expected_batches(rank, world_size, epoch, steps_run):
-    """The indices of each batch to come, as DistributedSampler orders them."""
+def expected_batches(rank, world_size, epoch, steps_run, left_out=0):
+    """The indices of each batch to come, as DistributedSampler orders them.
+
+    ``left_out`` is what goes wrong: so many samples are left out.
+    """
     sampler = DistributedSampler(range(SAMPLES), world_size, rank, seed=0)
     sampler.set_epoch(epoch)
-    indices = list(sampler)
+    indices = list(sampler)[left_out:]
     batches = [indices[i : i + BATCH_SIZE] for i in range(0, len(indices), BATCH_SIZE)]
     return batches[steps_run:]
+
+
+def why_other_batches(found, rank, world_size, epoch, steps_run):
+    """The clause of the mistake that gives these batches; "" if none does."""
+    place = rank, world_size
+    mistaken = {
+        "the sampler were still in epoch 0: call its set_epoch": expected_batches(
+            *place, 0, steps_run
+        ),
+        "steps_run counted samples: it counts batches": expected_batches(
+            *place, epoch, 0, left_out=steps_run
+        ),
+        "the epoch began from its first batch: leave out steps_run batches": (
+            expected_batches(*place, epoch, 0)
+        ),
+    }
+    if found == expected_batches(*place, epoch, steps_run):
+        return ""
+    causes = [words for words, batches in mistaken.items() if batches == found]
+    return "".join(causes[:1])
 
 
 @pytest.mark.ranks(3, 4, limit=15)
@@ -172,7 +221,8 @@ def test_batches_to_come(exercise, rank, world_size, seed):
         found = [index.tolist() for _, _, index in read]
         expected = expected_batches(rank, world_size, epoch, steps_run)
         what = f"the batches of epoch {epoch} after {steps_run} steps"
-        expect.equal(found, expected, what)
+        cause = why_other_batches(found, rank, world_size, epoch, steps_run)
+        expect.equal(found, expected, what, cause=cause)
 
 
 @pytest.mark.ranks(3, 4, limit=15)
@@ -235,7 +285,7 @@ def test_saving_changes_nothing(exercise, rank, seed, shared_dir):
     numbers = torch.rand(3)
     saving = new_training(exercise, seed, rank)
     train(exercise, saving, 8, range(1, 9), shared_dir / "snapshot.pt")
-    same_training(plain, saving, "in a run that saves after every step")
+    same_training(plain, saving, "", "in a run that saves after every step")
     expect.equal(torch.rand(3), numbers, "the random numbers after 8 steps")
 
 
