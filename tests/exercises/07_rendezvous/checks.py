@@ -2,6 +2,7 @@
 
 import re
 import time
+from datetime import timedelta
 
 import pytest
 import torch.distributed as dist
@@ -11,10 +12,28 @@ from workshop.grader import expect
 expect.nothing_is_averaged()
 
 LONG = 8  # seconds to wait for agents that all come
+SHORT = timedelta(seconds=3)  # for agents that come at the same time
 
 
-def store_in(folder, world_size):
-    return dist.FileStore(str(folder / "store"), world_size)
+class SlowStore(dist.FileStore):
+    """Between two calls of ``add`` by one agent, the others have time for theirs."""
+
+    def add(self, key, amount):
+        found = super().add(key, amount)
+        time.sleep(0.15)
+        return found
+
+    def wait(self, keys, timeout=SHORT):
+        """As a store does, but not as a rank that waits for another one forever."""
+        until = time.monotonic() + timeout.total_seconds()
+        while not self.check(keys):
+            if time.monotonic() > until:
+                raise RuntimeError("Wait timeout")
+            time.sleep(0.01)
+
+
+def store_in(folder, world_size, kind=dist.FileStore):
+    return kind(str(folder / "store"), world_size)
 
 
 def outcome(exercise, *args):
@@ -76,6 +95,24 @@ def test_all_agents_get_a_number(exercise, rank, world_size, seed, shared_dir):
 
 
 @pytest.mark.ranks(3, 4, limit=20)
+def test_agents_at_the_same_time(exercise, world_size, seed, shared_dir):
+    """Agents that join at the same time get different numbers, too."""
+    run = f"job-{seed % 100}"
+    store = store_in(shared_dir, world_size, SlowStore)
+    dist.barrier()
+    how, found = outcome(exercise, store, run, world_size, SHORT.total_seconds())
+    everyone = gathered((how, found))
+    failed = [text for told, text in everyone if told != "returned"]
+    expect.that(
+        not failed,
+        f"{world_size} agents called join at the same time, and {len(failed)} of them "
+        "got no node rank: is it from a single call of add? Between two calls, other "
+        f"agents count. One said {failed[:1]}",
+    )
+    numbered([number for _, number in everyone], run)
+
+
+@pytest.mark.ranks(3, 4, limit=20)
 def test_runs_do_not_mix(exercise, rank, world_size, seed, shared_dir):
     """Two runs share a store: each has its own node ranks, from 0."""
     store = store_in(shared_dir, world_size)
@@ -103,6 +140,23 @@ def test_runs_do_not_mix(exercise, rank, world_size, seed, shared_dir):
         "has no rank yet, the store counts",
     )
     numbered(own, run)
+
+
+@pytest.mark.ranks(3, 4, limit=20)
+def test_another_run_is_complete(exercise, rank, world_size, shared_dir):
+    """A run that lacks a node waits, although another run of the store is complete."""
+    nodes = world_size + 1
+    store = store_in(shared_dir, nodes)
+    if rank == 0:
+        how, found = outcome(exercise, store, "job-11", 1, LONG)
+        returned(how, found, "job-11")
+    dist.barrier()
+    how, found = outcome(exercise, store, "job-1", nodes, 0.5)
+    expect.that(
+        how != "returned",
+        f"join returned {found} to an agent of job-1, which lacks a node: has it read "
+        "a key of job-11, which is complete? Begin every key with run_id and a mark",
+    )
 
 
 @pytest.mark.ranks(3, 4, limit=20)
