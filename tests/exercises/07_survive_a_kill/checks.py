@@ -28,6 +28,9 @@ FORGOTTEN = (
     "that of an optimizer that lost its momentum at each start: save its state_dict in "
     "the snapshot, and load it"
 )
+WITHOUT_THE_LAST = (
+    "that of snapshots that lack their last step: save after optimizer.step()"
+)
 RANKS, PATIENCE = 3, 8.0  # seconds of running for one start of the ranks
 
 
@@ -45,13 +48,16 @@ def batch(seed, step, rank):
     return x, torch.stack([x.sum(1), x.prod(1)], dim=1)
 
 
-def one_process(seed, steps, forgets_at=()):
+def one_process(seed, steps, forgets_at=(), lost=()):
     """The weights after that many steps, computed without any other rank.
 
-    At the steps in ``forgets_at`` the optimizer loses its state.
+    At the steps in ``forgets_at`` the optimizer loses its state; the steps in ``lost``
+    are not taken.
     """
     model, optimizer = new_training(seed)
     for step in range(steps):
+        if step in lost:
+            continue
         if step in forgets_at:
             optimizer.state.clear()
         parts = [batch(seed, step, rank) for rank in range(RANKS)]
@@ -60,6 +66,11 @@ def one_process(seed, steps, forgets_at=()):
         nn.functional.mse_loss(model(x), y).backward()
         optimizer.step()
     return model.state_dict()
+
+
+def differs(one, other):
+    """Whether two tensors differ by more than rounding."""
+    return one.shape != other.shape or not torch.allclose(one, other)
 
 
 def modes_of(model):
@@ -115,10 +126,10 @@ class Agent:
             kill = kills[restart] if restart < len(kills) else None
             steps, statuses = self.start(total_steps, save_every, restart, kill)
             trained.append(steps)
-            self.judge(statuses, restart, kill)
+            self.judge(statuses, restart, kill, steps)
         return trained
 
-    def judge(self, statuses, restart, kill):
+    def judge(self, statuses, restart, kill, steps):
         """The rank to kill was killed, and none failed on its own."""
         first = "at the first start" if self.starts == 1 else "started again later"
         when = "after a kill" if restart else first
@@ -131,9 +142,11 @@ class Agent:
                 f"{when}, rank {rank} failed: {own}",
             )
         if kill is not None:
+            asked = ", ".join(map(str, steps[kill[0]])) or "no step"
             expect.that(
                 statuses[kill[0]] == signal.SIGKILL,
-                f"{when}, rank {kill[0]} never asked for data({kill[1]})",
+                f"{when}, rank {kill[0]} never asked for data({kill[1]}): it trained "
+                f"on {asked}",
             )
 
     def start(self, total_steps, save_every, restart, kill):
@@ -249,12 +262,31 @@ class Agent:
     def same_weights(self, steps, what, resumed_at=()):
         expected = one_process(self.seed, steps)
         forgotten = one_process(self.seed, steps, resumed_at)
-        for rank in range(RANKS):
-            found = torch.load(self.folder / f"weights_{rank}.pt", weights_only=True)
+        last_of_each = [step - 1 for step in resumed_at]
+        shorter = one_process(self.seed, steps, lost=last_of_each)
+        files = [self.folder / f"weights_{rank}.pt" for rank in range(RANKS)]
+        weights = [torch.load(file, weights_only=True) for file in files]
+        if resumed_at:
+            for rank, found in enumerate(weights):
+                self.equal_to_rank_0(found, weights[0], rank, what)
+        for rank, found in enumerate(weights):
             for key, value in expected.items():
-                mistaken = {FORGOTTEN: forgotten[key]} if resumed_at else {}
+                mistaken = {}
+                if resumed_at:
+                    mistaken[FORGOTTEN] = forgotten[key]
+                    mistaken[WITHOUT_THE_LAST] = shorter[key]
                 name = f"{key} on rank {rank}, {what}"
                 expect.close(found[key], value, name, mistaken=mistaken)
+
+    @staticmethod
+    def equal_to_rank_0(found, of_rank_0, rank, what):
+        """DDP keeps the weights equal, if all ranks begin with the same optimizer."""
+        differ = [key for key, value in of_rank_0.items() if differs(found[key], value)]
+        expect.that(
+            not differ,
+            f"rank {rank} has other weights than rank 0 {what}, {differ[:1]} for one: "
+            "every rank must load the model and the optimizer",
+        )
 
 
 @pytest.mark.ranks(1, init=False, limit=20)
