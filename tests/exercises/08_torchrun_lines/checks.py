@@ -51,6 +51,11 @@ def read(options, what):
     expect.that(not complaint, f"{what}: torchrun says: {(complaint or [''])[0]}")
     expect.that(found is not None, f"{what}: torchrun does not understand {options}")
     expect.that(
+        found.training_script not in found.training_script_args,
+        f"{what}: {found.training_script} is the program: return the options alone, "
+        "the program follows them",
+    )
+    expect.that(
         found.training_script == "train.py" and not found.training_script_args,
         f"{what}: torchrun would run {found.training_script!r}, not the program: a "
         "word too many",
