@@ -11,14 +11,14 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from workshop.grader import expect
+from workshop.grader import expect, variants
 
 # (nodes in their order, ranks of each); four processes in all
 LAYOUTS = {1: [3, 1], 2: [1, 2, 1]}
 
 
 # what another launcher, or an older job, may have left in the environment
-STRAY = {"RANK": "1", "LOCAL_RANK": "1", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
+STRAY = {"RANK": "1", "LOCAL_RANK": "1", "WORLD_SIZE": "6", "LOCAL_WORLD_SIZE": "6"}
 
 
 def environment(nodes, node_rank):
@@ -26,6 +26,58 @@ def environment(nodes, node_rank):
     told = {"NNODES": str(nodes), "NODE_RANK": str(node_rank), "MASTER_PORT": "29500"}
     os.environ.update(STRAY)
     return STRAY | told
+
+
+def place_of(local_rank, nprocs, environ, *, rank=None, size=None):
+    """Node by node; the keywords are what goes wrong."""
+    nodes, node_rank = int(environ["NNODES"]), int(environ["NODE_RANK"])
+    found = [node_rank * nprocs + local_rank, nodes * nprocs]
+    for part, mistake in enumerate((rank, size)):
+        if mistake is not None:
+            found[part] = mistake(local_rank, nprocs, nodes, node_rank)
+    return tuple(found)
+
+
+MISTAKEN_PLACES = {
+    "the ranks were dealt to the nodes in turn, not node by node": {
+        "rank": lambda local, nprocs, nodes, node: local * nodes + node
+    },
+    "NODE_RANK were multiplied by NNODES, not by nprocs": {
+        "rank": lambda local, nprocs, nodes, node: node * nodes + local
+    },
+    "the local rank were the rank": {"rank": lambda local, nprocs, nodes, node: local},
+    "nodes were counted from 1": {
+        "rank": lambda local, nprocs, nodes, node: (node + 1) * nprocs + local
+    },
+    "RANK were read, which another launcher has left": {
+        "rank": lambda local, nprocs, nodes, node: int(STRAY["RANK"])
+    },
+    "the world size were that of one node": {
+        "size": lambda local, nprocs, nodes, node: nprocs
+    },
+    "the world size were the number of nodes": {
+        "size": lambda local, nprocs, nodes, node: nodes
+    },
+    "WORLD_SIZE were read, which another launcher has left": {
+        "size": lambda local, nprocs, nodes, node: int(STRAY["WORLD_SIZE"])
+    },
+}
+
+
+def check_all_places(exercise, nodes, nprocs):
+    """place on every rank of all nodes."""
+    cases = [
+        (local_rank, nprocs, environment(nodes, node_rank))
+        for node_rank in range(nodes)
+        for local_rank in range(nprocs)
+    ]
+    asked = exercise.place
+    cause = variants.cause_in(asked, cases, place_of, MISTAKEN_PLACES)
+    for case in cases:
+        local_rank, _, environ = case
+        node_rank = environ["NODE_RANK"]
+        what = f"place({local_rank}, {nprocs}, NNODES={nodes} NODE_RANK={node_rank})"
+        expect.equal(asked(*case), place_of(*case), what, cause=cause)
 
 
 def layout(seed):
@@ -72,12 +124,7 @@ def short_sleeps():
 @pytest.mark.ranks(1, init=False)
 def test_two_nodes_of_four(exercise):
     """place: with 2 nodes of 4 ranks, node 1 has ranks 4 to 7 of 8."""
-    for node_rank in range(2):
-        for local_rank in range(4):
-            found = exercise.place(local_rank, 4, environment(2, node_rank))
-            expected = (4 * node_rank + local_rank, 8)
-            what = f"place({local_rank}, 4, NNODES=2 NODE_RANK={node_rank})"
-            expect.equal(found, expected, what)
+    check_all_places(exercise, 2, 4)
 
 
 @pytest.mark.ranks(1, init=False)
@@ -85,15 +132,7 @@ def test_every_place_is_taken_once(exercise, seed):
     """place: over all nodes, each rank from 0 to world_size - 1 occurs once."""
     draw = random.Random(seed)
     nodes, nprocs = draw.choice([(3, 5), (5, 3), (7, 2), (4, 1)])
-    for node_rank in range(nodes):
-        for local_rank in range(nprocs):
-            environ = environment(nodes, node_rank)
-            found = exercise.place(local_rank, nprocs, environ)
-            what = (
-                f"place({local_rank}, {nprocs}, NNODES={nodes} NODE_RANK={node_rank})"
-            )
-            expected = (node_rank * nprocs + local_rank, nodes * nprocs)
-            expect.equal(found, expected, what)
+    check_all_places(exercise, nodes, nprocs)
 
 
 @pytest.mark.ranks(4, init=False, limit=15)
