@@ -178,6 +178,15 @@ EXAMPLES = [
     (
         "exceptions",
         "root_first",
+        (
+            "TypeError",
+            "Invariant encountered: value was None",
+            "fully_shard(block, mesh=mesh)",
+        ),
+    ),
+    (
+        "exceptions",
+        "no_axis_to_shard",
         ("TypeError", "Invariant encountered: value was None", "fully_shard(module)"),
     ),
     (

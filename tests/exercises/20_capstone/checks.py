@@ -26,6 +26,7 @@ EXACT = MixedPrecisionPolicy()
 COLUMNS = "attention.query", "attention.key", "attention.value", "mlp.up"
 ROWS = "attention.out", "mlp.down"
 FOLDER = Path("run")
+SLOWER = 0.004  # a learning rate that a schedule has reached
 MOMENTS = 2  # of AdamW, for each number of a parameter
 
 
@@ -257,7 +258,28 @@ def named():
     return sorted(path.name for path in FOLDER.glob("checkpoint-*"))
 
 
+def with_its_own_group_and_folder(save):
+    """``async_save``, refused in the group of the steps, and under the last name."""
+
+    def async_save(*args, **kwargs):
+        expect.that(
+            kwargs.get("process_group") is not None,
+            "async_save got no process_group: the collectives of the save would run "
+            "between those of the steps. Pass it self.group",
+        )
+        folder = Path(kwargs.get("checkpoint_id") or "")
+        expect.that(
+            not folder.name.startswith("checkpoint-"),
+            f"async_save writes into {folder.name}, which has its name before it is "
+            "complete: save in self.unfinished(steps_run)",
+        )
+        return save(*args, **kwargs)
+
+    return async_save
+
+
 def saver_of(exercise, run, every):
+    dcp.async_save = with_its_own_group_and_folder(dcp.async_save)
     if dist.get_rank() == 0:
         FOLDER.mkdir(exist_ok=True)
     dist.barrier()
@@ -442,6 +464,7 @@ def test_resumes_from_the_newest_complete_one(exercise, rank, world_size, seed):
     steps = exercise.resume(FOLDER, run.model, run.optimizer)
     expect.number(steps, 0, "what resume returns without a checkpoint")
     check_parameters(run, before, "after resume without a checkpoint")
+    run.optimizer.param_groups[0]["lr"] = SLOWER
     for step in (9, 10):
         run.train(step - 1)
         saver.after_step(step)
@@ -454,3 +477,9 @@ def test_resumes_from_the_newest_complete_one(exercise, rank, world_size, seed):
     steps = exercise.resume(FOLDER, again.model, again.optimizer)
     expect.number(steps, 10, "what resume returns with the checkpoints of 9 and 10")
     check_parameters(again, expected, "in checkpoint-10")
+    rate = float(again.optimizer.param_groups[0]["lr"])
+    expect.that(
+        rate == SLOWER,
+        f"after resume, the optimizer has the learning rate {rate}, and it had "
+        f"{SLOWER} when it was saved: put the loaded states in by set_state_dict",
+    )

@@ -101,6 +101,12 @@ def _reason(
         return expect.Mismatch(autograd, f"cannot run, {said}")
     if "process group has not been initialized" in said:
         return expect.Mismatch("", "your code left no process group for its caller")
+    if "Sharding propagation failed" in said:  # of DTensor, in a step of the check
+        sentence = (
+            "the layers that your code divided don't fit each other: one returns what "
+            "is cut in another way than the next one takes"
+        )
+        return expect.Mismatch("", f"{sentence}: {said}")
     lost = any(words in said for words in CONSEQUENCES)
     if seen.called and not lost and communicates(inner):
         sentence = "a collective of the check failed after your calls"

@@ -177,7 +177,20 @@ IN_EXCEPTIONS: Table = {
         "the group of a module takes all parameters in it that have no group yet",
         seen=lambda kind, text, line: (
             "fully_shard" in line
-            and ("Invariant encountered" in text or "overlapping meshes" in text)
+            and (
+                "overlapping meshes" in text
+                or ("Invariant encountered" in text and "mesh" in line)
+            )
+        ),
+    ),
+    "no_axis_to_shard": Classic(
+        "these parameters are DTensors already. If parallelize_module made them, pass "
+        'fully_shard the data axis of the same mesh, as `mesh=mesh["data"]`. If '
+        "fully_shard did, it goes from the inside out, the model last",
+        seen=lambda kind, text, line: (
+            "fully_shard" in line
+            and "Invariant encountered" in text
+            and "mesh" not in line
         ),
     ),
     "split_after_sharding": Classic(
