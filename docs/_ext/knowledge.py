@@ -25,7 +25,8 @@ def write(app) -> None:
         return
     target = Path(app.outdir) / "_static" / FILE
     target.parent.mkdir(parents=True, exist_ok=True)
-    data = json.dumps(knowledge(Path(app.srcdir)), separators=(",", ":"))
+    found = knowledge(Path(app.srcdir))
+    data = json.dumps(found, separators=(",", ":"), ensure_ascii=False)
     target.write_text(f"const knowledge = {data};\n", encoding="utf-8")
 
 

@@ -166,7 +166,8 @@ def test_every_known_line_of_a_cause_leads_to_it(search, cause):
 def test_everything_that_the_search_may_name_is_on_the_page(search):
     """Each cause that has messages has a card or a row."""
     missing = search.page.evaluate(
-        """() => knowledge.rules.flatMap(([, ids]) => ids)
+        """() => knowledge.rules.flatMap(([, shown]) => shown)
+        .map((number) => knowledge.places[number][0])
         .filter((id) => !document.getElementById(id))"""
     )
     assert missing == []

@@ -301,20 +301,29 @@ def rules() -> tuple[Rule, ...]:
 
 
 def knowledge(root: Path) -> dict:
-    """All of it for known-lines.js; a place has the number of its page."""
-    pages = sorted({one.page for one in cards(root)})
+    """All of it for known-lines.js.
+
+    What many of them share is written once, and they have its number: pages and groups
+    of places, places of rules.
+    """
+    places = cards(root)
+    pages = sorted({one.page for one in places})
+    groups = sorted({one.group for one in places})
+    number = {one.id: index for index, one in enumerate(places)}
     return {
         "pages": pages,
+        "groups": groups,
         "places": [
             [
-                *(one.id, pages.index(one.page), one.title, one.group, one.cure),
-                *(" ".join(more_words(one)), one.messages, one.points, one.scale),
+                *(one.id, pages.index(one.page), one.title, groups.index(one.group)),
+                *(one.cure, " ".join(more_words(one))),
+                *(one.messages, one.points, one.scale),
             ]
-            for one in cards(root)
+            for one in places
         ],
         "rules": [
             [
-                *(one.name, one.ids, one.sure, one.maybe),
+                *(one.name, [number[id] for id in one.ids], one.sure, one.maybe),
                 *(one.unless, one.explains, one.weight),
             ]
             for one in rules()

@@ -39,8 +39,9 @@ const knownLines = (() => {
   };
 
   /* A place with its words: of the failure, of its title, and of its cure alone. */
-  const withWords = ([id, number, title, group, cure, own, messages, worth, scale]) => {
-    const page = knowledge.pages[number];
+  const withWords = ([id, onPage, title, inGroup, cure, own, messages, worth, scale]) => {
+    const page = knowledge.pages[onPage];
+    const group = knowledge.groups[inGroup];
     const named = words(title);
     const failure = new Set([...named, ...own.split(" ").filter(Boolean)]);
     const ofCure = new Set(words(cure).filter((word) => !failure.has(word)));
@@ -92,7 +93,9 @@ const knownLines = (() => {
   /* Add what workshop diagnose knows of this line. */
   const tell = (line, scores) => {
     const [told, others, explained] = [new Map(), new Set(), new Set()];
-    const hits = knowledge.rules.map(([name, ids, sure, maybe, unless, explains, weight]) => {
+    const hits = knowledge.rules.map((rule) => {
+      const [name, shown, sure, maybe, unless, explains, weight] = rule;
+      const ids = shown.map((number) => places[number].id);
       const known = matching(line, sure).length > 0;
       const other = unless !== "" && new RegExp(unless).test(line);
       if (known && !other) explains.forEach((one) => explained.add(one));
