@@ -360,7 +360,7 @@ def _tensor(value: Any, what: str) -> torch.Tensor:
 
 
 def _as_it_is_now(tensor: torch.Tensor) -> torch.Tensor:
-    """A copy: a collective that nobody has awaited may still write into the tensor."""
+    """A copy: a collective that wasn't awaited may still write into the tensor."""
     return tensor.detach().clone()
 
 

@@ -48,7 +48,7 @@ class Stopwatch:
 
 
 class TreeStopwatch:
-    """Seconds that a process and those below it had, whoever of them has ended since.
+    """Seconds that a process and those below it had, also those that have ended since.
 
     They are the seconds on a core, and those in which none was ready for one. What is
     left out is the time for which one was ready while others had the cores. A job
