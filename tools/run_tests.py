@@ -215,9 +215,8 @@ def run_all(full: bool) -> tuple[list[Outcome], list[str], set[str]]:
     """As :func:`run_parts`, with a warm Python; and the programs none has started."""
     BUILD.mkdir(exist_ok=True)
     if full:
-        os.environ["WORKSHOP_FULL"] = (
-            "1"  # tests/scripts/test_readme_commands.py reads it
-        )
+        # tests/scripts/test_readme_commands.py reads it, for one
+        os.environ["WORKSHOP_FULL"] = "1"
     for old in BUILD.glob("junit*.xml"):
         old.unlink()
     for old in BUILD.glob("cache-*"):  # of what failed in another run
