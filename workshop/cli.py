@@ -261,18 +261,20 @@ def asked(words: str, logs: tuple[str, ...]) -> str:
 def diagnose(logs: tuple[str, ...], words: str | None) -> int:
     """Read the LOGs of a run: which rank failed first, or what is wrong, and why.
 
-    LOG is a file, torchrun's --log-dir, its error.json, or - for what you paste. The
-    exit status is 0 if one cause is named, 1 if none is certain. With --words it is 0
-    if something fits.
+    LOG is a file, torchrun's --log-dir, its error.json, what py-spy dump prints, or -
+    for what you paste. The exit status is 0 if one cause is named, 1 if none is
+    certain. With --words it is 0 if something fits.
     """
-    from workshop.diagnose.logs import read_logs
+    from workshop.diagnose.logs import must_have_text, read_logs
     from workshop.diagnose.report import diagnose as explain
     from workshop.diagnose.words import told_lines
 
     if words is not None:
         told, sure = told_lines(asked(words, logs), find_root())
     elif logs:
-        told, sure = explain(read_logs(logs), find_root())
+        log = read_logs(logs)
+        must_have_text(log, logs)
+        told, sure = explain(log, find_root())
     else:
         raise UserError('name a LOG, or what you see: workshop diagnose --words "TEXT"')
     click.echo("\n".join(told))

@@ -16,8 +16,9 @@ import pytest
 from tests.grader.small_house import workshop
 from workshop.diagnose.causes import candidates, load
 from workshop.diagnose.first import first_failed
-from workshop.diagnose.logs import read_logs
+from workshop.diagnose.logs import must_have_text, read_logs
 from workshop.diagnose.report import diagnose, named
+from workshop.errors import UserError
 from workshop.lesson_pages import page_text
 
 if sys.version_info >= (3, 11):
@@ -412,3 +413,10 @@ def test_step_that_srun_ended_after_a_failure_was_not_cancelled_by_a_person(tmp_
     log = written(tmp_path, STEP_CANCELLED)
     found = candidates(load(ROOT), log, first_failed(log))
     assert [each.cause.name for each in found] == ["cancelled"]
+
+
+def test_files_without_text_are_refused(tmp_path):
+    """That no failure was found in 0 lines would be no help."""
+    with pytest.raises(UserError, match="there is no text in run: the job may"):
+        must_have_text(written(tmp_path, "\n\n"), ["run"])
+    must_have_text(written(tmp_path, "step 1\n"), ["run"])

@@ -65,6 +65,21 @@ def read_logs(names: Iterable[str]) -> Log:
     return log
 
 
+def must_have_text(log: Log, names: Iterable[str]) -> None:
+    """Refuse files that are all empty.
+
+    Raises:
+        UserError: there is nothing to read.
+    """
+    if any(line.text for line in log.lines) or log.error_files or log.records:
+        return
+    where = ", ".join(names)
+    raise UserError(
+        f"there is no text in {where}: the job may write its output elsewhere "
+        "(#SBATCH --output and --error, #PBS -o and -e), or it hasn't begun"
+    )
+
+
 def took_record(log: Log, path: Path) -> bool:
     """Whether the file is a pickle of the flight recorder."""
     try:
