@@ -32,6 +32,7 @@ from workshop.diagnose.logs import Log
 from workshop.diagnose.numbers import read_line
 from workshop.diagnose.ranks import First, listed
 from workshop.diagnose.recorder import compare, without_file
+from workshop.diagnose.stacks import dumps_in, tell_stacks
 from workshop.diagnose.state import LOSS
 
 ABORT = re.compile(
@@ -87,6 +88,9 @@ def diagnose(log: Log, root: Path) -> tuple[list[str], bool]:
         if error is None and launcher and not found:
             return [FAILED, f"    {quote(launcher)}"], False
         if error is None:
+            dumps = dumps_in(log.lines)
+            if dumps:
+                return [*tell_stacks(dumps), f"Read: {WHICH_RANK}"], False
             return [nothing(log)], False
         if not found and is_consequence(error.text):
             return [LOST, f"    {quote(error)}"], False
