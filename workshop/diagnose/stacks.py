@@ -216,8 +216,9 @@ def conclusion(groups: dict[Place, list[Dump]]) -> str:
     if waiting and busy:
         first = names([dump for place in busy for dump in groups[place]])
         return (
-            f"Look at {first} first: the others wait. Take these stacks twice. If the "
-            "line has changed, it's slow, and doesn't hang"
+            f"Look at {first} first: the others wait in a call that needs all of them. "
+            "Take these stacks twice. If the line has changed, it's slow, and doesn't "
+            "hang. On a GPU, a line that reads a result, such as .item(), waits, too"
         )
     if any(place.doing in PAIRS for place in waiting):
         return (
