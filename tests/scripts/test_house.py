@@ -148,9 +148,12 @@ def house_words(code: str) -> list[str]:
 
 @pytest.mark.parametrize("folder", [*READ_BY_LEARNERS, "workshop"])
 def test_identifiers_are_words_of_the_field(folder):
-    for path in sorted((ROOT / folder).rglob("*.py")):
-        found = house_words(path.read_text(encoding="utf-8"))
-        assert not found, f"{path.relative_to(ROOT)}, {found[0]}: write own, metrics..."
+    found = [
+        f"{path.relative_to(ROOT)}, {word}"
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        for word in house_words(path.read_text(encoding="utf-8"))
+    ]
+    assert not found, "write own, metrics... instead of\n" + "\n".join(found)
 
 
 def test_the_rule_about_identifiers_finds_what_it_should():

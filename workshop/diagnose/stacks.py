@@ -95,9 +95,8 @@ class Dump:
         running = [each for each in self.threads if each.runs_the_program]
         return (named or running or self.threads)[-1]
 
-    @property
-    def numbers(self) -> set[str]:
-        return {thread.number for thread in self.threads}
+    def has_thread(self, number: str) -> bool:
+        return any(thread.number == number for thread in self.threads)
 
     @property
     def who(self) -> str:
@@ -151,7 +150,7 @@ def dumps_of(file: str, rank: int | None, lines: list[Line]) -> list[Dump]:
         elif TIMEOUT.match(line.text):
             dump, thread = Dump(file, rank), None
         elif header:
-            if header["number"] in dump.numbers:  # the same process, once more
+            if dump.has_thread(header["number"]):  # the same process, once more
                 dump = Dump(file, rank, dump.process)
             thread = Thread(header["number"], header["name"] or "")
             dump.threads.append(thread)

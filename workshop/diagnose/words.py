@@ -306,10 +306,10 @@ def knowledge(root: Path) -> dict:
     What many of them share is written once, and they have its number: pages and groups
     of places, places of rules.
     """
-    places = cards(root)
-    pages = sorted({one.page for one in places})
-    groups = sorted({one.group for one in places})
-    number = {one.id: index for index, one in enumerate(places)}
+    found = cards(root)
+    pages = sorted({one.page for one in found})
+    groups = sorted({one.group for one in found})
+    number = {one.id: index for index, one in enumerate(found)}
     return {
         "pages": pages,
         "groups": groups,
@@ -319,7 +319,7 @@ def knowledge(root: Path) -> dict:
                 *(one.cure, " ".join(more_words(one))),
                 *(one.messages, one.points, one.scale),
             ]
-            for one in places
+            for one in found
         ],
         "rules": [
             [
