@@ -20,11 +20,8 @@ import torch.distributed as dist
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # common is there
 
 from common.cost.counting import load_program
-from common.distributed import (
-    log,
-    one_line_errors,
-    write_json,
-)
+from common.distributed import log, one_line_errors, write_json
+from common.gpt_training import TextConfig
 from common.parallel.pipeline import Action, bubble, most_live
 from common.process_group import join_or_alone, refuse_messages_between_shared
 
@@ -77,11 +74,14 @@ class Recorder:
         return recorded
 
 
-def record(program: SimpleNamespace, args, device: torch.device) -> list[Events]:
+def record(
+    program: SimpleNamespace, config: TextConfig, device: torch.device
+) -> list[Events]:
     """The events of every rank in the last step, on every rank."""
-    batches = program.Batches(args, device)
-    pipeline, _ = program.build(args, device)
-    optimizer = program.make_optimizer(pipeline.stage.parameters(), args.learning_rate)
+    batches = program.Batches(config, device)
+    pipeline, _ = program.build(config, device)
+    stage = pipeline.stage.parameters()
+    optimizer = program.make_optimizer(stage, config.learning_rate)
     recorder = Recorder(pipeline)
     for step in range(STEPS):
         recorder.events.clear()
@@ -118,13 +118,13 @@ def write_timeline(path: Path, schedule: str, ranks: list[Events]) -> None:
 def main() -> None:
     names: Collection[str] = ("13_pipeline_by_hand.py",)
     program = load_program(__doc__, names, json="write the events of all ranks")
-    args = program.parse_arguments()
+    config = program.parse_arguments()
     device = join_or_alone(ALONE)
     refuse_messages_between_shared(device)
-    events = record(program, args, device)
-    log(describe(events, args.micro_batches))
+    events = record(program, config, device)
+    log(describe(events, config.micro_batches))
     if program.json:
-        write_timeline(program.json, args.schedule, events)
+        write_timeline(program.json, config.schedule, events)
     dist.destroy_process_group()
 
 

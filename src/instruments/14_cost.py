@@ -148,15 +148,15 @@ FORMULAS = {"14_tensor_by_hand.py": by_hand, "14_tensor_parallel.py": by_torch}
 @one_line_errors
 def main() -> None:
     program = load_program(__doc__, FORMULAS)
-    args = program.parse_arguments()
+    config = program.parse_arguments()
     device = join_or_alone(ALONE)
-    inputs, targets = Batches(args, device).of_step(0)
-    both = program.build(args, device)
+    inputs, targets = Batches(config, device).of_step(0)
+    both = program.build(config, device)
     step = partial(program.train_step, *both, inputs, targets)
     measured = count_step(*both, step)
     world = dist.get_world_size(), dist.get_rank()
     says = FORMULAS[program.path.name]
-    formula = says(sizes_of(args), len(inputs), *world, args.sequence_parallel)
+    formula = says(sizes_of(config), len(inputs), *world, config.sequence_parallel)
     log(compare(measured, formula, "bytes on rank 0"))
     dist.destroy_process_group()
 

@@ -123,17 +123,17 @@ def along_axes(
 @one_line_errors
 def main() -> None:
     program = load_program(__doc__, ["16_fsdp_tensor_parallel.py"])
-    args = program.parse_arguments()
+    config = program.parse_arguments()
     device = join_or_alone("nothing is divided, and nothing is sent", announce=False)
-    grid = program.plan(args)
-    batches = Batches(args, device)
+    grid = program.plan(config)
+    batches = Batches(config, device)
     mesh = program.make_mesh(grid, device)
-    both = program.build(args, mesh, device)
+    both = program.build(config, mesh, device)
     inputs, targets = (program.part_of(batch, grid) for batch in batches.of_step(0))
     with Traffic() as traffic:
         step = partial(program.train_step, *both, inputs, targets)
         on_rank = count_step(*both, step)
-    sizes, batch_size = sizes_of(args), args.batch_size
+    sizes, batch_size = sizes_of(config), config.batch_size
     log(compare(on_rank, held(sizes, grid, batch_size), "bytes on rank 0"))
     groups = {axis: axis_ranks(mesh, axis) for axis in grid.axes}
     size, count = along_axes(traffic.calls, groups)

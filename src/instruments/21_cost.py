@@ -94,15 +94,15 @@ class Products:
 @one_line_errors
 def main() -> None:
     program = load_program(__doc__, ("21_ring_attention.py", "21_ulysses.py"))
-    args = program.parse_arguments()
+    config = program.parse_arguments()
     device = join_or_alone(ALONE)
-    inputs, targets = Batches(args, device).of_step(0)
-    model, optimizer, cut = program.build(args, device)
+    inputs, targets = Batches(config, device).of_step(0)
+    model, optimizer, cut = program.build(config, device)
     step = partial(program.train_step, model, optimizer, cut, inputs, targets)
     with Products() as products:
         measured = count_step(model, optimizer, step)
-    sizes, c = sizes_of(args), dist.get_world_size()
-    method = method_of(program.path.name, getattr(args, "gather", False))
+    sizes, c = sizes_of(config), dist.get_world_size()
+    method = method_of(program.path.name, getattr(config, "gather", False))
     formula = model_states(model_parameters(sizes)) | {
         "activations": kept(sizes, len(inputs), c, method),
         "sent in a step": sent(sizes, len(inputs), c, method),

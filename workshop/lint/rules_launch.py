@@ -454,17 +454,16 @@ def number_of_the_task(script: Script) -> Iterator[Problem]:
     """
     if script.dialect != "slurm" or started_by(script):
         return
+    yield from numbers_in_launches(script)
+    yield from numbers_in_variables(script)
+
+
+def numbers_in_launches(script: Script) -> Iterator[Problem]:
+    """Those in the words of a launch, or in the text that it gets as input."""
     told: set[int] = set()
     for launch in script.launches:
-        if launch.kind == "torchrun" and launch.option("rdzv-backend") == "c10d":
-            continue  # torchrun ignores --node-rank then
-        if launch.in_loop and not launch.starter:
+        if may_be_filled_in(script, launch):
             continue
-        in_function = "function" in launch.command.blocks
-        if in_function and not launch.starter:
-            continue  # srun may run the function in each task
-        if launch.starter and script.step(launch).tasks == 1:
-            continue  # one task, and its number is 0
         files = [launch.file] if launch.file else []
         for word in [*launch.command.words, *files]:
             match = TASK_VARIABLE.search(word.live)
@@ -475,6 +474,20 @@ def number_of_the_task(script: Script) -> Iterator[Problem]:
                 if word is launch.file:
                     cure = f"<<'END', in quotes, or \\${match[1]}"
                 yield Problem(line, what, cure)
+
+
+def may_be_filled_in(script: Script, launch: Launch) -> bool:
+    """A number of the task that the job script fills in does no harm here."""
+    if launch.kind == "torchrun" and launch.option("rdzv-backend") == "c10d":
+        return True  # torchrun ignores --node-rank then
+    if launch.starter:
+        return script.step(launch).tasks == 1  # one task, and its number is 0
+    # srun may run the function in each task
+    return launch.in_loop or "function" in launch.command.blocks
+
+
+def numbers_in_variables(script: Script) -> Iterator[Problem]:
+    """Those that the job script stores for its ranks."""
     for name, assignments in script.variables.found.items():
         for assignment in assignments:
             value = assignment.word.value
