@@ -142,3 +142,32 @@ def test_dumps_of_faulthandler_are_read_too(tmp_path, together):
 def test_log_without_stacks_has_none(tmp_path):
     said = told(tmp_path, {"rank0.txt": "step 1 loss 2.3\nstep 2 loss 2.2\n"})
     assert "No failure found" in said
+
+
+TIMED_OUT = "".join(
+    f"[rank{rank}]:[E1126 10:00:00.1 ProcessGroupNCCL.cpp:632] [Rank {rank}] Watchdog "
+    "caught collective operation timeout: WorkNCCL(SeqNum=120, OpType=ALLREDUCE, "
+    "NumelIn=26214400, NumelOut=26214400, Timeout(ms)=600000) ran for 600027 "
+    "milliseconds before timing out.\n"
+    for rank in (0, 1)
+)
+
+
+def test_stacks_beside_a_timeout_say_whom_it_waited_for(tmp_path):
+    files = {"rank0.txt": IN_BACKWARD, "rank1.txt": IN_BACKWARD, "rank2.txt": READS}
+    said = told(tmp_path, {"job.log": TIMED_OUT} | files)
+    assert "A collective timed out" in said
+    assert "Main threads, in the stacks of 3 processes:" in said
+    assert "Look at rank 2 first" in said
+
+
+def test_stack_of_one_process_beside_a_timeout_says_nothing(tmp_path):
+    said = told(tmp_path, {"job.log": TIMED_OUT, "rank0.txt": IN_BACKWARD})
+    assert "A collective timed out" in said and "Main thread" not in said
+
+
+def test_rank_that_surely_failed_needs_no_stacks(tmp_path):
+    failed = "[rank2]: ValueError: image 17 has no label\n"
+    files = {"rank0.txt": IN_BACKWARD, "rank1.txt": IN_BACKWARD}
+    said = told(tmp_path, {"job.log": failed} | files)
+    assert "First to fail: rank 2" in said and "Main thread" not in said

@@ -32,7 +32,7 @@ from workshop.diagnose.logs import Log
 from workshop.diagnose.numbers import read_line
 from workshop.diagnose.ranks import First, listed
 from workshop.diagnose.recorder import compare, without_file
-from workshop.diagnose.stacks import dumps_in, tell_stacks
+from workshop.diagnose.stacks import dumps_in, stacks_beside, tell_stacks
 from workshop.diagnose.state import LOSS
 
 ABORT = re.compile(
@@ -104,6 +104,8 @@ def diagnose(log: Log, root: Path) -> tuple[list[str], bool]:
         told += tell_unknown(error)
     if not sure and not (found and found[0].quiet):
         told += own_words(log, first)
+    if not sure and not is_known(first):
+        told += stacks_beside(dumps_in(log.lines))
     shown = [line.text for each in found[:2] for line in each.lines]
     if error:
         shown.append(error.text)
@@ -224,6 +226,11 @@ def nan_before(log: Log, found: list[Found]) -> list[str]:
         if any(number.value != number.value for number in said.values(LOSS)):
             return ["Before that, a loss had become nan:", f"    {quote(line)}"]
     return []
+
+
+def is_known(first: First | None) -> bool:
+    """One rank or several failed first, which isn't only a suspicion."""
+    return first is not None and first.sure and bool(first.ranks)
 
 
 def tell_first(first: First | None, found: list[Found]) -> list[str]:

@@ -185,14 +185,27 @@ def place_of(frames: list[Frame]) -> Place:
 
 
 def tell_stacks(dumps: list[Dump]) -> list[str]:
+    """Those of a run that shows no failure."""
+    heading = f"No failure, but stacks of {len(dumps)} processes. Main threads:"
+    if len(dumps) == 1:
+        heading = "No failure, but the stacks of one process. Its main thread:"
+    return [heading, *where_they_are(dumps)]
+
+
+def stacks_beside(dumps: list[Dump]) -> list[str]:
+    """Those of ranks that have waited too long, beside what their log says."""
+    if len(dumps) < 2:
+        return []  # what one process does says little without the others
+    heading = f"Main threads, in the stacks of {len(dumps)} processes:"
+    return [heading, *where_they_are(dumps)]
+
+
+def where_they_are(dumps: list[Dump]) -> list[str]:
     """Where each process is, and which of them to look at first."""
     groups: dict[Place, list[Dump]] = {}
     for dump in dumps:
         groups.setdefault(place_of(dump.main.frames), []).append(dump)
-    told = [f"No failure, but stacks of {len(dumps)} processes. Main threads:"]
-    if len(dumps) == 1:
-        told = ["No failure, but the stacks of one process. Its main thread:"]
-    told += [f"    {names(group)}: {place.words}" for place, group in groups.items()]
+    told = [f"    {names(group)}: {place.words}" for place, group in groups.items()]
     return [*told, conclusion(groups)]
 
 
