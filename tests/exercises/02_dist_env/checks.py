@@ -146,6 +146,16 @@ def test_srun(exercise, seed):
 
 
 @pytest.mark.ranks(1)
+def test_ranks_dealt_out_in_turn(exercise, seed):
+    """Neighboring ranks on different nodes (--distribution=cyclic): ask the launcher."""
+    _, local_rank, size, per_node = world(seed)
+    rank = local_rank * (size // per_node) + 1  # of the second node
+    for launcher, name in ((srun, "srun"), (open_mpi, "mpirun")):
+        environ = launcher(rank, local_rank, size, per_node)
+        compare(exercise, environ, (name, rank, local_rank, size))
+
+
+@pytest.mark.ranks(1)
 def test_torchrun_inside_srun(exercise, seed):
     """srun started one torchrun per node: torchrun's numbers count, not Slurm's."""
     rank, local_rank, size, per_node = world(seed)

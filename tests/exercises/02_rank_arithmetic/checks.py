@@ -132,7 +132,14 @@ MISTAKEN_HOSTS = {
     "all hosts of smaller ranks were counted, even this one": {
         "node": lambda host, rank, hosts: len(set(hosts[:rank]))
     },
+    "all other hosts of smaller ranks were counted, also those that first appear "
+    "after this host": {
+        "node": lambda host, rank, hosts: len(set(hosts[:rank]) - {host})
+    },
     "a host had a new number wherever it appears again": {"node": changes},
+    "a host before this one were counted as often as it appears there": {
+        "node": lambda host, rank, hosts: changes(host, hosts.index(host), hosts)
+    },
     "node ranks began at 1": {"first": 1},
     "the ranks of a host were neighbors": {
         "local": lambda host, rank, hosts: rank - hosts.index(host)
@@ -177,6 +184,8 @@ def host_lists(seed):
             # one name is the beginning of the other
             (["n10", "n1", "n10", "n1"], four),
             (["n1.blue.org", "n1.red.org", "n1.blue.org", "n1.red.org"], four),
+            # a host comes again before another one first appears
+            (["n4", "n9", "n4", "n6"], [(0, 0), (1, 0), (0, 1), (2, 0)]),
         ],
     }
 
