@@ -14,7 +14,7 @@ FOREIGN = re.compile(
     r"^(RANK|LOCAL_|WORLD_SIZE|GROUP_|MASTER_|SLURM_|OMPI_|PMI|MPI_|PET_|TORCH)"
     "|NCCL_|GLOO_"
 )
-LIMIT = 300  # seconds; each takes about 10 on an idle machine
+LIMIT = 600  # seconds; each takes about 10 on an idle machine, 300 on a busy one
 
 
 def environment(**variables):

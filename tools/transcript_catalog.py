@@ -60,7 +60,7 @@ class Entry:
     cleanup: str = ""
     inside: str = ""
     after: str = ""
-    limit: int = 300
+    limit: int = 600
     cold: dict[str, str] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()

@@ -22,6 +22,8 @@ from tests.docs.sphinx_builds import SphinxBuilds
 from tests.needs import path_of, skip_without
 from tools.serve import Handler
 
+PATIENCE = 120_000  # milliseconds; with the cores to itself, a page takes a few hundred
+
 
 @pytest.fixture(scope="session")
 def builds() -> Iterator[SphinxBuilds]:
@@ -88,6 +90,23 @@ def served(site: Path) -> Iterator[Served]:
     server.server_close()
 
 
+class PatientBrowser:
+    """A browser whose pages wait long: other tests share the cores."""
+
+    def __init__(self, browser):
+        self.browser = browser
+
+    def new_context(self, **options):
+        context = self.browser.new_context(**options)
+        context.set_default_timeout(PATIENCE)
+        return context
+
+    def new_page(self, **options):
+        page = self.browser.new_page(**options)
+        page.set_default_timeout(PATIENCE)
+        return page
+
+
 @pytest.fixture(scope="session")
 def browser():
     """Chromium without a window."""
@@ -100,7 +119,7 @@ def browser():
             executable_path=chromium,
             args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"],
         )
-        yield browser
+        yield PatientBrowser(browser)
         browser.close()
 
 

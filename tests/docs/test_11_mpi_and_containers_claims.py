@@ -223,7 +223,7 @@ def two_nodes(*options, start=(), each=((), ())):
         for own in each
     ]
     try:
-        texts = [process.communicate(timeout=100)[0] for process in processes]
+        texts = [process.communicate(timeout=300)[0] for process in processes]
     finally:
         for process in processes:
             process.kill()

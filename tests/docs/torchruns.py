@@ -5,7 +5,7 @@ import sys
 
 from tests.launched import environment
 
-LIMIT = 120
+LIMIT = 300
 
 
 def clean_environment():
