@@ -147,7 +147,7 @@ def test_srun(exercise, seed):
 
 @pytest.mark.ranks(1)
 def test_ranks_dealt_out_in_turn(exercise, seed):
-    """Neighboring ranks on different nodes (--distribution=cyclic): ask the launcher."""
+    """With neighboring ranks on different nodes (cyclic), too: ask the launcher."""
     _, local_rank, size, per_node = world(seed)
     rank = local_rank * (size // per_node) + 1  # of the second node
     for launcher, name in ((srun, "srun"), (open_mpi, "mpirun")):

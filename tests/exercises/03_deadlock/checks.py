@@ -30,7 +30,16 @@ def right_rows(from_left, from_right, left, right, when):
         two_ranks or not torch.equal(from_left, left[0]),
         f"the row from the left{when} is that rank's first row, expected its last",
     )
+    expect.that(
+        torch.equal(from_left, left[-1]) or not torch.equal(from_left, right[0]),
+        f"the row from the left{when} is the one from the right: are both received "
+        "into the same tensor?",
+    )
     expect.equal(from_left, left[-1], f"the row from the left{when}")
+    expect.that(
+        torch.equal(from_right, right[0]) or not torch.equal(from_right, left[-1]),
+        f"the row from the right{when} is the one from the left",
+    )
     expect.equal(from_right, right[0], f"the row from the right{when}")
 
 

@@ -48,8 +48,13 @@ def test_phase_2_hands_the_chunks_round(exercise, rank, world_size, seed):
     dist.all_gather(everyone, finished)
     expected = torch.cat([everyone[i - 1] for i in range(world_size)])
     before = tensor.clone()
+    tensors: list[torch.Tensor] = [torch.empty_like(tensor) for _ in range(world_size)]
+    dist.all_gather(tensors, tensor)
+    own_number = [tensors[i].chunk(world_size)[i] for i in range(world_size)]
+    mistaken = {"what chunk r of each rank r would leave": torch.cat(own_number)}
     exercise.all_gather_phase(tensor.chunk(world_size))
-    expect.close(tensor, expected, "the tensor after phase 2", local=before)
+    what = "the tensor after phase 2"
+    expect.close(tensor, expected, what, local=before, mistaken=mistaken)
 
 
 @pytest.mark.ranks(3, 4)

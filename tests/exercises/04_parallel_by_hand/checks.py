@@ -294,10 +294,18 @@ def test_trains_like_one(exercise, seed):
         optimizer = make_optimizer(network.parameters())
         other = make_optimizer(alone.parameters())
         keys = set(mine.state_dict())
+        begun = Network(seed)
         for step in range(3):
             images, labels = batch(seed + step, 10)
             optimizer.zero_grad()
-            F.cross_entropy(mine(images), labels).backward()
+            outputs = mine(images)
+            expect.that(
+                step == 0 or not torch.allclose(outputs, begun(images)),
+                f"the outputs of step {step} are those of the first weights: the "
+                "optimizer has changed the module's since, so copy it in every "
+                "forward pass",
+            )
+            F.cross_entropy(outputs, labels).backward()
             new = sorted(set(mine.state_dict()) - keys)
             expect.that(
                 not new,

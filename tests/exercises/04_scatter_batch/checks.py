@@ -88,6 +88,10 @@ def test_loss(exercise, seed):
             "the mean of the parts' means": mean,
             "the sum over the images, not their mean": whole * sum(sizes),
             "the sum of the parts' means": mean * len(sizes),
+            "the sum over the images, divided by the number of parts times the size of "
+            "the first": whole * sum(sizes) / (sizes[0] * len(sizes)),
+            "the sum over the images, divided by the number of parts times the "
+            "largest size": whole * sum(sizes) / (max(sizes) * len(sizes)),
         }
         label = f"the loss of parts of {sizes} images"
         expect.close(found, whole, label, mistaken=mistaken, **NEAR)

@@ -65,6 +65,13 @@ def test_a_stage_keeps_what_is_its_own(exercise, rank, world_size, seed):
         exercise.keep_stage(model, blocks_of)
         found = model.state_dict()
         compare_names(found, whole, blocks_of, rank)
+        for name, keeper in (("embedding", 0), ("head", world_size - 1)):
+            layer = getattr(model, name)
+            kind = type(layer).__name__
+            expect.that(
+                rank == keeper or layer is None,
+                f"model.{name} of rank {rank} is {kind}; what isn't there is None",
+            )
         for name, value in found.items():
             expect.equal(value, whole[name], f"{name} of rank {rank}")
         gc.collect()

@@ -69,14 +69,19 @@ def take_backward(exercise, x, y, rank, world_size):
     exercise.backward(x, y, loss_of(y) if rank == world_size - 1 else None)
 
 
-def compare(stage, reference, rank, what):
-    """All gradients of this rank's stage with those of one process."""
+def compare(stage, reference, rank, what, mistaken=None):
+    """All gradients of this rank's stage with those of one process.
+
+    ``mistaken`` holds other networks like ``reference``, with wrong gradients.
+    """
     mine = dict(stage.named_parameters())
     for name, parameter in reference[rank].named_parameters():
         grad = mine[name].grad
         expect.that(grad is not None, f"{name}.grad is None after backward, {what}")
-        zero = {f"zero: {NOTHING_BACK}": 0 * parameter.grad}
-        expect.close(grad, parameter.grad, f"{name}.grad {what}", mistaken=zero)
+        wrong = {f"zero: {NOTHING_BACK}": 0 * parameter.grad}
+        for words, other in (mistaken or {}).items():
+            wrong[words] = other[rank].get_parameter(name).grad
+        expect.close(grad, parameter.grad, f"{name}.grad {what}", mistaken=wrong)
 
 
 @pytest.mark.ranks(3, 4)
@@ -133,7 +138,12 @@ def test_several_micro_batches_under_way(exercise, rank, world_size, seed):
                 pairs[number] = take_forward(exercise, stage, parts[int(number)], rank)
             else:
                 take_backward(exercise, *pairs[number], rank, world_size)
-        compare(stage, reference, rank, f"after three micro-batches, {order}")
+        last = whole(world_size, seed)
+        for part in parts[:1] + parts[2:]:
+            loss_of(last(part)).backward()
+        words = "that of 0 and 2 alone: forward of 2 must leave that of 1 as it is"
+        what = f"after three micro-batches, {order}"
+        compare(stage, reference, rank, what, {words: last})
 
 
 @pytest.mark.ranks(3, 4)
