@@ -49,6 +49,16 @@ def test_largest_score_of_all_ranks(exercise, rank, world_size, seed):
     expect.close(found, expected - 1e5, "the largest scores, if all are negative")
 
 
+def nearest_columns(scores, targets, sizes):
+    """Each rank's score in its column nearest to the target, added up over the ranks."""
+    total, first = torch.zeros_like(scores[:, 0]), 0
+    for own in scores.split(sizes, 1):
+        column = (targets - first).clamp(0, own.shape[1] - 1)
+        total += own.gather(1, column[:, None]).squeeze(1)
+        first += own.shape[1]
+    return total
+
+
 @pytest.mark.ranks(3, 4)
 def test_score_of_each_target(exercise, rank, world_size, seed):
     """score_of_target gives all ranks the score, whichever rank has the column."""
@@ -61,6 +71,9 @@ def test_score_of_each_target(exercise, rank, world_size, seed):
     here = (entries >= first) & (entries < first + own.shape[1])
     mistaken = {
         "what this rank has, never added up": expected.where(here, 0),
+        "added up over ranks that take another column where they lack the target's": (
+            nearest_columns(scores, entries, SIZES[world_size])
+        ),
         "the larger of the target's score and 0": expected.clamp(min=0),
         "the mean over the ranks, where their sum is wanted": expected / world_size,
     }
@@ -112,6 +125,10 @@ def test_gradient_is_that_of_one_process(exercise, rank, world_size, seed):
         "divided by the number of places": whole[1] / PLACES,
         "less by 1 in a column of each place, also where the target is not local": (
             whole[1] + mine_taken - taken
+        ),
+        "not less by 1 in the column of each target": whole[1] + mine_taken,
+        "multiplied by the gradient of each place's loss, except for the minus 1": (
+            whole[1] + mine_taken - mine_taken / weights
         ),
     }
     what = "the gradient of the own scores"

@@ -22,6 +22,7 @@ from workshop.cluster.pbs import Job as PbsJob
 from workshop.system.processes import with_variable
 from workshop.system.stopwatch import Stopwatch
 
+IMPOSSIBLE = "PartitionConfig"  # why a job waits that no nodes can ever run
 POLL_SECONDS = 0.1
 FASTER = 20  # than real PBS, are the delays of the rehearsal
 LOOK_SECONDS = 1.0  # between two looks at all processes of the machine
@@ -81,7 +82,10 @@ def _end_of(
     state = found["JobState"]
     text = output.read_text(errors="replace") if output.exists() else ""
     if state == NEVER_STARTED:
-        text = f"Slurm's reason is {found.get('Reason')}"
+        reason = found.get("Reason")
+        text = f"Slurm's reason is {reason}"
+        if reason == IMPOSSIBLE:
+            text += ": it asks for more nodes, or for more on a node, than there are"
     if state in (STILL_RUNNING, NEVER_STARTED):
         cluster.run(["scancel", number])  # not before its output is read
     # bash names Slurm's copy of the script
@@ -96,7 +100,7 @@ def _wait(
     """What Slurm says of a job at its end, or at the limit."""
     found = _look(cluster, number)
     while found["JobState"] not in ENDED:
-        never = found.get("Reason") == "PartitionConfig"  # no node is large enough
+        never = found.get("Reason") == IMPOSSIBLE
         if never or watch.passed(limit, with_variable(f"SLURM_JOB_ID={number}")):
             state = NEVER_STARTED if found["JobState"] == "PENDING" else STILL_RUNNING
             return {**found, "JobState": state, "ExitCode": ""}
