@@ -56,6 +56,18 @@ def test_asynchronous_collective_overlaps(rank):
             expect.equal(clock.now, max(seconds, 4 * FOUR_BYTES), "after both")
 
 
+@pytest.mark.ranks(3)
+def test_future_ends_where_it_is_waited_for(rank):
+    with over() as clock:
+        work = dist.all_reduce(torch.zeros(3), async_op=True)
+        assert work is not None
+        future = work.get_future()
+        clock.compute(1.0)
+        expect.equal(clock.now, 1.0, "before the wait")
+        future.wait()
+        expect.equal(clock.now, 4 * FOUR_BYTES, "after both")
+
+
 @pytest.mark.ranks(2)
 def test_message_arrives_when_it_was_sent_and_not_sooner(rank, ledger):
     message = torch.zeros(1)

@@ -31,6 +31,7 @@ from workshop.grader.ledger.works import ASKS
 
 SECONDS = "perf_counter", "monotonic", "time"
 OF_THE_CPU = "process_time", "thread_time"
+GET_FUTURE = "get_future"  # the one of ASKS that doesn't wait
 _TAG = 1 << 20  # of the messages that carry times, on top of the learner's own tag
 _sent_times: list[tuple] = []  # kept, or gloo would drop what it has to send
 _TAKES_A_TIMER = timeit.Timer.__init__, timeit.timeit, timeit.repeat
@@ -89,6 +90,7 @@ class Clock:
         self._within = False
         self._before: Counter[tuple] = Counter()  # calls of each kind and size
         self._begun: dict[int, tuple[Any, Callable[[], float]]] = {}  # by id of a Work
+        self._futures: dict[int, tuple[Any, Any]] = {}  # with their works, by id
 
     @property
     def is_sending(self) -> bool:
@@ -127,6 +129,15 @@ class Clock:
         _, end = self._begun.pop(id(work), (None, None))
         if end is not None:
             self._end(end)
+
+    def promised(self, future: Any, work: Any) -> None:
+        """Somebody asked a Work for its future, which doesn't wait yet."""
+        self._futures[id(future)] = future, work
+
+    def waited_for(self, future: Any) -> None:
+        """Somebody waited for a future: the call of its Work has ended."""
+        _, work = self._futures.pop(id(future), (None, None))
+        self.waited(work)
 
     def _end(self, end: Callable[[], float]) -> None:
         with self._own_calls():
@@ -211,7 +222,11 @@ def simulated(exercise, link: Link, offset: float = 0.0) -> Iterator[Clock]:
         for name in ("is_completed", *ASKS):
             if hasattr(dist.Work, name):
                 method = getattr(dist.Work, name)
-                _set(stack, dist.Work, name, _that_ends(method, clock))
+                that = _that_promises if name == GET_FUTURE else _that_ends
+                _set(stack, dist.Work, name, that(method, clock))
+        for name in ("wait", "value"):
+            method = getattr(torch._C.Future, name)
+            _set(stack, torch._C.Future, name, _of_a_future(method, clock))
         around = operators.around(clock.called)
         stack.callback(operators.around, around)
         yield clock
@@ -264,6 +279,26 @@ def _that_ends(method: Callable, clock: Clock) -> Callable:
         result = method(work, *args, **kwargs)
         if result is not False:  # is_completed of one that goes on
             clock.waited(work)
+        return result
+
+    return asked
+
+
+def _that_promises(method: Callable, clock: Clock) -> Callable:
+    @functools.wraps(method)
+    def asked(work, *args, **kwargs):
+        future = method(work, *args, **kwargs)
+        clock.promised(future, work)
+        return future
+
+    return asked
+
+
+def _of_a_future(method: Callable, clock: Clock) -> Callable:
+    @functools.wraps(method)
+    def asked(future, *args, **kwargs):
+        result = method(future, *args, **kwargs)
+        clock.waited_for(future)
         return result
 
     return asked

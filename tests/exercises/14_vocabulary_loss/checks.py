@@ -50,7 +50,7 @@ def test_largest_score_of_all_ranks(exercise, rank, world_size, seed):
 
 
 def nearest_columns(scores, targets, sizes):
-    """Each rank's score in its column nearest to the target, added up over the ranks."""
+    """The score in the column nearest to the target, added up over the ranks."""
     total, first = torch.zeros_like(scores[:, 0]), 0
     for own in scores.split(sizes, 1):
         column = (targets - first).clamp(0, own.shape[1] - 1)
