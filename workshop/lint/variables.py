@@ -10,8 +10,7 @@ from .shell import Assignment, Command
 from .words import Word
 
 REFERENCE = re.compile(r"\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\})")
-WHOLE_ARRAY = re.compile(r"\$\{([A-Za-z_]\w*)\[[@*]\]\}")
-ARRAY_INSIDE = re.compile(r"\$\{([A-Za-z_]\w*)\[[@*]\]\}")
+ALL_ELEMENTS = re.compile(r"\$\{([A-Za-z_]\w*)\[[@*]\]\}")
 # $((A * B)), $(a | b) and `a b` are one each.
 FIELD = re.compile(
     r"(?:\$\(\([^)]*(?:\([^)]*\)[^)]*)*\)\)|\$\([^()]*(?:\([^()]*\)[^()]*)*\)|`[^`]*`|\S)+"
@@ -19,9 +18,7 @@ FIELD = re.compile(
 LAUNCHER = re.compile(
     r"\b(torchrun|accelerate launch|deepspeed|torch\.distributed\.(run|launch))\b"
 )
-LAUNCH_LINE = re.compile(
-    r"\b(torchrun|accelerate launch|deepspeed|torch\.distributed\.run)\b.*\.py\b", re.S
-)
+LAUNCH_LINE = re.compile(LAUNCHER.pattern + r".*\.py\b", re.S)
 DEEPEST = 8  # assignments that refer to each other
 
 
@@ -103,13 +100,12 @@ class Variables:
         assignment = self.last(name, line) or self.before_more(name, line)
         if assignment is None or depth > DEEPEST:
             return None
-        launches = LAUNCHER.search(assignment.word.value)
-        if assignment.word.array is not None or (
-            assignment.word.inside and not launches
-        ):
-            return None  # a list, or what a command prints
-        whole = self.fill(assignment.word, assignment.line - 1, depth + 1)
-        return whole.partition("=")[2]
+        word = assignment.word
+        if word.array is not None:
+            return None  # a list
+        if word.inside and not LAUNCHER.search(word.value):
+            return None  # what a command prints
+        return self.fill(word, assignment.line - 1, depth + 1).partition("=")[2]
 
     def fill(self, word: Word, line: int, depth: int = 0) -> str:
         """The value of a word with what is known in place of its variables."""
@@ -125,7 +121,7 @@ class Variables:
         parts = []
         for text, live in joined_pieces(word):
             if live:
-                text = ARRAY_INSIDE.sub(replace_list, REFERENCE.sub(replace, text))
+                text = ALL_ELEMENTS.sub(replace_list, REFERENCE.sub(replace, text))
             parts.append(text)
         return "".join(parts)
 
@@ -163,7 +159,7 @@ class Variables:
 
     def tokens(self, word: Word, depth: int = 0) -> list[Token]:
         """One word, or as many as an array or an unquoted variable holds."""
-        array = WHOLE_ARRAY.fullmatch(word.value)
+        array = ALL_ELEMENTS.fullmatch(word.value)
         if array and depth <= DEEPEST:
             return self._elements(array[1], word, depth)
         filled = self.fill(word, word.line)
