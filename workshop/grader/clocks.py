@@ -224,9 +224,8 @@ def simulated(exercise, link: Link, offset: float = 0.0) -> Iterator[Clock]:
                 method = getattr(dist.Work, name)
                 that = _that_promises if name == GET_FUTURE else _that_ends
                 _set(stack, dist.Work, name, that(method, clock))
-        for name in ("wait", "value"):
-            method = getattr(torch._C.Future, name)
-            _set(stack, torch._C.Future, name, _of_a_future(method, clock))
+        future_wait = _of_a_future(torch._C.Future.wait, clock)
+        _set(stack, torch._C.Future, "wait", future_wait)
         around = operators.around(clock.called)
         stack.callback(operators.around, around)
         yield clock

@@ -189,7 +189,8 @@ def test_step_overlaps(exercise, rank, world_size):
         expect.that(
             summed,
             f"{what}: the bucket holds {float(wrong):g} on rank {rank}, expected "
-            f"{total:g}, the sum over the ranks: is it reduced in place, with SUM?",
+            f"{total:g}, the sum over the ranks: is it reduced in place, with SUM, "
+            "and does `step` wait for that?",
         )
         right = max(computed, sent)
         after = max(SPEEDS[r] for r in range(world_size))
