@@ -14,10 +14,12 @@ A rank's keys are S bytes: B T/c tokens of H numbers. Per block, both ways toget
   keys and values 16 H + a + 4, of which 2 H are for each token of all ranks, and a mask
   of T numbers for each of a sequence's T/c own positions;
 * products of a query and a key in forward, in units of (T/2c)^2: ring 4 r + 3 on rank
-  r, 2 c + 1 with --zigzag. The other two leave that to PyTorch.
+  r, 2 c + 1 with --zigzag. The other two leave that to PyTorch. On a CPU, also how long
+  each rank computed them: its own CPU time, so waiting doesn't count.
 """
 
 import sys
+import time
 from functools import partial
 from pathlib import Path
 
@@ -76,10 +78,14 @@ def method_of(program: str, gather: bool) -> str:
 
 
 class Products:
-    """Counts products of a query with a key in forward, as ``count``."""
+    """Counts products of a query with a key in forward, as ``count``.
+
+    ``seconds`` is the CPU time that this thread has spent in them.
+    """
 
     def __enter__(self) -> "Products":
-        self.count, self._attend = 0, cp.attend
+        self.count, self.seconds = 0, 0.0
+        self._attend = cp.attend
         cp.attend = self._counting
         return self
 
@@ -88,7 +94,17 @@ class Products:
 
     def _counting(self, query, key, value, same_place):
         self.count += query.shape[-2] * key.shape[-2]
-        return self._attend(query, key, value, same_place)
+        start = time.thread_time()
+        part = self._attend(query, key, value, same_place)
+        self.seconds += time.thread_time() - start
+        return part
+
+
+def of_all_ranks(number: int) -> str:
+    """Every rank calls this with its own; the text has the numbers of all, in order."""
+    gathered: list[int] = [0] * dist.get_world_size()
+    dist.all_gather_object(gathered, number)
+    return ", ".join(map(str, gathered))
 
 
 @one_line_errors
@@ -110,11 +126,12 @@ def main() -> None:
     log(compare(measured, formula, "bytes on rank 0"))
     if method == "ring":
         unit = (sizes.context // (cp.CHUNKS_PER_RANK * c)) ** 2 * sizes.blocks
-        counts = [None] * c
         # Every rank: how many units of products each has computed.
-        dist.all_gather_object(counts, products.count // unit)
-        rest = ", ".join(map(str, counts))
-        log(f"products on each rank, in units of (T/2c)^2 per block: {rest}")
+        counts = of_all_ranks(products.count // unit)
+        log(f"products on each rank, in units of (T/2c)^2 per block: {counts}")
+        if device.type == "cpu":
+            took = of_all_ranks(round(1000 * products.seconds))
+            log(f"CPU time of these products, in milliseconds: {took}")
     dist.destroy_process_group()
 
 
