@@ -4,8 +4,8 @@
 
 The first is 23_lost_rank.py. The second trains the same model on the same batches with
 DDP in ranks of torchrun --max-restarts, which saves a snapshot every so many steps and
-resumes from it. For each it prints how many steps were taken twice, and the longest
-time without a new step after a kill.
+resumes from it. For each it prints how many steps were taken twice, the longest time
+without a new step after a kill, and the loss of the last step.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def train_with_restarts(config: Config, record: Path) -> None:
             loss = next_byte_loss(ddp_model(inputs), targets)
             loss.backward()  # gradients become the mean over the ranks in here
             optimizer.step()
-            write("step", step=step)
+            write("step", step=step, loss=loss.item())
             step += 1
             if step % config.save_every == 0 and rank == 0:
                 state = {"model": model.state_dict(), "steps_run": step}
@@ -152,6 +152,16 @@ class Run:
                 taken.setdefault(rank, []).append(row["step"])
         return max(len(steps) - len(set(steps)) for steps in taken.values())
 
+    def last_loss(self) -> float:
+        """The global batch's loss in the last step.
+
+        A rank has written either that, or the loss of its part of the batch. All parts
+        are equally large.
+        """
+        steps = [row for _, row in self.rows() if row["event"] == "step"]
+        last = max(row["step"] for row in steps)
+        return statistics.mean(row["loss"] for row in steps if row["step"] == last)
+
     def describe(self, name: str) -> str:
         """A row of the table."""
         times = self.new_steps()
@@ -160,7 +170,8 @@ class Run:
         killed = min(self.kills)
         pause = max(after - before for before, after in pairs if after > killed)
         cells = f"{len(self.kills):>5}  {self.repeated():>14}"
-        return f"{name:<24} {cells}  {usual:>10.2f} s  {pause:>12.2f} s"
+        times = f"{usual:>10.2f} s  {pause:>12.2f} s"
+        return f"{name:<18} {cells}  {times}  {self.last_loss():>9.4f}"
 
 
 def start(run: Run, command: list[str], kills: list[Kill]) -> None:
@@ -212,7 +223,8 @@ def measure(config: Config, options: list[str]) -> None:
         more = ["--record", str(restarts.folder)]
         more += ["--save-every", str(config.save_every)]
         start(restarts, [*launch, __file__, *options, *more], config.kill)
-        log(f"{'':<24} kills  steps repeated  usual step  longest pause")
+        heads = "kills  steps repeated  usual step    longest pause  last loss"
+        log(f"{'':<18} {heads}")
         log(continues.describe("a smaller group"))
         log(restarts.describe("all ranks restart"))
 

@@ -71,9 +71,10 @@ def test_recorded_ranks_end_with_the_same_weights():
 
 
 def test_recorded_kills_repeat_steps_only_with_a_restart():
-    rows = re.findall(
-        r"^(a smaller|all ranks).* +1 +(\d+) ", recorded("23_kills"), re.M
-    )
-    repeated = {name: int(steps) for name, steps in rows}
+    row = r"^(a smaller|all ranks)\D+ (\d+) +(\d+) .* ([\d.]+)$"
+    rows = re.findall(row, recorded("23_kills"), re.M)
+    repeated = {name: int(steps) for name, _, steps, _ in rows}
     assert repeated["a smaller"] == 0
     assert repeated["all ranks"] > 0
+    assert {kills for _, kills, _, _ in rows} == {"2"}
+    assert len({loss for *_, loss in rows}) == 1
