@@ -11,7 +11,7 @@ Per block, with e expert ranks and d = N/e copies of each expert:
 * experts on a rank: E/e, each 2 H h + h + H parameters, with h = 4 H / k;
 * sent for tokens: 8 H bytes for each row that goes to another rank, and for each that
   is from one: 4 H bytes in forward, and 4 H in backward;
-* sent for counts: 8 E (e - 1)/e bytes;
+* sent for counts: 8 E (e - 1)/e bytes, and for the loads 16 E (N - 1)/N;
 * sent for gradients: 2 (d - 1)/d x the bytes of own experts, and 2 (N - 1)/N x those of
   all other parameters.
 

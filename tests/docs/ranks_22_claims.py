@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 import torch
 import torch.distributed as dist
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
 from workshop.grader import expect
@@ -68,6 +70,28 @@ def test_experts_divided_by_their_copies(rank, world_size, seed):
     dist.all_reduce(sums, group=grid.copies)
     ep.average_gradients(split, grid)
     expect.close(sums / 2, 2 * split.experts.up.grad, "the sum over two copies, halved")
+
+
+@pytest.mark.ranks(4)
+def test_sharded_experts_divide_by_all_ranks(rank, world_size, seed):
+    """Experts sharded over their copies get the right gradients with a divide factor
+    of N, and e times too large ones without."""
+    grid = ep.make_grid(2)
+    layer = layer_of(seed)
+    split = spread(layer, grid)
+    split(tokens_of(seed, rank)).square().mean().backward()
+    ep.average_gradients(split, grid)
+    right = split.experts.up.grad
+    for factor, times in ((None, 2), (world_size, 1)):
+        sharded = spread(layer, grid)
+        fully_shard(sharded.experts, mesh=DeviceMesh.from_group(grid.copies, "cpu"))
+        if factor:
+            sharded.experts.set_gradient_divide_factor(factor)
+            # gloo can't multiply and add in one call
+            sharded.experts.set_force_sum_reduction_for_comms(True)
+        sharded(tokens_of(seed, rank)).square().mean().backward()
+        found = sharded.experts.up.grad.full_tensor()
+        expect.close(found, times * right, f"gradients with the factor {factor}")
 
 
 @pytest.mark.ranks(1, 3)

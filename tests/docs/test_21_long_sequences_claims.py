@@ -54,6 +54,8 @@ def test_pairs_of_chunks_that_the_mask_leaves():
     on_the_page(r"every rank computes :math:`2 c + 1` pairs")
     on_the_page("Rank 0 has 3 pairs to compute, rank 3 has 15: five times as many")
     assert pairs_of(3, 4, False) == 5 * pairs_of(0, 4, False) == 15
+    on_the_page("Seven times: half a square of queries and keys on rank 0, three and a")
+    assert 3 + 1 / 2 == 7 * (1 / 2)
     many = 1000
     assert pairs_of(many - 1, many, False) / pairs_of(0, many, True) > 1.99
 
@@ -65,6 +67,40 @@ def test_recorded_products_are_those_of_the_formulas():
         ", ".join(str(pairs_of(r, 4, zigzag)) for r in range(4))
         for zigzag in (False, True)
     ]
+
+
+def test_recorded_cpu_time_rises_with_the_pairs_and_is_even_with_zigzag():
+    text = (TRANSCRIPTS / "21_zigzag.txt").read_text()
+    found = re.findall(r"per block: (.+)\n.*milliseconds: (.+)", text)
+    (pairs, in_order), (even, zigzag) = (
+        ([int(n) for n in counts.split(", ")], [int(n) for n in times.split(", ")])
+        for counts, times in found
+    )
+    assert pairs == [pairs_of(rank, 4, False) for rank in range(4)]
+    assert set(even) == {9}
+    assert sorted(in_order) == in_order
+    assert max(zigzag) < max(in_order)
+    assert max(zigzag) / min(zigzag) < 1.2 < max(in_order) / min(in_order)
+
+
+def test_zigzag_computes_two_of_four_pairs_with_each_other_rank():
+    for c in (2, 4, 8):
+        for rank in range(c):
+            cut = cp.Cut(c, rank, True)
+            others = [sender for sender in range(c) if sender != rank]
+            assert {len(list(cut.pairs(sender, True))) for sender in others} == {2}
+    on_the_page("each step of the ring has half the operations and the same bytes")
+    on_the_page("so a rank needs twice as many: 40,000.")
+
+
+def test_gathering_sends_less_than_ulysses_if_queries_share_keys():
+    """Of q, k, v and the output, only k and v are g times smaller."""
+    for g in (1, 2, 8, 16):
+        for c in (2, 3, 4, 8, 16, 17):
+            gathering = cost.BLOCK_SENDS["gather"](c, 960) / g
+            ulysses = cost.BLOCK_SENDS["Ulysses"](c, 960) * (2 + 2 / g) / 4
+            assert (gathering < ulysses) == (c <= g), (g, c)
+    on_the_page("gathering sends less than Ulysses on up to :math:`g` ranks")
 
 
 def test_recorded_bytes_are_those_of_the_table():

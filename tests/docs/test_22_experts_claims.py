@@ -43,6 +43,41 @@ def test_two_thirds_of_a_block_are_its_mlp():
     on_the_page("two thirds of a block's parameters are in its MLP")
 
 
+def test_an_mlp_eight_times_as_large():
+    attention, mlp = 4, 8  # matrices of H x H
+    times = (attention + 8 * mlp) / (attention + mlp)
+    assert 5.5 < times < 6
+    on_the_page("each token needs almost six times as much arithmetic")
+
+
+def test_recorded_bytes_include_those_of_the_loads():
+    """What the page's table adds up to, with the counted tokens: four expert ranks."""
+    text = (TRANSCRIPTS / "22_costs.txt").read_text().partition("--expert-ranks")[0]
+    sent, tokens = (
+        int(re.search(rf"{words} +([\d,]+)", text)[1].replace(",", ""))
+        for words in ("sent in a step", "of that for tokens:")
+    )
+    model = ByteGPT(Sizes())
+    mx.replace_mlps(model, Mixture())
+    parameters = dict(model.named_parameters())
+    others = sum(p.numel() for name, p in parameters.items() if "experts" not in name)
+    blocks, experts, ranks = Sizes().blocks, Mixture().experts, 4
+    counts = blocks * 8 * experts * (ranks - 1) / ranks
+    loads = blocks * 16 * experts * (ranks - 1) / ranks
+    gradients = 2 * 4 * others * (ranks - 1) / ranks
+    assert sent == tokens + counts + loads + gradients
+    on_the_page("loads of the experts, for the balance - :math:`16 E (N - 1) / N`")
+
+
+def test_most_that_an_expert_can_be_chosen():
+    assert Mixture().experts / Mixture().chosen == 4
+    on_the_page("With 2 of 8 experts for each token, the most is 4 times the mean")
+    text = (TRANSCRIPTS / "22_balance.txt").read_text()
+    none, loss, bias = map(float, re.findall(r"chosen ([\d.]+) times", text))
+    assert loss < bias < none < 4
+    on_the_page("After 100 steps the loss is ahead of the bias")
+
+
 def test_parameters_of_the_byte_gpt_with_experts(capsys):
     model = ByteGPT(Sizes())
     plain = sum(parameter.numel() for parameter in model.parameters())
