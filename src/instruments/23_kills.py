@@ -120,8 +120,9 @@ class Run:
         """(rank, row), in the order of time."""
         found = []
         for path in self.folder.glob("rank*.jsonl"):
-            for line in path.read_text(encoding="utf-8").splitlines():
-                found.append((int(path.stem[4:]), json.loads(line)))
+            for line in path.read_text(encoding="utf-8").splitlines(keepends=True):
+                if line.endswith("\n"):  # else the rank is still writing it
+                    found.append((int(path.stem[4:]), json.loads(line)))
         return sorted(found, key=lambda pair: pair[1]["time"])
 
     def kill(self, kills: list[Kill], process: subprocess.Popen) -> None:
@@ -191,9 +192,12 @@ def start(run: Run, command: list[str], kills: list[Kill]) -> None:
     if process.returncode:
         end = (run.folder / "log.txt").read_text(encoding="utf-8")[-600:]
         raise BadInput(f"{command[-1]} has failed: {end}")
-    if len(run.kills) < len(kills) or max(run.kills) > run.new_steps()[-1]:
-        why = "the run ended before all ranks were killed, or without a step after it"
-        raise BadInput(f"{why}: give it more STEPS, or a longer --pause")
+    cure = "give it more STEPS, or a longer --pause"
+    killed = len(run.kills)
+    if killed < len(kills):
+        raise BadInput(f"the run ended after {killed} of {len(kills)} kills: {cure}")
+    if max(run.kills) > run.new_steps()[-1]:
+        raise BadInput(f"the run took no step after the last kill: {cure}")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -3,6 +3,7 @@
 import json
 import sys
 import threading
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -174,6 +175,14 @@ def test_restart_repeats_steps_and_a_smaller_group_repeats_none(tmp_path):
     # Nothing was saved: twice from step 0. A rank may be one step behind when it ends.
     assert int(restarts[2]) >= 13 + 26 - 1
     assert float(continues[-1]) == pytest.approx(float(restarts[-1]), abs=1e-3)
+
+
+def test_a_line_that_is_still_being_written_is_read_later(tmp_path):
+    kills = import_module("instruments.23_kills")
+    run = kills.Run(tmp_path / "run")
+    path = run.folder / "rank2.jsonl"
+    path.write_text('{"event": "start", "time": 1}\n{"event": "st')
+    assert run.rows() == [(2, {"event": "start", "time": 1})]
 
 
 def test_bad_input_is_one_sentence(tmp_path):
