@@ -9,6 +9,7 @@ from tests.docs.pages import ROOT
 PAGE = (ROOT / "docs" / "production" / "the_network.rst").read_text(encoding="utf-8")
 RECORDED = (ROOT / "docs" / "transcripts" / "network_link.txt").read_text("utf-8")
 LINES = (ROOT / "docs" / "production" / "nccl_info.txt").read_text("utf-8").splitlines()
+FLAT = " ".join(PAGE.split())
 LINK = 0.125  # GB/s of 1 Gbit/s
 # The beginning of each line, in the format strings of NCCL 2.28 (src/transport/*.cc)
 FORMATS = [
@@ -61,6 +62,24 @@ def test_gain_of_nvls_is_the_ratio_of_the_two_measurements():
 @pytest.mark.parametrize(("line", "form"), [*zip(LINES, FORMATS, strict=True)])
 def test_line_of_nccl_has_the_form_of_its_code(line, form):
     assert re.fullmatch(f"NCCL INFO {form}", line)
+
+
+def test_ring_between_nodes_is_as_fast_as_all_cards_of_a_node():
+    """All rings together send a ring's bytes out of a node, through all its cards."""
+    (card,) = [
+        float(row[1]) for row in rows("Know the links") if row[0] == "InfiniBand NDR"
+    ]
+    tensor, ranks, cards = 8.0, 16, 8  # GB; two nodes
+    factor = 2 * (ranks - 1) / ranks
+    seconds = factor * tensor / (cards * card)
+    busbw = tensor / seconds * factor
+    assert f"for NDR {cards} x {card:.0f} = {busbw:.0f} GB/s." in FLAT
+    assert busbw == 400
+
+
+def test_single_gpu_has_a_busbw_of_0():
+    assert 2 * (1 - 1) / 1 == 0
+    assert "the ``busbw`` of a single GPU is 0." in FLAT
 
 
 def measured(nodes):
