@@ -33,6 +33,18 @@ def test_torchrun_takes_missing_options_from_pet_variables(monkeypatch):
     assert ":answer: 32" in PAGE
 
 
+def test_torchrun_of_a_pytorch_job_reads_the_nodes_and_not_the_ranks(monkeypatch):
+    """Four pods with nprocPerNode 8: WORLD_SIZE is 32, and torchrun ignores it."""
+    given = {"RANK": "3", "WORLD_SIZE": str(4 * 8)}
+    given |= {"PET_NNODES": "4", "PET_NPROC_PER_NODE": "8", "PET_NODE_RANK": "3"}
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+        assert f"``{name}``" in PAGE
+    args = get_args_parser().parse_args(["program.py"])
+    assert (args.nnodes, args.nproc_per_node, args.node_rank) == ("4", "8", 3)
+    assert "``WORLD_SIZE`` to the number of pods times ``nprocPerNode``" in PAGE
+
+
 @pytest.mark.parametrize(
     ("launcher", "file"),
     [("TrainJob (Kubeflow Trainer 2)", "jobset.yaml"), ("SkyPilot", "skypilot.yaml")],
