@@ -46,6 +46,34 @@ def test_pytorch_promises_what_the_page_says_of_numa():
     assert '"--numa-binding"' in source_of("distributed/run.py")
 
 
+def test_numa_binding_needs_numactl_and_binds_cores():
+    assert "It fails where ``numactl`` isn't installed" in FLAT
+    binding = source_of("numa/binding.py")
+    assert '"numactl CLI is required for NUMA binding"' in binding
+    assert "should_fall_back_if_binding_fails: bool = False" in binding
+    assert '"numactl", f"--physcpubind=' in binding and "--membind" not in binding
+    assert "the rank's threads stay on the NUMA node of its GPU" in FLAT
+
+
+def test_second_shape_compiles_again_and_no_later_one():
+    import torch
+
+    compiled = []
+
+    def backend(graph, _):
+        compiled.append(graph)
+        return graph.forward
+
+    layer = torch.compile(torch.nn.Linear(3, 3), backend=backend)
+    counts = []
+    for batch in (8, 8, 5, 8, 8, 5, 7):  # two epochs with a smaller last batch
+        layer(torch.ones(batch, 3))
+        counts.append(len(compiled))
+    assert counts == [1, 1, 2, 2, 2, 2, 2]
+    assert "a second shape compiles again, this time for any size in its place" in FLAT
+    assert "the last step of the *first* epoch is as slow as the first step" in FLAT
+
+
 def test_tf32_keeps_10_of_23_bits():
     assert "10 of the 23 bits" in FLAT
     assert "10 mantissa bits explicitly stored" in source_of("__init__.py")
@@ -63,4 +91,6 @@ def test_starters_have_the_lines_as_options():
         text = (ROOT / "src/starter" / name).read_text(encoding="utf-8")
         for option in ("--tf32", "--fused", "--compile", "--log-file"):
             assert f'"{option}"' in text and option in PAGE, (name, option)
+        assert "get_device_capability(device) < (8, 0)" in text  # older than an A100
     assert '"--checkpoint-activations"' in text
+    assert "They turn on bfloat16 themselves on an A100 or newer." in FLAT
