@@ -39,6 +39,17 @@ def test_parts_of_a_row_are_its_steps():
     assert round(int(events[1]), -2) == 4500
 
 
+def test_idle_is_the_mean_of_other_and_imbalance_is_of_compute():
+    table, text = rows(recorded("17_profile")), recorded("17_profile")
+    other = sum(row[-1] for row in table.values()) / len(table)
+    assert abs(float(re.search(r"idle ([\d.]+)", text)[1]) - other) < 0.1
+    compute = [row[1] for row in table.values()]
+    mean = sum(compute) / len(compute)
+    assert f"computes {max(compute) / mean - 1:.0%} above the mean" in text
+    page = " ".join(lesson_source("17_speed").split())
+    assert f"here {max(compute)} ms against {mean:.1f}." in page
+
+
 def test_others_wait_110_ms_and_the_late_rank_15():
     table = rows(recorded("17_straggler"))
     waiting = {rank: row[-1] for rank, row in table.items()}

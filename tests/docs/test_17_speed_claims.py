@@ -12,6 +12,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState
+from torch.distributed.fsdp import FSDPModule, FullyShardedDataParallel
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import checkpoint, set_checkpoint_early_stop
 from torch.utils.data import DataLoader
@@ -48,6 +49,28 @@ def test_numbers_of_the_first_paragraph_are_the_recorded_ones():
     assert f"calls {first[2]:.0f} :term:`all-reduces" in PAGE
     assert f"{first[3]} MB where {last[3]} MB is enough" in PAGE
     assert last[2] == 1 and table["no-sync"][2] == 7
+
+
+def test_cpus_counter_leaves_out_the_products_inside_attention():
+    """16 pieces of 64 tokens; each weight multiplies a token in three products."""
+    sizes = Sizes(context=64)
+    with FlopCounterMode(display=False) as counter:
+        ByteGPT(sizes)(torch.zeros(16, 64, dtype=torch.long)).sum().backward()
+    weights = 12 * sizes.width**2 * sizes.blocks + 256 * sizes.width
+    linear = 3 * 16 * 64 * 2 * weights
+    assert counter.get_total_flops() == linear
+    assert f"{linear / 1e9:.2f}" == str(rows("17_ranks")["nothing"][5])
+    inside = 3 * 16 * sizes.blocks * 2 * (2 * 64 * 64 * sizes.width)
+    more = f"{inside / linear:.0%}".replace("%", " %")
+    assert f"two products inside attention, which would add {more} here" in PAGE
+
+
+def test_only_the_older_fsdp_has_no_sync():
+    assert hasattr(FullyShardedDataParallel, "no_sync")
+    assert not hasattr(FSDPModule, "no_sync")
+    assert hasattr(FSDPModule, "set_requires_gradient_sync")
+    only = "only the older ``FullyShardedDataParallel`` has one"
+    assert f"``fully_shard`` has no ``no_sync()``; {only}." in PAGE
 
 
 def test_work_of_checkpointing_grows_by_a_fifth():
