@@ -38,6 +38,26 @@ def test_gradient_norm_jumps_with_the_loss():
     assert "! step 60" not in text
 
 
+def test_speed_falls_for_four_rows_and_the_loss_stays_high():
+    row = r"^ +(\d+) +([\d.]+) +[\d.]+ +(\d+) +- "
+    table = re.findall(row, recorded("watch_spike"), re.M)
+    loss = {int(step): float(value) for step, value, _ in table}
+    speed = {int(step): int(value) for step, _, value in table}
+    slow = [step for step, value in speed.items() if value < 0.8 * 622]
+    assert slow == [70, 80, 90, 100] and max(speed) == 120
+    assert all((loss[step] > 100) == (step >= 70) for step in loss)
+    said = "only in rows 70 to 100, while the loss stays high to the end"
+    assert said in " ".join(PAGE.split())
+    late = re.findall(r"step (\d+): rank 0 is slow", recorded("watch_spike"))
+    assert late == ["100"] and "as in row 100" in PAGE
+
+
+def test_mfu_needs_the_peak_of_the_device():
+    program = (ROOT / "src/instruments/17_watch_run.py").read_text(encoding="utf-8")
+    assert 'add("--peak-tflops"' in program and "``--peak-tflops 989``" in PAGE
+    assert re.search(r"^ +10 .* - ", recorded("watch_spike"), re.M)  # without it
+
+
 def test_clipping_returns_the_norm_before_it():
     weight = torch.nn.Parameter(torch.zeros(2))
     weight.grad = torch.tensor([3.0, 4.0])
