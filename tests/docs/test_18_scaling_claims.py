@@ -116,7 +116,7 @@ def test_how_far_the_line_misses_a_size():
 
 
 def test_predictions_of_the_page_are_the_recorded_ones():
-    _, errors = recorded("18_cost")
+    text, errors = recorded("18_cost")
     methods = ["DDP", "FSDP", "TP", "PP"]
     assert [method for method, _ in errors] == [*methods, *methods, "FSDP x TP"]
     two, four = (error for method, error in errors if method == "DDP")
@@ -125,7 +125,9 @@ def test_predictions_of_the_page_are_the_recorded_ones():
     two, four = (error for method, error in errors if method == "PP")
     words += f", for a pipeline by {abs(two)} % and {abs(four)} %"
     assert f"For DDP the prediction is {words}" in PAGE
-    longer = [1 / (1 + e / 100) for m, e in errors if m not in ("DDP", "PP")]
+    times = re.findall(r"^(\w[\w ]*?) +([\d.]+) +([\d.]+) +[+-]\d+%$", text, re.M)
+    longer = [float(t) / float(p) for m, p, t in times if m not in ("DDP", "PP")]
+    assert len(longer) == 2 + 3  # FSDP and TP, and then also their grid
     few, many = (
         f"{min(t):.0%} to {max(t):.0%}".replace("%", " %")
         for t in ([x - 1 for x in part] for part in (longer[:2], longer[2:]))
@@ -198,3 +200,23 @@ def test_times_follow_from_the_published_rates():
         assert f"{rate} GB/s" in PAGE
     bus = 2 * (8 - 1) / 8 * sizes[2**34]  # nccl-tests: for rings
     assert f"The 16 GiB above reached {bus:.0f} GB/s, but NVLink has only 450" in PAGE
+
+
+def test_torchtitan_keeps_97_percent_of_its_speed():
+    """Tokens per second and GPU on 128 GPUs and on 8, from lesson 15."""
+    kept = f"{5605 / 5762:.0%}".replace("%", " %")
+    assert f"From 8 to 128 GPUs, torchtitan keeps {kept} of its speed per GPU" in PAGE
+    assert "miss the real loss of 3 % entirely" in PAGE
+
+
+def test_elements_of_the_job_array_take_turns_on_slurm_only():
+    """Slurm runs one at a time; PBS has no such limit, so the page keeps them apart."""
+    scripts = [ROOT / f"job_scripts/scaling_array.{end}" for end in ("sbatch", "pbs")]
+    slurm, pbs = (path.read_text(encoding="utf-8") for path in scripts)
+    assert "#SBATCH --array=1-2%1\n" in slurm and "#PBS -J 1-2\n" in pbs
+    assert "#PBS -l place=scatter\n" in pbs
+    apart = "``qsub -l place=scatter:excl job_scripts/scaling_array.pbs``"
+    assert (
+        f"both may run at the same time, so keep them off each other's hosts: {apart}"
+        in PAGE
+    )

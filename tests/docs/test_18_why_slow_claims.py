@@ -40,6 +40,14 @@ def test_answer_of_predict_first():
     assert ":answer: 15" in PAGE and "waits 20 ms for rank 1" in PROSE
 
 
+def test_step_has_the_four_parts_that_the_page_names():
+    silent = [rank(0, data=10, compute=30), rank(1, data=10, compute=50)]
+    real = [rank(0, data=10, compute=65), rank(1, data=10, compute=65)]
+    parts = milliseconds(WHY["split"](real, silent))
+    assert set(parts) == {"data", "compute", "imbalance", "communication"}
+    assert "four parts: waiting for data, computing, imbalance between the" in PROSE
+
+
 def test_parts_add_up_to_the_step():
     silent = [rank(0, data=10, compute=4, loop=1), rank(1, data=2, compute=9, loop=3)]
     real = [rank(0, compute=20, data=6, saving=7), rank(1, compute=27, data=6)]
