@@ -41,6 +41,19 @@ def test_variables_of_the_flight_recorder_are_those_of_this_torch():
         assert name.decode() in PAGE
 
 
+def test_flight_recorder_records_and_has_a_folder_by_default():
+    import torch
+
+    torch_folder = Path(torch.__file__).parent
+    header = "include/torch/csrc/distributed/c10d/FlightRecorder.hpp"
+    text = " ".join((torch_folder / header).read_text(encoding="utf-8").split())
+    kept = re.search(r'"TORCH_NCCL_TRACE_BUFFER_SIZE"\}, (\d+)\)', text)
+    assert f"the last {int(kept[1]):,} collectives" in " ".join(PAGE.split())
+    content = (torch_folder / "lib/libtorch_cpu.so").read_bytes()
+    assert b"comm_lib_trace_r" in content and b"/.cache\0" in content
+    assert "``~/.cache/torch/comm_lib_trace_rank_3``" in PAGE
+
+
 def test_torchrun_binds_ranks_near_their_gpus():
     """``torchrun --numa-binding=node`` keeps each rank near its GPU."""
     command = [sys.executable, "-m", "torch.distributed.run", "--help"]
@@ -49,6 +62,7 @@ def test_torchrun_binds_ranks_near_their_gpus():
     assert "--numa-binding {node," in said
     assert "Bind worker processes to CPUs near their assigned GPUs" in said
     assert "--numa-binding=node" in PAGE
+    assert "it needs the program ``numactl`` on every node" in " ".join(PAGE.split())
 
 
 def test_py_spy_shows_one_of_two_ranks_in_the_collective():
