@@ -121,3 +121,9 @@ def test_forgotten_optimizer_state_shows_within_a_few_steps():
     pairs = list(zip(losses(), losses(forget_at=20), strict=True))
     assert all(one == other for one, other in pairs[:21])
     assert max(abs(one - other) for one, other in pairs[21:]) > TOLERANCE
+
+
+def test_line_that_seals_the_manifest_is_in_the_log():
+    program = (ROOT / "src/20_capstone.py").read_text(encoding="utf-8")
+    assert 'log(f"Manifest sealed: {run.manifest.seal()}")' in program
+    assert PAGE.count("``Manifest sealed``") == 2
