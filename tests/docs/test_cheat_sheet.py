@@ -40,6 +40,12 @@ def test_commands_are_those_of_the_lessons_and_job_scripts():
         assert any(line in text for text in known), f"no lesson has {line}"
 
 
+def test_recipe_for_gpus_imports_what_it_needs():
+    recipe = (ROOT / "docs/examples/05_five_lines.py").read_text("utf-8")
+    assert "import os" not in recipe
+    assert "On GPUs, ``import os`` and call ``torch.cuda.set_device(int(os." in TEXT
+
+
 def test_each_of_the_ten_failures_is_a_row_of_a_lesson():
     assert len(rows(FAILURES)) == 10
     for cells in rows(FAILURES):
