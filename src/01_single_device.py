@@ -1,4 +1,4 @@
-"""Train a network on one device: the program that every later one changes.
+"""Train a network on one device: the program that later ones change.
 
 Run from the folder of the workshop:
 

@@ -9,8 +9,11 @@ import copy
 import io
 import math
 import os
+import pathlib
+import pickle
 import re
 import sys
+from collections import OrderedDict
 from importlib import import_module
 from pathlib import Path
 from runpy import run_path
@@ -29,7 +32,12 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "src"))
 
 
-from common.data import WIDTH, load_digits_split, make_model  # noqa: E402
+from common.data import (  # noqa: E402
+    WIDTH,
+    count_correct,
+    load_digits_split,
+    make_model,
+)
 
 on_the_page = checked_page("01_one_device")
 
@@ -64,6 +72,20 @@ def test_micro_batches_of_unequal_size_take_the_step_of_the_whole_batch(capsys):
             assert torch.allclose(mine.grad, wanted.grad, rtol=0, atol=1e-12)
     example["main"]()
     assert float(capsys.readouterr().out.split()[-1]) < 1e-15
+
+
+def test_batch_norm_sees_only_the_micro_batch():
+    on_the_page("such as BatchNorm, is an exception: it sees only the micro-batch")
+    torch.manual_seed(0)
+    images, labels = torch.randn(8, 4, dtype=torch.float64), torch.arange(8) % 3
+    for norm, as_whole in ((nn.BatchNorm1d(4), False), (nn.LayerNorm(4), True)):
+        model = nn.Sequential(norm, nn.Linear(4, 3)).double()
+        whole = copy.deepcopy(model)
+        F.cross_entropy(whole(images), labels).backward()
+        for part in (slice(4), slice(4, 8)):
+            (F.cross_entropy(model(images[part]), labels[part]) / 2).backward()
+        mine, wanted = model[1].weight.grad, whole[1].weight.grad
+        assert torch.allclose(mine, wanted, rtol=0, atol=1e-12) is as_whole
 
 
 def test_45_steps_of_which_the_last_sees_30_images():
@@ -101,6 +123,8 @@ def test_backward_adds_to_grad():
 
 def test_gradient_has_791080_bytes():
     on_the_page("197,770 numbers of 4 bytes, 791,080 bytes")
+    on_the_page("every rank hands that much to an :term:`all-reduce` in every step")
+    on_the_page("791,080 bytes here, is what every rank hands to an all-reduce")
     model = make_model(width=WIDTH)
     model(torch.zeros(1, 1, 8, 8)).sum().backward()
     gradients = [p.grad for p in model.parameters()]
@@ -148,16 +172,31 @@ def test_unpickling_can_run_any_code(tmp_path):
     assert (tmp_path / "exploded").exists()
 
 
-def test_weights_only_reads_tensors_numbers_strings_lists_and_dicts():
-    on_the_page(
-        "``weights_only=True`` reads tensors, numbers, strings, lists and dicts"
-    )
-    content = {"t": torch.ones(2), "n": [1, 2.5], "s": "text", "d": {"inner": None}}
+def saved_and_read(content):
     file = io.BytesIO()
     torch.save(content, file)
     file.seek(0)
-    read = torch.load(file, weights_only=True)
+    return torch.load(file, weights_only=True)
+
+
+def test_weights_only_reads_tensors_numbers_strings_lists_and_dicts():
+    on_the_page(
+        "reads tensors, numbers, strings, lists, dicts and a few other plain types"
+    )
+    content = {"t": torch.ones(2), "n": [1, 2.5], "s": "text", "d": {"inner": None}}
+    read = saved_and_read(content)
     assert torch.equal(read.pop("t"), content.pop("t")) and read == content
+    for plain in ((1, 2), {1}, b"bytes", OrderedDict(a=1), torch.Size([1]), 1j):
+        assert saved_and_read(plain) == plain
+
+
+def test_weights_only_refuses_any_other_class_unless_you_allow_it():
+    on_the_page("It refuses any other class unless you allow it")
+    with pytest.raises(pickle.UnpicklingError, match="Weights only load failed"):
+        saved_and_read(pathlib.PurePosixPath("a"))
+    allowed = [pathlib.PurePosixPath]
+    with torch.serialization.safe_globals(allowed):
+        assert saved_and_read(pathlib.PurePosixPath("a")).name == "a"
 
 
 def test_eval_switches_dropout_off():
@@ -169,6 +208,20 @@ def test_eval_switches_dropout_off():
     on_the_page("the model is in training mode, so dropout is active")
     model.train()
     assert not torch.equal(model(images), model(images))
+
+
+def test_the_workshops_own_code_leaves_the_model_in_evaluation_mode():
+    on_the_page("It only counts, and it leaves the model in evaluation mode")
+    model, test_set = make_model(), load_digits_split()[1]
+    model.train()
+    recognized, images = count_correct(model, test_set)
+    assert images == 359 and 0 <= recognized <= 359
+    assert not model.training
+    program = import_module("01_single_device")
+    on_the_page("because ``run_epoch`` begins with ``train()``")
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    program.run_epoch(model, optimizer, [], torch.device("cpu"))
+    assert model.training
 
 
 def test_missing_zero_grad_adds_up_the_gradients_of_all_steps():
