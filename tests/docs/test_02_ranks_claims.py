@@ -15,7 +15,9 @@ import pytest
 import torch
 import torch.distributed as dist
 from torch.distributed import constants
+from torch.utils.hipify import cuda_to_hip_mappings
 
+from tests.docs.pages import checked_page
 from tests.launched import TORCHRUN, environment, free_port
 from tests.needs import needs
 
@@ -25,6 +27,9 @@ SRC = Path(__file__).resolve().parents[2] / "src"
 sys.path.insert(0, str(SRC))
 
 from common.distributed import BadInput, choose_device  # noqa: E402
+from common.launchers import DistEnv, find_master  # noqa: E402
+
+on_the_page = checked_page("02_ranks")
 
 
 def environments_under(launcher, tmp_path, **variables):
@@ -122,6 +127,20 @@ def test_mpirun_sets_no_master_but_passes_on_what_is_exported(tmp_path):
         assert env["RANK"] == "0"
 
 
+def test_the_address_that_ranks_work_out():
+    here = DistEnv("srun", 1, 1, world_size=4, local_world_size=4, node_rank=0)
+    nodes = {"SLURM_STEP_NODELIST": "n[07-08]", "SLURM_JOB_NODELIST": "n[07-08]"}
+    on_the_page("On one node, the address is 127.0.0.1.")
+    assert find_master(here, nodes).address == "127.0.0.1"
+    on_the_page("on several nodes, it's the first host that Slurm lists")
+    for launcher in ("srun", "Open MPI"):
+        of_two = DistEnv(launcher, 1, 1, 4, local_world_size=2, node_rank=0)
+        assert find_master(of_two, nodes).address == "n07"
+    on_the_page("``mpirun`` outside of Slurm doesn't tell a process where rank 0 runs")
+    with pytest.raises(BadInput, match="MASTER_ADDR is not set"):
+        find_master(DistEnv("Open MPI", 1, 1, 4, 2, None), {})
+
+
 def test_rank_on_nodes_with_4_2_and_4_processes():
     places = [(node, local) for node, n in enumerate([4, 2, 4]) for local in range(n)]
     assert places.index((2, 1)) == 7
@@ -129,6 +148,15 @@ def test_rank_on_nodes_with_4_2_and_4_processes():
     assert by_formula[7] == 9
     assert {6, 7}.isdisjoint(by_formula)
     assert {10, 11} < set(by_formula)
+
+
+def test_in_another_order_a_rank_is_not_the_number_of_processes_before_it():
+    on_the_page("If ranks are numbered node by node, the rank is the number of")
+    on_the_page("unless you ask for another order, such as `--distribution=cyclic")
+    places = [(node, local) for node in range(2) for local in range(4)]
+    assert [4 * node + local for node, local in places] == list(range(8))
+    cyclic = sorted(places, key=lambda place: place[::-1])
+    assert [4 * node + local for node, local in cyclic] == [0, 4, 1, 5, 2, 6, 3, 7]
 
 
 def test_node_rank_times_the_processes_per_node_of_this_node_gives_ranks_twice():
@@ -226,6 +254,12 @@ def test_the_device_chooses_the_backend():
     assert dist.get_default_backend_for_device(torch.device("cpu")) == "gloo"
     assert dist.get_default_backend_for_device(torch.device("cuda")) == "nccl"
     assert dist.get_default_backend_for_device(torch.device("xpu")) == "xccl"
+
+
+def test_nccl_stands_for_rccl_on_gpus_of_amd():
+    """PyTorch's sources are rewritten by this table before a build for ROCm."""
+    on_the_page("stands for AMD's RCCL")
+    assert "rccl.h" in cuda_to_hip_mappings.CUDA_INCLUDE_MAP["<nccl.h>"]
 
 
 def test_the_cpu_build_has_gloo_and_neither_nccl_nor_mpi():
