@@ -4,6 +4,7 @@ Each test quotes its sentence on the page. The mistakes that the exercises teach
 tried again, in the grader, by tests/exercises/03_*/answers.md.
 """
 
+import re
 import subprocess
 import sys
 
@@ -11,10 +12,33 @@ import pytest
 import torch.distributed as dist
 
 from tests.docs.forked_ranks import HANGS, ranks, values
+from tests.docs.pages import ROOT, checked_page, lesson_source
+from tests.launched import environment
 
 pytestmark = pytest.mark.full
 
+on_the_page = checked_page("03_collectives")
+
 OWN = "t = torch.arange(3.0) + 10 * rank\n"
+
+
+# -- start -------------------------------------------------------------------------
+def test_the_program_reads_the_variables_of_torchrun():
+    """Srun starts one torchrun, which starts the ranks: alone, srun's tasks refuse."""
+    on_the_page("so ``srun`` starts one torchrun, which starts the ranks")
+    page = lesson_source("03_collectives").replace("\\\n", " ")
+    lines = [" ".join(line.split()) for line in re.findall(r"\$ (srun .*)", page)]
+    assert lines and all("--ntasks=1 " in line for line in lines)
+    assert all(" torchrun --standalone " in line for line in lines)
+    task = {"SLURM_PROCID": "1", "SLURM_NTASKS": "4", "SLURM_STEP_ID": "0"}
+    done = subprocess.run(
+        [sys.executable, "src/03_collectives.py"],
+        cwd=ROOT,
+        env=environment(**task),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2 and "a single rank has no partner" in done.stderr
 
 
 # -- calls -------------------------------------------------------------------------
@@ -30,6 +54,14 @@ def test_nothing_is_promised_of_reduce_outside_the_root():
     assert found[0] == [30.0, 33.0, 36.0]
     own = [[10.0, 11.0, 12.0], [20.0, 21.0, 22.0]]
     assert found[1:] != own, "gloo no longer touches the others: change the page"
+
+
+def test_sharding_of_parameters_sends_half_as_much_again():
+    """It costs half as much again: one reduce-scatter and two all-gathers."""
+    on_the_page("If you shard the parameters as well, it costs half as much again")
+    scatter = gather = 7 / 8  # of S, sent by each of 8 ranks: (N - 1) / N
+    all_reduce = scatter + gather
+    assert scatter + 2 * gather == 1.5 * all_reduce
 
 
 def test_reduce_scatter_then_all_gather_is_all_reduce():
@@ -83,6 +115,48 @@ def test_send_waits_even_for_four_bytes():
     assert ranks(3, code, patience=20) == [["value", None]] * 3
 
 
+EXTRA_CALL = """if True:
+    import traceback
+    from datetime import timedelta
+    group = dist.new_group(timeout=timedelta(seconds=2))
+    result = []
+    try:
+        for value in [100.0] * (rank == 0) + {later}:
+            t = torch.tensor([value + rank])
+            dist.all_reduce(t, group=group)
+            result.append(t.item())
+    except RuntimeError:
+        result.append(traceback.format_exc())"""
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_an_extra_call_of_rank_0_is_paired_with_the_next_of_the_others(size):
+    """Wrong numbers without an error, and rank 0 hangs in its *last* call."""
+    on_the_page("rank 0 times out if no collective follows; otherwise its extra call")
+    alone, *others = values(size, EXTRA_CALL.format(later="[]"))
+    assert len(alone) == 1 and "Timed out" in alone[0]
+    assert others == [[]] * (size - 1)
+    first, *others = values(size, EXTRA_CALL.format(later="[1.0, 11.0]"))
+    right = [sum(value + rank for rank in range(size)) for value in (1.0, 11.0)]
+    # what rank 0 passed one call earlier, instead of 1 and of 11
+    wrong = [right[0] - 1 + 100, right[1] - 11 + 1]
+    assert others == [wrong] * (size - 1)
+    assert first[:2] == wrong and "Timed out" in first[2] and len(first) == 3
+
+
+def test_a_traceback_of_gloo_shows_where_a_rank_waited():
+    """It shows the line where *that* rank waited, and doesn't name the missing one."""
+    on_the_page("also shows the line where *that* rank waited")
+    on_the_page("the error that you finally get doesn't say which rank is missing")
+    on_the_page("until a time-out, which doesn't name the missing rank")
+    (text,) = values(2, EXTRA_CALL.format(later="[]"))[0]
+    lines = EXTRA_CALL.splitlines()
+    number = next(n for n, line in enumerate(lines, 1) if "all_reduce" in line)
+    assert f'File "<string>", line {number}, in <module>' in text
+    assert ", in all_reduce" in text
+    assert "rank" not in text.lower().rpartition("runtimeerror")[2]
+
+
 def test_another_order_gives_wrong_numbers_if_the_shapes_fit():
     """Or wrong numbers and no error at all, if the shapes happen to fit."""
     code = """if True:
@@ -106,14 +180,20 @@ def test_detail_says_nothing_of_send_and_receive():
     assert not any("rank" in text.lower() for text in told)
 
 
-def test_monitored_barrier_names_the_missing_ranks():
-    """It names the missing ranks without that variable."""
-    code = """if True:
+@pytest.mark.parametrize(
+    ("everyone", "named"), [(False, "Rank 1 failed"), (True, "Ranks 1, 2 failed")]
+)
+def test_monitored_barrier_names_the_missing_ranks(everyone, named):
+    """By default, it names the first missing rank that it finds."""
+    on_the_page("with ``wait_all_ranks=True``, it names all of them")
+    code = f"""if True:
         from datetime import timedelta
-        if rank != 1:
-            dist.monitored_barrier(timeout=timedelta(seconds=1))"""
+        if rank == 0:
+            second = timedelta(seconds=1)
+            dist.monitored_barrier(timeout=second, wait_all_ranks={everyone})"""
     found = ranks(3, code, patience=20)
-    assert found[0][0] == "raised" and "Rank 1 failed to pass" in found[0][2]
+    assert found[0][0] == "raised" and f"{named} to pass" in found[0][2]
+    assert ("2" in found[0][2].partition(" failed")[0]) is everyone
 
 
 def test_monitored_barrier_waits_for_half_an_hour_whatever_its_group_does():
