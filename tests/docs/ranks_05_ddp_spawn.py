@@ -254,8 +254,9 @@ def bucket_sizes(ddp_model, inputs):
 
 @pytest.mark.ranks(2)
 def test_size_of_the_buckets(rank, seed):
-    """In the first step one bucket holds everything. Afterwards, if you do not choose
-    bucket_cap_mb, one is complete at 25 MiB, and the first one at 1 MiB."""
+    """In the first step one bucket holds everything. Afterwards, if you don't set
+    bucket_cap_mb, the first one is full at 1 MiB, and the others at 25 MiB. If you set
+    it, even to 25, it holds for the first bucket, too."""
     layer, mib = 512 * 513 * 4, 1 << 20  # layers of slightly more than 1 MiB
     inputs = torch.randn(2, 512)
 
@@ -267,6 +268,8 @@ def test_size_of_the_buckets(rank, seed):
     expect.equal(sum(second), 30 * layer, "bytes of all buckets of the second step")
     expect.that(mib <= second[0] <= layer, f"the first bucket: {second}")
     expect.that(25 * mib <= second[1] < 26 * mib, f"the second bucket: {second}")
+    same = bucket_sizes(DDP(model(), bucket_cap_mb=25), inputs)[1]
+    expect.that(25 * mib <= same[0] < 26 * mib, f"the first bucket, set to 25: {same}")
     small = bucket_sizes(DDP(model(), bucket_cap_mb=2), inputs)[1]
     expect.equal(small, [2 * layer] * 15, "the buckets of 2 MiB")
 

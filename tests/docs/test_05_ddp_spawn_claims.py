@@ -8,6 +8,7 @@ import re
 import socket
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ EXAMPLES = HERE.parents[1] / "docs" / "examples"
 
 
 on_the_page = checked_page("05_ddp_spawn")
+sys.path.insert(0, str(ROOT / "src"))
 
 
 @every_check_in(HERE / "ranks_05_ddp_spawn.py")
@@ -38,14 +40,34 @@ def test_two_ranks_are_as_much_faster_as_the_page_says():
     one, two = re.findall(r"([\d,]+) samples/s", text)
     ratio = int(two.replace(",", "")) / int(one.replace(",", ""))
     on_the_page(f"Two ranks on two cores process {ratio:.1f} times as many images")
+    on_the_page("The losses above still differ, because the two programs shuffle")
+    losses = re.findall(r"^Loss .* -> ([\d.]+)", text, re.M)
+    assert len(set(losses)) == 2
     assert ratio >= 1.6  # record it on a machine that has nothing else to do
+
+
+def test_both_programs_begin_with_equal_weights_and_shuffle_differently():
+    """So only the images of a step and dropout make their losses differ."""
+    programs = [import_module(name) for name in ("01_single_device", "05_ddp_spawn")]
+    assert len({program.SEED for program in programs}) == 1
+    assert len({program.DROPOUT for program in programs}) == 1
+    one = programs[0].make_loader(range(128), 128)
+    store = dist.HashStore()
+    dist.init_process_group("gloo", store=store, rank=0, world_size=1)
+    try:
+        many = programs[1].make_loader(range(128), 128)
+    finally:
+        dist.destroy_process_group()
+    (first,), (second,) = one, many
+    assert sorted(first) == sorted(second) and first.tolist() != second.tolist()
 
 
 def test_five_lines_make_ddp_of_a_program_for_one_device():
     """Beside the docstring and the imports; the ranks print what one process does."""
     on_the_page("by five lines and their imports")
     on_the_page(
-        "Each rank prints ``slope 3.000, offset 1.000``, just as one process does."
+        "With two or four ranks, each rank prints ``slope 3.000, offset 1.000``, "
+        "just as one process does."
     )
     one, many = (EXAMPLES / f"05_{name}.py" for name in ("one_device", "five_lines"))
     texts = [path.read_text().splitlines() for path in (one, many)]
@@ -53,8 +75,9 @@ def test_five_lines_make_ddp_of_a_program_for_one_device():
     begin = re.compile(r'\+ (import|from|""")')
     lines = [line for line in added if not begin.match(line)]
     assert [line.split("# ")[1][0] for line in sorted(lines, key=number)] == [*"12345"]
-    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    for words, ranks in ([one], 1), ([*torchrun, many], 2):
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
+    starts = {1: [one], 2: [*torchrun, 2, many], 4: [*torchrun, 4, many]}
+    for ranks, words in starts.items():
         done = subprocess.run(
             [sys.executable, *map(str, words)],
             env=environment(),
@@ -64,6 +87,29 @@ def test_five_lines_make_ddp_of_a_program_for_one_device():
         )
         lines = ["slope 3.000, offset 1.000"] * ranks
         assert left_over(done.stdout, lines) == "\n" * ranks, (done.stdout, done.stderr)
+
+
+KEPT_ALIVE = """
+import sys, torch, torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+name = "torch.distributed.nn.functional"
+dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+group = dist.group.WORLD
+print(name in sys.modules)
+DDP(torch.nn.Linear(1, 1))
+print(name in sys.modules)
+dist.destroy_process_group()
+print(any(kept is group for kept in sys.modules[name].broadcast.__defaults__))
+"""
+
+
+def test_ddp_imports_a_module_that_keeps_the_group_alive(tmp_path):
+    """Unless it's imported before: then its functions hold no group."""
+    on_the_page("DDP would import that module after the group is made")
+    before = "import torch.distributed.nn.functional\n" + KEPT_ALIVE
+    for text, said in (KEPT_ALIVE, "False True True"), (before, "True True False"):
+        done = run(tmp_path, text, COLD_PYTHON="1")  # a warm one has imported it
+        assert done.stdout.split() == said.split()
 
 
 CHEAT_SHEET = (ROOT / "docs" / "cheat_sheet.rst").read_text("utf-8")
@@ -99,6 +145,7 @@ def in_order(size, world_size, rank):
 
 
 def test_table_of_ten_images_is_that_of_the_sampler():
+    on_the_page("Without shuffling (``shuffle=False``), ten images are shared out like")
     rows = {(0, 2): "0, 2, 4, 6, 8", (1, 2): "1, 3, 5, 7, 9"}
     rows |= {(0, 3): "0, 3, 6, 9", (1, 3): "1, 4, 7, 0", (2, 3): "2, 5, 8, 1"}
     for (rank, world_size), row in rows.items():
@@ -146,12 +193,12 @@ def test_a_taken_port_is_eaddrinuse():
             dist.TCPStore("127.0.0.1", port, 1, is_master=True)
 
 
-def run(tmp_path, text):
+def run(tmp_path, text, **variables):
     script = tmp_path / "script.py"
     script.write_text(text)
     return subprocess.run(
         [sys.executable, str(script)],
-        env=environment(),
+        env=environment(**variables),
         capture_output=True,
         text=True,
         timeout=200,
