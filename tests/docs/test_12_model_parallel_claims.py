@@ -30,6 +30,8 @@ sys.path.insert(0, str(ROOT / "src"))
 
 from common.cost.counting import model_states  # noqa: E402
 from common.data import make_model  # noqa: E402
+from common.parallel.model_parallel import make_loader  # noqa: E402
+from common.parallel.pipeline import SCHEDULES  # noqa: E402
 from workshop.author.answers import read_answers  # noqa: E402
 
 cost = import_module("instruments.12_cost")
@@ -135,6 +137,18 @@ def test_replicas_make_as_many_steps_and_another_loss():
     replicas, one = recorded("12_replicas"), recorded("12_one_process")
     assert "Batch size 16 | Steps 45" in replicas
     assert "Batch size 32 | Steps 45" in one
+    rates = [re.search(r"\| ([\d,]+) samples/s", run)[1] for run in (replicas, one)]
+    on_the_page(f"{rates[0]} images per second, where one process reached {rates[1]}")
+    slow, fast = (1000 * 32 / int(rate.replace(",", "")) for rate in rates)
+    assert slow > fast, "the page says that replicas are slower"
+    on_the_page(f"A step takes {slow:.1f} ms instead of {fast:.1f}")
+
+
+def test_loaders_of_two_ranks_draw_the_same_batches():
+    on_the_page("Both loaders shuffle with the same seed, so both ranks draw the same")
+    loaders = [make_loader(range(20), 6) for _ in range(2)]
+    drawn = [[batch.tolist() for batch in loader] for loader in loaders]
+    assert drawn[0] == drawn[1] and drawn[0][0] != list(range(6))
 
 
 def test_autograd_records_a_move_to_another_device():
@@ -217,9 +231,22 @@ def test_the_shortest_of_so_many_steps_is_drawn():
 
 
 def test_one_after_the_other_is_no_better_than_one_piece():
-    on_the_page("the devices would take turns as before")
+    on_the_page("Device 0 must start on the next micro-batch before the gradient")
+    on_the_page("or the devices take turns as before")
     tasks = [f"{kind}{number}" for number in range(4) for kind in "FB"]
     assert idle_share(slots([tasks, tasks])) == Fraction(1, 2)
+
+
+def test_an_order_that_alternates_idles_no_longer_if_it_starts_ahead():
+    """1F1B: device 0 has a second forward before its first backward."""
+    on_the_page(":ref:`lesson-13` has an order that alternates, and needs less memory.")
+    names = {"forward": "F", "backward": "B"}
+    orders = [
+        [f"{names[what]}{number}" for what, number in SCHEDULES["1f1b"](rank, 2, 4)]
+        for rank in range(2)
+    ]
+    assert orders[0][:4] == ["F0", "F1", "B0", "F2"]
+    assert idle_share(slots(orders)) == Fraction(1, 5)
 
 
 def test_devices_that_wait_for_each_other_are_reported():

@@ -113,8 +113,8 @@ def make_loader(
 ) -> DataLoader:
     """Batches in an order that is new in every epoch.
 
-    Two ranks that hold one model draw the same batches, because both begin with the
-    same generator: one uses the images, the other the labels. Replicas share them out.
+    Two ranks that hold one model draw the same batches, because both shuffle with the
+    same seed: one uses the images, the other the labels. Replicas share them out.
     """
     sampler = DistributedSampler(dataset, seed=SEED) if replicas else None
     return DataLoader(
