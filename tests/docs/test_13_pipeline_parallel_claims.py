@@ -15,6 +15,7 @@ from pathlib import Path
 from statistics import median
 
 import pytest
+import torch.distributed as dist
 from torch.distributed.pipelining import schedules
 
 from tests.docs.pages import ROOT, checked_page
@@ -23,8 +24,9 @@ from workshop.grader.verdicts.verdict import Kind
 
 sys.path.insert(0, str(ROOT / "src"))
 
-from common.byte_gpt import Sizes
+from common.byte_gpt import Sizes, load_text
 from common.cost.counting import FLOAT32, model_parameters, model_states
+from common.gpt_training import Batches
 from common.parallel.pipeline import SCHEDULES, Action, bubble, most_live, slots
 
 boundary_bytes = import_module("instruments.13_cost").boundary_bytes
@@ -193,6 +195,19 @@ def test_interleaving_costs_memory(ranks, more):
     assert most / stages / ranks == 1 + more == 1 + (ranks - 1) / (ranks * stages)
 
 
+def test_interleaving_sends_more_messages_and_none_is_smaller():
+    """Two stages on each of two ranks: three boundaries instead of one."""
+    on_the_page("sends three times as many messages and three times the bytes")
+    on_the_page("A message is as large as before: :math:`B T H / m` numbers.")
+    text = (ROOT / "docs" / "transcripts" / "13_interleaved.txt").read_text()
+    sent = re.findall(r"^sent in a step +([\d,]+) ", text, re.MULTILINE)
+    sizes, batch, parts = Sizes(), 16, 8
+    message = FLOAT32 * batch * sizes.context * sizes.width // parts
+    assert boundary_bytes(sizes, batch) == parts * message
+    sent = [int(number.replace(",", "")) for number in sent]
+    assert sent == [3 * parts * message] * 2
+
+
 SPLITS = re.compile(r"BACKWARD_WEIGHT|\bW\b|enable_zero_bubble=True")
 
 
@@ -254,6 +269,25 @@ def test_both_cures_of_a_send_that_blocks_the_queue_are_in_use():
     assert "batch_isend_irecv(" in (ROOT / "src/03_ring_all_reduce.py").read_text()
     by_hand = (ROOT / "src/13_pipeline_by_hand.py").read_text()
     assert "self.group = dist.new_group()" in by_hand
+
+
+def test_torch_warns_of_two_groups_at_once():
+    on_the_page("``wait()`` on what is pending in one group before you use another")
+    warning = " ".join(dist.new_group.__doc__.split())
+    assert "by calling `work.wait()` before using another process group" in warning
+    [address] = re.findall(r"concurrently <(https:\S+)>", warning)
+    on_the_page(f"<{address}>`__")
+
+
+def test_text_is_that_of_the_python_that_runs():
+    """Another version has another text; no rank compares it with the others'."""
+    on_the_page("your losses differ from those here, which are of Python 3.11.7.")
+    recorded = (ROOT / "docs/transcripts/13_train_gpt.txt").read_text()
+    number = re.search(r"([\d,]+) bytes of Python's standard library", recorded)[1]
+    if sys.version_info[:3] == (3, 11, 7):
+        assert f"{len(load_text()[0]):,}" == number
+    for part in (load_text, Batches.__init__):
+        assert "dist." not in inspect.getsource(part)
 
 
 IDLE = """
