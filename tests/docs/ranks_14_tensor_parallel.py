@@ -220,6 +220,20 @@ def test_one_layer_by_columns_and_by_rows(rank, world_size, seed):
 
 
 @pytest.mark.ranks(2, 3, limit=30)
+def test_a_part_of_what_every_rank_holds_is_not_sent(rank, world_size, seed):
+    """From Replicate to Shard, nothing is sent: each rank just keeps its part."""
+    from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+    from torch.distributed.tensor.debug import CommDebugMode
+
+    mesh, _, x = one_layer(seed)
+    whole = distribute_tensor(x, mesh, [Replicate()])
+    with CommDebugMode() as mode:
+        part = whole.redistribute(mesh, [Shard(1)])
+    expect.equal(mode.get_total_counts(), 0, "collectives from Replicate to Shard")
+    expect.equal(part.to_local(), whole.to_local().chunk(world_size, 1)[rank], "a part")
+
+
+@pytest.mark.ranks(2, 3, limit=30)
 def test_placements_of_one_layer(rank, world_size, seed):
     """Columns give Shard(1), [2, 12/t] on each rank; rows give Partial(), [2, 12]; the
     parts are of rank 0's tensor."""

@@ -14,11 +14,13 @@ import pytest
 
 from tests.docs.pages import ROOT, checked_page, lesson_source
 from tests.in_ranks import assert_right, every_check_in
+from tools.published_costs import LLAMA_8B
 
 sys.path.insert(0, str(ROOT / "src"))
 
 from common.byte_gpt import Sizes
 from common.cost import counting as formulas
+from common.cost.formulas import key_width
 
 cost = import_module("instruments.14_cost")
 
@@ -56,6 +58,14 @@ def test_mlp_of_width_16384_takes_34_gigabytes():
     on_the_page(f"width 16,384 has {weights / 1e9:.1f} billion weights")
     on_the_page(f"AdamW state it needs {states / 1e9:.0f} GB")
     on_the_page(f"on eight ranks each one holds {states / 8e9:.1f} GB")
+
+
+def test_head_of_llama_3_has_most_outputs():
+    model = LLAMA_8B
+    heads = model.width, key_width(model)
+    most = max(*heads, model.inner)
+    on_the_page(f"{model.vocabulary:,} in Llama 3 8B, where no other layer has")
+    on_the_page(f"no other layer has more than {most:,}.")
 
 
 def test_table_of_the_page_is_what_the_formulas_compute():
