@@ -11,6 +11,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch.distributed.checkpoint.state_dict import (
+    StateDictOptions,
+    get_model_state_dict,
+)
 from torch.distributed.fsdp import (
     CPUOffloadPolicy,
     fully_shard,
@@ -67,6 +71,36 @@ def test_optimizer_made_too_early_steps_nothing(rank, seed):
             whole = mine.full_tensor().detach()
             same = torch.equal(whole, old.detach())
             expect.equal(same, early, f"{name} where it was, optimizer early: {early}")
+
+
+@pytest.mark.ranks(3)
+def test_each_rank_keeps_its_rows_of_the_weights_that_it_has(rank, world_size, seed):
+    """Unlike DDP, fully_shard doesn't send rank 0's weights to the others."""
+    model = gpt(seed + rank)
+    fsdp.shard(model, PLAIN)
+    of_ranks = [
+        gpt(seed + other).blocks[0].mlp.up.weight.detach()
+        for other in range(world_size)
+    ]
+    rows = [whole.chunk(world_size)[r] for r, whole in enumerate(of_ranks)]
+    mixed = model.blocks[0].mlp.up.weight.full_tensor().detach()
+    expect.equal(mixed, torch.cat(rows), "rows of each rank's own weights")
+    expect.that(not torch.equal(mixed, of_ranks[0]), "all rows are rank 0's")
+
+
+@pytest.mark.ranks(2)
+def test_whole_state_is_on_every_rank_unless_it_goes_to_the_cpu(rank, seed):
+    """Without cpu_offload=True, every rank keeps the whole state; with it, rank 0."""
+    model = gpt(seed)
+    fsdp.shard(model, PLAIN)
+    names = {name for name, _ in model.named_parameters()}
+    for offload in (False, True):
+        options = StateDictOptions(full_state_dict=True, cpu_offload=offload)
+        state = get_model_state_dict(model, options=options)
+        has = rank == 0 or not offload
+        expect.equal(set(state), names if has else set(), f"the names on rank {rank}")
+        for value in state.values():
+            expect.that(not isinstance(value, DTensor), "a whole tensor")
 
 
 @pytest.mark.ranks(3)

@@ -13,8 +13,10 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+import torch
+from torch.distributed.fsdp import CPUOffloadPolicy
 
-from tests.docs.pages import lesson_source
+from tests.docs.pages import checked_page, lesson_source
 from tests.in_ranks import assert_right, every_check_in
 from tests.launched import left_over
 
@@ -29,6 +31,7 @@ from common.byte_gpt import Sizes  # noqa: E402
 from common.cost.counting import block_parameters, model_parameters  # noqa: E402
 
 cost = import_module("instruments.15_cost")
+on_the_page = checked_page("15_sharded_data_parallel")
 bytes_per_step, states_of_zero = cost.bytes_per_step, cost.states_of_zero
 
 
@@ -46,6 +49,50 @@ def test_bytes_of_the_stages():
     assert totals == [16 * p, 4 * p + 12 * p // n, 2 * p + 14 * p // n, 16 * p // n]
     sent = [bytes_per_step(stage, n, p, 1) for stage in range(4)]
     assert sent == [2 * p * 3 // 4] * 3 + [3 * p * 3 // 4]
+
+
+def test_autocast_takes_sixteen_bytes_for_each_parameter_in_another_way():
+    """4 + 4 + 8, so DDP sends gradients of 4 bytes instead of 2."""
+    on_the_page("4 + 4 + 8 bytes instead: the same 16, but gradients of 32 bits")
+    layer = torch.nn.Linear(8, 8, bias=False)
+    optimizer = torch.optim.AdamW(layer.parameters())
+    with torch.autocast("cpu", torch.bfloat16):
+        y = layer(torch.ones(1, 8))
+    y.sum().backward()
+    optimizer.step()
+    state = optimizer.state[layer.weight]
+    kept = [layer.weight, layer.weight.grad, state["exp_avg"], state["exp_avg_sq"]]
+    assert y.dtype is torch.bfloat16
+    assert [tensor.itemsize for tensor in kept] == [4, 4, 4, 4]
+    on_the_page("so DDP sends twice the bytes below")
+    p, n = 1200, 4
+    assert bytes_per_step(0, n, p, 4) == 2 * bytes_per_step(0, n, p, 2)
+
+
+def test_blocks_that_stay_whole_take_more_than_the_parameters_of_stage_0():
+    """All parameters, and two blocks again: the gather's buffers."""
+    on_the_page("its shards, and two of the gather's buffers: more than the parameters")
+    text = (DOCS / "transcripts" / "15_fsdp_options.txt").read_text()
+    kept = text.partition("--keep-whole")[2].partition("--mixed-precision")[0]
+    counted = {
+        name: int(re.search(rf"^{name} +([\d,]+) ", kept, re.M)[1].replace(",", ""))
+        for name in ("parameters", "whole at once", "sent in a step")
+    }
+    sizes = Sizes()
+    whole = model_parameters(sizes)
+    assert counted["whole at once"] == 4 * (whole + 2 * block_parameters(sizes))
+    stage_0 = states_of_zero(0, 4, whole)["parameters"]
+    assert counted["whole at once"] + counted["parameters"] > stage_0
+    on_the_page("That sends as little as stage 2.")
+    assert counted["sent in a step"] == bytes_per_step(2, 4, whole, 4)
+
+
+def test_cpu_offload_is_of_all_states_and_of_the_step():
+    on_the_page("the shards of parameters, gradients and optimizer state on the CPU")
+    words = " ".join(CPUOffloadPolicy.__doc__.split())
+    assert "offloads parameters, gradients, and optimizer states to CPU" in words
+    assert "copied host-to-device before all-gather" in words
+    assert "the optimizer step runs on CPU" in words
 
 
 def test_answer_about_seven_billion_parameters():

@@ -30,7 +30,7 @@ from common.snapshot import BadInput, read_snapshot
 def full_state_dict(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict:
     """Model and optimizer, whole and on the CPU of rank 0; ``{}`` on the others.
 
-    All ranks call this together: each layer is gathered once, and freed again.
+    All ranks call this together: each tensor is gathered once, and freed again.
     """
     options = StateDictOptions(full_state_dict=True, cpu_offload=True)
     state = get_model_state_dict(model, options=options)
