@@ -12,9 +12,9 @@ drawing = Drawing(
     "Two replicas of four shards",
     "Two rows of four boxes. Node 0 holds ranks 0 to 3 with the shards A, B, C, D; "
     "node 1 holds ranks 4 to 7 with the same shards A, B, C, D. Along a row, the data "
-    "axis, the ranks gather each other's shards and scatter gradients. Along a column, "
-    "the replica axis, ranks 0 and 4, 1 and 5, 2 and 6, 3 and 7 hold the same shard "
-    "and average its gradient, once in a step.",
+    "axis, the ranks gather each other's shards and reduce-scatter gradients. Along a "
+    "column, the replica axis, ranks 0 and 4, 1 and 5, 2 and 6, 3 and 7 hold the same "
+    "shard and average its gradient, once in a step.",
 )
 for node in range(REPLICAS):
     top = 40 + node * 120

@@ -14,8 +14,9 @@ import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 from torch.distributed.checkpoint.state_dict import get_state_dict
+from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
-from torch.distributed.tensor import Replicate, Shard
+from torch.distributed.tensor import Replicate, Shard, distribute_tensor
 
 from workshop.grader import expect
 
@@ -172,6 +173,31 @@ def test_what_several_ranks_hold_is_written_once(rank, world_size, seed, shared_
             parts = 4 if (name, weight) == ("grid", "mlp.down.weight") else 2
             expect.equal(len(chunks), parts, f"shards of {weight}, {name}")
             expect.equal(len(stored), parts, f"written parts of {weight}, {name}")
+
+
+@pytest.mark.ranks(4, limit=60)
+def test_saved_shards_are_read_one_at_a_time(rank, world_size, seed, shared_dir):
+    """Each rank reads the saved shards that overlap with its own, whole, and copies its
+    part out of each."""
+    mesh = init_device_mesh("cpu", (world_size,))
+    whole = torch.arange(8.0 * world_size).view(world_size, 8)
+    rows = distribute_tensor(whole, mesh, [Shard(0)])
+    dcp.save({"rows": rows}, checkpoint_id=shared_dir / "rows")
+    load, shapes = torch.load, []
+
+    def watched(*arguments, **options):
+        shapes.append(list((tensor := load(*arguments, **options)).shape))
+        return tensor
+
+    torch.load = watched
+    for cut, read in ((Shard(1), world_size), (Shard(0), 1)):
+        shapes.clear()
+        part = distribute_tensor(torch.zeros_like(whole), mesh, [cut])
+        dcp.load({"rows": part}, checkpoint_id=shared_dir / "rows")
+        expect.equal(shapes, [[1, 8]] * read, f"saved shards read, cut by {cut}")
+        own = whole.chunk(world_size, cut.dim)[rank]
+        expect.equal(part.to_local().clone(), own.clone(), "the rank's part")
+    torch.load = load
 
 
 @pytest.mark.ranks(4, limit=60)

@@ -3,6 +3,7 @@
 What happens inside ranks is in ranks_16_two_dimensions.py; the grader's engine runs it.
 """
 
+import inspect
 import pickle
 import re
 import subprocess
@@ -16,15 +17,18 @@ import torch
 import torch.distributed.checkpoint as dcp
 from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.state_dict import get_state_dict
+from torch.distributed.pipelining.stage import _PipelineStageBase
 
-from tests.docs.pages import lesson_source
+from tests.docs.pages import checked_page, lesson_source
 from tests.in_ranks import assert_right, every_check_in
 from tests.launched import left_over
+from tools.published_costs import GROUPS
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
 from common.byte_gpt import Sizes
 from common.cost.counting import model_parameters
+from common.cost.formulas import step_flops
 from common.parallel.mesh import Grid
 
 cost = import_module("instruments.16_cost")
@@ -35,6 +39,7 @@ pytestmark = pytest.mark.full
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 PAGE = lesson_source("16_two_dimensions")
+on_the_page = checked_page("16_two_dimensions")
 GRID = Grid(data=2, tensor=2)
 
 
@@ -89,6 +94,8 @@ def test_one_rank_of_four_keeps_140_288_of_503_104_parameters():
 def test_tensor_axis_carries_twice_the_bytes_of_the_data_axis():
     travels = sent(Sizes(), GRID, 16)
     assert travels["tensor axis"] / travels["data axis"] == pytest.approx(2, rel=0.01)
+    on_the_page("joins two ranks, but the tensor axis carries twice the bytes")
+    assert (GRID.data, GRID.tensor) == (2, 2)
     assert calls(Sizes(), GRID)["tensor axis"] == 16 == 4 * Sizes().blocks
     assert calls(Sizes(), GRID)["data axis"] == 3 * Sizes().blocks + 2
 
@@ -140,6 +147,32 @@ def test_replicas_hold_half_and_average_that_shard():
     assert held(Sizes(), hsdp, 16)["parameters"] == 2 * model_parameters(Sizes())
     shard = held(Sizes(), hsdp, 16)["gradients"]
     assert sent(Sizes(), hsdp, 16)["replica axis"] == shard  # 2 (R - 1) / R of it
+
+
+def test_a_stage_keeps_whole_gradients_until_the_last_micro_batch():
+    """Each backward of a micro-batch leaves them whole; one reduction follows."""
+    on_the_page("each rank holds its whole stage, parameters and gradients.")
+    each = inspect.getsource(_PipelineStageBase.backward_maybe_with_nosync)
+    assert "self.submod.set_requires_gradient_sync(False)" in each
+    assert "self.submod.set_reshard_after_backward(False)" in each
+    last = inspect.getsource(_PipelineStageBase.perform_reduce_grad)
+    assert "fsdp_module.set_requires_gradient_sync(True)" in last
+
+
+def test_published_grids_are_those_of_the_paragraph():
+    """Data ranks alone, and t 8, p 64, d 6; what is recomputed is a quarter."""
+    [group] = [one for one in GROUPS if one.title.startswith("Megatron-LM on A100, TF")]
+    first, last = group.runs[0], group.runs[-1]
+    assert (first.layout.tensor, first.layout.pipeline, first.layout.data) == (1, 1, 32)
+    t, p, d = last.layout.tensor, last.layout.pipeline, last.layout.data
+    on_the_page(f"a trillion on {t} tensor ranks, {p} stages and {d} data ranks.")
+    on_the_page(f"With {t * p * d // 32} times as many A100s")
+    assert last.published > first.published
+    on_the_page("so the MFU is only about three quarters of these shares")
+    for run in (first, last):
+        needed = step_flops(run.model, run.layout)
+        share = needed / step_flops(run.model, run.layout, run.layout.recompute)
+        assert share == pytest.approx(0.75, abs=0.02)
 
 
 def test_three_axes_on_eight_ranks():
