@@ -126,11 +126,51 @@ def test_a_long_sequence_needs_context_ranks():
     assert best[cost_tables.ONLY_DATA] is None and batch < nodes * cluster.per_node
     alone = Layout(data=batch, stage=3, recompute="full")
     assert f"takes {whole(model, alone):.1f} GB, even if all layers" in PROSE
+    scores = formulas.head_bytes(model, alone) / 1e9
+    assert f"Of these, {scores:.1f} GB are the scores" in PROSE
+    assert f"{batch} sequences aren't enough for 64 devices" in PROSE
     assert f"it takes {state(model, first.layout):.1f} GB of a rank" in PROSE
     assert f"everything takes {first.bytes / 1e9:.1f} GB" in PROSE
     tensor = best["tensor ranks"]
     assert tensor.layout.tensor == 8
     assert f"are {100 * (tensor.seconds / first.seconds - 1):.0f} % slower" in PROSE
+
+
+def test_a_loss_that_keeps_few_scores_lets_a_long_sequence_fit(monkeypatch):
+    model, _, _, batch = LONG
+    alone = Layout(data=batch, stage=3, recompute="full")
+    room = search.ROOM * cost_tables.MEMORY / 1e9
+    assert whole(model, alone) > room
+    monkeypatch.setattr(formulas, "head_bytes", lambda *_: 0.0)
+    assert f"and leaves about {whole(model, alone):.0f} GB." in PROSE
+    assert whole(model, alone) < room
+
+
+def binds(model, plan, cluster) -> bool:
+    """Whether the links can't hide the gathering."""
+    given = model, plan, cluster
+    return formulas.data_seconds(*given) > formulas.hiding_seconds(*given)
+
+
+def test_question_2_is_answered_by_what_the_links_can_hide():
+    """Yes for FSDP on both large clusters; no for HSDP's, and for all experts."""
+    assert "and can the links hide the gathering?" in PROSE
+    for question in (EIGHT_NODES, MANY_NODES):
+        model, cluster, *_ = question
+        plan = best_of(question)["data ranks only, FSDP"].layout
+        assert not binds(model, plan, cluster)
+    fsdp = layout(1, 1, 32, 3, 4, 4)
+    assert binds(GPT_7, fsdp, SHARED)
+    assert not binds(GPT_7, fsdp._replace(group=8), SHARED)
+    model, cluster, *_ = EXPERTS
+    alone = cost_tables.best_with_each_axis(EXPERTS)[cost_tables.ONLY_DATA]
+    assert binds(model, alone.layout, cluster)
+
+
+def test_four_chunks_are_four_stages_on_a_rank():
+    assert "With *4 chunks*, each rank of a pipeline has four short stages" in PROSE
+    tables = (ROOT / "docs" / "which_parallelism.inc").read_text(encoding="utf-8")
+    assert "; 4 chunks; " in tables
 
 
 def test_many_experts_need_expert_ranks():
@@ -156,6 +196,8 @@ def test_a_batch_smaller_than_the_devices_needs_another_axis():
     model, cluster, nodes, _ = MANY_NODES
     found = search.layouts_that_fit(model, cluster, nodes, cost_tables.MEMORY, 512)
     assert found
+    assert "512 sequences on these 1,024 devices, at least two devices must" in PROSE
+    assert nodes * cluster.per_node == 2 * 512
     assert all(one.layout.tensor * one.layout.pipeline > 1 for one in found)
 
 
