@@ -323,9 +323,13 @@ def test_the_presets_are_the_models_of_the_published_runs():
 def test_expert_ranks_in_a_node_spare_no_slow_link_as_the_page_says():
     slow = Cluster(8, 312e12, 0.5, 300e9, 100e9 / 8 / 8, 10e-6)
     fsdp = Layout(data=64, micro_batch=4, micro_batches=2, stage=3)
-    fsdp = fsdp._replace(recompute="selective")
+    start, fsdp = (fsdp._replace(recompute=kind) for kind in ("selective", "ops"))
     spread = fsdp._replace(expert_ranks=8)
     page = " ".join(PAGE.split())
+    held = formulas.rank_bytes(MIXTRAL, start) / 1e9
+    assert f"or it needs {held:.1f} GB and doesn't fit" in page and held > 80
+    for layout in (fsdp, spread):
+        assert formulas.rank_bytes(MIXTRAL, layout) < search.ROOM * 80e9
     assert f"sends {formulas.data_bytes(MIXTRAL, fsdp) / 1e9:.0f} GB in a step" in page
     seconds = formulas.step_seconds(MIXTRAL, fsdp, slow)
     assert f"which takes {seconds:.1f} s. Now set 8 expert ranks" in page

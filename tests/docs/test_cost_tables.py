@@ -16,6 +16,7 @@ sys.path.insert(0, str(ROOT / "docs" / "_ext"))
 import narrow_tables
 
 from common.cost import formulas, search
+from common.cost.formulas import Layout
 
 COST = " ".join((ROOT / "docs" / "cost.rst").read_text(encoding="utf-8").split())
 CALCULATOR = (ROOT / "docs/_static/js/cost-calculator.js").read_text(encoding="utf-8")
@@ -74,8 +75,8 @@ def test_no_loss_is_predicted_for_fsdp_on_more_gpus():
     few, many = compiled
     assert few.predicted() == pytest.approx(many.predicted(), rel=1e-9)
     lost = 1 - GROUPS[0].runs[2].published / GROUPS[0].runs[0].published
-    assert f"the real one is {100 * lost:.0f} %" in COST
-    assert "predicts no loss at all" in COST
+    assert f"The real loss is {100 * lost:.0f} %" in COST
+    assert "so predicts no loss." in COST
 
 
 def test_the_range_of_the_calculator_is_that_of_the_table():
@@ -107,7 +108,7 @@ def test_the_page_says_which_layouts_of_experts_are_met():
     least, most = (round(100 * f(run.error() for run in sharded)) for f in (min, max))
     assert f"{least} to {most} % too fast" in COST
     shares = [round(100 * run.share_that_meets()) for run in others]
-    assert f"{min(shares)} to {max(shares)} % of the peak" in COST
+    assert f"reach {min(shares)} to {max(shares)} % of the peak" in COST
 
 
 # The clusters of the decision page
@@ -178,3 +179,25 @@ def test_start_is_that_of_the_calculator():
         assert re.search(rf"\b{name}: {cost_tables.START[name]}\b", start), name
     assert 'models["6.7 B"]' in start and "H100 80 GB, 400 Gb" in start
     assert formulas.gpt_parameters(cost_tables.GPT_7) == pytest.approx(6.7e9, rel=0.01)
+
+
+def test_the_first_paragraph_is_about_what_the_calculator_starts_with():
+    model, cluster = cost_tables.GPT_7, cost_tables.H100
+    nodes, batch, billions = (
+        int(re.search(rf"\b{name}: (\d+)", CALCULATOR[CALCULATOR.index("START") :])[1])
+        for name in ("nodes", "batch", "budget")
+    )
+    billion = formulas.gpt_parameters(model) / 1e9
+    assert f"{billion:.1f} billion parameters, {nodes} nodes of 8 H100 GPUs" in COST
+    assert f"a trillion tokens in sequences of {model.context:,}" in COST
+    names = "data", "stage", "micro_batch", "micro_batches", "recompute"
+    start = Layout(**{name: cost_tables.START[name] for name in names})
+    assert start.stage == 3 and billions == 1000
+    assert start.data * start.micro_batch * start.micro_batches == batch
+    fastest = search.layouts_that_fit(model, cluster, nodes, 80e9, batch)[0]
+    assert fastest.layout.stage == 3
+    assert formulas.rank_bytes(model, start) < search.ROOM * 80e9
+    for layout in (start, fastest.layout):
+        seconds = formulas.step_seconds(model, layout, cluster)
+        days = billions * 1e9 / (batch * model.context) * seconds / 86_400
+        assert f"FSDP fits and takes {days:.0f} days" in COST
