@@ -146,8 +146,8 @@ class Pipeline:
 class Channel:
     """Messages in one direction, from one neighbor and to the other.
 
-    Each direction has its own process group. On devices, too, an activation then
-    never queues behind a gradient that waits for it.
+    Each direction has its own process group, so an activation isn't queued behind a
+    gradient that waits for it. With NCCL, two groups at once may block each other.
     """
 
     def __init__(self, source: int, to: int):
