@@ -140,6 +140,9 @@ SHARED = {
     "15_fsdp.py": (2, f"src/15_fsdp.py {GPT}"),
     "16_fsdp_tensor_parallel.py": (4, f"src/16_fsdp_tensor_parallel.py {GPT}"),
     "17_speed.py": (2, "src/instruments/17_speed.py 3 --with no-sync one-bucket"),
+    "21_ulysses.py": (2, f"src/21_ulysses.py {GPT}"),
+    "22_expert_parallel.py": (2, f"src/22_expert_parallel.py {GPT}"),
+    "23_diloco.py": (2, f"src/23_diloco.py {GPT} --local-steps 2"),
 }
 SHARED_REFUSE = {
     "13_pipeline.py": (2, f"src/13_pipeline.py {GPT}"),
