@@ -262,7 +262,7 @@ def windows_lines(script: Script) -> Iterator[Problem]:
 
 @TABLE.add("DT008", ERROR, pages.PBS_MISTAKES)
 def comment_behind_a_directive(script: Script) -> Iterator[Problem]:
-    """A comment behind a #PBS directive
+    """A comment after a #PBS directive
 
     OpenPBS reads the comment as more options and refuses the job: "directive error".
 
@@ -428,9 +428,9 @@ def broken_continuation(script: Script) -> Iterator[Problem]:
         after = script.lines[number : number + 1]
         if behind and number in starts and not line.lstrip().startswith("#"):
             said = behind[2] or "a blank"
-            what = f"the line doesn't continue: `{said}` is behind the backslash"
+            what = f"the line doesn't continue: `{said}` is after the backslash"
             if not behind[2]:
-                what = "the line doesn't continue: a blank is behind the backslash"
+                what = "the line doesn't continue: a blank is after the backslash"
             told.append(number)
             yield Problem(number, what, line[: behind.start()] + "\\")
         elif comment_between(line, after, number, starts, script):

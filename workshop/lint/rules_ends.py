@@ -51,7 +51,7 @@ SAVES = re.compile(
 )
 AGAIN = re.compile(r"\bscontrol\s+requeue\b|\bsbatch\b.*(?:\$0|\$\{0\}|BASH_SOURCE)")
 WAIT_FOR_EACH = (
-    'pids+=($!) behind each &, and at the end: for pid in "${pids[@]}"; do '
+    'pids+=($!) after each &, and at the end: for pid in "${pids[@]}"; do '
     'wait "$pid" || exit $?; done'
 )
 ELSEWHERE = re.compile(
@@ -105,8 +105,8 @@ def looks_afterwards(script: Script, command: Command) -> bool:
 def no_kill_on_bad_exit(script: Script) -> Iterator[Problem]:
     """srun waits for the other ranks when one has failed
 
-    By default srun lets the other tasks run. They wait for the dead rank, often
-    until the time limit, and the whole job pays for it.
+    By default srun lets the other tasks run. If one of them hangs, it keeps all nodes
+    of the job busy until the time limit.
 
     Cure:
         srun --kill-on-bad-exit=1
@@ -574,8 +574,8 @@ def pbsdsh_succeeds(script: Script) -> Iterator[Problem]:
 def status_is_turned_over(script: Script) -> Iterator[Problem]:
     """$? after ! is always 0
 
-    `!` turns a status over: of a command that has failed it makes 0. So where
-    `if ! COMMAND; then` continues, $? is 0, and `exit $?` ends the job as a success.
+    `!` inverts a status, so a failure becomes 0. After `if ! COMMAND; then`, $? is
+    therefore 0, and `exit $?` ends the job as a success.
 
     Cure:
         COMMAND || status=$?, and then look at $status.

@@ -372,7 +372,7 @@ def wrong_number_of_launchers(script: Script) -> Iterator[Problem]:
     r"""--nnodes isn't the number of launchers that start
 
     The launchers wait until exactly --nnodes of them have joined. With too few they
-    time out, and those that are too many are turned away.
+    time out. Those that are too many wait until the run ends, and then fail.
 
     Cure:
         --nnodes=$SLURM_NNODES, with one launcher on each node.
