@@ -93,7 +93,7 @@ drawing.arrow(
 drawing.text(
     x(resumed) + 6,
     row(4) + 8,
-    "both ranks go on from step 40",
+    "both ranks resume from step 40",
     size=13,
     color="violet",
 )

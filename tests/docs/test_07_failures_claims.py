@@ -7,23 +7,27 @@ named after its sentence on the page.
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
+from torch.distributed import TCPStore
 from torch.distributed.elastic.multiprocessing.errors import (
     ChildFailedError,
     ProcessFailure,
 )
 
-from tests.docs.torchruns import clean_environment, torchrun
+from tests.docs.pages import checked_page
+from tests.docs.torchruns import LIMIT, clean_environment, start, torchrun
 
 pytestmark = pytest.mark.full
 
 ROOT = Path(__file__).resolve().parents[2]
 SRC = ROOT / "src"
+on_the_page = checked_page("07_torchrun")
 
 
 # Watch a restart
@@ -73,6 +77,61 @@ def test_without_restarts_left_the_agent_gives_up_with_status_1(tmp_path):
     output = torchrun(tmp_path, *options, status=1)
     assert len(re.findall(r"^starts 1 ", output, re.M)) == 2
     assert "exitcode  : -9" in output
+
+
+def test_restart_in_the_figure_takes_seven_times_what_the_lost_steps_took():
+    """10 steps of 0.05 s on average, against the time until training begins again."""
+    run = json.loads((ROOT / "docs/figures/07_elastic_run.json").read_text("utf-8"))
+    (resumed,) = [at for at, line in run["lines"] if line.startswith("Starting from")]
+    price = resumed - run["killed"]["at"]
+    on_the_page(f"In the figure that's {price:.1f} s, seven times as much")
+    assert round(price / (10 * 0.05)) == 7
+
+
+# Rank 1 is killed after the first all-reduce; rank 0 then measures the second one. No
+# agent is there to end it.
+LOSES_RANK_1 = """
+import os, signal, sys, time
+import torch
+import torch.distributed as dist
+
+rank = int(sys.argv[1])
+dist.init_process_group("gloo", init_method=sys.argv[2], rank=rank, world_size=2)
+dist.all_reduce(torch.ones(1))
+if rank == 1:
+    os.kill(os.getpid(), signal.SIGKILL)
+time.sleep(0.5)
+began = time.monotonic()
+try:
+    dist.all_reduce(torch.ones(1))
+except RuntimeError:
+    print(time.monotonic() - began, flush=True)
+os._exit(0)
+"""
+
+
+def test_all_reduce_with_a_killed_rank_fails_at_once_with_gloo(tmp_path):
+    """Also said in docs/lessons/09_slurm/2_end.rst."""
+    on_the_page("so their next all-reduce can't complete. With gloo it fails at once.")
+    script = tmp_path / "loses.py"
+    script.write_text(LOSES_RANK_1)
+    meeting = f"file://{tmp_path}/store"
+    one, other = [
+        subprocess.Popen(
+            [sys.executable, script, str(rank), meeting],
+            env=clean_environment(),
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for rank in (0, 1)
+    ]
+    try:
+        seconds = float(one.communicate(timeout=LIMIT)[0])
+        assert other.wait(timeout=LIMIT) == -signal.SIGKILL
+    finally:
+        one.kill()
+        other.kill()
+    assert seconds < 10, "not a matter of time-outs"
 
 
 # Make sure the program exits: those that release DDP first do, as the transcript shows
@@ -158,6 +217,31 @@ def test_within_a_second_the_agent_names_whom_it_saw_first(tmp_path):
     assert ChildFailedError("train", failures).get_first_failure()[0] == 1
     failures = {rank: failures[rank] for rank in (0, 1)}
     assert ChildFailedError("train", failures).get_first_failure()[0] == 0
+
+
+def test_each_agent_names_a_root_cause_of_its_own(tmp_path):
+    """The second node fails seconds after the first, and is a root cause, too.
+
+    The store is here. If it were the first agent's, it would be gone too early.
+    """
+    on_the_page("A job on four nodes prints up to four root causes")
+    store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    script = tmp_path / "fails.py"
+    script.write_text(
+        "import os, time\ntime.sleep(2 * int(os.environ['RANK']))\nraise SystemExit(3)"
+    )
+    options = ["--nnodes=2", "--nproc-per-node=1", "--rdzv-backend=c10d"]
+    options += [f"--rdzv-endpoint=127.0.0.1:{store.port}", "--rdzv-id=1"]
+    options += ["--rdzv-conf=is_host=0", "--local-addr=127.0.0.1", script]
+    processes = [start(tmp_path, *options) for _ in range(2)]
+    try:
+        outputs = [process.communicate(timeout=LIMIT)[0] for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+    reports = [output.split("Root Cause")[1] for output in outputs]
+    ranks = [re.findall(r"rank +: (\d) \(local_rank: 0\)", said) for said in reports]
+    assert sorted(ranks) == [["0"], ["1"]], outputs
 
 
 def test_time_of_a_killed_rank_is_when_the_agent_noticed(tmp_path):

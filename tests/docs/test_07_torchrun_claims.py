@@ -5,6 +5,7 @@ bits is tested in tests/scripts/test_07_torchrun.py and by the transcripts; the
 programs here do not import torch where they need not, so that a run takes two seconds.
 """
 
+import inspect
 import json
 import os
 import re
@@ -19,6 +20,7 @@ from torch.distributed import run as torchrun_module
 from torch.distributed.elastic.rendezvous import (
     RendezvousParameters,
     c10d_rendezvous_backend,
+    registry,
     static_tcp_rendezvous,
 )
 from torch.distributed.elastic.rendezvous.dynamic_rendezvous import RendezvousTimeout
@@ -32,6 +34,7 @@ pytestmark = pytest.mark.full
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = lesson_source("07_torchrun")
 on_page_02 = checked_page("02_ranks")
+on_the_page = checked_page("07_torchrun")
 
 # Prints its environment, as one line of JSON that no other rank can write into.
 ENVIRONMENT = """
@@ -137,6 +140,19 @@ def test_the_static_rendezvous_ignores_the_variable(tmp_path, environment_script
     assert environ["TORCHELASTIC_USE_AGENT_STORE"] == "True"
 
 
+def test_the_static_rendezvous_shares_one_store_at_every_start(monkeypatch):
+    """What the dead ranks wrote is still there at the second rendezvous."""
+    on_the_page("ignores it and always shares the store, so use ``c10d``")
+    monkeypatch.setenv("TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "1")
+    place = f"127.0.0.1:{free_port()}"
+    parameters = RendezvousParameters("static", place, "1", 1, 1, rank=0)
+    handler = static_tcp_rendezvous.create_rdzv_handler(parameters)
+    handler.next_rendezvous().store.set("address of rank 1", "one that is gone")
+    again = handler.next_rendezvous().store
+    assert again.get("address of rank 1") == b"one that is gone"
+    assert handler.use_agent_store
+
+
 def test_without_torchrun_the_variable_rank_is_missing():
     code = "import torch.distributed as dist; dist.init_process_group('gloo')"
     done = subprocess.run(
@@ -225,6 +241,42 @@ def test_with_a_range_of_nodes_one_may_begin_alone(tmp_path, environment_script)
     options = c10d(free_port(), "job42", nnodes="1:2")
     found = environments(torchrun(tmp_path, *options, environment_script))
     assert [environ["WORLD_SIZE"] for environ in found] == ["2", "2"]
+
+
+def test_kinds_of_rendezvous_are_two_and_etcd():
+    on_the_page("``c10d`` or ``static``. (``etcd`` needs a server of its own")
+    source = inspect.getsource(registry._register_default_handlers)
+    names = set(re.findall(r'register\("([\w-]+)"', source))
+    assert names == {"c10d", "static", "etcd", "etcd-v2"}
+
+
+ADMITTED = """
+import os, time
+open("admitted", "w").close()
+while not os.path.exists("may_end"):
+    time.sleep(0.05)
+"""
+
+
+def test_agent_that_is_too_many_waits_until_the_run_ends_and_fails(tmp_path):
+    """Said in lessons 09 and 10 and by rule DT106."""
+    script = tmp_path / "admitted.py"
+    script.write_text(ADMITTED)
+    options = [*c10d(free_port(), "job42", nnodes="1", seconds=3), script]
+    processes = [start(tmp_path, *options)]
+    try:
+        end = time.monotonic() + LIMIT
+        while not (tmp_path / "admitted").exists() and time.monotonic() < end:
+            time.sleep(0.05)
+        processes.append(start(tmp_path, *options))
+        time.sleep(15)  # its join_timeout is 3 seconds
+        assert [process.poll() for process in processes] == [None, None]
+        (tmp_path / "may_end").touch()
+        outputs = [process.communicate(timeout=LIMIT)[0] for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+    assert [process.returncode for process in processes] == [0, 1], outputs
 
 
 LATER = """
