@@ -4,6 +4,7 @@ The four ways in which nodes do not connect: tests/jobs/test_never_meet.py. That
 alone writes, and the order of the ranks: tests/scripts/test_08_multinode_spawn.py.
 """
 
+import inspect
 import re
 import sys
 import time
@@ -14,8 +15,12 @@ from pathlib import Path
 import pytest
 import torch
 import torch.nn.functional as F
+from torch.distributed.elastic.rendezvous import (
+    c10d_rendezvous_backend,
+    dynamic_rendezvous,
+)
 
-from tests.docs.pages import lesson_source
+from tests.docs.pages import checked_page, lesson_source
 from tests.launched import free_port, run
 
 pytestmark = pytest.mark.full
@@ -31,6 +36,7 @@ multinode_spawn = import_module("08_multinode_spawn")
 
 RECORDED = ROOT / "docs" / "transcripts"
 PAGE = lesson_source("08_many_nodes")
+on_the_page = checked_page("08_many_nodes")
 WHO = """
 import os
 print(*(os.environ[name] for name in ("RANK", "GROUP_RANK", "MASTER_ADDR")))
@@ -48,9 +54,10 @@ def side_by_side(*calls) -> list:
         return list(pool.map(one, range(len(calls))))
 
 
-def accuracies() -> list[float]:
+def right_answers() -> list[int]:
+    """Of 359 images, in each of the four runs."""
     text = (RECORDED / "08_batch.txt").read_text(encoding="utf-8")
-    return [float(found) for found in re.findall(r"accuracy ([\d.]+)%", text)]
+    return [int(found) for found in re.findall(r"\((\d+) of 359\)", text)]
 
 
 def milliseconds() -> list[list[float]]:
@@ -62,10 +69,12 @@ def milliseconds() -> list[list[float]]:
 
 def test_recorded_batches_show_what_the_page_says():
     """The second ends where the first did; the third learns less than the fourth."""
-    one, same_global, same_local, scaled = accuracies()
-    assert abs(one - same_global) < 0.5
-    assert same_local < one - 2
+    one, same_global, same_local, scaled = right_answers()
+    assert abs(one - same_global) < 2
+    assert same_local < one - 7
     assert same_local < scaled < one
+    regained, lost = scaled - same_local, one - same_local
+    on_the_page(f"It regains {regained} of the {lost} images that the third run lost")
 
 
 def test_recorded_network_shows_what_the_page_says():
@@ -73,7 +82,10 @@ def test_recorded_network_shows_what_the_page_says():
     plain, rate, delay = milliseconds()
     assert rate[1] > 2 * plain[1], "record 08_slow_network on a machine with less to do"
     assert delay[0] > 5 * plain[0]
-    assert delay[0] / plain[0] > 3 * delay[1] / plain[1]
+    tiny, large = (late / early for late, early in zip(delay, plain, strict=True))
+    assert tiny > 3 * large
+    on_the_page(f"it takes {tiny:.0f} times as long")
+    on_the_page(f"The large tensor takes only {large:.0f} times as long")
     # what no machine can beat: 16 MiB at 1 Gbit/s, and one way of 1 ms
     assert rate[1] > 16 * 2**20 * 8 / 1e9 * 1000
     assert delay[0] > 1
@@ -91,12 +103,13 @@ def test_places_that_deserve_a_second_look_are_there(name, file):
     assert name in (ROOT / "src" / file).read_text(encoding="utf-8")
 
 
-def test_agents_wait_for_ten_minutes():
-    from torch.distributed.elastic.rendezvous.dynamic_rendezvous import (
-        RendezvousTimeout,
-    )
-
-    assert RendezvousTimeout().join.total_seconds() == 600
+def test_agents_wait_for_ten_minutes_and_for_the_store_one():
+    on_the_page("wait for ``join_timeout``, 600 seconds by default")
+    on_the_page("gives up after ``read_timeout``, 60 seconds by default")
+    assert dynamic_rendezvous.RendezvousTimeout().join.total_seconds() == 600
+    source = inspect.getsource(c10d_rendezvous_backend._create_tcp_store)
+    assert 'get_as_int("read_timeout", 60)' in source
+    assert "timeout=timedelta(seconds=read_timeout)" in source
 
 
 # Number the ranks of all nodes
