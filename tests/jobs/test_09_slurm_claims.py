@@ -160,6 +160,22 @@ def test_port_of_every_job_lies_between_20000_and_29999(submit):
     assert int(ports.stdout.split()[0]) >= 32768
 
 
+def test_jobs_with_one_port_have_numbers_that_are_far_apart():
+    """ "The factor 11 gives each job 11 ports of its own"."""
+    script = (ROOT / "job_scripts/multinode_torchrun.sbatch").read_text("utf-8")
+    (line,) = re.findall(r"^port=.*$", script, re.M)
+    form = r"port=\$\(\((\d+) \+ \(SLURM_JOB_ID \* (\d+) \+ .*\) % (\d+)\)\)"
+    first, factor, ports = map(int, re.fullmatch(form, line).groups())
+    assert (first, factor) == (20000, 11)
+
+    def of_job(number: int) -> set[int]:
+        return {(number * factor + restarts) % ports for restarts in range(factor)}
+
+    assert len(of_job(1)) == 11, "the first start and ten restarts"
+    apart = next(n for n in range(1, ports) if of_job(0) & of_job(n))
+    assert f"numbers are at least {apart} apart" in " ".join(PAGE.split())
+
+
 def test_folder_of_output_must_exist(submit, checkout, sbatch):
     script = sbatch.write(bash("hostname"))
     job = submit(script, "--output=nowhere/%j.out")
