@@ -34,14 +34,14 @@ drawing.text(36, 348, "node1: 172.18.0.3", size=13, behind="yellow")
 drawing.text(
     240,
     328,
-    "the names of the services, known to who is on it",
+    "service names, which resolve only on this network",
     size=13,
     behind="yellow",
 )
 drawing.text(
     240,
     348,
-    "localhost is not in it: it is another one for each",
+    "not localhost: each container has its own",
     size=13,
     behind="yellow",
 )
