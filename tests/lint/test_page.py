@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+import yaml
 
 from tests.lint.corpus import HERE, ROOT
 from tools.lint_rules import GROUPS, TABLE, rst, table
@@ -49,6 +50,21 @@ def test_ignored_line_of_the_page_is_quiet_and_needed():
     assert lint(text) == []
     without = text.replace("workshop: ignore", "workshop:")
     assert [each.rule.code for each in lint(without)] == ["DT207"]
+
+
+def test_workflow_of_the_page_may_read_a_private_repository():
+    """What isn't in `permissions` is forbidden, and both actions need to read."""
+    text = (ROOT / "docs/examples/lint_github.yaml").read_text(encoding="utf-8")
+    workflow = yaml.safe_load(text)
+    assert workflow["permissions"] == {
+        "actions": "read",
+        "contents": "read",
+        "security-events": "write",
+    }
+    uses = [step.get("uses", "") for step in workflow["jobs"]["job-scripts"]["steps"]]
+    assert uses[0].startswith("actions/checkout@")
+    assert uses[-1].startswith("github/codeql-action/upload-sarif@")
+    assert "workshop/lint and workshop/errors.py" in text  # the runner has no others
 
 
 def test_corpus_is_of_this_folder():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -115,14 +116,10 @@ def test_rehearsal_reads_the_form_of_torque_and_refuses_a_mixture():
         parse_request({"nodes": "2:ppn=16", "ncpus": "2"}, known)
 
 
-@pytest.mark.parametrize(
-    ("text", "variables", "status"),
-    [(RIGHT, {}, 0), (WARNS, {}, 0), (WRONG, {}, 1), (WRONG, {"LINT": "no"}, 0)],
-)
-def test_wrapper_of_the_page_stops_a_script_with_errors(house, text, variables, status):
-    (house / "job.sbatch").write_text(text)
-    done = subprocess.run(
-        ["bash", ROOT / "docs/examples/lint_sbatch.sh", "--parsable", "job.sbatch"],
+def wrapper(house: Path, *words: str, **variables: str) -> subprocess.CompletedProcess:
+    """What the page's own sbatch does with these words."""
+    return subprocess.run(
+        ["bash", ROOT / "docs/examples/lint_sbatch.sh", *words],
         env={
             **os.environ,
             "REAL_SBATCH": str(house / "bin" / "sbatch"),
@@ -132,6 +129,32 @@ def test_wrapper_of_the_page_stops_a_script_with_errors(house, text, variables, 
         capture_output=True,
         text=True,
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "variables", "status"),
+    [
+        (RIGHT, {}, 0),
+        (WARNS, {}, 0),
+        (WRONG, {}, 1),
+        (WRONG, {"LINT": "no"}, 0),
+        (WRONG, {"LINT_PYTHON": "false"}, 0),  # as one that's older than 3.10
+    ],
+)
+def test_wrapper_of_the_page_stops_a_script_with_errors(house, text, variables, status):
+    (house / "job.sbatch").write_text(text)
+    done = wrapper(house, "--parsable", "job.sbatch", **variables)
     assert done.returncode == status, done.stderr
     assert done.stdout == ("" if status else "sbatch got job.sbatch\n")
+    assert ("not submitted" in done.stderr) == bool(status)
+
+
+@pytest.mark.parametrize("left", ["", "Epoch 0\n"])
+@pytest.mark.parametrize(("text", "status"), [(RIGHT, 0), (WRONG, 1)])
+def test_wrapper_reads_the_script_and_no_file_of_an_option(house, left, text, status):
+    (house / "old.out").write_text(left)
+    (house / "job.sbatch").write_text(text)
+    done = wrapper(house, "-o", "old.out", "job.sbatch")
+    assert done.returncode == status, done.stderr
+    assert "old.out" not in done.stderr
     assert ("not submitted" in done.stderr) == bool(status)
