@@ -122,8 +122,9 @@ def test_nccl_is_never_advised_without_a_device(source):
     """NCCL refuses tensors of the CPU, so the name alone would make the lines fail."""
     assert "nccl" not in (EXAMPLES / "05_five_lines.py").read_text()
     text = " ".join(source.split())
-    after = text[text.index('``"nccl"``') :][:300]
-    assert "torch.cuda.set_device(int(os.environ" in after and ".cuda()" in after
+    place = text.index('"nccl"')
+    around = text[place - 100 : place + 300]
+    assert "torch.cuda.set_device(int(os.environ" in around and ".cuda()" in around
 
 
 def number(line):
