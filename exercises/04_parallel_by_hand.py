@@ -11,7 +11,9 @@ optimizer looks for them::
     parallel_model.reduce()
     optimizer.step()          # an optimizer of model.parameters()
 
-What it leaves in ``model`` must be what ``loss_of(model(inputs)).backward()`` leaves.
+The gradients that it leaves in ``model`` must be those that
+``loss_of(model(inputs)).backward()`` leaves. A layer that mixes the images of a batch,
+as BatchNorm does, is an exception: each copy sees only its own part.
 
 A new thread starts with gradient recording on: ``torch.no_grad()`` around a forward
 pass has no effect on the threads that it starts.

@@ -48,5 +48,6 @@ class HandMadeDDP(nn.Module):
 
     def finish(self) -> None:
         """Return when every ``.grad`` is the mean; called before each step."""
-        # TODO 3 of 3: wait for everything that was started since the last call.
+        # TODO 3 of 3: wait for everything that was started since the last call, and
+        # leave self.works empty.
         raise NotImplementedError("TODO 3 of 3")

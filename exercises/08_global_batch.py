@@ -49,8 +49,8 @@ def learning_rate(
 
     ``rate`` was tuned for ``tuned_batch``, and ``step`` counts from 0. Step 0 uses
     ``rate`` unchanged. From step ``warmup`` on, the rate is scaled like the batch. In
-    between it grows by equal steps. With ``warmup`` 0 there is no warm-up, and every
-    step is scaled.
+    between it changes by the same amount in every step: up for a larger batch, down for
+    a smaller one. With ``warmup`` 0 there is no warm-up, and every step is scaled.
     """
     # TODO 3 of 3: which rate does the warm-up end at, and how far along is this step?
     raise NotImplementedError("TODO 3 of 3")

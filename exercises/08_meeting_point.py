@@ -36,13 +36,16 @@ class Report:
 
 
 def usable(text: str) -> bool:
-    """Whether an address such as 10.1.0.11/16 can reach other nodes."""
+    """Whether this kind of address, such as 10.1.0.11/16, can reach other nodes.
+
+    True for 172.17.0.1/16, too: only comparing the nodes shows that it is a local one.
+    """
     # TODO 1 of 3: ipaddress.ip_interface(text).ip says what kind of address it is.
     raise NotImplementedError("TODO 1 of 3")
 
 
 def find_in(report: Report, network: Network) -> tuple[str, str] | None:
-    """(interface, address) of a node in a network; None if it is not in it."""
+    """(interface, address) of a node in a network; None if the node isn't in it."""
     for name, text in report.interfaces.items():
         if ipaddress.ip_interface(text).network == network:
             return name, str(ipaddress.ip_interface(text).ip)

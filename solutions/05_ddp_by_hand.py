@@ -56,7 +56,8 @@ class HandMadeDDP(nn.Module):
 
     def finish(self) -> None:
         """Return when every ``.grad`` is the mean; called before each step."""
-        # TODO 3 of 3: wait for everything that was started since the last call.
+        # TODO 3 of 3: wait for everything that was started since the last call, and
+        # leave self.works empty.
         # [start answer 3]
         for work in self.works:
             work.wait()

@@ -15,7 +15,7 @@ undisturbed run.
   training, and at no other time.
 * Don't repeat any step that has been saved.
 
-``write_snapshot`` is the one from lesson 06: a kill in the middle of it does no harm.
+``write_snapshot`` is a shorter version of lesson 06's: a kill inside it does no harm.
 
     workshop check 07_survive_a_kill
 
