@@ -38,9 +38,9 @@ def reduce_scatter_phase(chunks: Sequence[torch.Tensor]) -> None:
     """
     rank, world_size = dist.get_rank(), dist.get_world_size()
     for step in range(world_size - 1):
-        # TODO 1 of 2: send the chunk of this step, receive the one before it into
-        # new memory, and add that to your own chunk of that number. Chunks may
-        # differ in length by one element.
+        # TODO 1 of 2: send the chunk of this step. Receive the chunk whose number is
+        # one less into new memory, and add it to your own chunk of that number.
+        # Chunks may differ in length by one element.
         raise NotImplementedError("TODO 1 of 2")
 
 

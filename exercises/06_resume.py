@@ -10,8 +10,8 @@ compute what it would have computed without the stop, to the last bit. The model
 dropout, and every rank draws different random numbers for it.
 
 Beware of the loader: each time you start to iterate over a ``DataLoader``, it draws a
-number, from torch's global random numbers unless you give it its own generator. A
-resumed run starts once more than one that was never stopped.
+number, from torch's global random numbers unless you give it its own generator. A run
+that resumes inside an epoch starts one iteration more than a run that never stopped.
 
     workshop check 06_resume
 

@@ -21,7 +21,9 @@ import torch.distributed as dist
 
 
 def sum_in_order(own: torch.Tensor, count: int) -> torch.Tensor:
-    """The sum over all micro-batches, [P], the same bits on any number of ranks.
+    """The sum over all micro-batches, with the same bits on any number of ranks.
+
+    A gradient has P numbers, and so has the sum: its shape is [P].
 
     Args:
         own: the gradients of this rank's micro-batches, by number: [n, P], where n may

@@ -47,6 +47,7 @@ def join(
     local_rank: int, nprocs: int, environ: Mapping[str, str], store: dist.Store
 ) -> int:
     """Join the group of all nodes over ``store``; return the number of the device."""
-    # TODO 3 of 3: use place_among_unequal. Which number does this rank's device have
-    # on this node?
+    # TODO 3 of 3: use place_among_unequal, and pass init_process_group the store as
+    # `store`, with rank and world_size; the backend is "gloo". Which number does this
+    # rank's device have on this node?
     raise NotImplementedError("TODO 3 of 3")
