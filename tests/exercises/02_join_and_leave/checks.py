@@ -60,8 +60,8 @@ def adds_up(exercise, rank, world_size, mine, where):
         )
         expect.that(
             not by_os_environ,
-            "this process has joined where os.environ says, with the rank and the "
-            "world size there: pass init_method and those of environ",
+            "this process took its address, rank and world size from os.environ: pass "
+            "init_process_group init_method, and rank and world_size from environ",
         )
         place = dist.get_rank(), dist.get_world_size()
         expected = (rank, world_size)

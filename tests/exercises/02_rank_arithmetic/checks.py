@@ -35,7 +35,7 @@ MISTAKEN_RANKS = {
     "each node had the average number of processes": {
         "before": lambda n, c: n * (sum(c) // len(c))
     },
-    "the processes of the own node came before this one, too": {
+    "all processes on this node came before this one, too": {
         "before": lambda n, c: sum(c[: n + 1])
     },
     "only the node just before this one counted": {
@@ -50,7 +50,7 @@ MISTAKEN_RANKS = {
         "local_of": lambda own, c: own * len(c),
     },
     "the process itself were counted, too: ranks begin at 0": {"shift": 1},
-    "one process less were counted": {"shift": -1},
+    "one process too few were counted": {"shift": -1},
 }
 
 
@@ -120,10 +120,10 @@ def changes(host, rank, hosts):
 
 
 MISTAKEN_HOSTS = {
-    "hosts were numbered by the alphabet": {
+    "hosts were numbered alphabetically": {
         "node": lambda host, rank, hosts: sorted(set(hosts)).index(host)
     },
-    "hosts were numbered by the alphabet, the last one first": {
+    "hosts were numbered in reverse alphabetical order": {
         "node": lambda host, rank, hosts: sorted(set(hosts))[::-1].index(host)
     },
     "the node rank were the first rank of the host": {
@@ -141,7 +141,7 @@ MISTAKEN_HOSTS = {
         "node": lambda host, rank, hosts: changes(host, hosts.index(host), hosts)
     },
     "node ranks began at 1": {"first": 1},
-    "the ranks of a host were neighbors": {
+    "the ranks of a host were consecutive": {
         "local": lambda host, rank, hosts: rank - hosts.index(host)
     },
     "the process itself were counted, too: local ranks begin at 0": {
@@ -288,7 +288,7 @@ def test_place_on_unequal_nodes(exercise, seed):
 
 @pytest.mark.ranks(1)
 def test_hosts_in_blocks(exercise, seed):
-    """place_by_host: hosts count by first appearance, not by the alphabet."""
+    """place_by_host: hosts count by first appearance, not alphabetically."""
     check_hosts(exercise, seed, "blocks")
 
 

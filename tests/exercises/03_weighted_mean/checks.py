@@ -23,8 +23,8 @@ def samples(counts, seed, rank):
 def of_equal_counts(mean, ranks):
     """What is taken for the mean, where several mistakes give the same number."""
     return {
-        "as many times the mean as there are ranks: the sum of all samples must be "
-        "divided by the number of all samples, not by that of one rank": ranks * mean,
+        "the mean times the number of ranks: divide the sum of all samples by the "
+        "number of all samples, not by that of one rank": ranks * mean,
         "the mean divided by the number of ranks: the sum and the count must both be "
         "summed over the ranks once": mean / ranks,
     }
@@ -37,10 +37,10 @@ def other_quotients(counts, seed, rank):
     found = {
         "the sum of all samples divided by the number of ranks": total / ranks,
         "the sum of all samples, divided by nothing": total,
-        "the mean divided by the number of ranks: the sum or the count was reduced in "
-        "another way than the other": total / count / ranks,
-        "the mean times the number of ranks: the sum or the count was reduced in "
-        "another way than the other": total / count * ranks,
+        "the mean divided by the number of ranks: reduce the sum and the count in the "
+        "same way, each once": total / count / ranks,
+        "the mean times the number of ranks: reduce the sum and the count in the same "
+        "way, each once": total / count * ranks,
         "this rank's own sum divided by the number of all samples": (
             own[rank].sum() / count
         ),

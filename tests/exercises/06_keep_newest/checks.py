@@ -50,7 +50,8 @@ def test_newest_first_by_number(exercise, shared_dir):
     expect.equal(list(exercise.complete_epochs(renamed)), [4, 3, 0], what)
     empty = shared_dir / "empty"
     empty.mkdir()
-    expect.equal(list(exercise.complete_epochs(empty)), [], "those of an empty folder")
+    found = list(exercise.complete_epochs(empty))
+    expect.equal(found, [], "the epochs of an empty folder")
 
 
 @pytest.mark.ranks(1, init=False)
@@ -179,7 +180,7 @@ def test_what_cannot_be_read_does_not_count_as_kept(exercise, shared_dir, seed):
 
 @pytest.mark.ranks(1, init=False)
 def test_files_with_similar_names_stay(exercise, shared_dir):
-    """Only the snapshot of an old epoch is removed, no file whose name contains its."""
+    """Only snapshots of old epochs are removed, not files with similar names."""
     folder = write(shared_dir / "folder", 1, 10, 11)
     others = "old_snapshot_1.pt", "snapshot_1.pt.tmp"
     for name in others:

@@ -78,7 +78,7 @@ def numbered(found, run):
 
 @pytest.mark.ranks(3, 4, limit=20)
 def test_all_agents_get_a_number(exercise, rank, world_size, seed, shared_dir):
-    """Every agent gets another node rank, and none before the last agent is there."""
+    """Each agent gets its own node rank, and none before the last one has joined."""
     run = f"job-{seed % 100}"
     store = store_in(shared_dir, world_size)
     if rank == 1:
@@ -155,13 +155,14 @@ def test_another_run_is_complete(exercise, rank, world_size, shared_dir):
     expect.that(
         how != "returned",
         f"join returned {found} to an agent of job-1, which lacks a node: has it read "
-        "a key of job-11, which is complete? Begin every key with run_id and a mark",
+        "a key of job-11, which is complete? Begin every key with run_id and a "
+        'separator, such as "/": without one, "job-1" + "1" is "job-11"',
     )
 
 
 @pytest.mark.ranks(3, 4, limit=20)
 def test_a_node_is_missing(exercise, rank, world_size, seed, shared_dir):
-    """If one node never comes, all others raise TimeoutError, and say how many came."""
+    """If one node never joins, the others raise TimeoutError and say how many did."""
     run = f"job-{seed % 100}"
     nodes = world_size + 1
     store = store_in(shared_dir, nodes)
@@ -186,7 +187,7 @@ def test_a_node_is_missing(exercise, rank, world_size, seed, shared_dir):
 
 @pytest.mark.ranks(3, 4, limit=20)
 def test_one_too_many(exercise, rank, world_size, seed, shared_dir):
-    """An agent too many gets a RuntimeError; the others get their node ranks."""
+    """One extra agent gets a RuntimeError; the others get their node ranks."""
     run = f"job-{seed % 100}"
     nodes = world_size - 1
     store = store_in(shared_dir, world_size)

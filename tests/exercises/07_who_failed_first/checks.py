@@ -67,16 +67,17 @@ def test_read_one_file(exercise, shared_dir):
 def test_file_that_says_nothing(exercise, shared_dir):
     """A file that is missing, empty, or cut off by a kill gives None."""
     missing = shared_dir / "7" / "error.json"
-    expect.equal(exercise.read_failure(missing, 0), None, "of a missing file")
+    found = exercise.read_failure(missing, 0)
+    expect.equal(found, None, "read_failure of a missing file")
     path = error_file(shared_dir, 0, NOON, "ValueError: 63 pixels")
     whole = path.read_text()
     for length in (0, 1, 30, len(whole) - 1):
         path.write_text(whole[:length])
-        what = f"of a file cut off after {length} of {len(whole)} bytes"
+        what = f"read_failure of a file cut off after {length} of {len(whole)} bytes"
         expect.equal(exercise.read_failure(path, 0), None, what)
     text = whole.replace("63 pixels", "63 pixels, not « 64 »").encode()
     path.write_bytes(text[: text.index("«".encode()) + 1])
-    what = "of a file cut off inside a letter of two bytes"
+    what = "read_failure of a file cut off inside a letter of two bytes"
     expect.equal(exercise.read_failure(path, 0), None, what)
 
 

@@ -40,8 +40,8 @@ MISTAKEN_SHARES = {
     "all ranks but the last were given a share that is rounded up": {
         "larger": "full first"
     },
-    "one rank more had a larger share": {"more": 1},
-    "one rank less had a larger share": {"more": -1},
+    "one rank too many had a larger share": {"more": 1},
+    "one rank too few had a larger share": {"more": -1},
 }
 
 

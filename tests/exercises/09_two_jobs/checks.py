@@ -61,7 +61,8 @@ def test_port_and_id_are_made_from_the_job(exercise_path, scheduler, seed):
     expect.that(
         again == first,
         f"job {number} has port {first[0]} and id {first[1]}, and asked a second time "
-        f"port {again[0]} and id {again[1]}: make both from the job's number alone",
+        f"port {again[0]} and id {again[1]}: make both from what Slurm says about the "
+        "job, not from the time or a random number",
     )
     octal = number - number % 10_000 + 87  # to bash, 0088 is no number
     tasks = [
