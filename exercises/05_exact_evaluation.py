@@ -35,8 +35,8 @@ def my_share(dataset: Dataset) -> Subset:
 def evaluate(ddp_model: DDP, dataset: Dataset, batch_size: int) -> tuple[int, int]:
     """(images recognized, images) of the whole dataset; the same on every rank.
 
-    The model is left in evaluation mode, and otherwise unchanged, with all settings of
-    DDP. Labels are int64.
+    Leave the model in evaluation mode and otherwise unchanged, including all settings
+    of DDP. Labels are int64.
     """
     ddp_model.eval()
     loader = DataLoader(my_share(dataset), batch_size)

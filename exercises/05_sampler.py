@@ -5,7 +5,7 @@ samples from the same seed, and takes its own share of it, in three steps:
 
 1. Shuffle the numbers 0 .. size - 1 by the seed *and the epoch*.
 2. Pad the list with its own beginning until N divides its length, so that no rank takes
-   fewer steps than another. A short list may be needed more than once.
+   fewer steps than another. You may have to repeat a short list more than once.
 3. Take every N-th number, starting at number ``rank``.
 
 The numbers must be those of torch's own sampler:

@@ -33,7 +33,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def write_snapshot(snapshot: dict, path: Path) -> None:
-    """Replace what is at ``path`` by ``snapshot``: completely, or not at all.
+    """Replace what is at ``path`` with ``snapshot``, completely or not at all.
 
     An error while writing, such as a full disk, is raised; ``path`` is then unharmed.
     The dict ``snapshot`` belongs to the caller: leave it unchanged.

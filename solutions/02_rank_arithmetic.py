@@ -20,7 +20,10 @@ import torch.distributed as dist
 
 
 def global_rank(node_rank: int, local_rank: int, processes_per_node: list[int]) -> int:
-    """The rank of process ``local_rank`` on node ``node_rank``, blocks of ranks."""
+    """The rank of process ``local_rank`` on node ``node_rank``.
+
+    Ranks are numbered node by node.
+    """
     # TODO 1 of 3: how many processes are counted before this one? Those on all
     # earlier nodes, and those before it on its own node.
     # [start answer 1]

@@ -45,9 +45,9 @@ def load_snapshot(
 ) -> int:
     """Restore a plain model (not yet wrapped in DDP) and its optimizer from ``path``.
 
-    Every rank calls this. The model keeps its mode, training or evaluation. A file that
-    holds other keys than the model has is an error. Returns how many epochs had been
-    run when it was saved.
+    Every rank calls this. The model keeps its mode, training or evaluation. If the keys
+    in the file aren't exactly the model's, raise an error. Returns how many epochs had
+    been run when it was saved.
     """
     # TODO 2 of 2: read the file to the CPU, running no code, and restore both.
     # [start answer 2]

@@ -12,9 +12,9 @@ fewer records. Then the shares of two ranks differ by one record at most, and a 
 without any still yields its batch, an empty list: all ranks take equally many steps.
 
 * ``order``: shuffled by ``shuffled``, which holds ``buffer_size`` records in memory. It
-  is the same in all processes of all runs of a seed, and no other epoch of this or any
-  other seed has it. ``seed + epoch`` isn't enough: epoch 1 of seed 0 would have the
-  order of epoch 0 of seed 1.
+  depends only on the seed and the epoch: every process of every run computes the same
+  order, and each pair of seed and epoch has its own. ``seed + epoch`` isn't enough:
+  epoch 1 of seed 0 would have the order of epoch 0 of seed 1.
 * ``__iter__``: the loader takes its first batch from worker 0, the next from worker 1,
   and so on in turn, also in a resumed run. Each rank must get the same batches in the
   same order with any number of workers, and without workers, too.

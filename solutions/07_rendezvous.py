@@ -34,8 +34,8 @@ def join(store: dist.Store, run_id: str, nodes: int, seconds: float) -> int:
         TimeoutError: after ``seconds``, agents are missing. The message names the run,
             and how many have joined, as in "job-17: 3 of 4 nodes joined".
     """
-    # TODO 1 of 2: get a number that no other agent of this run gets, and refuse an
-    # agent too many.
+    # TODO 1 of 2: get a number that no other agent of this run gets, and refuse any
+    # agent beyond the first ``nodes``.
     # [start answer 1]
     node_rank = store.add(f"{run_id}/joined", 1) - 1
     if node_rank >= nodes:

@@ -41,7 +41,7 @@ def static_options(
 def c10d_options(
     hosts: list[str], ranks_per_node: int, port: int, job: str
 ) -> list[str]:
-    """The options on every node; no other run has the name ``job``."""
+    """The options on every node. ``job`` names the run; no other run has this name."""
     # TODO 2 of 2: how many nodes, how many ranks on each, the c10d rendezvous, where
     # the agents connect, and the name of the run.
     # [start answer 2]

@@ -188,7 +188,7 @@ def test_order_of_images_goes_on(exercise, exercise_again, shared_dir, seed):
 
 @pytest.mark.ranks(1, init=False)
 def test_dropout_goes_on(exercise, exercise_again, shared_dir, seed):
-    """With dropout, shuffling and AdamW, the resumed run still equals every bit."""
+    """With dropout, shuffling and AdamW, the resumed run still matches bit for bit."""
     whole, continued, cause = stop_and_resume(
         exercise,
         exercise_again,

@@ -152,7 +152,7 @@ def test_incomplete_last_group_counts(exercise, seed):
 
 @pytest.mark.ranks(1, init=False)
 def test_bit_for_bit(exercise, seed):
-    """Groups of 2 equal the reference in every bit."""
+    """With groups of 2, the weights match those of a plain loop bit for bit."""
     train_both(exercise, bitwise_reference, 7, 2, seed, expect.equal)
 
 

@@ -76,7 +76,7 @@ def test_two_ranks(exercise, rank, world_size, seed):
 
 @pytest.mark.ranks(3)
 def test_whole_numbers(exercise, rank, world_size, seed):
-    """A strip may have another dtype, such as int64, and so do the rows."""
+    """If the strip has another dtype, such as int64, so do the rows."""
     check_edges(exercise, rank, world_size, seed, " of whole numbers", torch.int64)
 
 

@@ -203,7 +203,7 @@ def test_a_file_of_a_machine_with_gpus(exercise, rank, seed, shared_dir):
 
 @pytest.mark.ranks(1, limit=15)
 def test_file_that_does_not_fit_is_refused(exercise, seed, shared_dir):
-    """A file whose keys are not the model's is an error, not a model half restored."""
+    """Loading a file whose keys differ from the model's raises an error."""
     training = new_training(0, seed)
     plain = training.model.state_dict()
     without_head = {k: v for k, v in plain.items() if not k.startswith("head.")}
