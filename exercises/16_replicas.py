@@ -2,14 +2,15 @@
 
 The grid has the axes "replica" and "data". Each row of the grid is a node, which holds
 a complete set of shards: its d ranks gather from each other. Each column has the same
-shard on every node. All ranks have other samples, so each has another gradient of the
-whole parameter, and every rank needs the mean over *all* of them, of its own shard.
+shard on every node. Each rank has different samples, and so a different gradient of the
+whole parameter. Average these over *all* ranks; each rank needs its shard of the mean.
 
 Sending within a node is fast, and between nodes it's slow. So no rank may send more
 than a shard over the replica axis.
 
 The parameter is a flat tensor, [P], and P needn't be a multiple of d. All shards have
-the same length S = ceil(P / d): the last one ends with zeros, or has only zeros.
+the same length S = ceil(P / d), so zeros are appended to the parameter. One or more of
+the last shards may hold nothing but zeros.
 
     workshop check 16_replicas
 

@@ -1,16 +1,17 @@
 """Send to both neighbors of a pipeline at the same time, without a hang.
 
 With 1F1B, a rank has an activation for the next rank while the next rank has a gradient
-for it. ``dist.send`` returns only when the other side has received, so two ranks that
-both send first wait forever. Write the exchange twice::
+for it. With gloo, ``dist.send`` returns only when the other side has received, so two
+ranks that both send first wait forever. Write the exchange twice::
 
     arrived = exchange(activation, gradient, shapes)             # one batch
     arrived = exchange_in_turns(activation, gradient, shapes)    # send and recv only
 
-Both get the same and return the same. Rank r sends ``activation`` to rank r + 1 and
-``gradient`` to rank r - 1. There is no rank before rank 0, and none after the last one:
-what can't be sent or received there is None. There are at least two ranks. When the
-function returns, everything has arrived, and the caller may overwrite what it sent.
+Both take the same arguments and return the same result. Rank r sends ``activation`` to
+rank r + 1 and ``gradient`` to rank r - 1. There is no rank before rank 0, and none
+after the last one: what can't be sent or received there is None. There are at least two
+ranks. When the function returns, everything has arrived, and the caller may overwrite
+what it sent.
 
     workshop check 13_send_both_ways
 

@@ -1,7 +1,8 @@
 """Tell PyTorch how to cut a block: a plan with columns, rows and slices.
 
-The block is a norm and an MLP with a gate. Each rank passes in its own slice of the
-positions, [B, T / t, H], and gets the same slice of the output::
+The block is a norm and an MLP with a gate. Each of t ranks passes in its own slice of
+the positions, [B, T / t, H], and gets the same slice of the output. B is the batch
+size, T the number of positions, H the width::
 
     parallelize(block)          # the same block on all ranks; cut in place
     y = block(own_slice)        # [B, T / t, H] -> [B, T / t, H]
@@ -56,7 +57,7 @@ class Block(nn.Module):
 
 
 def parallelize(block: Block) -> None:
-    """Cut ``block`` in place, over all ranks; they divide hidden numbers and T."""
+    """Cut ``block`` in place over all t ranks; t divides ``hidden`` and T."""
     mesh = init_device_mesh("cpu", (dist.get_world_size(),))
     # TODO 1 of 2: write the plan, and let parallelize_module cut the block. The
     # positions are tensor dim 1.
@@ -78,6 +79,7 @@ def whole_gradients(block: Block) -> dict[str, torch.Tensor]:
     """After backward, on every rank: name of a parameter -> its whole gradient.
 
     They are plain tensors, and equal to those of one process with the whole sequence.
+    Leave every ``.grad`` as it is.
     """
     # TODO 2 of 2: no rank has all of these numbers. A gradient knows where the rest is
     # and what is still to be added up.

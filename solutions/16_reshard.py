@@ -57,8 +57,8 @@ def load_shard(
 
     Args:
         own: which part of the matrix this rank holds.
-        saved: rank that saved -> which part of the matrix its file holds; ranks that
-            saved nothing are not in it. Leave it unchanged.
+        saved: rank that saved -> which part of the matrix its file holds. Not every
+            rank number is a key, and a box may be empty. Leave it unchanged.
         read: ``read(rank, slices)`` reads ``shard[slices]`` from the file of a rank
             that saved, and only that. The slices count from the beginning of *its*
             shard. Read each number once, and nothing that you don't need.

@@ -175,7 +175,7 @@ def test_gradients_are_those_of_the_whole_block(exercise, rank, world_size, seed
     expect.gradient(mine, expected, "the slice of the input x")
     for name, parameter in block.named_parameters():
         what = f"{name}.grad after whole_gradients"
-        expect.that(parameter.grad is grads[name], f"{what} is another one")
+        expect.that(parameter.grad is grads[name], f"{what} was replaced: keep it")
         expect.unchanged(local(parameter.grad), own[name], what)
 
 
@@ -199,8 +199,8 @@ def test_one_all_gather_one_reduce_scatter(exercise, rank, world_size, seed, led
         kinds = [op.removesuffix("_tensor").removesuffix("_into") for op in ops]
         expect.right_way(
             kinds == ["all_gather", "reduce_scatter"],
-            f"{way} called {', '.join(kinds) or 'nothing'}: one all_gather in front of "
-            "the MLP and one reduce_scatter behind it are enough",
+            f"{way} called {', '.join(kinds) or 'nothing'}: one all_gather before "
+            "the MLP and one reduce_scatter after it are enough",
         )
     expect.right_way(
         seen == [list(x.shape)],
