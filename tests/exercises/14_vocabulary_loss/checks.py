@@ -19,7 +19,7 @@ def problem(seed, rank, world_size, scale=1.0):
     generator = torch.Generator().manual_seed(seed)
     shape = PLACES, VOCABULARY
     scores = scale * torch.randn(*shape, generator=generator, dtype=torch.float64)
-    # an order in which no rank has the largest of every place, and each has targets
+    # an order in which no rank has the largest of every position, and each has targets
     targets = (torch.randperm(PLACES, generator=generator) * 7) % VOCABULARY
     sizes = SIZES[world_size]
     own = scores.split(sizes, 1)[rank]
@@ -28,7 +28,7 @@ def problem(seed, rank, world_size, scale=1.0):
 
 @pytest.mark.ranks(3, 4)
 def test_largest_score_of_all_ranks(exercise, rank, world_size, seed):
-    """largest_of_all gives each place's largest score; the scores don't change."""
+    """largest_of_all gives each position's largest score; the scores don't change."""
     scores, _, own, _ = problem(seed, rank, world_size)
     before = own.clone()
     if rank == 1:
@@ -40,7 +40,7 @@ def test_largest_score_of_all_ranks(exercise, rank, world_size, seed):
     mistaken = {
         "the sum of the ranks' largest": maxima.sum(0),
         "the mean of the ranks' largest": maxima.mean(0),
-        "one maximum for all places": expected.max().expand(PLACES),
+        "one maximum for all positions": expected.max().expand(PLACES),
     }
     what = "the largest scores"
     expect.close(found, expected, what, local=local, mistaken=mistaken)
@@ -89,7 +89,7 @@ def test_score_of_each_target(exercise, rank, world_size, seed):
 def loss_and_gradient(exercise, seed, rank, world_size, scale):
     """(loss, gradient) by the exercise, then the two of one process, own columns."""
     scores, targets, own, first = problem(seed, rank, world_size, scale)
-    weights = 1 + torch.arange(PLACES, dtype=torch.float64)  # places count unequally
+    weights = 1 + torch.arange(PLACES, dtype=torch.float64)  # positions count unequally
     own.requires_grad_()
     scores.requires_grad_()
     losses = exercise.VocabularyLoss.apply(own, targets, first)
@@ -103,14 +103,14 @@ def loss_and_gradient(exercise, seed, rank, world_size, scale):
 
 @pytest.mark.ranks(3, 4)
 def test_loss_is_that_of_one_process(exercise, rank, world_size, seed):
-    """The cross entropy of each place, the same on all ranks."""
+    """The cross entropy of each position, the same on all ranks."""
     mine, whole = loss_and_gradient(exercise, seed, rank, world_size, 1.0)
     expect.close(mine[0], whole[0], "the losses")
 
 
 @pytest.mark.ranks(3, 4)
 def test_gradient_is_that_of_one_process(exercise, rank, world_size, seed):
-    """Gradients of this rank's scores, each place weighted differently."""
+    """Gradients of this rank's scores, each position weighted differently."""
     mine, whole = loss_and_gradient(exercise, seed, rank, world_size, 1.0)
     weights = 1 + torch.arange(PLACES, dtype=torch.float64)[:, None]
     _, targets, own, first = problem(seed, rank, world_size)
@@ -118,16 +118,16 @@ def test_gradient_is_that_of_one_process(exercise, rank, world_size, seed):
     taken = weights * F.one_hot((targets - first).clamp(0, last), last + 1)
     mine_taken = taken * ((targets >= first) & (targets <= first + last))[:, None]
     mistaken = {
-        "not multiplied by the gradient of each place's loss": whole[1] / weights,
+        "not multiplied by the gradient of each position's loss": whole[1] / weights,
         f"{world_size} times too big: summed over ranks that all had the whole": (
             world_size * whole[1]
         ),
-        "divided by the number of places": whole[1] / PLACES,
-        "less by 1 in a column of each place, also where the target is not local": (
+        "divided by the number of positions": whole[1] / PLACES,
+        "less by 1 in a column of each position, also where the target is not local": (
             whole[1] + mine_taken - taken
         ),
         "not less by 1 in the column of each target": whole[1] + mine_taken,
-        "multiplied by the gradient of each place's loss, except for the minus 1": (
+        "multiplied by the gradient of each position's loss, except for the minus 1": (
             whole[1] + mine_taken - mine_taken / weights
         ),
     }
@@ -162,7 +162,7 @@ def test_large_scores(exercise, rank, world_size, seed):
 
 @pytest.mark.ranks(4)
 def test_sends_little_and_nothing_in_backward(exercise, rank, world_size, seed, ledger):
-    """One number for each place in each call, and no call in backward."""
+    """One number for each position in each call, and no call in backward."""
     _, targets, own, first = problem(seed, rank, world_size)
     own.requires_grad_()
     ledger.clear()
@@ -171,12 +171,12 @@ def test_sends_little_and_nothing_in_backward(exercise, rank, world_size, seed, 
     expect.right_way(
         not many,
         f"more than {PLACES} numbers went through {', '.join(sorted(many))} for "
-        f"{PLACES} places: each call needs one number for each place",
+        f"{PLACES} positions: each call needs one number for each position",
     )
     ledger.clear()
     losses.sum().backward()
     ops = ", ".join(ledger.ops())
-    expect.right_way(not ops, f"backward called {ops}: it needs nothing of others")
+    expect.right_way(not ops, f"backward called {ops}: it needs no communication")
 
 
 @pytest.mark.ranks(3)
