@@ -46,12 +46,12 @@ def choose_blocks(saved: Sequence[int], inputs: Sequence[int], limit: int) -> se
 def forward(
     blocks: Sequence[nn.Module], x: torch.Tensor, chosen: set[int]
 ) -> torch.Tensor:
-    """The output of all blocks, one after the other; those in ``chosen`` keep x.
+    """The output of all blocks in turn; those in ``chosen`` keep only their input.
 
     ``x`` may be data, which requires no gradient; the blocks' parameters do.
     """
     for number, block in enumerate(blocks):
-        # TODO 2 of 2: compute the block's output, from a checkpoint if it is chosen.
+        # TODO 2 of 2: compute the block's output; run chosen blocks with `checkpoint`.
         # [start answer 2]
         compute = block
         if number in chosen:
