@@ -64,9 +64,11 @@ def test_lines_that_stand_apart(exercise):
 def test_ends_of_lines(exercise):
     """Empty lines, and a last line without a line break, change nothing."""
     found = read(exercise, "node07\n\nnode03\n\n")
-    expect.equal(list(found[0]), ["node07", "node03"], "the hosts with empty lines")
+    what = "the hosts, with empty lines in the file"
+    expect.equal(list(found[0]), ["node07", "node03"], what)
     found = read(exercise, "node07\nnode03")
-    expect.equal(list(found[0]), ["node07", "node03"], "the hosts without a last end")
+    what = "the hosts, with no line break after the last one"
+    expect.equal(list(found[0]), ["node07", "node03"], what)
 
 
 @pytest.mark.ranks(1, init=False)

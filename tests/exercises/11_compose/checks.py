@@ -50,7 +50,7 @@ def test_file_has_two_nodes(exercise_path):
         late = [word for word in node.script if word.startswith(OF_TORCHRUN)]
         expect.that(
             not late,
-            f"{node.name} has {' '.join(late)} behind the script: that is for the "
+            f"{node.name} has {' '.join(late)} after the script: that is for the "
             "script, not for torchrun",
         )
         complaint = refused(node)

@@ -51,8 +51,8 @@ def numbers_of(exercise, environ, what):
         question = "does it look there, not in os.environ?"
         ranks = [value for name, value in environ.items() if name.endswith("RANK")]
         if "0" in ranks:
-            question = "is 0 a rank for it?"
-    told = "read_ranks raised NotStarted, and its environ has all names of a column"
+            question = "does it take the number 0 for a missing value?"
+    told = "read_ranks raised NotStarted, but environ has all three names of a column"
     return expect.that(False, f"{what}: {told}: {question}")
 
 

@@ -108,11 +108,11 @@ def test_all_messages_of_a_rank_are_one_batch(exercise, rank, world_size, seed):
     sizes = [len(batch["p2p_op_list"]) for batch in batches]
     found = f"{len(sizes)} batches with {sizes} messages"
     if not sizes:
-        found = "no batch: each message was started alone"
+        found = "no batch, only single messages"
     expect.right_way(
         sizes == [messages],
-        f"exchange must start its {messages} messages in one batch_isend_irecv, and "
-        f"here are {found}. With NCCL, they would be queued one behind the other",
+        f"exchange must start its {messages} messages in one batch_isend_irecv, but it "
+        f"started {found}. With NCCL, they would be queued one after the other",
     )
 
 

@@ -141,7 +141,10 @@ def test_several_micro_batches_under_way(exercise, rank, world_size, seed):
         last = whole(world_size, seed)
         for part in parts[:1] + parts[2:]:
             loss_of(last(part)).backward()
-        words = "that of 0 and 2 alone: forward of 2 must leave that of 1 as it is"
+        words = (
+            "that of micro-batches 0 and 2 alone: forward of 2 must not discard the "
+            "gradient that backward of 1 has left"
+        )
         what = f"after three micro-batches, {order}"
         compare(stage, reference, rank, what, {words: last})
 
@@ -189,7 +192,8 @@ def test_what_travels(exercise, rank, world_size, seed, ledger):
         "this rank sends or receives pickled objects: send the tensor itself",
     )
     others = sorted(set(ledger.ops()) - {"send", "recv"})
-    expect.right_way(not others, f"{', '.join(others)} is not needed: two ranks talk")
+    told = f"this rank calls {', '.join(others)}: use only send and recv"
+    expect.right_way(not others, told)
     expect.right_way(
         sent == expected, f"this rank sends {sent} numbers, expected {expected}"
     )

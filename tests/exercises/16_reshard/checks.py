@@ -108,7 +108,7 @@ MISTAKEN_PARTS = {
     "the rest were dropped": {"longer": "none"},
     "each part were rounded up, as by `chunk`": {"longer": "up"},
     "each part were rounded up, beyond the end": {"longer": "up, and beyond"},
-    "later parts didn't begin behind the longer ones": {
+    "the start of later parts didn't allow for the longer ones": {
         "longer": "longer without a shift"
     },
     "later parts began one number later, however many were longer": {
