@@ -14,9 +14,9 @@ Get three things right, or the ranks never connect:
    first host, and so does rank 0. In alphabetical order, that may be another host.
 2. ``torchrun`` starts the same number of processes on every host. Refuse a file that
    lists one host more often than another, with a ValueError that names both counts.
-3. A host is the same with, without and with another domain: ``hostname`` may print
-   ``gpu-10``, ``gpu-10.cluster`` or ``gpu-10.localdomain``. But ``gpu-1`` is not
-   ``gpu-10``. Refuse a host that isn't in the file, with a ValueError that names it.
+3. Ignore the domain when you compare host names: ``hostname`` may print ``gpu-10``,
+   ``gpu-10.cluster`` or ``gpu-10.localdomain``. But ``gpu-1`` is not ``gpu-10``. Refuse
+   a host that isn't in the file, with a ValueError that names it.
 
     workshop check 10_node_file
 
@@ -46,7 +46,7 @@ def node_rank(hosts: list[str], hostname: str) -> int:
     Raises:
         ValueError: it isn't one of them.
     """
-    # TODO 2 of 2: compare only what stands before the first dot.
+    # TODO 2 of 2: compare only the part before the first dot.
     raise NotImplementedError("TODO 2 of 2")
 
 

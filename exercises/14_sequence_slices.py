@@ -1,8 +1,8 @@
 """Slice the sequence between the cut layers of a block.
 
-Between the layers that are cut, each rank has a slice of the positions, [B, T/N, H].
-Before them, an all-gather puts the slices together. After them, a reduce-scatter adds
-up the ranks' shares, and leaves each rank the sum of its own slice::
+Between the layers that are cut, each of N ranks has a slice of the positions,
+[B, T/N, H]. Before those layers, an all-gather puts the slices together. After them, a
+reduce-scatter adds up the ranks' shares and leaves each rank the sum of its own slice::
 
     y = block(x)              # [B, T/N, H] -> the same, on every rank
     loss_of(y).backward()     # the losses of the ranks add up to the loss
@@ -46,9 +46,10 @@ class GatherSlices(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient: Tensor) -> Tensor:
-        # TODO 1 of 3: gradient is [B, T, H]: what this rank's use of *all* slices asks
-        # for. Every other rank used all slices, too. Return the gradient of this
-        # rank's slice. Leave ``gradient`` as it is: it belongs to autograd.
+        # TODO 1 of 3: gradient is [B, T, H], the gradient of *all* slices, but only
+        # from what this rank computed with them. The other ranks used all slices, too.
+        # Return the gradient of this rank's own slice. Leave ``gradient`` as it is: it
+        # belongs to autograd.
         raise NotImplementedError("TODO 1 of 3")
 
 
@@ -88,8 +89,9 @@ class Block(nn.Module):
 def sum_gradients(block: Block) -> None:
     """Make each gradient of ``block`` that of one process, after ``backward()``.
 
-    A rank that used a tensor on its slice only has a part of its gradient. The parts of
-    all ranks add up to it. Other gradients are right already, and stay as they are.
+    If a rank used a parameter on its own slice alone, it has one part of that gradient.
+    The sum over all ranks is the whole gradient. Leave the other gradients as they are:
+    they're already right.
     """
     # TODO 3 of 3: which of the six parameters need it? Add up their ``.grad``.
     raise NotImplementedError("TODO 3 of 3")

@@ -2,8 +2,8 @@
 
 The grid has the axes "data" and "tensor". The ranks of a tensor group compute one
 layer together, on the same samples, and each has its part of the weight, the *cut*.
-The ranks of a data group have the same cut and other samples. So they needn't all keep
-it: each keeps some rows of the cut, its *shard*.
+The ranks of a data group have the same cut but different samples. So they needn't all
+keep the whole cut: each keeps some of its rows, its *shard*.
 
 * ``own_shard``: what this rank keeps of a weight, [out, in]. Tensor dim 0 is cut if
   the layer is cut by columns, and tensor dim 1 if it's cut by rows: the layer

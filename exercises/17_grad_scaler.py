@@ -37,8 +37,8 @@ class ShardedGradScaler:
         Returns:
             Whether *all* gradients of *all* ranks are finite: neither infinite nor nan.
         """
-        # TODO 1 of 2: divide each gradient by the scale. Then find out whether all of
-        # all ranks are finite; one number from each rank is enough.
+        # TODO 1 of 2: divide each gradient by the scale. Then find out whether the
+        # gradients of all ranks are finite; one number from each rank is enough.
         raise NotImplementedError("TODO 1 of 2")
         return finite
 

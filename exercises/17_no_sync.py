@@ -31,7 +31,7 @@ def train_step(
     optimizer.zero_grad()
     count = len(micro_batches)
     for number, (inputs, targets) in enumerate(micro_batches):
-        # TODO: do forward and backward, so that after the last micro-batch, and not
-        # before, each gradient is the mean over all micro-batches of all ranks.
+        # TODO 1 of 1: run forward and backward so that after the last micro-batch, and
+        # not before, each gradient is the mean over all micro-batches of all ranks.
         raise NotImplementedError("TODO 1 of 1")
     optimizer.step()

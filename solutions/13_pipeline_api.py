@@ -9,9 +9,9 @@ and 1F1B, which holds fewer micro-batches::
 
 Each rank has one stage, its ``layers``. All ranks pass the same ``inputs`` and
 ``targets`` to ``step``, and it must leave the gradients and return the loss that
-``step_by_hand`` does. Targets equal to ``PADDING`` don't count, and micro-batches have
-different numbers of the others. So the loss is a sum over all of them, divided by how
-many there are in the whole batch.
+``step_by_hand`` does. Targets equal to ``PADDING`` don't count, and micro-batches
+differ in how many targets do. So the loss is the sum over all targets that count,
+divided by the number of such targets in the whole batch.
 
     workshop check 13_pipeline_api
 

@@ -8,9 +8,9 @@ would have done::
     loss = y.square().mean() if rank == world_size - 1 else None
     backward(x, y, loss)                      # on every rank, the last rank first
 
-Several micro-batches may be under way. ``forward`` is then called again before
-``backward``, and any of them may go back first. So keep nothing between the calls
-except what ``forward`` returns, and add to gradients that are already there. After
+Several micro-batches may be under way: ``forward`` is then called again before
+``backward``, and ``backward`` may be called in any order, the same on all ranks. So
+keep no state except what ``forward`` returns, and add to existing gradients. After
 ``backward`` every weight must have the gradient that one process would have given it.
 
     workshop check 13_stage_boundary

@@ -25,8 +25,8 @@ def average_and_clip(
         max_norm: how long the whole mean gradient may be.
 
     Returns:
-        ([n] for each layer, []): the shards, and the norm of the whole mean gradient
-        before it was scaled, the same on all ranks.
+        (shards, norm): a list with a tensor [n] for each layer, and a scalar tensor,
+        the norm of the whole mean gradient before scaling, the same on all ranks.
     """
     shards = []
     # TODO 1 of 2: for each layer, compute this rank's shard of the mean over the ranks.

@@ -6,8 +6,8 @@ Use PyTorch's own FSDP. The model has a list of ``blocks``, and other layers.
   is the group of the root.
 * FSDP frees a block after its forward and gathers it again for its backward. The
   exception is the last block: its backward comes next, so it stays whole until then.
-* The model gathers and computes in bfloat16. Shards, reduced gradients and optimizer
-  state have 32 bits.
+* FSDP gathers parameters in bfloat16, and the model computes in it. Shards, reduced
+  gradients and optimizer state are float32.
 * No rank ever has memory for more than its shards and a few parameters, not even at
   the start. The model can fill itself with numbers: ``init_weights()`` sets every
   parameter to the numbers that it has on one device, and works on shards, too.
@@ -27,8 +27,8 @@ MakeOptimizer = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
 
 
 def shard(model: nn.Module) -> None:
-    """Shard ``model`` in place over all ranks, in groups and bits as described."""
-    # TODO 1 of 2: write the policy of bits, and call fully_shard for each group.
+    """Shard ``model`` in place over all ranks, with the groups and dtypes above."""
+    # TODO 1 of 2: create the mixed-precision policy; call fully_shard on each group.
     # [start answer 1]
     bits = MixedPrecisionPolicy(torch.bfloat16, reduce_dtype=torch.float32)
     for block in model.blocks:
@@ -41,7 +41,7 @@ def shard(model: nn.Module) -> None:
 def build(
     make_model: Callable[[], nn.Module], make_optimizer: MakeOptimizer
 ) -> tuple[nn.Module, torch.optim.Optimizer]:
-    """The model in shards on the CPU, its weights drawn, and their optimizer."""
+    """The sharded model on the CPU, with initialized weights, and its optimizer."""
     # TODO 2 of 2: create the model without memory, shard it, give the shards memory and
     # numbers, and create the optimizer. Choose the order with care.
     # [start answer 2]

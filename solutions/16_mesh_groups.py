@@ -6,7 +6,7 @@ downwards and axis 1 to the right::
     0 1 2        rank 4 is at (1, 1); its group along axis 0 is [1, 4],
     3 4 5        along axis 1 it is [3, 4, 5]
 
-The ranks are laid out the way numbers are written: the last axis counts fastest. A
+The ranks are laid out the way numbers are written: the last axis varies fastest. A
 shape may have any number of axes. Do here what the mesh does, without using it. If a
 program confuses two axes, it sums the wrong gradients, and no error tells you.
 
@@ -51,7 +51,8 @@ def make_groups(shape: tuple[int, ...]) -> list[dist.ProcessGroup]:
     groups = []
     for axis in range(len(shape)):
         # TODO 3 of 3: create the groups of this axis with dist.new_group(ranks), and
-        # append this rank's. Every rank must call new_group, also for other groups.
+        # append this rank's. Every rank must call new_group for every group, even for
+        # those it isn't in.
         # [start answer 3]
         ranks = range(dist.get_world_size())
         rows = sorted({tuple(group_ranks(rank, shape, axis)) for rank in ranks})

@@ -31,8 +31,8 @@ def train_step(
     optimizer.zero_grad()
     count = len(micro_batches)
     for number, (inputs, targets) in enumerate(micro_batches):
-        # TODO: do forward and backward, so that after the last micro-batch, and not
-        # before, each gradient is the mean over all micro-batches of all ranks.
+        # TODO 1 of 1: run forward and backward so that after the last micro-batch, and
+        # not before, each gradient is the mean over all micro-batches of all ranks.
         # [start answer 1]
         last = number == count - 1
         averaging = nullcontext() if last else model.no_sync()

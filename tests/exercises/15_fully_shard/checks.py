@@ -172,7 +172,7 @@ def ops_in(ledger, word):
 
 @pytest.mark.ranks(3, 4, limit=20)
 def test_shards_with_numbers_in_the_optimizer(exercise, rank, world_size, seed):
-    """Every parameter is in shards of 32 bits, has its numbers, and is stepped."""
+    """Every parameter is sharded in float32, initialized, and in the optimizer."""
     network, optimizer = built(exercise, seed, OPTIMIZERS["SGD"])
     check_parameters(network, optimizer)
     expect.that(
@@ -184,7 +184,7 @@ def test_shards_with_numbers_in_the_optimizer(exercise, rank, world_size, seed):
 
 @pytest.mark.ranks(3, 4, limit=20)
 def test_trains_like_one_process(exercise, rank, world_size, seed):
-    """Three steps have the losses of one process, to 5 %, that computes in 16 bits."""
+    """The losses of three steps are within 5 % of one process computing in 16 bits."""
     inputs = batches(seed, world_size)
     for name, make in OPTIMIZERS.items():
         losses = trained_alone(seed, make, inputs)
