@@ -120,7 +120,7 @@ def test_one_device_can_load_the_snapshot(exercise, rank, world_size, seed):
         if rank > 0:
             expect.that(
                 found is None,
-                f"whole_state must return None on rank {rank}: it got "
+                f"whole_state must return None on rank {rank}: it returned "
                 f"{type(found).__name__}",
             )
             continue

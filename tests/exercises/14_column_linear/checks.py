@@ -144,7 +144,8 @@ def test_sends_in_backward_only(exercise, rank, world_size, seed, ledger):
     ledger.clear()
     F.gelu(y).sum().backward()
     backward = ledger.ops()
-    expect.right_way(not forward, f"forward called {', '.join(forward)}: needs nothing")
+    told = f"forward called {', '.join(forward)}: it needs no communication"
+    expect.right_way(not forward, told)
     expect.right_way(
         backward == ["all_reduce"],
         f"backward called {', '.join(backward) or 'nothing'}: one all_reduce is enough",

@@ -55,7 +55,7 @@ def wrongly_joined(weight, rank, world_size):
         "the sum of the ranks' rows, again and again": (
             torch.stack(shards).sum(0).repeat(world_size, 1)[:rows]
         ),
-        "cut at the wrong end: the padding is behind the last rows": (
+        "cut at the wrong end: the padding comes after the last rows": (
             torch.cat(shards)[-rows:]
         ),
     }
@@ -94,11 +94,11 @@ def reference(weight, inputs):
     return whole.grad, [len(xs) * x.grad for x in xs]
 
 
-WEIGHTED = "weighted by the images of each rank: it's the mean over the ranks"
+WEIGHTED = "weighted by each rank's number of samples: all ranks count the same"
 
 
-def by_images(weight, inputs):
-    """The gradient of the weight, each rank's weighted by its images."""
+def by_samples(weight, inputs):
+    """The gradient of the weight, each rank's weighted by its samples."""
     whole, count = weight.clone().requires_grad_(), sum(map(len, inputs))
     total = sum(len(x) * loss_of(x @ whole.T) for x in inputs)
     return torch.autograd.grad(total, whole)[0] / count
@@ -254,7 +254,7 @@ def test_what_travels(exercise, rank, world_size, seed, ledger):
     grad_weight, _ = reference(weight, inputs)
     expected = shard_of(grad_weight, rank, world_size)
     what = "the gradient of this rank's rows, with unequal parts of the batch"
-    mistaken = {WEIGHTED: shard_of(by_images(weight, inputs), rank, world_size)}
+    mistaken = {WEIGHTED: shard_of(by_samples(weight, inputs), rank, world_size)}
     expect.close(shard.grad, expected, what, mistaken=mistaken)
     expect.right_way(
         not whole,

@@ -132,7 +132,7 @@ def trained(exercise, seed, make, inputs, rank):
             kept = key in before or parameter.grad is None
             expect.that(kept, f"{key}.grad was None, and is a tensor after step")
             trains = parameter.requires_grad == (key != "frozen")
-            expect.that(trains, f"requires_grad of {key} is another one after step")
+            expect.that(trains, f"step changed requires_grad of {key}")
     return network, optimizer
 
 

@@ -29,7 +29,7 @@ def places_of(rank, shape, *, fastest="last", first=0, wraps=True, apart_of=None
 
 
 MISTAKEN_PLACES = {
-    "the first axis counted fastest, not the last": {"fastest": "first"},
+    "the first axis varied fastest, not the last": {"fastest": "first"},
     "the last axis came first in the result": {"fastest": "last, turned round"},
     "the axis's own size were one of those to divide by": {
         "apart_of": lambda shape, axis: math.prod(shape[axis:])
