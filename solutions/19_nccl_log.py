@@ -6,7 +6,9 @@ the process, the thread and the device::
 
     n3:6260:6291 [1] NCCL INFO Using network IB
     n7:5101:5140 [0] NCCL INFO Using network Socket
-    n7:5101:5140 [0] NCCL WARN Connect to 10.0.0.3<21724> failed : Connection refused
+    n7:5101:5140 [0] misc/socket.cc:483 NCCL WARN Connect to 10.0.0.3<21724> failed
+
+A warning also names NCCL's source file and line. ``LINE`` skips these.
 
 On one node an adapter may be missing: all ranks of the node then send over TCP, or only
 some of them do. The job continues, but every step waits for this node. If a rank fails,
@@ -23,7 +25,10 @@ import re
 from collections import Counter
 
 # groups: the host, the process, the thread, the device, INFO or WARN, and the message
-LINE = re.compile(r"([\w.-]+):(\d+):(\d+) \[(\d+)\] NCCL (INFO|WARN) (.*)")
+LINE = re.compile(
+    r"(?:\[[\d :.-]+\] )?([\w.-]+):(\d+):(\d+) \[(\d+)\] "
+    r"(?:\S+:\d+ (?:\(\S+\) )?)?NCCL (INFO|WARN) (.*)"
+)
 
 
 def networks(log: list[str]) -> dict[str, tuple[str, ...]]:

@@ -8,7 +8,10 @@ import pytest
 
 from workshop.grader import expect, variants
 
-LINE = re.compile(r"([\w.-]+):(\d+):(\d+) \[(\d+)\] NCCL (INFO|WARN) (.*)")
+LINE = re.compile(
+    r"(?:\[[\d :.-]+\] )?([\w.-]+):(\d+):(\d+) \[(\d+)\] "
+    r"(?:\S+:\d+ (?:\(\S+\) )?)?NCCL (INFO|WARN) (.*)"
+)
 REFUSED = "Connect to 10.0.0.3<21724> failed : Connection refused"
 CLOSED = "Net : Connection closed by remote peer n2<37364>"
 
@@ -98,7 +101,7 @@ def test_networks(exercise, seed):
     for number, log in enumerate(logs, 1):
         found = exercise.networks(list(log))
         what = f"the networks of the hosts of job {number}"
-        expect.that(isinstance(found, dict), f"{what}: is no dict, but {found!r}")
+        expect.that(isinstance(found, dict), f"{what}: expected a dict, got {found!r}")
         right = networks_of(log)
         hosts = sorted(right)
         expect.equal(sorted(found), hosts, f"the hosts of job {number}", cause=cause)
@@ -144,7 +147,7 @@ CLUSTERS = [
 
 @pytest.mark.ranks(1)
 def test_which_hosts_differ(exercise, seed):
-    """Hosts that don't use what most hosts use are named, also where most use TCP."""
+    """Hosts that don't use what most hosts use are named, even where most use TCP."""
     cases = [(dict(cluster),) for cluster in CLUSTERS]
     cause = variants.cause_in(exercise.unlike_the_others, cases, odd, WRONG_RULES)
     for cluster in CLUSTERS:
@@ -181,9 +184,9 @@ def test_the_first_warning(exercise, seed):
     log = record(seed)
     log.insert(5, "n5:6260:6290 [0] NCCL INFO NET/Plugin: its log level is WARN")
     warnings = [
-        f"n4:6261:6291 [1] NCCL WARN {REFUSED}",
-        f"n1:6260:6290 [0] NCCL WARN {CLOSED}",
-        f"n5:6262:6292 [2] NCCL WARN {CLOSED}",
+        f"n4:6261:6291 [1] misc/socket.cc:483 NCCL WARN {REFUSED}",
+        f"n1:6260:6290 [0] misc/socket.cc:538 NCCL WARN {CLOSED}",
+        f"n5:6262:6292 [2] misc/socket.cc:538 NCCL WARN {CLOSED}",
     ]
     cases = [([*log, *warnings],), ([*log, warnings[2], *log],), (log,)]
     cause = variants.cause_in(exercise.first_warning, cases, warned, WRONG_WARNINGS)
