@@ -6,9 +6,10 @@ every position of a sequence alone, so a rank gives the model its part only::
 
     scores = model(tokens, positions, attend)  # [B, t], [t] -> [B, t, bytes]
 
-The model looks up ``positions``, the places of these tokens in the whole sequence. In
-each block it calls ``attend(query, key, value)`` with [B, a, t, h], and expects
-[B, a, t, h].
+Here t = T / c: a rank has t of a sequence's T tokens, on c context ranks. ``positions``
+are the places of these tokens in the whole sequence. In each block the model calls
+``attend(query, key, value)`` with three tensors [B, a, t, h], for a heads of width h,
+and expects one of that shape back.
 
 The loss is the mean over all targets that count, of all ranks. Padding doesn't count:
 its target is ``PADDING``, and some sequences have much of it.
@@ -60,7 +61,8 @@ def attend(
 
     Args:
         query, key, value: [B, a, t, h] of this rank's tokens.
-        positions: [t] their places in the sequence, in any order. Each rank has others.
+        positions: [t] their places in the sequence, in any order, different on each
+            rank.
 
     Returns:
         [B, a, t, h]. Its gradients reach the keys and values of all ranks.
@@ -98,5 +100,5 @@ def step_gradients(
     The model must get no more than this rank's T / c tokens of each sequence.
     """
     # TODO 3 of 3: cut, compute, count the targets of all ranks, add up. ``partial``
-    # makes of ``attend`` what the model calls.
+    # turns ``attend`` into the function of three tensors that the model calls.
     raise NotImplementedError("TODO 3 of 3")

@@ -3,10 +3,11 @@
 The N ranks form a grid of data x experts. With four ranks and two expert ranks, ranks 0
 and 1 hold all experts together, and so do ranks 2 and 3. Ranks 0 and 2 have the same
 experts: they're *copies*. Every rank has tokens of its own, some ranks have more than
-others, and a rank may have none. Each token goes to one expert, the one with the
-highest gate, and its output is multiplied by that gate.
+others, and a rank may have none. A softmax over the router's scores gives a token one
+gate for each expert. The token goes to the expert with the highest gate, and that
+expert's output is multiplied by the gate.
 
-The loss is the mean squared error over all numbers of all ranks' outputs.
+The loss is the mean squared error over all elements of all ranks' outputs.
 
     workshop check 20_expert_axis
 
@@ -22,7 +23,7 @@ class Exchange(torch.autograd.Function):
     """Send rows to the ranks of a group: [sum of sent, H] -> [sum of received, H].
 
     ``sent`` and ``received`` list the rows for each rank, and from each rank. Every
-    rank of the group calls it, also without a row.
+    rank of the group calls it, even one without rows.
     """
 
     @staticmethod
@@ -40,7 +41,10 @@ class Exchange(torch.autograd.Function):
 
 
 class Mixture(nn.Module):
-    """E experts over the ranks of ``group``: rank 0 has the first E / e, and so on."""
+    """E experts over the e ranks of ``group``: rank 0 has the first E / e, and so on.
+
+    Each expert computes [m, H] -> [m, H].
+    """
 
     def __init__(self, width: int, experts: int, group: dist.ProcessGroup):
         super().__init__()

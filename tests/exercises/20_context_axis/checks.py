@@ -208,7 +208,7 @@ def wrong_losses(model, inputs, targets, ranks):
     found = {
         "the mean of each data rank's mean: their sequences have other numbers of "
         "targets": sum(per_data) / len(per_data),
-        "divided by all targets, also those that are padding": loss_of(model, *flat)
+        "divided by all targets, padding included": loss_of(model, *flat)
         * ((flat[1] != PADDING).sum() / flat[1].numel()),
     }
     if ranks > 1:
@@ -247,8 +247,8 @@ def compare_step(exercise, rank, world_size, ranks, seed):
     empty = (targets != PADDING).unflatten(-1, (ranks, TOKENS)).sum((1, 3)) == 0
     expect.that(
         not (value.isnan() and empty.any()),
-        f"{what} is nan: a rank has only padding, and no targets to divide by. Divide "
-        "by the number of all ranks",
+        f"{what} is nan: a rank has only padding, so it counts 0 targets. Divide by "
+        "the number of targets that count on all ranks together",
     )
     expect.close(value, right.detach(), what, mistaken=names)
     expect.equal(own[0], inputs[data_rank], "the inputs that were given, afterwards")

@@ -174,14 +174,16 @@ def compare_step(exercise, rank, world_size, expert_ranks, experts, seed):
     value = torch.as_tensor(loss).detach()
     expect.that(
         not value.isnan(),
-        f"{what} is nan: rank 1 has no token to divide by. Divide by the number of all "
-        "ranks",
+        f"{what} is nan: rank 1 has no tokens, so it divides 0 by 0. Divide by the "
+        "number of elements in the targets of all ranks together",
     )
     names = {
         "the mean of each rank's mean: ranks have other numbers of tokens": (
             sum(means).detach() / world_size
         ),
-        "divided by the tokens, not by their numbers": right.detach() * WIDTH,
+        "divided by the number of tokens, not of elements (tokens x H)": (
+            right.detach() * WIDTH
+        ),
         "this rank's part only: add up those of all ranks": lost[rank].detach() / total,
         "of one group of expert ranks only": (
             sum(lost[r] for r in dist.get_process_group_ranks(group)) / total
