@@ -3,7 +3,8 @@
 Deleting the collective would end each hang, and make the result wrong. Each function
 must still get the other ranks' numbers from collectives of all ranks. In all three, a
 rank never arrives at a collective in which the others wait. Which rank is it, and what
-keeps it away? Run the check: its verdict tells you where each rank waits.
+keeps it away? Delete the three lines with ``raise NotImplementedError`` and run the
+check: it shows where each rank waits.
 
 1. ``report_loss``: rank 0 reports the mean loss of all ranks.
 2. ``mean_of_batches``: the ranks have different numbers of batches, and some have none.

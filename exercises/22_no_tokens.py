@@ -2,16 +2,17 @@
 
 It trained for an hour, and then it stopped: in one step, no token chose an expert of
 rank 1. In another, the last batch was too small, and rank 2 had no tokens at all. Each
-function below has a short cut for that. It looks right, because there's nothing to
+function below has a shortcut for that. It looks right, because there's nothing to
 compute. But the other ranks wait for this one in a collective.
 
 The functions are a layer and the end of a step::
 
-    outputs = through_experts(rows, counts, experts)      # on every rank
+    outputs = through_experts(rows, sent, experts)        # on every rank
     loss = backward_of_batch(outputs, targets)
 
-Run the check to see where each rank waits. Then repair both functions. The second one
-also divides by the wrong number, and that's ``nan`` where a rank has nothing.
+Delete the two lines with ``raise NotImplementedError`` and run the check to see where
+each rank waits. Then repair both functions. The second one also divides by the wrong
+number. Once its shortcut is gone, the result is ``nan`` on a rank without rows.
 
     workshop check 22_no_tokens
 
@@ -55,7 +56,7 @@ def through_experts(
         rows: this rank's rows, those for rank 0 first; sum(sent) may be 0.
         sent: how many of them each rank's experts get.
         experts: computes rows that arrived at this rank: [m, H] -> [m, H]. Call it
-            also for m = 0: then its parameters get a gradient of zeros, and not None.
+            even for m = 0, so that its parameters get a gradient of zeros, not None.
     """
     counts = torch.tensor(sent)
     # TODO 1 of 2: the lines below are what hangs. Delete the `raise`, see what the
@@ -80,7 +81,7 @@ def backward_of_batch(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Ten
     rows.
 
     Args:
-        outputs: [m, H] with a graph that has collectives, also for m = 0.
+        outputs: [m, H] with a graph that has collectives, even for m = 0.
         targets: [m, H].
     """
     # TODO 2 of 2: these lines hang, too, and don't compute this loss.
