@@ -18,9 +18,8 @@ errors *relative*: choose alpha and beta such that the sum over all sizes of
 
 is smallest, where t is the measured time of a message of n bytes.
 
-The check runs your code in ranks, over a link whose alpha and beta it chooses. The
-functions of ``time`` show the time of that link there, so a busy machine changes
-nothing.
+The check runs your code in ranks over a simulated link, and chooses alpha and beta.
+The functions of ``time`` show simulated time, so a busy machine changes nothing.
 
     workshop check 18_fit_link
 
@@ -38,7 +37,7 @@ def message_seconds(size: int, repeats: int) -> float:
 
     Rank 0 sends the bytes to rank 1, which sends as many back. The first round trip
     doesn't count. Of the next ``repeats`` round trips the least counts. Every rank
-    returns the number that rank 0 measured, also a rank that sends no bytes.
+    returns the number that rank 0 measured, even a rank that sends nothing.
     """
     rank = dist.get_rank()
     message = torch.zeros(size, dtype=torch.uint8)

@@ -2,7 +2,8 @@
 
 AdamW in mixed precision keeps 2 bytes of each parameter, 2 of its gradient and 12 of
 optimizer state. ZeRO shards them over the N data ranks, one more kind per stage. A
-shard of P numbers has P / N of them, rounded up, because the last one is padded.
+shard of P numbers has P / N of them, rounded up: all shards are equally long, and the
+last one is padded.
 
 For backward, a layer saves 34 B T H + 5 a B T^2 bytes, for B sequences of T tokens, a
 width of H and a heads. If it is recomputed, it saves only its input, in 16 bits.
@@ -47,9 +48,9 @@ def activation_bytes(model: Model, batch: int, recompute: bool) -> int:
 def plan(model: Model, ranks: int, memory: int) -> tuple[int, bool, int] | None:
     """(stage, recompute, batch): the cheapest that leaves a tenth of ``memory`` free.
 
-    Recomputing costs most, so first try every stage without it. Then a lower stage is
-    cheaper than a higher one. Of these, take the largest batch of one rank, in whole
-    sequences. None if not even one sequence fits.
+    Recomputing costs most, so first try every stage without it. A lower stage is
+    cheaper than a higher one. Take the first combination that fits one sequence, and
+    for it the largest batch of one rank, in whole sequences. None if nothing fits.
     """
     # TODO 3 of 3: try them in that order.
     raise NotImplementedError("TODO 3 of 3")

@@ -6,16 +6,16 @@ several ranks are mixed, but those of one rank are in order::
     [rank2]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 4.00 GiB
     [rank0]: RuntimeError: [pair.cc:553] Connection closed by peer [10.0.0.2]:10141
 
-At the end torchrun lists all processes that failed. Which one it calls the root cause
-depends on which end it noticed first, so don't rely on that. Use these rules:
+At the end torchrun lists all processes that failed. It calls the one whose exit it
+noticed first the root cause, so don't rely on that. Use these rules:
 
 1. An error with one of CONSEQUENCES only says that a partner left or is late. The first
-   line of the log with any other error names the rank. The cause is that of the words
-   of CAUSES in this line, or "program" if it has none of them.
+   line of the log with any other error names the rank. If its message has a key of
+   CAUSES, the cause is that key's value. Otherwise the cause is "program".
 2. No such line: a process that torchrun lists with a negative exit code was killed by a
    signal, and couldn't print anything. Its cause is "killed". But -15 is SIGTERM,
    with which torchrun ends the other processes: that is a consequence, too.
-3. Neither: all ranks with an error waited for the one without any. It is "absent".
+3. Neither: all ranks with an error waited for the one without. Its cause is "absent".
 
     workshop check 19_five_logs
 

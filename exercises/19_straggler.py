@@ -9,8 +9,8 @@ Steps differ for reasons that don't matter: the first one includes what happens 
 once, and in some step any rank may be late by chance. So leave out the first step, and
 take the *median* of the others. That is what "typical" means below.
 
-The check runs your code in ranks. Which rank is slow, and why, is its choice. The
-functions of ``time`` show the time of these ranks, so a busy machine changes nothing.
+The check runs your code in ranks, and chooses which rank is slow, and why. The
+functions of ``time`` show simulated time, so a busy machine changes nothing.
 
     workshop check 19_straggler
 

@@ -7,9 +7,10 @@ The rules, for t tensor ranks, p stages and d data ranks:
 * All stages have the same number of layers, and all data ranks the same number of
   sequences of the batch.
 * AdamW in mixed precision with ZeRO-1. Tensor ranks and stages cut the parameters, and
-  a part is rounded up. A rank keeps 4 bytes for each number of its part, for it and its
-  gradient. Its data ranks share the 12 bytes of optimizer state; a shard is rounded up,
-  too. All of that may take 60 % of a device's memory: the rest is for activations.
+  each rank's part is rounded up. A rank keeps 4 bytes for each parameter of its part: 2
+  for the parameter, 2 for its gradient. The d data ranks shard the 12 bytes of
+  optimizer state, and a shard is rounded up, too. All of that may take at most 60 % of
+  a device's memory. The rest is for activations.
 * A micro-batch is one sequence. With p > 1 stages, each data rank needs at least 4 p
   micro-batches, or the bubble is too large.
 
@@ -75,7 +76,7 @@ def state_bytes(job: Job, layout: Layout) -> int:
 def choose(job: Job) -> Layout | None:
     """The legal layout with the smallest t * p whose state and micro-batches fit.
 
-    Of equal ones, it's the one with the most tensor ranks: links in a node are faster.
+    On a tie, take the one with the most tensor ranks: links in a node are faster.
     None if there is no such layout.
     """
     # TODO 3 of 3: keep those that obey the rules, then compare.

@@ -5,17 +5,16 @@ than backward, it costs nothing. If you keep the global batch and add ranks, eac
 fewer sequences: backward gets shorter, the all-reduce doesn't. At some point
 communication *binds*, and beyond that, more ranks pay off less.
 
-Find that point by measuring, as a number of sequences per rank. All ranks take part,
-with more or fewer sequences each: measure, change the number of sequences, and measure
-again. A step lasts as long as on the slowest rank, so each time must be that of the
-slowest rank, and equal on all ranks.
+Find that point by measuring, as a number of sequences per rank. Keep all ranks, and
+vary the number of sequences that each of them gets. A step lasts as long as on the
+slowest rank, so each time must be that of the slowest rank, and equal on all ranks.
 
 If n sequences are the fewest that hide it, a global batch of B sequences hides it on at
 most B // n ranks. That assumes an all-reduce that takes as long on more ranks. A ring's
 is slower: for large buckets by up to 14 % compared with 8 ranks.
 
-The check runs your code in ranks. The network and the ranks' speeds are its choice, and
-the functions of ``time`` show the time of these, so a busy machine changes nothing.
+The check runs your code in ranks, on a network and at speeds that it simulates. The
+functions of ``time`` show simulated time, so a busy machine changes nothing.
 
     workshop check 18_communication_binds
 
@@ -33,7 +32,7 @@ def slowest_seconds(work: Callable[[], object], repeats: int) -> float:
     """The seconds of ``work()`` on the slowest rank, the least of ``repeats``.
 
     All ranks call this, and each gets the same number. The first call of ``work``
-    doesn't count. A barrier before each other one lets the ranks begin together.
+    doesn't count. Before every later call, a barrier makes the ranks start together.
     """
     times = []  # of this rank
     # TODO 1 of 3: of each repeat the slowest rank's time, and of these the least.
@@ -52,7 +51,7 @@ def slowest_seconds(work: Callable[[], object], repeats: int) -> float:
 
 
 def step(backward: Callable[[int], None], sequences: int, bucket: torch.Tensor) -> None:
-    """Backward of so many sequences, while ``bucket`` is summed over all ranks.
+    """Run backward on that many sequences while ``bucket`` is summed over all ranks.
 
     ``backward(sequences)`` computes, and sends nothing. When ``step`` returns, both
     have ended. ``bucket`` stands for the gradients that DDP sends meanwhile.

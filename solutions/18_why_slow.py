@@ -5,10 +5,11 @@ nothing was sent, so each rank needed only what it needs itself: waiting for dat
 computing. The *real* run communicates. From the medians over its steps, all ranks
 together find out where the milliseconds of the real step go::
 
-    data, compute    what every rank needs: that of the rank with the least, of each
-    imbalance        what the slowest rank needs beyond that
-    communication    what the longest real step takes beyond the slowest rank: never
-                     less than 0, though clocks may say so
+    data             the smallest data time of any rank: every rank needs that much
+    compute          the smallest compute time of any rank, perhaps of another rank
+    imbalance        what the slowest rank needs beyond these two
+    communication    how much longer the longest real step is than the slowest rank
+                     alone; 0 if it's shorter
 
 The slowest rank is the one that needs most for data and computing together. The four
 add up to the longest real step, unless it was shorter than the slowest rank alone.

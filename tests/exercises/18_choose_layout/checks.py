@@ -153,7 +153,7 @@ def words(job):
 
 def as_tuple(exercise, layout, what):
     right = isinstance(layout, exercise.Layout)
-    expect.that(right, f"{what} is {layout!r}, a {type(layout).__name__}, no Layout")
+    expect.that(right, f"{what} is {layout!r}, a {type(layout).__name__}, not a Layout")
     whole = all(isinstance(ranks, numbers.Integral) for ranks in layout)
     expect.that(whole, f"{what} is {layout!r}: ranks are whole numbers")
     return tuple(layout)
@@ -191,7 +191,9 @@ def test_state_of_a_rank(exercise):
     cause = variants.cause(found, cases, held, MISTAKEN_STATE)
     for number, (sizes, *grid) in zip(found, cases, strict=True):
         what = f"state of {words(exercise.Job(*sizes))}, (t, p, d) = {tuple(grid)}"
-        expect.that(isinstance(number, int), f"{what} is {number!r}, no whole number")
+        expect.that(
+            isinstance(number, int), f"{what} is {number!r}, not a whole number"
+        )
         expect.equal(number, held(sizes, *grid), what, cause=cause)
 
 

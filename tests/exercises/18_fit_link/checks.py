@@ -45,7 +45,7 @@ def mistaken_seconds(alpha, beta, size, repeats, slower):
             statistics.mean(trips) / 2,
             statistics.mean(trips),
         ],
-        "the median of the repeats: take the least, for nothing makes a message fast": [
+        "the median of the repeats: take the least, as nothing makes a message fast": [
             statistics.median(trips) / 2,
             statistics.median(trips),
         ],

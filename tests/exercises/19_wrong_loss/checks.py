@@ -197,7 +197,7 @@ def test_ranks_share_the_work(exercise, rank, world_size, seed, ledger):
     exercise.train(model, dataset, EPOCHS, BATCH, LR)
     expect.right_way(
         images[0] <= share,
-        f"this rank computed {images[0]} images in {EPOCHS} epochs, and its share are "
+        f"this rank computed {images[0]} images in {EPOCHS} epochs, but its share is "
         f"{share}: keep the sampler, which divides them among the ranks",
     )
     size, steps = sum(p.numel() for p in model.parameters()), share // BATCH
