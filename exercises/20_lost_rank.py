@@ -1,6 +1,6 @@
 """A lost rank without a restart: the ranks that are left finish every step.
 
-N ranks train one model, each with a copy. Any of them may be lost at any moment, also
+N ranks train one model, each with a copy. Any of them may be lost at any moment, even
 inside a collective. Then the others take the step again, with the whole batch, and
 continue as a smaller group. ``run`` knows who is left::
 
@@ -37,9 +37,9 @@ class Run(Protocol):
 def own_samples(samples: torch.Tensor, members: list[int], rank: int) -> torch.Tensor:
     """This rank's part of a batch, [B, ...] -> [b, ...].
 
-    The members share all B samples, each has one part of those that follow each other,
-    and no part is larger by more than 1 than another. ``rank`` is one of the members,
-    and B is at least their number.
+    The members share all B samples in order: the first member gets the first samples,
+    the second the next ones, and so on. The sizes of the parts differ by at most 1.
+    ``rank`` is one of the members, and there are at least as many samples as members.
     """
     # TODO 1 of 3: members needn't divide B, and ranks needn't be 0, 1, 2, ...
     raise NotImplementedError("TODO 1 of 3")

@@ -105,9 +105,9 @@ class Saver:
         """Save if it is due; every rank calls this after each step.
 
         It returns while the save is written in the background. Parameters and the
-        state of the optimizer are saved by all ranks, each its shards. A signal that
-        only one rank got is for all of them. What is written gets its name at the first
-        step that finds it done, and before the next save begins.
+        state of the optimizer are saved by all ranks, each its shards. A signal to one
+        rank makes all ranks save. A folder gets its final name at the first step after
+        it's written, and at the latest before the next save begins.
         """
         # TODO 2 of 3: finish what is done, agree on whether to save, and begin the save
         # in ``unfinished(steps_run)``, through ``self.group``. Set ``self.pending``.

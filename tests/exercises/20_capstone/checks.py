@@ -215,7 +215,7 @@ def check_part(name, parameter, tensor_ranks, layout):
     expect.that(
         held.numel() <= shards * each,
         f"this rank holds {held.numel()} of the {parameter.numel()} values of {name} "
-        f"{layout}: {shards * each} at most are its part",
+        f"{layout}: its part is at most {shards * each}",
     )
 
 
@@ -426,7 +426,8 @@ def check_all_save(saver):
     expect.that(
         all(saving),
         f"of ranks 0 to {len(saving) - 1}, those that save step 3 are: "
-        f"{', '.join(alone) or 'none'}. One rank got the signal, and a save takes all",
+        f"{', '.join(alone) or 'none'}. One rank got the signal, but a save needs "
+        "every rank",
     )
 
 
