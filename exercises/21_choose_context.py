@@ -8,10 +8,10 @@ of heads, and every number takes 2 bytes. S is the size of one rank's keys in on
 * For each block, forward and backward together, a rank sends (6 c - 4) S bytes with a
   ring, 4 (c - 1) S with gathered keys and values, 8 (c - 1) / c S with Ulysses. One
   rank sends nothing.
-* A rank keeps the inputs of all blocks, H numbers for each own token. The rest is
-  computed again, one block at a time, and that block takes 17 H + a + 4 numbers for
-  each own token. With gathered keys and values, it takes 14 H + a + 4 for each own
-  token and 2 H for each of all T tokens.
+* For each block, a rank keeps the input: H numbers for each of its own tokens. The rest
+  is computed again, one block at a time. That block takes another 17 H + a + 4 numbers
+  for each own token. With gathered keys and values, it takes another 14 H + a + 4 for
+  each own token, and 2 H for each of all T tokens.
 * A rank waits for all bytes that it sends, with one exception. A ring's messages are
   hidden if T / c is at least the device's operations per second, divided by the link's
   bytes per second. Then it waits for none of them.
@@ -66,7 +66,7 @@ def kept_bytes(job: Job, method: str, ranks: int) -> int:
 def choose(job: Job) -> Choice | None:
     """The fewest ranks on which a method is allowed and fits; there, the best one.
 
-    The best one waits for the fewest bytes. Of equal ones, it's the first in METHODS.
+    The best one waits for the fewest bytes. On a tie, it's the first in METHODS.
     None if no method fits on any number of ranks up to ``most_ranks``.
     """
     # TODO 3 of 3

@@ -1,9 +1,9 @@
 """Write the backward pass of ring attention.
 
 Each of W ranks has the queries, keys and values of its own tokens. In forward, keys and
-values pass round, and each rank's queries see all of them. There is no mask here. In
-backward, they pass round again. Where they are, a rank adds what its own queries
-contribute to their gradients. These sums must end at the rank that owns the keys::
+values are passed around the ring, so each rank's queries see all of them. There is no
+mask here. In backward, they go around again. Each rank that holds them adds what its
+own queries contribute to their gradients. These sums must end up on the keys' owner::
 
     out = RingAttention.apply(query, key, value)   # [B, heads, T/W, h] each
     out.square().sum().backward()                  # query.grad, key.grad, value.grad

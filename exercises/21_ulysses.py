@@ -34,7 +34,7 @@ def to_heads(own: torch.Tensor, group: dist.ProcessGroup | None = None) -> torch
     """All tokens of this rank's heads: [B, a, T/c, h] -> [B, a/c, T, h].
 
     Args:
-        own: this rank's tokens, also as a view that isn't contiguous; left unchanged.
+        own: this rank's tokens, may be a view that isn't contiguous; left unchanged.
         group: the c ranks that share the sequences; None: all ranks.
 
     Raises:
@@ -50,7 +50,7 @@ def to_tokens(
     """All heads of this rank's tokens: [B, a/c, T, h] -> [B, a, T/c, h].
 
     Args:
-        own: this rank's heads, also as a view that isn't contiguous; left unchanged.
+        own: this rank's heads, may be a view that isn't contiguous; left unchanged.
         group: the c ranks that share the sequences; None: all ranks. c divides T.
     """
     # TODO 3 of 3: the way back.

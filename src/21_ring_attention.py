@@ -1,4 +1,4 @@
-"""Train a byte GPT whose sequences are cut over ranks: keys and values pass round.
+"""Train a byte GPT whose sequences are cut over ranks: keys and values go around.
 
     torchrun --standalone --nproc-per-node=2 src/21_ring_attention.py 300
     torchrun --standalone --nproc-per-node=4 src/21_ring_attention.py 300 --zigzag

@@ -1,4 +1,4 @@
-"""Attention over a cut sequence: keys and values pass round, or are gathered.
+"""Attention over a cut sequence: keys and values go around, or are gathered.
 
 out = ring_attention(query, key, value, cut)    # each [B, heads, T/c, h]
 out = gather_attention(query, key, value, cut)  # the same, with more memory

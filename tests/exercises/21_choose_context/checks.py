@@ -250,7 +250,7 @@ def check_numbers(found, cases, function, mistakes, what):
     for number, (job, method, ranks) in zip(found, cases, strict=True):
         label = f"bytes {what} with {method}, {words_of(job, ranks)}"
         whole = isinstance(number, int) and not isinstance(number, bool)
-        expect.that(whole, f"{label}: {number!r} is no whole number")
+        expect.that(whole, f"{label}: {number!r} is not a whole number")
         expect.equal(number, function(job, method, ranks), label, cause=cause)
 
 
@@ -296,9 +296,9 @@ def test_choice(exercise):
         expect.that(choice is not None, none, cause=cause)
         is_choice = isinstance(choice, exercise.Choice)
         kind = type(choice).__name__
-        expect.that(is_choice, f"{what} is {choice!r}, a {kind}, no Choice")
+        expect.that(is_choice, f"{what} is {choice!r}, a {kind}, not a Choice")
         whole = isinstance(choice.ranks, numbers.Integral)
-        expect.that(whole, f"{what}: {choice.ranks!r} is no whole number of ranks")
+        expect.that(whole, f"{what}: {choice.ranks!r} is not a whole number of ranks")
         mine = tuple(choice)
         broken = broken_rule(job, *mine)
         against = f"{what} is {mine}, which breaks a rule: {broken}"

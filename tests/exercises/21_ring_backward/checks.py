@@ -214,7 +214,7 @@ def test_gradient_of_the_queries(exercise, rank, world_size, seed):
         "what this rank's own keys add, and nothing of the other ranks": own,
         "without what this rank's own keys add": right - own,
         f"1/{world_size} of the sum: nothing is to be averaged": right / world_size,
-        "the sum, and what own keys add once more: they moved on too often": (
+        "the sum, and what own keys add once more: passed on once too often": (
             right + own
         ),
         "what the queries of all ranks add: a query's gradient stays on its rank": sum(
