@@ -52,8 +52,8 @@ def dispatch(
         arriving: what ``exchange_counts`` returned. All three are left unchanged.
 
     Returns:
-        the rows sorted by expert; those for one expert in the order of the ranks that
-        they are from, and as they were there.
+        the rows sorted by expert. Rows for the same expert are sorted by the rank that
+        sent them, and rows from one rank keep their order.
     """
     # TODO 2 of 2: the lists of sizes for ``dist.all_to_all_single``, the call, and the
     # new order: the rows arrive sorted by rank first.

@@ -1,18 +1,17 @@
-"""Keep the loads of experts alike, on ranks: the extra loss, and the bias.
+"""Balance the loads of experts across ranks: an extra loss, or a bias.
 
 Each rank routes its own tokens, and the ranks don't have equally many. What counts is
 the load of an expert in the whole batch: the choices of the tokens of all ranks. A
 rank that looks at its own tokens alone balances something else.
 
-``balance_loss`` adds the loss of Switch Transformer to the loss of a rank, before
-``backward()``. ``shift_bias`` is called after the step instead of it, and is what
-DeepSeek-V3 does::
+There are two remedies, and a run can use either. Switch Transformer adds a loss before
+``backward()``. DeepSeek-V3 mainly shifts a bias, after the optimizer's step::
 
-    load = loads_of_batch(chosen, experts)            # on every rank
-    (loss + balance_loss(chances, load, k, weight)).backward()
-    shift_bias(bias, load, step)
+    load = loads_of_batch(chosen, experts)                      # on every rank
+    (loss + balance_loss(chances, load, k, weight)).backward()  # either this
+    shift_bias(bias, load, step)                                # or this
 
-A rank may have no tokens at all. Check it with
+A rank may have no tokens at all.
 
     workshop check 22_balance
 
@@ -35,7 +34,7 @@ def loads_of_batch(chosen: torch.Tensor, experts: int) -> torch.Tensor:
     # TODO 1 of 3: load holds the choices of this rank's tokens. Make it the load of
     # the whole batch, on every rank.
     # [start answer 1]
-    dist.all_reduce(load)  # every rank, also one without tokens; [E] -> [E]
+    dist.all_reduce(load)  # every rank, even one without tokens; [E] -> [E]
     # [end answer 1]
     return load
 

@@ -66,7 +66,7 @@ def combine(
         tokens: how many tokens this rank has. One without a row gets zeros.
     """
     # TODO 2 of 2: undo the order, return, multiply, and add up. Every rank calls
-    # ``Return.apply``, also one that has no row or no token.
+    # ``Return.apply``, even one without rows or tokens.
     # [start answer 2]
     as_received = outputs[trip.order.argsort()]
     returned = Return.apply(as_received, trip.sent, trip.received)

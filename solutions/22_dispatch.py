@@ -58,8 +58,8 @@ def dispatch(
         arriving: what ``exchange_counts`` returned. All three are left unchanged.
 
     Returns:
-        the rows sorted by expert; those for one expert in the order of the ranks that
-        they are from, and as they were there.
+        the rows sorted by expert. Rows for the same expert are sorted by the rank that
+        sent them, and rows from one rank keep their order.
     """
     # TODO 2 of 2: the lists of sizes for ``dist.all_to_all_single``, the call, and the
     # new order: the rows arrive sorted by rank first.
@@ -68,7 +68,7 @@ def dispatch(
     sent = counts.view(ranks, -1).sum(1).tolist()
     received = arriving.sum(1).tolist()
     arrived = rows.new_empty(sum(received), rows.shape[1])
-    # Every rank of the group, also without a row. [m, H] -> [arriving.sum(), H]
+    # Every rank of the group, even one without rows. [m, H] -> [arriving.sum(), H]
     dist.all_to_all_single(arrived, rows.contiguous(), received, sent, group=group)
     cycle = torch.arange(own_experts).repeat(ranks)
     expert = cycle.repeat_interleave(arriving.flatten())

@@ -38,7 +38,7 @@ def loss_of(chances, load):
 
 @pytest.mark.ranks(3, 4)
 def test_the_load_is_that_of_the_batch(exercise, rank, world_size, seed):
-    """Every rank learns the load of the whole batch, also one without tokens."""
+    """Every rank learns the load of the whole batch, even one without tokens."""
     choices = [chosen for _, chosen in batch(seed, world_size)]
     if rank == 1:
         time.sleep(0.05)

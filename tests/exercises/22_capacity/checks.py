@@ -218,7 +218,7 @@ def test_second_choices_go_last(exercise, rank, world_size, seed):
 
 @pytest.mark.ranks(3, 4)
 def test_a_rank_without_tokens(exercise, rank, world_size, seed):
-    """Rank 1 has no token: it takes part in every call, and the others see it."""
+    """Rank 1 has no tokens, but makes every call, so that no rank waits for it."""
     counts = UNEQUAL[:world_size]
     chosen = choices(seed, sum(counts), 5, 2)
     compare(exercise, rank, counts, [(chosen, 4)], 5)
@@ -235,5 +235,6 @@ def test_only_counts_are_sent(exercise, rank, world_size, seed, ledger):
     most = max((row.bytes for row in ledger.rows), default=0)
     expect.right_way(
         most <= limit,
-        f"a call has {most} bytes: [k, E] counts of each rank have {limit} in all",
+        f"one collective has {most} bytes, expected at most {limit}: each rank sends "
+        "[k, E] counts, not its choices",
     )
