@@ -7,7 +7,7 @@ Every rank has taken some inner steps from the same parameters, ``shared``, and 
     velocity = momentum * velocity + g
     shared = shared - learning_rate * (g + momentum * velocity)
 
-The second line has the velocity that the first one has just computed. Then every rank
+The second line uses the velocity that the first one has just computed. Then every rank
 continues from ``shared``: its own parameters become a copy of it.
 
     workshop check 23_outer_step

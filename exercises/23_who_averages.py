@@ -1,11 +1,11 @@
-"""Sort out what ranks average after their local steps, and what each of them keeps.
+"""Decide what ranks average after their local steps, and what each rank keeps.
 
 Each rank has trained its own copy of a model for some steps, with its own optimizer.
-Now the copies become one by the mean, as in local SGD:
+Now the ranks average their copies, as in local SGD:
 
 * Parameters that were trained are averaged. Frozen ones are equal on all ranks, and
   need not be sent.
-* Buffers with fractions, such as the running statistics of batch normalization, are
+* Floating-point buffers, such as the running statistics of batch normalization, are
   averaged: each rank has seen other data. Buffers of whole numbers or of bools count or
   mask something, have no mean, and stay.
 * The inner optimizer's state stays on its rank, and still knows the same parameters.

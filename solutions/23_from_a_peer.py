@@ -1,4 +1,4 @@
-"""Give a rank that was started again the state of a peer.
+"""Give a restarted rank the state of a peer.
 
 A rank has died, and a new process has taken its number. Its model has new weights, its
 optimizer has no state, and it has taken no step. Another rank was silent for a while,

@@ -7,17 +7,18 @@ may be the one. What outlives them is a store, which another process serves::
     store.check([key])                    whether it's there
     store.get(key)                        read, as bytes; waits if it isn't there
     store.add(key, 1)                     add 1 to a counter, return the new value
-    store.compare_set(key, "", text)      write only if it isn't there; return what is
+    store.compare_set(key, "", text)      write if it isn't there; return what's stored
 
 ``compare_set`` is one operation: if two ranks call it, the first one writes, and both
 get what that one wrote. ``alive()`` takes another look at the beats, and returns the
-ranks that beat: a list in ascending order, with your own. Two ranks may see different
+ranks that beat, as an ascending list that includes yours. Two ranks may see different
 lists for a while. A rank in it may still be computing, or may be dead already: a dead
 one disappears from the list after some looks.
 
 Before a step, every living rank calls ``agree``. After its all-reduce, every member of
 the quorum calls ``commit``. Both must return the same on all ranks that call them. They
-talk through the store alone: there's no process group that you could ask.
+talk through the store alone: there's no process group that you could ask. While they
+wait, they must keep calling ``alive()``, because a rank may die meanwhile.
 
     workshop check 23_quorum
 
@@ -40,7 +41,7 @@ def agree(
     it isn't in there. Use keys that begin with ``f"{step}/"``.
     """
     # TODO 1 of 2: arrive; until it's decided, look, and propose the living once all
-    # of them have arrived. `json.dumps` and `json.loads` turn a list into a text.
+    # of them have arrived. `json.dumps` makes text of a list, `json.loads` a list.
     # [start answer 1]
     store.set(f"{step}/here/{rank}", "yes")
     decision = f"{step}/quorum"

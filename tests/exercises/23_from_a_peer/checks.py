@@ -118,7 +118,7 @@ def compare(exercise, ledger, rank, ranks, seed, source, new=(), silent=()):
         calls = ", ".join(sorted({row.op for row in ledger.rows}))
         expect.right_way(
             not calls,
-            f"rank {rank} is neither behind nor the source, and takes part in {calls}: "
+            f"rank {rank} is neither behind nor the source, but it calls {calls}: "
             "it should send and receive nothing",
         )
     cause = wrong_step(found, step)

@@ -132,7 +132,7 @@ def agreed(exercise, store, step, rank, beats):
     found = exercise.agree(store, step, rank, beats.alive)
     expect.that(
         isinstance(found, list) and all(isinstance(one, int) for one in found),
-        f"agree returned {found!r}, which is no list of ranks",
+        f"agree returned {found!r}, expected a list of ints",
     )
     return found
 

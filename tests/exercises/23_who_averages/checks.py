@@ -181,7 +181,7 @@ def test_whole_snapshot(exercise, rank, world_size, seed):
     copies = [trained(seed, r) for r in range(world_size)]
     for number, state in enumerate(found["ranks"]):
         label = f"of rank {number} in the snapshot"
-        expect.that(isinstance(state, dict), f"the state {label} is no dict")
+        expect.that(isinstance(state, dict), f"the state {label} is not a dict")
         expect.equal(sorted(state), ["model", "optimizer"], f"keys {label}")
         own = tensors_of(copies[number][0])
         for name, right in own.items():
