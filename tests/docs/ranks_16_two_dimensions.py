@@ -56,7 +56,7 @@ def sharded(seed, grid):
 
 @pytest.mark.ranks(4, 6, limit=60)
 def test_place_on_the_grid_by_arithmetic(rank, world_size, seed):
-    """The last axis counts fastest: rank r is at data place r // t and tensor place
+    """The last axis varies fastest: rank r is at data place r // t and tensor place
     r % t; its tensor group begins at r // t * t, its data group is r % t, r % t + t and
     so on."""
     grid = GRIDS[world_size]

@@ -134,7 +134,7 @@ def test_rank_0_holds_and_sends_what_the_formulas_say(rank, world_size, seed):
 
 @pytest.mark.ranks(4, 6)
 def test_places_and_groups_follow_from_the_number_of_the_rank(rank, world_size, seed):
-    """The last axis counts fastest; a tensor group sees one part of the batch."""
+    """The last axis varies fastest; a tensor group sees one part of the batch."""
     for grid in GRIDS[world_size]:
         mesh = make_mesh(grid, torch.device("cpu"))
         tensor_group = axis_ranks(mesh, "tensor")

@@ -7,7 +7,7 @@
   const range = (count) => [...Array(count).keys()];
   const COLORS = { replica: "violet", data: "green", tensor: "blue" };
 
-  /* The place of a rank along each axis; the last axis counts fastest. */
+  /* The place of a rank along each axis; the last axis varies fastest. */
   const placeOf = (sizes, rank) => {
     const place = [];
     for (const size of [...sizes].reverse()) {

@@ -5,7 +5,7 @@
     mesh["tensor"].get_group()              # the process group of this rank's row
     split_blocks(model, mesh["tensor"])     # before fully_shard
 
-Ranks are laid out as numbers are written: the last axis counts fastest. So the ranks
+Ranks are laid out as numbers are written: the last axis varies fastest. So the ranks
 of a tensor group have consecutive numbers, and launchers put those on one node.
 """
 

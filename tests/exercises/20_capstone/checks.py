@@ -176,7 +176,7 @@ def test_tensor_groups_stay_on_a_node(exercise, rank, world_size, seed):
     expect.that(
         group == [first, first + 1],
         f"the tensor group of rank {rank} is {group}, and ranks {first} and "
-        f"{first + 1} share a node: the last axis of a mesh counts fastest",
+        f"{first + 1} share a node: the last axis of a mesh varies fastest",
     )
 
 
