@@ -186,7 +186,8 @@ IN_EXCEPTIONS: Table = {
     "no_axis_to_shard": Classic(
         "these parameters are DTensors already. If parallelize_module made them, pass "
         'fully_shard the data axis of the same mesh, as `mesh=mesh["data"]`. If '
-        "fully_shard did, it goes from the inside out, the model last",
+        "fully_shard did, it goes from the inside out, the blocks first and the model "
+        "last",
         seen=lambda kind, text, line: (
             "fully_shard" in line
             and "Invariant encountered" in text
