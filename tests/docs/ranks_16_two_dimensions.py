@@ -186,7 +186,8 @@ def test_saved_shards_are_read_one_at_a_time(rank, world_size, seed, shared_dir)
     load, shapes = torch.load, []
 
     def watched(*arguments, **options):
-        shapes.append(list((tensor := load(*arguments, **options)).shape))
+        tensor = load(*arguments, **options)
+        shapes.append(list(tensor.shape))
         return tensor
 
     torch.load = watched

@@ -55,7 +55,8 @@ def test_pairs_of_chunks_that_the_mask_leaves():
     on_the_page("Rank 0 has 3 pairs to compute, rank 3 has 15: five times as many")
     assert pairs_of(3, 4, False) == 5 * pairs_of(0, 4, False) == 15
     on_the_page("Seven times: half a square of queries and keys on rank 0, three and a")
-    assert 3 + 1 / 2 == 7 * (1 / 2)
+    seen = torch.ones(4096, 4096).tril().chunk(4)  # by the queries of each rank
+    assert seen[3].sum() / seen[0].sum() == pytest.approx(7, rel=1e-2)
     many = 1000
     assert pairs_of(many - 1, many, False) / pairs_of(0, many, True) > 1.99
 

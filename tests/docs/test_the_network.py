@@ -74,11 +74,7 @@ def test_ring_between_nodes_is_as_fast_as_all_cards_of_a_node():
     seconds = factor * tensor / (cards * card)
     busbw = tensor / seconds * factor
     assert f"for NDR {cards} x {card:.0f} = {busbw:.0f} GB/s." in FLAT
-    assert busbw == 400
-
-
-def test_single_gpu_has_a_busbw_of_0():
-    assert 2 * (1 - 1) / 1 == 0
+    # The factor 2 (N - 1)/N that the page gives is 0 for N = 1.
     assert "the ``busbw`` of a single GPU is 0." in FLAT
 
 
