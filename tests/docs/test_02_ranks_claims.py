@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 from datetime import timedelta
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -153,10 +154,16 @@ def test_rank_on_nodes_with_4_2_and_4_processes():
 def test_in_another_order_a_rank_is_not_the_number_of_processes_before_it():
     on_the_page("If ranks are numbered node by node, the rank is the number of")
     on_the_page("unless you ask for another order, such as `--distribution=cyclic")
-    places = [(node, local) for node in range(2) for local in range(4)]
-    assert [4 * node + local for node, local in places] == list(range(8))
-    cyclic = sorted(places, key=lambda place: place[::-1])
-    assert [4 * node + local for node, local in cyclic] == [0, 4, 1, 5, 2, 6, 3, 7]
+    solution = import_module("solutions.02_rank_arithmetic")
+    by_node = ["n1"] * 4 + ["n2"] * 4
+    cyclic = ["n1", "n2"] * 4
+
+    def as_the_page_says(hosts: list[str]) -> list[int]:
+        places = [solution.place_by_host(rank, hosts) for rank in range(8)]
+        return [solution.global_rank(*place, [4, 4]) for place in places]
+
+    assert as_the_page_says(by_node) == list(range(8))
+    assert as_the_page_says(cyclic) != list(range(8))
 
 
 def test_node_rank_times_the_processes_per_node_of_this_node_gives_ranks_twice():

@@ -57,11 +57,10 @@ def test_nothing_is_promised_of_reduce_outside_the_root():
 
 
 def test_sharding_of_parameters_sends_half_as_much_again():
-    """It costs half as much again: one reduce-scatter and two all-gathers."""
+    """Lesson 15 says the same, and test_which_parallelism.py computes it."""
     on_the_page("If you shard the parameters as well, it costs half as much again")
-    scatter = gather = 7 / 8  # of S, sent by each of 8 ranks: (N - 1) / N
-    all_reduce = scatter + gather
-    assert scatter + 2 * gather == 1.5 * all_reduce
+    lesson_15 = lesson_source("15_sharded_data_parallel")
+    assert "Stage 3 sends half as much again" in lesson_15
 
 
 def test_reduce_scatter_then_all_gather_is_all_reduce():

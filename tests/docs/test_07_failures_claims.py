@@ -88,8 +88,8 @@ def test_restart_in_the_figure_takes_seven_times_what_the_lost_steps_took():
     assert round(price / (10 * 0.05)) == 7
 
 
-# Rank 1 is killed after the first all-reduce; rank 0 then measures the second one. No
-# agent is there to end it.
+# Rank 1 is killed after the first all-reduce; rank 0 then prints how the second one
+# fails. No agent is there to end it.
 LOSES_RANK_1 = """
 import os, signal, sys, time
 import torch
@@ -101,11 +101,10 @@ dist.all_reduce(torch.ones(1))
 if rank == 1:
     os.kill(os.getpid(), signal.SIGKILL)
 time.sleep(0.5)
-began = time.monotonic()
 try:
     dist.all_reduce(torch.ones(1))
-except RuntimeError:
-    print(time.monotonic() - began, flush=True)
+except RuntimeError as error:
+    print(error, flush=True)
 os._exit(0)
 """
 
@@ -126,12 +125,12 @@ def test_all_reduce_with_a_killed_rank_fails_at_once_with_gloo(tmp_path):
         for rank in (0, 1)
     ]
     try:
-        seconds = float(one.communicate(timeout=LIMIT)[0])
+        error = one.communicate(timeout=LIMIT)[0]
         assert other.wait(timeout=LIMIT) == -signal.SIGKILL
     finally:
         one.kill()
         other.kill()
-    assert seconds < 10, "not a matter of time-outs"
+    assert "onnection" in error and "Timed out" not in error
 
 
 # Make sure the program exits: those that release DDP first do, as the transcript shows
