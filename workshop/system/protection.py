@@ -40,6 +40,7 @@ def protect(writable: str, hidden: Iterable[str]) -> None:
     mount("none", "/", flags=RECURSIVE | PRIVATE)
     outer = [path for path in (*COVERED, *_homes(), *hidden) if path not in needed]
     _hide(outer, visible={*needed, writable})
+    _make_home()
     # once more what lies in a folder that was put back, unless it holds such a folder
     inside = [
         path
@@ -64,6 +65,12 @@ def _hide(folders: Iterable[str], visible: set[str]) -> None:
             os.makedirs(path)
             mount(f"/proc/self/fd/{number}", path, flags=BIND | RECURSIVE)
         os.close(number)  # through it, one would see what is hidden
+
+
+def _make_home() -> None:
+    """An empty home instead of the hidden one: tasks of PBS and ssh begin there."""
+    with contextlib.suppress(OSError):  # a user whose home was never there
+        os.makedirs(os.path.expanduser("~"), exist_ok=True)
 
 
 def programs() -> set[str]:
