@@ -247,6 +247,18 @@ def test_folder_that_holds_the_grader_itself_can_be_graded(tmp_path):
     assert verdict.kind is Kind.RIGHT, verdict.message
 
 
+def test_home_outside_of_the_clone_is_there_and_empty(monkeypatch, tmp_path):
+    """On many clusters; tasks of PBS and ssh begin in the home."""
+    home = "/mnt/home-of-a-test"  # below a folder that is hidden, as homes are
+    if not os.path.isdir("/mnt"):
+        pytest.skip("this machine has no /mnt")
+    monkeypatch.setenv("HOME", home)
+    with Engine() as engine:
+        assert attempt(engine, tmp_path, f"assert os.listdir({home!r}) == []") == ""
+        writes = f"open({home!r} + '/mine', 'w')"
+        assert "raised OSError" in attempt(engine, tmp_path, writes)
+
+
 def test_what_a_check_may_write_is_gone_afterwards(hiding_engine, tmp_path):
     body = "\n".join(
         f"open({path!r}, 'x').close()"

@@ -68,9 +68,15 @@ def _hide(folders: Iterable[str], visible: set[str]) -> None:
 
 
 def _make_home() -> None:
-    """An empty home instead of the hidden one: tasks of PBS and ssh begin there."""
+    """An empty home instead of the hidden one: tasks of PBS and ssh begin there.
+
+    Not in a temporary folder: each check gets an empty one, where it could write.
+    """
+    home = os.path.expanduser("~")
+    if home.startswith(tuple(f"{path}/" for path in TEMPORARY)):
+        return
     with contextlib.suppress(OSError):  # a user whose home was never there
-        os.makedirs(os.path.expanduser("~"), exist_ok=True)
+        os.makedirs(home, exist_ok=True)
 
 
 def programs() -> set[str]:
