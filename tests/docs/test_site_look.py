@@ -233,6 +233,21 @@ def test_a_line_of_prose_has_65_to_80_characters(page):
 
 
 @in_browser
+def test_no_table_of_causes_is_cut_at_its_right(page):
+    """They lie in folds, which hide what is wider than they are."""
+    page.goto("docs/lessons/19_when_it_breaks/1_find.html")
+    page.evaluate(
+        "document.querySelectorAll('details').forEach((d) => (d.open = true))"
+    )
+    wider = page.evaluate(
+        "[...document.querySelectorAll('table.causes')]"
+        ".map((table) => table.parentElement)"
+        ".map((box) => box.scrollWidth - box.clientWidth)"
+    )
+    assert len(wider) >= 5 and max(wider) == 0, wider
+
+
+@in_browser
 def test_wide_windows_show_the_contents_and_both_menus_follow_the_reader(page):
     page.goto(LESSON)
     contents = page.locator(".page-contents")
