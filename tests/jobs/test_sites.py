@@ -315,8 +315,15 @@ def test_rank_stands_before_each_line_and_diagnose_takes_it_off(house, tmp_path)
     """Through the real torchrun, two ranks: one fails."""
     program = tmp_path / "fails.py"
     program.write_text(
-        "import os\nprint('hello', flush=True)\n"
-        "if os.environ['RANK'] == '1':\n    raise ValueError('no such head')\n"
+        "import os, pathlib, time\n"
+        "print('hello', flush=True)\n"
+        "said = pathlib.Path(__file__).with_name('said')\n"
+        "if os.environ['RANK'] == '0':\n"
+        "    said.touch()\n"
+        "    time.sleep(600)  # torchrun ends it\n"
+        "while not said.exists():\n"
+        "    time.sleep(0.01)\n"
+        "raise ValueError('no such head')\n"
     )
     run = f"torchrun --standalone --nproc-per-node=2 {program}"
     done = subprocess.run(

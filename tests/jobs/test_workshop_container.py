@@ -111,11 +111,12 @@ ENTRY = pytest.mark.skipif(
     os.geteuid() != 0,
     reason="only root can change into the owner of a clone",
 )
-# /etc of its own, in which the user of the image is 1000
+# /etc of its own, in which the user of the image is 1000, also where that name is taken
 OWN_USERS = """
 set -e
 cp -r /etc "$1/etc"
 mount --bind "$1/etc" /etc
+sed -i '/^learner:/d' /etc/passwd /etc/group /etc/shadow /etc/gshadow
 groupadd --non-unique --gid 1000 learner
 useradd --non-unique --uid 1000 --gid 1000 --home-dir "$1" --shell /bin/sh learner
 shift
