@@ -18,6 +18,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed.checkpoint.state_dict import StateDictOptions
 from torch.distributed.checkpoint.state_dict import set_model_state_dict as set_model
+from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 
 from common.byte_gpt import ByteGPT, next_byte_loss
@@ -69,15 +70,17 @@ class Config(SaveOptions, TextConfig):
 
 
 # [start shard]
-def shard(model: ByteGPT, config: Config) -> FSDPModule:
+def shard(model: ByteGPT, config: Config, device: torch.device) -> FSDPModule:
     """Shard in place: each block is a group of its own, the root has the rest."""
+    # Left out, it would be a mesh of the machine's accelerator: on a Mac not the CPU
+    mesh = init_device_mesh(device.type, (dist.get_world_size(),))
     policy = MixedPrecisionPolicy()
     if config.mixed_precision:
         policy = MixedPrecisionPolicy(torch.bfloat16, reduce_dtype=torch.float32)
     free = not config.keep_whole  # what forward has gathered
     for block in model.blocks:
-        fully_shard(block, mp_policy=policy, reshard_after_forward=free)
-    fully_shard(model, mp_policy=policy)  # last: what no block has
+        fully_shard(block, mesh=mesh, mp_policy=policy, reshard_after_forward=free)
+    fully_shard(model, mesh=mesh, mp_policy=policy)  # last: what no block has
     blocks = list(model.blocks)
     for number, block in enumerate(blocks):
         ahead = blocks[number + 1 : number + 1 + (config.prefetch or 0)]
@@ -93,7 +96,8 @@ def build(
     """The model in shards, as no device ever holds all of it, and their optimizer."""
     with torch.device("meta"):  # shapes, and no memory for the numbers
         model = make_gpt(config, device)
-    shard(model, config).to_empty(device=device)  # memory for this rank's shards only
+    shard(model, config, device)
+    model.to_empty(device=device)  # memory for this rank's shards only
     torch.manual_seed(SEED)
     whole = ByteGPT(model.sizes).state_dict() if is_rank_0() else {}  # on the CPU
     options = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)

@@ -87,10 +87,11 @@ def build(
     with torch.device("meta"):  # shapes, and no memory for the numbers
         model = make_gpt(config, device)
     cp.split_gpt(model, cut, ring_attention)
-    # Without a mesh, all ranks share the shards: those of a context group as well.
+    # All ranks share the shards: those of a context group as well.
+    everybody = init_device_mesh(device.type, (dist.get_world_size(),))
     for block in model.blocks:
-        fully_shard(block)
-    fully_shard(model)  # what is left: embedding and head
+        fully_shard(block, mesh=everybody)
+    fully_shard(model, mesh=everybody)  # what is left: embedding and head
     fill(model, device, SEED)
     return model, make_optimizer(model.parameters(), config.learning_rate)
 

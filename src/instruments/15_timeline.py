@@ -18,6 +18,7 @@ import common  # noqa: F401  # refuses an old PyTorch before what follows
 # isort: split
 import torch
 import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.profiler import ProfilerActivity, profile
 
@@ -70,9 +71,10 @@ def run(device: torch.device) -> list[str]:
     """The events of the last of a few steps of this rank."""
     torch.manual_seed(0)
     model = ByteGPT(SIZES).to(device)
+    mesh = init_device_mesh(device.type, (dist.get_world_size(),))
     for block in model.blocks:
-        fully_shard(block)
-    fully_shard(model)
+        fully_shard(block, mesh=mesh)
+    fully_shard(model, mesh=mesh)
     tokens = torch.randint(BYTES, (4, SIZES.context), device=device)
 
     def step() -> None:

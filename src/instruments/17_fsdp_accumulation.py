@@ -19,6 +19,7 @@ import common  # noqa: F401  # refuses an old PyTorch before what follows
 # isort: split
 import torch
 import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, fully_shard
 
 from common.byte_gpt import ByteGPT, Sizes, next_byte_loss
@@ -41,9 +42,11 @@ def build(keep_whole: bool, device: torch.device) -> FSDPModule:
     """The model; ``keep_whole``: blocks stay whole from forward to backward."""
     with torch.device("meta"):  # shapes, and no memory for the numbers
         model = ByteGPT(SIZES)
+    mesh = init_device_mesh(device.type, (dist.get_world_size(),))
     for block in model.blocks:
-        fully_shard(block, reshard_after_forward=not keep_whole)
-    fully_shard(model).to_empty(device=device)  # memory for this rank's shards only
+        fully_shard(block, mesh=mesh, reshard_after_forward=not keep_whole)
+    fully_shard(model, mesh=mesh)
+    model.to_empty(device=device)  # memory for this rank's shards only
     for parameter in model.parameters():  # traffic does not depend on the numbers
         torch.nn.init.constant_(parameter, 0.01)
     return model

@@ -67,6 +67,7 @@ from torch.distributed.checkpoint.state_dict import (
     set_model_state_dict,
     set_state_dict,
 )
+from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.elastic.multiprocessing.errors import record
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 from torch.distributed.rendezvous import rendezvous
@@ -670,8 +671,10 @@ def make_sharded_model(config: Config, device: torch.device) -> FSDPModule:
     prepare_blocks(blocks, config)
     # compute in low precision; gradients are averaged, and weights kept, in float32
     policy = MixedPrecisionPolicy(low_precision(device), reduce_dtype=torch.float32)
+    # left out, it would be a mesh of the machine's accelerator: on a Mac not the CPU
+    mesh = init_device_mesh(device.type, (dist.get_world_size(),))
     for module in (*blocks, model):  # the root last: it takes what the blocks left
-        fully_shard(module, mp_policy=policy)
+        fully_shard(module, mesh=mesh, mp_policy=policy)
     if config.prefetch:
         for block, next_one in itertools.pairwise(blocks):
             block.set_modules_to_forward_prefetch([next_one])

@@ -1,0 +1,104 @@
+"""Programs where PyTorch's own choices are others than on a Linux machine's CPU.
+
+Both were found on real machines: without a mesh, `fully_shard` takes a Mac's GPU, and
+AdamW's choice on a GPU refused the parameters of 14_tensor_parallel.py.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.launched import run
+from tests.scripts import trainings
+
+MACHINES = Path(__file__).parent / "other_machines"
+SMALL = ["--width=16", "--heads=4", "--blocks=2", "--context=8", "--batch-size=4"]
+# Two steps of each, with the options that it needs
+TRAIN_A_GPT = {
+    "13_pipeline.py": ["--micro-batches=2"],
+    "14_tensor_parallel.py": [],
+    "15_fsdp.py": [],
+    "15_zero_by_hand.py": [],
+    "16_fsdp_tensor_parallel.py": ["--checkpoints=saved", "--save-every=1"],
+    "16_pipeline_data.py": ["--micro-batches=2"],
+    "20_capstone.py": ["--checkpoints=saved", "--save-every=1", "--async-save"],
+    "21_context_fsdp.py": [],
+    "22_expert_parallel.py": [],
+}
+
+
+def steps_of_two_ranks(folder, machine, name, *options):
+    """The losses of a run of two ranks on such a machine."""
+    command = [trainings.program(name), 2, *SMALL, *options]
+    path = str(MACHINES / machine)
+    done = trainings.torchrun(folder, 2, *command, PYTHONPATH=path)
+    assert done.returncode == 0, done.stderr
+    return re.findall(r"^Step \d \| loss ([\d.]+)$", done.stdout, re.M)
+
+
+@pytest.mark.cold("sitecustomize.py must be read before anything else")
+@pytest.mark.parametrize("machine", ["mac", "many_at_once"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "14_tensor_parallel.py",
+        "15_fsdp.py",
+        *(
+            pytest.param(name, marks=pytest.mark.full)
+            for name in TRAIN_A_GPT
+            if name not in ("14_tensor_parallel.py", "15_fsdp.py")
+        ),
+    ],
+)
+def test_gpt_is_trained(name, machine, tmp_path):
+    found = steps_of_two_ranks(tmp_path, machine, name, *TRAIN_A_GPT[name])
+    assert len(found) == 2, found
+
+
+@pytest.mark.full
+@pytest.mark.cold("sitecustomize.py must be read before anything else")
+@pytest.mark.parametrize(
+    "command",
+    [
+        "src/instruments/15_timeline.py",
+        "src/instruments/17_fsdp_accumulation.py 1",
+        "src/starter/train_ddp.py 1",
+        "src/starter/train_fsdp.py 1",
+        "docs/examples/15_four_layers.py",
+    ],
+)
+def test_shards_lie_on_the_cpu_of_a_mac(command, tmp_path):
+    program, *rest = command.split()
+    path = trainings.ROOT / program
+    mac = str(MACHINES / "mac")
+    done = trainings.torchrun(tmp_path, 2, path, *rest, PYTHONPATH=mac)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+
+
+@pytest.mark.cold("sitecustomize.py must be read before anything else")
+def test_the_machines_are_what_they_are_called(tmp_path):
+    """PyTorch looks where these two replace something: else they'd show nothing."""
+    code = tmp_path / "code.py"
+    code.write_text(
+        "import torch\n"
+        "from torch.distributed.fsdp import fully_shard\n"
+        "import torch.distributed as dist\n"
+        "store = dist.HashStore()\n"
+        "dist.init_process_group('gloo', store=store, rank=0, world_size=1)\n"
+        "fully_shard(torch.nn.Linear(2, 2))\n"
+    )
+    done = run(tmp_path, [sys.executable, code], PYTHONPATH=str(MACHINES / "mac"))
+    assert "mps" in done.stderr.splitlines()[-1], done.stderr
+    code.write_text(
+        "import torch\n"
+        "from torch.optim import adamw, optimizer\n"
+        "parameters = [torch.nn.Parameter(torch.ones(2))]\n"
+        "print(optimizer._default_to_fused_or_foreach(parameters, False, False))\n"
+    )
+    path = str(MACHINES / "many_at_once")
+    done = run(tmp_path, [sys.executable, code], PYTHONPATH=path)
+    assert done.stdout == "(False, True)\n", done.stderr
+    assert run(tmp_path, [sys.executable, code]).stdout == "(False, False)\n"
