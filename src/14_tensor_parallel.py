@@ -91,7 +91,10 @@ def build(
     model = make_gpt(config, device)
     mesh = init_device_mesh(device.type, (dist.get_world_size(),))
     split_gpt(model, mesh, config.sequence_parallel)
-    return model, make_optimizer(model.parameters(), config.learning_rate)
+    # On a GPU, AdamW's own choice is one kernel for many parameters (foreach), which
+    # takes no mix: the layers of the plan have DTensors, the others tensors.
+    optimizer = make_optimizer(model.parameters(), config.learning_rate, foreach=False)
+    return model, optimizer
 
 
 # [start step]

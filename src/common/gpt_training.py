@@ -117,9 +117,16 @@ def make_gpt(config: TextConfig, device: torch.device) -> ByteGPT:
     return model if next(model.parameters()).is_meta else model.to(device)
 
 
-def make_optimizer(parameters, learning_rate: float) -> torch.optim.Optimizer:
-    """AdamW as all these programs use it; make it last, from the final parameters."""
-    return torch.optim.AdamW(parameters, learning_rate, weight_decay=0.01)
+def make_optimizer(
+    parameters, learning_rate: float, foreach: bool | None = None
+) -> torch.optim.Optimizer:
+    """AdamW as all these programs use it; make it last, from the final parameters.
+
+    ``foreach``: one kernel for many parameters; None lets PyTorch choose it on a GPU.
+    """
+    return torch.optim.AdamW(
+        parameters, learning_rate, weight_decay=0.01, foreach=foreach
+    )
 
 
 class Batches:
