@@ -14,6 +14,7 @@ import pytest
 
 from tests import own_network, warm, world_sizes
 from workshop.plugin import CheckItem
+from workshop.system.environment import NO_GPU
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -24,6 +25,8 @@ JOBS = Path(__file__).parent / "jobs"
 EXERCISES = Path(__file__).parent / "exercises"
 # With it, print() writes a line and its end in two steps: the lines of two ranks mix.
 os.environ.pop("PYTHONUNBUFFERED", None)
+# All that is tested here runs on the CPU; tests/gpu has a conftest.py of its own.
+os.environ.update(NO_GPU)
 WARM = pytest.StashKey[warm.WarmPython]()
 # Any worker may have any of these files' tests, but those with one word after the @.
 # Deadlocks wait: those of test_verdicts.py do it side by side.

@@ -17,6 +17,8 @@ from typing import TextIO
 
 from rich.console import Console
 
+from workshop.system.environment import NO_GPU
+
 ROOT = Path(__file__).resolve().parent.parent
 LIMIT = 180  # seconds, per stage; on two idle cores each takes about 10
 
@@ -42,10 +44,9 @@ def environment(mark: str) -> dict[str, str]:
     loopback = [name for _, name in socket.if_nameindex() if name.startswith("lo")]
     if loopback:  # also where the machine's own name has no address
         kept.setdefault("GLOO_SOCKET_IFNAME", loopback[0])
-    hidden = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
     return {
         **kept,
-        **dict.fromkeys(hidden, ""),
+        **NO_GPU,
         "OMP_NUM_THREADS": "1",
         "PYTHONUNBUFFERED": "1",
         "WORKSHOP_TOUR": mark,

@@ -12,3 +12,8 @@ OF_THE_RANKS = {
     "PYTHONDONTWRITEBYTECODE": "1",
     "PYTHONUNBUFFERED": "1",
 }
+
+# What computes on the CPU alone doesn't see a GPU, of which four ranks would want four.
+NO_GPU = dict.fromkeys(
+    ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"), ""
+)

@@ -19,7 +19,7 @@ from pathlib import Path
 from workshop.errors import UserError
 from workshop.grader.verdicts.outcome import Job
 from workshop.system import temporary
-from workshop.system.environment import OF_THE_RANKS
+from workshop.system.environment import NO_GPU, OF_THE_RANKS
 from workshop.versions import missing_module
 
 NEEDS_LATER = re.compile(
@@ -65,7 +65,7 @@ class ForkServer:
                 stdin=subprocess.DEVNULL,
                 stdout=self._log,
                 stderr=self._log,
-                env=os.environ | QUICK_FORKS | OF_THE_RANKS,
+                env=os.environ | QUICK_FORKS | OF_THE_RANKS | NO_GPU,
                 cwd="/",
                 start_new_session=True,
             )
