@@ -187,8 +187,11 @@ def choose_device(local_rank: int = 0) -> torch.device:
     if shares_devices():
         local_rank %= count
     if local_rank >= count:
-        cure = f"start at most {count} processes on this machine, or hide its devices"
-        raise BadInput(f"local rank {local_rank} has no {device.type} device: {cure}")
+        raise BadInput(
+            f"local rank {local_rank} has no {device.type} device, as this machine "
+            f"has {count}: start no more processes here, or put CUDA_VISIBLE_DEVICES= "
+            "before the command, which then computes on the CPU"
+        )
     # collectives and "cuda" without a number go to the current device
     torch.accelerator.set_device_index(local_rank)
     return torch.device(device.type, local_rank)
