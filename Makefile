@@ -35,7 +35,7 @@ test: env ## check the exercises, the solutions and all else (FULL=1: everything
 	@$(BIN)/python tools/run_tests.py $(if $(FULL),--full)
 
 # No env: where the GPUs are, there may be no network, and a PyTorch of the site
-gpu: ## run the suite for a GPU with PYTHON (never tried on one by us yet)
+gpu: ## run the suite for a GPU with PYTHON
 	@$(PYTHON) tools/gpu.py
 
 matrix: env ## try the programs with all PyTorch releases that can be had (an hour or more)

@@ -8,8 +8,7 @@ without a recorded file fails the build.
 Each page that shows transcripts ends with a line that says when they were recorded.
 
 ``.. on-a-gpu:: NAME``: the same command on a GPU, from docs/transcripts/gpu. The suite
-for GPUs writes NAME.gpu.txt into build/gpu, from where it's copied by hand. As long as
-there is none, the page shows what stands in the directive, or nothing.
+for GPUs writes NAME.gpu.txt into build/gpu, from where it's copied by hand.
 """
 
 from __future__ import annotations
@@ -92,23 +91,25 @@ class TranscriptDirective(SphinxDirective):
 
 
 class OnAGpuDirective(SphinxDirective):
-    """A fold with what a program printed on a GPU; until then, the directive's text."""
+    """A fold with what a program printed on a GPU."""
 
     required_arguments = 1
-    has_content = True
 
     def run(self) -> list[nodes.Node]:
         name = self.arguments[0]
         path = Path(self.env.srcdir, "docs", "transcripts", "gpu", f"{name}.gpu.txt")
-        self.env.note_dependency(str(path))  # also where it is still to come
-        if not path.exists():
-            return self.parse_content_to_nodes()
+        self.env.note_dependency(str(path))
         try:
             text = path.read_text(encoding="utf-8")
             transcript = parse(text, re.findall(r"^\$ (.+)$", text, re.M))
             card = CARD.search(transcript.footer)
             if not card:
                 raise ValueError("its last line names no card: copy it from build/gpu")
+        except FileNotFoundError:
+            raise self.error(
+                f"docs/transcripts/gpu/{path.name} is missing: run `make gpu` where "
+                f"there is a GPU, and copy build/gpu/{path.name}"
+            ) from None
         except (ValueError, OSError) as error:
             raise self.error(f"docs/transcripts/gpu/{path.name}: {error}") from None
         fold = nodes.admonition(classes=["solution"], collapsible=True, open=True)

@@ -3,6 +3,9 @@
 torchrun --standalone --nproc-per-node=4 docs/examples/15_four_layers.py
 """
 
+import os
+import sys
+
 import torch
 import torch.distributed as dist
 from torch import nn
@@ -24,3 +27,6 @@ loss.backward()
 print(f"rank {dist.get_rank()} keeps {own:,} of {numel:,} numbers")
 # [end four]
 dist.destroy_process_group()
+# DTensor keeps gloo's threads, which abort some runs while Python shuts down: lesson 14
+sys.stdout.flush()
+os._exit(0)

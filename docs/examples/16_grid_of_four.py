@@ -3,6 +3,9 @@
 torchrun --standalone --nproc-per-node=4 docs/examples/16_grid_of_four.py
 """
 
+import os
+import sys
+
 import torch
 import torch.distributed as dist
 from torch import nn
@@ -29,3 +32,6 @@ kept = [tuple(mlp[n].weight.to_local().shape) for n in (0, 2)]
 print(f"rank {dist.get_rank()} keeps {kept} of the weights")
 # [end grid]
 dist.destroy_process_group()
+# DTensor keeps gloo's threads, which abort some runs while Python shuts down: lesson 14
+sys.stdout.flush()
+os._exit(0)

@@ -146,10 +146,7 @@ def test_commands_are_told_from_output_that_looks_like_them():
 
 # Runs on a GPU
 
-ON_A_GPU = """.. on-a-gpu:: 17_profile
-
-   No part of this page was run on a GPU.
-"""
+ON_A_GPU = ".. on-a-gpu:: 17_profile\n"
 OF_A_CARD = (
     "$ python src/a.py 2\nfast\n$ python src/b.py\n"
     f"{FOOTER}, on NVIDIA H100 80GB HBM3, driver 580.65.06\n"
@@ -168,18 +165,17 @@ def recorded_on_a_gpu(small):
     return plant
 
 
-def test_what_ran_on_a_gpu_replaces_the_sentence_that_nothing_did(
-    page, recorded_on_a_gpu
-):
-    html = page(f"{ON_A_GPU}\n.. on-a-gpu:: 18_roofline\n")
-    assert "No part of this page was run on a GPU." in html
-    assert "On a GPU:" not in html and "<details" not in html
+def test_what_ran_on_a_gpu_is_a_fold_that_names_the_card(page, recorded_on_a_gpu):
     recorded_on_a_gpu(OF_A_CARD)
     html = page(ON_A_GPU)
     assert "On a GPU: NVIDIA H100 80GB HBM3</summary>" in html
-    assert "No part of this page" not in html
     assert html.count('class="command highlight-console') == 2
     assert ", on NVIDIA H100 80GB HBM3, driver 580.65.06</p>" in html
+
+
+def test_a_run_on_a_gpu_that_was_not_recorded_stops_the_build(page):
+    with pytest.raises(AssertionError, match=r"17_profile\.gpu\.txt is missing: run"):
+        page(ON_A_GPU)
 
 
 def test_a_run_on_a_gpu_that_names_no_card_stops_the_build(page, recorded_on_a_gpu):

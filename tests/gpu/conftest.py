@@ -1,4 +1,4 @@
-"""The suite for GPUs: `make gpu`. **It has never run on a GPU.**
+"""The suite for GPUs: `make gpu`.
 
 A test marked ``gpu`` needs one to itself: elsewhere, and beside other tests, it is
 skipped by name. The tests without the mark run the same functions at a tiny size on

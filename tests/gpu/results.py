@@ -53,12 +53,20 @@ def last_line() -> str:
     return f"Recorded with torch {on}\n"
 
 
-def write_numbers(name: str, found: object, folder: Path = BUILD) -> Path:
-    """``found`` and where it was measured, in NAME.json."""
+def write_numbers(
+    name: str, found: object, table: list[str] | None = None, folder: Path = BUILD
+) -> Path:
+    """``found`` and where it was measured, in NAME.json.
+
+    A page shows the lines of ``table``, in NAME.gpu.txt: NAME chooses the test by -k.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.json"
     content = {"machine": machine(), "found": found}
     path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    if table:
+        lines = [f"$ python tools/gpu.py -k {name}", *table]
+        write_transcript(name, "\n".join(lines), folder)
     return path
 
 

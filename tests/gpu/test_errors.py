@@ -1,7 +1,4 @@
-"""What CUDA and NCCL print, beside the sentences by which we recognize it.
-
-Never run on a GPU by us yet.
-"""
+"""What CUDA and NCCL print, beside the sentences by which we recognize it."""
 
 import re
 import sys

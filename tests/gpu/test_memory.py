@@ -1,7 +1,4 @@
-"""Activation checkpointing, memory snapshots and the end of memory, on a GPU.
-
-Never run on a GPU by us yet.
-"""
+"""Activation checkpointing, memory snapshots and the end of memory, on a GPU."""
 
 import pickle
 from dataclasses import asdict
@@ -78,11 +75,23 @@ def remember_or_recompute(device, sizes, batch):
     return found
 
 
+def table_of_memory(sizes, batch, found):
+    of = f"{sizes.blocks} blocks of width {sizes.width}, batch {batch}"
+    head = "            predicted MB   saved MB   at the peak MB"
+    lines = [f"{of} x {sizes.context} tokens, float32", head]
+    for way, one in found.items():
+        megabytes = [one[what] / 1e6 for what in ("predicted", "saved", "peak")]
+        lines.append("{:<10} {:13,.1f} {:10,.1f} {:16,.1f}".format(way, *megabytes))
+    return lines
+
+
 @pytest.mark.gpu
-def test_checkpointing_saves_what_the_formula_says(gpu):
-    sizes = Sizes(width=1024, heads=16, blocks=12, context=512)
-    found = remember_or_recompute(gpu, sizes, batch=16)
-    write_numbers("memory", {"sizes": asdict(sizes), "batch": 16, "ways": found})
+def test_memory_of_checkpointing_is_what_the_formula_says(gpu):
+    sizes, batch = Sizes(width=1024, heads=16, blocks=12, context=512), 16
+    found = remember_or_recompute(gpu, sizes, batch)
+    table = table_of_memory(sizes, batch, found)
+    numbers = {"sizes": asdict(sizes), "batch": batch, "ways": found}
+    write_numbers("checkpointing", numbers, table)
     for way, one in found.items():
         assert one["saved"] == pytest.approx(one["predicted"], rel=CLOSE), way
     assert found["recompute"]["peak"] < found["remember"]["peak"]
@@ -99,6 +108,9 @@ def test_checkpointing_dry():
     )
     for what in ("loss", "gradient"):
         assert found["remember"][what] == found["recompute"][what]
+    rows = [line.split() for line in table_of_memory(TINY, 2, found)[2:]]
+    assert [row[0] for row in rows] == ["remember", "recompute"]
+    assert rows[0][1] == rows[0][2]
 
 
 # A snapshot of the allocator
@@ -121,7 +133,7 @@ def hold_64_mib(device):
 
 
 @pytest.mark.gpu
-def test_memory_snapshot_names_who_asked(gpu, tmp_path):
+def test_snapshot_of_the_allocator_names_who_asked(gpu, tmp_path):
     torch.cuda.memory._record_memory_history(max_entries=10_000)
     try:
         held = hold_64_mib(gpu)

@@ -1,9 +1,8 @@
-"""Every program of src/ with one rank, and several ranks that share the GPU by gloo.
+"""Every program of src/ with one rank, and several ranks that share the GPU by gloo."""
 
-Never run on a GPU by us yet.
-"""
-
+import os
 import re
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -23,8 +22,10 @@ from tests.launched import free_port
 
 # What measures a time runs alone, in test_profiles.py
 MEASURES = {
+    "17_fsdp_accumulation.py",
     "17_profile.py",
     "17_recipe.py",
+    "17_speed.py",
     "18_roofline.py",
     "18_scaling.py",
     "18_cost.py",
@@ -39,7 +40,11 @@ SHORTER = {
     "18_roofline.py": "18_roofline.py --width 256",
     "cuda:0": "cpu",
 }
-AT_ONCE = 4  # programs that share the GPU: nothing here is timed
+# Programs that share the GPU: nothing here is timed
+AT_ONCE = max(4, (os.cpu_count() or 4) // 2)
+
+
+ALL_LOSSES = "test_all_methods_start_from_the_loss_of_one_device"
 
 
 def run_all(folder: Path, command: str, kind: str, **variables: str):
@@ -51,6 +56,14 @@ def run_all(folder: Path, command: str, kind: str, **variables: str):
         if done.returncode:
             break
     return "\n".join(parts), done.returncode, done.stderr
+
+
+def chosen(request, names: Iterable[str]) -> list[str]:
+    """Those of the programs that a chosen test is about: -k may have left some out."""
+    items = [item for item in request.session.items if item.path == request.path]
+    about = {getattr(item, "callspec", None) and item.callspec.id for item in items}
+    needs_all = any(item.name == ALL_LOSSES for item in items)
+    return [name for name in names if name in about or (needs_all and name in ONE_LOSS)]
 
 
 def in_pool(folder: Path, commands: dict[str, str], kind: str, **variables: str):
@@ -77,14 +90,16 @@ def losses(text: str) -> list[float]:
 
 
 @pytest.fixture(scope="module")
-def alone(tmp_path_factory):
-    commands = {name: ONE_RANK[name] for name in ONE_RANK if name not in MEASURES}
+def alone(request, tmp_path_factory):
+    names = [name for name in ONE_RANK if name not in MEASURES]
+    commands = {name: ONE_RANK[name] for name in chosen(request, names)}
     return in_pool(tmp_path_factory.mktemp("alone"), commands, "cuda")
 
 
 @pytest.fixture(scope="module")
-def together(tmp_path_factory):
-    commands = {name: shared(name) for name in (*SHARED, *SHARED_REFUSE)}
+def together(request, tmp_path_factory):
+    names = chosen(request, [*SHARED, *SHARED_REFUSE])
+    commands = {name: shared(name) for name in names}
     folder = tmp_path_factory.mktemp("together")
     return in_pool(folder, commands, "cuda", WORKSHOP_SHARE_GPU="1")
 
@@ -135,6 +150,8 @@ def test_pages_show_what_this_suite_leaves():
     """``.. on-a-gpu:: NAME`` waits for NAME.gpu.txt, which only a test here writes."""
     left = {name[:-3] for name in MEASURES}
     left |= {f"one_rank_{name[:-3]}" for name in ONE_RANK if name not in MEASURES}
+    for path in Path(__file__).parent.glob("test_*.py"):
+        left |= set(re.findall(r'write_numbers\("(\w+)", .+, table', path.read_text()))
     shown = set()
     for page in (ROOT / "docs").rglob("*.rst"):
         shown |= set(re.findall(r"^ *\.\. on-a-gpu:: (\S+)$", page.read_text(), re.M))

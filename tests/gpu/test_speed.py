@@ -1,8 +1,7 @@
-"""Mixed precision, compile, MFU, data loading and wrong timers, on a GPU.
+"""Mixed precision, compile, MFU, data loading and wrong timers, on a GPU."""
 
-Never run on a GPU by us yet.
-"""
-
+import gc
+import re
 import statistics
 import time
 from dataclasses import asdict, dataclass
@@ -13,7 +12,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from common.byte_gpt import BYTES, ByteGPT, Sizes, next_byte_loss
-from common.cost.formulas import Layout, Model, step_flops
+from common.cost.formulas import Layout, Model, gpt_parameters, step_flops
 from tests.gpu.results import write_numbers
 
 TINY = Sizes(width=16, heads=2, blocks=1, context=8)
@@ -97,16 +96,35 @@ def assert_all_learn_alike(found):
         assert one["losses"][0] == pytest.approx(exact[0], rel=0.02), way
 
 
+def table_of_precisions(sizes, batch, found):
+    of = f"{sizes.blocks} blocks of width {sizes.width}, batch {batch}"
+    lines = [
+        f"{of} x {sizes.context} tokens",
+        "        ms/step   ratio   first loss   last loss",
+    ]
+    for way, one in found.items():
+        ratio = found["fp32"]["ms"] / one["ms"]
+        first, *_, last = one["losses"]
+        lines.append(f"{way} {one['ms']:10.1f} {ratio:7.2f} {first:12.4f} {last:11.4f}")
+    return lines
+
+
 @pytest.mark.gpu
-def test_both_16_bit_types_learn_as_32_bits_do(gpu):
-    sizes = Sizes(width=1024, heads=16, blocks=8, context=512)
-    found = precisions(gpu, sizes, batch=16, steps=20)
-    write_numbers("precisions", {"sizes": asdict(sizes), "batch": 16, "ways": found})
+def test_precisions_learn_alike(gpu):
+    sizes, batch = Sizes(width=1024, heads=16, blocks=8, context=512), 16
+    found = precisions(gpu, sizes, batch, steps=20)
+    table = table_of_precisions(sizes, batch, found)
+    numbers = {"sizes": asdict(sizes), "batch": batch, "ways": found}
+    write_numbers("precisions", numbers, table)
     assert_all_learn_alike(found)
 
 
 def test_precisions_dry():
-    assert_all_learn_alike(precisions(CPU, TINY, batch=4, steps=4))
+    found = precisions(CPU, TINY, batch=4, steps=4)
+    assert_all_learn_alike(found)
+    rows = [line.split() for line in table_of_precisions(TINY, 4, found)[2:]]
+    assert [row[0] for row in rows] == list(WAYS)
+    assert rows[0][2] == "1.00"
 
 
 # Compile
@@ -170,17 +188,33 @@ def matmul_rate(device, size):
 
 
 def largest_batch(step_of, most):
-    """The largest power of 2, up to ``most``, for which ``step_of(batch)()`` fits."""
+    """The largest power of 2, up to ``most``, of which some steps fit.
+
+    The later ones find memory in the pieces that the first has left.
+    """
     batch = fits = 1
-    while batch <= most:
-        try:
-            step_of(batch)()
-        except torch.OutOfMemoryError:
-            torch.cuda.empty_cache()
-            break
+    while batch <= most and have_room(step_of(batch)):
         fits = batch
         batch *= 2
+    forget()
     return fits
+
+
+def have_room(step):
+    """Whether some steps fit into what is free."""
+    forget()
+    try:
+        for _ in range(3):
+            step()
+    except torch.OutOfMemoryError:
+        return False
+    return True
+
+
+def forget():
+    """Give back the memory that nothing uses any more."""
+    gc.collect()
+    torch.cuda.empty_cache()  # which does nothing before CUDA has started
 
 
 def utilization(device, sizes, most, matmul_size):
@@ -206,10 +240,23 @@ def utilization(device, sizes, most, matmul_size):
     return Largest(batch, 1000 * seconds, rate, peak, flops, matmul, flops / matmul)
 
 
+def table_of_mfu(sizes, found):
+    model = Model(sizes.blocks, sizes.width, sizes.heads, sizes.context, BYTES)
+    step = f"{found.ms:,.0f} ms, {found.tokens_per_s:,.0f} tokens/s"
+    of = f"{found.flops / 1e12:,.0f} of {found.matmul / 1e12:,.0f} TFLOP/s"
+    return [
+        f"{gpt_parameters(model) / 1e9:.1f} billion parameters, batch {found.batch} x "
+        f"{sizes.context} tokens, bfloat16 by autocast",
+        f"a step: {step}, at most {found.peak_bytes / 1e9:,.1f} GB in use",
+        f"that is {of}, which a product of two large matrices reaches: {found.mfu:.0%}",
+    ]
+
+
 @pytest.mark.gpu
 def test_mfu_of_a_model_that_fills_the_card(gpu):
     found = utilization(gpu, GPT_1B, most=256, matmul_size=8192)
-    write_numbers("mfu", {"sizes": asdict(GPT_1B), **asdict(found)})
+    numbers = {"sizes": asdict(GPT_1B), **asdict(found)}
+    write_numbers("mfu", numbers, table_of_mfu(GPT_1B, found))
     assert 0 < found.mfu < 1
     total = torch.cuda.get_device_properties(gpu).total_memory
     assert found.peak_bytes > total / 4, "the batch could have been larger"
@@ -218,6 +265,8 @@ def test_mfu_of_a_model_that_fills_the_card(gpu):
 def test_mfu_dry():
     found = utilization(CPU, TINY, most=2, matmul_size=64)
     assert found.batch == 2 and found.mfu > 0
+    first, *_ = table_of_mfu(TINY, found)
+    assert first.startswith("0.0 billion parameters, batch 2 x 8 tokens")
 
 
 def test_largest_batch_stops_where_memory_ends():
@@ -240,6 +289,8 @@ def loading(device, rows, width, pinned):
     data = TensorDataset(torch.arange(rows * width).view(rows, width).float())
     loader = DataLoader(data, batch_size=64, num_workers=0, pin_memory=pinned)
     total = torch.zeros((), device=device, dtype=torch.float64)
+    total += data[:1][0].to(device).double().sum()  # kernels are loaded lazily
+    total.zero_()
     synchronize(device)
     start = time.perf_counter()
     for (batch,) in loader:
@@ -261,8 +312,17 @@ def copying(device, megabytes, pinned):
     return {"returned_s": returned, "done_s": time.perf_counter() - start}
 
 
+def table_of_loading(found):
+    lines = ["            256 MiB to the GPU   returns after"]
+    for kind, one in found.items():
+        copy = one["copy_256_mb"]
+        done, returned = 1000 * copy["done_s"], 1000 * copy["returned_s"]
+        lines.append(f"{kind:<9} {done:17.2f} ms {returned:12.2f} ms")
+    return lines
+
+
 @pytest.mark.gpu
-def test_pinned_memory_brings_the_same_numbers(gpu):
+def test_loading_from_pinned_memory_brings_the_same_numbers(gpu):
     found = {
         kind: {
             "loader": loading(gpu, rows=8192, width=4096, pinned=pinned),
@@ -270,7 +330,7 @@ def test_pinned_memory_brings_the_same_numbers(gpu):
         }
         for kind, pinned in {"pageable": False, "pinned": True}.items()
     }
-    write_numbers("loading", found)
+    write_numbers("loading", found, table_of_loading(found))
     assert found["pageable"]["loader"]["sum"] == found["pinned"]["loader"]["sum"]
 
 
@@ -279,6 +339,8 @@ def test_loading_dry():
     assert found["sum"] == sum(range(300)) and found["mb_per_s"] > 0
     times = copying(CPU, 1, pinned=False)
     assert 0 < times["returned_s"] <= times["done_s"]
+    _, row = table_of_loading({"pageable": {"loader": found, "copy_256_mb": times}})
+    assert re.fullmatch(r"pageable +[\d.]+ ms +[\d.]+ ms", row)
 
 
 # Wrong timers
@@ -301,12 +363,21 @@ def timers(device, size, repeats):
     return found
 
 
+def table_of_timers(size, repeats, found):
+    lines = [f"{repeats} products of two {size} x {size} matrices, by a clock"]
+    return lines + [f"{way:<20} {1000 * s:8.1f} ms" for way, s in found.items()]
+
+
 @pytest.mark.gpu
-def test_clock_without_synchronize_sees_only_the_launches(gpu):
-    found = timers(gpu, size=8192, repeats=20)
-    write_numbers("timers", found)
+def test_timers_without_synchronize_see_only_the_launches(gpu):
+    size, repeats = 8192, 20
+    found = timers(gpu, size, repeats)
+    write_numbers("timers", found, table_of_timers(size, repeats, found))
     assert found["without synchronize"] < found["with synchronize"]
 
 
 def test_timers_dry():
-    assert all(seconds > 0 for seconds in timers(CPU, size=32, repeats=2).values())
+    found = timers(CPU, size=32, repeats=2)
+    assert all(seconds > 0 for seconds in found.values())
+    table = table_of_timers(32, 2, {"with synchronize": 0.25})
+    assert table[1] == "with synchronize        250.0 ms"

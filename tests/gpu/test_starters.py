@@ -1,7 +1,4 @@
-"""The starters on a GPU: train, end on SIGTERM, resume, and how exactly they do.
-
-Never run on a GPU by us yet.
-"""
+"""The starters on a GPU: train, end on SIGTERM, resume, and how exactly they do."""
 
 import shutil
 import signal
@@ -17,6 +14,7 @@ from tests.launched import finish
 from tests.scripts.starters import read_until, state
 
 NAMES = "train_ddp.py", "train_fsdp.py"
+EPOCHS = 20  # of 15 steps
 OPTIONS = "--batch-size 256 --workers 2 --log-every 5"
 # Before the starter: choose kernels that add in one order, or refuse those without
 DETERMINISTIC = """
@@ -89,7 +87,7 @@ def runs(tmp_path_factory):
     folder, pool = tmp_path_factory.mktemp("starters"), ThreadPoolExecutor(4)
     return {
         (name, exact): pool.submit(
-            end_and_resume, folder / f"{name}_{exact}", name, 60, "cuda", exact
+            end_and_resume, folder / f"{name}_{exact}", name, EPOCHS, "cuda", exact
         )
         for name in NAMES
         for exact in (True, False)
@@ -122,8 +120,8 @@ def test_how_far_a_resumed_run_is_off_without_deterministic_kernels(name, runs):
     ],
 )
 def test_starters_dry(name, exact, tmp_path):
-    found = end_and_resume(tmp_path, name, 20, "cpu", exact)
-    assert found.steps == 20 * 15
+    found = end_and_resume(tmp_path, name, EPOCHS, "cpu", exact)
+    assert found.steps == EPOCHS * 15
     assert found.same_bits and found.largest_difference == 0
 
 

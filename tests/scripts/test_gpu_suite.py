@@ -1,6 +1,7 @@
 """`make gpu` and tests/gpu, where there is no GPU: what runs, skips, and says so."""
 
 import ast
+import re
 import subprocess
 import sys
 
@@ -31,7 +32,7 @@ def test_python_without_a_package_is_one_sentence(monkeypatch, capsys):
 
 def test_command_and_files_are_shown(tmp_path, monkeypatch, capsys):
     build = tmp_path / "build" / "gpu"
-    results.write_numbers("memory", {"bytes": 1}, build)
+    results.write_numbers("memory", {"bytes": 1}, folder=build)
     results.write_transcript("18_roofline", "$ python ...", build)
     monkeypatch.setattr(gpu, "ROOT", tmp_path)
     monkeypatch.setattr(gpu, "BUILD", build)
@@ -79,9 +80,8 @@ def marks_of(function):
 
 
 @pytest.mark.parametrize("path", SUITE, ids=lambda path: path.stem)
-def test_file_says_that_it_never_ran_and_has_a_dry_test(path):
+def test_file_has_a_dry_test(path):
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    assert "Never run" in ast.get_docstring(tree)
     tests = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     tests = [node for node in tests if node.name.startswith("test_")]
     on_a_gpu = [node for node in tests if "pytest.mark.gpu" in marks_of(node)]
@@ -99,5 +99,24 @@ def test_numbers_and_transcripts_say_where_they_are_from(tmp_path):
         f"Recorded with torch {torch.__version__} on {machine['date']}, on "
         f"{machine['card']}, driver {machine['driver']}"
     )
-    content = results.write_numbers("a", 3, tmp_path).read_text(encoding="utf-8")
+    content = results.write_numbers("a", 3, folder=tmp_path).read_text(encoding="utf-8")
     assert '"found": 3' in content and torch.__version__ in content
+
+
+def test_table_of_numbers_begins_with_the_command_that_prints_it(tmp_path):
+    results.write_numbers("timers", 3, ["fast 3 ms"], tmp_path)
+    first, second, last = (tmp_path / "timers.gpu.txt").read_text().splitlines()
+    assert [first, second] == ["$ python tools/gpu.py -k timers", "fast 3 ms"]
+    assert last.startswith("Recorded with torch ")
+
+
+def test_each_table_s_command_chooses_one_test_that_writes_it():
+    for path in SUITE:
+        for name in re.findall(r'write_numbers\("(\w+)", .+, table', path.read_text()):
+            done = collect("-m", "gpu", "--collect-only", "-k", name)
+            assert path.name in done.stdout, name
+            assert len({line.split("::")[0] for line in chosen(done.stdout)}) == 1, name
+
+
+def chosen(text):
+    return [line for line in text.splitlines() if line.startswith("tests/gpu/")]
