@@ -112,7 +112,7 @@ class OnAGpuDirective(SphinxDirective):
             ) from None
         except (ValueError, OSError) as error:
             raise self.error(f"docs/transcripts/gpu/{path.name}: {error}") from None
-        fold = nodes.admonition(classes=["solution"], collapsible=True, open=True)
+        fold = nodes.admonition(classes=["solution"], collapsible="open")
         self.set_source_info(fold)
         fold += nodes.title("", f"On a GPU: {card['card']}")
         fold += _block(transcript)

@@ -168,6 +168,9 @@ def recorded_on_a_gpu(small):
 def test_what_ran_on_a_gpu_is_a_fold_that_names_the_card(page, recorded_on_a_gpu):
     recorded_on_a_gpu(OF_A_CARD)
     html = page(ON_A_GPU)
+    assert re.search(
+        r'<details[^>]* open="open"[^>]*>\s*<summary[^>]*>On a GPU: NV', html
+    )
     assert "On a GPU: NVIDIA H100 80GB HBM3</summary>" in html
     assert html.count('class="command highlight-console') == 2
     assert ", on NVIDIA H100 80GB HBM3, driver 580.65.06</p>" in html
