@@ -87,7 +87,7 @@ def test_profile():
 def test_plan():
     page = text_of(DOCS / "lessons" / "18_scaling" / "4_plan.rst")
     text = (SHOWN / "mfu.gpu.txt").read_text()
-    reached = float(re.search(r"that is (\d+) of", text)[1])
+    reached = float(re.search(r"^reached +(\d+) TFLOP", text, re.M)[1])
     assert "Against the 989 TFLOP/s of the `data sheet" in page
     assert "it's 51 %" in page and round(100 * reached / 989) == 51
     share = {

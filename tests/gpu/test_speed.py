@@ -242,14 +242,17 @@ def utilization(device, sizes, most, matmul_size):
 
 def table_of_mfu(sizes, found):
     model = Model(sizes.blocks, sizes.width, sizes.heads, sizes.context, BYTES)
-    step = f"{found.ms:,.0f} ms, {found.tokens_per_s:,.0f} tokens/s"
-    of = f"{found.flops / 1e12:,.0f} of {found.matmul / 1e12:,.0f} TFLOP/s"
-    return [
-        f"{gpt_parameters(model) / 1e9:.1f} billion parameters, batch {found.batch} x "
-        f"{sizes.context} tokens, bfloat16 by autocast",
-        f"a step: {step}, at most {found.peak_bytes / 1e9:,.1f} GB in use",
-        f"that is {of}, which a product of two large matrices reaches: {found.mfu:.0%}",
-    ]
+    lines = {
+        "parameters": f"{gpt_parameters(model) / 1e9:.1f} billion",
+        "batch": f"{found.batch} x {sizes.context} tokens",
+        "a step": f"{found.ms:,.0f} ms",
+        "tokens/s": f"{found.tokens_per_s:,.0f}",
+        "in use": f"{found.peak_bytes / 1e9:,.1f} GB at most",
+        "reached": f"{found.flops / 1e12:,.0f} TFLOP/s",
+        "its peak": f"{found.matmul / 1e12:,.0f} TFLOP/s, a product in bfloat16",
+        "MFU": f"{found.mfu:.0%}",
+    }
+    return [f"{name:<12}{value}" for name, value in lines.items()]
 
 
 @pytest.mark.gpu
@@ -265,8 +268,9 @@ def test_mfu_of_a_model_that_fills_the_card(gpu):
 def test_mfu_dry():
     found = utilization(CPU, TINY, most=2, matmul_size=64)
     assert found.batch == 2 and found.mfu > 0
-    first, *_ = table_of_mfu(TINY, found)
-    assert first.startswith("0.0 billion parameters, batch 2 x 8 tokens")
+    table = table_of_mfu(TINY, found)
+    assert table[1] == "batch       2 x 8 tokens"
+    assert table[-1] == f"MFU         {found.mfu:.0%}"
 
 
 def test_largest_batch_stops_where_memory_ends():
