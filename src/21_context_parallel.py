@@ -3,10 +3,10 @@
     torchrun --standalone --nproc-per-node=2 src/21_context_parallel.py 300
     torchrun --standalone --nproc-per-node=4 src/21_context_parallel.py 300
 
-Several ranks need GPUs: PyTorch's context_parallel has no attention for the CPU. Never
-run on a GPU by us. All ranks get the same batch; twice their number must divide
---context. PyTorch cuts as 21_ring_attention.py does with --zigzag, so the losses should
-equal those of 13_train_gpt.py, up to rounding.
+Several ranks need GPUs: PyTorch's context_parallel has no attention for the CPU. We
+have had one GPU only, with one rank, which calls none of it. All ranks get the same
+batch; twice their number must divide --context. PyTorch cuts as 21_ring_attention.py
+does with --zigzag, so the losses should equal those of 13_train_gpt.py, up to rounding.
 """
 
 from collections.abc import Iterator

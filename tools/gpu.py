@@ -51,6 +51,16 @@ def command(arguments: list[str]) -> list[str]:
     return [*words, "-m", "gpu", "-v", "-rs", *arguments, SUITE]
 
 
+def tables_since(begin: float) -> list[str]:
+    """The tables that tests have written, of which a page shows some."""
+    texts = [
+        path.read_text(encoding="utf-8")
+        for path in sorted(BUILD.glob("*.gpu.txt"))
+        if path.stat().st_mtime >= begin
+    ]
+    return [text for text in texts if text.startswith("$ python tools/gpu.py")]
+
+
 def main() -> int:
     refused = problem()
     if refused:
@@ -60,9 +70,11 @@ def main() -> int:
     print(f"$ {' '.join(words)}", flush=True)
     paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
     more = {"PYTHONPATH": os.pathsep.join(filter(None, paths)), "WORKSHOP_GPU": "1"}
-    start = time.monotonic()
+    start, begin = time.monotonic(), time.time()
     status = subprocess.run(words, cwd=ROOT, env={**os.environ, **more}).returncode
     print(f"{time.monotonic() - start:.0f} seconds")
+    for table in tables_since(begin):
+        print(f"\n{table}")
     for pattern in ("*.json", "*.gpu.txt"):
         found = sorted(BUILD.glob(pattern))
         print(f"{len(found)} files {BUILD.relative_to(ROOT)}/{pattern}")
