@@ -174,3 +174,20 @@ def test_each_replica_takes_two_accelerators(imagine):
     found = [chosen(rank, replicas=2) for rank in range(2)]
     assert found == [["cuda:0", "cuda:1"], ["cuda:2", "cuda:3"]]
     assert chosen(replicas=3) == ["cpu", "cpu"]
+
+
+def test_replica_s_group_is_bound_to_none_of_its_two_devices(imagine, monkeypatch):
+    """NCCL refuses tensors of another device than the one that it is bound to."""
+    imagine(4)
+    joined, current = [], []
+    monkeypatch.setattr(torch.accelerator, "set_device_index", current.append)
+    monkeypatch.setattr(
+        model_parallel.dist,
+        "init_process_group",
+        lambda *words, **more: joined.append((words, more)),
+    )
+    monkeypatch.setattr(model_parallel, "train_in_one_process", lambda *_: None)
+    monkeypatch.setattr(model_parallel.dist, "destroy_process_group", lambda: None)
+    model_parallel.run_replica(1, 2, arguments(replicas=2))
+    assert joined == [(("nccl",), {"rank": 1, "world_size": 2})]
+    assert current == [2]
