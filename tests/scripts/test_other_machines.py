@@ -59,6 +59,16 @@ def test_gpt_is_trained(name, machine, tmp_path):
 
 @pytest.mark.full
 @pytest.mark.cold("sitecustomize.py must be read before anything else")
+def test_each_method_that_18_cost_measures_takes_a_step(tmp_path):
+    program = trainings.program("18_cost.py")
+    path = str(MACHINES / "many_at_once")
+    done = trainings.torchrun(tmp_path, 2, program, "--rounds", 1, PYTHONPATH=path)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^TP\b", done.stdout, re.M), done.stdout
+
+
+@pytest.mark.full
+@pytest.mark.cold("sitecustomize.py must be read before anything else")
 @pytest.mark.parametrize(
     "command",
     [
