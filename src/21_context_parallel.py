@@ -1,11 +1,13 @@
 """Train a byte GPT whose sequences are cut over ranks, with context_parallel.
 
-    torchrun --standalone --nproc-per-node=2 src/21_context_parallel.py 300
-    torchrun --standalone --nproc-per-node=4 src/21_context_parallel.py 300
+    torchrun --standalone --nproc-per-node=2 src/21_context_parallel.py 300 \\
+        --context 256
+    torchrun --standalone --nproc-per-node=4 src/21_context_parallel.py 300 \\
+        --context 256
 
 Several ranks need GPUs: PyTorch's context_parallel has no attention for the CPU. We
 have had one GPU only, with one rank, which calls none of it. All ranks get the same
-batch; twice their number must divide --context. PyTorch cuts as 21_ring_attention.py
+batch; 64 times their number must divide --context. PyTorch cuts as 21_ring_attention.py
 does with --zigzag, so the losses should equal those of 13_train_gpt.py, up to rounding.
 """
 
@@ -30,6 +32,9 @@ from common.process_group import join_or_alone
 
 ALONE = "it has all of every sequence, and PyTorch's context_parallel isn't called"
 KERNEL = SDPBackend.EFFICIENT_ATTENTION  # takes float32; flash attention doesn't
+# On a GPU, this kernel pads each chunk's log-sums to such a number, and PyTorch's ring
+# merges them with outputs that aren't padded: pytorch/pytorch#179605
+LSE_MULTIPLE = 32
 
 
 class EmbedAtPlaces(Embed):
@@ -100,9 +105,9 @@ def build(
 ) -> tuple[ByteGPT, torch.optim.Optimizer, DeviceMesh]:
     """The model that one device would train, its optimizer, the mesh of all ranks."""
     ranks = dist.get_world_size()
-    chunks = 1 if ranks == 1 else cp.CHUNKS_PER_RANK * ranks
-    what = "chunks, two on each rank"
-    gpt_training.check_divides(config.context, chunks, "--context", what)
+    tokens = 1 if ranks == 1 else LSE_MULTIPLE * cp.CHUNKS_PER_RANK * ranks
+    what = f"tokens: {LSE_MULTIPLE} for each of two chunks on a rank"
+    gpt_training.check_divides(config.context, tokens, "--context", what)
     model = gpt_training.make_gpt(config, device)
     model.embed = EmbedAtPlaces(model.embed, config.context)
     mesh = init_device_mesh(device.type, (ranks,), mesh_dim_names=("context",))

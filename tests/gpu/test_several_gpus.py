@@ -29,7 +29,7 @@ COMMANDS = {
     "18_cost": "src/instruments/18_cost.py --rounds 1",
     "20_capstone": f"src/20_capstone.py {GPT} --checkpoints run --save-every 1",
     "21_context_fsdp": f"src/21_context_fsdp.py {GPT}",
-    "21_context_parallel": f"src/21_context_parallel.py {GPT}",
+    "21_context_parallel": f"src/21_context_parallel.py {GPT} --context=128",
     "21_packed_documents": f"src/21_packed_documents.py {GPT}",
     "21_ring_attention": f"src/21_ring_attention.py {GPT}",
     "21_ulysses": f"src/21_ulysses.py {GPT}",

@@ -5,9 +5,13 @@ happens in their ranks.
 
 import json
 import re
+from importlib import import_module
+from types import SimpleNamespace
 
 import pytest
+import torch
 
+from common.bad_input import BadInput
 from tests.scripts import trainings
 
 pytestmark = pytest.mark.full
@@ -93,6 +97,18 @@ def test_cost_is_what_the_formulas_say(tmp_path, name, ranks, options):
     expected = {"": ["3, 7, 11"], "--zigzag": ["9, 9, 9, 9"]}
     method = "".join(options) if name == RING else name
     assert products == expected.get(method, [])
+
+
+@pytest.mark.parametrize(("ranks", "context"), [(2, 64), (2, 96), (4, 128)])
+def test_program_of_torch_asks_for_chunks_whose_log_sums_are_not_padded(
+    ranks, context, monkeypatch
+):
+    """pytorch/pytorch#179605; tried with a kernel that pads as CUDA's does."""
+    program = import_module("21_context_parallel")
+    monkeypatch.setattr(program.dist, "get_world_size", lambda: ranks)
+    config = SimpleNamespace(context=context)
+    with pytest.raises(BadInput, match=f"--context {context} cannot be divided among"):
+        program.build(config, torch.device("cuda", 0))
 
 
 def refusal(done, name):
