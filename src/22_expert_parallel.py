@@ -119,7 +119,7 @@ def parse_arguments() -> Config:
 @one_line_errors
 def main() -> None:
     config = parse_arguments()
-    device = join_or_alone(ALONE)
+    device = join_or_alone(ALONE, timeout=None)  # others wait while rank 0 writes
     if config.save_every and is_rank_0():
         gpt_training.claim_snapshot(config.snapshot)
     batches = gpt_training.Batches(config, device)

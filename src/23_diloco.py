@@ -15,6 +15,7 @@ outer steps, once in --local-steps, send anything that training needs.
 """
 
 import argparse
+import io
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -102,12 +103,21 @@ def train_step(
 
 # [end step]
 # [start save]
+def on_the_cpu(state: dict) -> dict:
+    """A copy of a state whose tensors lie on the CPU."""
+    file = io.BytesIO()
+    torch.save(state, file)
+    file.seek(0)
+    return torch.load(file, map_location="cpu", weights_only=True)
+
+
 def save_snapshot(
     model: ByteGPT,
     optimizer: torch.optim.Optimizer,
     fragments: list[ls.Fragment],
     steps_run: int,
     path: Path,
+    cpu_group: dist.ProcessGroup,
 ) -> str:
     """Rank 0 writes the state of every rank: they differ. All ranks call this."""
     own = {
@@ -118,7 +128,8 @@ def save_snapshot(
     ranks: list | None = None
     if is_rank_0():
         ranks = [None] * dist.get_world_size()
-    dist.gather_object(own, ranks)  # every rank, to rank 0
+    # Every rank, to rank 0, where a tensor of rank 1's GPU would come to that GPU again
+    dist.gather_object(on_the_cpu(own), ranks, group=cpu_group)
     if ranks is None:
         return ""
     return snapshot.save_or_continue({"ranks": ranks, "steps_run": steps_run}, path)
@@ -188,12 +199,13 @@ def parse_arguments() -> Config:
 @one_line_errors
 def main() -> None:
     config = parse_arguments()
-    device = join_or_alone(ALONE)
+    device = join_or_alone(ALONE, timeout=None)  # others wait while rank 0 writes
     if config.save_every and is_rank_0():
         gpt_training.claim_snapshot(config.snapshot)
     batches = own_batches(config, device)
     model, optimizer, fragments = build(config, device)
     rule, steps_run, not_saved = rule_of(config), 0, ""
+    cpu_group = dist.new_group(backend="gloo")  # for states, which need no GPU's memory
     if config.save_every:
         steps_run = load_snapshot(model, optimizer, fragments, config.snapshot)
     progress = gpt_training.Progress(config, batches.entropy)
@@ -205,7 +217,7 @@ def main() -> None:
         ls.agree(fragments, step + 1, config.local_steps, rule)
         progress.note(step, loss / dist.get_world_size())
         if config.save_every and (step + 1) % config.save_every == 0:
-            done = step + 1, config.snapshot
+            done = step + 1, config.snapshot, cpu_group
             not_saved = save_snapshot(model, optimizer, fragments, *done)
     for fragment in fragments:
         if fragment.sent is not None:

@@ -184,7 +184,8 @@ def whole_state(
         pieces = [torch.empty_like(own) for _ in range(grid.ranks)]
         # Every rank of the group. [E/e, ...] -> [E, ...], (e-1) x the bytes of a piece.
         dist.all_gather(pieces, own.contiguous(), group=grid.group)
-        return torch.cat(pieces)
+        # one tensor at a time is whole: a rank may have no memory for the whole model
+        return torch.cat([piece.cpu() for piece in pieces]) if is_rank_0() else own
 
     state = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
     whole = _change_experts(state, model, optimizer, gather)
