@@ -6,7 +6,8 @@
         src/03_deadlocks.py another_order
 
 By default a rank gives up after half an hour with gloo, and after ten minutes with
-NCCL. Here it waits 4 seconds. Each rank prints what you would find in its log.
+NCCL. Here it waits 4 seconds. Each rank prints what you would find in its log. The
+messages are gloo's, also where there are GPUs: with NCCL a rank doesn't wait in Python.
 """
 
 import os
@@ -119,12 +120,13 @@ def main() -> None:
     args = parser.parse_args()
     if args.case not in CASES:
         raise BadInput(f"{args.case!r} is no case: choose from {', '.join(CASES)}")
-    device = join_partners("03_deadlocks.py all_send")
+    join_partners("03_deadlocks.py all_send")
     # A group of all ranks, with a shorter time-out than the default group.
-    group = dist.new_group(timeout=timedelta(seconds=args.timeout))
+    limit = timedelta(seconds=args.timeout)
+    group = dist.new_group(timeout=limit, backend="gloo")
     assert isinstance(group, dist.ProcessGroup)  # every rank is a member
     dist.barrier()  # no rank leaves while another is still connecting
-    seen = what_this_rank_sees(args.case, torch.ones(3, device=device), group)
+    seen = what_this_rank_sees(args.case, torch.ones(3), group)
     log(seen, every_rank=True)
     # A rank that continued now has other work. If it left instead, the others would
     # see a closed connection, not a time-out.

@@ -1,6 +1,6 @@
 """The smallest program that resumes when torchrun restarts it.
 
-export TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1    # restarts with gloo need it
+export TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1    # restarts need it
 torchrun --standalone --nproc-per-node=2 --max-restarts=3 src/07_elastic.py
 """
 

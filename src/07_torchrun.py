@@ -3,7 +3,7 @@
 Run from the folder of the workshop:
 
     torchrun --standalone --nproc-per-node=2 src/07_torchrun.py 10 5
-    export TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1    # restarts with gloo need it
+    export TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1    # restarts need it
     torchrun --standalone --nproc-per-node=2 --max-restarts=3 src/07_torchrun.py 10 5
 """
 

@@ -106,7 +106,9 @@ def refuse_shared_device(store: dist.Store, device: torch.device) -> None:
     """
     properties = torch.get_device_module(device).get_device_properties(device)
     uuid = getattr(properties, "uuid", None)
-    if uuid and store.add(f"ranks on {uuid}", 1) > 1:
+    # torchrun may keep the store when it starts the ranks again
+    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    if uuid and store.add(f"attempt {attempt}, ranks on {uuid}", 1) > 1:
         seen = os.environ.get("CUDA_VISIBLE_DEVICES", "not set")
         raise distributed.BadInput(
             f"two ranks have the same {device.type} device (CUDA_VISIBLE_DEVICES="

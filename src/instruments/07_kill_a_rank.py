@@ -1,6 +1,6 @@
 """Start a command, and kill one of its ranks with SIGKILL when it prints a line.
 
-    export TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1    # restarts with gloo need it
+    export TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1    # restarts need it
     python src/instruments/07_kill_a_rank.py --rank 1 --after "Step 40" --delay 0.5 \\
         torchrun --standalone --nproc-per-node=2 --max-restarts=3 src/07_elastic.py
 The rank is found by RANK in its environment, in Linux's /proc. The exit status is that

@@ -404,7 +404,9 @@ def join_ranks(world: World) -> None:
 def refuse_shared_gpu(store: dist.Store, world: World) -> None:
     """End if another rank has the same GPU: NCCL refuses that, in many lines."""
     uuid = getattr(torch.cuda.get_device_properties(world.device), "uuid", None)
-    if uuid and store.add(f"ranks on {uuid}", 1) > 1:
+    # torchrun may keep the store when it starts the ranks again
+    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    if uuid and store.add(f"attempt {attempt}, ranks on {uuid}", 1) > 1:
         seen = os.environ.get("CUDA_VISIBLE_DEVICES", "not set")
         end_with(
             f"rank {world.rank} and another one have the same GPU "

@@ -104,6 +104,11 @@ def test_second_rank_on_a_gpu_is_refused_before_nccl_starts(name, monkeypatch):
     (sentence,) = said
     assert sentence.startswith("rank 2 and another one have the same GPU")
     assert "(CUDA_VISIBLE_DEVICES=0)" in sentence
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")  # the store may stay
+    card = SimpleNamespace(uuid="GPU-1")
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: card)
+    refuse(store, names["World"](0, 0, 5, torch.device("cuda", 0)))
+    assert len(said) == 1
 
 
 # A batch script and the shell that salloc opens have a rank's variables; srun's tasks
