@@ -3,6 +3,10 @@
 torchrun --standalone --nproc-per-node=2 docs/examples/17_power_sgd.py
 """
 
+import os
+
+os.environ["CUDA_VISIBLE_DEVICES"] = ""  # the hook waits for a GPU where it sees one
+
 import torch
 import torch.distributed as dist
 import torch.distributed.nn.functional  # imported later, it keeps the group alive
