@@ -7,8 +7,8 @@ It needs no network: of packages only those of the programs in src/, and pytest.
 measured and what programs printed is left in build/gpu. Pages show a transcript that
 you copy from there into docs/transcripts/gpu, where they have `.. on-a-gpu:: NAME`.
 
-Run in parts on one H200, with torch 2.11, it took about nine minutes (2026-11-29). Its
-tests of several GPUs have never run.
+Its tests took eleven minutes in all on one H200, with torch 2.11 (2026-11-29): they ran
+in parts, some of them beside each other. Those of several GPUs have never run.
 
 Exit status: that of pytest; 2 where there is no GPU that this PyTorch can use.
 """
