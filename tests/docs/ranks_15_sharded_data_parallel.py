@@ -33,6 +33,7 @@ fsdp = import_module("15_fsdp")
 watch_a_step = import_module("instruments.15_timeline").watch_a_step
 
 SIZES = Sizes(width=12, heads=3, blocks=3, context=6)  # 12: divides among 2, 3 and 4
+CPU = torch.device("cpu")
 PLAIN = argparse.Namespace(mixed_precision=False, keep_whole=False, prefetch=None)
 
 
@@ -59,7 +60,7 @@ def test_optimizer_made_too_early_steps_nothing(rank, seed):
     for early in (True, False):
         model = gpt(seed)
         optimizer = torch.optim.AdamW(model.parameters(), 0.1)
-        fsdp.shard(model, PLAIN)
+        fsdp.shard(model, PLAIN, CPU)
         if not early:
             optimizer = torch.optim.AdamW(model.parameters(), 0.1)
         for _ in range(2):
@@ -77,7 +78,7 @@ def test_optimizer_made_too_early_steps_nothing(rank, seed):
 def test_each_rank_keeps_its_rows_of_the_weights_that_it_has(rank, world_size, seed):
     """Unlike DDP, fully_shard doesn't send rank 0's weights to the others."""
     model = gpt(seed + rank)
-    fsdp.shard(model, PLAIN)
+    fsdp.shard(model, PLAIN, CPU)
     of_ranks = [
         gpt(seed + other).blocks[0].mlp.up.weight.detach()
         for other in range(world_size)
@@ -92,7 +93,7 @@ def test_each_rank_keeps_its_rows_of_the_weights_that_it_has(rank, world_size, s
 def test_whole_state_is_on_every_rank_unless_it_goes_to_the_cpu(rank, seed):
     """Without cpu_offload=True, every rank keeps the whole state; with it, rank 0."""
     model = gpt(seed)
-    fsdp.shard(model, PLAIN)
+    fsdp.shard(model, PLAIN, CPU)
     names = {name for name, _ in model.named_parameters()}
     for offload in (False, True):
         options = StateDictOptions(full_state_dict=True, cpu_offload=offload)
@@ -108,7 +109,7 @@ def test_norm_of_the_own_shards_is_another(rank, seed):
     """clip_grad_norm_ takes the norm over the shards of all ranks; the norm of a
     rank's own shards is smaller, and another on each rank."""
     model = gpt(seed)
-    fsdp.shard(model, PLAIN)
+    fsdp.shard(model, PLAIN, CPU)
     next_byte_loss(model(tokens(seed + rank)), tokens(seed)).backward()
     local = torch.stack(
         [p.grad.to_local().square().sum() for p in model.parameters()]
@@ -129,7 +130,7 @@ def test_without_groups_everything_is_whole_at_once(rank, world_size, seed):
         model = gpt(seed)
         numel = sum(p.numel() for p in model.parameters())
         if blocks_too:
-            fsdp.shard(model, PLAIN)
+            fsdp.shard(model, PLAIN, CPU)
         else:
             fully_shard(model)
         with UnshardedBytes() as whole:
@@ -143,7 +144,7 @@ def test_without_groups_everything_is_whole_at_once(rank, world_size, seed):
 def test_forward_communicates_also_without_gradients(rank, seed, ledger):
     """A forward pass gathers, in an evaluation, too: all ranks must make it."""
     model = gpt(seed)
-    fsdp.shard(model, PLAIN)
+    fsdp.shard(model, PLAIN, CPU)
     ledger.clear()
     with torch.no_grad():
         model(tokens(seed))
@@ -157,12 +158,12 @@ def test_a_part_of_the_model_called_by_itself(rank, seed):
     register_fsdp_forward_method makes another method gather first."""
     x = torch.randn(2, SIZES.context, SIZES.width)
     model = gpt(seed)
-    fsdp.shard(model, PLAIN)
+    fsdp.shard(model, PLAIN, CPU)
     expect.raises(RuntimeError, model.head, x, words=["mixed torch.Tensor and DTensor"])
     model = gpt(seed)
     type(model).score = lambda self, hidden: self.head(hidden)
     expected = model.head(x)
-    fsdp.shard(model, PLAIN)
+    fsdp.shard(model, PLAIN, CPU)
     register_fsdp_forward_method(model, "score")
     expect.close(model.score(x), expected, "the scores", atol=1e-6, rtol=1e-6)
 
@@ -171,7 +172,7 @@ def test_a_part_of_the_model_called_by_itself(rank, seed):
 def test_state_dict_has_shards(rank, seed):
     """model.state_dict() has the shards, as DTensors; it sends nothing."""
     model = gpt(seed)
-    fsdp.shard(model, PLAIN)
+    fsdp.shard(model, PLAIN, CPU)
     for name, value in model.state_dict().items():
         expect.that(isinstance(value, DTensor), f"{name} is no DTensor")
         halves = 2 * value.to_local().numel()
@@ -200,7 +201,7 @@ def test_order_of_a_step(rank, seed):
     """A block is gathered, computes and is freed; in backward the block before it is
     gathered already when it computes; the root is whole from beginning to end."""
     model = gpt(seed)
-    fsdp.shard(model, PLAIN)
+    fsdp.shard(model, PLAIN, CPU)
     optimizer = torch.optim.AdamW(model.parameters())
     batch = tokens(seed)
     take_a_step(model, optimizer, batch)
@@ -224,7 +225,7 @@ def test_prefetch_asks_for_one_block_more(rank, seed):
     for prefetch in (None, 1):
         model = gpt(seed)
         given = vars(PLAIN) | {"prefetch": prefetch}
-        fsdp.shard(model, argparse.Namespace(**given))
+        fsdp.shard(model, argparse.Namespace(**given), CPU)
         optimizer = torch.optim.AdamW(model.parameters())
         batch = tokens(seed)
         take_a_step(model, optimizer, batch)
@@ -239,7 +240,7 @@ def test_meta_device(rank, seed):
     shard: no rank ever holds it whole."""
     with torch.device("meta"):
         model = gpt(seed)
-    fsdp.shard(model, PLAIN)
+    fsdp.shard(model, PLAIN, CPU)
     model.to_empty(device="cpu")
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.1)

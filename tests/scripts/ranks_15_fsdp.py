@@ -40,6 +40,9 @@ OPTIMIZERS = {
 }
 
 
+CPU = torch.device("cpu")
+
+
 def options(**given):
     """The command line, as the script reads it."""
     defaults = {"mixed_precision": False, "keep_whole": False, "prefetch": None}
@@ -102,7 +105,7 @@ def test_trains_like_one_process(rank, world_size, seed):
             for max_norm in (None, 0.05):
                 one, model = gpt(seed), gpt(seed)
                 expected = train_alone(one, make(one.parameters()), data, max_norm)
-                fsdp.shard(model, options(**given))
+                fsdp.shard(model, options(**given), CPU)
                 optimizer = make(model.parameters())
                 losses = train_sharded(model, optimizer, data, max_norm)
                 what = f"{name}, {given}, max_norm {max_norm}"
@@ -127,13 +130,13 @@ def test_model_is_whole_on_rank_0_alone_and_on_the_cpu(rank, world_size, seed):
     for module in users:
         module.ByteGPT = Watched
     try:
-        model, _ = fsdp.build(args, torch.device("cpu"))
+        model, _ = fsdp.build(args, CPU)
     finally:
         for module in users:
             module.ByteGPT = ByteGPT
     expect.equal(made, ["meta", "cpu"] if rank == 0 else ["meta"], "models made")
     found = by_hand(model)
-    one, _ = train_gpt.build(args, torch.device("cpu"))
+    one, _ = train_gpt.build(args, CPU)
     for key, value in one.state_dict().items():
         expect.equal(found[key], value, f"{key} at the beginning")
 
@@ -152,7 +155,7 @@ def test_what_a_rank_holds_and_sends(rank, world_size, seed):
     ):
         args = options(**given)
         model = gpt(seed, torch.float32)
-        fsdp.shard(model, args)
+        fsdp.shard(model, args, CPU)
         optimizer = torch.optim.AdamW(model.parameters())
         parts = local_batch(inputs), local_batch(targets)
         with (
@@ -187,7 +190,7 @@ def test_one_block_is_whole_at_a_time(rank, world_size, seed):
     """While a block computes, the other blocks have their shards alone; embedding and
     head, the root's, are whole until backward has passed them."""
     model = gpt(seed)
-    fsdp.shard(model, options())
+    fsdp.shard(model, options(), CPU)
     whole_at = []
 
     def is_whole(module):
@@ -215,7 +218,7 @@ def test_one_file_that_one_device_goes_on_from(rank, world_size, seed, shared_di
     of a one-device run from the same state, gathered shard by shard."""
     data = batches(world_size, seed, steps=6)
     model = gpt(seed, torch.float32)
-    fsdp.shard(model, options())
+    fsdp.shard(model, options(), CPU)
     optimizer = torch.optim.AdamW(model.parameters(), 0.01)
     train_sharded(model, optimizer, data[:3])
     path = shared_dir / "gpt.pt"
@@ -265,7 +268,7 @@ def test_a_file_of_one_device_goes_on_in_ranks(rank, world_size, seed, shared_di
         write_snapshot(states | {"steps_run": 3}, path)
     dist.barrier()
     model = gpt(seed + 1)
-    fsdp.shard(model, options())
+    fsdp.shard(model, options(), CPU)
     sharded = torch.optim.AdamW(model.parameters(), 0.5)
     snapshot, steps = read_on_rank_0(path)
     expect.equal(steps, 3, "steps run")
