@@ -36,6 +36,7 @@ from common.parallel.model_parallel import (
     start_ranks,
     train,
 )
+from common.process_group import join_on
 
 
 @dataclass(frozen=True)
@@ -133,9 +134,8 @@ def run_replica(rank: int, replicas: int, config: Config) -> None:
     devices = choose_devices(config, rank)
     if devices[0].type != "cpu":  # what names no device goes to this one
         torch.accelerator.set_device_index(devices[0].index)
-    # Every replica must reach this line. No device is named: DDP sends from two.
-    backend = dist.get_default_backend_for_device(devices[0])
-    dist.init_process_group(backend, rank=rank, world_size=replicas)
+    # every replica must reach this line; DDP sends from both devices
+    join_on(devices[0], rank=rank, world_size=replicas, bound=False)
     log(f"{replicas} replicas, each in one process on {devices[0]}, {devices[1]}")
     train_in_one_process(config, devices)
     dist.destroy_process_group()

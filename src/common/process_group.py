@@ -69,8 +69,12 @@ def join_on(
     world_size: int = -1,
     timeout: timedelta | None = None,
     store: dist.Store | None = None,
+    bound: bool = True,
 ) -> None:
     """Join the other ranks as :func:`join` does, on a device that is already chosen.
+
+    ``bound``: NCCL connects at once, and refuses tensors of another device. False: a
+    rank has several.
 
     Raises:
         BadInput: another rank has the same device.
@@ -87,6 +91,8 @@ def join_on(
             rendezvous("env://", rank, world_size, timeout=wait)
         )
         refuse_shared_device(store, gpu)
+    if not bound:
+        gpu = None
     # every rank must reach this line: with gloo it returns when the last has joined
     dist.init_process_group(
         backend,

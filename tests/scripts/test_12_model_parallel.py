@@ -12,6 +12,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from common import process_group
 from common.data import count_correct, load_digits_split, make_model
 from common.distributed import BadInput
 from common.parallel import model_parallel as shared
@@ -181,13 +182,19 @@ def test_replica_s_group_is_bound_to_none_of_its_two_devices(imagine, monkeypatc
     imagine(4)
     joined, current = [], []
     monkeypatch.setattr(torch.accelerator, "set_device_index", current.append)
+    monkeypatch.setattr(process_group, "rendezvous", lambda *_, **__: iter([(0, 1, 2)]))
+    monkeypatch.setattr(process_group, "refuse_shared_device", lambda *_: None)
     monkeypatch.setattr(
-        model_parallel.dist,
+        process_group.dist,
         "init_process_group",
-        lambda *words, **more: joined.append((words, more)),
+        lambda backend, **more: joined.append(
+            (backend, more["rank"], more["device_id"])
+        ),
     )
     monkeypatch.setattr(model_parallel, "train_in_one_process", lambda *_: None)
     monkeypatch.setattr(model_parallel.dist, "destroy_process_group", lambda: None)
     model_parallel.run_replica(1, 2, arguments(replicas=2))
-    assert joined == [(("nccl",), {"rank": 1, "world_size": 2})]
+    assert joined == [("nccl", 1, None)]
     assert current == [2]
+    process_group.join_on(torch.device("cuda", 2), rank=1, world_size=2)
+    assert joined[1:] == [("nccl", 1, torch.device("cuda", 2))]
