@@ -88,10 +88,10 @@ def build(
         model = make_gpt(config, device)
     cp.split_gpt(model, cut, ring_attention)
     # All ranks share the shards: those of a context group as well.
-    everybody = init_device_mesh(device.type, (dist.get_world_size(),))
+    all_ranks = init_device_mesh(device.type, (dist.get_world_size(),))
     for block in model.blocks:
-        fully_shard(block, mesh=everybody)
-    fully_shard(model, mesh=everybody)  # what is left: embedding and head
+        fully_shard(block, mesh=all_ranks)
+    fully_shard(model, mesh=all_ranks)  # what is left: embedding and head
     fill(model, device, SEED)
     return model, make_optimizer(model.parameters(), config.learning_rate)
 

@@ -8,8 +8,8 @@
 Times a ping and all-reduces, fits the seconds of n bytes as alpha + beta n, and adds
 what each method sends to the time of a step that sends nothing. The ranks compute that
 step together, as in training, and again as FSDP and tensor parallel do it. The page
-"What will it cost?" has the formulas. On a GPU it has run with one rank
-only, which has no link.
+"What will it cost?" has the formulas. On a GPU it has run with one rank only, which has
+no link.
 """
 
 import statistics

@@ -1,9 +1,11 @@
 """What the pages say beside "On a GPU" follows from the runs that they show there."""
 
+import json
 import re
 from pathlib import Path
 
 import pytest
+import torch
 
 from tests.docs.pages import ROOT
 
@@ -68,7 +70,39 @@ def test_small_model_gains_nothing():
     assert max(row[1] for row in table.values()) <= 1.05
     assert "a step of 195 ms" in page  # 16 pieces
     assert round(1000 * 16 / table["nothing"][0]) == 195
+    accumulation = rows("17_fsdp_accumulation")["nothing"][0]
+    assert "took 88 ms for as many pieces" in page
+    assert round(1000 * 16 / accumulation) == 88 < 195 / 2
     assert "3.22 GFLOP instead of 2.87" in page and table["nothing"][-1] == 3.22
+
+
+def test_all_recordings_are_shown_or_claimed():
+    shown = set()
+    for page in DOCS.rglob("*.rst"):
+        shown |= set(re.findall(r"\.\. on-a-gpu:: (\S+)", page.read_text()))
+    assert shown == {path.name[:-8] for path in SHOWN.glob("*.gpu.txt")}
+
+
+@pytest.mark.parametrize("name", ["train_ddp", "train_fsdp"])
+def test_resumed_starters(name):
+    """The numbers of the runs in which any kernel was allowed."""
+    page = text_of(DOCS / "lessons" / "06_checkpoints" / "1_save_and_restore.rst")
+    assert "After 900 steps, each had the same bits" in page
+    found = json.loads((SHOWN / f"resumed_{name}.json").read_text())
+    assert found["machine"]["card"] == "NVIDIA H200"
+    steps_and_bits = {"steps": 900, "same_bits": True, "largest_difference": 0.0}
+    assert found["found"] == steps_and_bits
+
+
+def test_attention_of_a_gpu_saves_where_its_random_numbers_begin():
+    page = text_of(DOCS / "lessons" / "13_pipeline_parallel" / "4_pytorch.rst")
+    assert "the seed and the offset of its dropout" in page
+    kernel = torch.ops.aten._scaled_dot_product_efficient_attention.default
+    saved = [value.name for value in kernel._schema.returns]
+    assert saved[2:] == ["philox_seed", "philox_offset"]
+    measured, formula = rows("one_rank_13_cost")["activations"]
+    assert "16 bytes in each of these four blocks" in page
+    assert measured - formula == 4 * 16
 
 
 def test_precisions():

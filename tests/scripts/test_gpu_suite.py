@@ -1,6 +1,7 @@
 """`make gpu` and tests/gpu, where there is no GPU: what runs, skips, and says so."""
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -108,6 +109,16 @@ def test_table_of_numbers_begins_with_the_command_that_prints_it(tmp_path):
     first, second, last = (tmp_path / "timers.gpu.txt").read_text().splitlines()
     assert [first, second] == ["$ python tools/gpu.py -k timers", "fast 3 ms"]
     assert last.startswith("Recorded with torch ")
+
+
+def test_new_tables_are_printed_and_older_ones_not(tmp_path, monkeypatch):
+    monkeypatch.setattr(gpu, "BUILD", tmp_path)
+    results.write_numbers("old", 3, ["slow 9 ms"], tmp_path)
+    os.utime(tmp_path / "old.gpu.txt", (1, 1))
+    results.write_numbers("timers", 3, ["fast 3 ms"], tmp_path)
+    results.write_transcript("program", "$ python src/a.py", tmp_path)
+    (table,) = gpu.tables_since(begin=2)
+    assert table.startswith("$ python tools/gpu.py -k timers\nfast 3 ms\n")
 
 
 def test_each_table_s_command_chooses_one_test_that_writes_it():

@@ -1,7 +1,8 @@
 """Programs where PyTorch's own choices are others than on a Linux machine's CPU.
 
-Both were found on real machines: without a mesh, `fully_shard` takes a Mac's GPU, and
-AdamW's choice on a GPU refused the parameters of 14_tensor_parallel.py.
+The first GPU that we had showed AdamW's choice, which refused the parameters of
+14_tensor_parallel.py. That `fully_shard` takes a Mac's GPU where it is given no mesh is
+from reading PyTorch: we have no Mac.
 """
 
 import re
