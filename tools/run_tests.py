@@ -7,7 +7,7 @@ Deadlocks wait for quiet time and clusters for timers, so two parts share the co
 any time, and three with --full. What pytest prints of a part is in build/PART.log
 meanwhile, and shown when it has ended; all parts run, also when one has failed. At the
 end there is a table of the parts, each beside its usual seconds, and of the slowest
-tests, and a JUnit file, build/junit.xml.
+tests, each failed test with what pytest said of it, and a JUnit file, build/junit.xml.
 
 A few failures are tried once more, one at a time with nothing beside them: on a busy
 machine a program may miss its time. What passes then is named at the end.
@@ -57,6 +57,7 @@ ONE_SEED = ("--seeds", "1")
 OTHER_SEED = ("--seeds", "77")  # than those which a learner's checks have
 AT_ONCE, AT_ONCE_FULL = 2, 3  # parts
 SLOWEST = 10
+EXPLAINED = 40  # lines of one failure, at the end
 AGAIN = "-again"
 FEW = 30  # failures that one part may repeat; a browser that hangs fails a file of them
 # Seconds of each part on two cores, without and with --full: one run each (2026-11-28
@@ -260,6 +261,18 @@ def table(outcomes: list[Outcome], full: bool) -> str:
     return "\n".join(lines)
 
 
+def why_failed(case: ET.Element) -> str:
+    """The name of a failed test, and what pytest marked as its explanation."""
+    lines = [f"FAILED {name_of(case)}"]
+    told = [*case.iter("failure"), *case.iter("error")]
+    text = "\n".join(part.text or "" for part in told)
+    explanation = [line for line in text.splitlines() if line.startswith("E ")]
+    lines += explanation[:EXPLAINED]
+    if len(explanation) > EXPLAINED:
+        lines.append(f"E  ... ({len(explanation) - EXPLAINED} more, above)")
+    return "\n".join(lines)
+
+
 def totals(outcomes: list[Outcome]) -> str:
     """The last line, as pytest would have written it for all parts together.
 
@@ -306,6 +319,9 @@ def main() -> int:
         if outcome.part.name == "answers":
             remember_run(outcome.cases)
     print(f"{table(outcomes, full)}\n\n{time.monotonic() - start:.0f} seconds in all")
+    for outcome in outcomes:
+        for case in filter(has_failed, outcome.cases):
+            print(why_failed(case))
     for name in passed_alone:
         print(f"failed beside other tests, passed alone: {name}")
     if never_started:

@@ -70,6 +70,28 @@ def test_all_parts_run_when_one_has_failed(parts, capsys):
     assert shown.splitlines()[-1] == "2 passed, 1 failed, 1 skipped"
 
 
+def test_end_names_what_failed_and_why(plan, tmp_path, capsys):
+    (tmp_path / "test_fails.py").write_text("def test_it(): assert [1, 2] == [1, 3]")
+    options = ("--rootdir", str(tmp_path))
+    plan.append(Part("any", (*options, str(tmp_path / "test_fails.py"))))
+    assert run_tests.main() == 1
+    end = capsys.readouterr().out.partition(" seconds in all\n")[2].splitlines()
+    assert end[0] == "FAILED test_fails::test_it"
+    assert end[1].startswith("E ") and "assert [1, 2] == [1, 3]" in end[1]
+    assert end[-1] == "0 passed, 1 failed, 0 skipped"
+
+
+def test_long_explanation_is_cut(monkeypatch):
+    monkeypatch.setattr(run_tests, "EXPLAINED", 2)
+    text = "def test_it():\nE  one\nE  two\nE  three"
+    failed = f"<failure>{text}</failure>"
+    shown = run_tests.why_failed(ET.fromstring(CASE.format("test_it", 0.1, failed)))
+    assert shown.splitlines() == [
+        *("FAILED test_part::test_it", "E  one", "E  two"),
+        "E  ... (1 more, above)",
+    ]
+
+
 def test_parts_share_one_site_which_is_gone_afterwards(parts, capsys):
     run_tests.main()
     shown = capsys.readouterr().out
