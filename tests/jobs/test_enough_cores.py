@@ -283,7 +283,8 @@ TELLS = """\
 import os
 rank = os.environ.get("RANK", os.environ.get("SLURM_PROCID"))
 names = ("OMP_NUM_THREADS", "SLURM_CPUS_PER_TASK", "SLURM_MEM_PER_CPU")
-print("rank", rank, *(os.environ[name] for name in names), flush=True)
+words = ["rank", rank, *(os.environ[name] for name in names)]
+os.write(1, (" ".join(words) + "\\n").encode())  # at once: two ranks share the pipe
 """
 WORKER = ["--workers", "1"]
 
