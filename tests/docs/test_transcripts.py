@@ -1,5 +1,6 @@
 """Every recorded transcript still holds, and the tool that records them is sound."""
 
+import ast
 import re
 import socket
 import subprocess
@@ -83,6 +84,42 @@ def test_command_still_prints_what_the_page_shows(name, clones):
         f"record it again (python tools/transcripts.py record {name}) if the new "
         f"output is right:\n{difference}"
     )
+
+
+# the frames of tracebacks, and those of py-spy
+FRAME = re.compile(
+    r'File "((?:src|gallery)/[\w/.]+)", line (\d+), in \S+\n(?:\[\w+\]:)? {3,}(\S.*)'
+)
+STACK = re.compile(r"([\w<>]+) \((\w+\.py):(\d+)\)")
+
+
+@pytest.mark.parametrize("name", sorted(CATALOG))
+def test_lines_of_our_files_are_where_a_recording_says(name):
+    """Cheaper than to run the command again; and a failure's `shows` has no lines."""
+    text = CATALOG[name].path.read_text(encoding="utf-8")
+    for file, number, line in FRAME.findall(text):
+        source = (transcripts.ROOT / file).read_text(encoding="utf-8").splitlines()
+        assert source[int(number) - 1].strip() == line.strip(), f"{file}, line {number}"
+    for function, file, number in STACK.findall(text):
+        for program in transcripts.ROOT.glob(f"src/**/{file}"):
+            called_in = function_that_calls(program, int(number))
+            assert called_in == function, f"{file}, line {number}"
+
+
+def function_that_calls(program: Path, line: int) -> str | None:
+    """The innermost function around a call in this line; None if there is no call."""
+    tree = ast.parse(program.read_text(encoding="utf-8"))
+    here = [
+        node
+        for node in ast.walk(tree)
+        if hasattr(node, "lineno") and node.lineno <= line <= node.end_lineno
+    ]
+    if not any(isinstance(node, ast.Call) for node in here):
+        return None
+    functions = [node for node in here if isinstance(node, ast.FunctionDef)]
+    if not functions:
+        return "<module>"
+    return max(functions, key=lambda node: node.lineno).name
 
 
 def test_every_transcript_of_a_lesson_is_on_a_page():
