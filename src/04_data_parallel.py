@@ -22,12 +22,12 @@ DROPOUT = 0.0  # threads would draw from one generator, each time in another ord
 def make_parallel(model: nn.Module) -> nn.Module:
     """Wrap the model, and say what that does on this machine."""
     parallel_model = nn.DataParallel(model)  # all devices that are visible
-    if parallel_model.device_ids:
+    if len(parallel_model.device_ids) > 1:
         distributed.log(
             f"Each batch is split over the devices {parallel_model.device_ids}"
         )
     else:
-        distributed.log("No GPUs: nn.DataParallel just calls the module")
+        distributed.log("Fewer than two GPUs: nn.DataParallel just calls the module")
     return parallel_model
 
 

@@ -59,7 +59,7 @@ def accumulate(model: FSDPModule, parts: list[torch.Tensor], no_sync: bool) -> N
         last = number == len(parts) - 1
         if no_sync:
             model.set_requires_gradient_sync(last)
-            # with keep-whole: blocks that stay whole need not be gathered again
+            # what backward gathered stays whole for the next forward
             model.set_reshard_after_backward(last)
         loss = next_byte_loss(model(tokens[:, :-1]), tokens[:, 1:])
         (loss / len(parts)).backward()

@@ -67,7 +67,7 @@ def micro_batches(chosen: set[str], device: torch.device) -> Iterator[torch.Tens
 
 
 def average_in(dtype: torch.dtype, bucket: dist.GradBucket) -> Future[torch.Tensor]:
-    """Do what torch's hooks do; its bfloat16 hook refuses gloo, which could send it."""
+    """Do what torch's hooks do; its bfloat16 hook refuses builds without CUDA."""
     short = bucket.buffer().to(dtype).div_(dist.get_world_size())
     work = dist.all_reduce(short, async_op=True)  # every rank, in the order of buckets
     assert work is not None  # None only on a rank outside of the group

@@ -86,6 +86,40 @@ def test_rank_holds_the_part_drawn_where_it_stands(rank, world_size, seed):
 
 
 @pytest.mark.ranks(4, 6, limit=60)
+def test_strided_says_that_the_tensor_axis_has_cut_first(rank, world_size, seed):
+    """mlp.up.weight is cut twice along tensor dim 0."""
+    grid = GRIDS[world_size]
+    model, mesh = sharded(seed, grid)
+    weight = model.blocks[0].mlp.up.weight
+    found = [repr(placement) for placement in weight.placements]
+    cut_first = f"_StridedShard(dim=0, sf={grid.tensor})"
+    expect.equal(found, [cut_first, repr(Shard(0))], "its placements")
+    down, right = mesh.get_coordinate()
+    whole = network(seed).blocks[0].mlp.up.weight.detach()
+    part = whole.chunk(grid.tensor, 0)[right].chunk(grid.data, 0)[down]
+    expect.equal(weight.to_local().detach().clone(), part.clone(), "the part")
+
+
+@pytest.mark.ranks(4, limit=60)
+def test_gradscaler_on_a_grid_lets_some_ranks_step(rank, world_size, seed):
+    """Lesson 17: it asks only the ranks of the first gradient's mesh, here data, so one
+    rank's infinite gradient of a cut weight stops only that rank's data group."""
+    model, mesh = sharded(seed, GRIDS[4])
+    model.float()
+    optimizer = torch.optim.SGD(model.parameters(), 0.5)
+    scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
+    inputs, targets = (part_of(x, GRIDS[4]) for x in batch(seed))
+    scaler.scale(next_byte_loss(model(inputs), targets)).backward()
+    if rank == 3:
+        model.blocks[0].mlp.up.weight.grad.to_local().fill_(torch.inf)
+    scaler.step(optimizer)
+    scaler.update()
+    with_rank_3 = mesh.get_coordinate()[1] == 1
+    skipped = scaler.get_scale() < 4.0
+    expect.equal(skipped, with_rank_3, "whether this rank skips the step")
+
+
+@pytest.mark.ranks(4, 6, limit=60)
 def test_norm_is_on_the_data_axis_alone(rank, world_size, seed):
     """The weight of a norm is on the data axis alone; the ranks of a tensor group have
     equal gradients of it."""
