@@ -143,10 +143,11 @@ def check_micro_batches(config: Config, ranks: int) -> None:
             f"--micro-batches {count} is fewer than the {ranks} stages of this "
             f"pipeline, which 1f1b refuses: choose {ranks} or more"
         )
-    if config.schedule == "interleaved" and count % ranks:
+    rounds = max(1, count // ranks)
+    if config.schedule == "interleaved" and count % rounds:
         raise BadInput(
-            f"--micro-batches {count} cannot be divided among {ranks} ranks, which "
-            f"the interleaved schedule needs: choose a multiple of {ranks}"
+            f"--micro-batches {count} cannot be divided into {rounds} equal rounds, "
+            f"which the interleaved schedule needs: choose a multiple of {ranks}"
         )
 
 

@@ -51,9 +51,9 @@ def test_numbers_on_the_page_are_the_recorded_ones():
     assert sliced - whole == extra, "what the second table has more to send"
 
 
-def test_mlp_of_width_16384_takes_34_gigabytes():
-    """2.1 billion weights; 34 GB with gradients and AdamW state, an eighth is 4.3."""
-    weights = 2 * 16_384 * 4 * 16_384
+def test_first_layer_of_width_16384_takes_17_gigabytes():
+    """1.1 billion weights; 17 GB with gradients and AdamW state, an eighth is 2.1."""
+    weights = 16_384 * 4 * 16_384
     states = sum(formulas.model_states(weights).values())
     on_the_page(f"width 16,384 has {weights / 1e9:.1f} billion weights")
     on_the_page(f"AdamW state it needs {states / 1e9:.0f} GB")

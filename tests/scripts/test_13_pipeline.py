@@ -171,7 +171,7 @@ def test_timeline_of_three_ranks(tmp_path):
     [
         ("gpipe", 16, 3, "--batch-size 16 cannot be divided among 3 micro-batches"),
         ("1f1b", 16, 2, "--micro-batches 2 is fewer than the 3 stages"),
-        ("interleaved", 16, 4, "choose a multiple of 3"),
+        ("interleaved", 14, 14, "into 4 equal rounds, .* choose a multiple of 3"),
     ],
 )
 def test_what_torchs_schedules_cannot_do_is_refused(
