@@ -14,7 +14,8 @@ of heads, and every number takes 2 bytes. S is the size of one rank's keys in on
   each own token, and 2 H for each of all T tokens.
 * A rank waits for all bytes that it sends, with one exception. A ring's messages are
   hidden if T / c is at least the device's operations per second, divided by the link's
-  bytes per second. Then it waits for none of them.
+  bytes per second. Then it waits for none of them. (That's the rule without a mask.
+  With a causal one it would be twice as many.)
 
     workshop check 21_choose_context
 

@@ -1,4 +1,4 @@
-"""Fit a line on as many ranks as torchrun starts."""
+"""torchrun --standalone --nproc-per-node=2 docs/examples/05_five_lines.py"""
 
 import torch
 import torch.distributed as dist

@@ -39,7 +39,7 @@ def test_two_ranks_are_as_much_faster_as_the_page_says():
     text = (HERE.parents[1] / "docs/transcripts/05_it_pays.txt").read_text("utf-8")
     one, two = re.findall(r"([\d,]+) samples/s", text)
     ratio = int(two.replace(",", "")) / int(one.replace(",", ""))
-    on_the_page(f"Two ranks on two cores process {ratio:.1f} times as many images")
+    on_the_page(f"Two ranks with a core each process {ratio:.1f} times as many images")
     on_the_page("The losses above still differ, because the two programs shuffle")
     losses = re.findall(r"^Loss .* -> ([\d.]+)", text, re.M)
     assert len(set(losses)) == 2

@@ -87,7 +87,9 @@ def test_a_schedule_has_a_row_or_a_word_for_every_lesson(number):
 def test_the_capstone_takes_what_the_three_days_say():
     page = first_page(ROOT, "20_capstone")
     said = " ".join(PAGE.split())
-    assert f":ref:`lesson-20` is {course.reading_minutes(page)} min of homework" in said
+    exercise = EXERCISES["20_capstone"].minutes
+    words = f"homework at the end: {course.reading_minutes(page)} min to read, and"
+    assert f":ref:`lesson-20` is {words} {exercise} min for the exercise" in said
 
 
 def test_the_exercise_that_half_a_day_skips_takes_what_is_said():
