@@ -4,6 +4,7 @@ On four devices that imagined_devices.py stands in for. What the scripts do is t
 in tests/scripts/test_04_data_parallel.py.
 """
 
+import inspect
 import os
 import re
 import subprocess
@@ -65,13 +66,15 @@ def test_documentation_recommends_ddp():
 
 def test_without_gpus_it_just_calls_the_module():
     on_the_page("``nn.DataParallel`` just calls the module: there are no parts")
-    on_the_page("Without GPUs, it just calls the module.")
+    on_the_page("Without GPUs, or with one, it just calls the module.")
     seen = Seen()
     parallel_model = nn.DataParallel(seen)
     images, _ = batch(10)
     assert parallel_model(images) is images, "the very tensor that the module returned"
     assert seen.calls == [(os.getpid(), threading.main_thread(), 10)]
     assert parallel_model.device_ids == []
+    forward = " ".join(inspect.getsource(nn.DataParallel.forward).split())
+    assert "if len(self.device_ids) == 1: return self.module(" in forward
 
 
 # One step, by PyTorch's own code
@@ -162,7 +165,8 @@ def test_first_device_has_scores_and_gradients(wrap):
 
 
 def test_a_billion_parameters_on_four_devices_are_12_gb_each_way():
-    on_the_page("With a billion parameters on four devices, each step copies 12 GB")
+    on_the_page("With a billion parameters in 32 bits, 4 GB, each step on four devices")
+    on_the_page("each step on four devices copies 12 GB of weights")
     assert 3 * 10**9 * torch.zeros(1).nbytes == 12e9
 
 

@@ -78,14 +78,16 @@ def test_recorded_batches_show_what_the_page_says():
 
 
 def test_recorded_network_shows_what_the_page_says():
-    """A limited rate hits the large tensor, a delay hits the tiny one hardest."""
+    """Either fault slows the large tensor alike; only a delay slows the tiny one."""
     plain, rate, delay = milliseconds()
     assert rate[1] > 2 * plain[1], "record 08_slow_network on a machine with less to do"
     assert delay[0] > 5 * plain[0]
     tiny, large = (late / early for late, early in zip(delay, plain, strict=True))
     assert tiny > 3 * large
-    on_the_page(f"it takes {tiny:.0f} times as long")
-    on_the_page(f"The large tensor takes only {large:.0f} times as long")
+    on_the_page(f"makes it {tiny:.0f} times as slow")
+    by_rate = rate[1] / plain[1]
+    assert round(large) == round(by_rate) and rate[0] < 2 * plain[0]
+    on_the_page(f"The large tensor takes about {large:.0f} times as long with either")
     # what no machine can beat: 16 MiB at 1 Gbit/s, and one way of 1 ms
     assert rate[1] > 16 * 2**20 * 8 / 1e9 * 1000
     assert delay[0] > 1

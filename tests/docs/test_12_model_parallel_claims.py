@@ -106,10 +106,10 @@ def test_example_that_cuts_the_graph_has_the_gradients_of_the_whole(capsys):
 
 
 def test_nearly_all_multiplications_are_in_the_second_convolution():
-    on_the_page("nearly all the multiplications happen in the second convolution")
     pixels = 8 * 8
     work = [pixels * 16 * 9, pixels * 32 * 16 * 9, 512 * 10]
-    assert work[1] / sum(work) > 0.95
+    share = 100 * work[1] / sum(work)
+    on_the_page(f"the second convolution does {share:.0f} % of the multiplications")
 
 
 def test_recorded_tables_agree_with_the_formulas_and_the_figure():

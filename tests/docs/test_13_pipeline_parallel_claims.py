@@ -254,7 +254,7 @@ def test_dual_pipe_pairs_a_forward_with_a_backward_of_the_other_stage():
 
 
 def test_backward_of_two_slots_leaves_the_bubble_as_it_is():
-    on_the_page("a step takes 33 slots instead of 22, and a rank uses 24 of them")
+    on_the_page("the step above then takes 33 slots instead of 22, a rank uses 24")
     ranks, parts = 4, 8
     total, used = (ranks - 1 + parts) * 3, parts * 3
     assert (total, used) == (33, 24) and (total - used) / used == 3 / 8

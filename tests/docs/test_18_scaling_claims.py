@@ -116,7 +116,7 @@ def test_how_far_the_line_misses_a_size():
 
 
 def test_predictions_of_the_page_are_the_recorded_ones():
-    text, errors = recorded("18_cost")
+    _, errors = recorded("18_cost")
     methods = ["DDP", "FSDP", "TP", "PP"]
     assert [method for method, _ in errors] == [*methods, *methods, "FSDP x TP"]
     two, four = (error for method, error in errors if method == "DDP")

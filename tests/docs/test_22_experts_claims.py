@@ -77,7 +77,9 @@ def test_most_that_an_expert_can_be_chosen():
     text = (TRANSCRIPTS / "22_balance.txt").read_text()
     none, loss, bias = map(float, re.findall(r"chosen ([\d.]+) times", text))
     assert loss < bias < none < 4
-    on_the_page("After 100 steps the loss is ahead of the bias")
+    on_the_page(
+        "After 100 steps the extra loss has evened the loads more than the bias has"
+    )
 
 
 def test_parameters_of_the_byte_gpt_with_experts(capsys):

@@ -143,7 +143,9 @@ def test_a_loss_that_keeps_few_scores_lets_a_long_sequence_fit(monkeypatch):
     assert whole(model, alone) > room
     monkeypatch.setattr(formulas, "head_bytes", lambda *_: 0.0)
     again = formulas.layer_activations(model, alone._replace(recompute="selective"))
-    words = f"takes about {whole(model, alone):.0f} GB, of which {again / 1e9:.0f} GB are"
+    words = (
+        f"takes about {whole(model, alone):.0f} GB, of which {again / 1e9:.0f} GB are"
+    )
     assert words in PROSE
     assert whole(model, alone) < room
 
