@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
+from itertools import takewhile
 from pathlib import Path
 
 from workshop.common_mistakes import Mistake, load_mistakes, plain
@@ -56,6 +57,7 @@ class Cause:
     confirm: str = ""  # what settles it
     unless: re.Pattern[str] | None = None  # near the message: somebody else speaks
     needs: re.Pattern[str] | None = None  # somewhere in the log: what must be there
+    inside: re.Pattern[str] | None = None  # a traceback: who speaks
 
 
 @dataclass(frozen=True)
@@ -136,6 +138,7 @@ def make_cause(rule: dict) -> Cause:
         rule.get("confirm", ""),
         pattern_of(rule, "unless"),
         pattern_of(rule, "needs"),
+        pattern_of(rule, "inside"),
     )
 
 
@@ -160,6 +163,8 @@ def candidates(causes: Iterable[Cause], log: Log, first: First | None) -> list[F
         causes = [cause for cause in causes if cause.name != "more_ranks_than_gpus"]
     left_over = [cause for cause in causes if cause.name not in shown]
     found += filter(None, (search(cause, spoken, suspects) for cause in left_over))
+    found = [spoken_inside(each, log) for each in found]
+    found = [each for each in found if each.weight]
     left = not_explained(found)
     if any(rank in seen.own for rank in suspects):
         left = [f for f in left if f.by_first or not only_consequences(f)]
@@ -170,6 +175,30 @@ def candidates(causes: Iterable[Cause], log: Log, first: First | None) -> list[F
     if not left and not first:
         left = of_numbers(causes, log)
     return sorted(left, key=lambda f: (-f.weight, not f.by_first))
+
+
+def spoken_inside(found: Found, log: Log) -> Found:
+    """The same, surer or with no weight, if its cause asks who speaks."""
+    inside = found.cause.inside
+    if inside is None or not found.lines:
+        return found
+    frames = frames_above(found.lines[0], log)
+    if not frames:
+        return replace(found, weight=min(found.weight, MAYBE))
+    if not any(inside.search(line.text) for line in frames):
+        return replace(found, weight=0)
+    line = found.lines[0]
+    counts = line.kind != SURVIVED and (found.by_first or line.rank is None)
+    return replace(found, weight=SURE) if counts else found
+
+
+def frames_above(shown: Line, log: Log) -> list[Line]:
+    """The frames of the traceback that ends in this line, the last one first."""
+    above = [line for line in log.lines if line.rank == shown.rank]
+    if shown not in above:
+        return []
+    before = reversed(above[: above.index(shown)])
+    return list(takewhile(lambda line: line.kind == CODE, before))
 
 
 def only_consequences(found: Found) -> bool:
