@@ -12,7 +12,9 @@ from workshop.diagnose.causes import candidates, load
 from workshop.diagnose.first import first_failed
 from workshop.diagnose.report import diagnose, named
 
-MIXED = "got mixed torch.Tensor and DTensor, need to convert all torch.Tensor to DTensor"
+MIXED = (
+    "got mixed torch.Tensor and DTensor, need to convert all torch.Tensor to DTensor"
+)
 RAISED = """\
 [rank0]: Traceback (most recent call last):
 [rank0]:   File "{path}", line 219, in {function}
@@ -61,3 +63,60 @@ def test_mix_inside_of_the_optimizer_is_its_own(tmp_path):
 def test_mix_elsewhere_names_neither_clipping_nor_optimizer(tmp_path, operation):
     text = RAISED.format(message=f"aten.{operation}: {MIXED}", **IN_FORWARD)
     assert read(tmp_path, text)[1] not in ("clip_mix", "foreach_mix")
+
+
+RESTARTED = """\
+step 480 loss 2.311
+[rank1]: Traceback (most recent call last):
+[rank1]: {error}
+E0610 11:20:33.2 7001 torch/distributed/elastic/multiprocessing/api.py:869] failed \
+(exitcode: 1) local_rank: 1 (pid: 7092) of binary: /opt/conda/bin/python
+I0610 11:20:33.3 7001 torch/distributed/elastic/agent/server/api.py:889] [default] \
+Worker group FAILED. 3/3 attempts left; will restart worker group
+resuming from snapshot.pt at step 400
+step 1000 loss 1.998
+"""
+ENDED = """\
+I0610 12:01:00.3 7001 torch/distributed/elastic/agent/server/api.py:879] [default] \
+worker group successfully finished. Waiting 300 seconds for other agents to finish.
+"""
+ERRORS = [
+    "ConnectionResetError: [Errno 104] Connection reset by peer",
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.",
+    "ValueError: bad sample 17",
+]
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_run_that_torchrun_restarted_and_that_finished_did_not_fail(tmp_path, error):
+    (line,) = told(tmp_path, RESTARTED.format(error=error) + ENDED)
+    assert line.startswith("No failure")
+    assert "rank 1 failed once" in line and error[:20] in line
+    assert "torchrun restarted it, and the run finished" in line
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_run_that_was_restarted_and_did_not_finish_is_a_failure(tmp_path, error):
+    lines = told(tmp_path, RESTARTED.format(error=error))
+    assert not lines[0].startswith("No failure")
+    again = f"[rank2]: Traceback (most recent call last):\n[rank2]: {error}\n"
+    lines = told(tmp_path, RESTARTED.format(error=error) + again + ENDED)
+    assert not lines[0].startswith("No failure")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "E0000 00:00:1734685272.131212 1701 cuda_dnn.cc:8310] Unable to register cuDNN "
+        "factory: Attempting to register factory for plugin cuDNN when one has already "
+        "been registered",
+        "E0000 00:00:1734685272.137022 1701 cuda_blas.cc:1418] Unable to register "
+        "cuBLAS factory: Attempting to register factory for plugin cuBLAS",
+        "[2026-02-11 01:02:01] ERROR: could not upload logs to tensorboard.dev, will "
+        "continue",
+        "could not open the cache file, continuing without it",
+    ],
+)
+def test_words_of_healthy_libraries_are_no_failure(tmp_path, line):
+    text = f"step 1 loss 2.0\n{line}\nstep 2 loss 1.9\n"
+    assert told(tmp_path, text)[0].startswith("No failure")

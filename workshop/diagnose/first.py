@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from workshop.diagnose.kinds import CODE, EXCEPTION, NOISE
+from workshop.diagnose.kinds import CODE, EXCEPTION, NOISE, SURVIVED
 from workshop.diagnose.lines import Line
 from workshop.diagnose.logs import Log
 from workshop.diagnose.ranks import First, listed
@@ -117,7 +117,8 @@ def look(log: Log) -> Seen:
     reader.seen.spoke = {line.rank for line in log.lines if line.rank is not None}
     reader.seen.dump = read_dump(lines)
     for line in lines:
-        reader.read(line)
+        if line.kind != SURVIVED:
+            reader.read(line)
     return reader.seen
 
 

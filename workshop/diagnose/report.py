@@ -26,7 +26,14 @@ from workshop.diagnose.first import (
     is_own_error,
     look,
 )
-from workshop.diagnose.kinds import CODE, EXCEPTION, NOISE, PROGRESS, SURVIVED
+from workshop.diagnose.kinds import (
+    CODE,
+    EXCEPTION,
+    NOISE,
+    PROGRESS,
+    RESTARTS,
+    SURVIVED,
+)
 from workshop.diagnose.lines import Line
 from workshop.diagnose.logs import Log
 from workshop.diagnose.numbers import read_line
@@ -160,8 +167,18 @@ def nothing(log: Log) -> str:
     looked = f"{lines:,} line{'s' * (lines != 1)}"
     where = f" of {files} files" if files > 1 else ""
     survived = next((line for line in log.lines if line.kind == SURVIVED), None)
-    said = f"; the run continued after {quote(survived)}" if survived else ""
+    said = f"; {continued(log, survived)}" if survived else ""
     return f"No failure found in {looked}{where}{NOTHING}{said}"
+
+
+def continued(log: Log, survived: Line) -> str:
+    """How the run went on after an error."""
+    restarted = any(RESTARTS.search(line.text) for line in log.lines)
+    if not restarted:
+        return f"the run continued after {quote(survived)}"
+    who = "a rank" if survived.rank is None else f"rank {survived.rank}"
+    said = f"{who} failed once, torchrun restarted it, and the run finished"
+    return f"{said}: {quote(survived)}"
 
 
 def named(found: list[Found]) -> Found | None:
