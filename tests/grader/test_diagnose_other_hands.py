@@ -120,3 +120,90 @@ def test_run_that_was_restarted_and_did_not_finish_is_a_failure(tmp_path, error)
 def test_words_of_healthy_libraries_are_no_failure(tmp_path, line):
     text = f"step 1 loss 2.0\n{line}\nstep 2 loss 1.9\n"
     assert told(tmp_path, text)[0].startswith("No failure")
+
+
+WAITED = (
+    "{rank}: [E725 22:01:00.397 ProcessGroupNCCL.cpp:563] [Rank {rank}] Watchdog "
+    "caught collective operation timeout: WorkNCCL(SeqNum=35512, OpType=ALLREDUCE, "
+    "NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600000 milliseconds before "
+    "timing out.\n"
+    "{rank}: [E725 22:01:00.399 ProcessGroupNCCL.cpp:1537] [PG 0 Rank {rank}] Timeout "
+    "at NCCL work: 35512, last enqueued NCCL work: 35512.\n"
+)
+OWN = """\
+2: Traceback (most recent call last):
+2:   File "/w/train.py", line 300, in main
+2:     for step, batch in pbar:
+2: {error}
+"""
+SUMMARY = """\
+Root Cause (first observed failure):
+[0]:
+  rank      : 0 (local_rank: 0)
+  exitcode  : -6 (pid: 501)
+  traceback : Signal 6 (SIGABRT) received by PID 501
+"""
+EXITED = "srun: error: n01: tasks 0-3: Exited with exit code 1\n"
+LABELS = {
+    "srun --label": "{rank}: ",
+    "torch": "[rank{rank}]: ",
+    "torchrun --tee": "[default{rank}]:",
+    "mpirun": "[1,{rank}]<stderr>:",
+    "pdsh": "n01: [rank{rank}]: ",
+    "Kubernetes": "2026-11-26T10:00:00.1Z [rank{rank}]: ",
+}
+
+
+def relabeled(text, label):
+    """The same lines with another mark than that of srun --label."""
+    rows = [row.partition(": ") for row in text.splitlines()]
+    return "".join(f"{label.format(rank=rank)}{rest}\n" for rank, _, rest in rows)
+
+
+@pytest.mark.parametrize("label", LABELS.values(), ids=LABELS)
+@pytest.mark.parametrize("end", ["", EXITED], ids=["", "exited"])
+@pytest.mark.parametrize(
+    "error",
+    [
+        "av.error.InvalidDataError: [Errno 1094995529] Invalid data found when "
+        "processing input: '/data/clips/0b1c_33.mp4'",
+        "ValueError: bad sample 17",
+    ],
+)
+def test_own_exception_is_the_first_whatever_the_marks(tmp_path, error, end, label):
+    waited = "".join(WAITED.format(rank=rank) for rank in (0, 1, 3))
+    text = relabeled(OWN.format(error=error) + waited, label)
+    lines = told(tmp_path, text + end)
+    assert lines[0].startswith("First to fail: rank 2")
+    assert lines[1] == "    Failed because of it, or later: ranks 0, 1 and 3"
+    assert lines[2] == "Rank 2 raised its own exception, and the others waited for it:"
+    assert error[:20] in lines[3]
+    assert not any("A collective timed out" in line for line in lines)
+
+
+def test_abort_of_those_that_waited_is_no_candidate(tmp_path):
+    waited = "".join(WAITED.format(rank=rank) for rank in (0, 1, 3))
+    text = relabeled(OWN.format(error="ValueError: 17") + waited, LABELS["torch"])
+    lines = told(tmp_path, text + SUMMARY)
+    assert lines[0].startswith("First to fail: rank 2")
+    assert not any("SIGABRT" in line for line in lines)
+
+
+def test_report_of_srun_is_no_error_of_each_task(tmp_path):
+    text = (
+        "n1:3063028:3066152 [3] include/alloc.h:178 NCCL WARN Cuda failure 'out of "
+        f"memory'\nncclInternalError: Internal check failed.\n{EXITED}"
+    )
+    lines = told(tmp_path, text)
+    assert "the same error" not in lines[0]
+    assert "GPU 3 of n1" in lines[0]
+
+
+def test_labels_of_nodes_stay_labels_of_nodes(tmp_path):
+    where = {0: 0, 1: 0, 2: 1, 3: 1}
+    text = "".join(
+        WAITED.format(rank=rank).replace(f"{rank}: [E", f"{node}: [E")
+        for rank, node in where.items()
+    )
+    log = written(tmp_path, text)
+    assert [line.rank for line in log.lines[::2]] == list(where)

@@ -37,6 +37,8 @@ SURE, MAYBE, HINT = 3, 2, 1
 # what an agent of torchrun says after another one, which held the store, has ended
 LOST_STORE = re.compile(r"connection to the C10d store has failed|RendezvousConnection")
 STEP_ENDED = re.compile(r"slurmstepd: error: \*\*\* STEP \S+ ON \S+ CANCELLED AT")
+# in torchrun's summary: those that waited abort, too
+ABORTED = re.compile(r"Signal 6 \(SIGABRT\) received by PID")
 CHAINED = re.compile(r"During handling of the above|was the direct cause of the follow")
 
 
@@ -203,7 +205,8 @@ def frames_above(shown: Line, log: Log) -> list[Line]:
 
 def only_consequences(found: Found) -> bool:
     """Whether it shows only in what ranks say that waited for another one."""
-    return bool(found.lines) and all(is_consequence(line.text) for line in found.lines)
+    told = (is_consequence(row.text) or ABORTED.search(row.text) for row in found.lines)
+    return bool(found.lines) and all(told)
 
 
 def only_ended_step(found: Found, later: list[Line]) -> bool:

@@ -26,7 +26,8 @@ CONSEQUENCE = re.compile(
     r"Failed to execute operation \w+ from rank \d+, retcode 6|"
     r"ProcessGroupNCCL.cpp.*(?:taken? (?:the|your)|detected by watchdog|dump signal|"
     r"terminated with exception|operations have failed or timed out)|"
-    r"NCCL watchdog thread terminated|Watchdog caught collective operation timeout|"
+    r"NCCL watchdog thread terminated|Timeout at NCCL work|"
+    r"Watchdog caught collective operation timeout|"
     r"store->get\(.* got error|DistStoreError: Socket Timeout|"
     r"DistStoreError: wait timeout after \d+ ?ms, keys: (?!/default_pg)|"
     r"keys: /default_pg/\d+//cuda//|NCCL WARN .*remote peer|with (?:status|error)=?5\b|"
@@ -70,6 +71,7 @@ class Seen:
 
     own: dict[int, Line] = field(default_factory=dict)
     lost: dict[int, Line] = field(default_factory=dict)
+    exited: dict[int, Line] = field(default_factory=dict)  # srun says no more of them
     codes: dict[int, int] = field(default_factory=dict)
     root: int | None = None
     agent: tuple[int, int] | None = None  # (local rank, exit code)
@@ -119,6 +121,7 @@ def look(log: Log) -> Seen:
     for line in lines:
         if line.kind != SURVIVED:
             reader.read(line)
+    reader.seen.own = reader.seen.own or dict(reader.seen.exited)
     return reader.seen
 
 
@@ -195,8 +198,10 @@ class Reader:
         if not match:
             return False
         if not self.cancelled and not is_consequence(line.text):
+            only_exited = match[2].startswith("Exited with exit code")
+            said = self.seen.exited if only_exited else self.seen.own
             for rank in tasks(match[1]):
-                self.seen.own.setdefault(rank, line)
+                said.setdefault(rank, line)
         return True
 
     def _monitored_barrier(self, line: Line) -> bool:
@@ -296,10 +301,19 @@ def by_own(seen: Seen, log: Log) -> First | None:
     ranks = tuple(sorted(seen.own))
     if len(ranks) == 1:
         return First(ranks, "no other rank reports an error of its own")
+    if seen.own == seen.exited:
+        return of_srun(ranks)
     kinds = {line.text.split(":")[0] for line in seen.own.values()}
     if len(kinds) == 1:
         return First(ranks, "they report the same error, so no one of them was first")
     return First((next(iter(seen.own)),), "its error comes first in the log")
+
+
+def of_srun(ranks: tuple[int, ...]) -> First:
+    """Tasks of which srun says that they exited, and nobody says why."""
+    if set(ranks) == set(range(max(ranks) + 1)):
+        return First((), f"srun says only that {listed(ranks)} exited, in no order")
+    return First(ranks, "srun says that they exited, and of no other one")
 
 
 def by_mismatch(seen: Seen, log: Log) -> First | None:

@@ -67,6 +67,9 @@ OF_SEVERAL = re.compile(
 )
 
 
+SPEAKER = re.compile(r"\[(?:PG (?:ID )?0 [^\]]*)?Rank (\d+)\]")
+
+
 @dataclass
 class Row:
     """A line without its marks."""
@@ -187,13 +190,35 @@ def is_value(row: Row) -> bool:
 def settle(rows: list[Row]) -> None:
     """Labels become ranks where each rank has its own, and not where nodes do."""
     labels = {row.label for row in rows if row.label is not None}
-    inner = any(row.rank is not None or OF_SEVERAL.search(row.text) for row in rows)
-    if len(labels) > 1 and not inner:
+    if len(labels) > 1 and not of_nodes(rows):
         for row in rows:
             row.rank = row.label
+        return
     if all_of_one(rows):
         for row in rows:
             row.rank = row.rank if row.marks > 1 else None
+
+
+def of_nodes(rows: list[Row]) -> bool:
+    """Whether several ranks wrote under one label, as those of a node do."""
+    labeled_rows = [row for row in rows if row.label is not None]
+    named = {(row.label, rank) for row in labeled_rows for rank in ranks_named(row)}
+    if any(label != rank for label, rank in named):
+        return True
+    if len(named) > 1:  # the ranks say the same as their labels
+        return False
+    return any(row.rank is not None or is_of_several(row) for row in labeled_rows)
+
+
+def ranks_named(row: Row) -> list[int]:
+    """As whom the writer of the line names itself."""
+    said = SPEAKER.search(row.text)
+    found = [] if row.rank is None else [row.rank]
+    return [*found, int(said[1])] if said else found
+
+
+def is_of_several(row: Row) -> bool:
+    return bool(OF_SEVERAL.search(row.text))
 
 
 def all_of_one(rows: list[Row]) -> bool:

@@ -64,6 +64,7 @@ ERROR = re.compile(
 )
 # what to quote, best first
 REST = (ABORT, REFUSAL, CONSEQUENCE, ERROR, re.compile("Traceback"))
+OF_NCCL = re.compile(r"^(\S+):\d+:\d+ \[(\d+)\] .*NCCL WARN")
 PROMPT = re.compile(r"^\$ ")  # a command that somebody typed
 LONGEST = 160  # characters of a quoted line
 MOST_LINES = 4
@@ -108,7 +109,7 @@ def diagnose(log: Log, root: Path) -> tuple[list[str], bool]:
     elif found:
         told += tell_unsure(found)
     else:
-        told += tell_unknown(error)
+        told += tell_unknown(error, log, first)
     if not sure and not (found and found[0].quiet):
         told += own_words(log, first)
     if not sure and not is_known(first):
@@ -257,11 +258,21 @@ def tell_first(first: First | None, found: list[Found]) -> list[str]:
             tell_first(suspect, []) if suspect else []
         )
     if first is None:
-        return ["First to fail: the log doesn't say"]
+        return [f"First to fail: the log doesn't say{speaking_gpu(found)}"]
     if not first.ranks:
-        return [f"First to fail: no single rank ({first.reason})"]
+        reason = f"{first.reason}{speaking_gpu(found)}"
+        return [f"First to fail: no single rank ({reason})"]
     head = "First to fail" if first.sure else "Suspect"
     return [f"{head}: {listed(first.ranks)} ({first.reason})"]
+
+
+def speaking_gpu(found: list[Found]) -> str:
+    """Whose GPU it is that NCCL's line tells of, where no rank is known."""
+    for line in found[0].lines if found else ():
+        told = OF_NCCL.match(line.text)
+        if told and not is_consequence(line.text):
+            return f"; the error below is of GPU {told[2]} of {told[1]}"
+    return ""
 
 
 def tell(found: Found) -> list[str]:
@@ -296,11 +307,30 @@ def tell_unsure(found: list[Found]) -> list[str]:
     return lines
 
 
-def tell_unknown(error: Line | None) -> list[str]:
-    lines = ["No known cause matches."]
-    if error:
-        lines += ["The first error in the log:", f"    {quote(error)}"]
-    return [*lines, SETTLE, f"Read on: {WHICH_RANK}"]
+def tell_unknown(error: Line | None, log: Log, first: First | None) -> list[str]:
+    """The error itself, and which logs would tell more, unless it says enough."""
+    head = "No known cause matches."
+    if error is None:
+        return [head, SETTLE, f"Read on: {WHICH_RANK}"]
+    shown = f"    {quote(error)}"
+    rank = raised_by(error, log, first)
+    if rank is None:
+        said = "The first error in the log:"
+        return [head, said, shown, SETTLE, f"Read on: {WHICH_RANK}"]
+    lost = look(log).lost.values()
+    place = log.lines.index
+    before = lost and place(error) < min(map(place, lost))
+    waited = ", and the others waited for it" if before else ""
+    return [f"Rank {rank} raised its own exception{waited}:", shown]
+
+
+def raised_by(error: Line, log: Log, first: First | None) -> int | None:
+    """The rank that failed first, if this is its own exception."""
+    if not is_known(first) or error.kind != EXCEPTION:
+        return None
+    own = look(log).own
+    ranks = first.ranks if first else ()
+    return next((rank for rank in ranks if own.get(rank) == error), None)
 
 
 def first_error(log: Log, first: First | None = None) -> Line | None:
