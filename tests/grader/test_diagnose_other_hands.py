@@ -207,3 +207,91 @@ def test_labels_of_nodes_stay_labels_of_nodes(tmp_path):
     )
     log = written(tmp_path, text)
     assert [line.rank for line in log.lines[::2]] == list(where)
+
+
+TORCHRUNS = """\
+Failures:
+[1]:
+  rank      : 13 (local_rank: 1)
+  exitcode  : -6 (pid: 22902)
+Root Cause (first observed failure):
+[0]:
+  rank      : 12 (local_rank: 0)
+  exitcode  : -6 (pid: 22901)
+"""
+ECC = """\
+[default0]:step 11 loss 1.2341
+[default1]:step 11 loss 1.2214
+[default0]:[rank12]:[E817 17:40:34.2 ProcessGroupNCCL.cpp:1515] [PG 0 (default_pg) \
+Rank 12] Process group watchdog thread terminated with exception: {error}
+[default1]:[rank13]:[E817 17:40:36.9 ProcessGroupNCCL.cpp:1515] [PG 0 (default_pg) \
+Rank 13] Process group watchdog thread terminated with exception: NCCL error: remote \
+process exited or there was a network error, NCCL version 2.20.5
+[default1]:ncclRemoteError: A call failed possibly due to a network error.
+"""
+ON_A_GPU = "CUDA error: uncorrectable ECC error encountered"
+REMOTE = "NCCL error: remote process exited or there was a network error"
+
+
+def test_rank_whose_gpu_failed_is_the_first_and_no_partner_that_lost(tmp_path):
+    lines = told(tmp_path, ECC.format(error=ON_A_GPU) + TORCHRUNS)
+    assert lines[0].startswith("First to fail: rank 12 (torchrun saw it fail first")
+    assert lines[1] == "    Failed because of it, or later: rank 13"
+
+
+@pytest.mark.parametrize("end", ["", TORCHRUNS], ids=["", "summary"])
+def test_who_only_lost_its_partner_is_never_the_first(tmp_path, end):
+    lines = told(tmp_path, ECC.format(error=REMOTE) + end)
+    assert not lines[0].startswith("First to fail: rank")
+
+
+@pytest.mark.parametrize("end", [ECC.format(error=ON_A_GPU), TORCHRUNS])
+def test_local_ranks_become_ranks_where_the_log_has_both(tmp_path, end):
+    log = written(tmp_path, "[default1]:step 10 loss 1.3\n" + end)
+    assert log.lines[0].rank == 13
+
+
+def test_local_ranks_of_two_nodes_are_no_ranks(tmp_path):
+    text = "[default1]:step 1\n[default1]:[rank1]: a\n[default1]:[rank9]: b\n"
+    assert [line.rank for line in written(tmp_path, text).lines] == [None, 1, 9]
+    text = "torchrun --nnodes=2 --node-rank=1 train.py\n[default1]:step 1\n"
+    assert written(tmp_path, text).lines[1].rank is None
+
+
+BAR = (
+    "Running tokenizer on dataset: {part}%|###  | {at} [{took}<4:48:40, 155.33 ex/s]\n"
+)
+LATE = "".join(
+    f"[rank{rank}]:[E ProcessGroupNCCL.cpp:475] [Rank {rank}] Watchdog caught "
+    "collective operation timeout: WorkNCCL(SeqNum=2, OpType=ALLREDUCE, NumelIn=1, "
+    "NumelOut=1, Timeout(ms)=1800000) ran for 1800328 milliseconds.\n"
+    for rank in (1, 2, 3)
+)
+ABORTED = "".join(
+    f"  rank      : {rank} (local_rank: {rank})\n  exitcode  : -6 (pid: 512{rank})\n"
+    for rank in (2, 3)
+) + SUMMARY.replace("0 (local_rank: 0)", "1 (local_rank: 1)")
+
+
+@pytest.mark.parametrize("end", ["", ABORTED], ids=["", "summary"])
+def test_rank_that_prepares_the_data_is_suspected_first(tmp_path, end):
+    bar = BAR.format(part=0, at="0/2969526", took="00:00")
+    bar += BAR.format(part=9, at="280000/2969526", took="29:55")
+    lines = told(tmp_path, bar + LATE + end)
+    assert lines[0].startswith("Suspect: rank 0")
+    assert read(tmp_path, bar + LATE + end)[1:] == (None, "slow_preparation")
+    assert "29:55" in "".join(lines)
+
+
+@pytest.mark.parametrize(
+    "bar",
+    [
+        BAR.format(part=9, at="280000/2969526", took="00:05"),
+        BAR.format(part=100, at="2969526/2969526", took="29:55"),
+        BAR.format(part=9, at="9/90", took="29:55").replace("Running tokenizer", "It"),
+    ],
+    ids=["short", "complete", "training"],
+)
+def test_bar_of_something_else_suspects_no_preparation(tmp_path, bar):
+    bar = bar.replace("on dataset", "on")
+    assert read(tmp_path, bar + LATE)[2] != "slow_preparation"

@@ -24,7 +24,8 @@ CONSEQUENCE = re.compile(
     r"failed to recv, got 0 bytes|RendezvousClosedError|pair is not connected|"
     r"failed to send a keep-alive heartbeat|"
     r"Failed to execute operation \w+ from rank \d+, retcode 6|"
-    r"ProcessGroupNCCL.cpp.*(?:taken? (?:the|your)|detected by watchdog|dump signal|"
+    r"ProcessGroupNCCL.cpp(?!.*CUDA error).*(?:taken? (?:the|your)|dump signal|"
+    r"detected by watchdog|"
     r"terminated with exception|operations have failed or timed out)|"
     r"NCCL watchdog thread terminated|Timeout at NCCL work|"
     r"Watchdog caught collective operation timeout|"
@@ -45,6 +46,8 @@ OF_LAUNCHERS = re.compile(
     r"ChildFailedError|Process(?:Exited|Raised)Exception|TrainingFailedError|"
     r"ray\.exceptions\.(?:Ray(?:Task|Actor)Error|ActorDiedError|WorkerCrashedError)"
 )
+# what the watchdog found on the GPU of its own rank
+OF_ITS_GPU = re.compile(r"ProcessGroupNCCL\.cpp.*terminated with exception: CUDA error")
 ROOT = re.compile(r"Root Cause \(first observed failure\)")
 BLOCK_RANK = re.compile(r"^\s+rank\s*: (\d+) \(local_rank: \d+\)")
 BLOCK_CODE = re.compile(r"^\s+exitcode\s*: (-?\d+)")
@@ -231,7 +234,7 @@ class Reader:
         self.seen.ranks.add(rank)
         if is_consequence(line.text):
             self.seen.lost.setdefault(rank, line)
-        elif is_own_error(line):
+        elif is_own_error(line) or OF_ITS_GPU.search(line.text):
             self.seen.own.setdefault(rank, line)
 
 
@@ -278,7 +281,8 @@ def by_root(seen: Seen, log: Log) -> First | None:
     ended = seen.codes.get(root) == -15
     lost = ended or (root in seen.lost and root not in seen.own)
     others = tuple(sorted(set(seen.own) - {root}))
-    killed = tuple(r for r, c in sorted(seen.codes.items()) if c < 0 and c != -15)
+    codes = sorted(seen.codes.items())
+    killed = tuple(r for r, c in codes if c < 0 and c != -15 and r not in seen.lost)
     if lost and (others or killed):
         why = f"torchrun noticed rank {root} first, but that one only lost its partner"
         return First((others or killed)[:1], why)
@@ -289,8 +293,9 @@ def by_root(seen: Seen, log: Log) -> First | None:
 
 def by_own(seen: Seen, log: Log) -> First | None:
     """Ranks with an error of their own."""
-    if not seen.own and seen.agent and seen.agent[0] not in seen.lost:
-        rank, code = seen.agent
+    agent = seen.agent if seen.root is None else None
+    if not seen.own and agent and agent[0] not in seen.lost:
+        rank, code = agent
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
         why = (
             f"torchrun's agent reports {how}; its number is the local rank of its node"

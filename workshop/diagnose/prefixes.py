@@ -24,9 +24,10 @@ TIME = (
     r"(?:Z|[+-]\d\d:?\d\d)?"
 )
 LEVEL = r"(?P<level>DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL)"
+OF_ROLE = re.compile(r"^\[(?:default|trainer|worker|role)(?P<rank>\d+)(?:\|\d+)?\]: ?")
 RANKS = (
     re.compile(r"^(?:\[\d+\]\s+)?\[rank ?(?P<rank>\d+)\]: ?", re.IGNORECASE),
-    re.compile(r"^\[(?:default|trainer|worker|role)(?P<rank>\d+)(?:\|\d+)?\]: ?"),
+    OF_ROLE,
     re.compile(r"^\[\d+,(?P<rank>\d+)\]<std(?:out|err)>: ?"),
     re.compile(r"^\(\w+ rank=(?P<rank>\d+) pid=\d+(?:, ip=[\w.:]+)?\) ?"),
 )
@@ -67,6 +68,8 @@ OF_SEVERAL = re.compile(
 )
 
 
+BOTH_RANKS = re.compile(r"^\s+rank\s*: (\d+) \(local_rank: (\d+)\)")
+LATER_NODE = re.compile(r"\b(?:node|group)[-_]rank[=: ]+[1-9]", re.IGNORECASE)
 SPEAKER = re.compile(r"\[(?:PG (?:ID )?0 [^\]]*)?Rank (\d+)\]")
 
 
@@ -79,6 +82,7 @@ class Row:
     outer: int | None = None  # the first of several such marks
     marks: int = 0
     label: int | None = None  # from a label of the whole file
+    local: int | None = None  # the rank on its node, from a mark of torchrun --tee
     level: str = ""  # of the logger
     process: int | None = None
 
@@ -96,6 +100,7 @@ def clean(text: str) -> list[Row]:
         if before == [row.text for row in rows]:
             break
     settle(rows)
+    settle_local(rows)
     return rows
 
 
@@ -106,6 +111,7 @@ def take_marks(row: Row) -> None:
             row.rank = int(match["rank"])
             row.outer = row.rank if row.outer is None else row.outer
             row.marks += 1
+            row.local = row.rank if mark is OF_ROLE else row.local
             row.text = row.text[match.end() :]
     for mark in OTHERS:
         if match := mark.match(row.text):
@@ -197,6 +203,23 @@ def settle(rows: list[Row]) -> None:
     if all_of_one(rows):
         for row in rows:
             row.rank = row.rank if row.marks > 1 else None
+
+
+def settle_local(rows: list[Row]) -> None:
+    """``[default1]:`` is a rank of one node: which rank of all, other lines tell."""
+    known: dict[int, set[int]] = {}
+    for row in rows:
+        if row.local is not None and row.rank is not None and row.marks > 1:
+            known.setdefault(row.local, set()).add(row.rank)
+        if told := BOTH_RANKS.search(row.text):
+            known.setdefault(int(told[2]), set()).add(int(told[1]))
+    same = all(ranks == {local} for local, ranks in known.items())
+    if same and not any(LATER_NODE.search(row.text) for row in rows):
+        return
+    for row in rows:
+        if row.local is not None and row.rank is not None and row.marks == 1:
+            ranks = known.get(row.local, set())
+            row.rank = next(iter(ranks)) if len(ranks) == 1 else None
 
 
 def of_nodes(rows: list[Row]) -> bool:
