@@ -38,6 +38,7 @@ PREPARES = re.compile(
     re.IGNORECASE,
 )
 BAR = re.compile(r"\b(\d+)%\|.*\[(?:(\d+):)?(\d+):(\d+)<")
+STORE = re.compile(r"connection to the C10d store has failed")
 LONG = 300  # seconds
 TASKS = re.compile(r"^srun: error: \S+: tasks? ([\d,-]+): Exited")
 
@@ -192,6 +193,17 @@ def took(line: Line) -> int:
     return 3600 * hours + 60 * minutes + seconds
 
 
+def store_left(log: Log) -> list[Line]:
+    """The store ended a connection that it had."""
+    ended = False
+    for line in log.lines:
+        if line.kind == EXCEPTION and STORE.search(line.text):
+            return [line] if ended else []
+        if line.kind == EXCEPTION:
+            ended = bool(CLOSED.search(line.text))
+    return []
+
+
 def others_have_no_gpu(log: Log) -> list[Line]:
     """Every task but the first asks for a GPU that it doesn't see."""
     shown = [line for line in log.lines if ORDINAL.search(line.text)]
@@ -222,6 +234,7 @@ OF_LINES: dict[str, Callable[[Log], list[Line]]] = {
     "fewer_ranks": fewer,
     "more_ranks": more,
     "late_first_collective": late,
+    "store_left": store_left,
     "slow_preparation": prepares_data,
     "tasks_see_one_gpu": others_have_no_gpu,
     "collective_mismatch": mismatched,
