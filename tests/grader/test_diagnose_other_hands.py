@@ -295,3 +295,188 @@ def test_rank_that_prepares_the_data_is_suspected_first(tmp_path, end):
 def test_bar_of_something_else_suspects_no_preparation(tmp_path, bar):
     bar = bar.replace("on dataset", "on")
     assert read(tmp_path, bar + LATE)[2] != "slow_preparation"
+
+
+CHAIN = """\
+Traceback (most recent call last):
+  File "/w/trainer.py", line 643, in train_step
+    self._check_grad_norms(grad_norm)
+{first}
+
+During handling of the above exception, another exception occurred:
+
+Traceback (most recent call last):
+  File "/w/nan_detector.py", line 30, in __exit__
+    logger.info("gradients")
+RuntimeError: CUDA error: out of memory
+"""
+INCONSISTENT = """\
+FloatingPointError: Fatal error: gradients are inconsistent between workers. Try \
+--ddp-backend=no_c10d.
+----------------------------------------
+grad_norm across the workers:
+rank   0 = {0}
+rank   1 = {1}
+"""
+
+
+def test_gradients_that_are_nan_on_all_ranks_are_not_inconsistent(tmp_path):
+    text = CHAIN.format(first=INCONSISTENT.format("nan", "nan"))
+    assert read(tmp_path, text)[1] == "loss_is_nan"
+    lines = told(tmp_path, text)
+    assert not any("loss became nan" in line for line in lines)
+    text = INCONSISTENT.format("0.31", "0.32")
+    assert read(tmp_path, text)[1:] == (None, "gradients_differ")
+
+
+@pytest.mark.parametrize(
+    "first", [INCONSISTENT.format("0.31", "0.32"), "ValueError: bad sample 17"]
+)
+def test_error_while_another_one_is_handled_is_not_the_cause(tmp_path, first):
+    assert read(tmp_path, CHAIN.format(first=first))[1] is None
+
+
+def test_wrapper_that_tells_the_first_error_again_counts(tmp_path):
+    unreachable = "[Errno 101] Network is unreachable"
+    text = CHAIN.format(first=f"OSError: {unreachable}")
+    wrapper = (
+        "urllib3.exceptions.MaxRetryError: HTTPSConnectionPool(host='huggingface.co', "
+        "port=443): Max retries exceeded with url: /m (Caused by NewConnectionError("
+        f"'Failed to establish a new connection: {unreachable}'))"
+    )
+    text = text.replace("RuntimeError: CUDA error: out of memory", wrapper)
+    assert read(tmp_path, text)[1] == "no_internet"
+
+
+BROKEN = """\
+[ INFO : 2023-06-21 11:02:55,910 ] - | 31| 1500|   0.0203| 31.92|  1.2207|
+WARNING:torch.distributed.elastic.rendezvous.dynamic_rendezvous:The node 'n4_3882_0' \
+has failed to shutdown the rendezvous '9987' due to an error of type \
+RendezvousConnectionError.
+Traceback (most recent call last):
+  File "/lib/rendezvous/c10d_rendezvous_backend.py", line 113, in _call_store
+    return getattr(self._store, store_op)(*args, **kwargs)
+RuntimeError: Broken pipe
+
+The above exception was the direct cause of the following exception:
+
+Traceback (most recent call last):
+  File "/lib/rendezvous/c10d_rendezvous_backend.py", line 115, in _call_store
+    raise RendezvousConnectionError(
+torch.distributed.elastic.rendezvous.api.RendezvousConnectionError: The connection to \
+the C10d store has failed. See inner exception for details.
+"""
+
+
+def test_store_that_was_connected_had_been_reached(tmp_path):
+    lines = told(tmp_path, BROKEN)
+    assert not any("couldn't reach" in line for line in lines)
+    assert read(tmp_path, BROKEN)[2] == "store_left"
+    refused = BROKEN.replace("Broken pipe", "Connection refused")
+    assert read(tmp_path, refused)[2] != "store_left"
+
+
+SIZE_0 = (
+    "RuntimeError: Error(s) in loading state_dict for MT5ForConditionalGeneration:\n"
+    "        size mismatch for shared.weight: copying a param with shape torch.Size("
+    "[250112, 512]) from checkpoint, the shape in current model is torch.Size([{0}]).\n"
+)
+FORBIDDEN = (
+    "wandb.errors.{0}CommError: failed to upsert bucket: returned error 403 Forbidden: "
+    '{{"errors":[{{"message":"permission denied","path":["upsertBucket"]}}]}}'
+)
+NVML = "nvmlDeviceGetHandleByPciBusId() failed: Not Found"
+NVML_LOG = f"""\
+n1:6897:7102 [2] misc/nvmlwrap.cc:187 NCCL WARN {NVML}
+[rank1]: torch.distributed.DistBackendError: NCCL error in: ../NCCLUtils.hpp:317, \
+unhandled system error (run with NCCL_DEBUG=INFO for details), NCCL version 2.21.5
+[rank1]: ncclSystemError: System call (e.g. socket, malloc) or external library call \
+failed or device error.
+[rank1]: Last error:
+[rank1]: {NVML}
+"""
+ASSERTED = (
+    "/aten/Indexing.cu:1284: indexSelectLargeIndex: block: [37,0,0], thread: [92,0,0] "
+    "Assertion `srcIndex < srcSelectDimSize` failed.\n"
+    "[rank0]: RuntimeError: CUDA error: device-side assert triggered\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        (SIZE_0.format("0"), "loaded_into_parts"),
+        (FORBIDDEN.format("errors."), "wandb_permission"),
+        (FORBIDDEN.format(""), "wandb_permission"),
+        (NVML_LOG, "gpu_of_another_container"),
+        ("config loaded.\n  inp: shape=(3, 48, 48)\nKilled\n", "killed"),
+        (ASSERTED, "token_out_of_range"),
+    ],
+)
+def test_cause_that_the_message_names(tmp_path, text, cause):
+    assert read(tmp_path, text)[1] == cause
+
+
+def test_other_size_than_0_is_of_another_model(tmp_path):
+    assert read(tmp_path, SIZE_0.format("250100, 512"))[2] == "other_model"
+
+
+@pytest.mark.parametrize("text", ["NotKilled\n", "Killed 3 workers\n"])
+def test_word_that_looks_like_killed_is_no_signal(tmp_path, text):
+    assert read(tmp_path, "Traceback (most\n" + text)[1] is None
+
+
+def test_no_more_logs_are_asked_for_where_a_rank_says_what_it_raised(tmp_path):
+    text = "[rank0]: Traceback (most recent call last):\n[rank0]: ValueError: 17\n"
+    lines = told(tmp_path, text)
+    assert "Rank 0 raised its own exception:" in lines
+    assert not any("To settle it" in line for line in lines)
+
+
+def test_warning_of_nccl_that_is_quoted_is_not_asked_for(tmp_path):
+    text = NVML_LOG.replace(NVML, "Something that nobody knows")
+    lines = told(tmp_path, text)
+    assert any("Something that nobody knows" in line for line in lines)
+    assert not any("Ask: Which rank wrote the first NCCL WARN" in x for x in lines)
+
+
+def test_error_of_an_actor_is_quoted_and_no_bare_traceback(tmp_path):
+    text = (
+        "Traceback (most recent call last):\n"
+        '  File "/w/base.py", line 46, in func\n'
+        "    output = ray.get(output)\n"
+        "ray.exceptions.ActorDiedError: The actor died unexpectedly.\n"
+        "        pid: 8110\n"
+    )
+    lines = told(tmp_path, text)
+    assert any("ActorDiedError: The actor died" in line for line in lines)
+    assert not any("Traceback (most recent" in line for line in lines)
+
+
+def test_summary_alone_says_how_to_keep_the_ranks_own_errors(tmp_path):
+    error = "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:\n"
+    lines = told(tmp_path, error + TORCHRUNS.replace("-6", "1 "))
+    assert any("--tee 3" in line and "@record" in line for line in lines)
+
+
+DUPLICATE = (
+    "[1,{0}]<stdout>:n1:2988{0}:30398 [0] init.cc:497 NCCL WARN Duplicate GPU detected "
+    ": rank {0} and rank 1 both on CUDA device 1000\n"
+)
+
+
+def test_error_is_first_in_the_log_only_if_it_is(tmp_path):
+    text = (
+        DUPLICATE.format(3)
+        + DUPLICATE.format(0)
+        + "[1,0]<stderr>:horovod.common.exceptions.HorovodInternalError: "
+        "ncclCommInitRank failed: invalid usage\n  Process name: [[62345,1],3]\n"
+    )
+    lines = told(tmp_path, text)
+    assert not lines[0].startswith("First to fail: rank 0")
+    assert not any("Failed because of it" in line for line in lines)
+
+
+def test_line_of_xid_is_no_condition_of_a_report():
+    cause = next(each for each in load(ROOT) if each.name == "gpu_hardware")
+    assert "with the Xid line." not in cause.cure

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from workshop.common_mistakes import Mistake, load_mistakes, plain
 from workshop.diagnose.first import is_consequence, is_own_error, look
-from workshop.diagnose.kinds import CODE, NOISE, SURVIVED
+from workshop.diagnose.kinds import CODE, EXCEPTION, NOISE, SURVIVED
 from workshop.diagnose.lines import Line
 from workshop.diagnose.logs import Log
 from workshop.diagnose.quiet import numbers_show
@@ -39,6 +39,7 @@ LOST_STORE = re.compile(r"connection to the C10d store has failed|RendezvousConn
 STEP_ENDED = re.compile(r"slurmstepd: error: \*\*\* STEP \S+ ON \S+ CANCELLED AT")
 # in torchrun's summary: those that waited abort, too
 ABORTED = re.compile(r"Signal 6 \(SIGABRT\) received by PID")
+HANDLING = re.compile(r"^During handling of the above exception")
 CHAINED = re.compile(r"During handling of the above|was the direct cause of the follow")
 
 
@@ -166,7 +167,7 @@ def candidates(causes: Iterable[Cause], log: Log, first: First | None) -> list[F
     left_over = [cause for cause in causes if cause.name not in shown]
     found += filter(None, (search(cause, spoken, suspects) for cause in left_over))
     found = [spoken_inside(each, log) for each in found]
-    found = [each for each in found if each.weight]
+    found = [while_handling(each, log) for each in found if each.weight]
     left = not_explained(found)
     if any(rank in seen.own for rank in suspects):
         left = [f for f in left if f.by_first or not only_consequences(f)]
@@ -192,6 +193,22 @@ def spoken_inside(found: Found, log: Log) -> Found:
     line = found.lines[0]
     counts = line.kind != SURVIVED and (found.by_first or line.rank is None)
     return replace(found, weight=SURE) if counts else found
+
+
+def while_handling(found: Found, log: Log) -> Found:
+    """Not sure, if it was raised while another error, the cause, was handled."""
+    shown = found.lines[0] if found.lines else None
+    if shown is None or not is_own_error(shown):
+        return found
+    above = [line for line in log.lines if line.rank == shown.rank]
+    before = above[: above.index(shown)] if shown in above else []
+    chained = [n for n, line in enumerate(before) if HANDLING.search(line.text)]
+    if not chained or any(line.kind == EXCEPTION for line in before[chained[-1] :]):
+        return found
+    raised = [row.text.partition(": ")[2] for row in before if row.kind == EXCEPTION]
+    if any(said and said.strip("'\" ") in shown.text for said in raised):
+        return found  # it tells the first one again
+    return replace(found, weight=min(found.weight, MAYBE))
 
 
 def frames_above(shown: Line, log: Log) -> list[Line]:

@@ -75,6 +75,7 @@ class Seen:
     own: dict[int, Line] = field(default_factory=dict)
     lost: dict[int, Line] = field(default_factory=dict)
     exited: dict[int, Line] = field(default_factory=dict)  # srun says no more of them
+    warned: dict[int, Line] = field(default_factory=dict)  # NCCL did, of its own
     codes: dict[int, int] = field(default_factory=dict)
     root: int | None = None
     agent: tuple[int, int] | None = None  # (local rank, exit code)
@@ -232,6 +233,8 @@ class Reader:
         if rank is None:
             return
         self.seen.ranks.add(rank)
+        if "NCCL WARN" in line.text and not is_consequence(line.text):
+            self.seen.warned.setdefault(rank, line)
         if is_consequence(line.text):
             self.seen.lost.setdefault(rank, line)
         elif is_own_error(line) or OF_ITS_GPU.search(line.text):
@@ -311,7 +314,13 @@ def by_own(seen: Seen, log: Log) -> First | None:
     kinds = {line.text.split(":")[0] for line in seen.own.values()}
     if len(kinds) == 1:
         return First(ranks, "they report the same error, so no one of them was first")
-    return First((next(iter(seen.own)),), "its error comes first in the log")
+    rank = next(iter(seen.own))
+    place = log.lines.index
+    warned = [r for r, row in seen.warned.items() if place(row) < place(seen.own[rank])]
+    if set(warned) - {rank}:
+        said = listed(sorted({*warned, *ranks}))
+        return First((), f"{said} report errors, and nothing tells which was first")
+    return First((rank,), "its error comes first in the log")
 
 
 def of_srun(ranks: tuple[int, ...]) -> First:

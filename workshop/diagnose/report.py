@@ -79,6 +79,10 @@ SETTLE = (
     "To settle it: the logs of all ranks and nodes, also the launcher's and the "
     "scheduler's, or the stacks of a run that hangs (py-spy dump)"
 )
+KEEP = (
+    "torchrun only tells how its processes ended. To keep what each of them says, run "
+    "again with --tee 3 or --log-dir FOLDER, or put @record on your main()"
+)
 OWN_LINES = 5  # of what the first rank said last
 
 
@@ -107,7 +111,7 @@ def diagnose(log: Log, root: Path) -> tuple[list[str], bool]:
     if sure:
         told += tell(sure)
     elif found:
-        told += tell_unsure(found)
+        told += tell_unsure(found, log)
     else:
         told += tell_unknown(error, log, first)
     if not sure and not (found and found[0].quiet):
@@ -270,7 +274,7 @@ def speaking_gpu(found: list[Found]) -> str:
     """Whose GPU it is that NCCL's line tells of, where no rank is known."""
     for line in found[0].lines if found else ():
         told = OF_NCCL.match(line.text)
-        if told and not is_consequence(line.text):
+        if told and line.rank is None and not is_consequence(line.text):
             return f"; the error below is of GPU {told[2]} of {told[1]}"
     return ""
 
@@ -295,12 +299,14 @@ def see(found: Found, words: str) -> list[str]:
     )
 
 
-def tell_unsure(found: list[Found]) -> list[str]:
+def tell_unsure(found: list[Found], log: Log) -> list[str]:
     lines = ["Not sure of the cause. It looks like:"]
     for each in found[:2]:
         shown = each.lines[: 2 if each.quiet else 1]
         lines += [f"  - {each.cause.title}", *(f"    {quote(line)}" for line in shown)]
         asked = [each.cause.ask, each.cause.confirm]
+        if each.cause.name == "nccl_error" and nccl_words(log, []):
+            asked = []  # that warning is quoted below
         lines += [f"    Ask: {text}" for text in asked if text][:1]
         lines.append(f"    Read: {each.cause.read}")
         lines += see(each, "    See it fail")
@@ -311,7 +317,8 @@ def tell_unknown(error: Line | None, log: Log, first: First | None) -> list[str]
     """The error itself, and which logs would tell more, unless it says enough."""
     head = "No known cause matches."
     if error is None:
-        return [head, SETTLE, f"Read on: {WHICH_RANK}"]
+        advice = KEEP if words_of_launcher(log) else SETTLE
+        return [head, advice, f"Read on: {WHICH_RANK}"]
     shown = f"    {quote(error)}"
     rank = raised_by(error, log, first)
     if rank is None:
@@ -339,7 +346,8 @@ def first_error(log: Log, first: First | None = None) -> Line | None:
     for rank in first.ranks if first else ():
         if rank in own:
             return own[rank]
-    survived = any(line.kind == SURVIVED for line in log.lines)
+    # a bare Traceback says less than what a launcher raised
+    bare = words_of_launcher(log) or any(x.kind == SURVIVED for x in log.lines)
     rest: dict[re.Pattern[str], Line] = {}
     for line in log.lines:
         if line.kind in (CODE, NOISE, SURVIVED):
@@ -348,7 +356,7 @@ def first_error(log: Log, first: First | None = None) -> Line | None:
             continue
         if is_own_error(line):
             return line
-        for pattern in REST[:-1] if survived else REST:
+        for pattern in REST[:-1] if bare else REST:
             logged = pattern is ERROR and line.level in ("ERROR", "CRITICAL", "FATAL")
             if pattern.search(line.text) or logged:
                 rest.setdefault(pattern, line)
