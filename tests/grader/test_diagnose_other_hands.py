@@ -54,8 +54,10 @@ def test_mix_inside_of_clipping_is_not_the_optimizers(tmp_path, message):
     assert read(tmp_path, text)[1] == "clip_mix"
 
 
-def test_mix_inside_of_the_optimizer_is_its_own(tmp_path):
-    text = RAISED.format(message=f"aten._foreach_mul_.Scalar: {MIXED}", **IN_STEP)
+@pytest.mark.parametrize("operation", ["_foreach_norm.Scalar", "_foreach_mul_.Scalar"])
+def test_mix_inside_of_the_optimizer_is_its_own(tmp_path, operation):
+    """Adafactor takes norms, too."""
+    text = RAISED.format(message=f"aten.{operation}: {MIXED}", **IN_STEP)
     assert read(tmp_path, text)[1] == "foreach_mix"
 
 
@@ -197,6 +199,12 @@ def test_report_of_srun_is_no_error_of_each_task(tmp_path):
     lines = told(tmp_path, text)
     assert "the same error" not in lines[0]
     assert "GPU 3 of n1" in lines[0]
+
+
+def test_lines_of_srun_have_no_label_and_hide_none(tmp_path):
+    text = "1: Traceback (most recent call last):\n1: ValueError: 3\n0: step 1\n"
+    log = written(tmp_path, text + EXITED * 2)
+    assert [line.rank for line in log.lines] == [1, 1, 0, None, None]
 
 
 def test_labels_of_nodes_stay_labels_of_nodes(tmp_path):

@@ -324,7 +324,7 @@ def by_own(seen: Seen, log: Log) -> First | None:
 
 
 def of_srun(ranks: tuple[int, ...]) -> First:
-    """Tasks of which srun says that they exited, and nobody says why."""
+    """Tasks of which srun says that they exited, and no line says why."""
     if set(ranks) == set(range(max(ranks) + 1)):
         return First((), f"srun says only that {listed(ranks)} exited, in no order")
     return First(ranks, "srun says that they exited, and of no other one")

@@ -51,6 +51,7 @@ OTHERS = (
     re.compile(r"^\d\d:\d\d:\d\d[.,]\d+ "),
 )
 TASK = re.compile(r"^ *(\d+): ?")
+OF_SLURM = re.compile(r"^(?:srun|slurmstepd): ")  # which labels no line of its own
 BRACKETS = re.compile(r"^\[(\d+)\](?: |$)")
 PLACE = re.compile(r"^\[([A-Za-z][\w.-]*):(\d+)\] ?")
 HOST = re.compile(r"^([A-Za-z0-9][\w.-]*):(?: |$)")
@@ -130,8 +131,9 @@ def labeled(rows: list[Row], matches: Callable[[str], object]) -> bool:
 
 def take_tasks(rows: list[Row]) -> None:
     """``3: `` of ``srun --label``."""
-    full = [row for row in rows if row.text.strip()]
-    if len(full) < 2 or not labeled(rows, TASK.match):
+    of_tasks = [row for row in rows if not OF_SLURM.match(row.text)]
+    full = [row for row in of_tasks if row.text.strip()]
+    if len(full) < 2 or not labeled(of_tasks, TASK.match):
         return
     for row in rows:
         if match := TASK.match(row.text):

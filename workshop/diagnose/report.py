@@ -177,7 +177,7 @@ def nothing(log: Log) -> str:
 
 
 def continued(log: Log, survived: Line) -> str:
-    """How the run went on after an error."""
+    """How the run continued after an error."""
     restarted = any(RESTARTS.search(line.text) for line in log.lines)
     if not restarted:
         return f"the run continued after {quote(survived)}"
