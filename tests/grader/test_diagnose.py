@@ -177,6 +177,8 @@ ON_PAGES = {
     "infiniband": "NCCL_IB_HCA",
     "collective_mismatch": "TORCH_DISTRIBUTED_DEBUG",
     "collective_timeout": "time-out",
+    "slow_preparation": "unless you pass a time-out",
+    "store_left": "opens the store",
     "time_limit": "time limit",
     "same_samples": "DistributedSampler",
     "not_finite": "infinite gradient",

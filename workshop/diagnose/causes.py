@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
+from itertools import takewhile
 from pathlib import Path
 
 from workshop.common_mistakes import Mistake, load_mistakes, plain
 from workshop.diagnose.first import is_consequence, is_own_error, look
-from workshop.diagnose.kinds import CODE, NOISE, SURVIVED
+from workshop.diagnose.kinds import CODE, EXCEPTION, NOISE, SURVIVED
 from workshop.diagnose.lines import Line
 from workshop.diagnose.logs import Log
 from workshop.diagnose.quiet import numbers_show
@@ -36,6 +37,9 @@ SURE, MAYBE, HINT = 3, 2, 1
 # what an agent of torchrun says after another one, which held the store, has ended
 LOST_STORE = re.compile(r"connection to the C10d store has failed|RendezvousConnection")
 STEP_ENDED = re.compile(r"slurmstepd: error: \*\*\* STEP \S+ ON \S+ CANCELLED AT")
+# in torchrun's summary: those that waited abort, too
+ABORTED = re.compile(r"Signal 6 \(SIGABRT\) received by PID")
+HANDLING = re.compile(r"^During handling of the above exception")
 CHAINED = re.compile(r"During handling of the above|was the direct cause of the follow")
 
 
@@ -56,6 +60,7 @@ class Cause:
     confirm: str = ""  # what settles it
     unless: re.Pattern[str] | None = None  # near the message: somebody else speaks
     needs: re.Pattern[str] | None = None  # somewhere in the log: what must be there
+    inside: re.Pattern[str] | None = None  # a traceback: who speaks
 
 
 @dataclass(frozen=True)
@@ -136,6 +141,7 @@ def make_cause(rule: dict) -> Cause:
         rule.get("confirm", ""),
         pattern_of(rule, "unless"),
         pattern_of(rule, "needs"),
+        pattern_of(rule, "inside"),
     )
 
 
@@ -160,6 +166,8 @@ def candidates(causes: Iterable[Cause], log: Log, first: First | None) -> list[F
         causes = [cause for cause in causes if cause.name != "more_ranks_than_gpus"]
     left_over = [cause for cause in causes if cause.name not in shown]
     found += filter(None, (search(cause, spoken, suspects) for cause in left_over))
+    found = [spoken_inside(each, log) for each in found]
+    found = [while_handling(each, log) for each in found if each.weight]
     left = not_explained(found)
     if any(rank in seen.own for rank in suspects):
         left = [f for f in left if f.by_first or not only_consequences(f)]
@@ -172,9 +180,50 @@ def candidates(causes: Iterable[Cause], log: Log, first: First | None) -> list[F
     return sorted(left, key=lambda f: (-f.weight, not f.by_first))
 
 
+def spoken_inside(found: Found, log: Log) -> Found:
+    """The same, surer or with no weight, if its cause asks who speaks."""
+    inside = found.cause.inside
+    if inside is None or not found.lines:
+        return found
+    frames = frames_above(found.lines[0], log)
+    if not frames:
+        return replace(found, weight=min(found.weight, MAYBE))
+    if not any(inside.search(line.text) for line in frames):
+        return replace(found, weight=0)
+    line = found.lines[0]
+    counts = line.kind != SURVIVED and (found.by_first or line.rank is None)
+    return replace(found, weight=SURE) if counts else found
+
+
+def while_handling(found: Found, log: Log) -> Found:
+    """Not sure, if it was raised while another error, the cause, was handled."""
+    shown = found.lines[0] if found.lines else None
+    if shown is None or not is_own_error(shown):
+        return found
+    above = [line for line in log.lines if line.rank == shown.rank]
+    before = above[: above.index(shown)] if shown in above else []
+    chained = [n for n, line in enumerate(before) if HANDLING.search(line.text)]
+    if not chained or any(line.kind == EXCEPTION for line in before[chained[-1] :]):
+        return found
+    raised = [row.text.partition(": ")[2] for row in before if row.kind == EXCEPTION]
+    if any(said and said.strip("'\" ") in shown.text for said in raised):
+        return found  # it tells the first one again
+    return replace(found, weight=min(found.weight, MAYBE))
+
+
+def frames_above(shown: Line, log: Log) -> list[Line]:
+    """The frames of the traceback that ends in this line, the last one first."""
+    above = [line for line in log.lines if line.rank == shown.rank]
+    if shown not in above:
+        return []
+    before = reversed(above[: above.index(shown)])
+    return list(takewhile(lambda line: line.kind == CODE, before))
+
+
 def only_consequences(found: Found) -> bool:
     """Whether it shows only in what ranks say that waited for another one."""
-    return bool(found.lines) and all(is_consequence(line.text) for line in found.lines)
+    told = (is_consequence(row.text) or ABORTED.search(row.text) for row in found.lines)
+    return bool(found.lines) and all(told)
 
 
 def only_ended_step(found: Found, later: list[Line]) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from workshop.diagnose.kinds import CODE, EXCEPTION, NOISE
+from workshop.diagnose.kinds import CODE, EXCEPTION, NOISE, SURVIVED
 from workshop.diagnose.lines import Line
 from workshop.diagnose.logs import Log
 from workshop.diagnose.ranks import First, listed
@@ -24,9 +24,11 @@ CONSEQUENCE = re.compile(
     r"failed to recv, got 0 bytes|RendezvousClosedError|pair is not connected|"
     r"failed to send a keep-alive heartbeat|"
     r"Failed to execute operation \w+ from rank \d+, retcode 6|"
-    r"ProcessGroupNCCL.cpp.*(?:taken? (?:the|your)|detected by watchdog|dump signal|"
+    r"ProcessGroupNCCL.cpp(?!.*CUDA error).*(?:taken? (?:the|your)|dump signal|"
+    r"detected by watchdog|"
     r"terminated with exception|operations have failed or timed out)|"
-    r"NCCL watchdog thread terminated|Watchdog caught collective operation timeout|"
+    r"NCCL watchdog thread terminated|Timeout at NCCL work|"
+    r"Watchdog caught collective operation timeout|"
     r"store->get\(.* got error|DistStoreError: Socket Timeout|"
     r"DistStoreError: wait timeout after \d+ ?ms, keys: (?!/default_pg)|"
     r"keys: /default_pg/\d+//cuda//|NCCL WARN .*remote peer|with (?:status|error)=?5\b|"
@@ -44,6 +46,8 @@ OF_LAUNCHERS = re.compile(
     r"ChildFailedError|Process(?:Exited|Raised)Exception|TrainingFailedError|"
     r"ray\.exceptions\.(?:Ray(?:Task|Actor)Error|ActorDiedError|WorkerCrashedError)"
 )
+# what the watchdog found on the GPU of its own rank
+OF_ITS_GPU = re.compile(r"ProcessGroupNCCL\.cpp.*terminated with exception: CUDA error")
 ROOT = re.compile(r"Root Cause \(first observed failure\)")
 BLOCK_RANK = re.compile(r"^\s+rank\s*: (\d+) \(local_rank: \d+\)")
 BLOCK_CODE = re.compile(r"^\s+exitcode\s*: (-?\d+)")
@@ -70,6 +74,8 @@ class Seen:
 
     own: dict[int, Line] = field(default_factory=dict)
     lost: dict[int, Line] = field(default_factory=dict)
+    exited: dict[int, Line] = field(default_factory=dict)  # srun says no more of them
+    warned: dict[int, Line] = field(default_factory=dict)  # NCCL did, of its own
     codes: dict[int, int] = field(default_factory=dict)
     root: int | None = None
     agent: tuple[int, int] | None = None  # (local rank, exit code)
@@ -117,7 +123,9 @@ def look(log: Log) -> Seen:
     reader.seen.spoke = {line.rank for line in log.lines if line.rank is not None}
     reader.seen.dump = read_dump(lines)
     for line in lines:
-        reader.read(line)
+        if line.kind != SURVIVED:
+            reader.read(line)
+    reader.seen.own = reader.seen.own or dict(reader.seen.exited)
     return reader.seen
 
 
@@ -194,8 +202,10 @@ class Reader:
         if not match:
             return False
         if not self.cancelled and not is_consequence(line.text):
+            only_exited = match[2].startswith("Exited with exit code")
+            said = self.seen.exited if only_exited else self.seen.own
             for rank in tasks(match[1]):
-                self.seen.own.setdefault(rank, line)
+                said.setdefault(rank, line)
         return True
 
     def _monitored_barrier(self, line: Line) -> bool:
@@ -223,9 +233,11 @@ class Reader:
         if rank is None:
             return
         self.seen.ranks.add(rank)
+        if "NCCL WARN" in line.text and not is_consequence(line.text):
+            self.seen.warned.setdefault(rank, line)
         if is_consequence(line.text):
             self.seen.lost.setdefault(rank, line)
-        elif is_own_error(line):
+        elif is_own_error(line) or OF_ITS_GPU.search(line.text):
             self.seen.own.setdefault(rank, line)
 
 
@@ -272,7 +284,8 @@ def by_root(seen: Seen, log: Log) -> First | None:
     ended = seen.codes.get(root) == -15
     lost = ended or (root in seen.lost and root not in seen.own)
     others = tuple(sorted(set(seen.own) - {root}))
-    killed = tuple(r for r, c in sorted(seen.codes.items()) if c < 0 and c != -15)
+    codes = sorted(seen.codes.items())
+    killed = tuple(r for r, c in codes if c < 0 and c != -15 and r not in seen.lost)
     if lost and (others or killed):
         why = f"torchrun noticed rank {root} first, but that one only lost its partner"
         return First((others or killed)[:1], why)
@@ -283,8 +296,9 @@ def by_root(seen: Seen, log: Log) -> First | None:
 
 def by_own(seen: Seen, log: Log) -> First | None:
     """Ranks with an error of their own."""
-    if not seen.own and seen.agent and seen.agent[0] not in seen.lost:
-        rank, code = seen.agent
+    agent = seen.agent if seen.root is None else None
+    if not seen.own and agent and agent[0] not in seen.lost:
+        rank, code = agent
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
         why = (
             f"torchrun's agent reports {how}; its number is the local rank of its node"
@@ -295,10 +309,25 @@ def by_own(seen: Seen, log: Log) -> First | None:
     ranks = tuple(sorted(seen.own))
     if len(ranks) == 1:
         return First(ranks, "no other rank reports an error of its own")
+    if seen.own == seen.exited:
+        return of_srun(ranks)
     kinds = {line.text.split(":")[0] for line in seen.own.values()}
     if len(kinds) == 1:
         return First(ranks, "they report the same error, so no one of them was first")
-    return First((next(iter(seen.own)),), "its error comes first in the log")
+    rank = next(iter(seen.own))
+    place = log.lines.index
+    warned = [r for r, row in seen.warned.items() if place(row) < place(seen.own[rank])]
+    if set(warned) - {rank}:
+        said = listed(sorted({*warned, *ranks}))
+        return First((), f"{said} report errors, and nothing tells which was first")
+    return First((rank,), "its error comes first in the log")
+
+
+def of_srun(ranks: tuple[int, ...]) -> First:
+    """Tasks of which srun says that they exited, and no line says why."""
+    if set(ranks) == set(range(max(ranks) + 1)):
+        return First((), f"srun says only that {listed(ranks)} exited, in no order")
+    return First(ranks, "srun says that they exited, and of no other one")
 
 
 def by_mismatch(seen: Seen, log: Log) -> First | None:

@@ -33,6 +33,7 @@ WARNS = re.compile(
     r"destroy_process_group\(\) was not called|"
     r"operation involving a call to the|.fork\(\). system call to create|"
     r"error initializing an OpenFabrics device|"
+    r"Unable to register cu\w+ factory|, (?:will continue|continuing)\b|"
     r'NCCL WARN (?:Failed to open libibverbs|Missing "|.*[Pp]lugin.*(?:not found|No pl)'
     r"|NET/Plugin|MSCCL|Could not find|Unable to open)"
 )
@@ -66,6 +67,13 @@ ENDS = re.compile(
     r"ChildFailedError|failed \(exitcode|exits with return code|srun: error|"
     r"core dumped|slurmstepd: error|exited on signal|Root Cause|terminated with|"
     r"\bKilled$|OOMKilled|^Segmentation fault"
+)
+RESTARTS = re.compile(r"\bwill restart worker group")
+GROUP_ENDS = re.compile(r"\bworker group successfully finished")
+# lines of an attempt that failed, apart from its exceptions
+OF_ATTEMPT = re.compile(
+    r"\bERROR\b|\[E\d* |^E\d{4} |^\s*what\(\): |^terminate called|"
+    r"\bfailed \(exitcode|NCCL WARN|Worker group FAILED|closing signal"
 )
 BAD_END = re.compile(
     r"not |n't |fail|error|never|unfinished|"
@@ -102,7 +110,33 @@ def tell_kinds(lines: list[Line]) -> list[Line]:
         else line
         for number, line in enumerate(told)
     ]
-    return survive_logged(told)
+    return survive_restarts(survive_logged(told))
+
+
+def survive_restarts(lines: list[Line]) -> list[Line]:
+    """The same lines: torchrun started the ranks again, and they finished."""
+    restarts = [n for n, line in enumerate(lines) if RESTARTS.search(line.text)]
+    last = max(restarts, default=-1)
+    later = lines[last + 1 :]
+    if not restarts or not any(is_end_of_run(line) for line in later):
+        return lines
+    if any(line.kind == EXCEPTION or ENDS.search(line.text) for line in later):
+        return lines
+    return [outlived(line) for line in lines[: last + 1]] + later
+
+
+def is_end_of_run(line: Line) -> bool:
+    if GROUP_ENDS.search(line.text):
+        return True
+    return bool(RUN_ENDS.search(line.text)) and not BAD_END.search(line.text)
+
+
+def outlived(line: Line) -> Line:
+    """A line of an attempt that failed, with its kind if it tells of a failure."""
+    logged = not line.kind and OF_ATTEMPT.search(line.text)
+    if line.kind != EXCEPTION and not logged:
+        return line
+    return replace(line, kind=SURVIVED)
 
 
 def survive_logged(lines: list[Line]) -> list[Line]:

@@ -15,13 +15,12 @@ from pathlib import Path
 
 from workshop.diagnose.kinds import tell_kinds
 from workshop.diagnose.lines import Line
-from workshop.diagnose.prefixes import clean
+from workshop.diagnose.prefixes import SPEAKER, clean
 from workshop.diagnose.recorder import Record, rank_of, read_record
 from workshop.errors import UserError
 from workshop.system.paths import shown_path
 
 MOST = 64 * 1024 * 1024  # bytes of a file that are read: the last ones
-SPEAKER = re.compile(r"\[(?:PG (?:ID )?0 [^\]]*)?Rank (\d+)\]")
 PICKLE = b"\x80"  # the first byte
 ATTEMPT = re.compile(r"^attempt_(\d+)$")
 

@@ -24,9 +24,10 @@ TIME = (
     r"(?:Z|[+-]\d\d:?\d\d)?"
 )
 LEVEL = r"(?P<level>DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL)"
+OF_ROLE = re.compile(r"^\[(?:default|trainer|worker|role)(?P<rank>\d+)(?:\|\d+)?\]: ?")
 RANKS = (
     re.compile(r"^(?:\[\d+\]\s+)?\[rank ?(?P<rank>\d+)\]: ?", re.IGNORECASE),
-    re.compile(r"^\[(?:default|trainer|worker|role)(?P<rank>\d+)(?:\|\d+)?\]: ?"),
+    OF_ROLE,
     re.compile(r"^\[\d+,(?P<rank>\d+)\]<std(?:out|err)>: ?"),
     re.compile(r"^\(\w+ rank=(?P<rank>\d+) pid=\d+(?:, ip=[\w.:]+)?\) ?"),
 )
@@ -50,6 +51,7 @@ OTHERS = (
     re.compile(r"^\d\d:\d\d:\d\d[.,]\d+ "),
 )
 TASK = re.compile(r"^ *(\d+): ?")
+OF_SLURM = re.compile(r"^(?:srun|slurmstepd): ")  # which labels no line of its own
 BRACKETS = re.compile(r"^\[(\d+)\](?: |$)")
 PLACE = re.compile(r"^\[([A-Za-z][\w.-]*):(\d+)\] ?")
 HOST = re.compile(r"^([A-Za-z0-9][\w.-]*):(?: |$)")
@@ -67,6 +69,11 @@ OF_SEVERAL = re.compile(
 )
 
 
+BOTH_RANKS = re.compile(r"^\s+rank\s*: (\d+) \(local_rank: (\d+)\)")
+LATER_NODE = re.compile(r"\b(?:node|group)[-_]rank[=: ]+[1-9]", re.IGNORECASE)
+SPEAKER = re.compile(r"\[(?:PG (?:ID )?0 [^\]]*)?Rank (\d+)\]")
+
+
 @dataclass
 class Row:
     """A line without its marks."""
@@ -76,6 +83,7 @@ class Row:
     outer: int | None = None  # the first of several such marks
     marks: int = 0
     label: int | None = None  # from a label of the whole file
+    local: int | None = None  # the rank on its node, from a mark of torchrun --tee
     level: str = ""  # of the logger
     process: int | None = None
 
@@ -93,6 +101,7 @@ def clean(text: str) -> list[Row]:
         if before == [row.text for row in rows]:
             break
     settle(rows)
+    settle_local(rows)
     return rows
 
 
@@ -103,6 +112,7 @@ def take_marks(row: Row) -> None:
             row.rank = int(match["rank"])
             row.outer = row.rank if row.outer is None else row.outer
             row.marks += 1
+            row.local = row.rank if mark is OF_ROLE else row.local
             row.text = row.text[match.end() :]
     for mark in OTHERS:
         if match := mark.match(row.text):
@@ -121,8 +131,9 @@ def labeled(rows: list[Row], matches: Callable[[str], object]) -> bool:
 
 def take_tasks(rows: list[Row]) -> None:
     """``3: `` of ``srun --label``."""
-    full = [row for row in rows if row.text.strip()]
-    if len(full) < 2 or not labeled(rows, TASK.match):
+    of_tasks = [row for row in rows if not OF_SLURM.match(row.text)]
+    full = [row for row in of_tasks if row.text.strip()]
+    if len(full) < 2 or not labeled(of_tasks, TASK.match):
         return
     for row in rows:
         if match := TASK.match(row.text):
@@ -187,13 +198,52 @@ def is_value(row: Row) -> bool:
 def settle(rows: list[Row]) -> None:
     """Labels become ranks where each rank has its own, and not where nodes do."""
     labels = {row.label for row in rows if row.label is not None}
-    inner = any(row.rank is not None or OF_SEVERAL.search(row.text) for row in rows)
-    if len(labels) > 1 and not inner:
+    if len(labels) > 1 and not of_nodes(rows):
         for row in rows:
             row.rank = row.label
+        return
     if all_of_one(rows):
         for row in rows:
             row.rank = row.rank if row.marks > 1 else None
+
+
+def settle_local(rows: list[Row]) -> None:
+    """``[default1]:`` is a rank of one node: which rank of all, other lines tell."""
+    known: dict[int, set[int]] = {}
+    for row in rows:
+        if row.local is not None and row.rank is not None and row.marks > 1:
+            known.setdefault(row.local, set()).add(row.rank)
+        if told := BOTH_RANKS.search(row.text):
+            known.setdefault(int(told[2]), set()).add(int(told[1]))
+    same = all(ranks == {local} for local, ranks in known.items())
+    if same and not any(LATER_NODE.search(row.text) for row in rows):
+        return
+    for row in rows:
+        if row.local is not None and row.rank is not None and row.marks == 1:
+            ranks = known.get(row.local, set())
+            row.rank = next(iter(ranks)) if len(ranks) == 1 else None
+
+
+def of_nodes(rows: list[Row]) -> bool:
+    """Whether several ranks wrote under one label, as those of a node do."""
+    labeled_rows = [row for row in rows if row.label is not None]
+    named = {(row.label, rank) for row in labeled_rows for rank in ranks_named(row)}
+    if any(label != rank for label, rank in named):
+        return True
+    if len(named) > 1:  # the ranks say the same as their labels
+        return False
+    return any(row.rank is not None or is_of_several(row) for row in labeled_rows)
+
+
+def ranks_named(row: Row) -> list[int]:
+    """As whom the writer of the line names itself."""
+    said = SPEAKER.search(row.text)
+    found = [] if row.rank is None else [row.rank]
+    return [*found, int(said[1])] if said else found
+
+
+def is_of_several(row: Row) -> bool:
+    return bool(OF_SEVERAL.search(row.text))
 
 
 def all_of_one(rows: list[Row]) -> bool:

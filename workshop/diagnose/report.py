@@ -26,7 +26,14 @@ from workshop.diagnose.first import (
     is_own_error,
     look,
 )
-from workshop.diagnose.kinds import CODE, EXCEPTION, NOISE, PROGRESS, SURVIVED
+from workshop.diagnose.kinds import (
+    CODE,
+    EXCEPTION,
+    NOISE,
+    PROGRESS,
+    RESTARTS,
+    SURVIVED,
+)
 from workshop.diagnose.lines import Line
 from workshop.diagnose.logs import Log
 from workshop.diagnose.numbers import read_line
@@ -57,6 +64,7 @@ ERROR = re.compile(
 )
 # what to quote, best first
 REST = (ABORT, REFUSAL, CONSEQUENCE, ERROR, re.compile("Traceback"))
+OF_NCCL = re.compile(r"^(\S+):\d+:\d+ \[(\d+)\] .*NCCL WARN")
 PROMPT = re.compile(r"^\$ ")  # a command that somebody typed
 LONGEST = 160  # characters of a quoted line
 MOST_LINES = 4
@@ -70,6 +78,10 @@ FAILED = "This log only says that a process has failed. Read that process's own 
 SETTLE = (
     "To settle it: the logs of all ranks and nodes, also the launcher's and the "
     "scheduler's, or the stacks of a run that hangs (py-spy dump)"
+)
+KEEP = (
+    "torchrun only tells how its processes ended. To keep what each of them says, run "
+    "again with --tee 3 or --log-dir FOLDER, or put @record on your main()"
 )
 OWN_LINES = 5  # of what the first rank said last
 
@@ -99,9 +111,9 @@ def diagnose(log: Log, root: Path) -> tuple[list[str], bool]:
     if sure:
         told += tell(sure)
     elif found:
-        told += tell_unsure(found)
+        told += tell_unsure(found, log)
     else:
-        told += tell_unknown(error)
+        told += tell_unknown(error, log, first)
     if not sure and not (found and found[0].quiet):
         told += own_words(log, first)
     if not sure and not is_known(first):
@@ -160,8 +172,18 @@ def nothing(log: Log) -> str:
     looked = f"{lines:,} line{'s' * (lines != 1)}"
     where = f" of {files} files" if files > 1 else ""
     survived = next((line for line in log.lines if line.kind == SURVIVED), None)
-    said = f"; the run continued after {quote(survived)}" if survived else ""
+    said = f"; {continued(log, survived)}" if survived else ""
     return f"No failure found in {looked}{where}{NOTHING}{said}"
+
+
+def continued(log: Log, survived: Line) -> str:
+    """How the run continued after an error."""
+    restarted = any(RESTARTS.search(line.text) for line in log.lines)
+    if not restarted:
+        return f"the run continued after {quote(survived)}"
+    who = "a rank" if survived.rank is None else f"rank {survived.rank}"
+    said = f"{who} failed once, torchrun restarted it, and the run finished"
+    return f"{said}: {quote(survived)}"
 
 
 def named(found: list[Found]) -> Found | None:
@@ -240,11 +262,21 @@ def tell_first(first: First | None, found: list[Found]) -> list[str]:
             tell_first(suspect, []) if suspect else []
         )
     if first is None:
-        return ["First to fail: the log doesn't say"]
+        return [f"First to fail: the log doesn't say{speaking_gpu(found)}"]
     if not first.ranks:
-        return [f"First to fail: no single rank ({first.reason})"]
+        reason = f"{first.reason}{speaking_gpu(found)}"
+        return [f"First to fail: no single rank ({reason})"]
     head = "First to fail" if first.sure else "Suspect"
     return [f"{head}: {listed(first.ranks)} ({first.reason})"]
+
+
+def speaking_gpu(found: list[Found]) -> str:
+    """Whose GPU it is that NCCL's line tells of, where no rank is known."""
+    for line in found[0].lines if found else ():
+        told = OF_NCCL.match(line.text)
+        if told and line.rank is None and not is_consequence(line.text):
+            return f"; the error below is of GPU {told[2]} of {told[1]}"
+    return ""
 
 
 def tell(found: Found) -> list[str]:
@@ -267,23 +299,45 @@ def see(found: Found, words: str) -> list[str]:
     )
 
 
-def tell_unsure(found: list[Found]) -> list[str]:
+def tell_unsure(found: list[Found], log: Log) -> list[str]:
     lines = ["Not sure of the cause. It looks like:"]
     for each in found[:2]:
         shown = each.lines[: 2 if each.quiet else 1]
         lines += [f"  - {each.cause.title}", *(f"    {quote(line)}" for line in shown)]
         asked = [each.cause.ask, each.cause.confirm]
+        if each.cause.name == "nccl_error" and nccl_words(log, []):
+            asked = []  # that warning is quoted below
         lines += [f"    Ask: {text}" for text in asked if text][:1]
         lines.append(f"    Read: {each.cause.read}")
         lines += see(each, "    See it fail")
     return lines
 
 
-def tell_unknown(error: Line | None) -> list[str]:
-    lines = ["No known cause matches."]
-    if error:
-        lines += ["The first error in the log:", f"    {quote(error)}"]
-    return [*lines, SETTLE, f"Read on: {WHICH_RANK}"]
+def tell_unknown(error: Line | None, log: Log, first: First | None) -> list[str]:
+    """The error itself, and which logs would tell more, unless it says enough."""
+    head = "No known cause matches."
+    if error is None:
+        advice = KEEP if words_of_launcher(log) else SETTLE
+        return [head, advice, f"Read on: {WHICH_RANK}"]
+    shown = f"    {quote(error)}"
+    rank = raised_by(error, log, first)
+    if rank is None:
+        said = "The first error in the log:"
+        return [head, said, shown, SETTLE, f"Read on: {WHICH_RANK}"]
+    lost = look(log).lost.values()
+    place = log.lines.index
+    before = lost and place(error) < min(map(place, lost))
+    waited = ", and the others waited for it" if before else ""
+    return [f"Rank {rank} raised its own exception{waited}:", shown]
+
+
+def raised_by(error: Line, log: Log, first: First | None) -> int | None:
+    """The rank that failed first, if this is its own exception."""
+    if not is_known(first) or error.kind != EXCEPTION:
+        return None
+    own = look(log).own
+    ranks = first.ranks if first else ()
+    return next((rank for rank in ranks if own.get(rank) == error), None)
 
 
 def first_error(log: Log, first: First | None = None) -> Line | None:
@@ -292,7 +346,8 @@ def first_error(log: Log, first: First | None = None) -> Line | None:
     for rank in first.ranks if first else ():
         if rank in own:
             return own[rank]
-    survived = any(line.kind == SURVIVED for line in log.lines)
+    # a bare Traceback says less than what a launcher raised
+    bare = words_of_launcher(log) or any(x.kind == SURVIVED for x in log.lines)
     rest: dict[re.Pattern[str], Line] = {}
     for line in log.lines:
         if line.kind in (CODE, NOISE, SURVIVED):
@@ -301,7 +356,7 @@ def first_error(log: Log, first: First | None = None) -> Line | None:
             continue
         if is_own_error(line):
             return line
-        for pattern in REST[:-1] if survived else REST:
+        for pattern in REST[:-1] if bare else REST:
             logged = pattern is ERROR and line.level in ("ERROR", "CRITICAL", "FATAL")
             if pattern.search(line.text) or logged:
                 rest.setdefault(pattern, line)

@@ -32,6 +32,14 @@ NO_ANSWER = re.compile(r"timed out after \d+m?s while trying to connect to \((\S
 NOT_JOINED = re.compile(r"waiting for clients\. \d+/\d+ clients joined")
 COUNTED = re.compile(r"store based barrier .*world_size=(\d+), worker_count=(\d+)")
 ORDINAL = re.compile(r"invalid device ordinal")
+PREPARES = re.compile(
+    r"tokeniz|pre-?process|\bmap\b|\bmapping\b|generating \S+ (?:split|examples)|"
+    r"\bfilter|grouping texts|packing",
+    re.IGNORECASE,
+)
+BAR = re.compile(r"\b(\d+)%\|.*\[(?:(\d+):)?(\d+):(\d+)<")
+STORE = re.compile(r"connection to the C10d store has failed")
+LONG = 300  # seconds
 TASKS = re.compile(r"^srun: error: \S+: tasks? ([\d,-]+): Exited")
 
 
@@ -161,6 +169,41 @@ def late(log: Log) -> list[Line]:
     return [seen.waited_for[rank] for rank in awaited if not seen.own][:1]
 
 
+def prepares_data(log: Log) -> list[Line]:
+    """A bar of the data's preparation ran on, and ranks waited for another one."""
+    bars = [line for line in log.lines if PREPARES.search(line.text)]
+    # where the watchdog writes into the line of a bar, whose bar it is isn't known
+    bars = [line for line in bars if "ProcessGroup" not in line.text]
+    longest = max(bars, key=took, default=None)
+    if longest is None or took(longest) < LONG:
+        return []
+    seen = look(log)
+    known = seen.ranks | set(range(max(seen.lost, default=0)))
+    if not seen.lost or seen.own or not known - set(seen.lost):
+        return []
+    return [] if longest.rank in seen.lost else [longest]
+
+
+def took(line: Line) -> int:
+    """For how many seconds a bar that isn't at its end has run."""
+    bar = BAR.search(line.text)
+    if bar is None or bar[1] == "100":
+        return 0
+    hours, minutes, seconds = (int(part or 0) for part in bar.groups()[1:])
+    return 3600 * hours + 60 * minutes + seconds
+
+
+def store_left(log: Log) -> list[Line]:
+    """The store ended a connection that it had."""
+    ended = False
+    for line in log.lines:
+        if line.kind == EXCEPTION and STORE.search(line.text):
+            return [line] if ended else []
+        if line.kind == EXCEPTION:
+            ended = bool(CLOSED.search(line.text))
+    return []
+
+
 def others_have_no_gpu(log: Log) -> list[Line]:
     """Every task but the first asks for a GPU that it doesn't see."""
     shown = [line for line in log.lines if ORDINAL.search(line.text)]
@@ -191,6 +234,8 @@ OF_LINES: dict[str, Callable[[Log], list[Line]]] = {
     "fewer_ranks": fewer,
     "more_ranks": more,
     "late_first_collective": late,
+    "store_left": store_left,
+    "slow_preparation": prepares_data,
     "tasks_see_one_gpu": others_have_no_gpu,
     "collective_mismatch": mismatched,
 }

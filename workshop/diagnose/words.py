@@ -85,7 +85,7 @@ NOISE = (
     r"Unable to find hostfile, will proceed|"
     r"destroy_process_group\(\) was not called|"
     r"operation involving a call to the|.fork\(\). system call to create|"
-    r"error initializing an OpenFabrics device"
+    r"error initializing an OpenFabrics device|Unable to register cu\w+ factory"
 )
 ALWAYS_NOISE = (
     r"NCCL INFO |"
