@@ -66,7 +66,10 @@ def without_consequences(script: Script, findings: list[Finding]) -> list[Findin
 def finding_of(script: Script, rule: Rule, problem: Problem) -> Finding:
     cure = problem.cure or rule.cure
     covered = lines_of_command(script, problem.line)
-    return Finding(script.name, problem.line, rule, problem.what, cure, covered)
+    severity = problem.severity or rule.severity
+    return Finding(
+        script.name, problem.line, rule, problem.what, cure, severity, covered
+    )
 
 
 def lines_of_command(script: Script, line: int) -> tuple[int, ...]:

@@ -42,7 +42,9 @@ def as_text(findings: Sequence[Finding], names: Sequence[str]) -> str:
 
 def told(finding: Finding, with_reason: bool) -> list[str]:
     rule = finding.rule
-    head = f"{finding.path}:{finding.line}: {rule.severity} {rule.code}: {finding.what}"
+    head = (
+        f"{finding.path}:{finding.line}: {finding.severity} {rule.code}: {finding.what}"
+    )
     lines = [head]
     if with_reason:
         lines += folded("why", rule.reason)
@@ -79,7 +81,7 @@ def folded(label: str, text: str) -> list[str]:
 
 
 def totals(findings: Sequence[Finding], names: Sequence[str]) -> str:
-    count = Counter(finding.rule.severity for finding in findings)
+    count = Counter(finding.severity for finding in findings)
     parts = [plural(count[kind], kind) for kind in ("error", "warning") if count[kind]]
     where = "" if len(names) == 1 else f" in {plural(len(names), 'file')}"
     return f"{', '.join(parts)}{where}"
@@ -98,7 +100,7 @@ def as_json(findings: Sequence[Finding], names: Sequence[str]) -> dict:
                 "file": finding.path,
                 "line": finding.line,
                 "code": finding.rule.code,
-                "severity": finding.rule.severity,
+                "severity": finding.severity,
                 "what": finding.what,
                 "why": finding.rule.reason,
                 "cure": finding.cure,
@@ -135,7 +137,7 @@ def result(finding: Finding) -> dict:
     }
     return {
         "ruleId": finding.rule.code,
-        "level": finding.rule.severity,
+        "level": finding.severity,
         "message": {"text": f"{finding.what}. Cure: {finding.cure}"},
         "locations": [{"physicalLocation": place}],
     }

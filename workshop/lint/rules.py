@@ -1,6 +1,7 @@
 """All rules, in the order of their codes."""
 
 from . import (
+    rules_devices,
     rules_directives,
     rules_ends,
     rules_environment,
@@ -9,11 +10,21 @@ from . import (
 )
 from .rule import Rule
 
-RULES: list[Rule] = [
-    *rules_directives.TABLE.rules,
-    *rules_launch.TABLE.rules,
-    *rules_rendezvous.TABLE.rules,
-    *rules_ends.TABLE.rules,
-    *rules_environment.TABLE.rules,
-]
+MODULES = (
+    rules_directives,
+    rules_launch,
+    rules_devices,
+    rules_rendezvous,
+    rules_ends,
+    rules_environment,
+)
+
+
+def code_of(rule: Rule) -> str:
+    return rule.code
+
+
+RULES: list[Rule] = sorted(
+    (rule for module in MODULES for rule in module.TABLE.rules), key=code_of
+)
 BY_CODE = {rule.code: rule for rule in RULES}
