@@ -7,6 +7,7 @@ from . import (
     rules_environment,
     rules_launch,
     rules_rendezvous,
+    rules_submitted,
 )
 from .rule import Rule
 
@@ -15,6 +16,7 @@ MODULES = (
     rules_launch,
     rules_devices,
     rules_rendezvous,
+    rules_submitted,
     rules_ends,
     rules_environment,
 )

@@ -24,6 +24,7 @@ class Heredoc:
     text: str
     line: int
     quoted: bool
+    end: str = "END"  # the word after <<
 
     @property
     def word(self) -> Word:
@@ -328,5 +329,5 @@ class Parser:
                 if shown.rstrip("\r\n") == end:
                     break
                 body.append(text)
-            command.heredocs.append(Heredoc("".join(body), line, quoted))
+            command.heredocs.append(Heredoc("".join(body), line, quoted, end))
         self.waiting.clear()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from .directives import slurm_options
 from .launches import base
@@ -36,7 +38,15 @@ class Submitted:
         return self.line if self.on_one_line else self.line + line - 1
 
     def as_written(self, cure: str) -> str:
-        return cure.replace("$", "\\$") if self.escaped else cure
+        return re.sub(r"(?<!\\)\$", r"\\$", cure) if self.escaped else cure
+
+    def with_lines_in_file(self, told: str) -> str:
+        """``line 6`` of the job script as a line of the file."""
+
+        def moved(match: re.Match) -> str:
+            return f"line {self.line_in_file(int(match[1]))}"
+
+        return re.sub(r"\bline (\d+)\b", moved, told)
 
 
 def submitted_by(script: Script) -> Iterator[Submitted]:
@@ -89,4 +99,15 @@ def wrapped(command: Command, options: dict[str, str]) -> Iterator[Submitted]:
     unknown = {number for number, line in enumerate(lines, 1) if "$" in line}
     lines.append(options["wrap"])
     text = "\n".join(lines) + "\n"
-    yield Submitted(text, command.line, frozenset(unknown), on_one_line=True)
+    escaped = any(piece.live and piece.quoted for piece in wrap_word(command).pieces)
+    yield Submitted(text, command.line, frozenset(unknown), escaped, on_one_line=True)
+
+
+def wrap_word(command: Command) -> Word:
+    """``--wrap=TEXT``, or the word after ``--wrap``."""
+    for word, after in pairwise([*command.words, Word(command.line)]):
+        if word.value == "--wrap":
+            return after
+        if word.value.startswith("--wrap="):
+            return word
+    return Word(command.line)
