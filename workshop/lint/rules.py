@@ -6,6 +6,7 @@ from . import (
     rules_ends,
     rules_environment,
     rules_launch,
+    rules_names,
     rules_rendezvous,
     rules_submitted,
 )
@@ -15,6 +16,7 @@ MODULES = (
     rules_directives,
     rules_launch,
     rules_devices,
+    rules_names,
     rules_rendezvous,
     rules_submitted,
     rules_ends,
