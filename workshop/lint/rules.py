@@ -1,6 +1,7 @@
 """All rules, in the order of their codes."""
 
 from . import (
+    rules_address,
     rules_devices,
     rules_directives,
     rules_ends,
@@ -18,6 +19,7 @@ MODULES = (
     rules_devices,
     rules_names,
     rules_rendezvous,
+    rules_address,
     rules_submitted,
     rules_ends,
     rules_environment,
