@@ -9,6 +9,7 @@ from . import (
     rules_launch,
     rules_names,
     rules_rendezvous,
+    rules_status,
     rules_submitted,
 )
 from .rule import Rule
@@ -22,6 +23,7 @@ MODULES = (
     rules_address,
     rules_submitted,
     rules_ends,
+    rules_status,
     rules_environment,
 )
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from .shell import Assignment, Command
-from .words import Word
+from .words import Piece, Word
 
 REFERENCE = re.compile(r"\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\})")
 ALL_ELEMENTS = re.compile(r"\$\{([A-Za-z_]\w*)\[[@*]\]\}")
@@ -41,7 +41,10 @@ class Variables:
         for command in commands:
             for assignment in command.assignments:
                 self.found.setdefault(assignment.name, []).append(assignment)
-            if command.name in ("read", "mapfile", "readarray", "getopts", "for"):
+            if name_that_is_read(command) is not None:
+                text = text_that_is_read(command)
+                self.found.setdefault(text.name, []).append(text)
+            elif command.name in ("read", "mapfile", "readarray", "getopts", "for"):
                 names = (word.value for word in command.words[1:])
                 self.set_otherwise.update(n for n in names if n.isidentifier())
         for command in commands:
@@ -178,6 +181,25 @@ class Variables:
             return [Token(word.value, word.line, word)]
         words = [each for a in assignments for each in a.word.array or []]
         return [token for each in words for token in self.tokens(each, depth + 1)]
+
+
+def name_that_is_read(command: Command) -> str | None:
+    """The variable that gets a whole here-document: ``read -r -d '' NAME <<END``."""
+    words = [word.value for word in command.words]
+    whole = ["-d", ""] in [words[at : at + 2] for at in range(len(words))]
+    if words[:1] != ["read"] or not whole or len(command.heredocs) != 1:
+        return None
+    return words[-1] if words[-1].isidentifier() else None
+
+
+def text_that_is_read(command: Command) -> Assignment:
+    """``read`` with a here-document, as if it were an assignment."""
+    name, heredoc = command.words[-1].value, command.heredocs[0]
+    text = heredoc.word
+    pieces = [Piece(f"{name}=", live=True, quoted=False), *text.pieces]
+    word = Word(heredoc.line, pieces, inside=text.inside, raw=text.raw)
+    unsure = command.in_branch or command.in_loop or "function" in command.blocks
+    return Assignment(name, word, heredoc.line, not unsure, adds=False)
 
 
 def is_shell(first: str) -> bool:
