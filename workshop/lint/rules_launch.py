@@ -14,6 +14,7 @@ from .words import Word
 TABLE = Table()
 TASK_VARIABLE = re.compile(r"\$\{?(SLURM_(?:NODEID|PROCID|LOCALID))\b")
 QUOTED_HEREDOC = re.compile(r"<<-?\s*['\"\\]")
+DEFAULT = re.compile(r"\$\{([A-Za-z_]\w*):-(\d{1,4})\}")
 LITERAL = re.compile(r"\$\{?[A-Za-z_]\w*\}?")
 # Variables of Slurm that exist only if the job asked with the option.
 ONLY_WITH = {
@@ -75,6 +76,18 @@ def ranks_of(script: Script, launch: Launch) -> int | None:
             return None if "$" in launch.options else 1
         return script.number(given)
     return None
+
+
+def ranks_by_default(script: Script, launch: Launch) -> int | None:
+    """The default of ``${NAME:-8}``, where nothing in the script sets the variable."""
+    match = DEFAULT.fullmatch(launch.option("nproc-per-node") or "")
+    if match is None or match[1].startswith(("SLURM_", "PBS_")):
+        return None
+    name = match[1]
+    own = [each.word.value for each in script.variables.found.get(name, [])]
+    by_default = all(value == f"{name}={match[0]}" for value in own)
+    elsewhere = script.reads_other_files or name in script.variables.set_otherwise
+    return int(match[2]) if by_default and not elsewhere else None
 
 
 def nnodes_of(script: Script, launch: Launch) -> int | None:
@@ -710,7 +723,8 @@ def too_many_ranks(script: Script) -> Iterator[Problem]:
         shared = (step.per_node or 1) > 1 and asked.gpus_per_task is None
         if shared or launch.in_loop:
             continue
-        ranks, gpus, where = ranks_of(script, launch), asked.gpus_per_node, "each node"
+        ranks = ranks_of(script, launch) or ranks_by_default(script, launch)
+        gpus, where = asked.gpus_per_node, "each node"
         options = launch.starter_options
         if {"gres", "gpus-per-node", "gpus", "gpus-per-task"} & set(options):
             continue

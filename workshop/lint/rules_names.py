@@ -42,7 +42,6 @@ OPTIONS = (
     *("main-process-ip", "main-process-port", "nnodes", "num-machines"),
     *("node-rank", "machine-rank", "nproc-per-node", "num-processes"),
 )
-SOURCES = ("source", ".", "module", "ml", "eval")
 
 
 @TABLE.add("DT122", ERROR, pages.READ_THE_SCRIPT)
@@ -73,7 +72,7 @@ def misspelt_variable(script: Script) -> Iterator[Problem]:
                 continue
             told.add(name)
             what = f"`${name}` is never set here: is it `${meant}`?"
-            unsure = name in KNOWN or script.is_line or reads_other_files(script)
+            unsure = name in KNOWN or script.is_line or script.reads_other_files
             severity = WARNING if unsure else ERROR
             yield Problem(line, what, f"${meant}", severity)
 
@@ -101,15 +100,6 @@ def mentions(script: Script, name: str) -> bool:
     lines = (line for line in script.lines if not line.lstrip().startswith("#"))
     anywhere = rf"(?<![\w$])(?<!\$\{{){name}\b|\$\{{{name}[^}}\w]"
     return any(re.search(anywhere, line) for line in lines)
-
-
-def reads_other_files(script: Script) -> bool:
-    """Files that may set variables; the environment of Python doesn't."""
-    for command in script.commands:
-        file = command.words[-1].value if command.words else ""
-        if command.name in SOURCES and not file.endswith("activate"):
-            return True
-    return False
 
 
 def is_similar(one: str, other: str) -> bool:

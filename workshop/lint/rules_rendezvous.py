@@ -20,6 +20,7 @@ LOOPBACK = re.compile(r"(localhost|127(\.\d+){3}|\[?::1\]?)(:.*)?")
 FALLBACK = re.compile(
     r"\|\|\s*echo\s+[\"']?(localhost|127\.0\.0\.1)|:-(localhost|127\.0\.0\.1)"
 )
+DEFAULT = re.compile(r"\$\{(\w+):?=(?:localhost|127\.0\.0\.1)\}")
 OWN_NAME = re.compile(
     r"\$\(\s*hostname\b|`\s*hostname\b|\$\{?HOSTNAME\b|\$\{?SLURMD_NODENAME\b"
 )
@@ -272,8 +273,18 @@ def fallback_to_loopback(script: Script) -> Iterator[Problem]:
         for assignment in assignments:
             match = FALLBACK.search(assignment.word.value)
             if match and ADDRESS_NAMES.fullmatch(name):
-                what = f"`{match[0]}` hides that no address was found"
-                yield Problem(assignment.line, what)
+                yield Problem(assignment.line, falls_back(script, match[0]))
+    for command in script.commands:
+        for word in command.words:
+            match = DEFAULT.search(word.value)
+            if match is None or not ADDRESS_NAMES.fullmatch(match[1]):
+                continue
+            if script.variables.last(match[1], command.line) is None:
+                yield Problem(word.line, falls_back(script, match[0]))
+
+
+def falls_back(script: Script, shown: str) -> str:
+    return f"on {script.nodes} nodes, `{shown}` falls back to each node itself"
 
 
 @TABLE.add("DT205", WARNING, pages.NOT_CONNECTED)

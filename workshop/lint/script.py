@@ -20,6 +20,7 @@ from .variables import Variables, is_shell
 NODES = ("SLURM_NNODES", "SLURM_JOB_NUM_NODES")
 TASKS = ("SLURM_NTASKS", "SLURM_NPROCS")
 VARIABLE = re.compile(r"\$\{?(\w+)(?::?-[^}]*)?\}?")
+SOURCES = ("source", ".", "module", "ml", "eval")  # may set variables
 DIGITS = 18  # of the longest number that is computed here
 
 
@@ -87,6 +88,15 @@ class Script:
         if asked.tasks_per_node is not None and self.nodes is not None:
             return self.nodes * asked.tasks_per_node
         return None
+
+    @property
+    def reads_other_files(self) -> bool:
+        """Files that may set variables; the environment of Python doesn't."""
+        for command in self.commands:
+            file = command.words[-1].value if command.words else ""
+            if command.name in SOURCES and not file.endswith("activate"):
+                return True
+        return False
 
     def uses(self, *names: str) -> bool:
         return any(re.search(rf"\b{name}\b", self.text) for name in names)
