@@ -310,9 +310,19 @@ def wait_returns_zero(script: Script) -> Iterator[Problem]:
         left = launch.command.background and known(launch)
         if left and waits[-1] in behind:
             what = "`wait` returns 0 even if the launch in the background has failed"
-            cure = WAIT_FOR_EACH if leaves_several(script) else "wait $!"
+            cure = "wait $!"
+            if leaves_another(script, launch):
+                line = launch.command.last_line
+                cure = f'pid=$! after line {line}, and here: wait "$pid"'
+            if leaves_several(script):
+                cure = WAIT_FOR_EACH
             yield Problem(waits[-1].line, what, cure)
             return
+
+
+def leaves_another(script: Script, launch: Launch) -> bool:
+    """A later command in the background, whose number $! is then."""
+    return any(each.background for each in after(script, launch.command))
 
 
 def leaves_several(script: Script) -> bool:

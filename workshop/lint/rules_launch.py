@@ -177,12 +177,19 @@ def launcher_per_rank(script: Script) -> Iterator[Problem]:
 
 
 def cure_of_tasks(script: Script, launch: Launch) -> str:
-    if launch.starter == "srun" and "ntasks-per-node" in script.resources.options:
-        return "#SBATCH --ntasks-per-node=1"
+    asked = script.resources
+    if launch.starter == "srun" and "ntasks-per-node" in asked.options:
+        cure = "#SBATCH --ntasks-per-node=1"
+        cores, tasks = asked.cpus_per_task, script.step(launch).per_node
+        if cores and tasks:
+            cure += f" and #SBATCH --cpus-per-task={cores * tasks}"
+        return cure
     if launch.starter == "srun":
         return 'srun --ntasks="$SLURM_NNODES" --ntasks-per-node=1 ...'
     if launch.starter == "mpirun":
-        return "mpirun with one process per host: --map-by ppr:1:node, or -ppn 1"
+        return (
+            "--map-by ppr:1:node with Open MPI, --ppn 1 with MPICH, PALS or Intel MPI"
+        )
     return "ask for one task on each host (mpiprocs=1, or ppn=1)"
 
 
@@ -385,7 +392,7 @@ def wrong_number_of_launchers(script: Script) -> Iterator[Problem]:
     r"""--nnodes isn't the number of launchers that start
 
     The launchers wait until exactly --nnodes of them have joined. With too few they
-    time out. Those that are too many wait until the run ends, and then fail.
+    time out. Any extra launcher waits until the run ends, and then fails.
 
     Cure:
         --nnodes=$SLURM_NNODES, with one launcher on each node.
@@ -414,6 +421,10 @@ def wrong_number_of_launchers(script: Script) -> Iterator[Problem]:
             continue
         text = launch.option("nnodes", "num-machines")
         step, told = script.step(launch), script.number(text)
+        commented = commented_nodes(script)
+        if commented and step.tasks is None and told and told > 1:
+            yield one_node_only(launch, told, commented)
+            continue
         if not launch.starter or not told or step.tasks is None or told == step.tasks:
             continue
         if ":" in (text or "") or told == 1 or (step.per_node or 1) > 1:
@@ -425,9 +436,33 @@ def wrong_number_of_launchers(script: Script) -> Iterator[Problem]:
         cure = f"--nnodes=$SLURM_NNODES, and {times(told, 'node')} in the job"
         if script.dialect == "slurm":
             cure = "--nnodes=$SLURM_NNODES"
+        if {"nodes", "ntasks"} & set(launch.starter_options):
+            cure = f"--nnodes={step.tasks}, or one launcher on each node of the job"
         if launch.kind == "accelerate":
             cure = cure.replace("nnodes", "num_machines")
         yield Problem(launch.line_of("nnodes", "num-machines"), what, cure)
+
+
+def commented_nodes(script: Script) -> int | None:
+    """The line of ``# SBATCH --nodes=4``, if no directive asks for nodes."""
+    if script.dialect != "slurm" or {"nodes", "ntasks"} & set(script.resources.options):
+        return None
+    for number, line in enumerate(script.lines, 1):
+        switched_off = re.match(r"#\s+SBATCH\s+(-N|--nodes\b)", line)
+        if switched_off and number not in script.embedded:
+            return number
+    return None
+
+
+def one_node_only(launch: Launch, told: int, line: int) -> Problem:
+    option = option_text(launch, "nnodes", "num-machines")
+    what = (
+        f"the job has one node, because line {line} is a comment, and {launch.name} "
+        f"expects {told} ({option})"
+    )
+    return Problem(
+        launch.line_of("nnodes", "num-machines"), what, f"#SBATCH --nodes={told}"
+    )
 
 
 def option_text(launch: Launch, *names: str) -> str:

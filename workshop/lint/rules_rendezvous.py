@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from . import pages
 from .launches import Launch
 from .rule import ERROR, WARNING, Problem, Table
-from .rules_launch import TORCHRUNS, expects_many, own_run_each
+from .rules_launch import TORCHRUNS, expects_many, nnodes_of, own_run_each
 from .script import Script
 from .shell import Command
 from .variables import REFERENCE
@@ -291,8 +291,9 @@ def falls_back(script: Script, shown: str) -> str:
 def address_of_hostname(script: Script) -> Iterator[Problem]:
     """An address from hostname --ip-address
 
-    It prints what the node's own name leads to: 127.0.1.1 on many systems, or several
-    addresses on one line.
+    hostname -i prints what the node's own name leads to: 127.0.1.1 on many systems, or
+    several addresses on one line. hostname -I prints the addresses of all networks,
+    never loopback.
 
     Cure:
         Use the node's name; torchrun finds the address itself.
@@ -319,9 +320,10 @@ def address_of_hostname(script: Script) -> Iterator[Problem]:
         for assignment in assignments:
             match = pattern.search(assignment.word.value)
             if match and ADDRESS_NAMES.fullmatch(name):
-                what = (
-                    f"`hostname {match[1]}` may print 127.0.1.1, or several addresses"
-                )
+                prints = "may print 127.0.1.1, or several addresses"
+                if match[1] in ("-I", "--all-ip-addresses"):
+                    prints = "prints the addresses of all networks, on one line"
+                what = f"`hostname {match[1]}` {prints}"
                 yield Problem(assignment.line, what, f"{name}={first_node(script)}")
 
 
@@ -457,10 +459,17 @@ def _port_of_an_option(script: Script, launch: Launch, cure: str) -> Problem | N
         match = re.search(r"(?:^|:)([1-9]\d{3,4})$", launch.options.get(name, ""))
         if match:
             what = f"port {match[1]} is the same for all jobs"
-            one_node = (script.nodes or 1) == 1
-            instead = "--standalone" if one_node else f"port={cure}"
+            instead = f"port={cure}"
+            if launch.kind in TORCHRUNS and surely_one_node(script, launch):
+                instead = "--standalone"
             return Problem(launch.line_of(name), what, instead)
     return None
+
+
+def surely_one_node(script: Script, launch: Launch) -> bool:
+    """Neither the job nor the launch line leaves room for a second node."""
+    unknown = "nodes" in script.resources.options and script.nodes is None
+    return not unknown and not script.many_nodes and nnodes_of(script, launch) == 1
 
 
 def _port_by_default(script: Script, launch: Launch) -> Problem | None:
