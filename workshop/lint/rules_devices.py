@@ -137,3 +137,47 @@ def shown_by(script: Script, assignment: Assignment, in_task: bool) -> Shown | N
     text = script.variables.fill(assignment.word, assignment.line - 1)
     match = LIST.fullmatch(text)
     return Shown(text, assignment.line, in_task) if match else None
+
+
+@TABLE.add("DT124", WARNING, pages.READ_THE_SCRIPT)
+def processes_of_one_machine(script: Script) -> Iterator[Problem]:
+    r"""accelerate's --num_processes counts the ranks of all machines
+
+    accelerate divides --num_processes among the machines. With the number of one
+    machine's GPUs, most of the GPUs stay idle.
+
+    Cure:
+        --num_processes = machines x GPUs of a machine.
+
+    Bad:
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --ntasks-per-node=1
+        #SBATCH --gpus-per-node=4
+        export head=$(hostname) port=$((20000 + SLURM_JOB_ID % 9999))
+        srun -K bash -c 'accelerate launch --num_machines 2 --num_processes 4 \
+          --machine_rank $SLURM_NODEID --main_process_ip $head \
+          --main_process_port $port train.py'
+
+    Good:
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --ntasks-per-node=1
+        #SBATCH --gpus-per-node=4
+        export head=$(hostname) port=$((20000 + SLURM_JOB_ID % 9999))
+        srun -K bash -c 'accelerate launch --num_machines 2 --num_processes 8 \
+          --machine_rank $SLURM_NODEID --main_process_ip $head \
+          --main_process_port $port train.py'
+    """
+    for launch in script.launches:
+        gpus, machines = script.resources.gpus_per_node, nnodes_of(script, launch)
+        ranks, total = ranks_on_a_node(script, launch), launch.option("num-processes")
+        if launch.kind != "accelerate" or not gpus or not ranks or ranks >= gpus:
+            continue
+        if machines and machines > 1:
+            what = (
+                f"`--num_processes={total}` is {times(ranks, 'rank')} on each of "
+                f"{machines} machines, and each has {times(gpus, 'GPU')}"
+            )
+            cure = f"--num_processes={machines * gpus}"
+            yield Problem(launch.line_of("num-processes"), what, cure)

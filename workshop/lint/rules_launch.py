@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from . import pages
 from .launches import LAUNCHERS, Launch, base, pairs
 from .rule import ERROR, WARNING, Problem, Table
-from .script import Script
+from .script import NODES, Script, is_one_of
+from .shell import Assignment
 from .words import Word
 
 TABLE = Table()
@@ -1099,22 +1100,24 @@ def wrong_world_size(script: Script) -> Iterator[Problem]:
         export WORLD_SIZE=$SLURM_NTASKS
         srun -K python train.py
     """
-    assignment = script.variables.last("WORLD_SIZE", len(script.lines))
-    if assignment is None or script.dialect != "slurm":
+    if script.dialect != "slurm":
         return
-    text = script.variables.fill(assignment.word, assignment.line - 1)
-    size = script.number(text.partition("=")[2])
     for launch in script.launches:
         tasks = script.step(launch).tasks
         per_rank = launch.kind == "python" and launch.starter == "srun"
         if spawns_ranks(script, launch, size):
             continue
-        if per_rank and not launch.inner and size and tasks and size != tasks:
+        if size and tasks and size != tasks:
             what = f"WORLD_SIZE is {size}, and srun starts {times(tasks, 'task')}"
             yield Problem(assignment.line, what, "export WORLD_SIZE=$SLURM_NTASKS")
             return
 
 
+        assignment = world_size_of(script, launch)
+        if assignment is None or not per_rank:
+            continue
+        text = script.variables.fill(assignment.word, assignment.line - 1)
+        size = script.number(text.partition("=")[2])
 def spawns_ranks(script: Script, launch: Launch, size: int | None) -> bool:
     """One task on each node, which may start a rank for each of its GPUs itself."""
     step, gpus = script.step(launch), script.resources.gpus_per_node
@@ -1123,8 +1126,33 @@ def spawns_ranks(script: Script, launch: Launch, size: int | None) -> bool:
     return gpus is None or gpus == size // step.tasks
 
 
+def world_size_of(script: Script, launch: Launch) -> Assignment | None:
+    """What sets WORLD_SIZE for a launch; None if a shell in between hides it.
+
+    SLURM_NTASKS in the shell of a task is the number of tasks of that step.
+    """
+    own = [each for command in launch.inner for each in command.assignments]
+    sizes = [each for each in own if each.name == "WORLD_SIZE"]
+    if sizes:
+        text = sizes[-1].word.value.partition("=")[2]
+        return sizes[-1] if text.isdigit() or is_one_of(text, NODES) else None
+    if launch.inner and not numbers_its_rank(launch):
+        return None
+    return script.variables.last("WORLD_SIZE", len(script.lines))
+
+
+def numbers_its_rank(launch: Launch) -> bool:
+    """Each task is one rank: ``bash -c 'RANK=$SLURM_PROCID ... python ...'``."""
+    own = [each for command in launch.inner for each in command.assignments]
+    return any(
+        each.name == "RANK" and TASK_VARIABLE.search(each.word.value) for each in own
+    )
+
+
 @TABLE.add("DT119", ERROR, pages.WHAT_STARTS_WHAT)
 def lightning_numbers(script: Script) -> Iterator[Problem]:
+    if numbers_its_rank(launch):
+        return False
     """Lightning gets other numbers than Slurm
 
     Lightning compares its devices and nodes with the tasks of the job, and refuses to

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from . import pages
 from .launches import LAUNCHERS, Launch
 from .rule import ERROR, WARNING, Problem, Table
+from .rules_launch import times
 from .script import Script
 from .variables import REFERENCE
 
@@ -36,6 +37,7 @@ KNOWN = {
     *(f"PBS_{name}" for name in PBS.split()),
     *LAUNCH,
 }
+PROCID = re.compile(r"\$\{?SLURM_PROCID\}?")
 SHORTEST = 5  # letters: shorter names are similar by chance
 OPTIONS = (
     *("rdzv-endpoint", "rdzv-id", "master-addr", "master-port"),
@@ -124,3 +126,44 @@ def common_start(one: str, other: str) -> int:
             break
         count += 1
     return count
+
+
+@TABLE.add("DT123", ERROR, pages.NUMBER_RANKS)
+def local_rank_of_the_job(script: Script) -> Iterator[Problem]:
+    r"""The rank of the job as the local rank
+
+    SLURM_PROCID counts the tasks of all nodes, and SLURM_LOCALID those of one. A rank
+    takes the device with the number of its local rank, and from the second node on no
+    device has that number.
+
+    Cure:
+        LOCAL_RANK=$SLURM_LOCALID
+
+    Bad:
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --ntasks-per-node=4
+        srun -K bash -c 'LOCAL_RANK=$SLURM_PROCID python train.py'
+
+    Good:
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --ntasks-per-node=4
+        srun -K bash -c 'LOCAL_RANK=$SLURM_LOCALID python train.py'
+    """
+    for launch in script.launches:
+        step = script.step(launch)
+        devices = script.resources.gpus_per_node or step.per_node
+        several = (step.nodes or 1) > 1 and step.tasks and devices
+        if launch.kind != "python" or not several or step.tasks <= devices:
+            continue
+        for assignment in (a for command in launch.inner for a in command.assignments):
+            value = assignment.word.value.partition("=")[2].strip("\"'")
+            if assignment.name == "LOCAL_RANK" and PROCID.fullmatch(value):
+                thing = "GPU" if script.resources.gpus_per_node else "task"
+                what = (
+                    f"`LOCAL_RANK={value}` goes up to {step.tasks - 1}, and a node has "
+                    f"{times(devices, thing)}"
+                )
+                yield Problem(assignment.line, what, "LOCAL_RANK=$SLURM_LOCALID")
+                return
