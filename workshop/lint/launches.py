@@ -111,6 +111,7 @@ TOOLS = {"pip", "venv", "json.tool", "torch.utils.collect_env", "this", "site"}
 # Names of variables that hold options of the launcher, not the program.
 OPTIONS_NAME = re.compile(r"ARG|OPT|FLAG|RDZV|DIST|@|\*", re.I)
 MPI_NUMBER = {"-n", "-np", "--np", "--n", "-c"}
+MPI_HOSTS = {"--hostfile", "-hostfile", "--machinefile", "-machinefile", "-f"}
 MPI_PER_NODE = {"-ppn", "--ppn", "-npernode", "--npernode", "-N", "-perhost"}
 
 
@@ -384,6 +385,8 @@ def mpi_options(texts: list[str]) -> dict[str, str]:
         mapping = re.search(r"ppr:([^:]+):node", after)
         if text in MPI_NUMBER:
             options.setdefault("np", after)
+        elif text in MPI_HOSTS:
+            options["hosts"] = after
         elif text in MPI_PER_NODE:
             options.setdefault("per-node", after)
         elif text in ("--map-by", "-map-by") and mapping:

@@ -167,6 +167,13 @@ class Script:
             per_node = asked.tasks_per_node
         return Step(nodes, tasks, per_node)
 
+    def _takes_all_lines(self, options: dict[str, str]) -> bool:
+        """Without a number, mpirun starts one process for each line of its hosts."""
+        told = {"np", "per-node", "by-node"} & set(options)
+        file = options.get("hosts", "").strip("\"'")
+        lines = is_one_of(file, ("PBS_NODEFILE",))
+        return self.dialect == "pbs" and not told and lines
+
     def _mpi_step(self, options: dict[str, str]) -> Step:
         tasks = self.number(options.get("np"))
         per_node = self.number(options.get("per-node"))
@@ -174,6 +181,8 @@ class Script:
             per_node = 1
         if tasks is None:
             tasks = product(self.nodes, per_node)
+        if tasks is None and self._takes_all_lines(options):
+            tasks = product(self.nodes, self.resources.tasks_per_node)
         if per_node is None:
             per_node = quotient(tasks, self.nodes)
         return Step(self.nodes, tasks, per_node)
