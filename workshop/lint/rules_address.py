@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from . import pages
 from .launches import LAUNCHERS, TASK_NUMBER, Launch
 from .rule import ERROR, WARNING, Problem, Table
+from .rules_launch import TORCHRUNS, expects_many
 from .rules_rendezvous import ADDRESS, first_node, is_static
 from .script import Script
 from .variables import REFERENCE
@@ -202,4 +203,33 @@ def ranks_without_address(script: Script) -> Iterator[Problem]:
             what = "the ranks get RANK and WORLD_SIZE, and no MASTER_ADDR"
             cure = f"export MASTER_ADDR={first_node(script)}"
             yield Problem(launch.line, what, cure)
+            return
+
+
+@TABLE.add("DT214", WARNING, pages.RENDEZVOUS)
+def restarts_of_one_node(script: Script) -> Iterator[Problem]:
+    r"""Restarts with static ranks
+
+    With static ranks a torchrun never learns that another one has restarted its ranks.
+    It leaves its own running, and they wait for ranks that are gone.
+
+    Cure:
+        --rdzv-backend=c10d --rdzv-endpoint=HOST:PORT, which restarts all nodes.
+
+    Bad:
+        torchrun --nnodes=2 --nproc-per-node=4 --max-restarts=3 --node-rank=1 \
+          --master-addr=node01 train.py
+
+    Good:
+        torchrun --nnodes=2 --nproc-per-node=4 --max-restarts=3 \
+          --rdzv-backend=c10d --rdzv-endpoint=node01:29500 train.py
+    """
+    for launch in script.launches:
+        restarts = script.number(launch.option("max-restarts"))
+        torchrun = launch.kind in TORCHRUNS and "$" not in launch.options
+        if not torchrun or not restarts or not expects_many(script, launch):
+            continue
+        if is_static(launch) and launch.option("standalone") is None:
+            what = f"`--max-restarts={restarts}` restarts the ranks of one node alone"
+            yield Problem(launch.line_of("max-restarts"), what)
             return
