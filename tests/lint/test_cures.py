@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 import pytest
 
 from tests.lint.forms import C10D, TWO_HOSTS, TWO_NODES, of_code
 from workshop.lint.linting import lint
+from workshop.lint.report import render
 
 HEAD = "#!/bin/bash\n#SBATCH --ntasks-per-node=1\n"
 MANY = C10D.format(endpoint="node01:29512").replace("nnodes=2", "nnodes={}") + "\n"
@@ -75,3 +79,26 @@ def test_each_mpi_is_named_with_its_option():
     offered = cure(text, "DT101")
     assert "ppr:1:node with Open MPI" in offered
     assert "--ppn 1 with MPICH" in offered
+
+
+def test_errors_come_before_warnings_and_json_keeps_the_lines():
+    text = "#!/bin/bash\n#SBATCH --nodes=2\n#SBATCH -c 8\n"
+    text += "export MASTER_PORT=29512\nsrun python a.py\n" + MANY.format(2)
+    found = lint(text, "a.sbatch")
+    lines = [each.line for each in found]
+    shown = [each.is_error for each in found]
+    assert lines == sorted(lines) and shown != sorted(shown, reverse=True)
+    told = re.findall(
+        r"^a.sbatch:\d+: (\w+)", render(found, ["a.sbatch"], "text"), re.M
+    )
+    assert told == sorted(told) and len(told) == len(found)
+    kept = json.loads(render(found, ["a.sbatch"], "json"))["findings"]
+    assert [each["line"] for each in kept] == lines
+
+
+def test_fewer_data_workers_are_offered_too():
+    text = (
+        "#!/bin/bash\n#SBATCH --nodes=1\n#SBATCH -c 8\nexport OMP_NUM_THREADS=1\n"
+        "srun -c 8 torchrun --standalone --nproc-per-node=4 a.py --num-workers 4\n"
+    )
+    assert cure(text, "DT112").endswith("or 1 data worker for each rank")

@@ -30,6 +30,7 @@ def as_text(findings: Sequence[Finding], names: Sequence[str]) -> str:
     explained: set[str] = set()
     for name in names:
         own = [finding for finding in findings if finding.path == name]
+        own.sort(key=is_warning)  # errors first, each kind in the order of lines
         if not own:
             lines += [f"{name}: no findings", ""]
         for finding in own:
@@ -38,6 +39,10 @@ def as_text(findings: Sequence[Finding], names: Sequence[str]) -> str:
     if findings:
         lines.append(totals(findings, names))
     return "\n".join(lines).rstrip("\n")
+
+
+def is_warning(finding: Finding) -> bool:
+    return not finding.is_error
 
 
 def told(finding: Finding, with_reason: bool) -> list[str]:

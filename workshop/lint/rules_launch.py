@@ -837,7 +837,8 @@ def too_few_cores(script: Script) -> Iterator[Problem]:
     too few, the GPUs wait for data.
 
     Cure:
-        #SBATCH --cpus-per-task: ranks of the task x (1 + data workers).
+        #SBATCH --cpus-per-task: ranks of the task x (1 + data workers); or fewer
+        workers.
 
     Bad:
         #!/bin/bash
@@ -874,6 +875,11 @@ def too_few_cores(script: Script) -> Iterator[Problem]:
                 f"{times(cores, 'core')} (--cpus-per-task={cores})"
             )
             cure = f"#SBATCH --cpus-per-task={ranks * (workers + 1)}"
+            fewer = cores // ranks - 1
+            if fewer > 0:
+                cure += f", or {times(fewer, 'data worker')} for each rank"
+            elif fewer == 0:
+                cure += ", or no data workers"
             yield Problem(launch.line, what, cure)
         elif ranks > cores:
             what = (
@@ -893,10 +899,11 @@ def workers_of(launch: Launch) -> int | None:
 
 @TABLE.add("DT113", WARNING, pages.READ_THE_SCRIPT)
 def cores_not_taken_over(script: Script) -> Iterator[Problem]:
-    """srun doesn't take over --cpus-per-task
+    """srun ignores the job's --cpus-per-task
 
-    Since Slurm 22.05, srun no longer reads the --cpus-per-task of sbatch. A site may
-    bind each task to one core.
+    Since Slurm 22.05, srun no longer reads the --cpus-per-task of sbatch, so a step
+    gets one core for each task unless you say it again. A site may bind each task to
+    that core.
 
     Cure:
         export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK, or srun
@@ -935,7 +942,7 @@ def cores_not_taken_over(script: Script) -> Iterator[Problem]:
         if launch.starter != "srun" or said & set(options) or launch.kind == "other":
             continue
         what = (
-            f"srun doesn't pass on `--cpus-per-task={cores}` of line "
+            f"srun ignores the `--cpus-per-task={cores}` of line "
             f"{script.resources.line('cpus-per-task')}"
         )
         cure = "export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK   (above the srun)"
@@ -947,8 +954,9 @@ def cores_not_taken_over(script: Script) -> Iterator[Problem]:
 def deprecated_launcher(script: Script) -> Iterator[Problem]:
     """torch.distributed.launch
 
-    It's deprecated. torchrun takes the same options, but adds no --local-rank=N (before
-    torch 2.0 --local_rank=N) to the arguments of the program.
+    It's deprecated, and adds an argument to those of the program: --local-rank=N, and
+    before torch 2.0 --local_rank=N. A program that knows the other spelling ends with
+    "unrecognized arguments: --local-rank=0". torchrun adds none.
 
     Cure:
         torchrun
@@ -963,7 +971,7 @@ def deprecated_launcher(script: Script) -> Iterator[Problem]:
         if launch.kind == "launch":
             what = "`python -m torch.distributed.launch` is the old name of torchrun"
             if "use-env" not in launch.options:
-                what += ", and gives the program an argument --local-rank=N"
+                what += "; since torch 2.0 it adds `--local-rank=N` to the arguments"
             yield Problem(launch.line, what, "torchrun ..., with the same options")
 
 
@@ -1105,25 +1113,17 @@ def wrong_world_size(script: Script) -> Iterator[Problem]:
     for launch in script.launches:
         tasks = script.step(launch).tasks
         per_rank = launch.kind == "python" and launch.starter == "srun"
+        assignment = world_size_of(script, launch)
+        if assignment is None or not per_rank:
+            continue
+        text = script.variables.fill(assignment.word, assignment.line - 1)
+        size = script.number(text.partition("=")[2])
         if spawns_ranks(script, launch, size):
             continue
         if size and tasks and size != tasks:
             what = f"WORLD_SIZE is {size}, and srun starts {times(tasks, 'task')}"
             yield Problem(assignment.line, what, "export WORLD_SIZE=$SLURM_NTASKS")
             return
-
-
-        assignment = world_size_of(script, launch)
-        if assignment is None or not per_rank:
-            continue
-        text = script.variables.fill(assignment.word, assignment.line - 1)
-        size = script.number(text.partition("=")[2])
-def spawns_ranks(script: Script, launch: Launch, size: int | None) -> bool:
-    """One task on each node, which may start a rank for each of its GPUs itself."""
-    step, gpus = script.step(launch), script.resources.gpus_per_node
-    if step.per_node != 1 or not step.tasks or not size or size % step.tasks:
-        return False
-    return gpus is None or gpus == size // step.tasks
 
 
 def world_size_of(script: Script, launch: Launch) -> Assignment | None:
@@ -1149,10 +1149,18 @@ def numbers_its_rank(launch: Launch) -> bool:
     )
 
 
-@TABLE.add("DT119", ERROR, pages.WHAT_STARTS_WHAT)
-def lightning_numbers(script: Script) -> Iterator[Problem]:
+def spawns_ranks(script: Script, launch: Launch, size: int | None) -> bool:
+    """One task on each node, which may start a rank for each of its GPUs itself."""
     if numbers_its_rank(launch):
         return False
+    step, gpus = script.step(launch), script.resources.gpus_per_node
+    if step.per_node != 1 or not step.tasks or not size or size % step.tasks:
+        return False
+    return gpus is None or gpus == size // step.tasks
+
+
+@TABLE.add("DT119", ERROR, pages.WHAT_STARTS_WHAT)
+def lightning_numbers(script: Script) -> Iterator[Problem]:
     """Lightning gets other numbers than Slurm
 
     Lightning compares its devices and nodes with the tasks of the job, and refuses to

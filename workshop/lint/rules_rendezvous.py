@@ -220,7 +220,7 @@ def loopback(script: Script) -> Iterator[Problem]:
             line = launch.line_of(name)
             if LOOPBACK.fullmatch(value) and line not in told:
                 told.add(line)
-                what = f"`--{name}={value}` is another machine on each node"
+                what = f"`--{name}={value}` means each node itself"
                 port = value.rpartition(":")[2] if ":" in value else ""
                 address = f"{first_node(script)}:{port}" if port else first_node(script)
                 yield Problem(line, what, f"--{name}={address}")
@@ -230,7 +230,7 @@ def loopback(script: Script) -> Iterator[Problem]:
             value = assignment.word.value.partition("=")[2]
             if LOOPBACK.fullmatch(value) and assignment.line not in told:
                 told.add(assignment.line)
-                what = f"`MASTER_ADDR={value}` is another machine on each node"
+                what = f"`MASTER_ADDR={value}` means each node itself"
                 cure = f"export MASTER_ADDR={first_node(script)}"
                 yield Problem(assignment.line, what, cure)
 
