@@ -49,6 +49,14 @@ CASES: dict[str, tuple[str, str, list[str]]] = {
         + NUMBERED,
         [],
     ),
+    "nodes that are numbered from the last": (
+        "DT211",
+        TWO_NODES
+        + PORT
+        + f"export MASTER_ADDR={LAST}\n"
+        + NUMBERED.replace("$SLURM_NODEID", "$((1 - SLURM_NODEID))"),
+        [],
+    ),
     "first node": (
         "DT211",
         TWO_NODES + PORT + f"export MASTER_ADDR={FIRST}\n" + NUMBERED,

@@ -63,6 +63,12 @@ CASES: dict[str, tuple[str, list[str]]] = {
         + TORCHRUN,
         [],
     ),
+    "ranks on the CPU": (
+        ONE_NODE
+        + "export CUDA_VISIBLE_DEVICES=0\n"
+        + TORCHRUN.replace("train.py", "train.py --device cpu"),
+        [],
+    ),
     "ranks that use no device": (
         ONE_NODE + "export CUDA_VISIBLE_DEVICES=-1\n" + TORCHRUN,
         [],

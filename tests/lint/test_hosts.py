@@ -80,6 +80,11 @@ CASES: dict[str, tuple[str, str, list[str]]] = {
         SSH.format("", " > log 2>&1 &", ""),
         [],
     ),
+    "launcher in a terminal that stays on the other host": (
+        "DT126",
+        SSH.format("tmux new -d ", "", ""),
+        [],
+    ),
     "a run of its own on each host": (
         "DT126",
         SSH.format("", "", "").replace("nnodes=2", "nnodes=1"),

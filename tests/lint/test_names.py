@@ -52,6 +52,12 @@ CASES: dict[str, tuple[str, list[str]]] = {
         + C10D.format(endpoint="a:1").replace("nnodes=2", "nnodes=$NNODES"),
         [],
     ),
+    "name that people set when they submit": (
+        TWO_NODES
+        + "NODES=2\nsrun -K "
+        + C10D.format(endpoint="a:1").replace("nnodes=2", "nnodes=$NNODES"),
+        ["5 warning"],
+    ),
     "names that differ by a number": (
         TWO_NODES + "node1=a\nsrun -K " + C10D.format(endpoint="$node2:1"),
         [],

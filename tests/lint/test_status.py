@@ -30,6 +30,11 @@ CASES: dict[str, tuple[str, str, list[str]]] = {
         ONE_NODE + "set -e\nset +e\n" + READS.format(""),
         [],
     ),
+    "text after set -e in a subshell": (
+        "DT312",
+        ONE_NODE + "(set -e; cd /tmp)\n" + READS.format(""),
+        [],
+    ),
     "text before set -e": ("DT312", ONE_NODE + READS.format("") + "set -e\n", []),
     "line that is read": (
         "DT312",

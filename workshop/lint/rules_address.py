@@ -15,6 +15,7 @@ from .script import Script
 from .variables import REFERENCE
 
 TABLE = Table()
+NUMBER = re.compile(rf"\$\{{?(?:{TASK_NUMBER.pattern})\}}?")
 LIST = re.compile(r"scontrol\s+show\s+hostname|NODEFILE|NODELIST")
 LAST = re.compile(
     r"\|\s*tail\s+(?:-n\s*|-|--lines=)1\b|\|\s*sed\s+-n\s+['\"]?\$p"
@@ -79,14 +80,13 @@ def list_of(script: Script, value: str) -> str:
 
 def numbered_by_the_task(launch: Launch) -> bool:
     """Rank 0 is on the first node, because the tasks are numbered in this order."""
-    rank = launch.as_written.get("node-rank", "")
-    rank += launch.as_written.get("machine-rank", "")
     if launch.kind in LAUNCHERS:
-        return is_static(launch) and bool(TASK_NUMBER.search(rank))
+        written = launch.as_written
+        rank = written.get("node-rank", "") or written.get("machine-rank", "")
+        return is_static(launch) and bool(NUMBER.fullmatch(rank))
     own = [each for command in launch.inner for each in command.assignments]
-    return any(
-        each.name == "RANK" and TASK_NUMBER.search(each.word.value) for each in own
-    )
+    ranks = [each.word.value for each in own if each.name == "RANK"]
+    return any(NUMBER.fullmatch(value.partition("=")[2]) for value in ranks)
 
 
 @TABLE.add("DT211", ERROR, pages.NOT_CONNECTED)

@@ -64,6 +64,8 @@ def too_few_visible(script: Script) -> Iterator[Problem]:
         ranks, shown = ranks_on_a_node(script, launch), visible_to(script, launch)
         if not ranks or shown is None or ranks <= shown.count or shown.line in told:
             continue
+        if any(re.search(r"\bcpu\b", word) for word in launch.program):
+            continue
         told.add(shown.line)
         what = (
             f"`{shown.text}` shows {times(shown.count, 'device')}, and {launch.name} "

@@ -15,6 +15,7 @@ from .variables import REFERENCE
 
 TABLE = Table()
 ONE_BY_ONE = ("ssh", "blaunch", "pbs_tmrsh")  # return when the command has ended
+DETACHES = re.compile(r"\b(tmux|screen|systemd-run|setsid -f)\b")
 LINES = re.compile(r"wc\s+-l[^|]*PBS_NODEFILE|PBS_NODEFILE[^|]*\|\s*wc\s+-l")
 UNIQUE = re.compile(r"\buniq\b|sort\s+(-\w+\s+)*-\w*u")
 # Where people install an MPI of their own, built without PBS.
@@ -88,8 +89,10 @@ def one_node_after_the_other(script: Script) -> Iterator[Problem]:
     for launch in script.launches:
         command = launch.command
         name = base(command.name)
-        returns = any(word.value == "-f" for word in command.words)
+        texts = [word.value for word in command.words]
+        returns = any(re.fullmatch(r"-[a-z]*f", text) for text in texts)
         inside = any(each.background for each in launch.inner)
+        inside = inside or any(DETACHES.search(text) for text in texts)
         if name not in ONE_BY_ONE or returns or inside or command.background:
             continue
         here = launch.in_loop and not {"function", "if", "case"} & set(command.blocks)

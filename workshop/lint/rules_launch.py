@@ -1142,11 +1142,10 @@ def world_size_of(script: Script, launch: Launch) -> Assignment | None:
 
 
 def numbers_its_rank(launch: Launch) -> bool:
-    """Each task is one rank: ``bash -c 'RANK=$SLURM_PROCID ... python ...'``."""
+    """Each task is one rank: ``bash -c 'RANK=$SLURM_PROCID LOCAL_RANK=...'``."""
     own = [each for command in launch.inner for each in command.assignments]
-    return any(
-        each.name == "RANK" and TASK_VARIABLE.search(each.word.value) for each in own
-    )
+    numbered = {a.name for a in own if TASK_VARIABLE.search(a.word.value)}
+    return {"RANK", "LOCAL_RANK"} <= numbered
 
 
 def spawns_ranks(script: Script, launch: Launch, size: int | None) -> bool:

@@ -38,6 +38,11 @@ KNOWN = {
     *LAUNCH,
 }
 PROCID = re.compile(r"\$\{?SLURM_PROCID\}?")
+# Names that people set in the shell that submits.
+COMMON = {
+    *("NNODES", "NODES", "NUM_NODES", "NODE_RANK", "RANK", "NGPUS", "NUM_GPUS", "GPUS"),
+    *("GPUS_PER_NODE", "NPROC_PER_NODE", "NPROCS", "HEAD_NODE", "HEAD_ADDR"),
+}
 SHORTEST = 5  # letters: shorter names are similar by chance
 OPTIONS = (
     *("rdzv-endpoint", "rdzv-id", "master-addr", "master-port"),
@@ -74,7 +79,8 @@ def misspelt_variable(script: Script) -> Iterator[Problem]:
                 continue
             told.add(name)
             what = f"`${name}` is never set here: is it `${meant}`?"
-            unsure = name in KNOWN or script.is_line or script.reads_other_files
+            from_outside = name in KNOWN | COMMON or script.is_line
+            unsure = from_outside or script.reads_other_files
             severity = WARNING if unsure else ERROR
             yield Problem(line, what, f"${meant}", severity)
 
@@ -154,8 +160,9 @@ def local_rank_of_the_job(script: Script) -> Iterator[Problem]:
     for launch in script.launches:
         step = script.step(launch)
         devices = script.resources.gpus_per_node or step.per_node
-        several = (step.nodes or 1) > 1 and step.tasks and devices
-        if launch.kind != "python" or not several or step.tasks <= devices:
+        if launch.kind != "python" or not step.tasks or not devices:
+            continue
+        if (step.nodes or 1) < 2 or step.tasks <= devices:
             continue
         for assignment in (a for command in launch.inner for a in command.assignments):
             value = assignment.word.value.partition("=")[2].strip("\"'")

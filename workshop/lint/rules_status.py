@@ -66,7 +66,8 @@ def stops_here(script: Script, command: Command) -> bool:
     for each in script.commands:
         if each is command:
             return stops
-        if each.name != "set" or each.in_branch or "function" in each.blocks:
+        elsewhere = {"function", "subshell"} & set(each.blocks)
+        if each.name != "set" or each.in_branch or elsewhere:
             continue
         options = " ".join(word.value for word in each.words[1:])
         if re.search(r"(^|\s)(-[a-z]*e[a-z]*\b|-[a-z]*o errexit)", options):
