@@ -31,6 +31,14 @@ CASES: dict[str, tuple[str, str, list[str]]] = {
         + NUMBERED,
         ["6 error"],
     ),
+    "last element of the list, by its number": (
+        "DT211",
+        TWO_NODES
+        + PORT
+        + f"N=({ALL})\nexport MASTER_ADDR=${{N[$((SLURM_NNODES - 1))]}}\n"
+        + NUMBERED,
+        ["6 error"],
+    ),
     "last node of ranks that Slurm numbers": (
         "DT211",
         FOUR_TASKS + PORT + f"export MASTER_ADDR={LAST}\n" + RANKS.format(""),
@@ -80,6 +88,11 @@ CASES: dict[str, tuple[str, str, list[str]]] = {
     "list of Slurm as it is": (
         "DT212",
         FOUR_TASKS + "export MASTER_ADDR=$SLURM_JOB_NODELIST\n" + RANKS.format(""),
+        ["4 error"],
+    ),
+    "names of all tasks' nodes": (
+        "DT212",
+        FOUR_TASKS + "export MASTER_ADDR=$(srun hostname)\n" + RANKS.format(""),
         ["4 error"],
     ),
     "first word of all nodes": (

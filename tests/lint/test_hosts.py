@@ -73,6 +73,30 @@ CASES: dict[str, tuple[str, str, list[str]]] = {
         [],
     ),
     "ssh in a loop": ("DT126", SSH.format("", "", ""), ["2 error"]),
+    "srun for one node in a loop": (
+        "DT126",
+        TWO_NODES
+        + "for n in a b; do\n  srun -N 1 -n 1 -w $n "
+        + C10D.format(endpoint="a:29512")
+        + "\ndone\n",
+        ["5 error"],
+    ),
+    "srun for all nodes in a loop": (
+        "DT126",
+        TWO_NODES
+        + "for lr in 1 2; do\n  srun "
+        + C10D.format(endpoint="a:29512")
+        + "\ndone\n",
+        [],
+    ),
+    "pbsdsh for one host in a loop": (
+        "DT126",
+        TWO_HOSTS.format(ranks=1)
+        + "for i in 0 1; do\n  pbsdsh -n $i -- bash -lc '"
+        + PBS_RUN
+        + "'\ndone\n",
+        ["6 error"],
+    ),
     "ssh in the background": ("DT126", SSH.format("", "", " &") + "wait\n", []),
     "ssh that goes to the background": ("DT126", SSH.format("-f ", "", ""), []),
     "launcher in the background of the other host": (

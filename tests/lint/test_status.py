@@ -19,6 +19,21 @@ CASES: dict[str, tuple[str, str, list[str]]] = {
         ONE_NODE.replace("bash", "bash -e") + READS.format(""),
         ["4 error"],
     ),
+    "text that read -rd ends the job with": (
+        "DT312",
+        ONE_NODE + "set -e\n" + READS.format("").replace("-r -d", "-rd"),
+        ["5 error"],
+    ),
+    "list from a string": (
+        "DT312",
+        ONE_NODE + "set -e\nread -r -d '' -a NODES <<< \"$LIST\"\npython a.py\n",
+        ["5 error"],
+    ),
+    "names of files, which zero bytes end": (
+        "DT312",
+        ONE_NODE + "set -e\nread -r -d '' FILE < <(find . -print0)\npython $FILE\n",
+        [],
+    ),
     "text and || true": (
         "DT312",
         ONE_NODE + "set -e\n" + READS.format(" || true"),

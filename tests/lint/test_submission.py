@@ -20,6 +20,10 @@ CASES: dict[str, tuple[str, list[str]]] = {
         f"sbatch <<EOT\n{JOB}export MASTER_ADDR=`hostname`\npython train.py\nEOT\n",
         ["4 error"],
     ),
+    "here-document in a pipe": (
+        f"cat <<EOT | sbatch\n{JOB}{HEAD}EOT\n",
+        ["4 error"],
+    ),
     "number of the job in a path": (
         f"sbatch <<EOT\n{JOB}python train.py --out runs/$SLURM_JOB_ID\nEOT\n",
         ["4 error"],

@@ -20,10 +20,11 @@ LIST = re.compile(r"scontrol\s+show\s+hostname|NODEFILE|NODELIST")
 LAST = re.compile(
     r"\|\s*tail\s+(?:-n\s*|-|--lines=)1\b|\|\s*sed\s+-n\s+['\"]?\$p"
     r"|\$\{\w+\[-1\]\}|\$\{\w+\[@\]:\s+-1\}"
+    r"|\$\{\w+\[[$({ ]*(?:SLURM_NNODES|SLURM_JOB_NUM_NODES|#\w+\[[@*]\])\}?\s*-\s*1"
 )
 TURNED = re.compile(r"\btac\b|\bsort\s+(?:-\w+\s+)*-\w*r|arbitrary|SLURM_HOSTFILE")
 ALL_OF_THEM = re.compile(
-    r"[\"']?(\$\(\s*scontrol\s+show\s+hostnames?[^|;)]*\)|"
+    r"[\"']?(\$\(\s*(?:scontrol\s+show\s+hostnames?|srun\s+hostname)[^|;)]*\)|"
     r"\$\{?SLURM_(?:JOB_)?NODELIST\}?|\$\(\s*sort\s+-u\s+[^|;)]*NODEFILE[^|;)]*\))"
     r"[\"']?"
 )

@@ -66,8 +66,8 @@ def environment_left_behind(script: Script) -> Iterator[Problem]:
 def one_node_after_the_other(script: Script) -> Iterator[Problem]:
     r"""One node after the other
 
-    ssh returns when its command has ended. The launcher of the first node waits for
-    those of the others, which the loop would start after it.
+    ssh and srun return when the command has ended. The launcher of the first node waits
+    for those of the others, which the loop would start after it.
 
     Cure:
         End the command in the loop with &, and wait for each of them after the loop.
@@ -93,7 +93,11 @@ def one_node_after_the_other(script: Script) -> Iterator[Problem]:
         returns = any(re.fullmatch(r"-[a-z]*f", text) for text in texts)
         inside = any(each.background for each in launch.inner)
         inside = inside or any(DETACHES.search(text) for text in texts)
-        if name not in ONE_BY_ONE or returns or inside or command.background:
+        one_task = launch.starter_options.keys() & {"nodelist", "-n"}
+        one_by_one = name in ONE_BY_ONE or (name in ("srun", "pbsdsh") and one_task)
+        if not one_by_one or returns or inside or command.background:
+            continue
+        if name == "srun" and script.step(launch).tasks != 1:
             continue
         here = launch.in_loop and not {"function", "if", "case"} & set(command.blocks)
         if here and expects_many(script, launch) and not command.captured:

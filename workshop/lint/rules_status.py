@@ -11,7 +11,7 @@ from .rule import ERROR, WARNING, Problem, Table
 from .rules_ends import SCHEDULED, known, looks_afterwards, started_by
 from .script import Script
 from .shell import Command
-from .variables import name_that_is_read
+from .variables import reads_it_all
 
 TABLE = Table()
 # What turns every status into 0.
@@ -47,16 +47,18 @@ def read_ends_the_job(script: Script) -> Iterator[Problem]:
         srun bash -c "$COMMAND"
     """
     for command in script.commands:
-        name = name_that_is_read(command)
+        strings = [sign for sign, _ in command.redirects if sign == "<<<"]
+        text_without_zero = command.heredocs or strings
         looked_at = command.tested or command.ends in ("&&", "||", "|", "|&")
-        if name is None or looked_at or command.captured or command.background:
+        if looked_at or command.captured or command.background:
             continue
-        if stops_here(script, command):
-            what = f"`read -d ''` returns 1 at the end of `{name}`, and set -e ends it"
-            heredoc = command.heredocs[0]
-            end = f"'{heredoc.end}'" if heredoc.quoted else heredoc.end
-            cure = f"read -r -d '' {name} <<{end} || true"
-            yield Problem(command.line, what, cure)
+        reads = reads_it_all(command) and text_without_zero
+        if reads and stops_here(script, command):
+            shown = " ".join(word.raw for word in command.words)
+            what = (
+                f"`{shown}` returns 1 at the end of the text, and set -e ends the job"
+            )
+            yield Problem(command.line, what, f"{shown} <<... || true")
 
 
 def stops_here(script: Script, command: Command) -> bool:

@@ -12,7 +12,7 @@ from .launches import base
 from .rule import ERROR, Problem, Table
 from .script import Script
 from .shell import Command, Heredoc
-from .submitted import SUBMITS, wrap_word
+from .submitted import SUBMITS, heredocs_of, wrap_word
 from .variables import REFERENCE
 from .words import word_of_heredoc
 
@@ -80,8 +80,9 @@ def replaced_at_submission(script: Script) -> Iterator[Problem]:
 
 def heredocs_for(script: Script, command: Command) -> list[Heredoc]:
     """What sbatch gets as its input, or in a file that the script has written."""
-    if command.heredocs:
-        return command.heredocs
+    own = heredocs_of(script, command)
+    if own:
+        return own
     words = [script.variables.fill(word, word.line) for word in command.words[1:]]
     _, at = slurm_options(words)
     file = words[at].removeprefix("./") if at < len(words) else ""

@@ -10,7 +10,7 @@ from itertools import pairwise
 from .directives import slurm_options
 from .launches import base
 from .script import Script
-from .shell import Command
+from .shell import Command, Heredoc
 from .variables import REFERENCE, Variables
 from .words import Word
 
@@ -61,10 +61,20 @@ def submitted_by(script: Script) -> Iterator[Submitted]:
         elif options.keys() <= HARMLESS:
             file = words[at] if at < len(words) else ""
             text = script.variables.files.get(file.removeprefix("./"))
-            if not file and len(command.heredocs) == 1:
-                text = command.heredocs[0].word
+            heredocs = heredocs_of(script, command)
+            if not file and len(heredocs) == 1:
+                text = heredocs[0].word
             if text is not None:
                 yield read_text(text, script.variables)
+
+
+def heredocs_of(script: Script, command: Command) -> list[Heredoc]:
+    """Its own, or that of ``cat <<END | sbatch``."""
+    if command.heredocs or command.follows != "|":
+        return command.heredocs
+    own = [each for each in script.commands if not each.captured]
+    before = next((a for a, b in pairwise(own) if b is command), command)
+    return before.heredocs if before.name == "cat" else []
 
 
 def read_text(word: Word, variables: Variables) -> Submitted:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import PurePosixPath
 
 from .shell import Assignment, Command
@@ -19,6 +20,7 @@ LAUNCHER = re.compile(
     r"\b(torchrun|accelerate launch|deepspeed|torch\.distributed\.(run|launch))\b"
 )
 LAUNCH_LINE = re.compile(LAUNCHER.pattern + r".*\.py\b", re.S)
+READ_UP_TO = re.compile(r"-[a-z]*d")
 DEEPEST = 8  # assignments that refer to each other
 
 
@@ -183,13 +185,20 @@ class Variables:
         return [token for each in words for token in self.tokens(each, depth + 1)]
 
 
+def reads_it_all(command: Command) -> bool:
+    """``read -r -d ''``, up to a zero byte that no text has."""
+    words = [word.value for word in command.words]
+    ends = [after for word, after in pairwise(words) if READ_UP_TO.fullmatch(word)]
+    return words[:1] == ["read"] and bool({"", "\\0"} & set(ends))
+
+
 def name_that_is_read(command: Command) -> str | None:
     """The variable that gets a whole here-document: ``read -r -d '' NAME <<END``."""
-    words = [word.value for word in command.words]
-    whole = ["-d", ""] in [words[at : at + 2] for at in range(len(words))]
-    if words[:1] != ["read"] or not whole or len(command.heredocs) != 1:
+    if not reads_it_all(command) or len(command.heredocs) != 1:
         return None
-    return words[-1] if words[-1].isidentifier() else None
+    words = [word.value for word in command.words]
+    listed = any(word.startswith("-") and "a" in word for word in words)
+    return words[-1] if words[-1].isidentifier() and not listed else None
 
 
 def text_that_is_read(command: Command) -> Assignment:
