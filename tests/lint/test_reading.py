@@ -186,3 +186,17 @@ def test_one_task_on_each_node_is_known_without_the_number_of_nodes():
     text = "#!/bin/bash\n#SBATCH --ntasks-per-node=4\nsrun -n $SLURM_NNODES python x.py"
     script = Script("x", text)
     assert script.step(script.launches[0]).per_node == 1
+
+
+def test_quotes_that_are_not_closed_take_no_longer():
+    """Each level was read twice, so thirty of them took hours."""
+    text = 'export A="$(b "$(' * 30
+    assert len(parse(text)) < 100
+
+
+@pytest.mark.parametrize("start", ["bash -c", "srun bash -c", "ssh node1"])
+def test_text_that_runs_itself_is_read_to_an_end(start):
+    """As by a here-document whose end is missing."""
+    runs = f'{start} "$RUN"\n' * 2
+    text = f"#!/bin/bash\nread -r -d '' RUN <<'END'\npython a.py\n{runs}"
+    assert [each for each in lint(text + runs) if each.is_error] == []

@@ -114,7 +114,7 @@ def test_line_that_the_submitting_shell_fills_in_is_left_alone():
         "sbatch <<END\n#!/bin/bash\n#SBATCH --nodes=2\n#SBATCH --output=$HOME/%j\n"
         "#SBATCH --ntasks-per-node=4\nsrun -K python train.py $SLURM_PROCID\nEND\n"
     )
-    assert found(text) == []
+    assert found(text) == [(6, "DT013")]
 
 
 def test_option_that_the_submitting_shell_fills_in_is_left_alone():

@@ -110,7 +110,9 @@ NOT_TRAINING = {"setup.py", "manage.py"}
 TOOLS = {"pip", "venv", "json.tool", "torch.utils.collect_env", "this", "site"}
 # Names of variables that hold options of the launcher, not the program.
 OPTIONS_NAME = re.compile(r"ARG|OPT|FLAG|RDZV|DIST|@|\*", re.I)
+DEEPEST = 4  # shells that run each other; a text may run itself
 MPI_NUMBER = {"-n", "-np", "--np", "--n", "-c"}
+MPI_HOSTS = {"--hostfile", "-hostfile", "--machinefile", "-machinefile", "-f"}
 MPI_PER_NODE = {"-ppn", "--ppn", "-npernode", "--npernode", "-N", "-perhost"}
 
 
@@ -165,11 +167,11 @@ def find_launches(commands: list[Command], variables: Variables) -> list[Launch]
 
 
 def launches_of(
-    command: Command, tokens: list[Token], variables: Variables
+    command: Command, tokens: list[Token], variables: Variables, depth: int = 0
 ) -> Iterator[Launch]:
     """What a command launches: itself, or what a starter or a shell runs for it."""
     tokens = without_wrappers(tokens)
-    if not tokens:
+    if not tokens or depth > DEEPEST:
         return
     starter = STARTERS.get(base(tokens[0].text), "")
     options: dict[str, str] = {}
@@ -183,7 +185,7 @@ def launches_of(
         words = " ".join(token.text for token in rest[: file + 1])
         inner = parse(text.text, text.line)
         given = rest[file + 1 + shifted(inner) :]
-        found = list(launches_inside(inner, text, given, variables))
+        found = list(launches_inside(inner, text, given, variables, depth))
         for launch in found:
             launch.file = text.word
             yield adopted(launch, command, starter, options, words, inner)
@@ -191,13 +193,13 @@ def launches_of(
             return
     shell = find_shell(rest)
     if shell is None and base(tokens[0].text) in REMOTE_SHELLS:
-        shell = find_remote_text(rest, variables)
+        shell = find_remote_text(rest, variables, depth)
     if shell is not None and shell < len(rest):
         words = " ".join(token.text for token in rest[:shell])
         text = rest[shell]
         inner = parse(text.text, text.line)
         given = rest[shell + 2 + shifted(inner) :]  # the first word is $0
-        for launch in launches_inside(inner, text, given, variables):
+        for launch in launches_inside(inner, text, given, variables, depth):
             yield adopted(launch, command, starter, options, words, inner)
         return
     if shell is not None:
@@ -213,7 +215,11 @@ def launches_of(
 
 
 def launches_inside(
-    inner: list[Command], text: Token, given: list[Token], variables: Variables
+    inner: list[Command],
+    text: Token,
+    given: list[Token],
+    variables: Variables,
+    depth: int,
 ) -> Iterator[Launch]:
     """What the text of a shell launches in every task that runs it."""
     own = [each for each in inner if each.words]
@@ -224,7 +230,7 @@ def launches_inside(
         more = [t for word in each.words for t in variables.tokens(word)]
         more = [where_written(token, text.word, variables) for token in more]
         more = with_arguments(more, given)
-        for launch in launches_of(each, more, variables):
+        for launch in launches_of(each, more, variables, depth + 1):
             if launch.kind != "other" or len(own) == 1:
                 yield launch
 
@@ -342,14 +348,17 @@ def find_shell(tokens: list[Token]) -> int | None:
     return None
 
 
-def find_remote_text(tokens: list[Token], variables: Variables) -> int | None:
+def find_remote_text(
+    tokens: list[Token], variables: Variables, depth: int
+) -> int | None:
     """The index of the text after ``ssh HOST``, if that text launches something."""
     at = len(tokens) - 1
     if at < 1 or not re.search(r"\s", tokens[at].text):
         return None
     for command in parse(tokens[at].text, tokens[at].line):
         words = [token for word in command.words for token in variables.tokens(word)]
-        if any(each.kind != "other" for each in launches_of(command, words, variables)):
+        found = launches_of(command, words, variables, depth + 1)
+        if any(each.kind != "other" for each in found):
             return at
     return None
 
@@ -384,6 +393,8 @@ def mpi_options(texts: list[str]) -> dict[str, str]:
         mapping = re.search(r"ppr:([^:]+):node", after)
         if text in MPI_NUMBER:
             options.setdefault("np", after)
+        elif text in MPI_HOSTS:
+            options["hosts"] = after
         elif text in MPI_PER_NODE:
             options.setdefault("per-node", after)
         elif text in ("--map-by", "-map-by") and mapping:

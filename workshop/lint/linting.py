@@ -46,7 +46,13 @@ def lint_script(script: Script) -> list[Finding]:
 def in_file(found: Finding, inner: Submitted) -> Finding:
     """A finding in a job script that is a part of this file."""
     line = inner.line_in_file(found.line)
-    return replace(found, line=line, covered=(line,), cure=inner.as_written(found.cure))
+    return replace(
+        found,
+        line=line,
+        covered=(line,),
+        what=inner.with_lines_in_file(found.what),
+        cure=inner.with_lines_in_file(inner.as_written(found.cure)),
+    )
 
 
 def without_consequences(script: Script, findings: list[Finding]) -> list[Finding]:
@@ -66,7 +72,10 @@ def without_consequences(script: Script, findings: list[Finding]) -> list[Findin
 def finding_of(script: Script, rule: Rule, problem: Problem) -> Finding:
     cure = problem.cure or rule.cure
     covered = lines_of_command(script, problem.line)
-    return Finding(script.name, problem.line, rule, problem.what, cure, covered)
+    severity = problem.severity or rule.severity
+    return Finding(
+        script.name, problem.line, rule, problem.what, cure, severity, covered
+    )
 
 
 def lines_of_command(script: Script, line: int) -> tuple[int, ...]:

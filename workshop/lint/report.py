@@ -30,6 +30,7 @@ def as_text(findings: Sequence[Finding], names: Sequence[str]) -> str:
     explained: set[str] = set()
     for name in names:
         own = [finding for finding in findings if finding.path == name]
+        own.sort(key=is_warning)  # errors first, each kind in the order of lines
         if not own:
             lines += [f"{name}: no findings", ""]
         for finding in own:
@@ -40,9 +41,15 @@ def as_text(findings: Sequence[Finding], names: Sequence[str]) -> str:
     return "\n".join(lines).rstrip("\n")
 
 
+def is_warning(finding: Finding) -> bool:
+    return not finding.is_error
+
+
 def told(finding: Finding, with_reason: bool) -> list[str]:
     rule = finding.rule
-    head = f"{finding.path}:{finding.line}: {rule.severity} {rule.code}: {finding.what}"
+    head = (
+        f"{finding.path}:{finding.line}: {finding.severity} {rule.code}: {finding.what}"
+    )
     lines = [head]
     if with_reason:
         lines += folded("why", rule.reason)
@@ -79,7 +86,7 @@ def folded(label: str, text: str) -> list[str]:
 
 
 def totals(findings: Sequence[Finding], names: Sequence[str]) -> str:
-    count = Counter(finding.rule.severity for finding in findings)
+    count = Counter(finding.severity for finding in findings)
     parts = [plural(count[kind], kind) for kind in ("error", "warning") if count[kind]]
     where = "" if len(names) == 1 else f" in {plural(len(names), 'file')}"
     return f"{', '.join(parts)}{where}"
@@ -98,7 +105,7 @@ def as_json(findings: Sequence[Finding], names: Sequence[str]) -> dict:
                 "file": finding.path,
                 "line": finding.line,
                 "code": finding.rule.code,
-                "severity": finding.rule.severity,
+                "severity": finding.severity,
                 "what": finding.what,
                 "why": finding.rule.reason,
                 "cure": finding.cure,
@@ -135,7 +142,7 @@ def result(finding: Finding) -> dict:
     }
     return {
         "ruleId": finding.rule.code,
-        "level": finding.rule.severity,
+        "level": finding.severity,
         "message": {"text": f"{finding.what}. Cure: {finding.cure}"},
         "locations": [{"physicalLocation": place}],
     }

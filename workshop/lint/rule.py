@@ -35,6 +35,7 @@ class Problem:
     line: int
     what: str
     cure: str = ""  # the corrected line; else the rule's
+    severity: str = ""  # else the rule's
 
 
 @dataclass(frozen=True)
@@ -61,11 +62,12 @@ class Finding:
     rule: Rule
     what: str
     cure: str
+    severity: str
     covered: tuple[int, ...] = field(default=(), repr=False)  # lines of its command
 
     @property
     def is_error(self) -> bool:
-        return self.rule.severity == ERROR
+        return self.severity == ERROR
 
 
 class Table:

@@ -1,19 +1,40 @@
 """All rules, in the order of their codes."""
 
 from . import (
+    rules_address,
+    rules_devices,
     rules_directives,
     rules_ends,
     rules_environment,
+    rules_hosts,
     rules_launch,
+    rules_names,
     rules_rendezvous,
+    rules_status,
+    rules_submitted,
 )
 from .rule import Rule
 
-RULES: list[Rule] = [
-    *rules_directives.TABLE.rules,
-    *rules_launch.TABLE.rules,
-    *rules_rendezvous.TABLE.rules,
-    *rules_ends.TABLE.rules,
-    *rules_environment.TABLE.rules,
-]
+MODULES = (
+    rules_directives,
+    rules_launch,
+    rules_devices,
+    rules_names,
+    rules_hosts,
+    rules_rendezvous,
+    rules_address,
+    rules_submitted,
+    rules_ends,
+    rules_status,
+    rules_environment,
+)
+
+
+def code_of(rule: Rule) -> str:
+    return rule.code
+
+
+RULES: list[Rule] = sorted(
+    (rule for module in MODULES for rule in module.TABLE.rules), key=code_of
+)
 BY_CODE = {rule.code: rule for rule in RULES}

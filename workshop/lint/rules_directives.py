@@ -473,3 +473,43 @@ def comment_between(
     rest = (text.strip() for text in script.lines[number + 1 :])
     following = next((text for text in rest if not text.startswith("#")), "")
     return following.startswith("-")
+
+
+@TABLE.add("DT014", WARNING, pages.READ_THE_SCRIPT)
+def two_numbers_of_tasks(script: Script) -> Iterator[Problem]:
+    """--ntasks beside a larger --ntasks-per-node
+
+    --ntasks is the number of tasks of the whole job, and it wins. --ntasks-per-node is
+    then only a maximum.
+
+    Cure:
+        Keep --nodes and --ntasks-per-node, and leave --ntasks out.
+
+    Bad:
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --ntasks=2
+        #SBATCH --ntasks-per-node=4
+        srun -K ./job.sh
+
+    Good:
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --ntasks-per-node=4
+        srun -K ./job.sh
+    """
+    asked, nodes = script.resources, script.nodes
+    tasks, per_node = asked.tasks, asked.tasks_per_node
+    if script.dialect != "slurm" or not nodes or not tasks or not per_node:
+        return
+    if tasks <= nodes * (per_node - 1):
+        what = (
+            f"the job has {tasks} tasks, not {nodes * per_node}: `--ntasks={tasks}` "
+            f"beats the `--ntasks-per-node={per_node}` of line "
+            f"{asked.line('ntasks-per-node')}"
+        )
+        cure = f"remove `--ntasks={tasks}`, or ask for --ntasks-per-node=1"
+        if tasks % nodes == 0:
+            each = tasks // nodes
+            cure = f"remove `--ntasks={tasks}`, or ask for --ntasks-per-node={each}"
+        yield Problem(asked.line("ntasks"), what, cure)

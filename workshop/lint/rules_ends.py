@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from . import pages
-from .launches import LAUNCHERS, Launch, base
+from .launches import LAUNCHERS, Launch, base, pairs
 from .rule import ERROR, WARNING, Problem, Table
 from .script import Script
 from .shell import Command
@@ -43,6 +43,7 @@ CLOSING = {
     "sacct",
     "df",
 }
+OVERWRITES = re.compile(r"--overwrite[-_]output[-_]dir(=true)?", re.I)
 LONG = 12 * 3600  # seconds
 SAVES = re.compile(
     r"resum|restart|ckpt|checkpoint|snapshot|reload|load|continu|sav(e|ing)|output|"
@@ -310,9 +311,19 @@ def wait_returns_zero(script: Script) -> Iterator[Problem]:
         left = launch.command.background and known(launch)
         if left and waits[-1] in behind:
             what = "`wait` returns 0 even if the launch in the background has failed"
-            cure = WAIT_FOR_EACH if leaves_several(script) else "wait $!"
+            cure = "wait $!"
+            if leaves_another(script, launch):
+                line = launch.command.last_line
+                cure = f'pid=$! after line {line}, and here: wait "$pid"'
+            if leaves_several(script):
+                cure = WAIT_FOR_EACH
             yield Problem(waits[-1].line, what, cure)
             return
+
+
+def leaves_another(script: Script, launch: Launch) -> bool:
+    """A later command in the background, whose number $! is then."""
+    return any(each.background for each in after(script, launch.command))
 
 
 def leaves_several(script: Script) -> bool:
@@ -466,6 +477,25 @@ def line_that_starts_again(script: Script) -> int | None:
     return None
 
 
+def requeued_by_lightning(script: Script) -> bool:
+    """Lightning saves, requeues the job and resumes at the signal from Slurm."""
+    flags, name, _ = signal_of(script)
+    words = " ".join(word for launch in script.launches for word in launch.program)
+    trainer = re.search(r"--?(trainer\.)?(devices|num_nodes)\b", words)
+    return name == "USR1" and "B" not in flags and bool(trainer)
+
+
+def option_that_overwrites(script: Script) -> str | None:
+    """transformers looks for no checkpoint then, unless it's told which one."""
+    for launch in script.launches:
+        resumes = any("resume" in word for word in launch.program)
+        for word, following in pairs(launch.program):
+            off = following.lower() == "false"
+            if OVERWRITES.fullmatch(word) and not off and not resumes:
+                return word
+    return None
+
+
 @TABLE.add("DT308", WARNING, pages.LONGER)
 def requeue_without_resume(script: Script) -> Iterator[Problem]:
     """A job that may start again, and a program without a word of resuming
@@ -489,8 +519,15 @@ def requeue_without_resume(script: Script) -> Iterator[Problem]:
         srun python train.py --epochs 90 --resume snapshots/job$SLURM_JOB_ID.pt
     """
     line = line_that_starts_again(script)
+    if line is None or requeued_by_lightning(script):
+        return
+    option = option_that_overwrites(script)
+    if option:
+        what = f"when the job starts again, `{option}` makes it train from scratch"
+        yield Problem(line, what, f"remove `{option}`, and resume from a checkpoint")
+        return
     launch = saves_nothing(script)
-    if line is not None and launch is not None:
+    if launch is not None:
         what = (
             f"nothing tells `{launch.program[0]}` to resume when the job starts again"
         )

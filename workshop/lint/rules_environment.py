@@ -130,8 +130,8 @@ def open_to_all(script: Script) -> Iterator[Problem]:
 def secret(script: Script) -> Iterator[Problem]:
     """A secret in a job script
 
-    The scheduler keeps the script, and on many systems others can read it, in the
-    repository too.
+    The scheduler keeps the script, where its operators can read it, and so can
+    everybody who reads the folder or the repository.
 
     Cure:
         Keep it in a file that only you can read, and source that file: chmod 600.

@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from . import pages
 from .launches import LAUNCHERS, Launch, base, pairs
 from .rule import ERROR, WARNING, Problem, Table
-from .script import Script
+from .script import NODES, Script, is_one_of
+from .shell import Assignment
 from .words import Word
 
 TABLE = Table()
 TASK_VARIABLE = re.compile(r"\$\{?(SLURM_(?:NODEID|PROCID|LOCALID))\b")
 QUOTED_HEREDOC = re.compile(r"<<-?\s*['\"\\]")
+DEFAULT = re.compile(r"\$\{([A-Za-z_]\w*):-(\d{1,4})\}")
 LITERAL = re.compile(r"\$\{?[A-Za-z_]\w*\}?")
 # Variables of Slurm that exist only if the job asked with the option.
 ONLY_WITH = {
@@ -75,6 +77,18 @@ def ranks_of(script: Script, launch: Launch) -> int | None:
             return None if "$" in launch.options else 1
         return script.number(given)
     return None
+
+
+def ranks_by_default(script: Script, launch: Launch) -> int | None:
+    """The default of ``${NAME:-8}``, where nothing in the script sets the variable."""
+    match = DEFAULT.fullmatch(launch.option("nproc-per-node") or "")
+    if match is None or match[1].startswith(("SLURM_", "PBS_")):
+        return None
+    name = match[1]
+    own = [each.word.value for each in script.variables.found.get(name, [])]
+    by_default = all(value == f"{name}={match[0]}" for value in own)
+    elsewhere = script.reads_other_files or name in script.variables.set_otherwise
+    return int(match[2]) if by_default and not elsewhere else None
 
 
 def nnodes_of(script: Script, launch: Launch) -> int | None:
@@ -164,12 +178,19 @@ def launcher_per_rank(script: Script) -> Iterator[Problem]:
 
 
 def cure_of_tasks(script: Script, launch: Launch) -> str:
-    if launch.starter == "srun" and "ntasks-per-node" in script.resources.options:
-        return "#SBATCH --ntasks-per-node=1"
+    asked = script.resources
+    if launch.starter == "srun" and "ntasks-per-node" in asked.options:
+        cure = "#SBATCH --ntasks-per-node=1"
+        cores, tasks = asked.cpus_per_task, script.step(launch).per_node
+        if cores and tasks:
+            cure += f" and #SBATCH --cpus-per-task={cores * tasks}"
+        return cure
     if launch.starter == "srun":
         return 'srun --ntasks="$SLURM_NNODES" --ntasks-per-node=1 ...'
     if launch.starter == "mpirun":
-        return "mpirun with one process per host: --map-by ppr:1:node, or -ppn 1"
+        return (
+            "--map-by ppr:1:node with Open MPI, --ppn 1 with MPICH, PALS or Intel MPI"
+        )
     return "ask for one task on each host (mpiprocs=1, or ppn=1)"
 
 
@@ -372,7 +393,7 @@ def wrong_number_of_launchers(script: Script) -> Iterator[Problem]:
     r"""--nnodes isn't the number of launchers that start
 
     The launchers wait until exactly --nnodes of them have joined. With too few they
-    time out. Those that are too many wait until the run ends, and then fail.
+    time out. Any extra launcher waits until the run ends, and then fails.
 
     Cure:
         --nnodes=$SLURM_NNODES, with one launcher on each node.
@@ -401,6 +422,10 @@ def wrong_number_of_launchers(script: Script) -> Iterator[Problem]:
             continue
         text = launch.option("nnodes", "num-machines")
         step, told = script.step(launch), script.number(text)
+        commented = commented_nodes(script)
+        if commented and step.tasks is None and told and told > 1:
+            yield one_node_only(launch, told, commented)
+            continue
         if not launch.starter or not told or step.tasks is None or told == step.tasks:
             continue
         if ":" in (text or "") or told == 1 or (step.per_node or 1) > 1:
@@ -412,9 +437,33 @@ def wrong_number_of_launchers(script: Script) -> Iterator[Problem]:
         cure = f"--nnodes=$SLURM_NNODES, and {times(told, 'node')} in the job"
         if script.dialect == "slurm":
             cure = "--nnodes=$SLURM_NNODES"
+        if {"nodes", "ntasks"} & set(launch.starter_options):
+            cure = f"--nnodes={step.tasks}, or one launcher on each node of the job"
         if launch.kind == "accelerate":
             cure = cure.replace("nnodes", "num_machines")
         yield Problem(launch.line_of("nnodes", "num-machines"), what, cure)
+
+
+def commented_nodes(script: Script) -> int | None:
+    """The line of ``# SBATCH --nodes=4``, if no directive asks for nodes."""
+    if script.dialect != "slurm" or {"nodes", "ntasks"} & set(script.resources.options):
+        return None
+    for number, line in enumerate(script.lines, 1):
+        switched_off = re.match(r"#\s+SBATCH\s+(-N|--nodes\b)", line)
+        if switched_off and number not in script.embedded:
+            return number
+    return None
+
+
+def one_node_only(launch: Launch, told: int, line: int) -> Problem:
+    option = option_text(launch, "nnodes", "num-machines")
+    what = (
+        f"the job has one node, because line {line} is a comment, and {launch.name} "
+        f"expects {told} ({option})"
+    )
+    return Problem(
+        launch.line_of("nnodes", "num-machines"), what, f"#SBATCH --nodes={told}"
+    )
 
 
 def option_text(launch: Launch, *names: str) -> str:
@@ -710,7 +759,8 @@ def too_many_ranks(script: Script) -> Iterator[Problem]:
         shared = (step.per_node or 1) > 1 and asked.gpus_per_task is None
         if shared or launch.in_loop:
             continue
-        ranks, gpus, where = ranks_of(script, launch), asked.gpus_per_node, "each node"
+        ranks = ranks_of(script, launch) or ranks_by_default(script, launch)
+        gpus, where = asked.gpus_per_node, "each node"
         options = launch.starter_options
         if {"gres", "gpus-per-node", "gpus", "gpus-per-task"} & set(options):
             continue
@@ -787,7 +837,8 @@ def too_few_cores(script: Script) -> Iterator[Problem]:
     too few, the GPUs wait for data.
 
     Cure:
-        #SBATCH --cpus-per-task: ranks of the task x (1 + data workers).
+        #SBATCH --cpus-per-task: ranks of the task x (1 + data workers); or fewer
+        workers.
 
     Bad:
         #!/bin/bash
@@ -824,6 +875,11 @@ def too_few_cores(script: Script) -> Iterator[Problem]:
                 f"{times(cores, 'core')} (--cpus-per-task={cores})"
             )
             cure = f"#SBATCH --cpus-per-task={ranks * (workers + 1)}"
+            fewer = cores // ranks - 1
+            if fewer > 0:
+                cure += f", or {times(fewer, 'data worker')} for each rank"
+            elif fewer == 0:
+                cure += ", or no data workers"
             yield Problem(launch.line, what, cure)
         elif ranks > cores:
             what = (
@@ -843,10 +899,11 @@ def workers_of(launch: Launch) -> int | None:
 
 @TABLE.add("DT113", WARNING, pages.READ_THE_SCRIPT)
 def cores_not_taken_over(script: Script) -> Iterator[Problem]:
-    """srun doesn't take over --cpus-per-task
+    """srun ignores the job's --cpus-per-task
 
-    Since Slurm 22.05, srun no longer reads the --cpus-per-task of sbatch. A site may
-    bind each task to one core.
+    Since Slurm 22.05, srun no longer reads the --cpus-per-task of sbatch, so a step
+    gets one core for each task unless you say it again. A site may bind each task to
+    that core.
 
     Cure:
         export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK, or srun
@@ -885,7 +942,7 @@ def cores_not_taken_over(script: Script) -> Iterator[Problem]:
         if launch.starter != "srun" or said & set(options) or launch.kind == "other":
             continue
         what = (
-            f"srun doesn't pass on `--cpus-per-task={cores}` of line "
+            f"srun ignores the `--cpus-per-task={cores}` of line "
             f"{script.resources.line('cpus-per-task')}"
         )
         cure = "export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK   (above the srun)"
@@ -897,8 +954,9 @@ def cores_not_taken_over(script: Script) -> Iterator[Problem]:
 def deprecated_launcher(script: Script) -> Iterator[Problem]:
     """torch.distributed.launch
 
-    It's deprecated. torchrun takes the same options, but adds no --local-rank=N (before
-    torch 2.0 --local_rank=N) to the arguments of the program.
+    It's deprecated, and adds an argument to those of the program: --local-rank=N, and
+    before torch 2.0 --local_rank=N. A program that knows the other spelling ends with
+    "unrecognized arguments: --local-rank=0". torchrun adds none.
 
     Cure:
         torchrun
@@ -913,7 +971,7 @@ def deprecated_launcher(script: Script) -> Iterator[Problem]:
         if launch.kind == "launch":
             what = "`python -m torch.distributed.launch` is the old name of torchrun"
             if "use-env" not in launch.options:
-                what += ", and gives the program an argument --local-rank=N"
+                what += "; since torch 2.0 it adds `--local-rank=N` to the arguments"
             yield Problem(launch.line, what, "torchrun ..., with the same options")
 
 
@@ -1050,24 +1108,50 @@ def wrong_world_size(script: Script) -> Iterator[Problem]:
         export WORLD_SIZE=$SLURM_NTASKS
         srun -K python train.py
     """
-    assignment = script.variables.last("WORLD_SIZE", len(script.lines))
-    if assignment is None or script.dialect != "slurm":
+    if script.dialect != "slurm":
         return
-    text = script.variables.fill(assignment.word, assignment.line - 1)
-    size = script.number(text.partition("=")[2])
     for launch in script.launches:
         tasks = script.step(launch).tasks
         per_rank = launch.kind == "python" and launch.starter == "srun"
+        assignment = world_size_of(script, launch)
+        if assignment is None or not per_rank:
+            continue
+        text = script.variables.fill(assignment.word, assignment.line - 1)
+        size = script.number(text.partition("=")[2])
         if spawns_ranks(script, launch, size):
             continue
-        if per_rank and not launch.inner and size and tasks and size != tasks:
+        if size and tasks and size != tasks:
             what = f"WORLD_SIZE is {size}, and srun starts {times(tasks, 'task')}"
             yield Problem(assignment.line, what, "export WORLD_SIZE=$SLURM_NTASKS")
             return
 
 
+def world_size_of(script: Script, launch: Launch) -> Assignment | None:
+    """What sets WORLD_SIZE for a launch; None if a shell in between hides it.
+
+    SLURM_NTASKS in the shell of a task is the number of tasks of that step.
+    """
+    own = [each for command in launch.inner for each in command.assignments]
+    sizes = [each for each in own if each.name == "WORLD_SIZE"]
+    if sizes:
+        text = sizes[-1].word.value.partition("=")[2]
+        return sizes[-1] if text.isdigit() or is_one_of(text, NODES) else None
+    if launch.inner and not numbers_its_rank(launch):
+        return None
+    return script.variables.last("WORLD_SIZE", len(script.lines))
+
+
+def numbers_its_rank(launch: Launch) -> bool:
+    """Each task is one rank: ``bash -c 'RANK=$SLURM_PROCID LOCAL_RANK=...'``."""
+    own = [each for command in launch.inner for each in command.assignments]
+    numbered = {a.name for a in own if TASK_VARIABLE.search(a.word.value)}
+    return {"RANK", "LOCAL_RANK"} <= numbered
+
+
 def spawns_ranks(script: Script, launch: Launch, size: int | None) -> bool:
     """One task on each node, which may start a rank for each of its GPUs itself."""
+    if numbers_its_rank(launch):
+        return False
     step, gpus = script.step(launch), script.resources.gpus_per_node
     if step.per_node != 1 or not step.tasks or not size or size % step.tasks:
         return False

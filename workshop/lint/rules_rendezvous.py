@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from . import pages
 from .launches import Launch
 from .rule import ERROR, WARNING, Problem, Table
-from .rules_launch import TORCHRUNS, expects_many, own_run_each
+from .rules_launch import TORCHRUNS, expects_many, nnodes_of, own_run_each
 from .script import Script
 from .shell import Command
 from .variables import REFERENCE
@@ -20,6 +20,7 @@ LOOPBACK = re.compile(r"(localhost|127(\.\d+){3}|\[?::1\]?)(:.*)?")
 FALLBACK = re.compile(
     r"\|\|\s*echo\s+[\"']?(localhost|127\.0\.0\.1)|:-(localhost|127\.0\.0\.1)"
 )
+DEFAULT = re.compile(r"\$\{(\w+):?=(?:localhost|127\.0\.0\.1)\}")
 OWN_NAME = re.compile(
     r"\$\(\s*hostname\b|`\s*hostname\b|\$\{?HOSTNAME\b|\$\{?SLURMD_NODENAME\b"
 )
@@ -219,7 +220,7 @@ def loopback(script: Script) -> Iterator[Problem]:
             line = launch.line_of(name)
             if LOOPBACK.fullmatch(value) and line not in told:
                 told.add(line)
-                what = f"`--{name}={value}` is another machine on each node"
+                what = f"`--{name}={value}` means each node itself"
                 port = value.rpartition(":")[2] if ":" in value else ""
                 address = f"{first_node(script)}:{port}" if port else first_node(script)
                 yield Problem(line, what, f"--{name}={address}")
@@ -229,7 +230,7 @@ def loopback(script: Script) -> Iterator[Problem]:
             value = assignment.word.value.partition("=")[2]
             if LOOPBACK.fullmatch(value) and assignment.line not in told:
                 told.add(assignment.line)
-                what = f"`MASTER_ADDR={value}` is another machine on each node"
+                what = f"`MASTER_ADDR={value}` means each node itself"
                 cure = f"export MASTER_ADDR={first_node(script)}"
                 yield Problem(assignment.line, what, cure)
 
@@ -272,16 +273,27 @@ def fallback_to_loopback(script: Script) -> Iterator[Problem]:
         for assignment in assignments:
             match = FALLBACK.search(assignment.word.value)
             if match and ADDRESS_NAMES.fullmatch(name):
-                what = f"`{match[0]}` hides that no address was found"
-                yield Problem(assignment.line, what)
+                yield Problem(assignment.line, falls_back(script, match[0]))
+    for command in script.commands:
+        for word in command.words:
+            match = DEFAULT.search(word.value)
+            if match is None or not ADDRESS_NAMES.fullmatch(match[1]):
+                continue
+            if script.variables.last(match[1], command.line) is None:
+                yield Problem(word.line, falls_back(script, match[0]))
+
+
+def falls_back(script: Script, shown: str) -> str:
+    return f"on {script.nodes} nodes, `{shown}` falls back to each node itself"
 
 
 @TABLE.add("DT205", WARNING, pages.NOT_CONNECTED)
 def address_of_hostname(script: Script) -> Iterator[Problem]:
     """An address from hostname --ip-address
 
-    It prints what the node's own name leads to: 127.0.1.1 on many systems, or several
-    addresses on one line.
+    hostname -i prints what the node's own name leads to: 127.0.1.1 on many systems, or
+    several addresses on one line. hostname -I prints the addresses of all networks,
+    never loopback.
 
     Cure:
         Use the node's name; torchrun finds the address itself.
@@ -308,9 +320,10 @@ def address_of_hostname(script: Script) -> Iterator[Problem]:
         for assignment in assignments:
             match = pattern.search(assignment.word.value)
             if match and ADDRESS_NAMES.fullmatch(name):
-                what = (
-                    f"`hostname {match[1]}` may print 127.0.1.1, or several addresses"
-                )
+                prints = "may print 127.0.1.1, or several addresses"
+                if match[1] in ("-I", "--all-ip-addresses"):
+                    prints = "prints the addresses of all networks, on one line"
+                what = f"`hostname {match[1]}` {prints}"
                 yield Problem(assignment.line, what, f"{name}={first_node(script)}")
 
 
@@ -446,10 +459,17 @@ def _port_of_an_option(script: Script, launch: Launch, cure: str) -> Problem | N
         match = re.search(r"(?:^|:)([1-9]\d{3,4})$", launch.options.get(name, ""))
         if match:
             what = f"port {match[1]} is the same for all jobs"
-            one_node = (script.nodes or 1) == 1
-            instead = "--standalone" if one_node else f"port={cure}"
+            instead = f"port={cure}"
+            if launch.kind in TORCHRUNS and surely_one_node(script, launch):
+                instead = "--standalone"
             return Problem(launch.line_of(name), what, instead)
     return None
+
+
+def surely_one_node(script: Script, launch: Launch) -> bool:
+    """Neither the job nor the launch line leaves room for a second node."""
+    unknown = "nodes" in script.resources.options and script.nodes is None
+    return not unknown and not script.many_nodes and nnodes_of(script, launch) == 1
 
 
 def _port_by_default(script: Script, launch: Launch) -> Problem | None:

@@ -20,6 +20,7 @@ from .variables import Variables, is_shell
 NODES = ("SLURM_NNODES", "SLURM_JOB_NUM_NODES")
 TASKS = ("SLURM_NTASKS", "SLURM_NPROCS")
 VARIABLE = re.compile(r"\$\{?(\w+)(?::?-[^}]*)?\}?")
+SOURCES = ("source", ".", "module", "ml", "eval")  # may set variables
 DIGITS = 18  # of the longest number that is computed here
 
 
@@ -87,6 +88,15 @@ class Script:
         if asked.tasks_per_node is not None and self.nodes is not None:
             return self.nodes * asked.tasks_per_node
         return None
+
+    @property
+    def reads_other_files(self) -> bool:
+        """Files that may set variables; the environment of Python doesn't."""
+        for command in self.commands:
+            file = command.words[-1].value if command.words else ""
+            if command.name in SOURCES and not file.endswith("activate"):
+                return True
+        return False
 
     def uses(self, *names: str) -> bool:
         return any(re.search(rf"\b{name}\b", self.text) for name in names)
@@ -157,6 +167,13 @@ class Script:
             per_node = asked.tasks_per_node
         return Step(nodes, tasks, per_node)
 
+    def _takes_all_lines(self, options: dict[str, str]) -> bool:
+        """Without a number, mpirun starts one process for each line of its hosts."""
+        told = {"np", "per-node", "by-node"} & set(options)
+        file = options.get("hosts", "").strip("\"'")
+        lines = is_one_of(file, ("PBS_NODEFILE",))
+        return self.dialect == "pbs" and not told and lines
+
     def _mpi_step(self, options: dict[str, str]) -> Step:
         tasks = self.number(options.get("np"))
         per_node = self.number(options.get("per-node"))
@@ -164,6 +181,8 @@ class Script:
             per_node = 1
         if tasks is None:
             tasks = product(self.nodes, per_node)
+        if tasks is None and self._takes_all_lines(options):
+            tasks = product(self.nodes, self.resources.tasks_per_node)
         if per_node is None:
             per_node = quotient(tasks, self.nodes)
         return Step(self.nodes, tasks, per_node)

@@ -14,6 +14,7 @@ DECLARE = ("export", "declare", "local", "readonly", "typeset")
 OPENS = {"then": "if", "do": "loop", "{": "group"}
 CLOSES = ("fi", "done", "}", "esac")
 CONDITIONS = ("if", "elif", "while", "until")
+DEEPEST = 8  # $(...) inside of each other; quotes that aren't closed make more
 KEYWORDS = (*OPENS, *CLOSES, *CONDITIONS, "else", "!")
 
 
@@ -24,6 +25,7 @@ class Heredoc:
     text: str
     line: int
     quoted: bool
+    end: str = "END"  # the word after <<
 
     @property
     def word(self) -> Word:
@@ -78,16 +80,17 @@ class Command:
         return max([self.line, *lines])
 
 
-def parse(text: str, line: int = 1) -> list[Command]:
+def parse(text: str, line: int = 1, depth: int = 0) -> list[Command]:
     """All commands of a text in their order, with those inside ``$(...)``."""
-    return Parser(text, line).parse()
+    return Parser(text, line, depth).parse()
 
 
 class Parser:
     """Reads what it understands and skips the rest; wrong shell never stops it."""
 
-    def __init__(self, text: str, line: int):
+    def __init__(self, text: str, line: int, depth: int = 0):
         self.reader = Reader(text, line)
+        self.depth = depth  # of $(...) inside of $(...)
         self.commands: list[Command] = []
         self.blocks: list[str] = []
         self.starts: list[int] = []  # the first command of each of these blocks
@@ -309,8 +312,11 @@ class Parser:
         words = [*command.words, *(a.word for a in command.assignments)]
         words += [word for _, word in command.redirects]
         words += [each for word in words for each in word.array or []]
-        for inside in (inside for word in words for inside in word.inside):
-            for inner in parse(inside.text, inside.line):
+        once = {id(word): word for word in words}.values()  # export A=$(...) has two
+        if self.depth >= DEEPEST:
+            return
+        for inside in (inside for word in once for inside in word.inside):
+            for inner in parse(inside.text, inside.line, self.depth + 1):
                 inner.captured = True
                 inner.blocks = (*command.blocks, *inner.blocks)
                 self.commands.append(inner)
@@ -328,5 +334,5 @@ class Parser:
                 if shown.rstrip("\r\n") == end:
                     break
                 body.append(text)
-            command.heredocs.append(Heredoc("".join(body), line, quoted))
+            command.heredocs.append(Heredoc("".join(body), line, quoted, end))
         self.waiting.clear()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from .directives import slurm_options
 from .launches import base
 from .script import Script
-from .shell import Command
+from .shell import Command, Heredoc
 from .variables import REFERENCE, Variables
 from .words import Word
 
@@ -36,7 +38,15 @@ class Submitted:
         return self.line if self.on_one_line else self.line + line - 1
 
     def as_written(self, cure: str) -> str:
-        return cure.replace("$", "\\$") if self.escaped else cure
+        return re.sub(r"(?<!\\)\$", r"\\$", cure) if self.escaped else cure
+
+    def with_lines_in_file(self, told: str) -> str:
+        """``line 6`` of the job script as a line of the file."""
+
+        def moved(match: re.Match) -> str:
+            return f"line {self.line_in_file(int(match[1]))}"
+
+        return re.sub(r"\bline (\d+)\b", moved, told)
 
 
 def submitted_by(script: Script) -> Iterator[Submitted]:
@@ -51,10 +61,20 @@ def submitted_by(script: Script) -> Iterator[Submitted]:
         elif options.keys() <= HARMLESS:
             file = words[at] if at < len(words) else ""
             text = script.variables.files.get(file.removeprefix("./"))
-            if not file and len(command.heredocs) == 1:
-                text = command.heredocs[0].word
+            heredocs = heredocs_of(script, command)
+            if not file and len(heredocs) == 1:
+                text = heredocs[0].word
             if text is not None:
                 yield read_text(text, script.variables)
+
+
+def heredocs_of(script: Script, command: Command) -> list[Heredoc]:
+    """Its own, or that of ``cat <<END | sbatch``."""
+    if command.heredocs or command.follows != "|":
+        return command.heredocs
+    own = [each for each in script.commands if not each.captured]
+    before = next((a for a, b in pairwise(own) if b is command), command)
+    return before.heredocs if before.name == "cat" else []
 
 
 def read_text(word: Word, variables: Variables) -> Submitted:
@@ -89,4 +109,15 @@ def wrapped(command: Command, options: dict[str, str]) -> Iterator[Submitted]:
     unknown = {number for number, line in enumerate(lines, 1) if "$" in line}
     lines.append(options["wrap"])
     text = "\n".join(lines) + "\n"
-    yield Submitted(text, command.line, frozenset(unknown), on_one_line=True)
+    escaped = any(piece.live and piece.quoted for piece in wrap_word(command).pieces)
+    yield Submitted(text, command.line, frozenset(unknown), escaped, on_one_line=True)
+
+
+def wrap_word(command: Command) -> Word:
+    """``--wrap=TEXT``, or the word after ``--wrap``."""
+    for word, after in pairwise([*command.words, Word(command.line)]):
+        if word.value == "--wrap":
+            return after
+        if word.value.startswith("--wrap="):
+            return word
+    return Word(command.line)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import PurePosixPath
 
 from .shell import Assignment, Command
-from .words import Word
+from .words import Piece, Word
 
 REFERENCE = re.compile(r"\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\})")
 ALL_ELEMENTS = re.compile(r"\$\{([A-Za-z_]\w*)\[[@*]\]\}")
@@ -19,6 +20,7 @@ LAUNCHER = re.compile(
     r"\b(torchrun|accelerate launch|deepspeed|torch\.distributed\.(run|launch))\b"
 )
 LAUNCH_LINE = re.compile(LAUNCHER.pattern + r".*\.py\b", re.S)
+READ_UP_TO = re.compile(r"-[a-z]*d")
 DEEPEST = 8  # assignments that refer to each other
 
 
@@ -41,7 +43,10 @@ class Variables:
         for command in commands:
             for assignment in command.assignments:
                 self.found.setdefault(assignment.name, []).append(assignment)
-            if command.name in ("read", "mapfile", "readarray", "getopts", "for"):
+            if name_that_is_read(command) is not None:
+                text = text_that_is_read(command)
+                self.found.setdefault(text.name, []).append(text)
+            elif command.name in ("read", "mapfile", "readarray", "getopts", "for"):
                 names = (word.value for word in command.words[1:])
                 self.set_otherwise.update(n for n in names if n.isidentifier())
         for command in commands:
@@ -178,6 +183,32 @@ class Variables:
             return [Token(word.value, word.line, word)]
         words = [each for a in assignments for each in a.word.array or []]
         return [token for each in words for token in self.tokens(each, depth + 1)]
+
+
+def reads_it_all(command: Command) -> bool:
+    """``read -r -d ''``, up to a zero byte that no text has."""
+    words = [word.value for word in command.words]
+    ends = [after for word, after in pairwise(words) if READ_UP_TO.fullmatch(word)]
+    return words[:1] == ["read"] and bool({"", "\\0"} & set(ends))
+
+
+def name_that_is_read(command: Command) -> str | None:
+    """The variable that gets a whole here-document: ``read -r -d '' NAME <<END``."""
+    if not reads_it_all(command) or len(command.heredocs) != 1:
+        return None
+    words = [word.value for word in command.words]
+    listed = any(word.startswith("-") and "a" in word for word in words)
+    return words[-1] if words[-1].isidentifier() and not listed else None
+
+
+def text_that_is_read(command: Command) -> Assignment:
+    """``read`` with a here-document, as if it were an assignment."""
+    name, heredoc = command.words[-1].value, command.heredocs[0]
+    text = heredoc.word
+    pieces = [Piece(f"{name}=", live=True, quoted=False), *text.pieces]
+    word = Word(heredoc.line, pieces, inside=text.inside, raw=text.raw)
+    unsure = command.in_branch or command.in_loop or "function" in command.blocks
+    return Assignment(name, word, heredoc.line, not unsure, adds=False)
 
 
 def is_shell(first: str) -> bool:
