@@ -11,6 +11,8 @@ from .script import Script
 from .submitted import Submitted, submitted_by
 
 CUT_OFF = "DT012"
+UNREADABLE = "DT015"
+FIRST_OF_COMMANDS = "DT100"  # rules before it are about directives and the file
 MISSING = {"DT102", "DT201", "DT202"}  # rules about options that aren't there
 IGNORE = re.compile(r"#.*?\bworkshop:\s*(ignore-file|ignore)\b[:\s]*([A-Z0-9, ]*)")
 
@@ -22,7 +24,7 @@ def lint(text: str, name: str = "-", is_line: bool = False) -> list[Finding]:
     told = {(each.line, each.rule.code) for each in findings}
     ignored = read_ignored(script)
     for inner in submitted_by(script):
-        for found in lint_script(Script(name, inner.text)):
+        for found in lint_script(Script(name, inner.text, is_part=True)):
             moved = in_file(found, inner)
             place = (moved.line, moved.rule.code)
             known = found.line not in inner.unknown and place not in told
@@ -38,7 +40,7 @@ def lint_script(script: Script) -> list[Finding]:
         for rule in RULES
         for problem in rule.check(script)
     ]
-    findings = without_consequences(script, findings)
+    findings = without_consequences(script, without_misread(findings))
     ignored = read_ignored(script)
     return [finding for finding in findings if not is_ignored(finding, ignored)]
 
@@ -53,6 +55,13 @@ def in_file(found: Finding, inner: Submitted) -> Finding:
         what=inner.with_lines_in_file(found.what),
         cure=inner.with_lines_in_file(inner.as_written(found.cure)),
     )
+
+
+def without_misread(findings: list[Finding]) -> list[Finding]:
+    """Below a quote that isn't closed, commands and texts trade places."""
+    if not any(each.rule.code == UNREADABLE for each in findings):
+        return findings
+    return [each for each in findings if each.rule.code < FIRST_OF_COMMANDS]
 
 
 def without_consequences(script: Script, findings: list[Finding]) -> list[Finding]:

@@ -12,11 +12,13 @@ from . import (
     rules_rendezvous,
     rules_status,
     rules_submitted,
+    rules_syntax,
 )
 from .rule import Rule
 
 MODULES = (
     rules_directives,
+    rules_syntax,
     rules_launch,
     rules_devices,
     rules_names,

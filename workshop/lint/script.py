@@ -40,6 +40,7 @@ class Script:
     name: str
     text: str
     is_line: bool = False  # typed with --line, so no file
+    is_part: bool = False  # a text that another script hands to sbatch or qsub
     lines: list[str] = field(init=False)
     dialect: str = field(init=False)
     commands: list[Command] = field(init=False)
