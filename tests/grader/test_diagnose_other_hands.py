@@ -488,3 +488,116 @@ def test_error_is_first_in_the_log_only_if_it_is(tmp_path):
 def test_line_of_xid_is_no_condition_of_a_report():
     cause = next(each for each in load(ROOT) if each.name == "gpu_hardware")
     assert "with the Xid line." not in cause.cure
+
+
+# An exception without a rank, beside the time-outs of those that waited
+
+WITHOUT_A_RANK = """\
+Traceback (most recent call last):
+  File "/home/u/train.py", line 82, in <module>
+    main()
+  File "/home/u/data.py", line 31, in __getitem__
+    return self.items[i]["image"]
+KeyError: 'image'
+"""
+OUT_OF_TIME = (
+    "[E ProcessGroupNCCL.cpp:474] [Rank {}] Watchdog caught collective operation "
+    "timeout: WorkNCCL(SeqNum=808, OpType=ALLREDUCE, NumelIn=98, Timeout(ms)=600000) "
+    "ran for 600020 milliseconds before timing out.\n"
+)
+
+
+def waited(*ranks):
+    return "".join(map(OUT_OF_TIME.format, ranks))
+
+
+@pytest.mark.parametrize("mark", ["", "node-07: ", "(RayTrainWorker pid=4711) "])
+@pytest.mark.parametrize("is_late", [False, True])
+def test_exception_without_a_rank_is_shown_and_no_time_out(tmp_path, mark, is_late):
+    parts = [WITHOUT_A_RANK, waited(0, 1, 2)]
+    if is_late:
+        parts.reverse()
+    log = "".join(f"{mark}{row}\n" for row in "".join(parts).splitlines())
+    text = "\n".join(told(tmp_path, log))
+    assert "KeyError: 'image'" in text and "no error in the log" not in text
+    assert "timed out" not in text and "all waited" not in text
+
+
+def test_only_rank_that_did_not_wait_may_have_raised_it(tmp_path):
+    lines = told(tmp_path, WITHOUT_A_RANK + waited(1, 2, 3))
+    assert lines[0].startswith("Suspect: rank 0 (the others waited, and an exception")
+
+
+def test_launchers_own_exception_is_no_lead(tmp_path):
+    """It says only that a process has failed."""
+    launcher = (
+        "subprocess.CalledProcessError: Command '['python', 'train.py']' returned "
+        "non-zero exit status 1.\n"
+    )
+    text = f"{waited(0, 1, 2)}Traceback (most recent call last):\n{launcher}"
+    assert "name no rank" not in "\n".join(told(tmp_path, text))
+
+
+ROOT_CAUSE = """\
+torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
+============================================================
+Root Cause (first observed failure):
+[0]:
+  time      : 2024-05-26_16:36:23
+  host      : n1
+  rank      : 2 (local_rank: 2)
+  exitcode  : 1 (pid: 303)
+  error_file: /tmp/attempt_0/2/error.json
+  traceback : Traceback (most recent call last):
+    File "/home/u/data.py", line 31, in __getitem__
+      return self.items[i]["image"]
+  KeyError: 'image'
+
+============================================================
+"""
+
+
+def test_traceback_that_torchrun_quotes_is_that_ranks_own(tmp_path):
+    lines = told(tmp_path, waited(0, 1, 3) + ROOT_CAUSE)
+    assert lines[0].startswith("First to fail: rank 2 ")
+    assert "Rank 2 raised its own exception" in "\n".join(lines)
+    assert "    KeyError: 'image'" in lines
+
+
+@pytest.mark.parametrize(("status", "cause"), [(1, None), (127, None), (255, "maybe")])
+def test_only_255_is_the_status_of_ssh_itself(tmp_path, status, cause):
+    line = f"pdsh@gpu003: gpu004: ssh exited with exit code {status}\n"
+    _, sure, likeliest = read(tmp_path, f"gpu004: step 1 loss 2.0\n{line}")
+    assert sure != "ssh_refused"
+    assert (likeliest == "ssh_refused") == (cause == "maybe")
+
+
+REQUEUE = "slurmstepd: error: *** JOB 12 ON n3 CANCELLED AT 2026-07-09 DUE TO {} ***\n"
+AGAIN = "Restored all states from last.ckpt\nEpoch 42: 100%|####| 800/800\n"
+REACHED = "`Trainer.fit` stopped: `max_epochs=43` reached.\n"
+
+
+@pytest.mark.parametrize("why", ["JOB REQUEUE", "PREEMPTION"])
+def test_run_that_slurm_started_again_and_that_finished_did_not_fail(tmp_path, why):
+    cancelled = REQUEUE.format(why)
+    lines = told(tmp_path, cancelled + AGAIN + REACHED)
+    assert lines[0].startswith("No failure")
+    assert "put back into the queue once, and the run finished" in lines[0]
+    assert read(tmp_path, cancelled)[1] == "preempted"
+    assert read(tmp_path, cancelled + AGAIN)[1] == "preempted"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[titan] 2025-03-06 - root - WARNING - Error running lspci: [Errno 2] No such "
+        "file or directory: 'lspci', fallback to use device_name",
+        "ERROR:root:Failed to decode sample 1123, skipping: cannot identify image",
+        "ERROR 2021-07-15T20:59 wandb: Network error resolved after 0:01:10, resuming",
+        "(raylet) file_system_monitor.cc:116: /tmp/ray/a is over 95% full, available "
+        "space: 2.03779 GB; capacity: 69.9336 GB.",
+    ],
+)
+def test_words_of_what_a_run_survives_are_no_failure(tmp_path, line):
+    [said] = told(tmp_path, f"step 1 loss 2.0\n{line}\nstep 2 loss 1.9\n")
+    assert said.startswith("No failure")

@@ -15,7 +15,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from workshop.common_mistakes import Mistake, load_mistakes, plain
-from workshop.diagnose.first import is_consequence, is_own_error, look
+from workshop.diagnose.first import is_consequence, is_own_error, lead, look
 from workshop.diagnose.kinds import CODE, EXCEPTION, NOISE, SURVIVED
 from workshop.diagnose.lines import Line
 from workshop.diagnose.logs import Log
@@ -173,6 +173,8 @@ def candidates(causes: Iterable[Cause], log: Log, first: First | None) -> list[F
         left = [f for f in left if f.by_first or not only_consequences(f)]
         failed = min(log.lines.index(seen.own[r]) for r in suspects if r in seen.own)
         left = [f for f in left if not only_ended_step(f, log.lines[failed:])]
+    if lead(seen):
+        left = [f for f in left if f.quiet or not of_those_that_waited(f)]
     if seen.root is not None:  # of the agent that ended first
         left = [f for f in left if f.quiet or not only_lost_store(f)]
     if not left and not first:
@@ -218,6 +220,12 @@ def frames_above(shown: Line, log: Log) -> list[Line]:
         return []
     before = reversed(above[: above.index(shown)])
     return list(takewhile(lambda line: line.kind == CODE, before))
+
+
+def of_those_that_waited(found: Found) -> bool:
+    """Whether all of its lines are of ranks, which only waited."""
+    marked = bool(found.lines) and all(row.rank is not None for row in found.lines)
+    return marked or only_consequences(found)
 
 
 def only_consequences(found: Found) -> bool:

@@ -43,7 +43,7 @@ WAITS_FOR = re.compile(
 )
 LATE = re.compile(r"Socket Timeout|[Ww]ait timeout|Timeout waiting for key")
 OF_LAUNCHERS = re.compile(
-    r"ChildFailedError|Process(?:Exited|Raised)Exception|TrainingFailedError|"
+    r"ChildFailedError|CalledProcessError|Process(?:Exited|Raised)Exception|TrainingFailedError|"
     r"ray\.exceptions\.(?:Ray(?:Task|Actor)Error|ActorDiedError|WorkerCrashedError)"
 )
 # what the watchdog found on the GPU of its own rank
@@ -82,6 +82,7 @@ class Seen:
     missed: list[int] = field(default_factory=list)
     dump: Dump = field(default_factory=Dump)  # of the watchdogs
     waited_for: dict[int, Line] = field(default_factory=dict)  # by a key's name
+    unmarked: Line | None = None  # the first exception in a line without a rank
     spoke: set[int] = field(default_factory=set)
     ranks: set[int] = field(default_factory=set)
 
@@ -105,6 +106,7 @@ def first_failed(log: Log) -> First | None:
         by_file,
         by_root,
         by_own,
+        by_unmarked,
         by_mismatch,
         by_number,
         by_key,
@@ -231,6 +233,8 @@ class Reader:
         if waits and rank is None:
             rank = int(waits[1])
         if rank is None:
+            if self.seen.unmarked is None and is_own_error(line):
+                self.seen.unmarked = line
             return
         self.seen.ranks.add(rank)
         if "NCCL WARN" in line.text and not is_consequence(line.text):
@@ -330,6 +334,24 @@ def of_srun(ranks: tuple[int, ...]) -> First:
     return First(ranks, "srun says that they exited, and of no other one")
 
 
+def by_unmarked(seen: Seen, log: Log) -> First | None:
+    """Ranks only waited, and a process without a mark raised its own exception."""
+    if not lead(seen):
+        return None
+    silent = silent_ranks(seen)
+    if len(silent) == 1:
+        why = (
+            "the others waited, and an exception in lines without a rank may be its own"
+        )
+        return First(silent, why, sure=False)
+    return First((), "the exception below is in lines that name no rank")
+
+
+def lead(seen: Seen) -> Line | None:
+    """The exception of a process that others waited for, if no line names its rank."""
+    return seen.unmarked if seen.lost and not seen.own else None
+
+
 def by_mismatch(seen: Seen, log: Log) -> First | None:
     """Two ranks that made different calls: neither of them was first."""
     found = mismatch(seen.dump)
@@ -359,9 +381,7 @@ def by_silence(seen: Seen, log: Log) -> First | None:
     waited = set(seen.lost)
     if not waited or seen.dump.subgroups:
         return None
-    of_one_rank = len(waited | seen.spoke | seen.ranks) == 1  # the log, or all of it
-    known = seen.ranks if of_one_rank else seen.ranks | set(range(max(waited)))
-    silent = tuple(sorted(known - waited))
+    silent = silent_ranks(seen)
     if not silent:
         who = listed(sorted(waited)) + (" all" if len(waited) > 1 else "")
         return First((), f"{who} waited, or lost a partner that had waited")
@@ -370,3 +390,11 @@ def by_silence(seen: Seen, log: Log) -> First | None:
         "or waited for it"
     )
     return First(silent, why, sure=False)
+
+
+def silent_ranks(seen: Seen) -> tuple[int, ...]:
+    """Those that must exist, and report nothing where others waited."""
+    waited = set(seen.lost)
+    of_one_rank = len(waited | seen.spoke | seen.ranks) == 1  # the log, or all of it
+    known = seen.ranks if of_one_rank else seen.ranks | set(range(max(waited)))
+    return tuple(sorted(known - waited))

@@ -34,6 +34,8 @@ WARNS = re.compile(
     r"operation involving a call to the|.fork\(\). system call to create|"
     r"error initializing an OpenFabrics device|"
     r"Unable to register cu\w+ factory|, (?:will continue|continuing)\b|"
+    r"\b(?:fallback|falling back) to\b|, skipping\b|\bNetwork error resolved\b|"
+    r"file_system_monitor\.cc.* is over \d+% full|"
     r'NCCL WARN (?:Failed to open libibverbs|Missing "|.*[Pp]lugin.*(?:not found|No pl)'
     r"|NET/Plugin|MSCCL|Could not find|Unable to open)"
 )
@@ -69,11 +71,13 @@ ENDS = re.compile(
     r"\bKilled$|OOMKilled|^Segmentation fault"
 )
 RESTARTS = re.compile(r"\bwill restart worker group")
+REQUEUED = re.compile(r"DUE TO (?:JOB REQUEUE|PREEMPTION|NODE FAIL)")
 GROUP_ENDS = re.compile(r"\bworker group successfully finished")
 # lines of an attempt that failed, apart from its exceptions
 OF_ATTEMPT = re.compile(
     r"\bERROR\b|\[E\d* |^E\d{4} |^\s*what\(\): |^terminate called|"
-    r"\bfailed \(exitcode|NCCL WARN|Worker group FAILED|closing signal"
+    r"\bfailed \(exitcode|NCCL WARN|Worker group FAILED|closing signal|"
+    r"DUE TO (?:JOB REQUEUE|PREEMPTION|NODE FAIL)"
 )
 BAD_END = re.compile(
     r"not |n't |fail|error|never|unfinished|"
@@ -114,8 +118,8 @@ def tell_kinds(lines: list[Line]) -> list[Line]:
 
 
 def survive_restarts(lines: list[Line]) -> list[Line]:
-    """The same lines: torchrun started the ranks again, and they finished."""
-    restarts = [n for n, line in enumerate(lines) if RESTARTS.search(line.text)]
+    """The same lines: torchrun or Slurm started the ranks again, and they finished."""
+    restarts = [n for n, line in enumerate(lines) if starts_again(line)]
     last = max(restarts, default=-1)
     later = lines[last + 1 :]
     if not restarts or not any(is_end_of_run(line) for line in later):
@@ -123,6 +127,10 @@ def survive_restarts(lines: list[Line]) -> list[Line]:
     if any(line.kind == EXCEPTION or ENDS.search(line.text) for line in later):
         return lines
     return [outlived(line) for line in lines[: last + 1]] + later
+
+
+def starts_again(line: Line) -> bool:
+    return bool(RESTARTS.search(line.text) or REQUEUED.search(line.text))
 
 
 def is_end_of_run(line: Line) -> bool:

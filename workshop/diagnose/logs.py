@@ -17,6 +17,7 @@ from workshop.diagnose.kinds import tell_kinds
 from workshop.diagnose.lines import Line
 from workshop.diagnose.prefixes import SPEAKER, clean
 from workshop.diagnose.recorder import Record, rank_of, read_record
+from workshop.diagnose.summary import with_quoted
 from workshop.errors import UserError
 from workshop.system.paths import shown_path
 
@@ -60,7 +61,7 @@ def read_logs(names: Iterable[str]) -> Log:
             read_file(log, path, sys.stdin.read())
         elif not took_record(log, path):
             read_file(log, path, text_of(path))
-    log.lines = tell_kinds(log.lines)
+    log.lines = tell_kinds(list(with_quoted(log.lines)))
     return log
 
 

@@ -24,6 +24,7 @@ from workshop.diagnose.first import (
     first_failed,
     is_consequence,
     is_own_error,
+    lead,
     look,
 )
 from workshop.diagnose.kinds import (
@@ -31,6 +32,7 @@ from workshop.diagnose.kinds import (
     EXCEPTION,
     NOISE,
     PROGRESS,
+    REQUEUED,
     RESTARTS,
     SURVIVED,
 )
@@ -178,6 +180,9 @@ def nothing(log: Log) -> str:
 
 def continued(log: Log, survived: Line) -> str:
     """How the run continued after an error."""
+    if REQUEUED.search(survived.text):
+        said = "the job was put back into the queue once, and the run finished"
+        return f"{said}: {quote(survived)}"
     restarted = any(RESTARTS.search(line.text) for line in log.lines)
     if not restarted:
         return f"the run continued after {quote(survived)}"
@@ -216,10 +221,15 @@ def own_words(log: Log, first: First | None) -> list[str]:
     rank = next((r for r in first.ranks if r in own), None) if first else None
     if rank is None or own[rank].kind != EXCEPTION:
         return []
-    lines = [line for line in log.lines if line.rank == own[rank].rank]
-    end = lines.index(own[rank])
-    shown = [line.text.rstrip() for line in lines[max(0, end - OWN_LINES) : end + 1]]
-    return [f"Rank {rank}'s own words:", *(f"    {text}" for text in shown)]
+    return [f"Rank {rank}'s own words:", *last_words(own[rank], log)]
+
+
+def last_words(error: Line, log: Log) -> list[str]:
+    """An exception, whole, with the lines before it by the same rank."""
+    lines = [line for line in log.lines if line.rank == error.rank]
+    end = lines.index(error)
+    before = lines[max(0, end - OWN_LINES) : end + 1]
+    return [f"    {line.text.rstrip()}" for line in before]
 
 
 def nccl_words(log: Log, shown: list[str]) -> list[str]:
@@ -321,6 +331,9 @@ def tell_unknown(error: Line | None, log: Log, first: First | None) -> list[str]
         return [head, advice, f"Read on: {WHICH_RANK}"]
     shown = f"    {quote(error)}"
     rank = raised_by(error, log, first)
+    if error == lead(look(log)):
+        said = "A process whose lines name no rank raised its own exception, and others"
+        return [f"{said} waited:", shown, *last_words(error, log)]
     if rank is None:
         said = "The first error in the log:"
         return [head, said, shown, SETTLE, f"Read on: {WHICH_RANK}"]
