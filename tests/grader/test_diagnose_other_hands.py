@@ -389,6 +389,11 @@ SIZE_0 = (
     "        size mismatch for shared.weight: copying a param with shape torch.Size("
     "[250112, 512]) from checkpoint, the shape in current model is torch.Size([{0}]).\n"
 )
+DEAD_NODE = """\
+[2024-03-06 02:41:19 E 1311 1379] (raylet) raylet_client.cc:60: IOError: Broken pipe
+ray.exceptions.RayActorError: The actor died unexpectedly before finishing this task.
+The actor is dead because its node has died. Node Id: 677df2a9020c5db45e755b0078c469e2
+"""
 FORBIDDEN = (
     "wandb.errors.{0}CommError: failed to upsert bucket: returned error 403 Forbidden: "
     '{{"errors":[{{"message":"permission denied","path":["upsertBucket"]}}]}}'
@@ -414,6 +419,7 @@ ASSERTED = (
     ("text", "cause"),
     [
         (SIZE_0.format("0"), "loaded_into_parts"),
+        (DEAD_NODE, "ray_node_died"),
         (FORBIDDEN.format("errors."), "wandb_permission"),
         (FORBIDDEN.format(""), "wandb_permission"),
         (NVML_LOG, "gpu_of_another_container"),
