@@ -13,6 +13,7 @@ from workshop.diagnose.kinds import CODE, EXCEPTION, NOISE, SURVIVED
 from workshop.diagnose.lines import Line
 from workshop.diagnose.logs import Log
 from workshop.diagnose.ranks import First, listed
+from workshop.diagnose.summary import OF_RANK
 from workshop.diagnose.watchdog import Dump, behind, mismatch, read_dump
 
 CONSEQUENCE = re.compile(
@@ -43,13 +44,13 @@ WAITS_FOR = re.compile(
 )
 LATE = re.compile(r"Socket Timeout|[Ww]ait timeout|Timeout waiting for key")
 OF_LAUNCHERS = re.compile(
-    r"ChildFailedError|CalledProcessError|Process(?:Exited|Raised)Exception|TrainingFailedError|"
+    r"ChildFailedError|CalledProcessError|Process(?:Exited|Raised)Exception|"
+    r"TrainingFailedError|"
     r"ray\.exceptions\.(?:Ray(?:Task|Actor)Error|ActorDiedError|WorkerCrashedError)"
 )
 # what the watchdog found on the GPU of its own rank
 OF_ITS_GPU = re.compile(r"ProcessGroupNCCL\.cpp.*terminated with exception: CUDA error")
 ROOT = re.compile(r"Root Cause \(first observed failure\)")
-BLOCK_RANK = re.compile(r"^\s+rank\s*: (\d+) \(local_rank: \d+\)")
 BLOCK_CODE = re.compile(r"^\s+exitcode\s*: (-?\d+)")
 AGENT = re.compile(r"failed \(exitcode: (-?\d+)\) local_rank: (\d+)")
 SPAWN = re.compile(
@@ -162,7 +163,7 @@ class Reader:
 
     def _summary_of_a_rank(self, line: Line) -> bool:
         """torchrun's summary begins to tell of a rank."""
-        match = BLOCK_RANK.match(line.text)
+        match = OF_RANK.match(line.text)
         if not match:
             return False
         self.block = int(match[1])

@@ -76,8 +76,7 @@ GROUP_ENDS = re.compile(r"\bworker group successfully finished")
 # lines of an attempt that failed, apart from its exceptions
 OF_ATTEMPT = re.compile(
     r"\bERROR\b|\[E\d* |^E\d{4} |^\s*what\(\): |^terminate called|"
-    r"\bfailed \(exitcode|NCCL WARN|Worker group FAILED|closing signal|"
-    r"DUE TO (?:JOB REQUEUE|PREEMPTION|NODE FAIL)"
+    r"\bfailed \(exitcode|NCCL WARN|Worker group FAILED|closing signal"
 )
 BAD_END = re.compile(
     r"not |n't |fail|error|never|unfinished|"
@@ -141,7 +140,8 @@ def is_end_of_run(line: Line) -> bool:
 
 def outlived(line: Line) -> Line:
     """A line of an attempt that failed, with its kind if it tells of a failure."""
-    logged = not line.kind and OF_ATTEMPT.search(line.text)
+    ended = OF_ATTEMPT.search(line.text) or REQUEUED.search(line.text)
+    logged = not line.kind and ended
     if line.kind != EXCEPTION and not logged:
         return line
     return replace(line, kind=SURVIVED)

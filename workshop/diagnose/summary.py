@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from workshop.diagnose.lines import Line
 
-RANK = re.compile(r"^\s+rank\s*: (\d+) \(local_rank: \d+\)")
+OF_RANK = re.compile(r"^\s+rank\s*: (\d+) \(local_rank: \d+\)")
 BEGINS = re.compile(r"^\s+traceback\s*: (Traceback \(most recent call last\):.*)")
 ENDS = re.compile(r"^(?:[-=]{20,}|\[\d+\]:)")
 INDENT = "  "  # of every line that is quoted
@@ -19,7 +19,7 @@ def with_quoted(lines: list[Line]) -> Iterator[Line]:
     rank: int | None = None
     quoted = False
     for line in lines:
-        told = RANK.match(line.text)
+        told = OF_RANK.match(line.text)
         begins = BEGINS.match(line.text)
         if told:
             rank = int(told[1])
