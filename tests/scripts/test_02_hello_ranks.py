@@ -142,16 +142,17 @@ def test_a_setting_that_not_all_ranks_have_names_its_ranks():
 
 
 def test_a_contradiction_is_one_sentence():
-    done = run([sys.executable, HELLO], **by_hand(0, 2), OMPI_COMM_WORLD_RANK="1")
+    """Rank 0 says it at once, another one when rank 0 may have ended."""
+    done = run([sys.executable, HELLO], **by_hand(1, 2), OMPI_COMM_WORLD_RANK="0")
     assert "not set" in sentence(done)
     mpi = {
-        "OMPI_COMM_WORLD_RANK": "1",
-        "OMPI_COMM_WORLD_LOCAL_RANK": "1",
+        "OMPI_COMM_WORLD_RANK": "0",
+        "OMPI_COMM_WORLD_LOCAL_RANK": "0",
         "OMPI_COMM_WORLD_SIZE": "2",
         "OMPI_COMM_WORLD_LOCAL_SIZE": "2",
     }
-    done = run([sys.executable, HELLO], **mpi, RANK="0")
-    assert "RANK=0 contradicts OMPI_COMM_WORLD_RANK=1" in sentence(done)
+    done = run([sys.executable, HELLO], **mpi, RANK="1")
+    assert "RANK=1 contradicts OMPI_COMM_WORLD_RANK=0" in sentence(done)
 
 
 def test_ranks_that_do_not_come_are_one_sentence():
