@@ -48,13 +48,16 @@ OF_LAUNCHERS = re.compile(
     r"TrainingFailedError|"
     r"ray\.exceptions\.(?:Ray(?:Task|Actor)Error|ActorDiedError|WorkerCrashedError)"
 )
+CLOSES = re.compile(r"Sending process \d+ closing signal")
+RENDEZVOUS = re.compile(r"\bRendezvous\w*Error\b")  # of torchrun's agent
 # what the watchdog found on the GPU of its own rank
 OF_ITS_GPU = re.compile(r"ProcessGroupNCCL\.cpp.*terminated with exception: CUDA error")
 ROOT = re.compile(r"Root Cause \(first observed failure\)")
 BLOCK_CODE = re.compile(r"^\s+exitcode\s*: (-?\d+)")
 AGENT = re.compile(r"failed \(exitcode: (-?\d+)\) local_rank: (\d+)")
 SPAWN = re.compile(
-    r"(?:Process|process) (\d+) terminated with (?:signal \w+|exit code \d+)"
+    r"(?:Process|process) (\d+) terminated with (?:signal \w+|exit code \d+)|"
+    r"\bRank (\d+) crashed with exit code (?!-15)"  # Composer's launcher
 )
 SPAWN_RAISED = re.compile(r"^-- Process (\d+) terminated with the following error")
 STEP = re.compile(r"^srun: error: \S+: tasks? ([\d,-]+): (.*)")
@@ -62,6 +65,7 @@ NOTICED = re.compile(r"noticed that process rank (\d+) with PID \d+.* exited on 
 NAMED_BY_MPI = re.compile(r"^\s+Process name: \[\[\d+,\d+\],\s*(\d+)\]")
 CANCELLED = re.compile(r"CANCELLED AT|DUE TO (?:TIME LIMIT|PREEMPTION|JOB REQUEUE)")
 MISSED = re.compile(r"Ranks? ([\d, ]+) failed to pass monitoredBarrier")
+REACHED = re.compile(r"Rank (\d+) successfully reached monitoredBarrier")
 SIZE = re.compile(
     r"(?:WORLD_SIZE|world_size|nproc[-_]per[-_]node)[=: ]+(\d+)"
     r"(?!\d| *(?:[!=]=|[*x/%]))"  # no part of an equation
@@ -77,6 +81,7 @@ class Seen:
     lost: dict[int, Line] = field(default_factory=dict)
     exited: dict[int, Line] = field(default_factory=dict)  # srun says no more of them
     warned: dict[int, Line] = field(default_factory=dict)  # NCCL did, of its own
+    warned_first: Line | None = None  # the first time in a line that names no rank
     codes: dict[int, int] = field(default_factory=dict)
     root: int | None = None
     agent: tuple[int, int] | None = None  # (local rank, exit code)
@@ -106,11 +111,13 @@ def first_failed(log: Log) -> First | None:
         missed,
         by_file,
         by_root,
+        by_agent,
         by_own,
         by_unmarked,
         by_mismatch,
         by_number,
         by_key,
+        by_warning,
         by_silence,
     ):
         found = answer(seen, log)
@@ -196,7 +203,8 @@ class Reader:
             return True
         match = first_of(line.text, SPAWN, NOTICED, NAMED_BY_MPI)
         if match:
-            self.seen.own.setdefault(int(match[1]), line)
+            rank = next(filter(None, match.groups()))
+            self.seen.own.setdefault(int(rank), line)
         return bool(match)
 
     def _srun(self, line: Line) -> bool:
@@ -207,12 +215,17 @@ class Reader:
         if not self.cancelled and not is_consequence(line.text):
             only_exited = match[2].startswith("Exited with exit code")
             said = self.seen.exited if only_exited else self.seen.own
+            # a rank aborts itself when it has waited for too long
+            aborted = "Aborted" in match[2]
             for rank in tasks(match[1]):
-                said.setdefault(rank, line)
+                if not (aborted and rank in self.seen.lost):
+                    said.setdefault(rank, line)
         return True
 
     def _monitored_barrier(self, line: Line) -> bool:
         """Which ranks never reached the barrier; the first such line counts."""
+        if reached := REACHED.search(line.text):
+            self.seen.spoke.add(int(reached[1]))
         match = MISSED.search(line.text)
         if match and not self.seen.missed:
             self.seen.missed = [int(number) for number in match[1].split(",")]
@@ -228,17 +241,21 @@ class Reader:
     def _error_of_a_rank(self, line: Line) -> None:
         """A rank's first error of its own, or that it lost a partner."""
         rank = self.raised if line.rank is None else line.rank
+        warns = "NCCL WARN" in line.text and not is_consequence(line.text)
+        if warns and rank is None and self.seen.warned_first is None:
+            self.seen.warned_first = line
         waits = WAITS_FOR.match(line.text)
         if waits and LATE.search(waits[3]):
             self.seen.waited_for.setdefault(int(waits[2]), line)
         if waits and rank is None:
             rank = int(waits[1])
         if rank is None:
-            if self.seen.unmarked is None and is_own_error(line):
+            of_agent = RENDEZVOUS.search(line.text)
+            if self.seen.unmarked is None and is_own_error(line) and not of_agent:
                 self.seen.unmarked = line
             return
         self.seen.ranks.add(rank)
-        if "NCCL WARN" in line.text and not is_consequence(line.text):
+        if warns:
             self.seen.warned.setdefault(rank, line)
         if is_consequence(line.text):
             self.seen.lost.setdefault(rank, line)
@@ -299,25 +316,41 @@ def by_root(seen: Seen, log: Log) -> First | None:
     return First((root,), "torchrun saw it fail first: it is the Root Cause")
 
 
+def by_agent(seen: Seen, log: Log) -> First | None:
+    """The process that torchrun's agent found dead, where no rank tells its error."""
+    if seen.own or seen.root is not None or seen.agent is None:
+        return None
+    local, code = seen.agent
+    how = f"signal {-code}" if code < 0 else f"exit code {code}"
+    said = f"torchrun's agent reports {how}"
+    if has_one_rank(seen, log):
+        rank, why = next(iter(seen.spoke)), f"{said} of its only rank"
+    else:
+        rank, why = local, f"{said}; its number is the local rank of its node"
+    if code == -15 or rank in seen.lost:
+        return None
+    return First((rank,), why)
+
+
+def has_one_rank(seen: Seen, log: Log) -> bool:
+    """Whether an agent seems to have one process: that is local rank 0, whatever rank.
+
+    It ended no other one, and all lines that name a rank name the same.
+    """
+    others = any(CLOSES.search(line.text) for line in log.lines)
+    of_first = seen.agent is not None and seen.agent[0] == 0
+    return of_first and len(seen.spoke) == 1 and not others
+
+
 def by_own(seen: Seen, log: Log) -> First | None:
     """Ranks with an error of their own."""
-    agent = seen.agent if seen.root is None else None
-    if not seen.own and agent and agent[0] not in seen.lost:
-        rank, code = agent
-        how = f"signal {-code}" if code < 0 else f"exit code {code}"
-        why = (
-            f"torchrun's agent reports {how}; its number is the local rank of its node"
-        )
-        return First((rank,), why) if code != -15 else None
     if not seen.own:
         return None
     ranks = tuple(sorted(seen.own))
-    if len(ranks) == 1:
-        return First(ranks, "no other rank reports an error of its own")
-    if seen.own == seen.exited:
+    if seen.own == seen.exited and len(ranks) > 1:
         return of_srun(ranks)
     kinds = {line.text.split(":")[0] for line in seen.own.values()}
-    if len(kinds) == 1:
+    if len(kinds) == 1 and len(ranks) > 1:
         return First(ranks, "they report the same error, so no one of them was first")
     rank = next(iter(seen.own))
     place = log.lines.index
@@ -325,6 +358,8 @@ def by_own(seen: Seen, log: Log) -> First | None:
     if set(warned) - {rank}:
         said = listed(sorted({*warned, *ranks}))
         return First((), f"{said} report errors, and nothing tells which was first")
+    if len(ranks) == 1:
+        return First(ranks, "no other rank reports an error of its own")
     return First((rank,), "its error comes first in the log")
 
 
@@ -375,6 +410,13 @@ def by_key(seen: Seen, log: Log) -> First | None:
         return None
     why = "the others waited for its key in the store"
     return First(ranks, why, sure=False)
+
+
+def by_warning(seen: Seen, log: Log) -> First | None:
+    """All ranks only waited, and NCCL had told of an error of another process."""
+    if not seen.lost or seen.warned_first is None:
+        return None
+    return First((), "NCCL's first error is in a line that names no rank")
 
 
 def by_silence(seen: Seen, log: Log) -> First | None:

@@ -54,6 +54,7 @@ TASK = re.compile(r"^ *(\d+): ?")
 OF_SLURM = re.compile(r"^(?:srun|slurmstepd): ")  # which labels no line of its own
 BRACKETS = re.compile(r"^\[(\d+)\](?: |$)")
 PLACE = re.compile(r"^\[([A-Za-z][\w.-]*):(\d+)\] ?")
+POD = re.compile(r"^\[([A-Za-z0-9]\w*(?:[.-]\w+)+)\] ")
 HOST = re.compile(r"^([A-Za-z0-9][\w.-]*):(?: |$)")
 # words before a colon that are no hosts
 SPEAKERS = re.compile(
@@ -69,6 +70,8 @@ OF_SEVERAL = re.compile(
 )
 
 
+OF_NCCL = re.compile(r"^(?P<process>[\w.-]+:\d+):\d+ \[\d+\] ")
+IN_A_GROUP = re.compile(r"\brank (\d+) n[Rr]anks (\d+)\b")
 BOTH_RANKS = re.compile(r"^\s+rank\s*: (\d+) \(local_rank: (\d+)\)")
 LATER_NODE = re.compile(r"\b(?:node|group)[-_]rank[=: ]+[1-9]", re.IGNORECASE)
 SPEAKER = re.compile(r"\[(?:PG (?:ID )?0 [^\]]*)?Rank (\d+)\]")
@@ -96,12 +99,13 @@ def clean(text: str) -> list[Row]:
         before = [row.text for row in rows]
         for row in rows:
             take_marks(row)
-        for labels in (take_tasks, take_brackets, take_places, take_hosts):
+        for labels in (take_tasks, take_brackets, take_places, take_pods, take_hosts):
             labels(rows)
         if before == [row.text for row in rows]:
             break
     settle(rows)
     settle_local(rows)
+    settle_nccl(rows)
     return rows
 
 
@@ -167,6 +171,17 @@ def take_places(rows: list[Row]) -> None:
             row.text = row.text[match.end() :]
 
 
+def take_pods(rows: list[Row]) -> None:
+    """``[trainer-node-0-1] ``: a pod or a node, which writes many lines."""
+    found = [POD.match(row.text) for row in rows]
+    names = {match[1] for match in found if match}
+    full = [row for row in rows if row.text.strip()]
+    if len(names) > len(full) // 2 or not labeled(rows, POD.match):
+        return
+    for row in rows:
+        row.text = POD.sub("", row.text)
+
+
 def take_hosts(rows: list[Row]) -> None:
     """``node1: `` of pdsh: which rank it was, it doesn't tell."""
     if not labeled(rows, host_of):
@@ -222,6 +237,30 @@ def settle_local(rows: list[Row]) -> None:
         if row.local is not None and row.rank is not None and row.marks == 1:
             ranks = known.get(row.local, set())
             row.rank = next(iter(ranks)) if len(ranks) == 1 else None
+
+
+def settle_nccl(rows: list[Row]) -> None:
+    """``n1:4016:4653 [7] ``: a process, whose rank NCCL told when it joined a group."""
+    told: dict[str, dict[int, set[int]]] = {}  # process -> size of a group -> its ranks
+    for row in rows:
+        process, joins = OF_NCCL.match(row.text), IN_A_GROUP.search(row.text)
+        if process and joins:
+            sizes = told.setdefault(process["process"], {})
+            sizes.setdefault(int(joins[2]), set()).add(int(joins[1]))
+    largest = max((size for sizes in told.values() for size in sizes), default=0)
+    of_all = {process: sizes.get(largest, set()) for process, sizes in told.items()}
+    known = {process: min(own) for process, own in of_all.items() if len(own) == 1}
+    if len(set(known.values())) < len(known) or speaks_beyond(rows, largest):
+        return  # ranks of smaller groups, each counted from 0
+    for row in rows:
+        process = OF_NCCL.match(row.text)
+        if process and row.rank is None:
+            row.rank = known.get(process["process"])
+
+
+def speaks_beyond(rows: list[Row], size: int) -> bool:
+    """Whether a rank speaks that a group of this size doesn't have."""
+    return any(rank >= size for row in rows for rank in ranks_named(row))
 
 
 def of_nodes(rows: list[Row]) -> bool:

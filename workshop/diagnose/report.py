@@ -71,9 +71,10 @@ PROMPT = re.compile(r"^\$ ")  # a command that somebody typed
 LONGEST = 160  # characters of a quoted line
 MOST_LINES = 4
 MOST_RANK_LINES = 8
+INTERRUPTED = "interrupted"  # a cause
 NOTHING = (
-    ", nor in their numbers. If the run is slow or wrong, its questions are in "
-    f'{PAGE}, "Is slow" and "Runs and is wrong"'
+    ", nor in their numbers. If the run hangs, is slow or wrong, its questions are in "
+    f'{PAGE}, "Hangs", "Is slow" and "Runs and is wrong"'
 )
 LOST = "This log only says that another rank has left. Read those of the other ranks:"
 FAILED = "This log only says that a process has failed. Read that process's own error:"
@@ -123,8 +124,10 @@ def diagnose(log: Log, root: Path) -> tuple[list[str], bool]:
     shown = [line.text for each in found[:2] for line in each.lines]
     if error:
         shown.append(error.text)
+    told += where_it_stood(found, log)
     told += nccl_words(log, shown)
     told += nan_before(log, found)
+    told += ended_before(log, found)
     return told, sure is not None
 
 
@@ -244,6 +247,24 @@ def nccl_words(log: Log, shown: list[str]) -> list[str]:
         if any(told.text in text for text in shown):
             return []
         return ["NCCL's own words:", f"    {quote(told)}"]
+    return []
+
+
+def where_it_stood(found: list[Found], log: Log) -> list[str]:
+    """The frames in which Ctrl-C met a run that may have been hanging."""
+    interrupted = found[0].lines if found and found[0].cause.name == INTERRUPTED else ()
+    line = next((line for line in interrupted if line.kind == EXCEPTION), None)
+    return [] if line is None else ["It stood here:", *last_words(line, log)]
+
+
+def ended_before(log: Log, found: list[Found]) -> list[str]:
+    """That Slurm had stopped the job once, before it failed of another cause."""
+    failed = [line.place for line in (found[0].lines if found else ())]
+    for line in log.lines:
+        if line.place in failed:
+            return []
+        if REQUEUED.search(line.text):
+            return ["Before that, the job had been stopped once:", f"    {quote(line)}"]
     return []
 
 
