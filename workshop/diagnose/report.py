@@ -302,10 +302,10 @@ def tell_first(first: First | None, found: list[Found]) -> list[str]:
 
 
 def speaking_gpu(found: list[Found]) -> str:
-    """Whose GPU it is that NCCL's line tells of, where no rank is known."""
+    """Whose GPU it is that NCCL's line tells of, where no rank is said to be first."""
     for line in found[0].lines if found else ():
         told = OF_NCCL.match(line.text)
-        if told and line.rank is None and not is_consequence(line.text):
+        if told and not is_consequence(line.text):
             return f"; the error below is of GPU {told[2]} of {told[1]}"
     return ""
 
