@@ -28,6 +28,7 @@ TRAIN_A_GPT = {
     "21_context_fsdp.py": [],
     "22_expert_parallel.py": [],
 }
+FAILED_ONCE = ("14_tensor_parallel.py", "15_fsdp.py")
 
 
 def steps_of_two_ranks(folder, machine, name, *options):
@@ -39,20 +40,17 @@ def steps_of_two_ranks(folder, machine, name, *options):
     return re.findall(r"^Step \d \| loss ([\d.]+)$", done.stdout, re.M)
 
 
-def every_program_on_each():
-    """All of them, the two that failed once on their machine also in a short run."""
-    failed_once = {"14_tensor_parallel.py": "many_at_once", "15_fsdp.py": "mac"}
-    for name in TRAIN_A_GPT:
-        for machine in ("mac", "many_at_once"):
-            short = failed_once.get(name) == machine
-            marks = () if short else pytest.mark.full
-            yield pytest.param(name, machine, marks=marks)
-
-
 @pytest.mark.cold("sitecustomize.py must be read before anything else")
-@pytest.mark.parametrize("name, machine", every_program_on_each())
-def test_gpt_is_trained(name, machine, tmp_path):
-    found = steps_of_two_ranks(tmp_path, machine, name, *TRAIN_A_GPT[name])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in FAILED_ONCE else pytest.mark.full)
+        for name in TRAIN_A_GPT
+    ],
+)
+def test_gpt_is_trained(name, tmp_path):
+    """On a machine that is both of them: a program is to run on each."""
+    found = steps_of_two_ranks(tmp_path, "both", name, *TRAIN_A_GPT[name])
     assert len(found) == 2, found
 
 
@@ -99,15 +97,16 @@ def test_the_machines_are_what_they_are_called(tmp_path):
         "dist.init_process_group('gloo', store=store, rank=0, world_size=1)\n"
         "fully_shard(torch.nn.Linear(2, 2))\n"
     )
-    done = run(tmp_path, [sys.executable, code], PYTHONPATH=str(MACHINES / "mac"))
-    assert "mps" in done.stderr.splitlines()[-1], done.stderr
+    for machine in ("mac", "both"):
+        done = run(tmp_path, [sys.executable, code], PYTHONPATH=str(MACHINES / machine))
+        assert "mps" in done.stderr.splitlines()[-1], done.stderr
     code.write_text(
         "import torch\n"
         "from torch.optim import adamw, optimizer\n"
         "parameters = [torch.nn.Parameter(torch.ones(2))]\n"
         "print(optimizer._default_to_fused_or_foreach(parameters, False, False))\n"
     )
-    path = str(MACHINES / "many_at_once")
-    done = run(tmp_path, [sys.executable, code], PYTHONPATH=path)
-    assert done.stdout == "(False, True)\n", done.stderr
+    for machine in ("many_at_once", "both"):
+        done = run(tmp_path, [sys.executable, code], PYTHONPATH=str(MACHINES / machine))
+        assert done.stdout == "(False, True)\n", done.stderr
     assert run(tmp_path, [sys.executable, code]).stdout == "(False, False)\n"
