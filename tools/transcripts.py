@@ -123,7 +123,32 @@ def _run_in(tree: Path, entry: Entry) -> tuple[int, list[str]]:
 
 
 def _shell(entry: Entry, command: str, tree: Path) -> tuple[int, str]:
-    # What a test run or another launcher has set must not reach the command.
+    """The exit status of the command and all it printed; nothing of it is left."""
+    process = subprocess.Popen(
+        ["bash", "-c", command],
+        cwd=tree,
+        env=_environment(entry, command, tree),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    try:
+        output, _ = process.communicate(timeout=entry.limit)
+    except subprocess.TimeoutExpired:
+        raise TranscriptError(
+            f"{entry.name}: {command!r} was still running after {entry.limit} s"
+        ) from None
+    finally:
+        # The whole session: ranks of a command that hung or was interrupted, too.
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    return process.returncode, output.decode("utf-8", "replace")
+
+
+def _environment(entry: Entry, command: str, tree: Path) -> dict[str, str]:
+    """That of a reader who has set nothing: neither a test nor a launcher has."""
     foreign = re.compile(
         r"PYTEST_|PYTHONPATH|FORCE_COLOR|RANK$|LOCAL_|WORLD_SIZE|MASTER_"
         r"|OMPI_|PMI|TORCHELASTIC|GROUP_|SLURM|PBS_"
@@ -147,29 +172,10 @@ def _shell(entry: Entry, command: str, tree: Path) -> tuple[int, str]:
         # mpirun refuses root, whom a container that records may be
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-        **({"COLD_PYTHON": "1"} if any(map(command.count, entry.cold)) else {}),
     }
-    process = subprocess.Popen(
-        ["bash", "-c", command],
-        cwd=tree,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
-    try:
-        output, _ = process.communicate(timeout=entry.limit)
-    except subprocess.TimeoutExpired:
-        raise TranscriptError(
-            f"{entry.name}: {command!r} was still running after {entry.limit} s"
-        ) from None
-    finally:
-        # The whole session: ranks of a command that hung or was interrupted, too.
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-    return process.returncode, output.decode("utf-8", "replace")
+    if any(map(command.count, entry.cold)):
+        environment["COLD_PYTHON"] = "1"
+    return environment
 
 
 def _clean(output: str, tree: Path) -> list[str]:

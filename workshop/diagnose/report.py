@@ -99,16 +99,31 @@ def diagnose(log: Log, root: Path) -> tuple[list[str], bool]:
     if not first and error is None:
         found = [unproved(each, log) for each in found]
     if not first and all(is_survived(each) for each in found):
-        launcher = words_of_launcher(log)
-        if error is None and launcher and not found:
-            return [FAILED, f"    {quote(launcher)}"], False
-        if error is None:
-            dumps = dumps_in(log.lines)
-            if dumps:
-                return [*tell_stacks(dumps), f"Read: {WHICH_RANK}"], False
-            return [nothing(log)], False
-        if not found and is_consequence(error.text):
-            return [LOST, f"    {quote(error)}"], False
+        told = tell_no_failure(log, found, error)
+        if told:
+            return told, False
+    return tell_failure(log, first, found, error)
+
+
+def tell_no_failure(log: Log, found: list[Found], error: Line | None) -> list[str]:
+    """What a log shows in which no rank failed; [] if its error tells more."""
+    launcher = words_of_launcher(log)
+    if error is None and launcher and not found:
+        return [FAILED, f"    {quote(launcher)}"]
+    if error is None:
+        dumps = dumps_in(log.lines)
+        if dumps:
+            return [*tell_stacks(dumps), f"Read: {WHICH_RANK}"]
+        return [nothing(log)]
+    if not found and is_consequence(error.text):
+        return [LOST, f"    {quote(error)}"]
+    return []
+
+
+def tell_failure(
+    log: Log, first: First | None, found: list[Found], error: Line | None
+) -> tuple[list[str], bool]:
+    """Who failed first, of what, and what else the log says of it."""
     sure = named(found)
     told = tell_first(first, found) + tell_victims(log, first)
     if sure:

@@ -17,6 +17,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -174,9 +175,11 @@ class Engine:
     def read(self, exercise: Exercise, path: Path) -> tuple[str, Verdict | None]:
         """(the file's text, a verdict if it need not be run at all)."""
         skeleton = skeleton_text(read_solution(exercise.solution), exercise.suffix)
-        source, problem, refused = _read_source(path, exercise)
-        if problem:
-            lines = [f"{Kind.NOT_LOADED.value}: {problem[0]}", *problem[1:]]
+        read = _read_source(path, exercise)
+        source = read.text
+        if read.problem:
+            first, *more = read.problem
+            lines = [f"{Kind.NOT_LOADED.value}: {first}", *more]
             return source, Verdict(Kind.NOT_LOADED, lines)
         if same_code(source, skeleton, exercise.suffix):
             lines = [
@@ -196,8 +199,9 @@ class Engine:
         if why and exercise.suffix in JOB_SCRIPTS:
             lines = [f"{Kind.ENVIRONMENT.value}: {why}", temporary.CURE]
             return source, Verdict(Kind.ENVIRONMENT, lines, page=exercise.page)
-        if refused:
-            lines = [f"{Kind.NOT_LOADED.value}: {refused[0]}", *refused[1:]]
+        if read.refused:
+            first, *more = read.refused
+            lines = [f"{Kind.NOT_LOADED.value}: {first}", *more]
             return source, Verdict(Kind.NOT_LOADED, lines, page=exercise.page)
         return source, None
 
@@ -311,38 +315,49 @@ def _answers(check: Check) -> list[str]:
     return [str(exercises), str(exercises.parents[1] / "solutions")]
 
 
-def _read_source(path: Path, exercise: Exercise) -> tuple[str, list[str], list[str]]:
-    """(text, what is wrong with the file, what a scheduler would say to it).
+@dataclass(frozen=True)
+class Source:
+    """What a file holds: its text, or the lines that say why it can't be graded.
 
-    Both are the lines of a message, or [].
+    Attributes:
+        problem: what is wrong with the file.
+        refused: what a scheduler would say to it, as a job script.
     """
+
+    text: str = ""
+    problem: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+
+
+def _read_source(path: Path, exercise: Exercise) -> Source:
+    raw, problem = _read_bytes(path, exercise)
+    if problem:
+        return Source(problem=(problem,))
     try:
-        if path.exists() and not path.is_file():
-            return "", [f"{path.name} is not a file with a program in it"], []
-        if path.is_file() and path.stat().st_size > SOURCE_BYTES:
-            return (
-                "",
-                [f"{path.name} is larger than {SOURCE_BYTES // 1_000_000} MB"],
-                [],
-            )
-        raw = path.read_bytes()
-    except FileNotFoundError:
-        again = f"`workshop reset {exercise.name}` restores it"
-        return "", [f"{path.name} is missing: {again}"], []
-    except OSError as error:
-        return "", [f"{path.name} cannot be read: {error.strerror}"], []
-    try:
-        source = raw.decode("utf-8-sig").replace("\r\n", "\n")  # as Windows writes
+        text = raw.decode("utf-8-sig").replace("\r\n", "\n")  # as Windows writes
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
-        return (
-            "",
-            [f"{path.name} is not UTF-8 text: byte {error.start}, line {line}"],
-            [],
-        )
+        place = f"byte {error.start}, line {line}"
+        return Source(problem=(f"{path.name} is not UTF-8 text: {place}",))
     if exercise.suffix == ".py":
-        return source, _syntax_problem(source, path), []
-    return source, [], refusal(raw, exercise.suffix, f"exercises/{exercise.file}")
+        return Source(text, problem=tuple(_syntax_problem(text, path)))
+    refused = refusal(raw, exercise.suffix, f"exercises/{exercise.file}")
+    return Source(text, refused=tuple(refused))
+
+
+def _read_bytes(path: Path, exercise: Exercise) -> tuple[bytes, str]:
+    """The file's content, and why it can't be read, or ""."""
+    try:
+        if path.exists() and not path.is_file():
+            return b"", f"{path.name} is not a file with a program in it"
+        if path.is_file() and path.stat().st_size > SOURCE_BYTES:
+            return b"", f"{path.name} is larger than {SOURCE_BYTES // 1_000_000} MB"
+        return path.read_bytes(), ""
+    except FileNotFoundError:
+        again = f"`workshop reset {exercise.name}` restores it"
+        return b"", f"{path.name} is missing: {again}"
+    except OSError as error:
+        return b"", f"{path.name} cannot be read: {error.strerror}"
 
 
 def _syntax_problem(source: str, path: Path) -> list[str]:
