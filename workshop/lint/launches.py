@@ -370,7 +370,10 @@ def read_starter(
     texts = [token.text for token in tokens[1:]]
     if starter == "srun":
         options, at = slurm_options(texts)
-        return options, tokens[1 + at :]
+        if ":" not in texts[at:]:
+            return options, tokens[1 + at :]
+        options[":"] = ""  # and another program, in another component
+        return options, tokens[1 + at : 1 + texts.index(":", at)]
     if starter == "mpirun":
         return mpi_options(texts), tokens[1:]
     if starter == "pbsdsh":

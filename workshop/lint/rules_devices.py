@@ -172,7 +172,7 @@ def processes_of_one_machine(script: Script) -> Iterator[Problem]:
           --main_process_port $port train.py'
     """
     for launch in script.launches:
-        gpus, machines = script.resources.gpus_per_node, nnodes_of(script, launch)
+        gpus, machines = script.asked(launch).gpus_per_node, nnodes_of(script, launch)
         ranks, total = ranks_on_a_node(script, launch), launch.option("num-processes")
         if launch.kind != "accelerate" or not gpus or not ranks or ranks >= gpus:
             continue

@@ -178,7 +178,7 @@ def launcher_per_rank(script: Script) -> Iterator[Problem]:
 
 
 def cure_of_tasks(script: Script, launch: Launch) -> str:
-    asked = script.resources
+    asked = script.asked(launch)
     if launch.starter == "srun" and "ntasks-per-node" in asked.options:
         cure = "#SBATCH --ntasks-per-node=1"
         cores, tasks = asked.cpus_per_task, script.step(launch).per_node
@@ -439,9 +439,21 @@ def wrong_number_of_launchers(script: Script) -> Iterator[Problem]:
             cure = "--nnodes=$SLURM_NNODES"
         if {"nodes", "ntasks"} & set(launch.starter_options):
             cure = f"--nnodes={step.tasks}, or one launcher on each node of the job"
+        if script.parts:
+            if len(launchers_of(script)) > 1:
+                continue  # maybe one run in several components
+            what += f", in component {script.component(launch)} of the job"
+            cure = f"srun --het-group=N ..., with {times(told, 'task')} in component N"
+            fitting = [n for n, p in enumerate(script.parts) if p.all_tasks == told]
+            if len(fitting) == 1:
+                cure = f"srun --het-group={fitting[0]} ..."
         if launch.kind == "accelerate":
             cure = cure.replace("nnodes", "num_machines")
         yield Problem(launch.line_of("nnodes", "num-machines"), what, cure)
+
+
+def launchers_of(script: Script) -> list[Launch]:
+    return [launch for launch in script.launches if is_launcher(launch)]
 
 
 def commented_nodes(script: Script) -> int | None:
@@ -751,8 +763,8 @@ def too_many_ranks(script: Script) -> Iterator[Problem]:
         #SBATCH --gres=gpu:4
         torchrun --standalone --nproc-per-node=4 train.py
     """
-    asked = script.resources
     for launch in script.launches:
+        asked = script.asked(launch)
         if launch.kind not in TORCHRUNS or script.dialect not in ("slurm", "pbs"):
             continue
         step = script.step(launch)
@@ -817,7 +829,7 @@ def one_gpu_per_task(script: Script) -> Iterator[Problem]:
     unbound = any(bind in ("none", "closest") for bind in binds)
     match = re.search(r"LOCAL_?RANK\w*[= ]\\?\$\{?SLURM_LOCALID", script.text)
     several = any((script.step(each).per_node or 1) > 1 for each in script.launches)
-    if not single or unbound or match is None or not several:
+    if not single or unbound or match is None or not several or script.parts:
         return
     line = script.text[: match.start()].count("\n") + 1
     asked_by = f"--gpus-per-task={text}" if text else "--gpu-bind=single:1"
@@ -855,10 +867,12 @@ def too_few_cores(script: Script) -> Iterator[Problem]:
         export OMP_NUM_THREADS=1
         srun -c 36 torchrun --standalone --nproc-per-node=4 train.py --num-workers=8
     """
-    cores = script.resources.cpus_per_task
-    if script.dialect != "slurm" or cores is None or script.resources.exclusive:
+    if script.dialect != "slurm" or script.resources.exclusive:
         return
     for launch in script.launches:
+        cores = script.asked(launch).cpus_per_task
+        if cores is None:
+            continue
         own = script.number(launch.starter_options.get("cpus-per-task"))
         if own:
             cores = own
@@ -866,7 +880,7 @@ def too_few_cores(script: Script) -> Iterator[Problem]:
         ranks = ranks_of(script, launch) if launch.kind in TORCHRUNS else 1
         if not ranks or launch.kind == "other" or (step.per_node or 1) > 1 < ranks:
             continue
-        if "ntasks" in launch.starter_options and not own and script.tasks:
+        if "ntasks" in launch.starter_options and not own:
             continue  # fewer tasks than the job's have the cores of all
         workers = workers_of(launch)
         if workers and workers * ranks > cores:
@@ -922,15 +936,15 @@ def cores_not_taken_over(script: Script) -> Iterator[Problem]:
         export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
         srun -K python train.py
     """
-    cores = script.resources.cpus_per_task
-    if script.dialect != "slurm" or not cores or cores < 2:
+    if script.dialect != "slurm" or script.resources.exclusive:
         return
-    if script.resources.exclusive or script.uses(
-        "SRUN_CPUS_PER_TASK", "SLURM_CPU_BIND"
-    ):
+    if script.uses("SRUN_CPUS_PER_TASK", "SLURM_CPU_BIND"):
         return
     for launch in script.launches:
-        options = launch.starter_options
+        options, asked = launch.starter_options, script.asked(launch)
+        cores = asked.cpus_per_task
+        if not cores or cores < 2 or hides_its_component(script, launch):
+            continue
         said = {
             "cpus-per-task",
             "cpu-bind",
@@ -943,11 +957,22 @@ def cores_not_taken_over(script: Script) -> Iterator[Problem]:
             continue
         what = (
             f"srun ignores the `--cpus-per-task={cores}` of line "
-            f"{script.resources.line('cpus-per-task')}"
+            f"{asked.line('cpus-per-task')}"
         )
+        component = script.component(launch)
+        if component is not None:
+            cure = f"srun --het-group={component} --cpus-per-task={cores} ..."
+            yield Problem(launch.command.line, what, cure)
+            continue
         cure = "export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK   (above the srun)"
         yield Problem(launch.command.line, what, cure)
         return
+
+
+def hides_its_component(script: Script, launch: Launch) -> bool:
+    """A step that should maybe run in another component than the first."""
+    told = {"het-group", "pack-group"} & set(launch.starter_options)
+    return bool(script.parts) and not told
 
 
 @TABLE.add("DT114", WARNING, pages.RENDEZVOUS)
@@ -1110,16 +1135,17 @@ def wrong_world_size(script: Script) -> Iterator[Problem]:
     """
     if script.dialect != "slurm":
         return
-    for launch in script.launches:
+    steps = [launch for launch in script.launches if launch.kind == "python"]
+    for launch in steps:
         tasks = script.step(launch).tasks
-        per_rank = launch.kind == "python" and launch.starter == "srun"
+        per_rank = launch.starter == "srun"
         assignment = world_size_of(script, launch)
         if assignment is None or not per_rank:
             continue
         text = script.variables.fill(assignment.word, assignment.line - 1)
         size = script.number(text.partition("=")[2])
-        if spawns_ranks(script, launch, size):
-            continue
+        if spawns_ranks(script, launch, size) or (script.parts and len(steps) > 1):
+            continue  # its own ranks, or maybe one run in several components
         if size and tasks and size != tasks:
             what = f"WORLD_SIZE is {size}, and srun starts {times(tasks, 'task')}"
             yield Problem(assignment.line, what, "export WORLD_SIZE=$SLURM_NTASKS")
@@ -1152,7 +1178,7 @@ def spawns_ranks(script: Script, launch: Launch, size: int | None) -> bool:
     """One task on each node, which may start a rank for each of its GPUs itself."""
     if numbers_its_rank(launch):
         return False
-    step, gpus = script.step(launch), script.resources.gpus_per_node
+    step, gpus = script.step(launch), script.asked(launch).gpus_per_node
     if step.per_node != 1 or not step.tasks or not size or size % step.tasks:
         return False
     return gpus is None or gpus == size // step.tasks
@@ -1180,10 +1206,10 @@ def lightning_numbers(script: Script) -> Iterator[Problem]:
         #SBATCH --ntasks-per-node=4
         srun -K python train.py fit --trainer.devices=4 --trainer.num_nodes=2
     """
-    asked = script.resources
-    pairs = {"devices": asked.tasks_per_node, "num_nodes": script.nodes}
     directives = {"devices": "ntasks-per-node", "num_nodes": "nodes"}
     for launch in script.launches:
+        asked = script.asked(launch)
+        pairs = {"devices": asked.tasks_per_node, "num_nodes": asked.all_nodes}
         if launch.kind != "python" or launch.starter != "srun" or launch.in_loop:
             continue
         if {"nodes", "ntasks", "ntasks-per-node", "$"} & set(launch.starter_options):

@@ -159,7 +159,8 @@ def local_rank_of_the_job(script: Script) -> Iterator[Problem]:
     """
     for launch in script.launches:
         step = script.step(launch)
-        devices = script.resources.gpus_per_node or step.per_node
+        gpus = script.asked(launch).gpus_per_node
+        devices = gpus or step.per_node
         if launch.kind != "python" or not step.tasks or not devices:
             continue
         if (step.nodes or 1) < 2 or step.tasks <= devices:
@@ -167,7 +168,7 @@ def local_rank_of_the_job(script: Script) -> Iterator[Problem]:
         for assignment in (a for command in launch.inner for a in command.assignments):
             value = assignment.word.value.partition("=")[2].strip("\"'")
             if assignment.name == "LOCAL_RANK" and PROCID.fullmatch(value):
-                thing = "GPU" if script.resources.gpus_per_node else "task"
+                thing = "GPU" if gpus else "task"
                 what = (
                     f"`LOCAL_RANK={value}` goes up to {step.tasks - 1}, and a node has "
                     f"{times(devices, thing)}"
