@@ -6,6 +6,8 @@ import re
 import shlex
 from dataclasses import dataclass, field
 
+from .options import full_name
+
 MARKS = {"slurm": "#SBATCH", "pbs": "#PBS", "lsf": "#BSUB"}
 # The short options of sbatch and srun by their long names.
 SHORT = {
@@ -177,6 +179,7 @@ def slurm_options(words: list[str], tool: str = "sbatch") -> tuple[dict[str, str
         word = words[at]
         if word.startswith("--") and len(word) > 2:
             name, equals, value = word[2:].partition("=")
+            name = full_name(name, tool)
             takes_value = not equals and name not in FLAGS and at + 1 < len(words)
             if takes_value and not words[at + 1].startswith("--"):
                 at += 1
