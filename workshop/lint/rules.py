@@ -2,6 +2,7 @@
 
 from . import (
     rules_address,
+    rules_containers,
     rules_devices,
     rules_directives,
     rules_ends,
@@ -12,6 +13,7 @@ from . import (
     rules_options,
     rules_rendezvous,
     rules_status,
+    rules_steps,
     rules_submitted,
     rules_syntax,
 )
@@ -27,9 +29,11 @@ MODULES = (
     rules_hosts,
     rules_rendezvous,
     rules_address,
+    rules_containers,
     rules_submitted,
     rules_ends,
     rules_status,
+    rules_steps,
     rules_environment,
 )
 

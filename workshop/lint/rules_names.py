@@ -11,6 +11,7 @@ from .rule import ERROR, WARNING, Problem, Table
 from .rules_launch import times
 from .script import Script
 from .variables import REFERENCE
+from .words import Word
 
 TABLE = Table()
 SLURM = """
@@ -36,6 +37,13 @@ KNOWN = {
     *(f"SLURM_{name}" for name in SLURM.split()),
     *(f"PBS_{name}" for name in PBS.split()),
     *LAUNCH,
+}
+# The number of a task on its node, and what counts the tasks of all nodes.
+ON_ITS_NODE = {
+    "SLURM_LOCALID": "SLURM_PROCID",
+    "OMPI_COMM_WORLD_LOCAL_RANK": "OMPI_COMM_WORLD_RANK",
+    "MPI_LOCALRANKID": "PMI_RANK",
+    "PALS_LOCAL_RANKID": "PALS_RANKID",
 }
 PROCID = re.compile(r"\$\{?SLURM_PROCID\}?")
 # Names that people set in the shell that submits.
@@ -175,3 +183,56 @@ def local_rank_of_the_job(script: Script) -> Iterator[Problem]:
                 )
                 yield Problem(assignment.line, what, "LOCAL_RANK=$SLURM_LOCALID")
                 return
+
+
+@TABLE.add("DT131", ERROR, pages.NUMBER_RANKS)
+def rank_of_one_node(script: Script) -> Iterator[Problem]:
+    r"""The local rank as the rank of the job
+
+    SLURM_LOCALID begins at 0 on every node. Two processes then have the same RANK, and
+    the job waits for ranks that never join.
+
+    Cure:
+        RANK=$SLURM_PROCID
+
+    Bad:
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --ntasks-per-node=4
+        export MASTER_ADDR=$(hostname) MASTER_PORT=$((20000 + SLURM_JOB_ID % 9999))
+        srun -K bash -c 'RANK=$SLURM_LOCALID LOCAL_RANK=$SLURM_LOCALID \
+          python train.py'
+
+    Good:
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --ntasks-per-node=4
+        export MASTER_ADDR=$(hostname) MASTER_PORT=$((20000 + SLURM_JOB_ID % 9999))
+        srun -K bash -c 'RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID \
+          python train.py'
+    """
+    for launch in script.launches:
+        many = (script.step(launch).nodes or 1) > 1
+        if launch.kind in LAUNCHERS or launch.starter not in ("srun", "mpirun"):
+            continue
+        given = ranks_that_are_set(launch)
+        match = (
+            REFERENCE.fullmatch(given[-1].value.partition("=")[2]) if given else None
+        )
+        name = (match[1] or match[2]) if match else ""
+        if many and name in ON_ITS_NODE:
+            what = f"`RANK=${name}` begins at 0 on each of the nodes"
+            yield Problem(given[-1].line, what, f"RANK=${ON_ITS_NODE[name]}")
+            return
+
+
+def ranks_that_are_set(launch: Launch) -> list[Word]:
+    """``RANK=...`` in the shell of a task: on its own, in front, or after env."""
+    found: list[Word] = []
+    for command in launch.inner:
+        if command.in_branch and command.follows not in ("&&", "||"):
+            continue
+        found += [each.word for each in command.assignments if each.name == "RANK"]
+        if command.name == "env":
+            found += [w for w in command.words if w.value.startswith("RANK=")]
+    return found

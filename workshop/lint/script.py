@@ -22,6 +22,12 @@ NODES = ("SLURM_NNODES", "SLURM_JOB_NUM_NODES")
 TASKS = ("SLURM_NTASKS", "SLURM_NPROCS")
 VARIABLE = re.compile(r"\$\{?(\w+)(?::?-[^}]*)?\}?")
 SOURCES = ("source", ".", "module", "ml", "eval")  # may set variables
+UNIQUE = re.compile(r"\buniq\b|sort\s+(-\w+\s+)*-\w*u")
+COUNTS_HOSTS = re.compile(
+    r"\$\((?=.*NODEFILE)(?=.*\bwc\s+-l)(\s|wc|cat|sort|uniq|-[lu]|[<|\"]|"
+    r"\$\{?PBS_NODEFILE\}?)+\)"
+)
+DEEPEST = 8  # variables that refer to each other
 DIGITS = 18  # of the longest number that is computed here
 
 
@@ -117,18 +123,24 @@ class Script:
     def uses(self, *names: str) -> bool:
         return any(re.search(rf"\b{name}\b", self.text) for name in names)
 
-    def number(self, text: str | None) -> int | None:
+    def number(self, text: str | None, depth: int = 0) -> int | None:
         """The number that a word stands for, with what the directives say."""
         if text is None or (self.resources.mixed and not self.parts):
             return None
+        if depth > DEEPEST:
+            return None  # N=$((N + 1))
         inside = re.fullmatch(r"\$\(\((.*)\)\)", text.strip('"'))
         expression = inside[1] if inside else text
-        filled = VARIABLE.sub(self._number_of_variable, expression)
+
+        def replace(match: re.Match) -> str:
+            return self._number_of_variable(match, depth + 1)
+
+        filled = VARIABLE.sub(replace, expression)
         if inside:
-            filled = re.sub(r"\b[A-Za-z_]\w*\b", self._number_of_variable, filled)
+            filled = re.sub(r"\b[A-Za-z_]\w*\b", replace, filled)
         return compute(filled)
 
-    def _number_of_variable(self, match: re.Match) -> str:
+    def _number_of_variable(self, match: re.Match, depth: int) -> str:
         name = match[1] if match.re is VARIABLE else match[0]
         asked = self.resources
         known = {
@@ -142,8 +154,22 @@ class Script:
         number = known.get(name)
         if number is None:
             value = self.variables.text(name, len(self.lines))
-            return match[0] if value is None else value
+            if value is None:
+                number = self._counted_hosts(name)
+            else:
+                number = self.number(value, depth)
+            if number is None:
+                return match[0] if value is None else value
         return str(number)
+
+    def _counted_hosts(self, name: str) -> int | None:
+        """``NNODES=$(wc -l < $PBS_NODEFILE)``, which has a line for each rank."""
+        assignment = self.variables.last(name, len(self.lines))
+        if assignment is None or self.dialect != "pbs" or self.is_torque:
+            return None
+        text = assignment.word.value.partition("=")[2]
+        once = (self.resources.tasks_per_node or 1) == 1 or UNIQUE.search(text)
+        return self.nodes if once and COUNTS_HOSTS.fullmatch(text) else None
 
     def step(self, launch: Launch) -> Step:
         """How many times the starter of a launch runs its command, and where."""
