@@ -66,8 +66,8 @@ def environment_left_behind(script: Script) -> Iterator[Problem]:
 def one_node_after_the_other(script: Script) -> Iterator[Problem]:
     r"""One node after the other
 
-    ssh and srun return when the command has ended. The launcher of the first node waits
-    for those of the others, which the loop would start after it.
+    ssh, srun and pbsdsh return when the command has ended. The launcher of the first
+    node waits for those of the others, which the loop would start after it.
 
     Cure:
         End the command in the loop with &, and wait for each of them after the loop.
@@ -105,7 +105,8 @@ def one_node_after_the_other(script: Script) -> Iterator[Problem]:
                 f"the loop waits for `{name}` of the first node, and {launch.name} "
                 "there waits for the other nodes"
             )
-            yield Problem(command.line, what, WAIT_FOR_EACH)
+            cure = f"end the command of `{name}` with &, {WAIT_FOR_EACH}"
+            yield Problem(command.line, what, cure)
             return
 
 

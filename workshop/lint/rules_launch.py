@@ -564,8 +564,16 @@ def numbers_in_variables(script: Script) -> Iterator[Problem]:
                     "it's 0, so every task gets 0"
                 )
                 cure = f"set it in each task: srun bash -c '... ${match[1]} ...'"
+                if is_text_of_a_shell(script, name):
+                    cure = f"\\${match[1]}, which the shell of each task replaces"
                 line = assignment.line + line_of_match(assignment.word.raw, match[0])
                 yield Problem(line, what, cure)
+
+
+def is_text_of_a_shell(script: Script, name: str) -> bool:
+    """``bash -c "$CMD"``: each task runs a shell that reads the text once more."""
+    runs_it = rf"\bsrun\b.*\s-[a-z]*c\s+\"\$\{{?{name}\}}?\""
+    return bool(re.search(runs_it, script.text.replace("\\\n", " ")))
 
 
 def is_launched_with(script: Script, name: str) -> bool:
@@ -984,7 +992,7 @@ def deprecated_launcher(script: Script) -> Iterator[Problem]:
     "unrecognized arguments: --local-rank=0". torchrun adds none.
 
     Cure:
-        torchrun
+        torchrun; the program reads os.environ["LOCAL_RANK"] in place of --local_rank.
 
     Bad:
         python -m torch.distributed.launch --use-env --nproc-per-node=4 train.py
@@ -995,9 +1003,14 @@ def deprecated_launcher(script: Script) -> Iterator[Problem]:
     for launch in script.launches:
         if launch.kind == "launch":
             what = "`python -m torch.distributed.launch` is the old name of torchrun"
+            cure = "torchrun ..., with the same options"
             if "use-env" not in launch.options:
                 what += "; since torch 2.0 it adds `--local-rank=N` to the arguments"
-            yield Problem(launch.line, what, "torchrun ..., with the same options")
+                cure += (
+                    '; a program with --local_rank reads os.environ["LOCAL_RANK"] '
+                    "instead"
+                )
+            yield Problem(launch.line, what, cure)
 
 
 @TABLE.add("DT115", WARNING, pages.RENDEZVOUS)
@@ -1221,7 +1234,12 @@ def lightning_numbers(script: Script) -> Iterator[Problem]:
             if told and number and told != number:
                 option = directives[name]
                 what = f"`trainer.{name}={told}`, and the job has --{option}={number}"
-                yield Problem(launch.line, what, f"#SBATCH --{option}={told}")
+                cure = f"#SBATCH --{option}={told}"
+                cores = asked.cpus_per_task
+                if name == "devices" and cores and cores > 1:
+                    each = max(1, cores * number // told)
+                    cure += f" and #SBATCH --cpus-per-task={each}"
+                yield Problem(launch.line, what, cure)
 
 
 @TABLE.add("DT120", ERROR, pages.WHAT_STARTS_WHAT)

@@ -50,8 +50,8 @@ def more_cores_than_the_job(script: Script) -> Iterator[Problem]:
         if not cores or not here or not there or here * own <= there * cores:
             continue
         what = (
-            f"the step wants {here} x {own} = {here * own} cores of a node, the job asks "
-            f"for {there} x {cores} = {there * cores}"
+            f"the step wants {here} x {own} = {here * own} cores of a node, and the "
+            f"job has {there} x {cores} = {there * cores} there"
         )
         fitting = there * cores // here
         cure = f"#SBATCH --cpus-per-task={-(-here * own // there)}"
