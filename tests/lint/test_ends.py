@@ -105,6 +105,16 @@ CASES: dict[str, tuple[str, str, list[str]]] = {
         MONITOR.format("python collect.py watch dmon"),
         [],
     ),
+    "monitor of another shell": (
+        "DT315",
+        ONE_NODE + f"(nvidia-smi dmon &)\n{TRAIN} &\nwait\n",
+        [],
+    ),
+    "monitor that wait has forgotten": (
+        "DT315",
+        ONE_NODE + f"nvidia-smi dmon &\ndisown\n{TRAIN} &\nwait\n",
+        [],
+    ),
     "look at the GPUs": ("DT315", MONITOR.format("nvidia-smi"), []),
     "wait for the training only": (
         "DT315",

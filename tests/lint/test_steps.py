@@ -146,6 +146,21 @@ CASES: dict[str, tuple[str, str, list[str]]] = {
         FOUR_TASKS.replace("nodes=2", "nodes=1") + EACH.format("RANK=$SLURM_LOCALID"),
         [],
     ),
+    "run of its own on each node, by its size": (
+        "DT131",
+        FOUR_TASKS + EACH.format("RANK=$SLURM_LOCALID WORLD_SIZE=4"),
+        [],
+    ),
+    "run of its own on each node, by its address": (
+        "DT131",
+        FOUR_TASKS + EACH.format("MASTER_ADDR=$(hostname) RANK=$SLURM_LOCALID"),
+        [],
+    ),
+    "local rank, and the size of the whole job": (
+        "DT131",
+        FOUR_TASKS + EACH.format("RANK=$SLURM_LOCALID WORLD_SIZE=8"),
+        ["4 error"],
+    ),
     "rank that is computed": (
         "DT131",
         FOUR_TASKS + EACH.format("RANK=$((SLURM_NODEID * 4 + SLURM_LOCALID))"),

@@ -9,6 +9,11 @@ from dataclasses import dataclass, field
 from .options import full_name
 
 MARKS = {"slurm": "#SBATCH", "pbs": "#PBS", "lsf": "#BSUB"}
+# Other schedulers, whose options aren't known here.
+OTHERS = {
+    "sge": re.compile(r"#\$\s+-[A-Za-z]"),
+    "flux": re.compile(r"#\s?flux:\s*-"),
+}
 # The short options of sbatch and srun by their long names.
 SHORT = {
     "A": "account",
@@ -138,6 +143,9 @@ def find_dialect(lines: list[str]) -> str:
     almost = {"slurm": r"#\s*sbatch\s+-", "pbs": r"#\s*pbs\s+-"}
     for dialect, pattern in almost.items():
         if any(re.match(pattern, line, re.I) for line in lines):
+            return dialect
+    for dialect, pattern in OTHERS.items():
+        if any(pattern.match(line) for line in lines):
             return dialect
     return "shell"
 

@@ -14,7 +14,7 @@ from .rules_ends import known
 from .script import Script
 
 TABLE = Table()
-# How each engine is told to show the GPUs.
+# The options by which each engine shows the GPUs.
 SHOWS = {
     "apptainer": r"--(nv|nvccli|rocm)$|.*(libcuda|nvidia)",
     "singularity": r"--(nv|nvccli|rocm)$|.*(libcuda|nvidia)",
@@ -46,8 +46,9 @@ class Container:
 def container_without_gpus(script: Script) -> Iterator[Problem]:
     """A container that doesn't see the GPUs
 
-    A container has the GPUs of its node only if its engine is told so. Without them,
-    torch.cuda.is_available() is False, and the training fails or runs on the cores.
+    A container has the GPUs of its node only if its engine gets an option for that.
+    Without it, torch.cuda.is_available() is False, and the training fails or runs on
+    the cores.
 
     Cure:
         apptainer exec --nv, docker run --gpus all, podman run --device

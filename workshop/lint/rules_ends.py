@@ -64,7 +64,7 @@ WAIT_FOR_EACH = (
     'pids+=($!) after each &, and at the end: for pid in "${pids[@]}"; do '
     'wait "$pid" || exit $?; done'
 )
-# What goes on until somebody ends it.
+# What runs until somebody ends it.
 MONITORS = {
     "nvidia-smi": re.compile(r" (dmon|pmon|-l\d*|-lms|--loop(-ms)?(=\S+)?) "),
     "dcgmi": re.compile(r" dmon "),
@@ -72,7 +72,7 @@ MONITORS = {
     "watch": re.compile(r"^(?!.* (-\w*[gqe]|--chgexit|--errexit)\b)"),
 }
 COUNT = re.compile(r"-c\d*$|--count\b")
-KILLS = ("kill", "pkill", "killall", "scancel")
+KILLS = ("kill", "pkill", "killall", "scancel", "disown")
 WAIT_TWICE = "wait $step || wait $step"  # a trap ends the first one
 ELSEWHERE = re.compile(
     r"\.(ya?ml|json|toml|cfg|ini|sh|py)\b|config|conf|^\w[\w.]*=|^@", re.I
@@ -338,13 +338,16 @@ def wait_returns_zero(script: Script) -> Iterator[Problem]:
 
 def monitor_of(script: Script, wait: Command) -> Command | None:
     """A command in the background that never ends, and that ``wait`` waits for."""
-    if any(each.name in KILLS for each in script.commands):
+    trains = any(known(launch) for launch in script.launches)
+    if not trains or any(each.name in KILLS for each in script.commands):
         return None
     for command, following in pairwise([*script.commands, Command(0)]):
         if command is wait:
             return None
         here = not command.captured and "function" not in command.blocks
-        if here and command.background and never_ends(command):
+        elsewhere = "subshell" in command.blocks and command.ends == "&"  # (... &)
+        stays = command.background and not elsewhere and following.name != "head"
+        if here and stays and never_ends(command):
             return command
         endless = command.tested and command.name in ("true", ":")
         loops = following.in_loop and following.background

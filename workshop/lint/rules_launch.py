@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 
 from . import pages
-from .launches import LAUNCHERS, Launch, base, pairs
+from .directives import slurm_options
+from .launches import LAUNCHERS, Launch, base, launches_of, pairs
 from .rule import ERROR, WARNING, Problem, Table
 from .script import NODES, Script, is_one_of
 from .shell import Assignment
@@ -271,6 +272,7 @@ def launcher_on_the_first_node(script: Script) -> Iterator[Problem]:
           --rdzv-id=$SLURM_JOB_ID \
           --rdzv-endpoint=$head:$((20000 + SLURM_JOB_ID % 9999)) train.py
     """
+    yield from launched_by_salloc(script)
     if script.dialect not in ("slurm", "pbs") or not script.many_nodes:
         return
     if any(launch.starter and launch.in_loop for launch in script.launches):
@@ -291,6 +293,24 @@ def launcher_on_the_first_node(script: Script) -> Iterator[Problem]:
                 "deepspeed --hostfile=FILE ..., with a line `HOST slots=GPUS` per node"
             )
         yield Problem(launch.line, what, cure)
+
+
+def launched_by_salloc(script: Script) -> Iterator[Problem]:
+    """salloc runs its command once, on the login node or the first of its nodes."""
+    for command in script.commands:
+        if base(command.name) != "salloc" or command.captured:
+            continue
+        tokens = [t for w in command.words for t in script.variables.tokens(w)]
+        options, at = slurm_options([token.text for token in tokens[1:]], "salloc")
+        nodes = script.number(options.get("nodes"))
+        for launch in launches_of(command, tokens[1 + at :], script.variables):
+            text = launch.option("nnodes", "num-machines") or ""
+            many = (script.number(text) or 1) > 1 or is_one_of(text, NODES)
+            alone = not launch.starter and is_launcher(launch) and not has_hosts(launch)
+            if alone and many and nodes and nodes > 1:
+                words = " ".join(token.text for token in launch.tokens[:3])
+                what = f"salloc runs `{launch.name}` once, and not on {nodes} nodes"
+                yield Problem(launch.line, what, f"srun {words} ...")
 
 
 def started_by(script: Script) -> bool:

@@ -9,7 +9,7 @@ from . import pages
 from .launches import LAUNCHERS, Launch
 from .rule import ERROR, WARNING, Problem, Table
 from .rules_launch import times
-from .script import Script
+from .script import TASKS, Script, is_one_of
 from .variables import REFERENCE
 from .words import Word
 
@@ -220,10 +220,26 @@ def rank_of_one_node(script: Script) -> Iterator[Problem]:
             REFERENCE.fullmatch(given[-1].value.partition("=")[2]) if given else None
         )
         name = (match[1] or match[2]) if match else ""
-        if many and name in ON_ITS_NODE:
+        if many and name in ON_ITS_NODE and not run_of_its_own(script, launch):
             what = f"`RANK=${name}` begins at 0 on each of the nodes"
             yield Problem(given[-1].line, what, f"RANK=${ON_ITS_NODE[name]}")
             return
+
+
+def run_of_its_own(script: Script, launch: Launch) -> bool:
+    """Each node has a run of its own, by its world size or its address."""
+    own = [each for command in launch.inner for each in command.assignments]
+    line = launch.command.line
+    given = {each.name: each for each in own}
+    size = given.get("WORLD_SIZE") or script.variables.last("WORLD_SIZE", line)
+    address = given.get("MASTER_ADDR") or script.variables.last("MASTER_ADDR", line)
+    here = "MASTER_ADDR" in given and address is not None
+    shown = address.word.value if address else ""
+    if re.search(r"=(localhost|127\.)", shown) or (here and "hostname" in shown):
+        return True
+    text = size.word.value.partition("=")[2] if size else ""
+    of_all = is_one_of(text, TASKS) or script.number(text) == script.step(launch).tasks
+    return bool(text) and not of_all and not text.startswith("$OMPI_COMM_WORLD_SIZE")
 
 
 def ranks_that_are_set(launch: Launch) -> list[Word]:

@@ -34,6 +34,7 @@ ONE_OF_THEM = re.compile(
     rf"|(?:\s-(?:eq|ne)|[=!]=|\s=)\s*[\"${{]*{NUMBER}\b"
     rf"|\(\(\s*!?\s*\$?\{{?{NUMBER}\}}?\s*\)\)|\bcase\s+[\"${{]*{NUMBER}\b|is_host"
 )
+RANK_AS_WRITTEN = re.compile(r"--(?:node|machine)[-_]rank[= ]+\d")
 JOB_NUMBER = re.compile(r"\$\{?(SLURM_JOB_?ID|PBS_JOBID)\}?")
 ADDRESS = ("rdzv-endpoint", "master-addr", "main-process-ip")
 PORT = ("master-port", "main-process-port")
@@ -198,6 +199,7 @@ def no_node_rank(script: Script) -> Iterator[Problem]:
         given = launch.option("node-rank", "machine-rank")
         many = launch.starter in ("srun", "mpirun") and not launch.in_loop
         many = many and (script.step(launch).tasks or 1) > 1
+        by_loop = one_for_each_host(script, launch)
         name = "--machine_rank" if launch.kind == "accelerate" else "--node-rank"
         if given is None and not script.uses("PET_\\w+"):
             line = launch.line_of("nnodes", "num-machines")
@@ -207,6 +209,26 @@ def no_node_rank(script: Script) -> Iterator[Problem]:
         elif given is not None and given.isdigit() and many:
             line = launch.line_of("node-rank", "machine-rank")
             yield Problem(line, f"`{name}={given}` is the same on all nodes")
+        elif given is not None and given.isdigit() and by_loop:
+            line = launch.line_of("node-rank", "machine-rank")
+            what = f"`{name}={given}` is the same on each host of the loop"
+            cure = f"i=0 above the loop, {name}=$i, and i=$((i + 1)) at its end"
+            severity = ERROR if int(given) == 0 else WARNING  # maybe only one worker
+            yield Problem(line, what, cure, severity)
+
+
+def one_for_each_host(script: Script, launch: Launch) -> bool:
+    """A loop over hosts starts this launcher alone, and always in the same way."""
+    command = launch.command
+    words = [word.value for word in command.words]
+    by_ssh = launch.starter == "remote" and words[0] == "ssh" and launch.inner
+    always = not {"if", "case", "function"} & set(command.blocks)
+    launchers = [each for each in script.launches if each.kind == launch.kind]
+    a_variable = any(word.startswith("$") for word in words[1:-1])
+    once = command.in_loop and always and len(launchers) == 1
+    literal = any(RANK_AS_WRITTEN.search(word) for word in words)
+    branch = command.follows in ("&&", "||")
+    return bool(by_ssh and once and a_variable and literal and not branch)
 
 
 @TABLE.add("DT203", ERROR, pages.NOT_CONNECTED)

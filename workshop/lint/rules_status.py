@@ -220,7 +220,7 @@ def wait_for_a_monitor(script: Script) -> Iterator[Problem]:
     """wait for a command that never ends
 
     wait alone waits for everything in the background. A monitor such as nvidia-smi
-    dmon goes on after the training, so the job keeps its nodes until the time limit.
+    dmon never ends, so the job keeps its nodes until the time limit.
 
     Cure:
         Wait for the training only: pid=$! below it, and wait "$pid".
