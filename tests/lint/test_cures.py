@@ -61,7 +61,9 @@ def test_directive_that_is_a_comment_leaves_one_node():
 
 def test_launch_is_waited_for_by_its_own_number():
     text = TWO_NODES + "srun -K python train.py &\ntail -f log | grep loss &\nwait\n"
-    assert cure(text, "DT305") == 'pid=$! after line 4, and here: wait "$pid"'
+    assert cure(text, "DT315") == 'pid=$! after line 4, and here: wait "$pid"'
+    ends = text.replace("tail -f log", "sleep 60")
+    assert cure(ends, "DT305") == 'pid=$! after line 4, and here: wait "$pid"'
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,13 @@ HEAD = "#!/bin/bash\n#SBATCH --nodes=2\n"
         # measured with Slurm 22.05: the number of tasks of the job wins
         ("#SBATCH --ntasks-per-node=4\n", "srun --ntasks-per-node=1", 8, 4),
         ("", "srun --ntasks-per-node=4", 8, 4),
-        ("#SBATCH hetjob\n", "srun", None, None),
+        ("#SBATCH hetjob\n#SBATCH -N 3\n", "srun", 2, 1),
+        ("#SBATCH hetjob\n#SBATCH -N 3\n", "srun --het-group=1", 3, 1),
+        ("#SBATCH packjob\n#SBATCH -N 3\n", "srun --pack-group=1", 3, 1),
+        ("#SBATCH hetjob\n#SBATCH -N 3\n", "srun --het-group=0,1", None, None),
+        ("#SBATCH hetjob\n#SBATCH -N 3\n", "srun --het-group=2", None, None),
+        ("#SBATCH hetjob\n#SBATCH -N 3\n", "srun -n $SLURM_NNODES", None, None),
+        ("#SBATCH hetjob\n#SBATCH -n 8\n", "srun --het-group=1", 8, None),
         ("#SBATCH --ntasks-per-gpu=1\n", "srun", None, None),
     ],
 )

@@ -6,7 +6,14 @@ import re
 import shlex
 from dataclasses import dataclass, field
 
+from .options import full_name
+
 MARKS = {"slurm": "#SBATCH", "pbs": "#PBS", "lsf": "#BSUB"}
+# Other schedulers, whose options aren't known here.
+OTHERS = {
+    "sge": re.compile(r"#\$\s+-[A-Za-z]"),
+    "flux": re.compile(r"#\s?flux:\s*-"),
+}
 # The short options of sbatch and srun by their long names.
 SHORT = {
     "A": "account",
@@ -102,8 +109,21 @@ class Resources:
     gpus_per_task: int | None = None
     seconds: int | None = None
     exclusive: bool = False
-    mixed: bool = False  # a heterogeneous job, whose parts aren't told apart here
+    mixed: bool = False  # several kinds of nodes: no number holds for all of them
     options: dict[str, Directive] = field(default_factory=dict)
+
+    @property
+    def all_nodes(self) -> int | None:
+        return None if self.mixed else self.nodes
+
+    @property
+    def all_tasks(self) -> int | None:
+        """What ``SLURM_NTASKS`` is in the job script."""
+        if self.tasks is not None:
+            return self.tasks
+        if self.tasks_per_node is not None and self.all_nodes is not None:
+            return self.all_nodes * self.tasks_per_node
+        return None
 
     def value(self, name: str) -> str:
         directive = self.options.get(name)
@@ -123,6 +143,9 @@ def find_dialect(lines: list[str]) -> str:
     almost = {"slurm": r"#\s*sbatch\s+-", "pbs": r"#\s*pbs\s+-"}
     for dialect, pattern in almost.items():
         if any(re.match(pattern, line, re.I) for line in lines):
+            return dialect
+    for dialect, pattern in OTHERS.items():
+        if any(pattern.match(line) for line in lines):
             return dialect
     return "shell"
 
@@ -153,8 +176,8 @@ def read_options(words: list[str], dialect: str) -> dict[str, str]:
     return pbs_options(words)
 
 
-def slurm_options(words: list[str]) -> tuple[dict[str, str], int]:
-    """The options of sbatch or srun, and the index of the first word after them.
+def slurm_options(words: list[str], tool: str = "sbatch") -> tuple[dict[str, str], int]:
+    """The options of one of the tools, and the index of the first word after them.
 
     A word that starts with a variable may hold options, so it doesn't end them.
     """
@@ -164,6 +187,7 @@ def slurm_options(words: list[str]) -> tuple[dict[str, str], int]:
         word = words[at]
         if word.startswith("--") and len(word) > 2:
             name, equals, value = word[2:].partition("=")
+            name = full_name(name, tool)
             takes_value = not equals and name not in FLAGS and at + 1 < len(words)
             if takes_value and not words[at + 1].startswith("--"):
                 at += 1
@@ -225,6 +249,32 @@ def resources_of(directives: list[Directive], dialect: str) -> Resources:
     return resources
 
 
+def parts_of(directives: list[Directive], dialect: str) -> list[Resources]:
+    """What each component of a heterogeneous job asks for; none in another job."""
+    groups: list[list[Directive]] = [[]]
+    for directive in directives:
+        if directive.late:
+            continue
+        if begins_component(directive):
+            groups.append([])
+        else:
+            groups[-1].append(directive)
+    if len(groups) == 1 or dialect != "slurm":
+        return []
+    return [resources_of(group, dialect) for group in groups]
+
+
+def begins_component(directive: Directive) -> bool:
+    return directive.text.split()[:1] in ([word] for word in NOT_COUNTED)
+
+
+def _forget_numbers(resources: Resources) -> None:
+    """Each component has its own: those of the last one aren't the job's."""
+    resources.nodes = resources.tasks = resources.tasks_per_node = None
+    resources.cpus_per_task = None
+    resources.gpus_per_node = resources.gpus_per_task = None
+
+
 def _read_slurm(resources: Resources, live: list[Directive]) -> None:
     value = resources.value
     resources.nodes = first_number(value("nodes"))
@@ -241,10 +291,12 @@ def _read_slurm(resources: Resources, live: list[Directive]) -> None:
         resources.gpus_per_node = total
     resources.exclusive = "exclusive" in resources.options
     resources.seconds = slurm_seconds(value("time"))
-    words = {directive.text.split()[0] for directive in live if directive.text}
-    resources.mixed = bool(words & set(NOT_COUNTED)) or ":" in value("nodes")
+    several = any(map(begins_component, live))
+    resources.mixed = several or ":" in value("nodes")
     if re.search(r"\d-\d|,", value("nodes")):
         resources.nodes = None  # from .. to: not known before it starts
+    if several:
+        _forget_numbers(resources)
 
 
 def _read_pbs(resources: Resources) -> None:

@@ -369,8 +369,11 @@ def read_starter(
     """The options of srun or mpirun, and the words after them."""
     texts = [token.text for token in tokens[1:]]
     if starter == "srun":
-        options, at = slurm_options(texts)
-        return options, tokens[1 + at :]
+        options, at = slurm_options(texts, "srun")
+        if ":" not in texts[at:]:
+            return options, tokens[1 + at :]
+        options[":"] = ""  # and another program, in another component
+        return options, tokens[1 + at : 1 + texts.index(":", at)]
     if starter == "mpirun":
         return mpi_options(texts), tokens[1:]
     if starter == "pbsdsh":

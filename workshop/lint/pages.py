@@ -26,6 +26,8 @@ NODES_MISTAKES = Page(f"{NODES}/4_slow_network", "Common mistakes")
 START_RANKS = Page(f"{TORCHRUN}/1_start", "Let torchrun start the ranks")
 RENDEZVOUS = Page(f"{TORCHRUN}/3_rendezvous", "Choose the rendezvous")
 MPIRUN = Page(f"{MPI}/1_mpirun", "Let mpirun start the ranks")
+CONTAINERS = Page(f"{MPI}/2_containers", "Take it to a cluster")
+PASS_ON = Page(f"{MPI}/1_mpirun", "Pass on the address of rank 0")
 FEED_THE_DEVICE = Page("docs/lessons/17_speed/1_data_and_steps", "Feed the device")
 CHECKPOINTS = Page(
     "docs/lessons/06_checkpoints/1_save_and_restore",

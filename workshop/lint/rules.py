@@ -2,6 +2,7 @@
 
 from . import (
     rules_address,
+    rules_containers,
     rules_devices,
     rules_directives,
     rules_ends,
@@ -9,8 +10,10 @@ from . import (
     rules_hosts,
     rules_launch,
     rules_names,
+    rules_options,
     rules_rendezvous,
     rules_status,
+    rules_steps,
     rules_submitted,
     rules_syntax,
 )
@@ -22,12 +25,15 @@ MODULES = (
     rules_launch,
     rules_devices,
     rules_names,
+    rules_options,
     rules_hosts,
     rules_rendezvous,
     rules_address,
+    rules_containers,
     rules_submitted,
     rules_ends,
     rules_status,
+    rules_steps,
     rules_environment,
 )
 

@@ -67,15 +67,17 @@ def too_few_visible(script: Script) -> Iterator[Problem]:
         if any(re.search(r"\bcpu\b", word) for word in launch.program):
             continue
         told.add(shown.line)
+        per_rank = launch.kind == "python"
+        who = "srun" if per_rank else launch.name
         what = (
-            f"`{shown.text}` shows {times(shown.count, 'device')}, and {launch.name} "
+            f"`{shown.text}` shows {times(shown.count, 'device')}, and {who} "
             f"starts {times(ranks, 'rank')} on a node"
         )
         cure = f"remove `{shown.text}`, or start {times(shown.count, 'rank')}"
         by_slurm = launch.starter == "srun" and not shown.in_task
         if by_slurm:
             what += ", unless Slurm sets it again for the step"
-        severity = WARNING if by_slurm else ERROR
+        severity = WARNING if by_slurm or per_rank else ERROR
         yield Problem(shown.line, what, cure, severity)
 
 
@@ -86,6 +88,8 @@ def ranks_on_a_node(script: Script, launch: Launch) -> int | None:
     """
     if launch.kind in TORCHRUNS:
         return ranks_of(script, launch)
+    if launch.kind == "python":
+        return tasks_that_choose(script, launch)
     if launch.kind != "accelerate" or launch.option("cpu", "gpu-ids") is not None:
         return None
     total = script.number(launch.option("num-processes"))
@@ -93,6 +97,14 @@ def ranks_on_a_node(script: Script, launch: Launch) -> int | None:
     if not total or not machines or total % machines:
         return None
     return total // machines
+
+
+def tasks_that_choose(script: Script, launch: Launch) -> int | None:
+    """The tasks of a node, if Slurm gives none of them a device of its own."""
+    asked = {*script.asked(launch).options, *launch.starter_options}
+    if launch.starter != "srun" or {"gpus-per-task", "gpu-bind", "$"} & asked:
+        return None
+    return script.step(launch).per_node
 
 
 def visible_to(script: Script, launch: Launch) -> Shown | None:
@@ -172,7 +184,7 @@ def processes_of_one_machine(script: Script) -> Iterator[Problem]:
           --main_process_port $port train.py'
     """
     for launch in script.launches:
-        gpus, machines = script.resources.gpus_per_node, nnodes_of(script, launch)
+        gpus, machines = script.asked(launch).gpus_per_node, nnodes_of(script, launch)
         ranks, total = ranks_on_a_node(script, launch), launch.option("num-processes")
         if launch.kind != "accelerate" or not gpus or not ranks or ranks >= gpus:
             continue

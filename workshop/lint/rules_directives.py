@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from . import pages
-from .directives import MARKS
+from .directives import MARKS, OTHERS
 from .rule import ERROR, WARNING, Problem, Table
 from .script import Script
 
@@ -370,11 +370,11 @@ def no_scatter(script: Script) -> Iterator[Problem]:
 
 
 @TABLE.add("DT011", WARNING, pages.LINT_LSF)
-def script_for_lsf(script: Script) -> Iterator[Problem]:
-    """A script for LSF
+def script_for_another(script: Script) -> Iterator[Problem]:
+    """A script for another scheduler
 
-    The options of LSF's bsub aren't known here, so counts of hosts, tasks and GPUs
-    aren't checked.
+    The options of LSF, Grid Engine and Flux aren't known here, so counts of hosts,
+    tasks and GPUs aren't checked.
 
     Cure:
         Nothing to change: the launch lines were checked all the same.
@@ -389,11 +389,25 @@ def script_for_lsf(script: Script) -> Iterator[Problem]:
         #SBATCH --nodes=2
         srun --kill-on-bad-exit=1 python train.py
     """
-    if script.dialect == "lsf":
-        line = script.directives[0].line
-        yield Problem(
-            line, "this script is for LSF, whose #BSUB lines aren't read here"
-        )
+    names = {
+        "lsf": ("LSF", "#BSUB"),
+        "sge": ("Grid Engine", "#$"),
+        "flux": ("Flux", "#flux:"),
+    }
+    if script.dialect not in names:
+        return
+    name, mark = names[script.dialect]
+    line = first_directive(script)
+    yield Problem(line, f"this script is for {name}, whose {mark} lines aren't read")
+
+
+def first_directive(script: Script) -> int:
+    if script.directives:
+        return script.directives[0].line
+    pattern = OTHERS[script.dialect]
+    numbered = enumerate(script.lines, 1)
+    own = [n for n, line in numbered if pattern.match(line)]
+    return next(n for n in own if n not in script.embedded)
 
 
 @TABLE.add("DT012", ERROR, pages.PBS_COPIED)

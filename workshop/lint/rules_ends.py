@@ -7,10 +7,18 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from . import pages
-from .launches import LAUNCHERS, Launch, base, pairs
+from .launches import (
+    LAUNCHERS,
+    Launch,
+    base,
+    pairs,
+    read_starter,
+    without_wrappers,
+)
 from .rule import ERROR, WARNING, Problem, Table
 from .script import Script
 from .shell import Command
+from .variables import Token
 
 TABLE = Table()
 SCHEDULED = ("slurm", "pbs")
@@ -45,6 +53,7 @@ CLOSING = {
 }
 OVERWRITES = re.compile(r"--overwrite[-_]output[-_]dir(=true)?", re.I)
 LONG = 12 * 3600  # seconds
+WIDEST = 60  # letters of a command line that is shown, in whole words
 SAVES = re.compile(
     r"resum|restart|ckpt|checkpoint|snapshot|reload|load|continu|sav(e|ing)|output|"
     r"out[-_]?dir|log[-_]?dir|run[-_]?dir|lightning|recover|epoch_?start",
@@ -55,6 +64,16 @@ WAIT_FOR_EACH = (
     'pids+=($!) after each &, and at the end: for pid in "${pids[@]}"; do '
     'wait "$pid" || exit $?; done'
 )
+# What runs until somebody ends it.
+MONITORS = {
+    "nvidia-smi": re.compile(r" (dmon|pmon|-l\d*|-lms|--loop(-ms)?(=\S+)?) "),
+    "dcgmi": re.compile(r" dmon "),
+    "tail": re.compile(r" (-\w*[fF]|--follow\S*) (?!.*--pid)"),
+    "watch": re.compile(r"^(?!.* (-\w*[gqe]|--chgexit|--errexit)\b)"),
+}
+COUNT = re.compile(r"-c\d*$|--count\b")
+KILLS = ("kill", "pkill", "killall", "scancel", "disown")
+WAIT_TWICE = "wait $step || wait $step"  # a trap ends the first one
 ELSEWHERE = re.compile(
     r"\.(ya?ml|json|toml|cfg|ini|sh|py)\b|config|conf|^\w[\w.]*=|^@", re.I
 )
@@ -309,16 +328,62 @@ def wait_returns_zero(script: Script) -> Iterator[Problem]:
         if looks_afterwards(script, waits[-1]):
             return
         left = launch.command.background and known(launch)
+        if monitor_of(script, waits[-1]) is not None:
+            return  # DT315 speaks of it
         if left and waits[-1] in behind:
             what = "`wait` returns 0 even if the launch in the background has failed"
-            cure = "wait $!"
-            if leaves_another(script, launch):
-                line = launch.command.last_line
-                cure = f'pid=$! after line {line}, and here: wait "$pid"'
-            if leaves_several(script):
-                cure = WAIT_FOR_EACH
-            yield Problem(waits[-1].line, what, cure)
+            yield Problem(waits[-1].line, what, cure_of_wait(script, launch))
             return
+
+
+def monitor_of(script: Script, wait: Command) -> Command | None:
+    """A command in the background that never ends, and that ``wait`` waits for."""
+    trains = any(known(launch) for launch in script.launches)
+    if not trains or any(each.name in KILLS for each in script.commands):
+        return None
+    for command, following in pairwise([*script.commands, Command(0)]):
+        if command is wait:
+            return None
+        here = not command.captured and "function" not in command.blocks
+        elsewhere = "subshell" in command.blocks and command.ends == "&"  # (... &)
+        stays = command.background and not elsewhere and following.name != "head"
+        if here and stays and never_ends(command):
+            return command
+        endless = command.tested and command.name in ("true", ":")
+        loops = following.in_loop and following.background
+        if here and endless and loops and not leaves_a_loop(script):
+            return following
+    return None
+
+
+def leaves_a_loop(script: Script) -> bool:
+    names = {each.name for each in script.commands}
+    return bool(names & {"break", "exit", "return"})
+
+
+def never_ends(command: Command) -> bool:
+    """nvidia-smi dmon, dcgmi dmon, tail -f, watch: unless told how often."""
+    tokens = [Token(word.value, word.line, word) for word in command.words]
+    if any(base(token.text) == "timeout" for token in tokens):
+        return False
+    tokens = without_wrappers(tokens)
+    if tokens and base(tokens[0].text) == "srun":
+        tokens = read_starter("srun", tokens)[1]
+    texts = [token.text for token in tokens]
+    looks = MONITORS.get(base(texts[0])) if texts else None
+    if looks is None or any(COUNT.match(each) for each in texts):
+        return False
+    return bool(looks.search(" ".join(["", *texts[1:], ""])))
+
+
+def cure_of_wait(script: Script, launch: Launch) -> str:
+    """The line that waits for the launch, and for nothing else."""
+    if leaves_several(script):
+        return WAIT_FOR_EACH
+    if leaves_another(script, launch):
+        line = launch.command.last_line
+        return f'pid=$! after line {line}, and here: wait "$pid"'
+    return "wait $!"
 
 
 def leaves_another(script: Script, launch: Launch) -> bool:
@@ -365,7 +430,8 @@ def signal_never_arrives(script: Script) -> Iterator[Problem]:
     what srun has started.
 
     Cure:
-        srun ... & then trap 'kill -USR1 $!' USR1 and wait; or no B:, and srun python.
+        srun ... & step=$!; trap 'kill -USR1 $step' USR1; wait $step || wait $step (the
+        signal ends the first wait, so there are two); or no B:, and srun python.
 
     Bad:
         #!/bin/bash
@@ -395,18 +461,30 @@ def signal_never_arrives(script: Script) -> Iterator[Problem]:
     trapped = any(each.name == "trap" for each in script.commands)
     if "B" in flags and not trapped:
         what = f"SIG{name} ends the job script's shell: it has no trap"
-        yield Problem(line, what)
+        yield Problem(line, what, cure_with_a_trap(script, launches[0], name))
     elif "B" in flags and len(foreground) == len(launches):
         first = foreground[0]
         name = started_by(first)
         what = f"the trap runs only after `{name}` of line {first.line} has ended"
-        cure = f"{name} ... &   and   wait $!"
-        yield Problem(line, what, cure)
+        yield Problem(line, what, f"{name} ... & step=$!; {WAIT_TWICE}")
     elif "B" not in flags and not any(each.starter for each in script.launches):
         what = (
             f"`--signal={script.resources.value('signal')}` reaches only steps of srun"
         )
         yield Problem(line, what, f"srun {launches[0].tokens[0].text} ...")
+
+
+def cure_with_a_trap(script: Script, launch: Launch, name: str) -> str:
+    """Hand the signal on; torchrun would die of some that its ranks may know."""
+    passed = name
+    if launch.kind == "torchrun" and name in ("USR1", "USR2"):
+        passed = "TERM"
+    trap = f"trap 'kill -{passed} $step' {name}"
+    cure = f"{started_by(launch)} ... & step=$!; {trap}; {WAIT_TWICE}"
+    if launch.starter == "srun" and launch.kind == "python":
+        value = script.resources.value("signal").rpartition(":")[2]
+        cure = f"#SBATCH --signal={value}, without B:; or {cure}"
+    return cure
 
 
 @TABLE.add("DT307", ERROR, pages.LONGER)
@@ -562,10 +640,19 @@ def long_without_saving(script: Script) -> Iterator[Problem]:
     launch = saves_nothing(script)
     if launch is not None:
         hours = seconds // 3600
-        what = (
-            f"{hours} hours, and no word of saving: `{' '.join(launch.program)[:60]}`"
-        )
+        shown = whole_words(launch.program, WIDEST)
+        what = f"{hours} hours, and no word of saving: `{shown}`"
         yield Problem(script.resources.line(name), what)
+
+
+def whole_words(words: list[str], widest: int) -> str:
+    """As many words of a command line as fit, at least one."""
+    shown = words[0]
+    for word in words[1:]:
+        if len(shown) + len(word) + 1 > widest:
+            return f"{shown} ..."
+        shown = f"{shown} {word}"
+    return shown
 
 
 @TABLE.add("DT310", WARNING, pages.PBS_COPIED)
@@ -603,7 +690,7 @@ def pbsdsh_succeeds(script: Script) -> Iterator[Problem]:
             cure = (
                 "pbs_tmrsh HOST COMMAND ... &, once for each host, and wait $! for each"
             )
-            yield Problem(launch.line, what, cure)
+            yield Problem(command.line, what, cure)
             return
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from . import pages
 from .launches import Launch, pairs
 from .rule import WARNING, Problem, Table
-from .rules_launch import ranks_of
+from .rules_launch import hides_its_component, ranks_of
 from .script import Script
 
 TABLE = Table()
@@ -48,18 +48,24 @@ def one_thread_by_accident(script: Script) -> Iterator[Problem]:
         export OMP_NUM_THREADS=8
         srun -c 32 torchrun --standalone --nproc-per-node=4 train.py
     """
-    cores = script.resources.cpus_per_task
-    if script.dialect != "slurm" or not cores or script.uses("OMP_NUM_THREADS"):
+    if script.dialect != "slurm" or script.uses("OMP_NUM_THREADS"):
         return
     for launch in script.launches:
+        cores = script.asked(launch).cpus_per_task
+        if hides_its_component(script, launch):
+            continue
         ranks = ranks_of(script, launch)
-        if ranks and ranks > 1 and cores >= 2 * ranks:
+        if cores and ranks and ranks > 1 and cores >= 2 * ranks:
             threads = cores // ranks
             what = (
                 f"OMP_NUM_THREADS isn't set, so each of {ranks} ranks uses one of its "
                 f"{threads} cores"
             )
             cure = f"export OMP_NUM_THREADS={threads}   (less the data workers)"
+            component = script.component(launch)
+            if component is not None:
+                own = f"--export=ALL,OMP_NUM_THREADS={threads}"
+                cure = f"srun --het-group={component} {own} ..."
             yield Problem(launch.line, what, cure)
             return
 

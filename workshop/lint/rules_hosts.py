@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from . import pages
-from .launches import Launch, base
+from .launches import Launch, base, pairs
 from .rule import ERROR, WARNING, Problem, Table
 from .rules_ends import WAIT_FOR_EACH, known
 from .rules_launch import expects_many
@@ -22,6 +22,10 @@ UNIQUE = re.compile(r"\buniq\b|sort\s+(-\w+\s+)*-\w*u")
 OWN_MPI = re.compile(
     r".*(conda|mamba|/v?envs?/|VIRTUAL_ENV|\.local).*/mpi(run|exec)", re.I
 )
+# Options of the launcher that programs rarely have.
+OF_DEEPSPEED = {"hostfile", "num-gpus", "num-nodes", "master-port", "master-addr"}
+NAMES_A_HOST = re.compile(r"@|:\d|^localhost")
+OF_OPEN_MPI = re.compile(r"(?:^|\s)(--?mca|--map-by|--bind-to|-x)\s|OMPI_COMM_WORLD")
 NAMES_HOSTS = re.compile(r"^--?(hostfile|machinefile|host|hosts|f|H)\b")
 
 
@@ -66,8 +70,8 @@ def environment_left_behind(script: Script) -> Iterator[Problem]:
 def one_node_after_the_other(script: Script) -> Iterator[Problem]:
     r"""One node after the other
 
-    ssh and srun return when the command has ended. The launcher of the first node waits
-    for those of the others, which the loop would start after it.
+    ssh, srun and pbsdsh return when the command has ended. The launcher of the first
+    node waits for those of the others, which the loop would start after it.
 
     Cure:
         End the command in the loop with &, and wait for each of them after the loop.
@@ -105,7 +109,8 @@ def one_node_after_the_other(script: Script) -> Iterator[Problem]:
                 f"the loop waits for `{name}` of the first node, and {launch.name} "
                 "there waits for the other nodes"
             )
-            yield Problem(command.line, what, WAIT_FOR_EACH)
+            cure = f"end the command of `{name}` with &, {WAIT_FOR_EACH}"
+            yield Problem(command.line, what, cure)
             return
 
 
@@ -252,3 +257,87 @@ def names_left_to_the_task(launch: Launch) -> list[str]:
         for name in names
         if name not in own and re.search(rf"\$\{{?{name}\b", quoted)
     ]
+
+
+@TABLE.add("DT134", WARNING, pages.NUMBER_THEM)
+def options_behind_the_program(script: Script) -> Iterator[Problem]:
+    """An option of deepspeed behind the program
+
+    What follows the program's name goes to the program. deepspeed doesn't see it, and
+    starts the ranks of one node, at its default port.
+
+    Cure:
+        deepspeed --hostfile=FILE --master_port=PORT train.py ...
+
+    Bad:
+        deepspeed train.py --hostfile=hosts --deepspeed_config zero3.json
+
+    Good:
+        deepspeed --hostfile=hosts train.py --deepspeed_config zero3.json
+    """
+    for launch in script.launches:
+        if launch.kind != "deepspeed" or not launch.program:
+            continue
+        for text, following in pairs(launch.program[1:]):
+            option, _, attached = text.partition("=")
+            name = option.removeprefix("--").replace("_", "-")
+            if not option.startswith("--") or name in launch.options:
+                continue
+            hosts = NAMES_A_HOST.search(attached or following)
+            if name in OF_DEEPSPEED or (name == "include" and hosts):
+                program = base(launch.program[0])
+                what = f"`{option}` is behind `{program}`, so deepspeed doesn't see it"
+                value = attached or following
+                cure = f"deepspeed {option}={value} ... {program} ..."
+                yield Problem(launch.line, what, cure)
+                break
+
+
+@TABLE.add("DT135", WARNING, pages.PASS_ON)
+def address_that_stays_behind(script: Script) -> Iterator[Problem]:
+    """An address that mpirun doesn't pass on
+
+    Outside a job, Open MPI starts its processes on other hosts by ssh, and passes on
+    the variables that -x names. The others find no MASTER_ADDR.
+
+    Cure:
+        mpirun -x MASTER_ADDR -x MASTER_PORT ...
+
+    Bad:
+        export MASTER_ADDR=node01 MASTER_PORT=29512
+        mpirun --hostfile hosts -np 16 --map-by slot python train.py
+
+    Good:
+        export MASTER_ADDR=node01 MASTER_PORT=29512
+        mpirun --hostfile hosts -np 16 --map-by slot -x MASTER_ADDR -x MASTER_PORT \
+          python train.py
+    """
+    if script.dialect != "shell" or script.uses(
+        r"\w*mca_base_env_list", "OMPI_MCA\\w*"
+    ):
+        return
+    for launch in script.launches:
+        words = [word.value for word in launch.command.words]
+        hosts = "hosts" in launch.starter_options or {"-H", "--host", "-host"} & {
+            *words
+        }
+        open_mpi = OF_OPEN_MPI.search(" ".join(words))
+        own = {a.name for each in launch.inner for a in each.assignments}
+        lost = [name for name in ("MASTER_ADDR", "MASTER_PORT") if name not in own]
+        lost = [name for name in lost if name in script.variables.found]
+        lost = [name for name in lost if not passed_on(words, name)]
+        reads = any(each.name in ("source", ".") for each in launch.inner)
+        by_mpi = launch.starter == "mpirun" and launch.kind == "python"
+        if by_mpi and hosts and open_mpi and lost and not reads:
+            shown = " and ".join(f"`{name}`" for name in lost)
+            what = f"mpirun passes no {shown} on to the other hosts"
+            cure = f"mpirun {' '.join(f'-x {name}' for name in lost)} ..."
+            yield Problem(launch.line, what, cure)
+            return
+
+
+def passed_on(words: list[str], name: str) -> bool:
+    """``-x NAME`` or ``-x NAME=VALUE``, or a word that may hold it."""
+    given = [after for word, after in pairs(words) if word == "-x"]
+    opaque = any(re.match(r"\$\{?\w*(ARG|OPT|FLAG|MPI)", word) for word in words)
+    return opaque or any(re.match(rf"{name}\b", word) for word in given)

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 
 from . import pages
-from .launches import LAUNCHERS, Launch, base, pairs
+from .directives import slurm_options
+from .launches import LAUNCHERS, Launch, base, launches_of, pairs
 from .rule import ERROR, WARNING, Problem, Table
 from .script import NODES, Script, is_one_of
 from .shell import Assignment
@@ -178,7 +179,7 @@ def launcher_per_rank(script: Script) -> Iterator[Problem]:
 
 
 def cure_of_tasks(script: Script, launch: Launch) -> str:
-    asked = script.resources
+    asked = script.asked(launch)
     if launch.starter == "srun" and "ntasks-per-node" in asked.options:
         cure = "#SBATCH --ntasks-per-node=1"
         cores, tasks = asked.cpus_per_task, script.step(launch).per_node
@@ -271,6 +272,7 @@ def launcher_on_the_first_node(script: Script) -> Iterator[Problem]:
           --rdzv-id=$SLURM_JOB_ID \
           --rdzv-endpoint=$head:$((20000 + SLURM_JOB_ID % 9999)) train.py
     """
+    yield from launched_by_salloc(script)
     if script.dialect not in ("slurm", "pbs") or not script.many_nodes:
         return
     if any(launch.starter and launch.in_loop for launch in script.launches):
@@ -291,6 +293,24 @@ def launcher_on_the_first_node(script: Script) -> Iterator[Problem]:
                 "deepspeed --hostfile=FILE ..., with a line `HOST slots=GPUS` per node"
             )
         yield Problem(launch.line, what, cure)
+
+
+def launched_by_salloc(script: Script) -> Iterator[Problem]:
+    """salloc runs its command once, on the login node or the first of its nodes."""
+    for command in script.commands:
+        if base(command.name) != "salloc" or command.captured:
+            continue
+        tokens = [t for w in command.words for t in script.variables.tokens(w)]
+        options, at = slurm_options([token.text for token in tokens[1:]], "salloc")
+        nodes = script.number(options.get("nodes"))
+        for launch in launches_of(command, tokens[1 + at :], script.variables):
+            text = launch.option("nnodes", "num-machines") or ""
+            many = (script.number(text) or 1) > 1 or is_one_of(text, NODES)
+            alone = not launch.starter and is_launcher(launch) and not has_hosts(launch)
+            if alone and many and nodes and nodes > 1:
+                words = " ".join(token.text for token in launch.tokens[:3])
+                what = f"salloc runs `{launch.name}` once, and not on {nodes} nodes"
+                yield Problem(launch.line, what, f"srun {words} ...")
 
 
 def started_by(script: Script) -> bool:
@@ -439,9 +459,21 @@ def wrong_number_of_launchers(script: Script) -> Iterator[Problem]:
             cure = "--nnodes=$SLURM_NNODES"
         if {"nodes", "ntasks"} & set(launch.starter_options):
             cure = f"--nnodes={step.tasks}, or one launcher on each node of the job"
+        if script.parts:
+            if len(launchers_of(script)) > 1:
+                continue  # maybe one run in several components
+            what += f", in component {script.component(launch)} of the job"
+            cure = f"srun --het-group=N ..., with {times(told, 'task')} in component N"
+            fitting = [n for n, p in enumerate(script.parts) if p.all_tasks == told]
+            if len(fitting) == 1:
+                cure = f"srun --het-group={fitting[0]} ..."
         if launch.kind == "accelerate":
             cure = cure.replace("nnodes", "num_machines")
         yield Problem(launch.line_of("nnodes", "num-machines"), what, cure)
+
+
+def launchers_of(script: Script) -> list[Launch]:
+    return [launch for launch in script.launches if is_launcher(launch)]
 
 
 def commented_nodes(script: Script) -> int | None:
@@ -552,8 +584,16 @@ def numbers_in_variables(script: Script) -> Iterator[Problem]:
                     "it's 0, so every task gets 0"
                 )
                 cure = f"set it in each task: srun bash -c '... ${match[1]} ...'"
+                if is_text_of_a_shell(script, name):
+                    cure = f"\\${match[1]}, which the shell of each task replaces"
                 line = assignment.line + line_of_match(assignment.word.raw, match[0])
                 yield Problem(line, what, cure)
+
+
+def is_text_of_a_shell(script: Script, name: str) -> bool:
+    """``bash -c "$CMD"``: each task runs a shell that reads the text once more."""
+    runs_it = rf"\bsrun\b.*\s-[a-z]*c\s+\"\$\{{?{name}\}}?\""
+    return bool(re.search(runs_it, script.text.replace("\\\n", " ")))
 
 
 def is_launched_with(script: Script, name: str) -> bool:
@@ -751,8 +791,8 @@ def too_many_ranks(script: Script) -> Iterator[Problem]:
         #SBATCH --gres=gpu:4
         torchrun --standalone --nproc-per-node=4 train.py
     """
-    asked = script.resources
     for launch in script.launches:
+        asked = script.asked(launch)
         if launch.kind not in TORCHRUNS or script.dialect not in ("slurm", "pbs"):
             continue
         step = script.step(launch)
@@ -817,7 +857,7 @@ def one_gpu_per_task(script: Script) -> Iterator[Problem]:
     unbound = any(bind in ("none", "closest") for bind in binds)
     match = re.search(r"LOCAL_?RANK\w*[= ]\\?\$\{?SLURM_LOCALID", script.text)
     several = any((script.step(each).per_node or 1) > 1 for each in script.launches)
-    if not single or unbound or match is None or not several:
+    if not single or unbound or match is None or not several or script.parts:
         return
     line = script.text[: match.start()].count("\n") + 1
     asked_by = f"--gpus-per-task={text}" if text else "--gpu-bind=single:1"
@@ -855,10 +895,12 @@ def too_few_cores(script: Script) -> Iterator[Problem]:
         export OMP_NUM_THREADS=1
         srun -c 36 torchrun --standalone --nproc-per-node=4 train.py --num-workers=8
     """
-    cores = script.resources.cpus_per_task
-    if script.dialect != "slurm" or cores is None or script.resources.exclusive:
+    if script.dialect != "slurm" or script.resources.exclusive:
         return
     for launch in script.launches:
+        cores = script.asked(launch).cpus_per_task
+        if cores is None:
+            continue
         own = script.number(launch.starter_options.get("cpus-per-task"))
         if own:
             cores = own
@@ -866,7 +908,7 @@ def too_few_cores(script: Script) -> Iterator[Problem]:
         ranks = ranks_of(script, launch) if launch.kind in TORCHRUNS else 1
         if not ranks or launch.kind == "other" or (step.per_node or 1) > 1 < ranks:
             continue
-        if "ntasks" in launch.starter_options and not own and script.tasks:
+        if "ntasks" in launch.starter_options and not own:
             continue  # fewer tasks than the job's have the cores of all
         workers = workers_of(launch)
         if workers and workers * ranks > cores:
@@ -922,15 +964,15 @@ def cores_not_taken_over(script: Script) -> Iterator[Problem]:
         export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
         srun -K python train.py
     """
-    cores = script.resources.cpus_per_task
-    if script.dialect != "slurm" or not cores or cores < 2:
+    if script.dialect != "slurm" or script.resources.exclusive:
         return
-    if script.resources.exclusive or script.uses(
-        "SRUN_CPUS_PER_TASK", "SLURM_CPU_BIND"
-    ):
+    if script.uses("SRUN_CPUS_PER_TASK", "SLURM_CPU_BIND"):
         return
     for launch in script.launches:
-        options = launch.starter_options
+        options, asked = launch.starter_options, script.asked(launch)
+        cores = asked.cpus_per_task
+        if not cores or cores < 2 or hides_its_component(script, launch):
+            continue
         said = {
             "cpus-per-task",
             "cpu-bind",
@@ -943,11 +985,22 @@ def cores_not_taken_over(script: Script) -> Iterator[Problem]:
             continue
         what = (
             f"srun ignores the `--cpus-per-task={cores}` of line "
-            f"{script.resources.line('cpus-per-task')}"
+            f"{asked.line('cpus-per-task')}"
         )
+        component = script.component(launch)
+        if component is not None:
+            cure = f"srun --het-group={component} --cpus-per-task={cores} ..."
+            yield Problem(launch.command.line, what, cure)
+            continue
         cure = "export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK   (above the srun)"
         yield Problem(launch.command.line, what, cure)
         return
+
+
+def hides_its_component(script: Script, launch: Launch) -> bool:
+    """A step that should maybe run in another component than the first."""
+    told = {"het-group", "pack-group"} & set(launch.starter_options)
+    return bool(script.parts) and not told
 
 
 @TABLE.add("DT114", WARNING, pages.RENDEZVOUS)
@@ -959,7 +1012,7 @@ def deprecated_launcher(script: Script) -> Iterator[Problem]:
     "unrecognized arguments: --local-rank=0". torchrun adds none.
 
     Cure:
-        torchrun
+        torchrun; the program reads os.environ["LOCAL_RANK"] in place of --local_rank.
 
     Bad:
         python -m torch.distributed.launch --use-env --nproc-per-node=4 train.py
@@ -970,9 +1023,14 @@ def deprecated_launcher(script: Script) -> Iterator[Problem]:
     for launch in script.launches:
         if launch.kind == "launch":
             what = "`python -m torch.distributed.launch` is the old name of torchrun"
+            cure = "torchrun ..., with the same options"
             if "use-env" not in launch.options:
                 what += "; since torch 2.0 it adds `--local-rank=N` to the arguments"
-            yield Problem(launch.line, what, "torchrun ..., with the same options")
+                cure += (
+                    '; a program with --local_rank reads os.environ["LOCAL_RANK"] '
+                    "instead"
+                )
+            yield Problem(launch.line, what, cure)
 
 
 @TABLE.add("DT115", WARNING, pages.RENDEZVOUS)
@@ -1110,16 +1168,17 @@ def wrong_world_size(script: Script) -> Iterator[Problem]:
     """
     if script.dialect != "slurm":
         return
-    for launch in script.launches:
+    steps = [launch for launch in script.launches if launch.kind == "python"]
+    for launch in steps:
         tasks = script.step(launch).tasks
-        per_rank = launch.kind == "python" and launch.starter == "srun"
+        per_rank = launch.starter == "srun"
         assignment = world_size_of(script, launch)
         if assignment is None or not per_rank:
             continue
         text = script.variables.fill(assignment.word, assignment.line - 1)
         size = script.number(text.partition("=")[2])
-        if spawns_ranks(script, launch, size):
-            continue
+        if spawns_ranks(script, launch, size) or (script.parts and len(steps) > 1):
+            continue  # its own ranks, or maybe one run in several components
         if size and tasks and size != tasks:
             what = f"WORLD_SIZE is {size}, and srun starts {times(tasks, 'task')}"
             yield Problem(assignment.line, what, "export WORLD_SIZE=$SLURM_NTASKS")
@@ -1152,7 +1211,7 @@ def spawns_ranks(script: Script, launch: Launch, size: int | None) -> bool:
     """One task on each node, which may start a rank for each of its GPUs itself."""
     if numbers_its_rank(launch):
         return False
-    step, gpus = script.step(launch), script.resources.gpus_per_node
+    step, gpus = script.step(launch), script.asked(launch).gpus_per_node
     if step.per_node != 1 or not step.tasks or not size or size % step.tasks:
         return False
     return gpus is None or gpus == size // step.tasks
@@ -1180,10 +1239,10 @@ def lightning_numbers(script: Script) -> Iterator[Problem]:
         #SBATCH --ntasks-per-node=4
         srun -K python train.py fit --trainer.devices=4 --trainer.num_nodes=2
     """
-    asked = script.resources
-    pairs = {"devices": asked.tasks_per_node, "num_nodes": script.nodes}
     directives = {"devices": "ntasks-per-node", "num_nodes": "nodes"}
     for launch in script.launches:
+        asked = script.asked(launch)
+        pairs = {"devices": asked.tasks_per_node, "num_nodes": asked.all_nodes}
         if launch.kind != "python" or launch.starter != "srun" or launch.in_loop:
             continue
         if {"nodes", "ntasks", "ntasks-per-node", "$"} & set(launch.starter_options):
@@ -1195,7 +1254,12 @@ def lightning_numbers(script: Script) -> Iterator[Problem]:
             if told and number and told != number:
                 option = directives[name]
                 what = f"`trainer.{name}={told}`, and the job has --{option}={number}"
-                yield Problem(launch.line, what, f"#SBATCH --{option}={told}")
+                cure = f"#SBATCH --{option}={told}"
+                cores = asked.cpus_per_task
+                if name == "devices" and cores and cores > 1:
+                    each = max(1, cores * number // told)
+                    cure += f" and #SBATCH --cpus-per-task={each}"
+                yield Problem(launch.line, what, cure)
 
 
 @TABLE.add("DT120", ERROR, pages.WHAT_STARTS_WHAT)

@@ -9,8 +9,9 @@ from . import pages
 from .launches import LAUNCHERS, Launch
 from .rule import ERROR, WARNING, Problem, Table
 from .rules_launch import times
-from .script import Script
+from .script import TASKS, Script, is_one_of
 from .variables import REFERENCE
+from .words import Word
 
 TABLE = Table()
 SLURM = """
@@ -36,6 +37,13 @@ KNOWN = {
     *(f"SLURM_{name}" for name in SLURM.split()),
     *(f"PBS_{name}" for name in PBS.split()),
     *LAUNCH,
+}
+# The number of a task on its node, and what counts the tasks of all nodes.
+ON_ITS_NODE = {
+    "SLURM_LOCALID": "SLURM_PROCID",
+    "OMPI_COMM_WORLD_LOCAL_RANK": "OMPI_COMM_WORLD_RANK",
+    "MPI_LOCALRANKID": "PMI_RANK",
+    "PALS_LOCAL_RANKID": "PALS_RANKID",
 }
 PROCID = re.compile(r"\$\{?SLURM_PROCID\}?")
 # Names that people set in the shell that submits.
@@ -159,7 +167,8 @@ def local_rank_of_the_job(script: Script) -> Iterator[Problem]:
     """
     for launch in script.launches:
         step = script.step(launch)
-        devices = script.resources.gpus_per_node or step.per_node
+        gpus = script.asked(launch).gpus_per_node
+        devices = gpus or step.per_node
         if launch.kind != "python" or not step.tasks or not devices:
             continue
         if (step.nodes or 1) < 2 or step.tasks <= devices:
@@ -167,10 +176,79 @@ def local_rank_of_the_job(script: Script) -> Iterator[Problem]:
         for assignment in (a for command in launch.inner for a in command.assignments):
             value = assignment.word.value.partition("=")[2].strip("\"'")
             if assignment.name == "LOCAL_RANK" and PROCID.fullmatch(value):
-                thing = "GPU" if script.resources.gpus_per_node else "task"
+                thing = "GPU" if gpus else "task"
                 what = (
                     f"`LOCAL_RANK={value}` goes up to {step.tasks - 1}, and a node has "
                     f"{times(devices, thing)}"
                 )
                 yield Problem(assignment.line, what, "LOCAL_RANK=$SLURM_LOCALID")
                 return
+
+
+@TABLE.add("DT131", ERROR, pages.NUMBER_RANKS)
+def rank_of_one_node(script: Script) -> Iterator[Problem]:
+    r"""The local rank as the rank of the job
+
+    SLURM_LOCALID begins at 0 on every node. Two processes then have the same RANK, and
+    the job waits for ranks that never join.
+
+    Cure:
+        RANK=$SLURM_PROCID
+
+    Bad:
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --ntasks-per-node=4
+        export MASTER_ADDR=$(hostname) MASTER_PORT=$((20000 + SLURM_JOB_ID % 9999))
+        srun -K bash -c 'RANK=$SLURM_LOCALID LOCAL_RANK=$SLURM_LOCALID \
+          python train.py'
+
+    Good:
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --ntasks-per-node=4
+        export MASTER_ADDR=$(hostname) MASTER_PORT=$((20000 + SLURM_JOB_ID % 9999))
+        srun -K bash -c 'RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID \
+          python train.py'
+    """
+    for launch in script.launches:
+        many = (script.step(launch).nodes or 1) > 1
+        if launch.kind in LAUNCHERS or launch.starter not in ("srun", "mpirun"):
+            continue
+        given = ranks_that_are_set(launch)
+        match = (
+            REFERENCE.fullmatch(given[-1].value.partition("=")[2]) if given else None
+        )
+        name = (match[1] or match[2]) if match else ""
+        if many and name in ON_ITS_NODE and not run_of_its_own(script, launch):
+            what = f"`RANK=${name}` begins at 0 on each of the nodes"
+            yield Problem(given[-1].line, what, f"RANK=${ON_ITS_NODE[name]}")
+            return
+
+
+def run_of_its_own(script: Script, launch: Launch) -> bool:
+    """Each node has a run of its own, by its world size or its address."""
+    own = [each for command in launch.inner for each in command.assignments]
+    line = launch.command.line
+    given = {each.name: each for each in own}
+    size = given.get("WORLD_SIZE") or script.variables.last("WORLD_SIZE", line)
+    address = given.get("MASTER_ADDR") or script.variables.last("MASTER_ADDR", line)
+    here = "MASTER_ADDR" in given and address is not None
+    shown = address.word.value if address else ""
+    if re.search(r"=(localhost|127\.)", shown) or (here and "hostname" in shown):
+        return True
+    text = size.word.value.partition("=")[2] if size else ""
+    of_all = is_one_of(text, TASKS) or script.number(text) == script.step(launch).tasks
+    return bool(text) and not of_all and not text.startswith("$OMPI_COMM_WORLD_SIZE")
+
+
+def ranks_that_are_set(launch: Launch) -> list[Word]:
+    """``RANK=...`` in the shell of a task: on its own, in front, or after env."""
+    found: list[Word] = []
+    for command in launch.inner:
+        if command.in_branch and command.follows not in ("&&", "||"):
+            continue
+        found += [each.word for each in command.assignments if each.name == "RANK"]
+        if command.name == "env":
+            found += [w for w in command.words if w.value.startswith("RANK=")]
+    return found

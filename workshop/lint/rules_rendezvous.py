@@ -34,6 +34,7 @@ ONE_OF_THEM = re.compile(
     rf"|(?:\s-(?:eq|ne)|[=!]=|\s=)\s*[\"${{]*{NUMBER}\b"
     rf"|\(\(\s*!?\s*\$?\{{?{NUMBER}\}}?\s*\)\)|\bcase\s+[\"${{]*{NUMBER}\b|is_host"
 )
+RANK_AS_WRITTEN = re.compile(r"--(?:node|machine)[-_]rank[= ]+\d")
 JOB_NUMBER = re.compile(r"\$\{?(SLURM_JOB_?ID|PBS_JOBID)\}?")
 ADDRESS = ("rdzv-endpoint", "master-addr", "main-process-ip")
 PORT = ("master-port", "main-process-port")
@@ -86,7 +87,8 @@ def no_endpoint(script: Script) -> Iterator[Problem]:
         if lost is not None:
             name, line = lost
             what = f"`${name}` is empty in each task: the job script doesn't export it"
-            yield Problem(line, what, f"export {name}   (above the {launch.starter})")
+            names = " ".join([name, *others_not_exported(script, launch, name)])
+            yield Problem(line, what, f"export {names}   (above the {launch.starter})")
             continue
         if launch.kind == "accelerate":
             known = launch.option("main-process-ip", "config-file", "rdzv-conf")
@@ -123,18 +125,34 @@ def not_exported(script: Script, launch: Launch) -> tuple[str, int] | None:
     """A variable of the job script in the address, which no task has; and the line."""
     if not launch.inner or launch.starter not in ("srun", "mpirun"):
         return None
-    words = [launch.file] if launch.file else launch.command.words
-    quoted = "".join(p.text for word in words for p in word.pieces if not p.live)
-    reads_a_file = any(may_set_variables(each) for each in launch.inner)
+    quoted = left_to_its_shell(launch)
     for option in ADDRESS:
         for match in REFERENCE.finditer(launch.as_written.get(option, "")):
             name = match[1] or match[2]
-            own = {a.name for each in launch.inner for a in each.assignments}
-            given = {a.name for a in launch.command.assignments}
-            known = name in own | given or reads_a_file or is_exported(script, name)
-            if name in script.variables.found and match[0] in quoted and not known:
+            if match[0] in quoted and is_lost(script, launch, name):
                 return name, launch.line_of(option)
     return None
+
+
+def others_not_exported(script: Script, launch: Launch, first: str) -> list[str]:
+    """The other variables of the same command that no task has."""
+    found = REFERENCE.finditer(left_to_its_shell(launch))
+    names = dict.fromkeys(match[1] or match[2] for match in found)
+    return [n for n in names if n != first and is_lost(script, launch, n)]
+
+
+def left_to_its_shell(launch: Launch) -> str:
+    words = [launch.file] if launch.file else launch.command.words
+    return "".join(p.text for word in words for p in word.pieces if not p.live)
+
+
+def is_lost(script: Script, launch: Launch, name: str) -> bool:
+    """The job script sets the variable, and nothing hands it on to the tasks."""
+    own = {a.name for each in launch.inner for a in each.assignments}
+    given = {a.name for a in launch.command.assignments}
+    reads_a_file = any(may_set_variables(each) for each in launch.inner)
+    known = name in own | given or reads_a_file or is_exported(script, name)
+    return name in script.variables.found and not known
 
 
 def may_set_variables(command: Command) -> bool:
@@ -181,6 +199,7 @@ def no_node_rank(script: Script) -> Iterator[Problem]:
         given = launch.option("node-rank", "machine-rank")
         many = launch.starter in ("srun", "mpirun") and not launch.in_loop
         many = many and (script.step(launch).tasks or 1) > 1
+        by_loop = one_for_each_host(script, launch)
         name = "--machine_rank" if launch.kind == "accelerate" else "--node-rank"
         if given is None and not script.uses("PET_\\w+"):
             line = launch.line_of("nnodes", "num-machines")
@@ -190,6 +209,26 @@ def no_node_rank(script: Script) -> Iterator[Problem]:
         elif given is not None and given.isdigit() and many:
             line = launch.line_of("node-rank", "machine-rank")
             yield Problem(line, f"`{name}={given}` is the same on all nodes")
+        elif given is not None and given.isdigit() and by_loop:
+            line = launch.line_of("node-rank", "machine-rank")
+            what = f"`{name}={given}` is the same on each host of the loop"
+            cure = f"i=0 above the loop, {name}=$i, and i=$((i + 1)) at its end"
+            severity = ERROR if int(given) == 0 else WARNING  # maybe only one worker
+            yield Problem(line, what, cure, severity)
+
+
+def one_for_each_host(script: Script, launch: Launch) -> bool:
+    """A loop over hosts starts this launcher alone, and always in the same way."""
+    command = launch.command
+    words = [word.value for word in command.words]
+    by_ssh = launch.starter == "remote" and words[0] == "ssh" and launch.inner
+    always = not {"if", "case", "function"} & set(command.blocks)
+    launchers = [each for each in script.launches if each.kind == launch.kind]
+    a_variable = any(word.startswith("$") for word in words[1:-1])
+    once = command.in_loop and always and len(launchers) == 1
+    literal = any(RANK_AS_WRITTEN.search(word) for word in words)
+    branch = command.follows in ("&&", "||")
+    return bool(by_ssh and once and a_variable and literal and not branch)
 
 
 @TABLE.add("DT203", ERROR, pages.NOT_CONNECTED)
@@ -356,7 +395,7 @@ def own_master(script: Script) -> Iterator[Problem]:
     """
     if ONE_OF_THEM.search(script.text):
         return
-    for text, line in filled_in_by_the_task(script, ADDRESS, "MASTER_ADDR"):
+    for _, text, line in filled_in_by_the_task(script, ADDRESS, "MASTER_ADDR"):
         found = left_to_the_task(script, OWN_NAME, text)
         if found:
             shown = f"{found})" if found.startswith("$(") else found.rstrip("{")
@@ -367,24 +406,23 @@ def own_master(script: Script) -> Iterator[Problem]:
 
 def filled_in_by_the_task(
     script: Script, names: tuple[str, ...], variable: str
-) -> Iterator[tuple[str, int]]:
-    """Values in a launch line that the shell of each task replaces, not the job's."""
+) -> Iterator[tuple[str, str, int]]:
+    """Name, value and line of what the shell of each task replaces."""
     for launch in script.launches:
         if not launch.inner or not launch.starter:
             continue
         if launch.starter != "pbsdsh" and (script.step(launch).tasks or 1) < 2:
             continue
         written = launch.as_written
-        found = [
-            (written[name], launch.line_of(name)) for name in names if name in written
-        ]
-        options = " ".join(text for text, _ in found)
+        own = [name for name in names if name in written]
+        found = [(name, written[name], launch.line_of(name)) for name in own]
+        options = " ".join(text for _, text, _ in found)
         for command in launch.inner:
             for assignment in command.assignments:
                 name = assignment.name
                 if name == variable or re.search(rf"\$\{{?{name}\b", options):
                     value = assignment.word.value.partition("=")[2]
-                    found.append((value, assignment.line))
+                    found.append((name, value, assignment.line))
         yield from found
 
 
@@ -459,7 +497,8 @@ def _port_of_an_option(script: Script, launch: Launch, cure: str) -> Problem | N
         match = re.search(r"(?:^|:)([1-9]\d{3,4})$", launch.options.get(name, ""))
         if match:
             what = f"port {match[1]} is the same for all jobs"
-            instead = f"port={cure}"
+            export = "export " if match[1] in left_to_its_shell(launch) else ""
+            instead = f"{export}port={cure}, and $port in place of {match[1]}"
             if launch.kind in TORCHRUNS and surely_one_node(script, launch):
                 instead = "--standalone"
             return Problem(launch.line_of(name), what, instead)
@@ -530,7 +569,8 @@ def own_port(script: Script) -> Iterator[Problem]:
     same run at the same port.
 
     Cure:
-        Choose it once, in the job script: port=$((20000 + SLURM_JOB_ID % 10000)).
+        Choose it once, in the job script: export port=$((20000 + SLURM_JOB_ID %
+        10000)).
 
     Bad:
         #!/bin/bash
@@ -551,13 +591,26 @@ def own_port(script: Script) -> Iterator[Problem]:
           train.py'
     """
     names = ("rdzv-id", "rdzv-endpoint", *PORT)
-    for text, line in filled_in_by_the_task(script, names, "MASTER_PORT"):
+    for name, text, line in filled_in_by_the_task(script, names, "MASTER_PORT"):
         found = left_to_the_task(script, ANY_VALUE, text)
         if found:
             drawn = "$RANDOM" if "RANDOM" in found else found
             what = f"each task replaces `{drawn}` by a value of its own"
-            yield Problem(line, what)
+            yield Problem(line, what, cure_of_own_port(script, name))
             return
+
+
+def cure_of_own_port(script: Script, name: str) -> str:
+    """Where to choose the value: pbsdsh passes on no exported variable."""
+    number = "$PBS_JOBID" if script.dialect == "pbs" else "$SLURM_JOB_ID"
+    if name == "rdzv-id":
+        return f"--rdzv-id={number}"
+    variable = "port" if "-" in name else name
+    formula = FROM_THE_PBS_JOB if script.dialect == "pbs" else FROM_THE_JOB
+    line = f"{variable}=$(({formula}))"
+    if any(launch.starter == "pbsdsh" for launch in script.launches):
+        return f'{line} in the job script, and "... ${variable} ..." in double quotes'
+    return f"export {line}   (in the job script, and not in the tasks)"
 
 
 @TABLE.add("DT210", ERROR, pages.READ_THE_SCRIPT)

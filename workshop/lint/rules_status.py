@@ -8,12 +8,22 @@ from collections.abc import Iterator
 from . import pages
 from .launches import LAUNCHERS, Launch
 from .rule import ERROR, WARNING, Problem, Table
-from .rules_ends import SCHEDULED, known, looks_afterwards, started_by
+from .rules_ends import (
+    CLOSING,
+    SCHEDULED,
+    cure_of_wait,
+    known,
+    looks_afterwards,
+    monitor_of,
+    started_by,
+    whole_words,
+)
 from .script import Script
 from .shell import Command
 from .variables import reads_it_all
 
 TABLE = Table()
+SHOWN = 40  # letters of a command
 # What turns every status into 0.
 SUCCEEDS = {"true", ":", "echo", "printf", "date", "sleep"}
 
@@ -129,3 +139,118 @@ def end_of_alternatives(script: Script, launch: Launch) -> Command | None:
         alternative = alternative or command.ends == "||"
         last = following
     return last if alternative else None
+
+
+@TABLE.add("DT314", WARNING, pages.END_THE_JOB)
+def status_of_the_last_try(script: Script) -> Iterator[Problem]:
+    """A loop of tries that ends like a success
+
+    The status of a loop is that of its last command. After the last failure that is a
+    sleep or an echo, so the job is reported as COMPLETED.
+
+    Cure:
+        status=1 above the loop, COMMAND && { status=0; break; } in it, and exit $status
+        below it.
+
+    Bad:
+        #!/bin/bash
+        #SBATCH --nodes=1
+        for try in 1 2 3; do
+          srun python train.py && break
+          sleep 60
+        done
+
+    Good:
+        #!/bin/bash
+        #SBATCH --nodes=1
+        status=1
+        for try in 1 2 3; do
+          srun python train.py && { status=0; break; }
+          sleep 60
+        done
+        exit $status
+    """
+    if script.dialect not in SCHEDULED:
+        return
+    own = [each for each in script.commands if not each.captured]
+    for launch in script.launches:
+        command = launch.command
+        if command.captured or not command.in_loop or not known(launch):
+            continue
+        if "function" in command.blocks or not is_a_try(own, command):
+            continue
+        at = next(n for n, each in enumerate(own) if each is command)
+        behind = own[at + 2 :]
+        if behind and behind[0].in_loop and all(map(looks_at_nothing, behind)):
+            name = started_by(launch)
+            end = (behind[-1].words or [a.word for a in behind[-1].assignments])[0]
+            what = (
+                f"after the last failure of `{name}`, the status is that of `{end.raw}`"
+            )
+            cure = (
+                f"status=1 above the loop, `{name} ... && {{ status=0; break; }}` in "
+                "it, and exit $status at the end"
+            )
+            yield Problem(command.line, what, cure)
+            return
+
+
+def is_a_try(own: list[Command], command: Command) -> bool:
+    """``COMMAND && break``, or ``if COMMAND; then break``, in a loop that may end."""
+    at = next(n for n, each in enumerate(own) if each is command)
+    leaves = at + 1 < len(own) and own[at + 1].name == "break"
+    opened = leaves and own[at + 1].blocks == (*command.blocks, "if")
+    tested = command.tested and not command.negated and opened
+    if not leaves or not (command.ends == "&&" or tested):
+        return False
+    around = command.blocks[: command.blocks.index("loop")]
+    heads = [each for each in own[:at] if each.blocks == around]
+    head = heads[-1] if heads else command
+    counted = head.tested and head.name not in ("true", ":")
+    return head.name == "for" or counted
+
+
+def looks_at_nothing(command: Command) -> bool:
+    """It succeeds whatever became of the launch, and passes no status on."""
+    return not command.words or command.name in CLOSING - {"exit", "set"}
+
+
+@TABLE.add("DT315", ERROR, pages.END_THE_JOB)
+def wait_for_a_monitor(script: Script) -> Iterator[Problem]:
+    """wait for a command that never ends
+
+    wait alone waits for everything in the background. A monitor such as nvidia-smi
+    dmon never ends, so the job keeps its nodes until the time limit.
+
+    Cure:
+        Wait for the training only: pid=$! below it, and wait "$pid".
+
+    Bad:
+        #!/bin/bash
+        #SBATCH --nodes=1
+        nvidia-smi dmon -d 30 > gpus.log &
+        srun python train.py &
+        wait
+
+    Good:
+        #!/bin/bash
+        #SBATCH --nodes=1
+        nvidia-smi dmon -d 30 > gpus.log &
+        srun python train.py &
+        wait $!
+    """
+    waits = [each for each in script.commands if each.name == "wait"]
+    with_number = [each for each in waits if len(each.words) > 1]
+    if script.dialect not in SCHEDULED or with_number or not waits:
+        return
+    wait = waits[-1]
+    monitor = monitor_of(script, wait)
+    here = not wait.captured and "function" not in wait.blocks
+    if monitor is None or not here or wait.background:
+        return
+    shown = whole_words([word.raw for word in monitor.words], SHOWN)
+    what = f"`wait` waits for `{shown}`, which never ends"
+    left = [each for each in script.launches if each.command.background]
+    left = [each for each in left if known(each)]
+    cure = cure_of_wait(script, left[-1]) if left else "remove `wait`"
+    yield Problem(wait.line, what, cure)

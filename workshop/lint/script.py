@@ -10,6 +10,7 @@ from .directives import (
     Directive,
     Resources,
     find_dialect,
+    parts_of,
     read_directives,
     resources_of,
 )
@@ -21,6 +22,12 @@ NODES = ("SLURM_NNODES", "SLURM_JOB_NUM_NODES")
 TASKS = ("SLURM_NTASKS", "SLURM_NPROCS")
 VARIABLE = re.compile(r"\$\{?(\w+)(?::?-[^}]*)?\}?")
 SOURCES = ("source", ".", "module", "ml", "eval")  # may set variables
+UNIQUE = re.compile(r"\buniq\b|sort\s+(-\w+\s+)*-\w*u")
+COUNTS_HOSTS = re.compile(
+    r"\$\((?=.*NODEFILE)(?=.*\bwc\s+-l)(\s|wc|cat|sort|uniq|-[lu]|[<|\"]|"
+    r"\$\{?PBS_NODEFILE\}?)+\)"
+)
+DEEPEST = 8  # variables that refer to each other
 DIGITS = 18  # of the longest number that is computed here
 
 
@@ -47,6 +54,7 @@ class Script:
     embedded: set[int] = field(init=False)  # lines of texts that it only writes
     directives: list[Directive] = field(init=False)
     resources: Resources = field(init=False)
+    parts: list[Resources] = field(init=False)  # of a heterogeneous job
     variables: Variables = field(init=False)
     launches: list[Launch] = field(init=False)
 
@@ -64,12 +72,13 @@ class Script:
         found = read_directives(self.lines, self.dialect, first)
         self.directives = [each for each in found if each.line not in self.embedded]
         self.resources = resources_of(self.directives, self.dialect)
+        self.parts = parts_of(self.directives, self.dialect)
         self.variables = Variables(self.commands)
         self.launches = find_launches(self.commands, self.variables)
 
     @property
     def nodes(self) -> int | None:
-        return None if self.resources.mixed else self.resources.nodes
+        return self.resources.all_nodes
 
     @property
     def many_nodes(self) -> bool:
@@ -83,12 +92,24 @@ class Script:
     @property
     def tasks(self) -> int | None:
         """What ``SLURM_NTASKS`` is in the job script."""
-        asked = self.resources
-        if asked.tasks is not None:
-            return asked.tasks
-        if asked.tasks_per_node is not None and self.nodes is not None:
-            return self.nodes * asked.tasks_per_node
-        return None
+        return self.resources.all_tasks
+
+    def component(self, launch: Launch) -> int | None:
+        """The component of a heterogeneous job that a launch runs in, if it's known."""
+        options = launch.starter_options
+        if not self.parts or {"$", ":"} & set(options):
+            return None
+        told = options.get("het-group", options.get("pack-group", "0"))
+        if launch.starter not in ("", "srun") or not told.isdigit():
+            return None
+        return int(told) if int(told) < len(self.parts) else None
+
+    def asked(self, launch: Launch) -> Resources:
+        """What the directives ask for where a launch runs."""
+        if not self.parts:
+            return self.resources
+        component = self.component(launch)
+        return Resources(mixed=True) if component is None else self.parts[component]
 
     @property
     def reads_other_files(self) -> bool:
@@ -102,18 +123,24 @@ class Script:
     def uses(self, *names: str) -> bool:
         return any(re.search(rf"\b{name}\b", self.text) for name in names)
 
-    def number(self, text: str | None) -> int | None:
+    def number(self, text: str | None, depth: int = 0) -> int | None:
         """The number that a word stands for, with what the directives say."""
-        if text is None or self.resources.mixed:
+        if text is None or (self.resources.mixed and not self.parts):
             return None
+        if depth > DEEPEST:
+            return None  # N=$((N + 1))
         inside = re.fullmatch(r"\$\(\((.*)\)\)", text.strip('"'))
         expression = inside[1] if inside else text
-        filled = VARIABLE.sub(self._number_of_variable, expression)
+
+        def replace(match: re.Match) -> str:
+            return self._number_of_variable(match, depth + 1)
+
+        filled = VARIABLE.sub(replace, expression)
         if inside:
-            filled = re.sub(r"\b[A-Za-z_]\w*\b", self._number_of_variable, filled)
+            filled = re.sub(r"\b[A-Za-z_]\w*\b", replace, filled)
         return compute(filled)
 
-    def _number_of_variable(self, match: re.Match) -> str:
+    def _number_of_variable(self, match: re.Match, depth: int) -> str:
         name = match[1] if match.re is VARIABLE else match[0]
         asked = self.resources
         known = {
@@ -127,15 +154,30 @@ class Script:
         number = known.get(name)
         if number is None:
             value = self.variables.text(name, len(self.lines))
-            return match[0] if value is None else value
+            if value is None:
+                number = self._counted_hosts(name)
+            else:
+                number = self.number(value, depth)
+            if number is None:
+                return match[0] if value is None else value
         return str(number)
+
+    def _counted_hosts(self, name: str) -> int | None:
+        """``NNODES=$(wc -l < $PBS_NODEFILE)``, which has a line for each rank."""
+        assignment = self.variables.last(name, len(self.lines))
+        if assignment is None or self.dialect != "pbs" or self.is_torque:
+            return None
+        text = assignment.word.value.partition("=")[2]
+        once = (self.resources.tasks_per_node or 1) == 1 or UNIQUE.search(text)
+        return self.nodes if once and COUNTS_HOSTS.fullmatch(text) else None
 
     def step(self, launch: Launch) -> Step:
         """How many times the starter of a launch runs its command, and where."""
-        if self.resources.mixed:
+        asked = self.asked(launch)
+        if asked.mixed or ":" in launch.starter_options:
             return Step(None, None, None)
         if launch.starter == "srun":
-            return self._srun_step(launch.starter_options)
+            return self._srun_step(launch.starter_options, asked)
         if launch.starter == "mpirun":
             return self._mpi_step(launch.starter_options)
         if launch.starter == "pbsdsh" and "-n" not in launch.starter_options:
@@ -144,22 +186,22 @@ class Script:
             return Step(nodes, nodes and nodes * per_node, per_node)
         return Step(1, 1, 1)
 
-    def _srun_step(self, options: dict[str, str]) -> Step:
-        asked = self.resources
+    def _srun_step(self, options: dict[str, str], asked: Resources) -> Step:
         opaque = "$" in options or "ntasks-per-gpu" in {*options, *asked.options}
         opaque = opaque or "ntasks-per-socket" in {*options, *asked.options}
         given = options.get("ntasks")
         if opaque and given is None:
             return Step(None, None, None)
-        nodes = self.nodes
+        nodes = asked.all_nodes
         if "nodes" in options:
             nodes = self.number(options["nodes"])
-        if given is not None and is_one_of(given, NODES) and "nodes" not in options:
+        one_each = given is not None and is_one_of(given, NODES) and not self.parts
+        if one_each and "nodes" not in options:
             return Step(nodes, nodes, 1)
         if given is not None:
             tasks = self.number(given)
         elif asked.tasks is not None or asked.tasks_per_node is not None:
-            tasks = self.tasks  # srun takes it from the job, whatever --nodes says
+            tasks = asked.all_tasks  # srun takes it from the job, whatever --nodes says
         else:
             per_node = self.number(options.get("ntasks-per-node", "1"))
             return Step(nodes, product(nodes, per_node), per_node)

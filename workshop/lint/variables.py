@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import PurePosixPath
 
-from .shell import Assignment, Command
+from .shell import ASSIGNMENT, Assignment, Command
 from .words import Piece, Word
 
 REFERENCE = re.compile(r"\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\})")
@@ -41,7 +42,7 @@ class Variables:
         self.set_otherwise: set[str] = set()
         self.files: dict[str, Word | None] = {}  # written by here-documents
         for command in commands:
-            for assignment in command.assignments:
+            for assignment in [*command.assignments, *assignments_of_let(command)]:
                 self.found.setdefault(assignment.name, []).append(assignment)
             if name_that_is_read(command) is not None:
                 text = text_that_is_read(command)
@@ -183,6 +184,18 @@ class Variables:
             return [Token(word.value, word.line, word)]
         words = [each for a in assignments for each in a.word.array or []]
         return [token for each in words for token in self.tokens(each, depth + 1)]
+
+
+def assignments_of_let(command: Command) -> Iterator[Assignment]:
+    """``let N=2*4``, as if it were ``N=2*4`` in a place for numbers."""
+    if command.name != "let":
+        return
+    unsure = command.in_branch or command.in_loop or "function" in command.blocks
+    for word in command.words[1:]:
+        match = ASSIGNMENT.match(word.value)
+        if match:
+            adds = bool(match[3])
+            yield Assignment(match[1], word, word.line, not unsure, adds)
 
 
 def reads_it_all(command: Command) -> bool:
