@@ -123,7 +123,7 @@ def _run_in(tree: Path, entry: Entry) -> tuple[int, list[str]]:
 
 
 def _shell(entry: Entry, command: str, tree: Path) -> tuple[int, str]:
-    """The exit status of the command and all it printed; nothing of it is left."""
+    """The exit status of the command and all it printed; none of it is left running."""
     process = subprocess.Popen(
         ["bash", "-c", command],
         cwd=tree,
