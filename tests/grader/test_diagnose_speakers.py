@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.grader.test_diagnose import ROOT, written
-from workshop.diagnose.causes import candidates, load
-from workshop.diagnose.first import first_failed
-from workshop.diagnose.report import diagnose, named
+from tests.grader.test_diagnose import written
+from tests.grader.test_diagnose_other_hands import read, told
 
 SUMMARY = """\
 [{pod}] [rank5]: OSError: [Errno 116] Stale file handle: '/home/.triton/cache/a.json'
@@ -81,20 +79,6 @@ ONE_GPU = (
 )
 OWN = "Including non-PyTorch memory, this process has 7.70 GiB memory in use."
 OTHER = "Process {0} has 8.10 GiB memory in use."
-
-
-def told(tmp_path, text):
-    return diagnose(written(tmp_path, text), ROOT)[0]
-
-
-def read(tmp_path, text):
-    """(the ranks that failed first, the named cause, the first candidate)."""
-    log = written(tmp_path, text)
-    first = first_failed(log)
-    found = candidates(load(ROOT), log, first)
-    sure = named(found)
-    likeliest = found[0].cause.name if found else None
-    return first and first.ranks, sure and sure.cause.name, likeliest
 
 
 def test_name_of_a_pod_in_brackets_hides_no_summary(tmp_path):

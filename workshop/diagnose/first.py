@@ -347,10 +347,11 @@ def by_own(seen: Seen, log: Log) -> First | None:
     if not seen.own:
         return None
     ranks = tuple(sorted(seen.own))
-    if seen.own == seen.exited and len(ranks) > 1:
+    several = len(ranks) > 1
+    if several and seen.own == seen.exited:
         return of_srun(ranks)
     kinds = {line.text.split(":")[0] for line in seen.own.values()}
-    if len(kinds) == 1 and len(ranks) > 1:
+    if several and len(kinds) == 1:
         return First(ranks, "they report the same error, so no one of them was first")
     rank = next(iter(seen.own))
     place = log.lines.index
@@ -358,9 +359,9 @@ def by_own(seen: Seen, log: Log) -> First | None:
     if set(warned) - {rank}:
         said = listed(sorted({*warned, *ranks}))
         return First((), f"{said} report errors, and nothing tells which was first")
-    if len(ranks) == 1:
-        return First(ranks, "no other rank reports an error of its own")
-    return First((rank,), "its error comes first in the log")
+    if several:
+        return First((rank,), "its error comes first in the log")
+    return First(ranks, "no other rank reports an error of its own")
 
 
 def of_srun(ranks: tuple[int, ...]) -> First:

@@ -247,7 +247,9 @@ def settle_nccl(rows: list[Row]) -> None:
         if process and joins:
             sizes = told.setdefault(process["process"], {})
             sizes.setdefault(int(joins[2]), set()).add(int(joins[1]))
-    largest = max((size for sizes in told.values() for size in sizes), default=0)
+    if not told:
+        return
+    largest = max(size for sizes in told.values() for size in sizes)
     of_all = {process: sizes.get(largest, set()) for process, sizes in told.items()}
     known = {process: min(own) for process, own in of_all.items() if len(own) == 1}
     if len(set(known.values())) < len(known) or speaks_beyond(rows, largest):

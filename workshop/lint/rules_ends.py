@@ -319,21 +319,27 @@ def wait_returns_zero(script: Script) -> Iterator[Problem]:
         srun python train.py &
         wait $!
     """
-    waits = [each for each in script.commands if each.name == "wait"]
-    with_number = [each for each in waits if len(each.words) > 1]
-    if script.dialect not in SCHEDULED or with_number or not waits:
+    wait = last_bare_wait(script)
+    if wait is None or looks_afterwards(script, wait):
         return
+    if monitor_of(script, wait) is not None:
+        return  # DT315 speaks of it
     for launch in script.launches:
         behind = after(script, launch.command)
-        if looks_afterwards(script, waits[-1]):
-            return
         left = launch.command.background and known(launch)
-        if monitor_of(script, waits[-1]) is not None:
-            return  # DT315 speaks of it
-        if left and waits[-1] in behind:
+        if left and wait in behind:
             what = "`wait` returns 0 even if the launch in the background has failed"
-            yield Problem(waits[-1].line, what, cure_of_wait(script, launch))
+            yield Problem(wait.line, what, cure_of_wait(script, launch))
             return
+
+
+def last_bare_wait(script: Script) -> Command | None:
+    """The last ``wait`` of a job that waits for everything, and for nothing by name."""
+    waits = [each for each in script.commands if each.name == "wait"]
+    with_number = any(len(each.words) > 1 for each in waits)
+    if script.dialect not in SCHEDULED or with_number or not waits:
+        return None
+    return waits[-1]
 
 
 def monitor_of(script: Script, wait: Command) -> Command | None:

@@ -25,6 +25,8 @@ OWN_MPI = re.compile(
 # Options of the launcher that programs rarely have.
 OF_DEEPSPEED = {"hostfile", "num-gpus", "num-nodes", "master-port", "master-addr"}
 NAMES_A_HOST = re.compile(r"@|:\d|^localhost")
+# Settings of Open MPI that may name the variables, too.
+LISTED_OTHERWISE = (r"\w*mca_base_env_list", r"OMPI_MCA\w*")
 OF_OPEN_MPI = re.compile(r"(?:^|\s)(--?mca|--map-by|--bind-to|-x)\s|OMPI_COMM_WORLD")
 NAMES_HOSTS = re.compile(r"^--?(hostfile|machinefile|host|hosts|f|H)\b")
 
@@ -312,15 +314,12 @@ def address_that_stays_behind(script: Script) -> Iterator[Problem]:
         mpirun --hostfile hosts -np 16 --map-by slot -x MASTER_ADDR -x MASTER_PORT \
           python train.py
     """
-    if script.dialect != "shell" or script.uses(
-        r"\w*mca_base_env_list", "OMPI_MCA\\w*"
-    ):
+    if script.dialect != "shell" or script.uses(*LISTED_OTHERWISE):
         return
     for launch in script.launches:
         words = [word.value for word in launch.command.words]
-        hosts = "hosts" in launch.starter_options or {"-H", "--host", "-host"} & {
-            *words
-        }
+        by_option = {"-H", "--host", "-host"} & set(words)
+        hosts = by_option or "hosts" in launch.starter_options
         open_mpi = OF_OPEN_MPI.search(" ".join(words))
         own = {a.name for each in launch.inner for a in each.assignments}
         lost = [name for name in ("MASTER_ADDR", "MASTER_PORT") if name not in own]

@@ -216,9 +216,9 @@ def rank_of_one_node(script: Script) -> Iterator[Problem]:
         if launch.kind in LAUNCHERS or launch.starter not in ("srun", "mpirun"):
             continue
         given = ranks_that_are_set(launch)
-        match = (
-            REFERENCE.fullmatch(given[-1].value.partition("=")[2]) if given else None
-        )
+        if not given:
+            continue
+        match = REFERENCE.fullmatch(given[-1].value.partition("=")[2])
         name = (match[1] or match[2]) if match else ""
         if many and name in ON_ITS_NODE and not run_of_its_own(script, launch):
             what = f"`RANK=${name}` begins at 0 on each of the nodes"

@@ -13,6 +13,7 @@ from .rules_ends import (
     SCHEDULED,
     cure_of_wait,
     known,
+    last_bare_wait,
     looks_afterwards,
     monitor_of,
     started_by,
@@ -239,11 +240,9 @@ def wait_for_a_monitor(script: Script) -> Iterator[Problem]:
         srun python train.py &
         wait $!
     """
-    waits = [each for each in script.commands if each.name == "wait"]
-    with_number = [each for each in waits if len(each.words) > 1]
-    if script.dialect not in SCHEDULED or with_number or not waits:
+    wait = last_bare_wait(script)
+    if wait is None:
         return
-    wait = waits[-1]
     monitor = monitor_of(script, wait)
     here = not wait.captured and "function" not in wait.blocks
     if monitor is None or not here or wait.background:
