@@ -60,15 +60,15 @@ SLOWEST = 10
 EXPLAINED = 40  # lines of one failure, at the end
 AGAIN = "-again"
 FEW = 30  # failures that one part may repeat; a browser that hangs fails a file of them
-# Seconds of each part on two cores, without and with --full: one run each (2026-11-28
+# Seconds of each part on two cores, without and with --full: one run each (2026-11-30
 # and 2026-11-27). Write down new ones when a part rightly takes longer.
 USUAL = {
-    "jobs": (27, 1443),
-    "skeletons": (4, 7),
-    "solutions": (92, 466),
-    "rest": (303, 3708),
-    "pages": (123, 3527),
-    "answers": (104, 2356),
+    "jobs": (37, 1443),
+    "skeletons": (6, 7),
+    "solutions": (105, 466),
+    "rest": (393, 3708),
+    "pages": (177, 3527),
+    "answers": (119, 2356),
 }
 
 

@@ -48,6 +48,21 @@ def test_list_has_a_line_for_each_exercise_at_80_columns():
     assert max(map(len, result.stdout.splitlines())) <= 80
 
 
+@pytest.mark.parametrize("command", ["check", "list", "reset"])
+def test_folder_in_place_of_an_exercise_is_one_sentence(house, command):
+    path = house / "exercises" / "01_one.py"
+    path.unlink()
+    path.mkdir()
+    names = [] if command == "list" else ["one"]
+    result = workshop(house, command, *names)
+    assert "Traceback" not in result.stderr
+    if names:
+        assert result.returncode == 2
+        assert f"{path.name} is not a plain file" in result.stderr
+    else:
+        assert states(house)["01_one"] == "changed"
+
+
 def test_a_verdict_belongs_to_a_content_not_to_a_name(house):
     path = play(house, "01_one", "right")
     workshop(house, "check", "one")

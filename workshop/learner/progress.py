@@ -47,10 +47,11 @@ def read_bytes(path: Path) -> bytes:
         raise
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from error
+    seen = os.fstat(descriptor)
+    if not stat.S_ISREG(seen.st_mode):  # open() takes no folder
+        os.close(descriptor)
+        raise UserError(f"{path} is not a plain file: put the exercise there")
     with open(descriptor, "rb") as file:
-        seen = os.fstat(descriptor)
-        if not stat.S_ISREG(seen.st_mode):
-            raise UserError(f"{path} is not a plain file: put the exercise there")
         if seen.st_size > MAX_BYTES:
             raise UserError(
                 f"{path} has {seen.st_size:,} bytes; an exercise has at most "

@@ -48,7 +48,7 @@ def container_without_gpus(script: Script) -> Iterator[Problem]:
 
     A container has the GPUs of its node only if its engine gets an option for that.
     Without it, torch.cuda.is_available() is False, and the training fails or runs on
-    the cores.
+    the CPU.
 
     Cure:
         apptainer exec --nv, docker run --gpus all, podman run --device
