@@ -133,7 +133,7 @@ def parts(full: bool) -> list[Part]:
     seeds = OTHER_SEED if full else ONE_SEED
     by_file = ("--dist", "loadfile", "-m")
     return [
-        Part("jobs", (*by_file, f"nodes and ({size})", *JOBS), workers=2),
+        jobs_part(f"nodes and ({size})"),
         Part("skeletons", ()),
         Part("solutions", ("--solutions", *seeds, "-m", size), workers=2),
         # three: much of it waits for quiet time
@@ -142,6 +142,13 @@ def parts(full: bool) -> list[Part]:
         # last, when no other part is left to fill a core: it has the smallest pieces
         Part("answers", (ANSWERS, "-m", size), workers=4),
     ]
+
+
+def jobs_part(chosen: str) -> Part:
+    """One process is enough for what is left without a cluster: most tests skip."""
+    if machine.missing():
+        return Part("jobs", ("-m", chosen, *JOBS))
+    return Part("jobs", ("--dist", "loadfile", "-m", chosen, *JOBS), workers=2)
 
 
 def command(part: Part) -> list[str]:
@@ -214,6 +221,8 @@ def one_site() -> Iterator[None]:
 def run_all(full: bool) -> tuple[list[Outcome], list[str], set[str]]:
     """As :func:`run_parts`, with a warm Python; and the programs none has started."""
     BUILD.mkdir(exist_ok=True)
+    # some systems set it, and each process of each part would compile all tests again
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if full:
         # tests/scripts/test_readme_commands.py reads it, for one
         os.environ["WORKSHOP_FULL"] = "1"

@@ -63,6 +63,7 @@ def test_verdicts_are_the_same_and_no_isolation_is_said_once(limits):
     assert second.stdout.count("without isolation") == 0
 
 
+@pytest.mark.full
 def test_pytest_says_once_that_nothing_is_isolated(limits):
     command = [sys.executable, "-m", "pytest", "--solutions", "-k", "rank_arithmetic"]
     done = limited(*command, "-q", "-p", "no:cacheprovider")

@@ -122,6 +122,7 @@ def test_folder_with_umlauts_is_found_in_any_locale(tmp_path, empty_venv):
     assert found.stdout == "0.0\n", found.stderr
 
 
+@pytest.mark.full
 def test_empty_folder_that_a_container_left_is_replaced(house):
     """An engine that runs as root creates it, so that it can't be written to."""
     house.venv.mkdir(mode=0o555)

@@ -121,6 +121,7 @@ def test_new_tables_are_printed_and_older_ones_not(tmp_path, monkeypatch):
     assert table.startswith("$ python tools/gpu.py -k timers\nfast 3 ms\n")
 
 
+@pytest.mark.full
 def test_each_table_s_command_chooses_one_test_that_writes_it():
     for path in SUITE:
         for name in re.findall(r'write_numbers\("(\w+)", .+, table', path.read_text()):

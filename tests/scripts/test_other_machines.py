@@ -28,7 +28,7 @@ TRAIN_A_GPT = {
     "21_context_fsdp.py": [],
     "22_expert_parallel.py": [],
 }
-FAILED_ONCE = ("14_tensor_parallel.py", "15_fsdp.py")
+FAILED_ONCE = "14_tensor_parallel.py"
 
 
 def steps_of_two_ranks(folder, machine, name, *options):
@@ -44,7 +44,7 @@ def steps_of_two_ranks(folder, machine, name, *options):
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=() if name in FAILED_ONCE else pytest.mark.full)
+        pytest.param(name, marks=() if name == FAILED_ONCE else pytest.mark.full)
         for name in TRAIN_A_GPT
     ],
 )
@@ -85,28 +85,38 @@ def test_shards_lie_on_the_cpu_of_a_mac(command, tmp_path):
     assert done.stdout
 
 
+# Where fully_shard goes without a mesh, and how an optimizer updates on a CPU
+CHOICES = """
+import torch
+import torch.distributed as dist
+from torch.distributed.fsdp import fully_shard
+from torch.optim import adamw, optimizer
+
+parameters = [torch.nn.Parameter(torch.ones(2))]
+print(optimizer._default_to_fused_or_foreach(parameters, False, False))
+dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+fully_shard(torch.nn.Linear(2, 2))
+print("on the CPU")
+"""
+ONE_BY_ONE, MANY_AT_ONCE = "(False, False)", "(False, True)"
+
+
 @pytest.mark.cold("sitecustomize.py must be read before anything else")
-def test_the_machines_are_what_they_are_called(tmp_path):
-    """PyTorch looks where these two replace something: else they'd show nothing."""
+@pytest.mark.parametrize(
+    ("machine", "update", "on_mps"),
+    [
+        ("both", MANY_AT_ONCE, True),
+        pytest.param("mac", ONE_BY_ONE, True, marks=pytest.mark.full),
+        pytest.param("many_at_once", MANY_AT_ONCE, False, marks=pytest.mark.full),
+        pytest.param("none", ONE_BY_ONE, False, marks=pytest.mark.full),
+    ],
+)
+def test_the_machines_are_what_they_are_called(machine, update, on_mps, tmp_path):
+    """PyTorch looks where these replace something: else they'd show nothing."""
     code = tmp_path / "code.py"
-    code.write_text(
-        "import torch\n"
-        "from torch.distributed.fsdp import fully_shard\n"
-        "import torch.distributed as dist\n"
-        "store = dist.HashStore()\n"
-        "dist.init_process_group('gloo', store=store, rank=0, world_size=1)\n"
-        "fully_shard(torch.nn.Linear(2, 2))\n"
-    )
-    for machine in ("mac", "both"):
-        done = run(tmp_path, [sys.executable, code], PYTHONPATH=str(MACHINES / machine))
-        assert "mps" in done.stderr.splitlines()[-1], done.stderr
-    code.write_text(
-        "import torch\n"
-        "from torch.optim import adamw, optimizer\n"
-        "parameters = [torch.nn.Parameter(torch.ones(2))]\n"
-        "print(optimizer._default_to_fused_or_foreach(parameters, False, False))\n"
-    )
-    for machine in ("many_at_once", "both"):
-        done = run(tmp_path, [sys.executable, code], PYTHONPATH=str(MACHINES / machine))
-        assert done.stdout == "(False, True)\n", done.stderr
-    assert run(tmp_path, [sys.executable, code]).stdout == "(False, False)\n"
+    code.write_text(CHOICES)
+    done = run(tmp_path, [sys.executable, code], PYTHONPATH=str(MACHINES / machine))
+    first, *rest = done.stdout.splitlines()
+    assert first == update, done.stderr
+    assert rest == ([] if on_mps else ["on the CPU"]), done.stderr
+    assert ("mps" in done.stderr) == on_mps, done.stderr

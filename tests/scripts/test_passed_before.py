@@ -37,6 +37,7 @@ def pytest_with(folder, *arguments, written=False, workers=0):
     ).stdout
 
 
+@pytest.mark.full
 def test_only_what_passed_is_left_out(tmp_path):
     file = tmp_path / "test_three.py"
     file.write_text(THREE)

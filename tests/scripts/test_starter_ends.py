@@ -11,6 +11,7 @@ import pytest
 
 from tests.launched import LIMIT
 from tests.scripts.starters import (
+    ALIKE,
     BOTH,
     FAST,
     STARTER,
@@ -205,7 +206,7 @@ OWN_ERRORS = {
 }
 
 
-@BOTH
+@ALIKE
 @pytest.mark.parametrize(
     "place",
     ["model", *(pytest.param(o, marks=pytest.mark.full) for o in list(OWN_ERRORS)[1:])],

@@ -33,6 +33,7 @@ def largest_gap(left, right):
     return max(gaps).item()
 
 
+@pytest.mark.full
 def test_recomputing_and_prefetching_change_no_bit(tmp_path):
     plain = trained(tmp_path / "plain", FSDP)
     assert_same_end(plain, trained(tmp_path / "options", FSDP, *EXACT))
