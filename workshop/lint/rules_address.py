@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from . import pages
+from .counts import TORCHRUNS, expects_many
 from .launches import LAUNCHERS, TASK_NUMBER, Launch
 from .rule import ERROR, WARNING, Problem, Table
-from .rules_launch import TORCHRUNS, expects_many
 from .rules_rendezvous import ADDRESS, first_node, is_static
 from .script import Script
 from .variables import REFERENCE

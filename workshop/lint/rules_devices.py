@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from . import pages
+from .counts import TORCHRUNS, nnodes_of, ranks_of, times
 from .launches import Launch
 from .rule import ERROR, WARNING, Problem, Table
-from .rules_launch import TORCHRUNS, nnodes_of, ranks_of, times
 from .script import Script
 from .shell import DECLARE, Assignment, Command
 

@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator
 
 from . import pages
+from .counts import ranks_of
 from .launches import Launch, pairs
 from .rule import WARNING, Problem, Table
-from .rules_launch import hides_its_component, ranks_of
+from .rules_cores import hides_its_component
 from .script import Script
 
 TABLE = Table()

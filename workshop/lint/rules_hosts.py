@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 
 from . import pages
+from .counts import expects_many
 from .launches import Launch, base, pairs
 from .rule import ERROR, WARNING, Problem, Table
 from .rules_ends import WAIT_FOR_EACH, known
-from .rules_launch import expects_many
 from .script import Script
 from .variables import REFERENCE
 

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 
 from . import pages
+from .counts import times
 from .launches import LAUNCHERS, Launch
 from .rule import ERROR, WARNING, Problem, Table
-from .rules_launch import times
 from .script import TASKS, Script, is_one_of
 from .variables import REFERENCE
 from .words import Word

@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator
 
 from . import pages
+from .counts import TORCHRUNS, expects_many, nnodes_of
 from .launches import Launch
 from .rule import ERROR, WARNING, Problem, Table
-from .rules_launch import TORCHRUNS, expects_many, nnodes_of, own_run_each
+from .rules_launch import own_run_each
 from .script import Script
 from .shell import Command
 from .variables import REFERENCE

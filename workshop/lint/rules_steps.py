@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from . import pages
+from .counts import times
 from .launches import Launch
 from .rule import WARNING, Problem, Table
 from .rules_ends import known
-from .rules_launch import times
 from .script import Script, quotient
 
 TABLE = Table()
