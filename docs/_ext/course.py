@@ -16,11 +16,12 @@ import textwrap
 from pathlib import Path
 from urllib.parse import urljoin
 
+import catalogs
 from docutils import nodes
 from exercise import reading_minutes
 from sphinx.util.docutils import SphinxDirective
 
-from workshop.catalog import Exercise, load_catalog
+from workshop.catalog import Exercise
 from workshop.errors import UserError
 from workshop.learning_paths import LearningPath, load_paths
 from workshop.lesson_pages import first_page, lesson_names
@@ -53,7 +54,7 @@ class CourseDirective(SphinxDirective):
 
     def catalog(self) -> list[Exercise]:
         self.env.note_dependency(str(self.root / "exercises" / "catalog.toml"))
-        return load_catalog(self.root)
+        return catalogs.exercises(self.root)
 
     def reading(self, lessons: list[str] | tuple[str, ...]) -> int:
         pages = [first_page(self.root, name) for name in lessons]

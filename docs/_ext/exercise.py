@@ -17,10 +17,11 @@ import re
 import textwrap
 from pathlib import Path
 
+import catalogs
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
-from workshop.catalog import Exercise, find_exercise, load_catalog
+from workshop.catalog import Exercise, find_exercise
 from workshop.errors import UserError
 from workshop.learning_paths import is_optional
 from workshop.lesson_pages import first_page, lesson_names
@@ -75,7 +76,7 @@ class ExerciseDirective(SphinxDirective):
         root = Path(self.env.srcdir)
         name = self.arguments[0]
         try:
-            exercise = find_exercise(load_catalog(root), name)
+            exercise = find_exercise(catalogs.exercises(root), name)
             if exercise.name != name:
                 raise UserError(f"{name!r} is not the whole name of an exercise")
             for path in (exercise.path, exercise.solution):
@@ -167,7 +168,7 @@ class LessonMapDirective(SphinxDirective):
         root = Path(self.env.srcdir)
         self.env.note_dependency(str(root / "exercises" / "catalog.toml"))
         try:
-            catalog = load_catalog(root)
+            catalog = catalogs.exercises(root)
         except UserError as error:
             raise self.error(str(error)) from None
         rows = [["Lesson", "Reading", "Exercises"]]

@@ -19,11 +19,12 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+import catalogs
 from docutils import nodes
 from exercise import reading_minutes
 from sphinx.util.docutils import SphinxDirective
 
-from workshop.catalog import Exercise, load_catalog
+from workshop.catalog import Exercise
 from workshop.errors import UserError
 from workshop.lesson_pages import first_page, lesson_names, page_text, parts_of
 
@@ -74,7 +75,7 @@ def parts(root: Path, lesson: str) -> list[Part]:
         return []
     weights = [weight(page_text(path)) for path in paths]
     total = reading_minutes(first_page(root, lesson))
-    mine = [one for one in load_catalog(root) if one.lesson == lesson]
+    mine = [one for one in catalogs.exercises(root) if one.lesson == lesson]
     return [
         Part(path, minutes, tuple(one for one in mine if one.part == path.stem))
         for path, minutes in zip(paths, shares(total, weights), strict=True)

@@ -17,10 +17,11 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+import catalogs
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
-from tools.transcript_catalog import TranscriptError, load_catalog, select
+from tools.transcript_catalog import TranscriptError, select
 
 FOOTER = re.compile(r"^Recorded with torch (?P<torch>\S+) on (?P<date>\d{4}-\d\d-\d\d)")
 CARD = re.compile(r", on (?P<card>.+), driver ")
@@ -72,7 +73,7 @@ class TranscriptDirective(SphinxDirective):
         path = folder / f"{name}.txt"
         self.env.note_dependency(str(path))
         try:
-            entry = select(load_catalog(folder / "catalog.toml"), [name])[0]
+            entry = select(catalogs.transcripts(folder / "catalog.toml"), [name])[0]
             transcript = parse(path.read_text(encoding="utf-8"), entry.commands)
         except TranscriptError as error:
             raise self.error(str(error)) from None
