@@ -82,9 +82,29 @@ def end_and_resume(folder, name, epochs, kind, deterministic):
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    """(starter, deterministic) -> the future of an :class:`Ends`; four at a time."""
-    folder, pool = tmp_path_factory.mktemp("starters"), ThreadPoolExecutor(4)
+def pool():
+    """What shares the GPU, four runs at a time: nothing here is timed."""
+    return ThreadPoolExecutor(4)
+
+
+@pytest.fixture(scope="module")
+def fast(request, tmp_path_factory, pool):
+    """(starter, more options) -> the future of a transcript; nothing, if not chosen."""
+    items = [item for item in request.session.items if item.path == request.path]
+    if not any(item.name.startswith("test_options_for_speed") for item in items):
+        return {}
+    folder = tmp_path_factory.mktemp("options")
+    return {
+        (name, more): pool.submit(with_options, folder, name, more, "cuda")
+        for more in MORE
+        for name in NAMES
+    }
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory, pool, fast):
+    """(starter, deterministic) -> the future of an :class:`Ends`; `fast` run beside."""
+    folder = tmp_path_factory.mktemp("starters")
     return {
         (name, exact): pool.submit(
             end_and_resume, folder / f"{name}_{exact}", name, EPOCHS, "cuda", exact
@@ -133,10 +153,13 @@ FOR_SPEED = {
 }
 
 
-def with_options(folder, name, options, kind):
-    """Train two epochs with these options; returns the transcript."""
-    command = f"python src/starter/{name} 2 {OPTIONS} {options}"
-    done = run(folder, command, kind)
+MORE = " --compile", ""  # to compile takes longest
+
+
+def with_options(folder, name, more, kind):
+    """Train two epochs with the options for speed and these; returns the transcript."""
+    command = f"python src/starter/{name} 2 {OPTIONS} {FOR_SPEED[name]}{more}"
+    done = run(folder / f"{name}{more}".replace(" ", ""), command, kind)
     assert done.returncode == 0, done.stderr
     assert "step 30 of 30 | saved" in done.stdout
     return shown(command, done)
@@ -144,14 +167,14 @@ def with_options(folder, name, options, kind):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("more", ["", " --compile"])
-def test_options_for_speed(name, more, gpu, tmp_path):
-    text = with_options(tmp_path, name, FOR_SPEED[name] + more, "cuda")
+@pytest.mark.parametrize("more", MORE)
+def test_options_for_speed(name, more, fast):
+    text = fast[name, more].result()
     write_transcript(f"speed_{name[:-3]}{more.strip(' -')}", text)
 
 
 def test_options_dry(tmp_path):
-    with_options(tmp_path, "train_fsdp.py", FOR_SPEED["train_fsdp.py"], "cpu")
+    with_options(tmp_path, "train_fsdp.py", "", "cpu")
 
 
 def test_one_different_bit_is_seen():
