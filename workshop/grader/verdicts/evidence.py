@@ -105,7 +105,18 @@ class Rank:
             return waits_for
         last = self.calls[-1] if self.calls else None
         at = self.stuck.get("line")
-        return None if last and at and last["line"] not in (None, at) else last
+        if last and at and (last["line"] not in (None, at) or self._is_over(last)):
+            return None
+        return last
+
+    def _is_over(self, row: dict) -> bool:
+        """Whether the check made this call before it called the learner's function."""
+        stack = self.stuck["stack"]
+        own = [number for number, frame in enumerate(stack) if frame["own"]]
+        file = row["where"].partition(":")[0]
+        if row["line"] or not file or not own:
+            return False
+        return all(frame["file"] != file for frame in stack[: own[0]])
 
     @property
     def frame(self) -> dict:
