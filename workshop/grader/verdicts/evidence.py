@@ -84,6 +84,11 @@ class Rank:
         return (self.report or self.stuck).get("ledger") or self._told
 
     @property
+    def ended_by(self) -> str:
+        """How the check's last call of the learner's functions ended if it raised."""
+        return (self.report or self.stuck).get("ended_by") or ""
+
+    @property
     def unwaited(self) -> list[dict]:
         """The rows of its asynchronous calls without a wait, now or later."""
         rows = (self.report or self.stuck).get("unwaited") or []
