@@ -71,7 +71,7 @@ def slow_rank(ranks: list[Step]) -> int | None:
     """The rank that typically waits least; None if no rank holds up the others.
 
     It holds them up if the median of the other ranks' waiting is more than its own
-    plus a tenth of its own step, all three parts together.
+    plus a tenth of its own step, all three parts together. ``ranks`` has at least two.
     """
     # TODO 3 of 3: find the rank that waits least, then ask whether it's slow.
     # [start answer 3]

@@ -54,6 +54,28 @@ def settings(ddp_model):
     return {name: getattr(ddp_model, name) for name in names}
 
 
+def miscounted(found, total, batch_size, world_size):
+    """The clause for a number of images that a known mistake gives, or ""."""
+    sizes = [len(range(rank, total, world_size)) for rank in range(world_size)]
+    batches = sum(-(-size // batch_size) for size in sizes)
+    mistakes = {
+        batches * batch_size: (
+            f"each batch had batch_size images, {batch_size}: the last one of a rank "
+            "may have fewer"
+        ),
+        batches: "batches were counted, not images",
+        total * world_size: (
+            "each image were counted on every rank, or the counts summed twice"
+        ),
+        max(sizes) * world_size: "images that a sampler repeats were counted, too",
+        **dict.fromkeys(
+            sizes, "these were the images of one rank: sum the counts of all ranks"
+        ),
+    }
+    is_number = isinstance(found, int) and found != total
+    return mistakes.get(found, "") if is_number else ""
+
+
 def compare(exercise, seed, dataset, batch_size):
     """What evaluate counts, and the truth; returns what this rank has read."""
     correct, total = truth(seed, dataset)
@@ -64,7 +86,10 @@ def compare(exercise, seed, dataset, batch_size):
         isinstance(result, tuple) and len(result) == 2,
         f"evaluate must return (images recognized, images), not {result!r}",
     )
-    label = f"of {total} on {dist.get_world_size()} ranks"
+    world_size = dist.get_world_size()
+    label = f"of {total} on {world_size} ranks"
+    cause = miscounted(result[1], total, batch_size, world_size)
+    expect.equal(result[1], total, f"the number of images {label}", cause=cause)
     expect.number(result[1], total, f"the number of images {label}")
     expect.number(result[0], correct, f"the number recognized {label}")
     left = [name for name, part in ddp_model.named_modules() if part.training]
@@ -118,9 +143,10 @@ def test_shares(exercise, rank, world_size, seed):
 @pytest.mark.ranks(3, 4)
 def test_whole_batches(exercise, rank, world_size, seed):
     """One batch on every rank: the numbers of one process."""
-    compare(exercise, seed, Images(seed), SIZE)
+    # no number of images is also one of a batch, nor that number on each rank
+    compare(exercise, seed, Images(seed), SIZE + 1)
     many = 359  # more than eight bits hold
-    compare(exercise, seed, Images(seed, many), many)
+    compare(exercise, seed, Images(seed, many), many + 1)
 
 
 @pytest.mark.ranks(3, 4)

@@ -1,5 +1,6 @@
 """Checks of exercises/07_rendezvous.py: each rank is an agent, the store is a file."""
 
+import math
 import re
 import time
 from datetime import timedelta
@@ -12,10 +13,60 @@ from workshop.grader import expect
 expect.nothing_is_averaged()
 
 LONG = 8  # seconds to wait for agents that all come
-SHORT = timedelta(seconds=3)  # for agents that come at the same time
+SHORT = 3  # for agents that come at the same time
+PATIENCE = 0.9  # for agents that never come
 
 
-class SlowStore(dist.FileStore):
+class WatchedStore(dist.FileStore):
+    """Remembers a limit that is longer than ``seconds``, and never waits that long."""
+
+    seconds = float(LONG)
+    too_long = ""
+    added = math.inf  # when this agent last added to a counter
+
+    def add(self, key, amount):
+        found = super().add(key, amount)
+        if amount:
+            self.added = time.monotonic()
+        return found
+
+    def get(self, key):
+        if not self.check([key]):
+            self.wait([key])
+        return super().get(key)
+
+    def wait(self, keys, timeout=None):
+        self.until(keys, self.limit(keys, timeout))
+
+    def until(self, keys, limit):
+        if limit.total_seconds() >= 1:
+            super().wait(keys, limit)
+        else:  # a FileStore waits for whole seconds
+            self.ask(keys, limit)
+
+    def ask(self, keys, limit):
+        """As a store does, but not as a rank that waits for another one forever."""
+        until = time.monotonic() + limit.total_seconds()
+        while not self.check(keys):
+            if time.monotonic() > until:
+                raise RuntimeError("Wait timeout")
+            time.sleep(0.01)
+
+    def limit(self, keys, timeout):
+        """The limit of a wait, which is no longer than ``seconds``."""
+        limit = self.timeout if timeout is None else timeout
+        if self.check(keys) or limit.total_seconds() <= self.seconds + 1:
+            return limit
+        why = ": "
+        if limit == timedelta(self.seconds):
+            why = f": timedelta({self.seconds:g}) are days, so "
+        elif timeout is None:
+            why = ", its own limit: "
+        self.too_long = f"{limit}{why}pass timedelta(seconds=seconds)"
+        return timedelta(seconds=self.seconds)
+
+
+class SlowStore(WatchedStore):
     """Between two calls of ``add`` by one agent, the others have time for theirs."""
 
     def add(self, key, amount):
@@ -23,27 +74,34 @@ class SlowStore(dist.FileStore):
         time.sleep(0.15)
         return found
 
-    def wait(self, keys, timeout=SHORT):
-        """As a store does, but not as a rank that waits for another one forever."""
-        until = time.monotonic() + timeout.total_seconds()
-        while not self.check(keys):
-            if time.monotonic() > until:
-                raise RuntimeError("Wait timeout")
-            time.sleep(0.01)
+    def until(self, keys, limit):
+        self.ask(keys, limit)
 
 
-def store_in(folder, world_size, kind=dist.FileStore):
+def store_in(folder, world_size, kind=WatchedStore):
     return kind(str(folder / "store"), world_size)
 
 
-def outcome(exercise, *args):
+def outcome(exercise, store, run, nodes, seconds):
     """("returned", node rank), or the error's type and what it says."""
+    store.seconds, begun = seconds, time.monotonic()
     try:
-        return "returned", exercise.join(*args)
+        found = "returned", exercise.join(store, run, nodes, seconds)
     except NotImplementedError:
         raise
     except (RuntimeError, TimeoutError) as error:
-        return type(error).__name__, str(error)
+        found = type(error).__name__, str(error)
+    expect.that(
+        not store.too_long,
+        f"`seconds` is {seconds:g}, and the store waits for up to {store.too_long}",
+    )
+    took = time.monotonic() - begun
+    expect.that(
+        found[0] != "TimeoutError" or took > 0.7 * seconds,
+        f"`seconds` is {seconds:g}, and after {took:.2f} s join raised TimeoutError: "
+        "pass timedelta(seconds=seconds) to store.wait",
+    )
+    return found
 
 
 def gathered(value):
@@ -100,7 +158,7 @@ def test_agents_at_the_same_time(exercise, world_size, seed, shared_dir):
     run = f"job-{seed % 100}"
     store = store_in(shared_dir, world_size, SlowStore)
     dist.barrier()
-    how, found = outcome(exercise, store, run, world_size, SHORT.total_seconds())
+    how, found = outcome(exercise, store, run, world_size, SHORT)
     everyone = gathered((how, found))
     failed = [text for told, text in everyone if told != "returned"]
     expect.that(
@@ -151,7 +209,7 @@ def test_another_run_is_complete(exercise, rank, world_size, shared_dir):
         how, found = outcome(exercise, store, "job-11", 1, LONG)
         returned(how, found, "job-11")
     dist.barrier()
-    how, found = outcome(exercise, store, "job-1", nodes, 0.5)
+    how, found = outcome(exercise, store, "job-1", nodes, PATIENCE)
     expect.that(
         how != "returned",
         f"join returned {found} to an agent of job-1, which lacks a node: has it read "
@@ -161,27 +219,59 @@ def test_another_run_is_complete(exercise, rank, world_size, shared_dir):
 
 
 @pytest.mark.ranks(3, 4, limit=20)
-def test_a_node_is_missing(exercise, rank, world_size, seed, shared_dir):
-    """If one node never joins, the others raise TimeoutError and say how many did."""
+def test_nodes_are_missing(exercise, rank, world_size, seed, shared_dir):
+    """If two nodes never join, the others raise TimeoutError and say how many did."""
     run = f"job-{seed % 100}"
-    nodes = world_size + 1
+    nodes = world_size + 2
     store = store_in(shared_dir, nodes)
-    how, found = outcome(exercise, store, run, nodes, 0.5)
-    everyone = gathered(found)
+    dist.barrier()
+    if rank == 1:
+        time.sleep(0.2)  # when the others wait
+    begun = time.monotonic()
+    how, found = outcome(exercise, store, run, nodes, PATIENCE)
+    ended = time.monotonic()
     told = f"{how}: {found}" if how != "returned" else f"join returned {found}"
     expect.that(
         how == "TimeoutError",
-        f"one of {nodes} nodes is missing: join must raise TimeoutError here; {told}",
+        f"2 of {nodes} nodes are missing: join must raise TimeoutError here; {told}",
     )
     wanted = f"{run}: {world_size} of {nodes} nodes joined"
     expect.that(run in found, f"the TimeoutError must name {run}; it says {found!r}")
-    says_count = re.search(rf"\b\d+ of {nodes}\b", found)
+    says_count = re.search(rf"\b(\d+) of {nodes}\b", found)
     expect.that(says_count, f"the TimeoutError must say {wanted!r}; it says {found!r}")
-    # the last agent that joined has seen all of them
-    last = any(f" {world_size} of {nodes}" in f" {text}" for text in everyone)
+    agents = gathered((int(says_count[1]), begun, store.added, ended))
+    right_counts(agents, rank, nodes)
+
+
+def right_counts(agents, rank, nodes):
+    """Each agent tells how many had joined when its time was over.
+
+    Args:
+        agents: of each, what it told, and when it began, joined and gave up.
+    """
+    told, begun, _, ended = agents[rank]
+    # some right answers count for the last time a little before the time is over
+    before = sum(joined < begun + 0.7 * PATIENCE for _, _, joined, _ in agents)
+    until = sum(began < ended for _, began, _, _ in agents)
+    counts = sorted(count for count, *_ in agents)
+    cure = "count them when the time is over: store.add(key, 0) reads the counter"
+    cause = ""
+    if counts == [number + 1 for number in range(len(agents))]:
+        cause = "each agent told how many there were when it joined itself"
+    elif counts == list(range(len(agents))):
+        cause = "each agent told its own node rank"
     expect.that(
-        last,
-        f"{world_size} agents joined, and no TimeoutError says so; here: {found!r}",
+        before <= told <= until,
+        f'the TimeoutError says "{told} of {nodes}", and {until} agents had joined '
+        f"by then: {cure}",
+        cause=cause,
+    )
+    # the last agent that joined has seen all of them
+    world_size = len(agents)
+    here = f"{told} of {nodes}"
+    expect.that(
+        world_size in counts,
+        f"{world_size} agents joined, and no TimeoutError says so; here: {here!r}",
     )
 
 

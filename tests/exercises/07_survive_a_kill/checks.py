@@ -216,10 +216,11 @@ class Agent:
                 nn.init.uniform_(parameter)
         log = open(self.folder / f"steps_{self.starts}_{rank}", "a")  # noqa: SIM115
         write = self.exercise.write_snapshot
+        done = [0]  # steps, as far as data was asked for them
 
         def counted(snapshot, path):
             with open(self.folder / "writes.txt", "a") as file:
-                file.write(json.dumps([self.starts, rank]) + "\n")
+                file.write(json.dumps([self.starts, rank, done[-1]]) + "\n")
             if self.is_the_writer(rank):  # another that writes, too, is told so below
                 write(snapshot, path)
 
@@ -230,6 +231,7 @@ class Agent:
             if kill == (rank, step):
                 signal.raise_signal(signal.SIGKILL)
             print(operator.index(step), file=log, flush=True)
+            done.append(step + 1)
             return batch(self.seed, step, rank)
 
         path = self.folder / "snapshot.pt"
@@ -254,7 +256,7 @@ class Agent:
         return True
 
     def writes(self):
-        """(start, rank) of each call of write_snapshot."""
+        """(start, rank, steps done) of each call of write_snapshot."""
         path = self.folder / "writes.txt"
         lines = path.read_text().splitlines() if path.exists() else []
         return [tuple(json.loads(line)) for line in lines]
@@ -297,7 +299,7 @@ def test_undisturbed(exercise, shared_dir, seed):
     for rank in range(RANKS):
         expect.equal(steps[rank], list(range(7)), f"the steps of rank {rank}")
     agent.same_weights(7, "after 7 steps")
-    ranks = sorted({rank for _, rank in agent.writes()})
+    ranks = sorted({rank for _, rank, _ in agent.writes()})
     expect.that(
         bool(ranks),
         "write_snapshot was called on no rank in 7 steps, with save_every=3",
@@ -307,7 +309,25 @@ def test_undisturbed(exercise, shared_dir, seed):
         f"ranks {ranks} wrote the snapshot, which all nodes share: only one rank of "
         "all nodes may",
     )
-    expect.equal(len(agent.writes()), 2, "the number of snapshots in 7 steps")
+    what = "the number of snapshots in 7 steps with save_every=3"
+    cause = wrong_times([done for _, _, done in agent.writes()], 7, 3)
+    expect.equal(len(agent.writes()), 2, what, cause=cause)
+
+
+def wrong_times(saved_after, steps, save_every):
+    """The clause of a mistake that saves after these numbers of steps, or ""."""
+    due = list(range(save_every, steps + 1, save_every))
+    from_zero = list(range(1, steps + 1, save_every))
+    causes = {
+        f"a snapshot were due after {from_zero} steps: step counts from 0, so step + 1 "
+        "steps are done": from_zero,
+        "a snapshot were due after the last step, too": [*due, steps],
+        "a snapshot were due only after the last step": [steps],
+        "a snapshot were due at the beginning, too": [0, *due],
+        "a snapshot were due after every step": list(range(1, steps + 1)),
+        "only the first snapshot were due": due[:1],
+    }
+    return next((words for words, at in causes.items() if at == saved_after), "")
 
 
 @pytest.mark.ranks(1, init=False, limit=30)

@@ -1,6 +1,7 @@
 """Checks of exercises/08_global_rank.py."""
 
 import contextlib
+import json
 import os
 import random
 import threading
@@ -16,6 +17,8 @@ from workshop.grader import expect, variants
 # (nodes in their order, ranks of each); four processes in all
 LAYOUTS = {1: [3, 1], 2: [1, 2, 1]}
 
+
+PLACE = "the rank", "the world size"
 
 # what another launcher, or an older job, may have left in the environment
 STRAY = {"RANK": "1", "LOCAL_RANK": "1", "WORLD_SIZE": "6", "LOCAL_WORLD_SIZE": "6"}
@@ -77,7 +80,103 @@ def check_all_places(exercise, nodes, nprocs):
         local_rank, _, environ = case
         node_rank = environ["NODE_RANK"]
         what = f"place({local_rank}, {nprocs}, NNODES={nodes} NODE_RANK={node_rank})"
-        expect.equal(asked(*case), place_of(*case), what, cause=cause)
+        same_place(asked(*case), place_of(*case), what, cause)
+
+
+def same_place(found, right, what, cause=""):
+    """Compare (rank, world size), each by its name."""
+    if not isinstance(found, tuple) or len(found) != 2:
+        return expect.equal(found, right, what)
+    for name, value, wanted in zip(PLACE, found, right, strict=True):
+        expect.equal(value, wanted, f"{what}: {name}", cause=cause)
+
+
+def place_among(node_rank, local_rank, counts, *, rank=None, size=None):
+    """Node by node, where nodes start ``counts``; the keywords are what goes wrong."""
+    found = [sum(counts[:node_rank]) + local_rank, sum(counts)]
+    for part, mistake in enumerate((rank, size)):
+        if mistake is not None:
+            found[part] = mistake(node_rank, local_rank, counts)
+    return tuple(found)
+
+
+def squares(counts):
+    return sum(count * count for count in counts)
+
+
+def dealt_in_turn(node, local, counts):
+    before = sum(min(count, local) for count in counts)
+    return before + sum(count > local for count in counts[:node])
+
+
+MISTAKEN_AMONG_UNEQUAL = {
+    "each rank of a node added the node's number: add it once for each node": {
+        "rank": lambda node, local, counts: squares(counts[:node]) + local,
+        "size": lambda node, local, counts: squares(counts),
+    },
+    "the ranks of this node were before it, too: add up those of earlier nodes": {
+        "rank": lambda node, local, counts: sum(counts[: node + 1]) + local
+    },
+    "all nodes started as many ranks as this one": {
+        "rank": lambda node, local, counts: node * counts[node] + local,
+        "size": lambda node, local, counts: len(counts) * counts[node],
+    },
+    "the rank were that of nodes which all start as many ranks as this one": {
+        "rank": lambda node, local, counts: node * counts[node] + local
+    },
+    "the world size were NNODES times the ranks of this node": {
+        "size": lambda node, local, counts: len(counts) * counts[node]
+    },
+    "the world size had no later nodes in it": {
+        "size": lambda node, local, counts: sum(counts[: node + 1])
+    },
+    "only the nodes before this one counted": {
+        "size": lambda node, local, counts: sum(counts[:node])
+    },
+    "the world size were that of one node": {
+        "size": lambda node, local, counts: counts[node]
+    },
+    "the world size were the number of nodes": {
+        "size": lambda node, local, counts: len(counts)
+    },
+    "the world size were one too small: it's a number of ranks": {
+        "size": lambda node, local, counts: sum(counts) - 1
+    },
+    "the ranks of later nodes were added up, not those of earlier ones": {
+        "rank": lambda node, local, counts: sum(counts[node + 1 :]) + local
+    },
+    "each earlier node had one rank": {
+        "rank": lambda node, local, counts: node + local
+    },
+    "the ranks were dealt to the nodes in turn, not node by node": {
+        "rank": dealt_in_turn
+    },
+    "the local rank were the rank": {"rank": lambda node, local, counts: local},
+}
+
+
+def cause_among(places, counts):
+    """The clause of a mistake that leads to these places of all ranks, or ""."""
+    cases = [(*seat(rank, counts), counts) for rank in range(sum(counts))]
+    if sorted(places) != list(range(len(cases))):
+        return ""
+    found = [places[rank] for rank in range(len(cases))]
+    return variants.cause(found, cases, place_among, MISTAKEN_AMONG_UNEQUAL)
+
+
+def places_of_all(rank, found, counts, folder):
+    """What each rank has found, as far as the others are done within 3 s."""
+    new = folder / f"new place {rank}"
+    told = json.dumps(found, default=repr) if isinstance(found, tuple) else "null"
+    new.write_text(told)
+    new.rename(folder / f"place {rank}")
+    wrong = repr(found) != repr((rank, sum(counts)))  # a right rank needn't wait
+    until = time.monotonic() + 3 * wrong
+    while len(list(folder.glob("place *"))) < sum(counts) and time.monotonic() < until:
+        time.sleep(0.02)
+    texts = {int(path.name[6:]): path.read_text() for path in folder.glob("place *")}
+    read = {number: json.loads(text) for number, text in texts.items()}
+    return {n: tuple(one) for n, one in read.items() if isinstance(one, list)}
 
 
 def layout(seed):
@@ -147,7 +246,8 @@ def test_unequal_nodes_ask_each_other(exercise, rank, seed, shared_dir):
     with short_sleeps():
         found = exercise.place_among_unequal(local_rank, nprocs, environ, store)
     what = f"local rank {local_rank} of node {node_rank}, where nodes start {counts}"
-    expect.equal(found, (rank, 4), what)
+    cause = cause_among(places_of_all(rank, found, counts, shared_dir), counts)
+    same_place(found, (rank, 4), what, cause)
 
 
 @pytest.mark.ranks(1, init=False)
@@ -179,10 +279,11 @@ def check_places(exercise, store, counts, when):
         thread.join()
     if failed:  # who waited for one that failed isn't the cause
         raise min(failed, key=lambda error: isinstance(error, dist.DistError))
+    cause = cause_among(found, counts)
     for rank, place in sorted(found.items()):
         node_rank, local_rank = seat(rank, counts)
         what = f"local rank {local_rank} of node {node_rank}, where nodes start"
-        expect.equal(place, (rank, len(ranks)), f"{what} {counts}{when}")
+        same_place(place, (rank, len(ranks)), f"{what} {counts}{when}", cause)
 
 
 @pytest.mark.ranks(4, init=False, limit=15)
@@ -208,9 +309,9 @@ def test_all_nodes_join_one_group(exercise, rank, seed, shared_dir):
         dist.init_process_group = init
     expect.that(dist.is_initialized(), "join joined no process group")
     expect.that(joined[-1] is not None, "the process group was not joined over store")
-    expect.equal(
-        (dist.get_rank(), dist.get_world_size()), (rank, 4), "rank, world size"
-    )
+    joined_as = dist.get_rank(), dist.get_world_size()
+    what = f"local rank {local_rank} of node {node_rank}, in the joined group"
+    same_place(joined_as, (rank, 4), what)
     total = torch.tensor([10.0**rank], dtype=torch.float64)
     dist.all_reduce(total)
     expect.close(total, torch.tensor([1111.0], dtype=torch.float64), "the sum of all")

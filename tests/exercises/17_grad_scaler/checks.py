@@ -5,6 +5,7 @@ import time
 
 import pytest
 import torch
+import torch.distributed as dist
 from torch import nn
 
 from workshop.grader import expect, variants
@@ -194,9 +195,31 @@ def test_gradients_are_divided(exercise, rank, world_size, seed):
         expect.close(given, single, f"a gradient in {name} after unscale")
 
 
+def taken_for_finite(found, everywhere, world_size):
+    """The clause of a mistake that explains what unscale returned on this rank, or "".
+
+    Args:
+        found: by rank and number, what it returned if that rank had that number.
+        everywhere: what it returned if all ranks had an infinite number.
+    """
+    noticed = {where for (where, value), finite in found.items() if not finite}
+    if not noticed and not everywhere:
+        return (
+            "the step were skipped only if every rank has such a number: MAX tells "
+            "whether any rank is bad, MIN whether all are good"
+        )
+    if len(noticed) == 1 and not everywhere:
+        return f"only the gradients of rank {noticed.pop()} counted here"
+    passed = {repr(value) for (_, value), finite in found.items() if finite}
+    if passed in ({"nan"}, {"-inf"}) and len(noticed) == world_size:
+        return f"{passed.pop()} were finite"
+    return ""
+
+
 @pytest.mark.ranks(3, 4)
 def test_one_rank_is_enough(exercise, rank, world_size, seed):
     """One number that is infinite or nan, on any rank, stops the step on all ranks."""
+    found, gradients = {}, {}
     for where in range(world_size):
         for value in (INF, -INF, NAN):
             mine = draw(seed, world_size)[rank]
@@ -204,11 +227,17 @@ def test_one_rank_is_enough(exercise, rank, world_size, seed):
                 mine[0][-1] = value
             divided = [gradient / 2 for gradient in mine]
             finite = exercise.ShardedGradScaler(2.0, 5).unscale(list(mine))
-            what = f"whether all are finite, with {value} on rank {where}"
-            expect.equal(finite, False, what)
-            for gradient, right in zip(mine, divided, strict=True):
-                what = f"a gradient after unscale, with {value} on rank {where}"
-                expect.close(named(gradient), named(right), what)
+            dist.barrier()  # a call that only some ranks make must not meet a later one
+            found[where, value] = finite
+            gradients[where, value] = mine, divided
+    everywhere = exercise.ShardedGradScaler(2.0, 5).unscale([torch.tensor([INF])])
+    cause = taken_for_finite(found, everywhere, world_size)
+    for (where, value), finite in found.items():
+        what = f"whether all are finite, with {value} on rank {where}"
+        expect.equal(finite, False, what, cause=cause)
+        for gradient, right in zip(*gradients[where, value], strict=True):
+            what = f"a gradient after unscale, with {value} on rank {where}"
+            expect.close(named(gradient), named(right), what)
 
 
 @pytest.mark.ranks(3)

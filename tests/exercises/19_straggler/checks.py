@@ -203,10 +203,14 @@ def slow_of(
     tenth_of="own",
     border_counts=False,
     always=False,
+    works_at=(),
 ):
     """The slow rank, or None; the keywords are what goes wrong."""
     seconds = [each[by] for each in ranks]
     slow = seconds.index(max(seconds) if most else min(seconds))
+    if works_at:
+        work = [sum(each[part] for part in works_at) for each in ranks]
+        slow = work.index(max(work))
     own, others = seconds[slow], seconds[:slow] + seconds[slow + 1 :]
     asked = {
         "others": others,
@@ -242,6 +246,14 @@ MISTAKEN_SLOW = {
     },
     "the slow rank were the one that computes most": {"by": "compute", "most": True},
     "the slow rank were the one that loads longest": {"by": "data", "most": True},
+    "the rank that computes most were compared, not the one that waits least": {
+        "works_at": ("compute",)
+    },
+    "the rank that loads longest were compared, not the one that waits least": {
+        "works_at": ("data",)
+    },
+    "the rank that loads and computes longest were compared, not the one that waits "
+    "least": {"works_at": ("data", "compute")},
     "the rank itself were one of the others": {"among": "all"},
     "others that wait for just as long didn't count": {"among": "different"},
     "the mean of the others were taken, not the median": {"of_others": mean},
@@ -257,7 +269,8 @@ MISTAKEN_SLOW = {
     "it were a tenth of the waiting, not of the step": {"parts": ("waiting",)},
     "it were a tenth of the other ranks' steps, not of its own": {"tenth_of": "others"},
     "any more waiting were enough, and not a tenth of the step": {"share": 0.0},
-    "no rank ever held up the others": {"share": 100.0},
+    "no rank ever held up the others: is the rank that waits least compared, and is "
+    "its waiting subtracted from that of the others?": {"share": 100.0},
     "exactly a tenth were enough: it must be more": {"border_counts": True},
 }
 
@@ -304,7 +317,8 @@ def near_the_border():
         what = f"the slow rank, if ranks wait {waits} s, and work {step}"
         found.append((what, waits_of(waits, step), None))
     step = {"data": 0.4, "compute": 1.0}
-    for others, right in ((0.79, None), (0.81, 1), (0.75, None), (0.63, None)):
+    several = (0.79, None), (0.81, 1), (0.75, None), (0.63, None), (0.95, 1)
+    for others, right in several:
         for waits in (
             [others, 0.6],
             [others, 0.6, others, 1.9],

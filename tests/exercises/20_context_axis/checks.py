@@ -98,6 +98,7 @@ def compare_attention(exercise, rank, ranks, context, seed):
         by_index = torch.arange(2 * ranks) <= index[:, None]
         shuffled = (query[:, :, positions], key[:, :, joined], value[:, :, joined])
         local = torch.ones(2, 2).tril().bool()
+        as_the_last = torch.ones(2, 2 * ranks).tril(2 * ranks - 2).bool()
         alone = [x[:, :, positions] for x in (query, key, value)]
         names = {
             "without a mask: a token sees those after it": (
@@ -105,6 +106,18 @@ def compare_attention(exercise, rank, ranks, context, seed):
             ),
             "masked by where a token was gathered, not by its position": (
                 F.scaled_dot_product_attention(*shuffled, attn_mask=by_index)
+            ),
+            "masked as is_causal=True does, which takes this rank's queries for the "
+            "first tokens of the sequence": (
+                F.scaled_dot_product_attention(*shuffled, is_causal=True)
+            ),
+            "masked as if this rank's queries were the last tokens of the sequence": (
+                F.scaled_dot_product_attention(*shuffled, attn_mask=as_the_last)
+            ),
+            "masked by positions for the queries only: a key's is not its index": (
+                F.scaled_dot_product_attention(
+                    *shuffled, attn_mask=torch.arange(2 * ranks) <= positions[:, None]
+                )
             ),
             "attention to this rank's own keys only": (
                 F.scaled_dot_product_attention(

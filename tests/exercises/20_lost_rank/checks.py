@@ -161,12 +161,13 @@ def batches_of(seed):
     ]
 
 
-def alone(seed, order, scales=(), parts=()):
+def alone(seed, order, scales=(), parts=(), of_parts=torch.mean):
     """Parameters after these batches on one process.
 
     Args:
         scales: of the gradient of each step.
-        parts: of the batch of each step, whose means are averaged.
+        parts: of the batch of each step, each with a mean of its samples.
+        of_parts: what becomes of these means.
     """
     model = model_of(seed)
     optimizer = optimizer_of(model)
@@ -178,7 +179,7 @@ def alone(seed, order, scales=(), parts=()):
         loss = squares.sum() / BATCH
         if parts:
             means = [part.sum(1).mean() for part in squares.tensor_split(parts[step])]
-            loss = sum(means) / len(means)
+            loss = of_parts(torch.stack(means))
         if scales:
             loss = loss * scales[step]
         loss.backward()
@@ -224,6 +225,16 @@ def compare_run(exercise, rank, world_size, seed, plan):
         "of a run with the mean of each rank's mean: parts have other sizes": alone(
             seed, whole, parts=taken
         ),
+        "of a run that divided by each rank's own samples, and not by B": alone(
+            seed, whole, parts=taken, of_parts=torch.sum
+        ),
+        "of a run that added up each rank's mean squared error": alone(
+            seed, whole, [1 / 2] * STEPS, parts=taken, of_parts=torch.sum
+        ),
+        "of a run whose loss was also divided by the width of a target": alone(
+            seed, whole, [1 / 2] * STEPS
+        ),
+        "of a run whose loss wasn't divided by B": alone(seed, whole, [BATCH] * STEPS),
     }
     if plan:
         twice = [i for i in whole for _ in range(1 + tried[i])]

@@ -10,6 +10,8 @@ from workshop.grader import expect
 expect.nothing_is_averaged()
 
 UNEQUAL = [5, 0, 8, 3]  # tokens of each rank
+# what several mistakes lead to on rank 0, whose choices no lower rank goes before
+FIRST_RANK = "as if first choices on other ranks didn't go before second ones here"
 MOST_NAMES = 2  # of mistakes that explain the same values; more explain nothing
 
 
@@ -71,6 +73,25 @@ def higher_ranks_first(other, own):
     return (c, -r, t) < (own_c, -own_r, own_t)
 
 
+def each_choice_for_itself(other, own):
+    (r, t, c), (own_r, own_t, own_c) = other, own
+    return c == own_c and (r, t) < (own_r, own_t)
+
+
+def without_earlier_choices_of_higher_ranks(other, own):
+    return other[0] <= own[0] and in_the_right_order(other, own)
+
+
+def without_own_tokens(other, own):
+    (r, _, c), (own_r, _, own_c) = other, own
+    return (c, r) < (own_c, own_r)
+
+
+def last_choices_first(other, own):
+    (r, t, c), (own_r, own_t, own_c) = other, own
+    return (-c, r, t) < (-own_c, own_r, own_t)
+
+
 def wrong_rules(capacity, ranks):
     """For the words of a mistake: (what goes before an own choice, the capacity)."""
     return {
@@ -87,10 +108,23 @@ def wrong_rules(capacity, ranks):
             rank_by_rank,
             capacity,
         ),
-        "as if first choices on other ranks didn't go before second ones here": (
+        FIRST_RANK: (
             without_earlier_choices_of_others,
             capacity,
         ),
+        "as if first choices, on any rank, didn't go before second ones": (
+            each_choice_for_itself,
+            capacity,
+        ),
+        "as if first choices on higher ranks didn't go before second ones here": (
+            without_earlier_choices_of_higher_ranks,
+            capacity,
+        ),
+        "as if a token's choice didn't go before that of a later token on its rank": (
+            without_own_tokens,
+            capacity,
+        ),
+        "as if the last choices went first": (last_choices_first, capacity),
         "as if lower ranks didn't go first": (without_lower_ranks, capacity),
         "as if higher ranks went first": (higher_ranks_first, capacity),
         "one choice too many for each expert": (in_the_right_order, capacity + 1),
@@ -121,18 +155,19 @@ def mistaken(chosen, counts, rank, capacity):
     }
 
 
-def names_of_all(found, wrong):
+def names_of_all(found, wrong, of_many=""):
     """The names under which ``wrong`` has all values that were found on this rank.
 
     Args:
         found: this rank's values, one for each case.
         wrong: for each case, wrong values by their names.
+        of_many: the name that says what many have in common, if it is among them.
     """
     names = list(wrong[0])
     for value, by_name in zip(found, wrong, strict=True):
         names = [name for name in names if same(value, by_name[name])]
     if len(names) > MOST_NAMES:
-        return []
+        return [name for name in names if name == of_many]
     return names
 
 
@@ -153,7 +188,7 @@ def compare(exercise, rank, counts, cases, experts, explained=True):
     names = []
     if explained:
         wrong = [mistaken(chosen, counts, rank, capacity) for chosen, capacity in cases]
-        names = names_of_all(found, wrong)
+        names = names_of_all(found, wrong, FIRST_RANK if rank == 0 else "")
     for mine, kept, (chosen, capacity) in zip(given, found, cases, strict=True):
         right = of_all(chosen, capacity)[own]
         what = f"what is kept of {len(mine)} tokens with k = {chosen.shape[1]}"
@@ -212,7 +247,7 @@ def test_second_choices_go_last(exercise, rank, world_size, seed):
     """within_capacity with several experts per token: first choices of all ranks."""
     counts = [5, 8, 6, 3][:world_size]
     of_k = [choices(seed, sum(counts), 6, k) for k in (2, 3)]
-    cases = [(chosen, capacity) for chosen in of_k for capacity in (3, 6, 9)]
+    cases = [(chosen, capacity) for chosen in of_k for capacity in (1, 2, 3, 6, 9)]
     compare(exercise, rank, counts, cases, 6)
 
 

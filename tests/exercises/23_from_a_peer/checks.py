@@ -12,7 +12,7 @@ from torch import nn
 from workshop.grader import expect
 
 BEFORE, AFTER = 3, 3  # steps before a rank is lost, and after it is there again
-FORGOTTEN = "a run whose optimizer has lost its state"
+OLD = "what this rank had before: nothing has replaced it"
 
 
 class Scaled(nn.Module):
@@ -56,44 +56,49 @@ def take(model, optimizer, seed, step, ranks, rank=None):
 
 
 def one_process(seed, ranks, steps):
+    """Model and optimizer after these steps."""
     model, optimizer = new_training(seed)
     for step in range(steps):
         take(model, optimizer, seed, step, ranks)
-    return model.state_dict()
+    return model, optimizer
 
 
-def without_optimizer(seed, ranks, behind, rank):
-    """What ``rank`` ends with if those behind begin with a new optimizer."""
-    copies = [new_training(seed) for _ in range(ranks)]
-    for step in range(BEFORE + AFTER):
-        if step == BEFORE:
-            for lost in behind:
-                model = copies[lost][0]
-                copies[lost] = model, torch.optim.AdamW(model.parameters(), lr=0.1)
-        x, y = batch(seed, step, ranks)
-        grads = []
-        for (model, optimizer), own, want in zip(
-            copies, x.chunk(ranks), y.chunk(ranks), strict=True
-        ):
-            optimizer.zero_grad()
-            F.mse_loss(model(own), want).backward()
-            grads.append([parameter.grad for parameter in model.parameters()])
-        means = [sum(parts) / ranks for parts in zip(*grads, strict=True)]
-        for model, optimizer in copies:
-            for parameter, mean in zip(model.parameters(), means, strict=True):
-                parameter.grad = mean.clone()
-            optimizer.step()
-            model.scale.mul_(0.8 + 0.1 * (step % 3))
-    return copies[rank][0].state_dict()
-
-
-def wrong_step(found, own):
+def wrong_step(found, own, received):
     """The words for a wrong next step; ``own`` is what this rank knew."""
+    if found == own != BEFORE and not received:
+        return (
+            "this rank were not behind, for it received nothing: each rank in `behind` "
+            "needs the state of the source"
+        )
     if found == own != BEFORE:
         return "it were the step that this rank knew: return the source's"
     if found == BEFORE + 1:
         return "the step were counted once more: what the source knows is the next one"
     return ""
+
+
+def state_of(optimizer):
+    """What it keeps, by the number of the parameter and a name."""
+    return {
+        (number, name): torch.as_tensor(value, dtype=torch.float64).clone()
+        for number, values in optimizer.state_dict()["state"].items()
+        for name, value in values.items()
+    }
+
+
+def same_optimizer(found, old, newest, rank):
+    """That of a rank which has just caught up keeps what the source's keeps."""
+    who = f"the optimizer of rank {rank}, which has just caught up"
+    expect.that(
+        found,
+        "this rank has just caught up, and its optimizer has no state: load the "
+        "state of the source's optimizer, too",
+    )
+    expect.equal(sorted(found), sorted(newest), f"what is kept by {who}")
+    for (number, name), value in newest.items():
+        mistaken = {OLD: old[number, name]} if old else {}
+        what = f"{name} of parameter {number} in {who}"
+        expect.close(found[number, name], value, what, mistaken=mistaken)
 
 
 def compare(exercise, ledger, rank, ranks, seed, source, new=(), silent=()):
@@ -111,6 +116,7 @@ def compare(exercise, ledger, rank, ranks, seed, source, new=(), silent=()):
     if rank == source:
         time.sleep(0.05)
     before = {name: value.clone() for name, value in model.state_dict().items()}
+    kept_before = state_of(optimizer)
     behind = sorted([*new, *silent])
     ledger.clear()
     found = exercise.catch_up(model, optimizer, step, source, behind)
@@ -121,31 +127,27 @@ def compare(exercise, ledger, rank, ranks, seed, source, new=(), silent=()):
             f"rank {rank} is neither behind nor the source, but it calls {calls}: "
             "it should send and receive nothing",
         )
-    cause = wrong_step(found, step)
+    cause = wrong_step(found, step, ledger.rows)
     expect.equal(found, BEFORE, f"the next step on rank {rank}", cause=cause)
     if rank in behind:
-        newest = one_process(seed, ranks, BEFORE)
+        newest, its_optimizer = one_process(seed, ranks, BEFORE)
         for name, value in model.state_dict().items():
             what = f"{name} on rank {rank}, which has just caught up"
-            mistaken = {
-                "what this rank had before: nothing has replaced it": before[name]
-            }
-            expect.close(value, newest[name], what, mistaken=mistaken)
+            mistaken = {OLD: before[name]}
+            expect.close(value, newest.state_dict()[name], what, mistaken=mistaken)
+        found_state = state_of(optimizer)
+        same_optimizer(found_state, kept_before, state_of(its_optimizer), rank)
     for name, value in before.items():
         if rank not in behind:
             expect.close(model.state_dict()[name], value, f"{name} of a healthy rank")
     for step in range(found, BEFORE + AFTER):
         take(model, optimizer, seed, step, ranks, rank)
-    right = one_process(seed, ranks, BEFORE + AFTER)
-    forgotten = without_optimizer(seed, ranks, behind, rank)
+    right = one_process(seed, ranks, BEFORE + AFTER)[0].state_dict()
     for name, value in model.state_dict().items():
-        mistaken = {}
-        if name != "scale" and behind:
-            mistaken[FORGOTTEN] = forgotten[name]
         what = f"{name} on rank {rank}, {AFTER} steps after it has caught up"
         if rank not in behind:
             what = f"{name} on rank {rank}, which was never lost, {AFTER} steps later"
-        expect.close(value, right[name], what, mistaken=mistaken)
+        expect.close(value, right[name], what)
 
 
 @pytest.mark.ranks(3, 4)

@@ -12,6 +12,7 @@ import functools
 import inspect
 import itertools
 import re
+import traceback
 import types
 import typing
 from collections import Counter
@@ -33,24 +34,26 @@ class Calls:
     Attributes:
         entered: how many times it has called each of them so far.
         inside: the one that is under way, or "".
+        ended_by: how the last one ended if it raised, as in "raised ValueError at line
+            7", or "". The check may have expected that.
     """
 
     entered: typing.ClassVar[Counter[str]] = Counter()
-    inside = ""
+    inside = ended_by = ""
     _open = 0
 
     @classmethod
     def begin(cls, name: str) -> None:
         if not cls._open:  # what the learner's code calls itself doesn't count
-            cls.inside = name
+            cls.inside, cls.ended_by = name, ""
             cls.entered[name] += 1
         cls._open += 1
 
     @classmethod
-    def end(cls) -> None:
+    def end(cls, how: str = "") -> None:
         cls._open -= 1
         if not cls._open:
-            cls.inside = ""
+            cls.inside, cls.ended_by = "", how
 
 
 class Handed:
@@ -127,8 +130,10 @@ class Handed:
             Calls.begin(function.__qualname__)
             try:
                 value = function(*args, **kwargs)
-            finally:
-                Calls.end()
+            except BaseException as error:
+                Calls.end(_how(error, function))
+                raise
+            Calls.end()
             object.__setattr__(self, "whole", _whole(function, value))
             hint = _hint(function)
             if not fits(value, hint):
@@ -137,6 +142,14 @@ class Handed:
             return value
 
         return call
+
+
+def _how(error: BaseException, function: types.FunctionType) -> str:
+    """The type of the error, and the innermost line of the learner that raised it."""
+    file = function.__code__.co_filename
+    steps = traceback.walk_tb(error.__traceback__)
+    lines = [number for frame, number in steps if frame.f_code.co_filename == file]
+    return f"raised {type(error).__name__} at line {lines[-1]}" if lines else ""
 
 
 @functools.cache

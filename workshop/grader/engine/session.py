@@ -159,6 +159,7 @@ class Session:
             "phase": self.state[PHASE],
             "passed": expect.passed,
             "entered": Calls.entered,
+            "ended_by": Calls.ended_by,
             "ledger": self.ledger.report(),
             "unwaited": self.ledger.works.unwaited(),
             "used_early": self.ledger.works.used_early,

@@ -109,6 +109,7 @@ class Watcher:
             "in_comm": communicates(frame),
             "passed": expect.passed,
             "entered": Calls.entered,
+            "ended_by": Calls.ended_by,
             "inside": Calls.inside,
             "ledger": self.ledger.report(),
             "unwaited": self.ledger.works.unwaited(),

@@ -8,7 +8,7 @@ from workshop.grader.verdicts.classics.calls import (
     only_the_order_differs,
     with_the_checks_own,
 )
-from workshop.grader.verdicts.evidence import Evidence
+from workshop.grader.verdicts.evidence import Evidence, Rank
 from workshop.grader.verdicts.wording import call_text, ranks_text
 
 OF_MESSAGES = ("message_differs", "message_of_another")  # keys of classic mistakes
@@ -78,10 +78,15 @@ def _lines(seen: Evidence, group: tuple, columns: Columns, index: int) -> list[s
     for rank, row in here.items():
         text = call_text(row) if row else "no such call"
         if row and mixed and row["line"] is None:
-            text = "returned from your code before such a call"
+            text = f"{_how_it_left(seen.ranks[rank], row)} before such a call"
         told.setdefault(text, []).append(rank)
     lines = [f"first difference: collective no. {number}{among}"]
     return lines + [f"  {ranks_text(who)}: {text}" for text, who in told.items()]
+
+
+def _how_it_left(rank: Rank, row: dict) -> str:
+    """How a rank left the learner's code before a call of the check, its ``row``."""
+    return (row is rank.calls[-1] and rank.ended_by) or "returned from your code"
 
 
 def _calls_before(columns: Columns, index: int) -> int:

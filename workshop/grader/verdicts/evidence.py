@@ -84,6 +84,11 @@ class Rank:
         return (self.report or self.stuck).get("ledger") or self._told
 
     @property
+    def ended_by(self) -> str:
+        """How the check's last call of the learner's functions ended if it raised."""
+        return (self.report or self.stuck).get("ended_by") or ""
+
+    @property
     def unwaited(self) -> list[dict]:
         """The rows of its asynchronous calls without a wait, now or later."""
         rows = (self.report or self.stuck).get("unwaited") or []
@@ -105,7 +110,18 @@ class Rank:
             return waits_for
         last = self.calls[-1] if self.calls else None
         at = self.stuck.get("line")
-        return None if last and at and last["line"] not in (None, at) else last
+        if last and at and (last["line"] not in (None, at) or self._is_over(last)):
+            return None
+        return last
+
+    def _is_over(self, row: dict) -> bool:
+        """Whether the check made this call before it called the learner's function."""
+        stack = self.stuck["stack"]
+        own = [number for number, frame in enumerate(stack) if frame["own"]]
+        file = row["where"].partition(":")[0]
+        if row["line"] or not file or not own:
+            return False
+        return all(frame["file"] != file for frame in stack[: own[0]])
 
     @property
     def frame(self) -> dict:

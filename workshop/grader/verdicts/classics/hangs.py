@@ -293,8 +293,8 @@ IN_GROUPS: Table = {
         gallery="world_size_typed_in",
     ),
     "no_such_key": Classic(
-        "`store.get` waits until that very key has been written: does some rank pass "
-        "it to `store.set`, before it reads the keys of others?",
+        "`store.get` and `store.wait` block until that very key has been written: does "
+        "some rank pass it to `store.set`, before it reads the keys of others?",
         seen=lambda texts: any(_READS.search(text) for text in texts),
     ),
 }
