@@ -169,6 +169,8 @@ def candidates(causes: Iterable[Cause], log: Log, first: First | None) -> list[F
     found = [spoken_inside(each, log) for each in found]
     found = [while_handling(each, log) for each in found if each.weight]
     left = not_explained(found)
+    if any(map(is_own_error, log.lines)):
+        left = [f for f in left if f.quiet or not only_survived(f)]
     if any(rank in seen.own for rank in suspects):
         left = [f for f in left if f.by_first or not only_consequences(f)]
         failed = min(log.lines.index(seen.own[r]) for r in suspects if r in seen.own)
@@ -232,6 +234,11 @@ def only_consequences(found: Found) -> bool:
     """Whether it shows only in what ranks say that waited for another one."""
     told = (is_consequence(row.text) or ABORTED.search(row.text) for row in found.lines)
     return bool(found.lines) and all(told)
+
+
+def only_survived(found: Found) -> bool:
+    """Whether it shows only in what the run survived."""
+    return bool(found.lines) and all(row.kind == SURVIVED for row in found.lines)
 
 
 def only_ended_step(found: Found, later: list[Line]) -> bool:

@@ -1,8 +1,8 @@
 """Takes off what launchers and loggers write before a line, and keeps what it says.
 
-Ranks are marked by torch (``[rank3]:``), by torchrun's ``--tee`` (``[default0]:``),
-by ``srun --label`` (``3: ``), by ``mpirun --tag-output`` (``[1,3]<stderr>:``) and by
-Intel MPI's ``mpirun -l`` (``[3] ``).
+Ranks are marked by torch (``[rank3]:``), by programs (``[rank 3] ``), by torchrun's
+``--tee`` (``[default0]:``), by ``srun --label`` (``3: ``), by ``mpirun --tag-output``
+(``[1,3]<stderr>:``) and by Intel MPI's ``mpirun -l`` (``[3] ``).
 Others only name a host, a process or a time: pdsh, Ray, Kubernetes, logging.
 With any of them a log must be read as it is without.
 """
@@ -27,6 +27,7 @@ LEVEL = r"(?P<level>DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL)"
 OF_ROLE = re.compile(r"^\[(?:default|trainer|worker|role)(?P<rank>\d+)(?:\|\d+)?\]: ?")
 RANKS = (
     re.compile(r"^(?:\[\d+\]\s+)?\[rank ?(?P<rank>\d+)\]: ?", re.IGNORECASE),
+    re.compile(r"^\[rank ?(?P<rank>\d+)\] "),  # [Rank 3] is a word of torch
     OF_ROLE,
     re.compile(r"^\[\d+,(?P<rank>\d+)\]<std(?:out|err)>: ?"),
     re.compile(r"^\(\w+ rank=(?P<rank>\d+) pid=\d+(?:, ip=[\w.:]+)?\) ?"),
