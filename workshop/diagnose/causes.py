@@ -15,8 +15,15 @@ from itertools import takewhile
 from pathlib import Path
 
 from workshop.common_mistakes import Mistake, load_mistakes, plain
-from workshop.diagnose.first import is_consequence, is_own_error, lead, look
-from workshop.diagnose.kinds import CODE, EXCEPTION, NOISE, SURVIVED
+from workshop.diagnose.endings import killed_together, read_endings
+from workshop.diagnose.first import (
+    ended_by_launcher,
+    is_consequence,
+    is_own_error,
+    lead,
+    look,
+)
+from workshop.diagnose.kinds import CODE, EXCEPTION, NOISE, PROGRESS, SURVIVED
 from workshop.diagnose.lines import Line
 from workshop.diagnose.logs import Log
 from workshop.diagnose.quiet import numbers_show
@@ -39,6 +46,12 @@ LOST_STORE = re.compile(r"connection to the C10d store has failed|RendezvousConn
 STEP_ENDED = re.compile(r"slurmstepd: error: \*\*\* STEP \S+ ON \S+ CANCELLED AT")
 # in torchrun's summary: those that waited abort, too
 ABORTED = re.compile(r"Signal 6 \(SIGABRT\) received by PID")
+TIME_LIMIT = "time_limit"  # a cause
+# what ranks and libraries print when they begin to find each other
+STARTS = re.compile(
+    r"[Ii]nitializing (?:distributed|torch|ddp|process group)|Init START|"
+    r"\bGLOBAL_RANK: \d|NCCL INFO Bootstrap|[Rr]endezvous|init_process_group"
+)
 HANDLING = re.compile(r"^During handling of the above exception")
 CHAINED = re.compile(r"During handling of the above|was the direct cause of the follow")
 
@@ -166,6 +179,8 @@ def candidates(causes: Iterable[Cause], log: Log, first: First | None) -> list[F
         causes = [cause for cause in causes if cause.name != "more_ranks_than_gpus"]
     left_over = [cause for cause in causes if cause.name not in shown]
     found += filter(None, (search(cause, spoken, suspects) for cause in left_over))
+    found = [maybe_by_launcher(each, log) for each in found]
+    found = [no_step_taken(each, log) for each in found]
     found = [spoken_inside(each, log) for each in found]
     found = [while_handling(each, log) for each in found if each.weight]
     left = not_explained(found)
@@ -182,6 +197,26 @@ def candidates(causes: Iterable[Cause], log: Log, first: First | None) -> list[F
     if not left and not first:
         left = of_numbers(causes, log)
     return sorted(left, key=lambda f: (-f.weight, not f.by_first))
+
+
+def maybe_by_launcher(found: Found, log: Log) -> Found:
+    """Not sure, if it shows only in ranks that the launcher may have killed."""
+    together = killed_together(read_endings(log.lines))
+    if not found.lines or not together.issuperset(found.lines):
+        return found
+    return replace(found, weight=min(found.weight, MAYBE))
+
+
+def no_step_taken(found: Found, log: Log) -> Found:
+    """Not sure, if the time ended before the first step: the run may have hung."""
+    if found.cause.name != TIME_LIMIT or any(is_progress(row) for row in log.lines):
+        return found
+    started = any(STARTS.search(row.text) for row in log.lines)
+    return replace(found, weight=MAYBE) if started else found
+
+
+def is_progress(line: Line) -> bool:
+    return bool(PROGRESS.search(line.text))
 
 
 def spoken_inside(found: Found, log: Log) -> Found:
@@ -272,8 +307,10 @@ def not_explained(found: list[Found]) -> list[Found]:
 def utterances(log: Log):
     """(its lines, one text of them) of each rank and of what no rank is known for."""
     by_rank: dict[int | None, list[Line]] = {}
+    endings = ended_by_launcher(log.lines, read_endings(log.lines))
+    cleaned = {each.line for each in endings}
     for line in log.lines:
-        if line.kind not in (CODE, NOISE):
+        if line.kind not in (CODE, NOISE) and line not in cleaned:
             by_rank.setdefault(line.rank, []).append(line)
     for file in log.error_files:
         rows = file.message.splitlines() or [""]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from workshop.diagnose.endings import Ending, only_ended, read_endings
 from workshop.diagnose.kinds import CODE, EXCEPTION, NOISE, SURVIVED
 from workshop.diagnose.lines import Line
 from workshop.diagnose.logs import Log
@@ -19,7 +20,8 @@ from workshop.diagnose.watchdog import Dump, behind, mismatch, read_dump
 CONSEQUENCE = re.compile(
     r"Connection (?:closed|reset) by (?:remote )?peer|Broken pipe|"
     r"Timed out waiting \d+ ?ms for|Application timeout caused pair closure|"
-    r"SIGTERM|Signal 15|got signal: 15|exit ?code *: *-15|return code = -15|"
+    r"SIGTERM|Signal 15|got signal: 15|Received 15 death signal|"
+    r"exit ?code *: *-15|return code = -15|"
     r"closing signal|Job step aborted|Terminating (?:StepId|job step)|"
     r"NCCL communicator (?:was|is) aborted|ncclRemoteError|remote process exited|"
     r"failed to recv, got 0 bytes|RendezvousClosedError|pair is not connected|"
@@ -70,6 +72,7 @@ SIZE = re.compile(
     r"(?:WORLD_SIZE|world_size|nproc[-_]per[-_]node)[=: ]+(\d+)"
     r"(?!\d| *(?:[!=]=|[*x/%]))"  # no part of an equation
 )
+ABORT = -6  # the signal by which a rank ends itself, also after it has waited
 MOST_RANKS = 4096  # more are a number that means something else
 
 
@@ -79,7 +82,10 @@ class Seen:
 
     own: dict[int, Line] = field(default_factory=dict)
     lost: dict[int, Line] = field(default_factory=dict)
-    exited: dict[int, Line] = field(default_factory=dict)  # srun says no more of them
+    exited: dict[int, Line] = field(
+        default_factory=dict
+    )  # launchers say no more of them
+    ended: dict[int, Line] = field(default_factory=dict)  # by the launcher of MPI
     warned: dict[int, Line] = field(default_factory=dict)  # NCCL did, of its own
     warned_first: Line | None = None  # the first time in a line that names no rank
     codes: dict[int, int] = field(default_factory=dict)
@@ -129,14 +135,23 @@ def first_failed(log: Log) -> First | None:
 def look(log: Log) -> Seen:
     """One pass over all lines."""
     lines = [line for line in log.lines if line.kind not in (NOISE, CODE)]
-    reader = Reader()
+    endings = read_endings(lines)
+    ended = ended_by_launcher(lines, endings)
+    reader = Reader(endings={e.line: e for e in endings if e not in ended})
+    reader.seen.ended = {each.rank: each.line for each in ended}
     reader.seen.spoke = {line.rank for line in log.lines if line.rank is not None}
     reader.seen.dump = read_dump(lines)
+    cleaned = {each.line for each in ended}
     for line in lines:
-        if line.kind != SURVIVED:
+        if line.kind != SURVIVED and line not in cleaned:
             reader.read(line)
     reader.seen.own = reader.seen.own or dict(reader.seen.exited)
     return reader.seen
+
+
+def ended_by_launcher(lines: list[Line], endings: list[Ending]) -> list[Ending]:
+    """The ranks that MPI's launcher ended after another one had failed."""
+    return only_ended(endings, any(map(is_own_error, lines))) if endings else []
 
 
 @dataclass
@@ -144,6 +159,7 @@ class Reader:
     """Reads lines in their order, and knows what a line is a part of."""
 
     seen: Seen = field(default_factory=Seen)
+    endings: dict[Line, Ending] = field(default_factory=dict)
     at_root: bool = False  # in the part of torchrun's summary named Root Cause
     block: int | None = None  # the rank whose part of the summary was last read
     raised: int | None = None  # the rank of mp.spawn whose traceback was announced
@@ -161,6 +177,7 @@ class Reader:
             self._agent,
             self._spawn,
             self._srun,
+            self._ending,
             self._monitored_barrier,
             self._world_size,
         ):
@@ -220,6 +237,17 @@ class Reader:
             for rank in tasks(match[1]):
                 if not (aborted and rank in self.seen.lost):
                     said.setdefault(rank, line)
+        return True
+
+    def _ending(self, line: Line) -> bool:
+        """MPI's launcher says how a rank ended."""
+        ending = self.endings.get(line)
+        if ending is None or ending.code == 0:
+            return False
+        aborted = ending.code == ABORT and ending.rank in self.seen.lost
+        if not aborted:
+            said = self.seen.own if ending.code < 0 else self.seen.exited
+            said.setdefault(ending.rank, line)
         return True
 
     def _monitored_barrier(self, line: Line) -> bool:
@@ -349,7 +377,7 @@ def by_own(seen: Seen, log: Log) -> First | None:
     ranks = tuple(sorted(seen.own))
     several = len(ranks) > 1
     if several and seen.own == seen.exited:
-        return of_srun(ranks)
+        return of_launcher(ranks, seen.own[ranks[0]])
     kinds = {line.text.split(":")[0] for line in seen.own.values()}
     if several and len(kinds) == 1:
         return First(ranks, "they report the same error, so no one of them was first")
@@ -364,11 +392,12 @@ def by_own(seen: Seen, log: Log) -> First | None:
     return First(ranks, "no other rank reports an error of its own")
 
 
-def of_srun(ranks: tuple[int, ...]) -> First:
-    """Tasks of which srun says that they exited, and no line says why."""
+def of_launcher(ranks: tuple[int, ...], said: Line) -> First:
+    """Ranks of which a launcher says that they exited, and no line says why."""
+    who = "srun" if STEP.match(said.text) else "the launcher"
     if set(ranks) == set(range(max(ranks) + 1)):
-        return First((), f"srun says only that {listed(ranks)} exited, in no order")
-    return First(ranks, "srun says that they exited, and of no other one")
+        return First((), f"{who} says only that {listed(ranks)} exited, in no order")
+    return First(ranks, f"{who} says that they exited, and of no other one")
 
 
 def by_unmarked(seen: Seen, log: Log) -> First | None:

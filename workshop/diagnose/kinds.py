@@ -65,6 +65,8 @@ FINISHED = re.compile(
     r"\btrain_runtime\b|\bmax_(?:epochs|steps)=\d+\W? reached",
     re.I,
 )
+# what torchrun's agent says when a signal ends it, as a warning
+DEATH = re.compile(r"Received (?:\d+|Signals\.\w+) death signal")
 # what trainers print when the run as a whole has come to its end
 RUN_ENDS = re.compile(
     r"\btraining (?:is |has )?(?:done|finished|completed?|ended)\b|"
@@ -90,7 +92,8 @@ STEPS = 2  # that prove that a rank worked on
 ENDS = re.compile(
     r"ChildFailedError|failed \(exitcode|exits with return code|srun: error|"
     r"core dumped|slurmstepd: error|exited on signal|Root Cause|terminated with|"
-    r"\bKilled$|OOMKilled|^Segmentation fault"
+    r"\bKilled$|OOMKilled|^Segmentation fault|BAD TERMINATION OF|"
+    r"\brank \d+ (?:died from signal|exited with code [1-9])"
 )
 RESTARTS = re.compile(r"\bwill restart worker group")
 REQUEUED = re.compile(r"DUE TO (?:JOB REQUEUE|PREEMPTION|NODE FAIL)")
@@ -284,6 +287,8 @@ def end_of(text: str, at: Reading) -> str:
 
 def is_harmless(line: Line) -> bool:
     """A warning, or a try that isn't the last one."""
+    if DEATH.search(line.text):
+        return False
     if line.level in ("DEBUG", "WARN", "WARNING") or WARNS.search(line.text):
         return True
     if NO_CHECKPOINT.search(line.text):

@@ -53,6 +53,8 @@ OTHERS = (
 )
 TASK = re.compile(r"^ *(\d+): ?")
 OF_SLURM = re.compile(r"^(?:srun|slurmstepd): ")  # which labels no line of its own
+OF_HYDRA = re.compile(r"^=(?:=+$|   )|^\S+: rank \d+ (?:died from|exited with) ")
+ENDED_BY_HYDRA = re.compile(r"^=\s+RANK [1-9]\d* PID \d+ RUNNING AT ")
 BRACKETS = re.compile(r"^\[(\d+)\](?: |$)")
 PLACE = re.compile(r"^\[([A-Za-z][\w.-]*):(\d+)\] ?")
 POD = re.compile(r"^\[([A-Za-z0-9]\w*(?:[.-]\w+)+)\] ")
@@ -149,14 +151,15 @@ def take_tasks(rows: list[Row]) -> None:
 def take_brackets(rows: list[Row]) -> None:
     """``[3] `` of Intel MPI; numbers that only grow may be steps, and are no ranks."""
     having = [row for row in rows if BRACKETS.match(row.text)]
-    if len(having) < 2 or not labeled(rows, BRACKETS.match):
+    of_ranks = [row for row in rows if not OF_HYDRA.match(row.text)]
+    if len(having) < 2 or not labeled(of_ranks, BRACKETS.match):
         return
     numbered = [int(BRACKETS.findall(row.text)[0]) for row in having]
     mixed = numbered != sorted(numbered)
-    of_ranks = mixed or any("Traceback (most" in row.text for row in having)
+    are_ranks = mixed or any("Traceback (most" in row.text for row in having)
     for row, number in zip(having, numbered, strict=True):
         row.text = BRACKETS.sub("", row.text)
-        if of_ranks:
+        if are_ranks:
             row.label = number
 
 
@@ -214,7 +217,8 @@ def is_value(row: Row) -> bool:
 def settle(rows: list[Row]) -> None:
     """Labels become ranks where each rank has its own, and not where nodes do."""
     labels = {row.label for row in rows if row.label is not None}
-    if len(labels) > 1 and not of_nodes(rows):
+    others = any(ENDED_BY_HYDRA.match(row.text) for row in rows)  # that wrote nothing
+    if (len(labels) > 1 or (labels and others)) and not of_nodes(rows):
         for row in rows:
             row.rank = row.label
         return

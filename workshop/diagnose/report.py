@@ -223,7 +223,7 @@ def tell_victims(log: Log, first: First | None) -> list[str]:
     if first is None:
         return []
     seen = look(log)
-    lost = (set(seen.lost) | set(seen.own)) - set(first.ranks)
+    lost = {*seen.lost, *seen.own, *seen.ended} - set(first.ranks)
     silent = seen.ranks - seen.spoke - set(first.ranks) - set(seen.codes) - lost
     told = []
     if lost and first.ranks:
@@ -392,9 +392,11 @@ def raised_by(error: Line, log: Log, first: First | None) -> int | None:
 def first_error(log: Log, first: First | None = None) -> Line | None:
     """The first rank's exception, else the first one, else a line about an error."""
     own = look(log).own
-    for rank in first.ranks if first else ():
-        if rank in own:
-            return own[rank]
+    of_first = [own[rank] for rank in (first.ranks if first else ()) if rank in own]
+    if of_first and of_first[0].kind != EXCEPTION:  # a launcher's words
+        of_first = [*unmarked_errors(log), *of_first]
+    if of_first:
+        return of_first[0]
     # a bare Traceback says less than what a launcher raised
     bare = words_of_launcher(log) or any(x.kind == SURVIVED for x in log.lines)
     rest: dict[re.Pattern[str], Line] = {}
@@ -412,6 +414,11 @@ def first_error(log: Log, first: First | None = None) -> Line | None:
     files = [Line(f.place, f.rank, f.message) for f in log.error_files]
     left = (rest[pattern] for pattern in REST if pattern in rest)
     return next((f for f in files if not is_consequence(f.text)), next(left, None))
+
+
+def unmarked_errors(log: Log) -> list[Line]:
+    """Exceptions in lines that name no rank."""
+    return [line for line in log.lines if line.rank is None and is_own_error(line)]
 
 
 def words_of_launcher(log: Log) -> Line | None:

@@ -7,6 +7,7 @@ tracebacks of a time-out.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -38,6 +39,7 @@ PREPARES = re.compile(
     re.IGNORECASE,
 )
 BAR = re.compile(r"\b(\d+)%\|.*\[(?:(\d+):)?(\d+):(\d+)<")
+MEMBER = re.compile(r"\bGLOBAL_RANK: (\d+), MEMBER: \d+/(\d+)")
 STORE = re.compile(r"connection to the C10d store has failed")
 LONG = 300  # seconds
 TASKS = re.compile(r"^srun: error: \S+: tasks? ([\d,-]+): Exited")
@@ -220,6 +222,29 @@ def mismatched(log: Log) -> list[Line]:
     return [call.line for call in calls] if calls else []
 
 
+def doubled(log: Log) -> list[Line]:
+    """Each node counts its own ranks from 0, and those that follow are missing.
+
+    All ranks that are there announce themselves equally often, and as often as it takes
+    to get the number of ranks that they wait for.
+    """
+    sizes: dict[int, list[tuple[int, Line]]] = {}
+    for line in log.lines:
+        if line.kind == EXCEPTION:
+            break  # what follows may be of a second start
+        if told := MEMBER.search(line.text):
+            sizes.setdefault(int(told[2]), []).append((int(told[1]), line))
+    for size, announced in sizes.items():
+        present = {rank for rank, _ in announced}
+        times = size // len(present)
+        if times < 2 or present != set(range(len(present))):
+            continue
+        counts = Counter((rank, line.text) for rank, line in announced)
+        if len(counts) == len(present) and set(counts.values()) == {times}:
+            return [line for rank, line in announced if rank == 0][:2]
+    return []
+
+
 OF_WAITS: dict[str, Callable[[Waits], bool]] = {
     "different_lines": differ,
     "all_send": all_send,
@@ -238,6 +263,7 @@ OF_LINES: dict[str, Callable[[Log], list[Line]]] = {
     "slow_preparation": prepares_data,
     "tasks_see_one_gpu": others_have_no_gpu,
     "collective_mismatch": mismatched,
+    "rank_twice": doubled,
 }
 
 
