@@ -179,3 +179,55 @@ slurmstepd: error: spank: required plugin spank_pyxis.so: task_init() failed wit
 )
 def test_missing_right_of_a_container_is_no_matter_of_its_gpus(tmp_path, line, cause):
     assert read(tmp_path, DENIED.format(line=line))[1] == cause
+
+
+CHILD = "Command '['/usr/bin/python3', '-u', 'train.py', '--local_rank=3']' {how}\n"
+UNMARKED = "Traceback (most recent call last):\nValueError: bad learning rate -1\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[2023-05-15 13:15:07,634] [ERROR] [launch.py:434:sigkill_handler] ['/b/py', "
+        "'-u', '-m', 'a.b', '--local_rank=3', '--deepspeed', 'c.json'] exits with "
+        "return code = -9\n",
+        "subprocess.CalledProcessError: "
+        + CHILD.format(how="died with <Signals.SIGBUS: 7>."),
+        UNMARKED + CHILD.format(how="returned non-zero exit status 1."),
+    ],
+)
+def test_command_of_the_child_that_failed_names_its_local_rank(tmp_path, text):
+    said = told(tmp_path, STEPS + text)[0]
+    assert said.startswith("First to fail: rank 3 (the launcher reports ")
+    assert said.endswith("its number is the local rank of its node)")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        CHILD.format(how="returned non-zero exit status 1."),  # which error it had?
+        # a rank that waited for too long aborts itself
+        "['/b/python', '--local_rank=3'] exits with return code = -6\n",
+        "['/b/python', '--local_rank=3'] exits with return code = 0\n",
+    ],
+)
+def test_command_of_a_child_alone_does_not_prove_that_it_was_first(tmp_path, text):
+    assert read(tmp_path, STEPS + text)[0] is None
+
+
+def test_actor_of_ray_that_died_has_the_rank_that_its_process_told(tmp_path):
+    text = (
+        "(WorkerDict pid=1412, ip=172.31.41.244) [rank 5] micro-batch 31/64\n"
+        "(WorkerDict pid=1409, ip=172.31.41.244) [rank 2] micro-batch 31/64\n"
+        "Traceback (most recent call last):\n"
+        '  File "main_ppo.py", line 64, in main\n'
+        "ray.exceptions.RayActorError: The actor died unexpectedly before finishing.\n"
+        "\tclass_name: WorkerDict\n"
+        "\tpid: {pid}\n"
+        "The actor is dead because its worker process has died. Task was killed due to "
+        "the node running low on memory.\n"
+    )
+    said = told(tmp_path, text.format(pid=1412))
+    assert said[0] == "First to fail: rank 5 (Ray says that its process died)"
+    assert not any("own words" in row for row in said)
+    assert read(tmp_path, text.format(pid=77))[0] is None

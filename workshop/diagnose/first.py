@@ -57,6 +57,15 @@ OF_ITS_GPU = re.compile(r"ProcessGroupNCCL\.cpp.*terminated with exception: CUDA
 ROOT = re.compile(r"Root Cause \(first observed failure\)")
 BLOCK_CODE = re.compile(r"^\s+exitcode\s*: (-?\d+)")
 AGENT = re.compile(r"failed \(exitcode: (-?\d+)\) local_rank: (\d+)")
+# DeepSpeed's launcher, and torch.distributed.launch
+CHILD = re.compile(
+    r"--local[-_]rank[= ',]+(\d+)\b.*(?:exits with return code = (-?\d+)|"
+    r"returned non-zero exit status (\d+)|died with <Signals\.\w+: (\d+)>)"
+)
+OLD_LAUNCHER = "the launcher"
+# Ray tells of an actor that died, and names its process below
+ACTOR_DIED = re.compile(r"\bRayActorError\b|\bActorDiedError\b")
+PROCESS_OF_ACTOR = re.compile(r"^\s+pid: (\d+)$")
 SPAWN = re.compile(
     r"(?:Process|process) (\d+) terminated with (?:signal \w+|exit code \d+)|"
     r"\bRank (\d+) crashed with exit code (?!-15)"  # Composer's launcher
@@ -91,6 +100,7 @@ class Seen:
     codes: dict[int, int] = field(default_factory=dict)
     root: int | None = None
     agent: tuple[int, int] | None = None  # (local rank, exit code)
+    launcher: str = "torchrun's agent"  # which told it
     missed: list[int] = field(default_factory=list)
     dump: Dump = field(default_factory=Dump)  # of the watchdogs
     waited_for: dict[int, Line] = field(default_factory=dict)  # by a key's name
@@ -164,6 +174,8 @@ class Reader:
     block: int | None = None  # the rank whose part of the summary was last read
     raised: int | None = None  # the rank of mp.spawn whose traceback was announced
     cancelled: bool = False  # the job was: what ends after that has not failed
+    died: Line | None = None  # Ray's word of an actor, whose process follows
+    ranks_of: dict[int, int] = field(default_factory=dict)  # process -> its rank
 
     def read(self, line: Line) -> None:
         """Note what the line says of ranks."""
@@ -175,6 +187,8 @@ class Reader:
             self._summary_of_a_rank,
             self._exit_code,
             self._agent,
+            self._child,
+            self._actor,
             self._spawn,
             self._srun,
             self._ending,
@@ -210,6 +224,29 @@ class Reader:
         if not match or self.seen.agent is not None:
             return False
         self.seen.agent = int(match[2]), int(match[1])
+        return True
+
+    def _child(self, line: Line) -> bool:
+        """The command of the first child that an older launcher found dead."""
+        match = CHILD.search(line.text)
+        if not match or self.seen.agent is not None:
+            return False
+        status, signal = match[2] or match[3], match[4]
+        self.seen.agent = int(match[1]), int(status) if status else -int(signal)
+        self.seen.launcher = OLD_LAUNCHER
+        return True
+
+    def _actor(self, line: Line) -> bool:
+        """Ray names the process of an actor that died; its rank, other lines told."""
+        if line.process is not None and line.rank is not None:
+            self.ranks_of.setdefault(line.process, line.rank)
+        if ACTOR_DIED.search(line.text):
+            self.died = line
+        match = PROCESS_OF_ACTOR.match(line.text)
+        if not match or self.died is None or int(match[1]) not in self.ranks_of:
+            return False
+        self.seen.own.setdefault(self.ranks_of[int(match[1])], self.died)
+        self.died = None
         return True
 
     def _spawn(self, line: Line) -> bool:
@@ -345,19 +382,26 @@ def by_root(seen: Seen, log: Log) -> First | None:
 
 
 def by_agent(seen: Seen, log: Log) -> First | None:
-    """The process that torchrun's agent found dead, where no rank tells its error."""
+    """The process that a launcher found dead, where no rank tells its error."""
     if seen.own or seen.root is not None or seen.agent is None:
         return None
     local, code = seen.agent
     how = f"signal {-code}" if code < 0 else f"exit code {code}"
-    said = f"torchrun's agent reports {how}"
+    said = f"{seen.launcher} reports {how}"
     if has_one_rank(seen, log):
         rank, why = next(iter(seen.spoke)), f"{said} of its only rank"
     else:
         rank, why = local, f"{said}; its number is the local rank of its node"
-    if code == -15 or rank in seen.lost:
+    if code in (0, -15) or rank in seen.lost:
         return None
+    if seen.launcher == OLD_LAUNCHER and not (seen.unmarked or is_killed(code)):
+        return None  # a rank aborts itself also when it has waited for too long
     return First((rank,), why)
+
+
+def is_killed(code: int) -> bool:
+    """Whether a signal ended it that a rank doesn't send itself."""
+    return code < 0 and code != ABORT
 
 
 def has_one_rank(seen: Seen, log: Log) -> bool:
@@ -389,6 +433,8 @@ def by_own(seen: Seen, log: Log) -> First | None:
         return First((), f"{said} report errors, and nothing tells which was first")
     if several:
         return First((rank,), "its error comes first in the log")
+    if ACTOR_DIED.search(seen.own[rank].text):
+        return First(ranks, "Ray says that its process died")
     return First(ranks, "no other rank reports an error of its own")
 
 

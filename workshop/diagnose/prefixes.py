@@ -27,9 +27,11 @@ LEVEL = r"(?P<level>DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL)"
 OF_ROLE = re.compile(r"^\[(?:default|trainer|worker|role)(?P<rank>\d+)(?:\|\d+)?\]: ?")
 RANKS = (
     re.compile(r"^(?:\[\d+\]\s+)?\[rank ?(?P<rank>\d+)\]: ?", re.IGNORECASE),
-    re.compile(r"^\[rank ?(?P<rank>\d+)\] "),  # [Rank 3] is a word of torch
+    re.compile(r"^\[rank[ =]?(?P<rank>\d+)\] "),  # [Rank 3] is a word of torch
     OF_ROLE,
-    re.compile(r"^\[\d+,(?P<rank>\d+)\]<std(?:out|err)>: ?"),
+    re.compile(  # of Open MPI, and of SageMaker, which names the host, too
+        r"^\[\d+,(?:mpirank:)?(?P<rank>\d+)(?:,[\w.-]+)?\]<std(?:out|err)>: ?"
+    ),
     re.compile(r"^\(\w+ rank=(?P<rank>\d+) pid=\d+(?:, ip=[\w.:]+)?\) ?"),
 )
 OTHERS = (
@@ -37,6 +39,8 @@ OTHERS = (
     re.compile(rf"^{TIME} std(?:out|err) [FP] ?"),  # a container runtime
     re.compile(r"^\[pod/[\w./-]+\] ?"),  # kubectl logs --prefix
     re.compile(r"^[\w.-]+ +\| (?=\S)|^[\w.-]+-\d+ +\| ?"),  # docker compose
+    re.compile(r"^[\w.-]+ \|\| ?|^\| [\w.-]+ \| ?"),  # Determined, SageMaker
+    re.compile(r"^[A-Z][a-z]{2} [ \d]\d [\d:]{8} [\w.-]+ [\w./-]+\[\d+\]: ?"),  # syslog
     re.compile(rf"^\[{LEVEL}\|\S+\] {TIME} >> ?"),  # Transformers
     re.compile(rf"^\[{TIME}\] \[{LEVEL}\] \[\S+\] ?"),  # DeepSpeed
     re.compile(rf"^\[{TIME}\] [\w.]+: \[{LEVEL}\] ?"),  # torchrun before 2.4
@@ -68,7 +72,7 @@ SPEAKERS = re.compile(
 )
 # lines that tell that a label is that of a node, on which several ranks run
 OF_SEVERAL = re.compile(
-    r"\(local_rank: \d+\)|local_rank: \d+ \(pid|Root Cause|^srun: |^slurmstepd: |"
+    r"\(local_rank: \d+\)|local_rank: \d+ \(pid|Root Cause|^srun: |"
     r"\[Rank \d+\]|ncclUniqueId from \[\d+\]|^-- Process \d+|^Process \d+ term"
 )
 
@@ -108,6 +112,7 @@ def clean(text: str) -> list[Row]:
             break
     settle(rows)
     settle_local(rows)
+    settle_processes(rows)
     settle_nccl(rows)
     return rows
 
@@ -140,12 +145,28 @@ def take_tasks(rows: list[Row]) -> None:
     """``3: `` of ``srun --label``."""
     of_tasks = [row for row in rows if not OF_SLURM.match(row.text)]
     full = [row for row in of_tasks if row.text.strip()]
-    if len(full) < 2 or not labeled(of_tasks, TASK.match):
+    if len(full) < 2:
+        return
+    if not labeled(of_tasks, TASK.match) and not labeled_below(full):
         return
     for row in rows:
         if match := TASK.match(row.text):
             row.label = int(match[1])
             row.text = row.text[match.end() :]
+
+
+def labeled_below(rows: list[Row]) -> bool:
+    """Whether labels begin after what the job's script printed before srun.
+
+    Numbers that only grow may count something.
+    """
+    having = [place for place, row in enumerate(rows) if TASK.match(row.text)]
+    below = rows[having[0] :] if having else []
+    if len(having) < 2 or not labeled(below, TASK.match):
+        return False
+    numbers = [int(TASK.findall(rows[place].text)[0]) for place in having]
+    raised = any("Traceback (most" in rows[place].text for place in having)
+    return raised or numbers != sorted(numbers)
 
 
 def take_brackets(rows: list[Row]) -> None:
@@ -244,6 +265,18 @@ def settle_local(rows: list[Row]) -> None:
             row.rank = next(iter(ranks)) if len(ranks) == 1 else None
 
 
+def settle_processes(rows: list[Row]) -> None:
+    """``(WorkerDict pid=1412)``: a process, whose rank some of its lines tell."""
+    known: dict[int, set[int]] = {}
+    for row in rows:
+        if row.process is not None and row.rank is not None:
+            known.setdefault(row.process, set()).add(row.rank)
+    for row in rows:
+        ranks = known.get(row.process, set()) if row.process is not None else set()
+        if row.rank is None and len(ranks) == 1:
+            row.rank = next(iter(ranks))
+
+
 def settle_nccl(rows: list[Row]) -> None:
     """``n1:4016:4653 [7] ``: a process, whose rank NCCL told when it joined a group."""
     told: dict[str, dict[int, set[int]]] = {}  # process -> size of a group -> its ranks
@@ -278,7 +311,7 @@ def of_nodes(rows: list[Row]) -> bool:
         return True
     if len(named) > 1:  # the ranks say the same as their labels
         return False
-    return any(row.rank is not None or is_of_several(row) for row in labeled_rows)
+    return any(is_of_several(row) for row in labeled_rows)
 
 
 def ranks_named(row: Row) -> list[int]:

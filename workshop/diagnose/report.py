@@ -239,6 +239,8 @@ def own_words(log: Log, first: First | None) -> list[str]:
     rank = next((r for r in first.ranks if r in own), None) if first else None
     if rank is None or own[rank].kind != EXCEPTION:
         return []
+    if OF_LAUNCHERS.search(own[rank].text):
+        return []
     return [f"Rank {rank}'s own words:", *last_words(own[rank], log)]
 
 
@@ -383,6 +385,8 @@ def tell_unknown(error: Line | None, log: Log, first: First | None) -> list[str]
 def raised_by(error: Line, log: Log, first: First | None) -> int | None:
     """The rank that failed first, if this is its own exception."""
     if not is_known(first) or error.kind != EXCEPTION:
+        return None
+    if OF_LAUNCHERS.search(error.text):
         return None
     own = look(log).own
     ranks = first.ranks if first else ()
