@@ -271,7 +271,7 @@ def test_noise_before_an_exception_changes_no_answer(name, tmp_path):
 
 def test_what_nccl_warned_of_after_its_start_counts(tmp_path):
     text = LOGS["other_network"].splitlines(keepends=True)
-    warns = "f560:124:891 [1] NCCL WARN NET/OFI Request completed with error. RC: 21\n"
+    warns = "f560:124:891 [1] NCCL WARN NET/OFI Couldn't open AV. RC: -22\n"
     lines, _ = told(tmp_path, "".join([*text[:-1], warns]))
     assert any("libfabric" in line for line in lines)
 

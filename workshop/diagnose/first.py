@@ -62,6 +62,11 @@ CHILD = re.compile(
     r"--local[-_]rank[= ',]+(\d+)\b.*(?:exits with return code = (-?\d+)|"
     r"returned non-zero exit status (\d+)|died with <Signals\.\w+: (\d+)>)"
 )
+# between two exceptions of one traceback
+CHAINED = re.compile(
+    r"^(?:During handling of the above|The above exception was the direct cause of)"
+)
+BEGINS = re.compile(r"^\s*Traceback \(most recent call last\)")
 OLD_LAUNCHER = "the launcher"
 # Ray tells of an actor that died, and names its process below
 ACTOR_DIED = re.compile(r"\bRayActorError\b|\bActorDiedError\b")
@@ -76,6 +81,10 @@ NOTICED = re.compile(r"noticed that process rank (\d+) with PID \d+.* exited on 
 NAMED_BY_MPI = re.compile(r"^\s+Process name: \[\[\d+,\d+\],\s*(\d+)\]")
 CANCELLED = re.compile(r"CANCELLED AT|DUE TO (?:TIME LIMIT|PREEMPTION|JOB REQUEUE)")
 MISSED = re.compile(r"Ranks? ([\d, ]+) failed to pass monitoredBarrier")
+FINGERPRINTS = re.compile(
+    r"Rank (\d+) is running collective: \w+\(SequenceNumber=\d+, OpType=(\w+).*"
+    r" but Rank (\d+) is running collective: \w+\(SequenceNumber=\d+, OpType=(\w+)"
+)
 REACHED = re.compile(r"Rank (\d+) successfully reached monitoredBarrier")
 SIZE = re.compile(
     r"(?:WORLD_SIZE|world_size|nproc[-_]per[-_]node)[=: ]+(\d+)"
@@ -125,6 +134,7 @@ def first_failed(log: Log) -> First | None:
     seen = look(log)
     for answer in (
         missed,
+        by_fingerprint,
         by_file,
         by_root,
         by_agent,
@@ -155,8 +165,36 @@ def look(log: Log) -> Seen:
     for line in lines:
         if line.kind != SURVIVED and line not in cleaned:
             reader.read(line)
+    reader.seen.own = {
+        rank: end_of_chain(line, log.lines) for rank, line in reader.seen.own.items()
+    }
     reader.seen.own = reader.seen.own or dict(reader.seen.exited)
     return reader.seen
+
+
+def end_of_chain(error: Line, lines: list[Line]) -> Line:
+    """The last of the exceptions that were raised from this one, or handling it."""
+    chain = chain_from(error, lines)
+    return chain[-1]
+
+
+def chain_from(error: Line, lines: list[Line]) -> list[Line]:
+    """This exception, and those that a rank raised from it, one from the other."""
+    chain = [error]
+    if error.kind != EXCEPTION or error not in lines:
+        return chain
+    chained = False
+    for line in lines[lines.index(error) + 1 :]:
+        if line.rank != error.rank or line.kind == CODE:
+            continue
+        if CHAINED.search(line.text):
+            chained = True
+        elif line.kind == EXCEPTION and chained and is_own_error(line):
+            chain.append(line)
+            chained = False
+        elif line.kind == EXCEPTION or (not chained and BEGINS.search(line.text)):
+            break
+    return chain
 
 
 def ended_by_launcher(lines: list[Line], endings: list[Ending]) -> list[Ending]:
@@ -349,6 +387,16 @@ def missed(seen: Seen, log: Log) -> First | None:
     if not seen.missed:
         return None
     return First(tuple(seen.missed), "never reached the monitored_barrier")
+
+
+def by_fingerprint(seen: Seen, log: Log) -> First | None:
+    """Two ranks whose calls differ, as TORCH_DISTRIBUTED_DEBUG=DETAIL compares them."""
+    found = (FINGERPRINTS.search(line.text) for line in log.lines)
+    told = next(filter(None, found), None)
+    if told is None or told[2] != told[4]:
+        return None
+    who = listed(sorted({int(told[1]), int(told[3])}))
+    return First((), f"{who} called {told[2]} with tensors that differ")
 
 
 def by_file(seen: Seen, log: Log) -> First | None:

@@ -133,7 +133,9 @@ def read_file(log: Log, path: Path, text: str, rank: int | None = None) -> None:
         said = int(speaker[1]) if speaker and row.rank is None else row.rank
         who = rank if said is None else said
         place = f"{shown_path(path)}:{number}"
-        log.lines.append(Line(place, who, row.text, row.level, process=row.process))
+        log.lines.append(
+            Line(place, who, row.text, row.level, "", row.process, row.address)
+        )
 
 
 def rank_of_file(path: Path, rows: list[Row]) -> int | None:

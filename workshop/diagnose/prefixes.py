@@ -35,7 +35,9 @@ RANKS = (
     re.compile(r"^\(\w+ rank=(?P<rank>\d+) pid=\d+(?:, ip=[\w.:]+)?\) ?"),
 )
 OTHERS = (
-    re.compile(r"^\((?:\w+ )?pid=(?P<process>\d+)(?:, ip=[\w.:]+)?\) ?"),  # Ray, vLLM
+    re.compile(  # Ray, vLLM
+        r"^\((?:\w+ )?pid=(?P<process>\d+)(?:, ip=(?P<address>[\w.:]+))?\) ?"
+    ),
     re.compile(rf"^{TIME} std(?:out|err) [FP] ?"),  # a container runtime
     re.compile(r"^\[pod/[\w./-]+\] ?"),  # kubectl logs --prefix
     re.compile(r"^[\w.-]+ +\| (?=\S)|^[\w.-]+-\d+ +\| ?"),  # docker compose
@@ -96,6 +98,7 @@ class Row:
     local: int | None = None  # the rank on its node, from a mark of torchrun --tee
     level: str = ""  # of the logger
     process: int | None = None
+    address: str = ""
 
 
 def clean(text: str) -> list[Row]:
@@ -131,6 +134,7 @@ def take_marks(row: Row) -> None:
             said = match.groupdict()
             row.level = said.get("level") or row.level
             row.process = int(said["process"]) if "process" in said else row.process
+            row.address = said.get("address") or row.address
             row.text = row.text[match.end() :]
 
 

@@ -21,6 +21,8 @@ from workshop.diagnose.causes import (
 from workshop.diagnose.first import (
     CONSEQUENCE,
     OF_LAUNCHERS,
+    chain_from,
+    end_of_chain,
     first_failed,
     is_consequence,
     is_own_error,
@@ -43,6 +45,7 @@ from workshop.diagnose.ranks import First, listed
 from workshop.diagnose.recorder import compare, without_file
 from workshop.diagnose.stacks import dumps_in, stacks_beside, tell_stacks
 from workshop.diagnose.state import LOSS
+from workshop.diagnose.vendors import for_these_gpus
 
 ABORT = re.compile(
     r"terminate called|core dumped|^Fatal Python error|^\s*what\(\): |Bus error|"
@@ -72,6 +75,12 @@ LONGEST = 160  # characters of a quoted line
 MOST_LINES = 4
 MOST_RANK_LINES = 8
 INTERRUPTED = "interrupted"  # a cause
+PRESSED = re.compile(r"^KeyboardInterrupt\b")
+LOADER = re.compile(r'File "[^"]*torch/utils/data/dataloader\.py"')
+IN_LOADER = (
+    "It waited for a batch of its data loader: look at the storage, try num_workers=0, "
+    "and give the loader a timeout="
+)
 NOTHING = (
     ", nor in their numbers. If the run hangs, is slow or wrong, its questions are in "
     f'{PAGE}, "Hangs", "Is slow" and "Runs and is wrong"'
@@ -143,7 +152,7 @@ def tell_failure(
     told += nccl_words(log, shown)
     told += nan_before(log, found)
     told += ended_before(log, found)
-    return told, sure is not None
+    return for_these_gpus(told, log), sure is not None
 
 
 def tell_records(log: Log, root: Path) -> tuple[list[str], bool]:
@@ -269,9 +278,15 @@ def nccl_words(log: Log, shown: list[str]) -> list[str]:
 
 def where_it_stood(found: list[Found], log: Log) -> list[str]:
     """The frames in which Ctrl-C met a run that may have been hanging."""
-    interrupted = found[0].lines if found and found[0].cause.name == INTERRUPTED else ()
-    line = next((line for line in interrupted if line.kind == EXCEPTION), None)
-    return [] if line is None else ["It stood here:", *last_words(line, log)]
+    if not found or found[0].cause.name != INTERRUPTED:
+        return []
+    line = next((row for row in log.lines if PRESSED.match(row.text)), None)
+    if line is None:
+        return []
+    told = ["It stood here:", *last_words(line, log)]
+    before = [row for row in log.lines[: log.lines.index(line)] if row.kind == CODE]
+    waited = any(row.rank == line.rank and LOADER.search(row.text) for row in before)
+    return [*told, IN_LOADER] if waited else told
 
 
 def ended_before(log: Log, found: list[Found]) -> list[str]:
@@ -350,7 +365,7 @@ def see(found: Found, words: str) -> list[str]:
 def tell_unsure(found: list[Found], log: Log) -> list[str]:
     lines = ["Not sure of the cause. It looks like:"]
     for each in found[:2]:
-        shown = each.lines[: 2 if each.quiet else 1]
+        shown = each.lines[: 1 if each.cause.messages else 2]
         lines += [f"  - {each.cause.title}", *(f"    {quote(line)}" for line in shown)]
         asked = [each.cause.ask, each.cause.confirm]
         if each.cause.name == "nccl_error" and nccl_words(log, []):
@@ -374,12 +389,29 @@ def tell_unknown(error: Line | None, log: Log, first: First | None) -> list[str]
         return [f"{said} waited:", shown, *last_words(error, log)]
     if rank is None:
         said = "The first error in the log:"
-        return [head, said, shown, SETTLE, f"Read on: {WHICH_RANK}"]
+        shows = [said, shown, *origin(error, log)]
+        return [head, *shows, SETTLE, f"Read on: {WHICH_RANK}"]
     lost = look(log).lost.values()
     place = log.lines.index
     before = lost and place(error) < min(map(place, lost))
     waited = ", and the others waited for it" if before else ""
-    return [f"Rank {rank} raised its own exception{waited}:", shown]
+    return [
+        f"Rank {rank} raised its own exception{waited}:",
+        shown,
+        *origin(error, log),
+    ]
+
+
+def origin(error: Line, log: Log) -> list[str]:
+    """The exception that a rank raised before this one, which came of it."""
+    for line in log.lines:
+        if line == error:
+            return []
+        if line.rank != error.rank or not is_own_error(line):
+            continue
+        if error in chain_from(line, log.lines):
+            return ["It came of an earlier one:", f"    {quote(line)}"]
+    return []
 
 
 def raised_by(error: Line, log: Log, first: First | None) -> int | None:
@@ -410,7 +442,7 @@ def first_error(log: Log, first: First | None = None) -> Line | None:
         if any(each.search(line.text) for each in (OF_LAUNCHERS, PROMPT)):
             continue
         if is_own_error(line):
-            return line
+            return end_of_chain(line, log.lines)
         for pattern in REST[:-1] if bare else REST:
             logged = pattern is ERROR and line.level in ("ERROR", "CRITICAL", "FATAL")
             if pattern.search(line.text) or logged:
@@ -422,7 +454,8 @@ def first_error(log: Log, first: First | None = None) -> Line | None:
 
 def unmarked_errors(log: Log) -> list[Line]:
     """Exceptions in lines that name no rank."""
-    return [line for line in log.lines if line.rank is None and is_own_error(line)]
+    found = (row for row in log.lines if row.rank is None and is_own_error(row))
+    return [end_of_chain(row, log.lines) for row in found]
 
 
 def words_of_launcher(log: Log) -> Line | None:
