@@ -309,3 +309,16 @@ def test_loss_scale_that_is_halved_to_the_end_is_told(tmp_path):
     assert any("nan or inf" in line for line in lines)
     later = "step 12 loss 2.0\nstep 13 loss 1.9\n"
     assert told(tmp_path, "".join(scales) + later)[0][0].startswith("No failure")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ERROR: checkpoint not found, cannot start from step 0",
+        "ERROR: no checkpoint in /x; aborting, remove --resume to train from scratch",
+        "ValueError: no checkpoint found, start from scratch with --resume=none",
+    ],
+)
+def test_missing_checkpoint_that_ends_the_run_is_a_failure(line, tmp_path):
+    lines, _ = told(tmp_path, f"loading\n{line}\n")
+    assert not lines[0].startswith("No failure")

@@ -50,7 +50,7 @@ def test_only_rank_that_hydra_saw_killed_was_killed(tmp_path):
 
 def test_which_of_several_killed_ranks_was_first_hydra_does_not_tell(tmp_path):
     first, sure, likeliest = read(tmp_path, KILLED + KILLED.replace("RANK 1", "RANK 2"))
-    assert (first, sure, likeliest) == ((1, 2), None, "killed")
+    assert (first, sure, likeliest) == ((), None, "killed")
 
 
 @pytest.mark.parametrize(
@@ -76,6 +76,11 @@ def test_rank_that_pals_names_failed_and_a_terminated_one_did_not(
 
 def test_terminated_rank_alone_says_that_another_one_left(tmp_path):
     text = STEPS + PALS.format(rank=0, how="died from signal 15")
+    assert told(tmp_path, text)[0].startswith("This log only says that another rank")
+
+
+def test_rank_whose_shell_was_terminated_says_that_another_one_left(tmp_path):
+    text = STEPS + PALS.format(rank=3, how="exited with code 143")
     assert told(tmp_path, text)[0].startswith("This log only says that another rank")
 
 
@@ -213,6 +218,12 @@ def test_command_of_the_child_that_failed_names_its_local_rank(tmp_path, text):
 )
 def test_command_of_a_child_alone_does_not_prove_that_it_was_first(tmp_path, text):
     assert read(tmp_path, STEPS + text)[0] is None
+
+
+def test_error_that_several_processes_raised_names_no_single_rank(tmp_path):
+    text = UNMARKED * 2 + CHILD.format(how="returned non-zero exit status 1.")
+    assert read(tmp_path, text)[0] == ()
+    assert "the same error is there 2 times" in told(tmp_path, text)[0]
 
 
 def test_actor_of_ray_that_died_has_the_rank_that_its_process_told(tmp_path):

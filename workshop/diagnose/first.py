@@ -9,7 +9,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from workshop.diagnose.endings import Ending, only_ended, read_endings
+from workshop.diagnose.endings import (
+    Ending,
+    killed_together,
+    only_ended,
+    read_endings,
+)
 from workshop.diagnose.kinds import CODE, EXCEPTION, NOISE, SURVIVED
 from workshop.diagnose.lines import Line
 from workshop.diagnose.logs import Log
@@ -37,7 +42,7 @@ CONSEQUENCE = re.compile(
     r"keys: /default_pg/\d+//cuda//|NCCL WARN .*remote peer|with (?:status|error)=?5\b|"
     r"peer process has unexpectedly disconnected|Horovod has been shut down|"
     r"DUE TO TASK FAILURE|Sending process \d+ closing|"
-    r"srun: error: .*: (?:Terminated|Killed)$",
+    r"srun: error: .*: (?:Terminated|Killed)$|\brank \d+ exited with code 143$",
     re.IGNORECASE,
 )
 WAITS_FOR = re.compile(
@@ -104,6 +109,7 @@ class Seen:
         default_factory=dict
     )  # launchers say no more of them
     ended: dict[int, Line] = field(default_factory=dict)  # by the launcher of MPI
+    killed: list[int] = field(default_factory=list)  # by it, or one of them before
     warned: dict[int, Line] = field(default_factory=dict)  # NCCL did, of its own
     warned_first: Line | None = None  # the first time in a line that names no rank
     codes: dict[int, int] = field(default_factory=dict)
@@ -139,6 +145,7 @@ def first_failed(log: Log) -> First | None:
         by_root,
         by_agent,
         by_own,
+        by_killed,
         by_unmarked,
         by_mismatch,
         by_number,
@@ -157,7 +164,10 @@ def look(log: Log) -> Seen:
     lines = [line for line in log.lines if line.kind not in (NOISE, CODE)]
     endings = read_endings(lines)
     ended = ended_by_launcher(lines, endings)
-    reader = Reader(endings={e.line: e for e in endings if e not in ended})
+    reader = Reader(
+        endings={each.line: each for each in endings if each not in ended},
+        together=killed_together(endings),
+    )
     reader.seen.ended = {each.rank: each.line for each in ended}
     reader.seen.spoke = {line.rank for line in log.lines if line.rank is not None}
     reader.seen.dump = read_dump(lines)
@@ -208,6 +218,7 @@ class Reader:
 
     seen: Seen = field(default_factory=Seen)
     endings: dict[Line, Ending] = field(default_factory=dict)
+    together: set[Line] = field(default_factory=set)  # several that SIGKILL ended
     at_root: bool = False  # in the part of torchrun's summary named Root Cause
     block: int | None = None  # the rank whose part of the summary was last read
     raised: int | None = None  # the rank of mp.spawn whose traceback was announced
@@ -320,7 +331,9 @@ class Reader:
         if ending is None or ending.code == 0:
             return False
         aborted = ending.code == ABORT and ending.rank in self.seen.lost
-        if not aborted:
+        if line in self.together:
+            self.seen.killed.append(ending.rank)
+        elif not aborted:
             said = self.seen.own if ending.code < 0 else self.seen.exited
             said.setdefault(ending.rank, line)
         return True
@@ -444,7 +457,18 @@ def by_agent(seen: Seen, log: Log) -> First | None:
         return None
     if seen.launcher == OLD_LAUNCHER and not (seen.unmarked or is_killed(code)):
         return None  # a rank aborts itself also when it has waited for too long
+    times = times_raised(seen.unmarked, log)
+    if seen.launcher == OLD_LAUNCHER and times > 1:
+        said = f"the same error is there {times} times, in lines that name no rank"
+        return First((), said)
     return First((rank,), why)
+
+
+def times_raised(error: Line | None, log: Log) -> int:
+    """How many processes seem to have raised it."""
+    if error is None:
+        return 0
+    return sum(row.text == error.text and row.kind == EXCEPTION for row in log.lines)
 
 
 def is_killed(code: int) -> bool:
@@ -484,6 +508,14 @@ def by_own(seen: Seen, log: Log) -> First | None:
     if ACTOR_DIED.search(seen.own[rank].text):
         return First(ranks, "Ray says that its process died")
     return First(ranks, "no other rank reports an error of its own")
+
+
+def by_killed(seen: Seen, log: Log) -> First | None:
+    """Ranks that SIGKILL ended: one of them, and then MPI's launcher the others."""
+    if not seen.killed:
+        return None
+    who = listed(sorted(set(seen.killed)))
+    return First((), f"{who} were killed, and the launcher kills all when one ends")
 
 
 def of_launcher(ranks: tuple[int, ...], said: Line) -> First:

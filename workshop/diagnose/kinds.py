@@ -44,14 +44,18 @@ WARNS = re.compile(
 # A run that begins has no checkpoint yet. Trainers look for one, and say so.
 NO_CHECKPOINT = re.compile(
     r"^\s*=> no (?:\w+ )?checkpoints? found\b|\bno existing checkpoints? found\b|"
-    r"\bno (?:\w+ )?checkpoints? (?:(?:was|were) )?(?:found|available|exists?)\b.*"
-    r"\b(?:from scratch|from epoch 0|from the beginning|random\w*|start(?:ing)?)\b",
+    r"^(?!.*\b(?:abort\w*|exiting|fail\w*|cannot (?:start|train|continue)|must)\b)"
+    r"(?=.*\b(?:checkpoint|snapshot|ckpt))"
+    r"(?=.*(?:\bno\b|\bnot (?:found|find|exist)|n't (?:found|find|exist)|missing))"
+    r".*\b(?:from scratch|(?:epoch|step) 0|the (?:beginning|start)|random\w*|"
+    r"(?:a|fresh) new (?:run|training)|starting (?:fresh|anew))\b",
     re.IGNORECASE,
 )
 TRIES_AGAIN = re.compile(
     r"\b(?:retry(?:ing)?|re-?trying|trying again|try(?:ing)? again in|reconnecting)\b|"
     r"\battempt \d+(?: of |/)\d+|"
-    r"\b(?:trying|decreasing|reducing|halving) (?:the |a smaller )?batch[ _-]size\b",
+    r"\b(?:trying|decreasing|reducing|halving) (?:the |a smaller )?batch[ _-]size\b|"
+    r"(?:batch|memory|\bOOM\b).*\b(?:trying|reducing|decreasing|lowering|halving)\b.*\d",
     re.IGNORECASE,
 )
 GIVES_UP = re.compile(
