@@ -322,3 +322,10 @@ def test_loss_scale_that_is_halved_to_the_end_is_told(tmp_path):
 def test_missing_checkpoint_that_ends_the_run_is_a_failure(line, tmp_path):
     lines, _ = told(tmp_path, f"loading\n{line}\n")
     assert not lines[0].startswith("No failure")
+
+
+def test_network_that_nccl_did_without_is_no_error_of_a_rank(tmp_path):
+    head = LOGS["other_network"].splitlines(keepends=True)[:3]
+    lines, _ = told(tmp_path, "".join(head) + RAISED)
+    assert lines[0].startswith("First to fail: rank 3")
+    assert not any("libfabric" in line for line in lines)

@@ -180,6 +180,11 @@ slurmstepd: error: spank: required plugin spank_pyxis.so: task_init() failed wit
             "failed with error code: 1",
             "container_gpu",
         ),
+        (
+            "nvidia-container-cli: initialization error: open failed: /dev/nvidiactl: "
+            "permission denied",
+            "container_gpu",
+        ),
     ],
 )
 def test_missing_right_of_a_container_is_no_matter_of_its_gpus(tmp_path, line, cause):

@@ -39,7 +39,7 @@ WARNS = re.compile(
     r"\b(?:fallback|falling back) to\b|, skipping\b|\bNetwork error resolved\b|"
     r"file_system_monitor\.cc.* is over \d+% full|"
     r'NCCL WARN (?:Failed to open libibverbs|Missing "|.*[Pp]lugin.*(?:not found|No pl)'
-    r"|NET/Plugin|MSCCL|Could not find|Unable to open)"
+    r"|NET/Plugin|NET/OFI Only \w+ provider|MSCCL|Could not find|Unable to open)"
 )
 # A run that begins has no checkpoint yet. Trainers look for one, and say so.
 NO_CHECKPOINT = re.compile(
@@ -48,7 +48,7 @@ NO_CHECKPOINT = re.compile(
     r"(?=.*\b(?:checkpoint|snapshot|ckpt))"
     r"(?=.*(?:\bno\b|\bnot (?:found|find|exist)|n't (?:found|find|exist)|missing))"
     r".*\b(?:from scratch|(?:epoch|step) 0|the (?:beginning|start)|random\w*|"
-    r"(?:a|fresh) new (?:run|training)|starting (?:fresh|anew))\b",
+    r"(?:a|fresh) new (?:run|training)|starting fresh)\b",
     re.IGNORECASE,
 )
 TRIES_AGAIN = re.compile(
@@ -85,7 +85,7 @@ LOGGED = re.compile(
 LOGGED_AS = ("ERROR", "CRITICAL", "FATAL")
 # what NCCL says when a network isn't there, before it takes another one
 NO_NETWORK = re.compile(
-    r"NCCL WARN NET/(?:OFI|IB|Plugin)\b.*(?:Only \w+ provider|init\w* failed|"
+    r"NCCL WARN NET/(?:OFI|IB|Plugin)\b.*(?:init\w* failed|"
     r"[Nn]o device|Unable to (?:find|open))"
 )
 # a process of NCCL, and that it has its communicator

@@ -214,7 +214,7 @@ def is_finite(number: Number) -> bool:
 def recovers(said: list[Said], first: Said, name: str) -> bool:
     """Whether later steps of this rank end with finite values of that name.
 
-    A scaled loss overflows now and then: the step is skipped, and the run goes on.
+    A scaled loss overflows now and then: the step is skipped, and the run continues.
     """
     finite = 0
     bad = first
