@@ -15,14 +15,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from workshop.common_mistakes import Mistake, load_mistakes, plain
-from workshop.diagnose.endings import killed_together, read_endings
-from workshop.diagnose.first import (
-    ended_by_launcher,
-    is_consequence,
-    is_own_error,
-    lead,
-    look,
-)
+from workshop.diagnose.first import is_consequence, is_own_error, lead, look
 from workshop.diagnose.kinds import CODE, EXCEPTION, NOISE, PROGRESS, SURVIVED
 from workshop.diagnose.lines import Line
 from workshop.diagnose.logs import Log
@@ -201,8 +194,7 @@ def candidates(causes: Iterable[Cause], log: Log, first: First | None) -> list[F
 
 def maybe_by_launcher(found: Found, log: Log) -> Found:
     """Not sure, if it shows only in ranks that the launcher may have killed."""
-    together = killed_together(read_endings(log.lines))
-    if not found.lines or not together.issuperset(found.lines):
+    if not found.lines or not look(log).together.issuperset(found.lines):
         return found
     return replace(found, weight=min(found.weight, MAYBE))
 
@@ -307,8 +299,7 @@ def not_explained(found: list[Found]) -> list[Found]:
 def utterances(log: Log):
     """(its lines, one text of them) of each rank and of what no rank is known for."""
     by_rank: dict[int | None, list[Line]] = {}
-    endings = ended_by_launcher(log.lines, read_endings(log.lines))
-    cleaned = {each.line for each in endings}
+    cleaned = look(log).cleaned
     for line in log.lines:
         if line.kind not in (CODE, NOISE) and line not in cleaned:
             by_rank.setdefault(line.rank, []).append(line)

@@ -109,7 +109,9 @@ class Seen:
         default_factory=dict
     )  # launchers say no more of them
     ended: dict[int, Line] = field(default_factory=dict)  # by the launcher of MPI
+    cleaned: set[Line] = field(default_factory=set)  # that say so
     killed: list[int] = field(default_factory=list)  # by it, or one of them before
+    together: set[Line] = field(default_factory=set)  # that say so
     warned: dict[int, Line] = field(default_factory=dict)  # NCCL did, of its own
     warned_first: Line | None = None  # the first time in a line that names no rank
     codes: dict[int, int] = field(default_factory=dict)
@@ -160,26 +162,30 @@ def first_failed(log: Log) -> First | None:
 
 
 def look(log: Log) -> Seen:
+    """What all lines say of each rank; they are read once."""
+    if not isinstance(log.seen, Seen):
+        log.seen = read_ranks(log)
+    return log.seen
+
+
+def read_ranks(log: Log) -> Seen:
     """One pass over all lines."""
     lines = [line for line in log.lines if line.kind not in (NOISE, CODE)]
     endings = read_endings(lines)
     ended = ended_by_launcher(lines, endings)
-    reader = Reader(
-        endings={each.line: each for each in endings if each not in ended},
+    seen = Seen(
+        ended={each.rank: each.line for each in ended},
+        cleaned={each.line for each in ended},
         together=killed_together(endings),
+        spoke={line.rank for line in log.lines if line.rank is not None},
+        dump=read_dump(lines),
     )
-    reader.seen.ended = {each.rank: each.line for each in ended}
-    reader.seen.spoke = {line.rank for line in log.lines if line.rank is not None}
-    reader.seen.dump = read_dump(lines)
-    cleaned = {each.line for each in ended}
+    reader = Reader(seen, {each.line: each for each in endings if each not in ended})
     for line in lines:
-        if line.kind != SURVIVED and line not in cleaned:
+        if line.kind != SURVIVED and line not in seen.cleaned:
             reader.read(line)
-    reader.seen.own = {
-        rank: end_of_chain(line, log.lines) for rank, line in reader.seen.own.items()
-    }
-    reader.seen.own = reader.seen.own or dict(reader.seen.exited)
-    return reader.seen
+    seen.own = seen.own or dict(seen.exited)
+    return seen
 
 
 def end_of_chain(error: Line, lines: list[Line]) -> Line:
@@ -218,11 +224,12 @@ class Reader:
 
     seen: Seen = field(default_factory=Seen)
     endings: dict[Line, Ending] = field(default_factory=dict)
-    together: set[Line] = field(default_factory=set)  # several that SIGKILL ended
     at_root: bool = False  # in the part of torchrun's summary named Root Cause
     block: int | None = None  # the rank whose part of the summary was last read
     raised: int | None = None  # the rank of mp.spawn whose traceback was announced
     cancelled: bool = False  # the job was: what ends after that has not failed
+    chained: set[int | None] = field(default_factory=set)  # ranks: one more follows
+    over: set[int | None] = field(default_factory=set)  # ranks: no more follows
     died: Line | None = None  # Ray's word of an actor, whose process follows
     ranks_of: dict[int, int] = field(default_factory=dict)  # process -> its rank
 
@@ -232,6 +239,7 @@ class Reader:
         self.cancelled = self.cancelled or bool(CANCELLED.search(text))
         goes_on = self.at_root and not text.startswith("====")
         self.at_root = goes_on or bool(ROOT.search(text))
+        self._chain(line)
         for knows in (
             self._summary_of_a_rank,
             self._exit_code,
@@ -331,7 +339,7 @@ class Reader:
         if ending is None or ending.code == 0:
             return False
         aborted = ending.code == ABORT and ending.rank in self.seen.lost
-        if line in self.together:
+        if line in self.seen.together:
             self.seen.killed.append(ending.rank)
         elif not aborted:
             said = self.seen.own if ending.code < 0 else self.seen.exited
@@ -376,7 +384,21 @@ class Reader:
         if is_consequence(line.text):
             self.seen.lost.setdefault(rank, line)
         elif is_own_error(line) or OF_ITS_GPU.search(line.text):
-            self.seen.own.setdefault(rank, line)
+            self._own_error(rank, line)
+
+    def _chain(self, line: Line) -> None:
+        """Whether the next exception of this rank comes of the one before."""
+        if CHAINED.search(line.text):
+            self.chained.add(line.rank)
+        elif BEGINS.search(line.text) and line.rank not in self.chained:
+            self.over.update({line.rank} & set(self.seen.own))
+
+    def _own_error(self, rank: int, line: Line) -> None:
+        """A rank's first error, or the last one of those that came of it."""
+        if rank in self.chained - self.over:
+            self.seen.own[rank] = line
+        self.seen.own.setdefault(rank, line)
+        self.chained.discard(rank)
 
 
 def first_of(text: str, *patterns: re.Pattern[str]) -> re.Match[str] | None:

@@ -55,6 +55,7 @@ class Log:
     error_files: list[ErrorFile]
     files: int
     records: dict[int, Record] = field(default_factory=dict)  # flight recorder: rank ->
+    seen: object = field(default=None, compare=False)  # what first.look read of it
 
 
 def read_logs(names: Iterable[str]) -> Log:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path
 
 from workshop.diagnose.causes import (
@@ -404,14 +405,14 @@ def tell_unknown(error: Line | None, log: Log, first: First | None) -> list[str]
 
 def origin(error: Line, log: Log) -> list[str]:
     """The exception that a rank raised before this one, which came of it."""
-    for line in log.lines:
-        if line == error:
-            return []
-        if line.rank != error.rank or not is_own_error(line):
-            continue
-        if error in chain_from(line, log.lines):
-            return ["It came of an earlier one:", f"    {quote(line)}"]
-    return []
+    until = takewhile(lambda line: line != error, log.lines)
+    before = [row for row in until if row.rank == error.rank and is_own_error(row)]
+    of_chain = list(
+        takewhile(lambda row: error in chain_from(row, log.lines), before[::-1])
+    )
+    if not of_chain:
+        return []
+    return ["It came of an earlier one:", f"    {quote(of_chain[-1])}"]
 
 
 def raised_by(error: Line, log: Log, first: First | None) -> int | None:
@@ -430,7 +431,7 @@ def first_error(log: Log, first: First | None = None) -> Line | None:
     own = look(log).own
     of_first = [own[rank] for rank in (first.ranks if first else ()) if rank in own]
     if of_first and of_first[0].kind != EXCEPTION:  # a launcher's words
-        of_first = [*unmarked_errors(log), *of_first]
+        of_first = [*unmarked_error(log), *of_first]
     if of_first:
         return of_first[0]
     # a bare Traceback says less than what a launcher raised
@@ -452,10 +453,11 @@ def first_error(log: Log, first: First | None = None) -> Line | None:
     return next((f for f in files if not is_consequence(f.text)), next(left, None))
 
 
-def unmarked_errors(log: Log) -> list[Line]:
-    """Exceptions in lines that name no rank."""
+def unmarked_error(log: Log) -> list[Line]:
+    """The first exception in lines that name no rank; [] if there is none."""
     found = (row for row in log.lines if row.rank is None and is_own_error(row))
-    return [end_of_chain(row, log.lines) for row in found]
+    first = next(found, None)
+    return [] if first is None else [end_of_chain(first, log.lines)]
 
 
 def words_of_launcher(log: Log) -> Line | None:
