@@ -244,3 +244,88 @@ def test_run_that_comes_to_its_end_has_survived_what_it_logged(error, end, tmp_p
 def test_other_good_words_after_an_error_excuse_nothing(error, later, tmp_path):
     lines, _ = told(tmp_path, error + later)
     assert not lines[0].startswith("No failure found")
+
+
+HEADS = [
+    "deepspeed_head",
+    "no_checkpoint",
+    "other_network",
+    "batch_size_finder",
+    "wandb_retry",
+    "attention_fallback",
+]
+RAISED = """\
+[rank3]: Traceback (most recent call last):
+[rank3]:   File "train.py", line 9, in load
+[rank3]: AssertionError: dp_degree is inconsistent before and after checkpoint
+"""
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_noise_before_an_exception_changes_no_answer(name, tmp_path):
+    def without_places(text):
+        return [row.partition("rank 3:")[2] or row for row in told(tmp_path, text)[0]]
+
+    assert without_places(LOGS[name] + RAISED) == without_places(RAISED)
+
+
+def test_what_nccl_warned_of_after_its_start_counts(tmp_path):
+    text = LOGS["other_network"].splitlines(keepends=True)
+    warns = "f560:124:891 [1] NCCL WARN NET/OFI Couldn't open AV. RC: -22\n"
+    lines, _ = told(tmp_path, "".join([*text[:-1], warns]))
+    assert any("libfabric" in line for line in lines)
+
+
+def test_batch_size_that_failed_last_is_the_error(tmp_path):
+    text = "".join(LOGS["batch_size_finder"].splitlines(keepends=True)[:2])
+    lines, _ = told(tmp_path, text)
+    assert lines[0].startswith("First to fail: rank 0")
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        "{'loss': 2.58, 'grad_norm': nan, 'epoch': 0.02}\n",
+        "{'loss': 0.0, 'grad_norm': nan, 'epoch': 0.02}\n" * 3,
+        "{'loss': 2.58, 'grad_norm': 1.0, 'epoch': 0.02}\n",  # once proves nothing
+    ],
+)
+def test_gradient_that_stays_nan_is_told(later, tmp_path):
+    first = LOGS["first_gradient"].splitlines(keepends=True)[0]
+    lines, _ = told(tmp_path, first + later)
+    assert any("nan or inf" in line for line in lines)
+
+
+def test_rank_with_nan_beside_finite_ones_does_not_recover(tmp_path):
+    """Which rank printed a line, the lines don't tell."""
+    steps = [f"step {n} loss {loss}\n" for n in (1, 2) for loss in ("nan", 2.1, 2.2)]
+    lines, _ = told(tmp_path, "".join(steps))
+    assert any("nan or inf" in line for line in lines)
+
+
+def test_loss_scale_that_is_halved_to_the_end_is_told(tmp_path):
+    scales = [f"step {n} loss 2.1 loss scale {2.0 ** (30 - n)}\n" for n in range(12)]
+    lines, _ = told(tmp_path, "".join(scales))
+    assert any("nan or inf" in line for line in lines)
+    later = "step 12 loss 2.0\nstep 13 loss 1.9\n"
+    assert told(tmp_path, "".join(scales) + later)[0][0].startswith("No failure")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ERROR: checkpoint not found, cannot start from step 0",
+        "ERROR: no checkpoint in /x; aborting, remove --resume to train from scratch",
+        "ValueError: no checkpoint found, start from scratch with --resume=none",
+    ],
+)
+def test_missing_checkpoint_that_ends_the_run_is_a_failure(line, tmp_path):
+    lines, _ = told(tmp_path, f"loading\n{line}\n")
+    assert not lines[0].startswith("No failure")
+
+
+def test_network_that_nccl_did_without_is_no_error_of_a_rank(tmp_path):
+    head = LOGS["other_network"].splitlines(keepends=True)[:3]
+    lines, _ = told(tmp_path, "".join(head) + RAISED)
+    assert lines[0].startswith("First to fail: rank 3")
+    assert not any("libfabric" in line for line in lines)

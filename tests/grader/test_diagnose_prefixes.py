@@ -49,6 +49,12 @@ PREFIXES = {
     "basicConfig": "INFO:train:",
     "host and rank": "[gpu12:5] ",
     "Intel MPI's mpirun -l": "[3] ",
+    "SageMaker's mpirun": "[1,mpirank:3,algo-2]<stderr>:",
+    "syslog": "Jul 19 03:20:58 cn-244 train[4121]: ",
+    "Determined": "[2024-02-27T21:35:32.{n:06d}Z] fa88a9df || ",
+    "Determined with a rank": "[2024-02-27T21:35:32.{n:06d}Z] fa88a9df || [rank=3] ",
+    "CloudWatch": "2024-12-04T05:27:39.{n:03d}Z | algo-2 | ",
+    "a program": "[rank 3] ",
 }
 
 
@@ -108,3 +114,51 @@ def test_numbers_in_brackets_that_only_grow_may_be_steps(tmp_path):
 def test_number_of_a_process_beside_a_host_is_no_rank(tmp_path):
     text = "[n1:07356] *** An error occurred\n[n1:12255] *** An error occurred\n"
     assert ranks(tmp_path, text) == [None, None]
+
+
+def test_labels_that_begin_below_the_output_of_the_script_are_ranks(tmp_path):
+    head = "Loading modules\nCUDA_HOME=/opt/cuda\n"
+    raised = "{0}: Traceback (most recent call last):\n{0}: ValueError: label 7\n"
+    text = head + raised.format(0) + raised.format(1)
+    assert ranks(tmp_path, text) == [None, None, 0, 0, 1, 1]
+    counted = head + "1: loss 0.3\n2: loss 0.2\n"
+    assert ranks(tmp_path, counted) == [None] * 4
+
+
+def test_word_of_one_rank_and_of_slurm_do_not_make_nodes_of_labels(tmp_path):
+    text = (
+        "0: [rank0] device AMD Instinct MI250X\n"
+        "5: Traceback (most recent call last):\n"
+        "5: RuntimeError: miopenStatusInternalError\n"
+        " 0: slurmstepd: error: *** STEP 7.0 ON n1 CANCELLED AT 2026-04-09 ***\n"
+    )
+    assert ranks(tmp_path, text) == [0, 5, 5, 0]
+
+
+def test_process_of_ray_has_the_rank_that_some_of_its_lines_tell(tmp_path):
+    text = (
+        "(WorkerDict pid=1412, ip=172.31.41.244) [rank 5] micro-batch 31/64\n"
+        "(WorkerDict pid=1409, ip=172.31.41.244) [rank 2] micro-batch 31/64\n"
+        "(WorkerDict pid=1412, ip=172.31.41.244) ValueError: label 7 of 5\n"
+        "(TaskRunner pid=9) micro-batches\n"
+    )
+    assert ranks(tmp_path, text) == [5, 2, 5, None]
+
+
+@pytest.mark.parametrize(
+    "name, text, rank",
+    [
+        ("rank_1.log", "OSError: x\n", 1),
+        ("log-rank3.txt", "OSError: x\n", 3),
+        ("global_rank_12.out", "OSError: x\n", 12),
+        ("lora_rank8.log", "OSError: x\n", None),
+        ("rank_0.log", "[rank1]: OSError: x\n", 1),  # all ranks write there
+        ("rank_0.log", "[rank1]: OSError: x\nValueError: y\n", None),
+        ("rank_0.log", "srun: error: n1: task 3: Exited with exit code 1\n", None),
+        ("ranking.log", "OSError: x\n", None),
+    ],
+)
+def test_name_of_a_file_may_tell_its_rank(tmp_path, name, text, rank):
+    path = tmp_path / name
+    path.write_text(text)
+    assert read_logs([str(path)]).lines[-1].rank == rank

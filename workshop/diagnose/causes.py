@@ -16,7 +16,7 @@ from pathlib import Path
 
 from workshop.common_mistakes import Mistake, load_mistakes, plain
 from workshop.diagnose.first import is_consequence, is_own_error, lead, look
-from workshop.diagnose.kinds import CODE, EXCEPTION, NOISE, SURVIVED
+from workshop.diagnose.kinds import CODE, EXCEPTION, NOISE, PROGRESS, SURVIVED
 from workshop.diagnose.lines import Line
 from workshop.diagnose.logs import Log
 from workshop.diagnose.quiet import numbers_show
@@ -39,6 +39,12 @@ LOST_STORE = re.compile(r"connection to the C10d store has failed|RendezvousConn
 STEP_ENDED = re.compile(r"slurmstepd: error: \*\*\* STEP \S+ ON \S+ CANCELLED AT")
 # in torchrun's summary: those that waited abort, too
 ABORTED = re.compile(r"Signal 6 \(SIGABRT\) received by PID")
+TIME_LIMIT = "time_limit"  # a cause
+# what ranks and libraries print when they begin to find each other
+STARTS = re.compile(
+    r"[Ii]nitializing (?:distributed|torch|ddp|process group)|Init START|"
+    r"\bGLOBAL_RANK: \d|NCCL INFO Bootstrap|[Rr]endezvous|init_process_group"
+)
 HANDLING = re.compile(r"^During handling of the above exception")
 CHAINED = re.compile(r"During handling of the above|was the direct cause of the follow")
 
@@ -166,9 +172,13 @@ def candidates(causes: Iterable[Cause], log: Log, first: First | None) -> list[F
         causes = [cause for cause in causes if cause.name != "more_ranks_than_gpus"]
     left_over = [cause for cause in causes if cause.name not in shown]
     found += filter(None, (search(cause, spoken, suspects) for cause in left_over))
+    found = [maybe_by_launcher(each, log) for each in found]
+    found = [no_step_taken(each, log) for each in found]
     found = [spoken_inside(each, log) for each in found]
     found = [while_handling(each, log) for each in found if each.weight]
     left = not_explained(found)
+    if any(map(is_own_error, log.lines)):
+        left = [f for f in left if f.quiet or not only_survived(f)]
     if any(rank in seen.own for rank in suspects):
         left = [f for f in left if f.by_first or not only_consequences(f)]
         failed = min(log.lines.index(seen.own[r]) for r in suspects if r in seen.own)
@@ -180,6 +190,25 @@ def candidates(causes: Iterable[Cause], log: Log, first: First | None) -> list[F
     if not left and not first:
         left = of_numbers(causes, log)
     return sorted(left, key=lambda f: (-f.weight, not f.by_first))
+
+
+def maybe_by_launcher(found: Found, log: Log) -> Found:
+    """Not sure, if it shows only in ranks that the launcher may have killed."""
+    if not found.lines or not look(log).together.issuperset(found.lines):
+        return found
+    return replace(found, weight=min(found.weight, MAYBE))
+
+
+def no_step_taken(found: Found, log: Log) -> Found:
+    """Not sure, if the time ended before the first step: the run may have hung."""
+    if found.cause.name != TIME_LIMIT or any(is_progress(row) for row in log.lines):
+        return found
+    started = any(STARTS.search(row.text) for row in log.lines)
+    return replace(found, weight=MAYBE) if started else found
+
+
+def is_progress(line: Line) -> bool:
+    return bool(PROGRESS.search(line.text))
 
 
 def spoken_inside(found: Found, log: Log) -> Found:
@@ -234,6 +263,11 @@ def only_consequences(found: Found) -> bool:
     return bool(found.lines) and all(told)
 
 
+def only_survived(found: Found) -> bool:
+    """Whether it shows only in what the run survived."""
+    return bool(found.lines) and all(row.kind == SURVIVED for row in found.lines)
+
+
 def only_ended_step(found: Found, later: list[Line]) -> bool:
     """Whether it shows only in what Slurm says when it ends a step after a failure."""
     ended = [row for row in later if STEP_ENDED.search(row.text)]
@@ -265,8 +299,9 @@ def not_explained(found: list[Found]) -> list[Found]:
 def utterances(log: Log):
     """(its lines, one text of them) of each rank and of what no rank is known for."""
     by_rank: dict[int | None, list[Line]] = {}
+    cleaned = look(log).cleaned
     for line in log.lines:
-        if line.kind not in (CODE, NOISE):
+        if line.kind not in (CODE, NOISE) and line not in cleaned:
             by_rank.setdefault(line.rank, []).append(line)
     for file in log.error_files:
         rows = file.message.splitlines() or [""]

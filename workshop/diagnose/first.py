@@ -9,6 +9,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from workshop.diagnose.endings import (
+    Ending,
+    killed_together,
+    only_ended,
+    read_endings,
+)
 from workshop.diagnose.kinds import CODE, EXCEPTION, NOISE, SURVIVED
 from workshop.diagnose.lines import Line
 from workshop.diagnose.logs import Log
@@ -19,7 +25,8 @@ from workshop.diagnose.watchdog import Dump, behind, mismatch, read_dump
 CONSEQUENCE = re.compile(
     r"Connection (?:closed|reset) by (?:remote )?peer|Broken pipe|"
     r"Timed out waiting \d+ ?ms for|Application timeout caused pair closure|"
-    r"SIGTERM|Signal 15|got signal: 15|exit ?code *: *-15|return code = -15|"
+    r"SIGTERM|Signal 15|got signal: 15|Received 15 death signal|"
+    r"exit ?code *: *-15|return code = -15|"
     r"closing signal|Job step aborted|Terminating (?:StepId|job step)|"
     r"NCCL communicator (?:was|is) aborted|ncclRemoteError|remote process exited|"
     r"failed to recv, got 0 bytes|RendezvousClosedError|pair is not connected|"
@@ -35,7 +42,7 @@ CONSEQUENCE = re.compile(
     r"keys: /default_pg/\d+//cuda//|NCCL WARN .*remote peer|with (?:status|error)=?5\b|"
     r"peer process has unexpectedly disconnected|Horovod has been shut down|"
     r"DUE TO TASK FAILURE|Sending process \d+ closing|"
-    r"srun: error: .*: (?:Terminated|Killed)$",
+    r"srun: error: .*: (?:Terminated|Killed)$|\brank \d+ exited with code 143$",
     re.IGNORECASE,
 )
 WAITS_FOR = re.compile(
@@ -55,6 +62,20 @@ OF_ITS_GPU = re.compile(r"ProcessGroupNCCL\.cpp.*terminated with exception: CUDA
 ROOT = re.compile(r"Root Cause \(first observed failure\)")
 BLOCK_CODE = re.compile(r"^\s+exitcode\s*: (-?\d+)")
 AGENT = re.compile(r"failed \(exitcode: (-?\d+)\) local_rank: (\d+)")
+# DeepSpeed's launcher, and torch.distributed.launch
+CHILD = re.compile(
+    r"--local[-_]rank[= ',]+(\d+)\b.*(?:exits with return code = (-?\d+)|"
+    r"returned non-zero exit status (\d+)|died with <Signals\.\w+: (\d+)>)"
+)
+# between two exceptions of one traceback
+CHAINED = re.compile(
+    r"^(?:During handling of the above|The above exception was the direct cause of)"
+)
+BEGINS = re.compile(r"^\s*Traceback \(most recent call last\)")
+OLD_LAUNCHER = "the launcher"
+# Ray tells of an actor that died, and names its process below
+ACTOR_DIED = re.compile(r"\bRayActorError\b|\bActorDiedError\b")
+PROCESS_OF_ACTOR = re.compile(r"^\s+pid: (\d+)$")
 SPAWN = re.compile(
     r"(?:Process|process) (\d+) terminated with (?:signal \w+|exit code \d+)|"
     r"\bRank (\d+) crashed with exit code (?!-15)"  # Composer's launcher
@@ -65,11 +86,16 @@ NOTICED = re.compile(r"noticed that process rank (\d+) with PID \d+.* exited on 
 NAMED_BY_MPI = re.compile(r"^\s+Process name: \[\[\d+,\d+\],\s*(\d+)\]")
 CANCELLED = re.compile(r"CANCELLED AT|DUE TO (?:TIME LIMIT|PREEMPTION|JOB REQUEUE)")
 MISSED = re.compile(r"Ranks? ([\d, ]+) failed to pass monitoredBarrier")
+FINGERPRINTS = re.compile(
+    r"Rank (\d+) is running collective: \w+\(SequenceNumber=\d+, OpType=(\w+).*"
+    r" but Rank (\d+) is running collective: \w+\(SequenceNumber=\d+, OpType=(\w+)"
+)
 REACHED = re.compile(r"Rank (\d+) successfully reached monitoredBarrier")
 SIZE = re.compile(
     r"(?:WORLD_SIZE|world_size|nproc[-_]per[-_]node)[=: ]+(\d+)"
     r"(?!\d| *(?:[!=]=|[*x/%]))"  # no part of an equation
 )
+ABORT = -6  # the signal by which a rank ends itself, also after it has waited
 MOST_RANKS = 4096  # more are a number that means something else
 
 
@@ -79,12 +105,19 @@ class Seen:
 
     own: dict[int, Line] = field(default_factory=dict)
     lost: dict[int, Line] = field(default_factory=dict)
-    exited: dict[int, Line] = field(default_factory=dict)  # srun says no more of them
+    exited: dict[int, Line] = field(
+        default_factory=dict
+    )  # launchers say no more of them
+    ended: dict[int, Line] = field(default_factory=dict)  # by the launcher of MPI
+    cleaned: set[Line] = field(default_factory=set)  # that say so
+    killed: list[int] = field(default_factory=list)  # by it, or one of them before
+    together: set[Line] = field(default_factory=set)  # that say so
     warned: dict[int, Line] = field(default_factory=dict)  # NCCL did, of its own
     warned_first: Line | None = None  # the first time in a line that names no rank
     codes: dict[int, int] = field(default_factory=dict)
     root: int | None = None
     agent: tuple[int, int] | None = None  # (local rank, exit code)
+    launcher: str = "torchrun's agent"  # which told it
     missed: list[int] = field(default_factory=list)
     dump: Dump = field(default_factory=Dump)  # of the watchdogs
     waited_for: dict[int, Line] = field(default_factory=dict)  # by a key's name
@@ -109,10 +142,12 @@ def first_failed(log: Log) -> First | None:
     seen = look(log)
     for answer in (
         missed,
+        by_fingerprint,
         by_file,
         by_root,
         by_agent,
         by_own,
+        by_killed,
         by_unmarked,
         by_mismatch,
         by_number,
@@ -127,16 +162,60 @@ def first_failed(log: Log) -> First | None:
 
 
 def look(log: Log) -> Seen:
+    """What all lines say of each rank; they are read once."""
+    if not isinstance(log.seen, Seen):
+        log.seen = read_ranks(log)
+    return log.seen
+
+
+def read_ranks(log: Log) -> Seen:
     """One pass over all lines."""
     lines = [line for line in log.lines if line.kind not in (NOISE, CODE)]
-    reader = Reader()
-    reader.seen.spoke = {line.rank for line in log.lines if line.rank is not None}
-    reader.seen.dump = read_dump(lines)
+    endings = read_endings(lines)
+    ended = ended_by_launcher(lines, endings)
+    seen = Seen(
+        ended={each.rank: each.line for each in ended},
+        cleaned={each.line for each in ended},
+        together=killed_together(endings),
+        spoke={line.rank for line in log.lines if line.rank is not None},
+        dump=read_dump(lines),
+    )
+    reader = Reader(seen, {each.line: each for each in endings if each not in ended})
     for line in lines:
-        if line.kind != SURVIVED:
+        if line.kind != SURVIVED and line not in seen.cleaned:
             reader.read(line)
-    reader.seen.own = reader.seen.own or dict(reader.seen.exited)
-    return reader.seen
+    seen.own = seen.own or dict(seen.exited)
+    return seen
+
+
+def end_of_chain(error: Line, lines: list[Line]) -> Line:
+    """The last of the exceptions that were raised from this one, or handling it."""
+    chain = chain_from(error, lines)
+    return chain[-1]
+
+
+def chain_from(error: Line, lines: list[Line]) -> list[Line]:
+    """This exception, and those that a rank raised from it, one from the other."""
+    chain = [error]
+    if error.kind != EXCEPTION or error not in lines:
+        return chain
+    chained = False
+    for line in lines[lines.index(error) + 1 :]:
+        if line.rank != error.rank or line.kind == CODE:
+            continue
+        if CHAINED.search(line.text):
+            chained = True
+        elif line.kind == EXCEPTION and chained and is_own_error(line):
+            chain.append(line)
+            chained = False
+        elif line.kind == EXCEPTION or (not chained and BEGINS.search(line.text)):
+            break
+    return chain
+
+
+def ended_by_launcher(lines: list[Line], endings: list[Ending]) -> list[Ending]:
+    """The ranks that MPI's launcher ended after another one had failed."""
+    return only_ended(endings, any(map(is_own_error, lines))) if endings else []
 
 
 @dataclass
@@ -144,10 +223,15 @@ class Reader:
     """Reads lines in their order, and knows what a line is a part of."""
 
     seen: Seen = field(default_factory=Seen)
+    endings: dict[Line, Ending] = field(default_factory=dict)
     at_root: bool = False  # in the part of torchrun's summary named Root Cause
     block: int | None = None  # the rank whose part of the summary was last read
     raised: int | None = None  # the rank of mp.spawn whose traceback was announced
     cancelled: bool = False  # the job was: what ends after that has not failed
+    chained: set[int | None] = field(default_factory=set)  # ranks: one more follows
+    over: set[int | None] = field(default_factory=set)  # ranks: no more follows
+    died: Line | None = None  # Ray's word of an actor, whose process follows
+    ranks_of: dict[int, int] = field(default_factory=dict)  # process -> its rank
 
     def read(self, line: Line) -> None:
         """Note what the line says of ranks."""
@@ -155,12 +239,16 @@ class Reader:
         self.cancelled = self.cancelled or bool(CANCELLED.search(text))
         goes_on = self.at_root and not text.startswith("====")
         self.at_root = goes_on or bool(ROOT.search(text))
+        self._chain(line)
         for knows in (
             self._summary_of_a_rank,
             self._exit_code,
             self._agent,
+            self._child,
+            self._actor,
             self._spawn,
             self._srun,
+            self._ending,
             self._monitored_barrier,
             self._world_size,
         ):
@@ -195,6 +283,29 @@ class Reader:
         self.seen.agent = int(match[2]), int(match[1])
         return True
 
+    def _child(self, line: Line) -> bool:
+        """The command of the first child that an older launcher found dead."""
+        match = CHILD.search(line.text)
+        if not match or self.seen.agent is not None:
+            return False
+        status, signal = match[2] or match[3], match[4]
+        self.seen.agent = int(match[1]), int(status) if status else -int(signal)
+        self.seen.launcher = OLD_LAUNCHER
+        return True
+
+    def _actor(self, line: Line) -> bool:
+        """Ray names the process of an actor that died; its rank, other lines told."""
+        if line.process is not None and line.rank is not None:
+            self.ranks_of.setdefault(line.process, line.rank)
+        if ACTOR_DIED.search(line.text):
+            self.died = line
+        match = PROCESS_OF_ACTOR.match(line.text)
+        if not match or self.died is None or int(match[1]) not in self.ranks_of:
+            return False
+        self.seen.own.setdefault(self.ranks_of[int(match[1])], self.died)
+        self.died = None
+        return True
+
     def _spawn(self, line: Line) -> bool:
         """mp.spawn or mpirun names a rank that has failed."""
         match = SPAWN_RAISED.match(line.text)
@@ -220,6 +331,19 @@ class Reader:
             for rank in tasks(match[1]):
                 if not (aborted and rank in self.seen.lost):
                     said.setdefault(rank, line)
+        return True
+
+    def _ending(self, line: Line) -> bool:
+        """MPI's launcher says how a rank ended."""
+        ending = self.endings.get(line)
+        if ending is None or ending.code == 0:
+            return False
+        aborted = ending.code == ABORT and ending.rank in self.seen.lost
+        if line in self.seen.together:
+            self.seen.killed.append(ending.rank)
+        elif not aborted:
+            said = self.seen.own if ending.code < 0 else self.seen.exited
+            said.setdefault(ending.rank, line)
         return True
 
     def _monitored_barrier(self, line: Line) -> bool:
@@ -260,7 +384,21 @@ class Reader:
         if is_consequence(line.text):
             self.seen.lost.setdefault(rank, line)
         elif is_own_error(line) or OF_ITS_GPU.search(line.text):
-            self.seen.own.setdefault(rank, line)
+            self._own_error(rank, line)
+
+    def _chain(self, line: Line) -> None:
+        """Whether the next exception of this rank comes of the one before."""
+        if CHAINED.search(line.text):
+            self.chained.add(line.rank)
+        elif BEGINS.search(line.text) and line.rank not in self.chained:
+            self.over.update({line.rank} & set(self.seen.own))
+
+    def _own_error(self, rank: int, line: Line) -> None:
+        """A rank's first error, or the last one of those that came of it."""
+        if rank in self.chained - self.over:
+            self.seen.own[rank] = line
+        self.seen.own.setdefault(rank, line)
+        self.chained.discard(rank)
 
 
 def first_of(text: str, *patterns: re.Pattern[str]) -> re.Match[str] | None:
@@ -284,6 +422,16 @@ def missed(seen: Seen, log: Log) -> First | None:
     if not seen.missed:
         return None
     return First(tuple(seen.missed), "never reached the monitored_barrier")
+
+
+def by_fingerprint(seen: Seen, log: Log) -> First | None:
+    """Two ranks whose calls differ, as TORCH_DISTRIBUTED_DEBUG=DETAIL compares them."""
+    found = (FINGERPRINTS.search(line.text) for line in log.lines)
+    told = next(filter(None, found), None)
+    if told is None or told[2] != told[4]:
+        return None
+    who = listed(sorted({int(told[1]), int(told[3])}))
+    return First((), f"{who} called {told[2]} with tensors that differ")
 
 
 def by_file(seen: Seen, log: Log) -> First | None:
@@ -317,19 +465,37 @@ def by_root(seen: Seen, log: Log) -> First | None:
 
 
 def by_agent(seen: Seen, log: Log) -> First | None:
-    """The process that torchrun's agent found dead, where no rank tells its error."""
+    """The process that a launcher found dead, where no rank tells its error."""
     if seen.own or seen.root is not None or seen.agent is None:
         return None
     local, code = seen.agent
     how = f"signal {-code}" if code < 0 else f"exit code {code}"
-    said = f"torchrun's agent reports {how}"
+    said = f"{seen.launcher} reports {how}"
     if has_one_rank(seen, log):
         rank, why = next(iter(seen.spoke)), f"{said} of its only rank"
     else:
         rank, why = local, f"{said}; its number is the local rank of its node"
-    if code == -15 or rank in seen.lost:
+    if code in (0, -15) or rank in seen.lost:
         return None
+    if seen.launcher == OLD_LAUNCHER and not (seen.unmarked or is_killed(code)):
+        return None  # a rank aborts itself also when it has waited for too long
+    times = times_raised(seen.unmarked, log)
+    if seen.launcher == OLD_LAUNCHER and times > 1:
+        said = f"the same error is there {times} times, in lines that name no rank"
+        return First((), said)
     return First((rank,), why)
+
+
+def times_raised(error: Line | None, log: Log) -> int:
+    """How many processes seem to have raised it."""
+    if error is None:
+        return 0
+    return sum(row.text == error.text and row.kind == EXCEPTION for row in log.lines)
+
+
+def is_killed(code: int) -> bool:
+    """Whether a signal ended it that a rank doesn't send itself."""
+    return code < 0 and code != ABORT
 
 
 def has_one_rank(seen: Seen, log: Log) -> bool:
@@ -349,7 +515,7 @@ def by_own(seen: Seen, log: Log) -> First | None:
     ranks = tuple(sorted(seen.own))
     several = len(ranks) > 1
     if several and seen.own == seen.exited:
-        return of_srun(ranks)
+        return of_launcher(ranks, seen.own[ranks[0]])
     kinds = {line.text.split(":")[0] for line in seen.own.values()}
     if several and len(kinds) == 1:
         return First(ranks, "they report the same error, so no one of them was first")
@@ -361,14 +527,25 @@ def by_own(seen: Seen, log: Log) -> First | None:
         return First((), f"{said} report errors, and nothing tells which was first")
     if several:
         return First((rank,), "its error comes first in the log")
+    if ACTOR_DIED.search(seen.own[rank].text):
+        return First(ranks, "Ray says that its process died")
     return First(ranks, "no other rank reports an error of its own")
 
 
-def of_srun(ranks: tuple[int, ...]) -> First:
-    """Tasks of which srun says that they exited, and no line says why."""
+def by_killed(seen: Seen, log: Log) -> First | None:
+    """Ranks that SIGKILL ended: one of them, and then MPI's launcher the others."""
+    if not seen.killed:
+        return None
+    who = listed(sorted(set(seen.killed)))
+    return First((), f"{who} were killed, and the launcher kills all when one ends")
+
+
+def of_launcher(ranks: tuple[int, ...], said: Line) -> First:
+    """Ranks of which a launcher says that they exited, and no line says why."""
+    who = "srun" if STEP.match(said.text) else "the launcher"
     if set(ranks) == set(range(max(ranks) + 1)):
-        return First((), f"srun says only that {listed(ranks)} exited, in no order")
-    return First(ranks, "srun says that they exited, and of no other one")
+        return First((), f"{who} says only that {listed(ranks)} exited, in no order")
+    return First(ranks, f"{who} says that they exited, and of no other one")
 
 
 def by_unmarked(seen: Seen, log: Log) -> First | None:

@@ -26,7 +26,8 @@ WRAPPER = re.compile(r": Traceback \(most|: Caught \w+ in (?:DataLoader|replica)
 OF_CXX = re.compile(r"^\s*(?:Exception raised from .* call first|frame #\d+: )")
 NOISE_BEGINS = re.compile(r"^--- Logging error ---|^Exception ignored in")
 WARNS = re.compile(
-    r"^\s*\[W[\d\s:.]|^W\d{4} |Warning: |^warnings?\.warn\(|^\s+warnings\.warn\(|"
+    r"^\s*\[W[\d\s:.]|^\s*\[WARNING\]|^W\d{4} |Warning: |^warnings?\.warn\(|"
+    r"^\s+warnings\.warn\(|"
     # Open MPI begins with it also where the job "may now hang or fail"
     r"NCCL INFO |^(?:WARNING(?!: Open MPI (?:failed|accepted|detected))|DEBUG|NOTE)\b|"
     r"Setting OMP_NUM|^wandb: (?!ERROR)|"
@@ -34,14 +35,27 @@ WARNS = re.compile(
     r"operation involving a call to the|.fork\(\). system call to create|"
     r"error initializing an OpenFabrics device|"
     r"Unable to register cu\w+ factory|, (?:will continue|continuing)\b|"
+    r"^ERROR: ld\.so: object .*: ignored\.|\bCannot use FA version \d|"
     r"\b(?:fallback|falling back) to\b|, skipping\b|\bNetwork error resolved\b|"
     r"file_system_monitor\.cc.* is over \d+% full|"
     r'NCCL WARN (?:Failed to open libibverbs|Missing "|.*[Pp]lugin.*(?:not found|No pl)'
-    r"|NET/Plugin|MSCCL|Could not find|Unable to open)"
+    r"|NET/Plugin|NET/OFI Only \w+ provider|MSCCL|Could not find|Unable to open)"
+)
+# A run that begins has no checkpoint yet. Trainers look for one, and say so.
+NO_CHECKPOINT = re.compile(
+    r"^\s*=> no (?:\w+ )?checkpoints? found\b|\bno existing checkpoints? found\b|"
+    r"^(?!.*\b(?:abort\w*|exiting|fail\w*|cannot (?:start|train|continue)|must)\b)"
+    r"(?=.*\b(?:checkpoint|snapshot|ckpt))"
+    r"(?=.*(?:\bno\b|\bnot (?:found|find|exist)|n't (?:found|find|exist)|missing))"
+    r".*\b(?:from scratch|(?:epoch|step) 0|the (?:beginning|start)|random\w*|"
+    r"(?:a|fresh) new (?:run|training)|starting fresh)\b",
+    re.IGNORECASE,
 )
 TRIES_AGAIN = re.compile(
     r"\b(?:retry(?:ing)?|re-?trying|trying again|try(?:ing)? again in|reconnecting)\b|"
-    r"\battempt \d+(?: of |/)\d+",
+    r"\battempt \d+(?: of |/)\d+|"
+    r"\b(?:trying|decreasing|reducing|halving) (?:the |a smaller )?batch[ _-]size\b|"
+    r"(?:batch|memory|\bOOM\b).*\b(?:trying|reducing|decreasing|lowering|halving)\b.*\d",
     re.IGNORECASE,
 )
 GIVES_UP = re.compile(
@@ -55,6 +69,8 @@ FINISHED = re.compile(
     r"\btrain_runtime\b|\bmax_(?:epochs|steps)=\d+\W? reached",
     re.I,
 )
+# what torchrun's agent says when a signal ends it, as a warning
+DEATH = re.compile(r"Received (?:\d+|Signals\.\w+) death signal")
 # what trainers print when the run as a whole has come to its end
 RUN_ENDS = re.compile(
     r"\btraining (?:is |has )?(?:done|finished|completed?|ended)\b|"
@@ -63,12 +79,25 @@ RUN_ENDS = re.compile(
     re.I,
 )
 # what a library logs and may survive, unless it says that a partner was lost
-LOGGED = re.compile(r"^(?!.*(?:ProcessGroup|peer)).*(?:\bERROR\b|NCCL WARN)")
+LOGGED = re.compile(
+    r"^(?!.*(?:ProcessGroup|peer)).*(?:\bERROR\b|NCCL WARN)|^fatal: not a git repo"
+)
+LOGGED_AS = ("ERROR", "CRITICAL", "FATAL")
+# what NCCL says when a network isn't there, before it takes another one
+NO_NETWORK = re.compile(
+    r"NCCL WARN NET/(?:OFI|IB|Plugin)\b.*(?:init\w* failed|"
+    r"[Nn]o device|Unable to (?:find|open))"
+)
+# a process of NCCL, and that it has its communicator
+OF_NCCL = re.compile(r"^([\w.-]+:\d+):\d+ \[\d+\] ")
+HAS_COMMUNICATOR = "Init COMPLETE"
+STEPS = 2  # that prove that a rank worked on
 # The run as a whole has failed: a rank that continued did not reach its end
 ENDS = re.compile(
     r"ChildFailedError|failed \(exitcode|exits with return code|srun: error|"
     r"core dumped|slurmstepd: error|exited on signal|Root Cause|terminated with|"
-    r"\bKilled$|OOMKilled|^Segmentation fault"
+    r"\bKilled$|OOMKilled|^Segmentation fault|BAD TERMINATION OF|"
+    r"\brank \d+ (?:died from signal|exited with code [1-9])"
 )
 RESTARTS = re.compile(r"\bwill restart worker group")
 REQUEUED = re.compile(r"DUE TO (?:JOB REQUEUE|PREEMPTION|NODE FAIL)")
@@ -103,17 +132,79 @@ def tell_kinds(lines: list[Line]) -> list[Line]:
         replace(line, kind=kind_of(line, of_rank.setdefault(line.rank, Reading())))
         for line in lines
     ]
-    told = [
-        replace(line, kind=NOISE) if is_tried_again(told, number) else line
-        for number, line in enumerate(told)
-    ]
+    told = take_other_network(try_again(told))
     told = [
         replace(line, kind=SURVIVED)
         if line.kind == EXCEPTION and went_on(told, number)
         else line
         for number, line in enumerate(told)
     ]
-    return survive_restarts(survive_logged(told))
+    return survive_restarts(survive_logged(work_on(told)))
+
+
+def try_again(lines: list[Line]) -> list[Line]:
+    """The same lines: a rank's next line says that what failed in it is tried again."""
+    told: list[Line] = []
+    following: dict[int | None, Line] = {}
+    for line in reversed(lines):
+        follower = following.get(line.rank)
+        following[line.rank] = line
+        if follower is not None and says_it_tries_again(follower.text):
+            line = tried_again(line)
+        told.append(line)
+    return told[::-1]
+
+
+def tried_again(line: Line) -> Line:
+    if line.kind == EXCEPTION:
+        return replace(line, kind=SURVIVED)
+    if line.kind or ENDS.search(line.text):
+        return line
+    return replace(line, kind=NOISE)
+
+
+def take_other_network(lines: list[Line]) -> list[Line]:
+    """The same lines: what NCCL warned of before a process had its communicator."""
+    complete: dict[str, int] = {}
+    for number, line in enumerate(lines):
+        process = OF_NCCL.match(line.text)
+        if process and HAS_COMMUNICATOR in line.text:
+            complete.setdefault(process[1], number)
+    return [
+        replace(line, kind=NOISE) if warned_before(line, number, complete) else line
+        for number, line in enumerate(lines)
+    ]
+
+
+def warned_before(line: Line, number: int, complete: dict[str, int]) -> bool:
+    """Whether NCCL warns in this line, and the process has a communicator later."""
+    process = OF_NCCL.match(line.text)
+    warns = "NCCL WARN" in line.text and "async" not in line.text
+    return bool(process) and warns and number < complete.get(process[1], 0)
+
+
+def work_on(lines: list[Line]) -> list[Line]:
+    """The same lines: after what a program logged as an error, its rank took steps."""
+    told: list[Line] = []
+    steps: dict[int | None, int] = {}
+    for line in reversed(lines):
+        if steps.get(line.rank, 0) >= STEPS and is_logged_by_program(line):
+            line = replace(line, kind=SURVIVED)
+        if PROGRESS.search(line.text):
+            steps[line.rank] = steps.get(line.rank, 0) + 1
+        told.append(line)
+    return told[::-1]
+
+
+def is_logged_by_program(line: Line) -> bool:
+    """Whether a program logged an error, or NCCL that it takes another network."""
+    if line.kind or ENDS.search(line.text):
+        return False
+    if "NCCL WARN" in line.text:
+        return bool(NO_NETWORK.search(line.text))
+    if line.level in LOGGED_AS:
+        return "peer" not in line.text
+    return bool(LOGGED.search(line.text))
 
 
 def survive_restarts(lines: list[Line]) -> list[Line]:
@@ -200,18 +291,13 @@ def end_of(text: str, at: Reading) -> str:
 
 def is_harmless(line: Line) -> bool:
     """A warning, or a try that isn't the last one."""
+    if DEATH.search(line.text):
+        return False
     if line.level in ("DEBUG", "WARN", "WARNING") or WARNS.search(line.text):
         return True
+    if NO_CHECKPOINT.search(line.text):
+        return True
     return says_it_tries_again(line.text)
-
-
-def is_tried_again(lines: list[Line], number: int) -> bool:
-    """Whether the next line says that what failed in this one is tried again."""
-    line = lines[number]
-    if line.kind or ENDS.search(line.text) or number + 1 == len(lines):
-        return False
-    follower = lines[number + 1]
-    return follower.rank == line.rank and says_it_tries_again(follower.text)
 
 
 def says_it_tries_again(text: str) -> bool:
@@ -232,4 +318,4 @@ def went_on(lines: list[Line], number: int) -> bool:
         for line in later
         if FINISHED.search(line.text) and not BAD_END.search(line.text)
     ]
-    return bool(ends) or (rank is not None and len(steps) > 1)
+    return bool(ends) or (rank is not None and len(steps) >= STEPS)

@@ -15,3 +15,4 @@ class Line:
     level: str = ""  # of the logger that wrote it
     kind: str = ""  # see kinds.py
     process: int | None = None
+    address: str = ""  # of another node than the one where Ray's driver runs

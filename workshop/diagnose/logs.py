@@ -1,7 +1,7 @@
 """The lines of somebody's logs, each with the rank that wrote it, if that is known.
 
-A rank is known by a mark before its lines (prefixes.py), or by the folder that
-torchrun's ``--log-dir`` made for it.
+A rank is known by a mark before its lines (prefixes.py), by the folder that
+torchrun's ``--log-dir`` made for it, or by the name of its file.
 """
 
 from __future__ import annotations
@@ -15,7 +15,13 @@ from pathlib import Path
 
 from workshop.diagnose.kinds import tell_kinds
 from workshop.diagnose.lines import Line
-from workshop.diagnose.prefixes import SPEAKER, clean
+from workshop.diagnose.prefixes import (
+    SPEAKER,
+    Row,
+    clean,
+    is_of_several,
+    ranks_named,
+)
 from workshop.diagnose.recorder import Record, rank_of, read_record
 from workshop.diagnose.summary import with_quoted
 from workshop.errors import UserError
@@ -23,6 +29,11 @@ from workshop.system.paths import shown_path
 
 MOST = 64 * 1024 * 1024  # bytes of a file that are read: the last ones
 PICKLE = b"\x80"  # the first byte
+# rank_1.log, and not lora_rank8.log
+OF_A_RANK = re.compile(
+    r"(?!.*(?:lora|low))(?:.*[-_.])?(?:global[-_]?)?rank[-_.]?(\d{1,5})(?![\da-z])",
+    re.IGNORECASE,
+)
 ATTEMPT = re.compile(r"^attempt_(\d+)$")
 
 
@@ -44,6 +55,7 @@ class Log:
     error_files: list[ErrorFile]
     files: int
     records: dict[int, Record] = field(default_factory=dict)  # flight recorder: rank ->
+    seen: object = field(default=None, compare=False)  # what first.look read of it
 
 
 def read_logs(names: Iterable[str]) -> Log:
@@ -115,12 +127,26 @@ def read_file(log: Log, path: Path, text: str, rank: int | None = None) -> None:
     if error:
         log.error_files.append(error)
         return
-    for number, row in enumerate(clean(text), 1):
+    rows = clean(text)
+    rank = rank_of_file(path, rows) if rank is None else rank
+    for number, row in enumerate(rows, 1):
         speaker = SPEAKER.search(row.text)
         said = int(speaker[1]) if speaker and row.rank is None else row.rank
         who = rank if said is None else said
         place = f"{shown_path(path)}:{number}"
-        log.lines.append(Line(place, who, row.text, row.level, process=row.process))
+        log.lines.append(
+            Line(place, who, row.text, row.level, "", row.process, row.address)
+        )
+
+
+def rank_of_file(path: Path, rows: list[Row]) -> int | None:
+    """The rank in a name such as rank_1.log, unless others write there, too."""
+    named = OF_A_RANK.match(path.name)
+    if named is None or any(is_of_several(row) for row in rows):
+        return None
+    rank = int(named[1])
+    others = {other for row in rows for other in ranks_named(row)} - {rank}
+    return None if others else rank
 
 
 def error_in(path: Path, text: str, rank: int | None) -> ErrorFile | None:

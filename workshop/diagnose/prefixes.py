@@ -1,8 +1,8 @@
 """Takes off what launchers and loggers write before a line, and keeps what it says.
 
-Ranks are marked by torch (``[rank3]:``), by torchrun's ``--tee`` (``[default0]:``),
-by ``srun --label`` (``3: ``), by ``mpirun --tag-output`` (``[1,3]<stderr>:``) and by
-Intel MPI's ``mpirun -l`` (``[3] ``).
+Ranks are marked by torch (``[rank3]:``), by programs (``[rank 3] ``), by torchrun's
+``--tee`` (``[default0]:``), by ``srun --label`` (``3: ``), by ``mpirun --tag-output``
+(``[1,3]<stderr>:``) and by Intel MPI's ``mpirun -l`` (``[3] ``).
 Others only name a host, a process or a time: pdsh, Ray, Kubernetes, logging.
 With any of them a log must be read as it is without.
 """
@@ -27,15 +27,22 @@ LEVEL = r"(?P<level>DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL)"
 OF_ROLE = re.compile(r"^\[(?:default|trainer|worker|role)(?P<rank>\d+)(?:\|\d+)?\]: ?")
 RANKS = (
     re.compile(r"^(?:\[\d+\]\s+)?\[rank ?(?P<rank>\d+)\]: ?", re.IGNORECASE),
+    re.compile(r"^\[rank[ =]?(?P<rank>\d+)\] "),  # [Rank 3] is a word of torch
     OF_ROLE,
-    re.compile(r"^\[\d+,(?P<rank>\d+)\]<std(?:out|err)>: ?"),
+    re.compile(  # of Open MPI, and of SageMaker, which names the host, too
+        r"^\[\d+,(?:mpirank:)?(?P<rank>\d+)(?:,[\w.-]+)?\]<std(?:out|err)>: ?"
+    ),
     re.compile(r"^\(\w+ rank=(?P<rank>\d+) pid=\d+(?:, ip=[\w.:]+)?\) ?"),
 )
 OTHERS = (
-    re.compile(r"^\((?:\w+ )?pid=(?P<process>\d+)(?:, ip=[\w.:]+)?\) ?"),  # Ray, vLLM
+    re.compile(  # Ray, vLLM
+        r"^\((?:\w+ )?pid=(?P<process>\d+)(?:, ip=(?P<address>[\w.:]+))?\) ?"
+    ),
     re.compile(rf"^{TIME} std(?:out|err) [FP] ?"),  # a container runtime
     re.compile(r"^\[pod/[\w./-]+\] ?"),  # kubectl logs --prefix
     re.compile(r"^[\w.-]+ +\| (?=\S)|^[\w.-]+-\d+ +\| ?"),  # docker compose
+    re.compile(r"^[\w.-]+ \|\| ?|^\| [\w.-]+ \| ?"),  # Determined, SageMaker
+    re.compile(r"^[A-Z][a-z]{2} [ \d]\d [\d:]{8} [\w.-]+ [\w./-]+\[\d+\]: ?"),  # syslog
     re.compile(rf"^\[{LEVEL}\|\S+\] {TIME} >> ?"),  # Transformers
     re.compile(rf"^\[{TIME}\] \[{LEVEL}\] \[\S+\] ?"),  # DeepSpeed
     re.compile(rf"^\[{TIME}\] [\w.]+: \[{LEVEL}\] ?"),  # torchrun before 2.4
@@ -52,6 +59,8 @@ OTHERS = (
 )
 TASK = re.compile(r"^ *(\d+): ?")
 OF_SLURM = re.compile(r"^(?:srun|slurmstepd): ")  # which labels no line of its own
+OF_HYDRA = re.compile(r"^=(?:=+$|   )|^\S+: rank \d+ (?:died from|exited with) ")
+ENDED_BY_HYDRA = re.compile(r"^=\s+RANK [1-9]\d* PID \d+ RUNNING AT ")
 BRACKETS = re.compile(r"^\[(\d+)\](?: |$)")
 PLACE = re.compile(r"^\[([A-Za-z][\w.-]*):(\d+)\] ?")
 POD = re.compile(r"^\[([A-Za-z0-9]\w*(?:[.-]\w+)+)\] ")
@@ -65,7 +74,7 @@ SPEAKERS = re.compile(
 )
 # lines that tell that a label is that of a node, on which several ranks run
 OF_SEVERAL = re.compile(
-    r"\(local_rank: \d+\)|local_rank: \d+ \(pid|Root Cause|^srun: |^slurmstepd: |"
+    r"\(local_rank: \d+\)|local_rank: \d+ \(pid|Root Cause|^srun: |"
     r"\[Rank \d+\]|ncclUniqueId from \[\d+\]|^-- Process \d+|^Process \d+ term"
 )
 
@@ -89,6 +98,7 @@ class Row:
     local: int | None = None  # the rank on its node, from a mark of torchrun --tee
     level: str = ""  # of the logger
     process: int | None = None
+    address: str = ""
 
 
 def clean(text: str) -> list[Row]:
@@ -105,6 +115,7 @@ def clean(text: str) -> list[Row]:
             break
     settle(rows)
     settle_local(rows)
+    settle_processes(rows)
     settle_nccl(rows)
     return rows
 
@@ -123,6 +134,7 @@ def take_marks(row: Row) -> None:
             said = match.groupdict()
             row.level = said.get("level") or row.level
             row.process = int(said["process"]) if "process" in said else row.process
+            row.address = said.get("address") or row.address
             row.text = row.text[match.end() :]
 
 
@@ -137,7 +149,9 @@ def take_tasks(rows: list[Row]) -> None:
     """``3: `` of ``srun --label``."""
     of_tasks = [row for row in rows if not OF_SLURM.match(row.text)]
     full = [row for row in of_tasks if row.text.strip()]
-    if len(full) < 2 or not labeled(of_tasks, TASK.match):
+    if len(full) < 2:
+        return
+    if not labeled(of_tasks, TASK.match) and not labeled_below(full):
         return
     for row in rows:
         if match := TASK.match(row.text):
@@ -145,17 +159,32 @@ def take_tasks(rows: list[Row]) -> None:
             row.text = row.text[match.end() :]
 
 
+def labeled_below(rows: list[Row]) -> bool:
+    """Whether labels begin after what the job's script printed before srun.
+
+    Numbers that only grow may count something.
+    """
+    having = [place for place, row in enumerate(rows) if TASK.match(row.text)]
+    below = rows[having[0] :] if having else []
+    if len(having) < 2 or not labeled(below, TASK.match):
+        return False
+    numbers = [int(TASK.findall(rows[place].text)[0]) for place in having]
+    raised = any("Traceback (most" in rows[place].text for place in having)
+    return raised or numbers != sorted(numbers)
+
+
 def take_brackets(rows: list[Row]) -> None:
     """``[3] `` of Intel MPI; numbers that only grow may be steps, and are no ranks."""
     having = [row for row in rows if BRACKETS.match(row.text)]
-    if len(having) < 2 or not labeled(rows, BRACKETS.match):
+    of_ranks = [row for row in rows if not OF_HYDRA.match(row.text)]
+    if len(having) < 2 or not labeled(of_ranks, BRACKETS.match):
         return
     numbered = [int(BRACKETS.findall(row.text)[0]) for row in having]
     mixed = numbered != sorted(numbered)
-    of_ranks = mixed or any("Traceback (most" in row.text for row in having)
+    are_ranks = mixed or any("Traceback (most" in row.text for row in having)
     for row, number in zip(having, numbered, strict=True):
         row.text = BRACKETS.sub("", row.text)
-        if of_ranks:
+        if are_ranks:
             row.label = number
 
 
@@ -213,7 +242,8 @@ def is_value(row: Row) -> bool:
 def settle(rows: list[Row]) -> None:
     """Labels become ranks where each rank has its own, and not where nodes do."""
     labels = {row.label for row in rows if row.label is not None}
-    if len(labels) > 1 and not of_nodes(rows):
+    others = any(ENDED_BY_HYDRA.match(row.text) for row in rows)  # that wrote nothing
+    if (len(labels) > 1 or (labels and others)) and not of_nodes(rows):
         for row in rows:
             row.rank = row.label
         return
@@ -237,6 +267,18 @@ def settle_local(rows: list[Row]) -> None:
         if row.local is not None and row.rank is not None and row.marks == 1:
             ranks = known.get(row.local, set())
             row.rank = next(iter(ranks)) if len(ranks) == 1 else None
+
+
+def settle_processes(rows: list[Row]) -> None:
+    """``(WorkerDict pid=1412)``: a process, whose rank some of its lines tell."""
+    known: dict[int, set[int]] = {}
+    for row in rows:
+        if row.process is not None and row.rank is not None:
+            known.setdefault(row.process, set()).add(row.rank)
+    for row in rows:
+        ranks = known.get(row.process, set()) if row.process is not None else set()
+        if row.rank is None and len(ranks) == 1:
+            row.rank = next(iter(ranks))
 
 
 def settle_nccl(rows: list[Row]) -> None:
@@ -273,7 +315,7 @@ def of_nodes(rows: list[Row]) -> bool:
         return True
     if len(named) > 1:  # the ranks say the same as their labels
         return False
-    return any(row.rank is not None or is_of_several(row) for row in labeled_rows)
+    return any(is_of_several(row) for row in labeled_rows)
 
 
 def ranks_named(row: Row) -> list[int]:

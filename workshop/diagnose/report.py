@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path
 
 from workshop.diagnose.causes import (
@@ -21,6 +22,8 @@ from workshop.diagnose.causes import (
 from workshop.diagnose.first import (
     CONSEQUENCE,
     OF_LAUNCHERS,
+    chain_from,
+    end_of_chain,
     first_failed,
     is_consequence,
     is_own_error,
@@ -43,6 +46,7 @@ from workshop.diagnose.ranks import First, listed
 from workshop.diagnose.recorder import compare, without_file
 from workshop.diagnose.stacks import dumps_in, stacks_beside, tell_stacks
 from workshop.diagnose.state import LOSS
+from workshop.diagnose.vendors import for_these_gpus
 
 ABORT = re.compile(
     r"terminate called|core dumped|^Fatal Python error|^\s*what\(\): |Bus error|"
@@ -72,6 +76,12 @@ LONGEST = 160  # characters of a quoted line
 MOST_LINES = 4
 MOST_RANK_LINES = 8
 INTERRUPTED = "interrupted"  # a cause
+PRESSED = re.compile(r"^KeyboardInterrupt\b")
+LOADER = re.compile(r'File "[^"]*torch/utils/data/dataloader\.py"')
+IN_LOADER = (
+    "It waited for a batch of its data loader: look at the storage, try num_workers=0, "
+    "and give the loader a timeout="
+)
 NOTHING = (
     ", nor in their numbers. If the run hangs, is slow or wrong, its questions are in "
     f'{PAGE}, "Hangs", "Is slow" and "Runs and is wrong"'
@@ -143,7 +153,7 @@ def tell_failure(
     told += nccl_words(log, shown)
     told += nan_before(log, found)
     told += ended_before(log, found)
-    return told, sure is not None
+    return for_these_gpus(told, log), sure is not None
 
 
 def tell_records(log: Log, root: Path) -> tuple[list[str], bool]:
@@ -223,7 +233,7 @@ def tell_victims(log: Log, first: First | None) -> list[str]:
     if first is None:
         return []
     seen = look(log)
-    lost = (set(seen.lost) | set(seen.own)) - set(first.ranks)
+    lost = {*seen.lost, *seen.own, *seen.ended} - set(first.ranks)
     silent = seen.ranks - seen.spoke - set(first.ranks) - set(seen.codes) - lost
     told = []
     if lost and first.ranks:
@@ -238,6 +248,8 @@ def own_words(log: Log, first: First | None) -> list[str]:
     own = look(log).own
     rank = next((r for r in first.ranks if r in own), None) if first else None
     if rank is None or own[rank].kind != EXCEPTION:
+        return []
+    if OF_LAUNCHERS.search(own[rank].text):
         return []
     return [f"Rank {rank}'s own words:", *last_words(own[rank], log)]
 
@@ -267,9 +279,15 @@ def nccl_words(log: Log, shown: list[str]) -> list[str]:
 
 def where_it_stood(found: list[Found], log: Log) -> list[str]:
     """The frames in which Ctrl-C met a run that may have been hanging."""
-    interrupted = found[0].lines if found and found[0].cause.name == INTERRUPTED else ()
-    line = next((line for line in interrupted if line.kind == EXCEPTION), None)
-    return [] if line is None else ["It stood here:", *last_words(line, log)]
+    if not found or found[0].cause.name != INTERRUPTED:
+        return []
+    line = next((row for row in log.lines if PRESSED.match(row.text)), None)
+    if line is None:
+        return []
+    told = ["It stood here:", *last_words(line, log)]
+    before = [row for row in log.lines[: log.lines.index(line)] if row.kind == CODE]
+    waited = any(row.rank == line.rank and LOADER.search(row.text) for row in before)
+    return [*told, IN_LOADER] if waited else told
 
 
 def ended_before(log: Log, found: list[Found]) -> list[str]:
@@ -348,7 +366,7 @@ def see(found: Found, words: str) -> list[str]:
 def tell_unsure(found: list[Found], log: Log) -> list[str]:
     lines = ["Not sure of the cause. It looks like:"]
     for each in found[:2]:
-        shown = each.lines[: 2 if each.quiet else 1]
+        shown = each.lines[: 1 if each.cause.messages else 2]
         lines += [f"  - {each.cause.title}", *(f"    {quote(line)}" for line in shown)]
         asked = [each.cause.ask, each.cause.confirm]
         if each.cause.name == "nccl_error" and nccl_words(log, []):
@@ -372,17 +390,36 @@ def tell_unknown(error: Line | None, log: Log, first: First | None) -> list[str]
         return [f"{said} waited:", shown, *last_words(error, log)]
     if rank is None:
         said = "The first error in the log:"
-        return [head, said, shown, SETTLE, f"Read on: {WHICH_RANK}"]
+        shows = [said, shown, *origin(error, log)]
+        return [head, *shows, SETTLE, f"Read on: {WHICH_RANK}"]
     lost = look(log).lost.values()
     place = log.lines.index
     before = lost and place(error) < min(map(place, lost))
     waited = ", and the others waited for it" if before else ""
-    return [f"Rank {rank} raised its own exception{waited}:", shown]
+    return [
+        f"Rank {rank} raised its own exception{waited}:",
+        shown,
+        *origin(error, log),
+    ]
+
+
+def origin(error: Line, log: Log) -> list[str]:
+    """The exception that a rank raised before this one, which came of it."""
+    until = takewhile(lambda line: line != error, log.lines)
+    before = [row for row in until if row.rank == error.rank and is_own_error(row)]
+    of_chain = list(
+        takewhile(lambda row: error in chain_from(row, log.lines), before[::-1])
+    )
+    if not of_chain:
+        return []
+    return ["It came of an earlier one:", f"    {quote(of_chain[-1])}"]
 
 
 def raised_by(error: Line, log: Log, first: First | None) -> int | None:
     """The rank that failed first, if this is its own exception."""
     if not is_known(first) or error.kind != EXCEPTION:
+        return None
+    if OF_LAUNCHERS.search(error.text):
         return None
     own = look(log).own
     ranks = first.ranks if first else ()
@@ -392,9 +429,11 @@ def raised_by(error: Line, log: Log, first: First | None) -> int | None:
 def first_error(log: Log, first: First | None = None) -> Line | None:
     """The first rank's exception, else the first one, else a line about an error."""
     own = look(log).own
-    for rank in first.ranks if first else ():
-        if rank in own:
-            return own[rank]
+    of_first = [own[rank] for rank in (first.ranks if first else ()) if rank in own]
+    if of_first and of_first[0].kind != EXCEPTION:  # a launcher's words
+        of_first = [*unmarked_error(log), *of_first]
+    if of_first:
+        return of_first[0]
     # a bare Traceback says less than what a launcher raised
     bare = words_of_launcher(log) or any(x.kind == SURVIVED for x in log.lines)
     rest: dict[re.Pattern[str], Line] = {}
@@ -404,7 +443,7 @@ def first_error(log: Log, first: First | None = None) -> Line | None:
         if any(each.search(line.text) for each in (OF_LAUNCHERS, PROMPT)):
             continue
         if is_own_error(line):
-            return line
+            return end_of_chain(line, log.lines)
         for pattern in REST[:-1] if bare else REST:
             logged = pattern is ERROR and line.level in ("ERROR", "CRITICAL", "FATAL")
             if pattern.search(line.text) or logged:
@@ -412,6 +451,13 @@ def first_error(log: Log, first: First | None = None) -> Line | None:
     files = [Line(f.place, f.rank, f.message) for f in log.error_files]
     left = (rest[pattern] for pattern in REST if pattern in rest)
     return next((f for f in files if not is_consequence(f.text)), next(left, None))
+
+
+def unmarked_error(log: Log) -> list[Line]:
+    """The first exception in lines that name no rank; [] if there is none."""
+    found = (row for row in log.lines if row.rank is None and is_own_error(row))
+    first = next(found, None)
+    return [] if first is None else [end_of_chain(first, log.lines)]
 
 
 def words_of_launcher(log: Log) -> Line | None:

@@ -43,6 +43,7 @@ OF_ALL = re.compile(
     r"(?:over|across|of|from) all ranks|\bglobal (?:mean|loss|acc)|reduced"
 )
 SCALE = re.compile(r"(?:loss|grad) scaler?(?: \w+)*$|reducing")
+AGAIN = 2  # finite values after the last bad one: the run recovered
 
 
 def different(said: Iterable[Said], name: re.Pattern[str]) -> list[Said]:
@@ -189,16 +190,55 @@ def times(many: Said, alone: Said, name: re.Pattern[str]) -> int | None:
 
 def not_finite(said: list[Said], _ranks: int) -> Shown | None:
     """A loss or a gradient is nan or inf, or the loss scale is halved without end."""
-    for each in said:
-        for number in [*each.values(LOSS), *each.values(GRADIENT)]:
-            if number.value - number.value != 0:
+    for place, each in enumerate(said):
+        for number in of_training(each):
+            if not is_finite(number) and not recovers(said[place:], each, number.name):
                 return Shown((each.line,), False, suspect(each, number))
     scales = [(n.value, e) for e in said for n in e.values(SCALE)[-1:] if n.value > 0]
-    for start in range(len(scales) - 8):
-        part = [value for value, _ in scales[start : start + 9]]
-        if all(low * 2 == high for high, low in pairwise(part)):
-            return Shown(lines([scales[start][1], scales[start + 8][1]]), False)
+    halved = [start for start in range(len(scales) - 8) if is_halved(scales, start)]
+    if halved and len(losses_after(said, scales[halved[-1] + 8][1])) < AGAIN:
+        first, last = scales[halved[0]][1], scales[halved[0] + 8][1]
+        return Shown(lines([first, last]), False)
     return None
+
+
+def of_training(said: Said) -> list[Number]:
+    """The losses and the gradients of a line."""
+    return [*said.values(LOSS), *said.values(GRADIENT)]
+
+
+def is_finite(number: Number) -> bool:
+    return number.value - number.value == 0
+
+
+def recovers(said: list[Said], first: Said, name: str) -> bool:
+    """Whether later steps of this rank end with finite values of that name.
+
+    A scaled loss overflows now and then: the step is skipped, and the run continues.
+    """
+    finite = 0
+    bad = first
+    for each in said:
+        of_name = [number for number in of_training(each) if number.name == name]
+        if each.rank != first.rank or not of_name:
+            continue
+        if not all(map(is_finite, of_name)):
+            bad, finite = each, 0
+        elif each.step is None or (each.epoch, each.step) != (bad.epoch, bad.step):
+            finite += 1
+    return finite >= AGAIN
+
+
+def is_halved(scales: list[tuple[float, Said]], start: int) -> bool:
+    """Whether each of nine loss scales is half of the one before."""
+    part = [value for value, _ in scales[start : start + 9]]
+    return all(low * 2 == high for high, low in pairwise(part))
+
+
+def losses_after(said: list[Said], last: Said) -> list[Said]:
+    """Lines with a finite loss after that one."""
+    later = said[said.index(last) + 1 :]
+    return [e for e in later if e.values(LOSS) and all(map(is_finite, e.values(LOSS)))]
 
 
 def suspect(said: Said, number: Number) -> First | None:

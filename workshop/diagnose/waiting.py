@@ -7,11 +7,12 @@ tracebacks of a time-out.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from workshop.diagnose.first import OF_LAUNCHERS, is_consequence, look, tasks
-from workshop.diagnose.kinds import EXCEPTION
+from workshop.diagnose.kinds import EXCEPTION, PROGRESS, is_end_of_run
 from workshop.diagnose.lines import Line
 from workshop.diagnose.logs import Log
 from workshop.diagnose.watchdog import mismatch
@@ -38,6 +39,28 @@ PREPARES = re.compile(
     re.IGNORECASE,
 )
 BAR = re.compile(r"\b(\d+)%\|.*\[(?:(\d+):)?(\d+):(\d+)<")
+KEEP_ALIVE = re.compile(r"failed to send a keep-alive heartbeat to the rendezvous")
+ENDED = re.compile(
+    r"Received (?:\d+|Signals\.\w+) death signal|KeyboardInterrupt|CANCELLED AT|"
+    r"got signal: \d"
+)
+EVICTED = re.compile(r"The node was low on resource|The node had condition: \[\w+Press")
+POD_NAME = re.compile(r"^Name: +\S")
+ABOVE = 30  # lines in which kubectl describe names the pod
+FULL = re.compile(r"Error: (?:CUDA|HIP) error: out of memory")
+NOTHING_ALLOCATED = re.compile(
+    r"\b(?:memory[ _]allocated|allocated(?: memory)?)[ :=]+0(?:\.0+)?(?: ?[KMG]i?B)?\b",
+    re.IGNORECASE,
+)
+LOOPBACK = re.compile(
+    r"connectFullMesh failed.*\[(?:127\.\d+\.\d+\.\d+|::1)\]|"
+    r"gloo/transport/tcp/pair\.cc:\d+\] connect \[127\.\S+: Connection refused"
+)
+SEVERAL_NODES = re.compile(
+    r"\bnnodes[=: ]+(?:[2-9]|\d\d)|\b(?:node|group)[-_]rank[=: ]+[1-9]|\bnNodes [2-9]"
+)
+A_NODE = 8  # ranks that a node has, as a rule
+MEMBER = re.compile(r"\bGLOBAL_RANK: (\d+), MEMBER: \d+/(\d+)")
 STORE = re.compile(r"connection to the C10d store has failed")
 LONG = 300  # seconds
 TASKS = re.compile(r"^srun: error: \S+: tasks? ([\d,-]+): Exited")
@@ -220,6 +243,106 @@ def mismatched(log: Log) -> list[Line]:
     return [call.line for call in calls] if calls else []
 
 
+def doubled(log: Log) -> list[Line]:
+    """Each node counts its own ranks from 0, and those that follow are missing.
+
+    All ranks that are there announce themselves equally often, and as often as it takes
+    to get the number of ranks that they wait for.
+    """
+    sizes: dict[int, list[tuple[int, Line]]] = {}
+    for line in log.lines:
+        if line.kind == EXCEPTION:
+            break  # what follows may be of a second start
+        if told := MEMBER.search(line.text):
+            sizes.setdefault(int(told[2]), []).append((int(told[1]), line))
+    for size, announced in sizes.items():
+        present = {rank for rank, _ in announced}
+        times = size // len(present)
+        if times < 2 or present != set(range(len(present))):
+            continue
+        counts = Counter((rank, line.text) for rank, line in announced)
+        if len(counts) == len(present) and set(counts.values()) == {times}:
+            return [line for rank, line in announced if rank == 0][:2]
+    return []
+
+
+def store_gone(log: Log) -> list[Line]:
+    """An agent couldn't tell the store that it's alive, and no rank here had failed."""
+    seen = look(log)
+    failed = seen.own or seen.unmarked or seen.agent
+    if failed or any(map(is_end_of_run, log.lines)):
+        return []
+    return [line for line in log.lines if KEEP_ALIVE.search(line.text)][:1]
+
+
+def stood_unresolved(log: Log) -> list[Line]:
+    """A name wasn't looked up, and the run took no step until somebody ended it."""
+    rows = log.lines
+    found = [n for n, row in enumerate(rows) if NOT_FOUND.search(row.text)]
+    later = rows[found[0] :] if found else []
+    stepped = any(PROGRESS.search(row.text) for row in later)
+    ended = any(ENDED.search(row.text) for row in later)
+    answered = any(NO_ANSWER.search(row.text) for row in later)
+    if len(found) < 2 or stepped or not ended or answered or look(log).own:
+        return []
+    return [rows[found[0]]]
+
+
+def left_or_gone(log: Log) -> list[Line]:
+    return store_left(log) or store_gone(log)
+
+
+def evicted(log: Log) -> list[Line]:
+    """Which pod kubectl describes, and why Kubernetes evicted it."""
+    for place, line in enumerate(log.lines):
+        if EVICTED.search(line.text):
+            above = log.lines[max(0, place - ABOVE) : place]
+            names = [row for row in above if POD_NAME.match(row.text)]
+            return [*names[-1:], line]
+    return []
+
+
+def taken(log: Log) -> list[Line]:
+    """CUDA had no memory left for a run whose ranks had allocated none."""
+    full = [line for line in log.lines if FULL.search(line.text)][:1]
+    none = [line for line in log.lines if NOTHING_ALLOCATED.search(line.text)]
+    return [*full, *none[:1]] if full and none else []
+
+
+def loopback(log: Log) -> list[Line]:
+    """Ranks of several nodes tell each other an address that each node has."""
+    shown = [line for line in log.lines if LOOPBACK.search(line.text)]
+    told = any(SEVERAL_NODES.search(line.text) for line in log.lines)
+    of_ray = {line.address for line in log.lines if line.process is not None}
+    high = any((line.rank or 0) >= A_NODE for line in log.lines)
+    return shown[:1] if told or high or len(of_ray) > 1 else []
+
+
+def both(log: Log, pair: tuple[re.Pattern[str], re.Pattern[str]]) -> list[Line]:
+    """The first line of each of two kinds, if both are there."""
+    found = [
+        next((row for row in log.lines if each.search(row.text)), None) for each in pair
+    ]
+    return [line for line in found if line] if all(found) else []
+
+
+# what shows only in two lines together: the one that tells, and what came of it
+PAIRS = {
+    "hsa_override": (
+        re.compile(r"\bHSA_OVERRIDE_GFX_VERSION=\d"),
+        re.compile(r"Memory access fault by GPU|HSA_STATUS_ERROR|hipErrorNoBinary"),
+    ),
+    "cxi_vni": (
+        re.compile(r"Failed to find valid default rgroup and vni"),
+        re.compile(r"NET/OFI Couldn't open a fabric access domain"),
+    ),
+    "mpi_peer_lost": (
+        re.compile(r"^\s*Peer host: +\S"),
+        re.compile(r"communication peer process has unexpectedly disconnected"),
+    ),
+}
+
+
 OF_WAITS: dict[str, Callable[[Waits], bool]] = {
     "different_lines": differ,
     "all_send": all_send,
@@ -234,16 +357,22 @@ OF_LINES: dict[str, Callable[[Log], list[Line]]] = {
     "fewer_ranks": fewer,
     "more_ranks": more,
     "late_first_collective": late,
-    "store_left": store_left,
+    "store_left": left_or_gone,
     "slow_preparation": prepares_data,
     "tasks_see_one_gpu": others_have_no_gpu,
     "collective_mismatch": mismatched,
+    "rank_twice": doubled,
+    "own_name_not_resolved": stood_unresolved,
+    "pod_evicted": evicted,
+    "gpu_taken": taken,
+    "loopback_address": loopback,
 }
 
 
 def shown_together(log: Log, ranks: set[int]) -> dict[str, tuple[Line, ...]]:
     """Name of a cause -> the lines that show it together."""
     found = {name: tuple(shows(log)) for name, shows in OF_LINES.items()}
+    found |= {name: tuple(both(log, pair)) for name, pair in PAIRS.items()}
     waits = waiting_lines(log, ranks)
     if waits and waits.lines:
         lines = {line.text: line for line in reversed(waits.lines.values())}

@@ -79,6 +79,7 @@ CONSEQUENCES = (
 NOISE = (
     r"\[W\d* (?!tensorpipe_agent)|\[W (socket|TCPStore|Process)|(^|: )W\d{4} |"
     r"NCCL INFO |\[NeMo I |NCCL WARN (Failed to open libibverbs|NET\/Plugin|Missing |"
+    r"NET\/OFI Only \w+ provider|"
     r"Could not find a path for pattern)|Warning: |OMP_NUM_THREADS|"
     r"Invalidate trace cache|OVERFLOW! .*[Ss]kipping step|retrying|"
     r"Gradient overflow\. +Skipping step|expected to happen during shutdown|"
@@ -90,7 +91,9 @@ NOISE = (
 ALWAYS_NOISE = (
     r"NCCL INFO |"
     r"\[W.*\[c10d\] The client socket has failed to connect to \[|"
-    r"\[W.*poolFD failed with"
+    r"\[W.*poolFD failed with|"
+    r"=> no checkpoint found|[Nn]o existing checkpoint found|Cannot use FA version \d|"
+    r"please install the libaio-dev package|from LD_PRELOAD cannot be preloaded"
 )
 # What a program prints about an error, rather than what a reader writes.
 REPORTED = (
