@@ -50,7 +50,7 @@ extensions = [
 
 # Everything else in the folder (README.md, .venv, src) is no page.
 include_patterns = ["index.rst", "404.rst", "docs/**.rst"]
-exclude_patterns = [".*", "_build", "build", "tests"]  # or it walks through all of .venv
+exclude_patterns = [".*", "_build", "build", "tests"]  # or it searches all of .venv
 root_doc = "index"
 nitpicky = True
 numfig = True

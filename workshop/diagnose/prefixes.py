@@ -168,9 +168,9 @@ def labeled_below(rows: list[Row]) -> bool:
     below = rows[having[0] :] if having else []
     if len(having) < 2 or not labeled(below, TASK.match):
         return False
-    numbers = [int(TASK.findall(rows[place].text)[0]) for place in having]
+    labels = [int(TASK.findall(rows[place].text)[0]) for place in having]
     raised = any("Traceback (most" in rows[place].text for place in having)
-    return raised or numbers != sorted(numbers)
+    return raised or labels != sorted(labels)
 
 
 def take_brackets(rows: list[Row]) -> None:
