@@ -13,6 +13,7 @@ from .directives import (
     parts_of,
     read_directives,
     resources_of,
+    with_command_line,
 )
 from .launches import Launch, find_launches
 from .shell import Command, parse
@@ -48,6 +49,8 @@ class Script:
     text: str
     is_line: bool = False  # typed with --line, so no file
     is_part: bool = False  # a text that another script hands to sbatch or qsub
+    scheduler: str = ""  # of such a text
+    given: Directive | None = None  # the options with which it's submitted
     lines: list[str] = field(init=False)
     dialect: str = field(init=False)
     commands: list[Command] = field(init=False)
@@ -68,10 +71,11 @@ class Script:
         self.embedded = heredoc_lines(self.commands) | quoted_lines(self.commands)
         numbered = enumerate(self.lines, 1)
         own_lines = [line for number, line in numbered if number not in self.embedded]
-        self.dialect = find_dialect(own_lines)
+        self.dialect = self.scheduler or find_dialect(own_lines)
         found = read_directives(self.lines, self.dialect, first)
         self.directives = [each for each in found if each.line not in self.embedded]
-        self.resources = resources_of(self.directives, self.dialect)
+        asked = with_command_line(self.directives, self.given, self.dialect)
+        self.resources = resources_of(asked, self.dialect)
         self.parts = parts_of(self.directives, self.dialect)
         self.variables = Variables(self.commands)
         self.launches = find_launches(self.commands, self.variables)
