@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from . import pages
+from .counts import ranks_of
 from .directives import MARKS, OTHERS
 from .rule import ERROR, WARNING, Problem, Table
 from .script import Script
@@ -21,6 +22,7 @@ MISSPELLED = {
 A_SCRIPT = re.compile(r"\s[\w./-]+\.(sh|slurm|sbatch|bash|job|pbs|batch)\b")
 TOOLS = {"slurm": "sbatch", "pbs": "qsub", "lsf": "bsub"}
 OPTION_ALONE = re.compile(r"--?[A-Za-z][\w-]*")
+CORES_OF_A_NODE, GPUS_OF_A_NODE = 48, 4  # less may be half of one
 CHUNK_RESOURCES = ("ncpus", "ngpus", "mem", "mpiprocs")
 
 
@@ -363,10 +365,51 @@ def no_scatter(script: Script) -> Iterator[Problem]:
     spread = "scatter" in asked.value("l place") or asked.exclusive
     several = script.dialect == "pbs" and script.many_nodes and asked.value("l select")
     starts = any(launch.starter for launch in script.launches)
-    if several and starts and not spread:
-        what = f"`select={asked.value('l select')}` may be placed on one host"
-        cure = "#PBS -l place=scatter   (one more line)"
-        yield Problem(asked.line("l select"), what, cure)
+    if not several or not starts or spread or is_whole_node(asked.value("l select")):
+        return
+    what = f"`select={asked.value('l select')}` may be placed on one host"
+    cure = "#PBS -l place=scatter   (one more line)"
+    hosts = hosts_expected(script)
+    if hosts:
+        what = (
+            f"`select={asked.value('l select')}` may be placed on any number of hosts, "
+            f"and the launch line expects {hosts}"
+        )
+        request = joined_chunks(asked.value("l select"), hosts)
+        cure = f"#PBS -l select={request} and #PBS -l place=scatter"
+    yield Problem(asked.line("l select"), what, cure)
+
+
+def is_whole_node(select: str) -> bool:
+    """No host has room for two of these chunks: four GPUs and most of the cores."""
+    found = dict(re.findall(r"(ncpus|ngpus)=(\d+)", select))
+    cores, gpus = int(found.get("ncpus", 0)), int(found.get("ngpus", 0))
+    return cores >= CORES_OF_A_NODE and gpus >= GPUS_OF_A_NODE and "+" not in select
+
+
+def hosts_expected(script: Script) -> int | None:
+    """The nodes of the launch line, if chunks with fewer GPUs make them up."""
+    chunks, gpus = script.nodes, script.resources.gpus_per_node
+    for launch in script.launches:
+        hosts = script.number(launch.option("nnodes", "num-machines"))
+        ranks = ranks_of(script, launch)
+        if not chunks or not gpus or not hosts or not ranks or hosts >= chunks:
+            continue
+        if hosts * ranks == chunks * gpus and chunks % hosts == 0:
+            return hosts
+    return None
+
+
+def joined_chunks(select: str, hosts: int) -> str:
+    """``8:ncpus=8:ngpus=1`` on two hosts is ``2:ncpus=32:ngpus=4``."""
+    chunks, _, rest = select.partition(":")
+    each = int(chunks) // hosts
+
+    def enlarged(match: re.Match) -> str:
+        return f"{match[1]}={int(match[2]) * each}"
+
+    joined = re.sub(r"(ncpus|ngpus|mem)=(\d+)", enlarged, rest)
+    return f"{hosts}:{joined}"
 
 
 @TABLE.add("DT011", WARNING, pages.LINT_LSF)

@@ -120,13 +120,18 @@ def numbers_in_variables(script: Script) -> Iterator[Problem]:
                 cure = f"set it in each task: srun bash -c '... ${match[1]} ...'"
                 if is_text_of_a_shell(script, name):
                     cure = f"\\${match[1]}, which the shell of each task replaces"
+                elif names_a_launcher(value):
+                    cure = (
+                        f"set it in each task: \\${match[1]} here, and srun bash -c "
+                        f'"${name} ..."'
+                    )
                 line = assignment.line + line_of_match(assignment.word.raw, match[0])
                 yield Problem(line, what, cure)
 
 
 def is_text_of_a_shell(script: Script, name: str) -> bool:
     """``bash -c "$CMD"``: each task runs a shell that reads the text once more."""
-    runs_it = rf"\bsrun\b.*\s-[a-z]*c\s+\"\$\{{?{name}\}}?\""
+    runs_it = rf"\bsrun\b.*\s-[a-z]*c\s+\"[^\"']*\$\{{?{name}\b"
     return bool(re.search(runs_it, script.text.replace("\\\n", " ")))
 
 
