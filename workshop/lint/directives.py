@@ -138,6 +138,8 @@ class Resources:
 
 def find_dialect(lines: list[str]) -> str:
     """Whose directives there are; "shell" if there are none."""
+    if is_manifest(lines):
+        return "kubernetes"
     for dialect, mark in MARKS.items():
         live = re.compile(rf"{mark}\b")
         if any(live.match(line) for line in lines):
@@ -150,6 +152,14 @@ def find_dialect(lines: list[str]) -> str:
         if any(pattern.match(line) for line in lines):
             return dialect
     return "shell"
+
+
+def is_manifest(lines: list[str]) -> bool:
+    """YAML that begins with what every object of Kubernetes has."""
+    written = [x for x in lines if x.strip() and not x.startswith(("#", "---"))]
+    first = "".join(written[:1])
+    kinds = any(re.match(r"kind:\s*[A-Z]\w+\s*$", line) for line in written)
+    return first.startswith(("apiVersion:", "kind:")) and kinds
 
 
 def read_directives(lines: list[str], dialect: str, first_command: int):

@@ -15,16 +15,22 @@ from . import (
     rules_options,
     rules_pbs,
     rules_rendezvous,
+    rules_requests,
     rules_status,
     rules_steps,
     rules_submitted,
+    rules_submitting,
     rules_syntax,
+    rules_typed,
 )
 from .rule import Rule
 
 MODULES = (
     rules_directives,
     rules_syntax,
+    rules_requests,
+    rules_typed,
+    rules_submitting,
     rules_launch,
     rules_numbers,
     rules_pbs,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from . import pages
 from .counts import ranks_of
 from .directives import MARKS, OTHERS
-from .rule import ERROR, WARNING, Problem, Table
+from .rule import ERROR, NOTE, WARNING, Problem, Table
 from .script import Script
 
 TABLE = Table()
@@ -300,8 +300,8 @@ def comment_behind_a_directive(script: Script) -> Iterator[Problem]:
 def two_requests(script: Script) -> Iterator[Problem]:
     """Two ways to ask PBS for hosts in one script
 
-    `select` is PBS's form, `nodes=N:ppn=M` is Torque's, and `ncpus=` alone asks for
-    the whole job. PBS refuses a mixture of them.
+    `select` is PBS's form with ncpus and ngpus, `nodes=N:ppn=M` is Torque's, and
+    `ncpus=` alone asks for the whole job. PBS refuses a mixture of them.
 
     Cure:
         Keep one of them: #PBS -l select=N:ncpus=C:ngpus=G and #PBS -l place=scatter.
@@ -323,6 +323,11 @@ def two_requests(script: Script) -> Iterator[Problem]:
     asked = script.resources
     if "l select" not in asked.options or script.dialect != "pbs":
         return
+    chunks = asked.value("l select")
+    if re.search(r":ppn=\d", chunks):
+        what = f"`ppn` in `select={chunks}` is of Torque's form: PBS knows no such name"
+        fixed = chunks.replace("ppn=", "ncpus=").replace(":gpus=", ":ngpus=")
+        yield Problem(asked.line("l select"), what, f"#PBS -l select={fixed}")
     for name in ("nodes", *CHUNK_RESOURCES):
         if f"l {name}" in asked.options:
             line = asked.line(f"l {name}")
@@ -412,12 +417,12 @@ def joined_chunks(select: str, hosts: int) -> str:
     return f"{hosts}:{joined}"
 
 
-@TABLE.add("DT011", WARNING, pages.LINT_LSF)
+@TABLE.add("DT011", NOTE, pages.LINT_LSF)
 def script_for_another(script: Script) -> Iterator[Problem]:
     """A script for another scheduler
 
     The options of LSF, Grid Engine and Flux aren't known here, so counts of hosts,
-    tasks and GPUs aren't checked.
+    tasks and GPUs aren't checked. Of a manifest for Kubernetes, nothing is.
 
     Cure:
         Nothing to change: the launch lines were checked all the same.
@@ -437,6 +442,11 @@ def script_for_another(script: Script) -> Iterator[Problem]:
         "sge": ("Grid Engine", "#$"),
         "flux": ("Flux", "#flux:"),
     }
+    if script.dialect == "kubernetes":
+        what = "this is a manifest for Kubernetes, no job script: nothing was checked"
+        on_purpose = script.name.endswith((".yaml", ".yml"))
+        severity = NOTE if on_purpose else WARNING
+        yield Problem(1, what, f"kubectl apply -f {script.name}", severity)
     if script.dialect not in names:
         return
     name, mark = names[script.dialect]

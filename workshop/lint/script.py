@@ -10,6 +10,7 @@ from .directives import (
     Directive,
     Resources,
     find_dialect,
+    is_manifest,
     parts_of,
     read_directives,
     resources_of,
@@ -64,7 +65,8 @@ class Script:
     def __post_init__(self) -> None:
         text = self.text.replace("\r\n", "\n")
         self.lines = text.split("\n")
-        self.commands = parse(text) if is_shell(self.lines[0]) else body_of(self.lines)
+        reads = is_shell(self.lines[0]) and not is_manifest(self.lines)
+        self.commands = parse(text) if reads else body_of(self.lines)
         written = [command for command in self.commands if not command.captured]
         last = len(self.lines) + 1
         first = min((command.line for command in written), default=last)
