@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from . import pages
 from .counts import LOOKS_ONLY, TASK_VARIABLE, is_launcher, started_by, times
-from .launches import LAUNCHERS, Launch, base
-from .rule import ERROR, Problem, Table
+from .launches import LAUNCHERS, Launch, base, pairs
+from .rule import ERROR, WARNING, Problem, Table
 from .script import NODES, Script, is_one_of
 from .shell import Assignment
 from .words import Word
@@ -24,6 +24,11 @@ ONLY_WITH = {
     "SLURM_GPUS_PER_TASK": "gpus-per-task",
     "SLURM_GPUS": "gpus",
 }
+WORLD_SIZE = re.compile(r"(--(?:distributed[-_])?world[-_]size)(?:=(.+))?")
+# Options by which a program numbers its ranks, or starts them itself.
+NUMBERS_ITSELF = re.compile(
+    r"--(multiprocessing[-_]distributed|(distributed[-_])?(rank|nprocs)|node[-_]rank)\b"
+)
 RANK_NAMES = {
     *("RANK", "NODE_RANK", "NODERANK", "MACHINE_RANK", "LOCAL_RANK", "GLOBAL_RANK"),
     *("node_rank", "machine_rank", "NODE_ID"),
@@ -314,6 +319,30 @@ def wrong_world_size(script: Script) -> Iterator[Problem]:
             what = f"WORLD_SIZE is {size}, and srun starts {times(tasks, 'task')}"
             yield Problem(assignment.line, what, "export WORLD_SIZE=$SLURM_NTASKS")
             return
+    yield from size_of_an_argument(script)
+
+
+def size_of_an_argument(script: Script) -> Iterator[Problem]:
+    """A number of ranks that the program gets, such as fairseq's."""
+    for launch in script.launches:
+        words = [token.text for token in launch.tokens]
+        step = script.step(launch)
+        by_srun = launch.starter == "srun" and launch.kind in ("python", "other")
+        if not by_srun or not step.tasks or any(map(NUMBERS_ITSELF.match, words)):
+            continue
+        for word, following in pairs(words):
+            match = WORLD_SIZE.fullmatch(word)
+            if match is None:
+                continue
+            size = script.number(match[2] or following)
+            if not size or size == step.tasks:
+                continue
+            spawns = step.per_node == 1 and size % step.tasks == 0
+            if not spawns and not script.parts:
+                what = f"`{match[1]} {size}`, and srun starts "
+                what += times(step.tasks, "task")
+                yield Problem(launch.line, what, f"{match[1]} $SLURM_NTASKS", WARNING)
+                return
 
 
 def world_size_of(script: Script, launch: Launch) -> Assignment | None:

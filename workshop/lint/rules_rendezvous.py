@@ -220,12 +220,27 @@ def no_node_rank(script: Script) -> Iterator[Problem]:
         elif given is not None and given.isdigit() and many:
             line = launch.line_of("node-rank", "machine-rank")
             yield Problem(line, f"`{name}={given}` is the same on all nodes")
+        elif given is not None and given.isdigit() and on_many_hosts(launch):
+            line = launch.line_of("node-rank", "machine-rank")
+            what = f"`{name}={given}` is the same on all hosts of {launch.started_with}"
+            cure = "--rdzv-backend=c10d --rdzv-endpoint=..."
+            if launch.started_with == "pdsh":
+                cure = f"{name}=%n, which pdsh replaces by 0, 1, ...; or {cure}"
+            yield Problem(line, what, cure)
         elif given is not None and given.isdigit() and by_loop:
             line = launch.line_of("node-rank", "machine-rank")
             what = f"`{name}={given}` is the same on each host of the loop"
             cure = f"i=0 above the loop, {name}=$i, and i=$((i + 1)) at its end"
             severity = ERROR if int(given) == 0 else WARNING  # maybe only one worker
             yield Problem(line, what, cure, severity)
+
+
+def on_many_hosts(launch: Launch) -> bool:
+    """``pdsh -w node[1-4]``: the same command line for all of them."""
+    if launch.started_with not in ("pdsh", "clush"):
+        return False
+    words = " ".join(word.value for word in launch.command.words)
+    return bool(re.search(r"\s-w\s*\S*[][,]|\s-[ag]\b|\s--hostfile|\s-w\s*\^", words))
 
 
 def one_for_each_host(script: Script, launch: Launch) -> bool:

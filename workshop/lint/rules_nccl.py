@@ -1,0 +1,185 @@
+"""Rules about the variables that NCCL and Gloo read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from difflib import get_close_matches
+
+from . import pages
+from .counts import expects_many, ranks_of, times
+from .nccl_names import KNOWN
+from .rule import ERROR, NOTE, WARNING, Problem, Table
+from .rules_names import is_similar
+from .script import Script
+from .shell import Assignment
+
+TABLE = Table()
+ALIKE = 0.82  # of the letters
+INTERFACES = ("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME")
+LOOPBACK = re.compile(r"=?lo(,lo)*")
+# Families of names that are too many to list.
+FAMILIES = re.compile(r"NCCL_(INSPECTOR|PROFILE|PROFILER|RESHARD|GIN|EP|TESTS?|OFI)_")
+OF_A_LIST = re.compile(r"(?:^|[,\s])(\w+)=")
+INFINIBAND = re.compile(r"\bib\d|infiniband|NCCL_IB_HCA|\b(h|n|e|x)dr\d*\b", re.I)
+OTHER_FABRIC = re.compile(r"\bFI_\w+|\bEFA\b|\bhsn\d?\b|OFI|TCPX|FASTRAK|gloo", re.I)
+WITH_NVLINK = re.compile(r"\b(a100|h100|h200|h800|gh200|b200|gb200|v100)\b", re.I)
+
+
+def set_for_all(script: Script) -> Iterator[Assignment]:
+    """The variables of the job script, and those of the shell in each task."""
+    for assignments in script.variables.found.values():
+        yield from assignments
+    for launch in script.launches:
+        for command in launch.inner:
+            yield from command.assignments
+
+
+def value_of(assignment: Assignment) -> str:
+    return assignment.word.value.partition("=")[2].strip("\"'")
+
+
+def has_several_nodes(script: Script) -> bool:
+    by_launch = any(expects_many(script, launch) for launch in script.launches)
+    return script.many_nodes or (script.nodes is None and by_launch)
+
+
+@TABLE.add("DT215", ERROR, pages.NOT_CONNECTED)
+def loopback_interface(script: Script) -> Iterator[Problem]:
+    """The loopback interface on several nodes
+
+    lo leads each node to itself. The ranks of one node find each other, and those of
+    different nodes don't connect.
+
+    Cure:
+        Remove the line, or name the interface of the network, such as ib0.
+
+    Bad:
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --ntasks-per-node=4
+        export NCCL_SOCKET_IFNAME=lo
+        srun -K python train.py
+
+    Good:
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --ntasks-per-node=4
+        export NCCL_SOCKET_IFNAME=ib0
+        srun -K python train.py
+    """
+    if not has_several_nodes(script):
+        return
+    for assignment in set_for_all(script):
+        value = value_of(assignment)
+        if assignment.name not in INTERFACES or not LOOPBACK.fullmatch(value):
+            continue
+        if assignment.certain:
+            what = f"`{assignment.name}={value}` leads each node to itself"
+            yield Problem(assignment.line, what)
+
+
+@TABLE.add("DT216", WARNING, pages.NOT_CONNECTED)
+def misspelt_for_nccl(script: Script) -> Iterator[Problem]:
+    """A variable that NCCL doesn't read
+
+    NCCL reads its own variables and says nothing about others. What you set there has
+    no effect.
+
+    Cure:
+        Write the name as NCCL has it: NCCL_SOCKET_IFNAME, NCCL_IB_HCA, NCCL_DEBUG.
+
+    Bad:
+        #!/bin/bash
+        #SBATCH --nodes=1
+        export NCCL_SOCKET_IFACE=ib0
+        srun python train.py
+
+    Good:
+        #!/bin/bash
+        #SBATCH --nodes=1
+        export NCCL_SOCKET_IFNAME=ib0
+        srun python train.py
+    """
+    told: set[str] = set()
+    for name, line in names_for_nccl(script):
+        used = re.search(rf"\$\{{?{name}\b", script.text)
+        if name in KNOWN or name in told or used or FAMILIES.match(name):
+            continue
+        meant = nearest(name)
+        if meant is not None:
+            told.add(name)
+            what = f"NCCL reads no `{name}`: did you mean `{meant}`?"
+            if meant.startswith("GLOO"):
+                what = f"Gloo reads no `{name}`: did you mean `{meant}`?"
+            yield Problem(line, what, meant)
+
+
+def names_for_nccl(script: Script) -> Iterator[tuple[str, int]]:
+    for assignment in set_for_all(script):
+        yield assignment.name, assignment.line
+    for launch in script.launches:
+        for word in launch.command.words:
+            for match in OF_A_LIST.finditer(word.value):
+                yield match[1], word.line
+
+
+def nearest(name: str) -> str | None:
+    """A name that NCCL reads, for one of its own or one that looks like it."""
+    similar = next((each for each in sorted(KNOWN) if is_similar(name, each)), None)
+    if similar is not None or not name.startswith(("NCCL_", "GLOO_")):
+        return similar
+    start = name[: name.index("_") + 1]
+    known = sorted(each.removeprefix(start) for each in KNOWN if each.startswith(start))
+    close = get_close_matches(name.removeprefix(start), known, 1, ALIKE)
+    return f"{start}{close[0]}" if close else None
+
+
+@TABLE.add("DT217", WARNING, pages.NODES_MISTAKES)
+def fast_path_switched_off(script: Script) -> Iterator[Problem]:
+    """A fast connection that is switched off
+
+    NCCL_IB_DISABLE=1 sends everything between the nodes by TCP, NCCL_P2P_DISABLE=1
+    sends what is between the GPUs of a node through its memory. As a way to find a
+    fault they help; left on, they cost most of the bandwidth.
+
+    Cure:
+        Remove the line, unless the hardware needs it.
+
+    Bad:
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --ntasks-per-node=4
+        #SBATCH --constraint=infiniband
+        export NCCL_IB_DISABLE=1
+        srun -K python train.py
+
+    Good:
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --ntasks-per-node=4
+        #SBATCH --constraint=infiniband
+        srun -K python train.py
+    """
+    for assignment in set_for_all(script):
+        name, value = assignment.name, value_of(assignment)
+        if value != "1" or not assignment.certain:
+            continue
+        if name == "NCCL_IB_DISABLE" and has_several_nodes(script):
+            if OTHER_FABRIC.search(script.text):
+                continue
+            what = "`NCCL_IB_DISABLE=1` switches InfiniBand off between the nodes"
+            severity = WARNING if INFINIBAND.search(script.text) else NOTE
+            yield Problem(assignment.line, what, "", severity)
+        gpus = gpus_of_a_node(script)
+        if name == "NCCL_P2P_DISABLE" and gpus > 1:
+            shown = times(gpus, "GPU")
+            what = f"`NCCL_P2P_DISABLE=1` switches NVLink off between {shown} of a node"
+            severity = WARNING if WITH_NVLINK.search(script.text) else NOTE
+            yield Problem(assignment.line, what, "", severity)
+
+
+def gpus_of_a_node(script: Script) -> int:
+    """By the directives, or by the ranks that a launcher starts."""
+    ranks = [ranks_of(script, launch) or 1 for launch in script.launches]
+    return script.resources.gpus_per_node or max(ranks, default=1)
