@@ -77,8 +77,8 @@ def one_thread_by_accident(script: Script) -> Iterator[Problem]:
 def threads_of_the_node(script: Script) -> Iterator[Problem]:
     """All cores of the node for each rank
 
-    Each rank starts that many threads, and all ranks of the node together start several
-    for each core. They take turns, and every one is slow.
+    Each rank starts that many threads, so the ranks of a node together have several
+    threads for each core, and all of them are slow.
 
     Cure:
         export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK for one rank per task; for torchrun,

@@ -23,8 +23,8 @@ TAKES_ALL = ("ssh", "srun")
 def list_swallowed(script: Script) -> Iterator[Problem]:
     """A command in a loop reads the list of the loop
 
-    ssh and srun pass their standard input on. In a `while read` loop that's the list of
-    hosts: the first command reads all of it, and the loop ends after one host.
+    ssh and srun read standard input and pass it on. In a `while read` loop that's the
+    list of hosts. The first command reads all of it, and the loop ends after one host.
 
     Cure:
         ssh -n HOST ..., or srun ... < /dev/null.

@@ -48,8 +48,8 @@ def has_several_nodes(script: Script) -> bool:
 def loopback_interface(script: Script) -> Iterator[Problem]:
     """The loopback interface on several nodes
 
-    lo leads each node to itself. The ranks of one node find each other, and those of
-    different nodes don't connect.
+    On each node, lo is the node itself. The ranks of one node connect, and those of
+    different nodes don't.
 
     Cure:
         Remove the line, or name the interface of the network, such as ib0.
@@ -75,7 +75,7 @@ def loopback_interface(script: Script) -> Iterator[Problem]:
         if assignment.name not in INTERFACES or not LOOPBACK.fullmatch(value):
             continue
         if assignment.certain:
-            what = f"`{assignment.name}={value}` leads each node to itself"
+            what = f"`{assignment.name}={value}` is each node itself"
             yield Problem(assignment.line, what)
 
 
@@ -139,9 +139,9 @@ def nearest(name: str) -> str | None:
 def fast_path_switched_off(script: Script) -> Iterator[Problem]:
     """A fast connection that is switched off
 
-    NCCL_IB_DISABLE=1 sends everything between the nodes by TCP, NCCL_P2P_DISABLE=1
-    sends what is between the GPUs of a node through its memory. As a way to find a
-    fault they help; left on, they cost most of the bandwidth.
+    With NCCL_IB_DISABLE=1 NCCL uses TCP between nodes. With NCCL_P2P_DISABLE=1 the GPUs
+    of a node exchange their data through main memory. Both help to find a fault. Left
+    on, they cost most of the bandwidth.
 
     Cure:
         Remove the line, unless the hardware needs it.

@@ -358,7 +358,7 @@ def address_of_hostname(script: Script) -> Iterator[Problem]:
 
     hostname -i prints what the node's own name leads to: 127.0.1.1 on many systems, or
     several addresses on one line. hostname -I prints the addresses of all networks,
-    and a blank after the last one. Nobody resolves "10.0.0.1 " with its blank.
+    and a blank after the last one. "10.0.0.1 " with that blank is no address.
 
     Cure:
         Use the node's name; torchrun finds the address itself.

@@ -109,8 +109,8 @@ def memory_twice(script: Script) -> Iterator[Problem]:
 def one_file_for_an_array(script: Script) -> Iterator[Problem]:
     """One output file for all tasks of an array
 
-    Each task of the array opens the file anew and overwrites what the others wrote. %A
-    is the number of the whole array, %a that of the task.
+    Each task of the array empties the file, so the tasks overwrite each other's lines.
+    %A is the number of the whole array, %a that of the task.
 
     Cure:
         --output=%x-%A_%a.out

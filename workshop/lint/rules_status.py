@@ -262,8 +262,8 @@ def wait_for_a_monitor(script: Script) -> Iterator[Problem]:
 def next_job_never_submitted(script: Script) -> Iterator[Problem]:
     """The next job of a chain, submitted after the training
 
-    At the time limit Slurm ends the job script as well, and the lines below a training
-    that still runs are never reached: the chain ends after its first job.
+    At the time limit Slurm ends the job script as well. If the program is still
+    training then, no line below it runs, and the chain ends after its first job.
 
     Cure:
         sbatch --dependency=afterany:$SLURM_JOB_ID "$0" above the training.
@@ -295,7 +295,7 @@ def next_job_never_submitted(script: Script) -> Iterator[Problem]:
         before = [e for e in before if known(e) and not ends_in_time(e)]
         if before and not before[-1].command.background:
             name, line = started_by(before[-1]), before[-1].line
-            what = f"at the time limit, `{name}` of line {line} ends and the script too"
+            what = f"the script ends with `{name}` of line {line} at the time limit"
             cure = 'sbatch --dependency=afterany:$SLURM_JOB_ID "$0"   (above that line)'
             yield Problem(command.line, what, cure)
             return
