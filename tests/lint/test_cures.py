@@ -273,3 +273,24 @@ def test_small_chunks_are_joined(select, offered):
 )
 def test_chunk_that_fills_a_node_needs_no_scatter(select, told):
     assert of_code(CHUNKS.format(select), "DT010") == told
+
+
+IN_DOUBLE = TWO_NODES + 'srun -K bash -c "' + C10D + '"\n'
+
+
+def test_backslash_leaves_a_name_to_each_task():
+    text = IN_DOUBLE.format(endpoint="\\$(hostname):29512")
+    assert cure(text, "DT206").endswith("in place of $(hostname)")
+    assert of_code(IN_DOUBLE.format(endpoint="$(hostname):29512"), "DT206") == []
+    lost = "head=$(hostname)\nsrun"
+    text = IN_DOUBLE.format(endpoint="\\$head:29512").replace("srun", lost)
+    assert of_code(text, "DT201") == ["5 error"]
+    text = IN_DOUBLE.format(endpoint="\\$head:$head").replace("srun", "export " + lost)
+    assert of_code(text, "DT201") == []
+
+
+def test_pbsdsh_of_torque_may_start_one_task_on_each_host():
+    text = "#!/bin/bash\n#PBS -l nodes=2:ppn=4\ncd $PBS_O_WORKDIR\n"
+    text += "pbsdsh {}bash -lc '" + C10D.format(endpoint="node01:29512") + "'\n"
+    assert of_code(text.replace("{}", "-u "), "DT101") == []
+    assert of_code(text.replace("{}", ""), "DT101") == ["4 error"]

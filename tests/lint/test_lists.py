@@ -263,6 +263,48 @@ CASES: dict[str, tuple[str, str, list[str]]] = {
         "srun -K python a.py --world-size 2 --multiprocessing-distributed\n",
         [],
     ),
+    "field 0": ("DT218", "a=$(echo $N | cut -d, -f0)\n", ["1 error"]),
+    "field 1": ("DT218", "a=$(echo $N | cut -d, -f1-)\n", []),
+    "while that goes to all": (
+        "DT219",
+        TWO_NODES + LIST + "i=1\nwhile [ $i -le $SLURM_NNODES ]; do\n"
+        "  ssh -n ${nodes[$i]} ./a &\n  i=$((i + 1))\ndone\n",
+        ["6 error"],
+    ),
+    "loop of braces": (
+        "DT219",
+        TWO_NODES + HOST.format("i in {1..2}", "${nodes[$i]}"),
+        ["5 error"],
+    ),
+    "loopback in an option": (
+        "DT215",
+        FOUR_TASKS + "srun -K --export=ALL,NCCL_SOCKET_IFNAME=lo python a.py\n",
+        ["4 error"],
+    ),
+    "name that NCCL never had": ("DT216", "export NCCL_IFNAME=ib0\n", ["1 warning"]),
+    "several wrong names": (
+        "DT216",
+        "export NCCL_IB_DISABLED=1 NCCL_DEBUG_LEVEL=INFO NCCL_IB_TIME_OUT=22\n",
+        ["1 warning", "1 warning", "1 warning"],
+    ),
+    "one GPU per task, by its type": (
+        "DT111",
+        FOUR_TASKS + "#SBATCH --gpus-per-task=a100:1\n"
+        "srun -K bash -c 'python a.py cuda:$SLURM_LOCALID'\n",
+        ["5 error"],
+    ),
+    "GPUs by a map": (
+        "DT111",
+        SINGLE.replace("single:1", "map_gpu:0,1").format(
+            "python a cuda:$SLURM_LOCALID"
+        ),
+        ["5 error"],
+    ),
+    "size of the run, of Hydra": (
+        "DT118",
+        FOUR_TASKS + "srun -K python a.py task.distributed_world_size=16\n",
+        ["4 warning"],
+    ),
     "one number for all hosts of pdsh": (
         "DT202",
         PDSH.format("n[1-4]", "0"),
@@ -284,7 +326,23 @@ def test_list_or_variable_is_told(code, text, told):
         (CASES["loop from 1 to all"][1], "DT219", "in $(seq 0 $((SLURM_NNODES - 1)))"),
         (CASES["loop from 0 to all"][1], "DT219", "$(seq 0 $((${#nodes[@]} - 1)))"),
         (CASES["task beyond a list"][1], "DT219", "an array of 0-2"),
-        (CASES["threads of the node"][1], "DT405", "=$SLURM_CPUS_PER_TASK"),
+        (CASES["threads of the node"][1], "DT405", "=$(($(nproc) / 4))"),
+        (
+            CASES["threads of the node"][1].replace("\nexp", "\n#SBATCH -c 4\nexp"),
+            "DT405",
+            "=$SLURM_CPUS_PER_TASK",
+        ),
+        (CASES["field 0"][1], "DT218", "cut -f1"),
+        (
+            CASES["while that goes to all"][1],
+            "DT219",
+            "i=0, and while [ $i -lt $SLURM_NNODES ]",
+        ),
+        (
+            CASES["size of the run, of Hydra"][1],
+            "DT118",
+            "task.distributed_world_size=$SLURM_NTASKS",
+        ),
         (
             CASES["threads of the node, for torchrun"][1],
             "DT405",

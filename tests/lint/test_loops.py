@@ -176,6 +176,13 @@ CASES: dict[str, tuple[str, str, list[str]]] = {
         STAGED.format("python -m venv /tmp/e\nsource /tmp/e/bin/activate", "a"),
         ["4 error"],
     ),
+    "data that is fetched, and code": (
+        "DT139",
+        STAGED.format(
+            "wget -q u -P /tmp/d\ngit clone u /tmp/c\ncd /tmp/c\nexport D=/tmp/d", "a"
+        ),
+        ["4 error", "5 error"],
+    ),
     "data on all nodes": (
         "DT139",
         STAGED.format("srun -n 2 tar xf a.tar -C /tmp/data", "/tmp/data"),
@@ -221,6 +228,11 @@ CASES: dict[str, tuple[str, str, list[str]]] = {
     "log of the whole step": ("DT140", FOUR_TASKS + "srun -K python a.py > log\n", []),
     "log of another command": ("DT140", LOG.format("env > e; python a.py"), []),
     "chain behind": ("DT317", CHAIN.format("srun python a.py", ""), ["4 warning"]),
+    "chain of another script": (
+        "DT317",
+        CHAIN.format("srun python a.py", "").replace("$0", "eval.sbatch"),
+        [],
+    ),
     "chain above": (
         "DT317",
         CHAIN.format("", "--dependency=afterany:$SLURM_JOB_ID ") + "srun python a.py\n",
@@ -326,6 +338,7 @@ def test_step_or_loop_is_told(code, text, told):
             f"{ON_EACH} in front of lines 4 and 6",
         ),
         (LOG.format("python a.py > t.log"), "DT140", "> t-$SLURM_PROCID.log"),
+        (LOG.format("python a.py | tee t.log"), "DT140", "tee t-$SLURM_PROCID.log"),
         (
             CASES["template with variables of the job"][1],
             "DT013",
@@ -338,6 +351,12 @@ def test_step_or_loop_is_told(code, text, told):
 def test_cure_is_complete(text, code, cure):
     (found,) = (each for each in lint(text) if each.rule.code == code)
     assert found.cure == cure
+
+
+def test_script_submits_itself_by_its_name():
+    text = CHAIN.format("srun python a.py", "").replace("$0", "jobs/a.sbatch")
+    for name, told in (("jobs/a.sbatch", True), ("jobs/b.sbatch", False)):
+        assert ("DT317" in {each.rule.code for each in lint(text, name)}) == told
 
 
 def test_exec_really_removes_the_trap():

@@ -54,6 +54,12 @@ CASES: dict[str, tuple[str, str, list[str]]] = {
         "sbatch -J a train.sbatch base.yaml --nodes=4\n",
         ["1 warning"],
     ),
+    "short options behind the script": (
+        "DT022",
+        "sbatch train.sbatch -N 4 -t 12:00:00\n",
+        ["1 warning"],
+    ),
+    "options of the script": ("DT022", "sbatch train.sbatch -n 4 -t fast\n", []),
     "options in front of the script": (
         "DT022",
         "sbatch --nodes=4 train.sbatch base.yaml --lr 3\n",

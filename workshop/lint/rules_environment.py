@@ -22,7 +22,9 @@ PLACEHOLDERS = re.compile(
     r"common|ubuntu|ec2-user|centos|software|opt|apps?|modules?|public|data(sets)?)",
     re.I,
 )
-OF_THE_NODE = re.compile(r"\$\{?SLURM_CPUS_ON_NODE\}?|\$\(\s*nproc(\s+--all)?\s*\)")
+OF_THE_NODE = re.compile(
+    r"\$\{?SLURM_(?:CPUS_ON_NODE|JOB_CPUS_PER_NODE)\}?|\$\(\s*nproc(\s+--all)?\s*\)"
+)
 SECRET_NAME = re.compile(r"\w*(API_KEY|TOKEN|SECRET|PASSWORD|PASSWD)$")
 SECRET_VALUE = re.compile(r"(?=.*\d)[A-Za-z0-9_\-.]{16,}")
 OPEN_TO_ALL = re.compile(r"\bchmod\s+(-\w+\s+)*(0?777|0?666|a\+\w*w\w*|o\+\w*w\w*)\b")
@@ -113,7 +115,7 @@ def threads_of_the_node(script: Script) -> Iterator[Problem]:
             count = ranks * tasks
             what = f"each of {count} ranks on a node gets `{value}` threads: all cores"
             cure = "export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK"
-            if ranks > 1:
+            if ranks > 1 or not script.asked(launch).cpus_per_task:
                 cure = f"export OMP_NUM_THREADS=$(({counted(value)} / {count}))"
             yield Problem(assignment.line, what, cure)
             return

@@ -18,8 +18,17 @@ LOCAL = re.compile(
     r"(?P<sure>/tmp/|/var/tmp/|/dev/shm/|\$\{?SLURM_TMPDIR\}?)|"
     r"\$\{?(?:TMPDIR|LOCAL_SCRATCH|LOCALSCRATCH|PBS_JOBFS)\}?|/lscratch/|/localscratch/"
 )
-COPIES = ("cp", "rsync", "mv", "virtualenv", "git")
-UNPACKS = {"tar": ("-C", "--directory"), "unzip": ("-d",), "unsquashfs": ("-d",)}
+COPIES = ("cp", "rsync", "mv", "virtualenv", "git", "aws", "gsutil", "rclone")
+# The options that name the folder.
+UNPACKS = {
+    "tar": ("-C", "--directory"),
+    "unzip": ("-d",),
+    "unsquashfs": ("-d",),
+    "wget": ("-P", "-O"),
+    "curl": ("-o",),
+    "huggingface-cli": ("--local-dir",),
+    "hf": ("--local-dir",),
+}
 ON_ALL = re.compile(r"\b(srun|sbcast|pdsh|clush|pbsdsh|ssh|mpirun|mpiexec|bcast)\b")
 SAME_FOR_ALL = re.compile(
     r"\$\{?(SLURM_JOB_?ID|SLURM_JOB_NAME|SLURM_SUBMIT_DIR|SLURM_ARRAY_\w+|PBS_JOBID|"
@@ -65,7 +74,10 @@ def only_on_the_first_node(script: Script) -> Iterator[Problem]:
     """
     if not script.many_nodes:
         return
+    told: set[str] = set()
     for written in written_here(script):
+        if written.path in told:
+            continue
         user = next((e for e in script.launches if uses(script, e, written)), None)
         if user is None or is_filled_on_all(script, written, user):
             continue
@@ -75,8 +87,8 @@ def only_on_the_first_node(script: Script) -> Iterator[Problem]:
         if script.dialect == "pbs":
             cure = f"run {where} on every host: pbsdsh -- bash -lc '...'"
         severity = ERROR if written.sure else WARNING
+        told.add(written.path)
         yield Problem(written.command.line, what, cure, severity)
-        return
 
 
 def written_here(script: Script) -> Iterator[Written]:
@@ -132,12 +144,20 @@ def uses(script: Script, launch: Launch, written: Written) -> bool:
     words = [script.variables.fill(word, word.line) for word in launch.command.words]
     if named_in(" ".join(words), written.path):
         return launch.command.line > written.command.line
-    activated = f"{written.path}/bin/activate"
     for command in script.commands:
-        sources = [script.variables.fill(w, w.line) for w in command.words[1:]]
-        here = command.name in ("source", ".") and activated in sources
-        if here and command.line < launch.command.line:
+        before = command.line < launch.command.line and not command.captured
+        if before and leads_to(script, command, written.path):
             return True
+    return False
+
+
+def leads_to(script: Script, command: Command, path: str) -> bool:
+    """Later commands run in that folder, with its environment, or know its name."""
+    words = [script.variables.fill(w, w.line) for w in command.words[1:]]
+    if command.name in ("source", "."):
+        return f"{path}/bin/activate" in words
+    if command.name in ("cd", "export"):
+        return named_in(" ".join(words), path)
     return False
 
 
@@ -191,7 +211,8 @@ def one_log_of_all_tasks(script: Script) -> Iterator[Problem]:
             if file is None or is_apart(script, file, own, step.per_node):
                 continue
             what = f"{step.tasks} tasks write to `{file}`, each from its beginning"
-            cure = f"> {with_number(file)}"
+            sign = "tee" if command.ends in ("|", "|&") else ">"
+            cure = f"{sign} {with_number(file)}"
             if launch.starter != "srun":
                 cure = "a name with the number of the task in it"
             yield Problem(launch.line, what, cure)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from . import pages
+from .launches import pairs
 from .rule import ERROR, Problem, Table
 from .rules_address import LIST, list_of
 from .script import NODES, Script
@@ -17,11 +18,14 @@ ARRAYS = {"SLURM_ARRAY_TASK_ID": "array", "PBS_ARRAY_INDEX": "J"}
 INDEX = r"\$\{?(SLURM_ARRAY_TASK_ID|PBS_ARRAY_INDEX)\}?"
 LINE_OF_SED = re.compile(rf"(?:(0)|{INDEX})p;?")
 LINE_OF_AWK = re.compile(rf"\bNR\s*==\s*(?:(0)\b|{INDEX})(?!\s*[+\w])")
+FIELD_OF_CUT = re.compile(rf"-f ?(?:(0)|{INDEX})( .*)?")
 NUMBER_OF_HEAD = re.compile(rf"(?:-n|-)?(?:(0)|{INDEX})")
 UP_TO = re.compile(r"(?:\d+-)?(\d+)(?:%\d+)?")
 FOR_WORDS = re.compile(
     r"\bfor\s+(\w+)\s+in\s+(?:\$\(|`)\s*seq\s+([01])\s+([^)`]+?)\s*[)`]\s*(?:;|$)"
 )
+FOR_BRACES = re.compile(r"\bfor\s+(\w+)\s+in\s+\{([01])\.\.(\d+)\}\s*(?:;|$)")
+WHILE_AT_MOST = re.compile(r"\bwhile\s+\[\[?\s+\"?\$\{?(\w+)\}?\"?\s+-le\s+(\S+)\s+\]")
 FOR_NUMBERS = re.compile(
     r"\bfor\s*\(\(\s*(\w+)\s*=\s*([01])\s*;\s*\w+\s*<=\s*([^;]+?)\s*;"
 )
@@ -54,10 +58,10 @@ def line_zero(script: Script) -> Iterator[Problem]:
         if match is None:
             continue
         if match[1]:
-            what = f"`{command.name}` has no line 0: lines count from 1"
-            cure = "1 for the first line"
-            if command.name == "sed":
-                cure = "sed -n 1p, or head -n 1"
+            thing = "field" if command.name == "cut" else "line"
+            what = f"`{command.name}` has no {thing} 0: {thing}s count from 1"
+            first = {"sed": "sed -n 1p, or head -n 1", "cut": "cut -f1"}
+            cure = first.get(command.name, "1 for the first line")
             yield Problem(command.line, what, cure)
         elif begins_at_zero(script, match[2]):
             given = script.resources.value(ARRAYS[match[2]])
@@ -72,6 +76,8 @@ def line_that_is_asked_for(script: Script, command: Command) -> re.Match | None:
         found = (LINE_OF_SED.fullmatch(text) for text in texts)
     elif command.name in ("awk", "gawk", "mawk"):
         found = (LINE_OF_AWK.search(text) for text in texts)
+    elif command.name == "cut":
+        found = (FIELD_OF_CUT.fullmatch(" ".join(both)) for both in pairs(texts))
     elif command.name == "head" and command.ends == "|":  # | tail -n 1
         found = (NUMBER_OF_HEAD.fullmatch(text) for text in texts)
     else:
@@ -92,6 +98,7 @@ class Loop:
     last: str
     line: int
     end: int
+    counts_itself: bool = False  # a while
 
 
 @TABLE.add("DT219", ERROR, pages.WHAT_STARTS_WHAT)
@@ -137,6 +144,8 @@ def one_beyond_the_list(script: Script) -> Iterator[Problem]:
                 last = loop.last.strip('"')
                 count = last.strip("${}") if "#" not in last else last
                 cure = f"for {loop.name} in $(seq 0 $(({count} - 1)))"
+                if loop.counts_itself:
+                    cure = f"{loop.name}=0, and while [ ${loop.name} -lt {loop.last} ]"
                 yield Problem(loop.line, what, cure)
                 break
 
@@ -180,13 +189,22 @@ def is_just(assignment: str, variable: str) -> bool:
 
 def loops_over_numbers(script: Script) -> Iterator[Loop]:
     for number, line in enumerate(script.lines, 1):
-        match = FOR_WORDS.search(line) or FOR_NUMBERS.search(line)
-        comment = line.lstrip().startswith("#") or number in script.embedded
-        if match and not comment:
-            rest = enumerate(script.lines[number:], number + 1)
-            ends = (n for n, text in rest if re.match(r"\s*done\b", text))
-            end = next(ends, len(script.lines))
-            yield Loop(match[1], int(match[2]), match[3], number, end + 1)
+        if line.lstrip().startswith("#") or number in script.embedded:
+            continue
+        rest = enumerate(script.lines[number:], number + 1)
+        ends = (n for n, text in rest if re.match(r"\s*done\b", text))
+        end = next(ends, len(script.lines)) + 1
+        patterns = (FOR_WORDS, FOR_NUMBERS, FOR_BRACES)
+        found = (pattern.search(line) for pattern in patterns)
+        match = next((each for each in found if each), None)
+        if match:
+            yield Loop(match[1], int(match[2]), match[3], number, end)
+        match = WHILE_AT_MOST.search(line)
+        assignments = script.variables.found.get(match[1], []) if match else []
+        before = [each for each in assignments if each.line <= number]
+        first = before[-1].word.value.partition("=")[2] if before else ""
+        if match and first in ("0", "1"):
+            yield Loop(match[1], int(first), match[2], number, end, True)
 
 
 def is_the_length(script: Script, text: str, name: str) -> bool:

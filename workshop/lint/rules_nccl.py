@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from difflib import get_close_matches
 
 from . import pages
@@ -12,31 +13,50 @@ from .nccl_names import KNOWN
 from .rule import ERROR, NOTE, WARNING, Problem, Table
 from .rules_names import is_similar
 from .script import Script
-from .shell import Assignment
 
 TABLE = Table()
 ALIKE = 0.82  # of the letters
 INTERFACES = ("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME")
 LOOPBACK = re.compile(r"=?lo(,lo)*")
+# What people write instead.
+OTHER_NAMES = {
+    **dict.fromkeys(("NCCL_IFNAME", "NCCL_SOCKET_INTERFACE"), "NCCL_SOCKET_IFNAME"),
+    **dict.fromkeys(("NCCL_NET_IFNAME", "NCCL_INTERFACE"), "NCCL_SOCKET_IFNAME"),
+    **dict.fromkeys(("NCCL_DEBUG_LEVEL", "NCCL_LOG_LEVEL"), "NCCL_DEBUG"),
+    **dict.fromkeys(("NCCL_IB_DEVICE", "NCCL_IB_DEVICES"), "NCCL_IB_HCA"),
+}
 # Families of names that are too many to list.
 FAMILIES = re.compile(r"NCCL_(INSPECTOR|PROFILE|PROFILER|RESHARD|GIN|EP|TESTS?|OFI)_")
-OF_A_LIST = re.compile(r"(?:^|[,\s])(\w+)=")
+OF_A_LIST = re.compile(r"(?:^|[,\s]|=ALL,)(\w+)=([^,\s]*)")
 INFINIBAND = re.compile(r"\bib\d|infiniband|NCCL_IB_HCA|\b(h|n|e|x)dr\d*\b", re.I)
 OTHER_FABRIC = re.compile(r"\bFI_\w+|\bEFA\b|\bhsn\d?\b|OFI|TCPX|FASTRAK|gloo", re.I)
 WITH_NVLINK = re.compile(r"\b(a100|h100|h200|h800|gh200|b200|gb200|v100)\b", re.I)
 
 
-def set_for_all(script: Script) -> Iterator[Assignment]:
-    """The variables of the job script, and those of the shell in each task."""
-    for assignments in script.variables.found.values():
-        yield from assignments
+@dataclass(frozen=True)
+class Setting:
+    """``NAME=VALUE``, as an assignment or in an option of srun or mpirun."""
+
+    name: str
+    value: str
+    line: int
+    certain: bool = True
+
+
+def settings(script: Script) -> Iterator[Setting]:
+    """The variables of the job script, its options, and the shell in each task."""
+    own = [each for found in script.variables.found.values() for each in found]
     for launch in script.launches:
-        for command in launch.inner:
-            yield from command.assignments
-
-
-def value_of(assignment: Assignment) -> str:
-    return assignment.word.value.partition("=")[2].strip("\"'")
+        own += [each for command in launch.inner for each in command.assignments]
+    for each in own:
+        value = each.word.value.partition("=")[2].strip("\"'")
+        yield Setting(each.name, value, each.line, each.certain)
+    for launch in script.launches:
+        if launch.inner:
+            continue  # a text with assignments, which are above
+        for word in launch.command.words:
+            for match in OF_A_LIST.finditer(word.value):
+                yield Setting(match[1], match[2], word.line)
 
 
 def has_several_nodes(script: Script) -> bool:
@@ -70,13 +90,11 @@ def loopback_interface(script: Script) -> Iterator[Problem]:
     """
     if not has_several_nodes(script):
         return
-    for assignment in set_for_all(script):
-        value = value_of(assignment)
-        if assignment.name not in INTERFACES or not LOOPBACK.fullmatch(value):
-            continue
-        if assignment.certain:
-            what = f"`{assignment.name}={value}` is each node itself"
-            yield Problem(assignment.line, what)
+    for each in settings(script):
+        lo = each.name in INTERFACES and LOOPBACK.fullmatch(each.value)
+        if lo and each.certain:
+            what = f"`{each.name}={each.value}` is each node itself"
+            yield Problem(each.line, what)
 
 
 @TABLE.add("DT216", WARNING, pages.NOT_CONNECTED)
@@ -102,7 +120,8 @@ def misspelt_for_nccl(script: Script) -> Iterator[Problem]:
         srun python train.py
     """
     told: set[str] = set()
-    for name, line in names_for_nccl(script):
+    for each in settings(script):
+        name = each.name
         used = re.search(rf"\$\{{?{name}\b", script.text)
         if name in KNOWN or name in told or used or FAMILIES.match(name):
             continue
@@ -112,20 +131,13 @@ def misspelt_for_nccl(script: Script) -> Iterator[Problem]:
             what = f"NCCL reads no `{name}`: did you mean `{meant}`?"
             if meant.startswith("GLOO"):
                 what = f"Gloo reads no `{name}`: did you mean `{meant}`?"
-            yield Problem(line, what, meant)
-
-
-def names_for_nccl(script: Script) -> Iterator[tuple[str, int]]:
-    for assignment in set_for_all(script):
-        yield assignment.name, assignment.line
-    for launch in script.launches:
-        for word in launch.command.words:
-            for match in OF_A_LIST.finditer(word.value):
-                yield match[1], word.line
+            yield Problem(each.line, what, meant)
 
 
 def nearest(name: str) -> str | None:
     """A name that NCCL reads, for one of its own or one that looks like it."""
+    if name in OTHER_NAMES:
+        return OTHER_NAMES[name]
     similar = next((each for each in sorted(KNOWN) if is_similar(name, each)), None)
     if similar is not None or not name.startswith(("NCCL_", "GLOO_")):
         return similar
@@ -161,22 +173,22 @@ def fast_path_switched_off(script: Script) -> Iterator[Problem]:
         #SBATCH --constraint=infiniband
         srun -K python train.py
     """
-    for assignment in set_for_all(script):
-        name, value = assignment.name, value_of(assignment)
-        if value != "1" or not assignment.certain:
+    for each in settings(script):
+        name = each.name
+        if each.value != "1" or not each.certain:
             continue
         if name == "NCCL_IB_DISABLE" and has_several_nodes(script):
             if OTHER_FABRIC.search(script.text):
                 continue
             what = "`NCCL_IB_DISABLE=1` switches InfiniBand off between the nodes"
             severity = WARNING if INFINIBAND.search(script.text) else NOTE
-            yield Problem(assignment.line, what, "", severity)
+            yield Problem(each.line, what, "", severity)
         gpus = gpus_of_a_node(script)
         if name == "NCCL_P2P_DISABLE" and gpus > 1:
             shown = times(gpus, "GPU")
             what = f"`NCCL_P2P_DISABLE=1` switches NVLink off between {shown} of a node"
             severity = WARNING if WITH_NVLINK.search(script.text) else NOTE
-            yield Problem(assignment.line, what, "", severity)
+            yield Problem(each.line, what, "", severity)
 
 
 def gpus_of_a_node(script: Script) -> int:

@@ -24,7 +24,9 @@ ONLY_WITH = {
     "SLURM_GPUS_PER_TASK": "gpus-per-task",
     "SLURM_GPUS": "gpus",
 }
-WORLD_SIZE = re.compile(r"(--(?:distributed[-_])?world[-_]size)(?:=(.+))?")
+WORLD_SIZE = re.compile(
+    r"(--(?:distributed[-_])?world[-_]size|(?:\w+\.)+distributed_world_size)(?:=(.+))?"
+)
 # Options by which a program numbers its ranks, or starts them itself.
 NUMBERS_ITSELF = re.compile(
     r"--(multiprocessing[-_]distributed|(distributed[-_])?(rank|nprocs)|node[-_]rank)\b"
@@ -339,9 +341,10 @@ def size_of_an_argument(script: Script) -> Iterator[Problem]:
                 continue
             spawns = step.per_node == 1 and size % step.tasks == 0
             if not spawns and not script.parts:
-                what = f"`{match[1]} {size}`, and srun starts "
-                what += times(step.tasks, "task")
-                yield Problem(launch.line, what, f"{match[1]} $SLURM_NTASKS", WARNING)
+                option = f"{match[1]}=" if match[2] else f"{match[1]} "
+                started = times(step.tasks, "task")
+                what = f"`{option}{size}`, and srun starts {started}"
+                yield Problem(launch.line, what, f"{option}$SLURM_NTASKS", WARNING)
                 return
 
 

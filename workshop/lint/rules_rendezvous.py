@@ -154,7 +154,7 @@ def others_not_exported(script: Script, launch: Launch, first: str) -> list[str]
 
 def left_to_its_shell(launch: Launch) -> str:
     words = [launch.file] if launch.file else launch.command.words
-    return "".join(p.text for word in words for p in word.pieces if not p.live)
+    return "".join(word.left for word in words)
 
 
 def is_lost(script: Script, launch: Launch, name: str) -> bool:
@@ -494,7 +494,7 @@ def left_to_the_task(script: Script, pattern: re.Pattern, text: str) -> str | No
     words = [word for command in script.commands for word in command.words]
     words += [launch.file for launch in script.launches if launch.file]
     words += [a.word for some in script.variables.found.values() for a in some]
-    quoted = "".join(p.text for word in words for p in word.pieces if not p.live)
+    quoted = "".join(word.left for word in words)
     if match is None or match[0] not in quoted:
         return None
     return match[0]

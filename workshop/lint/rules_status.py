@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from . import pages
-from .launches import LAUNCHERS, Launch
+from .launches import LAUNCHERS, Launch, base
 from .rule import ERROR, WARNING, Problem, Table
 from .rules_ends import (
     CLOSING,
@@ -287,9 +287,12 @@ def next_job_never_submitted(script: Script) -> Iterator[Problem]:
     if script.dialect != "slurm" or limited:
         return
     for command in script.commands:
-        words = " ".join(word.value for word in command.words[1:])
-        again = command.name == "sbatch" and re.search(r"\$\{?0\b|BASH_SOURCE", words)
-        if not again or command.blocks or command.in_branch or command.captured:
+        if (
+            not submits_itself(script, command)
+            or command.blocks
+            or command.in_branch
+            or command.captured
+        ):
             continue
         before = [e for e in script.launches if e.command.line < command.line]
         before = [e for e in before if known(e) and not ends_in_time(e)]
@@ -299,6 +302,15 @@ def next_job_never_submitted(script: Script) -> Iterator[Problem]:
             cure = 'sbatch --dependency=afterany:$SLURM_JOB_ID "$0"   (above that line)'
             yield Problem(command.line, what, cure)
             return
+
+
+def submits_itself(script: Script, command: Command) -> bool:
+    """``sbatch $0``, or by the name of the file."""
+    words = [word.value for word in command.words[1:]]
+    again = re.search(r"\$\{?0\b|BASH_SOURCE", " ".join(words))
+    name = base(script.name)
+    by_name = "." in name and any(base(word) == name for word in words)
+    return command.name == "sbatch" and bool(again or by_name)
 
 
 def ends_in_time(launch: Launch) -> bool:

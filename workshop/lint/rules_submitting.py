@@ -8,7 +8,7 @@ from itertools import takewhile
 
 from . import pages
 from .directives import slurm_options
-from .launches import PYTHON, SCRIPT, base
+from .launches import PYTHON, SCRIPT, base, pairs
 from .rule import ERROR, WARNING, Problem, Table
 from .script import Script
 from .shell import Assignment, Command, parse
@@ -20,6 +20,7 @@ OF_SBATCH = {
     *("gpus-per-task", "partition", "qos", "time", "dependency", "array", "mem"),
     *("mem-per-cpu", "mem-per-gpu", "constraint", "exclusive", "nodelist", "account"),
 }
+SHORT = re.compile(r"(-N \d+|-t (\d+-)?\d+:\d+(:\d+)?)$")
 PRINTED = re.compile(r"\"?(?:\$\((.*)\)|`(.*)`)\"?", re.S)
 REFERENCE = re.compile(r"\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\})")
 
@@ -47,6 +48,9 @@ def options_behind_the_script(script: Script) -> Iterator[Problem]:
         options, at = slurm_options(words)
         rest = list(takewhile(is_no_program, words[at + 1 :]))
         found = [word for word in rest if option_of_sbatch(word)]
+        found += [
+            f"{one} {two}" for one, two in pairs(rest) if SHORT.match(f"{one} {two}")
+        ]
         if found and "wrap" not in options:
             shown = " ".join(f"`{word}`" for word in found)
             file = words[at]

@@ -188,6 +188,8 @@ class Script:
             return self._mpi_step(launch.starter_options)
         if launch.starter == "pbsdsh" and "-n" not in launch.starter_options:
             per_node = self.resources.tasks_per_node or 1
+            if "-u" in launch.starter_options:
+                per_node = 1  # Torque: once on each host
             nodes = self.nodes
             return Step(nodes, nodes and nodes * per_node, per_node)
         return Step(1, 1, 1)
