@@ -200,6 +200,11 @@ CASES: dict[str, tuple[str, str, list[str]]] = {
         STAGED.format("tar xf a.tar -C /tmp/data", "/tmp/database"),
         [],
     ),
+    "data that is fetched below": (
+        "DT139",
+        FOUR_TASKS + "cd /tmp/d\nsrun -K python a.py; git clone u /tmp/d\n",
+        [],
+    ),
     "data on a shared disk": (
         "DT139",
         STAGED.format("tar xf a.tar -C /scratch/data", "/scratch/data"),

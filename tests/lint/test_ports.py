@@ -43,6 +43,9 @@ def known(name: str) -> int | None:
         ("$((20000 + (SLURM_JOB_ID * 11 + ${SLURM_RESTART_COUNT:-0}) % 10000))", None),
         ("$(python free_port.py)", None),
         ("$1", None),
+        ("$((29500or 1))", None),
+        ("$((" + "9" * 5000 + "))", None),
+        ("$((" + "(" * 5000 + "))", None),
     ],
 )
 def test_largest_value_of_a_formula(formula, largest):

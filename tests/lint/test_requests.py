@@ -189,6 +189,14 @@ def test_cure_can_be_copied(text, code, cure):
     assert found.cure == cure
 
 
+def test_text_of_a_variable_may_have_more_lines_than_the_file():
+    text = (
+        ONE_NODE
+        + "A=$'x;\\n\\n\\n'\nB='a\n\n\n'\nsrun bash -c \"$B$B python \u201ca\u201d\""
+    )
+    assert {each.rule.code for each in lint(text)} >= {"DT025"}
+
+
 def test_nothing_in_a_manifest_is_taken_for_a_command():
     assert {each.rule.code for each in lint(MANIFEST)} == {"DT011"}
     assert [each.severity for each in lint(MANIFEST, "job.yaml")] == ["note"]

@@ -16,6 +16,7 @@ LAST_DIGITS = re.compile(
     rf"\$\(\s*echo\s+(-n\s+)?\"?{NAME}\"?\s*\|\s*tail\s+-c\s*(\d)\s*\)"
 )
 REFERENCE = re.compile(r"\$\{([A-Za-z_]\w*)(?:[:%#/-][^}]*)?\}|\$?\b([A-Za-z_]\w*)")
+NO_NUMBER = re.compile(r"(?<!\w)\d+[A-Za-z_]|\d{19}")  # 29500or, and far too long
 Number = int | float
 
 
@@ -54,9 +55,11 @@ def largest_value(text: str, known: Callable[[str], int | None]) -> int | float 
     formula = formula.replace("\\*", "*").replace("10#", "")
     formula = LAST_DIGITS.sub(digits, formula)
     formula = REFERENCE.sub(variable, formula).replace("/", "//")
+    if NO_NUMBER.search(formula):
+        return None
     try:
         found = evaluate(ast.parse(formula.strip(), mode="eval").body, names)
-    except (SyntaxError, ValueError, ZeroDivisionError, RecursionError):
+    except (SyntaxError, ValueError, ZeroDivisionError, RecursionError, MemoryError):
         return None
     return found.most if found.sure else None
 

@@ -139,11 +139,12 @@ def uses(script: Script, launch: Launch, written: Written) -> bool:
     """Ranks on several nodes read the path, or run the environment that's there."""
     step = script.step(launch)
     several = launch.starter and step.tasks != 1 and step.nodes != 1
-    if not several or not known(launch) or launch.in_loop:
+    later = launch.command.line > written.command.line
+    if not several or not later or not known(launch) or launch.in_loop:
         return False
     words = [script.variables.fill(word, word.line) for word in launch.command.words]
     if named_in(" ".join(words), written.path):
-        return launch.command.line > written.command.line
+        return True
     for command in script.commands:
         before = command.line < launch.command.line and not command.captured
         if before and leads_to(script, command, written.path):

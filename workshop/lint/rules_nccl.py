@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from . import pages
-from .counts import expects_many, ranks_of, times
+from .counts import expects_many, ranks_of
 from .nccl_names import KNOWN
 from .rule import ERROR, NOTE, WARNING, Problem, Table
 from .rules_names import is_similar
@@ -183,10 +183,8 @@ def fast_path_switched_off(script: Script) -> Iterator[Problem]:
             what = "`NCCL_IB_DISABLE=1` switches InfiniBand off between the nodes"
             severity = WARNING if INFINIBAND.search(script.text) else NOTE
             yield Problem(each.line, what, "", severity)
-        gpus = gpus_of_a_node(script)
-        if name == "NCCL_P2P_DISABLE" and gpus > 1:
-            shown = times(gpus, "GPU")
-            what = f"`NCCL_P2P_DISABLE=1` switches NVLink off between {shown} of a node"
+        if name == "NCCL_P2P_DISABLE" and gpus_of_a_node(script) > 1:
+            what = "`NCCL_P2P_DISABLE=1` switches NVLink off between the GPUs of a node"
             severity = WARNING if WITH_NVLINK.search(script.text) else NOTE
             yield Problem(each.line, what, "", severity)
 

@@ -50,7 +50,8 @@ def typographic(script: Script) -> Iterator[Problem]:
     for line, shown in typographic_words(script):
         if line not in told:
             told.add(line)
-            plain = script.lines[line - 1].translate(PLAIN)
+            written = script.lines[line - 1 : line]  # a variable's text may be longer
+            plain = "".join(written or [shown]).translate(PLAIN)
             fixed = OPTION.sub(hyphens, plain).strip()
             what = f"`{shown}` has {kind_of(shown)} that the shell doesn't know"
             yield Problem(line, what, fixed)
