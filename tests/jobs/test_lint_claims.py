@@ -76,3 +76,79 @@ def test_step_may_not_want_more_cores_than_the_job_has(submit, checkout):
     assert "DT132" in {found.rule.code for found in lint(text.format(2))}
     (checkout / "rule.sbatch").write_text(text.format(1))
     assert submit("rule.sbatch", "--output=rule-%j.out").state == "COMPLETED"
+
+
+@pytest.mark.parametrize(
+    ("directive", "code", "said"),
+    [
+        ("#SBATCH --gres=gpu:1:a100", "DT020", "Invalid generic resource"),
+        ("#SBATCH --gpus=1:a100", "DT020", "Invalid generic resource"),
+        (
+            "#SBATCH --mem=100M\n#SBATCH --mem-per-cpu=10M",
+            "DT021",
+            "are mutually exclusive",
+        ),
+        ("#SBATCH \u2013nodes=2", "DT025", "Invalid directive"),
+    ],
+)
+def test_wrong_requests_are_refused(sbatch, directive, code, said):
+    done, codes = sbatch(directive)
+    assert done.returncode != 0 and said in done.stderr, done.stderr
+    assert code in codes
+
+
+def test_words_of_sbatch_are_no_number(submit, checkout):
+    text = (
+        'JID=$(sbatch --hold --wrap hostname); sbatch --dependency="afterok:$JID" '
+        "--wrap hostname; status=$?; scancel ${JID##* }; exit $status"
+    )
+    done = submit.run(["bash", "-c", text])
+    assert done.returncode != 0 and "dependency" in done.stderr, done.stderr
+    assert "DT023" in {found.rule.code for found in lint(text)}
+    numbered = text.replace("sbatch --hold", "sbatch --parsable --hold")
+    done = submit.run(["bash", "-c", numbered])
+    assert done.returncode == 0, done.stderr
+    assert "DT023" not in {found.rule.code for found in lint(numbered)}
+
+
+STEPS = (
+    "#!/bin/bash\n#SBATCH --nodes=1\n#SBATCH --ntasks=2\n{}for i in 1 2; do\n"
+    "  srun -n 1 {} sh -c 'date +%s.%N; sleep 2; date +%s.%N' > $i.txt &\ndone\nwait\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("directive", "options", "waits"),
+    [
+        ("", "", True),
+        ("", "--exact", False),
+        ("", "--cpus-per-task=1", False),
+        ("#SBATCH --gres=gpu:2\n", "--exact", True),
+        ("#SBATCH --gres=gpu:2\n", "--exact --gres=gpu:1", False),
+    ],
+)
+def test_step_takes_what_it_does_not_share(submit, checkout, directive, options, waits):
+    text = STEPS.format(directive, options)
+    (checkout / "rule.sbatch").write_text(text)
+    assert submit("rule.sbatch", "--output=rule-%j.out").state == "COMPLETED"
+    times = []
+    for name in ("1.txt", "2.txt"):
+        times.append([float(x) for x in (checkout / name).read_text().split()])
+    (_, first_end), (second_start, _) = sorted(times)
+    assert (second_start >= first_end) == waits
+    told = {found.rule.code for found in lint(text.replace("sh -c", "python"))}
+    assert ("DT137" in told) == waits
+
+
+def test_step_reads_the_list_of_a_loop(submit, checkout):
+    text = (
+        "#!/bin/bash\n#SBATCH --nodes=2\n"
+        "scontrol show hostnames $SLURM_JOB_NODELIST > hosts\n"
+        "while read -r host; do\n  srun -N 1 -n 1 -w $host hostname{}\ndone < hosts\n"
+    )
+    for rest, count in (("", 1), (" < /dev/null", 2)):
+        (checkout / "rule.sbatch").write_text(text.format(rest))
+        job = submit("rule.sbatch", "--output=rule-%j.out")
+        assert len(job.output.split()) == count, job.output
+        told = {found.rule.code for found in lint(text.format(rest))}
+        assert ("DT138" in told) == (count == 1)

@@ -120,12 +120,12 @@ CASES: dict[str, tuple[str, str, list[str]]] = {
     "job of Grid Engine": (
         "DT011",
         "#!/bin/bash\n#$ -cwd\npython a.py\n",
-        ["2 warning"],
+        ["2 note"],
     ),
     "job of Flux": (
         "DT011",
         "#!/bin/bash\n\n# flux: -N 2\nflux run -n 2 python a.py\n",
-        ["3 warning"],
+        ["3 note"],
     ),
     "job of Flux in a text": (
         "DT011",

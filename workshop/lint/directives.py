@@ -84,6 +84,7 @@ FLAGS = {
     "whole",
 }
 SHORT_FLAGS = set("EHIKOQXZbhklsuv")
+PBS_FLAGS = "hIVXzf"
 NOT_COUNTED = ("hetjob", "packjob")
 
 
@@ -109,7 +110,8 @@ class Resources:
     gpus_per_task: int | None = None
     seconds: int | None = None
     exclusive: bool = False
-    mixed: bool = False  # several kinds of nodes: no number holds for all of them
+    # Several kinds of nodes, or tasks in a variable: no number is sure.
+    mixed: bool = False
     options: dict[str, Directive] = field(default_factory=dict)
 
     @property
@@ -136,6 +138,8 @@ class Resources:
 
 def find_dialect(lines: list[str]) -> str:
     """Whose directives there are; "shell" if there are none."""
+    if is_manifest(lines):
+        return "kubernetes"
     for dialect, mark in MARKS.items():
         live = re.compile(rf"{mark}\b")
         if any(live.match(line) for line in lines):
@@ -148,6 +152,14 @@ def find_dialect(lines: list[str]) -> str:
         if any(pattern.match(line) for line in lines):
             return dialect
     return "shell"
+
+
+def is_manifest(lines: list[str]) -> bool:
+    """YAML that begins with what every object of Kubernetes has."""
+    written = [x for x in lines if x.strip() and not x.startswith(("#", "---"))]
+    first = "".join(written[:1])
+    kinds = any(re.match(r"kind:\s*[A-Z]\w+\s*$", line) for line in written)
+    return first.startswith(("apiVersion:", "kind:")) and kinds
 
 
 def read_directives(lines: list[str], dialect: str, first_command: int):
@@ -221,7 +233,7 @@ def pbs_options(words: list[str]) -> dict[str, str]:
             at += 1
             continue
         letter, value = word[1], word[2:]
-        if not value and letter not in "hIVXzf" and at + 1 < len(words):
+        if not value and letter not in PBS_FLAGS and at + 1 < len(words):
             at += 1
             value = words[at]
         if letter == "l":
@@ -247,6 +259,15 @@ def resources_of(directives: list[Directive], dialect: str) -> Resources:
     elif dialect == "pbs":
         _read_pbs(resources)
     return resources
+
+
+def with_command_line(
+    directives: list[Directive], given: Directive | None, dialect: str
+) -> list[Directive]:
+    """What the job is submitted with: an option on the command line wins."""
+    if given is None:
+        return directives
+    return [given, *directives] if dialect == "pbs" else [*directives, given]
 
 
 def parts_of(directives: list[Directive], dialect: str) -> list[Resources]:
@@ -292,7 +313,8 @@ def _read_slurm(resources: Resources, live: list[Directive]) -> None:
     resources.exclusive = "exclusive" in resources.options
     resources.seconds = slurm_seconds(value("time"))
     several = any(map(begins_component, live))
-    resources.mixed = several or ":" in value("nodes")
+    hidden = any("$" in value(name) for name in ("ntasks", "ntasks-per-node"))
+    resources.mixed = several or hidden or ":" in value("nodes")
     if re.search(r"\d-\d|,", value("nodes")):
         resources.nodes = None  # from .. to: not known before it starts
     if several:

@@ -124,6 +124,7 @@ class Launch:
     kind: str  # of LAUNCHERS, or "python", or "other"
     line: int
     starter: str = ""  # srun, mpirun, pbsdsh or remote; "" for the job script itself
+    started_with: str = ""  # the starter as the line has it: mpiexec
     starter_options: dict[str, str] = field(default_factory=dict)
     options: dict[str, str] = field(default_factory=dict)  # of the launcher
     program: list[str] = field(default_factory=list)  # with its arguments
@@ -173,7 +174,8 @@ def launches_of(
     tokens = without_wrappers(tokens)
     if not tokens or depth > DEEPEST:
         return
-    starter = STARTERS.get(base(tokens[0].text), "")
+    name = base(tokens[0].text)
+    starter = STARTERS.get(name, "")
     options: dict[str, str] = {}
     if starter:
         options, rest = read_starter(starter, tokens)
@@ -188,6 +190,7 @@ def launches_of(
         found = list(launches_inside(inner, text, given, variables, depth))
         for launch in found:
             launch.file = text.word
+            launch.started_with = name if starter else launch.started_with
             yield adopted(launch, command, starter, options, words, inner)
         if found:
             return
@@ -200,6 +203,7 @@ def launches_of(
         inner = parse(text.text, text.line)
         given = rest[shell + 2 + shifted(inner) :]  # the first word is $0
         for launch in launches_inside(inner, text, given, variables, depth):
+            launch.started_with = name if starter else launch.started_with
             yield adopted(launch, command, starter, options, words, inner)
         return
     if shell is not None:
@@ -209,6 +213,7 @@ def launches_of(
         return
     launch = launch or Launch(command, "other", tokens[0].word.line, tokens=rest)
     launch.starter, launch.starter_options = starter, options
+    launch.started_with = name if starter else ""
     launch.line = tokens[0].word.line
     launch.in_loop = command.in_loop
     yield launch

@@ -24,7 +24,8 @@ def lint(text: str, name: str = "-", is_line: bool = False) -> list[Finding]:
     told = {(each.line, each.rule.code) for each in findings}
     ignored = read_ignored(script)
     for inner in submitted_by(script):
-        for found in lint_script(Script(name, inner.text, is_part=True)):
+        part = Script(name, inner.text, False, True, inner.scheduler, inner.given)
+        for found in lint_script(part):
             moved = in_file(found, inner)
             place = (moved.line, moved.rule.code)
             known = found.line not in inner.unknown and place not in told

@@ -7,12 +7,13 @@ import textwrap
 from collections import Counter
 from collections.abc import Sequence
 
-from .rule import Finding, Rule
+from .rule import ERROR, NOTE, WARNING, Finding, Rule
 from .rules import RULES
 
 NAME = "workshop lint"
 WIDTH = 88
 SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+SEVERITIES = (ERROR, WARNING, NOTE)
 FORMATS = ("text", "json", "sarif")
 
 
@@ -30,7 +31,7 @@ def as_text(findings: Sequence[Finding], names: Sequence[str]) -> str:
     explained: set[str] = set()
     for name in names:
         own = [finding for finding in findings if finding.path == name]
-        own.sort(key=is_warning)  # errors first, each kind in the order of lines
+        own.sort(key=importance)  # errors first, each kind in the order of lines
         if not own:
             lines += [f"{name}: no findings", ""]
         for finding in own:
@@ -41,8 +42,8 @@ def as_text(findings: Sequence[Finding], names: Sequence[str]) -> str:
     return "\n".join(lines).rstrip("\n")
 
 
-def is_warning(finding: Finding) -> bool:
-    return not finding.is_error
+def importance(finding: Finding) -> int:
+    return SEVERITIES.index(finding.severity)
 
 
 def told(finding: Finding, with_reason: bool) -> list[str]:
@@ -87,7 +88,7 @@ def folded(label: str, text: str) -> list[str]:
 
 def totals(findings: Sequence[Finding], names: Sequence[str]) -> str:
     count = Counter(finding.severity for finding in findings)
-    parts = [plural(count[kind], kind) for kind in ("error", "warning") if count[kind]]
+    parts = [plural(count[kind], kind) for kind in SEVERITIES if count[kind]]
     where = "" if len(names) == 1 else f" in {plural(len(names), 'file')}"
     return f"{', '.join(parts)}{where}"
 

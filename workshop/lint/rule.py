@@ -8,7 +8,7 @@ from textwrap import dedent
 
 from .script import Script
 
-ERROR, WARNING = "error", "warning"
+ERROR, WARNING, NOTE = "error", "warning", "note"
 
 
 @dataclass(frozen=True)

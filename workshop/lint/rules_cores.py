@@ -13,6 +13,8 @@ from .script import Script
 
 TABLE = Table()
 DEFAULT = re.compile(r"\$\{([A-Za-z_]\w*):-(\d{1,4})\}")
+DEVICE_OF_TASK = re.compile(r"\b(?:cuda|gpu):\\?\$\{?SLURM_LOCALID\b")
+ONE_EACH = ("single:1", "per_task:1", "map_gpu:")
 WORKERS = re.compile(r"--?(?:[\w.]*[._-])?(?:num[-_]?)?workers(?:=(\d+))?$")
 
 
@@ -112,20 +114,27 @@ def one_gpu_per_task(script: Script) -> Iterator[Problem]:
         (o["gpus-per-task"] for o in given if "gpus-per-task" in o), ""
     )
     binds = [asked.value("gpu-bind"), *(o.get("gpu-bind", "") for o in given)]
-    single = text in ("1",) or any(bind.startswith("single:1") for bind in binds)
+    single = bool(re.fullmatch(r"(\w+:)*1", text))
+    single = single or any(bind.startswith(ONE_EACH) for bind in binds)
     unbound = any(bind in ("none", "closest") for bind in binds)
-    match = re.search(r"LOCAL_?RANK\w*[= ]\\?\$\{?SLURM_LOCALID", script.text)
+    match = DEVICE_OF_TASK.search(script.text)
+    match = match or re.search(r"LOCAL_?RANK\w*[= ]\\?\$\{?SLURM_LOCALID", script.text)
     several = any((script.step(each).per_node or 1) > 1 for each in script.launches)
     if not single or unbound or match is None or not several or script.parts:
         return
     line = script.text[: match.start()].count("\n") + 1
-    asked_by = f"--gpus-per-task={text}" if text else "--gpu-bind=single:1"
+    bind = next((each for each in binds if each.startswith(ONE_EACH)), "")
+    asked_by = f"--gpus-per-task={text}" if text else f"--gpu-bind={bind}"
     where = f" (line {bound.line})" if bound else ""
     what = (
         f"with `{asked_by}`{where} each task sees one GPU, number 0; its LOCAL_RANK "
         "is SLURM_LOCALID"
     )
-    yield Problem(line, what)
+    if not DEVICE_OF_TASK.search(match[0]):
+        yield Problem(line, what)
+        return
+    what = f"with `{asked_by}`{where} each task sees one GPU, and it's cuda:0"
+    yield Problem(line, what, "cuda:0, or srun --gpu-bind=none ...", ERROR)
 
 
 @TABLE.add("DT112", WARNING, pages.FEED_THE_DEVICE)

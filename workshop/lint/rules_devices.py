@@ -158,7 +158,7 @@ def processes_of_one_machine(script: Script) -> Iterator[Problem]:
     r"""accelerate's --num_processes counts the ranks of all machines
 
     accelerate divides --num_processes among the machines. With the number of one
-    machine's GPUs, most of the GPUs stay idle.
+    machine's GPUs, each machine uses only some of its own.
 
     Cure:
         --num_processes = machines x GPUs of a machine.

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator
 
 from . import pages
+from .counts import ranks_of
 from .directives import MARKS, OTHERS
-from .rule import ERROR, WARNING, Problem, Table
+from .rule import ERROR, NOTE, WARNING, Problem, Table
 from .script import Script
 
 TABLE = Table()
@@ -21,6 +22,7 @@ MISSPELLED = {
 A_SCRIPT = re.compile(r"\s[\w./-]+\.(sh|slurm|sbatch|bash|job|pbs|batch)\b")
 TOOLS = {"slurm": "sbatch", "pbs": "qsub", "lsf": "bsub"}
 OPTION_ALONE = re.compile(r"--?[A-Za-z][\w-]*")
+CORES_OF_A_NODE, GPUS_OF_A_NODE = 48, 4  # less may be half of one
 CHUNK_RESOURCES = ("ncpus", "ngpus", "mem", "mpiprocs")
 
 
@@ -298,8 +300,8 @@ def comment_behind_a_directive(script: Script) -> Iterator[Problem]:
 def two_requests(script: Script) -> Iterator[Problem]:
     """Two ways to ask PBS for hosts in one script
 
-    `select` is PBS's form, `nodes=N:ppn=M` is Torque's, and `ncpus=` alone asks for
-    the whole job. PBS refuses a mixture of them.
+    `select` is PBS's form with ncpus and ngpus, `nodes=N:ppn=M` is Torque's, and
+    `ncpus=` alone asks for the whole job. PBS refuses a mixture of them.
 
     Cure:
         Keep one of them: #PBS -l select=N:ncpus=C:ngpus=G and #PBS -l place=scatter.
@@ -321,6 +323,11 @@ def two_requests(script: Script) -> Iterator[Problem]:
     asked = script.resources
     if "l select" not in asked.options or script.dialect != "pbs":
         return
+    chunks = asked.value("l select")
+    if re.search(r":ppn=\d", chunks):
+        what = f"`ppn` in `select={chunks}` is of Torque's form: PBS knows no such name"
+        fixed = chunks.replace("ppn=", "ncpus=").replace(":gpus=", ":ngpus=")
+        yield Problem(asked.line("l select"), what, f"#PBS -l select={fixed}")
     for name in ("nodes", *CHUNK_RESOURCES):
         if f"l {name}" in asked.options:
             line = asked.line(f"l {name}")
@@ -363,18 +370,59 @@ def no_scatter(script: Script) -> Iterator[Problem]:
     spread = "scatter" in asked.value("l place") or asked.exclusive
     several = script.dialect == "pbs" and script.many_nodes and asked.value("l select")
     starts = any(launch.starter for launch in script.launches)
-    if several and starts and not spread:
-        what = f"`select={asked.value('l select')}` may be placed on one host"
-        cure = "#PBS -l place=scatter   (one more line)"
-        yield Problem(asked.line("l select"), what, cure)
+    if not several or not starts or spread or is_whole_node(asked.value("l select")):
+        return
+    what = f"`select={asked.value('l select')}` may be placed on one host"
+    cure = "#PBS -l place=scatter   (one more line)"
+    hosts = hosts_expected(script)
+    if hosts:
+        what = (
+            f"`select={asked.value('l select')}` may be placed on any number of hosts, "
+            f"and the launch line expects {hosts}"
+        )
+        request = joined_chunks(asked.value("l select"), hosts)
+        cure = f"#PBS -l select={request} and #PBS -l place=scatter"
+    yield Problem(asked.line("l select"), what, cure)
 
 
-@TABLE.add("DT011", WARNING, pages.LINT_LSF)
+def is_whole_node(select: str) -> bool:
+    """No host has room for two of these chunks: four GPUs and most of the cores."""
+    found = dict(re.findall(r"(ncpus|ngpus)=(\d+)", select))
+    cores, gpus = int(found.get("ncpus", 0)), int(found.get("ngpus", 0))
+    return cores >= CORES_OF_A_NODE and gpus >= GPUS_OF_A_NODE and "+" not in select
+
+
+def hosts_expected(script: Script) -> int | None:
+    """The nodes of the launch line, if chunks with fewer GPUs make them up."""
+    chunks, gpus = script.nodes, script.resources.gpus_per_node
+    for launch in script.launches:
+        hosts = script.number(launch.option("nnodes", "num-machines"))
+        ranks = ranks_of(script, launch)
+        if not chunks or not gpus or not hosts or not ranks or hosts >= chunks:
+            continue
+        if hosts * ranks == chunks * gpus and chunks % hosts == 0:
+            return hosts
+    return None
+
+
+def joined_chunks(select: str, hosts: int) -> str:
+    """``8:ncpus=8:ngpus=1`` on two hosts is ``2:ncpus=32:ngpus=4``."""
+    chunks, _, rest = select.partition(":")
+    each = int(chunks) // hosts
+
+    def enlarged(match: re.Match) -> str:
+        return f"{match[1]}={int(match[2]) * each}"
+
+    joined = re.sub(r"(ncpus|ngpus|mem)=(\d+)", enlarged, rest)
+    return f"{hosts}:{joined}"
+
+
+@TABLE.add("DT011", NOTE, pages.LINT_LSF)
 def script_for_another(script: Script) -> Iterator[Problem]:
     """A script for another scheduler
 
     The options of LSF, Grid Engine and Flux aren't known here, so counts of hosts,
-    tasks and GPUs aren't checked.
+    tasks and GPUs aren't checked. Of a manifest for Kubernetes, nothing is.
 
     Cure:
         Nothing to change: the launch lines were checked all the same.
@@ -394,6 +442,11 @@ def script_for_another(script: Script) -> Iterator[Problem]:
         "sge": ("Grid Engine", "#$"),
         "flux": ("Flux", "#flux:"),
     }
+    if script.dialect == "kubernetes":
+        what = "this is a manifest for Kubernetes, no job script: nothing was checked"
+        on_purpose = script.name.endswith((".yaml", ".yml"))
+        severity = NOTE if on_purpose else WARNING
+        yield Problem(1, what, f"kubectl apply -f {script.name}", severity)
     if script.dialect not in names:
         return
     name, mark = names[script.dialect]

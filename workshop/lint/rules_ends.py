@@ -18,7 +18,7 @@ from .launches import (
 from .rule import ERROR, WARNING, Problem, Table
 from .script import Script
 from .shell import Command
-from .variables import Token
+from .variables import REFERENCE, Token
 
 TABLE = Table()
 SCHEDULED = ("slurm", "pbs")
@@ -73,6 +73,8 @@ MONITORS = {
 }
 COUNT = re.compile(r"-c\d*$|--count\b")
 KILLS = ("kill", "pkill", "killall", "scancel", "disown")
+ENDS = ("kill", "pkill", "killall")
+KEEPS_RUNNING = re.compile(r"(^|\s)-(s\s*)?(SIG)?(USR|CONT|STOP|0\b|1[028]\b)")
 WAIT_TWICE = "wait $step || wait $step"  # a trap ends the first one
 ELSEWHERE = re.compile(
     r"\.(ya?ml|json|toml|cfg|ini|sh|py)\b|config|conf|^\w[\w.]*=|^@", re.I
@@ -85,9 +87,7 @@ def known(launch: Launch) -> bool:
 
 def started_by(launch: Launch) -> str:
     """The command as the script has it: ``blaunch``, where the starter is remote."""
-    if launch.starter == "remote":
-        return base(launch.command.name)
-    return launch.starter or launch.name
+    return launch.started_with or launch.name
 
 
 def stops_at_errors(script: Script) -> bool:
@@ -272,7 +272,7 @@ def status_not_passed_on(script: Script) -> Iterator[Problem]:
     if command.ends not in ("\n", ";") or command.tested or command.blocks:
         return
     behind = after(script, command)
-    if not behind or not all(each.name in CLOSING or not each.words for each in behind):
+    if not behind or not all(map(closes, behind)):
         return
     closing = behind[-1]
     if exits_with_a_variable(closing) or ends_by_a_trap(script):
@@ -282,6 +282,12 @@ def status_not_passed_on(script: Script) -> Iterator[Problem]:
     launched = started_by(last)
     what = f"the job ends with the status of `{shown[:50]}`, not of `{launched}`"
     yield Problem(closing.line, what, "set -euo pipefail   (above the launch)")
+
+
+def closes(command: Command) -> bool:
+    """It succeeds, or ends what ran beside the launch."""
+    bare_wait = command.name == "wait" and len(command.words) == 1
+    return not command.words or command.name in CLOSING | {"kill"} or bare_wait
 
 
 def exits_with_a_variable(command: Command) -> bool:
@@ -327,7 +333,7 @@ def wait_returns_zero(script: Script) -> Iterator[Problem]:
     for launch in script.launches:
         behind = after(script, launch.command)
         left = launch.command.background and known(launch)
-        if left and wait in behind:
+        if left and wait in behind and not is_killed(script, launch):
             what = "`wait` returns 0 even if the launch in the background has failed"
             yield Problem(wait.line, what, cure_of_wait(script, launch))
             return
@@ -397,9 +403,35 @@ def leaves_another(script: Script, launch: Launch) -> bool:
     return any(each.background for each in after(script, launch.command))
 
 
+def is_killed(script: Script, launch: Launch) -> bool:
+    """The job script itself ends a launch that it has left in the background."""
+    number = number_of(script, launch.command)
+    for each in after(script, launch.command):
+        words = " ".join(word.value for word in each.words[1:])
+        if each.name not in ENDS or KEEPS_RUNNING.search(words):
+            continue
+        own = number and re.search(rf"\$\{{?{number}\b", words)
+        if own or each.name != "kill" or not REFERENCE.search(words):
+            return True  # by its number, or by a name or a list that may hold it
+    return False
+
+
+def number_of(script: Script, command: Command) -> str | None:
+    """The variable that keeps the ``$!`` of a command."""
+    for each in after(script, command):
+        for assignment in each.assignments:
+            words = assignment.word.array or [assignment.word]
+            if any(word.value.endswith("$!") for word in words):
+                return assignment.name
+        if each.background:
+            return None
+    return None
+
+
 def leaves_several(script: Script) -> bool:
     """More than one launch runs in the background, so $! is the last of them."""
     left = [each for each in script.launches if each.command.background]
+    left = [each for each in left if not is_killed(script, each)]
     return len(left) > 1 or any(each.in_loop for each in left)
 
 
@@ -669,7 +701,8 @@ def pbsdsh_succeeds(script: Script) -> Iterator[Problem]:
     The job counts as a success.
 
     Cure:
-        Keep its output and look for "exit status" in it, or use pbs_tmrsh.
+        Keep its output and look for "exit status" in it, or use pbs_tmrsh (with Torque:
+        ssh).
 
     Bad:
         #!/bin/bash
@@ -696,6 +729,11 @@ def pbsdsh_succeeds(script: Script) -> Iterator[Problem]:
             cure = (
                 "pbs_tmrsh HOST COMMAND ... &, once for each host, and wait $! for each"
             )
+            if script.is_torque:
+                cure = (
+                    "ssh HOST COMMAND ... &, once for each host, and wait $! for each; "
+                    "or let each task write its status to a file"
+                )
             yield Problem(command.line, what, cure)
             return
 

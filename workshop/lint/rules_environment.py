@@ -10,6 +10,7 @@ from .counts import ranks_of
 from .launches import Launch, pairs
 from .rule import WARNING, Problem, Table
 from .rules_cores import hides_its_component
+from .rules_ends import known
 from .script import Script
 
 TABLE = Table()
@@ -20,6 +21,9 @@ PLACEHOLDERS = re.compile(
     r"(your|my)?[-_.]?(user(name|id)?|name|login|netid|account|me|project|path|you|shared|"
     r"common|ubuntu|ec2-user|centos|software|opt|apps?|modules?|public|data(sets)?)",
     re.I,
+)
+OF_THE_NODE = re.compile(
+    r"\$\{?SLURM_(?:CPUS_ON_NODE|JOB_CPUS_PER_NODE)\}?|\$\(\s*nproc(\s+--all)?\s*\)"
 )
 SECRET_NAME = re.compile(r"\w*(API_KEY|TOKEN|SECRET|PASSWORD|PASSWD)$")
 SECRET_VALUE = re.compile(r"(?=.*\d)[A-Za-z0-9_\-.]{16,}")
@@ -69,6 +73,57 @@ def one_thread_by_accident(script: Script) -> Iterator[Problem]:
                 cure = f"srun --het-group={component} {own} ..."
             yield Problem(launch.line, what, cure)
             return
+
+
+@TABLE.add("DT405", WARNING, pages.START_RANKS)
+def threads_of_the_node(script: Script) -> Iterator[Problem]:
+    """All cores of the node for each rank
+
+    Each rank starts that many threads, so the ranks of a node together have several
+    threads for each core, and all of them are slow.
+
+    Cure:
+        export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK for one rank per task; for torchrun,
+        the cores of its task divided by its ranks.
+
+    Bad:
+        #!/bin/bash
+        #SBATCH --nodes=1
+        #SBATCH --ntasks-per-node=8
+        #SBATCH --cpus-per-task=8
+        export OMP_NUM_THREADS=$SLURM_CPUS_ON_NODE
+        srun -K -c 8 python train.py
+
+    Good:
+        #!/bin/bash
+        #SBATCH --nodes=1
+        #SBATCH --ntasks-per-node=8
+        #SBATCH --cpus-per-task=8
+        export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK
+        srun -K -c 8 python train.py
+    """
+    for launch in script.launches:
+        ranks = ranks_of(script, launch) or 1
+        tasks = script.step(launch).per_node or 1
+        own = [each for command in launch.inner for each in command.assignments]
+        again = any(each.name == "OMP_NUM_THREADS" for each in own)
+        assignment = script.variables.last("OMP_NUM_THREADS", launch.command.line)
+        if again or assignment is None or ranks * tasks < 2 or not known(launch):
+            continue
+        value = assignment.word.value.partition("=")[2].strip("\"'")
+        if OF_THE_NODE.fullmatch(value):
+            count = ranks * tasks
+            what = f"each of {count} ranks on a node gets `{value}` threads: all cores"
+            cure = "export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK"
+            if ranks > 1 or not script.asked(launch).cpus_per_task:
+                cure = f"export OMP_NUM_THREADS=$(({counted(value)} / {count}))"
+            yield Problem(assignment.line, what, cure)
+            return
+
+
+def counted(value: str) -> str:
+    """A command's number as it stands in a formula, and a variable by its name."""
+    return value.strip("${}") if value.startswith("${") or "(" not in value else value
 
 
 @TABLE.add("DT402", WARNING, pages.ADAPT)

@@ -251,7 +251,7 @@ def names_left_to_the_task(launch: Launch) -> list[str]:
     if any(not file.endswith("activate") for file in files):
         return []
     words = launch.command.words
-    quoted = "".join(p.text for word in words for p in word.pieces if not p.live)
+    quoted = "".join(word.left for word in words)
     options = " ".join(launch.as_written.values())
     names = [match[1] or match[2] for match in REFERENCE.finditer(options)]
     return [

@@ -21,12 +21,15 @@ from .directives import slurm_options
 from .launches import Launch, base, launches_of, pairs
 from .rule import ERROR, WARNING, Problem, Table
 from .script import NODES, Script, is_one_of
+from .shell import Command
 
 TABLE = Table()
 # What may start processes on other nodes.
 SPREADS = re.compile(
     r"\b(srun|mpirun|mpiexec\S*|pbsdsh|pbs_tmrsh|ssh|pdsh|clush|ray|dask|aprun)\b"
 )
+OWN_PER_NODE = ("--ppn", "-ppn", "-npernode", "--npernode", "-N", "-perhost")
+BY_NODE = re.compile(r"SLURM_(?:NODEID|PROCID)|PBS_NODENUM")
 ONCE_OR_OFTEN = LOOKS_ONLY - {"cp", "tar", "rsync"}  # several at once do no harm
 
 
@@ -84,9 +87,8 @@ def launcher_per_rank(script: Script) -> Iterator[Problem]:
             if step.nodes == 1:
                 where = f"{step.tasks} tasks on one node"
         article = "an" if launch.kind == "accelerate" else "a"
-        what = (
-            f"{launch.starter} starts {where}, and every one is {article} {launch.name}"
-        )
+        what = f"{launch.started_with} starts {where}, and every one is "
+        what += f"{article} {launch.name}"
         if ranks:
             what += f" that starts {times(ranks, 'rank')}"
         if ranks and step.tasks:
@@ -105,10 +107,24 @@ def cure_of_tasks(script: Script, launch: Launch) -> str:
     if launch.starter == "srun":
         return 'srun --ntasks="$SLURM_NNODES" --ntasks-per-node=1 ...'
     if launch.starter == "mpirun":
-        return (
-            "--map-by ppr:1:node with Open MPI, --ppn 1 with MPICH, PALS or Intel MPI"
-        )
+        return cure_of_mpirun(script, launch)
     return "ask for one task on each host (mpiprocs=1, or ppn=1)"
+
+
+def cure_of_mpirun(script: Script, launch: Launch) -> str:
+    """One process on each node, in the words of the line if it has some."""
+    count = "NODES" if script.nodes is None else script.nodes
+    words = [word.value for word in launch.command.words]
+    own = next((option for option in OWN_PER_NODE if option in words), None)
+    if own is not None:
+        number = next((option for option in ("-n", "-np") if option in words), "-n")
+        return f"{launch.started_with} {number} {count} {own} 1 ..."
+    by_mapping = f"-np {count} --map-by ppr:1:node"
+    if any("ppr:" in word for word in words):
+        return f"{launch.started_with} {by_mapping} ..."
+    return (
+        f"{by_mapping} with Open MPI, -n {count} --ppn 1 with MPICH, PALS or Intel MPI"
+    )
 
 
 def own_run_each(script: Script, launch: Launch) -> bool:
@@ -152,8 +168,8 @@ def runs_of_their_own(script: Script) -> Iterator[Problem]:
         if launch.option("nnodes") is not None:
             told = f"--nnodes={launch.options['nnodes']}"
         what = (
-            f"{launch.starter} starts {step.tasks} torchruns, and with {told} each of "
-            "them is a run of its own"
+            f"{launch.started_with} starts {step.tasks} torchruns, and with {told} "
+            "each of them is a run of its own"
         )
         cure = "torchrun --nnodes=... --rdzv-backend=c10d --rdzv-endpoint=HOST:PORT ..."
         yield Problem(launch.line, what, cure)
@@ -202,6 +218,14 @@ def launcher_on_the_first_node(script: Script) -> Iterator[Problem]:
         if not expects_many(script, launch):
             continue
         what = f"`{launch.name}` runs on the first of {script.nodes} nodes only"
+        number = number_that_chooses(script, launch)
+        if number:
+            what += f": `{number}` is always 0 in the job script"
+            cure = (
+                "put the whole `if` inside srun bash -c '...', with exported variables"
+            )
+            yield Problem(launch.line, what, cure)
+            return  # the other branches never run
         start = "srun" if script.dialect == "slurm" else "pbs_tmrsh HOST"
         cure = f"{start} {' '.join(t.text for t in launch.tokens[:3])} ..."
         if launch.kind == "deepspeed":
@@ -209,6 +233,23 @@ def launcher_on_the_first_node(script: Script) -> Iterator[Problem]:
                 "deepspeed --hostfile=FILE ..., with a line `HOST slots=GPUS` per node"
             )
         yield Problem(launch.line, what, cure)
+
+
+def number_that_chooses(script: Script, launch: Launch) -> str | None:
+    """The number of the node in the ``if`` around a launch of the job script."""
+    if script.dialect != "slurm" or "if" not in launch.command.blocks:
+        return None
+    tests = [each for each in script.commands if each.line <= launch.command.line]
+    for each in reversed(tests):
+        words = " ".join(word.value for word in each.words)
+        match = BY_NODE.search(words)
+        if match and each.tested and is_around(each, launch):
+            return match[0]
+    return None
+
+
+def is_around(test: Command, launch: Launch) -> bool:
+    return launch.command.blocks[: len(test.blocks) + 1] == (*test.blocks, "if")
 
 
 def launched_by_salloc(script: Script) -> Iterator[Problem]:
@@ -356,11 +397,12 @@ def wrong_number_of_launchers(script: Script) -> Iterator[Problem]:
             continue
         if ":" in (text or "") or told == 1 or (step.per_node or 1) > 1:
             continue  # elastic; runs of their own; DT101 speaks of it
+        started = times(step.tasks, launch.name)
         what = (
-            f"{launch.starter} starts {times(step.tasks, launch.name)}, each expects "
-            f"{told} ({option_text(launch, 'nnodes', 'num-machines')})"
+            f"{launch.started_with} starts {started}, each expects {told} "
+            f"({option_text(launch, 'nnodes', 'num-machines')})"
         )
-        cure = f"--nnodes=$SLURM_NNODES, and {times(told, 'node')} in the job"
+        cure = f"--nnodes={step.tasks}, or start {times(told, launch.name)}"
         if script.dialect == "slurm":
             cure = "--nnodes=$SLURM_NNODES"
         if {"nodes", "ntasks"} & set(launch.starter_options):
@@ -413,9 +455,9 @@ def option_text(launch: Launch, *names: str) -> str:
 def deprecated_launcher(script: Script) -> Iterator[Problem]:
     """torch.distributed.launch
 
-    It's deprecated, and adds an argument to those of the program: --local-rank=N, and
-    before torch 2.0 --local_rank=N. A program that knows the other spelling ends with
-    "unrecognized arguments: --local-rank=0". torchrun adds none.
+    It's deprecated. Without --use-env it adds an argument to those of the program:
+    --local-rank=N, and before torch 2.0 --local_rank=N. A program that knows the other
+    spelling ends with "unrecognized arguments: --local-rank=0". torchrun adds none.
 
     Cure:
         torchrun; the program reads os.environ["LOCAL_RANK"] in place of --local_rank.

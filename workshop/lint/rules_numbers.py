@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from . import pages
 from .counts import LOOKS_ONLY, TASK_VARIABLE, is_launcher, started_by, times
-from .launches import LAUNCHERS, Launch, base
-from .rule import ERROR, Problem, Table
+from .launches import LAUNCHERS, Launch, base, pairs
+from .rule import ERROR, WARNING, Problem, Table
 from .script import NODES, Script, is_one_of
 from .shell import Assignment
 from .words import Word
@@ -24,6 +24,13 @@ ONLY_WITH = {
     "SLURM_GPUS_PER_TASK": "gpus-per-task",
     "SLURM_GPUS": "gpus",
 }
+WORLD_SIZE = re.compile(
+    r"(--(?:distributed[-_])?world[-_]size|(?:\w+\.)+distributed_world_size)(?:=(.+))?"
+)
+# Options by which a program numbers its ranks, or starts them itself.
+NUMBERS_ITSELF = re.compile(
+    r"--(multiprocessing[-_]distributed|(distributed[-_])?(rank|nprocs)|node[-_]rank)\b"
+)
 RANK_NAMES = {
     *("RANK", "NODE_RANK", "NODERANK", "MACHINE_RANK", "LOCAL_RANK", "GLOBAL_RANK"),
     *("node_rank", "machine_rank", "NODE_ID"),
@@ -120,13 +127,18 @@ def numbers_in_variables(script: Script) -> Iterator[Problem]:
                 cure = f"set it in each task: srun bash -c '... ${match[1]} ...'"
                 if is_text_of_a_shell(script, name):
                     cure = f"\\${match[1]}, which the shell of each task replaces"
+                elif names_a_launcher(value):
+                    cure = (
+                        f"set it in each task: \\${match[1]} here, and srun bash -c "
+                        f'"${name} ..."'
+                    )
                 line = assignment.line + line_of_match(assignment.word.raw, match[0])
                 yield Problem(line, what, cure)
 
 
 def is_text_of_a_shell(script: Script, name: str) -> bool:
     """``bash -c "$CMD"``: each task runs a shell that reads the text once more."""
-    runs_it = rf"\bsrun\b.*\s-[a-z]*c\s+\"\$\{{?{name}\}}?\""
+    runs_it = rf"\bsrun\b.*\s-[a-z]*c\s+\"[^\"']*\$\{{?{name}\b"
     return bool(re.search(runs_it, script.text.replace("\\\n", " ")))
 
 
@@ -309,6 +321,31 @@ def wrong_world_size(script: Script) -> Iterator[Problem]:
             what = f"WORLD_SIZE is {size}, and srun starts {times(tasks, 'task')}"
             yield Problem(assignment.line, what, "export WORLD_SIZE=$SLURM_NTASKS")
             return
+    yield from size_of_an_argument(script)
+
+
+def size_of_an_argument(script: Script) -> Iterator[Problem]:
+    """A number of ranks that the program gets, such as fairseq's."""
+    for launch in script.launches:
+        words = [token.text for token in launch.tokens]
+        step = script.step(launch)
+        by_srun = launch.starter == "srun" and launch.kind in ("python", "other")
+        if not by_srun or not step.tasks or any(map(NUMBERS_ITSELF.match, words)):
+            continue
+        for word, following in pairs(words):
+            match = WORLD_SIZE.fullmatch(word)
+            if match is None:
+                continue
+            size = script.number(match[2] or following)
+            if not size or size == step.tasks:
+                continue
+            spawns = step.per_node == 1 and size % step.tasks == 0
+            if not spawns and not script.parts:
+                option = f"{match[1]}=" if match[2] else f"{match[1]} "
+                started = times(step.tasks, "task")
+                what = f"`{option}{size}`, and srun starts {started}"
+                yield Problem(launch.line, what, f"{option}$SLURM_NTASKS", WARNING)
+                return
 
 
 def world_size_of(script: Script, launch: Launch) -> Assignment | None:

@@ -156,7 +156,7 @@ def minutes_for_hours(script: Script) -> Iterator[Problem]:
     match = re.fullmatch(r"(\d{1,3}):00", text)
     if match is None:
         return
-    comment = script.lines[line - 1].partition(text)[2]
+    comment = comment_behind(script, line, text)
     says_hours = SAYS_HOURS.search(comment) and not SAYS_MINUTES.search(comment)
     looks_like_hours = int(match[1]) in HOURS and not SAYS_MINUTES.search(comment)
     if says_hours or looks_like_hours:
@@ -166,6 +166,12 @@ def minutes_for_hours(script: Script) -> Iterator[Problem]:
         if int(match[1]) < 60:
             cure += f", or {option}=00:{text} if you mean minutes"
         yield Problem(line, what, cure)
+
+
+def comment_behind(script: Script, line: int, text: str) -> str:
+    """What the line says after a value; nothing if the command line has the value."""
+    in_script = 0 < line <= len(script.lines)
+    return script.lines[line - 1].partition(text)[2] if in_script else ""
 
 
 @TABLE.add("DT019", WARNING, pages.READ_THE_SCRIPT)

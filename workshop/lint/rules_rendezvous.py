@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from . import pages
 from .counts import TORCHRUNS, expects_many, nnodes_of
+from .largest import NO_END, largest_value
 from .launches import Launch
 from .rule import ERROR, WARNING, Problem, Table
 from .rules_launch import own_run_each
@@ -17,6 +18,8 @@ from .variables import REFERENCE
 TABLE = Table()
 DEFAULT_PORT = 29500  # of torchrun, where it's told none
 LARGEST_PORT = 65535
+MASTER_PORT = "MASTER_PORT"
+PORT_OF_ENDPOINT = re.compile(r":(\$\(.*\)|\$\{?\w+\}?|\d+)$")
 LOOPBACK = re.compile(r"(localhost|127(\.\d+){3}|\[?::1\]?)(:.*)?")
 FALLBACK = re.compile(
     r"\|\|\s*echo\s+[\"']?(localhost|127\.0\.0\.1)|:-(localhost|127\.0\.0\.1)"
@@ -45,6 +48,8 @@ ADDRESS_NAMES = re.compile(
 SCHEDULED = ("slurm", "pbs")
 FROM_THE_JOB = "20000 + (SLURM_JOB_ID * 11 + ${SLURM_RESTART_COUNT:-0}) % 10000"
 FROM_THE_PBS_JOB = "20000 + ${PBS_JOBID%%[!0-9]*} * 11 % 10000"
+DRAWN = "20000 + RANDOM % 10000"
+FORMULAS = {"slurm": FROM_THE_JOB, "pbs": FROM_THE_PBS_JOB}
 
 
 def is_static(launch: Launch) -> bool:
@@ -68,7 +73,8 @@ def no_endpoint(script: Script) -> Iterator[Problem]:
     r"""No address where the nodes connect
 
     Without an address each launcher listens on its own node: c10d takes localhost,
-    and --master-addr is 127.0.0.1 by default. torchrun reads no MASTER_ADDR.
+    and --master-addr is 127.0.0.1 by default. torchrun reads no MASTER_ADDR, and
+    refuses an endpoint without a host, such as :29500.
 
     Cure:
         --rdzv-backend=c10d --rdzv-endpoint=FIRST_NODE:PORT
@@ -88,8 +94,12 @@ def no_endpoint(script: Script) -> Iterator[Problem]:
         if lost is not None:
             name, line = lost
             what = f"`${name}` is empty in each task: the job script doesn't export it"
+            if launch.option("rdzv-endpoint"):
+                what += f", and {launch.name} refuses an endpoint without a host"
             names = " ".join([name, *others_not_exported(script, launch, name)])
-            yield Problem(line, what, f"export {names}   (above the {launch.starter})")
+            yield Problem(
+                line, what, f"export {names}   (above the {launch.started_with})"
+            )
             continue
         if launch.kind == "accelerate":
             known = launch.option("main-process-ip", "config-file", "rdzv-conf")
@@ -144,7 +154,7 @@ def others_not_exported(script: Script, launch: Launch, first: str) -> list[str]
 
 def left_to_its_shell(launch: Launch) -> str:
     words = [launch.file] if launch.file else launch.command.words
-    return "".join(p.text for word in words for p in word.pieces if not p.live)
+    return "".join(word.left for word in words)
 
 
 def is_lost(script: Script, launch: Launch, name: str) -> bool:
@@ -210,12 +220,27 @@ def no_node_rank(script: Script) -> Iterator[Problem]:
         elif given is not None and given.isdigit() and many:
             line = launch.line_of("node-rank", "machine-rank")
             yield Problem(line, f"`{name}={given}` is the same on all nodes")
+        elif given is not None and given.isdigit() and on_many_hosts(launch):
+            line = launch.line_of("node-rank", "machine-rank")
+            what = f"`{name}={given}` is the same on all hosts of {launch.started_with}"
+            cure = "--rdzv-backend=c10d --rdzv-endpoint=..."
+            if launch.started_with == "pdsh":
+                cure = f"{name}=%n, which pdsh replaces by 0, 1, ...; or {cure}"
+            yield Problem(line, what, cure)
         elif given is not None and given.isdigit() and by_loop:
             line = launch.line_of("node-rank", "machine-rank")
             what = f"`{name}={given}` is the same on each host of the loop"
             cure = f"i=0 above the loop, {name}=$i, and i=$((i + 1)) at its end"
             severity = ERROR if int(given) == 0 else WARNING  # maybe only one worker
             yield Problem(line, what, cure, severity)
+
+
+def on_many_hosts(launch: Launch) -> bool:
+    """``pdsh -w node[1-4]``: the same command line for all of them."""
+    if launch.started_with not in ("pdsh", "clush"):
+        return False
+    words = " ".join(word.value for word in launch.command.words)
+    return bool(re.search(r"\s-w\s*\S*[][,]|\s-[ag]\b|\s--hostfile|\s-w\s*\^", words))
 
 
 def one_for_each_host(script: Script, launch: Launch) -> bool:
@@ -333,7 +358,7 @@ def address_of_hostname(script: Script) -> Iterator[Problem]:
 
     hostname -i prints what the node's own name leads to: 127.0.1.1 on many systems, or
     several addresses on one line. hostname -I prints the addresses of all networks,
-    never loopback.
+    and a blank after the last one. "10.0.0.1 " with that blank is no address.
 
     Cure:
         Use the node's name; torchrun finds the address itself.
@@ -359,12 +384,29 @@ def address_of_hostname(script: Script) -> Iterator[Problem]:
     for name, assignments in script.variables.found.items():
         for assignment in assignments:
             match = pattern.search(assignment.word.value)
-            if match and ADDRESS_NAMES.fullmatch(name):
-                prints = "may print 127.0.1.1, or several addresses"
-                if match[1] in ("-I", "--all-ip-addresses"):
-                    prints = "prints the addresses of all networks, on one line"
-                what = f"`hostname {match[1]}` {prints}"
-                yield Problem(assignment.line, what, f"{name}={first_node(script)}")
+            mended = assignment is not assignments[-1]  # ip=${ip%% *}
+            if match is None or mended or not ADDRESS_NAMES.fullmatch(name):
+                continue
+            prints, severity = "may print 127.0.1.1, or several addresses", WARNING
+            if match[1] in ("-I", "--all-ip-addresses"):
+                prints = "prints the addresses of all networks, on one line"
+                if takes_it_whole(script, name):
+                    severity = ERROR
+                    prints += ", and a blank at the end, which no address may have"
+            what = f"`hostname {match[1]}` {prints}"
+            cure = f"{name}={first_node(script)}"
+            yield Problem(assignment.line, what, cure, severity)
+
+
+def takes_it_whole(script: Script, name: str) -> bool:
+    """A launch uses the variable with its last blank, as ``$name:29500``."""
+    with_port = re.compile(rf"\$(?:{name}|\{{{name}\}}):")
+    for launch in script.launches:
+        if with_port.search(launch.as_written.get("rdzv-endpoint", "")):
+            return True
+        if name == "MASTER_ADDR" and launch.kind == "python" and launch.starter:
+            return True
+    return False
 
 
 @TABLE.add("DT206", ERROR, pages.NOT_CONNECTED)
@@ -396,13 +438,32 @@ def own_master(script: Script) -> Iterator[Problem]:
     """
     if ONE_OF_THEM.search(script.text):
         return
-    for _, text, line in filled_in_by_the_task(script, ADDRESS, "MASTER_ADDR"):
+    for name, text, line in filled_in_by_the_task(script, ADDRESS, "MASTER_ADDR"):
         found = left_to_the_task(script, OWN_NAME, text)
         if found:
-            shown = f"{found})" if found.startswith("$(") else found.rstrip("{")
+            shown = printed_by(text, found)
             what = f"each task replaces `{shown}` by the name of its own node"
-            yield Problem(line, what, f"export MASTER_ADDR={first_node(script)}")
+            yield Problem(line, what, cure_of_own_master(script, name, shown))
             return
+
+
+def printed_by(text: str, start: str) -> str:
+    """``$(hostname -s)`` of a value, from its first letters."""
+    rest = text[text.index(start) :]
+    ends = {"$": r"\$\([^()]*\)|\$\{\w+\}|\$\w+", "`": r"`[^`]*`"}
+    match = re.match(ends.get(start[0], r"\S+"), rest)
+    return match[0] if match else start
+
+
+def cure_of_own_master(script: Script, name: str, shown: str) -> str:
+    """Where to find the address, and where to use it: pbsdsh exports nothing."""
+    node = first_node(script)
+    if any(launch.starter == "pbsdsh" for launch in script.launches):
+        return f'MASTER_ADDR={node} in the job script, and "... $MASTER_ADDR ..."'
+    if "-" in name:
+        above = f"export MASTER_ADDR={node} in the job script"
+        return f"{above}, and $MASTER_ADDR in place of {shown}"
+    return f"export {name}={node}   (in the job script, and not in the tasks)"
 
 
 def filled_in_by_the_task(
@@ -433,7 +494,7 @@ def left_to_the_task(script: Script, pattern: re.Pattern, text: str) -> str | No
     words = [word for command in script.commands for word in command.words]
     words += [launch.file for launch in script.launches if launch.file]
     words += [a.word for some in script.variables.found.values() for a in some]
-    quoted = "".join(p.text for word in words for p in word.pieces if not p.live)
+    quoted = "".join(word.left for word in words)
     if match is None or match[0] not in quoted:
         return None
     return match[0]
@@ -500,6 +561,8 @@ def _port_of_an_option(script: Script, launch: Launch, cure: str) -> Problem | N
             what = f"port {match[1]} is the same for all jobs"
             export = "export " if match[1] in left_to_its_shell(launch) else ""
             instead = f"{export}port={cure}, and $port in place of {match[1]}"
+            if export and launch.starter == "pbsdsh":
+                instead = f"{cure} in place of {match[1]}"  # it passes on no variables
             if launch.kind in TORCHRUNS and surely_one_node(script, launch):
                 instead = "--standalone"
             return Problem(launch.line_of(name), what, instead)
@@ -616,9 +679,9 @@ def cure_of_own_port(script: Script, name: str) -> str:
 
 @TABLE.add("DT210", ERROR, pages.READ_THE_SCRIPT)
 def job_number_as_port(script: Script) -> Iterator[Problem]:
-    """A job number as the port
+    """A port above 65535
 
-    Ports end at 65535, and job numbers don't.
+    Ports end at 65535. Job numbers don't, nor do some formulas with them.
 
     Cure:
         port=$((20000 + SLURM_JOB_ID % 10000))
@@ -637,21 +700,40 @@ def job_number_as_port(script: Script) -> Iterator[Problem]:
         export MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))
         srun -K python train.py
     """
-    if script.dialect not in SCHEDULED:
-        return
-    formula = FROM_THE_JOB if script.dialect == "slurm" else FROM_THE_PBS_JOB
+    formula = FORMULAS.get(script.dialect, DRAWN)
+    told: set[str] = set()
+    for name, value, line in ports_of(script):
+        largest = largest_port(script, value)
+        if largest is None or largest <= LARGEST_PORT or value in told:
+            continue
+        told.add(value)
+        own_line = "" if name.startswith("-") else f"{name}="
+        shown = f"{own_line}{value}"
+        what = f"`{shown}` is above {LARGEST_PORT}"
+        if JOB_NUMBER.fullmatch(value) or largest == NO_END:
+            what = f"`{shown}` is no port once it's above {LARGEST_PORT}"
+        elif not value.isdigit():
+            what = f"`{shown}` goes up to {largest}, and ports end at {LARGEST_PORT}"
+        yield Problem(line, what, f"{own_line}$(({formula}))")
+
+
+def ports_of(script: Script) -> Iterator[tuple[str, str, int]]:
+    """Name, value and line of what the script uses as a port."""
     for name, assignments in script.variables.found.items():
         for assignment in assignments:
-            value = assignment.word.value.partition("=")[2]
-            is_port = re.fullmatch(r"\w*port", name, re.I)
-            large = value.isdigit() and int(value[:9]) > LARGEST_PORT
-            if is_port and (JOB_NUMBER.fullmatch(value) or large):
-                what = f"`{name}={value}` is no port once it's above {LARGEST_PORT}"
-                yield Problem(assignment.line, what, f"{name}=$(({formula}))")
+            if re.fullmatch(r"\w*port", name, re.I) and not assignment.word.array:
+                value = assignment.word.value.partition("=")[2]
+                yield name, value, assignment.line
     for launch in script.launches:
         for name in (*PORT, "rdzv-endpoint"):
             value = launch.options.get(name, "")
-            port = value.rpartition(":")[2] if name == "rdzv-endpoint" else value
-            if JOB_NUMBER.fullmatch(port) and not script.variables.sets("MASTER_PORT"):
-                what = f"`{port}` is no port once it's above {LARGEST_PORT}"
-                yield Problem(launch.line_of(name), what, f"$(({formula}))")
+            if name == "rdzv-endpoint":
+                match = PORT_OF_ENDPOINT.search(value)
+                value = match[1] if match else ""
+            if not (JOB_NUMBER.fullmatch(value) and script.variables.sets(MASTER_PORT)):
+                yield f"--{name}", value, launch.line_of(name)
+
+
+def largest_port(script: Script, value: str) -> int | float | None:
+    """The largest number that a port may get; None where it isn't sure."""
+    return largest_value(value, script.number)

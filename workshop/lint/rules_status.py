@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from . import pages
-from .launches import LAUNCHERS, Launch
+from .launches import LAUNCHERS, Launch, base
 from .rule import ERROR, WARNING, Problem, Table
 from .rules_ends import (
     CLOSING,
@@ -25,6 +25,9 @@ from .variables import reads_it_all
 
 TABLE = Table()
 SHOWN = 40  # letters of a command
+LIMITS = re.compile(
+    r"\btimeout\b|time|hours|minutes|duration|steps|epochs?\b|iters?\b|wall", re.I
+)
 # What turns every status into 0.
 SUCCEEDS = {"true", ":", "echo", "printf", "date", "sleep"}
 
@@ -253,3 +256,101 @@ def wait_for_a_monitor(script: Script) -> Iterator[Problem]:
     left = [each for each in left if known(each)]
     cure = cure_of_wait(script, left[-1]) if left else "remove `wait`"
     yield Problem(wait.line, what, cure)
+
+
+@TABLE.add("DT317", WARNING, pages.LONGER)
+def next_job_never_submitted(script: Script) -> Iterator[Problem]:
+    """The next job of a chain, submitted after the training
+
+    At the time limit Slurm ends the job script as well. If the program is still
+    training then, no line below it runs, and the chain ends after its first job.
+
+    Cure:
+        sbatch --dependency=afterany:$SLURM_JOB_ID "$0" above the training.
+
+    Bad:
+        #!/bin/bash
+        #SBATCH --nodes=1
+        #SBATCH --time=8:00:00
+        srun python train.py --resume
+        sbatch --dependency=afterok:$SLURM_JOB_ID $0
+
+    Good:
+        #!/bin/bash
+        #SBATCH --nodes=1
+        #SBATCH --time=8:00:00
+        set -e
+        sbatch --dependency=afterany:$SLURM_JOB_ID $0
+        srun python train.py --resume
+    """
+    limited = "signal" in script.resources.options or script.resources.seconds is None
+    if script.dialect != "slurm" or limited:
+        return
+    for command in script.commands:
+        if (
+            not submits_itself(script, command)
+            or command.blocks
+            or command.in_branch
+            or command.captured
+        ):
+            continue
+        before = [e for e in script.launches if e.command.line < command.line]
+        before = [e for e in before if known(e) and not ends_in_time(e)]
+        if before and not before[-1].command.background:
+            name, line = started_by(before[-1]), before[-1].line
+            what = f"the script ends with `{name}` of line {line} at the time limit"
+            cure = 'sbatch --dependency=afterany:$SLURM_JOB_ID "$0"   (above that line)'
+            yield Problem(command.line, what, cure)
+            return
+
+
+def submits_itself(script: Script, command: Command) -> bool:
+    """``sbatch $0``, or by the name of the file."""
+    words = [word.value for word in command.words[1:]]
+    again = re.search(r"\$\{?0\b|BASH_SOURCE", " ".join(words))
+    name = base(script.name)
+    by_name = "." in name and any(base(word) == name for word in words)
+    return command.name == "sbatch" and bool(again or by_name)
+
+
+def ends_in_time(launch: Launch) -> bool:
+    """Something on its line limits how long it trains."""
+    words = " ".join(word.value for word in launch.command.words)
+    return bool(LIMITS.search(words)) or launch.command.ends in ("&&", "||")
+
+
+@TABLE.add("DT318", ERROR, pages.END_THE_JOB)
+def trap_that_exec_removes(script: Script) -> Iterator[Problem]:
+    """exec under a trap
+
+    exec puts the program in the place of the shell. There's no shell left that could
+    run the trap at the end, so its clean-up or its copies never happen.
+
+    Cure:
+        Leave exec out.
+
+    Bad:
+        #!/bin/bash
+        #SBATCH --nodes=1
+        trap 'cp -r /tmp/out "$HOME"' EXIT
+        exec srun python train.py --out /tmp/out
+
+    Good:
+        #!/bin/bash
+        #SBATCH --nodes=1
+        trap 'cp -r /tmp/out "$HOME"' EXIT
+        srun python train.py --out /tmp/out
+    """
+    trapped: int | None = None
+    for command in script.commands:
+        words = [word.value for word in command.words]
+        elsewhere = {"function", "subshell"} & set(command.blocks)
+        if command.captured or elsewhere:
+            continue
+        if command.name == "trap" and words[-1] in ("EXIT", "0"):
+            trapped = None if words[1:2] in (["-"], [""]) else command.line
+        if command.name == "exec" and len(words) > 1 and trapped:
+            shown = whole_words(words[1:], SHOWN)
+            what = f"`exec` removes the trap of line {trapped}: it never runs"
+            yield Problem(command.line, what, f"{shown}, without exec")
+            return

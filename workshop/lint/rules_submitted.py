@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from . import pages
 from .directives import slurm_options
@@ -70,12 +71,46 @@ def replaced_at_submission(script: Script) -> Iterator[Problem]:
     """
     if script.dialect in ("slurm", "pbs"):
         return  # a job that submits another one: it has such variables itself
+    yield from replaced_by_envsubst(script)
     for command in script.commands:
         if base(command.name) not in SUBMITS:
             continue
         for heredoc in heredocs_for(script, command):
             yield from early_in_heredoc(script, command, heredoc)
         yield from early_in_wrap(script, command)
+
+
+def replaced_by_envsubst(script: Script) -> Iterator[Problem]:
+    """Without a list of names, envsubst replaces every variable of a template."""
+    for command in script.commands:
+        if base(command.name) != "envsubst" or len(command.words) > 1:
+            continue
+        text = template_of(script, command)
+        names = [match[1] or match[2] for match in REFERENCE.finditer(text)]
+        inside = set(re.findall(r"(?m)^\s*(?:export\s+)?(\w+)=", text))
+        lost = [n for n in names if OF_THE_JOB.fullmatch(n) or n in inside]
+        lost = [n for n in lost if not script.variables.sets(n)]
+        if lost:
+            given = dict.fromkeys(n for n in names if script.variables.sets(n))
+            listed = " ".join(f"${name}" for name in given)
+            what = (
+                f"envsubst replaces `${lost[0]}` of the template, too, and it's empty "
+                "at submission"
+            )
+            yield Problem(command.line, what, f"envsubst '{listed}' < ...")
+
+
+def template_of(script: Script, command: Command) -> str:
+    """What envsubst reads, if the script has written it."""
+    if command.heredocs:
+        return command.heredocs[0].text if command.heredocs[0].quoted else ""
+    names = [word.value for sign, word in command.redirects if sign == "<"]
+    own = [each for each in script.commands if not each.captured]
+    before = next((a for a, b in pairwise(own) if b is command), command)
+    if command.follows == "|" and before.name == "cat":
+        names += [word.value for word in before.words[1:]]
+    word = script.variables.files.get(names[0].removeprefix("./")) if names else None
+    return word.raw if word else ""
 
 
 def heredocs_for(script: Script, command: Command) -> list[Heredoc]:

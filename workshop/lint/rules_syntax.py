@@ -25,7 +25,7 @@ PLACEHOLDER = re.compile(r"<[A-Za-z][\w -]*>")
 def reads_bash(script: Script) -> bool:
     """Whether the file is for bash; one that doesn't say so is taken for it."""
     first = script.lines[0]
-    if script.is_line or script.is_part:
+    if script.is_line or script.is_part or script.dialect == "kubernetes":
         return False
     if not first.startswith("#!"):
         return True

@@ -10,9 +10,11 @@ from .directives import (
     Directive,
     Resources,
     find_dialect,
+    is_manifest,
     parts_of,
     read_directives,
     resources_of,
+    with_command_line,
 )
 from .launches import Launch, find_launches
 from .shell import Command, parse
@@ -48,6 +50,8 @@ class Script:
     text: str
     is_line: bool = False  # typed with --line, so no file
     is_part: bool = False  # a text that another script hands to sbatch or qsub
+    scheduler: str = ""  # of such a text
+    given: Directive | None = None  # the options with which it's submitted
     lines: list[str] = field(init=False)
     dialect: str = field(init=False)
     commands: list[Command] = field(init=False)
@@ -61,17 +65,19 @@ class Script:
     def __post_init__(self) -> None:
         text = self.text.replace("\r\n", "\n")
         self.lines = text.split("\n")
-        self.commands = parse(text) if is_shell(self.lines[0]) else body_of(self.lines)
+        reads = is_shell(self.lines[0]) and not is_manifest(self.lines)
+        self.commands = parse(text) if reads else body_of(self.lines)
         written = [command for command in self.commands if not command.captured]
         last = len(self.lines) + 1
         first = min((command.line for command in written), default=last)
         self.embedded = heredoc_lines(self.commands) | quoted_lines(self.commands)
         numbered = enumerate(self.lines, 1)
         own_lines = [line for number, line in numbered if number not in self.embedded]
-        self.dialect = find_dialect(own_lines)
+        self.dialect = self.scheduler or find_dialect(own_lines)
         found = read_directives(self.lines, self.dialect, first)
         self.directives = [each for each in found if each.line not in self.embedded]
-        self.resources = resources_of(self.directives, self.dialect)
+        asked = with_command_line(self.directives, self.given, self.dialect)
+        self.resources = resources_of(asked, self.dialect)
         self.parts = parts_of(self.directives, self.dialect)
         self.variables = Variables(self.commands)
         self.launches = find_launches(self.commands, self.variables)
@@ -182,6 +188,8 @@ class Script:
             return self._mpi_step(launch.starter_options)
         if launch.starter == "pbsdsh" and "-n" not in launch.starter_options:
             per_node = self.resources.tasks_per_node or 1
+            if "-u" in launch.starter_options:
+                per_node = 1  # Torque: once on each host
             nodes = self.nodes
             return Step(nodes, nodes and nodes * per_node, per_node)
         return Step(1, 1, 1)

@@ -41,6 +41,7 @@ class Assignment:
     line: int
     certain: bool  # neither in a block nor in a function
     adds: bool  # NAME+=
+    in_loop: bool = False  # in a loop, and in no branch of it
 
 
 @dataclass
@@ -149,7 +150,10 @@ class Parser:
         assert match
         certain = not (set(self.blocks) & {"if", "loop", "case", "function"})
         certain = certain and not match[2] and self.follows not in ("&&", "||")
-        return Assignment(match[1], word, word.line, certain, bool(match[3]))
+        branch = bool(set(self.blocks) & {"if", "case", "function"} or match[2])
+        always = not branch and self.follows not in ("&&", "||")
+        in_loop = "loop" in self.blocks and always
+        return Assignment(match[1], word, word.line, certain, bool(match[3]), in_loop)
 
     def _keyword(self, word: str) -> None:
         if word in OPENS:

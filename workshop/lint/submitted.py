@@ -7,20 +7,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from .directives import slurm_options
+from .directives import (
+    NOT_COUNTED,
+    PBS_FLAGS,
+    Directive,
+    pbs_options,
+    slurm_options,
+)
 from .launches import base
 from .script import Script
 from .shell import Command, Heredoc
 from .variables import REFERENCE, Variables
 from .words import Word
 
-SUBMITS = ("sbatch", "qsub")
-# Options of sbatch and qsub that change nothing of what the rules count.
-HARMLESS = {
-    *("account", "dependency", "error", "hold", "job-name", "output", "parsable"),
-    *("partition", "qos", "quiet", "verbose", "reservation", "mail-type", "wait"),
-    *("P", "V"),
-}
+SUBMITS = {"sbatch": "slurm", "qsub": "pbs"}
+STDIN = ("", "-", "/dev/stdin")
 FIRST_LINE = "#!/bin/bash"
 
 
@@ -33,11 +34,16 @@ class Submitted:
     unknown: frozenset[int] = frozenset()  # its lines that another shell fills in
     escaped: bool = False  # a variable of its own has a backslash
     on_one_line: bool = False
+    scheduler: str = ""
+    given: Directive | None = None  # the options of its command line
 
     def line_in_file(self, line: int) -> int:
         return self.line if self.on_one_line else self.line + line - 1
 
     def as_written(self, cure: str) -> str:
+        if self.given is not None:
+            for name in self.given.options:
+                cure = cure.replace(f"#SBATCH --{name}", f"sbatch --{name}")
         return re.sub(r"(?<!\\)\$", r"\\$", cure) if self.escaped else cure
 
     def with_lines_in_file(self, told: str) -> str:
@@ -46,26 +52,66 @@ class Submitted:
         def moved(match: re.Match) -> str:
             return f"line {self.line_in_file(int(match[1]))}"
 
-        return re.sub(r"\bline (\d+)\b", moved, told)
+        return re.sub(r"\bline (-?\d+)\b", moved, told)
+
+
+@dataclass(frozen=True)
+class Call:
+    """A command that submits: its options, and the file that it names."""
+
+    options: dict[str, str]
+    file: str
 
 
 def submitted_by(script: Script) -> Iterator[Submitted]:
     """Those whose text and options the script itself shows."""
     for command in script.commands:
-        if base(command.name) not in SUBMITS:
+        tool = base(command.name)
+        if tool not in SUBMITS:
             continue
-        words = [script.variables.fill(word, word.line) for word in command.words[1:]]
+        call = call_of(script, command)
+        if "wrap" in call.options:
+            yield from wrapped(command, call.options)
+            continue
+        text = text_of(script, command, call)
+        components = text is not None and any(name in text.raw for name in NOT_COUNTED)
+        if text is None or "$" in call.options or (call.options and components):
+            continue
+        line = command.line - text.line + 1  # of the job script
+        given = Directive(line, "", call.options, late=False)
+        yield read_text(text, script.variables, SUBMITS[tool], given)
+
+
+def call_of(script: Script, command: Command) -> Call:
+    tokens = [t for word in command.words[1:] for t in script.variables.tokens(word)]
+    words = [token.text for token in tokens]
+    if base(command.name) == "sbatch":
         options, at = slurm_options(words)
-        if "wrap" in options:
-            yield from wrapped(command, options)
-        elif options.keys() <= HARMLESS:
-            file = words[at] if at < len(words) else ""
-            text = script.variables.files.get(file.removeprefix("./"))
-            heredocs = heredocs_of(script, command)
-            if not file and len(heredocs) == 1:
-                text = heredocs[0].word
-            if text is not None:
-                yield read_text(text, script.variables)
+    else:
+        options, at = pbs_options(words), end_of_pbs_options(words)
+    file = words[at] if at < len(words) else ""
+    return Call(options, file)
+
+
+def end_of_pbs_options(words: list[str]) -> int:
+    """The index of the first word after the options of qsub."""
+    at = 0
+    while at < len(words) and re.match(r"-[A-Za-z]", words[at]):
+        alone = len(words[at]) > 2 or words[at][1] in PBS_FLAGS
+        at += 1 if alone else 2
+    return at
+
+
+def text_of(script: Script, command: Command, call: Call) -> Word | None:
+    """The job script: a file that the script has written, or a here-document."""
+    file = call.file
+    heredocs = heredocs_of(script, command)
+    if file in STDIN and len(heredocs) == 1:
+        return heredocs[0].word
+    if file in STDIN:
+        sources = [word.value for sign, word in command.redirects if sign == "<"]
+        file = sources[0] if len(sources) == 1 else ""
+    return script.variables.files.get(file.removeprefix("./"))
 
 
 def heredocs_of(script: Script, command: Command) -> list[Heredoc]:
@@ -77,14 +123,19 @@ def heredocs_of(script: Script, command: Command) -> list[Heredoc]:
     return before.heredocs if before.name == "cat" else []
 
 
-def read_text(word: Word, variables: Variables) -> Submitted:
+def read_text(
+    word: Word, variables: Variables, scheduler: str, given: Directive
+) -> Submitted:
     unknown = unknown_lines(word, variables)
     lines = variables.fill(word, word.line).split("\n")
     for number in unknown:
         if word.raw.split("\n")[number - 1].lstrip().startswith("$"):
             lines[number - 1] = "#"  # maybe a command, maybe a directive
     escaped = any(piece.live for piece in word.pieces)
-    return Submitted("\n".join(lines), word.line, unknown, escaped)
+    text = "\n".join(lines)
+    return Submitted(
+        text, word.line, unknown, escaped, scheduler=scheduler, given=given
+    )
 
 
 def unknown_lines(word: Word, variables: Variables) -> frozenset[int]:

@@ -12,6 +12,7 @@ from .shell import ASSIGNMENT, Assignment, Command
 from .words import Piece, Word
 
 REFERENCE = re.compile(r"\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\})")
+WITH_A_PART = re.compile(r"\$\{([A-Za-z_]\w*)(//?)([\w.@%:,=+-]+)/([^{}]*)\}")
 ALL_ELEMENTS = re.compile(r"\$\{([A-Za-z_]\w*)\[[@*]\]\}")
 # $((A * B)), $(a | b) and `a b` are one each.
 FIELD = re.compile(
@@ -83,9 +84,10 @@ class Variables:
         if name in self.set_otherwise:
             return None
         before = [a for a in self.found.get(name, []) if a.line <= line]
-        if not before or not before[-1].certain or before[-1].adds:
+        if not before or before[-1].adds:
             return None
-        return before[-1]
+        only = len(self.found[name]) == 1 and is_set_anew(before[-1])
+        return before[-1] if before[-1].certain or only else None
 
     def before_more(self, name: str, line: int) -> Assignment | None:
         """A launch line that later lines only lengthen: ``CMD="$CMD --more"``.
@@ -120,6 +122,14 @@ class Variables:
             known = self.text(match[1] or match[2], line, depth)
             return match[0] if known is None else known
 
+        def replace_part(match: re.Match) -> str:
+            known = self.text(match[1], line, depth)
+            if known is None:
+                return match[0]
+            new = REFERENCE.sub(replace, match[4].strip("\"'"))
+            times = 1 if match[2] == "/" else -1
+            return known.replace(match[3], new, times)
+
         def replace_list(match: re.Match) -> str:
             known = self._joined(match[1], depth)
             return match[0] if known is None else known
@@ -127,6 +137,7 @@ class Variables:
         parts = []
         for text, live in joined_pieces(word):
             if live:
+                text = WITH_A_PART.sub(replace_part, text)
                 text = ALL_ELEMENTS.sub(replace_list, REFERENCE.sub(replace, text))
             parts.append(text)
         return "".join(parts)
@@ -184,6 +195,13 @@ class Variables:
             return [Token(word.value, word.line, word)]
         words = [each for a in assignments for each in a.word.array or []]
         return [token for each in words for token in self.tokens(each, depth + 1)]
+
+
+def is_set_anew(assignment: Assignment) -> bool:
+    """In each round of a loop, from other variables alone."""
+    value = assignment.word.value.partition("=")[2]
+    itself = re.search(rf"\b{assignment.name}\b", value)
+    return assignment.in_loop and not itself
 
 
 def assignments_of_let(command: Command) -> Iterator[Assignment]:

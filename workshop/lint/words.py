@@ -50,6 +50,21 @@ class Word:
         """What the shell that reads the word replaces, with the text around it."""
         return "".join(piece.text for piece in self.pieces if piece.live)
 
+    @property
+    def left(self) -> str:
+        """What it leaves to a later shell: in single quotes, or behind a backslash."""
+        found: list[str] = []
+        escaped = False
+        for piece in self.pieces:
+            expands = piece.text.startswith(("$", "`"))
+            if piece.live and (expands or piece.text.isspace()):
+                escaped = False
+            if not piece.live:
+                escaped = piece.text == "$"
+            if escaped or not piece.live:
+                found.append(piece.text)
+        return "".join(found)
+
     def add(self, text: str, live: bool, quoted: bool) -> None:
         if text or quoted:
             self.pieces.append(Piece(text, live, quoted))
