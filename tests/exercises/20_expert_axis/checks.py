@@ -1,6 +1,7 @@
 """Checks of exercises/20_expert_axis.py: against all experts on one process."""
 
 import contextlib
+import inspect
 import time
 
 import pytest
@@ -168,17 +169,21 @@ def counts_stay_in_the_group(counts, group, label):
     With other ranks' counts, sizes don't fit, and gloo ends the process.
     """
     exchange = dist.all_to_all_single
+    signature = inspect.signature(exchange)
     size = dist.get_world_size(group)
 
-    def spied(output, input, *args, **kwargs):
-        used = kwargs.get("group", args[2] if len(args) > 2 else None)
-        numbers = [] if input.is_floating_point() else input.flatten().tolist()
-        expect.that(
-            dist.get_world_size(used) == size or numbers != counts,
-            f"{label}, all ranks exchange the counts, which are for the {size} of this "
-            "rank's group: pass group=self.group to dist.all_to_all_single",
-        )
-        return exchange(output, input, *args, **kwargs)
+    def spied(*args, **names):
+        given = signature.bind(*args, **names).arguments
+        numbers = given["input"]
+        of_all = dist.get_world_size(given.get("group")) != size
+        is_whole = not numbers.is_floating_point()
+        if of_all and is_whole and numbers.flatten().tolist() == counts:
+            expect.that(
+                False,
+                f"{label}, all ranks exchange the counts, which are for the {size} of "
+                "this rank's group: pass group=self.group to dist.all_to_all_single",
+            )
+        return exchange(*args, **names)
 
     dist.all_to_all_single = spied
     try:
