@@ -124,6 +124,19 @@ EXAMPLES = [
             partners={0: ("send", 1), 1: ("send", 0)},
         ),
     ),
+    (
+        "messages",
+        "circle_of_receives",
+        messages(
+            *[
+                (0, "send", 1, 0),
+                (1, "recv", 0, 0),
+                (0, "recv", 1, 0),
+                (1, "recv", 0, 0),
+            ],
+            partners={0: ("recv", 1), 1: ("recv", 0)},
+        ),
+    ),
     ("messages", "partner_missing", messages((0, "send", 1, 0), (1, "recv", 1, 0))),
     ("counts", "unequal_iterations", ({0: [call(), call()], 1: [call()]}, 2, False)),
     ("counts", "unequal_iterations", ({0: [call(line=8)], 1: []}, 1, True)),

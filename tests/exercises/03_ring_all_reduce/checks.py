@@ -23,6 +23,93 @@ def sum_over_ranks(tensor):
     return total
 
 
+def after_a_phase(tensors, *, send, into, adds):
+    """Each rank's tensor after a phase of the ring.
+
+    Args:
+        tensors: those before it, of all ranks.
+        send, into: for a step, the number of the chunk that is sent, and of the one for
+            what arrives, counted from the rank.
+        adds: whether what arrives is added, and doesn't replace.
+    """
+    ranks = len(tensors)
+    held = [[chunk.clone() for chunk in one.chunk(ranks)] for one in tensors]
+    for step in range(ranks - 1):
+        sent = [held[r][(r + send(step)) % ranks].clone() for r in range(ranks)]
+        for rank in range(ranks):
+            number = (rank + into(step)) % ranks
+            before = held[rank][number] if adds else 0
+            held[rank][number] = before + sent[rank - 1]
+    return [torch.cat(chunks) for chunks in held]
+
+
+def cause_of(found, rank, tensors, mistakes):
+    """The clause of the mistake that leads to this rank's tensor, or ""."""
+    if not torch.is_tensor(found) or found.shape != tensors[rank].shape:
+        return ""
+    for words, options in mistakes.items():
+        if torch.allclose(found, after_a_phase(tensors, **options)[rank]):
+            return words
+    return ""
+
+
+UP = "chunk numbers went up with the step: from step to step they go down"
+SAME = "the same chunk were sent in each step: the next step passes on what arrived"
+PHASE_1 = {
+    UP: {"send": lambda s: s, "into": lambda s: s - 1, "adds": True},
+    f"{UP}, and what arrives belonged to the chunk after the one that is sent": {
+        "send": lambda s: s,
+        "into": lambda s: s + 1,
+        "adds": True,
+    },
+    "what arrives belonged to the chunk after the one that is sent, not before it": {
+        "send": lambda s: -s,
+        "into": lambda s: 1 - s,
+        "adds": True,
+    },
+    "what arrives belonged to the chunk that is sent, not to the one before it": {
+        "send": lambda s: -s,
+        "into": lambda s: -s,
+        "adds": True,
+    },
+    SAME: {"send": lambda s: 0, "into": lambda s: -s - 1, "adds": True},
+    f"{SAME}, and into the same one": {
+        "send": lambda s: 0,
+        "into": lambda s: -1,
+        "adds": True,
+    },
+    "what arrives replaced the own chunk: in phase 1 it is added": {
+        "send": lambda s: -s,
+        "into": lambda s: -s - 1,
+        "adds": False,
+    },
+    "it began with the chunk after that of the rank's number": {
+        "send": lambda s: 1 - s,
+        "into": lambda s: -s,
+        "adds": True,
+    },
+}
+PHASE_2 = {
+    "what arrives were added to the own chunk: in phase 2 it replaces it": {
+        "send": lambda s: 1 - s,
+        "into": lambda s: -s,
+        "adds": True,
+    },
+    UP: {"send": lambda s: 1 + s, "into": lambda s: s, "adds": False},
+    SAME: {"send": lambda s: 1, "into": lambda s: -s, "adds": False},
+    f"{SAME}, and into the same one": {
+        "send": lambda s: 1,
+        "into": lambda s: 0,
+        "adds": False,
+    },
+    "what arrives replaced the chunk that is sent, not the one before it": {
+        "send": lambda s: 1 - s,
+        "into": lambda s: 1 - s,
+        "adds": False,
+    },
+}
+
+
 @pytest.mark.ranks(3, 4)
 def test_phase_1_finishes_one_chunk(exercise, rank, world_size, seed):
     """Phase 1: chunk r + 1 of rank r is the sum over the ranks (equal chunks)."""
@@ -30,12 +117,15 @@ def test_phase_1_finishes_one_chunk(exercise, rank, world_size, seed):
     expected = sum_over_ranks(tensor)
     mine = (rank + 1) % world_size
     own = tensor.chunk(world_size)[mine].clone()
+    tensors = [own_tensor(seed, r, 2 * world_size) for r in range(world_size)]
     exercise.reduce_scatter_phase(tensor.chunk(world_size))
+    cause = cause_of(tensor, rank, tensors, PHASE_1)
     expect.close(
         tensor.chunk(world_size)[mine],
         expected.chunk(world_size)[mine],
         "chunk r + 1 of rank r after phase 1",
-        local=own,
+        local=None if cause else own,
+        cause=cause,
     )
 
 
@@ -54,7 +144,9 @@ def test_phase_2_hands_the_chunks_round(exercise, rank, world_size, seed):
     mistaken = {"what chunk r of each rank r would leave": torch.cat(own_number)}
     exercise.all_gather_phase(tensor.chunk(world_size))
     what = "the tensor after phase 2"
-    expect.close(tensor, expected, what, local=before, mistaken=mistaken)
+    cause = cause_of(tensor, rank, tensors, PHASE_2)
+    options = {"local": before, "mistaken": mistaken, "cause": cause}
+    expect.close(tensor, expected, what, **options)
 
 
 @pytest.mark.ranks(3, 4)

@@ -18,6 +18,16 @@ OPTIMIZERS = {
 SIZES = 12, 10, 7, 6, 3, 1  # images; 3 and 4 parts do not divide most of them
 
 
+SHARED = (
+    "the right one, as if the copies shared the module's parameters and their grad: "
+    "copy with copy.deepcopy"
+)
+FIRST_TWICE = (
+    "that of the whole batch, and the first part's share once more, as if the module "
+    "itself ran the first part: copy it for each part"
+)
+
+
 class Network(nn.Module):
     """Float64, a layer used twice under two names, a frozen and an unused parameter.
 
@@ -121,8 +131,11 @@ def one_backward(exercise, network, parts, images, labels):
     return gradients(network)
 
 
-def compare_gradients(found, expected, label, times=1, parts=1, **near):
-    """``times`` is how many times the whole batch was added up."""
+def compare_gradients(found, expected, label, times=1, parts=1, first=None, **near):
+    """``times`` is how many times the whole batch was added up.
+
+    ``first`` has the gradients of the first part's share of the loss.
+    """
     for key, grad in expected.items():
         if grad is None:
             expect.that(found[key] is None, f"{key}.grad {label} should stay None")
@@ -133,8 +146,22 @@ def compare_gradients(found, expected, label, times=1, parts=1, **near):
             mistaken["that of the last pass alone: add to what is there"] = grad
         if parts > 1:
             mistaken["the mean of the parts' shares, not their sum"] = grad / parts
+            for factor in (2**parts, parts + 1):
+                mistaken[f"{factor} times {SHARED}"] = factor * grad
+        if parts > 1 and first and first[key] is not None:
+            mistaken[FIRST_TWICE] = grad + first[key]
         what = f"{key}.grad {label}"
         expect.close(found[key], times * grad, what, mistaken=mistaken, **near)
+
+
+def share_of_first(seed, images, labels, parts):
+    """Gradients of the first part's share of the loss."""
+    network, size = Network(seed), len(images)
+    chunk = images.chunk(parts)[0]
+    outputs, count = network(chunk), len(chunk)
+    loss = F.cross_entropy(outputs, labels[:count], reduction="sum") / size
+    loss.backward()
+    return gradients(network)
 
 
 def truth(seed, images, labels):
@@ -207,7 +234,8 @@ def test_gradient_is_that_of_the_whole_batch(exercise, seed):
             used = len(images.chunk(parts))
             label = f"for {size} images in {parts} parts"
             expected = truth(seed, images, labels)
-            compare_gradients(found, expected, label, parts=used)
+            first = share_of_first(seed, images, labels, parts)
+            compare_gradients(found, expected, label, parts=used, first=first)
 
 
 @pytest.mark.ranks(1, init=False)

@@ -16,6 +16,10 @@ expect.nothing_is_averaged()
 CUTS = {3: [0, 2, 4, 8], 4: [0, 2, 4, 6, 8]}  # world size -> where the parts begin
 # images, micro-batches: chunks of 4 4 4; 3 3 3 2; 2 2 2 2 1; 5; 2 2 2 and no fourth
 CASES = [(12, 3), (11, 4), (9, 5), (5, 1), (6, 4)]
+SUM_OF_MEANS = (
+    "the sum of the micro-batches' means: divide by the images of the whole batch, not "
+    "of the micro-batch"
+)
 CROSSED = (
     "that of mixed-up micro-batches, because the ranks run their backwards in "
     "different orders: look"
@@ -62,6 +66,15 @@ def gradients_of(model, images, labels, micro_batches, which):
     x, y = images.chunk(micro_batches)[which], labels.chunk(micro_batches)[which]
     (F.cross_entropy(alone(x), y, reduction="sum") / size).backward()
     return {k: p.grad for k, p in alone.named_parameters()}
+
+
+def of_means(model, images, labels, micro_batches):
+    """(loss, gradients) if each micro-batch adds its own mean."""
+    alone = copy.deepcopy(model)
+    chunks = images.chunk(micro_batches), labels.chunk(micro_batches)
+    loss = sum(F.cross_entropy(alone(x), y) for x, y in zip(*chunks, strict=True))
+    loss.backward()
+    return loss.detach(), {k: p.grad for k, p in alone.named_parameters()}
 
 
 def crossed(model, start, images, labels, micro_batches):
@@ -132,6 +145,7 @@ def test_gradients_of_the_batch(exercise, rank, world_size, seed):
         model = network(seed)
         images, labels = batch(seed, size)
         loss, gradients = whole(model, images, labels)
+        means, of_the_means = of_means(model, images, labels, micro_batches)
         stage = stage_of(exercise, model, rank, world_size)
         found = exercise.run_batch(stage, images, labels, micro_batches)
         where = f"({size} images in {micro_batches} micro-batches)"
@@ -139,6 +153,7 @@ def test_gradients_of_the_batch(exercise, rank, world_size, seed):
             scores, last = model(images), len(images.chunk(micro_batches)[-1])
             share = F.cross_entropy(scores[-last:], labels[-last:]) * last / size
             mistaken = {
+                SUM_OF_MEANS: means,
                 "the mean, divided once more by the number of micro-batches": (
                     loss / micro_batches
                 ),
@@ -151,6 +166,7 @@ def test_gradients_of_the_batch(exercise, rank, world_size, seed):
             expect.that(found is None, "only the last rank has a loss to return")
         expect.still_training(stage.layers, "the layers are")
         alone = {
+            f"that of {SUM_OF_MEANS}": of_the_means,
             "that of the last micro-batch alone: are the others kept until backward?": (
                 gradients_of(model, images, labels, micro_batches, -1)
             ),
@@ -169,6 +185,8 @@ def test_gradients_of_the_batch(exercise, rank, world_size, seed):
                 f"{CROSSED} at rank {i}": g[name] for i, g in enumerate(found, rank + 1)
             }
             mistaken |= {words: of_one[name] for words, of_one in alone.items()}
+            if torch.equal(of_the_means[name], gradients[name]):  # one micro-batch
+                del mistaken[f"that of {SUM_OF_MEANS}"]
             expect.close(parameter.grad, gradients[name], what, mistaken=mistaken)
 
 

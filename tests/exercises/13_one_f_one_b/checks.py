@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from workshop.grader import expect
+from workshop.grader import expect, variants
 
 CASES = [
     (3, 4),
@@ -50,6 +50,48 @@ def rank_order(rank, p, m):
             actions.append(("backward", backwards))
             backwards, live = backwards + 1, live - 1
     return actions
+
+
+def with_ahead(rank, p, m, *, ahead=lambda rank, p, m: min(p - rank - 1, m)):
+    """The order with another number of forwards before the first pair."""
+    first = max(0, min(ahead(rank, p, m), m))
+    actions = [("forward", k) for k in range(first)]
+    for k in range(first, m):
+        actions += [("forward", k), ("backward", k - first)]
+    return actions + [("backward", k) for k in range(m - first, m)]
+
+
+MISTAKEN_AHEAD = {
+    "one forward too few ran ahead: before the pairs there are p - r - 1": {
+        "ahead": lambda rank, p, m: p - rank - 2
+    },
+    "min(p, m) - r - 1 forwards ran ahead: of p - r - 1 and m, take the smaller": {
+        "ahead": lambda rank, p, m: min(p, m) - rank - 1
+    },
+    "no forward ran ahead: before the pairs there are p - r - 1": {
+        "ahead": lambda rank, p, m: 0
+    },
+    "r forwards ran ahead: there are p - r - 1, the most on rank 0": {
+        "ahead": lambda rank, p, m: min(rank, p - rank - 1)
+    },
+    "one forward at most ran ahead": {"ahead": lambda rank, p, m: min(1, p - rank - 1)},
+    "with fewer micro-batches than ranks, no forward ran ahead": {
+        "ahead": lambda rank, p, m: 0 if m < p else p - rank - 1
+    },
+    "with too few micro-batches, one forward less ran ahead than there are": {
+        "ahead": lambda rank, p, m: min(p - rank - 1, m - 2)
+    },
+}
+
+
+def cause_of_all(exercise):
+    """The clause of a number of forwards ahead that gives all orders, or ""."""
+
+    def asked(*its_case):
+        return order_of(exercise, *its_case)
+
+    cases = [(rank, p, m) for p, m in CASES + FEW for rank in range(p)]
+    return variants.cause_in(asked, cases, with_ahead, MISTAKEN_AHEAD, most=1)
 
 
 @pytest.mark.ranks(1)
@@ -114,20 +156,23 @@ def test_ranks_that_follow_it_end(exercise, rank, world_size, seed):
 @pytest.mark.ranks(1)
 def test_step_is_as_short_as_with_gpipe(exercise):
     """If each action takes one slot, p ranks need 2 (m + p - 1) slots."""
+    cause = cause_of_all(exercise)
     for p, m in CASES + FEW:
         orders = [order_of(exercise, rank, p, m) for rank in range(p)]
         slots = length(orders)
-        expect.that(slots is not None, f"{p} ranks, {m} micro-batches: wait forever")
-        expect.equal(slots, 2 * (m + p - 1), f"slots of {p} ranks, {m} micro-batches")
+        what = f"{p} ranks, {m} micro-batches"
+        expect.that(slots is not None, f"{what}: wait forever")
+        expect.equal(slots, 2 * (m + p - 1), f"slots of {what}", cause=cause)
 
 
 @pytest.mark.ranks(1)
 def test_the_order_is_that_of_1f1b(exercise):
     """A forward wherever one more may be held, else a backward."""
+    cause = cause_of_all(exercise)
     for p, m in CASES + FEW:
         for rank in range(p):
-            actions = order_of(exercise, rank, p, m)
-            expect.equal(actions, rank_order(rank, p, m), case(rank, p, m))
+            actions, what = order_of(exercise, rank, p, m), case(rank, p, m)
+            expect.equal(actions, rank_order(rank, p, m), what, cause=cause)
 
 
 def length(orders):

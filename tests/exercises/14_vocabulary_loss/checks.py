@@ -117,7 +117,14 @@ def test_gradient_is_that_of_one_process(exercise, rank, world_size, seed):
     last = own.shape[1] - 1
     taken = weights * F.one_hot((targets - first).clamp(0, last), last + 1)
     mine_taken = taken * ((targets >= first) & (targets <= first + last))[:, None]
+    each = mine_taken / weights
+    of_all = [weights * each.amax(0), weights * each.sum(0)]  # once, or once for each
+    at_all = [whole[1] + mine_taken - less for less in of_all]
+    if not torch.allclose(mine[1], at_all[0]):
+        at_all.reverse()
     mistaken = {
+        "less by 1 at every position in the columns of all targets: index positions "
+        "and columns together": at_all[0],
         "not multiplied by the gradient of each position's loss": whole[1] / weights,
         f"{world_size} times too big: summed over ranks that all had the whole": (
             world_size * whole[1]

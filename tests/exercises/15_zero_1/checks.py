@@ -52,12 +52,16 @@ def flat(parameters):
     return torch.cat([p.detach().flatten() for p in parameters if p.requires_grad])
 
 
-def trained_alone(seed, make, inputs):
-    """Every parameter after the steps that one process takes with all inputs."""
+def trained_alone(seed, make, inputs, empties=True):
+    """Every parameter after the steps that one process takes with all inputs.
+
+    Unless it ``empties`` the gradients before each step, they add up.
+    """
     network = Network(seed)
     optimizer = make([p for p in network.parameters() if p.requires_grad])
     for step in inputs:
-        optimizer.zero_grad()
+        if empties:
+            optimizer.zero_grad()
         loss_of(network(step.flatten(0, 1))).backward()
         network.unused.grad = torch.zeros_like(network.unused)
         optimizer.step()
@@ -79,6 +83,8 @@ def wrong_steps(seed, inputs, before, after, rank, world_size):
         )
         part = slice(owner * numel, (owner + 1) * numel)
         own[part] -= 0.1 * grads[part]
+        if owner == rank:
+            gradients = grads
     partly = own_part_only(before, after, rank, world_size)
     without = torch.cat([after[:-2], before[-2:]])  # the two numbers of `unused`
     padded = nn.functional.pad(after, (0, numel * world_size - len(after)))
@@ -89,6 +95,16 @@ def wrong_steps(seed, inputs, before, after, rank, world_size):
             torch.cat([shard] * world_size)[: len(after)]
         )
         for owner, shard in enumerate(shards)
+    }
+    instead = {
+        "this rank's gradients": gradients,
+        "this rank's gradients, divided by the world size": gradients / world_size,
+        "zeros": torch.zeros_like(after),
+    }
+    repeated |= {
+        f"right in this rank's shard, and holds {words} elsewhere: gather the stepped "
+        "shards": own_part_only(values, after, rank, world_size)
+        for words, values in instead.items()
     }
     return repeated | {
         "stepped, but its shards are joined with the last rank's first": (
@@ -157,7 +173,17 @@ def check_shard(exercise, seed, rank, world_size):
         f"self.shard has shape {list(shard.shape)}, expected [{numel}]: a "
         "shard saves memory only with 1/N of all numbers, rounded up",
     )
-    expect.close(shard, whole[rank * numel : (rank + 1) * numel], "self.shard")
+    names = {
+        f"one number of every {world_size}: a shard is a block of numbers that follow "
+        "each other": whole[rank::world_size][:numel],
+    }
+    names |= {
+        f"the shard of rank {other}": whole[other * numel : (other + 1) * numel]
+        for other in range(world_size)
+        if other != rank
+    }
+    right = whole[rank * numel : (rank + 1) * numel]
+    expect.close(shard, right, "self.shard", mistaken=names)
     held = shard.untyped_storage().nbytes() // shard.element_size()
     expect.right_way(
         held == numel,
@@ -211,10 +237,18 @@ def test_trains_like_one_process(exercise, rank, world_size, seed):
         inputs = batches(seed, world_size)
         network, _ = trained(exercise, seed, make, inputs, rank)
         expected = trained_alone(seed, make, inputs)
+        added = dict(trained_alone(seed, make, inputs, False).named_parameters())
         for (key, a), b in zip(
             network.named_parameters(), expected.parameters(), strict=True
         ):
-            expect.close(a.detach(), b.detach(), f"{key} after 3 steps of {name}")
+            names = {
+                "what gradients that add up from step to step lead to: step must "
+                "replace self.shard.grad": added[key].detach()
+            }
+            if torch.equal(added[key], b):
+                names = {}
+            what = f"{key} after 3 steps of {name}"
+            expect.close(a.detach(), b.detach(), what, mistaken=names)
     check_fewer_numbers_than_ranks(exercise, rank, world_size)
 
 

@@ -240,6 +240,7 @@ def test_each_rank_gets_its_shard(exercise, rank, world_size, seed, shared_dir):
                 load_and_compare(exercise, matrix, saved_on, loaded_on, rank)
 
 
+LAST_PART = "the shard were the last part that was read: copy each one into it"
 PLACES = {
     "each part were copied to where it is in its file, not in this rank's shard": (
         lambda start, of_file, own: start
@@ -275,20 +276,45 @@ def same_numbers(one, other):
     return torch.equal(one.nan_to_num(nan=777.0), other.nan_to_num(nan=777.0))
 
 
-def cause_of_shard(found, mine, calls):
-    """The words for a shard that is put together wrongly, or ""."""
+def causes_of_shard(found, mine, calls):
+    """The words of all mistakes that lead to this shard."""
     if not torch.is_tensor(found) or not calls:
-        return ""
+        return []
+    causes = []
     if len(calls) > 1 and same_numbers(found, calls[-1][2]):
-        return "the shard were the last part that was read: copy each one into it"
+        causes.append(LAST_PART)
     for words, place in PLACES.items():
+        with contextlib.suppress(RuntimeError):
+            if same_numbers(found, assembled(mine, calls, place)):
+                causes.append(words)
+    return causes
+
+
+def cause_on_all_ranks(exercise, matrix, saved, every_box):
+    """What explains the shards of all ranks alike, or "".
+
+    A rank's shard alone may look like several mistakes: if none of it was
+    written, the parts may have gone to any place beyond it.
+    """
+    in_common = [LAST_PART, *PLACES]
+    for mine in every_box:
+        calls = []
+
+        def read(number, slices, calls=calls):
+            part = cut(matrix, saved[number])[slices].clone()
+            calls.append((saved[number], slices, part.clone()))
+            return part
+
         try:
-            wrong = assembled(mine, calls, place)
-        except RuntimeError:
+            with unwritten_is_nan():
+                found = exercise.load_shard(mine, dict(saved), read)
+        except Exception:  # that rank will report it
             continue
-        if same_numbers(found, wrong):
-            return words
-    return ""
+        if torch.is_tensor(found) and same_numbers(found, cut(matrix, mine)):
+            continue
+        causes = causes_of_shard(found, mine, calls)
+        in_common = [words for words in in_common if words in causes]
+    return in_common[0] if in_common else ""
 
 
 def load_and_compare(exercise, matrix, saved_on, loaded_on, rank):
@@ -319,8 +345,11 @@ def load_and_compare(exercise, matrix, saved_on, loaded_on, rank):
     given = dict(saved)
     with unwritten_is_nan():
         shard = exercise.load_shard(mine, given, read)
-    cause = cause_of_shard(shard, mine, calls)
     right, what = cut(matrix, mine).clone(), f"the shard {how}"
+    cause = ""
+    if torch.is_tensor(shard) and not same_numbers(shard, right):
+        every_box = boxes(matrix.shape, loaded_on)
+        cause = cause_on_all_ranks(exercise, matrix, saved, every_box)
     if cause:  # a known one, so NaN needs no other
         expect.close(shard, right, what, cause=cause)
     expect.equal(shard, right, what)

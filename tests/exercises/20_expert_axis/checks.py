@@ -1,5 +1,7 @@
 """Checks of exercises/20_expert_axis.py: against all experts on one process."""
 
+import contextlib
+import inspect
 import time
 
 import pytest
@@ -99,15 +101,95 @@ class Alone:
         )
         return (x @ first.T + bias).tanh() @ second.T + last
 
-    def parts(self, x):
-        """Gates [n], chosen experts [n], outputs before the gates [n, WIDTH]."""
-        gates, chosen = (x @ self.weights["router.weight"].T).softmax(-1).max(-1)
-        every = torch.stack([self.expert(i, x) for i in range(self.experts)])
-        return gates, chosen, every[chosen, torch.arange(len(x))]
+    def every(self, x):
+        """Each expert's outputs for all tokens, [experts, n, WIDTH]."""
+        return torch.stack([self.expert(i, x) for i in range(self.experts)])
+
+    def parts(self, x, dim=-1):
+        """Gates [n], chosen experts [n], outputs before the gates [n, WIDTH].
+
+        ``dim``: that of softmax; -1 is right.
+        """
+        gates, chosen = (x @ self.weights["router.weight"].T).softmax(dim).max(-1)
+        return gates, chosen, self.every(x)[chosen, torch.arange(len(x))]
 
     def __call__(self, x):
         gates, _, outputs = self.parts(x)
         return gates[:, None] * outputs
+
+
+def that_is(found, *candidates):
+    """The candidate with the numbers that were found, else the first one."""
+    same = (
+        one
+        for one in candidates
+        if torch.is_tensor(found)
+        and one.shape == found.shape
+        and torch.allclose(one, found.detach().to(one), rtol=1e-10, atol=1e-10)
+    )
+    return next(same, candidates[0])
+
+
+def wrong_outputs(found, alone, x):
+    """Wrong outputs by their names; all are the right ones where no token is."""
+    gates, chosen, outputs = alone.parts(x)
+    right = gates[:, None] * outputs
+    order = chosen.argsort(stable=True)
+    back = order.argsort()
+    unsorted = alone.every(x)[chosen[order], torch.arange(len(x))]
+    gates_over_tokens, _, outputs_over_tokens = alone.parts(x, dim=0)
+    names = {
+        "not multiplied by the gates": outputs,
+        "in the order of the experts, not of the tokens": right[order],
+        "outputs in the order of the experts, gates in that of the tokens": (
+            gates[:, None] * outputs[order]
+        ),
+        "reordered by the wrong one of the two permutations": (
+            gates[:, None] * outputs[order][order]
+        ),
+        "each token's output, times the gate of another token: bring outputs and gates "
+        "into the same order, then multiply": that_is(
+            found, gates[back, None] * outputs, gates[order, None] * outputs
+        ),
+        "as if rows weren't sorted by expert before they were sent": that_is(
+            found, gates[:, None] * unsorted, gates[:, None] * unsorted[back]
+        ),
+        "as if softmax went over the tokens: it goes over the experts": (
+            gates_over_tokens[:, None] * outputs_over_tokens
+        ),
+    }
+    names = {name: value.detach() for name, value in names.items()}
+    return {k: v for k, v in names.items() if not torch.equal(v, right.detach())}
+
+
+@contextlib.contextmanager
+def counts_stay_in_the_group(counts, group, label):
+    """In here: all ranks must not exchange the counts that are for one group's ranks.
+
+    With other ranks' counts, sizes don't fit, and gloo ends the process.
+    """
+    exchange = dist.all_to_all_single
+    signature = inspect.signature(exchange)
+    size = dist.get_world_size(group)
+
+    def spied(*args, **names):
+        given = signature.bind(*args, **names).arguments
+        numbers = given["input"]
+        of_all = dist.get_world_size(given.get("group")) != size
+        is_whole = not numbers.is_floating_point()
+        if of_all and is_whole and numbers.flatten().tolist() == counts:
+            expect.that(
+                False,
+                f"{label}, all ranks exchange the counts, which are for the {size} of "
+                "this rank's group: pass group=self.group to dist.all_to_all_single",
+            )
+        return exchange(*args, **names)
+
+    dist.all_to_all_single = spied
+    try:
+        yield
+    finally:
+        dist.all_to_all_single = exchange
 
 
 def compare_outputs(exercise, rank, world_size, expert_ranks, experts, seed):
@@ -118,35 +200,34 @@ def compare_outputs(exercise, rank, world_size, expert_ranks, experts, seed):
     alone = Alone(seed, experts)
     x, weights = tokens_of(seed, rank)
     own = x.clone().requires_grad_()
-    found = mixture(own)
     reference = x.clone().requires_grad_()
     gates, chosen, outputs = alone.parts(reference)
+    counts = chosen.bincount(minlength=experts).tolist()
+    with counts_stay_in_the_group(counts, group, label):
+        found = mixture(own)
     right = gates[:, None] * outputs
-    order = chosen.argsort(stable=True)
     what = f"the mixture's output {label}"
-    names = {
-        "not multiplied by the gates": outputs.detach(),
-        "in the order of the experts, not of the tokens": right.detach()[order],
-        "outputs in the order of the experts, gates in that of the tokens": (
-            gates[:, None] * outputs[order]
-        ).detach(),
-        "reordered by the wrong one of the two permutations": (
-            gates[:, None] * outputs[order][order]
-        ).detach(),
-    }
-    names = {k: v for k, v in names.items() if not torch.equal(v, right.detach())}
+    names = wrong_outputs(found, alone, x)
     expect.close(found, right.detach(), what, mistaken=names)
     (found * weights).sum().backward()
-    through_gates = gates[:, None] * outputs.detach()
-    partly = torch.autograd.grad(
-        (through_gates * weights).sum(), reference, retain_graph=True
-    )
-    (right * weights).sum().backward()
-    name = "of the gates only: none came back from the experts"
-    expect.that(own.grad is not None, f"the gradient of the tokens {label} is None")
+    parts = {
+        "of the gates only: none came back from the experts": (
+            gates[:, None] * outputs.detach()
+        ),
+        "of the experts only: none came back through the gates": (
+            gates.detach()[:, None] * outputs
+        ),
+    }
     mistaken = {}
     if len(x):
-        mistaken[name] = partly[0]
+        mistaken = {
+            name: torch.autograd.grad(
+                (part * weights).sum(), reference, retain_graph=True
+            )[0]
+            for name, part in parts.items()
+        }
+    (right * weights).sum().backward()
+    expect.that(own.grad is not None, f"the gradient of the tokens {label} is None")
     expect.close(
         own.grad,
         reference.grad,
@@ -188,6 +269,13 @@ def compare_step(exercise, rank, world_size, expert_ranks, experts, seed):
         "of one group of expert ranks only": (
             sum(lost[r] for r in dist.get_process_group_ranks(group)) / total
         ).detach(),
+        "as if each rank divided by the elements of its copies only: count those of "
+        "all ranks": divided_by(lost, lambda r: r % expert_ranks),
+        "as if each rank divided by the elements of its group of expert ranks only: "
+        "count those of all ranks": divided_by(lost, lambda r: r // expert_ranks),
+        "the sum of the ranks' means: divide by the elements of all ranks": sum(
+            means
+        ).detach(),
     }
     names = {k: v for k, v in names.items() if not torch.isclose(v, right.detach())}
     expect.close(value, right.detach(), what, mistaken=names)
@@ -195,6 +283,16 @@ def compare_step(exercise, rank, world_size, expert_ranks, experts, seed):
         compare_gradient(
             name, parameter, alone, lost, total, expert_ranks, experts, group, label
         )
+
+
+def divided_by(lost, part_of):
+    """The sum of all ranks' loss, each divided by the elements of its part."""
+    elements = [TOKENS[rank] * WIDTH for rank in range(len(lost))]
+    loss = torch.zeros((), dtype=torch.float64)
+    for rank, one in enumerate(lost):
+        there = [n for r, n in enumerate(elements) if part_of(r) == part_of(rank)]
+        loss += one.detach() / max(1, sum(there))
+    return loss
 
 
 def compare_gradient(
@@ -254,6 +352,35 @@ def gradient_of_other(alone, lost, total, key, number, experts, expert_ranks):
     if found is None:
         found = torch.zeros_like(alone.weights[other])
     return found / total
+
+
+@pytest.mark.ranks(3)
+def test_gradients_go_back(exercise, rank, world_size, seed):
+    """Exchange: each row's gradient goes back to the rank that the row is from."""
+    table = [[1, 0, 2], [3, 1, 0], [0, 0, 4]]  # [from, to]
+    sent, received = table[rank], [row[rank] for row in table]
+    rows = [drawn(seed + r, sum(counts), WIDTH) for r, counts in enumerate(table)]
+    weights = drawn(seed + 10 + rank, sum(received), WIDTH)
+    own = rows[rank].clone().requires_grad_()
+    arrived = exercise.Exchange.apply(own, sent, received, dist.group.WORLD)
+    what = f"the gradient that Exchange.backward returns for {sum(sent)} rows"
+    try:
+        (arrived * weights).sum().backward()
+    except RuntimeError as error:
+        expect.that(
+            "invalid gradient at index 0" not in str(error),
+            f"{what} has the rows that were received, {sum(received)} of them: send "
+            "each row's gradient to the rank that the row is from",
+        )
+        raise
+    expect.that(own.grad is not None, f"{what} is None")
+    right = [
+        drawn(seed + 10 + r, sum(row[r] for row in table), WIDTH)[
+            sum(row[r] for row in table[:rank]) :
+        ][: table[rank][r]]
+        for r in range(world_size)
+    ]
+    expect.close(own.grad, torch.cat(right), what)
 
 
 @pytest.mark.ranks(3)

@@ -136,13 +136,13 @@ def mistaken_merge(first, second):
     return outs, sums
 
 
-def compare(found, expected, names, what, **near):
+def compare(found, expected, names, what, **options):
     """Both tensors of a Part; the log_sum first, because out depends on it."""
     check_pair(found, what)
     for number in (1, 0):
         name = f"{('out', 'log_sum')[number]} of {what}"
         expect.close(
-            found[number], expected[number], name, mistaken=names[number], **near
+            found[number], expected[number], name, mistaken=names[number], **options
         )
 
 
@@ -173,6 +173,48 @@ def test_two_parts(exercise, seed):
         expect.unchanged(tensor, copy, what)
 
 
+def same(found, wrong):
+    """Whether all numbers are the same, also the infinite ones and nan."""
+    return (
+        torch.is_tensor(found)
+        and found.shape == wrong.shape
+        and torch.allclose(found, wrong.to(found), equal_nan=True)
+    )
+
+
+def cause_of_attend(found, scores):
+    """The clause of a log_sum that large scores spoil, or ""."""
+    for largest in (scores.max(), scores.amax((-2, -1), keepdim=True)):
+        total = (scores - largest).exp().sum(-1, keepdim=True)
+        if same(found.log_sum, total.log() + largest):
+            return (
+                "the largest score of all queries were subtracted: subtract that of "
+                "each query, over the last tensor dim"
+            )
+    if same(found.log_sum, scores.exp().sum(-1, keepdim=True).log()):
+        return "exp(score) were added up as it is: subtract each query's largest first"
+    return ""
+
+
+def cause_of_merge(found, first, second):
+    """The clause of a merge that large log_sums spoil, or ""."""
+    (o1, l1), (o2, l2) = first, second
+    a, b = l1.exp(), l2.exp()
+    if same(found.log_sum, (a + b).log()):
+        return "log_sum were log(exp(l1) + exp(l2)): torch.logaddexp does it safely"
+    infinite = bool(a.isinf().any() or b.isinf().any())
+    quotient = "inf / inf" if infinite else "0 / 0"
+    for total in (a + b, torch.logaddexp(l1, l2).exp()):
+        weighted = a / total * o1 + b / total * o2
+        divided = (a * o1 + b * o2) / total
+        if same(found.out, weighted) or same(found.out, divided):
+            return (
+                f"exp(log_sum) were divided by the sum of both, here {quotient}: "
+                "subtract the merged log_sum before exp"
+            )
+    return ""
+
+
 @pytest.mark.ranks(1)
 def test_large_scores(exercise, seed):
     """Scores near 1000 and -1000 in one part, or in both."""
@@ -180,19 +222,25 @@ def test_large_scores(exercise, seed):
         scores, values = part_of(seed, 4)
         part = scores + size, values
         what = f"a part with scores near {size:g}"
-        compare(exercise.attend(*part), reference(*part), ({}, {}), what)
+        found = exercise.Part(*check_pair(exercise.attend(*part), what))
+        cause = cause_of_attend(found, part[0])
+        compare(found, reference(*part), ({}, {}), what, cause=cause)
     scores, values = part_of(seed, 4)
     part = scores + torch.tensor([1000.0, -1000.0, 0.0, 80.0]).view(QUERIES, 1), values
     what = "a part with one query's scores near 1000 and another's near -1000"
-    compare(exercise.attend(*part), reference(*part), ({}, {}), what)
+    found = exercise.Part(*check_pair(exercise.attend(*part), what))
+    cause = cause_of_attend(found, part[0])
+    compare(found, reference(*part), ({}, {}), what, cause=cause)
     for sizes in ((1000, 1001), (-1000, -1001), (1000, 0), (0, 1000), (-1000, 1000)):
         parts = [
             (part_of(seed + n, 3)[0] + size, part_of(seed + n, 3)[1])
             for n, size in enumerate(sizes)
         ]
-        found = exercise.merge(*(given(exercise, part) for part in parts))
+        first, second = (given(exercise, part) for part in parts)
         what = f"parts with scores near {sizes[0]} and {sizes[1]}, merged"
-        compare(found, reference(*both(*parts)), ({}, {}), what)
+        found = exercise.Part(*check_pair(exercise.merge(first, second), what))
+        cause = cause_of_merge(found, first, second)
+        compare(found, reference(*both(*parts)), ({}, {}), what, cause=cause)
 
 
 @pytest.mark.ranks(1)

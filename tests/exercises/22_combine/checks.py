@@ -76,7 +76,25 @@ def scene(seed, rank, tokens, k=2, only=None):
     return Scene(rank, tokens, *columns, outputs, gates)
 
 
-def mistaken(all_of, outputs, gates):
+def without_token(found, weighted, count):
+    """The sums of rows that are added to tokens in some order of their own.
+
+    The one that was found, else any.
+    """
+    rows = torch.arange(len(weighted))
+    every = max(1, len(rows) // max(1, count))
+    results = []
+    for to in (rows % max(1, count), rows // every):
+        allowed = to < count
+        zeros = torch.zeros(count, WIDTH, dtype=torch.float64)
+        results.append(zeros.index_add(0, to[allowed], weighted[allowed]))
+    for one in results:
+        if one.shape == found.shape and torch.allclose(one, found.detach().to(one)):
+            return one
+    return results[0]
+
+
+def mistaken(all_of, outputs, gates, found):
     """Wrong results of this rank, by their names."""
     sent = all_of.is_sent()
     token, count = all_of.token[sent], all_of.tokens[all_of.rank]
@@ -94,6 +112,9 @@ def mistaken(all_of, outputs, gates):
         "only the last output of each token: the others are overwritten": last,
         "the sum of the outputs without their gates": bare,
         "the mean of each token's outputs, not their sum": mean,
+        "as if rows were added to tokens in turn: `trip.token` has each row's token": (
+            without_token(found, weighted, count)
+        ),
         "with gates that add up to 1 for each token: use them as they are": normed,
     }
     forward = torch.zeros_like(outputs)
@@ -126,7 +147,9 @@ def compare(exercise, all_of, label, gradients=True):
     trip = all_of.trip(exercise)
     found = exercise.combine(outputs, trip, gates, count)
     right = all_of.mixed(all_of.outputs, all_of.gates)
-    names = mistaken(all_of, all_of.outputs, all_of.gates)
+    names = {}
+    if torch.is_tensor(found):
+        names = mistaken(all_of, all_of.outputs, all_of.gates, found)
     expect.close(found, right, f"combine {label}", mistaken=names)
     if not gradients:
         return

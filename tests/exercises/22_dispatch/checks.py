@@ -1,5 +1,7 @@
 """Checks of exercises/22_dispatch.py: rows that carry where they are from."""
 
+import contextlib
+import inspect
 import time
 
 import pytest
@@ -70,6 +72,67 @@ def own_in(counts, rank, own_experts):
     return counts[:, rank * own_experts : (rank + 1) * own_experts].contiguous()
 
 
+def sizes_of(counts, rank):
+    """(sent, received) of a rank: rows for each rank, and from each rank."""
+    of_ranks = counts.view(len(counts), len(counts), -1).sum(2)
+    return of_ranks[rank].tolist(), of_ranks[:, rank].tolist()
+
+
+def transposed(counts, rank):
+    """Rows for each rank, if a rank's counts are cut as [E/N, N]."""
+    return counts[rank].view(-1, len(counts)).sum(0).tolist()
+
+
+def are_equal(sizes):
+    return len(set(sizes)) == 1
+
+
+@contextlib.contextmanager
+def sizes_are_known(counts, rank, what):
+    """Rows that are sent by wrong sizes: gloo says only that lengths don't match.
+
+    All ranks make the same mistake. Where its sizes are right for some rank, nothing is
+    said: that rank would send, and wait for the others.
+    """
+    ranks = range(len(counts))
+    sent, received = sizes_of(counts, rank)
+    all_need_sizes = not any(
+        are_equal(sizes) for one in ranks for sizes in sizes_of(counts, one)
+    )
+    all_transposed = all(
+        transposed(counts, one) != sizes_of(counts, one)[0] for one in ranks
+    )
+    exchange = dist.all_to_all_single
+    signature = inspect.signature(exchange)
+
+    def spied(*args, **names):
+        given = signature.bind(*args, **names).arguments
+        rows, sizes = given["input"], given.get("input_split_sizes")
+        is_rows = rows.is_floating_point() and len(rows) == sum(sent)
+        no_sizes = sizes is None and given.get("output_split_sizes") is None
+        if is_rows and no_sizes and all_need_sizes:
+            expect.that(
+                False,
+                f"{what}: without sizes, all_to_all_single cuts {sum(sent)} rows into "
+                f"equal parts. This rank sends {sent} and receives {received}: pass "
+                "both lists",
+            )
+        cut = is_rows and sizes is not None and list(sizes) == transposed(counts, rank)
+        if cut and all_transposed:
+            expect.that(
+                False,
+                f"{what}: the sizes sent are {sizes}, expected {sent}",
+                cause="counts were cut as [E/N, N]: cut them as [N, E/N]",
+            )
+        return exchange(*args, **names)
+
+    dist.all_to_all_single = spied
+    try:
+        yield
+    finally:
+        dist.all_to_all_single = exchange
+
+
 def compare(exercise, counts, rank, label, group=None):
     """Both functions on this rank of ``len(counts)`` ranks."""
     ranks = len(counts)
@@ -93,9 +156,10 @@ def compare(exercise, counts, rank, label, group=None):
     given = all_rows(counts)[rank]
     before = given.clone()
     own_counts, own_arriving = counts[rank].clone(), arriving.clone()
-    rows = exercise.dispatch(given, own_counts, own_arriving, group)
-    right = right_rows(counts, rank)
     what = f"dispatch {label}"
+    with sizes_are_known(counts, rank, what):
+        rows = exercise.dispatch(given, own_counts, own_arriving, group)
+    right = right_rows(counts, rank)
     expect.close(rows, right, what, mistaken=mistaken(counts, rank))
     expect.unchanged(given, before, "the rows that were given, afterwards")
     expect.unchanged(own_counts, counts[rank], "counts after dispatch")

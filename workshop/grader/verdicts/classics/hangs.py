@@ -207,18 +207,25 @@ IN_MESSAGES: Table = {
         DEADLOCKS,
         lambda m: not m.match and not m.sent and len(m.waiting) > 1,
     ),
+    "circle_of_receives": Classic(
+        "each of these ranks waits in a receive, for a rank that is itself waiting in "
+        "one: is each partner right, and no message left out or one too many? If so, "
+        "change their order on one rank: of two partners, one must send first",
+        DEADLOCKS,
+        lambda m: m.circle and all(op == "recv" for op, _ in m.partners.values()),
+    ),
     "circle": Classic(
         "each of these ranks waits for a rank that is itself waiting in a send or a "
-        "receive: is each partner right, and no message left out? If so, change their "
-        "order on one rank, or start all transfers with `isend` and `irecv` before you "
-        "wait for any",
+        "receive: is each partner right, and no message left out or one too many? If "
+        "so, change their order on one rank. Or start all transfers with `isend` and "
+        "`irecv` before you wait for any, where you may use these",
         DEADLOCKS,
         lambda m: m.circle,
         "send_send",
     ),
     "partner_missing": Classic(
-        "a send or receive without a matching call: the wrong neighbor, or one "
-        "message too many",
+        "a send or receive without a matching call: the wrong neighbor, one message "
+        "too many, or one too few",
         DEADLOCKS,
         lambda m: True,
     ),
