@@ -8,7 +8,8 @@ the process, the thread and the device::
     n7:5101:5140 [0] NCCL INFO Using network Socket
     n7:5101:5140 [0] misc/socket.cc:483 NCCL WARN Connect to 10.0.0.3<21724> failed
 
-A warning also names NCCL's source file and line. ``LINE`` skips these.
+A warning also names NCCL's source file and line, and a line may begin with the time, as
+in ``[2026-11-30 09:26:53] n3:6260:6291 [1]``. ``LINE`` skips these.
 
 On one node an adapter may be missing: all ranks of the node then send over TCP, or only
 some of them do. The job continues, but every step waits for this node. If a rank fails,
@@ -37,12 +38,16 @@ def networks(log: list[str]) -> dict[str, tuple[str, ...]]:
     A host has its networks once, however many ranks use them: ("IB",), or ("IB",
     "Socket") if its ranks differ.
     """
-    # TODO 1 of 3: NCCL says "Using network NAME". What the program prints isn't NCCL's.
+    # TODO 1 of 3: the message is "Using network NAME", where NAME may have two words.
+    # What the program prints isn't NCCL's, even if it quotes NCCL in a line of its own.
     raise NotImplementedError("TODO 1 of 3")
 
 
 def unlike_the_others(found: dict[str, tuple[str, ...]]) -> list[str]:
-    """The hosts whose networks aren't those of most hosts, in alphabetical order."""
+    """The hosts whose networks aren't those of most hosts, in alphabetical order.
+
+    Ranks may differ on most hosts, too. There's at least one host.
+    """
     # TODO 2 of 3: Counter(...).most_common(1) has what most hosts use, and how many.
     raise NotImplementedError("TODO 2 of 3")
 

@@ -28,7 +28,8 @@ def exchange_counts(
     """How many rows will arrive, from each rank for each own expert.
 
     Args:
-        counts: [E] whole numbers: this rank's rows for each expert of all ranks.
+        counts: [E] whole numbers: this rank's rows for each expert of all ranks. They
+            are left unchanged, since ``dispatch`` needs them.
         group: the ranks that share the experts; None: all ranks.
 
     Returns:

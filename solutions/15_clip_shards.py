@@ -21,7 +21,7 @@ def average_and_clip(
 
     Args:
         gradients: one for each layer, [N n], of this rank's part of the batch, with n
-            different for each layer, in any float dtype; leave them unchanged.
+            different for each layer, in float32 or float64; leave them unchanged.
         max_norm: how long the whole mean gradient may be.
 
     Returns:

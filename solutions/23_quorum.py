@@ -64,7 +64,8 @@ def commit(
     """Whether the step has happened; the same on all members that call this.
 
     It has if every member has the sum (``has_sum``). If one of them hasn't, or has
-    died before it could say so, it hasn't, and all of them will repeat it.
+    died before it could say so, it hasn't, and all of them will repeat it. If a member
+    dies after it said so, and before this is decided, either will do.
     """
     # TODO 2 of 2: say whether this rank has the sum; until it's decided, look whether
     # a member is missing. What if one rank decides "done", and another "failed"?

@@ -3,11 +3,11 @@
 Each rank has trained its own copy of a model for some steps, with its own optimizer.
 Now the ranks average their copies, as in local SGD:
 
-* Parameters that were trained are averaged. Frozen ones are equal on all ranks, and
-  need not be sent.
+* Parameters that were trained are averaged, also if their gradients are None by now.
+  Frozen ones are equal on all ranks, and need not be sent.
 * Floating-point buffers, such as the running statistics of batch normalization, are
-  averaged: each rank has seen other data. Buffers of whole numbers or of bools count or
-  mask something, have no mean, and stay.
+  averaged: each rank has seen other data. So are those that no state dict has. Buffers
+  of whole numbers or of bools count or mask something, have no mean, and stay.
 * The inner optimizer's state stays on its rank, and still knows the same parameters.
 
 A snapshot must let every rank continue as if nothing had happened.

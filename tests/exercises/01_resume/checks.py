@@ -98,14 +98,26 @@ def memory_of(training):
     }
 
 
+def first_difference(found, right):
+    """The words of the first thing that differs; "" if none does."""
+    for what, value in right.items():
+        try:
+            expect.equal(found[what], value, what)
+        except expect.Mismatch:
+            return what
+    return ""
+
+
 def not_restored(saved, loaded):
     """What load_snapshot has left as it was in the new process; "" if nothing."""
-    for what, value in saved.items():
-        try:
-            expect.equal(loaded[what], value, what)
-        except expect.Mismatch:
-            return f"load_snapshot had not restored {what}"
-    return ""
+    what = first_difference(loaded, saved)
+    return what and f"load_snapshot had not restored {what}"
+
+
+def changed(before, after):
+    """What save_snapshot has changed in the running job; "" if nothing."""
+    what = first_difference(after, before)
+    return what and f"save_snapshot had changed what the running job uses: {what}"
 
 
 def stop_and_resume(exercise, again, path, seed, **settings):
@@ -119,13 +131,14 @@ def stop_and_resume(exercise, again, path, seed, **settings):
     whole = Training(seed, **settings).train(1).slow_down().train(1)
     saved = memory_of(whole)
     exercise.save_snapshot(path, *whole.parts(), 2)
+    of_saving = changed(saved, memory_of(whole))
     expect.still_training(whole.model, "save_snapshot")
     expect.that(path.is_file(), "save_snapshot must write the file path")
     moved = path.rename(path.with_name(f"moved_{path.name}"))  # nothing moves with it
     whole.train(2)
     continued = Training(seed + 1000, **settings)  # a new process: all is different
     again.load_snapshot(moved, *continued.parts())
-    cause = not_restored(saved, memory_of(continued))
+    cause = of_saving or not_restored(saved, memory_of(continued))
     still_its_parameters(continued)
     continued.train(2)
     return whole, continued, cause
@@ -207,10 +220,13 @@ def test_saving_changes_nothing(exercise, exercise_again, shared_dir, seed):
     """A run that saves every epoch equals one that never saves; the last one counts."""
     plain = Training(seed, dropout=0.3, shuffle=True).train(3)
     saving = Training(seed, dropout=0.3, shuffle=True)
+    cause = ""
     for epoch in range(3):
         saving.train(1)
+        before = memory_of(saving)
         exercise.save_snapshot(shared_dir / "snapshot.pt", *saving.parts(), epoch + 1)
-    same_weights(plain, saving, "in a run that saves every epoch")
+        cause = cause or changed(before, memory_of(saving))
+    same_weights(plain, saving, "in a run that saves every epoch", cause)
     loaded = Training(seed + 1000)
     parts = loaded.parts()
     epochs_run = exercise_again.load_snapshot(shared_dir / "snapshot.pt", *parts)

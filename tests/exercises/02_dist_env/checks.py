@@ -196,8 +196,21 @@ def test_rank_0_and_a_world_of_one(exercise, seed):
         for launcher in (torchrun, open_mpi, srun):
             expected = (launcher.__name__.replace("open_mpi", "mpirun"), *numbers[:3])
             compare(exercise, launcher(*numbers), expected)
-        environ = torchrun(*numbers, run_id="4711")
-        compare(exercise, environ, ("torchrun", *numbers[:3]))
+        for run_id in ("4711", "0"):
+            environ = torchrun(*numbers, run_id=run_id)
+            compare(exercise, environ, ("torchrun", *numbers[:3]))
+
+
+@pytest.mark.ranks(1)
+def test_a_variable_that_is_empty(exercise, seed):
+    """A launcher's variable counts whatever its value is, even if that is empty."""
+    rank, local_rank, size, per_node = world(seed)
+    numbers = (rank, local_rank, size)
+    environ = srun(rank // per_node, 0, size // per_node, 1)
+    environ |= torchrun(*numbers, per_node, run_id="")
+    compare(exercise, environ, ("torchrun", *numbers))
+    environ = srun(*numbers, per_node) | {"SLURM_STEP_ID": ""}
+    compare(exercise, environ, ("srun", *numbers))
 
 
 @pytest.mark.ranks(1)

@@ -1,5 +1,6 @@
 """Checks of exercises/02_join_and_leave.py."""
 
+import contextlib
 import os
 import random
 import socket
@@ -29,6 +30,29 @@ def told(rank, world_size):
     return {"RANK": str(rank), "WORLD_SIZE": str(world_size), "LOCAL_RANK": "0"}
 
 
+SIZE_OF_OS = (
+    "the world size was that of os.environ, which says 1 here: take WORLD_SIZE from "
+    "environ"
+)
+
+
+@contextlib.contextmanager
+def names_read():
+    """The names that are looked up in ``os.environ`` meanwhile."""
+    names, kind = set(), type(os.environ)
+    look_up = kind.__getitem__
+
+    def look_up_and_note(self, name):
+        names.add(name)
+        return look_up(self, name)
+
+    kind.__getitem__ = look_up_and_note
+    try:
+        yield names
+    finally:
+        kind.__getitem__ = look_up
+
+
 def numbers(world_size, seed):
     """One for each rank, all unequal; float32 would round them."""
     draw = random.Random(seed)
@@ -53,10 +77,10 @@ def adds_up(exercise, rank, world_size, mine, where):
     environ, calls = told(rank, world_size), []
 
     def measure():
-        alone = ": a run of one process joins, too" if world_size == 1 else ""
+        why = "a run of one process joins, too" if world_size == 1 else "join first"
         expect.that(
             dist.is_initialized(),
-            f"measure was called before this process had joined{alone}",
+            f"measure was called before this process had joined: {why}",
         )
         expect.that(
             not by_os_environ,
@@ -64,6 +88,7 @@ def adds_up(exercise, rank, world_size, mine, where):
             "init_process_group init_method, and rank and world_size from environ",
         )
         place = dist.get_rank(), dist.get_world_size()
+        expect.that(place[1] == world_size or place[1] != 1, SIZE_OF_OS)
         expected = (rank, world_size)
         expect.equal(place, expected, "(rank, world size) in the group")
         calls.append(rank)
@@ -72,7 +97,14 @@ def adds_up(exercise, rank, world_size, mine, where):
     before, of_process = dict(environ), dict(os.environ)
     if rank == world_size - 1:
         time.sleep(0.2)
-    total = exercise.sum_over_ranks(measure, where, environ)
+    with names_read() as read:
+        try:
+            total = exercise.sum_over_ranks(measure, where, environ)
+        except (RuntimeError, ValueError):
+            # no rank above 0 can join a group of one
+            alone = rank > 0 and "WORLD_SIZE" in read and not calls
+            expect.that(not alone, SIZE_OF_OS)
+            raise
     mistaken = {
         "the mean of the ranks' numbers": sum(mine) / world_size,
         "a sum in float32": torch.tensor(mine, dtype=torch.float32).sum(),
@@ -96,7 +128,7 @@ def is_gone(when):
     )
 
 
-@pytest.mark.ranks(1, 3, 4, init=False)
+@pytest.mark.ranks(3, 4, 1, init=False)
 def test_adds_up_and_leaves(exercise, rank, world_size, seed, shared_dir):
     """Ranks join through a file, one late; each returns the sum and leaves."""
     where = f"file://{shared_dir}/meet"

@@ -1,5 +1,6 @@
 """Checks of exercises/04_parallel_by_hand.py."""
 
+import gc
 import threading
 import time
 
@@ -349,6 +350,26 @@ def test_trains_like_one(exercise, seed):
                 network.named_parameters(), alone.parameters(), strict=True
             ):
                 expect.close(a, b, f"{key} after step {step}, {name}")
+
+
+@pytest.mark.ranks(1, init=False)
+def test_old_copies_are_dropped(exercise, seed):
+    """Only the last pass needs copies: those of earlier ones are no longer there."""
+    network, parts, passes = Network(seed), 4, 6
+    mine = exercise.HandMadeDataParallel(network, parts)
+    for turn in range(passes):
+        images, labels = batch(seed + turn, 10)
+        network.zero_grad()
+        F.cross_entropy(mine(images), labels).backward()
+        mine.reduce()
+    compare_gradients(gradients(network), truth(seed, images, labels), "of the last")
+    gc.collect()
+    copies = sum(type(one) is Network for one in gc.get_objects()) - 1
+    expect.right_way(
+        copies <= 2 * parts,
+        f"after {passes} passes with {parts} parts, {copies} copies of the module are "
+        "in memory: keep those of the last forward pass only",
+    )
 
 
 @pytest.mark.ranks(1, init=False)

@@ -43,7 +43,17 @@ def images_of(some):
     return sum(images for _, images in some)
 
 
-def compare(found, everything, slowest_s, local, label, mistaken=()):
+def divides_own_images(exercise, rank, world_size, seed):
+    """Whether ``images_per_s`` is of own images, which equal batches don't show."""
+    by_rank = [batches(seed + r, [r * r + 1]) for r in range(world_size)]
+    meter = exercise.Meter()
+    fill(meter, by_rank[rank])
+    found = meter.read(2.0)
+    own = images_of(by_rank[rank]) / 2.0
+    return isinstance(found, dict) and found.get("images_per_s") == own
+
+
+def compare(found, everything, slowest_s, local, label, mistaken=(), own_alone=True):
     expect.that(found is not None, "read returned None: is a `return` missing?")
     expect.equal(sorted(found), KEYS, "the keys of what read returns")
     for key, value in found.items():
@@ -96,6 +106,9 @@ def compare(found, everything, slowest_s, local, label, mistaken=()):
     per_s = images / slowest_s
     by_all = "all images divided by the seconds of all ranks"
     others = {by_all: per_s / dist.get_world_size(), **dict(mistaken)}
+    if own_alone is not False:
+        only = "only this rank's images, divided by the seconds of the slowest rank"
+        others = {only: images_of(local) / slowest_s, **others}
     what = f"images_per_s {label}"
     expect.close(found["images_per_s"], per_s, what, mistaken=others)
 
@@ -107,7 +120,9 @@ def test_equal_batches(exercise, rank, world_size, seed):
     meter = exercise.Meter()
     fill(meter, by_rank[rank])
     found = meter.read(2.0)
-    compare(found, flat(by_rank), 2.0, by_rank[rank], "of equal batches")
+    of_own = divides_own_images(exercise, rank, world_size, seed)
+    what = "of equal batches"
+    compare(found, flat(by_rank), 2.0, by_rank[rank], what, own_alone=of_own)
     second = exercise.Meter()
     fill(second, by_rank[rank])
     what = "of a second meter, which counts for itself"
@@ -117,7 +132,8 @@ def test_equal_batches(exercise, rank, world_size, seed):
 @pytest.mark.ranks(3, 4)
 def test_unequal_batches(exercise, rank, world_size, seed):
     """With unequal batches, every image counts the same, on whichever rank it is."""
-    by_rank = [batches(seed + r, [8, 8, 2 * r + 1]) for r in range(world_size)]
+    # no rank has as many images as the ranks have in the mean
+    by_rank = [batches(seed + r, [8, 8, r * r + 1]) for r in range(world_size)]
     meter = exercise.Meter()
     fill(meter, by_rank[rank])
     found = meter.read(0.5)

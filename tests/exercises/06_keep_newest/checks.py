@@ -42,8 +42,19 @@ def numbered(*epochs):
 def test_newest_first_by_number(exercise, shared_dir):
     """Snapshots are listed newest first, by number: 10 is newer than 9."""
     folder = write(shared_dir / "folder", 8, 10, 9, 100)
+    for age, epoch in enumerate((10, 8, 100, 9)):  # in no other order
+        os.utime(folder / f"snapshot_{epoch}.pt", (1_700_000_000 - age,) * 2)
     found = list(exercise.complete_epochs(folder))
-    expect.equal(found, [100, 10, 9, 8], "the epochs of four complete snapshots")
+    what = "the epochs of four complete snapshots"
+    for how, order in {
+        "in the order of the files' times, and a copied file is new": [10, 8, 100, 9],
+        "in the order of the files' times, oldest first": [9, 100, 8, 10],
+        "oldest first": [8, 9, 10, 100],
+        "in the order of their names' letters": [9, 8, 100, 10],
+    }.items():
+        told = f"{what} are {found}, {how}: sort them by number, newest first"
+        expect.that(found != order, told)
+    expect.equal(found, [100, 10, 9, 8], what)
     renamed = write(shared_dir / "renamed", 0, 3, 9)
     (renamed / "snapshot_9.pt").rename(renamed / "snapshot_4.pt")
     what = "the epochs of snapshots 0, 3 and 4, where the file of 4 says 9"

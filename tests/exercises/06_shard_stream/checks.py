@@ -182,22 +182,27 @@ def why_fewer_steps(ranks, count):
 def test_steps_of_all_ranks(exercise, seed):
     """All ranks take equally many steps, and divide each step equally."""
     for world_size in WORLDS:
-        # 50: the last step has 5 records of 9, 2 of 12, 2 of 3; 37: 1, 1, 1
-        for count in (50, 37, 36):
+        in_step = world_size * BATCH_SIZE
+        # 50: the last step has 5 records of 9, 2 of 12, 2 of 3; 37: 1, 1, 1; 36: none.
+        # Then each number that a last step can have.
+        for count in (50, 37, 36, *range(2 * in_step + 1, 3 * in_step)):
             ranks = of_all_ranks(exercise, seed, world_size, count=count)
             how = f"{count} records, {world_size} ranks"
             steps = [len(batches) for batches in ranks]
-            wanted = [-(-count // (world_size * BATCH_SIZE))] * world_size
+            wanted = [-(-count // in_step)] * world_size
             cause = why_fewer_steps(ranks, count)
             expect.equal(steps, wanted, f"the steps of each rank, {how}", cause=cause)
             order = new_stream(exercise, seed, count=count).order()
             for step, parts in enumerate(zip(*ranks, strict=True)):
-                in_step = list(itertools.islice(order, world_size * BATCH_SIZE))
+                due = list(itertools.islice(order, in_step))
                 records = sorted(itertools.chain.from_iterable(parts))
                 what = f"the records of all ranks in step {step}, {how}"
-                expect.equal(records, sorted(in_step), what)
+                expect.equal(records, sorted(due), what)
                 sizes = [len(part) for part in parts]
-                told = f"in step {step}, the ranks have {sizes} records, {how}"
+                told = (
+                    f"in step {step}, the ranks have {sizes} records, {how}: shares "
+                    "must differ by one at most"
+                )
                 expect.that(max(sizes) - min(sizes) <= 1, told)
 
 

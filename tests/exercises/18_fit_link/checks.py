@@ -15,6 +15,7 @@ SIZES = [4, 256, 4096, 65536, 1 << 20, 1 << 22]
 LINKS = [(2e-5, 1 / 12e9), (3e-4, 1 / 1.1e9), (1.5e-6, 1 / 300e9)]  # (alpha, beta)
 SLOWER = 1.25, 1.0, 2.5, 1.1  # how much longer than undisturbed messages take, in turn
 FIRST = 7e-3  # seconds more for the first message of a size
+MEDIANS = statistics.median, statistics.median_high, statistics.median_low
 CLOCK_TICK = 2e-9  # seconds: a clock may count nanoseconds
 OFFSETS = 5e-3, 5e-3 + 0.25, 91.0, 17.0  # what the ranks' clocks show at the beginning
 
@@ -38,7 +39,12 @@ def mistaken_seconds(alpha, beta, size, repeats, slower):
     every = [first, *trips]
     wide = alpha + beta * 4 * size
     apart = OFFSETS[1] - OFFSETS[0]
-    named = {
+    named = {}
+    if repeats == 1:  # rank 1 waits for the end of the first one, too
+        words = "the time by rank 1's clock, with part of the first round trip: rank 0 "
+        between = there[0] + one + FIRST
+        named[f"{words}is to measure"] = [between / 2, between]
+    named |= {
         "the time of a round trip: a message goes one way": [min(trips)],
         "the time of the first round trip, which doesn't count": [first / 2, first],
         "the mean of the repeats, which slow ones spoil: take the least": [
@@ -46,8 +52,7 @@ def mistaken_seconds(alpha, beta, size, repeats, slower):
             statistics.mean(trips),
         ],
         "the median of the repeats: take the least, as nothing makes a message fast": [
-            statistics.median(trips) / 2,
-            statistics.median(trips),
+            middle(trips) / share for middle in MEDIANS for share in (2, 1)
         ],
         "the largest of the repeats: take the least": [max(trips) / 2, max(trips)],
         "the mean of the repeats, with the first round trip": [

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from fractions import Fraction
 from numbers import Integral
 
 import pytest
@@ -22,20 +23,39 @@ SIZES = [
 
 
 def state(
-    parameters, stage, ranks, *, sizes=(2, 2, 12), first=(3, 2, 1), part=math.ceil
+    parameters,
+    stage,
+    ranks,
+    *,
+    sizes=(2, 2, 12),
+    first=(3, 2, 1),
+    part=math.ceil,
+    of="numbers",
 ):
     """Kind by kind: bytes of a number, and the stage that shards it."""
-    total = 0
+    total = sharded = 0
     for size, needed in zip(sizes, first, strict=True):
-        shared = part(parameters / ranks)
-        total += size * (shared if stage >= needed else parameters)
-    return total
+        if stage < needed:
+            total += size * parameters
+        elif of == "numbers":
+            total += size * part(Fraction(parameters, ranks))
+        elif of == "bytes of a kind":
+            total += part(Fraction(size * parameters, ranks))
+        else:
+            sharded += size
+    return total + part(Fraction(sharded * parameters, ranks))
 
 
 MISTAKEN_STATE = {
     "the last shard were not padded: a part is rounded up": {"part": math.floor},
     "a part were not rounded up to a whole number": {"part": float},
     "a part were rounded to the nearest number": {"part": round},
+    "the bytes of a kind were rounded up: round a part of the parameters up": {
+        "of": "bytes of a kind"
+    },
+    "the bytes of all shards together were rounded up, not the numbers of a shard": {
+        "of": "bytes of all kinds"
+    },
     "the optimizer state had 8 bytes of each parameter, without AdamW's copy of it": {
         "sizes": (2, 2, 8)
     },
@@ -147,7 +167,7 @@ def cheapest(
     order="recompute last",
     stages=(0, 1, 2, 3),
     hows=(False, True),
-    room=lambda memory: memory * 9 // 10,
+    room=None,
     full=True,
     batch_of=lambda batch: batch,
     among="first",
@@ -157,10 +177,13 @@ def cheapest(
     if order == "stage by stage":
         plans.sort(key=lambda plan: plan[1])
     found = []
+    space = Fraction(memory * 9, 10) if room is None else Fraction(room(memory))
+    if room is None and full != "no, of the exact nine tenths":
+        space = math.floor(space)
     for recompute, stage in plans:
-        left = room(memory) - state(sizes[0], stage, ranks)
+        left = space - state(sizes[0], stage, ranks)
         one = saved(sizes, 1, recompute)
-        batch = max(0, int(left // one) - (not full and left % one == 0))
+        batch = max(0, int(left // one) - (full is not True and left % one == 0))
         if batch:
             found.append((stage, recompute, batch_of(batch)))
     if among == "largest batch":
@@ -176,6 +199,9 @@ MISTAKEN_PLANS = {
     },
     "the tenth to leave free were rounded down": {"room": lambda m: m - m // 10},
     "a plan that fits exactly were too large": {"full": False},
+    "a plan that takes exactly nine tenths were too large": {
+        "full": "no, of the exact nine tenths"
+    },
     "each stage were tried with recomputing before the next one without": {
         "order": "stage by stage"
     },

@@ -138,7 +138,8 @@ def compare(exercise, counts, rank, label, group=None):
     ranks = len(counts)
     own_experts = counts.shape[1] // ranks
     arriving = own_in(counts, rank, own_experts)
-    found = exercise.exchange_counts(counts[rank].clone(), group)
+    own_counts = counts[rank].clone()
+    found = exercise.exchange_counts(own_counts, group)
     what = f"exchange_counts {label}"
     of_the_world = own_in(counts, dist.get_rank(), own_experts)
     if found.shape == of_the_world.shape != arriving.shape:
@@ -153,6 +154,7 @@ def compare(exercise, counts, rank, label, group=None):
             ranks, -1
         )
     expect.close(found, arriving, what, mistaken=names)
+    expect.unchanged(own_counts, counts[rank], "counts after exchange_counts")
     given = all_rows(counts)[rank]
     before = given.clone()
     own_counts, own_arriving = counts[rank].clone(), arriving.clone()
@@ -173,7 +175,8 @@ def test_counts(exercise, rank, world_size, seed):
         counts = counts_of(seed, world_size, own_experts)
         first = rank * own_experts
         right = counts[:, first : first + own_experts]
-        found = exercise.exchange_counts(counts[rank].clone())
+        given = counts[rank].clone()
+        found = exercise.exchange_counts(given)
         what = f"exchange_counts of {world_size * own_experts} experts"
         names = {}
         if own_experts == world_size:
@@ -181,6 +184,7 @@ def test_counts(exercise, rank, world_size, seed):
             names["this rank's own counts: nothing was exchanged"] = own
             names["right, but with rows and columns swapped"] = right.T
         expect.close(found, right, what, mistaken=names)
+        expect.unchanged(given, counts[rank], "counts after exchange_counts")
 
 
 @pytest.mark.ranks(3, 4)

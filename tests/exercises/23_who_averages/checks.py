@@ -24,9 +24,11 @@ class Model(nn.Module):
         self.tied = nn.Linear(4, 4, bias=False)
         self.tied.weight = self.layer.weight
         self.register_buffer("mask", torch.tensor([True, False, True, True]))
+        self.register_buffer("center", torch.zeros(4), persistent=False)
 
     def forward(self, x):
-        x = self.norm(self.frozen(x))
+        x = self.norm(self.frozen(x) - self.center)
+        self.center.lerp_(x.detach().mean(dim=0) + x.detach()[0], 0.25)
         return self.tied(torch.tanh(self.layer(x))) * self.mask
 
 
@@ -51,13 +53,16 @@ def step_of(model, optimizer, seed, rank, step):
 
 
 def tensors_of(model):
-    """Name -> tensor; a tied parameter has two names."""
-    return dict(model.state_dict())
+    """Name -> tensor; a tied parameter has two names. A state dict lacks "center"."""
+    return {
+        **dict(model.named_parameters(remove_duplicate=False)),
+        **dict(model.named_buffers()),
+    }
 
 
 MEAN = ("norm.weight", "norm.bias", "layer.weight", "tied.weight")
 TIED = ("layer.weight", "tied.weight")
-STATISTICS = ("norm.running_mean", "norm.running_var")
+STATISTICS = ("norm.running_mean", "norm.running_var", "center")
 FROZEN = ("frozen.weight", "frozen.bias")
 STAY = ("norm.num_batches_tracked", "mask")
 
@@ -74,32 +79,56 @@ def test_average_copies(exercise, rank, world_size, seed):
     exercise.average_copies(model)
     found = tensors_of(model)
     expect.equal(sorted(found), sorted(every[rank]), "names in the model's state")
-    for name in MEAN + STATISTICS:
-        total = sum(each[name] for each in every)
-        right = total / world_size
-        undivided = "the sum over the ranks: divide it"
-        if name in TIED:
-            undivided += ", or it was added up twice: it's tied"
-        names = {
-            "this rank's own: it's to be averaged": every[rank][name],
-            "rank 0's: all ranks have learned something": every[0][name],
-            undivided: total,
-            "divided twice: a tied parameter is one parameter": right / world_size,
-        }
-        expect.close(found[name], right, name, mistaken=names)
+    for name, parameter in model.named_parameters():
+        expect.that(
+            parameters[name] is parameter,
+            f"{name} is another parameter now, and the optimizer has lost it: average "
+            "it in place",
+        )
+    expect.that(
+        model.tied.weight is model.layer.weight, "the tied parameters aren't one now"
+    )
+    compare_means(found, every, rank, world_size)
     for name in FROZEN:  # their mean is the same, up to rounding
         expect.close(found[name], every[rank][name], name)
     for name in STAY:
         cause = moved(found[name], [each[name] for each in every])
         expect.equal(found[name], every[rank][name], name, cause=cause)
         expect.equal(found[name].dtype, every[rank][name].dtype, f"dtype of {name}")
-    for name, parameter in model.named_parameters():
-        same = parameters[name] is parameter
-        expect.that(same, f"{name} is another parameter now: the optimizer has lost it")
-    expect.that(
-        model.tied.weight is model.layer.weight, "the tied parameters aren't one now"
-    )
     compare_states(optimizer.state_dict(), before, every, seed, world_size)
+
+
+def compare_means(found, every, rank, world_size, own=""):
+    """What is averaged; ``every``: by rank, ``own``: words for an old parameter."""
+    for name in MEAN + STATISTICS:
+        total = sum(each[name] for each in every)
+        right = total / world_size
+        undivided = "the sum over the ranks: divide it"
+        if name in TIED:
+            undivided += ", or it was added up twice: it's tied"
+        why = "it's to be averaged"
+        if name in MEAN:
+            why += own
+        elif name == "center":
+            why += ", though no state dict has it: it's a buffer with persistent=False"
+        names = {
+            f"this rank's own: {why}": every[rank][name],
+            "rank 0's: all ranks have learned something": every[0][name],
+            undivided: total,
+            "divided twice: a tied parameter is one parameter": right / world_size,
+        }
+        expect.close(found[name].detach(), right, name, mistaken=names)
+
+
+@pytest.mark.ranks(3, 4)
+def test_average_without_gradients(exercise, rank, world_size, seed):
+    """average_copies after zero_grad(): no parameter has a gradient any more."""
+    every = [tensors_of(trained(seed, r)[0]) for r in range(world_size)]
+    model, optimizer = trained(seed, rank)
+    optimizer.zero_grad()
+    exercise.average_copies(model)
+    own = ", although its gradient is None: requires_grad says what is trained"
+    compare_means(tensors_of(model), every, rank, world_size, own)
 
 
 def moved(found, every):
@@ -150,7 +179,7 @@ def test_training_continues(exercise, rank, world_size, seed):
     reference, of_reference = trained(seed, rank)
     every = [tensors_of(trained(seed, r)[0]) for r in range(world_size)]
     with torch.no_grad():
-        for name, tensor in reference.state_dict().items():
+        for name, tensor in tensors_of(reference).items():
             if name in MEAN + STATISTICS:
                 tensor.copy_(sum(each[name] for each in every) / world_size)
     exercise.average_copies(model)
@@ -159,6 +188,14 @@ def test_training_continues(exercise, rank, world_size, seed):
     for name, right in tensors_of(reference).items():
         what = f"{name} one step later"
         expect.close(tensors_of(model)[name], right, what)
+
+
+def has_all(found, wanted, what):
+    """Expect a dict with at least the keys of ``wanted``."""
+    kind = type(found).__name__
+    expect.that(isinstance(found, dict), f"{what} is a {kind}: call state_dict()")
+    missing = ", ".join(repr(key) for key in wanted if key not in found)
+    expect.that(not missing, f"{what} lacks {missing}: state_dict() has all of it")
 
 
 @pytest.mark.ranks(3, 4)
@@ -183,7 +220,10 @@ def test_whole_snapshot(exercise, rank, world_size, seed):
         label = f"of rank {number} in the snapshot"
         expect.that(isinstance(state, dict), f"the state {label} is not a dict")
         expect.equal(sorted(state), ["model", "optimizer"], f"keys {label}")
-        own = tensors_of(copies[number][0])
+        own = copies[number][0].state_dict()
+        has_all(state["model"], own, f"the model's state {label}")
+        of_optimizer = copies[number][1].state_dict()
+        has_all(state["optimizer"], of_optimizer, f"the optimizer's state {label}")
         for name, right in own.items():
             mean = sum(tensors_of(one[0])[name].double() for one in copies) / world_size
             names = {
@@ -198,6 +238,8 @@ def test_whole_snapshot(exercise, rank, world_size, seed):
             else:
                 expect.equal(state["model"][name], right, what)
         moments = state["optimizer"]["state"]
+        all_moments = f"the state of the parameters in the optimizer's {label}"
+        has_all(moments, of_optimizer["state"], all_moments)
         for index, right in copies[number][1].state_dict()["state"].items():
             names = {
                 "rank 0's: each rank has its own moments": copies[0][1].state_dict()[
@@ -205,5 +247,6 @@ def test_whole_snapshot(exercise, rank, world_size, seed):
                 ][index]["exp_avg"]
             }
             what = f"exp_avg of parameter {index} {label}"
+            has_all(moments[index], right, f"the state of parameter {index} {label}")
             moment = moments[index]["exp_avg"]
             expect.close(moment, right["exp_avg"], what, mistaken=names)
