@@ -47,7 +47,7 @@ class DistEnv:
 def find_launcher(environ: Mapping[str, str]) -> str:
     """``"torchrun"``, ``"mpirun"``, ``"srun"`` or ``"python"``."""
     # TODO 1 of 2: which launcher started this process? Ask for the innermost first.
-    # Look only at the names that `environ` contains.
+    # Look only at the names that `environ` contains: a value may be empty.
     raise NotImplementedError("TODO 1 of 2")
 
 

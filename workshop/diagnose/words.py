@@ -303,6 +303,16 @@ def rules() -> tuple[Rule, ...]:
     return tuple(found)
 
 
+def without_usual_end(one: Place) -> list:
+    """Messages, points and scale; the last ones are left out where most cards agree."""
+    end = [one.messages, one.points, one.scale]
+    usual = [(), OWN, 1]
+    while end and end[-1] == usual[-1]:
+        end.pop()
+        usual.pop()
+    return end
+
+
 def knowledge(root: Path) -> dict:
     """All of it for known-lines.js.
 
@@ -320,10 +330,11 @@ def knowledge(root: Path) -> dict:
             [
                 *(one.id, pages.index(one.page), one.title, groups.index(one.group)),
                 *(one.cure, " ".join(more_words(one))),
-                *(one.messages, one.points, one.scale),
+                *without_usual_end(one),
             ]
             for one in found
         ],
+        "usual": OWN,
         "rules": [
             [
                 *(one.name, [number[id] for id in one.ids], one.sure, one.maybe),

@@ -39,7 +39,8 @@ const knownLines = (() => {
   };
 
   /* A place with its words: of the failure, of its title, and of its cure alone. */
-  const withWords = ([id, onPage, title, inGroup, cure, own, messages, worth, scale]) => {
+  const withWords = ([id, onPage, title, inGroup, cure, own, ...end]) => {
+    const [messages = [], worth = knowledge.usual, scale = 1] = end;
     const page = knowledge.pages[onPage];
     const group = knowledge.groups[inGroup];
     const named = words(title);
