@@ -154,8 +154,9 @@ class FailuresDirective(SphinxDirective):
 CAUSES = Path(__file__).resolve().parents[2] / "workshop/diagnose/causes.toml"
 # what is set as code in a title or a cure: options, variables, calls, names with dots
 CODE_LIKE = re.compile(
-    r"(?<![\w-])(--?[a-zA-Z][\w=:-]*|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+(?:=\S*\w)?|"
-    r"[\w.]+\([^()]*\)|[a-z]+_\w+)"
+    r"(?<![\w-])(--?[a-zA-Z][\w=:-]*(?:[.,]\w[\w=:-]*)*|"
+    r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+(?:=\S*\w)?|"
+    r"[\w.]+\([^()]*\)|[a-z]+_\w+(?:\.\w+)*)"
 )
 LONGEST = 150  # characters of a line in a table
 MESSAGE = "message"  # class of such a line
