@@ -141,12 +141,12 @@ class Contest:
     def tell(self, what):
         dist.FileStore.set(self.store, self._key(what, self.beats.rank), "1")
 
-    def has_told(self, rank, *whats):
-        keys = [self._key(what, rank) for what in whats]
+    def has_told(self, rank, *told):
+        keys = [self._key(what, rank) for what in told]
         return any(dist.FileStore.check(self.store, [key]) for key in keys)
 
-    def wait_for(self, rank, *whats):
-        while not self.has_told(rank, *whats):
+    def wait_for(self, rank, *told):
+        while not self.has_told(rank, *told):
             time.sleep(MOMENT)
 
     def hold(self, how):
