@@ -309,6 +309,17 @@ def base(text: str) -> str:
     return PurePosixPath(text).name
 
 
+def texts_without_srun(command: Command) -> list[str]:
+    """The words of what runs, also of what srun starts; none, if timeout ends it."""
+    tokens = [Token(word.value, word.line, word) for word in command.words]
+    if any(base(token.text) == "timeout" for token in tokens):
+        return []
+    tokens = without_wrappers(tokens)
+    if tokens and base(tokens[0].text) == "srun":
+        tokens = read_starter("srun", tokens)[1]
+    return [token.text for token in tokens]
+
+
 def without_wrappers(tokens: list[Token]) -> list[Token]:
     """Without ``time``, ``nohup``, ``env A=B``, ``timeout 60`` and their like."""
     at = 0

@@ -12,13 +12,12 @@ from .launches import (
     Launch,
     base,
     pairs,
-    read_starter,
-    without_wrappers,
+    texts_without_srun,
 )
 from .rule import ERROR, WARNING, Problem, Table
 from .script import Script
 from .shell import Command
-from .variables import REFERENCE, Token
+from .variables import REFERENCE
 
 TABLE = Table()
 SCHEDULED = ("slurm", "pbs")
@@ -375,13 +374,7 @@ def leaves_a_loop(script: Script) -> bool:
 
 def never_ends(command: Command) -> bool:
     """nvidia-smi dmon, dcgmi dmon, tail -f, watch: unless told how often."""
-    tokens = [Token(word.value, word.line, word) for word in command.words]
-    if any(base(token.text) == "timeout" for token in tokens):
-        return False
-    tokens = without_wrappers(tokens)
-    if tokens and base(tokens[0].text) == "srun":
-        tokens = read_starter("srun", tokens)[1]
-    texts = [token.text for token in tokens]
+    texts = texts_without_srun(command)
     looks = MONITORS.get(base(texts[0])) if texts else None
     if looks is None or any(COUNT.match(each) for each in texts):
         return False

@@ -6,12 +6,11 @@ import re
 from collections.abc import Iterator
 
 from . import pages
-from .launches import base, read_starter, without_wrappers
+from .launches import base, texts_without_srun
 from .rule import ERROR, Problem, Table
 from .rules_ends import known, never_ends, whole_words
 from .script import Script
 from .shell import Command
-from .variables import Token
 
 TABLE = Table()
 SHOWN = 40  # letters of a command
@@ -115,12 +114,6 @@ def never_gets_further(script: Script) -> Iterator[Problem]:
 
 def blocks_in_ray(command: Command) -> bool:
     """``ray start --block``, maybe by srun."""
-    tokens = [Token(word.value, word.line, word) for word in command.words]
-    if any(base(token.text) == "timeout" for token in tokens):
-        return False
-    tokens = without_wrappers(tokens)
-    if tokens and base(tokens[0].text) == "srun":
-        tokens = read_starter("srun", tokens)[1]
-    texts = [token.text for token in tokens]
+    texts = texts_without_srun(command)
     starts = [base(text) for text in texts[:1]] + texts[1:2] == ["ray", "start"]
     return starts and "--block" in texts
