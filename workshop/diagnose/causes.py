@@ -15,7 +15,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from workshop.common_mistakes import Mistake, load_mistakes, plain
-from workshop.diagnose.first import is_consequence, is_own_error, lead, look
+from workshop.diagnose.first import CHAINED, is_consequence, is_own_error, lead, look
 from workshop.diagnose.kinds import CODE, EXCEPTION, NOISE, PROGRESS, SURVIVED
 from workshop.diagnose.lines import Line
 from workshop.diagnose.logs import Log
@@ -46,7 +46,6 @@ STARTS = re.compile(
     r"\bGLOBAL_RANK: \d|NCCL INFO Bootstrap|[Rr]endezvous|init_process_group"
 )
 HANDLING = re.compile(r"^During handling of the above exception")
-CHAINED = re.compile(r"During handling of the above|was the direct cause of the follow")
 
 
 @dataclass(frozen=True)

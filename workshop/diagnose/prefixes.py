@@ -59,7 +59,10 @@ OTHERS = (
 )
 TASK = re.compile(r"^ *(\d+): ?")
 OF_SLURM = re.compile(r"^(?:srun|slurmstepd): ")  # which labels no line of its own
-OF_HYDRA = re.compile(r"^=(?:=+$|   )|^\S+: rank \d+ (?:died from|exited with) ")
+OF_HYDRA = re.compile(  # its frame of a rank that ended, and the line of PALS
+    r"^=(?:=+$|   )|"
+    r"^\S+: rank \d+ (?:died from|exited with) "
+)
 ENDED_BY_HYDRA = re.compile(r"^=\s+RANK [1-9]\d* PID \d+ RUNNING AT ")
 BRACKETS = re.compile(r"^\[(\d+)\](?: |$)")
 PLACE = re.compile(r"^\[([A-Za-z][\w.-]*):(\d+)\] ?")

@@ -49,7 +49,8 @@ POD_NAME = re.compile(r"^Name: +\S")
 ABOVE = 30  # lines in which kubectl describe names the pod
 FULL = re.compile(r"Error: (?:CUDA|HIP) error: out of memory")
 NOTHING_ALLOCATED = re.compile(
-    r"\b(?:memory[ _]allocated|allocated(?: memory)?)[ :=]+0(?:\.0+)?(?: ?[KMG]i?B)?\b",
+    r"\b(?:memory[ _]allocated|allocated(?: memory)?)[ :=]+"
+    r"0(?:\.0+)?(?: ?[KMG]i?B)?\b",  # 0, 0.00 GiB
     re.IGNORECASE,
 )
 LOOPBACK = re.compile(

@@ -190,8 +190,7 @@ def launches_of(
         found = list(launches_inside(inner, text, given, variables, depth))
         for launch in found:
             launch.file = text.word
-            launch.started_with = name if starter else launch.started_with
-            yield adopted(launch, command, starter, options, words, inner)
+            yield adopted(launch, command, name, options, words, inner)
         if found:
             return
     shell = find_shell(rest)
@@ -203,8 +202,7 @@ def launches_of(
         inner = parse(text.text, text.line)
         given = rest[shell + 2 + shifted(inner) :]  # the first word is $0
         for launch in launches_inside(inner, text, given, variables, depth):
-            launch.started_with = name if starter else launch.started_with
-            yield adopted(launch, command, starter, options, words, inner)
+            yield adopted(launch, command, name, options, words, inner)
         return
     if shell is not None:
         return
@@ -212,8 +210,8 @@ def launches_of(
     if launch is None and not starter:
         return
     launch = launch or Launch(command, "other", tokens[0].word.line, tokens=rest)
-    launch.starter, launch.starter_options = starter, options
-    launch.started_with = name if starter else ""
+    if starter:
+        note_starter(launch, name, options)
     launch.line = tokens[0].word.line
     launch.in_loop = command.in_loop
     yield launch
@@ -291,7 +289,7 @@ def with_arguments(tokens: list[Token], given: list[Token]) -> list[Token]:
 def adopted(
     launch: Launch,
     command: Command,
-    starter: str,
+    name: str,
     options: dict[str, str],
     shell: str,
     inner: list[Command],
@@ -300,9 +298,16 @@ def adopted(
     launch.in_loop = command.in_loop or launch.command.in_loop
     launch.command = command
     launch.shell, launch.inner = shell, inner
-    if starter:
-        launch.starter, launch.starter_options = starter, options
+    if name in STARTERS:
+        note_starter(launch, name, options)
     return launch
+
+
+def note_starter(launch: Launch, name: str, options: dict[str, str]) -> None:
+    """What starts it, by its kind and as the line has it: mpiexec is an mpirun."""
+    launch.starter = STARTERS[name]
+    launch.started_with = name
+    launch.starter_options = options
 
 
 def base(text: str) -> str:
