@@ -1,6 +1,6 @@
 # Every command a person types here; `make` alone prints them.
 #
-#   make test FULL=1               everything, as continuous integration runs it
+#   make test FULL=1               all that a change needs, half an hour
 #   make tour PYTHON=python3.12    another Python than python3 (3.10 or newer)
 #   make serve PORT=8080           another port than 8000
 #
@@ -22,7 +22,7 @@ ISSUE_CONFIG = .github/ISSUE_TEMPLATE/config.yml
 ISSUE_FORMS = $(filter-out $(ISSUE_CONFIG),$(wildcard .github/ISSUE_TEMPLATE/*.yml))
 
 .DEFAULT_GOAL := help
-.PHONY: help env tour test gpu matrix site serve epub pdf cluster figures transcripts lint bench clean distclean
+.PHONY: help env tour test nightly gpu matrix site serve epub pdf cluster figures transcripts lint bench clean distclean
 
 help: ## print these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' \
@@ -31,8 +31,11 @@ help: ## print these commands
 tour: env ## train on one device, then as 2 nodes x 2 ranks, compare, build the site
 	@$(BIN)/python tools/tour.py
 
-test: env ## check the exercises, the solutions and all else (FULL=1: everything)
+test: env ## check the exercises, the solutions and all else (FULL=1: with all answers)
 	@$(BIN)/python tools/run_tests.py $(if $(FULL),--full)
+
+nightly: env ## the long variants of tests that FULL=1 leaves out (an hour)
+	@$(BIN)/python tools/run_tests.py --nightly
 
 # No env: where the GPUs are, there may be no network, and a PyTorch of the site
 gpu: ## run the suite for a GPU with PYTHON

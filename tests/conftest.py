@@ -76,6 +76,8 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if JOBS in item.path.parents:
             item.add_marker(pytest.mark.nodes)
+        if item.get_closest_marker("nightly"):
+            item.add_marker(pytest.mark.full)
         if isinstance(item, CheckItem):
             sizes.setdefault(of_check(item), set()).add(item.check.world_size)
     for item in items:

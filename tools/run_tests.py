@@ -1,10 +1,11 @@
 """Run the tests in parts, some side by side, and show where the time went.
 
-    python tools/run_tests.py           # what a contributor waits for: make test
-    python tools/run_tests.py --full    # everything: make test FULL=1
+    python tools/run_tests.py              # what a contributor waits for: make test
+    python tools/run_tests.py --full       # all that a change needs: make test FULL=1
+    python tools/run_tests.py --nightly    # only what that leaves out: make nightly
 
 Deadlocks wait for quiet time and clusters for timers, so two parts share the cores at
-any time, and three with --full. What pytest prints of a part is in build/PART.log
+any time, and three in longer runs. What pytest prints of a part is in build/PART.log
 meanwhile, and shown when it has ended; all parts run, also when one has failed. At the
 end there is a table of the parts, each beside its usual seconds, and of the slowest
 tests, each failed test with what pytest said of it, and a JUnit file, build/junit.xml.
@@ -55,20 +56,37 @@ REST = (
 PROGRAMS = {path.name for path in (ROOT / "src").rglob("[0-9]*.py")}
 ONE_SEED = ("--seeds", "1")
 OTHER_SEED = ("--seeds", "77")  # than those which a learner's checks have
-AT_ONCE, AT_ONCE_FULL = 2, 3  # parts
+AT_ONCE = {"short": 2, "full": 3, "nightly": 3}  # parts
+# What pytest chooses by its marks; tests/conftest.py marks as full what is nightly.
+CHOSEN = {
+    "short": "quick or not full",
+    "full": "quick or not nightly",
+    "nightly": "nightly and not quick",
+}
 SLOWEST = 10
 EXPLAINED = 40  # lines of one failure, at the end
 AGAIN = "-again"
 FEW = 30  # failures that one part may repeat; a browser that hangs fails a file of them
-# Seconds of each part on two cores, without and with --full: one run each (2026-11-30
-# and 2026-11-27). Write down new ones when a part rightly takes longer.
+# Seconds of each part on two cores, one run of each size (2026-11-30). Write down new
+# ones when a part rightly takes longer.
 USUAL = {
-    "jobs": (35, 1443),
-    "skeletons": (5, 7),
-    "solutions": (115, 466),
-    "rest": (411, 3708),
-    "pages": (174, 3527),
-    "answers": (140, 2356),
+    "short": {
+        "jobs": 35,
+        "skeletons": 5,
+        "solutions": 115,
+        "rest": 411,
+        "pages": 174,
+        "answers": 140,
+    },
+    "full": {
+        "jobs": 1443,
+        "skeletons": 7,
+        "solutions": 466,
+        "rest": 3708,
+        "pages": 3527,
+        "answers": 2356,
+    },
+    "nightly": {"jobs": 1, "rest": 1, "pages": 1},
 }
 
 
@@ -127,28 +145,31 @@ def has_failed(case: ET.Element) -> bool:
     return case.find("failure") is not None or case.find("error") is not None
 
 
-def parts(full: bool) -> list[Part]:
+def parts(size: str) -> list[Part]:
     """In the order of their starts; the next one starts when one has ended."""
-    size = "quick or not quick" if full else "quick or not full"
-    seeds = OTHER_SEED if full else ONE_SEED
+    chosen = CHOSEN[size]
     by_file = ("--dist", "loadfile", "-m")
+    if size == "nightly":  # time may be short: tools/time_is_up.py says what is first
+        by_file = ("--no-loadscope-reorder", *by_file)
+    # three: much of it waits for quiet time
+    rest = Part("rest", (*by_file, f"not nodes and ({chosen})", *REST), workers=3)
+    pages = Part("pages", (*by_file, f"not nodes and ({chosen})", PAGES), workers=2)
+    jobs = [Part("jobs", (*by_file, f"nodes and ({chosen})", *JOBS), workers=2)]
+    if machine.missing():  # most of them skip, in one moment
+        jobs = []
+        pages = Part("pages", (*by_file, chosen, *JOBS), workers=2)
+    if size == "nightly":
+        return [*jobs, rest, pages]
+    seeds = ONE_SEED if size == "short" else OTHER_SEED
     return [
-        jobs_part(f"nodes and ({size})"),
+        *jobs,
         Part("skeletons", ()),
-        Part("solutions", ("--solutions", *seeds, "-m", size), workers=2),
-        # three: much of it waits for quiet time
-        Part("rest", (*by_file, f"not nodes and ({size})", *REST), workers=3),
-        Part("pages", (*by_file, f"not nodes and ({size})", PAGES), workers=2),
+        Part("solutions", ("--solutions", *seeds, "-m", chosen), workers=2),
+        rest,
+        pages,
         # last, when no other part is left to fill a core: it has the smallest pieces
-        Part("answers", (ANSWERS, "-m", size), workers=4),
+        Part("answers", (ANSWERS, "-m", chosen), workers=4),
     ]
-
-
-def jobs_part(chosen: str) -> Part:
-    """One process is enough for what is left without a cluster: most tests skip."""
-    if machine.missing():
-        return Part("jobs", ("-m", chosen, *JOBS))
-    return Part("jobs", ("--dist", "loadfile", "-m", chosen, *JOBS), workers=2)
 
 
 def command(part: Part) -> list[str]:
@@ -193,11 +214,10 @@ def try_again(outcome: Outcome) -> Outcome:
     return Outcome(outcome.part, repeated.status, seconds, cases)
 
 
-def run_parts(full: bool) -> tuple[list[Outcome], list[str]]:
+def run_parts(size: str) -> tuple[list[Outcome], list[str]]:
     """All parts; and the tests that failed beside others and passed alone."""
-    at_once = AT_ONCE_FULL if full else AT_ONCE
-    with ThreadPoolExecutor(at_once) as pool:
-        first = list(pool.map(run, parts(full)))
+    with ThreadPoolExecutor(AT_ONCE[size]) as pool:
+        first = list(pool.map(run, parts(size)))
     last = [try_again(outcome) for outcome in first]
     failed_first = {name for outcome in first for name in outcome.failed}
     failed_last = {name for outcome in last for name in outcome.failed}
@@ -218,12 +238,12 @@ def one_site() -> Iterator[None]:
             del os.environ["SITE_OF_TESTS"]
 
 
-def run_all(full: bool) -> tuple[list[Outcome], list[str], set[str]]:
+def run_all(size: str) -> tuple[list[Outcome], list[str], set[str]]:
     """As :func:`run_parts`, with a warm Python; and the programs none has started."""
     BUILD.mkdir(exist_ok=True)
     # some systems set it, and each process of each part would compile all tests again
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    if full:
+    if size != "short":
         # tests/scripts/test_readme_commands.py reads it, for one
         os.environ["WORKSHOP_FULL"] = "1"
     for old in BUILD.glob("junit*.xml"):
@@ -231,30 +251,32 @@ def run_all(full: bool) -> tuple[list[Outcome], list[str], set[str]]:
     for old in BUILD.glob("cache-*"):  # of what failed in another run
         shutil.rmtree(old)
     if not warm.is_possible():
-        return *run_parts(full), set()
+        return *run_parts(size), set()
     with closing(warm.WarmPython()) as session:
         session.enter()
-        outcomes, passed_alone = run_parts(full)
+        outcomes, passed_alone = run_parts(size)
         shutil.copy(session.log, BUILD / "warm.log")  # why some starts were cold
-        return outcomes, passed_alone, programs_to_start() - session.started()
+        return outcomes, passed_alone, programs_to_start(size) - session.started()
 
 
-def programs_to_start() -> set[str]:
+def programs_to_start(size: str) -> set[str]:
     """What some test must start; jobs are submitted only where a cluster can run.
 
     What a run before has tested, and is left out now, that one has started.
     """
+    if size == "nightly":
+        return set()
     if passed_before.leaves_out():
         return PROGRAMS & set(BY_SBATCH)
     return PROGRAMS - set(BY_SBATCH) if machine.missing() else PROGRAMS
 
 
-def table(outcomes: list[Outcome], full: bool) -> str:
+def table(outcomes: list[Outcome], size: str) -> str:
     """Part, tests, seconds, usual ones; then the slowest tests of all parts."""
     heads = ("tests", "failed", "skipped", "seconds", "usually")
     lines = [f"{'part':<12}" + "".join(f"{head:>9}" for head in heads)]
     for outcome in outcomes:
-        usual = USUAL.get(outcome.part.name, (0, 0))[full]
+        usual = USUAL[size].get(outcome.part.name, 0)
         row = (
             *(len(outcome.cases), outcome.count("failure", "error")),
             *(outcome.count("skipped"), round(outcome.seconds), usual),
@@ -318,16 +340,31 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--full", action="store_true", help="everything")
-    full = parser.parse_args().full
+    sizes = parser.add_mutually_exclusive_group()
+    sizes.add_argument(
+        "--full",
+        dest="size",
+        action="store_const",
+        const="full",
+        default="short",
+        help="all that a change needs",
+    )
+    sizes.add_argument(
+        "--nightly",
+        dest="size",
+        action="store_const",
+        const="nightly",
+        help="the long variants that --full leaves out",
+    )
+    size = parser.parse_args().size
     start = time.monotonic()
     with one_site():
-        outcomes, passed_alone, never_started = run_all(full)
+        outcomes, passed_alone, never_started = run_all(size)
     write_junit(outcomes)
     for outcome in outcomes:
         if outcome.part.name == "answers":
             remember_run(outcome.cases)
-    print(f"{table(outcomes, full)}\n\n{time.monotonic() - start:.0f} seconds in all")
+    print(f"{table(outcomes, size)}\n\n{time.monotonic() - start:.0f} seconds in all")
     for outcome in outcomes:
         for case in filter(has_failed, outcome.cases):
             print(why_failed(case))

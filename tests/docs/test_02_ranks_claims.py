@@ -230,6 +230,7 @@ except dist.DistError as error:
 """
 
 
+@pytest.mark.nightly
 def test_with_localhost_the_second_node_finds_nobody(silent_port):
     assert "Dist" in output(python(WAIT, 4, 8, silent_port))
 

@@ -23,6 +23,7 @@ OWN = "t = torch.arange(3.0) + 10 * rank\n"
 
 
 # -- start -------------------------------------------------------------------------
+@pytest.mark.nightly
 def test_the_program_reads_the_variables_of_torchrun():
     """Srun starts one torchrun, which starts the ranks: alone, srun's tasks refuse."""
     on_the_page("so ``srun`` starts one torchrun, which starts the ranks")
@@ -128,6 +129,7 @@ EXTRA_CALL = """if True:
         result.append(traceback.format_exc())"""
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("size", [2, 4])
 def test_an_extra_call_of_rank_0_is_paired_with_the_next_of_the_others(size):
     """Wrong numbers without an error, and rank 0 hangs in its *last* call."""
@@ -267,6 +269,7 @@ def test_one_tensor_many_times_makes_all_parts_equal():
         assert found[0] == found[1] == found[2]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("start", ["isend", "irecv"])
 def test_second_wait_on_a_message_hangs(start):
     """With gloo you can wait only once for a finished message."""

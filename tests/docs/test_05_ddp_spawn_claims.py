@@ -29,6 +29,7 @@ on_the_page = checked_page("05_ddp_spawn")
 sys.path.insert(0, str(ROOT / "src"))
 
 
+@pytest.mark.nightly
 @every_check_in(HERE / "ranks_05_ddp_spawn.py")
 def test_claim(check, verdict_of):
     assert_right(verdict_of(check))
@@ -103,6 +104,7 @@ print(any(kept is group for kept in sys.modules[name].broadcast.__defaults__))
 """
 
 
+@pytest.mark.nightly
 def test_ddp_imports_a_module_that_keeps_the_group_alive(tmp_path):
     """Unless it's imported before: then its functions hold no group."""
     on_the_page("DDP would import that module after the group is made")

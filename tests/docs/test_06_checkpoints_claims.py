@@ -102,6 +102,7 @@ def test_numpys_state_has_to_be_stored_as_a_list(tmp_path):
     assert numpy.random.random() == before[0]
 
 
+@pytest.mark.nightly
 def test_ddp_keys_begin_with_module_and_do_not_fit_a_plain_model():
     wrapped = {f"module.{key}": v for key, v in nn.Linear(2, 2).state_dict().items()}
     code = """
@@ -133,6 +134,7 @@ def test_without_its_state_the_momentum_starts_from_zero():
     assert new.state_dict()["state"] == {}
 
 
+@pytest.mark.nightly
 def test_a_barrier_inside_the_if_is_a_deadlock(tmp_path):
     looked = f"looked = {str(tmp_path / 'looked')!r}"
     code = """
@@ -154,6 +156,7 @@ run(3, program)
     assert sorted(printed) == [f"rank {rank} waits: True" for rank in range(3)]
 
 
+@pytest.mark.nightly
 def test_a_save_that_takes_longer_than_the_timeout_fails_the_ranks_that_wait():
     code = """
 import time
@@ -213,6 +216,7 @@ def test_the_order_of_a_sum_changes_its_last_bit_and_a_plus_b_is_b_plus_a():
     assert torch.equal(a + b, b + a)
 
 
+@pytest.mark.nightly
 def test_the_order_of_the_ranks_depends_on_the_place_in_the_tensor():
     code = """
 def program(rank, world_size):
@@ -278,6 +282,7 @@ run(3, program)
 """
 
 
+@pytest.mark.nightly
 def test_a_resumed_ddp_run_is_bit_equal_on_three_ranks_only_with_settled_buckets():
     found = ranks(LAST_BIT.replace("SRC", repr(str(ROOT / "src"))))
     assert found == [

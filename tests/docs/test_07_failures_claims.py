@@ -136,6 +136,7 @@ def test_all_reduce_with_a_killed_rank_fails_at_once_with_gloo(tmp_path):
 # Make sure the program exits: those that release DDP first do, as the transcript shows
 
 
+@pytest.mark.nightly
 @pytest.mark.cold("how Python itself ends is the subject")
 def test_ddp_that_outlives_its_group_may_hang():
     """Recorded on the page with 10 runs; here until one ends badly, which is chance.
@@ -163,6 +164,7 @@ def test_ddp_that_outlives_its_group_may_hang():
 # Find the rank that failed first
 
 
+@pytest.mark.nightly
 @pytest.mark.cold("whose end the agent sees first is the subject")
 def test_killed_rank_leaves_no_file_and_the_others_a_consequence(tmp_path):
     options = ["--standalone", "--nproc-per-node=3", "--log-dir", "logs"]
@@ -218,6 +220,7 @@ def test_within_a_second_the_agent_names_whom_it_saw_first(tmp_path):
     assert ChildFailedError("train", failures).get_first_failure()[0] == 0
 
 
+@pytest.mark.nightly
 def test_each_agent_names_a_root_cause_of_its_own(tmp_path):
     """The second node fails seconds after the first, and is a root cause, too.
 

@@ -90,6 +90,7 @@ def test_threads_are_not_limited_where_one_rank_is_alone(tmp_path, environment_s
 WARNING = "Setting OMP_NUM_THREADS environment variable for each process to be 1"
 
 
+@pytest.mark.nightly
 @pytest.mark.cold("what the command torchrun itself prints is the subject")
 def test_four_lines_say_that_torchrun_has_set_the_threads(tmp_path, environment_script):
     """One of them is empty, two are asterisks; none if the variable was set before."""
@@ -228,6 +229,7 @@ def test_c10d_agents_number_themselves_with_the_same_command(
     assert "node_rank is only used for static rdzv_backend" in outputs[0]
 
 
+@pytest.mark.nightly
 def test_agents_with_other_names_never_meet(tmp_path, environment_script):
     port = free_port()
     both = [c10d(port, name, seconds=4) for name in ("job42", "job43")]
@@ -258,6 +260,7 @@ while not os.path.exists("may_end"):
 """
 
 
+@pytest.mark.nightly
 def test_agent_that_is_too_many_waits_until_the_run_ends_and_fails(tmp_path):
     """Said in lessons 09 and 10 and by rule DT106."""
     script = tmp_path / "admitted.py"
@@ -289,6 +292,7 @@ time.sleep(100 if world_size == "2" else 0.5)
 """
 
 
+@pytest.mark.nightly
 def test_a_node_that_comes_later_starts_all_ranks_again(tmp_path):
     script = tmp_path / "later.py"
     script.write_text(LATER)

@@ -194,6 +194,7 @@ def agents(folder: Path, *names: str, options: list[str]) -> dict[str, list[str]
     return dict(zip(names, side_by_side(*calls), strict=True))
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has all of 127.*")
 def test_c10d_numbers_the_nodes_by_their_names_as_text(tmp_path):
     """127.0.0.10 is before 127.0.0.9, though that comes first and opens the store.
@@ -207,6 +208,7 @@ def test_c10d_numbers_the_nodes_by_their_names_as_text(tmp_path):
     assert found[nine] == ["1", "1", "127.0.0.10"]
 
 
+@pytest.mark.nightly
 def test_static_nodes_are_numbered_as_told(tmp_path):
     """Whoever comes first, and whatever the names are."""
     meeting = ["--rdzv-backend=static", f"--rdzv-endpoint=localhost:{free_port()}"]

@@ -177,6 +177,7 @@ def test_endpoint_of_torchrun_takes_brackets():
     assert parse_rendezvous_endpoint("[fd00::7]:29500", 1) == ("fd00::7", 29500)
 
 
+@pytest.mark.nightly
 @IPV6
 def test_init_method_takes_brackets_and_master_addr_does_not(free_port):
     method = f"tcp://[::1]:{free_port}"
@@ -236,6 +237,7 @@ def own_pids():
     return OWN_PIDS
 
 
+@pytest.mark.nightly
 def test_two_torchruns_with_one_name_and_one_pid_wait_in_silence(own_pids, free_port):
     options = ["--rdzv-backend=c10d", f"--rdzv-endpoint=localhost:{free_port}"]
     options += ["--rdzv-id=trap", "--rdzv-conf=join_timeout=15"]
@@ -249,6 +251,7 @@ def test_two_torchruns_with_one_name_and_one_pid_wait_in_silence(own_pids, free_
         assert text.lstrip().startswith(("Traceback", "[E", "E", "W", "[W")), text[:500]
 
 
+@pytest.mark.nightly
 def test_static_rendezvous_tells_them_apart(own_pids, free_port):
     options = ["--master-addr=localhost", f"--master-port={free_port}"]
     each = (["--node-rank=0"], ["--node-rank=1"])
@@ -269,6 +272,7 @@ def test_torchrun_waits_ten_minutes_for_nodes_and_one_for_the_store():
     assert 'get_as_int("read_timeout", 60)' in source
 
 
+@pytest.mark.nightly
 def test_node_that_cannot_look_up_the_name_gives_up():
     done = run(
         *TORCHRUN,

@@ -50,6 +50,7 @@ def recorded(name):
     return (ROOT / f"docs/transcripts/{name}.txt").read_text()
 
 
+@pytest.mark.nightly
 @every_check_in(HERE / "ranks_12_model_parallel.py")
 def test_claim(check, verdict_of):
     assert_right(verdict_of(check))

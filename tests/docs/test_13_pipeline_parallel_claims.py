@@ -37,6 +37,7 @@ HERE = Path(__file__).resolve().parent
 on_the_page = checked_page("13_pipeline_parallel")
 
 
+@pytest.mark.nightly
 @every_check_in(HERE / "ranks_13_pipeline_parallel.py")
 def test_claim(check, verdict_of):
     verdict = verdict_of(check)

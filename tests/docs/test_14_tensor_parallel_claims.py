@@ -31,6 +31,7 @@ PAGE = lesson_source("14_tensor_parallel")
 on_the_page = checked_page("14_tensor_parallel")
 
 
+@pytest.mark.nightly
 @every_check_in(Path(__file__).resolve().parent / "ranks_14_tensor_parallel.py")
 def test_claim(check, verdict_of):
     assert_right(verdict_of(check))

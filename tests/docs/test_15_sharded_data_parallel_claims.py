@@ -35,6 +35,7 @@ on_the_page = checked_page("15_sharded_data_parallel")
 bytes_per_step, states_of_zero = cost.bytes_per_step, cost.states_of_zero
 
 
+@pytest.mark.nightly
 @every_check_in(HERE / "ranks_15_sharded_data_parallel.py")
 def test_claim(check, verdict_of):
     assert_right(verdict_of(check))

@@ -43,6 +43,7 @@ on_the_page = checked_page("16_two_dimensions")
 GRID = Grid(data=2, tensor=2)
 
 
+@pytest.mark.nightly
 @every_check_in(HERE / "ranks_16_two_dimensions.py")
 def test_claim(check, verdict_of):
     assert_right(verdict_of(check))

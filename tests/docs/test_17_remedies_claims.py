@@ -24,7 +24,7 @@ def test_every_option_of_the_program_has_its_diff_of_a_few_lines():
         compile(applied(hunks), name, "exec")
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @every_check_in(HERE / "ranks_17_remedies.py")
 def test_claim(check, verdict_of):
     assert_right(verdict_of(check))
@@ -53,7 +53,7 @@ dist.destroy_process_group()
 """
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_power_sgd_sends_little_and_trains_nearly_the_same(tmp_path):
     (tmp_path / "slow.py").write_text(applied([]), encoding="utf-8")
     (tmp_path / "power.py").write_text(applied(remedies()["powersgd"]), "utf-8")
@@ -67,7 +67,7 @@ def test_power_sgd_sends_little_and_trains_nearly_the_same(tmp_path):
     assert slow[4] == power[4] == "True", "ranks end with unequal weights"
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @needs("g++")
 def test_compiled_blocks_train_the_same_but_not_with_small_buckets(tmp_path):
     hunks = remedies()["compile"]

@@ -31,6 +31,7 @@ sys.path.insert(0, str(HERE.parent.parent / "src"))
 from common.byte_gpt import ByteGPT, Sizes  # noqa: E402
 
 
+@pytest.mark.nightly
 @every_check_in(HERE / "ranks_17_speed.py")
 def test_claim(check, verdict_of):
     assert_right(verdict_of(check))

@@ -99,7 +99,7 @@ def test_read_the_docs_makes_the_same_books():
 OPEN_BOX = re.compile(r"<details[^>]* open[^>]*>\s*<summary[^>]*>(.*?)</summary>")
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @needs_sphinx
 def test_epub_is_whole(tmp_path, capsys):
     """Every page is XML with every figure; answers are closed, and tabs are none."""

@@ -144,7 +144,7 @@ def least_bytes(*question) -> float:
     return search.least_bytes(*map(typed, question))
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_the_search_finds_the_same_layouts_in_javascript(browser):
     dice, calls, lengths = random.Random(34), [], []
     for _ in range(RANDOM):
@@ -379,7 +379,7 @@ def type_number(player: playing.Player, label: str, number: str) -> str:
     return player.words
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_memory_bars_say_what_fits(opened):
     player = opened("memory-bars", LESSON)
     player.check_everywhere()
@@ -396,7 +396,7 @@ def test_memory_bars_say_what_fits(opened):
     assert "none of these fits" in type_number(player, "GB of a device", "8")
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_the_calculator_says_what_a_layout_costs_and_its_address_keeps_it(opened):
     player = opened("cost-calculator", COST)
     player.check_everywhere()
@@ -468,7 +468,7 @@ def found_rows(player: playing.Player) -> list[list[str]]:
     return [row.locator("th, td").all_inner_texts() for row in rows]
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_the_calculator_lists_the_layouts_that_fit_and_uses_the_chosen_one(calculator):
     """The question that people have: 13 B, 32 H100, sequences of 8,192 tokens."""
     choose_model(calculator, "13 B")
@@ -552,7 +552,7 @@ def test_interleaving_that_the_micro_batches_do_not_allow_is_refused(calculator)
     assert "pipeline bubble\t18.8 %" in rows  # 3 / (2 x 8)
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_a_model_with_experts_says_what_a_token_uses(calculator):
     choose_model(calculator, "Mixtral 8x7B")
     assert "A token uses 12.9 B of the 46.7 B parameters." in calculator.words

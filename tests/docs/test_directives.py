@@ -102,6 +102,7 @@ def test_a_transcript_shows_command_output_and_date(page):
     assert "last verified with torch 2.13.0 on 2026-07-14" in html
 
 
+@pytest.mark.full
 def test_the_page_ends_with_its_oldest_recording(page, small):
     folder = small / "docs" / "transcripts"
     with (folder / "catalog.toml").open("a") as catalog:
@@ -112,6 +113,7 @@ def test_the_page_ends_with_its_oldest_recording(page, small):
     assert "the oldest was recorded with torch 2.13.0 on 2025-01-02" in html
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [
@@ -176,11 +178,13 @@ def test_what_ran_on_a_gpu_is_a_fold_that_names_the_card(page, recorded_on_a_gpu
     assert ", on NVIDIA H100 80GB HBM3, driver 580.65.06</p>" in html
 
 
+@pytest.mark.full
 def test_a_run_on_a_gpu_that_was_not_recorded_stops_the_build(page):
     with pytest.raises(AssertionError, match=r"17_profile\.gpu\.txt is missing: run"):
         page(ON_A_GPU)
 
 
+@pytest.mark.full
 def test_a_run_on_a_gpu_that_names_no_card_stops_the_build(page, recorded_on_a_gpu):
     recorded_on_a_gpu(f"$ python src/a.py\n{FOOTER}\n")
     with pytest.raises(AssertionError, match="its last line names no card"):
@@ -221,6 +225,7 @@ def test_a_page_can_refer_to_an_exercise(page):
     assert 'href="#exercise-99-mean"' in html
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("name", "words"),
     [("98_none", "is not an exercise"), ("mean", "is not the whole name")],
@@ -230,6 +235,7 @@ def test_an_unknown_exercise_stops_the_build(page, name, words):
         page(f".. exercise:: {name}")
 
 
+@pytest.mark.full
 def test_a_solution_with_a_broken_marker_stops_the_build(page, small):
     path = small / "solutions" / "99_mean.py"
     path.write_text(path.read_text().replace("# [end answer 1]", ""))
@@ -240,12 +246,14 @@ def test_a_solution_with_a_broken_marker_stops_the_build(page, small):
 # The rest
 
 
+@pytest.mark.full
 def test_a_picture_without_alternative_text_stops_the_build(page, small):
     (small / "x.svg").write_text('<svg xmlns="http://www.w3.org/2000/svg"/>')
     with pytest.raises(AssertionError, match="has no :alt: text"):
         page(".. figure:: x.svg\n\n   Caption.\n")
 
 
+@pytest.mark.full
 def test_a_formula_becomes_mathml_and_a_broken_one_stops_the_build(page):
     html = page(r":math:`\frac{1}{p} \sum_r x_r`")
     assert "<math" in html and "<mfrac>" in html
@@ -253,6 +261,7 @@ def test_a_formula_becomes_mathml_and_a_broken_one_stops_the_build(page):
         page(r":math:`\fraq{1}{2}`")
 
 
+@pytest.mark.full
 def test_an_unknown_name_stops_the_build(page):
     assert "docs.pytorch.org" in page(":func:`torch.distributed.all_reduce`")
     with pytest.raises(AssertionError, match="reference target not found"):
@@ -300,6 +309,7 @@ def test_only_a_page_with_a_player_loads_its_scripts(page, small):
         assert html.count(file) == 1 and file not in plain, file
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("right", "wrong", "words"),
     [
@@ -317,6 +327,7 @@ def test_a_player_or_an_option_that_does_not_exist_stops_the_build(
 # The first page
 
 
+@pytest.mark.full
 def test_the_clone_line_has_the_address_of_the_configuration(page, small):
     html = page(".. clone::")
     assert (
@@ -330,6 +341,7 @@ def test_the_clone_line_has_the_address_of_the_configuration(page, small):
     assert html.index("$ make tour\n") < html.index("$ workshop next\n")
 
 
+@pytest.mark.full
 def test_pages_that_read_the_docs_does_not_build_say_how_to_make_a_book(page, small):
     with (small / "conf.py").open("a") as settings:
         settings.write('html_baseurl = ""\n')

@@ -177,7 +177,7 @@ LETTERS = """() => [...document.querySelectorAll(".drawing")]
   })"""
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.parametrize("screen", ["page", "phone"])
 def test_the_moving_picture_can_be_read_on_a_phone_too(request, screen):
     browsed = request.getfixturevalue(screen)

@@ -71,7 +71,7 @@ def test_the_ring_player_holds_and_sends_what_the_program_does(blank):
     playing.compare(blank, calls)
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_the_ring_player_can_be_stepped_read_and_printed(playing_with):
     player = playing_with("ring-player", RING)
     player.check_everywhere()
@@ -108,7 +108,7 @@ def pipeline_inputs(seed: int, schedule: str):
             yield schedule, ranks, micro_batches, 1
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_the_pipeline_player_counts_as_programs_and_pytorch_do(blank, schedule):
     dice, calls = random.Random(13), []
@@ -152,7 +152,7 @@ def test_the_pipeline_player_can_be_changed_read_and_printed(playing_with):
     assert player.frame.locator("table").count() == 0, "there is nothing to show"
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_the_pipeline_player_goes_to_16_ranks_and_64_micro_batches(playing_with):
     player = playing_with("pipeline-player", PIPELINE)
     for label in ("Ranks p", "Micro-batches m"):

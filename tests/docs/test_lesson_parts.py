@@ -141,7 +141,7 @@ def test_a_part_with_another_number_is_found_at_its_old_one(site):
         assert not source.exists(), f"{old} is a page again"
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_a_browser_follows_old_addresses_even_without_a_server(browser, site):
     page = browser.new_page()
     for name, anchor in old_addresses()[::60]:

@@ -29,7 +29,7 @@ def without_name_server(folder, *command):
     )
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @needs("unshare", "ip")
 @pytest.mark.cold("it has a file system of its own, with other settings for names")
 def test_a_run_without_a_name_server_warns_and_is_fine(tmp_path):

@@ -62,12 +62,14 @@ def test_a_filled_exercise_is_not_overwritten(workshop, tmp_path):
     assert "Traceback" not in refused.stderr
 
 
+@pytest.mark.nightly
 def test_checks_find_every_mistake_of_the_page(workshop):
     tried = run(workshop, "workshop", "dev", "check", NAME)
     assert tried.returncode == 0, tried.stdout + tried.stderr
     assert "answers: 1 right, 5 wrong; 0 not as promised" in tried.stdout
 
 
+@pytest.mark.nightly
 def test_an_answer_that_is_not_as_promised_is_a_fault(workshop):
     path = workshop / "tests" / "exercises" / NAME / "answers.md"
     before = path.read_text()
@@ -96,6 +98,7 @@ def test_a_new_exercise_is_whole_from_the_beginning(workshop):
         assert "Traceback" not in refused.stderr
 
 
+@pytest.mark.nightly
 def test_learners_can_check_it(workshop):
     run(workshop, "workshop", "dev", "skeletons", NAME)
     untouched = run(workshop, "workshop", "check", NAME)

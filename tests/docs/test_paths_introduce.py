@@ -100,6 +100,7 @@ def read_until(site: Path, path: LearningPath, exercise: Exercise) -> str:
     raise AssertionError(f"{exercise.name} is on no page of the path {path.name}")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.name)
 def test_a_path_introduces_what_its_exercises_need(site, path):
     missing = []

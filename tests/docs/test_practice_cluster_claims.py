@@ -91,6 +91,7 @@ def test_a_job_that_asks_for_what_is_taken_waits_for_resources(cluster):
     wait_until(lambda: shown(cluster, "squeue", "-h") == "")
 
 
+@pytest.mark.nightly
 def test_resume_asks_a_node_whose_cable_is_back(cluster):
     wait_until(lambda: state_of(cluster, "n2") == "idle")
     cluster.link("n2", "down")
@@ -102,6 +103,7 @@ def test_resume_asks_a_node_whose_cable_is_back(cluster):
     wait_until(lambda: state_of(cluster, "n2") == "idle")
 
 
+@pytest.mark.nightly
 def test_a_job_is_put_back_when_its_node_is_lost(cluster, tmp_path):
     # Both nodes: which of them Slurm prefers does not matter. Both tasks must have
     # begun: an srun that cannot start one of them fails, and its job with it.

@@ -47,7 +47,7 @@ def room(tmp_path) -> Path:
     return path
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_the_page_is_accessible_and_fits_in_light_dark_and_on_a_phone(browser, room):
     package = pytest.importorskip("axe_playwright_python")
     axe = (Path(package.__file__).parent / "axe.min.js").read_text(encoding="utf-8")

@@ -183,7 +183,7 @@ def run(command: str, root: Path) -> subprocess.CompletedProcess:
     return subprocess.run(words, cwd=root, capture_output=True, text=True, timeout=300)
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_the_commands_of_both_files_grade_a_copy(copy):
     found = {s["name"]: run(s["with"]["command"], copy).returncode for s in graders()}
     assert found == {"03_weighted_mean": 0, "03_deadlock": 2}

@@ -49,7 +49,8 @@ def in_its_clone(name: str, entry: Entry):
     on_nodes = entry.needs_nodes if in_gallery or not some else some == ON_NODES
     nodes = [pytest.mark.nodes] if on_nodes else []
     number = "to".join(some or (name,))
-    return pytest.param(name, marks=[pytest.mark.full, *nodes], id=f"{name}@{number}")
+    marks = [pytest.mark.nightly, *nodes]
+    return pytest.param(name, marks=marks, id=f"{name}@{number}")
 
 
 # In the order in which somebody types them who reads page after page.
@@ -276,7 +277,7 @@ def test_failed_recording_leaves_the_old_one(folder):
     assert [path.name for path in folder.iterdir()] == ["kept.txt"]
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_hanging_command_is_ended_with_all_its_children(folder, tmp_path):
     mark = tmp_path / "still-alive"
     command = f"(sleep 4; touch {mark}) & sleep 100"

@@ -176,7 +176,7 @@ def test_programs_dry(tmp_path):
     assert path.read_text().splitlines()[-1].startswith("Recorded with torch ")
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ONE_RANK)
 def test_command_runs_without_a_gpu(name, tmp_path):
     text, status, errors = run_all(tmp_path, for_a_cpu(ONE_RANK[name]), "cpu")
@@ -185,7 +185,7 @@ def test_command_runs_without_a_gpu(name, tmp_path):
         assert losses(text)[0] == pytest.approx(5.9, abs=0.2)
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", SHARED)
 def test_shared_command_runs_without_a_gpu(name, tmp_path):
     text, status, errors = run_all(tmp_path, for_a_cpu(shared(name)), "cpu")

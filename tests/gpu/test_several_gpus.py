@@ -58,7 +58,7 @@ def test_two_ranks_through_nccl(name, gpu, tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name not in ONLY_GPUS])
 def test_command_of_two_ranks_runs_without_a_gpu(name, tmp_path):
     done = run(tmp_path, for_a_cpu(f"{BY_TWO} {COMMANDS[name]}"), "cpu")

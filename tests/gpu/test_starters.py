@@ -135,8 +135,8 @@ def test_how_far_a_resumed_run_is_off_without_deterministic_kernels(name, runs):
 @pytest.mark.parametrize(
     ("name", "exact"),
     [
-        pytest.param("train_ddp.py", True, marks=pytest.mark.full),
-        pytest.param("train_fsdp.py", False, marks=pytest.mark.full),
+        pytest.param("train_ddp.py", True, marks=pytest.mark.nightly),
+        pytest.param("train_fsdp.py", False, marks=pytest.mark.nightly),
     ],
 )
 def test_starters_dry(name, exact, tmp_path):

@@ -33,6 +33,7 @@ def checked(engine, tmp_path):
     return passes
 
 
+@pytest.mark.full
 def test_an_edited_check_is_the_one_that_runs(checked):
     """In one server, whose ranks can't read the file themselves."""
     assert checked(2)

@@ -52,6 +52,7 @@ CHECK = [sys.executable, "-c", WORKSHOP, "check", "--solutions", "02_rank_arithm
 SAID = ROOT / ".workshop" / "without_isolation"
 
 
+@pytest.mark.full
 def test_verdicts_are_the_same_and_no_isolation_is_said_once(limits):
     SAID.unlink(missing_ok=True)
     first, second = limited(*CHECK), limited(*CHECK)

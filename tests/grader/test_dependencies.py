@@ -57,7 +57,7 @@ def resolve(tmp_path_factory: pytest.TempPathFactory):
     return resolve
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.parametrize("python", ["3.10", "3.11", "3.12", "3.13", "3.14"])
 @pytest.mark.parametrize(
     "platform", ["x86_64-unknown-linux-gnu", "aarch64-apple-darwin"]

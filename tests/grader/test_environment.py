@@ -81,7 +81,7 @@ def is_one_sentence(done, *words: str) -> bool:
 # Ready, repaired
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_second_run_installs_nothing_and_needs_no_pip(built):
     before = built.log.stat().st_mtime_ns
     (package,) = built.venv.glob("lib/python*/site-packages/pip")
@@ -106,7 +106,7 @@ def test_changed_constraints_are_installed_without_the_network(built):
     assert '"torch": "0.0"' in built.stamp.read_text()
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_folder_with_umlauts_is_found_in_any_locale(tmp_path, empty_venv):
     house = furnish(House(tmp_path / "Übung").fill(), empty_venv)
     done = house.run()
@@ -169,7 +169,7 @@ def processes_in(folder: Path) -> list[str]:
     return found
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_interrupted_installation_is_repaired_by_the_next_run(furnished):
     stamp_for_other_packages(furnished)
     process = furnished.start(SLOW="60")
@@ -192,7 +192,7 @@ def test_interrupted_installation_is_repaired_by_the_next_run(furnished):
     assert "creating .venv ..." in done.stdout
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_two_at_once_wait_for_each_other(furnished):
     first, second = furnished.start(SLOW="1"), furnished.start(SLOW="1")
     outputs = [process.communicate(timeout=300)[0] for process in (first, second)]
@@ -204,6 +204,7 @@ def test_two_at_once_wait_for_each_other(furnished):
 # Where packages come from
 
 
+@pytest.mark.full
 def test_settings_of_pip_are_handed_to_uv(played, empty_venv):
     python = played.venv / "bin" / "python"
     python.unlink()  # Debian's Python has no pip, that of an environment has one
@@ -227,7 +228,7 @@ def test_settings_of_pip_are_handed_to_uv(played, empty_venv):
     assert "--no-index" in played.run(show, **pip).stdout.split()
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.parametrize("chosen", [{}, {"UV_TORCH_BACKEND": "cpu"}], ids=str)
 def test_pips_settings_serve_where_pytorchs_index_does_not(furnished, chosen):
     wheel(furnished.root / "wheels", "torch", "7")
@@ -249,7 +250,7 @@ def test_pips_settings_serve_where_pytorchs_index_does_not(furnished, chosen):
     assert list(furnished.venv.glob("lib/python*/site-packages/torch-7.dist-info"))
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_machine_without_uv_is_served_by_pip(house, empty_venv):
     shutil.copytree(empty_venv, house.venv, symlinks=True)
     done = house.run()

@@ -71,7 +71,7 @@ def odd_answer(exercise: Exercise) -> str:
     return with_answers(solution, dict.fromkeys(numbers, text))
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.parametrize("exercise", CATALOG, ids=lambda e: e.name)
 def test_fault_of_a_check_asks_for_a_report(exercise, engine, tmp_path):
     check = broken(exercise, tmp_path)
@@ -84,7 +84,7 @@ def test_fault_of_a_check_asks_for_a_report(exercise, engine, tmp_path):
     assert EXIT_STATUS[verdict.kind.status] == 3
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.parametrize("exercise", CATALOG, ids=lambda e: e.name)
 def test_value_of_another_type_blames_no_line(exercise, engine, tmp_path):
     file = tmp_path / exercise.file

@@ -50,6 +50,7 @@ def burners():
         process.wait()
 
 
+@pytest.mark.nightly
 def test_twenty_right_answers_beside_eight_busy_processes(burners, run):
     wrong = []
     for number in range(20):

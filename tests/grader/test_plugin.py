@@ -108,7 +108,7 @@ def test_what_could_not_be_tried_is_skipped_with_its_reason():
     assert "WORKSHOP_NO_CLUSTER is set" in done.stdout
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_solutions_pass(small_workshop):
     done = pytest_in(small_workshop, "--solutions")
     assert done.returncode == 0, done.stdout
@@ -133,7 +133,7 @@ def test_wrong_answer_fails_with_its_verdict(small_workshop):
     assert "4 skipped" in done.stdout
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_x_k_and_seeds_choose_what_runs(small_workshop):
     wrong = SOLUTION.replace("dist.all_reduce(t)", "pass")
     (small_workshop / "exercises/01_sum.py").write_text(wrong)
@@ -146,7 +146,7 @@ def test_x_k_and_seeds_choose_what_runs(small_workshop):
     assert "10 passed" in seeds
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_exercises_of_another_folder_are_graded(small_workshop, tmp_path):
     theirs = tmp_path / "ada"
     theirs.mkdir()
@@ -159,7 +159,7 @@ def test_exercises_of_another_folder_are_graded(small_workshop, tmp_path):
     assert "there is no folder nowhere" in unknown.stderr
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_xdist_and_junit_report_the_same(small_workshop):
     wrong = SOLUTION.replace("dist.all_reduce(t)", "pass")
     (small_workshop / "exercises/01_sum.py").write_text(wrong)
@@ -197,7 +197,7 @@ SLEEPS = SOLUTION.replace(
 )
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_interrupted_run_leaves_no_process(small_workshop, number):
     (small_workshop / "exercises/01_sum.py").write_text(SLEEPS)

@@ -267,7 +267,7 @@ def test_without_file_events_it_looks_by_itself(house, tmp_path):
         assert terminal.ended() == 0
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_real_checks_syntax_error_wrong_right(house):
     path = house / "exercises" / "01_one.py"
     untouched = path.read_text()

@@ -93,6 +93,7 @@ def test_another_version_on_one_node_is_found(prove, cluster, tmp_path):
     )
 
 
+@pytest.mark.nightly
 def test_slow_link_is_found(prove, cluster):
     cluster.rate("100mbit")
     try:

@@ -295,6 +295,7 @@ srun --kill-on-bad-exit=1 torchrun --nnodes=2 --nproc-per-node=1 --rdzv-id=train
 """
 
 
+@pytest.mark.nightly
 def test_two_jobs_with_one_port_and_id_train_fine_alone_and_not_together(
     submit, checkout, sbatch
 ):

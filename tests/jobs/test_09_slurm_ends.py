@@ -88,6 +88,7 @@ def test_job_submitted_from_elsewhere_says_where_to_go(submit, checkout):
         assert "run sbatch in the workshop's folder" in job.output, name
 
 
+@pytest.mark.nightly
 def test_lost_node_that_is_back_at_once_requeues_the_job(submit, programs):
     variables = {"SCRIPT": "done_when_restarted.py"}
     number = submit.start("job_scripts/requeue.sbatch", env=variables)

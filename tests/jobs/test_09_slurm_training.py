@@ -45,7 +45,11 @@ def one_device(submit) -> int:
 
 
 @pytest.mark.parametrize(
-    ("nodes", "per_node"), [pytest.param(2, 2, marks=pytest.mark.quick), (4, 1)]
+    ("nodes", "per_node"),
+    [
+        pytest.param(2, 2, marks=pytest.mark.quick),
+        pytest.param(4, 1, marks=pytest.mark.nightly),
+    ],
 )
 @pytest.mark.parametrize(
     "launcher",

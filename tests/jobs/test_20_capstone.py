@@ -64,6 +64,7 @@ def test_the_frame_for_pbs_trains_on_four_hosts(start_pbs, checkout, tmp_path):
     assert read.attempts[0].hosts == ["n1", "n2", "n3", "n4"]
 
 
+@pytest.mark.nightly
 def test_the_solution_for_pbs_survives_the_loss_of_a_host(cluster, checkout, tmp_path):
     """On two hosts, with spare ones. The id stays the same, and so does its port."""
     if (checkout / "capstone").exists():

@@ -143,6 +143,7 @@ def test_killed_worker_is_replaced(cluster, submit, checkout, undisturbed, slow)
     assert_same_end(checkout, job, undisturbed)
 
 
+@pytest.mark.nightly
 def test_job_trains_on_when_a_lost_node_is_back(
     cluster, submit, checkout, never_stopped, slow
 ):
@@ -162,6 +163,7 @@ def test_job_trains_on_when_a_lost_node_is_back(
     assert_same_end(checkout, job, never_stopped)
 
 
+@pytest.mark.nightly
 def test_slurm_itself_stops_a_job_before_its_time_limit(
     cluster, submit, checkout, never_stopped, slow
 ):
@@ -244,6 +246,7 @@ def test_two_jobs_on_the_same_nodes_do_not_meet(
         assert_same_end(checkout, job, other)
 
 
+@pytest.mark.nightly
 def test_job_trains_on_elsewhere_when_a_cable_is_pulled(
     cluster, submit, checkout, never_stopped, slow
 ):

@@ -151,6 +151,7 @@ def lose_after_a_save(pbs, checkout, name, snapshot):
     return pbs.wait(job_id, LIMIT)
 
 
+@pytest.mark.nightly
 def test_job_that_loses_a_host_resumes_on_others(fragile, checkout):
     job = lose_after_a_save(fragile, checkout, "multinode_torchrun", "job{}.pt")
     assert (job.exit_status, job.run_count) == (0, 2), job.output
@@ -158,6 +159,7 @@ def test_job_that_loses_a_host_resumes_on_others(fragile, checkout):
     assert "Resuming from" in job.output
 
 
+@pytest.mark.nightly
 def test_chain_that_loses_a_host_has_one_successor(fragile, checkout):
     """-r n: run again, the job would qsub a second one beside it."""
     job = lose_after_a_save(fragile, checkout, "chained", "chain{}.pt")

@@ -96,6 +96,7 @@ def test_many_hosts_train_as_one_device(
         assert (checkout / "snapshots" / f"job{job.id}.pt").exists()
 
 
+@pytest.mark.nightly
 @needs("mpirun")
 def test_launchers_find_hosts_by_their_full_names(cluster, checkout, offer):
     """Where the node file has n1.hpc.test: pbs_tmrsh refuses n1, mpirun says n1."""
@@ -154,6 +155,7 @@ def test_number_of_ranks_comes_from_the_request(pbs, qsub):
         assert f":{20000 + number * 11 % 10000}\n" in job.output
 
 
+@pytest.mark.nightly
 def test_scaling_array_measures_one_host_then_two(pbs, qsub, checkout):
     small = "--blocks 1 --context 8"
     first = qsub("scaling_array", RANKS_PER_NODE=1, ARGS=small)

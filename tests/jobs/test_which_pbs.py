@@ -38,6 +38,7 @@ def run_tests(before, tmp_path, tests, **variables):
     )
 
 
+@pytest.mark.nightly
 @pytest.mark.cold("the tests that it starts have no warm server on another host")
 def test_jobs_are_submitted_to_the_pbs_on_path(cluster, tmp_path):
     rehearsal = [PYTHON, "-m", "workshop.cluster.pbs"]

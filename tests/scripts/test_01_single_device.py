@@ -175,8 +175,8 @@ def test_resumed_run_equals_uninterrupted_run(uninterrupted, copy_of_half):
     "part",
     [
         "optimizer",
-        pytest.param("cpu", marks=pytest.mark.full),
-        pytest.param("loader", marks=pytest.mark.full),
+        pytest.param("cpu", marks=pytest.mark.nightly),
+        pytest.param("loader", marks=pytest.mark.nightly),
     ],
 )
 def test_every_part_of_the_snapshot_is_needed(

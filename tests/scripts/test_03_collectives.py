@@ -127,7 +127,7 @@ def reports(done):
     return [text for _, text in sorted(lines)]
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("case", "who_gives_up"),
     [

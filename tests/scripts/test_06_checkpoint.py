@@ -172,7 +172,7 @@ def test_steps_out_of_range_are_refused(tmp_path):
     assert "--save-every-steps: '0' is not a whole number above 0" in said
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_training_learns_the_digits_in_spite_of_interruptions(tmp_path):
     """Two runs of one training; the second goes on where the first ended."""
     options = ["--nprocs", 2, "--batch-size", 16, "--metrics", "metrics.json"]

@@ -18,7 +18,7 @@ def test_fits_on_a_screen_or_two():
     assert len(SCRIPT.read_text().splitlines()) <= 90
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.cold("a rank among the processes below its launcher is killed")
 def test_killed_rank_costs_only_the_steps_since_the_snapshot(tmp_path):
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]

@@ -119,7 +119,7 @@ def test_programs_with_dtensor_end_at_once():
         assert last_line.endswith("run_and_exit(main)"), name
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.cold("how Python itself ends is the subject")
 def test_ending_at_once_keeps_what_was_printed_and_the_exit_status():
     program = (
@@ -157,7 +157,7 @@ print(teardown.end_of_run("ticking", sys.argv[1]))
 """
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.cold("how Python itself ends is the subject")
 def test_ranks_hang_although_another_thread_of_theirs_looks_round(tmp_path):
     done = subprocess.run(

@@ -17,7 +17,7 @@ KILLS = 5
 COMPLAINT = re.compile(rf"^{NAME}: error: (.*)$", re.M)
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.cold("ranks among the processes below their launcher are killed")
 def test_run_whose_ranks_are_killed_ends_with_the_same_bits():
     """Random ranks, at random times; snapshot and all that it holds are compared."""
@@ -91,7 +91,7 @@ def test_error_of_all_ranks_is_said_once(arguments, words, tmp_path):
     assert (tmp_path / "snapshot.pt").read_bytes() == b"damaged"
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.cold("how Python itself ends is the subject")
 def test_ddp_that_is_released_first_never_hangs_the_end():
     """The usual shape does: `make bench` counts both."""

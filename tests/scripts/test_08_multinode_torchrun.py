@@ -129,7 +129,7 @@ def test_ranks_hold_equal_weights_and_the_process_group_ends(ranks, tmp_path):
     assert after == ["0"] * ranks
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.parametrize("run", [3], indirect=True)
 def test_resumed_run_equals_uninterrupted_run(run, tmp_path):
     ranks, folder, _ = run

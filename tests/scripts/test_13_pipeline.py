@@ -32,6 +32,7 @@ HERE = Path(__file__).resolve().parent
 SRC = HERE.parents[1] / "src"
 
 
+@pytest.mark.nightly
 @every_check_in(HERE / "ranks_13_pipeline.py")
 def test_in_ranks(check, verdict_of):
     assert_right(verdict_of(check))
@@ -117,6 +118,7 @@ def numbers(path):
     return json.loads(path.read_text())
 
 
+@pytest.mark.nightly
 def test_scripts_have_the_losses_of_one_device(tmp_path):
     done = script(tmp_path, "13_train_gpt.py", 3, *SMALL, "--metrics", "one.json")
     assert done.returncode == 0, done.stderr

@@ -14,6 +14,7 @@ SMALL = ["--width", 24, "--heads", 12, "--blocks", 1, "--context", 24]
 SCRIPTS = ["14_tensor_by_hand.py", "14_tensor_parallel.py"]
 
 
+@pytest.mark.nightly
 @every_check_in(Path(__file__).resolve().parent / "ranks_14_tensor.py")
 def test_in_ranks(check, verdict_of):
     assert_right(verdict_of(check))
@@ -54,6 +55,7 @@ def test_trains_as_one_device(tmp_path, alone, name, ranks, options):
     assert numbers["losses"][-1] < numbers["losses"][0] - 1
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("name", "ranks", "options"),
     [

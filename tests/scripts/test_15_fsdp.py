@@ -14,11 +14,13 @@ SMALL = ["--width", 12, "--heads", 3, "--blocks", 2, "--context", 16]
 SMALL += ["--batch-size", 6]
 
 
+@pytest.mark.nightly
 @every_check_in(Path(__file__).resolve().parent / "ranks_15_fsdp.py")
 def test_in_ranks(check, verdict_of):
     assert_right(verdict_of(check))
 
 
+@pytest.mark.nightly
 def test_from_ranks_to_one_device_and_back(tmp_path):
     """3 ranks, then one process, then 2 ranks: each goes on where the last stopped."""
     fsdp, metrics = SRC / "15_fsdp.py", tmp_path / "metrics.json"
@@ -45,6 +47,7 @@ def test_foreign_snapshot_is_one_sentence(tmp_path):
     assert "15_fsdp.pt is damaged or is no snapshot" in said[0]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("options", [[], ["--mixed-precision"]])
 def test_cost_is_what_the_formula_says(tmp_path, options):
     command = [SRC / "instruments/15_cost.py", SRC / "15_fsdp.py", 30, *SMALL, *options]

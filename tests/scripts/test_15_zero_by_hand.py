@@ -13,6 +13,7 @@ pytestmark = pytest.mark.full
 SMALL = ["--width", 12, "--heads", 3, "--blocks", 1, "--context", 16]
 
 
+@pytest.mark.nightly
 @every_check_in(Path(__file__).resolve().parent / "ranks_15_zero.py")
 def test_in_ranks(check, verdict_of):
     assert_right(verdict_of(check))

@@ -30,6 +30,7 @@ SMALL = ["--width=24", "--heads=4", "--blocks=1", "--context=8", "--batch-size=4
 NAME = "16_fsdp_tensor_parallel.py"
 
 
+@pytest.mark.nightly
 @every_check_in(HERE / "ranks_16_two_dimensions.py")
 def test_in_ranks(check, verdict_of):
     assert_right(verdict_of(check))
@@ -55,6 +56,7 @@ def assert_close(mine, expected):
         assert mine == pytest.approx(expected, rel=1e-10, abs=1e-10)
 
 
+@pytest.mark.nightly
 def test_checkpoint_of_4_ranks_goes_on_on_any_grid(tmp_path):
     """Saved on 2 x 2, loaded on 4, 3, 2 and 1 ranks: the losses of who never stopped.
 
@@ -76,6 +78,7 @@ def test_checkpoint_of_4_ranks_goes_on_on_any_grid(tmp_path):
     assert {"data 1 x tensor 2", "data 2", "data 1", "replica 2 x data 1"} < names
 
 
+@pytest.mark.nightly
 def test_killed_during_a_save_in_the_background_the_one_before_is_loaded(tmp_path):
     """Ten times all ranks are killed while they save; nothing that was complete is
     lost, what is loaded is right, and what is incomplete is removed."""
@@ -126,6 +129,7 @@ def test_losses_are_those_of_one_device(saved):
     assert "Grid: data 2 x tensor 2" in printed
 
 
+@pytest.mark.nightly
 def test_every_line_of_the_cost_is_as_the_formula_says(tmp_path):
     done = torchrun(tmp_path, 4, SRC / "instruments/16_cost.py", SRC / NAME, 6, *SMALL)
     assert done.returncode == 0, done.stderr
@@ -196,6 +200,7 @@ def test_damaged_checkpoint(saved, tmp_path, damaged, monkeypatch, capsys):
     assert not (tmp_path / "gpt.pt").exists()
 
 
+@pytest.mark.nightly
 def test_node_that_does_not_see_the_folder_is_named(saved, tmp_path):
     """Rank 1 starts in a folder of its own, as on a node that shares no disk."""
     options = [*SMALL, "--checkpoints=saves", "--tensor-ranks=1"]

@@ -49,7 +49,7 @@ def counted(done):
     return {row.split()[0]: tuple(map(float, row.split()[3:])) for row in table}
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_checkpointing_saves_less_and_computes_more(tmp_path):
     rows = counted(
         script(tmp_path, "17_speed.py", 1, "--with", "workers", "checkpoint")
@@ -58,7 +58,7 @@ def test_checkpointing_saves_less_and_computes_more(tmp_path):
     assert rows["checkpoint"] == (0, 0, 0.86, 3.47)
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_fewer_calls_and_fewer_bytes(tmp_path):
     remedies = "no-sync", "one-bucket", "fp16-hook"
     rows = counted(torchrun(tmp_path, 2, SPEED, 1, "--with", *remedies))
@@ -70,7 +70,7 @@ def test_fewer_calls_and_fewer_bytes(tmp_path):
     ]
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_hooks_send_half_or_far_less(tmp_path):
     """PowerSGD in three steps: each reduction sends biases, columns, then rows."""
     half = counted(torchrun(tmp_path, 2, SPEED, 1, "--with", "bf16-hook"))
@@ -124,7 +124,7 @@ def test_powersgd_with_another_option_and_why_not_with_fp16(tmp_path):
     assert done.stdout.splitlines() == [f"[] {[2.0**15, 2.0**12]}"]
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_what_fsdp_calls_sends_and_holds(tmp_path):
     done = torchrun(tmp_path, 2, FSDP, 1)
     assert done.returncode == 0, done.stderr
@@ -160,7 +160,7 @@ def test_compiling_without_a_compiler_is_one_sentence(tmp_path):
     assert "--with compile needs a C++ compiler" in sentence(done)
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @needs("g++")
 def test_checkpointed_blocks_are_compiled(tmp_path):
     command = "17_speed.py", 1, "--with", "checkpoint", "compile"
@@ -172,7 +172,7 @@ def test_checkpointed_blocks_are_compiled(tmp_path):
     assert list((tmp_path / "kernels").rglob("*.so"))
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @needs("g++")
 def test_compiled_blocks_get_large_buckets(tmp_path):
     kernels = {"TORCHINDUCTOR_CACHE_DIR": tmp_path / "kernels"}

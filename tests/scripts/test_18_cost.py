@@ -171,7 +171,7 @@ for name in ("FSDP", "TP", "FSDP x TP"):
 """
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_measured_steps_send_what_the_formulas_predict():
     """DDP's and a pipeline's calls can't be counted in a group that is not there."""
     command = [sys.executable, "-W", "ignore", "-c", SENT, str(SRC)]

@@ -79,7 +79,7 @@ def test_folder_that_cannot_be_written_is_one_sentence():
     assert "cannot start true: " in done.stderr and "./why_slow_" in done.stderr
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["14_tensor_parallel.py", "13_pipeline.py"])
 def test_run_without_a_call_that_it_knows_gets_no_verdict(tmp_path, name):
     done = why(tmp_path, *TWO_RANKS, PROGRAM.parents[1] / name, 60)
@@ -109,7 +109,7 @@ def test_one_process_has_nothing_to_compare(tmp_path, launcher, name):
     assert done.stderr == f"18_why_slow.py: error: {words}\n"
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_calls_of_fsdp_are_counted_and_left_out(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     command = [*TWO_RANKS, PROGRAM.parents[1] / "15_fsdp.py", "60"]

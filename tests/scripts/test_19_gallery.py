@@ -48,8 +48,9 @@ def tree():
 
 
 def case(name: str):
-    on_nodes = [pytest.mark.nodes] if GALLERY[name].needs == "cluster" else []
-    return pytest.param(name, marks=[pytest.mark.full, *on_nodes])
+    on_nodes = GALLERY[name].needs == "cluster"
+    marks = [pytest.mark.full, pytest.mark.nodes] if on_nodes else pytest.mark.nightly
+    return pytest.param(name, marks=marks)
 
 
 @pytest.mark.parametrize("name", [case(name) for name in GALLERY])

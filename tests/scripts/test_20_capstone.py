@@ -30,6 +30,7 @@ def runs(tmp_path_factory):
     return {name: read_run(folder / name) for name in ("whole", "parts")}
 
 
+@pytest.mark.nightly
 def test_manifest_is_what_the_grader_reads(runs):
     check_unbroken(runs)
     [whole] = runs["whole"].attempts

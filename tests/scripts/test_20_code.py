@@ -38,6 +38,7 @@ def runs(tmp_path_factory):
     return {name: read_run(folder / name) for name in ("program", "own")}
 
 
+@pytest.mark.nightly
 def test_own_code_trains_and_resumes_as_the_program_does(runs):
     first, again = runs["own"].attempts
     assert (first.layout, again.layout) == ("data 2 x tensor 2", "data 3 x tensor 1")

@@ -59,6 +59,7 @@ def test_trains_as_one_device(tmp_path, alone, name, ranks, options):
     assert numbers["losses"][-1] < numbers["losses"][0] - 1
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("ranks", "options"),
     [pytest.param(3, [], marks=pytest.mark.quick), (4, ["--zigzag"])],
@@ -86,6 +87,7 @@ def test_program_of_torch_trains_alone_as_one_device(tmp_path, alone):
     assert numbers["losses"] == pytest.approx(alone["losses"], abs=1e-5)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("name", "ranks", "options"), RUNS)
 def test_cost_is_what_the_formulas_say(tmp_path, name, ranks, options):
     command = [trainings.SRC / name, *TRAINING, *options]

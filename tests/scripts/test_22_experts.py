@@ -9,6 +9,7 @@ from tests.in_ranks import assert_right, every_check_in
 pytestmark = pytest.mark.full
 
 
+@pytest.mark.nightly
 @every_check_in(Path(__file__).resolve().parent / "ranks_22_experts.py")
 def test_in_ranks(check, verdict_of):
     assert_right(verdict_of(check))

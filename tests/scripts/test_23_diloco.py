@@ -50,6 +50,7 @@ def test_learns_and_says_what_it_sends(tmp_path, ranks, options, sent):
     assert int(number.replace(",", "")) == round(sent)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "options",
     [[], ["--fragments", 2, "--int8"], ["--fragments", 2, "--delay", 3, "--keep", 0.5]],
@@ -91,6 +92,7 @@ def test_another_number_of_ranks_is_refused(tmp_path):
     assert refusal(done) == f"{sentence} --snapshot"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

@@ -97,7 +97,7 @@ def lose(folder, events, ranks, *options):
     return done.stdout
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.parametrize("place", ["quorum", "reduce", "vote", "voted"])
 @pytest.mark.parametrize(("rank", "ranks"), [(1, 3), (0, 4)])
 def test_killed_rank_costs_no_step(tmp_path, alone, place, rank, ranks):
@@ -110,14 +110,14 @@ def test_killed_rank_costs_no_step(tmp_path, alone, place, rank, ranks):
     assert members[STEPS - 1] == left
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_two_killed_at_once_cost_no_step(tmp_path, alone):
     events = [[0, 5, "reduce", "SIGKILL"], [2, 5, "vote", "SIGKILL"]]
     lose(tmp_path, events, 4, "--no-revive")
     assert check(tmp_path, alone, ended=[1, 3])[STEPS - 1] == [1, 3]
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.parametrize("place", ["reduce", "vote", "voted"])
 def test_silent_rank_is_left_out_and_comes_back(tmp_path, alone, place):
     out = lose(tmp_path, [[1, 5, place, "SIGSTOP"]], 3, "--pause", 0.3)
@@ -126,7 +126,7 @@ def test_silent_rank_is_left_out_and_comes_back(tmp_path, alone, place):
     assert "takes the state of rank" in out or "the others have finished" in out
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.parametrize("place", ["reduce", "vote", "after"])
 @pytest.mark.parametrize(("rank", "ranks"), [(1, 3), (0, 4)])
 def test_rank_that_hangs_in_its_step_is_left_out_and_comes_back(
@@ -146,7 +146,7 @@ def test_rank_that_hangs_in_its_step_is_left_out_and_comes_back(
         assert members[STEPS - 1] == list(range(ranks))
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.parametrize("rank", [0, 2])
 def test_killed_rank_comes_back_with_the_state_of_a_peer(tmp_path, alone, rank):
     out = lose(tmp_path, [[rank, 3, "reduce", "SIGKILL"]], 3, "--least", 3)
@@ -161,7 +161,7 @@ def test_source_that_dies_while_it_sends_is_replaced(tmp_path, alone):
     check(tmp_path, alone, ended=[0, 1, 2])
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.cold("an instrument kills ranks by the numbers of their processes")
 def test_restart_repeats_steps_and_a_smaller_group_repeats_none(tmp_path):
     """Rank 2 lives on: the state is lost where the second kill finds a rank alone."""
@@ -215,7 +215,7 @@ def test_a_kill_that_cannot_be_is_one_sentence(tmp_path, kill, why):
     assert why in trainings.sentence(done)
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_program_lets_a_rank_hang(tmp_path, alone):
     """The command that the page shows, smaller."""
     options = ["--ranks", 3, "--hang", 1, 2, "--step-limit", 1.5, "--pause", 0.5]

@@ -120,7 +120,7 @@ def started() -> dict[Path, tuple[int, str, str]]:
     return start_each(PROGRAMS)
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
 def test_program_starts_cold(path, started):
     """It prints its usage, or works without one, or says that it needs a launcher."""
@@ -131,7 +131,7 @@ def test_program_starts_cold(path, started):
         assert "torchrun did not start this process" in err, err
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_import_that_a_program_lacks_is_missed(tmp_path):
     """Also after another one that has it: `tqdm` makes it the second one to start."""
     uses = "print(torch.distributed.tensor.parallel)\n"

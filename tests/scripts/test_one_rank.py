@@ -7,7 +7,7 @@ from tests.scripts.trainings import SRC, script, sentence
 
 TRAINS = [2, "--width=24", "--heads=4", "--blocks=2", "--context=16", "--batch-size=8"]
 SMALL_GRID = [*TRAINS, "--checkpoints=saved", "--save-every=1", "--async-save"]
-full = pytest.mark.full
+nightly = pytest.mark.nightly
 # What a program says of its method, and its arguments; one of each kind is quick.
 PROGRAMS = {
     "13_pipeline.py": ("the pipeline is one stage", TRAINS),
@@ -50,7 +50,7 @@ PAIRS = [(cost, program) for cost, programs in COSTS.items() for program in prog
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=() if name in QUICK else full) for name in PROGRAMS],
+    [pytest.param(name, marks=() if name in QUICK else nightly) for name in PROGRAMS],
 )
 def test_one_rank_says_what_is_trivial_and_runs(name, tmp_path):
     says, arguments = PROGRAMS[name]
@@ -63,7 +63,7 @@ def test_one_rank_says_what_is_trivial_and_runs(name, tmp_path):
 
 @pytest.mark.parametrize(
     ("cost", "program"),
-    [pytest.param(*pair, marks=() if pair == PAIRS[-5] else full) for pair in PAIRS],
+    [pytest.param(*pair, marks=() if pair == PAIRS[-5] else nightly) for pair in PAIRS],
 )
 def test_formulas_hold_for_one_rank(cost, program, tmp_path):
     done = script(tmp_path, cost, SRC / program, *TRAINS)
@@ -72,14 +72,14 @@ def test_formulas_hold_for_one_rank(cost, program, tmp_path):
     assert "they differ" not in done.stdout
 
 
-@full
+@pytest.mark.full
 def test_one_rank_of_torchrun_runs_as_well(tmp_path):
     done = run(tmp_path, [*STANDALONE, SRC / "14_tensor_parallel.py", *TRAINS])
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("One rank on cpu: it has all columns and rows")
 
 
-@full
+@pytest.mark.full
 def test_both_stages_on_one_rank_are_refused(tmp_path):
     """torch's schedule fails in the middle of a step then."""
     done = script(tmp_path, "13_pipeline.py", *TRAINS, "--schedule=interleaved")
@@ -87,7 +87,7 @@ def test_both_stages_on_one_rank_are_refused(tmp_path):
     assert "start two ranks or more, or choose 1f1b" in done.stderr
 
 
-@full
+@pytest.mark.full
 def test_other_ranks_cannot_be_predicted_from_one(tmp_path):
     said = sentence(script(tmp_path, "18_cost.py", "--predict", 2))
     assert "--predict 2 needs the time of a link" in said

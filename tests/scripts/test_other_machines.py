@@ -29,6 +29,7 @@ TRAIN_A_GPT = {
     "22_expert_parallel.py": [],
 }
 FAILED_ONCE = "14_tensor_parallel.py"
+FULL = pytest.mark.full
 
 
 def steps_of_two_ranks(folder, machine, name, *options):
@@ -44,7 +45,7 @@ def steps_of_two_ranks(folder, machine, name, *options):
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=() if name == FAILED_ONCE else pytest.mark.full)
+        pytest.param(name, marks=FULL if name == FAILED_ONCE else pytest.mark.nightly)
         for name in TRAIN_A_GPT
     ],
 )
@@ -54,7 +55,7 @@ def test_gpt_is_trained(name, tmp_path):
     assert len(found) == 2, found
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.cold("sitecustomize.py must be read before anything else")
 def test_each_method_that_18_cost_measures_takes_a_step(tmp_path):
     program = trainings.program("18_cost.py")
@@ -64,7 +65,7 @@ def test_each_method_that_18_cost_measures_takes_a_step(tmp_path):
     assert re.search(r"^TP\b", done.stdout, re.M), done.stdout
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.cold("sitecustomize.py must be read before anything else")
 @pytest.mark.parametrize(
     "command",
@@ -101,14 +102,15 @@ print("on the CPU")
 ONE_BY_ONE, MANY_AT_ONCE = "(False, False)", "(False, True)"
 
 
+@pytest.mark.full
 @pytest.mark.cold("sitecustomize.py must be read before anything else")
 @pytest.mark.parametrize(
     ("machine", "update", "on_mps"),
     [
         ("both", MANY_AT_ONCE, True),
-        pytest.param("mac", ONE_BY_ONE, True, marks=pytest.mark.full),
-        pytest.param("many_at_once", MANY_AT_ONCE, False, marks=pytest.mark.full),
-        pytest.param("none", ONE_BY_ONE, False, marks=pytest.mark.full),
+        pytest.param("mac", ONE_BY_ONE, True, marks=pytest.mark.nightly),
+        pytest.param("many_at_once", MANY_AT_ONCE, False, marks=pytest.mark.nightly),
+        pytest.param("none", ONE_BY_ONE, False, marks=pytest.mark.nightly),
     ],
 )
 def test_the_machines_are_what_they_are_called(machine, update, on_mps, tmp_path):

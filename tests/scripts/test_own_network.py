@@ -24,7 +24,7 @@ def test_port_is_free():
 """
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives workers networks")
 def test_workers_of_pytest_have_networks_of_their_own(tmp_path):
     for name in ("test_one.py", "test_two.py"):

@@ -48,7 +48,7 @@ def test_only_what_passed_is_left_out(tmp_path):
     assert "left out, since they passed before: 1 test of all parts" in again
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_what_may_use_a_package_runs_again(tmp_path):
     """Beside the package, it may do something else than without."""
     both = [NAMES_NO_PROGRAM, NAMES_SBATCH]
@@ -73,7 +73,7 @@ def test_programs_of_the_first_run_need_not_start_again(monkeypatch):
     monkeypatch.setattr(run_tests.machine, "missing", lambda: ["no sbatch"])
     monkeypatch.setenv(passed_before.FOLDER, "/somewhere")
     monkeypatch.setenv(passed_before.WRITTEN, "1")
-    first = run_tests.programs_to_start()
+    first = run_tests.programs_to_start("short")
     monkeypatch.delenv(passed_before.WRITTEN)
-    assert first | run_tests.programs_to_start() == run_tests.PROGRAMS
-    assert not first & run_tests.programs_to_start()
+    assert first | run_tests.programs_to_start("full") == run_tests.PROGRAMS
+    assert not first & run_tests.programs_to_start("full")

@@ -1,6 +1,7 @@
 """The commands in the table of src/README.md run, with two steps or epochs.
 
-In FULL=1 those that stand in a transcript run there, with other numbers perhaps.
+Of programs that other tests of `make test` start, the command runs at night; if it
+stands in a transcript, it runs there, with other numbers perhaps.
 """
 
 from __future__ import annotations
@@ -33,7 +34,6 @@ PROGRAMS = {path.name: path for path in (ROOT / "src").rglob("[0-9]*.py")}
 ONE_SCREEN, COLUMNS = 50, 100  # lines of a terminal, and how wide they are
 # Programs that no other test of the short `make test` starts
 QUICK = re.compile(r"07_(one_rank|teardown|elastic)|08_link|1[2-6]_|17_fsdp|19_|20_")
-FULL = bool(os.environ.get("WORKSHOP_FULL"))
 COLD = {"07_teardown.py": "its ranks are forked from it, and end as Python ends"}
 
 
@@ -50,21 +50,25 @@ RECORDED = "\n".join(
 )
 
 
-def runs_here(program: str) -> bool:
-    if not FULL:
-        first = any(program in commands for commands in BEFORE.values())
-        return bool(QUICK.match(program)) and not first
-    return without_numbers(COMMANDS[program]) not in RECORDED
+def is_quick(program: str) -> bool:
+    """Whether no other test of `make test` starts it, and no row's set-up does."""
+    first = any(program in commands for commands in BEFORE.values())
+    return bool(QUICK.match(program)) and not first
+
+
+def is_recorded(program: str) -> bool:
+    return without_numbers(COMMANDS[program]) in RECORDED
+
+
+def case(program: str):
+    marks = [] if is_quick(program) else [pytest.mark.nightly]
+    if program in COLD:
+        marks.append(pytest.mark.cold(COLD[program]))
+    return pytest.param(program, marks=marks)
 
 
 @pytest.mark.parametrize(
-    "program",
-    [
-        pytest.param(program, marks=pytest.mark.cold(COLD[program]))
-        if program in COLD
-        else program
-        for program in filter(runs_here, COMMANDS)
-    ],
+    "program", [case(one) for one in COMMANDS if is_quick(one) or not is_recorded(one)]
 )
 def test_command_in_the_table_runs(program, tmp_path):
     for name in ("src", "gallery"):

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+import types
 import xml.etree.ElementTree as ET
 
 import pytest
@@ -38,7 +39,7 @@ def plan(tmp_path, monkeypatch):
     """Parts to be filled in, which are those of the runner; none has a program."""
     plan = []
     monkeypatch.setattr(run_tests, "BUILD", tmp_path / "build")
-    monkeypatch.setattr(run_tests, "parts", lambda full: plan)
+    monkeypatch.setattr(run_tests, "parts", lambda size: plan)
     monkeypatch.setattr(run_tests, "PROGRAMS", set())
     monkeypatch.setattr("sys.argv", ["run_tests.py"])
     for name in (passed_before.FOLDER, "SITE_OF_TESTS"):  # of a run around this one
@@ -112,17 +113,27 @@ def test_slowest_tests_come_first_and_junit_holds_all(parts, capsys):
 
 
 def test_part_that_takes_longer_than_usual_is_marked():
-    usual = run_tests.USUAL["jobs"][False]
+    usual = run_tests.USUAL["short"]["jobs"]
     for seconds, marked in ((usual, False), (2 * usual, True)):
         outcome = run_tests.Outcome(Part("jobs", ()), 0, seconds, [])
-        assert ("slower" in run_tests.table([outcome], full=False)) == marked
+        assert ("slower" in run_tests.table([outcome], "short")) == marked
 
 
-def test_every_part_has_its_usual_seconds():
-    assert [part.name for part in run_tests.parts(full=True)] == list(run_tests.USUAL)
+@pytest.mark.parametrize("size", ["short", "full", "nightly"])
+def test_every_part_has_its_usual_seconds(size, monkeypatch):
+    monkeypatch.setattr(run_tests.machine, "missing", lambda: [])
+    names = [part.name for part in run_tests.parts(size)]
+    assert names == list(run_tests.USUAL[size])
 
 
-@pytest.mark.full
+def test_without_a_cluster_tests_of_jobs_skip_beside_those_of_pages(monkeypatch):
+    monkeypatch.setattr(run_tests.machine, "missing", lambda: ["no slurmctld"])
+    parts = {part.name: part.arguments for part in run_tests.parts("short")}
+    assert "jobs" not in parts and "tests/jobs" in parts["pages"]
+    assert not any("not nodes" in word for word in parts["pages"])
+
+
+@pytest.mark.nightly
 def test_program_that_no_test_starts_is_a_failure(plan, tmp_path, monkeypatch, capsys):
     """With a pytest of its own, whose Python is warm."""
     started = "import subprocess\ndef test_it(): subprocess.run(['python', 'is.py'])"
@@ -150,7 +161,7 @@ def test_it(number):
 """
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.parametrize("few", [10, 1])
 def test_few_failures_are_tried_once_more_and_named(
     few, plan, tmp_path, monkeypatch, capsys
@@ -176,14 +187,14 @@ def test_few_failures_are_tried_once_more_and_named(
 
 
 def test_a_contributors_run_leaves_out_only_what_is_marked():
-    short, full = (run_tests.parts(full) for full in (False, True))
+    short, full = (run_tests.parts(size) for size in ("short", "full"))
     assert [part.name for part in short] == [part.name for part in full]
     assert not any("not full" in " ".join(part.arguments) for part in full)
     assert any("not full" in " ".join(part.arguments) for part in short)
 
 
-@pytest.mark.parametrize(("full", "at_once"), [(False, 2), (True, 3)])
-def test_so_many_parts_share_the_cores(full, at_once, plan, monkeypatch):
+@pytest.mark.parametrize(("size", "at_once"), [("short", 2), ("full", 3)])
+def test_so_many_parts_share_the_cores(size, at_once, plan, monkeypatch):
     """Each part waits until that many run; with fewer of them, it gives up."""
     together = threading.Barrier(at_once)
 
@@ -193,7 +204,7 @@ def test_so_many_parts_share_the_cores(full, at_once, plan, monkeypatch):
 
     plan += [Part(f"part {number}", ()) for number in range(2 * at_once)]
     monkeypatch.setattr(run_tests, "run", run)
-    outcomes, _ = run_tests.run_parts(full)
+    outcomes, _ = run_tests.run_parts(size)
     assert [outcome.part for outcome in outcomes] == plan
 
 
@@ -232,6 +243,18 @@ def test_after_its_time_a_run_in_ci_begins_no_long_test(tmp_path):
         )
         assert f"{ends} in" in done.stdout
         assert (time_is_up.REASON in done.stdout) == ("skipped" in ends)
+
+
+@pytest.mark.parametrize("until", range(5))
+def test_each_run_in_ci_begins_with_another_file(until, monkeypatch):
+    """Tests of a file stay in their order, which some of them need."""
+    names = ("a1", "a2", "b1", "c1", "c2")
+    items = [types.SimpleNamespace(path=name[0], name=name) for name in names]
+    monkeypatch.setenv(time_is_up.UNTIL, str(until))
+    time_is_up.pytest_collection_modifyitems(items)
+    shown = " ".join(item.name for item in items)
+    orders = ("a1 a2 b1 c1 c2", "b1 c1 c2 a1 a2", "c1 c2 a1 a2 b1")
+    assert shown == orders[until % 3]
 
 
 def test_tests_that_the_time_was_too_short_for_are_counted(parts, plan, capsys):

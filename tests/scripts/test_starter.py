@@ -351,7 +351,7 @@ def test_fsdp_refuses_blocks_that_it_cannot_shard(case, tmp_path):
     assert (statuses, err.partition("error: ")[2]) == ([2], f"{words}\n")
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_fsdp_resumes_with_a_parameter_that_has_no_gradient(tmp_path):
     """The optimizer has no state of it: nothing of it is in a checkpoint."""
     head = "def predict("
@@ -420,7 +420,7 @@ def test_result_is_that_of_one_rank_whatever_the_ranks_and_parts(name, tmp_path)
         torch.testing.assert_close(tensors, expected, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @BOTH
 @pytest.mark.parametrize(("ranks", "batch"), [(2, "998"), (4, "996")])
 def test_every_validation_sample_counts_once(name, ranks, batch, tmp_path):
@@ -442,7 +442,7 @@ def test_every_validation_sample_counts_once(name, ranks, batch, tmp_path):
     assert abs(accuracy - right / len(points)) < 1e-6
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @BOTH
 def test_rate_rises_to_the_given_one_and_falls_to_a_tenth(name, tmp_path):
     """Seen in the last steps of a run that is still warming up and of a longer one."""
@@ -499,7 +499,7 @@ class Drawing(nn.Dropout):
 # (2) your model"""
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @BOTH
 def test_dropout_of_each_rank_and_forward_is_another(name, tmp_path):
     program = changed(
@@ -528,7 +528,7 @@ class Counting(TorchDispatchMode):
 # (2) your model"""
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @BOTH
 def test_gradients_are_reduced_once_per_step(name, tmp_path):
     """However many forwards a step has: without no_sync each would reduce them."""
@@ -566,7 +566,7 @@ def test_all_data_workers_are_forked_before_the_process_group(name, tmp_path):
     assert re.findall("forked .*", out) == expected
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @BOTH
 def test_scaled_gradients_give_the_same_end(name, tmp_path):
     """A V100 needs a GradScaler; by a power of two, it changes no bit of float32."""
@@ -582,7 +582,7 @@ def test_scaled_gradients_give_the_same_end(name, tmp_path):
     assert_same_end(*ends)
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @BOTH
 def test_gradient_of_all_ranks_is_clipped_to_the_norm_of_1(name, tmp_path):
     """A step of SGD with rate 1 is as long as the gradient that it is given."""
@@ -692,7 +692,7 @@ def test_ddp_resumes_with_a_parameter_that_has_no_gradient(tmp_path):
     assert out.startswith("After 15 steps"), out
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @BOTH
 def test_model_that_is_not_finite_is_not_saved(name, tmp_path):
     """One NaN makes NaN of all: the snapshot before it is worth more."""
@@ -713,7 +713,7 @@ def test_model_that_is_not_finite_is_not_saved(name, tmp_path):
 NORMALIZED = "nn.GELU(), nn.BatchNorm1d({}), "
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @BOTH
 def test_printed_validation_is_that_of_the_saved_model(name, tmp_path):
     """Each rank counts the statistics of BatchNorm from its own part of the batches."""

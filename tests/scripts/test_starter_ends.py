@@ -119,7 +119,7 @@ def test_killed_rank_is_started_again_and_ends_alike(name, tmp_path, uninterrupt
     assert_same_end(state(tmp_path, name), expected)
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.cold("the launcher is killed, and its ranks lose their parent")
 @BOTH
 def test_ranks_of_a_killed_torchrun_save_and_end(name, tmp_path, uninterrupted):
@@ -136,7 +136,7 @@ def test_ranks_of_a_killed_torchrun_save_and_end(name, tmp_path, uninterrupted):
     assert_resumes_to(expected, tmp_path, 3, program, *LONG)
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @BOTH
 def test_rank_0_decides_for_all_what_is_resumed(name, tmp_path):
     """Rank 1 sees other snapshots, as on a node that lags behind."""
@@ -160,7 +160,7 @@ def saved(folder):
     return [*folder.glob("snapshot.pt"), *folder.glob("snapshots/*/.metadata")]
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @BOTH
 def test_kill_in_a_save_leaves_the_snapshot_before(name, tmp_path):
     """Saved in every step, so that most of the time a save is under way."""
@@ -209,7 +209,10 @@ OWN_ERRORS = {
 @ALIKE
 @pytest.mark.parametrize(
     "place",
-    ["model", *(pytest.param(o, marks=pytest.mark.full) for o in list(OWN_ERRORS)[1:])],
+    [
+        "model",
+        *(pytest.param(o, marks=pytest.mark.nightly) for o in list(OWN_ERRORS)[1:]),
+    ],
 )
 @pytest.mark.cold("how Python ends is what is tested")
 def test_own_error_is_the_last_thing_printed(name, place, tmp_path):
@@ -223,7 +226,7 @@ def test_own_error_is_the_last_thing_printed(name, place, tmp_path):
     assert "killed by signal" not in err
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.cold("how Python ends is what is tested")
 @BOTH
 def test_torchrun_repeats_the_own_error_at_the_end(name, tmp_path):
@@ -236,7 +239,7 @@ def test_torchrun_repeats_the_own_error_at_the_end(name, tmp_path):
     assert "killed by signal" not in out
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.cold("Ctrl-C is sent to a group of processes")
 @BOTH
 def test_ctrl_c_ends_the_ranks_and_their_workers(name, tmp_path):

@@ -47,7 +47,7 @@ def programs(tmp_path_factory):
 
 
 @ALIKE
-@pytest.mark.parametrize("ranks", [3, pytest.param(4, marks=pytest.mark.full)])
+@pytest.mark.parametrize("ranks", [3, pytest.param(4, marks=pytest.mark.nightly)])
 def test_line_of_several_ranks_has_the_loss_and_norm_of_one(
     name, ranks, tmp_path, programs
 ):

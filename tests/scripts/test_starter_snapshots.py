@@ -40,7 +40,7 @@ def test_batch_that_ranks_cannot_share_is_refused(name, tmp_path):
     assert said.startswith("--batch-size must be a multiple of 3 (ranks x")
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @BOTH
 def test_snapshot_of_no_use_is_one_sentence(name, tmp_path):
     train(tmp_path, 1, STARTER / name, "1", "1", *FAST)
@@ -54,7 +54,7 @@ def test_snapshot_of_no_use_is_one_sentence(name, tmp_path):
     assert re.search(r"snapshot\S* is damaged", said), said
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @BOTH
 def test_other_model_is_named_by_what_differs(name, tmp_path):
     train(tmp_path, 2, STARTER / name, "1", "1", *FAST)
@@ -83,7 +83,7 @@ def test_finished_run_says_that_there_is_nothing_to_train(name, tmp_path):
     assert out.endswith(f"nothing to train: step 15 of 15 | {result}\n")
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_half_written_checkpoint_is_not_taken(tmp_path):
     train(tmp_path, 1, STARTER / "train_fsdp.py", "2", "1", *FAST)
     (tmp_path / "snapshots" / "step-30" / ".metadata").unlink()
@@ -108,7 +108,7 @@ def test_only_a_few_snapshots_stay(name, tmp_path):
     assert kept in (["snapshot.pt"], ["step-56", "step-60"])
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.cold("SIGSTOP cannot be passed on to a warm program")
 @BOTH
 def test_second_run_ends_as_soon_as_it_sees_what_the_first_has_saved(name, tmp_path):

@@ -46,7 +46,7 @@ def test_fused_optimizer_differs_by_rounding_only(name, tmp_path):
     assert 0 < largest_gap(plain, fused) < 1e-4
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @needs("g++")
 @BOTH
 def test_compiled_run_learns_and_is_saved_under_the_same_names(name, tmp_path):

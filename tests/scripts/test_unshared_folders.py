@@ -89,7 +89,7 @@ CASES = {
 }
 # One of them in the short `make test`: the others take a minute or two.
 NAMES = [
-    pytest.param(name, marks=[] if name == "15_fsdp.py" else [pytest.mark.full])
+    pytest.param(name, marks=[] if name == "15_fsdp.py" else [pytest.mark.nightly])
     for name in CASES
 ]
 

@@ -75,7 +75,7 @@ def without_frames(outcome: dict) -> dict:
     return outcome | {"err": [n for n in lines if not TERMINATES.match(n)]}
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", GROUPS)
 def test_signal_to_a_group_ends_the_same_cold_and_warm(name, tmp_path):
     """Nothing is left: the outcome is there when the last rank has closed its output.
@@ -92,7 +92,7 @@ def test_signal_to_a_group_ends_the_same_cold_and_warm(name, tmp_path):
     assert warm == cold
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGKILL])
 def test_signal_to_one_program_does_not_reach_its_ranks(number, tmp_path):
     def strike(process: subprocess.Popen) -> None:
@@ -171,7 +171,7 @@ def of_the_session(tmp_path: Path) -> list[int]:
     return list(processes.with_variable(f"OF_A_WARM_SESSION={tmp_path}"))
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_session_that_is_closed_leaves_nothing(own_session, tmp_path):
     session = own_session("-c", SESSION)
     folder = Path(session.stdout.readline().strip())
@@ -179,7 +179,7 @@ def test_session_that_is_closed_leaves_nothing(own_session, tmp_path):
     wait_until(lambda: of_the_session(tmp_path) == [session.pid])
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_killed_worker_and_killed_pytest_leave_nothing(own_session, tmp_path):
     """SIGKILL to a worker, which pytest replaces, then to pytest."""
     file = tmp_path / "test_that_waits.py"

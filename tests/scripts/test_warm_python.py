@@ -207,7 +207,7 @@ COMMANDS = {
 }
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_program_does_the_same_cold_and_warm(name, tmp_path):
     text, arguments, options, send = PROGRAMS[name]
@@ -221,7 +221,7 @@ def test_program_does_the_same_cold_and_warm(name, tmp_path):
     assert warm == cold
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", COMMANDS)
 def test_command_does_the_same_cold_and_warm(name, tmp_path):
     def fill(folder: Path) -> None:
