@@ -126,6 +126,7 @@ def test_continuous_integration_tests_the_fresh_machine_first():
         "hide -- make test\n",
         'install "${missing',
         "make test FULL=1\n",
+        "make nightly\n",
     ]
     places = [text.rindex(step) for step in steps]
     assert places == sorted(places)
