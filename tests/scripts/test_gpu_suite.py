@@ -72,7 +72,7 @@ def test_gpu_is_not_measured_beside_other_tests(given, monkeypatch):
 
 
 def test_make_test_runs_the_suite_in_its_dry_form():
-    (rest,) = [part for part in run_tests.parts(full=False) if part.name == "rest"]
+    (rest,) = [part for part in run_tests.parts("short") if part.name == "rest"]
     assert "tests/gpu" in rest.arguments
 
 
